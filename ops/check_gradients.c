@@ -7,9 +7,15 @@
  * mistake.
  *
  * The stencil has five points, f'(x) = (8 (f(x+h) - f(x-h)) - (f(x+2h) - f(x-2h))) / 12h + O(h^4)
- * (Abramowitz & Stegun 25.3.6). The step is h = 1e-3 max(1, |x|), large enough for rounding errors
- * not to matter in f64. Plans are made for training, so that dropout is checked too: every run is step 0,
- * as that of the gradients. */
+ * (Abramowitz & Stegun 25.3.6). The step is h = 2^-10. Where |x| is larger than 1e4 it grows by eight,
+ * up to 2^-10 * 1e-4 |x|, as long as the difference stays within the rounding of the loss, 4 eps
+ * |loss| / h: the rounding of a square at 1e7 needs a larger step, and a softmax changes within 1
+ * there, too. Steps are powers of two, so that x + h is exact. That rounding is not counted as an error
+ * of the gradient; if it is larger than the gradient, nothing can be told, and the result is NaN.
+ *
+ * Plans are made for training, so that dropout is checked too: every run is step 0, as that of the
+ * gradients. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,25 +44,53 @@ static bool loss_at(checker *c, int64_t i, double x, double *loss) {
     return ok && wf_run(c->plan) && wf_fetch(c->plan, c->loss, loss, sizeof *loss);
 }
 
-static bool stencil(checker *c, int64_t i, double *derivative) {
-    double x = c->values[i], h = 1e-3 * fmax(1, 1e-4 * fabs(x)), left, right, far_left, far_right;
+typedef struct difference {
+    double value;    /* the derivative */
+    double rounding; /* of the loss, as it comes out in value */
+} difference;
+
+static bool stencil(checker *c, int64_t i, double h, difference *d) {
+    double x = c->values[i], left, right, far_left, far_right;
     if (!loss_at(c, i, x - 2 * h, &far_left) || !loss_at(c, i, x - h, &left) ||
         !loss_at(c, i, x + h, &right) || !loss_at(c, i, x + 2 * h, &far_right))
         return false;
-    *derivative = (8 * (right - left) - (far_right - far_left)) / (12 * h);
+    d->value = (8 * (right - left) - (far_right - far_left)) / (12 * h);
+    d->rounding = 4 * DBL_EPSILON * fmax(fabs(left), fabs(right)) / h;
     return true;
+}
+
+static bool differentiate(checker *c, int64_t i, difference *d) {
+    const double least = 0x1p-10, most = least * 1e-4 * fabs(c->values[i]);
+    if (!stencil(c, i, least, d)) return false;
+    for (double h = 8 * least; h <= most; h *= 8) {
+        difference next;
+        if (!stencil(c, i, h, &next)) return false;
+        if (!(fabs(next.value - d->value) <= d->rounding + next.rounding)) break;
+        *d = next;
+    }
+    return true;
+}
+
+static bool cannot_tell(checker *c, int64_t i) {
+    snprintf(c->message, WF_MESSAGE, "%s[%lld]: the loss is too large for differences to tell",
+             c->leaf->name, (long long)i);
+    c->worst = NAN;
+    return false;
 }
 
 /* Compare every element of a leaf's gradient. False: c->worst is NaN, with the reason in
  * message. */
 static bool check_leaf(checker *c, const double *gradient) {
     for (int64_t i = 0; i < wf_count(c->leaf); i++) {
-        double a = gradient[i], n;
-        if (!stencil(c, i, &n)) {
+        double a = gradient[i];
+        difference d;
+        if (!differentiate(c, i, &d)) {
             c->worst = fail(c, wf_plan_error(c->plan), "");
             return false;
         }
-        double error = fabs(a - n) / fmax(1e-3, fmax(fabs(a), fabs(n)));
+        double n = d.value, size = fmax(1e-3, fmax(fabs(a), fabs(n)));
+        if (d.rounding > size) return cannot_tell(c, i);
+        double beyond = fabs(a - n) - d.rounding, error = beyond < 0 ? 0 : beyond / size;
         if (!(error <= c->worst) || !isfinite(a)) {
             c->worst = isfinite(a) ? error : NAN;
             snprintf(c->message, WF_MESSAGE, "%s[%lld]: gradient %.17g, differences %.17g",

@@ -137,12 +137,12 @@ static void add_shape(text *out, const picture *p, const wf_tensor *t) {
     add(out, " %s", wf_dtype_name(t->dtype));
 }
 
-/* "1024", "12.3 k", "1.05 M". Printed from integers, so that the locale has no effect. */
+/* "512", "1.02 k", "12.3 k", "1.05 M". Printed from integers, so that the locale has no effect. */
 static void add_count(text *out, int64_t n) {
     static const char *const units[] = { "", " k", " M", " G", " T", " P" };
     int u = 0;
     int64_t unit = 1;
-    for (; n >= 10000 && n / unit >= 1000 && u < 5; u++) unit *= 1000;
+    for (; n / unit >= 1000 && u < 5; u++) unit *= 1000;
     int64_t hundredths = u ? (n / 10 + unit / 2000) / (unit / 1000) : 0;
     int64_t whole = u ? hundredths / 100 : n;
     add(out, "%lld", (long long)whole);
@@ -155,7 +155,7 @@ static void add_count(text *out, int64_t n) {
 
 static void add_bytes(text *out, size_t n) {
     add_count(out, (int64_t)n);
-    add(out, n < 10000 ? " B" : "B");
+    add(out, n < 1000 ? " B" : "B");
 }
 
 /* "decoder.layers.0-5  x6": from module `from` down to m, both included. */

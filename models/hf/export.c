@@ -9,6 +9,7 @@
 #include "core/file/json.h"
 #include "folder.h"
 #include "models/choices.h"
+#include "models/language_model.h"
 #include "models/message.h"
 
 /* ---- what it would be in a config.json ------------------------------------------------------- */
@@ -344,6 +345,9 @@ bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, char *m
         return fail(message, "there is no model, no folder, or no way to write");
     const wf_transformer *t = wf_transformer_of(hf->model);
     hf->notes[0] = '\0';
+    if (wf_language_model_of(hf->model))
+        return fail(message, "a language model can't be written as a folder of transformers yet: "
+                             "only an encoder-decoder can");
     if (!t || t->model.graph == NULL || !wf_ok(t->model.graph) || !own_parameters_only(hf->model))
         return fail(message, "only an encoder-decoder Transformer without added parameters can be "
                              "written so");

@@ -98,6 +98,6 @@ wf_tensor *wf_categorical(wf_tensor *logits, const char *site) {
         return wf_poison(logits->graph, "categorical: a scalar has no last axis");
     wf_tensor *gumbel = wf_neg(wf_log(wf_neg(wf_log(wf_rand(logits, site)))));
     wf_tensor *constant = wf_detach(logits), *top = wf_max(constant, WF_LAST_AXIS, true);
-    top = wf_check_finite(top, "categorical: the largest logit of a row");
+    top = wf_check_finite(top, "the largest logit of a row");
     return wf_composed(wf_argmax(wf_add(wf_sub(constant, top), gumbel), -1));
 }

@@ -60,6 +60,8 @@ static tap_list taps_of(const resize *r, int64_t i, int64_t n, int64_t m) {
     }
     if (r->align_corners)
         u = m > 1 ? (double)i * (double)(n - 1) / (double)(m - 1) : 0;
+    else if (r->mode == WF_RESIZE_LINEAR && n == m)
+        u = (double)i; /* a scale that does not change the size moves nothing in PyTorch */
     else
         u = ((double)i + 0.5) * ratio - 0.5;
     if (r->mode == WF_RESIZE_LINEAR && u < 0) u = 0;

@@ -17,8 +17,10 @@ enum { MOST_FFT = 4096 }; /* the matrix has N (N + 2) elements */
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* Element n of a window of this length, periodic: one period has no second end. */
+/* Element n of a window of this length, periodic: one period has no second end. A window of one point is
+ * 1, as in PyTorch. */
 static double window_at(wf_window kind, int64_t n, int64_t length) {
+    if (length == 1) return 1;
     double turn = cos(2 * PI * (double)n / (double)length);
     switch (kind) {
     case WF_WINDOW_HANN:

@@ -82,6 +82,12 @@ static wf_tensor *chunk(wf_tensor *x, int axis, int n, int which) {
                          .stride = { i[2], i[3] },                                                 \
                          .padding = { i[4], i[5] ? i[5] : WF_NO_PADDING },                         \
                          .exclude_pad = i[6] })
+#define SPECTRUM                                                                                   \
+    (&(wf_stft_options){ .n_fft = i[0],                                                            \
+                         .hop_length = i[1],                                                       \
+                         .win_length = i[2],                                                       \
+                         .window = (wf_window)i[3],                                                \
+                         .center = i[4] })
 #define ATTENTION (&(wf_attention_options){ .causal = i[0], .window = i[1], .scale = r[0] })
 
 typedef wf_tensor *build(wf_tensor *const *x, int n, const int64_t *i, const double *r);

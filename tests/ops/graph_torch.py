@@ -172,6 +172,167 @@ def conv(f, of, x, i, transposed=False):
     return f(x[0], x[1], x[2] if len(x) > 2 else None, **o)
 
 
+def written(x, i):
+    """Of scatter: x, ids and src with the axis last, and which step k is written to which step of x."""
+    axis = i[0] % x[0].dim()
+    ids = x[1].expand(x[2].shape)
+    base, ids, src = (t.movedim(axis, -1) for t in (x[0], ids, x[2]))
+    return axis, base, src, ids.unsqueeze(-1) == torch.arange(base.shape[-1])  # [..., K, N]
+
+
+def scatter(x, i, r):
+    axis, base, src, to = written(x, i)
+    last = (to * torch.arange(1, src.shape[-1] + 1).unsqueeze(-1)).amax(-2)  # 0: not written
+    return torch.where(last > 0, src.gather(-1, (last - 1).clamp(min=0)), base).movedim(-1, axis)
+
+
+def scatter_top(x, i, sign):
+    axis, base, src, to = written(x, i)
+    rows = torch.where(to, sign * src.unsqueeze(-1), -math.inf)
+    return sign * torch.cat([sign * base.unsqueeze(-2), rows], -2).amax(-2).movedim(-1, axis)
+
+
+def scatter_mul(x, i, r):
+    axis, base, src, to = written(x, i)
+    return (base * torch.where(to, src.unsqueeze(-1), 1.0).prod(-2)).movedim(-1, axis)
+
+
+def across(x, axis):
+    """One id for each step of the axis, as scatter takes it."""
+    shape = [1] * x[0].dim()
+    shape[axis] = -1
+    return [x[0], x[1].reshape(shape), x[2]]
+
+
+def segment_softmax(x, i, r):
+    same = (x[1].unsqueeze(0) == x[1].unsqueeze(1)).to(x[0].dtype)
+    rows = x[0].flatten(1) if x[0].dim() > 1 else x[0].unsqueeze(-1)
+    top = torch.where(same.bool().unsqueeze(-1), rows.detach().unsqueeze(0), -math.inf).amax(1)
+    e = (rows - top).exp()
+    return (e / (same @ e)).reshape(x[0].shape)
+
+
+MODES = ["nearest", "nearest-exact", "linear", "cubic"]
+
+
+def resized(x, axis, mode, align, **how):
+    """By F.interpolate of the axis alone; cubic is for images, here of one column."""
+    t = x.movedim(axis, -1)
+    shape = t.shape
+    t = t.reshape(1, -1, shape[-1])
+    o = {"align_corners": bool(align)} if mode > 1 else {}
+    if mode == 3:
+        if "size" in how:
+            how["size"] = (how["size"], 1)
+        else:
+            how["scale_factor"] = (how["scale_factor"], 1.0)
+        y = F.interpolate(t.unsqueeze(-1), mode="bicubic", **how, **o).squeeze(-1)
+    else:
+        y = F.interpolate(t, mode=MODES[mode], **how, **o)
+    return y.reshape(shape[:-1] + y.shape[-1:]).movedim(-1, axis)
+
+
+def interpolate(x, i, r):
+    sizes = [n or d for n, d in zip(i[2:], x[0].shape[2:])]
+    name = {2: ["linear", "bilinear", "trilinear"][len(sizes) - 1], 3: "bicubic"}.get(
+        i[0], MODES[i[0]])
+    if i[0] == 3 and len(sizes) != 2:
+        return resized(x[0], 2, 3, i[1], size=sizes[0])
+    o = {"align_corners": bool(i[1])} if i[0] > 1 else {}
+    return F.interpolate(x[0], size=sizes, mode=name, **o)
+
+
+def pad_reflect(x, i, r):
+    t = x[0].movedim(i[0], -1)
+    y = F.pad(t.reshape(1, -1, t.shape[-1]), [i[1], i[2]], mode="reflect")
+    return y.reshape(t.shape[:-1] + y.shape[-1:]).movedim(-1, i[0])
+
+
+def stft(x, i):
+    n, hop, length, kind, center = i
+    length = length or n
+    window = [torch.hann_window, torch.hamming_window, torch.ones][kind](
+        length, dtype=x.dtype)
+    y = torch.stft(x.reshape(-1, x.shape[-1]), n, hop or n // 4, length, window, bool(center),
+                   "reflect", False, True, True)
+    return y.reshape(x.shape[:-1] + y.shape[-2:])
+
+
+def power(x, i):
+    y = stft(x, i)
+    return y.real.square() + y.imag.square()
+
+
+def mel_filters(count, points, rate):
+    """As librosa.filters.mel makes them."""
+    step = math.log(6.4) / 27
+    mel = lambda f: f * 3 / 200 if f < 1000 else 15 + math.log(f / 1000) / step
+    hertz = lambda m: m * 200 / 3 if m < 15 else 1000 * math.exp((m - 15) * step)
+    f = [hertz(mel(rate / 2) * k / (count + 1)) for k in range(count + 2)]
+    bins = torch.arange(points // 2 + 1).double() * rate / points
+    rows = [torch.minimum((bins - a) / (b - a), (c - bins) / (c - b)).clamp(min=0) * 2 / (c - a)
+            for a, b, c in zip(f, f[1:], f[2:])]
+    return torch.stack(rows)
+
+
+def mel_powers(x, i):
+    p = power(x, [400, 160, 0, 0, 1])[..., :-1]
+    return mel_filters(i[0], 400, 16000).to(x.dtype) @ p
+
+
+def log_mel(x, i, r):
+    y = mel_powers(x[0], i).clamp(min=1e-10).log10()
+    return torch.maximum(y, y.amax((-2, -1), keepdim=True) - 8) / 4 + 1
+
+
+def log_mel_margin(x, i, r):
+    p = mel_powers(x[0], i)
+    y = p.clamp(min=1e-10).log10()
+    far = (y - y.amax((-2, -1), keepdim=True) + 8).abs()
+    return torch.cat([far.reshape(-1), ((p - 1e-10) * 1e10).abs().reshape(-1),
+                      gaps(y, [y.dim() - 2, y.dim() - 1]).reshape(-1)])
+
+
+def logical_shift(a, b):
+    y = (a & 0xFFFFFFFF) >> b
+    return torch.where(y >= 1 << 31, y - (1 << 32), y)
+
+
+def left_shift(a, b):
+    y = (a << b) & 0xFFFFFFFF
+    return torch.where(y >= 1 << 31, y - (1 << 32), y)
+
+
+def norm_of(y, x, shape):
+    if len(x) > 1:
+        y = y * x[1].reshape(shape)
+    return y + x[2].reshape(shape) if len(x) > 2 else y
+
+
+def by_channel(x):
+    return [1, -1] + [1] * (x.dim() - 2)
+
+
+def batch_norm(x, i, r):
+    d = [k for k in range(x[0].dim()) if k != 1]
+    return norm_of(layer_norm(x[0], d, r[0]), x, by_channel(x[0]))
+
+
+def batch_norm_running(x, i, r):
+    """F.batch_norm gives wrong gradients of weights that are expanded, and of inputs transposed."""
+    shape = by_channel(x[0])
+    y = (x[0] - x[1].reshape(shape)) / (x[2].reshape(shape) + r[0]).sqrt()
+    return norm_of(y, [x[0], x[3], x[4]], shape)
+
+
+def group_norm(x, i, r):
+    if x[0][0].numel() == i[0]:  # PyTorch refuses a group of one element
+        y = layer_norm(x[0].reshape(x[0].shape[0], i[0], -1), [2], r[0]).reshape(x[0].shape)
+        return norm_of(y, x, by_channel(x[0]))
+    return F.group_norm(x[0], i[0], x[1] if len(x) > 1 else None, x[2] if len(x) > 2 else None,
+                        r[0])
+
+
 def elu(x, alpha):
     return torch.where(x > 0, x, alpha * torch.expm1(torch.where(x > 0, 0.0, x)))
 
@@ -292,6 +453,27 @@ T |= {
     "triu": lambda x, i, r: x[0].triu(i[0]),
     "gather": lambda x, i, r: torch.take_along_dim(x[0], x[1], i[0]),
     "scatter_add": lambda x, i, r: x[0].scatter_add(i[0], x[1].expand(x[2].shape), x[2]),
+    "scatter": scatter,
+    "scatter_max": lambda x, i, r: scatter_top(x, i, 1),
+    "scatter_min": lambda x, i, r: scatter_top(x, i, -1),
+    "scatter_mul": scatter_mul,
+    "index_copy": lambda x, i, r: scatter(across(x, i[0]), i, r),
+    "bitwise_and": lambda x, i, r: x[0] & x[1],
+    "bitwise_or": lambda x, i, r: x[0] | x[1],
+    "bitwise_xor": lambda x, i, r: x[0] ^ x[1],
+    "bitwise_not": lambda x, i, r: ~x[0],
+    "bitwise_left_shift": lambda x, i, r: left_shift(x[0], x[1]),
+    "bitwise_right_shift": lambda x, i, r: x[0] >> x[1],
+    "bitwise_right_shift_logical": lambda x, i, r: logical_shift(x[0], x[1]),
+    "resize": lambda x, i, r: resized(x[0], i[0], i[1], i[2], size=i[3]),
+    "resize_like": lambda x, i, r: resized(x[0], i[0], i[1], i[2], size=x[1].shape[i[0]]),
+    "resize_by": lambda x, i, r: resized(x[0], i[0], i[1], i[2], scale_factor=r[0]),
+    "interpolate": interpolate,
+    "pad_reflect": pad_reflect,
+    "stft_real": lambda x, i, r: stft(x[0], i).real,
+    "stft_imag": lambda x, i, r: stft(x[0], i).imag,
+    "power_spectrum": lambda x, i, r: power(x[0], i),
+    "log_mel_spectrogram": log_mel,
     "index_select": lambda x, i, r: x[0].index_select(i[0], x[1]),
     "index_add": lambda x, i, r: x[0].index_add(i[0], x[1], x[2]),
     "one_hot": lambda x, i, r: real(x[0].unsqueeze(-1) == torch.arange(i[0]), torch.ones(())),
@@ -313,6 +495,13 @@ T |= {
     "layer_norm": layer_norm_of,
     "layer_norm_over": lambda x, i, r: layer_norm(x[0], dims(i[0], x[0].dim()), r[0]),
     "rms_norm": rms_norm,
+    "segment_softmax": segment_softmax,
+    "group_norm": group_norm,
+    "batch_norm": batch_norm,
+    "batch_norm_mean": lambda x, i, r: x[0].mean([k for k in range(x[0].dim()) if k != 1]),
+    "batch_norm_variance": lambda x, i, r: x[0].var(
+        [k for k in range(x[0].dim()) if k != 1], correction=0),
+    "batch_norm_running": batch_norm_running,
     "rotary": rotary,
     "rotate": rotate,
     "attention": lambda x, i, r: weights(x[0], x[1], x[3] if len(x) > 3 else None, i, r) @ x[2],
@@ -388,7 +577,19 @@ def quotient(x):
     return torch.minimum(from_integer(q), x[1].abs())
 
 
+def written_gap(x, i, sign):
+    axis, base, src, to = written(x, i)
+    rows = torch.where(to, sign * src.unsqueeze(-1), -1e30)
+    top = torch.cat([sign * base.unsqueeze(-2), rows], -2).topk(2, -2)[0]
+    return top[..., 0, :] - top[..., 1, :]
+
+
 K = {
+    "log_mel_spectrogram": log_mel_margin,
+    "scatter_mul": lambda x, i, r: torch.cat([x[0].abs().reshape(-1), x[2].abs().reshape(-1)]),
+    "cosine_similarity": lambda x, i, r: torch.minimum(x[0].norm(dim=i[0]), x[1].norm(dim=i[0])),
+    "scatter_max": lambda x, i, r: written_gap(x, i, 1),
+    "scatter_min": lambda x, i, r: written_gap(x, i, -1),
     "abs": lambda x, i, r: x[0].abs(), "sign": lambda x, i, r: x[0].abs(),
     "floor": lambda x, i, r: from_integer(x[0]), "ceil": lambda x, i, r: from_integer(x[0]),
     "trunc": lambda x, i, r: from_integer(x[0]), "round": lambda x, i, r: from_half(x[0]),

@@ -93,6 +93,13 @@ def programs():
         a = p.leaf("e", float(few), 0.0, FEW, [few * few])
         b = p.leaf("e", 1.0, 0.0, FEW, [few * few])
         yield p.show(p.op(name, [a, b]), [0, 1])
+    for name in ("and", "or", "xor", "not", "left_shift", "right_shift", "right_shift_logical"):
+        for low, high in ((-2147483648, 2147483648), (-300, 300)):
+            p = Program(f"bitwise_{name}")
+            x = [p.leaf("n", low, high, 5, [200])]
+            if name != "not":
+                x.append(p.leaf("n", *((0, 32) if "shift" in name else (low, high)), 6, [200]))
+            yield p.show(p.op(f"bitwise_{name}", x), [])
     rows = [("offset 0", -3, 3), ("offset 1e4", 1e4 - 3, 1e4 + 3), ("offset 1e7", 1e7 - 30, 1e7 + 30),
             ("offset -1e7", -1e7 - 30, -1e7 + 30), ("1e30", -1e30, 1e30), ("1e-30", -1e-30, 1e-30),
             ("3e38", -3e38, 3e38), ("1e19", 1e19, 2e19), ("equal 1e30", 1e30, 1e30)]
@@ -114,6 +121,12 @@ def programs():
                 ("cosine_similarity", (1,), ()), ("cross_entropy", (-100,), (0.0,)),
                 ("cross_entropy", (-100,), (0.1,)), ("logaddexp", (), ()), ("lerp", (), ()),
                 ("concat", (0,), ()), ("tril", (0,), ()), ("flip", (3,), ()), ("roll", (1, 0), ()),
+                ("segment_softmax", (), ()), ("group_norm", (1,), (1e-5,)),
+                ("batch_norm", (), (1e-5,)), ("batch_norm_mean", (), (1e-5,)),
+                ("batch_norm_variance", (), (1e-5,)), ("scatter", (1,), ()),
+                ("scatter_max", (1,), ()), ("scatter_min", (1,), ()), ("scatter_mul", (1,), ()),
+                ("resize", (1, 2, 0, 4), ()), ("resize", (1, 3, 1, 3), ()),
+                ("stft_real", (3, 2, 3, 1, 0), ()), ("power_spectrum", (3, 2, 3, 0, 0), ()),
                 ("pad", (1, 1, 1), (0.0,)), ("gelu", (), ()), ("silu", (), ()), ("mish", (), ()),
             ):
                 if 0 in shape and name in ("max", "min", "argmax", "argmin", "cross_entropy",
@@ -130,6 +143,11 @@ def programs():
                     x.append(p.leaf("b", 0.25, 0.75, 6, shape))
                 if name == "matmul":
                     x.append(p.leaf("p", -1.0, 1.0, 6, [shape[1], 2]))
+                if name == "segment_softmax":
+                    x += [p.leaf("n", 0, 2, 7, shape[:1]), p.leaf("b", 0.0, 1.0, 6, [2])]
+                if name.startswith("scatter"):
+                    x += [p.leaf("n", 0, max(shape[1], 1), 7, shape),
+                          p.leaf("p", float(low), float(high), 6, shape)]
                 if name == "cross_entropy":
                     x.append(p.leaf("n", 0, shape[1], 7, shape[:1]))
                 wrt = [k for k in x if p.lines[k].startswith("leaf p")]
@@ -155,10 +173,12 @@ convention("gelu gelu_tanh silu mish", "yd", "limits at infinities, where PyTorc
 convention("hardsigmoid relu6 leaky_relu", "d", "of NaN")
 convention("softsign tanh pow_scalar", "d", "PyTorch's formula loses digits")
 convention("maximum minimum", "d", "on a tie a has the gradient")
-convention("sum mean var std cumsum cumprod", "yd", "infinite or NaN by the order of partial sums")
-convention("var std", "yd", "squares underflow or overflow in f32 where PyTorch sums in f64")
+convention("sum mean var std cumsum cumprod batch_norm_mean batch_norm_variance power_spectrum "
+           "stft_real", "yd", "infinite or NaN by the order of partial sums")
+convention("var std batch_norm_variance", "yd", "squares underflow or overflow in f32 where PyTorch sums in f64")
+convention("scatter_mul", "d", "the product over the factor, where the product is no number of f32")
 convention("vector_norm cosine_similarity", "yd", "the same: a norm below 1e-19 or above 1e19 in f32")
-convention("layer_norm rms_norm", "yd", "right where squares overflow; a gradient that is zero")
+convention("layer_norm rms_norm group_norm batch_norm", "yd", "right where squares overflow; a gradient that is zero")
 convention("logsumexp softmax log_softmax masked_softmax cross_entropy", "yd",
            "all digits of large logits, where PyTorch subtracts log(sum) + max; a gradient of zero")
 convention("square_sum mse_loss l1_loss bce_logits matmul vecdot prod lerp", "yd",

@@ -347,6 +347,49 @@ TEST_ROWS(wrong_gradients_are_found, COUNT_OF(mutated) * COUNT_OF(mutants)) {
     fixture_close(&f);
 }
 
+/* Of large values: functions that change within 1 of them, and functions that change with them. A wrong
+ * gradient is found there, too. */
+static wf_tensor *at_large(int which, wf_tensor *x, wf_tensor *weights) {
+    wf_tensor *y = which == 0   ? wf_softmax(x, -1)
+                   : which == 1 ? wf_logsumexp(x, WF_AXIS(1), false)
+                   : which == 2 ? wf_square(x)
+                   : which == 3 ? wf_log_softmax(x, -1)
+                                : wf_sin(x);
+    if (which == 1) return wf_sum(y, WF_ALL_AXES, false);
+    return wf_sum(wf_mul(y, weights), WF_ALL_AXES, false);
+}
+
+TEST_ROWS(the_checker_is_right_at_large_values, 5 * 3) {
+    static const double offsets[] = { 1e3, 1e7, 1e9 };
+    double offset = offsets[_i / 5], at[6], weights[6];
+    char message[WF_MESSAGE] = "";
+    for (int i = 0; i < 6; i++) at[i] = offset + 2 * number(31, (uint64_t)i);
+    for (int i = 0; i < 6; i++) weights[i] = number(32, (uint64_t)i) - 0.5;
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = param_of(g, "x", SHAPE(2, 3), at);
+    wf_tensor *loss = at_large(_i % 5, x, param_of(g, "w", SHAPE(2, 3), weights));
+    double error = wf_check_gradients(g, loss, &x, 1, message);
+    ck_assert_msg(error <= FIRST_BOUND, "%d at %g: %g: %s", _i % 5, offset, error, message);
+    if (offset < 1e9) {
+        /* f(x) + 0.01 f(detached x): the values of 1.01 f, with the gradient of f */
+        wf_tensor *hidden = wf_scale(at_large(_i % 5, wf_detach(x), wf_find(g, "w")), 0.01);
+        error = wf_check_gradients(g, wf_add(loss, hidden), &x, 1, message);
+        ck_assert_msg(!(error <= 1e-3), "%d at %g: %g passes", _i % 5, offset, error);
+    }
+    end_graph(g);
+}
+
+/* Differences of a loss of 1e20 say nothing of a gradient of 1, and it is not called right. */
+TEST(the_checker_says_where_it_cannot_tell) {
+    char message[WF_MESSAGE] = "";
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = param_of(g, "x", SHAPE(1), (double[]){ 1 });
+    wf_tensor *loss = wf_sum(wf_affine(x, 1, 1e20), WF_ALL_AXES, false);
+    ck_assert(isnan(wf_check_gradients(g, loss, &x, 1, message)));
+    assert_contains(message, "x[0]: the loss is too large for differences");
+    end_graph(g);
+}
+
 /* What it refuses, with a reason. */
 TEST(the_checker_says_why_not) {
     char message[WF_MESSAGE];

@@ -56,6 +56,13 @@ TEST(every_program_takes_a_file) {
     ok("inspect --config options --dump-config | grep -x 'json = true'");
 }
 
+TEST(a_dash_is_stdin) {
+    ok("echo 'lr = 0.25' | train --config - --dump-config | grep -x 'lr = 0.25'");
+    run("echo 'lr = fast' | train --config -");
+    expect(2);
+    assert_contains(result.err, "stdin, line 1: --lr: 'fast' is not a number");
+}
+
 /* ---- what it can't say ---------------------------------------------------------------------- */
 
 static const struct {

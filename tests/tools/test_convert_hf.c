@@ -244,6 +244,17 @@ TEST(what_is_like_bart_goes_out_and_comes_back) {
     ok("train --init back --train pairs -o tuned --threads 1 --quiet --max-steps 2 > out");
 }
 
+/* A language model has none whatever its flags: the only sentence, without advice that can't help. */
+TEST(a_language_model_has_no_way_out_yet) {
+    ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs; train --train pairs --arch language --preset tiny "
+       "--max-steps 1 --threads 1 --quiet -o m");
+    run("convert --to hf m -o d");
+    expect(1);
+    ck_assert_str_eq(result.err, "convert: m: a language model can't be written as a folder of "
+                                 "transformers yet: only an encoder-decoder can\n");
+    ok("test ! -e d");
+}
+
 /* A model by the defaults has no way out, and is told the one flag that gives it one. */
 TEST(what_has_no_way_out_is_told_the_flag) {
     ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs; train --train pairs --preset tiny --max-steps 1 "
@@ -252,6 +263,7 @@ TEST(what_has_no_way_out_is_told_the_flag) {
     expect(1);
     assert_contains(result.err, "no family of marian, bart, mbart, m2m_100 has these positions");
     assert_contains(result.err, "train it with --like bart beside the same options");
+    ck_assert(!strstr(result.err, "searches it") && !strstr(result.err, "its vocabulary"));
     ok("train --train pairs --preset tiny --max-steps 1 --threads 1 --quiet --share-vocab --norm "
        "post --positions sinusoidal-halves --activation silu -o m2 && convert --to hf m2 -o d");
     assert_contains(result.err, "a model trained with --like bart has one that goes out");

@@ -266,6 +266,12 @@ TEST(a_models_file_says_how_it_is_searched) {
     change_meta("m.safetensors", "generate.forced", "9 8");
     ok("generate --model m.safetensors -i in -o a; generate --model m.safetensors --beam 1 "
        "--stream -i in > b; test -s a; test -s b");
+    /* Forced tokens that stand for text are written, as transformers does. */
+    ok("generate --model m.safetensors --json --beam 1 -i in | "
+       "sed 's/.*\"text\":\"\\(..\\).*\"tokens\":\\[\"\\(.\\)\",\"\\(.\\)\".*/"
+       "[\\1] = [\\2\\3]/' | sed 's/^\\(.*\\) = \\1$/same/'");
+    ck_assert_str_eq(result.out, "same\n");
+    ok("generate --model m.safetensors --beam 1 -i in -o a; cmp a b");
     ok("generate --model m.safetensors --json --beam 1 -i in");
     int n;
     json_sum(result.out, "log_probs", &n);

@@ -247,6 +247,62 @@ def in_state(wall, row, option, state):
     return c.run(status, meant=meant)
 
 
+# ---- a dash: the standard streams
+
+def output_is_a_dash(wall, row, option):
+    """Texts go to stdout, unless it gets results too; a model is refused, and no file is called "-"."""
+    c = Case(wall, row)
+    c.outputs = {option: "-"}
+    before = snapshot(c.folder)
+    run = Run(c.command(), c.folder)
+    wrong = complaint(run, c.base[0], False)
+    if wrong:
+        return wrong
+    if snapshot(c.folder) != before:
+        return "a file is left, or changed"
+    is_text = option == "--log" or c.base[0] == "graph" or (c.base[0], option) == ("generate", "-o")
+    if c.base[0] == "generate" and option == "--attention":  # the map is drawn on stderr
+        return None if run.status == 0 and "█" in run.err.decode() else "no map"
+    if not is_text:
+        told = "a model must be a file" if option == "-o" else "name a file"
+        return None if run.status == 2 and told in run.err.decode() else "exit code %d: %s" % (
+            run.status, run.err.decode().strip())
+    if run.status != 0:
+        return "exit code %d: %s" % (run.status, run.err.decode().strip())
+    right = wall.whole(Case(wall, row))[option]
+    return None if c.is_whole("-", run.out, right) and run.out else "stdout is not whole: %r" % run.out[:60]
+
+
+# Commands that read a model, told to read it from stdin.
+MODELS_FROM_A_DASH = ["inspect -", "inspect --json -", "generate -m -", "generate -", "graph -m -",
+                      "train --init - --train pairs", "train --resume -o -", "convert --to torch - -o o",
+                      "convert --from hf - -o o", "convert --to hf words -o -",
+                      "convert words -o -"]
+# Commands that would have to read stdin twice.
+STDIN_TWICE = ["train --train-src - --train-tgt -", "generate -m words --config -", "train --config - --train -"]
+
+
+def is_refused(wall, command, told):
+    c = Case(wall, (command.split(), ["words", "pairs", "in"], {}))
+    c.how["stdin"] = b"quiet = true\n"
+    before = snapshot(c.folder)
+    run = Run([wall.tool(c.base[0])] + c.base[1:], c.folder, **c.how)
+    wrong = complaint(run, c.base[0], False)
+    if wrong or run.status != 2 or told not in run.err.decode():
+        return wrong or "exit code %d: %s" % (run.status, run.err.decode().strip())
+    return None if snapshot(c.folder) == before else "a file is left, or changed"
+
+
+def dash_cases(wall):
+    for row in COMMANDS:
+        for option in row[2]:
+            wall.case("dash: %s %s" % (row[0][0], option), output_is_a_dash, wall, row, option)
+    for command in MODELS_FROM_A_DASH:
+        wall.case("dash: " + command, is_refused, wall, command, "a model must be a file")
+    for command in STDIN_TWICE:
+        wall.case("dash: " + command, is_refused, wall, command, "stdin can be read only once")
+
+
 # ---- names that are one file
 
 def spell(c, how, name, alias):
@@ -569,6 +625,7 @@ def main():
     wall = Outputs(tools_folder())
     wall.mounts = can_mount(wall)
     name_cases(wall)
+    dash_cases(wall)
     identity_cases(wall, long)
     folder_cases(wall, long)
     system_cases(wall, long)

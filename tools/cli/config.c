@@ -14,12 +14,12 @@ enum { LARGEST = 1 << 20 };
 static char text_of_file[LARGEST + 1];
 
 static void read_all(const program *p, const char *path) {
-    FILE *file = fopen(path, "rb");
+    FILE *file = is_dash(path) ? stdin : fopen(path, "rb");
     if (!file) fail(p, "%.100s can't be read: %s", path, strerror(errno));
     char *text = text_of_file;
     size_t n = fread(text, 1, LARGEST + 1, file);
     bool failed = ferror(file) != 0;
-    fclose(file);
+    if (file != stdin) fclose(file);
     if (failed) fail(p, "%.100s can't be read: %s", path, strerror(errno));
     if (n > LARGEST) usage_error(p, "%.100s has more than a megabyte: no options", path);
     if (memchr(text, '\0', n)) usage_error(p, "%.100s is not a text: it has a zero byte", path);
@@ -106,6 +106,7 @@ static void take_line(program *p, const char *path, int line, char *text, bool *
 void config_read(program *p, const char *path) {
     int line = 1;
     read_all(p, path);
+    if (is_dash(path)) path = "stdin";
     bool *given = calloc((size_t)p->n * 2, sizeof *given);
     if (!given) fail(p, "%.100s can't be read: out of memory", path);
     for (int i = 0; i < p->n; i++) given[i] = p->options[i].seen;

@@ -322,6 +322,20 @@ static void check_environment(const program *p) {
                     wf_isa());
 }
 
+bool is_dash(const char *path) {
+    return path && strcmp(path, "-") == 0;
+}
+
+/* A model is mapped into memory where it is read, and renamed when it is written. */
+static void refuse_streams(const program *p) {
+    static const char because[] = "a model must be a file, not a stream; give the file's name";
+    for (const option *o = p->options; o < p->options + p->n; o++)
+        if ((o->use == USE_MODEL || o->use == USE_NEW_MODEL) && is_dash(*(const char **)o->value))
+            usage_error(p, "--%s -: %s", o->name, because);
+    if (p->operand && p->operand_use == USE_MODEL && is_dash(*p->operand))
+        usage_error(p, "-: %s", because);
+}
+
 static bool is_dump(const char *text) {
     return strcmp(text, "--dump-config") == 0 || strcmp(text, "--dump_config") == 0;
 }
@@ -358,6 +372,7 @@ void options_parse(program *p, int argc, char **argv) {
     parse_all(p, argc, argv);
     if (p->config) config_read(p, p->config);
     check_environment(p);
+    refuse_streams(p);
     if (!dump) return;
     config_write(p, stdout);
     exit(close_stdout(p, EXIT_DONE));

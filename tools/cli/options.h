@@ -32,9 +32,11 @@ typedef enum {
 /* The use that a program makes of the file that an option names: see uses.h. */
 typedef enum {
     USE_NONE,
-    USE_INPUT,
-    USE_OUTPUT, /* replaced, whole */
-    USE_LOG     /* written into */
+    USE_INPUT,     /* "-": stdin */
+    USE_MODEL,     /* read as a file, never a stream */
+    USE_OUTPUT,    /* replaced, whole; "-": stdout */
+    USE_NEW_MODEL, /* replaced, whole; never a stream */
+    USE_LOG        /* written into; "-": stdout */
 } file_use;
 
 /* A default for some cases, such as a task or a preset, which are named by words. */
@@ -77,7 +79,9 @@ typedef struct option {
 #define NAMED_FILE(n, variable, for_what, ...)                                                     \
     ROW(n, OPTION_STRING, variable, "FILE", __VA_ARGS__, .use = for_what)
 #define INPUT(n, variable, ...) NAMED_FILE(n, variable, USE_INPUT, __VA_ARGS__)
+#define MODEL(n, variable, ...) NAMED_FILE(n, variable, USE_MODEL, __VA_ARGS__)
 #define OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_OUTPUT, __VA_ARGS__)
+#define NEW_MODEL(n, variable, ...) NAMED_FILE(n, variable, USE_NEW_MODEL, __VA_ARGS__)
 #define LOG(n, variable, ...) NAMED_FILE(n, variable, USE_LOG, __VA_ARGS__)
 /* OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")) */
 #define OTHERWISE(...) .otherwise = { __VA_ARGS__ }
@@ -134,6 +138,8 @@ void tell_failures(void (*told)(void *user, int code, const char *sentence), voi
 /* The default of --threads, for so many processes on this machine. */
 int64_t default_threads(int64_t processes);
 
+/* True for "-", the name of a standard stream. */
+bool is_dash(const char *path);
 /* True if it is a pipe whose reader is gone. */
 bool nobody_reads(int descriptor);
 /* A full disk shows when stdout is closed: the last call of every main. A pipe that nobody reads any

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "options.h"
 #include "retry.h"
 
 #include "core/file.h"
@@ -121,6 +122,7 @@ bool output_writable(const char *path, bool in_place, char *message) {
     char target[PATH_SIZE];
     struct stat s;
     const char *reason = NULL;
+    if (is_dash(path)) return true;
     bool named = *path && output_target(path, target), there = named && stat(path, &s) == 0;
     if (!*path)
         reason = "the name is empty";
@@ -221,6 +223,8 @@ static bool fail_with(const char *path, char *message) {
 }
 
 bool output_open(output *o, const char *path, char *message) {
+    *o = (output){ .stream = stdout, .path = path, .place = -1 };
+    if (is_dash(path)) return true;
     *o = (output){ .path = path, .place = discard_at_the_end() ? free_place() : -1 };
     if (o->place < 0 || !output_target(path, opened[o->place].target))
         return fail_with(path, message);
@@ -250,11 +254,12 @@ void output_flush(const char *path) {
 }
 
 void output_discard(output *o) {
+    if (o->place < 0) return;
     fclose(o->stream);
     discard(o->place);
 }
 
-bool output_close(output *o, char *message) {
+static bool close_file(output *o, char *message) {
     const char *target = opened[o->place].target;
     int reason = errno; /* of a write that failed before */
     bool failed = ferror(o->stream);
@@ -280,6 +285,12 @@ bool output_close(output *o, char *message) {
     opened[o->place].there = 0;
     output_flush(target);
     return true;
+}
+
+bool output_close(output *o, char *message) {
+    if (o->place >= 0) return close_file(o, message);
+    bool written = fflush(o->stream) == 0 && !ferror(o->stream);
+    return written || fail_with("stdout", message);
 }
 
 /* ---- one run at a time ----------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
  * A file is written under a temporary name in the same folder, flushed to the disk, and renamed.
  * A program that exits or is stopped by a signal before that leaves nothing behind, and the old
  * file unchanged. Names may be links, also to files that do not exist yet: the target is
- * written. Every `message` has room for 256 bytes. */
+ * written. "-" is stdout, which stays open. Every `message` has room for 256 bytes. */
 #ifndef WEFT_TOOLS_CLI_OUTPUT_H
 #define WEFT_TOOLS_CLI_OUTPUT_H
 
@@ -21,7 +21,7 @@ enum { PATH_SIZE = 4096 }; /* of any path, with its terminating 0 */
 typedef struct output {
     FILE *stream;
     const char *path; /* as given, not copied */
-    int place;        /* index in the list of open outputs */
+    int place;        /* index in the list of open outputs; -1: it is stdout */
 } output;
 
 bool output_open(output *o, const char *path, char *message);

@@ -24,10 +24,20 @@ static const char *last_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
+static bool writes(const used *u) {
+    return u->file.use != USE_INPUT && u->file.use != USE_MODEL;
+}
+
+/* A dash, or a stream that is no option's. */
+static bool is_stream(const used *u) {
+    return !u->file.path || is_dash(u->file.path);
+}
+
 static void identify(const program *p, used *u) {
     char folder[PATH_SIZE], target[PATH_SIZE];
-    u->there = (u->file.path ? stat(u->file.path, &u->s) : fstat(u->file.descriptor, &u->s)) == 0;
-    if (u->there || !u->file.path || !output_target(u->file.path, target)) return;
+    bool named = !is_stream(u);
+    u->there = (named ? stat(u->file.path, &u->s) : fstat(u->file.descriptor, &u->s)) == 0;
+    if (u->there || !named || !output_target(u->file.path, target)) return;
     output_folder(target, folder);
     u->placed = stat(folder, &u->s) == 0;
     u->name = strdup(last_name(target));
@@ -42,12 +52,9 @@ static bool same_file(const used *a, const used *b) {
     return a->placed && b->placed && strcasecmp(a->name, b->name) == 0;
 }
 
-static bool writes(const used *u) {
-    return u->file.use != USE_INPUT;
-}
-
 static const char *name_of(const used *u) {
-    return u->file.path ? u->file.path : u->file.name;
+    if (!is_dash(u->file.path)) return u->file.path ? u->file.path : u->file.name;
+    return writes(u) ? "stdout" : "stdin";
 }
 
 /* Refuses two uses of one file that exclude each other. Terminals, devices and pipes may be used
@@ -55,6 +62,7 @@ static const char *name_of(const used *u) {
 static void check_pair(const program *p, const used *a, const used *b) {
     bool regular = !a->there || S_ISREG(a->s.st_mode), pipe = a->there && S_ISFIFO(a->s.st_mode);
     if (!same_file(a, b) || (a->standard && b->standard && writes(a) == writes(b))) return;
+    bool once = (pipe || is_stream(a)) && !writes(a) && !a->standard && !b->standard;
     const used *named = !a->file.path || (writes(b) && b->file.path) ? b : a;
     if (regular && writes(a) && writes(b))
         usage_error(p, "%.100s is to be two outputs at once: %s%s and %s%s", name_of(named),
@@ -64,14 +72,15 @@ static void check_pair(const program *p, const used *a, const used *b) {
                     "%.100s is to be read and written at once: %s%s and %s%s; give the output "
                     "another name",
                     name_of(named), a->dashes, a->file.name, b->dashes, b->file.name);
-    if (pipe && !writes(a) && !writes(b) && !a->standard && !b->standard)
-        usage_error(p, "%.100s is a pipe, which can be read only once: %s%s and %s%s",
-                    name_of(named), a->dashes, a->file.name, b->dashes, b->file.name);
+    if (once && !writes(b))
+        usage_error(p, "%.100s%s can be read only once: %s%s and %s%s", name_of(named),
+                    is_dash(named->file.path) ? "" : " is a pipe, which", a->dashes, a->file.name,
+                    b->dashes, b->file.name);
 }
 
 static void check_writable(const program *p, const used *u) {
     char message[WF_MESSAGE];
-    if (u->standard || !writes(u)) return;
+    if (u->standard || !writes(u) || is_stream(u)) return;
     if (!output_writable(u->file.path, u->file.use == USE_LOG, message)) fail(p, "%s", message);
 }
 
@@ -83,7 +92,12 @@ typedef struct list {
 
 static void add(list *l, const char *dashes, const used_file *file, bool standard) {
     if (file->use == USE_NONE) return;
-    l->all[l->n] = (used){ .dashes = dashes, .file = *file, .standard = standard };
+    used *u = &l->all[l->n];
+    *u = (used){ .dashes = dashes, .file = *file, .standard = standard };
+    if (is_dash(file->path)) {
+        u->file.descriptor = writes(u) ? STDOUT_FILENO : STDIN_FILENO;
+        u->standard = writes(u);
+    }
     identify(l->p, &l->all[l->n++]);
 }
 

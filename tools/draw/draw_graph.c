@@ -44,7 +44,7 @@ static option rows[] = {
     FLAG("force", told.force, "draw more than 5,000 nodes"),
 
     GROUP("Model"),
-    INPUT("model", told.model,
+    MODEL("model", told.model,
           "a model that train wrote, a translator or a language model; without one, an "
           "encoder-decoder Transformer of these sizes:",
           .letter = 'm'),
@@ -62,7 +62,7 @@ static option rows[] = {
     COUNT("threads", told.threads, 1, 256, "that run it"),
 
     GROUP("Output"),
-    OUTPUT("output", told.output, "Graphviz text", .letter = 'o', .fallback = "stdout"),
+    OUTPUT("output", told.output, "Graphviz text; - is stdout", .letter = 'o', .fallback = "stdout"),
 };
 
 static program self = {

@@ -44,7 +44,7 @@ static option rows[] = {
            "transformers, which says all"),
     CHOICE("to", told.to, "weft|torch|hf",
            "a model; a state_dict for load_state_dict; a folder for from_pretrained"),
-    OUTPUT("output", told.output, "what is written, in safetensors; to hf, the folder",
+    NEW_MODEL("output", told.output, "what is written, in safetensors; to hf, the folder",
            .letter = 'o'),
 
     FLAG("overwrite", told.overwrite,
@@ -92,7 +92,7 @@ static program self = {
     .n = sizeof rows / sizeof *rows,
     .operand_name = "FILE",
     .operand = &told.input,
-    .operand_use = USE_INPUT,
+    .operand_use = USE_MODEL,
 };
 
 /* ---- what is asked ------------------------------------------------------------------------- */

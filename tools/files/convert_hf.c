@@ -255,7 +255,12 @@ static bool is_of_text(const wf_file *f) {
     return wf_tokenizer_in_file(f, "tokenizer") || wf_tokenizer_in_file(f, "src_tokenizer");
 }
 
-static void load_model(const program *p, const char *model, wf_hf *hf) {
+/* What the model's file does not say, and the folder therefore has as weft's own. */
+typedef struct unsaid {
+    bool search, tokenizer;
+} unsaid;
+
+static unsaid load_model(const program *p, const char *model, wf_hf *hf) {
     char message[WF_MESSAGE];
     wf_file *f = wf_file_open(model);
     if (!wf_file_ok(f)) fail(p, "%s", wf_file_error(f));
@@ -264,15 +269,21 @@ static void load_model(const program *p, const char *model, wf_hf *hf) {
     bool ok = hf->model && wf_generation_from_meta(f, hf->model, &hf->generation, message);
     hf->src = tokenizer(f, "src_tokenizer", message, &ok);
     hf->tgt = tokenizer(f, "tgt_tokenizer", message, &ok);
-    if (ok && !wf_generation_in_file(f))
+    unsaid u = { .search = !wf_generation_in_file(f),
+                 .tokenizer = wf_tokenizer_in_file(f, "tokenizer") };
+    wf_file_free(f);
+    if (!ok) fail(p, "%s: %s", model, message);
+    return u;
+}
+
+static void tell_unsaid(const program *p, const char *model, const wf_hf *hf, unsaid u) {
+    if (u.search)
         warn(p, "%s says nothing of its search: num_beams is %d, as generate searches it", model,
              hf->generation.options.beam);
-    if (ok && wf_tokenizer_in_file(f, "tokenizer"))
+    if (u.tokenizer)
         warn(p,
              "its vocabulary is none that transformers has: the folder has no tokenizer; a model "
              "trained with --like bart has one that goes out");
-    wf_file_free(f);
-    if (!ok) fail(p, "%s: %s", model, message);
 }
 
 void export_folder(const program *p, const char *model, const char *folder) {
@@ -280,12 +291,13 @@ void export_folder(const program *p, const char *model, const char *folder) {
     destination to = { .p = p, .folder = folder };
     const wf_hf_writer writer = { begin_folder, write_file, &to };
     wf_hf hf = { .generation.options = wf_decode_defaults() };
-    load_model(p, model, &hf);
+    unsaid u = load_model(p, model, &hf);
     if (!wf_hf_export(&hf, folder, &writer, message)) {
         give_up(&to);
         fail(p, "%s: %s", model, message);
     }
     end_folder(&to);
+    tell_unsaid(p, model, &hf, u);
     tell(p, hf.notes);
     free(to.own);
     wf_hf_free(&hf);

@@ -31,7 +31,7 @@ static program self = {
     .n = sizeof rows / sizeof *rows,
     .operand_name = "FILE",
     .operand = &path,
-    .operand_use = USE_INPUT,
+    .operand_use = USE_MODEL,
 };
 
 typedef struct statistics {

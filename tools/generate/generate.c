@@ -39,7 +39,7 @@ static settings told = {
 
 static option rows[] = {
     GROUP("Files"),
-    INPUT("model", told.model, "a model that train or convert wrote; the first word without a dash",
+    MODEL("model", told.model, "a model that train or convert wrote; the first word without a dash",
           .letter = 'm'),
     INPUT("input", told.input,
           "lines of text if the model has a vocabulary, else lines of token ids. An empty line "
@@ -184,11 +184,11 @@ static program self = {
 /* ---- options --------------------------------------------------------------------------------- */
 
 static void check_files(settings *set) {
-    if (set->input && strcmp(set->input, "-") == 0) set->input = NULL;
-    if (set->output && strcmp(set->output, "-") == 0) set->output = NULL;
+    if (is_dash(set->input)) set->input = NULL;
+    if (is_dash(set->output)) set->output = NULL;
     bool named = set->input || set->prompt;
     used_file input = { "stdin", NULL, STDIN_FILENO, named ? USE_NONE : USE_INPUT };
-    set->draw = set->attention && strcmp(set->attention, "-") == 0;
+    set->draw = is_dash(set->attention);
     if (set->draw) set->attention = NULL;
     if (set->explain && strcmp(set->explain, "-") == 0)
         usage_error(&self, "--explain - is no file for a browser: name one, as page.html");

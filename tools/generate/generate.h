@@ -62,7 +62,7 @@ typedef struct sentence {
 /* The output that is being streamed. */
 typedef struct streaming {
     int32_t *ids;      /* [max_len] */
-    int64_t n, forced; /* the number of chosen tokens, and of forced tokens at the beginning */
+    int64_t n;         /* tokens so far */
     size_t written;    /* bytes */
 } streaming;
 

@@ -9,10 +9,10 @@
 #include "tools/cli/jsonl.h"
 #include "tools/cli/numbers.h"
 
+/* The text of an output. Tokens that it was forced to begin with are in it, unless they are special or
+ * name a language, which no text shows. */
 char *output_text(const job *j, const wf_hypothesis *h, size_t *bytes) {
-    int64_t forced = j->options.n_forced < h->length ? j->options.n_forced : h->length;
-    char *line =
-        line_of_ids(j->language.tokenizer[SIDE_TGT], h->tokens + forced, h->length - forced, bytes);
+    char *line = line_of_ids(j->language.tokenizer[SIDE_TGT], h->tokens, h->length, bytes);
     if (!line) fail(j->program, "out of memory");
     return line;
 }

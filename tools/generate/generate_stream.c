@@ -28,7 +28,6 @@ static bool hear(void *listener, int place, int32_t token) {
     job *j = listener;
     streaming *s = &j->stream;
     (void)place; /* there is one at a time */
-    if (s->forced++ < j->options.n_forced) return true;
     s->ids[s->n++] = token;
     size_t bytes;
     char *text = line_of_ids(j->language.tokenizer[SIDE_TGT], s->ids, s->n, &bytes);
@@ -48,7 +47,7 @@ void open_stream(job *j) {
 }
 
 void begin_stream(job *j) {
-    j->stream.n = j->stream.forced = 0;
+    j->stream.n = 0;
     j->stream.written = 0;
 }
 

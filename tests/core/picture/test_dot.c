@@ -426,6 +426,7 @@ TEST(the_transformer_is_folded) {
     assert_contains(text, "encoder.layers.0-5  x6");
     assert_contains(text, "decoder.layers.0-5  x6");
     assert_contains(text, "multihead_attn");
+    assert_contains(text, ">4.22 k parameters"); /* thousands are in k, as larger numbers are */
     ck_assert_int_le(count_nodes(text), 50);
     assert_graphviz(text);
     free(text), free(again);

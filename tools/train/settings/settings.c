@@ -52,7 +52,7 @@ static option rows[] = {
           "a window: as far as the model looks back",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
-    INPUT("init", told.model.init,
+    MODEL("init", told.model.init,
           "start from the weights of the model in this file, with its sizes and its vocabulary"),
     { .name = "freeze",
       .kind = OPTION_STRING,
@@ -242,7 +242,7 @@ static option rows[] = {
               "how long an update takes" },
 
     GROUP("Output"),
-    OUTPUT("model", told.run.model,
+    NEW_MODEL("model", told.run.model,
            "the model and all that a resume needs, in one safetensors file", .letter = 'o'),
     FLAG("resume", told.run.resume,
          "go on from the model file; settings come from there; more --epochs or --max-steps than "
@@ -260,7 +260,7 @@ static option rows[] = {
     FLAG("dry-run", told.run.dry_run,
          "measure a few steps, print the time and memory that the training would take, and stop"),
     COUNT("log-every", told.run.log_every, 1, 1e12, "steps between lines"),
-    LOG("log", told.run.log, "write events as JSON, one object a line"),
+    LOG("log", told.run.log, "write events as JSON, one object a line; - is --json"),
     FLAG("json", told.run.json,
          "write events as JSON lines on stdout, in place of the result as text"),
     OUTPUT("curve", told.run.curve, "draw losses over steps as an SVG"),

@@ -193,8 +193,18 @@ static void take_defaults(settings *set, const wf_file *init) {
     take_defaults_of("form");
 }
 
+/* stdout has the results as text or as events, and no picture among them. */
+static void take_dashes(settings *set) {
+    if (is_dash(set->run.curve))
+        usage_error(&train_program, "--curve -: stdout gets the results: name a file");
+    if (!is_dash(set->run.log)) return;
+    set->run.json = true;
+    set->run.log = NULL;
+}
+
 void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     const program *p = &train_program;
+    take_dashes(set);
     if (f) settings_from_file(set, f);
     if (init) settings_refuse_sizes("the model of --init says it");
     check_files(set);
