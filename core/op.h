@@ -59,6 +59,9 @@ struct wf_op {
     /* decides its look in pictures: "matmul" "elementwise" "reduce" "shape" "index" "norm"
      * "attention" "loss" "random" "update" "constant" */
     const char *family;
+    /* Its formula for people, "name(operands): value", in ASCII: "matmul(a, b, addend): a b + addend".
+     * Debuggers and pages name the operands as it does; of -1 operands the last is "...". NULL: none */
+    const char *formula;
     int arity;   /* operands; -1: 1 to WF_MAX_OPERANDS */
     int results; /* 0 counts as 1 */
     size_t attr_bytes;

@@ -328,6 +328,7 @@ static void decompose_attention(wf_tensor *y, wf_tensor **results) {
 const wf_op wf_op_attention = {
     .name = "attention",
     .family = "attention",
+    .formula = "attention(q, k, v, mask): softmax(scale q k^T, masked) v",
     .arity = 4,
     .results = 2,
     .attr_bytes = sizeof(attention_attrs),

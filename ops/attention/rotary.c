@@ -93,6 +93,7 @@ static bool eval_rotary_table(const wf_call *c, int phase, int64_t task, void *s
 const wf_op wf_op_rotary_table = {
     .name = "rotary_table",
     .family = "constant",
+    .formula = "rotary_table(ids, like): the cosines and sines of id / base^(2i/d)",
     .arity = 2,
     .attr_bytes = sizeof(table_attrs),
     .shape = shape_rotary_table,
@@ -221,6 +222,9 @@ static double flops_rotate(const wf_call *c) {
 const wf_op wf_op_rotate = {
     .name = "rotate",
     .family = "attention",
+    .formula =
+        "rotate(x, table): y[i] = x[i] cos[i] + x[p] sin[i], with p the other element of the "
+        "pair of i",
     .arity = 2,
     .attr_bytes = sizeof(rotate_attrs),
     .shape = shape_rotate,

@@ -68,6 +68,7 @@ static void grad_unfold(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_unfold = {
     .name = "unfold",
     .family = "shape",
+    .formula = "unfold(x): y[w,k] = x[step w + dilation k]: the windows of an axis",
     .arity = 1,
     .attr_bytes = sizeof(unfold),
     .shape = shape_unfold,
@@ -149,6 +150,7 @@ static void grad_fold(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
 const wf_op wf_op_fold = {
     .name = "fold",
     .family = "shape",
+    .formula = "fold(dy, like): dx[j] = the sum of dy[w,k] over step w + dilation k = j",
     .arity = 2,
     .attr_bytes = sizeof(unfold),
     .shape = shape_fold,

@@ -417,6 +417,8 @@ bool wf_fuse_matmul_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y)
 const wf_op wf_op_matmul = {
     .name = "matmul",
     .family = "matmul",
+    .formula = "matmul(a, b, addend): a b + addend: y[i,j] = the sum over k of a[i,k] b[k,j], + "
+               "addend[i,j]",
     .arity = 3,
     .attr_bytes = sizeof(gemm_attrs),
     .shape = shape_matmul,

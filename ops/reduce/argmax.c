@@ -91,6 +91,7 @@ static bool eval_argmax(const wf_call *c, int phase, int64_t task, void *scratch
 const wf_op wf_op_argmax = {
     .name = "argmax",
     .family = "reduce",
+    .formula = "argmax(x): the index of the largest element along the axis",
     .arity = 1,
     .attr_bytes = sizeof(int),
     .shape = shape_argmax,

@@ -120,6 +120,7 @@ static void grad_cumsum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_cumsum = {
     .name = "cumsum",
     .family = "reduce",
+    .formula = "cumsum(x): x[0] + ... + x[i] along the axis",
     .arity = 1,
     .attr_bytes = sizeof(scan_attrs),
     .shape = shape_scan,
@@ -153,6 +154,7 @@ static void grad_cumprod(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 const wf_op wf_op_cumprod = {
     .name = "cumprod",
     .family = "reduce",
+    .formula = "cumprod(x): x[0] ... x[i] along the axis",
     .arity = 1,
     .attr_bytes = sizeof(scan_attrs),
     .shape = shape_scan,
@@ -189,6 +191,7 @@ static double flops_linear_scan(const wf_call *c) {
 const wf_op wf_op_linear_scan = {
     .name = "linear_scan",
     .family = "reduce",
+    .formula = "linear_scan(a, b): y[i] = a[i] y[i-1] + b[i] along the axis",
     .arity = 2,
     .attr_bytes = sizeof(scan_attrs),
     .shape = shape_scan,

@@ -53,6 +53,7 @@ static void grad_roll(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
 const wf_op wf_op_roll = {
     .name = "roll",
     .family = "shape",
+    .formula = "roll(x): y[i + shift] = x[i] along the axis, around its end",
     .arity = 1,
     .attr_bytes = sizeof(roll),
     .shape = shape_roll,

@@ -112,6 +112,7 @@ static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_gather = {
     .name = "gather",
     .family = "index",
+    .formula = "gather(x, ids): y[i,k,j] = x[i,ids[i,k,j],j]",
     .arity = 2,
     .attr_bytes = sizeof(int),
     .shape = shape_gather,

@@ -60,6 +60,9 @@ static double flops_sgd(const wf_call *c) {
 const wf_op wf_op_sgd_step = {
     .name = "sgd_step",
     .family = "update",
+    .formula =
+        "sgd_step(p, b, grad, scale, rates): g = scale grad + decay p; b = momentum b + (1 - "
+        "dampening) g; p -= rate b",
     .arity = SGD_OPERANDS,
     .attr_bytes = sizeof(wf_sgd_options),
     .shape = shape_sgd,
