@@ -93,6 +93,8 @@ const wf_op wf_op_attention_backward = {
     .arity = 7,
     .results = 3,
     .attr_bytes = sizeof(attention_attrs),
+    .attributes =
+        "double scale, double dropout, uint64_t site, int64_t window, bool causal, bool additive",
     .shape = shape_attention_backward,
     .decompose = decompose_attention_backward,
     .optional = 1 << IN_MASK,

@@ -64,6 +64,7 @@ const wf_op wf_op_fill = {
     .formula = "fill(like): value everywhere, in the shape of like",
     .arity = 1,
     .attr_bytes = sizeof(double),
+    .attributes = "double value",
     .shape = shape_fill,
     .no_grad = "it reads only a shape",
     .shape_only = 1,

@@ -86,6 +86,7 @@ const wf_op wf_op_dropout = {
         "dropout(x): x / (1 - rate) where it is kept, else 0; x in a plan that does not train",
     .arity = 1,
     .attr_bytes = sizeof(dropout_attrs),
+    .attributes = "double rate, uint64_t site",
     .shape = shape_dropout,
     .view = view_dropout,
     .grad = grad_dropout,

@@ -69,6 +69,7 @@ static bool eval_randn(const wf_call *c, int phase, int64_t task, void *scratch)
         .formula = #NAME "(like): " text,                                                          \
         .arity = 1,                                                                                \
         .attr_bytes = sizeof(uint64_t),                                                            \
+        .attributes = "uint64_t site",                                                             \
         .shape = shape_random,                                                                     \
         .no_grad = "it reads only a shape",                                                        \
         .shape_only = 1,                                                                           \

@@ -140,6 +140,7 @@ const wf_op wf_op_softmax = {
         "open",
     .arity = 2,
     .attr_bytes = sizeof(softmax_attrs),
+    .attributes = "bool causal",
     .shape = shape_softmax,
     .grad = grad_softmax,
     .decompose = decompose_softmax,

@@ -94,6 +94,7 @@ const wf_op wf_op_argmax = {
     .formula = "argmax(x): the index of the largest element along the axis",
     .arity = 1,
     .attr_bytes = sizeof(int),
+    .attributes = "int axis",
     .shape = shape_argmax,
     .no_grad = "an index is piecewise constant",
     .run = &(const wf_kernel){ .tasks = tasks_argmax,

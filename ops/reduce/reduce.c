@@ -355,6 +355,7 @@ const wf_op wf_op_sum = {
     .formula = "sum(x): the sum of x over the axes",
     .arity = 1,
     .attr_bytes = sizeof(uint32_t),
+    .attributes = "uint32_t axes",
     .shape = shape_sum,
     .grad = grad_sum,
     .run = &wf_sum_kernel,
@@ -405,6 +406,7 @@ static void grad_extreme(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
         .formula = #NAME "(x): " text,                                                             \
         .arity = 1,                                                                                \
         .attr_bytes = sizeof(extreme_attrs),                                                       \
+        .attributes = "uint32_t axes, bool least_of_none",                                         \
         .shape = shape_extreme,                                                                    \
         .grad = grad_extreme,                                                                      \
         .run = &(const wf_kernel){ .plan_bytes = sizeof(reduction),                                \
@@ -470,6 +472,7 @@ const wf_op wf_op_inverse_count = {
     .formula = "inverse_count(like): 1 / (the number of elements along the axes)",
     .arity = 1,
     .attr_bytes = sizeof(count_attrs),
+    .attributes = "uint32_t axes, double correction",
     .shape = shape_inverse_count,
     .no_grad = "it reads only a shape",
     .shape_only = 1,

@@ -350,6 +350,7 @@ static double flops_sort(const wf_call *c) {
         .arity = 1,                                                                                \
         .results = 2,                                                                              \
         .attr_bytes = sizeof(sort_attrs),                                                          \
+        .attributes = "int axis, int64_t k, bool descending",                                      \
         .shape = shape_sort,                                                                       \
         .grad = grad_sort,                                                                         \
         .run = &(const wf_kernel){ .plan_bytes = sizeof(sort_plan),                                \

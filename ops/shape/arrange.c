@@ -56,6 +56,7 @@ const wf_op wf_op_roll = {
     .formula = "roll(x): y[i + shift] = x[i] along the axis, around its end",
     .arity = 1,
     .attr_bytes = sizeof(roll),
+    .attributes = "int axis, int64_t shift",
     .shape = shape_roll,
     .grad = grad_roll,
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_roll },

@@ -69,6 +69,7 @@ const wf_op wf_op_cache = {
     .formula = "cache(x): x; with a state the rows of all positions so far",
     .arity = 1,
     .attr_bytes = sizeof(cache_attrs),
+    .attributes = "int axis",
     .shape = shape_cache,
     .view = view_cache,
     .grad = grad_cache,

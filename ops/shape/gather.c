@@ -115,6 +115,7 @@ const wf_op wf_op_gather = {
     .formula = "gather(x, ids): y[i,k,j] = x[i,ids[i,k,j],j]",
     .arity = 2,
     .attr_bytes = sizeof(int),
+    .attributes = "int axis",
     .shape = shape_gather,
     .grad = grad_gather,
     .nondiff = 1 << 1,

@@ -228,6 +228,7 @@ static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *s
         .formula = #NAME "(like): " text,                                                          \
         .arity = 1,                                                                                \
         .attr_bytes = sizeof(int),                                                                 \
+        .attributes = "int axis",                                                                  \
         .shape = shape_count,                                                                      \
         .no_grad = "it reads only a shape",                                                        \
         .shape_only = 1,                                                                           \

@@ -108,6 +108,7 @@ const wf_op wf_op_sinusoid = {
     .formula = "sinusoid(ids): y[p,2i] = sin(p / 10000^(2i/D)), y[p,2i+1] = cos(p / 10000^(2i/D))",
     .arity = 1,
     .attr_bytes = sizeof(sinusoid_attrs),
+    .attributes = "int64_t dim, int form",
     .shape = shape_sinusoid,
     .no_grad = "it is a function of integers",
     .nondiff = 1,

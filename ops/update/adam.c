@@ -66,6 +66,7 @@ const wf_op wf_op_adam_step = {
         "= beta2 v + (1 - beta2) g^2; p -= rate (c1 m) / (sqrt(c2 v) + eps)",
     .arity = OPERANDS,
     .attr_bytes = sizeof(wf_adam_options),
+    .attributes = "double beta1, double beta2, double eps, double weight_decay, bool decoupled",
     .shape = shape_adam,
     .no_grad = wf_no_update_value,
     .writes = 1 << PARAM | 1 << M | 1 << V,

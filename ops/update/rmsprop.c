@@ -75,6 +75,8 @@ const wf_op wf_op_rmsprop_step = {
         "alpha) g^2; p -= rate g / (sqrt(v) + eps)",
     .arity = OPERANDS,
     .attr_bytes = sizeof(wf_rmsprop_options),
+    .attributes =
+        "double alpha, double eps, double weight_decay, double momentum, bool centered, bool sum",
     .shape = shape_rmsprop,
     .no_grad = wf_no_update_value,
     .optional = 1 << AVERAGE | 1 << BUFFER,

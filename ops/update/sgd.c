@@ -65,6 +65,7 @@ const wf_op wf_op_sgd_step = {
         "dampening) g; p -= rate b",
     .arity = SGD_OPERANDS,
     .attr_bytes = sizeof(wf_sgd_options),
+    .attributes = "double momentum, double weight_decay, double dampening, bool nesterov",
     .shape = shape_sgd,
     .no_grad = wf_no_update_value,
     .optional = 1 << SGD_BUFFER,
