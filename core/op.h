@@ -59,9 +59,15 @@ struct wf_op {
     /* decides its look in pictures: "matmul" "elementwise" "reduce" "shape" "index" "norm"
      * "attention" "loss" "random" "update" "constant" */
     const char *family;
+    /* Its formula for people, "name(operands): value", in ASCII: "matmul(a, b, addend): a b + addend".
+     * Debuggers and pages name the operands as it does; of -1 operands the last is "...". NULL: none */
+    const char *formula;
     int arity;   /* operands; -1: 1 to WF_MAX_OPERANDS */
     int results; /* 0 counts as 1 */
     size_t attr_bytes;
+    /* Their members for people, as declared: "double scale, double shift". The types are double, int,
+     * int32_t, int64_t, unsigned, uint32_t, uint64_t and bool; NULL: not told */
+    const char *attributes;
 
     /* Shape rule. Check the operands; set dtype, ndim and shape of each out (strides: leave 0 for
      * row-major, or set a permutation of it). False after wf_fail. Must not read data, nor change

@@ -8,6 +8,13 @@
 extern "C" {
 #endif
 
+/* Numbers in the box of a node: those of `value`, which may be the node itself or its gradient. Long
+ * axes are shortened, as wf_print does it. */
+typedef struct wf_dot_value {
+    const wf_tensor *at, *value;
+    const char *label; /* "gradient"; NULL: none */
+} wf_dot_value;
+
 typedef struct wf_dot_options {
     const char *title;
     bool backward; /* draw gradient nodes too, their edges dashed */
@@ -15,6 +22,10 @@ typedef struct wf_dot_options {
     int depth;     /* with modules: how many levels of the path to show; 0: all */
     wf_plan *plan; /* with a plan: its shapes, memory, tasks and measured times */
     bool force;    /* draw more than 5,000 nodes */
+    /* Numbers to be drawn, in order, and the plan that has run and fetches them */
+    const wf_dot_value *values;
+    int n_values;
+    wf_plan *valued;
 } wf_dot_options;
 
 /* Graphviz text of the n tensors and all they depend on. The same graph gives the same bytes.

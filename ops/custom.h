@@ -18,6 +18,7 @@
  *     static const wf_kernel run_softsign = { WF_ELEMENTWISE_RUN(eval_softsign) };
  *     static const wf_op softsign = { .name = "softsign",
  *                                     .family = "elementwise",
+ *                                     .formula = "softsign(x): x / (1 + |x|)",
  *                                     .arity = 1,
  *                                     .shape = wf_same_as_operands,
  *                                     .grad = grad_softsign,

@@ -177,7 +177,7 @@ static const wf_tensor *source_of(const picture *p, const wf_tensor *t) {
     return t;
 }
 
-/* A view gets a box of its own if it is fetched or named, or read from another module and is not a view of a
+/* A view gets a box of its own if it is fetched, named or has numbers, or read from another module and is not a view of a
  * stored leaf. All others are folded. */
 static void fold_views(picture *p) {
     for (int id = 0; id < p->n; id++) {
@@ -185,6 +185,7 @@ static void fold_views(picture *p) {
         p->folded[id] = visible(p, t) && is_view(t) && !t->label;
     }
     for (int i = 0; i < p->n_fetch; i++) p->folded[p->fetch[i]->id] = false;
+    for (int i = 0; i < p->options->n_values; i++) p->folded[p->options->values[i].at->id] = false;
     if (p->options->modules) return;
     for (int id = 0; id < p->n; id++) {
         const wf_tensor *t = wf_node(p->graph, id);

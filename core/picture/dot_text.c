@@ -240,12 +240,12 @@ static void add_operation_name(text *out, const picture *p, const wf_tensor *t) 
     if (!add_views(out, source, t)) add_name(out, t->op->name);
 }
 
-static void add_constants(text *out, const wf_tensor *t) {
+static void add_constants(text *out, const picture *p, const wf_tensor *t) {
     for (int i = 0; i < t->n_in; i++) {
         if (!t->in[i] || t->in[i]->kind != WF_CONSTANT) continue;
         char number[32];
         if (wf_print(NULL, t->in[i], number, sizeof number) < 0) out->failed = true;
-        add(out, "<BR/>" SMALL);
+        add(out, "<BR/>" SMALL "%s", p->options->n_values ? "with " : "");
         add_name(out, number);
         add(out, "</FONT>");
     }
@@ -263,11 +263,47 @@ static void add_operation_label(text *out, const picture *p, const wf_tensor *t,
     add(out, small ? SMALL : "<B>");
     add_operation_name(out, p, t);
     add(out, small ? "</FONT>" : "</B>");
-    add_constants(out, t);
+    add_constants(out, p, t);
     if (!t->label) return;
     add(out, "<BR/><I>");
     add_name(out, last_name(t->label));
     add(out, "</I>");
+}
+
+/* Rows of a matrix on lines of their own, without brackets. */
+static void add_numbers(text *out, wf_plan *plan, const wf_tensor *t) {
+    int n = wf_print(plan, t, NULL, 0);
+    char *numbers = n < 0 ? NULL : malloc((size_t)n + 1);
+    out->failed |= numbers == NULL;
+    if (numbers) wf_print(plan, t, numbers, (size_t)n + 1);
+    for (const char *at = numbers; at && *at;) {
+        size_t between = strspn(at, "[] \n");
+        const char *gap = strstr(at, "\n\n");
+        if (gap && gap < at + between) add(out, "<BR/>"); /* another matrix begins */
+        at += between;
+        size_t line = strcspn(at, "]\n");
+        if (line) {
+            add(out, "<BR/>");
+            add_escaped(out, at, line);
+        }
+        at += line;
+    }
+    free(numbers);
+}
+
+static void add_values(text *out, const picture *p, const wf_tensor *t) {
+    for (int i = 0; i < p->options->n_values; i++) {
+        const wf_dot_value *v = &p->options->values[i];
+        if (v->at != t) continue;
+        if (v->label) {
+            add(out, "<BR/>" SMALL "<I>");
+            add_name(out, v->label);
+            add(out, "</I></FONT>");
+        }
+        add(out, "<FONT FACE=\"DejaVu Sans Mono,Menlo,monospace\" POINT-SIZE=\"10\">");
+        add_numbers(out, p->options->valued, v->value);
+        add(out, "</FONT>");
+    }
 }
 
 static void add_time(text *out, double seconds) {
@@ -323,6 +359,7 @@ static void add_box(text *out, const picture *p, int b, int from, int title) {
         add_leaf_label(out, p, at->node);
     else
         add_operation_label(out, p, at->node, from, title);
+    if (at->as_module < 0 && !at->result) add_values(out, p, at->node);
     add_measurements(out, p, at);
     add(out, ">]\n");
 }

@@ -87,9 +87,14 @@ static void decompose_attention_backward(wf_tensor *dq, wf_tensor **results) {
 const wf_op wf_op_attention_backward = {
     .name = "attention_backward",
     .family = "attention",
+    .formula =
+        "attention_backward(q, k, v, mask, dy, y, stats): dv = p^T dy; ds = p (dy v^T - sum(dy "
+        "y)); dq = scale ds k; dk = scale ds^T q",
     .arity = 7,
     .results = 3,
     .attr_bytes = sizeof(attention_attrs),
+    .attributes =
+        "double scale, double dropout, uint64_t site, int64_t window, bool causal, bool additive",
     .shape = shape_attention_backward,
     .decompose = decompose_attention_backward,
     .optional = 1 << IN_MASK,

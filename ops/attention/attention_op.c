@@ -328,9 +328,12 @@ static void decompose_attention(wf_tensor *y, wf_tensor **results) {
 const wf_op wf_op_attention = {
     .name = "attention",
     .family = "attention",
+    .formula = "attention(q, k, v, mask): softmax(scale q k^T, masked) v; scale 0 is 1 / sqrt(d_k)",
     .arity = 4,
     .results = 2,
     .attr_bytes = sizeof(attention_attrs),
+    .attributes =
+        "double scale, double dropout, uint64_t site, int64_t window, bool causal, bool additive",
     .shape = shape_attention,
     .grad = grad_attention,
     .decompose = decompose_attention,

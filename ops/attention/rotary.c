@@ -93,8 +93,10 @@ static bool eval_rotary_table(const wf_call *c, int phase, int64_t task, void *s
 const wf_op wf_op_rotary_table = {
     .name = "rotary_table",
     .family = "constant",
+    .formula = "rotary_table(ids, like): the cosines and sines of id / base^(2i/d)",
     .arity = 2,
     .attr_bytes = sizeof(table_attrs),
+    .attributes = "int64_t dim, double base, bool interleaved",
     .shape = shape_rotary_table,
     .no_grad = "it is a function of integers",
     .nondiff = 3,
@@ -221,8 +223,12 @@ static double flops_rotate(const wf_call *c) {
 const wf_op wf_op_rotate = {
     .name = "rotate",
     .family = "attention",
+    .formula =
+        "rotate(x, table): y[i] = x[i] cos[i] + x[p] sin[i], with p the other element of the "
+        "pair of i",
     .arity = 2,
     .attr_bytes = sizeof(rotate_attrs),
+    .attributes = "bool interleaved, bool back",
     .shape = shape_rotate,
     .grad = grad_rotate,
     .run = &(const wf_kernel){ .plan = plan_rotate,

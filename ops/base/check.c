@@ -45,6 +45,7 @@ static void grad_check(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
 const wf_op wf_op_check_finite = {
     .name = "check_finite",
     .family = "elementwise",
+    .formula = "check_finite(x): x; the run fails if it holds a NaN or an infinity",
     .arity = 1,
     .attr_bytes = sizeof(check_attrs),
     .shape = wf_same_as_operand,

@@ -200,6 +200,9 @@ static void decompose_conv2d(wf_tensor *y, wf_tensor **results) {
 const wf_op wf_op_conv2d = {
     .name = "conv2d",
     .family = "matmul",
+    .formula =
+        "conv2d(x, weight, bias): y[o,i,j] = bias[o] + the sum over c, u, v of weight[o,c,u,v] "
+        "x[c, stride i + u, stride j + v]",
     .arity = 3,
     .attr_bytes = sizeof(conv),
     .shape = shape_conv2d,
@@ -284,6 +287,8 @@ static void decompose_conv_transpose2d(wf_tensor *x, wf_tensor **results) {
 const wf_op wf_op_conv_transpose2d = {
     .name = "conv_transpose2d",
     .family = "matmul",
+    .formula = "conv_transpose2d(x, weight, bias, like): y[o, stride i + u, stride j + v] += "
+               "weight[c,o,u,v] x[c,i,j], + bias[o]",
     .arity = 4,
     .attr_bytes = sizeof(conv),
     .shape = shape_conv_transpose2d,
@@ -344,6 +349,8 @@ static void decompose_conv2d_weight(wf_tensor *w, wf_tensor **results) {
 const wf_op wf_op_conv2d_weight = {
     .name = "conv2d_weight",
     .family = "matmul",
+    .formula = "conv2d_weight(x, dy, like): dweight[o,c,u,v] = the sum over n, i, j of dy[n,o,i,j] "
+               "x[n, c, stride i + u, stride j + v]",
     .arity = 3,
     .attr_bytes = sizeof(conv),
     .shape = shape_conv2d_weight,

@@ -200,6 +200,7 @@ static void decompose_max_pool2d(wf_tensor *y, wf_tensor **results) {
 const wf_op wf_op_max_pool2d = {
     .name = "max_pool2d",
     .family = "reduce",
+    .formula = "max_pool2d(x): the maximum of each window, and its place in the window",
     .arity = 1,
     .results = 2,
     .attr_bytes = sizeof(pool),
@@ -308,6 +309,9 @@ static void grad_scatter(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 const wf_op wf_op_max_pool2d_scatter = {
     .name = "max_pool2d_scatter",
     .family = "index",
+    .formula =
+        "max_pool2d_scatter(dy, place, like): zeros like `like`, with dy added at the place of "
+        "each maximum",
     .arity = 3,
     .attr_bytes = sizeof(pool),
     .shape = shape_scatter,
@@ -355,6 +359,7 @@ static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_max_pool2d_gather = {
     .name = "max_pool2d_gather",
     .family = "index",
+    .formula = "max_pool2d_gather(x, place): the element of each window at its place",
     .arity = 2,
     .attr_bytes = sizeof(pool),
     .shape = shape_gather,

@@ -68,8 +68,10 @@ static void grad_unfold(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_unfold = {
     .name = "unfold",
     .family = "shape",
+    .formula = "unfold(x): y[w,k] = x[step w + dilation k]: the windows of an axis",
     .arity = 1,
     .attr_bytes = sizeof(unfold),
+    .attributes = "int axis, int64_t size, int64_t step, int64_t dilation",
     .shape = shape_unfold,
     .view = view_unfold,
     .grad = grad_unfold,
@@ -149,8 +151,10 @@ static void grad_fold(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
 const wf_op wf_op_fold = {
     .name = "fold",
     .family = "shape",
+    .formula = "fold(dy, like): dx[j] = the sum of dy[w,k] over step w + dilation k = j",
     .arity = 2,
     .attr_bytes = sizeof(unfold),
+    .attributes = "int axis, int64_t size, int64_t step, int64_t dilation",
     .shape = shape_fold,
     .grad = grad_fold,
     .shape_only = 2,

@@ -63,7 +63,7 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
-/* ...: the members of wf_op that say what the gradient is. */
+/* ...: the members of wf_op with the formula and the gradient. */
 #define ROW(NAME, ...)                                                                             \
     static bool shape_##NAME(wf_call *c) {                                                         \
         return shape_binary(c, WF_BINARY_##NAME);                                                  \
@@ -73,7 +73,7 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
         return run_binary(c, WF_BINARY_##NAME, task);                                              \
     }                                                                                              \
     ELEMENTWISE_OF_TWO(NAME, shape_##NAME, __VA_ARGS__)
-#define BINARY(NAME, value, da, db)                                                                \
+#define BINARY(NAME, text, value, da, db)                                                          \
     static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
                             uint32_t need) {                                                       \
         wf_tensor *a = y->in[0], *b = y->in[1], *dy = cotangent[0];                                \
@@ -81,8 +81,10 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
         if (need & 1) dx[0] = da;                                                                  \
         if (need & 2) dx[1] = db;                                                                  \
     }                                                                                              \
-    ROW(NAME, .grad = grad_##NAME)
-#define STEP(NAME, value) ROW(NAME, .no_grad = "it is piecewise constant", .detaches = true)
+    ROW(NAME, .formula = #NAME "(a, b): " text, .grad = grad_##NAME)
+#define STEP(NAME, text, value)                                                                    \
+    ROW(NAME, .formula = #NAME "(a, b): " text, .no_grad = "it is piecewise constant",             \
+        .detaches = true)
 #define COMPARE(name, value)
 #include "binary.inc"
 #undef BINARY
@@ -124,13 +126,14 @@ static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
     return c->in[0].dtype == WF_I32 ? compare_ids(c, f, task) : run_binary(c, f, task);
 }
 
-#define BINARY(name, value, da, db)
+#define BINARY(name, text, value, da, db)
 #define COMPARE(NAME, value)                                                                       \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         (void)phase, (void)scratch;                                                                \
         return run_compare(c, WF_BINARY_##NAME, task);                                             \
     }                                                                                              \
-    ELEMENTWISE_OF_TWO(NAME, shape_compare, .no_grad = "a comparison is piecewise constant")
+    ELEMENTWISE_OF_TWO(NAME, shape_compare, .formula = #NAME "(a, b): 1 if " #value ", else 0",    \
+                       .no_grad = "a comparison is piecewise constant")
 #include "binary.inc"
 #undef BINARY
 #undef COMPARE

@@ -37,7 +37,7 @@ static bool shape_bits(wf_call *c) {
     return true;
 }
 
-#define BITS(NAME, value)                                                                          \
+#define BITS(NAME, text, value)                                                                    \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         wf_runs r;                                                                                 \
         (void)phase, (void)scratch;                                                                \
@@ -51,7 +51,8 @@ static bool shape_bits(wf_call *c) {
         }                                                                                          \
         return true;                                                                               \
     }                                                                                              \
-    ELEMENTWISE_OF_TWO(NAME, shape_bits, .no_grad = "integers have no gradient")
+    ELEMENTWISE_OF_TWO(NAME, shape_bits, .formula = #NAME "(a, b): " text,                         \
+                       .no_grad = "integers have no gradient")
 #include "bits.inc"
 #undef BITS
 

@@ -34,6 +34,7 @@ static bool eval_copy(const wf_call *c, int phase, int64_t task, void *scratch) 
 const wf_op wf_op_copy = {
     .name = "copy",
     .family = "shape",
+    .formula = "copy(x): x",
     .arity = 1,
     .shape = shape_copy,
     .grad = grad_copy,
@@ -60,8 +61,10 @@ static bool eval_fill(const wf_call *c, int phase, int64_t task, void *scratch) 
 const wf_op wf_op_fill = {
     .name = "fill",
     .family = "constant",
+    .formula = "fill(like): value everywhere, in the shape of like",
     .arity = 1,
     .attr_bytes = sizeof(double),
+    .attributes = "double value",
     .shape = shape_fill,
     .no_grad = "it reads only a shape",
     .shape_only = 1,
@@ -101,6 +104,7 @@ static int64_t view_broadcast_to(wf_call *c) {
 const wf_op wf_op_broadcast_to = {
     .name = "broadcast_to",
     .family = "shape",
+    .formula = "broadcast_to(x, like): x repeated to the shape of like",
     .arity = 2,
     .shape = shape_broadcast_to,
     .view = view_broadcast_to,
@@ -143,6 +147,7 @@ static void grad_sum_to(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_sum_to = {
     .name = "sum_to",
     .family = "reduce",
+    .formula = "sum_to(x, like): x summed over the axes along which like was broadcast",
     .arity = 2,
     .shape = shape_sum_to,
     .view = view_sum_to,

@@ -82,8 +82,11 @@ static void grad_dropout(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 const wf_op wf_op_dropout = {
     .name = "dropout",
     .family = "random",
+    .formula =
+        "dropout(x): x / (1 - rate) where it is kept, else 0; x in a plan that does not train",
     .arity = 1,
     .attr_bytes = sizeof(dropout_attrs),
+    .attributes = "double rate, uint64_t site",
     .shape = shape_dropout,
     .view = view_dropout,
     .grad = grad_dropout,

@@ -62,12 +62,14 @@ static bool eval_randn(const wf_call *c, int phase, int64_t task, void *scratch)
     return eval_random(c, task, true);
 }
 
-#define RANDOM(NAME)                                                                               \
+#define RANDOM(NAME, text)                                                                         \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \
         .family = "random",                                                                        \
+        .formula = #NAME "(like): " text,                                                          \
         .arity = 1,                                                                                \
         .attr_bytes = sizeof(uint64_t),                                                            \
+        .attributes = "uint64_t site",                                                             \
         .shape = shape_random,                                                                     \
         .no_grad = "it reads only a shape",                                                        \
         .shape_only = 1,                                                                           \
@@ -78,8 +80,8 @@ static bool eval_randn(const wf_call *c, int phase, int64_t task, void *scratch)
         uint64_t at = wf_mix64(wf_site(like, site) ^ wf_hash_bytes(0, #NAME, strlen(#NAME)));      \
         return wf_record(&wf_op_##NAME, 1, &like, &at);                                            \
     }
-RANDOM(rand)
-RANDOM(randn)
+RANDOM(rand, "random numbers, uniform in [0, 1)")
+RANDOM(randn, "random numbers, normal: mean 0, variance 1")
 #undef RANDOM
 
 /* The draw is a constant to the gradient, as PyTorch's is. */

@@ -8,7 +8,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/walk.h"
 
-/* eval_NAME is there; shape: its shape rule; ...: the members of wf_op that say what the gradient is. */
+/* eval_NAME is there; shape: its shape rule; ...: the members of wf_op with the formula and the gradient. */
 #define ELEMENTWISE_OF_TWO(NAME, shape_rule, ...)                                                  \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \

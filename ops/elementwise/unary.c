@@ -71,7 +71,7 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
     return true;
 }
 
-/* ...: the members of wf_op that say what the gradient is. */
+/* ...: the members of wf_op with the formula and the gradient. */
 #define ROW(NAME, ...)                                                                             \
     static bool shape_##NAME(wf_call *c) {                                                         \
         return shape_unary(c, WF_UNARY_##NAME);                                                    \
@@ -93,15 +93,17 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
     wf_tensor *wf_##NAME(wf_tensor *x) {                                                           \
         return wf_record(&wf_op_##NAME, 1, &x, NULL);                                              \
     }
-#define UNARY(NAME, value, derivative)                                                             \
+#define UNARY(NAME, text, value, derivative)                                                       \
     static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
                             uint32_t need) {                                                       \
         wf_tensor *x = y->in[0], *dy = cotangent[0];                                               \
         (void)x, (void)need;                                                                       \
         dx[0] = derivative;                                                                        \
     }                                                                                              \
-    ROW(NAME, .grad = grad_##NAME)
-#define STEP(NAME, value) ROW(NAME, .no_grad = "it is piecewise constant", .detaches = true)
+    ROW(NAME, .formula = #NAME "(x): " text, .grad = grad_##NAME)
+#define STEP(NAME, text, value)                                                                    \
+    ROW(NAME, .formula = #NAME "(x): " text, .no_grad = "it is piecewise constant",                \
+        .detaches = true)
 #include "unary.inc"
 #undef UNARY
 #undef ROW
@@ -132,8 +134,10 @@ static void grad_affine(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_affine = {
     .name = "affine",
     .family = "elementwise",
+    .formula = "affine(x): scale x + shift",
     .arity = 1,
     .attr_bytes = sizeof(affine),
+    .attributes = "double scale, double shift",
     .shape = wf_same_as_operand,
     .grad = grad_affine,
     .run =
@@ -183,8 +187,10 @@ static void grad_clamp(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
 const wf_op wf_op_clamp = {
     .name = "clamp",
     .family = "elementwise",
+    .formula = "clamp(x): min(max(x, low), high)",
     .arity = 1,
     .attr_bytes = sizeof(clamp),
+    .attributes = "double low, double high",
     .shape = shape_clamp,
     .grad = grad_clamp,
     .run =
@@ -223,8 +229,10 @@ static void grad_leaky_relu(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, 
 const wf_op wf_op_leaky_relu = {
     .name = "leaky_relu",
     .family = "elementwise",
+    .formula = "leaky_relu(x): x if x > 0, else slope x",
     .arity = 1,
     .attr_bytes = sizeof(leak),
+    .attributes = "double slope",
     .shape = wf_same_as_operand,
     .grad = grad_leaky_relu,
     .run =

@@ -37,6 +37,7 @@ static void grad_where(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
 const wf_op wf_op_where = {
     .name = "where",
     .family = "elementwise",
+    .formula = "where(condition, a, b): a where condition is not 0, else b",
     .arity = 3,
     .shape = shape_where,
     .grad = grad_where,

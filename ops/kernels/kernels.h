@@ -15,13 +15,13 @@
 
 /* Rows of unary.inc and binary.inc become enumerators here, loops in elementwise.inc, ops in
  * unary.c and binary.c. */
-#define UNARY(name, value, derivative) WF_UNARY_##name,
+#define UNARY(name, text, value, derivative) WF_UNARY_##name,
 enum wf_unary {
 #include "ops/elementwise/unary.inc"
     WF_UNARY_COUNT
 };
 #undef UNARY
-#define BINARY(name, value, da, db) WF_BINARY_##name,
+#define BINARY(name, text, value, da, db) WF_BINARY_##name,
 #define COMPARE(name, value) WF_BINARY_##name,
 enum wf_binary {
 #include "ops/elementwise/binary.inc"

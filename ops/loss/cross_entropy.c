@@ -166,9 +166,13 @@ static double flops_cross_entropy(const wf_call *c) {
 const wf_op wf_op_cross_entropy = {
     .name = "cross_entropy",
     .family = "loss",
+    .formula =
+        "cross_entropy(logits, labels): -log softmax(logits)[label], smoothed, summed over the "
+        "rows that count; then nll and count",
     .arity = 2,
     .results = 4,
     .attr_bytes = sizeof(cross_entropy_attrs),
+    .attributes = "double smoothing, int32_t ignore_index",
     .shape = shape_cross_entropy,
     .grad = grad_cross_entropy,
     .decompose = decompose_cross_entropy,
@@ -290,8 +294,12 @@ static double flops_backward(const wf_call *c) {
 const wf_op wf_op_cross_entropy_backward = {
     .name = "cross_entropy_backward",
     .family = "loss",
+    .formula =
+        "cross_entropy_backward(logits, labels, lse, dloss, dnll): dlogits = p (dloss + dnll) - "
+        "(the smoothed label dloss + the label dnll), with p = softmax(logits)",
     .arity = 5,
     .attr_bytes = sizeof(cross_entropy_attrs),
+    .attributes = "double smoothing, int32_t ignore_index",
     .shape = shape_backward,
     .decompose = decompose_backward,
     .optional = 1 << IN_DLOSS | 1 << IN_DNLL,

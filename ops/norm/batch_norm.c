@@ -30,6 +30,7 @@ static bool eval_is_training(const wf_call *c, int phase, int64_t task, void *sc
 const wf_op wf_op_is_training = {
     .name = "is_training",
     .family = "constant",
+    .formula = "is_training(like): 1 in a plan that trains, else 0",
     .arity = 1,
     .shape = shape_is_training,
     .no_grad = "it is a property of the plan",
@@ -168,6 +169,8 @@ static double flops_batch_statistics(const wf_call *c) {
 const wf_op wf_op_batch_statistics = {
     .name = "batch_statistics",
     .family = "reduce",
+    .formula = "batch_statistics(x, running_mean, running_variance): mean and variance of each "
+               "channel: of the batch in a plan that trains, else the running ones",
     .arity = 3,
     .results = 2,
     .shape = shape_batch_statistics,

@@ -70,9 +70,13 @@ static void decompose_layer_norm(wf_tensor *y, wf_tensor **results) {
 const wf_op wf_op_layer_norm = {
     .name = "layer_norm",
     .family = "norm",
+    .formula =
+        "layer_norm(x, weight, bias): (x - mean) / sqrt(variance + eps) weight + bias, over the "
+        "last axis",
     .arity = 3,
     .results = 3,
     .attr_bytes = sizeof(layer_norm_attrs),
+    .attributes = "double eps",
     .shape = shape_layer_norm,
     .grad = grad_layer_norm,
     .decompose = decompose_layer_norm,
@@ -136,8 +140,12 @@ static void decompose_layer_norm_backward(wf_tensor *dx, wf_tensor **results) {
 const wf_op wf_op_layer_norm_backward = {
     .name = "layer_norm_backward",
     .family = "norm",
+    .formula =
+        "layer_norm_backward(x, weight, mean, rstd, dy): dx = rstd (g - mean(g) - n mean(g n)), "
+        "with g = dy weight and n = (x - mean) rstd",
     .arity = 5,
     .attr_bytes = sizeof(layer_norm_attrs),
+    .attributes = "double eps",
     .shape = shape_layer_norm_backward,
     .decompose = decompose_layer_norm_backward,
     .optional = 1 << 1,
@@ -236,9 +244,12 @@ static double flops_weight_backward(const wf_call *c) {
 const wf_op wf_op_layer_norm_weight_backward = {
     .name = "layer_norm_weight_backward",
     .family = "norm",
+    .formula = "layer_norm_weight_backward(x, mean, rstd, dy): dweight = sum(dy (x - mean) rstd), "
+               "dbias = sum(dy), over the rows",
     .arity = 4,
     .results = 2,
     .attr_bytes = sizeof(layer_norm_attrs),
+    .attributes = "double eps",
     .shape = shape_weight_backward,
     .decompose = decompose_weight_backward,
     .run = &(const wf_kernel){ .plan = plan_weight_backward,

@@ -59,9 +59,11 @@ static void decompose_rms_norm(wf_tensor *y, wf_tensor **results) {
 const wf_op wf_op_rms_norm = {
     .name = "rms_norm",
     .family = "norm",
+    .formula = "rms_norm(x, weight): x / sqrt(mean(x^2) + eps) weight, over the last axis",
     .arity = 2,
     .results = 2,
     .attr_bytes = sizeof(rms_norm_attrs),
+    .attributes = "double eps",
     .shape = shape_rms_norm,
     .grad = grad_rms_norm,
     .decompose = decompose_rms_norm,
@@ -158,9 +160,13 @@ static double flops_rms_norm_backward(const wf_call *c) {
 const wf_op wf_op_rms_norm_backward = {
     .name = "rms_norm_backward",
     .family = "norm",
+    .formula =
+        "rms_norm_backward(x, weight, rstd, dy): dx = rstd (g - n mean(g n)), dweight = sum(dy "
+        "n), with g = dy weight and n = x rstd",
     .arity = 4,
     .results = 2,
     .attr_bytes = sizeof(rms_norm_attrs),
+    .attributes = "double eps",
     .shape = shape_rms_norm_backward,
     .decompose = decompose_rms_norm_backward,
     .optional = 1 << 1,

@@ -135,8 +135,12 @@ static void decompose_softmax(wf_tensor *y, wf_tensor **results) {
 const wf_op wf_op_softmax = {
     .name = "softmax",
     .family = "norm",
+    .formula =
+        "softmax(x, mask): e^x / (the sum of e^x over the last axis), of what the mask leaves "
+        "open",
     .arity = 2,
     .attr_bytes = sizeof(softmax_attrs),
+    .attributes = "bool causal",
     .shape = shape_softmax,
     .grad = grad_softmax,
     .decompose = decompose_softmax,
@@ -184,6 +188,7 @@ static void decompose_softmax_backward(wf_tensor *dx, wf_tensor **results) {
 const wf_op wf_op_softmax_backward = {
     .name = "softmax_backward",
     .family = "norm",
+    .formula = "softmax_backward(y, dy): dx = y (dy - sum(dy y)), sums over the last axis",
     .arity = 2,
     .shape = shape_backward,
     .decompose = decompose_softmax_backward,
@@ -224,6 +229,7 @@ static void decompose_log_softmax(wf_tensor *y, wf_tensor **results) {
 const wf_op wf_op_log_softmax = {
     .name = "log_softmax",
     .family = "norm",
+    .formula = "log_softmax(x): x - log(the sum of e^x over the last axis)",
     .arity = 1,
     .shape = shape_log_softmax,
     .grad = grad_log_softmax,
@@ -259,6 +265,7 @@ static void decompose_log_softmax_backward(wf_tensor *dx, wf_tensor **results) {
 const wf_op wf_op_log_softmax_backward = {
     .name = "log_softmax_backward",
     .family = "norm",
+    .formula = "log_softmax_backward(y, dy): dx = dy - e^y sum(dy), sums over the last axis",
     .arity = 2,
     .shape = shape_backward,
     .decompose = decompose_log_softmax_backward,

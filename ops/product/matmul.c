@@ -417,8 +417,10 @@ bool wf_fuse_matmul_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y)
 const wf_op wf_op_matmul = {
     .name = "matmul",
     .family = "matmul",
+    .formula = "matmul(a, b, addend): a b + addend; a^T if transposed is 1 or 3, b^T if 2 or 3",
     .arity = 3,
     .attr_bytes = sizeof(gemm_attrs),
+    .attributes = "unsigned transposed, bool gradient",
     .shape = shape_matmul,
     .grad = grad_matmul,
     .optional = 1 << ADDEND,

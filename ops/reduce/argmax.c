@@ -91,8 +91,10 @@ static bool eval_argmax(const wf_call *c, int phase, int64_t task, void *scratch
 const wf_op wf_op_argmax = {
     .name = "argmax",
     .family = "reduce",
+    .formula = "argmax(x): the index of the largest element along the axis",
     .arity = 1,
     .attr_bytes = sizeof(int),
+    .attributes = "int axis",
     .shape = shape_argmax,
     .no_grad = "an index is piecewise constant",
     .run = &(const wf_kernel){ .tasks = tasks_argmax,

@@ -352,8 +352,10 @@ static void grad_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_
 const wf_op wf_op_sum = {
     .name = "sum",
     .family = "reduce",
+    .formula = "sum(x): the sum of x over the axes",
     .arity = 1,
     .attr_bytes = sizeof(uint32_t),
+    .attributes = "uint32_t axes",
     .shape = shape_sum,
     .grad = grad_sum,
     .run = &wf_sum_kernel,
@@ -394,15 +396,17 @@ static void grad_extreme(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_mul(hit, wf_div(dy[0], wf_sum(hit, a->axes, true)));
 }
 
-#define EXTREME(NAME, FOLD)                                                                        \
+#define EXTREME(NAME, FOLD, text)                                                                  \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         return reduce(c, phase, task, FOLD, scratch);                                              \
     }                                                                                              \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \
         .family = "reduce",                                                                        \
+        .formula = #NAME "(x): " text,                                                             \
         .arity = 1,                                                                                \
         .attr_bytes = sizeof(extreme_attrs),                                                       \
+        .attributes = "uint32_t axes, bool least_of_none",                                         \
         .shape = shape_extreme,                                                                    \
         .grad = grad_extreme,                                                                      \
         .run = &(const wf_kernel){ .plan_bytes = sizeof(reduction),                                \
@@ -412,8 +416,8 @@ static void grad_extreme(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
                                    .flops = wf_flops_of_operand,                                   \
                                    .strided = 1 },                                                 \
     };
-EXTREME(max, FOLD_MAX)
-EXTREME(min, FOLD_MIN)
+EXTREME(max, FOLD_MAX, "the largest element over the axes")
+EXTREME(min, FOLD_MIN, "the smallest element over the axes")
 #undef EXTREME
 
 static wf_tensor *record_extreme(const wf_op *op, wf_tensor *x, uint32_t axes, bool least_of_none,
@@ -465,8 +469,10 @@ static bool eval_inverse_count(const wf_call *c, int phase, int64_t task, void *
 const wf_op wf_op_inverse_count = {
     .name = "inverse_count",
     .family = "constant",
+    .formula = "inverse_count(like): 1 / (the number of elements along the axes)",
     .arity = 1,
     .attr_bytes = sizeof(count_attrs),
+    .attributes = "uint32_t axes, double correction",
     .shape = shape_inverse_count,
     .no_grad = "it reads only a shape",
     .shape_only = 1,

@@ -120,8 +120,10 @@ static void grad_cumsum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_cumsum = {
     .name = "cumsum",
     .family = "reduce",
+    .formula = "cumsum(x): x[0] + ... + x[i] along the axis",
     .arity = 1,
     .attr_bytes = sizeof(scan_attrs),
+    .attributes = "int axis, bool reverse",
     .shape = shape_scan,
     .grad = grad_cumsum,
     .run = &(const wf_kernel){ .tasks = tasks_scan, .eval = eval_cumsum, .in_place = 1 },
@@ -153,8 +155,10 @@ static void grad_cumprod(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 const wf_op wf_op_cumprod = {
     .name = "cumprod",
     .family = "reduce",
+    .formula = "cumprod(x): x[0] ... x[i] along the axis",
     .arity = 1,
     .attr_bytes = sizeof(scan_attrs),
+    .attributes = "int axis, bool reverse",
     .shape = shape_scan,
     .grad = grad_cumprod,
     .run = &(const wf_kernel){ .tasks = tasks_scan, .eval = eval_cumprod, .in_place = 1 },
@@ -189,8 +193,10 @@ static double flops_linear_scan(const wf_call *c) {
 const wf_op wf_op_linear_scan = {
     .name = "linear_scan",
     .family = "reduce",
+    .formula = "linear_scan(a, b): y[i] = a[i] y[i-1] + b[i] along the axis",
     .arity = 2,
     .attr_bytes = sizeof(scan_attrs),
+    .attributes = "int axis, bool reverse",
     .shape = shape_scan,
     .grad = grad_linear_scan,
     .run = &(const wf_kernel){ .tasks = tasks_scan,

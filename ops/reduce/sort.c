@@ -342,13 +342,15 @@ static double flops_sort(const wf_call *c) {
     return 4.0 * (double)wf_view_count(&c->in[0]);
 }
 
-#define SORT(NAME)                                                                                 \
+#define SORT(NAME, text)                                                                           \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \
         .family = "reduce",                                                                        \
+        .formula = #NAME "(x): " text,                                                             \
         .arity = 1,                                                                                \
         .results = 2,                                                                              \
         .attr_bytes = sizeof(sort_attrs),                                                          \
+        .attributes = "int axis, int64_t k, bool descending",                                      \
         .shape = shape_sort,                                                                       \
         .grad = grad_sort,                                                                         \
         .run = &(const wf_kernel){ .plan_bytes = sizeof(sort_plan),                                \
@@ -357,8 +359,8 @@ static double flops_sort(const wf_call *c) {
                                    .eval = eval_sort,                                              \
                                    .flops = flops_sort },                                          \
     };
-SORT(sort)
-SORT(topk)
+SORT(sort, "x in order along the axis, and the indices")
+SORT(topk, "the k best of x along the axis, and their indices")
 
 static wf_sorted record_sort(const wf_op *op, wf_tensor *x, int64_t k, int axis, bool descending) {
     sort_attrs s = { wf_pick_axis(axis, wf_rank(x)), k, descending };

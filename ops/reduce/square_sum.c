@@ -63,6 +63,7 @@ static void grad_square_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, 
 const wf_op wf_op_square_sum = {
     .name = "square_sum",
     .family = "reduce",
+    .formula = "square_sum(x): the sum of x^2 over all elements",
     .arity = 1,
     .shape = shape_square_sum,
     .grad = grad_square_sum,
@@ -99,6 +100,7 @@ static bool eval_square_sums(const wf_call *c, int phase, int64_t task, void *sc
 const wf_op wf_op_square_sums = {
     .name = "square_sums",
     .family = "reduce",
+    .formula = "square_sums(x): the sums of x^2 over blocks of 16384 elements",
     .arity = 1,
     .shape = shape_square_sums,
     .no_grad = "square_sum has a gradient; the sums of blocks are for norms",

@@ -53,8 +53,10 @@ static void grad_roll(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
 const wf_op wf_op_roll = {
     .name = "roll",
     .family = "shape",
+    .formula = "roll(x): y[i + shift] = x[i] along the axis, around its end",
     .arity = 1,
     .attr_bytes = sizeof(roll),
+    .attributes = "int axis, int64_t shift",
     .shape = shape_roll,
     .grad = grad_roll,
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_roll },

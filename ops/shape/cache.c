@@ -66,8 +66,10 @@ static void grad_cache(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
 const wf_op wf_op_cache = {
     .name = "cache",
     .family = "shape",
+    .formula = "cache(x): x; with a state the rows of all positions so far",
     .arity = 1,
     .attr_bytes = sizeof(cache_attrs),
+    .attributes = "int axis",
     .shape = shape_cache,
     .view = view_cache,
     .grad = grad_cache,

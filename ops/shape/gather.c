@@ -112,8 +112,10 @@ static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_gather = {
     .name = "gather",
     .family = "index",
+    .formula = "gather(x, ids): y[i,k,j] = x[i,ids[i,k,j],j]",
     .arity = 2,
     .attr_bytes = sizeof(int),
+    .attributes = "int axis",
     .shape = shape_gather,
     .grad = grad_gather,
     .nondiff = 1 << 1,

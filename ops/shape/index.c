@@ -87,6 +87,7 @@ static void grad_embedding(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, u
 const wf_op wf_op_embedding = {
     .name = "embedding",
     .family = "index",
+    .formula = "embedding(table, ids): table[ids]: a row of the table for each id",
     .arity = 2,
     .shape = shape_embedding,
     .grad = grad_embedding,
@@ -172,6 +173,9 @@ bool wf_fuse_embedding_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor 
 const wf_op wf_op_embedding_backward = {
     .name = "embedding_backward",
     .family = "index",
+    .formula =
+        "embedding_backward(dy, ids, table, addend): dtable[r] = the sum of dy[i] over ids[i] = "
+        "r, + addend",
     .arity = 4,
     .shape = shape_embedding_backward,
     .grad = grad_embedding_backward,
@@ -217,12 +221,14 @@ static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *s
     return count_from(c, c->position);
 }
 
-#define COUNT(NAME)                                                                                \
+#define COUNT(NAME, text)                                                                          \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \
         .family = "constant",                                                                      \
+        .formula = #NAME "(like): " text,                                                          \
         .arity = 1,                                                                                \
         .attr_bytes = sizeof(int),                                                                 \
+        .attributes = "int axis",                                                                  \
         .shape = shape_count,                                                                      \
         .no_grad = "it reads only a shape",                                                        \
         .shape_only = 1,                                                                           \
@@ -232,6 +238,6 @@ static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *s
         axis = wf_pick_axis(axis, wf_rank(like));                                                  \
         return wf_record(&wf_op_##NAME, 1, &like, &axis);                                          \
     }
-COUNT(arange)
-COUNT(position_ids)
+COUNT(arange, "0, 1, ... n - 1, for the n steps of the axis")
+COUNT(position_ids, "P, P + 1, ... P + n - 1, for the n steps of the axis")
 #undef COUNT

@@ -214,6 +214,7 @@ static void grad_resize(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_resize = {
     .name = "resize",
     .family = "shape",
+    .formula = "resize(x, like): y[i] = the sum over taps k of w[i,k] x[j(i,k)] along the axis",
     .arity = 2,
     .attr_bytes = sizeof(resize),
     .shape = shape_resize,
@@ -281,6 +282,9 @@ static void grad_backward(wf_tensor *dx, wf_tensor *const *ddx, wf_tensor **ddy,
 const wf_op wf_op_resize_backward = {
     .name = "resize_backward",
     .family = "shape",
+    .formula =
+        "resize_backward(dy, like): dx[j] = the sum of w[i,k] dy[i] over the taps with j(i,k) = "
+        "j",
     .arity = 2,
     .attr_bytes = sizeof(resize),
     .shape = shape_backward,

@@ -166,8 +166,11 @@ static void grad_scatter_add(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
 const wf_op wf_op_scatter_add = {
     .name = "scatter_add",
     .family = "index",
+    .formula = "scatter_add(src, ids, like, addend): the addend or zeros, with src[i,k,j] added at "
+               "[i,ids[i,k,j],j]",
     .arity = 4,
     .attr_bytes = sizeof(int),
+    .attributes = "int axis",
     .shape = shape_scatter_real,
     .grad = grad_scatter_add,
     .nondiff = 1 << IDS,
@@ -205,8 +208,12 @@ static void grad_scatter_max(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
 const wf_op wf_op_scatter_max = {
     .name = "scatter_max",
     .family = "index",
+    .formula =
+        "scatter_max(src, ids, like, addend): the largest of the addend and what src has for the "
+        "element by ids",
     .arity = 4,
     .attr_bytes = sizeof(int),
+    .attributes = "int axis",
     .shape = shape_scatter_real,
     .grad = grad_scatter_max,
     .nondiff = 1 << IDS,
@@ -249,8 +256,12 @@ static void grad_scatter_mul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
 const wf_op wf_op_scatter_mul = {
     .name = "scatter_mul",
     .family = "index",
+    .formula =
+        "scatter_mul(src, ids, like, addend): the addend times all that src has for the element by "
+        "ids",
     .arity = 4,
     .attr_bytes = sizeof(int),
+    .attributes = "int axis",
     .shape = shape_scatter_real,
     .grad = grad_scatter_mul,
     .nondiff = 1 << IDS,
@@ -294,8 +305,10 @@ static void grad_scatter(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 const wf_op wf_op_scatter = {
     .name = "scatter",
     .family = "index",
+    .formula = "scatter(src, ids, like, addend): the addend, with src[i,k,j] at [i,ids[i,k,j],j]",
     .arity = 4,
     .attr_bytes = sizeof(int),
+    .attributes = "int axis",
     .shape = shape_scatter,
     .grad = grad_scatter,
     .nondiff = 1 << IDS,

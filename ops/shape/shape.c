@@ -111,6 +111,7 @@ static void grad_reshape(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 const wf_op wf_op_reshape = {
     .name = "reshape",
     .family = "shape",
+    .formula = "reshape(x): the elements of x in another shape",
     .arity = 1,
     .attr_bytes = sizeof(reshape),
     .shape = shape_reshape,
@@ -140,6 +141,7 @@ static bool shape_reshape_like(wf_call *c) {
 const wf_op wf_op_reshape_like = {
     .name = "reshape_like",
     .family = "shape",
+    .formula = "reshape_like(x, like): the elements of x in the shape of like",
     .arity = 2,
     .shape = shape_reshape_like,
     .view = view_reshape,
@@ -190,6 +192,7 @@ static void grad_permute(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 const wf_op wf_op_permute = {
     .name = "permute",
     .family = "shape",
+    .formula = "permute(x): x with its axes in another order",
     .arity = 1,
     .attr_bytes = sizeof(permute),
     .shape = shape_permute,
@@ -252,8 +255,10 @@ static void grad_squeeze(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 const wf_op wf_op_squeeze = {
     .name = "squeeze",
     .family = "shape",
+    .formula = "squeeze(x): x without axes of size 1",
     .arity = 1,
     .attr_bytes = sizeof(uint32_t),
+    .attributes = "uint32_t axes",
     .shape = shape_squeeze,
     .view = view_squeeze,
     .grad = grad_squeeze,
@@ -303,8 +308,10 @@ static void grad_unsqueeze(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, u
 const wf_op wf_op_unsqueeze = {
     .name = "unsqueeze",
     .family = "shape",
+    .formula = "unsqueeze(x): x with new axes of size 1",
     .arity = 1,
     .attr_bytes = sizeof(uint32_t),
+    .attributes = "uint32_t axes",
     .shape = shape_unsqueeze,
     .view = view_unsqueeze,
     .grad = grad_unsqueeze,
@@ -358,6 +365,7 @@ static void grad_cast(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
 const wf_op wf_op_cast = {
     .name = "cast",
     .family = "shape",
+    .formula = "cast(x): x in another type",
     .arity = 1,
     .attr_bytes = sizeof(wf_dtype),
     .shape = shape_cast,
@@ -385,6 +393,7 @@ static int64_t view_detach(wf_call *c) {
 const wf_op wf_op_detach = {
     .name = "detach",
     .family = "shape",
+    .formula = "detach(x): x; its gradient is 0",
     .arity = 1,
     .shape = shape_detach,
     .view = view_detach,

@@ -105,8 +105,10 @@ static bool eval_sinusoid(const wf_call *c, int phase, int64_t task, void *scrat
 const wf_op wf_op_sinusoid = {
     .name = "sinusoid",
     .family = "constant",
+    .formula = "sinusoid(ids): y[p,2i] = sin(p / 10000^(2i/D)), y[p,2i+1] = cos(p / 10000^(2i/D))",
     .arity = 1,
     .attr_bytes = sizeof(sinusoid_attrs),
+    .attributes = "int64_t dim, int form",
     .shape = shape_sinusoid,
     .no_grad = "it is a function of integers",
     .nondiff = 1,

@@ -27,8 +27,10 @@ static bool eval_size_of(const wf_call *c, int phase, int64_t task, void *scratc
 const wf_op wf_op_size_of = {
     .name = "size_of",
     .family = "constant",
+    .formula = "size_of(like): the size of the axis",
     .arity = 1,
     .attr_bytes = sizeof(int),
+    .attributes = "int axis",
     .shape = shape_size_of,
     .no_grad = "it reads only a shape",
     .shape_only = 1,
@@ -64,8 +66,10 @@ static bool eval_count_of(const wf_call *c, int phase, int64_t task, void *scrat
 const wf_op wf_op_count_of = {
     .name = "count_of",
     .family = "constant",
+    .formula = "count_of(like): the product of the sizes of the axes",
     .arity = 1,
     .attr_bytes = sizeof(uint32_t),
+    .attributes = "uint32_t axes",
     .shape = shape_count_of,
     .no_grad = "it reads only a shape",
     .shape_only = 1,

@@ -139,8 +139,10 @@ static void grad_slice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
 const wf_op wf_op_slice = {
     .name = "slice",
     .family = "shape",
+    .formula = "slice(x): x[from:to] along the axis",
     .arity = 1,
     .attr_bytes = sizeof(slice),
+    .attributes = "int axis, int64_t from, int64_t to",
     .shape = shape_slice,
     .view = view_slice,
     .grad = grad_slice,
@@ -256,6 +258,9 @@ bool wf_fuse_unslice_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *g
 const wf_op wf_op_unslice = {
     .name = "unslice",
     .family = "shape",
+    .formula =
+        "unslice(dy, like, addend, ...): zeros like `like` with dy added at the slices that were "
+        "cut, + addend",
     .arity = -1,
     .attr_bytes = sizeof(unslice_attrs),
     .shape = shape_unslice,
@@ -318,8 +323,10 @@ static void grad_pad(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_
 const wf_op wf_op_pad = {
     .name = "pad",
     .family = "shape",
+    .formula = "pad(x): x with a value before and behind it along the axis",
     .arity = 1,
     .attr_bytes = sizeof(pad),
+    .attributes = "int axis, int64_t before, int64_t after, double value",
     .shape = shape_pad,
     .grad = grad_pad,
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_pad },
@@ -377,8 +384,10 @@ static void grad_concat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_concat = {
     .name = "concat",
     .family = "shape",
+    .formula = "concat(x, ...): the operands one after the other along the axis",
     .arity = -1,
     .attr_bytes = sizeof(int),
+    .attributes = "int axis",
     .shape = shape_concat,
     .grad = grad_concat,
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_concat },
@@ -436,8 +445,10 @@ static void grad_unconcat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, ui
 const wf_op wf_op_unconcat = {
     .name = "unconcat",
     .family = "shape",
+    .formula = "unconcat(dy, ...): the part of dy that stands where one operand of a concat stood",
     .arity = -1,
     .attr_bytes = sizeof(unconcat_attrs),
+    .attributes = "int axis, int index",
     .shape = shape_unconcat,
     .view = view_unconcat,
     .grad = grad_unconcat,

@@ -57,6 +57,7 @@ static void grad_expand(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 const wf_op wf_op_expand = {
     .name = "expand",
     .family = "shape",
+    .formula = "expand(x): x repeated along axes of size 1",
     .arity = 1,
     .attr_bytes = sizeof(expand),
     .shape = shape_expand,
@@ -148,8 +149,10 @@ static void grad_part(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
 const wf_op wf_op_every_nth = {
     .name = "every_nth",
     .family = "shape",
+    .formula = "every_nth(x): every n-th step of the axis",
     .arity = 1,
     .attr_bytes = sizeof(part),
+    .attributes = "int kind, int a, int b, int64_t number",
     .shape = shape_part,
     .view = view_part,
     .grad = grad_part,
@@ -167,8 +170,10 @@ wf_tensor *wf_slice_step(wf_tensor *x, int axis, int64_t from, int64_t to, int64
 const wf_op wf_op_diagonal = {
     .name = "diagonal",
     .family = "shape",
+    .formula = "diagonal(x): the elements x[i, i + offset] of two axes",
     .arity = 1,
     .attr_bytes = sizeof(part),
+    .attributes = "int kind, int a, int b, int64_t number",
     .shape = shape_part,
     .view = view_part,
     .grad = grad_part,
@@ -232,8 +237,10 @@ static void grad_place(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
 const wf_op wf_op_place = {
     .name = "place",
     .family = "shape",
+    .formula = "place(dy, like): zeros like `like`, with dy where the view had read",
     .arity = 2,
     .attr_bytes = sizeof(part),
+    .attributes = "int kind, int a, int b, int64_t number",
     .shape = shape_place,
     .grad = grad_place,
     .shape_only = 2,
@@ -272,8 +279,10 @@ static void grad_flip(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
 const wf_op wf_op_flip = {
     .name = "flip",
     .family = "shape",
+    .formula = "flip(x): x backwards along the axes",
     .arity = 1,
     .attr_bytes = sizeof(uint32_t),
+    .attributes = "uint32_t axes",
     .shape = shape_flip,
     .view = view_flip,
     .grad = grad_flip,

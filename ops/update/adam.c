@@ -61,8 +61,12 @@ static double flops_adam(const wf_call *c) {
 const wf_op wf_op_adam_step = {
     .name = "adam_step",
     .family = "update",
+    .formula =
+        "adam_step(p, m, v, grad, scale, rates): g = scale grad; m = beta1 m + (1 - beta1) g; v "
+        "= beta2 v + (1 - beta2) g^2; p -= rate (c1 m) / (sqrt(c2 v) + eps)",
     .arity = OPERANDS,
     .attr_bytes = sizeof(wf_adam_options),
+    .attributes = "double beta1, double beta2, double eps, double weight_decay, bool decoupled",
     .shape = shape_adam,
     .no_grad = wf_no_update_value,
     .writes = 1 << PARAM | 1 << M | 1 << V,

@@ -46,8 +46,12 @@ static double flops_lion(const wf_call *c) {
 const wf_op wf_op_lion_step = {
     .name = "lion_step",
     .family = "update",
+    .formula =
+        "lion_step(p, m, grad, scale, rates): g = scale grad; p -= rate (sign(beta1 m + (1 - "
+        "beta1) g) + decay p); m = beta2 m + (1 - beta2) g",
     .arity = OPERANDS,
     .attr_bytes = sizeof(wf_lion_options),
+    .attributes = "double beta1, double beta2, double weight_decay",
     .shape = shape_lion,
     .no_grad = wf_no_update_value,
     .writes = 1 << PARAM | 1 << MOMENTUM,

@@ -70,8 +70,13 @@ static double flops_rmsprop(const wf_call *c) {
 const wf_op wf_op_rmsprop_step = {
     .name = "rmsprop_step",
     .family = "update",
+    .formula =
+        "rmsprop_step(p, v, average, b, grad, scale, rates): g = scale grad; v = alpha v + (1 - "
+        "alpha) g^2; p -= rate g / (sqrt(v) + eps)",
     .arity = OPERANDS,
     .attr_bytes = sizeof(wf_rmsprop_options),
+    .attributes =
+        "double alpha, double eps, double weight_decay, double momentum, bool centered, bool sum",
     .shape = shape_rmsprop,
     .no_grad = wf_no_update_value,
     .optional = 1 << AVERAGE | 1 << BUFFER,

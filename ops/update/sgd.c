@@ -60,8 +60,12 @@ static double flops_sgd(const wf_call *c) {
 const wf_op wf_op_sgd_step = {
     .name = "sgd_step",
     .family = "update",
+    .formula =
+        "sgd_step(p, b, grad, scale, rates): g = scale grad + decay p; b = momentum b + (1 - "
+        "dampening) g; p -= rate b",
     .arity = SGD_OPERANDS,
     .attr_bytes = sizeof(wf_sgd_options),
+    .attributes = "double momentum, double weight_decay, double dampening, bool nesterov",
     .shape = shape_sgd,
     .no_grad = wf_no_update_value,
     .optional = 1 << SGD_BUFFER,

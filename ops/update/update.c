@@ -85,6 +85,7 @@ static bool eval_assign(const wf_call *c, int phase, int64_t task, void *scratch
 const wf_op wf_op_assign = {
     .name = "assign",
     .family = "update",
+    .formula = "assign(leaf, value): leaf = value",
     .arity = 2,
     .shape = shape_assign,
     .no_grad = wf_no_update_value,
@@ -155,6 +156,9 @@ static bool eval_accumulate(const wf_call *c, int phase, int64_t task, void *scr
 const wf_op wf_op_accumulate = {
     .name = "accumulate",
     .family = "update",
+    .formula =
+        "accumulate(sums, value, at): value + the topmost sums take the place of these on the "
+        "stack",
     .arity = 3,
     .shape = shape_accumulate,
     .no_grad = wf_no_update_value,

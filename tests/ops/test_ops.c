@@ -284,6 +284,26 @@ TEST(every_op_has_a_row) {
     free(seen);
 }
 
+/* "matmul(a, b, addend): a b + addend": the op's name, as many names as it takes operands, a value. */
+TEST(every_op_has_a_formula_that_names_its_operands) {
+    for (int i = 0; i < wf_op_count(); i++) {
+        const wf_op *op = wf_op_at(i);
+        const char *f = op->formula ? op->formula : "";
+        size_t n = strlen(op->name), most = 0;
+        ck_assert_msg(strncmp(f, op->name, n) == 0 && f[n] == '(', "%s: \"%s\"", op->name, f);
+        const char *end = strstr(f, "): ");
+        ck_assert_msg(end && strlen(end) > 3, "%s: \"%s\" has no value", op->name, f);
+        int operands = 1;
+        for (const char *at = f + n; at < end; at++) operands += *at == ',';
+        bool more = strncmp(end - 3, "...", 3) == 0;
+        ck_assert_msg(op->arity < 0 ? more : operands == op->arity, "%s takes %d operands: \"%s\"",
+                      op->name, op->arity, f);
+        for (const char *at = f; *at; at++)
+            most = (unsigned char)*at >= ' ' && *at < 127 ? most : 1;
+        ck_assert_msg(!most, "%s: \"%s\" is not ASCII", op->name, f);
+    }
+}
+
 TEST(every_op_has_a_derivative_or_says_why_not) {
     for (int i = 0; i < wf_op_count(); i++) {
         const wf_op *op = wf_op_at(i);

@@ -50,7 +50,9 @@ TEST(assets_are_the_files_to_the_byte) {
     } assets[] = { { "tools/page/page.css", page_page_css },
                    { "tools/page/page.js", page_page_js },
                    { "tools/page/explain.css", page_explain_css },
-                   { "tools/page/explain.js", page_explain_js } };
+                   { "tools/page/explain.js", page_explain_js },
+                   { "tools/page/graph.css", page_graph_css },
+                   { "tools/page/graph.js", page_graph_js } };
     for (int i = 0; i < COUNT_OF(assets); i++) {
         char path[512];
         FILE *f = fopen(source_path(assets[i].file, path, sizeof path), "r");

@@ -1,11 +1,19 @@
-/* tools/draw/draw_graph.c - writes a model, or a part of one, as a graph for Graphviz: to be looked at. */
+/* tools/draw/draw_graph.c - the program `graph`: a model, a part of one or a formula as a picture, with
+ * its numbers, step by step, or as a page.
+ *
+ * Here are the options. What is looked at is in subject.h and formula.h, how in graph_values.h,
+ * step_debugger.h and graph_page.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "core/picture.h"
+#include "formula.h"
+#include "graph_page.h"
+
+#include "graph_values.h"
 #include "models/choices.h"
-#include "subject.h"
+#include "step_debugger.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output.h"
 #include "tools/cli/terminal.h"
@@ -15,9 +23,11 @@ enum { MODULES, OPERATIONS };
 
 typedef struct settings {
     int of, level, norm;
-    const char *model, *output;
+    const char *model, *output, *formula, *html, *source, *target, *commands;
     int64_t depth, d_model, d_ff, heads, layers, batch_size, length, runs, threads;
-    bool backward, plan, force;
+    bool backward, plan, force, values, second, table, step;
+    leaf_text leaves[MOST_LEAVES];
+    int n_leaves;
 } settings;
 
 /* Static, because the rows of the option table hold addresses of these settings. */
@@ -40,8 +50,51 @@ static option rows[] = {
            .fallback = "op of an attention, else module"),
     COUNT("depth", told.depth, 1, 32, "levels of modules shown",
           .fallback = "down to attention and linear layers"),
+    { .name = "formula",
+      .kind = OPTION_STRING,
+      .value = &told.formula,
+      .argument = "TEXT",
+      .help =
+          "a formula, drawn with its numbers: + - * / @ ^, parentheses, and functions by their "
+          "names. A name in it is a leaf, and an option of that name has its values: --x \"1 2 3; "
+          "4 5 6\" is a matrix of two rows" },
     FLAG("backward", told.backward, "the gradient too, dashed"),
     FLAG("force", told.force, "draw more than 5,000 nodes"),
+
+    GROUP("Numbers"),
+    FLAG("values", told.values,
+         "the numbers of one example in each node: its value, and the gradient of the loss (of a "
+         "layer the sum of squares, of a formula the sum)"),
+    FLAG("second", told.second,
+         "with --values: and the second derivative, of the sum of that gradient"),
+    FLAG("table", told.table, "with --values: as a table, not as Graphviz text",
+         .fallback = "on a terminal"),
+    FLAG(
+        "step", told.step,
+        "a debugger: one example through every node in the order of a plan, with formula, operands "
+        "and result. Keys: n next, p previous, g N goes to node N, /WORD searches names and ops, f "
+        "finds the first that is not finite, z the next with a row of zeros, v shows all numbers, "
+        "q "
+        "quits. Without a terminal all nodes are written, and the program ends with 3 if one is "
+        "not "
+        "finite"),
+    { .name = "commands",
+      .kind = OPTION_STRING,
+      .value = &told.commands,
+      .argument = "KEYS",
+      .help = "with --step: do this and end: \"/softmax; n; f\"" },
+    { .name = "source",
+      .kind = OPTION_STRING,
+      .value = &told.source,
+      .argument = "LINE",
+      .help = "the example's source, for a model",
+      .fallback = "made of its vocabulary" },
+    { .name = "target",
+      .kind = OPTION_STRING,
+      .value = &told.target,
+      .argument = "LINE",
+      .help = "the example's output",
+      .fallback = "what the model generates" },
 
     GROUP("Model"),
     MODEL("model", told.model,
@@ -56,38 +109,137 @@ static option rows[] = {
 
     GROUP("Plan"),
     FLAG("plan", told.plan, "compile it, run it, and show each operation's time, tasks and memory"),
-    COUNT("batch-size", told.batch_size, 1, 4096, "sentences in a batch"),
-    COUNT("length", told.length, 1, 4096, "tokens in each"),
+    COUNT("batch-size", told.batch_size, 1, 4096, "sentences",
+          .fallback = "8; 1 for --values and --step"),
+    COUNT("length", told.length, 1, 4096, "tokens in each",
+          .fallback = "32; 4 for --values and --step"),
     COUNT("runs", told.runs, 1, 1e6, "runs under the clock, of which the mean is shown"),
     COUNT("threads", told.threads, 1, 256, "that run it"),
 
     GROUP("Output"),
     OUTPUT("output", told.output, "Graphviz text; - is stdout", .letter = 'o', .fallback = "stdout"),
+    OUTPUT(
+        "html", told.html,
+        "a page instead: modules that fold, each node with its formula, shape, gradient, time and "
+        "bytes; as recorded, as rewritten and as planned, with the memory of the plan"),
 };
 
 static program self = {
     .name = "graph",
-    .purpose = "draws a model or a part of it as Graphviz text",
+    .purpose =
+        "shows a model, a part of it or a formula: as a picture, with its numbers, or step by step",
     .examples =
         "  graph --of attention -o attention.dot && dot -Tsvg attention.dot -o attention.svg\n"
         "  graph --of transformer --model copy.safetensors | dot -Tsvg > transformer.svg\n"
-        "  graph --of encoder-layer --plan --d-model 256 | dot -Tpng > plan.png\n",
+        "  graph --of encoder-layer --plan --d-model 256 | dot -Tpng > plan.png\n"
+        "  graph --formula \"softmax(x @ w)\" --x \"1 2 3\" --w \"1 0; 0 1; 1 1\" --table\n"
+        "  graph --step copy.safetensors --source \"3 1 2\"\n"
+        "  graph --html model.html copy.safetensors\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
+    .operand_name = "[MODEL]",
+    .by_place = { "model" },
 };
 
-static void refuse_idle_options(const settings *set) {
+/* ---- leaves of a formula: options that no row names ------------------------------------------ */
+
+static bool is_leaf_option(const char *word) {
+    static const char *const usual[] = { "help", "version", "config", "dump-config" };
+    size_t n = strcspn(word, "=");
+    if (strncmp(word, "--", 2) != 0 || n < 3 || option_named(&self, word + 2, n - 2)) return false;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (strlen(usual[i]) == n - 2 && !strncmp(word + 2, usual[i], n - 2)) return false;
+    return true;
+}
+
+static void take_leaf(settings *set, char *name, char *values) {
+    char *equals = strchr(name, '=');
+    if (equals) {
+        *equals = '\0';
+        values = equals + 1;
+    }
+    if (!values) usage_error(&self, "%s needs a value", name);
+    if (set->n_leaves == MOST_LEAVES)
+        usage_error(&self, "a formula has at most %d leaves", MOST_LEAVES);
+    set->leaves[set->n_leaves++] = (leaf_text){ name + 2, values };
+}
+
+/* With --formula, takes "--x VALUES" out of the command line. Returns how many words are left. */
+static int take_leaves(settings *set, int argc, char **argv) {
+    int left = 0;
+    bool formula = false;
+    for (int i = 1; i < argc; i++)
+        formula |= !strcmp(argv[i], "--formula") || !strncmp(argv[i], "--formula=", 10);
+    for (int i = 0; i < argc; i++) {
+        bool value = i > 0 && !strcmp(argv[i - 1], "--formula");
+        if (!formula || i == 0 || value || !is_leaf_option(argv[i])) {
+            argv[left++] = argv[i];
+            continue;
+        }
+        bool whole = strchr(argv[i], '=') != NULL;
+        take_leaf(set, argv[i], whole || i + 1 == argc ? NULL : argv[i + 1]);
+        i += !whole;
+    }
+    return left;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+/* One view at a time; a formula is drawn with its numbers. */
+static void choose_view(settings *set) {
+    int views = set->values + set->step + set->plan + (set->html != NULL);
+    if (views > 1) usage_error(&self, "--values, --step, --plan and --html are one at a time");
+    if (set->formula && !views) set->values = true;
+    bool shown = set->values || set->step;
+    if (shown && !option_seen(&self, "batch-size")) set->batch_size = 1;
+    if (shown && !option_seen(&self, "length")) set->length = 4;
+}
+
+static void refuse_idle_sizes(const settings *set) {
     static const char *const sizes[] = { "d-model", "heads", "d-ff", "layers", "norm" };
-    static const char *const plans[] = { "batch-size", "length", "runs", "threads" };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         option_no_effect(&self, sizes[i], set->model != NULL, "the model file says it");
-    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
-        option_no_effect(&self, plans[i], !set->plan, "nothing runs without --plan");
-    option_no_effect(&self, "depth", set->level == OPERATIONS, "--level op shows every operation");
+        option_no_effect(&self, sizes[i], set->formula != NULL, "a formula has no layers");
+    }
+    option_no_effect(&self, "model", set->formula != NULL, "the formula is drawn");
+    option_no_effect(&self, "of", set->formula != NULL, "the formula is drawn");
     option_no_effect(&self, "layers", set->of != SUBJECT_TRANSFORMER, "one layer is drawn");
     option_no_effect(&self, "d-ff", set->of == SUBJECT_ATTENTION,
                      "an attention has no feed-forward layer");
     option_no_effect(&self, "norm", set->of == SUBJECT_ATTENTION, "an attention has no norm");
+}
+
+static void refuse_idle_runs(const settings *set) {
+    bool runs = set->plan || set->html;
+    bool shown = set->values || set->step;
+    bool model = !set->formula && set->of == SUBJECT_TRANSFORMER;
+    static const char *const timed[] = { "runs", "threads" };
+    static const char *const counts[] = { "batch-size", "length" };
+    static const char *const lines[] = { "source", "target" };
+    for (int i = 0; i < 2; i++) {
+        option_no_effect(&self, timed[i], !runs, "nothing is timed without --plan or --html");
+        option_no_effect(&self, counts[i], !runs && !shown, "nothing runs without --plan");
+        option_no_effect(&self, counts[i], set->formula != NULL, "a formula has no sentences");
+        option_no_effect(&self, counts[i], shown && model, "the example is one line");
+        option_no_effect(&self, lines[i], !shown, "only --values and --step have an example");
+        option_no_effect(&self, lines[i], !model, "only a whole model reads lines");
+    }
+    option_no_effect(&self, "second", !set->values, "only --values shows derivatives");
+    option_no_effect(&self, "table", !set->values, "only --values is a table");
+    option_no_effect(&self, "commands", !set->step, "only --step takes commands");
+    option_no_effect(&self, "output", set->step || set->html, "no Graphviz text is written");
+}
+
+static void refuse_idle_options(const settings *set) {
+    static const char *const drawn[] = { "depth", "level", "force" };
+    refuse_idle_sizes(set);
+    refuse_idle_runs(set);
+    for (int i = 0; i < 3; i++)
+        option_no_effect(&self, drawn[i], set->step || set->html, "no picture is drawn");
+    option_no_effect(&self, "level", set->values, "--values shows every operation");
+    option_no_effect(&self, "depth", set->level == OPERATIONS || set->values,
+                     "--level op shows every operation");
+    option_no_effect(&self, "backward", set->values, "--values shows the gradient in each node");
 }
 
 static bool modules(const settings *set) {
@@ -130,42 +282,156 @@ static void write_text(const settings *set, const char *text) {
     if (set->output && !output_close(&o, message)) fail(&self, "%s", message);
 }
 
+static void write_page(const settings *set, const subject *s, wf_plan *plan) {
+    char message[WF_MESSAGE];
+    output o;
+    if (!output_open(&o, set->html, message)) fail(&self, "%s", message);
+    if (!graph_page_write(o.stream, s, plan, message)) fail(&self, "%s", message);
+    if (!output_close(&o, message)) fail(&self, "%s", message);
+}
+
 static void draw(const settings *set, const subject *s) {
     char message[WF_MESSAGE];
-    wf_pool *pool = set->plan && set->threads > 1 ? wf_pool_new((int)set->threads) : NULL;
+    bool runs = set->plan || set->html;
+    wf_pool *pool = runs && set->threads > 1 ? wf_pool_new((int)set->threads) : NULL;
     wf_plan *plan =
-        set->plan ? subject_plan(s, set->batch_size, set->length, (int)set->runs, pool, message)
-                  : NULL;
-    if (set->plan && !plan) fail(&self, "%s", message);
+        runs ? subject_plan(s, set->batch_size, set->length, (int)set->runs, pool, message) : NULL;
+    if (runs && !plan) fail(&self, "%s", message);
+    if (set->html) write_page(set, s, plan);
     wf_dot_options options = { .title = s->title,
                                .backward = set->backward,
                                .plan = plan,
                                .modules = modules(set),
                                .depth = depth(set),
                                .force = set->force };
-    char *text = wf_dot(s->fetch, s->n, &options, message);
-    if (!text) fail(&self, "%s", message);
-    write_text(set, text);
+    char *text = set->html ? NULL : wf_dot(s->fetch, s->n, &options, message);
+    if (!set->html && !text) fail(&self, "%s", message);
+    if (text) write_text(set, text);
     free(text);
     wf_plan_free(plan);
     wf_pool_free(pool);
 }
 
-int main(int argc, char **argv) {
+/* ---- with numbers ---------------------------------------------------------------------------- */
+
+static void record(const settings *set, subject *s, const wf_block_options *o, const wf_file *f) {
     char message[WF_MESSAGE];
-    const settings *set = &told;
+    bool ok =
+        set->formula
+            ? formula_subject(s, set->formula, set->leaves, set->n_leaves, set->backward, message)
+            : subject_new(s, (subject_kind)set->of, o, set->layers, f, set->backward, message);
+    if (!ok && set->formula && !s->graph) usage_error(&self, "%s", message);
+    if (!ok) fail(&self, "%s", message);
+}
+
+static void make_example(const settings *set, example *e, const subject *s, const wf_file *f) {
+    char message[WF_MESSAGE];
+    *e = (example){ .sentences = set->batch_size, .length = set->length };
+    if (!example_new(e, s, f, set->source, set->target, message)) fail(&self, "%s", message);
+}
+
+static void write_values(const settings *set, const graph_values *v, const subject *s) {
+    char message[WF_MESSAGE];
+    if (set->table || (!set->output && isatty(STDOUT_FILENO))) {
+        graph_values_table(v, stdout);
+        return;
+    }
+    wf_dot_options options = { .title = s->title, .force = set->force };
+    char *text = graph_values_dot(v, s, options, message);
+    if (!text) fail(&self, "%s", message);
+    write_text(set, text);
+    free(text);
+}
+
+/* The graph of a failed gradient has failed: the subject is recorded again, without one. */
+static void show_values(const settings *set, subject *s, const wf_block_options *o,
+                        const wf_file *f) {
+    char message[WF_MESSAGE];
+    graph_values v;
+    example e;
+    make_example(set, &e, s, f);
+    bool ok = graph_values_new(&v, s, &e, true, set->second, message);
+    if (!ok && !wf_ok(s->graph)) {
+        warn(&self, "no gradient is shown: %s", message);
+        graph_values_free(&v);
+        example_free(&e);
+        subject_free(s);
+        record(set, s, o, f);
+        make_example(set, &e, s, f);
+        ok = graph_values_new(&v, s, &e, false, false, message);
+    }
+    if (!ok) fail(&self, "%s", message);
+    write_values(set, &v, s);
+    graph_values_free(&v);
+    example_free(&e);
+}
+
+/* ---- step by step ---------------------------------------------------------------------------- */
+
+/* A model's walk also passes its loss, its probabilities and its attention weights. */
+static bool list_nodes(node_list *l, const subject *s, const example *e, char *message) {
+    const wf_model *m = s->model;
+    int most = s->n + 2, n = s->n;
+    for (int k = 0; m && k < m->n_maps; k++) most += (int)m->maps[k].layers;
+    wf_tensor **wanted = calloc((size_t)most, sizeof *wanted);
+    if (!wanted) {
+        snprintf(message, WF_MESSAGE, "out of memory");
+        return false;
+    }
+    memcpy(wanted, s->fetch, (size_t)s->n * sizeof *wanted);
+    if (m) {
+        wanted[n++] = m->token_log_probs;
+        wanted[n++] = m->loss.loss;
+    }
+    for (int k = 0; m && k < m->n_maps; k++)
+        for (int64_t i = 0; i < m->maps[k].layers; i++) wanted[n++] = m->maps[k].weights[i];
+    bool ok = node_list_new(l, wanted, n, e, message);
+    free(wanted);
+    return ok;
+}
+
+static int step(const settings *set, const subject *s, const wf_file *f) {
+    char message[WF_MESSAGE];
+    node_list l;
+    example e;
+    int status = EXIT_DONE;
+    make_example(set, &e, s, f);
+    if (!list_nodes(&l, s, &e, message)) fail(&self, "%s", message);
+    if (e.source) printf("source: %s\ntarget: %s\n\n", e.source, e.target);
+    if (set->commands)
+        status = step_commands(&l, set->commands, stdout) ? EXIT_DONE : EXIT_FAILED;
+    else if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+        step_interactively(&l, stdin, stdout);
+    else
+        status = step_all(&l, stdout) ? EXIT_DONE : EXIT_NON_FINITE;
+    node_list_free(&l);
+    example_free(&e);
+    return status;
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+int main(int argc, char **argv) {
+    settings *set = &told;
+    int status = EXIT_DONE;
     terminal_open();
+    argc = take_leaves(set, argc, argv);
     options_parse(&self, argc, argv);
+    choose_view(set);
     refuse_idle_options(set);
     check_uses(&self, NULL, 0);
     wf_file *f = set->model ? wf_file_open(set->model) : NULL;
     if (f && !wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     wf_block_options o = sizes(set, f);
     subject s;
-    if (!subject_new(&s, (subject_kind)set->of, &o, set->layers, f, set->backward, message))
-        fail(&self, "%s", message);
-    draw(set, &s);
+    record(set, &s, &o, f);
+    if (set->step)
+        status = step(set, &s, f);
+    else if (set->values)
+        show_values(set, &s, &o, f);
+    else
+        draw(set, &s);
     subject_free(&s);
     wf_file_free(f);
-    return close_stdout(&self, EXIT_DONE);
+    return close_stdout(&self, status);
 }

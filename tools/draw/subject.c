@@ -146,42 +146,31 @@ static bool no_memory(char *message) {
     return false;
 }
 
-/* A part is fetched with, if asked for, the gradients of the sum of its squares. */
-static bool fetch_part(subject *s, wf_tensor *y, bool backward, char *message) {
-    int n = backward ? wf_parameters(s->graph, NULL, 0) : 0;
-    wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
-    s->fetch = calloc((size_t)n + 1, sizeof *s->fetch);
-    s->n = n + 1;
-    if (!params || !s->fetch) {
-        free(params);
-        return no_memory(message);
-    }
-    s->fetch[0] = y;
-    if (backward) {
-        wf_parameters(s->graph, params, n);
-        wf_scope(s->graph, "loss");
-        s->fetch[0] = wf_square_sum(y);
-        wf_grad(s->fetch[0], params, n, s->fetch + 1);
-    }
-    free(params);
-    return true;
+wf_tensor *subject_loss(const subject *s) {
+    wf_tensor *y = s->result;
+    if (s->model) return s->model->loss.loss;
+    const char *outer = wf_scope(s->graph, "loss");
+    wf_tensor *loss = y->ndim == 0    ? y
+                      : s->is_formula ? wf_sum(y, WF_ALL_AXES, false)
+                                      : wf_square_sum(y);
+    wf_scope(s->graph, outer);
+    return loss;
 }
 
-static bool fetch_model(subject *s, bool backward, char *message) {
-    const wf_model *m = s->model;
+bool subject_fetch(subject *s, wf_tensor *result, bool backward, char *message) {
     int n = backward ? wf_parameters(s->graph, NULL, 0) : 0;
     wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
     s->fetch = calloc((size_t)n + 1, sizeof *s->fetch);
     s->n = n + 1;
-    if (!params || !s->fetch) {
-        free(params);
-        return no_memory(message);
+    s->result = result;
+    bool room = params && s->fetch;
+    if (room) {
+        wf_parameters(s->graph, params, n);
+        s->fetch[0] = backward ? subject_loss(s) : result;
+        if (backward) wf_grad(s->fetch[0], params, n, s->fetch + 1);
     }
-    s->fetch[0] = backward ? m->loss.loss : m->logits;
-    wf_parameters(s->graph, params, n);
-    if (backward) wf_grad(m->loss.loss, params, n, s->fetch + 1);
     free(params);
-    return true;
+    return room || no_memory(message);
 }
 
 static void entitle(subject *s, const char *what, const wf_block_options *c) {
@@ -208,7 +197,7 @@ static bool open_model(subject *s, const wf_block_options *c, int64_t layers, co
     if (!s->model) return false;
     entitle(s, wf_model_kind_title(s->model->kind), c);
     s->graph = s->model->graph;
-    return !wf_ok(s->graph) || fetch_model(s, backward, message);
+    return !wf_ok(s->graph) || subject_fetch(s, s->model->logits, backward, message);
 }
 
 /* The form of the layers of the model in f; without a file, of an encoder-decoder. */
@@ -243,7 +232,7 @@ static bool open_part(subject *s, subject_kind kind, const wf_block_options *c, 
     entitle(s, title, c);
     s->graph = wf_graph_new(&(wf_graph_options){ .seed = 1 });
     wf_tensor *y = parts[kind].record(s->graph, &form);
-    return !wf_ok(s->graph) || fetch_part(s, y, backward, message);
+    return !wf_ok(s->graph) || subject_fetch(s, y, backward, message);
 }
 
 bool subject_new(subject *s, subject_kind kind, const wf_block_options *c, int64_t layers,
@@ -295,8 +284,13 @@ static bool measure(wf_plan *p, int runs) {
     return true;
 }
 
-/* An encoder has no T. */
-static bool bind(const subject *s, wf_plan *p, int64_t batch, int64_t length) {
+bool subject_is_mask(const wf_tensor *input) {
+    return strcmp(input->name, "may attend") == 0 || strcmp(input->name, "source mask") == 0;
+}
+
+/* An encoder has no T, and a formula no extents. */
+bool subject_bind(const subject *s, wf_plan *p, int64_t batch, int64_t length) {
+    if (s->is_formula) return true;
     if (s->model) return wf_model_bind(s->model, p, batch, s->model->src ? length : 0, length);
     bool bound = wf_bind(p, "B", batch) && wf_bind(p, "S", length);
     if (bound && wf_bound_bytes(p, s->fetch[0]) == 0) wf_bind(p, "T", length);
@@ -319,7 +313,7 @@ wf_plan *subject_plan(const subject *s, int64_t batch, int64_t length, int runs,
                                 .pool = pool,
                                 .training = s->n > 1 };
     wf_plan *p = wf_plan_new(s->graph, &options);
-    bool bound = wf_plan_ok(p) && bind(s, p, batch, length);
+    bool bound = wf_plan_ok(p) && subject_bind(s, p, batch, length);
     if (bound && feed_ones(p, inputs, n) && measure(p, runs)) return p;
     const char *reason = wf_plan_error(p);
     snprintf(message, WF_MESSAGE, "%s", *reason ? reason : "out of memory"); /* for the ones */

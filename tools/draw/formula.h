@@ -1,0 +1,26 @@
+/* tools/draw/formula.h - a formula of the command line as a graph: "softmax(x @ w)".
+ *
+ * Numbers, names, + - * / @ ^ and parentheses; NAME(a, b...) is the library's op of that name if it
+ * has no settings, or one of the functions with usual settings that formula_functions lists. A name
+ * is a leaf, whose values are written "1 2 3; 4 5 6": rows apart by semicolons. One number is a
+ * scalar, and all else a matrix [rows, columns]. The graph computes in f64. */
+#ifndef WEFT_TOOLS_DRAW_FORMULA_H
+#define WEFT_TOOLS_DRAW_FORMULA_H
+
+#include "subject.h"
+
+enum { MOST_LEAVES = 16, DEEPEST_FORMULA = 64, LONGEST_FORMULA = 4096, MOST_ELEMENTS = 10000 };
+
+typedef struct leaf_text {
+    const char *name, *values;
+} leaf_text;
+
+/* Record a formula with its leaves. False with message[256]: what is wrong, and at which character;
+ * or in which leaf. */
+bool formula_subject(subject *s, const char *formula, const leaf_text *leaves, int n, bool backward,
+                     char *message);
+
+/* "softmax log_softmax ...", for the help. */
+const char *formula_functions(void);
+
+#endif

@@ -1,0 +1,170 @@
+/* tools/draw/graph_values.c - numbers in the nodes of a small graph. See graph_values.h.
+ *
+ * Gradients by every node, and second derivatives, are recorded as nodes of the same graph, before
+ * one plan fetches them all. */
+#include "graph_values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/terminal.h"
+
+static bool explain(char *message, const char *why) {
+    snprintf(message, WF_MESSAGE, "%s", why);
+    return false;
+}
+
+/* ---- what is recorded ------------------------------------------------------------------------ */
+
+/* The nodes of the forward pass, in the order of recording; not the constants. */
+static bool find_nodes(graph_values *v, const subject *s, char *message) {
+    wf_tensor *ends[] = { v->loss, s->result };
+    int total = wf_node_count(s->graph);
+    bool *needed = nodes_behind(s->graph, ends, 2);
+    v->node = calloc((size_t)total + 1, sizeof *v->node);
+    v->gradient = calloc((size_t)total + 1, sizeof *v->gradient);
+    v->second = calloc((size_t)total + 1, sizeof *v->second);
+    bool room = needed && v->node && v->gradient && v->second;
+    for (int id = 0; room && id < total; id++)
+        if (needed[id] && wf_node(s->graph, id)->kind != WF_CONSTANT)
+            v->node[v->n++] = wf_node(s->graph, id);
+    free(needed);
+    if (!room) return explain(message, "out of memory");
+    if (v->n <= MOST_VALUED) return true;
+    snprintf(message, WF_MESSAGE,
+             "--values: the graph has %d nodes, and %d can be looked at; --step walks through them",
+             v->n, MOST_VALUED);
+    return false;
+}
+
+/* Ids have no gradient. */
+static void record_gradients(graph_values *v) {
+    wf_tensor **of = calloc((size_t)v->n + 1, sizeof *of);
+    wf_tensor **dx = calloc((size_t)v->n + 1, sizeof *dx);
+    int n = 0;
+    for (int i = 0; of && i < v->n; i++)
+        if (v->node[i]->dtype != WF_I32 && !v->node[i]->result) of[n++] = v->node[i];
+    if (of && dx) wf_grad(v->loss, of, n, dx);
+    for (int i = 0, k = 0; of && dx && i < v->n; i++)
+        if (k < n && v->node[i] == of[k]) v->gradient[i] = dx[k++];
+    free(of);
+    free(dx);
+}
+
+static void record_second(graph_values *v) {
+    for (int i = 0; i < v->n; i++) {
+        wf_tensor *g = v->gradient[i];
+        if (!g) continue;
+        wf_tensor *sum = g->ndim ? wf_sum(g, WF_ALL_AXES, false) : g;
+        wf_grad(sum, &v->node[i], 1, &v->second[i]);
+    }
+}
+
+/* ---- one plan -------------------------------------------------------------------------------- */
+
+static bool fetch_all(graph_values *v, const subject *s, const example *e, char *message) {
+    wf_tensor **wanted = calloc(3 * (size_t)v->n + 2, sizeof *wanted);
+    int n = 0;
+    if (!wanted) return explain(message, "out of memory");
+    wanted[n++] = s->result;
+    wanted[n++] = v->loss;
+    for (int i = 0; i < v->n; i++) {
+        if (v->gradient[i]) wanted[n++] = v->gradient[i];
+        if (v->second[i]) wanted[n++] = v->second[i];
+    }
+    bool ok = node_list_new(&v->list, wanted, n, e, message);
+    free(wanted);
+    return ok;
+}
+
+bool graph_values_new(graph_values *v, const subject *s, const example *e, bool gradient,
+                      bool second, char *message) {
+    *v = (graph_values){ .loss = gradient ? subject_loss(s) : s->result };
+    if (!find_nodes(v, s, message)) return false;
+    if (gradient) record_gradients(v);
+    if (second) record_second(v);
+    if (!wf_ok(s->graph)) return explain(message, wf_error(s->graph));
+    return fetch_all(v, s, e, message);
+}
+
+void graph_values_free(graph_values *v) {
+    node_list_free(&v->list);
+    free(v->node);
+    free(v->gradient);
+    free(v->second);
+    *v = (graph_values){ 0 };
+}
+
+/* ---- as Graphviz text ------------------------------------------------------------------------ */
+
+char *graph_values_dot(const graph_values *v, const subject *s, wf_dot_options options,
+                       char *message) {
+    wf_dot_value *rows = calloc(3 * (size_t)v->n + 1, sizeof *rows);
+    wf_tensor *fetch[] = { v->loss, s->result };
+    int n = 0;
+    for (int i = 0; rows && i < v->n; i++) {
+        const wf_tensor *t = v->node[i];
+        rows[n++] = (wf_dot_value){ t, t, NULL };
+        if (v->gradient[i]) rows[n++] = (wf_dot_value){ t, v->gradient[i], "gradient" };
+        if (v->second[i]) rows[n++] = (wf_dot_value){ t, v->second[i], "second derivative" };
+    }
+    options.values = rows;
+    options.n_values = n;
+    options.valued = v->list.plan;
+    char *text = rows ? wf_dot(fetch, v->loss == s->result ? 1 : 2, &options, message) : NULL;
+    if (!rows) explain(message, "out of memory");
+    free(rows);
+    return text;
+}
+
+/* ---- as a table ------------------------------------------------------------------------------ */
+
+/* "x", "#3": how the table calls a node. */
+static void put_name(const graph_values *v, const wf_tensor *t, FILE *out) {
+    if (!t) {
+        fputs("none", out);
+        return;
+    }
+    if (t->kind == WF_CONSTANT) {
+        char number[64];
+        fputs(wf_print(NULL, t, number, sizeof number) < (int)sizeof number ? number : "constant",
+              out);
+        return;
+    }
+    if (!t->op) {
+        put_clean(out, t->name, -1);
+        return;
+    }
+    for (int i = 0; i < v->n; i++)
+        if (v->node[i] == t) fprintf(out, "#%d", i + 1);
+}
+
+static void put_value(const graph_values *v, const char *label, const wf_tensor *t, FILE *out) {
+    char *text = node_text(&v->list, t);
+    for (char *at = text; at && *at;) {
+        size_t n = strcspn(at, "\n");
+        fprintf(out, "  %-18s %.*s\n", at == text ? label : "", (int)n, at);
+        at += n + (at[n] == '\n');
+    }
+    free(text);
+}
+
+void graph_values_table(const graph_values *v, FILE *out) {
+    char shape[160], attributes[ATTRIBUTES_TEXT];
+    for (int i = 0; i < v->n; i++) {
+        const wf_tensor *t = v->node[i];
+        put_name(v, t, out);
+        for (int k = 0; k < t->n_in; k++) {
+            if (!k) fprintf(out, " = %s(", t->op->name);
+            if (k && t->in[k]) fputs(", ", out);
+            if (t->in[k]) put_name(v, t->in[k], out);
+        }
+        if (t->op && *attributes_text(t, attributes)) fprintf(out, "; %s", attributes);
+        fprintf(out, "%s  %s%s\n", t->n_in ? ")" : "",
+                wf_shape_text(t->graph, t->ndim, t->shape, shape, sizeof shape),
+                t == v->loss && v->gradient[i] ? "  differentiated" : "");
+        put_value(v, "value", t, out);
+        if (v->gradient[i]) put_value(v, "gradient", v->gradient[i], out);
+        if (v->second[i]) put_value(v, "second derivative", v->second[i], out);
+    }
+}
