@@ -174,8 +174,8 @@ typedef struct wf_lion_rule {
 /* Queries of a head in one call of attention, and the widest vector in elements. */
 enum { WF_ATTENTION_ROWS = 480, WF_WIDEST = 16 };
 
-/* Counters of one call of draw. */
-enum { WF_DRAWN = 256 };
+/* Counters of one call of draw; of which normal numbers come in multiples of WF_DRAWN_UNIT. */
+enum { WF_DRAWN = 256, WF_DRAWN_UNIT = 8 };
 
 /* clang-format off */
 #define WF_KERNELS(real, name)                                                                     \
@@ -265,10 +265,10 @@ enum { WF_DRAWN = 256 };
          * word 1, v = word 2 << 32 | word 3 */                                                    \
         void (*draw)(uint64_t key, uint64_t stream, uint64_t first, uint64_t u[WF_DRAWN],          \
                      uint64_t v[WF_DRAWN]);                                                        \
-        /* Of f64 alone (else NULL), from such u and v: y = std * sqrt(-2 log(1 - a)) cos(2 pi b), a and b their 53 highest  \
-         * bits * 2^-53. NaN where a relative error below `unsure` could change y rounded to f32 */\
-        void (*draw_normal)(const uint64_t u[WF_DRAWN], const uint64_t v[WF_DRAWN], double std,    \
-                            double unsure, double y[WF_DRAWN]);                                    \
+        /* Of f64 alone (else NULL), from n such u and v, a multiple of WF_DRAWN_UNIT: y =          \
+         * std * sqrt(-2 log(1 - a)) * cos(2 pi b), a and b their 53 highest bits * 2^-53 */       \
+        void (*draw_normal)(int64_t n, const uint64_t *u, const uint64_t *v, double std,           \
+                            double *y);                                                            \
         /* log(sum exp(x)) = m + *log_total; returns m, the largest x */                           \
         real (*log_sum_exp)(int64_t n, const real *x, double *log_total);                          \
         /* sum(x - from) */                                                                        \

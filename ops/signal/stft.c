@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "core/compose.h"
+#include "ops/base/scalars.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 
@@ -19,7 +20,7 @@ enum { MOST_FFT = 4096 }; /* the matrix has N (N + 2) elements */
 
 /* Element n of a window of this length, periodic: one period has no second end. */
 static double window_at(wf_window kind, int64_t n, int64_t length) {
-    double turn = cos(2 * PI * (double)n / (double)length);
+    double turn = wf_cos_of(2 * PI * (double)n / (double)length);
     switch (kind) {
     case WF_WINDOW_HANN:
         return 0.5 - 0.5 * turn;
@@ -41,8 +42,8 @@ static wf_tensor *transform(wf_graph *g, const wf_stft_options *o, int64_t lengt
         double w = window_at(o->window, i, length);
         for (int64_t k = 0; k < bins; k++) { /* whole turns are left out: the angle stays exact */
             double angle = 2 * PI * (double)(k * row % n) / (double)n;
-            wf_put(&m, row * 2 * bins + k, w * cos(angle));
-            wf_put(&m, row * 2 * bins + bins + k, -w * sin(angle));
+            wf_put(&m, row * 2 * bins + k, w * wf_cos_of(angle));
+            wf_put(&m, row * 2 * bins + bins + k, -w * wf_sin_of(angle));
         }
     }
     wf_tensor *t = wf_constant_array(g, m.dtype, 2, shape, m.data);

@@ -17,6 +17,7 @@
 #include "diagnose.h"
 #include "forecast.h"
 #include "metadata.h"
+#include "ops/base/scalars.h"
 #include "ranks.h"
 #include "signals.h"
 #include "tools/cli/command.h"
@@ -209,7 +210,7 @@ static void say_running(session *s, const evaluation *v) {
     say(&s->report,
         "\nOn %s that it has never seen: %.4f bits per byte, loss %.4g per token, perplexity %.5g, "
         "token accuracy %.2f %%",
-        bytes_text(v->bytes, size), bits_per_byte(v), v->nll / v->tokens, exp(v->nll / v->tokens),
+        bytes_text(v->bytes, size), bits_per_byte(v), v->nll / v->tokens, wf_exp_of(v->nll / v->tokens),
         100 * v->correct / v->tokens);
     swap_averages(s);
     char *text =
@@ -229,7 +230,7 @@ static void say_sequences(session *s, const evaluation *v) {
     say(&s->report,
         "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
         "accuracy %.2f %%",
-        (long long)v->counts.sequences, v->nll / v->tokens, exp(v->nll / v->tokens),
+        (long long)v->counts.sequences, v->nll / v->tokens, wf_exp_of(v->nll / v->tokens),
         100 * v->correct / v->tokens);
     char text[METRIC_TEXT];
     if (s->dataset.kind->text && v->counts.judged && !are_sentences(s)) {
