@@ -4,6 +4,7 @@
 #include <check.h>
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 
 TESTS(bits)
 
+#define HIGH_BYTE_FIRST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static uint64_t draws;
@@ -43,6 +45,7 @@ static double log_in_double(double x) {
 #define T(name) name##_f32
 #define table_at wf_f32_at
 #define real_fma fmaf
+static const uint64_t T(recorded)[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
 static const real T(exp_q)[] = { 0x1p-1f, 0x1.555498p-3f, 0x1.55546cp-5f, 0x1.12368cp-7f,
                                  0x1.6dab5cp-10f };
 #include "plain_sums.inc"
@@ -62,6 +65,7 @@ static const real T(exp_q)[] = { 0x1p-1f, 0x1.555498p-3f, 0x1.55546cp-5f, 0x1.12
 #define T(name) name##_f64
 #define table_at wf_f64_at
 #define real_fma fma
+static const uint64_t T(recorded)[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
 static const real T(exp_q)[] = {
     0x1.0000000000005p-1,
     0x1.555555555555dp-3,
