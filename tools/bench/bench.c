@@ -54,10 +54,11 @@ program bench_program = {
                 "  bench attention --size 4096\n"
                 "  bench ops --threads 1\n"
                 "  bench step --preset base --mode train --profile\n"
+                "  bench signature\n"
                 "  WEFT_ISA=avx2 bench gemm --size 1024 --json\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
-    .operand_name = "limits|gemm|attention|step|ops",
+    .operand_name = "limits|gemm|attention|step|ops|signature",
     .operand = &subject,
 };
 
@@ -68,7 +69,8 @@ static const struct {
               { "gemm", bench_gemm },
               { "attention", bench_attention },
               { "step", bench_step },
-              { "ops", bench_ops } };
+              { "ops", bench_ops },
+              { "signature", bench_signature } };
 
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -88,6 +90,8 @@ static void refuse_idle_options(const bench_settings *set, void (*run)(bench_set
     option_no_effect(&bench_program, "shape", run != bench_gemm || set->size,
                      "it is for the list of gemm");
     option_no_effect(&bench_program, "operands", run != bench_gemm, "it is for gemm");
+    option_no_effect(&bench_program, "seconds", run == bench_signature, "nothing is timed");
+    option_no_effect(&bench_program, "json", run == bench_signature, "it is one number");
     option_no_effect(&bench_program, "weights", set->mode != MODE_DECODE, "it is for decoding");
     option_no_effect(&bench_program, "beam", set->mode != MODE_DECODE, "it is for decoding");
     option_no_effect(&bench_program, "unguarded", set->mode != MODE_TRAIN,
@@ -106,6 +110,10 @@ int main(int argc, char **argv) {
     refuse_idle_options(set, parts[part].run);
     check_uses(&bench_program, NULL, 0);
     if (!set->threads) set->threads = default_threads(1);
+    if (parts[part].run == bench_signature) {
+        bench_signature(set);
+        return close_stdout(&bench_program, EXIT_DONE);
+    }
     report_open(&set->report, &bench_program, false, set->json, NULL, false);
     jsonl *e = event(&set->report, "run");
     json_text(e, "bench", subject);

@@ -33,6 +33,7 @@ void bench_gemm(bench_settings *set);
 void bench_attention(bench_settings *set);
 void bench_step(bench_settings *set);
 void bench_ops(bench_settings *set);
+void bench_signature(bench_settings *set); /* prints one number, and nothing else */
 
 /* ---- limits: bench_limits.c, bench_loops.c --------------------------------------------------- */
 
