@@ -92,7 +92,7 @@ void ranks_notice(session *s) {
 
 /* What a rank brings along. */
 typedef struct greeting {
-    char version[32], kernels[32];
+    char version[32];
     uint64_t training; /* a hash of its settings, its data and where it stands */
     double best_kept;
 } greeting;
@@ -134,12 +134,6 @@ static void compare(int rank, const greeting *it, const greeting *first) {
     if (strcmp(it->version, first->version) != 0)
         fail(&train_program, "rank %d is version %s of weft, and rank 0 %s", rank, it->version,
              first->version);
-    if (strcmp(it->kernels, first->kernels) != 0)
-        fail(&train_program,
-             "rank %d computes with %s kernels and rank 0 with %s, which round otherwise: "
-             "WEFT_ISA=%s on all of them",
-             rank, it->kernels, first->kernels,
-             strcmp(it->kernels, "avx512") == 0 ? first->kernels : it->kernels);
     if (it->training != first->training)
         fail(&train_program,
              "rank %d has other settings, another text (to learn or held out) or another "
@@ -151,7 +145,6 @@ void ranks_compare(session *s) {
     if (!s->ranks || s->set->ranks) return;
     greeting mine = { .training = hash_training(s), .best_kept = s->best_kept };
     snprintf(mine.version, sizeof mine.version, "%s", wf_version());
-    snprintf(mine.kernels, sizeof mine.kernels, "%s", wf_isa());
     greeting *all = calloc((size_t)s->ranks->size, sizeof *all);
     if (!all) fail(&train_program, "out of memory");
     ranks_exchange(s, &mine, all, sizeof mine);

@@ -225,7 +225,7 @@ TEST(too_many_threads_do_not_collapse) {
 }
 
 static bool tiny_task(void *arg, int64_t index, int worker) {
-    volatile float tiny = 1e-38f;
+    volatile float tiny = 0x1p-126f;
     ((float *)arg)[index] = tiny * 0.25f;
     (void)worker;
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); /* so that the others get some */
@@ -240,7 +240,7 @@ TEST(denormal_numbers_are_what_they_are_on_every_thread) {
     unsigned own = _mm_getcsr();
     _mm_setcsr(own | 0x8000 | 0x0040); /* flush results; and operands */
 #endif
-    volatile float tiny = 1e-38f, quarter = tiny * 0.25f;
+    volatile float tiny = 0x1p-126f, quarter = tiny * 0.25f;
     unsigned mode = wf_float_mode_enter();
     ck_assert(wf_pool_run(pool, 8, tiny_task, result));
     for (int i = 0; i < 8; i++) ck_assert(result[i] > 0 && 4 * result[i] == tiny);
