@@ -63,7 +63,7 @@ static void fill_normal(const wf_init *init, uint64_t key, wf_dtype dtype, int n
     target t = target_of(dtype, ndim, shape, data);
     double value[WF_DRAWN];
     for (int64_t e = 0; e < t.n; e += WF_DRAWN) {
-        wf_draw_normal(dtype, init->a, key, 0, (uint64_t)e, value);
+        wf_draw_normal(init->a, key, 0, (uint64_t)e, value);
         store(&t, e, t.n - e < WF_DRAWN ? t.n - e : WF_DRAWN, value);
     }
 }

@@ -12,8 +12,8 @@
 #   valgrind analyze                                         memcheck on the baseline kernels; clang's analyzer and cppcheck
 #
 # Everything compiles with -Wall -Wextra -Wpedantic -Wshadow -Werror. Besides the suites, each way trains the copy task
-# for 60 steps with the baseline kernels, generates with the model, and compares both with what gcc-O2 made: the same bits on
-# every machine. And it builds and runs the README's program.
+# for 60 steps with every set of kernels that runs there, generates with the model, and compares both with what gcc-O2 made:
+# the same bits on every machine. `bench signature` prints the README's number. And it builds and runs the README's program.
 #
 # Builds are kept in build-systems/ (WEFT_SYSTEMS: another folder), logs too: build-systems/WAY.log. Other machines' suites
 # run with systems/check.h. On Debian all of it needs: gcc clang musl-tools gcc-i686-linux-gnu gcc-aarch64-linux-gnu
@@ -95,7 +95,10 @@ cpu = '$2'
 endian = '$3'
 END
     static=-static
-    build -Doptimization="${level:-2}"
+    # The headers of the kernel, which musl has not.
+    headers=''
+    [ "$CC" != musl-gcc ] || headers='-idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu'
+    build -Doptimization="${level:-2}" "-Dc_args=$headers"
 }
 
 # ---- running ---------------------------------------------------------------------------------------
@@ -124,12 +127,13 @@ suites() {
     return $status
 }
 
+# copy_task KERNELS
 copy_task() {
     mkdir -p "$folder/copy"
-    WEFT_ISA=base "$tools/train" --task copy --seed 1 --max-steps 60 --d-model 32 --heads 2 --layers 1 --d-ff 64 \
+    WEFT_ISA=$1 "$tools/train" --task copy --seed 1 --max-steps 60 --d-model 32 --heads 2 --layers 1 --d-ff 64 \
         --batch-size 16 --valid-size 20 --threads 2 --quiet -o "$folder/copy/new.safetensors" &&
         mv "$folder/copy/new.safetensors" "$folder/copy/copy.safetensors" &&
-        printf '1 2 3\n9 8 7 6 5\n' | WEFT_ISA=base "$tools/generate" --model "$folder/copy/copy.safetensors" \
+        printf '1 2 3\n9 8 7 6 5\n' | WEFT_ISA=$1 "$tools/generate" --model "$folder/copy/copy.safetensors" \
             --quiet > "$folder/copy/answers" && [ "$(wc -l < "$folder/copy/answers")" = 2 ] || return 1
 }
 
@@ -137,7 +141,8 @@ copy_task() {
 same_bits() {
     reference=$out/gcc-O2/copy
     if [ ! -f "$reference/answers" ]; then
-        (way=gcc-O2 folder=$out/gcc-O2 cross='' wrapper='' && native gcc -Doptimization=2 && wrap_programs && copy_task) || return
+        (way=gcc-O2 folder=$out/gcc-O2 cross='' wrapper='' && native gcc -Doptimization=2 && wrap_programs && copy_task base) ||
+            return
     fi
     cmp "$reference/copy.safetensors" "$folder/copy/copy.safetensors" && cmp "$reference/answers" "$folder/copy/answers"
 }
@@ -151,10 +156,21 @@ readme() {
         awk '/^loss / { if (!n++) first = $2; last = $2 } END { exit !(last < first / 10) }' "$folder/copy/output"
 }
 
+# The sets of kernels that this build has and this machine runs.
+sets_here() {
+    for set in base avx2 avx512 neon; do
+        ! WEFT_ISA=$set "$tools/bench" --help > /dev/null 2>&1 || echo $set
+    done
+}
+
 programs_run() {
-    copy_task || { ran="$ran; the copy task FAILED"; return 1; }
-    same_bits || { ran="$ran; the copy task has OTHER BITS"; return 1; }
-    ran="$ran, copy task (same bits)"
+    number=$(sed -n 's/^ *`\([0-9a-f]\{32\}\)` everywhere.*/\1/p' "$root/README.md") sets=$(sets_here)
+    for set in $sets; do
+        copy_task "$set" || { ran="$ran; the copy task FAILED with $set"; return 1; }
+        same_bits || { ran="$ran; the copy task has OTHER BITS with $set"; return 1; }
+        [ "$(WEFT_ISA=$set "$tools/bench" signature)" = "$number" ] || { ran="$ran; ANOTHER SIGNATURE with $set"; return 1; }
+    done
+    ran="$ran, copy task and signature (same bits: $(echo $sets))"
     readme || { ran="$ran; the README's program FAILED"; return 1; }
     ran="$ran, README's program"
 }

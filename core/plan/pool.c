@@ -79,7 +79,7 @@ struct wf_pool {
 #if defined(__SSE2__)
 unsigned wf_float_mode_enter(void) {
     unsigned mode = _mm_getcsr();
-    _mm_setcsr(0x1F80 | 0x8000 | 0x0040); /* default; flush denormal results; and operands */
+    _mm_setcsr(0x1F80); /* the default: nothing is flushed, nothing traps */
     return mode;
 }
 void wf_float_mode_leave(unsigned mode) {
@@ -87,6 +87,20 @@ void wf_float_mode_leave(unsigned mode) {
 }
 void wf_relax(void) {
     _mm_pause();
+}
+#elif defined(__aarch64__)
+unsigned wf_float_mode_enter(void) {
+    uint64_t mode, plain = 0;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    __asm__ volatile("msr fpcr, %0" : : "r"(plain));
+    return (unsigned)mode;
+}
+void wf_float_mode_leave(unsigned mode) {
+    uint64_t all = mode;
+    __asm__ volatile("msr fpcr, %0" : : "r"(all));
+}
+void wf_relax(void) {
+    __asm__ volatile("yield");
 }
 #else
 unsigned wf_float_mode_enter(void) {

@@ -17,9 +17,9 @@
 bool wf_pool_run(wf_pool *pool, int64_t n, bool (*task)(void *arg, int64_t index, int worker),
                  void *arg);
 
-/* The floating-point mode of kernels: denormals are zero, round to nearest, no traps. Workers are
- * always in this mode; the calling thread enters it for a run. Only on x86; elsewhere they do
- * nothing. */
+/* The floating-point mode of kernels, that of IEEE 754: round to nearest, denormals as they are, no
+ * traps. x86 and ARM do not flush the same numbers to zero. Workers are always in this mode; the
+ * calling thread enters it for a run. Elsewhere than on those two they do nothing. */
 unsigned wf_float_mode_enter(void); /* returns the argument of leave */
 void wf_float_mode_leave(unsigned mode);
 

@@ -17,15 +17,16 @@
  * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
  * least 1; the length counts the end token. */
 #include "decoder.h"
+#include "ops/base/scalars.h"
 
 #include <math.h>
 
 double wf_length_penalty_of(const wf_decode_options *o, int64_t length) {
     switch (o->penalty) {
     case WF_PENALTY_GNMT:
-        return pow((5 + (double)length) / 6, o->alpha);
+        return wf_pow_of((5 + (double)length) / 6, o->alpha);
     case WF_PENALTY_AVERAGE:
-        return pow((double)length, o->alpha);
+        return wf_pow_of((double)length, o->alpha);
     default:
         return 1;
     }

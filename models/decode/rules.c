@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "decoder.h"
+#include "ops/base/scalars.h"
 
 bool wf_ranks_log_probs(const wf_decode_options *o) {
     return !o->sample && o->beam > 1;
@@ -101,7 +102,7 @@ static void favour_end(const ruled_row *r, int64_t length) {
     int32_t end = r->q->d->model->end_id;
     if (o->decay == 1 || length <= o->decay_start) return;
     double score = wf_logit_at(r->own, r->logits, end) - r->base;
-    double more = fabs(score) * (pow(o->decay, (double)(length - o->decay_start)) - 1);
+    double more = fabs(score) * (wf_pow_of(o->decay, (double)(length - o->decay_start)) - 1);
     if (isfinite(score)) put(r, end, score + more + r->base);
 }
 

@@ -12,6 +12,7 @@
  * same updates with sums in the place of the gradients: accumulation.c. */
 #include "accumulation.h"
 #include "nn/module.h"
+#include "ops/base/scalars.h"
 
 #include <float.h>
 #include <math.h>
@@ -324,13 +325,13 @@ void wf_optimizer_rates(const wf_optimizer_options *options, double rate, int64_
     double t = step < 1 ? 1 : (double)step;
     if (options && options->kind == WF_SGD && options->dampening != 0 && t == 1) out[1] = 0;
     if (!adam) return;
-    out[1] = 1 / (1 - pow(options->beta1, t));
-    out[2] = 1 / (1 - pow(options->beta2, t));
+    out[1] = 1 / (1 - wf_pow_of(options->beta1, t));
+    out[2] = 1 / (1 - wf_pow_of(options->beta2, t));
 }
 
 double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k) {
     double d = o ? o->average_decay : 0;
-    return (1 - d) / (1 - pow(d, k < 1 ? 1 : (double)k));
+    return (1 - d) / (1 - wf_pow_of(d, k < 1 ? 1 : (double)k));
 }
 
 /* ---- averages -------------------------------------------------------------------------------- */

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "ops/base/scalars.h"
+
 /* The fraction of the decay that has passed: 0 at the end of the warm-up, 1 from `steps` on. */
 static double progress(const wf_schedule *s, int64_t step) {
     if (step >= s->steps) return 1;
@@ -20,7 +22,7 @@ double wf_schedule_rate(const wf_schedule *s, int64_t step) {
     case WF_LINEAR_DECAY:
         return s->peak + (s->floor - s->peak) * progress(s, step);
     case WF_COSINE:
-        return s->floor + (s->peak - s->floor) * (1 + cos(pi * progress(s, step))) / 2;
+        return s->floor + (s->peak - s->floor) * (1 + wf_cos_of(pi * progress(s, step))) / 2;
     case WF_INVERSE_SQRT:
     case WF_NOAM:
         return s->peak * sqrt((s->warmup > 1 ? (double)s->warmup : 1) / (double)step);

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "core/compose.h"
+#include "ops/base/scalars.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
@@ -71,7 +72,7 @@ static void put_row(const wf_view *y, int64_t at, int64_t pairs, bool interleave
     }
 }
 
-/* In double, by the kernels of the specification: the same bits on every machine. */
+/* In double. */
 static bool eval_rotary_table(const wf_call *c, int phase, int64_t task, void *scratch) {
     const table_attrs *a = c->attrs;
     const int32_t *ids = c->in[0].data;
@@ -80,11 +81,12 @@ static bool eval_rotary_table(const wf_call *c, int phase, int64_t task, void *s
            *cosine = sine + pairs;
     (void)phase;
     wf_task_range(wf_view_count(&c->in[0]), row_grain(width), task, &from, &to);
-    for (int64_t i = 0; i < pairs; i++) length[i] = pow(a->base, 2 * (double)i / (double)width);
+    for (int64_t i = 0; i < pairs; i++)
+        length[i] = wf_pow_of(a->base, 2 * (double)i / (double)width);
     for (int64_t row = from; row < to; row++) {
         for (int64_t i = 0; i < pairs; i++) angle[i] = (double)ids[row] / length[i];
-        wf_f64_at(0)->unary[WF_UNARY_sin](pairs, angle, sine);
-        wf_f64_at(0)->unary[WF_UNARY_cos](pairs, angle, cosine);
+        wf_f64()->unary[WF_UNARY_sin](pairs, angle, sine);
+        wf_f64()->unary[WF_UNARY_cos](pairs, angle, cosine);
         put_row(&c->out[0], row * 2 * width, pairs, a->interleaved, cosine, sine);
     }
     return true;

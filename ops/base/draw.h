@@ -6,11 +6,11 @@
 #include "ops/kernels/kernels.h"
 
 /* Element i is number first + i of this key and stream: wf_random_uniform, and wf_random_normal
- * times std, of stream 0. Of f32, elements are as they are once rounded. */
+ * times std, of stream 0. */
 void wf_draw_uniform(uint64_t key, uint64_t stream, uint64_t first, double value[WF_DRAWN]);
 /* uniform, rounded down to a multiple of 2^-24: what f32 holds, and never 1 */
 void wf_draw_single(uint64_t key, uint64_t stream, uint64_t first, float value[WF_DRAWN]);
-void wf_draw_normal(wf_dtype dtype, double std, uint64_t key, uint64_t stream, uint64_t first,
+void wf_draw_normal(double std, uint64_t key, uint64_t stream, uint64_t first,
                     double value[WF_DRAWN]);
 
 #endif

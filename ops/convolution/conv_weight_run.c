@@ -34,13 +34,14 @@ static bool plan_weight(wf_call *c, void *plan) {
     if (wf_view_count(w) == 0) return true;
     if (!wf_conv_lay_out(c, l, c->attrs, false, &c->in[X], dy, w)) return false;
     r->lanes = round_up(l->targets, WF_KERNEL(l->type, vector));
-    int64_t row = r->lanes * l->side[1].target * (int64_t)unit;
+    int64_t widest = round_up(l->targets, WF_WIDEST); /* what is added in which order: by no table */
+    int64_t row = widest * l->side[1].target * (int64_t)unit;
     r->band = row ? BAND / row : 1;
     if (r->band < 1) r->band = 1;
     if (r->band > l->chunk) r->band = l->chunk;
     r->units = l->images * l->chunks;
     r->kernel = w->shape[2] * w->shape[3];
-    bool small = l->groups * l->taps * r->lanes <= SMALL_WEIGHT;
+    bool small = l->groups * l->taps * widest <= SMALL_WEIGHT;
     r->parts = !small || r->units < 1 ? 1 : r->units < MOST_PARTS ? r->units : MOST_PARTS;
     r->blocks = small ? 1 : (l->sources + CHANNELS - 1) / CHANNELS;
     r->planes = (size_t)round_up(l->sources * l->channel + WF_WIDEST, WF_WIDEST) * unit;

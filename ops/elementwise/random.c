@@ -42,7 +42,7 @@ static bool eval_random(const wf_call *c, int64_t task, bool normal) {
             continue;
         }
         if (normal)
-            wf_draw_normal(y->dtype, 1, at.key, at.stream, (uint64_t)e, value);
+            wf_draw_normal(1, at.key, at.stream, (uint64_t)e, value);
         else
             wf_draw_uniform(at.key, at.stream, (uint64_t)e, value);
         put_block(y, e, n, value);

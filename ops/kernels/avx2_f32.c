@@ -6,6 +6,7 @@
 #define TILE_VECTORS 2
 #define ISA "avx2"
 #define TABLE wf_avx2_f32
+#define DOUBLE_TABLE wf_avx2_f64
 #include "kernels.inc"
 #else
 typedef int no_avx2_here; /* C requires a declaration */

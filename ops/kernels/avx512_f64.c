@@ -6,6 +6,7 @@
 #define TILE_VECTORS 4
 #define ISA "avx512"
 #define TABLE wf_avx512_f64
+#define DOUBLE_TABLE wf_avx512_f64
 #include "kernels.inc"
 #else
 typedef int no_avx512_here; /* C requires a declaration */

@@ -6,4 +6,5 @@
 #define TILE_VECTORS 2
 #define ISA "base"
 #define TABLE wf_base_f64
+#define DOUBLE_TABLE wf_base_f64
 #include "kernels.inc"

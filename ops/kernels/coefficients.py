@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Prints coefficients.inc: the polynomials of math.inc and functions.inc. Needs mpmath; building weft does not.
+"""Prints coefficients.inc: the polynomials of math.inc and functions.inc, and the digits of 2/pi that trigonometry.inc
+reduces large numbers by. Needs mpmath; building weft does not.
 
 Each is the polynomial whose largest weighted error is smallest (Remez's exchange, 60 digits),
 rounded to the type at the end.
@@ -125,6 +126,18 @@ def show(name, formula, f, weight, low, high, degree, bits):
     print("};")
 
 
+def show_two_over_pi(words):
+    """Its first bits after the point, in words of 32."""
+    with mp.workprec(32 * words + 64):
+        digits = int(mp.floor(2 / mp.pi * mpf(2) ** (32 * words)))
+    all_words = [f"0x{digits >> 32 * (words - 1 - i) & 0xffffffff:08x}," for i in range(words)]
+    print("/* 2/pi: the bits after the point, the first ones first */")
+    print("static const uint32_t two_over_pi[] = {")
+    for i in range(0, words, 8):
+        print("    " + " ".join(all_words[i:i + 8]))
+    print("};")
+
+
 if __name__ == "__main__":
     print("/* coefficients.inc - the polynomials of math.inc and functions.inc, constant term first, with")
     print(" * their largest (weighted) error before rounding. Written by coefficients.py. */")
@@ -135,4 +148,5 @@ if __name__ == "__main__":
             if kind in ranges:
                 bits = 24 if kind == "float" and name not in IN_DOUBLE else 53
                 show(name, formula, f, weight, *ranges[kind], bits)
+    show_two_over_pi(40)
     print("#endif")

@@ -3,8 +3,7 @@
  * kernels.inc is the single source. It is compiled for every instruction set, for f32 and for f64
  * (`real`). The table is chosen once, the best that the processor supports, or by
  * WEFT_ISA=base|avx2|avx512|neon. Kernels work on rows and strides in elements, without tensors or
- * threads. Sums have one fixed order that depends only on the reduced length, the type and the
- * table. Tails use the same vector code, so that trailing zeros (padding) and neighbouring rows
+ * threads. All tables give the same bits: README.md is the arithmetic. Tails use the same vector code, so that trailing zeros (padding) and neighbouring rows
  * never change the bits of a result. NaN and infinities propagate as in IEEE 754. */
 #ifndef WEFT_OPS_KERNELS_KERNELS_H
 #define WEFT_OPS_KERNELS_KERNELS_H
@@ -33,7 +32,7 @@ enum wf_binary {
 /* The matrix product. C[m,n] = A[m,k] B[k,n] + D[m,n]: element (i,j) of X lies at x[i * x_row + j *
  * x_col]; c_col and d_col are 1. D may be C; d_row 0: one row for all; d NULL: zeros. Each element
  * is one chain of multiply-adds over k, in order, which starts with D's element, for any m, n,
- * strides and block; fused if the table supports it.
+ * strides and block, each fused.
  * block: the rows of B that are multiplied at once (blocks.h), a multiple of WF_BLOCK_UNIT.
  * a_blocks: if not 0, A is `a_blocks` rows stored by such blocks of its columns, one after another,
  * each row-major without gaps; `a` is the first of these blocks, of which m rows from a_first on are
@@ -174,8 +173,8 @@ typedef struct wf_lion_rule {
 /* Queries of a head in one call of attention, and the widest vector in elements. */
 enum { WF_ATTENTION_ROWS = 480, WF_WIDEST = 16 };
 
-/* Counters of one call of draw. */
-enum { WF_DRAWN = 256 };
+/* Counters of one call of draw; of which normal numbers come in multiples of WF_DRAWN_UNIT. */
+enum { WF_DRAWN = 256, WF_DRAWN_UNIT = 8 };
 
 /* clang-format off */
 #define WF_KERNELS(real, name)                                                                     \
@@ -203,7 +202,7 @@ enum { WF_DRAWN = 256 };
         /* y += (row 0 of x + row 1 + ...), n columns of rows that begin `step` apart */           \
         void (*accumulate_rows)(int64_t rows, int64_t n, const real *x, int64_t step, real *y);    \
         bool (*finite)(int64_t n, const real *x);                                                  \
-        /* Lanes accumulate in `real`, blocks of 4096 in double. max and min: NaN if any; -inf and \
+        /* Sums have the order of README.md. max and min: NaN if any; -inf and                     \
          * inf for n = 0 */                                                                        \
         double (*sum)(int64_t n, const real *x);                                                   \
         double (*square_sum)(int64_t n, const real *x);                                            \
@@ -261,10 +260,10 @@ enum { WF_DRAWN = 256 };
          * word 1, v = word 2 << 32 | word 3 */                                                    \
         void (*draw)(uint64_t key, uint64_t stream, uint64_t first, uint64_t u[WF_DRAWN],          \
                      uint64_t v[WF_DRAWN]);                                                        \
-        /* Of f64 alone (else NULL), from such u and v: y = std * sqrt(-2 log(1 - a)) cos(2 pi b), a and b their 53 highest  \
-         * bits * 2^-53. NaN where a relative error below `unsure` could change y rounded to f32 */\
-        void (*draw_normal)(const uint64_t u[WF_DRAWN], const uint64_t v[WF_DRAWN], double std,    \
-                            double unsure, double y[WF_DRAWN]);                                    \
+        /* Of f64 alone (else NULL), from n such u and v, a multiple of WF_DRAWN_UNIT: y =          \
+         * std * sqrt(-2 log(1 - a)) * cos(2 pi b), a and b their 53 highest bits * 2^-53 */       \
+        void (*draw_normal)(int64_t n, const uint64_t *u, const uint64_t *v, double std,           \
+                            double *y);                                                            \
         /* log(sum exp(x)) = m + *log_total; returns m, the largest x */                           \
         real (*log_sum_exp)(int64_t n, const real *x, double *log_total);                          \
         /* sum(x - from) */                                                                        \

@@ -6,6 +6,7 @@
 #define TILE_VECTORS 4
 #define ISA "neon"
 #define TABLE wf_neon_f32
+#define DOUBLE_TABLE wf_neon_f64
 #include "kernels.inc"
 #else
 typedef int no_neon_here; /* C requires a declaration */

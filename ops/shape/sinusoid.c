@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "core/compose.h"
+#include "ops/base/scalars.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 
@@ -28,13 +29,13 @@ static wave wave_of(int64_t column, int64_t dim, wf_sinusoid_form form) {
     bool halves = form != WF_SINUSOID_PAIRS, fairseq = form == WF_SINUSOID_FAIRSEQ;
     wave w = { .cosine = halves ? column >= sines : column % 2, .first = fairseq ? 2 : 0 };
     double i = (double)(!halves ? column / 2 : w.cosine ? column - sines : column);
-    w.length = pow(10000, fairseq ? i / ((double)sines - 1) : 2 * i / (double)dim);
+    w.length = wf_pow_of(10000, fairseq ? i / ((double)sines - 1) : 2 * i / (double)dim);
     return w;
 }
 
 static double value_at(int64_t position, const wave *w) {
     double angle = ((double)position + w->first) / w->length;
-    return w->cosine ? cos(angle) : sin(angle);
+    return w->cosine ? wf_cos_of(angle) : wf_sin_of(angle);
 }
 
 /* ---- a table --------------------------------------------------------------------------------- */

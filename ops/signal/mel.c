@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/compose.h"
+#include "ops/base/scalars.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 
@@ -16,19 +17,19 @@ enum { MOST_BINS = 1 << 16, MOST_MELS = 4096 };
 static const double hertz_of_a_mel = 200.0 / 3, bend = 1000, mels_of_the_bend = 15;
 
 static double log_step(void) {
-    return log(6.4) / 27;
+    return wf_log_of(6.4) / 27;
 }
 
 static double mel_of(double hertz, bool htk) {
-    if (htk) return 2595 * log10(1 + hertz / 700);
+    if (htk) return 2595 * wf_log10_of(1 + hertz / 700);
     return hertz < bend ? hertz / hertz_of_a_mel
-                        : mels_of_the_bend + log(hertz / bend) / log_step();
+                        : mels_of_the_bend + wf_log_of(hertz / bend) / log_step();
 }
 
 static double hertz_of(double mel, bool htk) {
-    if (htk) return 700 * (pow(10, mel / 2595) - 1);
+    if (htk) return 700 * (wf_pow_of(10, mel / 2595) - 1);
     return mel < mels_of_the_bend ? mel * hertz_of_a_mel
-                                  : bend * exp((mel - mels_of_the_bend) * log_step());
+                                  : bend * wf_exp_of((mel - mels_of_the_bend) * log_step());
 }
 
 /* ---- the filters ----------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "core/compose.h"
+#include "ops/base/scalars.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 
@@ -21,7 +22,7 @@ enum { MOST_FFT = 4096 }; /* the matrix has N (N + 2) elements */
  * 1, as in PyTorch. */
 static double window_at(wf_window kind, int64_t n, int64_t length) {
     if (length == 1) return 1;
-    double turn = cos(2 * PI * (double)n / (double)length);
+    double turn = wf_cos_of(2 * PI * (double)n / (double)length);
     switch (kind) {
     case WF_WINDOW_HANN:
         return 0.5 - 0.5 * turn;
@@ -43,8 +44,8 @@ static wf_tensor *transform(wf_graph *g, const wf_stft_options *o, int64_t lengt
         double w = window_at(o->window, i, length);
         for (int64_t k = 0; k < bins; k++) { /* whole turns are left out: the angle stays exact */
             double angle = 2 * PI * (double)(k * row % n) / (double)n;
-            wf_put(&m, row * 2 * bins + k, w * cos(angle));
-            wf_put(&m, row * 2 * bins + bins + k, -w * sin(angle));
+            wf_put(&m, row * 2 * bins + k, w * wf_cos_of(angle));
+            wf_put(&m, row * 2 * bins + bins + k, -w * wf_sin_of(angle));
         }
     }
     wf_tensor *t = wf_constant_array(g, m.dtype, 2, shape, m.data);

@@ -41,6 +41,18 @@ same() {
     "$tools/train" --resume -o many --quiet --max-steps 9 > out 2> err || fail 'the last part'
     cmp one many || fail 'a training in parts has another end'
     echo 'the same file, resumed with other ranks'
+
+    # Ranks of processors that differ: plain kernels, AVX2 where it is, the best.
+    few=base
+    ! grep -q avx2 /proc/cpuinfo 2> /dev/null || few=avx2
+    "$tools/train" $pairs --max-steps 8 --accum 5 --dropout 0.1 --ema 0.8 -o one --overwrite > /dev/null 2> err ||
+        fail 'one process'
+    # shellcheck disable=SC2016 # the rank's own variables
+    ranks 3 sh -c 'case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in 0) export WEFT_ISA=$0 ;; 1) export WEFT_ISA=base ;; esac
+        exec "$@"' $few "$tools/train-mpi" $pairs --max-steps 8 --accum 5 --dropout 0.1 --ema 0.8 -o many --overwrite \
+        > out 2> err || fail 'ranks of different processors'
+    cmp one many && cmp one.best many.best || fail 'ranks of different processors write another file'
+    echo "the same files: ranks with kernels of $few, base and the best"
 }
 
 # ends CODE SENTENCE OPTIONS...: all ranks end so, and one sentence of train says why.

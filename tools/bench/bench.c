@@ -50,15 +50,17 @@ program bench_program = {
     .examples = "  bench gemm --threads 1\n"
                 "  bench gemm --shape base --operands hot\n"
                 "  bench step --preset base --mode train --profile\n"
+                "  bench signature\n"
                 "  WEFT_ISA=avx2 bench gemm --size 1024 --json\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
-    .operand_name = "gemm|step",
+    .operand_name = "gemm|step|signature",
     .operand = &subject,
 };
 
 static const bench_part parts[] = { { .name = "gemm", .run = bench_gemm },
-                                    { .name = "step", .run = bench_step } };
+                                    { .name = "step", .run = bench_step },
+                                    { .name = "signature", .run = bench_signature } };
 
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -71,6 +73,8 @@ static void refuse_idle_options(const bench_settings *set, void (*run)(bench_set
     option_no_effect(&bench_program, "shape", run != bench_gemm || set->size,
                      "it is for the list of gemm");
     option_no_effect(&bench_program, "operands", run != bench_gemm, "it is for gemm");
+    option_no_effect(&bench_program, "seconds", run == bench_signature, "nothing is timed");
+    option_no_effect(&bench_program, "json", run == bench_signature, "it is one number");
     option_no_effect(&bench_program, "weights", set->mode != MODE_DECODE, "it is for decoding");
     option_no_effect(&bench_program, "beam", set->mode != MODE_DECODE, "it is for decoding");
     option_no_effect(&bench_program, "unguarded", set->mode != MODE_TRAIN,
@@ -88,5 +92,8 @@ int main(int argc, char **argv) {
     const bench_part *part = bench_part_named(parts, PARTS, subject);
     refuse_idle_options(set, part->run);
     check_uses(&bench_program, NULL, 0);
-    return bench_run(set, part);
+    if (part->run != bench_signature) return bench_run(set, part);
+    if (!set->threads) set->threads = default_threads(1);
+    bench_signature(set);
+    return close_stdout(&bench_program, EXIT_DONE);
 }

@@ -37,6 +37,7 @@ typedef struct bench_part {
 
 void bench_gemm(bench_settings *set);
 void bench_step(bench_settings *set);
+void bench_signature(bench_settings *set); /* prints one number, and nothing else */
 
 /* The part of this name among n; exits with usage_error if there is none. */
 const bench_part *bench_part_named(const bench_part *parts, int n, const char *name);

@@ -8,6 +8,7 @@
 
 #include "core/graph.h"
 #include "edits.h"
+#include "ops/base/scalars.h"
 #include "words.h"
 
 struct metrics {
@@ -126,7 +127,7 @@ bleu_result bleu_score(const bleu_counts *c) {
     bleu_result r = { .brevity_penalty = 1 };
     double halvings = 1, logarithms = 0;
     if (c->output < c->reference)
-        r.brevity_penalty = c->output ? exp(1 - (double)c->reference / (double)c->output) : 0;
+        r.brevity_penalty = c->output ? wf_exp_of(1 - (double)c->reference / (double)c->output) : 0;
     bool any = false;
     for (int k = 0; k < BLEU_ORDER; k++) any = any || c->match[k];
     for (int k = 0; k < BLEU_ORDER && any && c->total[k]; k++) {
@@ -136,9 +137,9 @@ bleu_result bleu_score(const bleu_counts *c) {
     }
     for (int k = 0; k < BLEU_ORDER; k++) {
         if (r.precision[k] == 0) return r;
-        logarithms += log(r.precision[k]);
+        logarithms += wf_log_of(r.precision[k]);
     }
-    r.score = r.brevity_penalty * exp(logarithms / BLEU_ORDER);
+    r.score = r.brevity_penalty * wf_exp_of(logarithms / BLEU_ORDER);
     return r;
 }
 

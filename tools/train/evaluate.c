@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/base/scalars.h"
 #include "tools/data/language.h"
 
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
@@ -94,7 +95,7 @@ static bool score_line(evaluator *e, const char *const text[2], int64_t number,
 
 double bits_per_byte(const evaluation *v) {
     assert(v->bytes > 0);
-    return v->nll / log(2) / v->bytes;
+    return v->nll / wf_log_of(2) / v->bytes;
 }
 
 char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message) {

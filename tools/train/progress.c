@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "ops/base/scalars.h"
 #include "tools/cli/numbers.h"
 
 static void heading(report *r, const progress *p) {
@@ -20,10 +21,10 @@ static void heading(report *r, const progress *p) {
 static const char *beginning(const progress *p, char text[80]) {
     if (p->epoch > 0)
         snprintf(text, 80, "%6.2f %7lld/%-7lld %10.4g %10.5g %6.1f %%", p->epoch,
-                 (long long)p->step, (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy);
+                 (long long)p->step, (long long)p->total, p->loss, wf_exp_of(p->nll), 100 * p->accuracy);
     else
         snprintf(text, 80, "%7lld/%-7lld %10.4g %10.5g %6.1f %%", (long long)p->step,
-                 (long long)p->total, p->loss, exp(p->nll), 100 * p->accuracy);
+                 (long long)p->total, p->loss, wf_exp_of(p->nll), 100 * p->accuracy);
     return text;
 }
 
@@ -47,7 +48,7 @@ void report_step(report *r, const progress *p) {
     json_int(e, "step", p->step);
     if (p->epoch > 0) json_real(e, "epoch", p->epoch);
     json_real(e, "loss", p->loss);
-    json_real(e, "perplexity", exp(p->nll));
+    json_real(e, "perplexity", wf_exp_of(p->nll));
     json_real(e, "accuracy", p->accuracy);
     json_real(e, "tokens_per_second", p->tokens_per_second);
     json_real(e, "gradient_norm", p->norm);

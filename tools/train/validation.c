@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
+#include "ops/base/scalars.h"
 #include "ranks/ranks.h"
 #include "saving.h"
 #include "tools/cli/numbers.h"
@@ -130,7 +131,7 @@ static void say_running(session *s, const evaluation *v) {
     say(&s->report,
         "\nOn %s that it has never seen: %.4f bits per byte, loss %.4g per token, perplexity %.5g, "
         "token accuracy %.2f %%",
-        bytes_text(v->bytes, size), bits_per_byte(v), v->nll / v->tokens, exp(v->nll / v->tokens),
+        bytes_text(v->bytes, size), bits_per_byte(v), v->nll / v->tokens, wf_exp_of(v->nll / v->tokens),
         100 * v->correct / v->tokens);
     swap_averages(s);
     char *text = s->leads
@@ -151,7 +152,7 @@ static void say_sequences(session *s, const evaluation *v) {
     say(&s->report,
         "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
         "accuracy %.2f %%",
-        (long long)v->counts.sequences, v->nll / v->tokens, exp(v->nll / v->tokens),
+        (long long)v->counts.sequences, v->nll / v->tokens, wf_exp_of(v->nll / v->tokens),
         100 * v->correct / v->tokens);
     char text[METRIC_TEXT];
     if (dataset_is_text(&s->dataset) && v->counts.judged && !are_sentences(s)) {

@@ -86,7 +86,7 @@ void ranks_notice(session *s) {
 
 /* Ranks compare these before the first step: all must train the same. */
 typedef struct handshake {
-    char version[32], kernels[32];
+    char version[32];
     uint64_t training; /* a hash of its settings, its data and where it stands */
     double best_kept;
 } handshake;
@@ -129,12 +129,6 @@ static void compare(int rank, const handshake *it, const handshake *first) {
     if (strcmp(it->version, first->version) != 0)
         fail(&train_program, "rank %d is version %s of weft, and rank 0 %s", rank, it->version,
              first->version);
-    if (strcmp(it->kernels, first->kernels) != 0)
-        fail(&train_program,
-             "rank %d computes with %s kernels and rank 0 with %s, which round otherwise: "
-             "WEFT_ISA=%s on all of them",
-             rank, it->kernels, first->kernels,
-             strcmp(it->kernels, "avx512") == 0 ? first->kernels : it->kernels);
     if (it->training != first->training)
         fail(&train_program,
              "rank %d has other settings, another text (to learn or held out) or another "
@@ -146,7 +140,6 @@ void ranks_compare(session *s) {
     if (!s->transport || s->set->run.simulated_ranks) return;
     handshake mine = { .training = hash_training(s), .best_kept = s->best_kept };
     snprintf(mine.version, sizeof mine.version, "%s", wf_version());
-    snprintf(mine.kernels, sizeof mine.kernels, "%s", wf_isa());
     handshake *all = ranks_gather(s, &mine, sizeof mine);
     for (int r = 1; r < s->transport->size; r++) compare(r, &all[r], &all[0]);
     s->best_kept = all[0].best_kept; /* the files are rank 0's */

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "ops/base/scalars.h"
+
 /* clang-format off */
 /* The fourth row is the recipe of the README's translator: 29,000 captions of 29 tokens, in batches
  * of 4,096. */
@@ -39,7 +41,7 @@ enum { LEAST_TOKENS = 256, MOST_TOKENS = 4096 };
 
 /* Where `size` lies between the rows a and b: 0 at a, 1 at b, and not beyond. */
 static double place(double size, double a, double b) {
-    double x = log(size / a) / log(b / a);
+    double x = wf_log_of(size / a) / wf_log_of(b / a);
     return x < 0 ? 0 : x > 1 ? 1 : x;
 }
 
@@ -48,7 +50,7 @@ static double straight(double a, double b, double x) {
 }
 
 static double geometric(double a, double b, double x) {
-    return a * pow(b / a, x);
+    return a * wf_pow_of(b / a, x);
 }
 
 #define ROWS(table) (int)(sizeof table / sizeof *table)

@@ -1,0 +1,135 @@
+/* tests/ops/test_bits.c - one arithmetic: every kernel of every table gives the bits of its
+ * definition in plain C, for numbers of every kind. The definitions are in plain_sums.inc and
+ * plain_attention.inc, the kernels' runs in kernel_bits.inc; they are read for float and double. */
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/random.h"
+#include "ops/kernels/kernels.h"
+#include "ops/ops.h"
+#include "tests/suites.h"
+
+TESTS(bits)
+
+#define HIGH_BYTE_FIRST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+#define COUNT_OF(a) ((int)(sizeof(a) / sizeof *(a)))
+
+static uint64_t draws;
+
+static double draw(double low, double high) {
+    wf_philox r = wf_philox4x32(78, draws++, 0);
+    return low + (high - low) * wf_unit_double(r.v[0], r.v[1]);
+}
+
+typedef enum term_kind {
+    TERM,
+    TERM_SQUARE,
+    TERM_PRODUCT,
+    TERM_DISTANCE,
+    TERM_DIFFERENCE,
+    TERM_EXP
+} term_kind;
+
+static double log_in_double(double x) {
+    wf_f64_at(0)->unary[WF_UNARY_log](1, &x, &x);
+    return x;
+}
+
+#define real float
+#define WIDE 0
+#define kernels wf_kernels_f32
+#define T(name) name##_f32
+#define table_at wf_f32_at
+#define real_fma fmaf
+static const uint64_t T(recorded)[] = { 0x6b672556dcdf6bba, 0x3f7ff030f26d5a05,
+                                         0x21657d95c1c65f2e, 0x425110f538e441ef,
+                                         0x5e4a6cd5cdbff443, 0xa408cd145696f4bb,
+                                         0x8bb297d690bed8a2, 0x965098636ed0a525,
+                                         0x9165c94ade3ec828, 0x64032be9c3c820ad };
+static const real T(exp_q)[] = { 0x1p-1f, 0x1.555498p-3f, 0x1.55546cp-5f, 0x1.12368cp-7f,
+                                 0x1.6dab5cp-10f };
+#include "plain_sums.inc"
+#include "plain_attention.inc"
+#include "kernel_bits.inc"
+#include "kernel_bits_heads.inc"
+#undef real
+#undef WIDE
+#undef kernels
+#undef T
+#undef table_at
+#undef real_fma
+
+#define real double
+#define WIDE 1
+#define kernels wf_kernels_f64
+#define T(name) name##_f64
+#define table_at wf_f64_at
+#define real_fma fma
+static const uint64_t T(recorded)[] = { 0x6799969c77724c29, 0x1204c5901778387e,
+                                         0x030de9eb78c989bb, 0xd53895614a054905,
+                                         0x4e49c5f1bfbd2db2, 0x111b9698951ef1db,
+                                         0x85f0633f525a2698, 0x20cce4e38ac25401,
+                                         0x2551681c208f86d2, 0x319f2be43863e0c6 };
+static const real T(exp_q)[] = {
+    0x1.0000000000005p-1,
+    0x1.555555555555dp-3,
+    0x1.5555555551dddp-5,
+    0x1.111111110e27cp-7,
+    0x1.6c16c18047c29p-10,
+    0x1.a01a01b757a72p-13,
+    0x1.a019a31cb8e57p-16,
+    0x1.71dde6b4b598dp-19,
+    0x1.28a6123e809c0p-22,
+    0x1.af7bcf5ed6512p-26,
+};
+#include "plain_sums.inc"
+#include "plain_attention.inc"
+#include "kernel_bits.inc"
+#include "kernel_bits_heads.inc"
+
+/* ---- of one type alone ----------------------------------------------------------------------- */
+
+TEST(every_table_draws_the_same_numbers) {
+    static uint64_t u[WF_DRAWN], v[WF_DRAWN];
+    static double first[WF_DRAWN], y[WF_DRAWN];
+    for (uint64_t key = 0; key < 40; key++) {
+        for (int i = 0; i < WF_DRAWN; i++) {
+            wf_philox r = wf_philox4x32(key, 9 + (uint64_t)i, 3);
+            u[i] = (uint64_t)r.v[0] << 32 | r.v[1], v[i] = (uint64_t)r.v[2] << 32 | r.v[3];
+            double a = 1 - (double)(u[i] >> 11) * 0x1p-53, b = (double)(v[i] >> 11) * 0x1p-53;
+            double angle = 6.283185307179586 * b, turned;
+            wf_f64_at(0)->unary[WF_UNARY_cos](1, &angle, &turned);
+            first[i] = 0.3 * sqrt(-2 * log_in_double(a)) * turned;
+        }
+        for (int i = 0; wf_f64_at(i); i++) {
+            uint64_t got_u[WF_DRAWN], got_v[WF_DRAWN];
+            wf_f64_at(i)->draw(key, 3, 9, got_u, got_v);
+            ck_assert_mem_eq(u, got_u, sizeof(u));
+            ck_assert_mem_eq(v, got_v, sizeof(v));
+            wf_f64_at(i)->draw_normal(WF_DRAWN, u, v, 0.3, y);
+            ck_assert_mem_eq(first, y, sizeof(y));
+        }
+    }
+}
+
+/* One row of A with weights of one panel: the sum of bytes is exact, what follows is rounded step
+ * by step. Hostile rows are compared between the tables. */
+TEST(every_table_rounds_rows_to_the_same_bytes) {
+    enum { K = 133 };
+    float x[K];
+    static char first[64 + 2 * 192], out[64 + 2 * 192];
+    for (int round = 0; round < 300; round++) {
+        for (int i = 0; i < K; i++) x[i] = round % 2 ? hostile_f32() : (float)draw(-3, 3);
+        for (int i = 0; wf_f32_at(i); i++) {
+            memset(out, 0, sizeof(out));
+            wf_f32_at(i)->int8_row(K, x, false, out);
+            if (i == 0) memcpy(first, out, sizeof(out));
+            ck_assert_msg(memcmp(first, out, sizeof(out)) == 0, "%s: round %d",
+                          wf_f32_at(i)->isa, round);
+        }
+    }
+}
