@@ -54,6 +54,7 @@
 
 /* what is common to models: plans, files */
 #include "models/model.h"
+#include "models/model_io.h"
 /* the encoder-decoder Transformer */
 #include "models/transformer.h"
 /* the decoder-only one */
@@ -64,6 +65,7 @@
 #include "models/generation.h"
 /* tokenizers and vocabularies */
 #include "models/text.h"
+#include "models/text_formats.h"
 /* folders of Hugging Face */
 #include "models/hf.h"
 

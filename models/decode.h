@@ -1,8 +1,8 @@
 /* weft/models/decode.h - outputs of a model, whichever it is: searched for, or drawn at random; and
  * how likely it finds outputs that are given.
  *
- * Sentences come as src [b,s], right-padded, and src_length [b], each from 1 to s; of a model that
- * reads its source in one row with the target, from 0 on: what there is to go on from. */
+ * Sentences come as src [b,s], right-padded, and src_length [b], each from 1 to s; of a decoder-only
+ * model from 0 on: the prompt. */
 #ifndef WEFT_MODELS_DECODE_H
 #define WEFT_MODELS_DECODE_H
 
@@ -19,7 +19,8 @@ extern "C" {
  * Scores are natural logarithms, by the model's distribution over the whole vocabulary unless a rule
  * of the options changes it, and count the end token. A false result: wf_decoder_error. */
 typedef struct wf_decoder wf_decoder;
-WF_API wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message); /* or NULL */
+/* or NULL */
+WF_API wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message);
 WF_API void wf_decoder_free(wf_decoder *d);
 WF_API const char *wf_decoder_error(const wf_decoder *d);
 /* Bytes that it takes to decode b sentences of s tokens, a row each, into outputs of at most n. 0:
@@ -70,38 +71,54 @@ typedef struct wf_search_step {
 } wf_search_step;
 
 typedef struct wf_decode_options {
-    int beam; /* hypotheses that go on at every step, 1..1024; 1: the likeliest token (greedy) */
+    /* hypotheses that go on at every step, 1..1024; 1: the likeliest token (greedy) */
+    int beam;
     wf_length_penalty penalty;
-    double alpha; /* of the penalty, 0..10 */
-    int nbest;    /* outputs of a sentence, 1..beam; of a sample, how many are drawn, 1..1024 */
+    /* of the penalty, 0..10 */
+    double alpha;
+    /* outputs of a sentence, 1..beam; of a sample, how many are drawn, 1..1024 */
+    int nbest;
     wf_stop stop;
-    double max_len_a, max_len_b; /* a source of n tokens gets at most a n + b, rounded down: no
-                                  * more than wf_model_room; 0: the end at once */
+    /* a source of n tokens gets at most a n + b, rounded down: no more than wf_model_room; 0:
+     * the end at once */
+    double max_len_a, max_len_b;
     wf_limit_rule at_limit;
-    int64_t min_len;       /* no end before this many tokens, if the maximum allows as many */
-    const int32_t *banned; /* [n_banned] tokens that are never put out; not the end */
+    /* no end before this many tokens, if the maximum allows as many */
+    int64_t min_len;
+    /* [n_banned] tokens that are never put out; not the end */
+    const int32_t *banned;
     int n_banned;
-    const int32_t *forced; /* [n_forced] what every output begins with, at log-probability 0: a
-                            * target language. As many as the limit allows */
+    /* [n_forced] what every output begins with, at log-probability 0: a target language. As many
+     * as the limit allows */
+    const int32_t *forced;
     int n_forced;
-    const int32_t *begin_banned; /* [n_begin_banned] tokens that are not the first of an output,
-                                  * behind those forced: begin_suppress_tokens. The end may be */
+    /* [n_begin_banned] tokens that are not the first of an output, behind those forced:
+     * begin_suppress_tokens. The end may be */
+    const int32_t *begin_banned;
     int n_begin_banned;
     /* Rules of transformers, over all that the decoder is fed: the start, a prompt, an output.
      * Greedy search and samples apply them to logits, a beam of two or more to log-probabilities,
      * which are then what its totals add up. */
-    int no_repeat_ngram;       /* no run of so many tokens comes twice; 0: any may */
-    double repetition_penalty; /* 1e-3..1e3: a score below 0 of a token that was there is multiplied
-                                * by this, one above 0 divided; 1: none */
-    int64_t decay_start; /* after so many tokens the end's score x gets |x| (decay^n - 1) more,
-                                * n tokens later: exponential_decay_length_penalty */
-    double decay;        /* 1e-3..1e3; 1: none */
-    bool renormalize; /* a beam's log-probabilities are those among the tokens that are allowed */
-    bool sample;      /* draw every token (beam 1): p ~ exp(logit / temperature), of these the top_k
-                  * likeliest (0: all), of these the fewest that hold top_p (1: all) */
+    /* no run of so many tokens comes twice; 0: any may */
+    int no_repeat_ngram;
+    /* 1e-3..1e3: a score below 0 of a token that was there is multiplied by this, one above 0
+     * divided; 1: none */
+    double repetition_penalty;
+    /* after so many tokens the end's score x gets |x| (decay^n - 1) more, n tokens later:
+     * exponential_decay_length_penalty */
+    int64_t decay_start;
+    /* 1e-3..1e3; 1: none */
+    double decay;
+    /* a beam's log-probabilities are those among the tokens that are allowed */
+    bool renormalize;
+    /* draw every token (beam 1): p ~ exp(logit / temperature), of these the top_k likeliest (0:
+     * all), of these the fewest that hold top_p (1: all) */
+    bool sample;
     int top_k;
-    double top_p, temperature; /* above 0 to 1; 1e-3..1e3 */
-    uint64_t seed;             /* with the sentence's index, the step and the draw: the choice */
+    /* above 0 to 1; 1e-3..1e3 */
+    double top_p, temperature;
+    /* with the sentence's index, the step and the draw: the choice */
+    uint64_t seed;
     /* Called with every token as it is chosen, in the order of the steps, if each sentence has one
      * hypothesis (beam 1, or one draw); sentence: its place in the batch. false: wf_decode stops
      * and fails. NULL: nobody listens. */
@@ -111,14 +128,19 @@ typedef struct wf_decode_options {
      * changes no result. false: wf_decode stops and fails. NULL: nobody watches. */
     bool (*watched)(void *listener, const wf_search_step *step);
 } wf_decode_options;
-WF_API wf_decode_options wf_decode_defaults(void); /* greedy, a 1, b 10; what multiplies, 1 */
+/* greedy, a 1, b 10; what multiplies, 1 */
+WF_API wf_decode_options wf_decode_defaults(void);
 
 typedef struct wf_hypothesis {
-    const int32_t *tokens;   /* [length], neither start nor end */
-    const double *log_probs; /* [length + 1], of each token and of the end */
+    /* [length], neither start nor end */
+    const int32_t *tokens;
+    /* [length + 1], of each token and of the end */
+    const double *log_probs;
     int64_t length;
-    double total, score; /* their sum; and that divided by the penalty */
-    bool cut;            /* ended by the maximum: another token was likelier than the end */
+    /* their sum; and that divided by the penalty */
+    double total, score;
+    /* ended by the maximum: another token was likelier than the end */
+    bool cut;
 } wf_hypothesis;
 
 /* The outputs of one sentence: the best score first, no two alike; of a sample, in the order of the

@@ -13,12 +13,16 @@
 
 /* One field of a configuration: writing and reading can't differ. */
 typedef struct wf_config_field {
-    const char *key; /* in the metadata */
+    /* in the metadata */
+    const char *key;
     enum { WF_FIELD_INT64, WF_FIELD_INT32, WF_FIELD_BOOL, WF_FIELD_CHOICE, WF_FIELD_REAL } type;
     size_t offset;
-    const char *names;               /* those of a choice, "none|all" */
-    const char *(*name)(int choice); /* NULL: no choice has this number */
-    const char *before;              /* what files without it are; NULL: all have it */
+    /* those of a choice, "none|all" */
+    const char *names;
+    /* NULL: no choice has this number */
+    const char *(*name)(int choice);
+    /* what files without it are; NULL: all have it */
+    const char *before;
 } wf_config_field;
 
 /* Rows of a table of fields; CONFIG_OF is the configuration's type. A choice is stored as int. */
@@ -47,19 +51,25 @@ typedef struct wf_config_field {
       WF_NAMES(rows),        of##_name,       NULL },
 
 struct wf_model_kind {
-    const char *name;  /* in files */
-    const char *title; /* in pictures */
+    /* in files */
+    const char *name;
+    /* in pictures */
+    const char *title;
     const wf_config_field *fields;
     int n_fields;
-    bool in_one_row; /* a source and an output are one sequence: there is no src */
-    void (*configure)(void *config, const wf_model_sizes *sizes); /* the rest by default */
+    /* a source and an output are one sequence; there is no src */
+    bool decoder_only;
+    /* the rest by default */
+    void (*configure)(void *config, const wf_model_sizes *sizes);
     bool (*check)(const void *config, char *message);
     wf_model *(*record)(const void *config, const wf_training_config *training, wf_dtype real,
                         uint64_t seed, char *message);
     void (*describe)(const void *config, char text[256]);
-    wf_block_options (*block)(const void *config); /* its layers, without dropout */
+    /* its layers, without dropout */
+    wf_block_options (*block)(const void *config);
 };
-enum { WF_MOST_FIELDS = 32, WF_MOST_CONFIG = 512 }; /* bytes */
+/* bytes */
+enum { WF_MOST_FIELDS = 32, WF_MOST_CONFIG = 512 };
 /* Room for a configuration of any kind. */
 typedef union wf_any_config {
     char bytes[WF_MOST_CONFIG];
@@ -96,9 +106,9 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
 
 /* ---- what is recorded alike: record_model.c -------------------------------------------------------- */
 
-/* Zeroed; n_handed tensors that it hands from its start to its steps. wf_model_free frees the
+/* Zeroed, with room for n_memory tensors of the memory. wf_model_free frees the
  * `bytes`, which begin with a wf_model. NULL with message. */
-wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_handed, char *message);
+wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_memory, char *message);
 /* One more map, whose weights are to be recorded into its weights[i]. False: out of memory. */
 bool wf_model_add_map(wf_model *m, const char *name, bool source_queries, bool source_keys,
                       int64_t layers);
@@ -116,7 +126,8 @@ struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t 
 void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias);
 /* What follows from logits and labels: scores and loss. */
 void wf_model_finish(wf_model *m);
-const char *wf_layer_name(int64_t i, char name[32]); /* "layers.0" */
+/* "layers.0" */
+const char *wf_layer_name(int64_t i, char name[32]);
 /* Is this a parameter that a program has added to the recorded model, or a hook to it? */
 bool wf_is_added(const wf_model *m, const wf_tensor *t);
 

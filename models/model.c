@@ -34,8 +34,8 @@ const char *wf_model_kind_title(const wf_model_kind *kind) {
     return kind ? kind->title : "";
 }
 
-bool wf_model_kind_in_one_row(const wf_model_kind *kind) {
-    return kind && kind->in_one_row;
+bool wf_model_kind_decoder_only(const wf_model_kind *kind) {
+    return kind && kind->decoder_only;
 }
 
 /* ---- new models ------------------------------------------------------------------------------ */
@@ -73,7 +73,7 @@ void wf_model_free(wf_model *m) {
     if (!m) return;
     wf_graph_free(m->graph);
     for (int i = 0; i < m->n_maps; i++) free(m->maps[i].weights);
-    free(m->handed);
+    free(m->memory);
     free(m);
 }
 
@@ -163,7 +163,7 @@ static bool pairs_ok(wf_plan *p, const wf_batch *b) {
 }
 
 /* Written where the plan reads it: a batch is fed without an allocation. */
-static bool feed_in_one_row(const wf_model *m, wf_plan *p, const wf_batch *b) {
+static bool feed_one_sequence(const wf_model *m, wf_plan *p, const wf_batch *b) {
     int64_t T = longest_row(b);
     size_t bytes = (size_t)(b->B * T) * sizeof(int32_t);
     void *rows, *labels = NULL;
@@ -184,5 +184,5 @@ bool wf_model_feed(const wf_model *m, wf_plan *p, const wf_batch *pairs) {
         return wf_plan_fail(p, "src_length is NULL: it holds the length of each source, "
                                "0 where there is none");
     if (!pairs->tgt) return wf_plan_fail(p, "tgt is NULL: there is nothing to feed");
-    return pairs_ok(p, pairs) && (m->src ? feed_apart : feed_in_one_row)(m, p, pairs);
+    return pairs_ok(p, pairs) && (m->src ? feed_apart : feed_one_sequence)(m, p, pairs);
 }

@@ -80,16 +80,16 @@ wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
 /* Without a source apart there is nothing to fetch, and that fails. */
 wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
-    list fetch = list_new(m->n_handed + 1), feed = list_new(2);
-    add_all(&fetch, m->handed, m->n_handed);
+    list fetch = list_new(m->n_memory + 1), feed = list_new(2);
+    add_all(&fetch, m->memory, m->n_memory);
     add_sources(&feed, m);
     return plan(m, pool, fetch, feed, false);
 }
 
 static wf_plan *with_state(wf_model *m, wf_pool *pool, wf_tensor *wanted) {
-    list fetch = list_new(1), feed = list_new(m->n_handed + 1);
+    list fetch = list_new(1), feed = list_new(m->n_memory + 1);
     add(&fetch, wanted);
-    add_all(&feed, m->handed, m->n_handed);
+    add_all(&feed, m->memory, m->n_memory);
     add(&feed, m->tgt);
     return plan(m, pool, fetch, feed, true);
 }

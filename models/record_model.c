@@ -10,12 +10,12 @@
 
 enum { MAX_BATCH = 1 << 20 };
 
-wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_handed, char *message) {
+wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_memory, char *message) {
     wf_model *m = calloc(1, bytes);
     if (m) {
-        m->kind = kind, m->n_handed = n_handed;
-        m->handed = calloc((size_t)n_handed + 1, sizeof(wf_tensor *)); /* 0 bytes may be NULL */
-        if (m->handed) return m;
+        m->kind = kind, m->n_memory = n_memory;
+        m->memory = calloc((size_t)n_memory + 1, sizeof(wf_tensor *)); /* 0 bytes may be NULL */
+        if (m->memory) return m;
         wf_model_free(m);
     }
     fail(message, "out of memory");

@@ -17,6 +17,8 @@
  *
  * Every function accepts NULL, and fails; there is nothing in no tokenizer: 0 ids, no piece.
  *
+ * Tokenizers that were made elsewhere, SentencePiece and byte level: text_formats.h.
+ *
  * What is not here: files (the caller reads and writes bytes), languages, punctuation.
  * Every `message` has room for 256 bytes, or is NULL. A tokenizer is used by one thread at a time:
  * encoding remembers the words it has seen. */
@@ -32,13 +34,19 @@ extern "C" {
 typedef struct wf_tokenizer wf_tokenizer;
 
 typedef enum {
-    WF_WORDS,      /* between white space: space, tab, vertical tab, form feed */
-    WF_CHARACTERS, /* Unicode code points; a space is one too, so every line comes back exactly */
-    WF_BPE,        /* parts of words: byte-pair encoding (Sennrich et al. 2016) of code points */
+    /* between white space: space, tab, vertical tab, form feed */
+    WF_WORDS,
+    /* Unicode code points; a space is one too, so every line comes back exactly */
+    WF_CHARACTERS,
+    /* parts of words: byte-pair encoding (Sennrich et al. 2016) of code points */
+    WF_BPE,
     /* running text: line breaks are part of it, and all comes back exactly */
-    WF_BYTES,           /* any bytes, an id each: 256 and the special ones */
-    WF_TEXT_CHARACTERS, /* code points */
-    WF_BYTE_BPE,        /* byte-pair encoding of any bytes (Radford et al. 2019) */
+    /* any bytes, an id each: 256 and the special ones */
+    WF_BYTES,
+    /* code points */
+    WF_TEXT_CHARACTERS,
+    /* byte-pair encoding of any bytes (Radford et al. 2019) */
+    WF_BYTE_BPE,
     /* what a .spm file says (Kudo and Richardson 2018): not learned here */
     WF_SENTENCEPIECE,
     /* byte-pair encoding of bytes with a vocabulary and merges as GPT-2 has them, of lines */
@@ -52,11 +60,15 @@ enum { WF_PAD_ID, WF_UNK_ID, WF_START_ID, WF_END_ID, WF_SPECIAL_IDS };
 /* How to learn. */
 typedef struct wf_tokenizer_options {
     wf_token_kind kind;
-    int64_t vocab_size; /* at most so many ids, the four special ones included; 0: no limit */
-    int64_t min_freq;   /* words, characters: rarer ones are unknown. BPE: rarer pairs stay apart.
-                           Bytes are known, however rare */
-    int64_t merges;     /* BPE: at most so many; 0: as vocab_size allows */
-    const char *codes;  /* BPE: use the merges of this codes file instead of learning; or NULL */
+    /* at most so many ids, the four special ones included; 0: no limit */
+    int64_t vocab_size;
+    /* words, characters: rarer ones are unknown. BPE: rarer pairs stay apart. Bytes are known,
+     * however rare */
+    int64_t min_freq;
+    /* BPE: at most so many; 0: as vocab_size allows */
+    int64_t merges;
+    /* BPE: use the merges of this codes file instead of learning; or NULL */
+    const char *codes;
     size_t codes_bytes;
 } wf_tokenizer_options;
 
@@ -81,9 +93,12 @@ WF_API wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_r
 WF_API void wf_tokenizer_free(wf_tokenizer *t);
 
 WF_API wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t);
-WF_API bool wf_tokenizer_running(const wf_tokenizer *t);   /* is it one of running text? */
-WF_API int64_t wf_tokenizer_size(const wf_tokenizer *t);   /* ids are 0..size-1 */
-WF_API int64_t wf_tokenizer_merges(const wf_tokenizer *t); /* 0 unless BPE */
+/* is it one of running text? */
+WF_API bool wf_tokenizer_running(const wf_tokenizer *t);
+/* ids are 0..size-1 */
+WF_API int64_t wf_tokenizer_size(const wf_tokenizer *t);
+/* 0 unless BPE */
+WF_API int64_t wf_tokenizer_merges(const wf_tokenizer *t);
 
 /* The id that stands for one of the special symbols, which is WF_PAD_ID, WF_UNK_ID, WF_START_ID or
  * WF_END_ID: a vocabulary that was made elsewhere has others. -1: there is none. */
@@ -118,64 +133,6 @@ WF_API int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, in
 /* Is this a line as described above, not of running text? False with "not UTF-8 at byte 17",
  * counted from 0. */
 WF_API bool wf_text_check(const char *line, size_t bytes, char *message);
-
-/* ---- SentencePiece --------------------------------------------------------------------------- */
-
-enum { WF_MOST_AROUND = 64 };
-typedef struct wf_sentencepiece_options {
-    const void *model; /* a .spm file */
-    size_t bytes;
-    const char *const *pieces; /* by id, as a vocab.json has them: what the file cuts and is not
-                                  here is unknown. NULL: no such id. No pieces: the file's own */
-    int64_t n_pieces;
-    int32_t special[WF_SPECIAL_IDS]; /* ids of padding, unknown, start, end; -1: there is none. With
-                                        pieces the unknown one must be there */
-    const int32_t *before, *after;   /* ids around what is encoded, WF_MOST_AROUND each at most */
-    int n_before, n_after;
-    bool
-        language_codes; /* ">>fra<<" at the start of a line is one piece, as Marian's models want */
-    int32_t added;      /* pieces from this id on were added to those that text is cut into, and are
-                           none: languages, a mask. 0: there are none such */
-} wf_sentencepiece_options;
-
-/* A model of the file's own pieces, with the special ids that it names, and nothing around a line.
- * It is read to the end. False with message: what is wrong with it. */
-WF_API bool wf_sentencepiece_defaults(const void *model, size_t bytes, wf_sentencepiece_options *o,
-                                      char *message);
-/* All is copied. The pieces of a line are those of the library sentencepiece 0.2.3, byte for byte:
- * of unigram, BPE, word and character models, whose pieces are 1,024 bytes at most and whose scores
- * are numbers. NULL with message: not a model, ids that are not
- * there, a piece twice. */
-WF_API wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_options *o,
-                                                     char *message);
-/* The same options again; what they point to lives as long as the tokenizer. False: another
- * kind. */
-WF_API bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o);
-
-/* ---- byte level ------------------------------------------------------------------------------ */
-
-typedef struct wf_byte_level_options {
-    const char *const *pieces; /* by id, as a vocab.json has them: bytes spelled by letters, "Ġthe".
-                                  NULL: no such id */
-    int64_t n_pieces;
-    const char *merges; /* a merges.txt */
-    size_t merges_bytes;
-    int32_t special[WF_SPECIAL_IDS]; /* ids of padding, unknown, start, end; -1: there is none */
-    const int32_t *before, *after;   /* ids around what is encoded, WF_MOST_AROUND each at most */
-    const int32_t *silent;           /* ids that read as nothing, beside all these: a mask */
-    int n_before, n_after, n_silent;
-    bool prefix_space; /* a line without a space in front gets one */
-} wf_byte_level_options;
-
-/* All is copied. A line is cut as GPT-2 cuts it (letters, numbers, others, each with a space before
- * it; blanks; 's 't 're 've 'm 'll 'd; classes of Unicode 16.0), and its chunks are merged as the
- * library tokenizers 0.23 does it: the same ids. A line must be UTF-8, and may hold anything; what
- * ids read as is made UTF-8 with U+FFFD. NULL with message: a byte that has no piece, a merge whose
- * pieces are not in the vocabulary, a piece or a merge twice, ids that are not there. */
-WF_API wf_tokenizer *wf_tokenizer_from_byte_level(const wf_byte_level_options *o, char *message);
-/* The same options again; what they point to lives as long as the tokenizer. False: another
- * kind. */
-WF_API bool wf_tokenizer_byte_level(const wf_tokenizer *t, wf_byte_level_options *o);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 

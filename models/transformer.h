@@ -43,7 +43,7 @@ typedef struct wf_transformer {
     wf_transformer_config config;
     wf_tensor *memory;              /* [B,S,D] */
     wf_tensor *memory_mask;         /* [B,1,1,S] */
-    wf_tensor **cross_k, **cross_v; /* per decoder layer [B,H,S,d]: handed, as the mask is */
+    wf_tensor **cross_k, **cross_v; /* per decoder layer [B,H,S,d]: the memory, with the mask */
 } wf_transformer;
 
 /* Record everything, once: a wf_transformer, seen as the model that it begins with. seed: of

@@ -38,9 +38,6 @@ WF_API wf_tensor *wf_any(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_all(wf_tensor *x, uint32_t axes, bool keepdim);
 /* sum of squares of all elements, shape [] */
 WF_API wf_tensor *wf_square_sum(wf_tensor *x);
-/* sums of squares of each WF_SQUARE_BLOCK elements, in row-major order; not differentiable */
-enum { WF_SQUARE_BLOCK = 16384 };
-WF_API wf_tensor *wf_square_sums(wf_tensor *x);
 /* i32, without that axis; the first of equal maxima; not differentiable */
 WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
 WF_API wf_tensor *wf_argmin(wf_tensor *x, int axis);

@@ -34,10 +34,6 @@ WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
 /* Updates. A plan performs those among its fetches, after all other readers of their leaves; a run
  * that fails performs none. They have no value. */
 WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value); /* leaf = value */
-/* sums [n,...] is a stack of partial sums of tensors like value; at: real [2] = { how many are on it,
- * how many of these, from the top, the value is added to }. The sum takes their place. So values are
- * summed in any order that a tree has: nn/train/sum_tree.h. */
-WF_API wf_tensor *wf_accumulate(wf_tensor *sums, wf_tensor *value, wf_tensor *at);
 /* rates: real [n], the first is the learning rate; scale: real [], multiplies the gradient (for
  * clipping, 1/count). The buffer is for a momentum; else it may be NULL. With dampening rates[1] is
  * 0 at the first step, whose gradient is not dampened, and then 1. options NULL: all 0 */

@@ -82,7 +82,8 @@ def interface(root):
     found = {}
     for header in headers:
         for name, text in declarations((root / header).read_text()):
-            found[name] = text
+            if '{' in text or name not in found:  # one header may lay out a struct that another only names
+                found[name] = text
     return found
 
 

@@ -39,6 +39,13 @@ static inline uint64_t wf_fnv1a(uint64_t h, const void *data, uint64_t n) {
     return h;
 }
 
+/* One step of a fast hash over 8-byte words. For a given word it is a bijection of h, and for a given h
+ * one of the word. */
+static inline uint64_t wf_mix_word(uint64_t h, uint64_t word) {
+    h = (h ^ word) * 0x9E3779B97F4A7C15u;
+    return h ^ (h >> 32);
+}
+
 /* The final mix of splitmix64. */
 static inline uint64_t wf_mix64(uint64_t h) {
     h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u;

@@ -49,15 +49,13 @@ int wf_file_by_key(const void *a, const void *b) {
     return strcmp(((const wf_meta *)a)->key, ((const wf_meta *)b)->key);
 }
 
-/* For a given word each step is a bijection of h, and for a given h one of the word. So a change
- * within one 8-byte word, such as a single wrong byte or bit, always changes the hash. */
+/* Each step is a bijection of the hash, and of the word. So a change within one 8-byte word, such as a single wrong byte or bit, always changes the hash. */
 uint64_t wf_file_sum_part(uint64_t h, const void *data, size_t n) {
     const unsigned char *p = data;
     uint64_t word;
     for (; n >= sizeof word; n -= sizeof word, p += sizeof word) {
         memcpy(&word, p, sizeof word);
-        h = (h ^ word) * 0x9E3779B97F4A7C15u;
-        h ^= h >> 32;
+        h = wf_mix_word(h, word);
     }
     word = 0;
     if (n > 0) memcpy(&word, p, n);

@@ -97,6 +97,12 @@ static double value_at(const wf_entry *e, const wf_entry *scale, const struct st
     return value * from_f32((const char *)scale->data + i / (size_t)e->shape[1] * sizeof(float));
 }
 
+double wf_entry_value(const wf_entry *e, const wf_entry *scale, int64_t i) {
+    const struct stored *from = find_type(e->dtype, WF_F64);
+    if (!from) from = find_type(e->dtype, WF_I32);
+    return from && (from->read != from_i8 || scale) ? value_at(e, scale, from, (size_t)i) : NAN;
+}
+
 /* I8 elements times their scales, one piece of a row at a time. Each product is rounded once. */
 static void widen(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_t first, size_t n,
                   void *to) {

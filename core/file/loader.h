@@ -49,6 +49,9 @@ bool wf_loader_load(wf_loader *l);
 
 /* True if a tensor with this name would hold scales, were there a matrix in I8 to go with it. */
 bool wf_named_as_scale(const char *name);
+/* Element i of an entry of F32, F64, F16, BF16, I32 or I64, or of I8 times the scale of its row; NaN of
+ * other types. */
+double wf_entry_value(const wf_entry *e, const wf_entry *scale, int64_t i);
 /* True if two entries have the same type, shape and values, and the same scales. */
 bool wf_same_entries(const wf_file *f, const wf_entry *a, const wf_entry *b);
 

@@ -54,18 +54,18 @@ void wf_decoder_free(wf_decoder *d) {
     wf_state_free(d->state);
     wf_plan_free(d->encode), wf_plan_free(d->prompt);
     wf_plan_free(d->step), wf_plan_free(d->score);
-    for (int i = 0; d->handed && i < d->model->n_handed; i++) give_back(&d->handed[i].sentences);
+    for (int i = 0; d->memory && i < d->model->n_memory; i++) give_back(&d->memory[i].sentences);
     give_back(&d->prompts);
-    free(d->handed), free(d->row_index);
+    free(d->memory), free(d->row_index);
     free(d);
 }
 
 static bool open_decoder(wf_decoder *d, wf_model *m, wf_pool *pool) {
     d->model = m;
     d->pool = pool;
-    d->handed = calloc((size_t)m->n_handed + 1, sizeof *d->handed);
-    if (!d->handed) return wf_decoder_fail(d, "out of memory");
-    for (int i = 0; i < m->n_handed; i++) d->handed[i].tensor = m->handed[i];
+    d->memory = calloc((size_t)m->n_memory + 1, sizeof *d->memory);
+    if (!d->memory) return wf_decoder_fail(d, "out of memory");
+    for (int i = 0; i < m->n_memory; i++) d->memory[i].tensor = m->memory[i];
     wf_plan *start = *(m->src ? &d->encode : &d->prompt) =
         (m->src ? wf_model_encode_plan : wf_model_prompt_plan)(m, pool);
     if (!wf_plan_ok(start)) return wf_decoder_fail_plan(d, start);
@@ -116,7 +116,7 @@ static bool reserve(wf_decoder *d, grown *r, size_t bytes) {
     return true;
 }
 
-static bool take(wf_decoder *d, handed *h, int b) {
+static bool take(wf_decoder *d, memory_part *h, int b) {
     size_t bytes = wf_bound_bytes(d->encode, h->tensor);
     if (!reserve(d, &h->sentences, bytes)) return false;
     h->slice = bytes / (size_t)b;
@@ -133,8 +133,8 @@ static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_
               wf_feed(p, d->model->src, src, row * (size_t)s) &&
               wf_feed(p, d->model->src_length, src_length, row) && wf_run(p);
     if (!ok) return wf_decoder_fail_plan(d, p);
-    for (int i = 0; i < d->model->n_handed; i++)
-        if (!take(d, &d->handed[i], b)) return false;
+    for (int i = 0; i < d->model->n_memory; i++)
+        if (!take(d, &d->memory[i], b)) return false;
     wf_plan_release(p);
     d->source_length = s;
     return true;
@@ -175,8 +175,8 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
     if (!bind_rows(d, d->step, n, 1)) return false;
     for (int row = 0; row < n; row++) d->row_index[row] = owner[row];
-    for (int i = 0; i < d->model->n_handed; i++) {
-        handed *h = &d->handed[i];
+    for (int i = 0; i < d->model->n_memory; i++) {
+        memory_part *h = &d->memory[i];
         size_t bytes = (size_t)n * h->slice;
         if (!wf_feed_lent(d->step, h->tensor, h->sentences.data, bytes, d->row_index))
             return wf_decoder_fail_plan(d, d->step);
@@ -215,10 +215,10 @@ bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position) {
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* The bytes of the encoder outputs. */
-static size_t handed_bytes(wf_decoder *d) {
+static size_t memory_bytes(wf_decoder *d) {
     size_t all = 0;
-    for (int i = 0; i < d->model->n_handed; i++)
-        all += wf_bound_bytes(d->encode, d->handed[i].tensor);
+    for (int i = 0; i < d->model->n_memory; i++)
+        all += wf_bound_bytes(d->encode, d->memory[i].tensor);
     return all;
 }
 
@@ -227,7 +227,7 @@ static size_t encoding_bytes(wf_decoder *d, int b, int s) {
     bool ok = wf_bind(d->encode, "B", b) && wf_bind(d->encode, "S", s);
     size_t encode = ok ? wf_plan_memory(d->encode) : 0;
     d->source_length = s;
-    return encode ? encode + handed_bytes(d) : (wf_decoder_fail_plan(d, d->encode), 0);
+    return encode ? encode + memory_bytes(d) : (wf_decoder_fail_plan(d, d->encode), 0);
 }
 
 /* Decoder-only: the memory for running the prompts through the KV cache. */

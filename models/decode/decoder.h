@@ -22,23 +22,28 @@ typedef struct grown {
     size_t bytes;
 } grown;
 
-/* One encoder output: a slice for each sentence. */
-typedef struct handed {
+/* One tensor of the memory: a slice for each sentence. */
+typedef struct memory_part {
     wf_tensor *tensor;
     grown sentences;
-    size_t slice; /* bytes */
-} handed;
+    /* bytes */
+    size_t slice;
+} memory_part;
 
 struct wf_decoder {
     wf_model *model;
     wf_pool *pool;
     /* encoder-decoder and decoder-only models have one each; the other is NULL */
     wf_plan *encode, *prompt;
-    wf_plan *step, *score; /* score: made when it is first needed */
+    /* score: made when it is first needed */
+    wf_plan *step, *score;
     wf_state *state;
-    int capacity;       /* rows that the state has room for */
-    handed *handed;     /* [model->n_handed] */
-    int32_t *row_index; /* [capacity] of each row: its sentence, whose slices it reads */
+    /* rows that the state has room for */
+    int capacity;
+    /* [model->n_memory] */
+    memory_part *memory;
+    /* [capacity] of each row: its sentence, whose slices it reads */
+    int32_t *row_index;
     grown prompts;
     /* logits of the last step, [rows,V] in the model's type; the memory is the plan's */
     const void *logits;
@@ -49,7 +54,8 @@ struct wf_decoder {
 };
 
 WF_PRINTF(2, 3) bool wf_decoder_fail(wf_decoder *d, const char *format, ...);
-bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p); /* with the plan's error */
+/* with the plan's error */
+bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p);
 /* Around each public call. False: the decoder is inside another call. */
 bool wf_decoder_enter(wf_decoder *d);
 void wf_decoder_leave(wf_decoder *d);
@@ -94,20 +100,25 @@ int wf_likeliest(const logit_row *r, double normaliser, int k, candidate *top);
 
 /* ---- a search: search.c ---------------------------------------------------------------------- */
 
-typedef struct trace {     /* one token of a hypothesis, and its predecessor */
-    int32_t token, before; /* index; -1: none */
+/* one token of a hypothesis, and its predecessor */
+typedef struct trace {
+    /* index; -1: none */
+    int32_t token, before;
     double log_prob;
 } trace;
 
 typedef struct live {
-    int row, sample; /* sample: the number of the draw */
-    int32_t last;    /* the newest trace; -1: none */
+    /* sample: the number of the draw */
+    int row, sample;
+    /* the newest trace; -1: none */
+    int32_t last;
     double total;
 } live;
 
 typedef struct ended {
     int32_t last;
-    int64_t length; /* in tokens, without the end token */
+    /* in tokens, without the end token */
+    int64_t length;
     double end_log_prob, total, score;
     bool cut;
 } ended;
@@ -117,13 +128,17 @@ typedef struct sentence {
     int64_t index, limit;
     /* the position whose logits choose the first token */
     int64_t begin;
-    const int32_t *prompt; /* [begin] tokens fed before the start */
+    /* [begin] tokens fed before the start */
+    const int32_t *prompt;
     int n_live, n_ended;
-    live *live;   /* beam: best first */
-    ended *ended; /* beam: best first; draws: in their order */
+    /* beam: best first */
+    live *live;
+    /* beam: best first; draws: in their order */
+    ended *ended;
 } sentence;
 
-typedef struct child { /* a live hypothesis extended by one token */
+/* a live hypothesis extended by one token */
+typedef struct child {
     int parent, sample;
     int32_t token;
     double log_prob, total;
@@ -147,22 +162,31 @@ typedef struct search {
     sentence *sentences;
     live *all_live;
     ended *all_ended;
-    int64_t position; /* of every row's newest token */
-    int rows;         /* in the batch, with the idle ones */
-    int *owner;       /* [2 most_rows] sentence; -1: idle */
-    int32_t *from;    /* the row that each row was copied from */
-    int32_t *ids;     /* its newest token */
+    /* of every row's newest token */
+    int64_t position;
+    /* in the batch, with the idle ones */
+    int rows;
+    /* [2 most_rows] sentence; -1: idle */
+    int *owner;
+    /* the row that each row was copied from */
+    int32_t *from;
+    /* its newest token */
+    int32_t *ids;
     /* copies of from and ids for the time in which rows change places */
     int32_t *from_before, *ids_before;
     trace *traces;
     int32_t n_traces;
     size_t cap_traces;
-    candidate *candidates; /* [most_rows, per_row] */
-    int *n_candidates;     /* [most_rows] */
+    /* [most_rows, per_row] */
+    candidate *candidates;
+    /* [most_rows] */
+    int *n_candidates;
     /* [most_rows] the end was forced, and was not the likeliest token */
     bool *cut;
-    child *next; /* [width] */
-    int *heads;  /* [width] */
+    /* [width] */
+    child *next;
+    /* [width] */
+    int *heads;
     /* [V] masks of allowed tokens: before the end token may come, and afterwards */
     void *open[2];
     /* one piece for each thread: first for drawing, then for the rules */
@@ -178,7 +202,8 @@ const candidate *wf_candidates_of(const search *q, const live *h);
 /* Finishes a hypothesis; it gets the place `at` among the finished ones. */
 void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at);
 double wf_length_penalty_of(const wf_decode_options *o,
-                            int64_t length); /* length counts the end token */
+                            /* length counts the end token */
+                            int64_t length);
 /* The penalty of a hypothesis that ends now. */
 double wf_end_penalty(const search *q, const sentence *s);
 
@@ -189,7 +214,8 @@ int wf_sample_advance(search *q, sentence *s);
 /* Draws n tokens for a sentence: the draws number first, first + 1, ... */
 void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, const sentence *s,
                     int first, int n, char *scratch, candidate *out);
-size_t wf_draw_scratch(int64_t vocab); /* bytes */
+/* bytes */
+size_t wf_draw_scratch(int64_t vocab);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include "family.h"
 #include "models/hf.h"
 #include "models/kind.h"
+#include "models/text_formats.h"
 #include "object.h"
 
 /* An output's bias that shuts a token out: exp of it is 0 beside any other logit, so that scores

@@ -4,17 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/random.h"
+
 /* ---- strings --------------------------------------------------------------------------------- */
 
 struct wf_string {
     size_t start, bytes;
     uint64_t hash;
 };
-
-static uint64_t mix(uint64_t h, uint64_t word) {
-    h = (h ^ word) * 0x9E3779B97F4A7C15u;
-    return h ^ h >> 32;
-}
 
 /* Eight bytes at a time; fewer are two words that overlap, or the first, the middle, the last. */
 static uint64_t hash_of(const char *text, size_t bytes) {
@@ -23,13 +20,14 @@ static uint64_t hash_of(const char *text, size_t bytes) {
     const unsigned char *c = (const unsigned char *)text;
     for (; bytes > 8; bytes -= 8, c += 8) {
         memcpy(&word, c, sizeof word);
-        h = mix(h, word);
+        h = wf_mix_word(h, word);
     }
     if (bytes >= 4) {
         memcpy(&low, c, sizeof low), memcpy(&high, c + bytes - 4, sizeof high);
-        return mix(h, (uint64_t)high << 32 | low);
+        return wf_mix_word(h, (uint64_t)high << 32 | low);
     }
-    return bytes ? mix(h, (uint64_t)c[0] << 16 | (uint64_t)c[bytes / 2] << 8 | c[bytes - 1]) : h;
+    return bytes ? wf_mix_word(h, (uint64_t)c[0] << 16 | (uint64_t)c[bytes / 2] << 8 | c[bytes - 1])
+                 : h;
 }
 
 const char *wf_strings_at(const wf_strings *s, int32_t i) {
@@ -101,8 +99,8 @@ struct wf_pair_slot {
 };
 
 static struct wf_pair_slot *slot_of(const wf_pairs *p, int32_t left, int32_t right) {
-    uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9E3779B97F4A7C15u;
-    size_t at = (size_t)(h ^ h >> 32) & (p->n_slots - 1);
+    uint64_t h = wf_mix_word(0, (uint64_t)(uint32_t)left << 32 | (uint32_t)right);
+    size_t at = (size_t)h & (p->n_slots - 1);
     while (p->slots[at].taken && (p->slots[at].left != left || p->slots[at].right != right))
         at = (at + 1) & (p->n_slots - 1);
     return &p->slots[at];

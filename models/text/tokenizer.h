@@ -17,7 +17,7 @@
 
 #include "merge.h"
 #include "models/message.h"
-#include "models/text.h"
+#include "models/text_formats.h"
 
 #define END_OF_WORD "</w>"
 #define MORE_OF_WORD "@@"

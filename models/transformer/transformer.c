@@ -127,7 +127,7 @@ static void forward(wf_transformer *m) {
     wf_tensor *y = embed(m, &tgt, "tgt_position", "tgt_embedding_norm", m->model.tgt); /* [B,T,D] */
     m->model.hidden = decoder(m, y);                                                   /* [B,T,D] */
     wf_model_output(&m->model, all || tied ? &tgt : NULL, c->output_bias);             /* [B,T,V] */
-    m->model.handed[m->model.n_handed - 1] = m->memory_mask;
+    m->model.memory[m->model.n_memory - 1] = m->memory_mask;
 }
 
 static wf_transformer *allocate(const wf_transformer_config *c, char *message) {
@@ -139,8 +139,8 @@ static wf_transformer *allocate(const wf_transformer_config *c, char *message) {
     int first = wf_first_tied(c->tie);
     t->config = *c;
     m->config = &t->config;
-    t->cross_k = m->handed;
-    t->cross_v = m->handed + decoder;
+    t->cross_k = m->memory;
+    t->cross_v = m->memory + decoder;
     m->src_vocab = c->src_vocab;
     m->tgt_vocab = c->tgt_vocab;
     m->max_len = c->max_len;

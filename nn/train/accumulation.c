@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "nn/module.h"
+#include "ops/update/sums.h"
 
 /* A stack of n tensors like x. */
 static wf_tensor *stack_of(wf_tensor *x, const char *name, int n) {

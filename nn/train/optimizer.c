@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/update/sums.h"
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind) {

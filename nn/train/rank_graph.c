@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/update/sums.h"
+
 enum { MESSAGE = WF_SHARD_MESSAGE };
 
 bool wf_shard_failed(wf_sharded *s, const char *why) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/transport.h"
+#include "ops/update/sums.h"
 
 static int64_t at_least(int64_t a, int64_t b) {
     return a > b ? a : b;

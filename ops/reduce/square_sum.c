@@ -6,6 +6,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/update/sums.h"
 
 static int64_t block_count(const wf_call *c) {
     return (wf_view_count(&c->in[0]) + WF_SQUARE_BLOCK - 1) / WF_SQUARE_BLOCK;

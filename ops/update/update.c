@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "ops/base/shapes.h"
+#include "sums.h"
 #include "update.h"
 
 /* ---- helpers, also of the other steps (update.h) --------------------------------------------- */

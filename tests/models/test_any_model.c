@@ -135,7 +135,7 @@ TEST(the_table_ends) {
     ck_assert_ptr_null(wf_model_kind_at(KINDS));
     ck_assert_str_eq(wf_model_kind_name(wf_model_kind_at(0)), "transformer");
     ck_assert_str_eq(wf_model_kind_name(NULL), "");
-    ck_assert(!wf_model_kind_in_one_row(wf_model_kind_at(0)) && !wf_model_kind_in_one_row(NULL));
+    ck_assert(!wf_model_kind_decoder_only(wf_model_kind_at(0)) && !wf_model_kind_decoder_only(NULL));
 }
 
 TEST_ROWS(memory_is_of_what_can_be_decoded, KINDS) {
@@ -144,7 +144,7 @@ TEST_ROWS(memory_is_of_what_can_be_decoded, KINDS) {
     int longest = (int)wf_model_longest_source(m);
     ck_assert_uint_gt(wf_decoder_memory(d, 2, longest, 4), 0);
     ck_assert_uint_gt(wf_decoder_memory(d, 2, 3, INT64_MAX), 0);
-    if (wf_model_kind_in_one_row(m->kind)) {
+    if (wf_model_kind_decoder_only(m->kind)) {
         ck_assert_uint_eq(wf_decoder_memory(d, 2, longest + 1, 4), 0);
         ck_assert(wf_decoder_error(d)[0]);
     }

@@ -140,7 +140,7 @@ static wf_plan *decode_after_encoding(wf_model *m, const sentences *b) {
                                     wf_bound_bytes(encode, m->src_length)));
     assert_plan(encode, wf_run(encode));
     assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", 1));
-    for (int i = 0; i < m->n_handed; i++) hand_over(encode, p, m->handed[i]);
+    for (int i = 0; i < m->n_memory; i++) hand_over(encode, p, m->memory[i]);
     wf_plan_free(encode);
     return p;
 }

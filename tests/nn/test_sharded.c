@@ -3,6 +3,7 @@
 #include "nn/train/sharded.h"
 #include "nn/train/way.h"
 #include "ops/custom.h"
+#include "ops/update/sums.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 

@@ -1,6 +1,8 @@
 /* tests/ops/graph_text.c - reads programs and records them. */
 #include "graph_text.h"
 
+#include "ops/update/sums.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

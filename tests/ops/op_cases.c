@@ -3,6 +3,7 @@
 #include "op_cases.h"
 
 #include "nn/loss.h"
+#include "ops/update/sums.h"
 
 /* What rows need beyond macros' commas. */
 #define SIZES(...)                                                                                 \

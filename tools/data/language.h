@@ -6,7 +6,7 @@
 #define WEFT_TOOLS_DATA_LANGUAGE_H
 
 #include "models/model.h"
-#include "models/text.h"
+#include "models/text_formats.h"
 
 enum { SIDE_SRC, SIDE_TGT };
 enum { PIECE_TEXT = 16 }; /* room for an id in digits */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file/loader.h"
 #include "models/model.h"
 #include "tools/cli/jsonl.h"
 #include "tools/cli/numbers.h"
@@ -40,47 +41,6 @@ typedef struct statistics {
     bool known;                 /* the type is one whose values can be read */
 } statistics;
 
-/* IEEE 754's half: a sign, 5 bits of exponent, 10 of fraction. */
-static double half(uint16_t bits) {
-    int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    double size = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
-    if (exponent == 31) size = fraction ? NAN : INFINITY;
-    return bits & 0x8000 ? -size : size;
-}
-
-/* An element of F16 or BF16; the latter is the upper half of an f32. */
-static double short_element(const wf_entry *e, int64_t i) {
-    uint16_t bits;
-    float f32;
-    memcpy(&bits, (const char *)e->data + 2 * i, 2);
-    if (strcmp(e->dtype, "F16") == 0) return half(bits);
-    memcpy(&f32, &(uint32_t){ (uint32_t)bits << 16 }, 4);
-    return f32;
-}
-
-/* Element i, if the type is a number type that can be shown; scale: of the rows of I8. */
-static double element(const wf_entry *e, const wf_entry *scale, int64_t i) {
-    const char *at = e->data;
-    float f32;
-    double f64;
-    int32_t i32;
-    if (strcmp(e->dtype, "F32") == 0) {
-        memcpy(&f32, at + 4 * i, 4);
-        return f32;
-    }
-    if (strcmp(e->dtype, "F64") == 0) {
-        memcpy(&f64, at + 8 * i, 8);
-        return f64;
-    }
-    if (strstr(e->dtype, "F16")) return short_element(e, i);
-    if (!scale) {
-        memcpy(&i32, at + 4 * i, 4);
-        return i32;
-    }
-    memcpy(&f32, (const char *)scale->data + 4 * (i / e->shape[1]), 4);
-    return f32 * (double)((const int8_t *)e->data)[i];
-}
-
 static bool readable(const wf_entry *e, const wf_entry *scale) {
     return scale || strcmp(e->dtype, "F32") == 0 || strcmp(e->dtype, "F64") == 0 ||
            strcmp(e->dtype, "F16") == 0 || strcmp(e->dtype, "BF16") == 0 ||
@@ -94,7 +54,7 @@ static statistics look_at(const wf_entry *e, const wf_entry *scale) {
     if (!s.known) return s;
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < s.count; i++) {
-        double x = element(e, scale, i);
+        double x = wf_entry_value(e, scale, i);
         if (!isfinite(x)) {
             s.not_finite++;
             continue;
@@ -106,7 +66,7 @@ static statistics look_at(const wf_entry *e, const wf_entry *scale) {
     double n = (double)(s.count - s.not_finite);
     s.mean = sum / n;
     for (int64_t i = 0; i < s.count; i++) {
-        double x = element(e, scale, i);
+        double x = wf_entry_value(e, scale, i);
         if (isfinite(x)) squares += (x - s.mean) * (x - s.mean);
     }
     s.std = sqrt(squares / n);

@@ -2,7 +2,7 @@
 #ifndef WEFT_TOOLS_SOURCES_SPM_FILE_H
 #define WEFT_TOOLS_SOURCES_SPM_FILE_H
 
-#include "models/text.h"
+#include "models/text_formats.h"
 
 /* Makes the tokenizer: ids of weft's special symbols, then the file's pieces in their order. A
  * source ends with an end token, as Marian trains. NULL with message[256]. */

@@ -6,6 +6,7 @@
 
 #include "nn/nn.h"
 #include "ops/elementwise/unary.h"
+#include "ops/update/sums.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

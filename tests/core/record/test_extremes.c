@@ -11,6 +11,7 @@
 #include "core/picture.h"
 #include "nn/nn.h"
 #include "ops/elementwise/unary.h"
+#include "ops/update/sums.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

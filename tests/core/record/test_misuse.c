@@ -2,7 +2,7 @@
  * tokenizers, models and decoders: a sentence each, never a crash, and never a wrong number without
  * one. */
 #include "models/generation.h"
-#include "models/text.h"
+#include "models/text_formats.h"
 #include "models/transformer.h"
 #include "tests/suites.h"
 #include "tests/support/faults.h"

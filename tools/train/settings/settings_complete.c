@@ -10,7 +10,7 @@
 #include "settings.h"
 
 bool settings_in_one_row(const settings *set) {
-    return wf_model_kind_in_one_row(settings_kind(set));
+    return wf_model_kind_decoder_only(settings_kind(set));
 }
 
 static void complete_sizes(settings *set) {
