@@ -50,7 +50,9 @@ TEST(assets_are_the_files_to_the_byte) {
     } assets[] = { { "tools/page/page.css", page_page_css },
                    { "tools/page/page.js", page_page_js },
                    { "tools/page/explain.css", page_explain_css },
-                   { "tools/page/explain.js", page_explain_js } };
+                   { "tools/page/explain.js", page_explain_js },
+                   { "tools/page/report.css", page_report_css },
+                   { "tools/page/report.js", page_report_js } };
     for (int i = 0; i < COUNT_OF(assets); i++) {
         char path[512];
         FILE *f = fopen(source_path(assets[i].file, path, sizeof path), "r");

@@ -34,7 +34,8 @@ typedef enum {
     USE_NONE,
     USE_INPUT,
     USE_OUTPUT, /* replaced, whole */
-    USE_LOG     /* written into */
+    USE_LOG,    /* written into */
+    USE_FOLDER  /* files are made in it */
 } file_use;
 
 /* A default for some cases, such as a task or a preset, which are named by words. */
@@ -79,6 +80,8 @@ typedef struct option {
 #define INPUT(n, variable, ...) NAMED_FILE(n, variable, USE_INPUT, __VA_ARGS__)
 #define OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_OUTPUT, __VA_ARGS__)
 #define LOG(n, variable, ...) NAMED_FILE(n, variable, USE_LOG, __VA_ARGS__)
+#define FOLDER(n, variable, ...)                                                                   \
+    ROW(n, OPTION_STRING, variable, "DIR", __VA_ARGS__, .use = USE_FOLDER)
 /* OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")) */
 #define OTHERWISE(...) .otherwise = { __VA_ARGS__ }
 #define FOR(words, text)                                                                           \

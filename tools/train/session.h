@@ -4,9 +4,9 @@
 #define WEFT_TOOLS_TRAIN_SESSION_H
 
 #include "evaluate.h"
-#include "history.h"
 #include "identity.h"
 #include "settings/settings.h"
+#include "telemetry.h"
 #include "tools/cli/report.h"
 
 /* Sums over the steps since the last line. */
@@ -61,6 +61,7 @@ typedef struct session {
     int64_t judged_step;
     report report;
     history history;
+    telemetry telemetry;
 } session;
 
 /* Everything that can be refused is refused here, with a word on stderr and an exit. First what is
