@@ -119,4 +119,32 @@ done
 for tool in train generate graph inspect convert; do
     "$(find "$prefix" -name "weft-$tool" -type f)" --version > /dev/null || fail "weft-$tool is not installed"
 done
+
+# What is installed of manual pages and completions is what the programs print, and all that the pages refer to is there.
+# mandoc looks for other pages in the system's folder alone: that they are there is asked here.
+share=$prefix/share
+man=$(find "$prefix" -name man7 -type d)
+man=${man%/man7}
+pages=0
+for program in $(find "$prefix" -name 'weft-*' -type f -perm -100 | sort); do
+    name=$(basename "$program")
+    same() { "$program" "$1" | cmp -s - "$2" || fail "$2 is not what $name $1 prints"; }
+    same --man "$man/man1/$name.1"
+    same --completion=bash "$share/bash-completion/completions/$name.bash"
+    same --completion=zsh "$share/zsh/site-functions/_$name"
+    same --completion=fish "$share/fish/vendor_completions.d/$name.fish"
+    grep -q "^\.It .*$name\b" "$man/man7/weft.7" || fail "weft(7) does not name $name"
+    pages=$((pages + 1))
+done
+[ $pages -ge 6 ] || fail "only $pages programs are installed"
+for page in "$man"/man1/weft-*.1 "$man/man7/weft.7"; do
+    ! command -v mandoc > /dev/null || mandoc -Tlint "$page" 2>&1 | grep -v 'referenced manual not found: Xr weft' > log || true
+    [ ! -s log ] || { cat log; fail "mandoc has objections to $page"; }
+    sed -nE 's/^\.(It )?Xr ([^ ]*) ([17]).*/man\3\/\2.\3/p' "$page" | while read -r other; do
+        [ -e "$man/$other" ] || fail "$page refers to $other, which is not installed"
+    done
+done
+command -v mandoc > /dev/null && lint="mandoc has no objections" || lint="no mandoc"
+echo "install: $pages programs with manual pages and completions as they print them; $lint"
+
 echo "install: the README's program builds and trains; the op in custom.h is right"

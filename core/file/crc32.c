@@ -7,10 +7,10 @@
 #include <string.h>
 
 /* The eight lookups of eight bytes then do not wait for each other. */
-void wf_crc32_fill(wf_crc32_table *table) {
+void wf_crc32_fill(wf_crc32_table *table, uint32_t polynomial) {
     for (uint32_t b = 0; b < 256; b++) {
         uint32_t sum = b;
-        for (int i = 0; i < 8; i++) sum = sum >> 1 ^ (sum & 1 ? 0xEDB88320u : 0);
+        for (int i = 0; i < 8; i++) sum = sum >> 1 ^ (sum & 1 ? polynomial : 0);
         table->of[0][b] = sum;
     }
     for (int k = 1; k < 8; k++)

@@ -1,7 +1,8 @@
-/* core/file/crc32.h - inside core/file: the CRC-32 of ZIP archives (polynomial 0xEDB88320).
+/* core/file/crc32.h - inside weft: checksums of 32 bits by a table of a polynomial, its bits reversed:
+ * the CRC-32 of ZIP archives, and the CRC-32C of TensorBoard's event files.
  *
  *     wf_crc32_table *table = malloc(sizeof *table);
- *     wf_crc32_fill(table);
+ *     wf_crc32_fill(table, WF_CRC32_ZIP);
  *     uint32_t sum = ~wf_crc32(table, UINT32_MAX, data, n); */
 #ifndef WEFT_CORE_FILE_CRC32_H
 #define WEFT_CORE_FILE_CRC32_H
@@ -13,7 +14,9 @@
 typedef struct wf_crc32_table {
     uint32_t of[8][256];
 } wf_crc32_table;
-void wf_crc32_fill(wf_crc32_table *table);
+#define WF_CRC32_ZIP 0xEDB88320u
+#define WF_CRC32_C 0x82F63B78u /* Castagnoli's */
+void wf_crc32_fill(wf_crc32_table *table, uint32_t polynomial);
 
 /* The sum that began as UINT32_MAX, n bytes later. */
 uint32_t wf_crc32(const wf_crc32_table *table, uint32_t sum, const void *data, size_t n);

@@ -200,7 +200,7 @@ static bool check_unique(wf_file *f, wf_zip *z) {
 static bool make_table(wf_file *f, wf_zip *z) {
     z->table = malloc(sizeof *z->table);
     if (!z->table) return wf_file_fail(f->error, "out of memory");
-    wf_crc32_fill(z->table);
+    wf_crc32_fill(z->table, WF_CRC32_ZIP);
     return true;
 }
 

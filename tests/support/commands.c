@@ -66,6 +66,22 @@ bool same_files(const char *a, const char *b) {
     return run("cmp %s %s", a, b)->status == 0;
 }
 
+const char *browser(void) {
+    static char path[256];
+    run("command -v chromium || command -v chromium-browser || command -v google-chrome");
+    if (result.status) return NULL;
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(result.out, "\n"), result.out);
+    return path;
+}
+
+void draw_page(const char *with, const char *name) {
+    run("HOME=$PWD timeout 120 %s --headless --no-sandbox --disable-gpu --enable-logging=stderr "
+        "--user-data-dir=$PWD/profile --dump-dom \"file://$PWD/%s\" > drawn.html",
+        with, name);
+    expect(0);
+    ck_assert_msg(!strstr(result.err, "CONSOLE"), "%s", strstr(result.err, "CONSOLE"));
+}
+
 /* Both of them: what is NULL changes nothing. */
 static void change(const char *path, const char *key, const char *value, const char *prefix,
                    float factor) {

@@ -42,7 +42,7 @@ static const struct refusal {
 } refusals[] = {
     { "", "say what to measure: gemm|step" },
     { "gem", "'gem' is not one of gemm|step" },
-    { "gemm step", "one gemm|step at a time, not 'step' too" },
+    { "gemm step", "one gemm|step|signature at a time, not 'step' too" },
     { "gemm --thread 2", "the nearest is --threads" },
     { "gemm --threads 0", "outside the range 1..256" },
     { "gemm --size 0", "outside the range 1..16384" },
@@ -78,7 +78,7 @@ TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
 TEST(help_and_version) {
     ck_assert_int_eq(bench("--help"), 0);
     assert_contains(text, "bench: measures");
-    assert_contains(text, "bench [options] gemm|step");
+    assert_contains(text, "bench [options] gemm|step|signature");
     ck_assert_int_eq(bench("--version"), 0);
     assert_contains(text, wf_version());
     ck_assert_int_eq(bench("gemm --size 8" QUICK " > /dev/full 2>&1"), 1);

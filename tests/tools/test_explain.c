@@ -476,22 +476,11 @@ TEST(a_line_may_hold_markup) {
 
 /* ---- a browser ------------------------------------------------------------------------------- */
 
-static const char *browser(void) {
-    static char path[256];
-    run("command -v chromium || command -v chromium-browser || command -v google-chrome");
-    if (result.status) return NULL;
-    snprintf(path, sizeof path, "%.*s", (int)strcspn(result.out, "\n"), result.out);
-    return path;
-}
-
 /* The page as the browser has drawn it, at a step and a temperature, in `page`. */
 static void draw(const char *with, int step, double temperature) {
-    run("HOME=$PWD timeout 120 %s --headless --no-sandbox --disable-gpu --enable-logging=stderr "
-        "--user-data-dir=$PWD/profile --dump-dom "
-        "\"file://$PWD/page.html#step=%d&temperature=%g&node=5\" > drawn.html",
-        with, step, temperature);
-    expect(0);
-    ck_assert_msg(!strstr(result.err, "CONSOLE"), "%s", strstr(result.err, "CONSOLE"));
+    char name[100];
+    snprintf(name, sizeof name, "page.html#step=%d&temperature=%g&node=5", step, temperature);
+    draw_page(with, name);
     read_text("drawn.html", page, sizeof page);
 }
 

@@ -29,7 +29,7 @@ GENERATE = ["generate", "--model", "words", "-i", "in", "--reference", "ref", "-
 
 # A command, what it reads, and its outputs: option, and the name that a run without harm gives it.
 COMMANDS = [
-    (TASK, [], {"-o": "m.safetensors", "--log": "log", "--curve": "c.svg"}),
+    (TASK, [], {"-o": "m.safetensors", "--log": "log", "--curve": "c.svg", "--report": "r.html"}),
     (TEXT, ["pairs", "valid"], {"-o": "m.safetensors", "--log": "log", "--curve": "c.svg"}),
     (GENERATE, ["words", "in", "ref"], {"-o": "out", "--attention": "a.svg"}),
     (GENERATE, ["words", "in", "ref"], {"-o": "out", "--attention": "a.json"}),
@@ -108,6 +108,12 @@ class Case:
         return None
 
     def is_whole(self, name, content, right):
+        if right == "page":  # it holds times
+            data = content.partition(b'id="data">')[2].partition(b"</script>")[0]
+            try:
+                return content.startswith(b"<!DOCTYPE html>") and content.endswith(b"</html>\n") and "run" in json.loads(data)
+            except ValueError:
+                return False
         if right != "lines":
             return content == right
         try:
@@ -145,6 +151,8 @@ class Outputs(Wall):
                      for option, name in case.outputs.items()}
             if "--log" in found:
                 found["--log"] = "lines"
+            if "--report" in found:
+                found["--report"] = "page"
             if os.path.exists(case.path("m.best.safetensors")):
                 found["best"] = open(case.path("m.best.safetensors"), "rb").read()
             self.known[key] = found

@@ -4,8 +4,13 @@
 #include <string.h>
 
 #include "core/graph.h"
+#include "manual.h"
 
 enum { INDENT = 28, WIDTH = 96 };
+
+/* Rows that print their table's text have no value of their own. */
+static int none = -1;
+static const char *nothing;
 
 void version_print(const program *p, FILE *out) {
     fprintf(out, "weft-%s (weft) %s\n", p->name, wf_version());
@@ -58,8 +63,7 @@ void describe_default(const option *o, char *text, size_t size) {
     }
 }
 
-/* Prints the help of an option, then its default and range: "(default 64; 1..4096)". */
-static void describe(const option *o, char *text, size_t size) {
+void help_describe(const option *o, char *text, size_t size) {
     char standard[160], range[80] = "";
     describe_default(o, standard, sizeof standard);
     if (o->kind == OPTION_COUNT || o->kind == OPTION_REAL) describe_range(o, range, sizeof range);
@@ -71,14 +75,38 @@ static void describe(const option *o, char *text, size_t size) {
 }
 
 static void print_option(const option *o, FILE *out) {
-    char head[160], text[400];
+    char head[160], text[HELP_TEXT];
     char letter[5] = "    ";
     if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
     int column = snprintf(head, sizeof head, "  %s--%s%s%s", letter, o->name,
                           o->argument ? " " : "", o->argument ? o->argument : "");
     fputs(head, out);
-    describe(o, text, sizeof text);
+    help_describe(o, text, sizeof text);
     wrap(out, column, text);
+}
+
+static const option always[] = {
+    { .name = "help", .letter = 'h', .help = "print this page" },
+    { .name = "version", .letter = 'V', .help = "print the version" },
+    { .name = "man", .help = "print the manual page, which man -l - shows" },
+    { .name = "completion",
+      .kind = OPTION_CHOICE,
+      .value = &none,
+      .argument = SHELL_WORDS,
+      .help = "print the completion of command lines for this shell" },
+    { .name = "config",
+      .kind = OPTION_STRING,
+      .value = &nothing,
+      .argument = "FILE",
+      .use = USE_INPUT,
+      .help = "read options from a file of lines 'name = value'; the command line goes before it" },
+    { .name = "dump-config",
+      .help = "print the options given as such a file, and the others as comments" },
+};
+
+const option *help_always(int *n) {
+    *n = sizeof always / sizeof *always;
+    return always;
 }
 
 void help_print(const program *p, FILE *out) {
@@ -91,15 +119,5 @@ void help_print(const program *p, FILE *out) {
             print_option(&p->options[i], out);
     }
     fputs("\nAlways there\n", out);
-    print_option(&(option){ .name = "help", .letter = 'h', .help = "print this page" }, out);
-    print_option(&(option){ .name = "version", .letter = 'V', .help = "print the version" }, out);
-    print_option(&(option){ .name = "config",
-                            .argument = "FILE",
-                            .help = "read options from a file of lines 'name = value'; the "
-                                    "command line goes before it" },
-                 out);
-    print_option(&(option){ .name = "dump-config",
-                            .help = "print the options given as such a file, and the others as "
-                                    "comments" },
-                 out);
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++) print_option(&always[i], out);
 }

@@ -9,6 +9,12 @@
 void help_print(const program *p, FILE *out);
 void version_print(const program *p, FILE *out);
 
+enum { HELP_TEXT = 512 };
+/* The help of an option, then its default and range: "(default 64; 1..4096)". */
+void help_describe(const option *o, char *text, size_t size);
+/* The n options that every program has. */
+const option *help_always(int *n);
+
 /* A bound of the row's range as text. */
 const char *range_text(const option *o, double bound, char buffer[OPTION_TEXT_SIZE]);
 

@@ -77,7 +77,9 @@ static const synonym synonyms[] = {
     { "cpu|no-cuda|use-cpu", NULL, "the processor is all that weft computes on: leave it out" },
     { "fp16|bf16|half|amp|mixed-precision|precision|dtype|quantize|int8|load-in-8bit", "weights",
       HALF },
-    { "wandb|tensorboard|tensorboard-logdir|report-to", "log", NULL },
+    { "wandb|report-to", "log", NULL },
+    { "tensorboard-logdir|tensorboard-dir|logging-dir|logdir", "tensorboard", NULL },
+    { "html|html-report|dashboard", "report", NULL },
     { "compile|jit|torch-compile", NULL, "every graph is planned before it runs: leave it out" },
 };
 

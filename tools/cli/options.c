@@ -16,6 +16,7 @@
 #include "config.h"
 #include "core/file.h"
 #include "help.h"
+#include "manual.h"
 #include "nearest.h"
 #include "ops/ops.h"
 #include "terminal.h"
@@ -360,13 +361,39 @@ static void parse_all(program *p, int argc, char **argv) {
     for (int i = 1; i <= words; i++) parse_operand(p, argv[i]);
 }
 
+/* --completion SHELL or --completion=SHELL; `next`: the word behind it, or NULL. */
+static bool take_completion(const program *p, const char *text, const char *next) {
+    static const char name[] = "--completion";
+    size_t n = sizeof name - 1;
+    char message[256];
+    int chosen = SHELL_BASH;
+    option row = CHOICE("completion", chosen, SHELL_WORDS, "");
+    if (strncmp(text, name, n) != 0 || (text[n] && text[n] != '=')) return false;
+    const char *value = text[n] ? text + n + 1 : next;
+    if (!value) usage_error(p, "--completion needs a value: %s", SHELL_WORDS);
+    if (!option_set(&row, value, message)) usage_error(p, "%s", message);
+    completion_print(p, (shell)chosen, stdout);
+    return true;
+}
+
+/* Texts that a program has of its table alone, whatever else is on the command line. */
+static bool print_text(const program *p, const char *text, const char *next) {
+    if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0)
+        help_print(p, stdout);
+    else if (strcmp(text, "--version") == 0 || strcmp(text, "-V") == 0)
+        version_print(p, stdout);
+    else if (strcmp(text, "--man") == 0)
+        manual_print(p, stdout);
+    else
+        return take_completion(p, text, next);
+    return true;
+}
+
 void options_parse(program *p, int argc, char **argv) {
     bool dump = false;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            exit((help_print(p, stdout), close_stdout(p, EXIT_DONE)));
-        if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0)
-            exit((version_print(p, stdout), close_stdout(p, EXIT_DONE)));
+        if (print_text(p, argv[i], i + 1 < argc ? argv[i + 1] : NULL))
+            exit(close_stdout(p, EXIT_DONE));
         dump = dump || is_dump(argv[i]);
     }
     parse_all(p, argc, argv);

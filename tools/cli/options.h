@@ -36,7 +36,8 @@ typedef enum {
     USE_MODEL,     /* read as a file, never a stream */
     USE_OUTPUT,    /* replaced, whole; "-": stdout */
     USE_NEW_MODEL, /* replaced, whole; never a stream */
-    USE_LOG        /* written into; "-": stdout */
+    USE_LOG,       /* written into; "-": stdout */
+    USE_FOLDER     /* files are made in it */
 } file_use;
 
 /* A default for some cases, such as a task or a preset, which are named by words. */
@@ -83,6 +84,8 @@ typedef struct option {
 #define OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_OUTPUT, __VA_ARGS__)
 #define NEW_MODEL(n, variable, ...) NAMED_FILE(n, variable, USE_NEW_MODEL, __VA_ARGS__)
 #define LOG(n, variable, ...) NAMED_FILE(n, variable, USE_LOG, __VA_ARGS__)
+#define FOLDER(n, variable, ...)                                                                   \
+    ROW(n, OPTION_STRING, variable, "DIR", __VA_ARGS__, .use = USE_FOLDER)
 /* OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")) */
 #define OTHERWISE(...) .otherwise = { __VA_ARGS__ }
 #define FOR(words, text)                                                                           \

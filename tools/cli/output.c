@@ -140,6 +140,58 @@ bool output_writable(const char *path, bool in_place, char *message) {
     return false;
 }
 
+/* ---- folders --------------------------------------------------------------------------------- */
+
+/* Cuts the path to the folder above it; false: there is none. */
+static bool go_up(char path[PATH_SIZE]) {
+    char above[PATH_SIZE];
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') path[--n] = '\0';
+    output_folder(path, above);
+    bool up = strcmp(above, path) != 0;
+    strcpy(path, above);
+    return up;
+}
+
+bool output_folder_writable(const char *folder, char *message) {
+    char path[PATH_SIZE];
+    struct stat s;
+    const char *reason = NULL;
+    if (!*folder)
+        reason = "the name is empty";
+    else if (strlen(folder) + 2 >= PATH_SIZE)
+        reason = strerror(ENAMETOOLONG);
+    else
+        strcpy(path, folder);
+    while (!reason && stat(path, &s) != 0)
+        if (errno != ENOENT || !go_up(path)) reason = strerror(errno);
+    if (!reason && !S_ISDIR(s.st_mode)) reason = strerror(ENOTDIR);
+    if (!reason) {
+        strcat(path, "/");
+        if (!can_create_beside(path)) reason = strerror(errno);
+    }
+    if (reason) snprintf(message, 256, "%.150s can't be written into: %s", folder, reason);
+    return !reason;
+}
+
+bool output_make_folder(const char *folder, char *message) {
+    char path[PATH_SIZE];
+    struct stat s;
+    bool ok = strlen(folder) < PATH_SIZE;
+    errno = ok ? 0 : ENAMETOOLONG;
+    if (ok) strcpy(path, folder);
+    for (char *at = path; ok && *at;) {
+        at += strspn(at, "/");
+        at += strcspn(at, "/");
+        char end = *at;
+        *at = '\0';
+        ok = stat(path, &s) == 0 || mkdir(path, 0777) == 0 || errno == EEXIST;
+        *at = end;
+    }
+    if (!ok) snprintf(message, 256, "%.150s could not be made: %s", folder, strerror(errno));
+    return ok;
+}
+
 /* ---- written whole or not at all ------------------------------------------------------------- */
 
 enum { MOST_OPEN = 5 };

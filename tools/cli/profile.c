@@ -1,4 +1,6 @@
-/* tools/cli/profile.c - where the time of a plan went, summed by op. See report.h. */
+/* tools/cli/profile.c - where the time of a plan went, summed by op. See profile.h and report.h. */
+#include "profile.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,32 +8,26 @@
 #include "numbers.h"
 #include "report.h"
 
-typedef struct row {
-    const char *op;
-    double seconds, flops, bytes;
-    int64_t calls;
-} row;
-
 static int slowest_first(const void *a, const void *b) {
-    const row *x = a, *y = b;
+    const profile_row *x = a, *y = b;
     return x->seconds != y->seconds ? (x->seconds < y->seconds) - (x->seconds > y->seconds)
                                     : strcmp(x->op, y->op);
 }
 
-static row *row_of(row *rows, int *n, const char *op) {
+static profile_row *row_of(profile_row *rows, int *n, const char *op) {
     for (int i = 0; i < *n; i++)
         if (strcmp(rows[i].op, op) == 0) return &rows[i];
-    rows[*n] = (row){ .op = op };
+    rows[*n] = (profile_row){ .op = op };
     return &rows[(*n)++];
 }
 
 /* rows has space for every step of the plan; returns how many it took. */
-static int sum_by_op(wf_plan *plan, int steps, row *rows) {
+static int sum_by_op(wf_plan *plan, int steps, profile_row *rows) {
     int n = 0;
     wf_step step;
     for (int i = 0; i < steps; i++) {
         if (!wf_step_at(plan, i, &step) || step.runs == 0) continue;
-        row *r = row_of(rows, &n, step.op ? step.op->name : "copy");
+        profile_row *r = row_of(rows, &n, step.op ? step.op->name : "copy");
         r->seconds += step.seconds;
         r->calls += step.runs;
         r->flops += step.flops * (double)step.runs;
@@ -41,14 +37,21 @@ static int sum_by_op(wf_plan *plan, int steps, row *rows) {
     return n;
 }
 
-static void print_row(report *r, const row *x, double total) {
+profile_row *profile_rows(wf_plan *plan, int *n) {
+    int steps = wf_step_count(plan);
+    profile_row *rows = calloc(steps > 0 ? (size_t)steps : 1, sizeof *rows);
+    *n = rows ? sum_by_op(plan, steps, rows) : 0;
+    return rows;
+}
+
+static void print_row(report *r, const profile_row *x, double total) {
     char calls[OPTION_TEXT_SIZE];
     double seconds = x->seconds > 0 ? x->seconds : 1e-9, share = total > 0 ? x->seconds / total : 0;
     say(r, "%-28s %12s %10.3f s %6.1f %% %9.2f %9.2f", x->op, thousands((double)x->calls, calls),
         x->seconds, 100 * share, x->flops / seconds / 1e9, x->bytes / seconds / 1e9);
 }
 
-static void send_row(report *r, const row *x) {
+static void send_row(report *r, const profile_row *x) {
     jsonl *e = event(r, "profile");
     json_text(e, "op", x->op);
     json_int(e, "calls", x->calls);
@@ -59,14 +62,13 @@ static void send_row(report *r, const row *x) {
 }
 
 void report_profile(report *r, wf_plan *plan) {
-    int steps = wf_step_count(plan);
-    row *rows = calloc(steps > 0 ? (size_t)steps : 1, sizeof *rows);
+    int n;
+    profile_row *rows = profile_rows(plan, &n);
     if (!rows) {
         report_failed(r, "there is no profile");
         return;
     }
-    int n = sum_by_op(plan, steps, rows);
-    row all = { .op = "all" };
+    profile_row all = { .op = "all" };
     for (int i = 0; i < n; i++) {
         all.seconds += rows[i].seconds;
         all.flops += rows[i].flops;

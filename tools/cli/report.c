@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "append.h"
 #include "core/base/clock.h"
 #include "retry.h"
 #include "terminal.h"
@@ -35,8 +36,7 @@ bool report_open(report *r, const program *p, bool quiet, bool json, const char 
     *r = (report){ .quiet = quiet, .json = json, .program = p, .log = -1 };
     r->bar = !quiet && can_redraw();
     if (!log) return true;
-    int whence = append ? O_RDWR | O_APPEND : O_WRONLY | O_TRUNC;
-    RETRY(r->log, open(log, O_CREAT | O_CLOEXEC | whence, 0666));
+    r->log = append_open(log, append);
     return r->log >= 0 && (!append || end_line(r->log));
 }
 
@@ -84,23 +84,6 @@ jsonl *event(report *r, const char *name) {
     return &r->event;
 }
 
-/* A line that does not fit is taken back: half a line would spoil the next one too. */
-static bool append_line(int file, const char *text, size_t n) {
-    off_t before = lseek(file, 0, SEEK_END);
-    for (size_t done = 0; done < n;) {
-        ssize_t written;
-        RETRY(written, write(file, text + done, n - done));
-        if (written < 0) {
-            int reason = errno;
-            if (done > 0 && before >= 0) (void)!ftruncate(file, before);
-            errno = reason;
-            return false;
-        }
-        done += (size_t)written;
-    }
-    return true;
-}
-
 void event_send(report *r) {
     jsonl *e = &r->event;
     if (r->log < 0 && !r->json) return;
@@ -110,7 +93,7 @@ void event_send(report *r) {
         report_failed(r, "an event is missing");
         return;
     }
-    if (r->log >= 0 && !append_line(r->log, e->text, e->length))
+    if (r->log >= 0 && !append_record(r->log, e->text, e->length))
         report_failed(r, "the log could not be written");
     if (!r->json) return;
     bool written = fwrite(e->text, 1, e->length, stdout) == e->length && fflush(stdout) == 0;

@@ -81,7 +81,10 @@ static void check_pair(const program *p, const used *a, const used *b) {
 static void check_writable(const program *p, const used *u) {
     char message[WF_MESSAGE];
     if (u->standard || !writes(u) || is_stream(u)) return;
-    if (!output_writable(u->file.path, u->file.use == USE_LOG, message)) fail(p, "%s", message);
+    bool folder = u->file.use == USE_FOLDER, log = u->file.use == USE_LOG;
+    bool ok = folder ? output_folder_writable(u->file.path, message)
+                     : output_writable(u->file.path, log, message);
+    if (!ok) fail(p, "%s", message);
 }
 
 typedef struct list {

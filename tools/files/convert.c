@@ -83,7 +83,7 @@ static program self = {
     .examples =
         "  convert --heads 8 --norm post --positions sinusoidal --scale-embedding in.safetensors "
         "-o model.weft\n"
-        "  convert --heads 4 --norm pre --activation gelu pytorch_model.bin -o model.weft\n"
+        "  convert --heads 4 --norm pre --positions sinusoidal pytorch_model.bin -o model.weft\n"
         "  convert --to torch model.weft -o state_dict.safetensors\n"
         "  convert --from hf opus-mt-en-de -o en-de.weft\n"
         "  convert --to hf en-de.weft -o folder\n"

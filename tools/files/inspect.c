@@ -27,7 +27,7 @@ static program self = {
     .name = "inspect",
     .purpose = "shows what is in a model file",
     .examples = "  inspect copy.safetensors\n"
-                "  inspect --json copy.safetensors | grep '\"finite\":false'\n",
+                "  ! inspect --json copy.safetensors | grep '\"finite\":false'\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
     .operand_name = "FILE",

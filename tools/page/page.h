@@ -24,6 +24,7 @@
 extern const char *const page_page_css[], *const page_page_js[];
 extern const char *const page_explain_css[], *const page_explain_js[];
 extern const char *const page_graph_css[], *const page_graph_js[];
+extern const char *const page_report_css[], *const page_report_js[];
 
 typedef struct page {
     FILE *stream;

@@ -47,13 +47,13 @@ static bool find_loss(evaluator *e, batch_loss *loss, evaluation *v, char *messa
     return ok;
 }
 
-/* NULL: no memory. */
-static char *sample_text(const char *source, const char *reference, const char *output) {
-    if (!source || !reference || !output) return NULL;
-    size_t size = strlen(source) + strlen(reference) + strlen(output) + sizeof " |  | ";
-    char *text = malloc(size);
-    if (text) snprintf(text, size, "%s | %s | %s", source, reference, output);
-    return text;
+/* Keeps the texts, of which any may be NULL, which is no memory; false then. They are freed here or with
+ * the evaluation. */
+static bool keep_sample(evaluation *v, int64_t number, char *source, char *reference,
+                        char *output) {
+    char *texts[SAMPLE_TEXTS] = { source, reference, output };
+    memcpy(v->samples + number * SAMPLE_TEXTS, texts, sizeof texts);
+    return source && reference && output;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -69,9 +69,8 @@ static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
     char *source = line_of_ids(NULL, b->src + row * b->S, b->src_length[row], NULL);
     char *reference = line_of_ids(NULL, answer, n, NULL);
     char *output = line_of_ids(NULL, h->tokens, h->length, NULL);
-    v->samples[number] = sample_text(source, reference, output);
-    free(source), free(reference), free(output);
-    return v->samples[number] || (snprintf(message, WF_MESSAGE, "out of memory"), false);
+    return keep_sample(v, number, source, reference, output) ||
+           (snprintf(message, WF_MESSAGE, "out of memory"), false);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -86,8 +85,9 @@ static bool score_line(evaluator *e, const char *const text[2], int64_t number,
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
     if (ok) v->counts.exact += strcmp(output, reference) == 0, v->counts.judged++;
     if (ok && number < SAMPLES)
-        ok = (v->samples[number] = sample_text(text[0], reference, output)) != NULL;
-    free(output);
+        ok = keep_sample(v, number, strdup(text[0]), strdup(reference), output);
+    else
+        free(output);
     return ok || (snprintf(message, WF_MESSAGE, "out of memory"), false);
 }
 
@@ -151,12 +151,14 @@ static bool add_counts(wf_transport *t, evaluation_counts *counts, char *message
     return ok;
 }
 
-/* The longest sample of any rank, its end included; 0 with a message. */
-static size_t longest_sample(wf_transport *t, char *const samples[SAMPLES], char *message) {
+enum { TEXTS = SAMPLES * SAMPLE_TEXTS };
+
+/* The longest text of any rank, its end included; 0 with a message. */
+static size_t longest_text(wf_transport *t, char *const texts[TEXTS], char *message) {
     int64_t longest = 1;
-    for (int i = 0; i < SAMPLES; i++)
-        if (samples[i] && (int64_t)strlen(samples[i]) >= longest)
-            longest = (int64_t)strlen(samples[i]) + 1;
+    for (int i = 0; i < TEXTS; i++)
+        if (texts[i] && (int64_t)strlen(texts[i]) >= longest)
+            longest = (int64_t)strlen(texts[i]) + 1;
     int64_t *all = gather(t, &longest, sizeof longest, message);
     for (int r = 0; all && r < wf_transport_size(t); r++)
         if (all[r] > longest) longest = all[r];
@@ -165,21 +167,23 @@ static size_t longest_sample(wf_transport *t, char *const samples[SAMPLES], char
     return ok ? (size_t)longest : 0;
 }
 
-/* Gives all ranks the samples, each of which one rank has. */
-static bool share_samples(wf_transport *t, char *samples[SAMPLES], char *message) {
-    size_t size = longest_sample(t, samples, message);
-    char *mine = size ? calloc(SAMPLES, size) : NULL;
-    for (int i = 0; mine && i < SAMPLES; i++)
-        if (samples[i]) strcpy(mine + (size_t)i * size, samples[i]);
-    if (size && !mine) snprintf(message, WF_MESSAGE, "out of memory");
-    char *all = mine ? gather(t, mine, SAMPLES * size, message) : NULL;
+/* Each is of one rank, and known to all of them afterwards. A mark in front of a text says that it is
+ * there: it may be empty. */
+static bool share_samples(wf_transport *t, char *texts[TEXTS], char *message) {
+    size_t size = longest_text(t, texts, message) + 1;
+    char *mine = size > 1 ? calloc(TEXTS, size) : NULL;
+    for (int i = 0; mine && i < TEXTS; i++)
+        if (texts[i]) snprintf(mine + (size_t)i * size, size, "+%s", texts[i]);
+    if (size > 1 && !mine) snprintf(message, WF_MESSAGE, "out of memory");
+    char *all = mine ? gather(t, mine, TEXTS * size, message) : NULL;
     bool ok = all;
-    for (int i = 0; ok && i < SAMPLES * wf_transport_size(t); i++) {
-        char **sample = &samples[i % SAMPLES], *text = all + (size_t)i * size;
-        if (!*sample && *text) ok = (*sample = strdup(text)) != NULL;
+    for (int i = 0; ok && i < TEXTS * wf_transport_size(t); i++) {
+        char **known = &texts[i % TEXTS], *text = all + (size_t)i * size;
+        if (!*known && *text) ok = (*known = strdup(text + 1)) != NULL;
     }
     if (all && !ok) snprintf(message, WF_MESSAGE, "out of memory");
-    free(mine), free(all);
+    free(mine);
+    free(all);
     return ok;
 }
 
@@ -257,7 +261,7 @@ bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message) 
 }
 
 void evaluation_free(evaluation *v) {
-    for (int i = 0; i < SAMPLES; i++) free(v->samples[i]);
+    for (int i = 0; i < TEXTS; i++) free(v->samples[i]);
     *v = (evaluation){ 0 };
 }
 

@@ -14,7 +14,9 @@
 #include "tools/metrics/metrics.h"
 #include "tools/sources/dataset.h"
 
+/* Sequences that are shown, and what of each. */
 enum { SAMPLES = 3 };
+enum { SAMPLE_SOURCE, SAMPLE_REFERENCE, SAMPLE_OUTPUT, SAMPLE_TEXTS };
 
 typedef struct evaluation_counts {
     int64_t sequences;     /* unseen ones */
@@ -24,9 +26,9 @@ typedef struct evaluation_counts {
 
 typedef struct evaluation {
     evaluation_counts counts;
-    double nll, tokens, correct; /* sums over target tokens */
-    double bytes;                /* of the running text that they are of; else 0 */
-    char *samples[SAMPLES];      /* "source | reference | output" of the first; NULL: no memory */
+    double nll, tokens, correct;           /* sums over target tokens */
+    double bytes;                          /* of the running text that they are of; else 0 */
+    char *samples[SAMPLES * SAMPLE_TEXTS]; /* of the first sequences; NULL: there are fewer */
 } evaluation;
 
 /* Bits that the model needs for a byte of running text: -log2 p of all tokens, ends of documents

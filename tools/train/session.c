@@ -266,7 +266,8 @@ static double memory_needed(session *s) {
     double judging = judges ? evaluator_memory(&s->evaluator, message) : 0;
     if (judges && judging == 0)
         fail(&train_program, "validation: %s; --max-len or --d-model lower the need", message);
-    return parameter_bytes(s) + trainer_bytes(s) + steps + judging + saving_bytes(s);
+    return parameter_bytes(s) + trainer_bytes(s) + steps + judging + telemetry_memory(s) +
+           saving_bytes(s);
 }
 
 static double file_bytes(const wf_file *f) {
@@ -307,7 +308,7 @@ void session_read(session *s) {
 static void be_silent(settings *set) {
     set->run.quiet = true;
     set->run.json = set->run.profile = false;
-    set->run.log = set->run.curve = NULL;
+    set->run.log = set->run.curve = set->run.page = set->run.tensorboard = NULL;
 }
 
 static void close_files(session *s) {
@@ -332,18 +333,20 @@ void session_open(session *s) {
     if (session_evaluates(s) &&
         !evaluator_new(&s->evaluator, s->model, s->pool, &s->dataset, s->transport, message))
         fail(&train_program, "%s", message);
-    double memory = memory_needed(s);
-    check_memory(s, memory, started);
     const char *log = s->set->run.dry_run ? NULL : s->set->run.log;
     if (!report_open(&s->report, &train_program, s->set->run.quiet, s->set->run.json, log,
                      s->set->run.resume))
         fail(&train_program, "%s can't be written: %s", s->set->run.log, strerror(errno));
+    telemetry_open(s);
+    double memory = memory_needed(s);
+    check_memory(s, memory, started);
     announce(s, memory);
-    if (s->set->run.profile) wf_profile(wf_trainer_plan(s->trainer), true);
+    if (s->set->run.profile || s->set->run.page) wf_profile(wf_trainer_plan(s->trainer), true);
 }
 
 bool session_close(session *s) {
-    bool told = report_close(&s->report);
+    bool told = telemetry_close(s);
+    told = report_close(&s->report) && told;
     evaluation_free(&s->judged);
     evaluator_free(&s->evaluator);
     wf_trainer_free(s->trainer);
@@ -352,8 +355,6 @@ bool session_close(session *s) {
     batch_free(&s->batch);
     dataset_free(&s->dataset);
     metadata_drop(&s->carried);
-    series_free(&s->history.train);
-    series_free(&s->history.valid);
     close_files(s);
     return told;
 }

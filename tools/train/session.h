@@ -4,10 +4,10 @@
 #define WEFT_TOOLS_TRAIN_SESSION_H
 
 #include "evaluate.h"
-#include "history.h"
 #include "identity.h"
 #include "progress.h"
 #include "settings/settings.h"
+#include "telemetry.h"
 
 /* Sums over the steps since the last line. */
 typedef struct interval {
@@ -61,6 +61,7 @@ typedef struct session {
     int64_t judged_step;
     report report;
     history history;
+    telemetry telemetry;
 } session;
 
 /* Refusals come first: these functions print a sentence on stderr and exit. session_read reads

@@ -4,7 +4,7 @@
  * The model file is the checkpoint: a resumed training goes on as if it had never stopped, bit for
  * bit, because the data and the dropout of a step are functions of (seed, step). Not here: the
  * options (settings.c), what is opened first (session.c), the data (dataset.c), the words
- * (report.c), the evaluation (evaluate.c). */
+ * (report.c), validations (validation.c), what can be watched (telemetry.c). */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -19,6 +19,7 @@
 #include "ranks/ranks.h"
 #include "saving.h"
 #include "signals.h"
+#include "telemetry.h"
 #include "tools/cli/command.h"
 #include "tools/cli/numbers.h"
 #include "train.h"
@@ -49,7 +50,7 @@ static void report_progress(session *s, bool line) {
     report_bar(&s->report, &p);
     if (!line) return;
     report_step(&s->report, &p);
-    series_add(&s->history.train, (double)s->at.step, p.loss);
+    telemetry_step(s, &p);
     s->recent = (interval){ 0 };
 }
 
@@ -148,6 +149,7 @@ static void say_saved(session *s, const char *signal) {
 static int stopped_by_signal(session *s) {
     const char *name = stop_signal(s) == SIGINT ? "SIGINT" : "SIGTERM";
     bool saved = save(s);
+    telemetry_write(s, false);
     jsonl *e = event(&s->report, "signal");
     json_int(e, "step", s->at.step);
     json_text(e, "signal", name);
@@ -161,6 +163,13 @@ static int stopped_by_signal(session *s) {
 
 static bool due(int64_t step, int64_t every) {
     return every && step % every == 0;
+}
+
+/* A failure is said, and the training goes on. A report is written after each validation, or here, if
+ * there are none. */
+static void save_and_show(session *s) {
+    save(s);
+    if (!session_evaluates(s)) telemetry_write(s, false);
 }
 
 /* All steps, until the last, the end of the time or a signal. */
@@ -177,7 +186,7 @@ static int train(session *s) {
                                s->at.step == s->set->run.max_steps);
         if (session_evaluates(s) && due(s->at.step, s->set->run.valid_every)) validate(s);
         if (due(s->at.step, s->set->run.save_every) && s->at.step < s->set->run.max_steps)
-            save(s); /* a failure is said, and the training goes on */
+            save_and_show(s);
         if (s->set->run.patience && s->at.since_best >= s->set->run.patience) {
             say(&s->report, "stopped: %lld validations without a lower loss than %.4g",
                 (long long)s->at.since_best, s->at.best);
@@ -187,23 +196,10 @@ static int train(session *s) {
     return stop_signal(s) ? stopped_by_signal(s) : EXIT_DONE;
 }
 
-/* "Learning to sort", "Learning from pairs.tsv". */
-static void curve_title(const settings *set, char title[100]) {
-    char word[OPTION_TEXT_SIZE];
-    const char *pairs = set->data.train ? set->data.train : set->data.train_src;
-    const char *file = set->data.text ? set->data.text : pairs;
-    const char *slash = file ? strrchr(file, '/') : NULL;
-    option_text(option_find(&train_program, "task"), word);
-    if (file)
-        snprintf(title, 100, "Learning from %.80s", slash ? slash + 1 : file);
-    else
-        snprintf(title, 100, "Learning to %s", word);
-}
-
 static void draw_curve(session *s) {
-    char title[100], message[WF_MESSAGE];
+    char title[RUN_TITLE], message[WF_MESSAGE];
     bool harder = s->set->recipe.dropout > 0 || s->set->recipe.label_smoothing > 0;
-    curve_title(s->set, title);
+    telemetry_title(s, title);
     s->history.train_label = harder ? "training, with dropout or smoothing" : "training";
     if (!history_draw(&s->history, s->set->run.curve, title, message))
         fail(&train_program, "%s", message);
@@ -229,7 +225,8 @@ static int finish(session *s) {
             s->best_path);
     if (s->set->run.profile) report_profile(&s->report, wf_trainer_plan(s->trainer));
     if (s->set->run.curve) draw_curve(s);
-    return saved && !s->best_lost ? EXIT_DONE : EXIT_FAILED;
+    telemetry_write(s, true);
+    return saved && !s->best_lost && !s->telemetry.lost ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* How long an epoch, or all steps, will take: the first few steps are made, and nothing is kept of

@@ -8,6 +8,7 @@
 #include "ops/base/scalars.h"
 #include "ranks/ranks.h"
 #include "saving.h"
+#include "telemetry.h"
 #include "tools/cli/numbers.h"
 #include "tools/data/language.h"
 
@@ -17,6 +18,13 @@ static void swap_averages(session *s) {
         ranks_failed(s, wf_trainer_error(s->trainer));
 }
 
+/* The test ends the curve of a training that was not validated at this step. */
+static void add_test(session *s, double loss) {
+    series *curve = &s->history.of[VALID_LOSS];
+    bool there = curve->n && curve->x[curve->n - 1] >= (double)s->at.step;
+    if (!there) series_add(curve, (double)s->at.step, loss);
+}
+
 static evaluation evaluated(session *s, task_stream stream, const char *name) {
     evaluation v;
     char message[WF_MESSAGE];
@@ -24,6 +32,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     swap_averages(s);
     bool ok = evaluate(&s->evaluator, stream, &v, message);
     if (!ok) ranks_failed(s, message);
+    if (s->leads && stream == STREAM_VALID) telemetry_validation(s, &v);
     swap_averages(s);
     jsonl *e = event(&s->report, name);
     json_int(e, "step", s->at.step);
@@ -41,7 +50,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     }
     json_real(e, "seconds", wf_seconds_now() - began);
     event_send(&s->report);
-    series_add(&s->history.valid, (double)s->at.step, v.nll / v.tokens);
+    if (stream == STREAM_TEST) add_test(s, v.nll / v.tokens);
     return v;
 }
 
@@ -108,6 +117,7 @@ void validate(session *s) {
     s->at.since_best = loss < s->at.best ? 0 : s->at.since_best + 1;
     if (loss < s->at.best) s->at.best = loss;
     keep_best(s, loss);
+    telemetry_write(s, false);
 }
 
 /* The one figure of the kind of data; all of them are in the log. */
@@ -147,6 +157,16 @@ static void say_running(session *s, const evaluation *v) {
     if (prints(s)) printf("%.4f bits per byte\n", bits_per_byte(v)), fflush(stdout);
 }
 
+static void say_samples(session *s, const evaluation *v) {
+    say(&s->report, "source | reference | output");
+    for (int i = 0; i < SAMPLES; i++) {
+        char *const *text = v->samples + i * SAMPLE_TEXTS;
+        if (text[SAMPLE_SOURCE] && text[SAMPLE_REFERENCE] && text[SAMPLE_OUTPUT])
+            say(&s->report, "  %s | %s | %s", text[SAMPLE_SOURCE], text[SAMPLE_REFERENCE],
+                text[SAMPLE_OUTPUT]);
+    }
+}
+
 /* Reports the share of right outputs, for sequences and pairs. */
 static void say_sequences(session *s, const evaluation *v) {
     say(&s->report,
@@ -159,9 +179,7 @@ static void say_sequences(session *s, const evaluation *v) {
         error_text(s, v, text, sizeof text);
         say(&s->report, "%s", text);
     }
-    if (v->counts.judged) say(&s->report, "source | reference | output");
-    for (int i = 0; i < SAMPLES; i++)
-        if (v->samples[i]) say(&s->report, "  %s", v->samples[i]);
+    if (v->counts.judged) say_samples(s, v);
     if (!prints(s) || !v->counts.judged) return;
     result_text(s, v, text);
     printf("%s\n", text);

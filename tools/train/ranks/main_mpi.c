@@ -12,11 +12,26 @@ static void tell_once(const char *sentence) {
     warn(&train_program, "%s", sentence);
 }
 
-/* Help is printed without starting MPI. */
-static bool asks_for_help(int argc, char **argv) {
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
+/* Texts of the table of options need no other ranks. */
+static bool asks_for_text(int argc, char **argv) {
+    static const char *const asks[] = { "--help", "-h", "--version", "-V", "--man" };
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--completion", 12) == 0) return true;
+        for (size_t k = 0; k < sizeof asks / sizeof *asks; k++)
+            if (strcmp(argv[i], asks[k]) == 0) return true;
+    }
     return false;
+}
+
+/* They have this program's name and examples. */
+static void print_text(int argc, char **argv) {
+    train_program.name = "train-mpi";
+    train_program.examples = "  mpirun -n 2 train-mpi --task sort -o ranks.safetensors\n"
+                             "  mpirun -n 2 train-mpi --train pairs.tsv --valid held-back.tsv "
+                             "--accum 2 -o shared.safetensors\n"
+                             "  mpirun -n 2 train-mpi --train pairs.tsv --valid held-back.tsv "
+                             "--epochs 40 --resume -o shared.safetensors\n";
+    options_parse(&train_program, argc, argv);
 }
 
 /* A failure before train_main has joined the ranks ends them, too. */
@@ -27,7 +42,7 @@ static void tell(void *transport, int code, const char *sentence) {
 int main(int argc, char **argv) {
     int here;
     terminal_open();
-    if (asks_for_help(argc, argv)) options_parse(&train_program, argc, argv);
+    if (asks_for_text(argc, argv)) print_text(argc, argv);
     wf_transport *ranks = mpi_join(&argc, &argv, tell_once, &here);
     if (ranks && ranks->size > 1) tell_failures(tell, ranks);
     int status = ranks ? train_main(argc, argv, ranks, here) : EXIT_FAILED;

@@ -264,6 +264,11 @@ static option rows[] = {
     FLAG("json", told.run.json,
          "write events as JSON lines on stdout, in place of the result as text"),
     OUTPUT("curve", told.run.curve, "draw losses over steps as an SVG"),
+    OUTPUT("report", told.run.page,
+           "write a page for browsers at each validation: curves, outputs, attention, time by op, "
+           "memory; a resume goes on with the page that is there"),
+    FOLDER("tensorboard", told.run.tensorboard,
+           "write loss, rate, norm, speed and scores as events for TensorBoard into this folder"),
     FLAG("profile", told.run.profile, "say at the end where the time went, by op"),
     FLAG("quiet", told.run.quiet, "say nothing on stderr but errors and warnings"),
 };
@@ -271,17 +276,19 @@ static option rows[] = {
 program train_program = {
     .name = "train",
     .purpose = "trains a model to map sequences to sequences",
-    .examples = "  train --task copy -o copy.safetensors\n"
-                "  train --task sort --seed 7 --max-len 20 --max-steps 4000 -o sort.safetensors "
-                "--curve loss.svg\n"
-                "  train --resume -o sort.safetensors --max-steps 6000\n"
-                "  train --train pairs.tsv --valid held-back.tsv -o translator.safetensors\n"
-                "  train --task date -o date.safetensors\n"
-                "  train --arch language --train pairs.tsv -o language.safetensors\n"
-                "  train --task lm --text book.txt -o book.safetensors\n"
-                "  train --init translator.safetensors --train own.tsv -o own.safetensors\n"
-                "  train --task reverse --preset small --dropout 0.1 --optimizer adamw --lr 1e-3 "
-                "--log log.jsonl\n",
+    .examples =
+        "  train --task copy -o copy.safetensors\n"
+        "  train --task sort --seed 7 --max-len 20 --max-steps 4000 -o sort.safetensors "
+        "--curve loss.svg\n"
+        "  train --resume -o sort.safetensors --max-steps 6000\n"
+        "  train --train pairs.tsv --valid held-back.tsv -o translator.safetensors --report "
+        "run.html\n"
+        "  train --task date -o date.safetensors\n"
+        "  train --arch language --train pairs.tsv -o language.safetensors\n"
+        "  train --task lm --text book.txt -o book.safetensors\n"
+        "  train --init translator.safetensors --train own.tsv -o own.safetensors\n"
+        "  train --task reverse --preset small --dropout 0.1 --optimizer adamw --lr 1e-3 "
+        "--log log.jsonl\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
 };

@@ -56,7 +56,7 @@ typedef struct run_settings {
     int64_t simulated_ranks; /* those of a dry run; 0: none */
     const char *network;
     const char *command; /* no option: the program as it was called */
-    const char *model, *log, *curve;
+    const char *model, *log, *curve, *page, *tensorboard;
     int64_t log_every, valid_every, save_every;
     bool resume, overwrite, quiet, json, profile, dry_run;
 } run_settings;

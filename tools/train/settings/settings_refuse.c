@@ -96,7 +96,8 @@ static void refuse_by_task(void) {
 
 void settings_refuse_idle(const settings *set) {
     const program *p = &train_program;
-    bool reports = !set->run.quiet || set->run.log || set->run.json;
+    bool reports = !set->run.quiet || set->run.log || set->run.json || set->run.curve ||
+                   set->run.page || set->run.tensorboard;
     refuse_by_task();
     refuse_idle_numbers(set);
     option_no_effect(p, "lr-steps", !settings_has_horizon(set),
@@ -111,6 +112,8 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "save-every", !set->run.model, "without -o nothing is saved");
     option_no_effect(p, "overwrite", !set->run.model, "without -o nothing is saved");
     option_no_effect(p, "overwrite", set->run.dry_run, "a dry run saves nothing");
+    option_no_effect(p, "report", set->run.dry_run, "a dry run trains nothing");
+    option_no_effect(p, "tensorboard", set->run.dry_run, "a dry run trains nothing");
     option_no_effect(p, "log-every", !reports, "--quiet without --log or --json reports nothing");
     option_no_effect(p, "profile", set->run.quiet && !set->run.log && !set->run.json,
                      "--quiet says nothing");

@@ -1,6 +1,7 @@
-/* tools/train/history.c - the losses of a training. See history.h. */
+/* tools/history/history.c - what was measured over the steps of a training. See history.h. */
 #include "history.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,14 +33,33 @@ void series_free(series *s) {
     *s = (series){ 0 };
 }
 
+#define MEASURE_ROW(constant, group, name, unit) [constant] = { group, name, unit },
+const measure_row measure_rows[MEASURES] = { MEASURE_ROWS(MEASURE_ROW) };
+
+measured measured_nothing(void) {
+    measured m;
+    for (int i = 0; i < MEASURES; i++) m.of[i] = NAN;
+    return m;
+}
+
+void history_add(history *h, int64_t step, const measured *m) {
+    for (int i = 0; i < MEASURES; i++)
+        if (!isnan(m->of[i])) series_add(&h->of[i], (double)step, m->of[i]);
+}
+
+void history_free(history *h) {
+    for (int i = 0; i < MEASURES; i++) series_free(&h->of[i]);
+}
+
 bool history_draw(const history *h, const char *path, const char *title, char *message) {
     output o;
+    const series *train = &h->of[TRAIN_LOSS], *valid = &h->of[VALID_LOSS];
     struct svg_curve curves[] = {
-        { h->train_label, h->train.x, h->train.y, h->train.n },
-        { "held-out data", h->valid.x, h->valid.y, h->valid.n },
+        { h->train_label, train->x, train->y, train->n },
+        { "held-out data", valid->x, valid->y, valid->n },
     };
     struct svg_plot plot = { title, "step", "loss per token, nats", curves, 2, true };
-    if (h->train.incomplete || h->valid.incomplete)
+    if (train->incomplete || valid->incomplete)
         return snprintf(message, 256, "%.150s: no memory for all points", path), false;
     if (!output_open(&o, path, message)) return false;
     if (svg_plot(o.stream, &plot) || ferror(o.stream)) return output_close(&o, message);

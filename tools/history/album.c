@@ -1,0 +1,147 @@
+/* tools/history/album.c - outputs and attention over a training. See album.h. */
+#include "album.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char album_levels[65] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+int album_most(int64_t weights) {
+    int most = ALBUM_MOST;
+    while (most > 6 && most * weights > ALBUM_BYTES) most /= 2;
+    return most;
+}
+
+/* ---- freeing --------------------------------------------------------------------------------- */
+
+void frame_free(frame *f) {
+    for (int i = 0; i < ALBUM_SAMPLES; i++) free(f->output[i]);
+    free(f->weights);
+    *f = (frame){ 0 };
+}
+
+static void free_all(char **texts, int64_t n) {
+    for (int64_t i = 0; texts && i < n; i++) free(texts[i]);
+    free(texts);
+}
+
+void album_free(album *a) {
+    for (int i = 0; i < ALBUM_SAMPLES; i++) {
+        free(a->source[i]);
+        free(a->reference[i]);
+    }
+    for (int i = 0; i < a->n; i++) frame_free(&a->frames[i]);
+    free(a->frames);
+    free(a->title);
+    free(a->row_axis);
+    free(a->column_axis);
+    free_all(a->row_labels, a->rows);
+    free_all(a->column_labels, a->columns);
+    *a = (album){ 0 };
+}
+
+/* ---- adding ---------------------------------------------------------------------------------- */
+
+/* A copy that may be NULL; false: out of memory. */
+static bool copy(char **to, const char *from) {
+    *to = from ? strdup(from) : NULL;
+    return *to || !from;
+}
+
+/* n copies; NULL: out of memory. */
+static char **copy_all(const char *const *texts, int64_t n) {
+    char **copies = calloc((size_t)n + 1, sizeof *copies);
+    bool ok = copies;
+    for (int64_t i = 0; ok && i < n; i++) ok = copy(&copies[i], texts[i]);
+    if (ok) return copies;
+    free_all(copies, n);
+    return NULL;
+}
+
+bool album_name(album *a, const char *const source[ALBUM_SAMPLES],
+                const char *const reference[ALBUM_SAMPLES]) {
+    bool ok = true;
+    for (int i = 0; ok && i < ALBUM_SAMPLES; i++)
+        ok = (a->source[i] || copy(&a->source[i], source[i])) &&
+             (a->reference[i] || copy(&a->reference[i], reference[i]));
+    return ok;
+}
+
+/* Frames of another shape, which a file had, are not of this example. */
+static void drop_others(album *a, const album_weights *w) {
+    if (a->heads == w->heads && a->rows == w->rows && a->columns == w->columns) return;
+    for (int i = 0; i < a->n; i++) {
+        free(a->frames[i].weights);
+        a->frames[i].weights = NULL;
+    }
+}
+
+/* The labels, which the first frame has for all. */
+static bool set_labels(album *a, const album_weights *w) {
+    if (a->title) return true;
+    drop_others(a, w);
+    album made = { .heads = w->heads, .rows = w->rows, .columns = w->columns };
+    made.row_labels = copy_all(w->row_labels, w->rows);
+    made.column_labels = copy_all(w->column_labels, w->columns);
+    bool ok = made.row_labels && made.column_labels && copy(&made.title, w->title) &&
+              copy(&made.row_axis, w->row_axis) && copy(&made.column_axis, w->column_axis);
+    if (!ok) {
+        album_free(&made);
+        return false;
+    }
+    a->title = made.title;
+    a->row_axis = made.row_axis;
+    a->column_axis = made.column_axis;
+    a->row_labels = made.row_labels;
+    a->column_labels = made.column_labels;
+    a->heads = made.heads;
+    a->rows = made.rows;
+    a->columns = made.columns;
+    return true;
+}
+
+/* Weights in 64 levels: enough for a picture, and a character each in a page. NULL: out of memory. */
+static char *characters(const album_weights *w) {
+    int64_t n = w->heads * w->rows * w->columns;
+    char *text = malloc((size_t)n + 1);
+    for (int64_t i = 0; text && i < n; i++) {
+        double value = w->values[i] > 0 ? w->values[i] < 1 ? w->values[i] : 1 : 0;
+        text[i] = album_levels[lrint(63 * value)];
+    }
+    if (text) text[n] = '\0';
+    return text;
+}
+
+/* Drops the frame whose neighbours are nearest to each other, neither the first nor the newest: so the
+ * frames that stay are spread over the whole run. */
+static void drop_one(album *a) {
+    int least = 1;
+    for (int i = 1; i + 1 < a->n; i++) {
+        const frame *f = &a->frames[i], *g = &a->frames[least];
+        if (f[1].step - f[-1].step < g[1].step - g[-1].step) least = i;
+    }
+    frame_free(&a->frames[least]);
+    a->n--;
+    memmove(a->frames + least, a->frames + least + 1, (size_t)(a->n - least) * sizeof *a->frames);
+}
+
+bool album_add(album *a, int64_t step, const char *const output[ALBUM_SAMPLES],
+               const album_weights *w) {
+    frame made = { .step = step };
+    bool ok = !w || set_labels(a, w);
+    for (int i = 0; ok && i < ALBUM_SAMPLES; i++) ok = copy(&made.output[i], output[i]);
+    if (ok && w) ok = (made.weights = characters(w)) != NULL;
+    if (!a->frames) a->frames = calloc(ALBUM_MOST, sizeof *a->frames);
+    if (!ok || !a->frames) {
+        frame_free(&made);
+        return false;
+    }
+    while (a->n >= album_most(a->heads * a->rows * a->columns)) drop_one(a);
+    a->frames[a->n++] = made;
+    return true;
+}
+
+void album_cut(album *a, int64_t step) {
+    while (a->n > 0 && a->frames[a->n - 1].step > step) frame_free(&a->frames[--a->n]);
+}

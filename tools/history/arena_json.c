@@ -1,0 +1,88 @@
+/* tools/history/arena_json.c - a plan's arena over its steps. See arena_json.h. */
+#include "arena_json.h"
+
+#include <stdlib.h>
+
+#include "core/op.h"
+
+/* By the id of a node: the step that wrote the memory in which its first result lies; -1: none. */
+typedef struct lifetimes {
+    wf_plan *plan;
+    int steps, nodes;
+    int *writer;
+    int *last; /* by step: the last step that reads what it wrote */
+} lifetimes;
+
+/* The step in whose memory a tensor lies; -1: in none, or one that the plan replaced. */
+static int writer_of(const lifetimes *l, const wf_tensor *t) {
+    return t && t->id >= 0 && t->id < l->nodes ? l->writer[t->id - t->result] : -1;
+}
+
+static void read_operands(lifetimes *l, const wf_tensor *node, int step) {
+    for (int i = 0; node && i < node->n_in; i++) {
+        int writer = writer_of(l, node->in[i]);
+        if (writer >= 0) l->last[writer] = step;
+    }
+}
+
+/* A view has no memory of its own: who reads it reads that of its operand. */
+static void follow(lifetimes *l) {
+    wf_step s;
+    for (int i = 0; i < l->nodes; i++) l->writer[i] = -1;
+    for (int i = 0; i < l->steps; i++) {
+        l->last[i] = i;
+        if (!wf_step_at(l->plan, i, &s)) continue;
+        read_operands(l, s.node, i);
+        if (!s.node || s.node->id < 0 || s.node->id >= l->nodes) continue;
+        bool view = s.size == 0 && s.node->n_in > 0;
+        l->writer[s.node->id] = view ? writer_of(l, s.node->in[0]) : i;
+    }
+}
+
+enum { FORWARD, BACKWARD, UPDATE };
+
+static int part_of(const wf_step *s) {
+    if (s->op && s->op->writes) return UPDATE;
+    return s->node && s->node->forward ? BACKWARD : FORWARD;
+}
+
+static void put_block(jsonl *out, const wf_step *s, int first, int last) {
+    json_open(out, NULL, '[');
+    json_item(out);
+    json_raw(out, "%zu,%zu,%d,%d", s->offset, s->size, first, last);
+    json_item(out);
+    json_string(out, s->op ? s->op->name : "copy");
+    json_item(out);
+    json_raw(out, "%d", part_of(s));
+    json_item(out);
+    json_string(out, s->node && s->node->name ? s->node->name : "");
+    json_close(out, ']');
+}
+
+static void put_blocks(jsonl *out, const lifetimes *l) {
+    wf_step s;
+    json_open(out, "blocks", '[');
+    for (int i = 0; i < l->steps; i++)
+        if (wf_step_at(l->plan, i, &s) && s.size) put_block(out, &s, i, l->last[i]);
+    json_close(out, ']');
+}
+
+void arena_put(jsonl *out, wf_plan *plan) {
+    lifetimes l = { .plan = plan, .steps = wf_step_count(plan) };
+    wf_step s;
+    for (int i = 0; i < l.steps; i++)
+        if (wf_step_at(plan, i, &s) && s.node && s.node->graph)
+            l.nodes = wf_node_count(s.node->graph);
+    l.writer = malloc(((size_t)l.nodes + 1) * sizeof *l.writer);
+    l.last = malloc(((size_t)l.steps + 1) * sizeof *l.last);
+    if (l.writer && l.last) {
+        follow(&l);
+        json_open(out, "memory", '{');
+        json_int(out, "bytes", (int64_t)wf_plan_memory(plan));
+        json_int(out, "steps", l.steps);
+        put_blocks(out, &l);
+        json_close(out, '}');
+    }
+    free(l.writer);
+    free(l.last);
+}

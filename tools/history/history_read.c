@@ -1,0 +1,223 @@
+/* tools/history/history_read.c - the curves and frames in the page of a training that is resumed. See
+ * run_page.h. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/file/json.h"
+#include "run_page.h"
+
+/* A page has at most 2 MB; more is not one. */
+enum { MOST_BYTES = 16 << 20 };
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A number, or null for one that is not finite. */
+static bool read_real(struct wf_json *j, double *value) {
+    char text[40];
+    while (j->at < j->end && strchr(" \t\r\n", *j->at)) j->at++;
+    const char *from = j->at;
+    if (!wf_json_skip(j)) return false;
+    size_t n = (size_t)(j->at - from);
+    *value = NAN;
+    if (n >= sizeof text) return false;
+    memcpy(text, from, n);
+    text[n] = '\0';
+    return strcmp(text, "null") == 0 || wf_parse_real(text, value);
+}
+
+/* A series of one axis; what a file declares is never a size of memory. */
+static bool read_reals(struct wf_json *j, series *to) {
+    double value;
+    for (bool first = true; wf_json_item(j, &first);) {
+        if (!read_real(j, &value)) return false;
+        series_add(to, 0, value);
+    }
+    return !*j->error && !to->incomplete;
+}
+
+/* A string of its own; false: out of memory, or no string. */
+static bool read_text(struct wf_json *j, char **to) {
+    char *text;
+    if (j->at < j->end && *j->at == 'n') {
+        *to = NULL;
+        return wf_json_skip(j);
+    }
+    if (!wf_json_string(j, &text)) return false;
+    free(*to);
+    *to = strdup(text);
+    return *to;
+}
+
+/* At most `most` strings. */
+static bool read_texts(struct wf_json *j, char **to, int64_t most, int64_t *n) {
+    *n = 0;
+    for (bool first = true; wf_json_item(j, &first);)
+        if (*n == most || !read_text(j, &to[(*n)++])) return false;
+    return !*j->error;
+}
+
+/* ---- curves ---------------------------------------------------------------------------------- */
+
+static series *series_named(history *h, const char *group, const char *name) {
+    for (int i = 0; group && name && i < MEASURES; i++)
+        if (!strcmp(measure_rows[i].group, group) && !strcmp(measure_rows[i].name, name))
+            return &h->of[i];
+    return NULL;
+}
+
+/* Points in the order of their steps, up to the step that the resumed training begins behind. */
+static bool take_points(series *to, const series *x, const series *y, int64_t step) {
+    double before = 0;
+    if (x->n != y->n) return false;
+    for (int64_t i = 0; i < x->n; i++) {
+        if (!(x->y[i] > before)) return false;
+        before = x->y[i];
+        if (to && before <= (double)step && isfinite(y->y[i])) series_add(to, before, y->y[i]);
+    }
+    return true;
+}
+
+static bool read_curve(struct wf_json *j, history *h, int64_t step) {
+    char *key, *group = NULL, *name = NULL;
+    series x = { 0 }, y = { 0 };
+    bool ok = true;
+    for (bool first = true; ok && wf_json_key(j, &first, &key);)
+        ok = !strcmp(key, "group")  ? wf_json_string(j, &group)
+             : !strcmp(key, "name") ? wf_json_string(j, &name)
+             : !strcmp(key, "x")    ? read_reals(j, &x)
+             : !strcmp(key, "y")    ? read_reals(j, &y)
+                                    : wf_json_skip(j);
+    ok = ok && !*j->error && take_points(series_named(h, group, name), &x, &y, step);
+    series_free(&x);
+    series_free(&y);
+    return ok;
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static bool read_attention(struct wf_json *j, album *a) {
+    char *key, *rows[ALBUM_SIDE + 1] = { 0 }, *columns[2 * ALBUM_SIDE + 2] = { 0 };
+    bool ok = true;
+    for (bool first = true; ok && wf_json_key(j, &first, &key);)
+        ok = !strcmp(key, "heads")     ? wf_json_size(j, &a->heads)
+             : !strcmp(key, "rows")    ? read_texts(j, rows, ALBUM_SIDE + 1, &a->rows)
+             : !strcmp(key, "columns") ? read_texts(j, columns, 2 * ALBUM_SIDE + 2, &a->columns)
+                                       : wf_json_skip(j);
+    for (int i = 0; i < ALBUM_SIDE + 1; i++) free(rows[i]);
+    for (int i = 0; i < 2 * ALBUM_SIDE + 2; i++) free(columns[i]);
+    return ok && !*j->error && a->heads <= 1 << 16;
+}
+
+static bool is_weights(const album *a, const char *text) {
+    int64_t n = a->heads * a->rows * a->columns;
+    return n > 0 && (int64_t)strlen(text) == n && (int64_t)strspn(text, album_levels) == n;
+}
+
+static bool read_frame(struct wf_json *j, album *a, frame *f) {
+    char *key;
+    int64_t n;
+    bool ok = true;
+    for (bool first = true; ok && wf_json_key(j, &first, &key);)
+        ok = !strcmp(key, "step")      ? wf_json_size(j, &f->step)
+             : !strcmp(key, "outputs") ? read_texts(j, f->output, ALBUM_SAMPLES, &n)
+             : !strcmp(key, "weights") ? read_text(j, &f->weights)
+                                       : wf_json_skip(j);
+    return ok && !*j->error && (!f->weights || is_weights(a, f->weights)) &&
+           (!a->n || f->step > a->frames[a->n - 1].step);
+}
+
+static bool read_frames(struct wf_json *j, album *a) {
+    if (!a->frames) a->frames = calloc(ALBUM_MOST, sizeof *a->frames);
+    if (!a->frames) return false;
+    for (bool first = true; wf_json_item(j, &first);) {
+        frame f = { 0 };
+        if (a->n == ALBUM_MOST || !read_frame(j, a, &f)) {
+            frame_free(&f);
+            return false;
+        }
+        a->frames[a->n++] = f;
+    }
+    return !*j->error;
+}
+
+/* ---- the page -------------------------------------------------------------------------------- */
+
+static bool read_curves(struct wf_json *j, history *h, int64_t step) {
+    for (bool first = true; wf_json_item(j, &first);)
+        if (!read_curve(j, h, step)) return false;
+    return !*j->error;
+}
+
+static bool read_data(struct wf_json *j, history *h, album *a, const char *run, int64_t step,
+                      bool *own) {
+    char *key, *text;
+    bool ok = wf_json_expect(j, '{');
+    *own = false;
+    j->at = j->start;
+    for (bool first = true; ok && wf_json_key(j, &first, &key);) {
+        if (!strcmp(key, "run")) {
+            ok = wf_json_string(j, &text);
+            *own = ok && strcmp(text, run) == 0;
+            if (ok && !*own) return true;
+        } else {
+            ok = !strcmp(key, "curves")      ? read_curves(j, h, step)
+                 : !strcmp(key, "attention") ? read_attention(j, a)
+                 : !strcmp(key, "frames")    ? read_frames(j, a)
+                                             : wf_json_skip(j);
+        }
+    }
+    return ok && wf_json_finish(j);
+}
+
+/* The data stand between these. */
+static bool find_data(char *text, char **begin, char **end) {
+    static const char opening[] = "<script type=\"application/json\" id=\"data\">";
+    *begin = strstr(text, opening);
+    *end = *begin ? strstr(*begin, "</script>") : NULL;
+    if (*begin) *begin += sizeof opening - 1;
+    return *end;
+}
+
+/* The text of a file, to be freed; NULL: message, or with *missing there is no file. */
+static char *read_file(const char *path, bool *missing, char *message) {
+    FILE *f = fopen(path, "rb");
+    *missing = !f && errno == ENOENT;
+    char *text = f ? malloc(MOST_BYTES + 1) : NULL;
+    size_t n = text ? fread(text, 1, MOST_BYTES, f) : 0;
+    bool ok = text && !ferror(f);
+    if (!ok) snprintf(message, 256, "%.150s can't be read: %s", path, strerror(errno));
+    if (f) fclose(f);
+    if (ok) {
+        text[n] = '\0';
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+run_page_found run_page_read(const char *path, const char *run, int64_t step, history *h, album *a,
+                             char *message) {
+    bool missing, own = false;
+    struct wf_json j;
+    char *begin, *end, *text = read_file(path, &missing, message);
+    if (missing) return RUN_PAGE_NONE;
+    if (!text) return RUN_PAGE_BAD;
+    bool ok = find_data(text, &begin, &end) && wf_json_begin(&j, begin, (size_t)(end - begin)) &&
+              read_data(&j, h, a, run, step, &own);
+    free(text);
+    if (ok && own) {
+        album_cut(a, step);
+        return RUN_PAGE_OWN;
+    }
+    snprintf(
+        message, 256,
+        ok ? "%.150s is the report of another training: move it, or give this one another name"
+           : "%.150s is no report of a training, or it is damaged: move it, or give the report "
+             "another name",
+        path);
+    return RUN_PAGE_BAD;
+}

@@ -1,0 +1,283 @@
+/* tools/train/telemetry.c - a training's report and events. See telemetry.h. */
+#include "telemetry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "metadata.h"
+#include "session.h"
+#include "tools/cli/numbers.h"
+#include "tools/history/run_page.h"
+
+/* ---- what is measured ------------------------------------------------------------------------- */
+
+static void add(session *s, const measured *m) {
+    telemetry *t = &s->telemetry;
+    history_add(&s->history, s->at.step, m);
+    if (t->events && !tensorboard_add(t->events, s->at.step, m))
+        report_failed(&s->report, "an event for TensorBoard could not be written");
+}
+
+void telemetry_step(session *s, const progress *p) {
+    measured m = measured_nothing();
+    m.of[TRAIN_LOSS] = p->loss;
+    m.of[TRAIN_ACCURACY] = p->accuracy;
+    m.of[TRAIN_RATE] = p->rate;
+    m.of[TRAIN_NORM] = p->norm;
+    m.of[TRAIN_SPEED] = p->tokens_per_second;
+    add(s, &m);
+}
+
+static measured measure_evaluation(const session *s, const evaluation *v) {
+    const metric_counts *text = &v->counts.text;
+    measured m = measured_nothing();
+    m.of[VALID_LOSS] = v->nll / v->tokens;
+    m.of[VALID_ACCURACY] = v->correct / v->tokens;
+    if (v->bytes > 0) m.of[VALID_BITS] = bits_per_byte(v);
+    if (!v->counts.judged) return m;
+    m.of[VALID_EXACT] = (double)v->counts.exact / (double)v->counts.judged;
+    if (!s->dataset.kind->text) return m;
+    m.of[VALID_BLEU] = bleu_score(&text->bleu[BLEU_NONE]).score;
+    m.of[VALID_BLEU_13A] = bleu_score(&text->bleu[BLEU_13A]).score;
+    m.of[VALID_CHRF] = chrf_score(&text->chrf);
+    m.of[VALID_CER] = error_rate(&text->characters);
+    m.of[VALID_WER] = error_rate(&text->words);
+    return m;
+}
+
+/* ---- the example ------------------------------------------------------------------------------ */
+
+/* The most tokens of a side of the example: a picture of more is none. */
+static int64_t most_tokens(const session *s) {
+    int64_t half = s->model->max_len / 2 - 1;
+    return half < ALBUM_SIDE ? half : ALBUM_SIDE;
+}
+
+/* Take row i of the batch, the beginning of it. */
+static void take_example(session *s, const batch *b, int64_t i) {
+    telemetry *t = &s->telemetry;
+    int64_t most = most_tokens(s), T = b->T - 1;
+    t->n = b->src_length[i] < most ? b->src_length[i] : most;
+    t->length = b->answer_length[i] < most ? b->answer_length[i] : most;
+    if (t->n) memcpy(t->src, b->src + i * b->S, (size_t)t->n * sizeof *t->src);
+    memcpy(t->answer, b->answer + i * T, (size_t)t->length * sizeof *t->answer);
+}
+
+/* The beginning of the first held-out window of running text, behind its start. */
+static void take_window(session *s) {
+    telemetry *t = &s->telemetry;
+    const dataset *m = &s->dataset;
+    batch b = { 0 };
+    int64_t most = most_tokens(s);
+    if (m->kind->batches(m, STREAM_VALID) && m->kind->fill(m, STREAM_VALID, 0, &b)) {
+        t->length = b.T - 1 < most ? b.T - 1 : most;
+        memcpy(t->answer, b.tgt + 1, (size_t)t->length * sizeof *t->answer);
+    }
+    batch_free(&b);
+}
+
+/* The held-out example whose answer has about a dozen tokens; a training that is resumed finds the same
+ * one. */
+static void choose_example(session *s) {
+    enum { IDEAL = 12 };
+    const dataset *m = &s->dataset;
+    batch b = { 0 };
+    int64_t best = INT64_MAX, n = m->kind->batches(m, STREAM_VALID);
+    for (int64_t k = 0; k < n && best > 0; k++) {
+        if (!m->kind->fill(m, STREAM_VALID, k, &b)) break;
+        for (int64_t i = 0; i < b.B; i++) {
+            int64_t distance = llabs((long long)b.answer_length[i] - IDEAL);
+            if (distance >= best || !b.answer_length[i]) continue;
+            best = distance;
+            take_example(s, &b, i);
+        }
+    }
+    batch_free(&b);
+}
+
+/* Its attention can be looked at; models may have none. */
+static void open_attention(session *s) {
+    telemetry *t = &s->telemetry;
+    char message[WF_MESSAGE];
+    const dataset *m = &s->dataset;
+    t->language = (language){ .text = m->kind->text,
+                              .tokenizer = { m->tokenizer[0], m->tokenizer[1] },
+                              .vocab = { m->vocab[0], m->vocab[1] },
+                              .max_len = s->model->max_len };
+    if (most_tokens(s) > 0 && m->kind->running) take_window(s);
+    if (most_tokens(s) > 0 && !m->kind->running) choose_example(s);
+    if (!t->length) return;
+    if (attention_new(&t->attention, s->model, &t->language, s->pool, message)) return;
+    attention_free(&t->attention);
+    t->attention = (attention){ 0 };
+    t->length = 0;
+}
+
+/* The weights of the example as a frame has them. False: out of memory. */
+static bool look(session *s, const char *const output[ALBUM_SAMPLES]) {
+    telemetry *t = &s->telemetry;
+    attention *a = &t->attention;
+    char message[WF_MESSAGE], title[80];
+    bool cross = s->model->maps[s->model->n_maps - 1].source_keys;
+    if (!t->length) return album_add(&t->album, s->at.step, output, NULL);
+    if (!attention_run(a, t->n, t->src, t->length, t->answer, message)) return false;
+    album_weights seen = { .title = attention_title(a, title),
+                           .row_axis = "the token being written",
+                           .column_axis = cross ? "the source tokens" : "the tokens before it",
+                           .rows = a->t,
+                           .columns = attention_columns(a) };
+    float *values = attention_picture(a, &seen.heads);
+    const char **rows = attention_row_labels(a), **columns = attention_column_labels(a);
+    seen.values = values;
+    seen.row_labels = rows;
+    seen.column_labels = columns;
+    bool ok = values && rows && columns && album_add(&t->album, s->at.step, output, &seen);
+    free(values);
+    free(rows);
+    free(columns);
+    return ok;
+}
+
+/* ---- a validation ----------------------------------------------------------------------------- */
+
+/* What a language model writes at this step, always from the same draws. */
+static bool look_at_text(session *s) {
+    enum { TOKENS = 60 };
+    char message[WF_MESSAGE];
+    char *text = write_sample(&s->evaluator, TOKENS, (uint64_t)s->set->recipe.seed, message);
+    const char *output[ALBUM_SAMPLES] = { text };
+    bool ok = text && look(s, output);
+    free(text);
+    return ok;
+}
+
+static bool look_at_samples(session *s, const evaluation *v) {
+    const char *texts[SAMPLE_TEXTS][ALBUM_SAMPLES];
+    for (int i = 0; i < ALBUM_SAMPLES; i++)
+        for (int k = 0; k < SAMPLE_TEXTS; k++)
+            texts[k][i] = i < SAMPLES ? v->samples[i * SAMPLE_TEXTS + k] : NULL;
+    return album_name(&s->telemetry.album, texts[SAMPLE_SOURCE], texts[SAMPLE_REFERENCE]) &&
+           look(s, texts[SAMPLE_OUTPUT]);
+}
+
+void telemetry_validation(session *s, const evaluation *v) {
+    measured m = measure_evaluation(s, v);
+    add(s, &m);
+    if (!s->set->run.page) return;
+    album_cut(&s->telemetry.album,
+              s->at.step - 1); /* the test at the end may judge this step again */
+    if (v->bytes > 0 ? look_at_text(s) : look_at_samples(s, v)) return;
+    errno = ENOMEM;
+    report_failed(&s->report, "the report lacks a frame");
+}
+
+/* ---- the page --------------------------------------------------------------------------------- */
+
+void telemetry_title(const session *s, char title[RUN_TITLE]) {
+    const settings *set = s->set;
+    char word[OPTION_TEXT_SIZE];
+    const char *file = set->data.text    ? set->data.text
+                       : set->data.train ? set->data.train
+                                         : set->data.train_src;
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    option_text(option_find(&train_program, "task"), word);
+    if (file)
+        snprintf(title, RUN_TITLE, "Learning from %.80s", slash ? slash + 1 : file);
+    else
+        snprintf(title, RUN_TITLE, "Learning to %s", word);
+}
+
+/* The identity is known once the training was written down. */
+static bool identify(session *s) {
+    settings_meta kept;
+    int n;
+    if (*s->run) return true;
+    wf_meta *pairs = metadata_new(s, &kept, &n);
+    free(pairs);
+    return pairs;
+}
+
+static bool write_page(session *s, bool ended, char *message) {
+    char title[RUN_TITLE], model[WF_MESSAGE], numbers[2][OPTION_TEXT_SIZE], machine[80];
+    char words[2][OPTION_TEXT_SIZE];
+    telemetry_title(s, title);
+    wf_model_text(s->model, model);
+    snprintf(machine, sizeof machine, "%d threads of each of %d processes, %s kernels",
+             wf_pool_threads(s->pool), wf_transport_size(s->transport), wf_isa());
+    const run_fact facts[] = {
+        { "model", model },
+        { "parameters", thousands((double)wf_model_parameter_count(s->model), numbers[0]) },
+        { "optimizer", option_text(option_find(&train_program, "optimizer"), words[0]) },
+        { "peak rate", shortest(s->set->recipe.lr, numbers[1]) },
+        { "schedule", option_text(option_find(&train_program, "lr-schedule"), words[1]) },
+        { "machine", machine },
+        { "weft", wf_version() },
+    };
+    run_page p = { .title = title,
+                   .run = s->run,
+                   .facts = facts,
+                   .n_facts = sizeof facts / sizeof *facts,
+                   .step = s->at.step,
+                   .total = s->set->run.max_steps,
+                   .elapsed = wf_seconds_now() - s->started,
+                   .ended = ended,
+                   .history = &s->history,
+                   .album = &s->telemetry.album,
+                   .plan = wf_trainer_plan(s->trainer) };
+    return run_page_write(&p, s->set->run.page, message);
+}
+
+void telemetry_write(session *s, bool ended) {
+    char message[WF_MESSAGE] = "the report could not be written: out of memory";
+    if (!s->set->run.page) return;
+    s->telemetry.lost = !identify(s) || !write_page(s, ended, message);
+    if (!s->telemetry.lost) return;
+    report_clear(&s->report);
+    warn(&train_program, "%s; the training goes on", message);
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------- */
+
+/* A resume goes on with the page that it finds. */
+static void open_page(session *s) {
+    char message[WF_MESSAGE];
+    if (!s->set->run.resume) return;
+    run_page_found found = run_page_read(s->set->run.page, s->run, s->at.step, &s->history,
+                                         &s->telemetry.album, message);
+    if (found == RUN_PAGE_BAD) fail(&train_program, "%s", message);
+    if (found == RUN_PAGE_NONE)
+        say(&s->report, "report   %s is not there: it begins at step %lld", s->set->run.page,
+            (long long)s->at.step);
+}
+
+void telemetry_open(session *s) {
+    char message[WF_MESSAGE];
+    telemetry *t = &s->telemetry;
+    if (s->set->run.dry_run) return;
+    if (s->set->run.page) open_page(s);
+    if (s->set->run.page && session_evaluates(s)) open_attention(s);
+    if (!s->set->run.tensorboard) return;
+    t->events = tensorboard_open(s->set->run.tensorboard, s->at.step + 1, message);
+    if (!t->events) fail(&train_program, "%s", message);
+}
+
+double telemetry_memory(session *s) {
+    telemetry *t = &s->telemetry;
+    const int64_t rows = t->length + 1;
+    if (!t->length || !wf_model_bind(s->model, t->attention.plan, 1, t->n, rows)) return 0;
+    return (double)wf_plan_memory(t->attention.plan);
+}
+
+bool telemetry_close(session *s) {
+    telemetry *t = &s->telemetry;
+    bool closed = tensorboard_close(t->events);
+    t->events = NULL;
+    if (!closed) warn(&train_program, "events for TensorBoard are missing: %s", strerror(errno));
+    if (t->length) attention_free(&t->attention);
+    t->length = 0;
+    album_free(&t->album);
+    history_free(&s->history);
+    return closed;
+}
