@@ -6,7 +6,7 @@
 #define WEFT_TOOLS_TRAIN_TELEMETRY_H
 
 #include "evaluate.h"
-#include "tools/cli/report.h"
+#include "progress.h"
 #include "tools/generate/attention_maps.h"
 #include "tools/history/album.h"
 #include "tools/history/history.h"
