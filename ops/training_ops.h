@@ -74,8 +74,8 @@ WF_API wf_tensor *wf_lion_step(wf_tensor *param, wf_tensor *m, wf_tensor *grad, 
 /* ---- gradient check: check_gradients.c ------------------------------------------------------- */
 /* Compare the gradient of `loss` (a function of parameters only, in an f64 graph) with finite
  * differences (a five-point stencil) for every element of the parameters wrt. Returns the largest
- * |a - n| / max(|a|, |n|, 1e-3), less the rounding of the loss, or NaN if something was not finite,
- * failed, or if the loss is too large for differences to tell (reason in message[256]). */
+ * |a - n| / max(|a|, |n|, 1e-3), less the rounding of the loss. NaN with message[256]: something was
+ * not finite or failed, or the loss is too large for differences to tell. */
 WF_API double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n,
                                  char *message);
 

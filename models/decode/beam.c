@@ -121,10 +121,10 @@ int wf_beam_advance(search *q, sentence *s) {
         const live *h = &s->live[parent];
         const candidate *c = &wf_candidates_of(q, h)[q->heads[parent]++];
         bool ends = c->token == q->d->model->end_id;
-        wf_watch_note(q, s, parent, c,
-                      !ends             ? WF_FATE_LIVE
-                      : rank < q->width ? WF_FATE_ENDED
-                                        : WF_FATE_WORSE);
+        if (ends)
+            wf_watch_note(q, s, parent, c, rank < q->width ? WF_FATE_ENDED : WF_FATE_WORSE);
+        else
+            wf_watch_note(q, s, parent, c, WF_FATE_LIVE);
         if (!ends)
             q->next[n++] = (child){ parent, 0, c->token, c->log_prob, total_of(h, c) };
         else if (rank < q->width)

@@ -117,7 +117,8 @@ static option rows[] = {
     COUNT("threads", told.threads, 1, 256, "that run it"),
 
     GROUP("Output"),
-    OUTPUT("output", told.output, "Graphviz text; - is stdout", .letter = 'o', .fallback = "stdout"),
+    OUTPUT("output", told.output, "Graphviz text; - is stdout", .letter = 'o',
+           .fallback = "stdout"),
     OUTPUT(
         "html", told.html,
         "a page instead: modules that fold, each node with its formula, shape, gradient, time and "

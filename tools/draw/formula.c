@@ -199,7 +199,10 @@ static wf_tensor *record_leaf(parser *p, int i) {
     const leaf_text *l = &p->leaves[i];
     double *x = calloc(MOST_ELEMENTS, sizeof *x);
     int64_t rows, columns;
-    if (p->leaf[i]) return free(x), p->leaf[i];
+    if (p->leaf[i]) {
+        free(x);
+        return p->leaf[i];
+    }
     if (!x) bad_leaf(p, l, "out of memory");
     if (x && read_matrix(p, l, x, &rows, &columns)) {
         int ndim = rows == 1 && columns == 1 ? 0 : 2;
@@ -333,7 +336,11 @@ static wf_tensor *parse_product(parser *p) {
         p->at++;
         wf_tensor *b = parse_sign(p);
         if (!b) return NULL;
-        wf_tensor *y = c == '*' ? wf_mul(a, b) : c == '/' ? wf_div(a, b) : wf_matmul(a, b);
+        wf_tensor *y = NULL;
+        if (c == '*')
+            y = wf_mul(a, b);
+        else
+            y = c == '/' ? wf_div(a, b) : wf_matmul(a, b);
         a = recorded(p, where, y);
     }
     return a;
@@ -348,7 +355,8 @@ static wf_tensor *parse_sum(parser *p) {
         if (*where != '+' && *where != '-') break;
         p->at++;
         wf_tensor *b = parse_product(p);
-        a = b ? recorded(p, where, *where == '+' ? wf_add(a, b) : wf_sub(a, b)) : NULL;
+        if (!b) a = NULL;
+        if (b) a = recorded(p, where, *where == '+' ? wf_add(a, b) : wf_sub(a, b));
     }
     p->depth--;
     return a;
@@ -384,6 +392,10 @@ bool formula_subject(subject *s, const char *formula, const leaf_text *leaves, i
                  .n_leaves = n,
                  .message = message };
     wf_tensor *y = parse(&p);
-    if (!y) return wf_graph_free(s->graph), s->graph = NULL, false;
+    if (!y) {
+        wf_graph_free(s->graph);
+        s->graph = NULL;
+        return false;
+    }
     return subject_fetch(s, y, backward, message);
 }

@@ -15,7 +15,7 @@ typedef struct writer {
     size_t n;
 } writer;
 
-/* What does not fit is left out, and said to be. */
+/* Appends to the text; " ..." stands for the rest where the room ends. */
 static void WF_PRINTF(2, 3) put(writer *w, const char *format, ...) {
     va_list args;
     if (w->n > LONGEST) return;
@@ -33,14 +33,31 @@ static void put_expression(writer *w, const wf_tensor *t, int depth);
 static bool put_name(writer *w, const wf_tensor *t) {
     char name[64];
     const wf_tensor *y = w->y;
-    if (t == w->dy) return put(w, "dy"), true;
-    if (t == y) return put(w, "y"), true;
+    if (t == w->dy) {
+        put(w, "dy");
+        return true;
+    }
+    if (t == y) {
+        put(w, "y");
+        return true;
+    }
     for (int i = 0; i < y->n_in; i++)
-        if (y->in[i] == t) return put(w, "%s", operand_name(y->op, i, name)), true;
-    if (t->op && t - t->result == y) return put(w, "y%d", t->result), true;
-    if (t->kind == WF_CONSTANT && wf_print(NULL, t, name, sizeof name) < (int)sizeof name)
-        return put(w, "%s", name), true;
-    if (!t->op || t->id < w->dy->id) return put(w, "%s", t->op ? t->op->name : t->name), true;
+        if (y->in[i] == t) {
+            put(w, "%s", operand_name(y->op, i, name));
+            return true;
+        }
+    if (t->op && t - t->result == y) {
+        put(w, "y%d", t->result);
+        return true;
+    }
+    if (t->kind == WF_CONSTANT && wf_print(NULL, t, name, sizeof name) < (int)sizeof name) {
+        put(w, "%s", name);
+        return true;
+    }
+    if (!t->op || t->id < w->dy->id) {
+        put(w, "%s", t->op ? t->op->name : t->name);
+        return true;
+    }
     return false;
 }
 

@@ -9,7 +9,8 @@
 
 enum { RULE_TEXT = 1024 };
 
-/* Of y, result 0 of its op; records nodes in its graph, which are of no further use. Returns text. */
+/* Writes the rule of y, result 0 of its op. It records nodes in its graph, which nobody else uses. Returns
+ * text. */
 const char *gradient_rule(wf_tensor *y, char text[RULE_TEXT]);
 
 #endif

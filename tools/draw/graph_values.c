@@ -111,7 +111,8 @@ char *graph_values_dot(const graph_values *v, const subject *s, wf_dot_options o
     options.values = rows;
     options.n_values = n;
     options.valued = v->list.plan;
-    char *text = rows ? wf_dot(fetch, v->loss == s->result ? 1 : 2, &options, message) : NULL;
+    const int n_fetch = v->loss == s->result ? 1 : 2;
+    char *text = rows ? wf_dot(fetch, n_fetch, &options, message) : NULL;
     if (!rows) explain(message, "out of memory");
     free(rows);
     return text;

@@ -192,7 +192,7 @@ const char *operand_name(const wf_op *op, int i, char buffer[32]) {
     const char *at = op->formula ? strchr(op->formula, '(') : NULL;
     for (int k = 0; at && k < i; k++) at = strpbrk(at + 1, ",)");
     size_t n = at && *at != ')' ? strcspn(at + 1, ",)") : 0;
-    const char *name = n && at[1] == ' ' ? at + 2 : n ? at + 1 : "";
+    const char *name = n ? at + 1 + (at[1] == ' ') : "";
     n = strcspn(name, ",)");
     if (n && name[0] != '.')
         snprintf(buffer, 32, "%.*s", (int)n, name);

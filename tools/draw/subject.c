@@ -150,9 +150,8 @@ wf_tensor *subject_loss(const subject *s) {
     wf_tensor *y = s->result;
     if (s->model) return s->model->loss.loss;
     const char *outer = wf_scope(s->graph, "loss");
-    wf_tensor *loss = y->ndim == 0    ? y
-                      : s->is_formula ? wf_sum(y, WF_ALL_AXES, false)
-                                      : wf_square_sum(y);
+    wf_tensor *loss = y;
+    if (y->ndim) loss = s->is_formula ? wf_sum(y, WF_ALL_AXES, false) : wf_square_sum(y);
     wf_scope(s->graph, outer);
     return loss;
 }

@@ -255,7 +255,7 @@ static bool is_of_text(const wf_file *f) {
     return wf_tokenizer_in_file(f, "tokenizer") || wf_tokenizer_in_file(f, "src_tokenizer");
 }
 
-/* What the model's file does not say, and the folder therefore has as weft's own. */
+/* Parts that the model's file lacks, so that the folder gets weft's own. */
 typedef struct unsaid {
     bool search, tokenizer;
 } unsaid;

@@ -79,7 +79,8 @@ static bool map_json(attention *a, const wf_attention_map *map, jsonl *out) {
         float *w = attention_weights(a, map->weights[layer], shape);
         if (!w) return false;
         for (int64_t h = 0; h < shape[1]; h++) {
-            json_raw(out, h ? "," : layer ? ",[" : "[");
+            const char *begin = layer ? ",[" : "[";
+            json_raw(out, h ? "," : begin);
             matrix_json(out, w + h * shape[2] * shape[3], shape[2], shape[3]);
         }
         json_raw(out, "]");

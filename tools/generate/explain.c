@@ -158,7 +158,8 @@ static bool choose_part(attention *a, const wf_attention_map *map, int64_t most,
     if (wf_bound_shape(a->plan, map->weights[0], p->shape) != 4) return false;
     int64_t columns = p->shape[3], size = p->shape[2] * columns;
     int64_t heads = most / (map->layers * size), layers = most / size, rows = most / columns;
-    p->heads = heads < 1 ? 1 : heads < p->shape[1] ? heads : p->shape[1];
+    p->heads = heads < p->shape[1] ? heads : p->shape[1];
+    if (heads < 1) p->heads = 1;
     if (heads < 1) p->first_layer = map->layers - (layers < 1 ? 1 : layers);
     if (layers < 1) p->first_row = p->shape[2] - (rows < 1 ? 1 : rows);
     return true;

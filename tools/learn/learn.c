@@ -217,9 +217,8 @@ static bool check(int number) {
     run_outcome r = { .right = false };
     printf("%d %s\n", number, exercises[number].title);
     find_file(number, file);
-    const char *what = told.picture || told.output ? "picture"
-                       : told.mistakes             ? "mistakes"
-                                                   : "check";
+    const char *what = told.mistakes ? "mistakes" : "check";
+    if (told.picture || told.output) what = "picture";
     bool ok = run_as(number, file, what, false, &r);
     if (ok && *what == 'p') draw(&r);
     free(r.report);

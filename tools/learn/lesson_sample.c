@@ -63,7 +63,8 @@ static float value_of(const sample *s, const lesson_array *a, int64_t i, int64_t
  * hundred times it: where exp overflows. */
 static float factor(const sample *s, const lesson_array *a) {
     if (a->kind != ARRAY_VALUES) return 1;
-    return sample_has(s, "small") ? 0.002F : sample_has(s, "large") ? 100 : 1;
+    if (sample_has(s, "small")) return 0.002F;
+    return sample_has(s, "large") ? 100 : 1;
 }
 
 static bool fill(sample *s, int k, const lesson_array *a) {

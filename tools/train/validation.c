@@ -189,9 +189,9 @@ static void say_sequences(session *s, const evaluation *v) {
 void test(session *s) {
     bool in_files = !s->dataset.kind->batches(&s->dataset, STREAM_TEST);
     bool judged = in_files && s->judged_step == s->at.step;
-    evaluation v = judged     ? s->judged
-                   : in_files ? evaluated(s, STREAM_VALID, "valid")
-                              : evaluated(s, STREAM_TEST, "test");
+    evaluation v = s->judged;
+    if (!judged && in_files) v = evaluated(s, STREAM_VALID, "valid");
+    if (!in_files) v = evaluated(s, STREAM_TEST, "test");
     (v.bytes > 0 ? say_running : say_sequences)(s, &v);
     if (in_files) keep_best(s, v.nll / v.tokens);
     if (!judged) evaluation_free(&v);
