@@ -124,7 +124,7 @@ struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t 
                                          bool scaled, bool shared);
 /* hidden -> logits [B,T,V]; table NULL: by a matrix of its own. */
 void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias);
-/* What follows from logits and labels: scores and loss. */
+/* Record scores and loss, from logits and labels. */
 void wf_model_finish(wf_model *m);
 /* "layers.0" */
 const char *wf_layer_name(int64_t i, char name[32]);

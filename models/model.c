@@ -116,7 +116,7 @@ static bool feed_apart(const wf_model *m, wf_plan *p, const wf_batch *b) {
            (!b->labels || wf_feed(p, m->labels, b->labels, row * T));
 }
 
-/* What of row i's target is fed: up to its last label. */
+/* The length of row i's target that is fed: up to its last label. */
 static int64_t target_length(const wf_batch *b, int64_t i) {
     int64_t n = b->T;
     while (b->labels && n > 1 && b->labels[i * b->T + n - 1] == WF_IGNORE_LABEL) n--;

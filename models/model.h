@@ -28,7 +28,7 @@ extern "C" {
 /* a label where nothing is counted: padding, a source */
 enum { WF_IGNORE_LABEL = -1 };
 
-/* What a training changes of the forward pass and the loss; plans that do not train have no dropout.
+/* Options of the forward pass and the loss in training; plans that do not train have no dropout.
  * A wf_trainer of m->graph, m->loss.loss and m->loss.count has the rest. */
 typedef struct wf_training_config {
     /* of residuals and of the sums of embeddings and positions */
@@ -179,7 +179,7 @@ WF_API int64_t wf_model_room(const wf_model *m, int64_t n);
 
 /* Feeds pairs; fetches loss.* and correct. */
 WF_API wf_plan *wf_model_eval_plan(wf_model *m, wf_pool *pool);
-/* The same feeds; fetches token_log_probs and logits. */
+/* Feeds as for evaluation; fetches token_log_probs and logits. */
 WF_API wf_plan *wf_model_score_plan(wf_model *m, wf_pool *pool);
 /* Feeds pairs without labels; fetches the weights of all maps. */
 WF_API wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool);

@@ -38,9 +38,9 @@ WF_API bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message);
 /* Has the file, as I8, every matrix that m keeps as WF_PANELS_INT8, and is there one? Else to load them
  * would round what is not rounded yet. */
 WF_API bool wf_model_rounded(const wf_model *m, const wf_file *f);
-/* What a file holds, e.g. "a Transformer of width 64, 4 heads, ...", in text [256]. */
+/* Describe a file, as "a Transformer of width 64, 4 heads, ...", in text [256]. */
 WF_API bool wf_model_describe(const wf_file *f, char *text, char *message);
-/* What the layers of the model in a file are. */
+/* The options of the layers of the model in a file. */
 WF_API bool wf_model_read_block(const wf_file *f, wf_block_options *o, char *message);
 
 #ifdef __cplusplus

@@ -39,18 +39,26 @@ static wf_plan *plan(wf_model *m, wf_pool *pool, list fetch, list feed, bool wit
 }
 
 static void add_sources(list *l, const wf_model *m) {
-    if (m->src) add(l, m->src), add(l, m->src_length);
+    if (m->src) {
+        add(l, m->src);
+        add(l, m->src_length);
+    }
 }
 
 /* The inputs of a pair of sentences. */
 static list pair(const wf_model *m) {
     list l = list_new(4);
-    add_sources(&l, m), add(&l, m->tgt), add(&l, m->labels);
+    add_sources(&l, m);
+    add(&l, m->tgt);
+    add(&l, m->labels);
     return l;
 }
 
 static void add_loss(list *l, const wf_model *m) {
-    add(l, m->loss.loss), add(l, m->loss.nll), add(l, m->loss.count), add(l, m->correct);
+    add(l, m->loss.loss);
+    add(l, m->loss.nll);
+    add(l, m->loss.count);
+    add(l, m->correct);
 }
 
 wf_plan *wf_model_eval_plan(wf_model *m, wf_pool *pool) {
@@ -63,7 +71,8 @@ wf_plan *wf_model_eval_plan(wf_model *m, wf_pool *pool) {
 wf_plan *wf_model_score_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(2);
-    add(&fetch, m->token_log_probs), add(&fetch, m->logits);
+    add(&fetch, m->token_log_probs);
+    add(&fetch, m->logits);
     return plan(m, pool, fetch, pair(m), false);
 }
 
@@ -73,7 +82,8 @@ wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
     for (int i = 0; i < m->n_maps; i++) layers += m->maps[i].layers;
     list fetch = list_new((int)layers + 1), feed = list_new(3);
     for (int i = 0; i < m->n_maps; i++) add_all(&fetch, m->maps[i].weights, m->maps[i].layers);
-    add_sources(&feed, m), add(&feed, m->tgt);
+    add_sources(&feed, m);
+    add(&feed, m->tgt);
     return plan(m, pool, fetch, feed, false);
 }
 

@@ -13,7 +13,8 @@ enum { MAX_BATCH = 1 << 20 };
 wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_memory, char *message) {
     wf_model *m = calloc(1, bytes);
     if (m) {
-        m->kind = kind, m->n_memory = n_memory;
+        m->kind = kind;
+        m->n_memory = n_memory;
         m->memory = calloc((size_t)n_memory + 1, sizeof(wf_tensor *)); /* 0 bytes may be NULL */
         if (m->memory) return m;
         wf_model_free(m);
@@ -40,7 +41,8 @@ void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dt
 
 wf_block_options wf_model_block(const wf_model *m) {
     wf_block_options o = m->kind->block(m->config);
-    o.dropout = m->training.dropout, o.attention_dropout = m->training.attention_dropout;
+    o.dropout = m->training.dropout;
+    o.attention_dropout = m->training.attention_dropout;
     o.activation_dropout = m->training.activation_dropout;
     return o;
 }

@@ -104,7 +104,7 @@ WF_API int64_t wf_tokenizer_merges(const wf_tokenizer *t);
  * WF_END_ID: a vocabulary that was made elsewhere has others. -1: there is none. */
 WF_API int32_t wf_tokenizer_special(const wf_tokenizer *t, int which);
 
-/* What an id stands for: "<pad>", "<unk>", "<s>", "</s>", then words, characters, or with BPE "lo"
+/* The piece of an id: "<pad>", "<unk>", "<s>", "</s>", then words, characters, or with BPE "lo"
  * at the end of a word and "hel@@" before more of it; of running text bytes as GPT-2 spells them
  * ("Ġthe" begins with a space), control characters as their pictures; of SentencePiece its pieces, of byte level the given ones.
  * NULL: no such id. */

@@ -44,8 +44,8 @@ WF_API bool wf_sentencepiece_defaults(const void *model, size_t bytes, wf_senten
  * there, a piece twice. */
 WF_API wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_options *o,
                                                      char *message);
-/* The same options again; what they point to lives as long as the tokenizer. False: another
- * kind. */
+/* The options that it was made of; what they point to lives as long as the tokenizer. False: it is
+ * of another kind. */
 WF_API bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o);
 
 /* ---- byte level ------------------------------------------------------------------------------ */
@@ -74,8 +74,8 @@ typedef struct wf_byte_level_options {
  * ids read as is made UTF-8 with U+FFFD. NULL with message: a byte that has no piece, a merge whose
  * pieces are not in the vocabulary, a piece or a merge twice, ids that are not there. */
 WF_API wf_tokenizer *wf_tokenizer_from_byte_level(const wf_byte_level_options *o, char *message);
-/* The same options again; what they point to lives as long as the tokenizer. False: another
- * kind. */
+/* The options that it was made of; what they point to lives as long as the tokenizer. False: it is
+ * of another kind. */
 WF_API bool wf_tokenizer_byte_level(const wf_tokenizer *t, wf_byte_level_options *o);
 
 #ifdef __cplusplus

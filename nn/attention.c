@@ -108,7 +108,10 @@ static wf_tensor *self_attention(const struct wf_mha_layer *l, wf_tensor *x,
     int64_t H = l->num_heads, G = l->num_kv_heads;
     wf_tensor *qkv = project(l, x, 0, H + 2 * G); /* [B,T,(H + 2 G) d] */
     wf_tensor *k = turn(heads(l, qkv, H, G), o), *v = heads(l, qkv, H + G, G);
-    if (o->cache) k = wf_cache(k, 2), v = wf_cache(v, 2);
+    if (o->cache) {
+        k = wf_cache(k, 2);
+        v = wf_cache(v, 2);
+    }
     return attend(l, turn(heads(l, qkv, 0, H), o), k, v, o);
 }
 

@@ -17,7 +17,10 @@ wf_tensor *wf_activate(wf_activation a, wf_tensor *x) {
 /* ---- feed-forward ---------------------------------------------------------------------------- */
 
 struct wf_feed_forward_layer wf_feed_forward_new(wf_graph *g, const wf_block_options *o) {
-    if (!o) return no_options(g, "a feed-forward"), (struct wf_feed_forward_layer){ 0 };
+    if (!o) {
+        no_options(g, "a feed-forward");
+        return (struct wf_feed_forward_layer){ 0 };
+    }
     struct wf_feed_forward_layer l = { .activation = o->activation,
                                        .gated = o->gated,
                                        .dropout = o->activation_dropout };
@@ -65,7 +68,10 @@ static struct wf_mha_layer self_attention_new(wf_graph *g, const wf_block_option
 
 struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
                                              const wf_block_options *o) {
-    if (!o) return no_options(g, "an encoder layer"), (struct wf_encoder_block){ 0 };
+    if (!o) {
+        no_options(g, "an encoder layer");
+        return (struct wf_encoder_block){ 0 };
+    }
     struct wf_encoder_block l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
     l.self_attn = self_attention_new(g, o);
@@ -91,7 +97,10 @@ wf_tensor *wf_encoder_layer(const struct wf_encoder_block *l, wf_tensor *x,
 
 struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
                                              const wf_block_options *o) {
-    if (!o) return no_options(g, "a decoder layer"), (struct wf_decoder_block){ 0 };
+    if (!o) {
+        no_options(g, "a decoder layer");
+        return (struct wf_decoder_block){ 0 };
+    }
     struct wf_decoder_block l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
     l.self_attn = self_attention_new(g, o);

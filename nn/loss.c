@@ -110,12 +110,14 @@ static bool classes_fit(wf_tensor *input, const wf_tensor *labels, const wf_tens
     int rows = input->ndim - 1;
     bool fit = rows >= 0 && (!labels || (labels->ndim == rows && labels->dtype == WF_I32));
     for (int i = 0; fit && labels && i < rows; i++) fit = labels->shape[i] == input->shape[i];
-    if (!fit) return wf_poison(input->graph, "labels are not i32, one for each row"), false;
-    if (!weight || (weight->ndim == 1 && weight->shape[0] == input->shape[rows])) return true;
-    return wf_poison(input->graph, "weights of classes are not [C], one for each class"), false;
+    bool weighted =
+        !fit || !weight || (weight->ndim == 1 && weight->shape[0] == input->shape[rows]);
+    if (!fit) wf_poison(input->graph, "labels are not i32, one for each row");
+    if (!weighted) wf_poison(input->graph, "weights of classes are not [C], one for each class");
+    return fit && weighted;
 }
 
-/* What of a row is counted: weight [...] is 0 where the label is ignored, and ids 0. */
+/* The counted part of each row: weight [...] and ids are 0 where the label is ignored. */
 typedef struct counted_rows {
     wf_tensor *counted, *ids, *weight;
 } counted_rows;

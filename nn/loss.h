@@ -50,7 +50,7 @@ WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, dou
  * the sum of the weights of what is counted; if nothing is, it is 0 (PyTorch's is NaN). */
 WF_API wf_tensor *wf_nll_loss(wf_tensor *input, wf_tensor *labels, wf_tensor *weight,
                               int32_t ignore_index, wf_reduction r);
-/* The same of logits, smoothed: a label has 1 - smoothing of the target, and every class smoothing
+/* Cross-entropy of logits, smoothed: a label has 1 - smoothing of the target, and every class smoothing
  * / C. A real target [...,C] holds probabilities; all of its rows are counted, once each. */
 WF_API wf_tensor *wf_cross_entropy_loss(wf_tensor *input, wf_tensor *target, wf_tensor *weight,
                                         double label_smoothing, int32_t ignore_index,

@@ -83,7 +83,7 @@ typedef struct wf_optimizer {
 WF_API wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                                      wf_tensor *const *params, int n,
                                      const wf_optimizer_options *o);
-/* The same, with gradients that the caller has recorded, or inputs: grads[i] is that of params[i],
+/* An optimizer with gradients that the caller has recorded, or inputs: grads[i] is that of params[i],
  * for a sum of `count` losses. */
 WF_API wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads,
                                                 wf_tensor *count, wf_tensor *const *params, int n,
@@ -109,7 +109,7 @@ WF_API bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, 
 /* Write the first `capacity` parameters, in recording order, to out (may be NULL). Returns the
  * number of all parameters. */
 WF_API int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity);
-/* The same of those whose names fit, as wf_parameter_group.names: to train only the "head.*", or
+/* The parameters whose names fit, as in wf_parameter_group.names: to train only the "head.*", or
  * all but the "!encoder.*". */
 WF_API int wf_parameters_named(const wf_graph *g, const char *names, wf_tensor **out, int capacity);
 WF_API bool wf_name_fits(const char *names, const char *name);

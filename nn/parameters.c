@@ -8,13 +8,16 @@
 static bool fits(const char *pattern, const char *name) {
     const char *star = NULL, *taken = NULL;
     while (*name) {
-        if (*pattern == '*')
-            star = pattern++, taken = name;
-        else if (*pattern == *name)
-            pattern++, name++;
-        else if (star)
-            pattern = star + 1, name = ++taken;
-        else
+        if (*pattern == '*') {
+            star = pattern++;
+            taken = name;
+        } else if (*pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star + 1;
+            name = ++taken;
+        } else
             return false;
     }
     while (*pattern == '*') pattern++;

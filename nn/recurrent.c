@@ -183,7 +183,8 @@ static wf_tensor *run_layers(const struct wf_recurrent_layer *l, wf_tensor *x, w
         for (int back = 0; back < directions; back++, n++) {
             states s = { state_of(*h, n), state_of(*c, n) };
             out[back] = run(&l->cell[i][back], x, open, back, &s, y);
-            hs[n] = s.h, cs[n] = s.c;
+            hs[n] = s.h;
+            cs[n] = s.c;
         }
         x = directions == 2 ? wf_concat(out, 2, -1) : out[0];
     }

@@ -83,7 +83,7 @@ WF_API const char *wf_trainer_error(const wf_trainer *t); /* the last failure, o
 /* The plan of a micro-batch: to bind, feed, fetch from and profile, not to run. */
 WF_API wf_plan *wf_trainer_plan(wf_trainer *t);
 WF_API int64_t wf_trainer_steps(const wf_trainer *t); /* updates made, of earlier runs too */
-/* What is trained, with moments and averages. With several ranks the graph's moments and averages
+/* The parameters that are trained, with moments and averages. With several ranks the graph's moments and averages
  * have no values, but on rank 0 while it saves. */
 WF_API const wf_optimizer *wf_trainer_optimizer(const wf_trainer *t);
 /* Bytes beside the parameters and the plan: moments, averages, sums of gradients, other plans, buffers

@@ -53,7 +53,7 @@ static void add_meta(writing *w, const char *key, const char *value) {
     w->meta[w->n_meta++] = (wf_meta){ key, value };
 }
 
-/* What kind of file it is, unless the caller knows better. */
+/* The kind of the file, unless the caller gives another. */
 static void add_kind(writing *w, bool checkpoint, const wf_meta *meta, int n_meta) {
     for (int i = 0; i < n_meta; i++)
         if (meta[i].key && strcmp(meta[i].key, KIND) == 0) return;

@@ -35,7 +35,8 @@ static bool describe(const wf_hf *hf, const hf_family **family, hf_config *c, ch
         return fail(message, "transformers has no activation '%s'",
                     wf_activation_name((int)t->activation));
     *c = (hf_config){ .c = *t, .pad = t->pad_id, .start = t->start_id, .end = t->end_id };
-    c->decoder_heads = t->num_heads, c->decoder_ffn = t->dim_feedforward;
+    c->decoder_heads = t->num_heads;
+    c->decoder_ffn = t->dim_feedforward;
     c->shared = !(*family)->may_separate || t->tie == WF_TIE_ALL;
     c->tied = t->tie != WF_TIE_NONE;
     if (c->pad < 0 && (*family)->may_separate) c->pad = c->start; /* as Marian has it */
@@ -69,7 +70,8 @@ void wf_hf_put_text(hf_text *t, const char *part, size_t n) {
             t->failed = true;
             return;
         }
-        t->text = more, t->room = room;
+        t->text = more;
+        t->room = room;
     }
     memcpy(t->text + t->n, part, n);
     t->n += n;
@@ -89,11 +91,13 @@ static void key(hf_text *t, const char *name) {
 }
 
 static void put_int(hf_text *t, const char *name, int64_t value) {
-    key(t, name), put(t, "%lld", (long long)value);
+    key(t, name);
+    put(t, "%lld", (long long)value);
 }
 
 static void put_flag(hf_text *t, const char *name, bool value) {
-    key(t, name), put(t, "%s", value ? "true" : "false");
+    key(t, name);
+    put(t, "%s", value ? "true" : "false");
 }
 
 /* With as few digits as read back as the same number. */
@@ -140,10 +144,13 @@ static bool only_of_two(const char *name) {
 static bool write_config(const hf_family *family, const hf_config *c, wf_hf_put put_file,
                          void *user, char *message) {
     hf_text t = { 0 };
-    key(&t, "architectures"), put(&t, "[\"%s\"]", family->architecture);
-    key(&t, "model_type"), put(&t, "\"%s\"", family->name);
+    key(&t, "architectures");
+    put(&t, "[\"%s\"]", family->architecture);
+    key(&t, "model_type");
+    put(&t, "\"%s\"", family->name);
     put_flag(&t, "is_encoder_decoder", true);
-    key(&t, "dtype"), put(&t, "\"float32\"");
+    key(&t, "dtype");
+    put(&t, "\"float32\"");
     for (int i = 0; i < wf_hf_n_keys; i++)
         if (family->may_separate || !only_of_two(wf_hf_keys[i].name))
             put_key(&t, &wf_hf_keys[i], c);
@@ -195,9 +202,10 @@ static int64_t longest(const hf_config *c, const wf_decode_options *d) {
  * "never" alone is as sure as 'sure': it finds the same best output, and may search for longer. */
 static void put_beam(hf_text *t, const wf_decode_options *d) {
     put_real(t, "length_penalty", length_penalty(d));
-    if (d->stop == WF_STOP_LONGEST || d->stop == WF_STOP_SURE)
-        key(t, "early_stopping"), put(t, "\"never\"");
-    else
+    if (d->stop == WF_STOP_LONGEST || d->stop == WF_STOP_SURE) {
+        key(t, "early_stopping");
+        put(t, "\"never\"");
+    } else
         put_flag(t, "early_stopping", d->stop == WF_STOP_FULL);
 }
 
@@ -224,7 +232,7 @@ static void put_rules(hf_text *t, const wf_generation *g) {
     put(t, "]");
 }
 
-/* What was read and is not done here is another's to do. */
+/* Settings that were read and that weft does not follow are written for others. */
 static bool put_not_done(hf_text *t, const wf_generation *g, char *message) {
     hf_object o;
     bool ok = wf_hf_not_done(&o, g, message);

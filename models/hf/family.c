@@ -159,8 +159,8 @@ const char *const wf_hf_tables[4] = { "model.encoder.embed_tokens.weight",
                                       "model.decoder.embed_tokens.weight", "lm_head.weight",
                                       "model.shared.weight" };
 
-/* What a parameter's name begins with, and what is there instead; # is a number, the same in both,
- * and @ one of q, k, v. What follows is alike. */
+/* The stem of a parameter's name, and the one in folders; # is a number, the same in both, and @ one
+ * of q, k, v. The rest of both names is alike. */
 static const struct {
     const char *from, *to;
 } stems[] = {
@@ -191,7 +191,7 @@ static const struct {
     { "output.bias", HF_OUTPUT_BIAS },
 };
 
-/* What follows the stem in name, and the digits for its #; NULL: it has another. */
+/* The rest of a name after the stem, and the digits for its #; NULL: it has another. */
 static const char *after_stem(const char *stem, const char *name, const char **number) {
     for (; *stem; stem++) {
         if (*stem != '#') {

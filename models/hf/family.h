@@ -5,7 +5,7 @@
 
 #include "models/transformer.h"
 
-/* What config.json says beside the configuration of the Transformer. */
+/* The configuration in config.json: the Transformer's, and values beside it. */
 typedef struct hf_config {
     wf_transformer_config c;
     int64_t decoder_heads, decoder_ffn, pad, start, end; /* pad.. -1: it does not say */
@@ -54,8 +54,8 @@ extern const int wf_hf_n_activations;
 
 enum { HF_NAME = 128, HF_SKIPPED_ROWS = 2 }; /* rows before position 0 in a learned table */
 
-/* Of part `part` of a parameter that is no table of tokens: q, k and v are three parts of a packed
- * projection. How many parts it has; 0: there is no such name. */
+/* The name of part `part` of a parameter that is no table of tokens: q, k and v are three parts of a
+ * packed projection. Returns how many parts it has; 0: there is no such name. */
 int wf_hf_tensor_name(const char *parameter, int part, char name[HF_NAME]);
 /* The tables of encoder, decoder and output, in this order; and the one for all. */
 extern const char *const wf_hf_tables[4];

@@ -30,8 +30,8 @@ bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
 
 bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *notes, char *message);
 bool wf_hf_is_search_key(const char *name);
-/* What weft's search does not do of g, as pairs; o is to be freed either way. False: it is no list of
- * such settings, or out of memory. */
+/* The settings in g that weft's search does not follow, as pairs; o is to be freed either way. False:
+ * it is no list of such settings, or out of memory. */
 bool wf_hf_not_done(hf_object *o, const wf_generation *g, char *message);
 
 /* ---- shards.c: the files of weights ---------------------------------------------------------- */

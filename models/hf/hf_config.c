@@ -6,7 +6,7 @@
 #include "models/choices.h"
 #include "models/message.h"
 
-/* What every family's file says alike. */
+/* Constants in the files of every family. */
 static const hf_constant common[] = {
     { "is_encoder_decoder", "true", NULL },
     { "is_decoder", "false", NULL },
@@ -54,9 +54,11 @@ static bool read_activation(const hf_object *o, const hf_value *v, wf_activation
                             char *message) {
     char name[64];
     bool text = wf_hf_string(v, name, sizeof name);
-    for (int i = 0; text && i < wf_hf_n_activations; i++)
-        if (strcmp(wf_hf_activations[i].name, name) == 0)
-            return *out = wf_hf_activations[i].activation, true;
+    for (int i = 0; text && i < wf_hf_n_activations; i++) {
+        if (strcmp(wf_hf_activations[i].name, name) != 0) continue;
+        *out = wf_hf_activations[i].activation;
+        return true;
+    }
     return wrong(o, v, "one of swish, silu, relu, gelu, gelu_new, gelu_pytorch_tanh", message);
 }
 
@@ -65,7 +67,8 @@ static bool read_id(const hf_value *v, int64_t *out) {
     int32_t id;
     if (*v->text != '[') return wf_hf_int(v, out) && *out >= 0 && *out <= INT32_MAX;
     if (wf_hf_ids(v, 1, &id, 1) != 1) return false;
-    return *out = id, true;
+    *out = id;
+    return true;
 }
 
 static bool read_key(const hf_object *o, const hf_key *row, hf_config *c, char *message) {
@@ -162,11 +165,16 @@ bool wf_hf_complete(const hf_family *f, hf_config *c, char *message) {
                     "after it, and are known for %lld",
                     (long long)c->pad, f->name, (long long)f->pad);
     if (!vocabularies(f, c, message)) return false;
-    c->c.positions = f->positions, c->c.norm_first = f->norm_first;
+    c->c.positions = f->positions;
+    c->c.norm_first = f->norm_first;
     c->c.encoder_norm = c->c.decoder_norm = f->final_norms;
-    c->c.embedding_norm = f->embedding_norm, c->c.output_bias = f->output_bias;
-    c->c.bias = true, c->c.layer_norm_eps = 1e-5;
-    c->c.pad_id = (int32_t)c->pad, c->c.start_id = (int32_t)c->start, c->c.end_id = (int32_t)c->end;
+    c->c.embedding_norm = f->embedding_norm;
+    c->c.output_bias = f->output_bias;
+    c->c.bias = true;
+    c->c.layer_norm_eps = 1e-5;
+    c->c.pad_id = (int32_t)c->pad;
+    c->c.start_id = (int32_t)c->start;
+    c->c.end_id = (int32_t)c->end;
     char reason[WF_MESSAGE];
     return wf_transformer_check(&c->c, reason) || fail(message, "config.json: %.240s", reason);
 }

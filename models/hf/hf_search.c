@@ -168,7 +168,8 @@ static bool one_id(const hf_object *o, const char *key, int64_t *out, char *mess
     if (!v) return true;
     if (*v->text == '[') {
         if (wf_hf_ids(v, 1, &id, 1) != 1) return wrong(o, v, "one token's id", message);
-        return *out = id, true;
+        *out = id;
+        return true;
     }
     return (wf_hf_int(v, out) && *out >= 0 && *out <= INT32_MAX) ||
            wrong(o, v, "a token's id", message);
@@ -215,7 +216,7 @@ static bool check_known(const hf_object *o, char *message) {
     return true;
 }
 
-/* What both files may say must agree. */
+/* An id that both files hold must be the same. */
 static bool agreed_id(const hf_object *o, const char *key, int64_t *of_config, char *message) {
     int64_t id;
     if (!one_id(o, key, &id, message)) return false;
@@ -252,8 +253,10 @@ static bool read_stop(const hf_object *o, wf_decode_options *d, char *message) {
     bool early = false;
     d->stop = WF_STOP_PRESENT;
     if (!v) return true;
-    if (wf_hf_string(v, text, sizeof text) && strcmp(text, "never") == 0)
-        return d->stop = WF_STOP_LONGEST, true;
+    if (wf_hf_string(v, text, sizeof text) && strcmp(text, "never") == 0) {
+        d->stop = WF_STOP_LONGEST;
+        return true;
+    }
     if (!wf_hf_bool(v, &early)) return wrong(o, v, "true, false or \"never\"", message);
     if (early) d->stop = WF_STOP_FULL;
     return true;
@@ -261,7 +264,8 @@ static bool read_stop(const hf_object *o, wf_decode_options *d, char *message) {
 
 static bool read_penalty(const hf_object *o, wf_decode_options *d, char *message) {
     const hf_value *v = wf_hf_find(o, "length_penalty");
-    d->penalty = WF_PENALTY_AVERAGE, d->alpha = 1;
+    d->penalty = WF_PENALTY_AVERAGE;
+    d->alpha = 1;
     return !v || (wf_hf_real(v, &d->alpha) && d->alpha >= 0 && d->alpha <= 10) ||
            wrong(o, v, "between 0 and 10", message);
 }

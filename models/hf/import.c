@@ -7,7 +7,7 @@
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* What is said of a tensor begins with the file. */
+/* Put the file's name before a message about a tensor. */
 static bool of_file(const char *name, bool ok, char *message) {
     char sentence[WF_MESSAGE];
     if (ok || !message) return ok;

@@ -80,7 +80,8 @@ static bool choose(many *m, const char *folder, const char *family, char *messag
     while ((l = wf_hf_languages_next(family, l))) {
         if (*class ? !is_class(class, l->tokenizer) : l->vocabulary != there) continue;
         if (l->set && strcmp(*set ? set : "m2m100", l->set) != 0) continue;
-        only = l, n++;
+        only = l;
+        n++;
         if (!l->vocabulary && base + added_of(l) == m->rows) fits = l;
     }
     m->languages = n == 1 ? only : fits;
@@ -160,7 +161,8 @@ static bool place(many *m, const char *number, const char *content, bool special
 
 static bool read_token(struct wf_json *j, char **content, bool *special) {
     char *key;
-    *content = NULL, *special = false;
+    *content = NULL;
+    *special = false;
     for (bool first = true; wf_json_key(j, &first, &key);) {
         bool is_content = strcmp(key, "content") == 0, is_special = strcmp(key, "special") == 0;
         if (is_content ? !wf_json_string(j, content) : !wf_json_skip(j)) return false;
@@ -176,7 +178,8 @@ static bool read_added(many *m, char *message) {
     bool special, ok = true;
     if (!v) return true;
     if (!(m->names = malloc(v->bytes + 1))) return fail(message, "out of memory");
-    memcpy(m->names, v->text, v->bytes), m->names[v->bytes] = '\0';
+    memcpy(m->names, v->text, v->bytes);
+    m->names[v->bytes] = '\0';
     wf_json_begin(&j, m->names, v->bytes);
     for (bool first = true; ok && wf_json_key(&j, &first, &key);)
         ok = read_token(&j, &content, &special)
@@ -310,7 +313,7 @@ bool wf_hf_read_multilingual(const char *folder, const hf_family *family, const 
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* What a model has of such a tokenizer. */
+/* The parts of such a tokenizer. */
 typedef struct made {
     const hf_languages *languages;
     const wf_tokenizer *src;
@@ -407,7 +410,8 @@ static void put_added(hf_text *t, const made *m) {
     for (int32_t id = m->s.added, n = 0; id < m->s.n_pieces; id++) {
         if (!m->s.pieces[id]) continue;
         snprintf(number, sizeof number, "%s\"%d\": ", n++ ? ",\n    " : "\n    ", (int)id);
-        put_literal(t, number), put_literal(t, "{\"content\": ");
+        put_literal(t, number);
+        put_literal(t, "{\"content\": ");
         wf_hf_put_string(t, m->s.pieces[id]);
         put_literal(t, strcmp(m->s.pieces[id], HF_MASK) == 0 ? ", \"lstrip\": true" : "");
         put_literal(t, ", \"normalized\": false, \"special\": true}");

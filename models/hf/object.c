@@ -16,7 +16,7 @@ enum { MOST_BYTES = 1 << 28 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* What can't be opened is there: reading it tells why. */
+/* A file that cannot be opened exists: reading it tells why. */
 bool wf_hf_exists(const char *folder, const char *name) {
     char path[HF_PATH];
     struct stat s;
@@ -31,11 +31,18 @@ static char *read_stream(FILE *f, const char *name, size_t *bytes, char *message
         if (n == room) {
             char *more = realloc(text, 2 * room + 1);
             if (!more) break;
-            text = more, room *= 2;
+            text = more;
+            room *= 2;
         }
         if ((got = fread(text + n, 1, room - n, f)) == 0) {
-            if (ferror(f)) return fail(message, "%s: %s", name, strerror(errno)), free(text), NULL;
-            return text[n] = '\0', *bytes = n, text;
+            if (ferror(f)) {
+                fail(message, "%s: %s", name, strerror(errno));
+                free(text);
+                return NULL;
+            }
+            text[n] = '\0';
+            *bytes = n;
+            return text;
         }
     }
     fail(message, "%s: %s", name, n >= MOST_BYTES ? "more than 256 MB" : "out of memory");
@@ -104,7 +111,8 @@ bool wf_hf_object_parse(hf_object *o, const char *name, char *text, size_t bytes
     struct wf_json j;
     *o = (hf_object){ .file = name, .text = text, .keys = text ? malloc(bytes + 1) : NULL };
     if (!o->keys) return fail(message, "out of memory");
-    memcpy(o->keys, text, bytes), o->keys[bytes] = '\0';
+    memcpy(o->keys, text, bytes);
+    o->keys[bytes] = '\0';
     if (!wf_json_begin(&j, o->keys, bytes)) return fail(message, "%s: it is not UTF-8", name);
     return read_pairs(o, &j, message) && unique(o, message);
 }
@@ -122,7 +130,10 @@ bool wf_hf_object_in(hf_object *o, const hf_object *outer, const char *key, char
     if (!v || *v->text != '{')
         return fail(message, "%s: '%s' is %s", outer->file, key, v ? "no object" : "missing");
     char *text = malloc(v->bytes + 1);
-    if (text) memcpy(text, v->text, v->bytes), text[v->bytes] = '\0';
+    if (text) {
+        memcpy(text, v->text, v->bytes);
+        text[v->bytes] = '\0';
+    }
     return wf_hf_object_parse(o, outer->file, text, v->bytes, message);
 }
 

@@ -38,7 +38,7 @@ bool wf_hf_exists(const char *folder, const char *name);
 
 /* A key twice is refused, and what is no object. o is to be freed either way. */
 bool wf_hf_object_read(hf_object *o, const char *folder, const char *name, char *message);
-/* The same of a text, which is taken over; and of the value of a key. */
+/* Parse a text, which is taken over; or the value of a key. */
 bool wf_hf_object_parse(hf_object *o, const char *name, char *text, size_t bytes, char *message);
 bool wf_hf_object_in(hf_object *o, const hf_object *outer, const char *key, char *message);
 void wf_hf_object_free(hf_object *o);
@@ -46,7 +46,7 @@ void wf_hf_object_free(hf_object *o);
 /* NULL: it is not there, or it is null. */
 const hf_value *wf_hf_find(const hf_object *o, const char *key);
 
-/* What a value is; false: something else. */
+/* The value as one of a type; false: it is of another. */
 bool wf_hf_is_null(const hf_value *v);
 bool wf_hf_int(const hf_value *v, int64_t *out);
 bool wf_hf_real(const hf_value *v, double *out);

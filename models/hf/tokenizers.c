@@ -13,7 +13,7 @@
 
 /* ---- read ------------------------------------------------------------------------------------ */
 
-/* What a folder has of one side. */
+/* The files of one side. */
 typedef struct side {
     const char *spm, *vocab;
     int64_t rows; /* of the model's table */
@@ -25,7 +25,8 @@ static bool content_of(const hf_value *v, char text[80]) {
     char copy[512], *key, *value;
     struct wf_json j;
     if (v->bytes >= sizeof copy) return false;
-    memcpy(copy, v->text, v->bytes), copy[v->bytes] = '\0';
+    memcpy(copy, v->text, v->bytes);
+    copy[v->bytes] = '\0';
     bool found = false, ok = wf_json_begin(&j, copy, v->bytes);
     for (bool first = true; ok && wf_json_key(&j, &first, &key);) {
         if (strcmp(key, "content") != 0)
@@ -74,10 +75,16 @@ static wf_tokenizer *make(const side *s, const hf_config *c, const hf_object *vo
         return NULL;
     }
     wf_sentencepiece_options o = { .model = model, .bytes = bytes, .language_codes = true };
-    o.pieces = pieces, o.n_pieces = s->rows;
-    o.special[WF_PAD_ID] = (int32_t)c->pad, o.special[WF_UNK_ID] = (int32_t)unk;
-    o.special[WF_START_ID] = (int32_t)c->start, o.special[WF_END_ID] = end;
-    if (s->source) o.after = &end, o.n_after = 1;
+    o.pieces = pieces;
+    o.n_pieces = s->rows;
+    o.special[WF_PAD_ID] = (int32_t)c->pad;
+    o.special[WF_UNK_ID] = (int32_t)unk;
+    o.special[WF_START_ID] = (int32_t)c->start;
+    o.special[WF_END_ID] = end;
+    if (s->source) {
+        o.after = &end;
+        o.n_after = 1;
+    }
     char reason[WF_MESSAGE];
     wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, reason);
     if (!t) fail(message, "%s: %.200s", s->spm, reason);
@@ -192,7 +199,8 @@ static bool put_settings(const wf_tokenizer *src, const hf_config *c, int32_t un
                      "  \"model_max_length\": %lld",
                      separate ? "true" : "false", (long long)c->c.max_len);
     wf_hf_put_text(&t, text, (size_t)n);
-    wf_hf_put_token(&t, "unk_token", unk), wf_hf_put_token(&t, "eos_token", end);
+    wf_hf_put_token(&t, "unk_token", unk);
+    wf_hf_put_token(&t, "eos_token", end);
     wf_hf_put_token(&t, "pad_token", pad);
     wf_hf_put_text(&t, "\n}\n", 3);
     bool ok = t.failed ? fail(message, "out of memory")

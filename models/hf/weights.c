@@ -64,16 +64,19 @@ static bool is_position_table(const wf_tensor *leaf) {
            strcmp(leaf->name, "tgt_position.weight") == 0;
 }
 
-/* As the parameter has it: a bias of one axis; a position table from position 0 on. */
+/* Give an entry the parameter's shape: a bias has one axis, a position table begins at position 0. */
 static bool trim(wf_entry *e, const wf_tensor *leaf, char *message) {
-    if (strcmp(e->name, HF_OUTPUT_BIAS) == 0 && e->ndim == 2 && e->shape[0] == 1)
-        e->ndim = 1, e->shape[0] = e->shape[1];
+    if (strcmp(e->name, HF_OUTPUT_BIAS) == 0 && e->ndim == 2 && e->shape[0] == 1) {
+        e->ndim = 1;
+        e->shape[0] = e->shape[1];
+    }
     if (!is_position_table(leaf)) return true;
     if (e->ndim != 2 || e->shape[0] != leaf->shape[0] + HF_SKIPPED_ROWS)
         return fail(message, "'%s' has not max_position_embeddings + 2 = %lld rows", e->name,
                     (long long)leaf->shape[0] + HF_SKIPPED_ROWS);
     size_t skipped = e->bytes / (size_t)e->shape[0] * HF_SKIPPED_ROWS;
-    e->shape[0] -= HF_SKIPPED_ROWS, e->bytes -= skipped;
+    e->shape[0] -= HF_SKIPPED_ROWS;
+    e->bytes -= skipped;
     e->data = (const char *)e->data + skipped;
     return true;
 }

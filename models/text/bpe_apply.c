@@ -40,7 +40,8 @@ static bool take_apart(wf_tokenizer *t, int32_t symbol, int64_t *n) {
         }
         const wf_merge *m = &t->merges.at[t->about[s].merge];
         if (!wf_grow(&t->stack, &t->stack_capacity, depth + 2, sizeof *t->stack)) return false;
-        t->stack[depth++] = m->right, t->stack[depth++] = m->left;
+        t->stack[depth++] = m->right;
+        t->stack[depth++] = m->left;
     }
     return true;
 }

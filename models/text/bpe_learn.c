@@ -85,7 +85,7 @@ static void lose(learner *l, int32_t left, int32_t right, int32_t w) {
     l->pairs[wf_pairs_find(&l->index, left, right)].count -= l->words[w].count;
 }
 
-/* What gained is offered to the heap, unless it is there with as much. */
+/* Push pairs whose count grew, unless the heap already has that count. */
 static bool offer(learner *l) {
     for (size_t i = 0; i < l->n_gained; i++) {
         pair *p = &l->pairs[l->gained[i]];
@@ -155,7 +155,8 @@ static bool add_word(learner *l, int32_t w, wf_span text, int64_t count) {
         return false;
     while (text.bytes) {
         wf_span c = wf_code_point(text.text, text.bytes);
-        text.text += c.bytes, text.bytes -= c.bytes;
+        text.text += c.bytes;
+        text.bytes -= c.bytes;
         int32_t *at = &l->text[l->n_text];
         *at = wf_character_symbol(l->t, c, !text.bytes);
         l->n_text++;

@@ -91,7 +91,8 @@ static bool read_line(wf_byte_level *b, wf_span line, char *message) {
     size_t n = (size_t)(space - line.text), right = line.bytes - n - 1;
     char *both = malloc(line.bytes);
     if (!both) return fail(message, "out of memory");
-    memcpy(both, line.text, n), memcpy(both + n, space + 1, right);
+    memcpy(both, line.text, n);
+    memcpy(both + n, space + 1, right);
     bool ok = add_merge(b, (wf_span){ line.text, n }, (wf_span){ space + 1, right },
                         (wf_span){ both, n + right }, message);
     free(both);
@@ -155,7 +156,8 @@ static bool make(wf_byte_level *b, char *message) {
     if (!b->merges_text) return fail(message, "out of memory");
     if (o->merges_bytes) memcpy(b->merges_text, o->merges, o->merges_bytes);
     b->merges_text[o->merges_bytes] = '\0';
-    o->pieces = b->pieces, o->merges = b->merges_text;
+    o->pieces = b->pieces;
+    o->merges = b->merges_text;
     return read_merges(b, message);
 }
 
@@ -255,13 +257,16 @@ static size_t unspell(const char *piece, char *out) {
          rest.text += c.bytes, rest.bytes -= c.bytes) {
         c = wf_code_point(rest.text, rest.bytes);
         int byte = wf_spelled_byte(c);
-        if (byte < 0) return memcpy(out, piece, bytes), bytes;
+        if (byte < 0) {
+            memcpy(out, piece, bytes);
+            return bytes;
+        }
         out[n++] = (char)byte;
     }
     return n;
 }
 
-/* What is not UTF-8 becomes U+FFFD, one for as many bytes as could have begun a character. */
+/* Bytes that are not UTF-8 become U+FFFD, one for as many bytes as could have begun a character. */
 static void put_text(wf_sink *to, wf_span text) {
     for (size_t n; text.bytes; text.text += n, text.bytes -= n) {
         bool whole;

@@ -35,7 +35,7 @@ wf_tokenizer *wf_byte_level_from_fields(const char *const *fields, const char *c
 
 /* The next chunk to learn merges within; false: there is none. */
 bool wf_byte_level_chunk_next(wf_span *rest, wf_span *chunk);
-/* As GPT-2 and BART keep it, of what was learned as byte-bpe is. NULL with message. */
+/* A tokenizer in the form of GPT-2 and BART, of one learned as byte-bpe is. NULL with message. */
 wf_tokenizer *wf_byte_level_learned(const wf_tokenizer *learned, char *message);
 
 #endif

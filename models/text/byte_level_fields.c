@@ -35,10 +35,13 @@ wf_tokenizer *wf_byte_level_from_fields(const char *const *fields, const char *c
     if (n_special != WF_SPECIAL_IDS)
         return fail(message, "%d special ids: %d", n_special, WF_SPECIAL_IDS), NULL;
     memcpy(o.special, special, sizeof o.special);
-    o.merges = codes, o.merges_bytes = codes ? strlen(codes) : 0, o.prefix_space = prefix != NULL;
+    o.merges = codes;
+    o.merges_bytes = codes ? strlen(codes) : 0;
+    o.prefix_space = prefix != NULL;
     wf_tokenizer *t = NULL;
     if (wf_pieces_read(&p, FIELD("vocabulary"), message)) {
-        o.pieces = p.at, o.n_pieces = (int64_t)p.n;
+        o.pieces = p.at;
+        o.n_pieces = (int64_t)p.n;
         t = wf_tokenizer_from_byte_level(&o, message);
     }
     wf_pieces_free(&p);

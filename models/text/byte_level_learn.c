@@ -17,7 +17,8 @@ bool wf_byte_level_chunk_next(wf_span *rest, wf_span *chunk) {
     if (n > LONGEST_CHUNK)
         for (n = LONGEST_CHUNK; wf_utf8_continues(rest->text[n]);) n--;
     *chunk = (wf_span){ rest->text, n };
-    rest->text += n, rest->bytes -= n;
+    rest->text += n;
+    rest->bytes -= n;
     return true;
 }
 
@@ -40,7 +41,8 @@ wf_tokenizer *wf_byte_level_learned(const wf_tokenizer *learned, char *message) 
     wf_tokenizer *t = NULL;
     for (int32_t id = 0; pieces && id < o.n_pieces; id++)
         pieces[id] = id < WF_SPECIAL_IDS ? specials[id] : wf_tokenizer_piece(learned, id);
-    o.pieces = pieces, o.merges = merges;
+    o.pieces = pieces;
+    o.merges = merges;
     if (pieces && merges)
         t = wf_tokenizer_from_byte_level(&o, message);
     else

@@ -26,7 +26,7 @@ void wf_put_ids(wf_sink *to, const int32_t *ids, int n) {
         put(to, text, (size_t)snprintf(text, sizeof text, i ? ",%d" : "%d", (int)ids[i]));
 }
 
-/* As many as there are commas and one; at most a few, from -1 on. */
+/* Read ids between commas; a few at most, each at least -1. */
 bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message) {
     *n = 0;
     for (const char *at = text; at; at = *at == ',' ? at + 1 : NULL) {

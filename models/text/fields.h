@@ -17,7 +17,7 @@ typedef struct wf_pieces {
 /* To be freed by wf_pieces_free either way. */
 bool wf_pieces_read(wf_pieces *p, const char *json, char *message);
 void wf_pieces_free(wf_pieces *p);
-/* As many as there are commas and one; at most WF_MOST_AROUND, from -1 on. No text: none. */
+/* Read ids between commas; WF_MOST_AROUND at most, each at least -1. No text: no ids. */
 bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message);
 
 /* The value of a field; NULL: it has none. */

@@ -83,7 +83,7 @@ void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to) {
 
 enum { LETTER, DIGIT, OTHER, BLANK };
 
-/* Of bytes; those above ASCII are taken for letters. */
+/* The class of a byte; those above ASCII are taken for letters. */
 static int class_of(char byte) {
     int c = (unsigned char)byte;
     if (c == ' ' || (c >= '\t' && c <= '\r')) return BLANK;
@@ -108,6 +108,7 @@ bool wf_chunk_next(wf_span *rest, wf_span *chunk) {
     if (class_of(text[0]) == BLANK && text[n - 1] == ' ' && n < rest->bytes)
         n = n > 1 ? n - 1 : run_end(*rest, 1); /* its last space belongs to what follows */
     *chunk = (wf_span){ text, n };
-    rest->text += n, rest->bytes -= n;
+    rest->text += n;
+    rest->bytes -= n;
     return true;
 }

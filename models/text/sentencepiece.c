@@ -98,7 +98,8 @@ static bool copy_around(wf_sentencepiece *s, char *message) {
     for (int i = 0; i < o->n_after; i++) s->around[o->n_before + i] = o->after[i];
     for (int i = 0; i < o->n_before + o->n_after; i++)
         if (!check_id(s, s->around[i], "what stands around a line", message)) return false;
-    o->before = s->around, o->after = s->around + o->n_before;
+    o->before = s->around;
+    o->after = s->around + o->n_before;
     return true;
 }
 
@@ -112,7 +113,8 @@ static bool make(wf_sentencepiece *s, char *message) {
         (o->pieces && !index_given(s, message)))
         return false;
     o->model = s->model->file;
-    o->pieces = o->pieces ? s->pieces : NULL, o->n_pieces = o->pieces ? s->n : 0;
+    o->pieces = o->pieces ? s->pieces : NULL;
+    o->n_pieces = o->pieces ? s->n : 0;
     return true;
 }
 
@@ -178,7 +180,10 @@ int64_t wf_sentencepiece_encode(wf_sentencepiece *s, wf_span line, int32_t *ids,
     if (!line.text && line.bytes) return fail(message, "there is no line"), -1;
     line = wf_line_body(line.text, line.bytes);
     wf_span code = o->language_codes ? language_code(line) : (wf_span){ line.text, 0 };
-    if (code.bytes) line.text += code.bytes, line.bytes -= code.bytes;
+    if (code.bytes) {
+        line.text += code.bytes;
+        line.bytes -= code.bytes;
+    }
     int64_t n = wf_spm_encode(s->model, line, message), at = 0;
     if (n < 0) return -1;
     for (int i = 0; i < o->n_before; i++, at++)

@@ -38,7 +38,8 @@ static unsigned char *from_base64(const char *text, size_t *bytes, char *message
         ok = v >= 0;
         bits = (bits << 6 | (uint32_t)(v & 63)) & 0xFFFFFF;
         if (i % 4 != 3) continue;
-        out[used++] = (unsigned char)(bits >> 16), out[used++] = (unsigned char)(bits >> 8);
+        out[used++] = (unsigned char)(bits >> 16);
+        out[used++] = (unsigned char)(bits >> 8);
         out[used++] = (unsigned char)bits;
     }
     *bytes = used - padding;

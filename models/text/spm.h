@@ -131,7 +131,7 @@ void wf_spm_free(wf_spm *m);
 
 /* The id of a piece, the unknown one's if there is no such piece. */
 int32_t wf_spm_id(const wf_spm *m, wf_span text);
-/* The same of what text may become. */
+/* The id of a piece, if text may become it. */
 int32_t wf_spm_encode_id(const wf_spm *m, wf_span text);
 
 bool wf_spm_add(wf_spm *m, wf_span text, int32_t id); /* one token more; false: no memory */

@@ -23,7 +23,9 @@ static bool cut_words(wf_spm *m, wf_span line) {
         wf_span word = { line.text, 0 };
         do {
             size_t bytes = wf_utf8_announced(line.text, line.bytes);
-            word.bytes += bytes, line.text += bytes, line.bytes -= bytes;
+            word.bytes += bytes;
+            line.text += bytes;
+            line.bytes -= bytes;
         } while (line.bytes && !is((wf_span){ line.text, wf_utf8_announced(line.text, line.bytes) },
                                    SPACE_SYMBOL));
         if (!wf_spm_add(m, word, wf_spm_encode_id(m, word))) return false;
@@ -36,7 +38,8 @@ static bool cut_characters(wf_spm *m, wf_span line) {
         size_t bytes = wf_spm_symbol(m->normalizer.symbols, line);
         wf_span text = { line.text, bytes ? bytes : wf_utf8_announced(line.text, line.bytes) };
         if (!wf_spm_add(m, text, wf_spm_encode_id(m, text))) return false;
-        line.text += text.bytes, line.bytes -= text.bytes;
+        line.text += text.bytes;
+        line.bytes -= text.bytes;
     }
     return true;
 }
@@ -125,7 +128,8 @@ static void put_spaced(wf_spm_decoder *d, wf_span s) {
             s.bytes >= SPACE_SYMBOL_BYTES && !memcmp(s.text, SPACE_SYMBOL, SPACE_SYMBOL_BYTES);
         size_t bytes = space ? SPACE_SYMBOL_BYTES : 1;
         put_out(d, space ? " " : s.text, 1);
-        s.text += bytes, s.bytes -= bytes;
+        s.text += bytes;
+        s.bytes -= bytes;
     }
 }
 
@@ -136,7 +140,8 @@ static void put_piece(wf_spm_decoder *d, wf_span s) {
     bool strips = !d->started && (n->dummy_prefix || n->remove_extra);
     if (strips && s.bytes >= SPACE_SYMBOL_BYTES &&
         !memcmp(s.text, SPACE_SYMBOL, SPACE_SYMBOL_BYTES)) {
-        s.text += SPACE_SYMBOL_BYTES, s.bytes -= SPACE_SYMBOL_BYTES;
+        s.text += SPACE_SYMBOL_BYTES;
+        s.bytes -= SPACE_SYMBOL_BYTES;
         d->took_space = !n->remove_extra;
     }
     put_spaced(d, s);

@@ -26,7 +26,8 @@ static bool take_varint(wf_span *rest, uint64_t *value) {
     *value = 0;
     for (int shift = 0; shift < 70 && rest->bytes; shift += 7) {
         unsigned char c = (unsigned char)*rest->text;
-        rest->text++, rest->bytes--;
+        rest->text++;
+        rest->bytes--;
         *value |= (uint64_t)(c & 0x7F) << shift;
         if (c < 0x80) return true;
     }
@@ -37,7 +38,8 @@ static bool take_fixed(wf_span *rest, size_t bytes, uint64_t *value) {
     *value = 0;
     if (rest->bytes < bytes) return false;
     for (size_t i = bytes; i-- > 0;) *value = *value << 8 | (unsigned char)rest->text[i];
-    rest->text += bytes, rest->bytes -= bytes;
+    rest->text += bytes;
+    rest->bytes -= bytes;
     return true;
 }
 
@@ -50,7 +52,8 @@ static bool take_field(wf_span *rest, field *f) {
     if (f->type == FIXED32) return take_fixed(rest, 4, &f->value);
     if (f->type != BYTES || !take_varint(rest, &length) || length > rest->bytes) return false;
     f->bytes = (wf_span){ rest->text, (size_t)length };
-    rest->text += length, rest->bytes -= (size_t)length;
+    rest->text += length;
+    rest->bytes -= (size_t)length;
     return true;
 }
 
@@ -232,15 +235,21 @@ static bool index_pieces(wf_spm *m, char *message) {
 
 wf_spm *wf_spm_read(const void *bytes, size_t n, char *message) {
     wf_spm *m = calloc(1, sizeof *m);
-    if (!m || !(m->file = malloc(n + 1)))
-        return fail(message, "out of memory"), wf_spm_free(m), NULL;
+    if (m) m->file = malloc(n + 1);
+    if (!m || !m->file) {
+        fail(message, "out of memory");
+        wf_spm_free(m);
+        return NULL;
+    }
     if (n) memcpy(m->file, bytes, n);
     m->file_bytes = n;
     /* what holds where the file says nothing */
     m->kind = SPM_UNIGRAM;
     m->unknown_surface = (wf_span){ " \xE2\x81\x87 ", 5 };
     m->special[WF_PAD_ID] = -1;
-    m->special[WF_UNK_ID] = 0, m->special[WF_START_ID] = 1, m->special[WF_END_ID] = 2;
+    m->special[WF_UNK_ID] = 0;
+    m->special[WF_START_ID] = 1;
+    m->special[WF_END_ID] = 2;
     m->normalizer =
         (wf_spm_normalizer){ .dummy_prefix = true, .remove_extra = true, .escape = true };
     m->denormalizer = m->normalizer;

@@ -8,7 +8,7 @@
 
 #include "core/base/utf8.h"
 
-/* As many texts that a line begins with are looked at, from the shortest on, as the library does. */
+/* MOST_RULES: the texts tried at the start of a line, from the shortest on, as in the library. */
 enum { MOST_RULES = 32, MOST_SYMBOLS = 64, BLOCK = 1024 };
 
 /* ---- symbols --------------------------------------------------------------------------------- */
@@ -19,7 +19,10 @@ size_t wf_spm_symbol(const wf_trie *symbols, wf_span text) {
     if (!symbols || !symbols->nodes) return 0;
     for (size_t i = 0, found = 0; i < text.bytes && found < MOST_SYMBOLS; i++) {
         if ((node = trie_step(symbols, node, text.text[i])) < 0) break;
-        if (symbols->nodes[node].value >= 0) longest = i + 1, found++;
+        if (symbols->nodes[node].value >= 0) {
+            longest = i + 1;
+            found++;
+        }
     }
     return longest;
 }
@@ -40,7 +43,8 @@ bool wf_spm_rules(wf_spm_normalizer *n, wf_span map, char *message) {
                     BLOCK);
     if (map.text[map.bytes - 1])
         return fail(message, "the normalisation rules do not end with a zero byte");
-    n->units = (const unsigned char *)map.text + 4, n->n_units = bytes / 4;
+    n->units = (const unsigned char *)map.text + 4;
+    n->n_units = bytes / 4;
     n->replacements = (wf_span){ map.text + 4 + bytes, rest - bytes };
     return true;
 }
@@ -76,7 +80,9 @@ static size_t find_rule(const wf_spm_normalizer *n, wf_span text, wf_span *by) {
         at ^= offset(unit);
         if (!has_leaf(unit)) continue;
         if (!unit_at(n, at, &leaf)) break;
-        longest = i + 1, value = leaf & 0x7FFFFFFF, found++;
+        longest = i + 1;
+        value = leaf & 0x7FFFFFFF;
+        found++;
     }
     if (!longest || value >= n->replacements.bytes) return 0;
     const char *start = n->replacements.text + value;
@@ -95,7 +101,7 @@ bool wf_spm_put(wf_spm_text *to, const char *text, size_t bytes) {
     return true;
 }
 
-/* What the line begins with, and how it is written. The line is not empty. */
+/* The longest rule that a line begins with, and its replacement. The line is not empty. */
 static size_t prefix(const wf_spm_normalizer *n, wf_span line, wf_span *as) {
     size_t bytes = wf_spm_symbol(n->symbols, line);
     *as = (wf_span){ line.text, bytes };
@@ -108,7 +114,8 @@ static size_t prefix(const wf_spm_normalizer *n, wf_span line, wf_span *as) {
 }
 
 static void skip(wf_span *line, size_t bytes) {
-    line->text += bytes, line->bytes -= bytes;
+    line->text += bytes;
+    line->bytes -= bytes;
 }
 
 static bool put_space(const wf_spm_normalizer *n, wf_spm_text *out) {

@@ -50,7 +50,8 @@ static bool take_best(wf_spm *m, wf_span line) {
     }
     for (size_t i = first, j = m->n_tokens; i + 1 < j; i++) {
         wf_spm_token token = m->tokens[--j];
-        m->tokens[j] = m->tokens[i], m->tokens[i] = token;
+        m->tokens[j] = m->tokens[i];
+        m->tokens[i] = token;
     }
     return true;
 }

@@ -23,7 +23,8 @@ static uint64_t hash_of(const char *text, size_t bytes) {
         h = wf_mix_word(h, word);
     }
     if (bytes >= 4) {
-        memcpy(&low, c, sizeof low), memcpy(&high, c + bytes - 4, sizeof high);
+        memcpy(&low, c, sizeof low);
+        memcpy(&high, c + bytes - 4, sizeof high);
         return wf_mix_word(h, (uint64_t)high << 32 | low);
     }
     return bytes ? wf_mix_word(h, (uint64_t)c[0] << 16 | (uint64_t)c[bytes / 2] << 8 | c[bytes - 1])
@@ -66,7 +67,8 @@ static bool more_slots(wf_strings *s) {
     if (!slots) return false;
     for (int32_t i = 0; i < s->n; i++) place(s, slots, n, i);
     free(s->slots);
-    s->slots = slots, s->n_slots = n;
+    s->slots = slots;
+    s->n_slots = n;
     return true;
 }
 

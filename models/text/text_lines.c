@@ -29,7 +29,8 @@ bool wf_line_next(wf_span *rest, wf_span *line) {
     if (!rest->bytes) return false;
     const char *end = memchr(rest->text, '\n', rest->bytes);
     *line = (wf_span){ rest->text, end ? (size_t)(end - rest->text) + 1 : rest->bytes };
-    rest->text += line->bytes, rest->bytes -= line->bytes;
+    rest->text += line->bytes;
+    rest->bytes -= line->bytes;
     return true;
 }
 
@@ -39,7 +40,8 @@ bool wf_word_next(wf_span *rest, wf_span *word) {
     for (end = begin; end < rest->bytes && !wf_is_blank(rest->text[end]);) end++;
     if (begin == end) return false;
     *word = (wf_span){ rest->text + begin, end - begin };
-    rest->text += end, rest->bytes -= end;
+    rest->text += end;
+    rest->bytes -= end;
     return true;
 }
 

@@ -109,12 +109,12 @@ bool wf_running_check(wf_token_kind kind, wf_span text, char *message);
 size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]); /* its bytes */
 int wf_spelled_byte(wf_span character);                         /* -1: it spells none */
 wf_span wf_spell_bytes(wf_span bytes, char *out);               /* each of them, into out */
-/* The same character or, of a control character, its picture, in out; nothing, if it is such a
- * picture itself. */
+/* A character as it is spelled: itself, or the picture of a control character, in out; empty if it is
+ * such a picture itself. */
 wf_span wf_spell_character(wf_span c, char out[CODE_POINT]);
-/* What a piece spells. */
+/* Append the bytes that a piece spells. */
 void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to);
-/* What bytes are merged within: letters, digits, other characters, each with a space before it;
+/* The next chunk, within which bytes are merged: letters, digits, other characters, each with a space before it;
  * blanks, up to the end of a line. False: there is none. */
 bool wf_chunk_next(wf_span *rest, wf_span *chunk);
 

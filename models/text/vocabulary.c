@@ -29,7 +29,8 @@ static void close_tally(tally *c) {
 static bool count_characters(tally *c, wf_span text, int64_t times) {
     while (text.bytes) {
         wf_span character = wf_code_point(text.text, text.bytes);
-        text.text += character.bytes, text.bytes -= character.bytes;
+        text.text += character.bytes;
+        text.bytes -= character.bytes;
         if (!count(c, character, times)) return false;
     }
     return true;

@@ -25,7 +25,7 @@ typedef struct reading {
 
 /* ---- the prefix ------------------------------------------------------------------------------ */
 
-/* What precedes a name that only this model has: its length in *length. */
+/* Set *length to that of the prefix before a name that only this model has. */
 static bool has_anchor(const char *name, size_t *length) {
     static const char *const anchors[] = { "src_embedding.weight", "tgt_embedding.weight", ENCODER,
                                            DECODER };

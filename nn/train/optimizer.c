@@ -101,7 +101,7 @@ static wf_tensor *group_rates(wf_tensor *rates, const wf_parameter_group *group)
 
 /* ---- the scale of a step --------------------------------------------------------------------- */
 
-/* Of each block of each gradient. */
+/* Sums of squares of each block of each gradient. */
 static wf_tensor *square_sums(wf_tensor *const *grads, int n) {
     wf_tensor **parts = calloc((size_t)n, sizeof *parts);
     if (!parts) return wf_poison(grads[0]->graph, "out of memory");
@@ -131,7 +131,7 @@ static wf_tensor *buffer_of(wf_tensor *param, const char *name) {
     return leave(outer, wf_buffer(g, name, wf_real(g), param->ndim, param->shape, wf_init_zeros()));
 }
 
-/* What the updates of a kind keep of each parameter; returns how many. */
+/* The moments that updates of a kind keep for each parameter; returns how many. */
 static int moment_names(const wf_optimizer_options *o, const char *names[WF_MOST_MOMENTS]) {
     int n = 0;
     bool adam = o->kind == WF_ADAM || o->kind == WF_ADAMW, lion = o->kind == WF_LION;
@@ -322,7 +322,8 @@ void wf_optimizer_free(wf_optimizer *o) {
 void wf_optimizer_rates(const wf_optimizer_options *options, double rate, int64_t step,
                         double out[3]) {
     if (!out) return;
-    out[0] = rate, out[1] = out[2] = 1;
+    out[0] = rate;
+    out[1] = out[2] = 1;
     bool adam = options && (options->kind == WF_ADAM || options->kind == WF_ADAMW);
     double t = step < 1 ? 1 : (double)step;
     if (options && options->kind == WF_SGD && options->dampening != 0 && t == 1) out[1] = 0;

@@ -45,7 +45,7 @@ int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks) {
     return most;
 }
 
-/* The same of an owner, to whom the sums of all ranks come. */
+/* The most sums that an owner holds at a time, who gets those of all ranks. */
 static int owner_sums(int64_t micro_batches, int ranks) {
     int most = 1;
     for (int64_t of = 1; of <= micro_batches; of++) {
@@ -76,7 +76,10 @@ static bool find_pieces(wf_sharded *s) {
                 n++;
             }
         }
-        if (pass) return s->first[s->slices.rounds] = n, true;
+        if (pass) {
+            s->first[s->slices.rounds] = n;
+            return true;
+        }
         s->n_pieces = n;
         s->pieces = calloc((size_t)n + 1, sizeof *s->pieces);
         s->first = calloc((size_t)s->slices.rounds + 1, sizeof *s->first);
@@ -84,8 +87,10 @@ static bool find_pieces(wf_sharded *s) {
         s->add = calloc((size_t)s->slices.rounds + 1, sizeof *s->add);
         s->missing = calloc((size_t)s->slices.rounds + 1, sizeof *s->missing);
         if (!s->pieces || !s->first || !s->leaves || !s->add || !s->missing) return false;
-        s->values = s->leaves + n, s->sums = s->values + n;
-        s->adds = s->sums + n, s->totals = s->adds + n;
+        s->values = s->leaves + n;
+        s->sums = s->values + n;
+        s->adds = s->sums + n;
+        s->totals = s->adds + n;
     }
     return true;
 }
@@ -134,7 +139,8 @@ static bool record_optimizer(wf_sharded *s, const wf_optimizer_options *options)
     wf_optimizer_options o = *options;
     wf_parameter_group *groups = calloc((size_t)s->n_pieces, sizeof *groups);
     if (!groups) return no_memory(s);
-    o.n_groups = groups_of(s, options, groups), o.groups = groups;
+    o.n_groups = groups_of(s, options, groups);
+    o.groups = groups;
     s->optimizer = wf_optimizer_of_slice(s->own, s->totals, s->count, s->all_squares, s->leaves,
                                          s->n_pieces, &o);
     free(groups);
@@ -241,7 +247,8 @@ static bool make_room(wf_sharded *s, int64_t micro_batches) {
     int64_t numbers = (2 * ranks + micro_batches * s->numbers) * (int64_t)sizeof(double);
     s->room = slice * received + s->slices.first_block[s->slices.n] * (int64_t)s->real;
     if (s->room < numbers) s->room = numbers;
-    s->send = malloc((size_t)s->room), s->receive = malloc((size_t)s->room);
+    s->send = malloc((size_t)s->room);
+    s->receive = malloc((size_t)s->room);
     s->send_at = calloc(2 * ((size_t)ranks + 1), sizeof *s->send_at);
     s->receive_at = s->send_at ? s->send_at + ranks + 1 : NULL;
     return s->send && s->receive && s->send_at;

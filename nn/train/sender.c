@@ -23,7 +23,8 @@ static void make_rounds(wf_sender *c) {
         pthread_mutex_unlock(&c->mutex);
         bool ok = c->round(c->user, c->made);
         pthread_mutex_lock(&c->mutex);
-        c->made += ok, c->failed = !ok;
+        c->made += ok;
+        c->failed = !ok;
         pthread_cond_broadcast(&c->changed);
     }
 }
@@ -52,8 +53,11 @@ static bool start(wf_sender *c) {
 wf_sender *wf_sender_new(int rounds, bool thread, bool (*round)(void *user, int i), void *user) {
     wf_sender *c = calloc(1, sizeof *c);
     if (!c) return NULL;
-    c->rounds = rounds, c->round = round, c->user = user;
-    pthread_mutex_init(&c->mutex, NULL), pthread_cond_init(&c->changed, NULL);
+    c->rounds = rounds;
+    c->round = round;
+    c->user = user;
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_cond_init(&c->changed, NULL);
     c->threaded = thread && start(c);
     return c;
 }
@@ -82,7 +86,8 @@ bool wf_sender_finish(wf_sender *c) {
     if (!c->threaded) make_rounds(c);
     while (c->made < c->rounds && !c->failed) pthread_cond_wait(&c->changed, &c->mutex);
     bool ok = !c->failed;
-    c->ready = c->made = 0, c->failed = false;
+    c->ready = c->made = 0;
+    c->failed = false;
     pthread_mutex_unlock(&c->mutex);
     return ok;
 }
@@ -94,6 +99,7 @@ void wf_sender_free(wf_sender *c) {
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);
     if (c->threaded) pthread_join(c->thread, NULL);
-    pthread_mutex_destroy(&c->mutex), pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->mutex);
+    pthread_cond_destroy(&c->changed);
     free(c);
 }

@@ -64,7 +64,9 @@ void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from,
 
 /* An exchange, of which no round is made yet. */
 static void begin(wf_sharded *s, int64_t micro_batches) {
-    s->micro_batches = micro_batches, s->ready = 0, s->unsummed = s->of->n;
+    s->micro_batches = micro_batches;
+    s->ready = 0;
+    s->unsummed = s->of->n;
     s->exchanged = s->t->seconds;
     memset(s->missing, 0, (size_t)s->slices.rounds * sizeof *s->missing);
     for (int round = 0; round < s->slices.rounds; round++) {
@@ -88,8 +90,11 @@ static void is_summed(wf_sharded *s, int param) {
 
 static void computed(void *sharded, const wf_tensor *node) {
     wf_sharded *s = sharded;
-    for (int i = 0; i < s->of->n && s->unsummed > 0; i++)
-        if (node == s->parts->adds[i]) s->unsummed--, is_summed(s, i);
+    for (int i = 0; i < s->of->n && s->unsummed > 0; i++) {
+        if (node != s->parts->adds[i]) continue;
+        s->unsummed--;
+        is_summed(s, i);
+    }
 }
 
 /* The micro-batch that follows those that were fed. */
@@ -121,8 +126,8 @@ static const char *sum_of(const wf_sharded *s, const wf_piece *piece, int k) {
     return (const char *)wf_leaf_lent(sums) + (size_t)first * s->real;
 }
 
-/* What this rank has of another's slice in a round, of each of its sums. Returns where the next one
- * goes. */
+/* Pack this rank's part of another's slice in a round, for each of its sums. Returns where the next
+ * one goes. */
 static char *pack_sums(const wf_sharded *s, int owner, int round, char *to) {
     wf_piece piece;
     for (int k = 0; owner != rank_of(s) && k < s->tree.depth; k++) {
@@ -224,7 +229,7 @@ static bool add_counts(wf_sharded *s, int64_t micro_batches, double *total) {
     return true;
 }
 
-/* Of all blocks, in their order, in s->send. */
+/* Gather the squares of all blocks, in their order, in s->send. */
 static bool gather_squares(wf_sharded *s) {
     for (int r = 0; r < s->slices.ranks; r++)
         s->receive_at[r + 1] =
@@ -344,8 +349,8 @@ static bool refuse(wf_sharded *s) {
     return wf_shard_failed(s, why);
 }
 
-/* What is left of the exchange. What collectives took beyond it, at least, went by while the last
- * micro-batch was run. */
+/* The rest of the exchange. The time of collectives beyond it, at least, passed while the last
+ * micro-batch ran. */
 static bool finish_exchange(wf_sharded *s, int64_t micro_batches) {
     double began = wf_seconds_now();
     if (!wf_sender_begun(s->sender)) begin(s, micro_batches);

@@ -85,7 +85,7 @@ bool wf_shard_failed(wf_sharded *s, const char *why); /* false; not for the send
 int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks);
 /* The sums that a rank has after all of its micro-batches, those of wf_rank_range. */
 wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks);
-/* What a checkpoint holds of a parameter: moments, an average. Of parameter or piece i the k-th. */
+/* The values of a parameter in a checkpoint: moments, an average. The k-th of parameter or piece i. */
 int wf_shard_kept_count(const wf_sharded *s);
 wf_tensor *wf_shard_kept(const wf_optimizer *o, int i, int k);
 

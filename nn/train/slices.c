@@ -72,7 +72,8 @@ wf_slice_sizes wf_slice_size(const wf_slices *s, int rank) {
     wf_slice_sizes all = { 0 };
     for (int round = 0; round < s->rounds; round++) {
         wf_blocks b = wf_slice_in_round(s, rank, round);
-        all.blocks += b.to - b.from, all.elements += wf_slice_elements(s, b);
+        all.blocks += b.to - b.from;
+        all.elements += wf_slice_elements(s, b);
     }
     return all;
 }

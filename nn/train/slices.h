@@ -19,7 +19,7 @@ typedef struct wf_slices {
     int64_t in_round; /* blocks of each round but the last, a multiple of ranks */
 } wf_slices;
 
-/* What a parameter has within some blocks. */
+/* The part of a parameter within some blocks. */
 typedef struct wf_piece {
     int param;
     int64_t first, n; /* elements of it */

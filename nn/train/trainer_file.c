@@ -11,7 +11,7 @@ static const char averaged_key[] = "trainer.averaged_since";
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
-/* What a file holds: the graph's leaves, or these. */
+/* The contents of a file: the graph's leaves, or these. */
 typedef struct contents {
     const char *path;
     wf_tensor *const *leaves; /* NULL: all */
@@ -111,7 +111,8 @@ static bool load(wf_trainer *t, const wf_file *f, const wf_load_options *options
     wf_load_options heard = *options;
     wf_load_report report;
     int64_t steps = steps_in(f, step_key), since = steps_in(f, averaged_key);
-    heard.each = hear, heard.user = &l;
+    heard.each = hear;
+    heard.user = &l;
     if (!wf_file_ok(f)) return wf_trainer_failed(t, wf_file_error(f));
     if (steps < 0)
         return wf_trainer_failed(

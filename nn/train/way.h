@@ -89,7 +89,7 @@ wf_trainer *wf_trainer_open(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
 
 bool wf_alone_average(wf_trainer *t, double rate);
 bool wf_alone_swap(wf_trainer *t);
-/* Of moments, averages, sums, and the plans beside that of a micro-batch. */
+/* The bytes of moments, averages, sums, and the plans beside that of a micro-batch. */
 bool wf_alone_memory(wf_trainer *t, size_t *bytes);
 bool wf_alone_open(wf_trainer *t, int64_t in_flight);
 
