@@ -116,7 +116,8 @@ WF_API bool wf_trainer_save(wf_trainer *t, const char *path, const wf_meta *meta
  * failure nothing has changed. */
 WF_API bool wf_trainer_load(wf_trainer *t, const char *path, const wf_load_options *options);
 /* Collective. The same file of these leaves and metadata alone, with moments and averages: for formats
- * of one's own, as models have. */
+ * of one's own, as models have. A rank that has no memory for its list calls it with leaves NULL and n 1:
+ * no file is written if it is rank 0, and the others do not wait for it. */
 WF_API bool wf_trainer_write(wf_trainer *t, const char *path, wf_tensor *const *leaves, int n,
                              const wf_meta *meta, int n_meta);
 /* Moments and averages from such a file, after so many steps; parameters are loaded before. Those of

@@ -82,8 +82,11 @@ bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer, con
     size_t pairs = (size_t)n_meta + WF_CONFIG_META + (size_t)m->n_tied + 2;
     writing w = { .meta = calloc(pairs, sizeof *w.meta) };
     bool ok = w.meta && list_leaves(&w, m) && list_added(&w, m);
-    if (!ok) fail(message, "%s: out of memory", path);
-    if (ok) {
+    if (!ok) {
+        fail(message, "%s: out of memory", path);
+        /* other ranks wait for this one; only rank 0 needs the lists */
+        if (trainer) ok = wf_trainer_write(trainer, path, NULL, 1, NULL, 0);
+    } else {
         add_kind(&w, trainer != NULL, meta, n_meta);
         w.n_meta += wf_config_to_meta(m, &w.config, w.meta + w.n_meta);
         add_aliases(&w, m);

@@ -18,16 +18,19 @@ typedef struct contents {
     int n;
     const wf_meta *meta;
     int n_meta;
+    const char *wrong; /* why it can't be written; NULL: it can */
 } contents;
 
 static bool write_here(wf_trainer *t, const contents *c) {
     char message[256] = "";
+    if (c->wrong) return wf_trainer_failed(t, c->wrong);
     bool ok = c->leaves ? wf_file_save_leaves(c->path, c->leaves, c->n, c->meta, c->n_meta, message)
                         : wf_save(t->g, c->path, NULL, c->meta, c->n_meta, message);
     return ok || wf_trainer_failed(t, message);
 }
 
-/* By rank 0; all know whether it could. */
+/* By rank 0; all know whether it could. A rank that finds an error before this takes part all the same,
+ * since the others would wait for it. */
 static bool write(wf_trainer *t, const contents *c) {
     bool ranks = t->way->gather != NULL;
     if (t->micro_batches && t->next > t->from)
@@ -40,9 +43,10 @@ static bool write(wf_trainer *t, const contents *c) {
 bool wf_trainer_save(wf_trainer *t, const char *path, const wf_meta *meta, int n_meta) {
     char number[32], since[32];
     if (!wf_trainer_ok(t)) return false;
-    if (n_meta < 0 || (n_meta > 0 && !meta)) return wf_trainer_failed(t, "the metadata are NULL");
+    if (n_meta < 0 || (n_meta > 0 && !meta))
+        return write(t, &(contents){ .wrong = "the metadata are NULL" });
     wf_meta *all = calloc((size_t)n_meta + 2, sizeof *all);
-    if (!all) return wf_trainer_failed(t, "out of memory");
+    if (!all) return write(t, &(contents){ .wrong = "out of memory" });
     contents c = { .path = path, .meta = all };
     snprintf(number, sizeof number, "%lld", (long long)t->steps);
     snprintf(since, sizeof since, "%lld", (long long)t->averaged_since);
@@ -58,11 +62,12 @@ bool wf_trainer_save(wf_trainer *t, const char *path, const wf_meta *meta, int n
 bool wf_trainer_write(wf_trainer *t, const char *path, wf_tensor *const *leaves, int n,
                       const wf_meta *meta, int n_meta) {
     if (!wf_trainer_ok(t)) return false;
-    if (n < 0 || (n > 0 && !leaves)) return wf_trainer_failed(t, "the leaves of a file are NULL");
+    if (n < 0 || (n > 0 && !leaves))
+        return write(t, &(contents){ .wrong = "the leaves of a file are NULL" });
     const wf_optimizer *o = &t->optimizer;
     size_t most = (size_t)n + (size_t)o->n * (WF_MOST_MOMENTS + 1);
     wf_tensor_list all = { calloc(most + 1, sizeof(wf_tensor *)), 0 };
-    if (!all.data) return wf_trainer_failed(t, "out of memory");
+    if (!all.data) return write(t, &(contents){ .wrong = "out of memory" });
     wf_list_add_all(&all, leaves, n);
     for (int i = 0; i < o->n; i++) wf_list_add_all(&all, o->moments[i], o->n_moments);
     if (o->averages) wf_list_add_all(&all, o->averages, o->n);

@@ -203,6 +203,47 @@ static bool training_sharded(void) {
     return work[0].ok && (ranks == 1 || work[1].ok);
 }
 
+/* A rank that has no memory for its list of leaves, as models have one, still takes part: the other does
+ * not wait for it, and rank 0 alone decides. */
+typedef struct lister {
+    wf_region *region;
+    int rank, without; /* the rank that has no list */
+    bool wrote, saved;
+} lister;
+
+static void *write_without_a_list(void *user) {
+    lister *l = user;
+    wf_rank me;
+    wf_rank_join(&me, l->region, l->rank);
+    net n = new_net();
+    wf_trainer_options o = trained;
+    o.transport = &me.transport;
+    wf_trainer *t = wf_trainer_new(n.g, n.loss, n.count, &o);
+    bool none = l->rank == l->without;
+    l->wrote = wf_trainer_write(t, path, none ? NULL : n.params, none ? 1 : 2, NULL, 0);
+    l->saved = wf_trainer_save(t, path, none ? NULL : &(wf_meta){ "mine", "words" }, 1);
+    wf_trainer_free(t), wf_graph_free(n.g);
+    return NULL;
+}
+
+TEST_ROWS(a_rank_without_a_list_is_not_waited_for, 2) {
+    trained = (wf_trainer_options){ .optimizer = wf_optimizer_defaults(WF_ADAM),
+                                    .schedule = { .peak = 0.01 },
+                                    .micro_batches = MICRO_BATCHES };
+    wf_region *region = wf_region_new(2);
+    ck_assert_ptr_nonnull(region);
+    lister l[2] = { { region, 0, _i, false, false }, { region, 1, _i, false, false } };
+    pthread_t other;
+    ck_assert_int_eq(pthread_create(&other, NULL, write_without_a_list, &l[1]), 0);
+    write_without_a_list(&l[0]);
+    ck_assert_int_eq(pthread_join(other, NULL), 0);
+    for (int r = 0; r < 2; r++) {
+        ck_assert_int_eq(l[r].wrote, _i == 1); /* rank 0 writes, and has its list */
+        ck_assert_int_eq(l[r].saved, _i == 1);
+    }
+    wf_region_free(region);
+}
+
 /* A thread that does not start is done without: gradients are sent after the backward pass then. */
 TEST_ROWS(a_sharded_training_is_right_or_fails, 4) {
     const wall_work work = { "sharded training", training_sharded, true };

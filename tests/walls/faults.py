@@ -22,6 +22,7 @@ import argparse
 import collections
 import concurrent.futures
 import ctypes
+import gzip
 import hashlib
 import multiprocessing
 import os
@@ -61,6 +62,7 @@ TINY = "--heads 2 --layers 1 --d-model 8 --d-ff 8"
 TEXT = ("--train pairs --valid pairs --tokenizer bpe --vocab-size 40 --batch-size 5 --max-len 16"
         f" --threads 1 {TINY}")
 IDS = f"--task copy --max-len 5 --batch-size 4 --max-steps 2 --valid-size 4 {TINY}"
+LM = f"--task lm --text src --tokenizer byte --max-len 16 --batch-size 2 --threads 1 {TINY}"
 GENERATE = "generate --threads 1 --quiet"
 LONG = "eins " * 40 + "zwei. " + "drei " * 40 + "\neins\n"
 TORCH = "--heads 2 --norm pre --positions sinusoidal --end-id 1"
@@ -75,10 +77,12 @@ MADE = [
     "convert --from hf marian -o hf-marian",
     "convert --from hf bart -o hf-bart",
     "convert --from hf m2m -o hf-m2m",
-    f"train --task lm --text src --tokenizer byte --max-len 16 --batch-size 2 --max-steps 2 --threads 1 {TINY} -o lm",
+    "convert --from hf mbart -o hf-mbart",
+    "convert --from hf nllb -o hf-nllb",
+    f"train {LM} --max-steps 2 -o lm",
 ]
 # Recorded folders of Hugging Face that are there, too.
-FOLDERS = "marian marian_shards bart m2m".split()
+FOLDERS = "marian marian_shards bart m2m mbart nllb".split()
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data/hf")
 
 # Name, command, stdin, the files that are there: as made, or name=made; a name that ends with a
@@ -94,6 +98,18 @@ SCENARIOS = [
      " --tokenizer word --share-vocab --tie all --optimizer adamw --max-steps 1 --profile"
      f" --threads 1 {TINY} -o new", "", "src tgt"),
     ("train-dry", f"train {TEXT} --dry-run", "", "pairs"),
+    ("train-lm", f"train {LM} --text-eval tgt --max-steps 2 --valid-every 1 --log log -o new --overwrite", "",
+     "src tgt new=old new.best=old log"),
+    ("train-lm-bpe", f"train --task lm --text src --tokenizer byte-bpe --vocab-size 262 --max-len 8 --batch-size 2"
+     f" --max-steps 1 --threads 1 {TINY} -o new", "", "src"),
+    ("train-init", "train --init text --train pairs --valid pairs --freeze transformer.encoder --max-steps 2 --valid-every 1"
+     " --batch-size 5 --threads 1 --quiet -o new --overwrite", "", "pairs text new=old new.best=old"),
+    ("train-bart", "train --train pairs --like bart --vocab-size 262 --max-len 32 --batch-size 5 --max-steps 1"
+     f" --threads 1 --quiet {TINY} -o new", "", "pairs"),
+    ("train-processes", f"train {IDS} --processes 2 --threads 1 --quiet -o new --overwrite", "", "new=old"),
+    ("train-gz", f"train --train pairs.gz --valid pairs --tokenizer word --batch-size 5 --max-steps 1 --quiet"
+     f" --threads 1 {TINY} -o new", "", "pairs pairs.gz"),
+    ("generate-gz", f"{GENERATE} --model text -i src.gz", "", "text src.gz"),
     ("generate-ids", f"{GENERATE} --model copy", "1 2 3\n\n4 5\n", "copy"),
     ("generate-beam", "generate --model text --threads 2 --batch-size 2 -i src -o out"
      " --reference tgt --attention weights", "", "text src tgt out=old weights=old"),
@@ -129,6 +145,11 @@ SCENARIOS = [
     ("convert-from-hf-shards", "convert --from hf marian_shards -o out", "", "marian_shards/"),
     ("convert-from-hf-bart", "convert --from hf bart --weights int8 -o out", "", "bart/ out=old"),
     ("convert-from-hf-m2m", "convert --from hf m2m -o out", "", "m2m/ out=old"),
+    ("convert-from-hf-mbart", "convert --from hf mbart -o out", "", "mbart/ out=old"),
+    ("convert-from-hf-nllb", "convert --from hf nllb -o out", "", "nllb/ out=old"),
+    ("convert-to-hf-mbart", "convert --to hf hf-mbart -o folder", "", "hf-mbart"),
+    ("convert-to-hf-nllb", "convert --to hf hf-nllb -o folder", "", "hf-nllb"),
+    ("generate-nllb", f"{GENERATE} hf-nllb --max-new-tokens 4", SOURCES, "hf-nllb"),
     ("convert-to-hf-marian", "convert --to hf hf-marian -o folder", "", "hf-marian"),
     ("convert-to-hf-bart", "convert --to hf hf-bart -o folder", "", "hf-bart"),
     ("convert-to-hf-m2m", "convert --to hf hf-m2m -o folder", "", "hf-m2m"),
@@ -476,6 +497,7 @@ def trial(job):
 def make_files():
     """What scenarios begin with: name -> bytes."""
     made = {"pairs": PAIRS.encode(), "src": SOURCES.encode(), "tgt": TARGETS.encode()}
+    made.update({f"{name}.gz": gzip.compress(made[name], mtime=0) for name in ("pairs", "src")})
     for folder in FOLDERS:
         made.update({os.path.join(folder, name): data
                      for name, data in read_folder(os.path.join(DATA, folder)).items()

@@ -154,8 +154,12 @@ bool text_input_open(text_input *in, const char *path) {
     if (in->file < 0) return false;
     if (fstat(in->file, &s) != 0 || !S_ISREG(s.st_mode)) return true;
     char first[2];
-    ssize_t got;
-    RETRY(got, pread(in->file, first, 2, lseek(in->file, 0, SEEK_CUR)));
+    off_t at = lseek(in->file, 0, SEEK_CUR);
+    ssize_t got = 0, more = 1;
+    while (more > 0 && got < 2) {
+        RETRY(more, pread(in->file, first + got, (size_t)(2 - got), at + got));
+        if (more > 0) got += more;
+    }
     in->packed = is_gzip(first, got);
     in->looked = true;
     return true;
