@@ -89,7 +89,7 @@ for header in $(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h); do
 done
 
 # The programs use what is installed, and these private headers.
-private='core/base/(clock|memory|random|utf8)\.h|core/file/json\.h|models/choices\.h'
+private='core/base/(clock|memory|random|utf8)\.h|core/file/(crc32|json|loader)\.h|models/choices\.h|ops/base/scalars\.h'
 public=$(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h | tr '\n' '|')
 found=$(grep -nE '#include "(core|ops|nn|models)/' $programs | grep -vE "\"($public$private)\"" || true)
 [ -z "$found" ] || fail "a program includes a private header of the library: $found"

@@ -34,7 +34,8 @@ static bool plan_weight(wf_call *c, void *plan) {
     if (wf_view_count(w) == 0) return true;
     if (!wf_conv_lay_out(c, l, c->attrs, false, &c->in[X], dy, w)) return false;
     r->lanes = round_up(l->targets, WF_KERNEL(l->type, vector));
-    int64_t widest = round_up(l->targets, WF_WIDEST); /* what is added in which order: by no table */
+    int64_t widest =
+        round_up(l->targets, WF_WIDEST); /* what is added in which order: by no table */
     int64_t row = widest * l->side[1].target * (int64_t)unit;
     r->band = row ? BAND / row : 1;
     if (r->band < 1) r->band = 1;

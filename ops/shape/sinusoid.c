@@ -8,8 +8,8 @@
 #include <math.h>
 
 #include "core/compose.h"
-#include "ops/base/scalars.h"
 #include "ops/base/op_base.h"
+#include "ops/base/scalars.h"
 #include "ops/base/shapes.h"
 
 typedef struct sinusoid_attrs {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "core/compose.h"
-#include "ops/base/scalars.h"
 #include "ops/base/op_base.h"
+#include "ops/base/scalars.h"
 #include "ops/base/shapes.h"
 
 enum { MOST_BINS = 1 << 16, MOST_MELS = 4096 };

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "core/compose.h"
-#include "ops/base/scalars.h"
 #include "ops/base/op_base.h"
+#include "ops/base/scalars.h"
 #include "ops/base/shapes.h"
 
 #define PI 3.141592653589793

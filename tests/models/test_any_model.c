@@ -135,7 +135,8 @@ TEST(the_table_ends) {
     ck_assert_ptr_null(wf_model_kind_at(KINDS));
     ck_assert_str_eq(wf_model_kind_name(wf_model_kind_at(0)), "transformer");
     ck_assert_str_eq(wf_model_kind_name(NULL), "");
-    ck_assert(!wf_model_kind_decoder_only(wf_model_kind_at(0)) && !wf_model_kind_decoder_only(NULL));
+    ck_assert(!wf_model_kind_decoder_only(wf_model_kind_at(0)) &&
+              !wf_model_kind_decoder_only(NULL));
 }
 
 TEST_ROWS(memory_is_of_what_can_be_decoded, KINDS) {

@@ -110,7 +110,8 @@ TEST_ROWS(categories_of_no_distribution_fail_the_run, COUNT_OF(categories)) {
     wf_plan *p = plan_for(y, false);
     ck_assert_msg(wf_run(p) != categories[_i].fails, "%s", categories[_i].name);
     if (categories[_i].fails)
-        assert_contains(wf_plan_error(p), "categorical: check_finite: the largest logit of a row is not finite");
+        assert_contains(wf_plan_error(p),
+                        "categorical: check_finite: the largest logit of a row is not finite");
     wf_plan_free(p), end_graph(g);
 }
 

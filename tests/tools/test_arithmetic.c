@@ -32,8 +32,9 @@ TEST_ROWS(the_signature_is_the_published_one, 2 * MOST_SETS) {
 }
 
 TEST(the_signature_stands_in_the_readme) {
-    run("grep -c '%.*s' " WEFT_TEST_DATA "/../../README.md " WEFT_TEST_DATA "/../../SECURITY.md "
-        WEFT_TEST_DATA "/../../CHANGES.md", (int)sizeof SIGNATURE - 2, SIGNATURE);
+    run("grep -c '%.*s' " WEFT_TEST_DATA "/../../README.md " WEFT_TEST_DATA
+        "/../../SECURITY.md " WEFT_TEST_DATA "/../../CHANGES.md",
+        (int)sizeof SIGNATURE - 2, SIGNATURE);
     expect(0);
 }
 

@@ -246,7 +246,8 @@ TEST(what_is_like_bart_goes_out_and_comes_back) {
 
 /* A language model has none whatever its flags: the only sentence, without advice that can't help. */
 TEST(a_language_model_has_no_way_out_yet) {
-    ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs; train --train pairs --arch language --preset tiny "
+    ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs; train --train pairs --arch language --preset "
+       "tiny "
        "--max-steps 1 --threads 1 --quiet -o m");
     run("convert --to hf m -o d");
     expect(1);

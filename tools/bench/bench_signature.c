@@ -84,8 +84,7 @@ static void mix_parameters(uint64_t *hash, const wf_model *m) {
         if (p->kind != WF_PARAM) continue;
         float *values = malloc(wf_bytes(p));
         if (!values || !wf_read(p, values, wf_bytes(p))) fail(&bench_program, "out of memory");
-        for (size_t k = 0; k < wf_bytes(p) / sizeof *values; k++)
-            mix_real(hash, (double)values[k]);
+        for (size_t k = 0; k < wf_bytes(p) / sizeof *values; k++) mix_real(hash, (double)values[k]);
         free(values);
     }
 }

@@ -45,7 +45,7 @@ static option rows[] = {
     CHOICE("to", told.to, "weft|torch|hf",
            "a model; a state_dict for load_state_dict; a folder for from_pretrained"),
     NEW_MODEL("output", told.output, "what is written, in safetensors; to hf, the folder",
-           .letter = 'o'),
+              .letter = 'o'),
 
     FLAG("overwrite", told.overwrite,
          "to hf: the model that is in the folder is replaced by this one"),

@@ -61,9 +61,9 @@ typedef struct sentence {
 
 /* The output that is being streamed. */
 typedef struct streaming {
-    int32_t *ids;      /* [max_len] */
-    int64_t n;         /* tokens so far */
-    size_t written;    /* bytes */
+    int32_t *ids;   /* [max_len] */
+    int64_t n;      /* tokens so far */
+    size_t written; /* bytes */
 } streaming;
 
 typedef struct job {

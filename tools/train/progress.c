@@ -21,7 +21,8 @@ static void heading(report *r, const progress *p) {
 static const char *beginning(const progress *p, char text[80]) {
     if (p->epoch > 0)
         snprintf(text, 80, "%6.2f %7lld/%-7lld %10.4g %10.5g %6.1f %%", p->epoch,
-                 (long long)p->step, (long long)p->total, p->loss, wf_exp_of(p->nll), 100 * p->accuracy);
+                 (long long)p->step, (long long)p->total, p->loss, wf_exp_of(p->nll),
+                 100 * p->accuracy);
     else
         snprintf(text, 80, "%7lld/%-7lld %10.4g %10.5g %6.1f %%", (long long)p->step,
                  (long long)p->total, p->loss, wf_exp_of(p->nll), 100 * p->accuracy);

@@ -141,8 +141,8 @@ static void say_running(session *s, const evaluation *v) {
     say(&s->report,
         "\nOn %s that it has never seen: %.4f bits per byte, loss %.4g per token, perplexity %.5g, "
         "token accuracy %.2f %%",
-        bytes_text(v->bytes, size), bits_per_byte(v), v->nll / v->tokens, wf_exp_of(v->nll / v->tokens),
-        100 * v->correct / v->tokens);
+        bytes_text(v->bytes, size), bits_per_byte(v), v->nll / v->tokens,
+        wf_exp_of(v->nll / v->tokens), 100 * v->correct / v->tokens);
     swap_averages(s);
     char *text = s->leads
                      ? write_sample(&s->evaluator, TOKENS, (uint64_t)s->set->recipe.seed, message)

@@ -243,7 +243,7 @@ static option rows[] = {
 
     GROUP("Output"),
     NEW_MODEL("model", told.run.model,
-           "the model and all that a resume needs, in one safetensors file", .letter = 'o'),
+              "the model and all that a resume needs, in one safetensors file", .letter = 'o'),
     FLAG("resume", told.run.resume,
          "go on from the model file; settings come from there; more --epochs or --max-steps than "
          "before stretch the schedule"),
