@@ -32,6 +32,8 @@ while read -r page program words; do
     [ "$program" != train-mpi ] || program=train
     [ -e "$folder/$program" ] || "$tools/$program" --help > "$folder/$program" 2> /dev/null ||
         { echo "pages: $page runs $program, which is not there" >&2; bad=1; continue; }
+    # Leaves of a formula are named like options: graph --formula "a * b" --a 2 --b 3.
+    case $words in *--formula*) words=--formula ;; esac
     for option in $(echo "$words" | sed 's/|.*//' | grep -oE '(^| )--?[a-zA-Z][a-z0-9-]*' || true); do
         options=$((options + 1))
         grep -qE -e "(^|[ ,])$option([ ,]|\$)" "$folder/$program" ||
@@ -69,7 +71,7 @@ case "$program \$*" in
     train*--max-time*) ;;
     train*--train* | train*--text*) set -- "\$@" --max-time 2 --threads 1 ;;
     train*) set -- "\$@" --max-time 2 --threads 1 --valid-size 20 ;;
-    bench\ gemm*--s[ih]* | bench\ [lsoa]*) set -- "\$@" --seconds 0 ;;
+    bench\ gemm*--s[ih]* | bench\ step*) set -- "\$@" --seconds 0 ;;
     bench\ gemm*) set -- "\$@" --seconds 0 --size 128 ;;
 esac
 exec "$tools/$program" "\$@"

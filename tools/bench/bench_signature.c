@@ -56,8 +56,10 @@ static void make_copies(pairs *p, int64_t step, int64_t vocab) {
             p->labels[r * (SOURCE + 1) + i] = inside ? id : i == p->length[r] ? 1 : -1;
         }
     }
-    p->batch.src = p->src, p->batch.src_length = p->length;
-    p->batch.tgt = p->tgt, p->batch.labels = p->labels;
+    p->batch.src = p->src;
+    p->batch.src_length = p->length;
+    p->batch.tgt = p->tgt;
+    p->batch.labels = p->labels;
 }
 
 /* Rows of running text: an id is mostly the one before it and 3. */
@@ -72,8 +74,10 @@ static void make_text(pairs *p, int64_t step, int64_t vocab) {
             p->labels[r * MOST + i] = id;
         }
     }
-    p->batch.src = p->src, p->batch.src_length = p->length;
-    p->batch.tgt = p->tgt, p->batch.labels = p->labels;
+    p->batch.src = p->src;
+    p->batch.src_length = p->length;
+    p->batch.tgt = p->tgt;
+    p->batch.labels = p->labels;
 }
 
 /* ---- training -------------------------------------------------------------------------------- */
@@ -121,8 +125,13 @@ static const wf_training_config noise = { .dropout = 0.1, .attention_dropout = 0
 static void train_text(signature *s) {
     char message[WF_MESSAGE] = "";
     wf_language_model_config c = wf_language_model_llama();
-    c.vocab = 96, c.d_model = 48, c.num_heads = 4, c.num_kv_heads = 2;
-    c.dim_feedforward = 80, c.layers = 2, c.max_len = MOST + 1;
+    c.vocab = 96;
+    c.d_model = 48;
+    c.num_heads = 4;
+    c.num_kv_heads = 2;
+    c.dim_feedforward = 80;
+    c.layers = 2;
+    c.max_len = MOST + 1;
     wf_model *m = checked(wf_language_model_new(&c, &noise, WF_F32, 2, message), message);
     train(s, m, LM_STEPS, c.vocab, make_text);
     wf_model_free(m);
@@ -155,8 +164,13 @@ static void train_and_decode(signature *s, wf_layout layout) {
     if (!d || !p) fail(&bench_program, "%s", d ? "out of memory" : message);
     make_copies(p, COPY_STEPS, c.src_vocab);
     wf_decode_options greedy = wf_decode_defaults(), beam = greedy, drawn = greedy;
-    beam.beam = beam.nbest = 4, beam.alpha = 0.6, beam.penalty = WF_PENALTY_GNMT;
-    drawn.sample = true, drawn.nbest = 3, drawn.temperature = 0.8, drawn.top_p = 0.95;
+    beam.beam = beam.nbest = 4;
+    beam.alpha = 0.6;
+    beam.penalty = WF_PENALTY_GNMT;
+    drawn.sample = true;
+    drawn.nbest = 3;
+    drawn.temperature = 0.8;
+    drawn.top_p = 0.95;
     drawn.seed = 5;
     decode(s, d, p, &greedy);
     decode(s, d, p, &beam);

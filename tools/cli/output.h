@@ -37,7 +37,7 @@ bool output_target(const char *path, char target[PATH_SIZE]);
  * says why not. Nothing is changed, and nothing is left behind. */
 bool output_writable(const char *path, bool in_place, char *message);
 
-/* The same of a folder that is there, or can be made with those above it. */
+/* Checks a folder likewise: it is there, or can be made with those above it. */
 bool output_folder_writable(const char *folder, char *message);
 /* Make a folder and those above it, if they are not there. */
 bool output_make_folder(const char *folder, char *message);

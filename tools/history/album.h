@@ -39,7 +39,7 @@ typedef struct album_weights {
  * and the album is as it was. */
 bool album_add(album *a, int64_t step, const char *const output[ALBUM_SAMPLES],
                const album_weights *w);
-/* What the samples are made from and should be; false: out of memory. */
+/* Sets the sources and the references of the samples; false: out of memory. */
 bool album_name(album *a, const char *const source[ALBUM_SAMPLES],
                 const char *const reference[ALBUM_SAMPLES]);
 /* Frames of steps beyond this one are dropped: a resumed training makes them again. */

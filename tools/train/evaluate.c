@@ -135,7 +135,9 @@ static bool add_losses(wf_transport *t, const batch_loss *mine, int64_t n, evalu
     batch_loss *all = gather(t, mine, (size_t)each * sizeof *all, message);
     for (int64_t k = 0; all && k < n; k++) {
         const batch_loss *b = &all[k % ranks * each + k / ranks];
-        v->nll += b->nll, v->tokens += b->count, v->correct += b->correct;
+        v->nll += b->nll;
+        v->tokens += b->count;
+        v->correct += b->correct;
     }
     bool ok = all;
     free(all);

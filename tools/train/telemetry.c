@@ -142,7 +142,7 @@ static bool look(session *s, const char *const output[ALBUM_SAMPLES]) {
 
 /* ---- a validation ----------------------------------------------------------------------------- */
 
-/* What a language model writes at this step, always from the same draws. */
+/* A language model's text at this step, always from the same draws. */
 static bool look_at_text(session *s) {
     enum { TOKENS = 60 };
     char message[WF_MESSAGE];
