@@ -51,11 +51,12 @@ static const uint64_t T(recorded)[] = { 0x6b672556dcdf6bba, 0x3f7ff030f26d5a05, 
                                         0x64032be9c3c820ad };
 static const real T(exp_q)[] = { 0x1p-1f, 0x1.555498p-3f, 0x1.55546cp-5f, 0x1.12368cp-7f,
                                  0x1.6dab5cp-10f };
-/* clang-format off: each may use those above it */
+/* Each may use those above it. */
+/* clang-format off */
+#include "plain_sums.inc"
+#include "plain_attention.inc"
 #include "kernel_bits.inc"
 #include "kernel_bits_heads.inc"
-#include "plain_attention.inc"
-#include "plain_sums.inc"
 /* clang-format on */
 #undef real
 #undef WIDE
@@ -79,11 +80,12 @@ static const real T(exp_q)[] = {
     0x1.6c16c18047c29p-10, 0x1.a01a01b757a72p-13, 0x1.a019a31cb8e57p-16, 0x1.71dde6b4b598dp-19,
     0x1.28a6123e809c0p-22, 0x1.af7bcf5ed6512p-26,
 };
-/* clang-format off: each may use those above it */
+/* Each may use those above it. */
+/* clang-format off */
+#include "plain_sums.inc"
+#include "plain_attention.inc"
 #include "kernel_bits.inc"
 #include "kernel_bits_heads.inc"
-#include "plain_attention.inc"
-#include "plain_sums.inc"
 /* clang-format on */
 
 /* ---- of one type alone ----------------------------------------------------------------------- */
