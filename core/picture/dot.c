@@ -410,6 +410,18 @@ bool wf_picture_make(picture *p, char *message) {
     return true;
 }
 
+static bool is_node_of(const wf_graph *g, const wf_tensor *t) {
+    return t && t->graph == g && t->id >= 0;
+}
+
+/* Numbers are drawn at nodes of the graph, and are values of nodes. */
+static bool values_fit(const wf_dot_options *o, const wf_graph *g) {
+    if (o->n_values < 0 || (o->n_values > 0 && (!o->values || !o->valued))) return false;
+    for (int i = 0; i < o->n_values; i++)
+        if (!is_node_of(g, o->values[i].at) || !is_node_of(g, o->values[i].value)) return false;
+    return true;
+}
+
 char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char *message) {
     if (message) message[0] = '\0';
     if (!fetch || n <= 0 || !fetch[0]) return fail(message, "there is no tensor to draw"), NULL;
@@ -423,6 +435,8 @@ char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char
                   .fetch = fetch,
                   .n_fetch = n,
                   .n = wf_node_count(g) };
+    if (!values_fit(p.options, g))
+        return fail(message, "numbers to draw must be of nodes of this graph, with a plan"), NULL;
     char *text = NULL;
     if (wf_picture_make(&p, message) && !(text = wf_picture_text(&p)))
         fail(message, "out of memory");

@@ -474,3 +474,35 @@ TEST(the_program_refuses_with_a_sentence) {
         free(text);
     }
 }
+
+TEST(numbers_are_refused_where_they_can_not_be_drawn) {
+    char message[WF_MESSAGE];
+    wf_graph *g = wf_graph_new(NULL), *other = wf_graph_new(NULL);
+    wf_tensor *x = wf_full(g, WF_F32, 1, (int64_t[]){ 2 }, 1), *y = wf_neg(x);
+    wf_tensor *elsewhere = wf_full(other, WF_F32, 1, (int64_t[]){ 2 }, 1);
+    wf_plan *plan = wf_plan_new(g, &(wf_plan_options){ .fetch = &y, .n_fetch = 1 });
+    ck_assert(wf_run(plan));
+    const wf_dot_value right = { y, y, NULL }, no_node = { NULL, y, NULL },
+                       no_value = { y, NULL, NULL }, foreign = { elsewhere, y, NULL };
+    const struct {
+        const wf_dot_value *values;
+        int n;
+        wf_plan *plan;
+    } wrong[] = { { NULL, 1, plan },     { &right, -1, plan },   { &right, 1, NULL },
+                  { &no_node, 1, plan }, { &no_value, 1, plan }, { &foreign, 1, plan } };
+    for (int i = 0; i < COUNT_OF(wrong); i++) {
+        wf_dot_options o = { .values = wrong[i].values,
+                             .n_values = wrong[i].n,
+                             .valued = wrong[i].plan };
+        ck_assert_ptr_null(wf_dot(&y, 1, &o, message));
+        assert_contains(message, "numbers to draw must be of nodes of this graph");
+    }
+    wf_dot_options o = { .values = &right, .n_values = 1, .valued = plan };
+    char *text = wf_dot(&y, 1, &o, message);
+    ck_assert_msg(text != NULL, "%s", message);
+    assert_contains(text, "-1");
+    free(text);
+    wf_plan_free(plan);
+    wf_graph_free(g);
+    wf_graph_free(other);
+}
