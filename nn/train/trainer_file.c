@@ -71,7 +71,7 @@ bool wf_trainer_write(wf_trainer *t, const char *path, wf_tensor *const *leaves,
     wf_list_add_all(&all, leaves, n);
     for (int i = 0; i < o->n; i++) wf_list_add_all(&all, o->moments[i], o->n_moments);
     if (o->averages) wf_list_add_all(&all, o->averages, o->n);
-    bool ok = write(t, &(contents){ path, all.data, all.n, meta, n_meta });
+    bool ok = write(t, &(contents){ path, all.data, all.n, meta, n_meta, NULL });
     free(all.data);
     return ok;
 }

@@ -194,7 +194,7 @@ static const struct refusal {
     { "inspect none.safetensors", 1, "none.safetensors" },
     { "inspect /none.safetensors", 1, "/none.safetensors: cannot be opened: No such file" },
     { "inspect -- --json", 1, "--json: cannot be opened: No such file" },
-    { "inspect -", 1, "-: cannot be opened: No such file" },
+    { "inspect -", 2, "a model must be a file, not a stream" },
     { "( exec <&-; ulimit -n 3; exec inspect a )", 1,
       "no file descriptor is left: Too many open files" },
     { "inspect a b", 2, "not 'b' too" },

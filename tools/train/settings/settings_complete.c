@@ -197,6 +197,8 @@ static void take_defaults(settings *set, const wf_file *init) {
 static void take_dashes(settings *set) {
     if (is_dash(set->run.curve))
         usage_error(&train_program, "--curve -: stdout gets the results: name a file");
+    if (is_dash(set->run.page))
+        usage_error(&train_program, "--report -: stdout gets the results: name a file");
     if (!is_dash(set->run.log)) return;
     set->run.json = true;
     set->run.log = NULL;
