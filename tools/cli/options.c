@@ -226,13 +226,13 @@ option *option_named(const program *p, const char *name, size_t length) {
 }
 
 option *option_find(const program *p, const char *name) {
-    option *o = option_named(p, name, strlen(name));
-    assert(o);
-    return o;
+    return option_named(p, name, strlen(name));
 }
 
 bool option_seen(const program *p, const char *name) {
-    return option_find(p, name)->seen;
+    const option *o = option_find(p, name);
+    assert(o);
+    return o->seen;
 }
 
 void option_no_effect(const program *p, const char *name, bool ineffective, const char *because) {
