@@ -1,7 +1,7 @@
 /* models/text/tokenizer.c - lines into ids, and ids into lines; see text.h. */
 #include "tokenizer.h"
-#include "byte_level.h"
-#include "sentencepiece.h"
+#include "models/text/byte_level/byte_level.h"
+#include "models/text/sentencepiece/sentencepiece.h"
 
 #include <stdlib.h>
 

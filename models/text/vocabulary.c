@@ -1,6 +1,6 @@
 /* models/text/vocabulary.c - a tokenizer learned from lines: what is counted, and what gets an id. */
-#include "byte_level.h"
 #include "models/choices.h"
+#include "models/text/byte_level/byte_level.h"
 #include "tokenizer.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* models/text/vocabulary_file.c - a vocabulary as text, one piece per line, and as metadata of a
  * model's file. Both are read by the same code, which trusts nothing. */
-#include "byte_level.h"
 #include "models/choices.h"
-#include "sentencepiece.h"
+#include "models/text/byte_level/byte_level.h"
+#include "models/text/sentencepiece/sentencepiece.h"
 
 #include <stdlib.h>
 

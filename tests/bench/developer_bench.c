@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
+#include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
-#include "tools/cli/uses.h"
 
 /* Static, because the rows of the option table hold addresses of these settings. */
 static bench_settings told = { .seconds = 1 };

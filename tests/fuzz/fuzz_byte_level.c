@@ -4,7 +4,7 @@
  * Merges end at the first '\0'; a line to encode follows. */
 #include "core/base/utf8.h"
 #include "fuzz.h"
-#include "models/text/byte_level.h"
+#include "models/text/byte_level/byte_level.h"
 
 typedef struct vocabulary {
     wf_strings strings;

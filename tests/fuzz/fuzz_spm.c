@@ -4,7 +4,7 @@
  * The first byte chooses options, the second says how long the line is that follows; the rest is
  * the file. */
 #include "fuzz.h"
-#include "models/text/sentencepiece.h"
+#include "models/text/sentencepiece/sentencepiece.h"
 
 /* Pieces of the line are all of it, but for bytes, which have pieces of their own. */
 static void pieces_cover(const void *file, size_t size, wf_span line) {

@@ -48,7 +48,7 @@ compile() {
 }
 
 # Loops over every byte, whose comparisons are of counters: to trace them takes half of the time.
-loops='core/file/crc32.c models/text/spm_trie.c models/text/unicode.c'
+loops='core/file/crc32.c models/text/sentencepiece/spm_trie.c models/text/byte_level/unicode.c'
 tracing() {
     case " $loops ${QUICK:+$1} " in *" $1 "*) echo -fno-sanitize-coverage=trace-cmp ;; esac
 }

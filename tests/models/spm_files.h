@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "models/text/spm.h"
+#include "models/text/sentencepiece/spm.h"
 
 typedef struct recorded { /* tests/data/spm.bin or marian.bin, and where it is read */
     char *text;

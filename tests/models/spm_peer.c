@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "models/text/spm.h"
+#include "models/text/sentencepiece/spm.h"
 
 static char *read_all(FILE *f, size_t *bytes) {
     size_t capacity = 0, n;

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "models/text/byte_level.h"
-#include "models/text/unicode.h"
+#include "models/text/byte_level/byte_level.h"
+#include "models/text/byte_level/unicode.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

@@ -6,8 +6,8 @@
 
 #include "tests/suites.h"
 #include "tests/support/commands.h"
-#include "tools/cli/help.h"
-#include "tools/cli/manual.h"
+#include "tools/cli/options/help.h"
+#include "tools/cli/options/manual.h"
 
 TESTS(manual)
 

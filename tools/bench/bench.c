@@ -6,8 +6,8 @@
  * for. */
 #include "bench.h"
 #include "bench_model.h"
+#include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
-#include "tools/cli/uses.h"
 
 /* Static, because the rows of the option table hold addresses of these settings. */
 static bench_settings told = { .seconds = 1, .beam = 1 };

@@ -8,7 +8,7 @@
 #define WEFT_TOOLS_BENCH_BENCH_H
 
 #include "models/decode.h"
-#include "tools/cli/options.h"
+#include "tools/cli/options/options.h"
 #include "tools/cli/report.h"
 
 enum { MODE_TRAIN, MODE_FORWARD, MODE_DECODE };

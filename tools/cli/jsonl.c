@@ -10,8 +10,8 @@
 
 #include "core/base/utf8.h"
 #include "core/file/json.h"
-#include "options.h"
 #include "terminal.h"
+#include "tools/cli/options/options.h"
 
 enum { SMALLEST = 1 << 10, LONG = 1 << 16 }; /* bytes */
 

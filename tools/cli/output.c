@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "options.h"
 #include "retry.h"
+#include "tools/cli/options/options.h"
 
 #include "core/file.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/graph.h"
 #include "jsonl.h"
-#include "options.h"
+#include "tools/cli/options/options.h"
 
 typedef struct report {
     bool quiet, json;         /* nothing on stderr; events on stdout */

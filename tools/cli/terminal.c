@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/base/utf8.h"
-#include "options.h"
+#include "tools/cli/options/options.h"
 
 /* ---- the standard streams -------------------------------------------------------------------- */
 

@@ -14,10 +14,10 @@
 #include "graph_values.h"
 #include "models/choices.h"
 #include "step_debugger.h"
-#include "tools/cli/options.h"
+#include "tools/cli/options/options.h"
+#include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
 #include "tools/cli/terminal.h"
-#include "tools/cli/uses.h"
 
 enum { MODULES, OPERATIONS };
 

@@ -16,10 +16,10 @@
 #include "models/choices.h"
 #include "models/transformer.h"
 #include "tools/cli/numbers.h"
-#include "tools/cli/options.h"
+#include "tools/cli/options/options.h"
+#include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
 #include "tools/cli/terminal.h"
-#include "tools/cli/uses.h"
 
 enum { FROM_FILE, FROM_HF };
 enum { TO_WEFT, TO_TORCH, TO_HF };

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
-#include "tools/cli/uses.h"
 #include "tools/generate/usual_search.h"
 
 #define UNFINISHED "weft-export.unfinished"

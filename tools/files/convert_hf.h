@@ -3,7 +3,7 @@
 #define WEFT_TOOLS_FILES_CONVERT_HF_H
 
 #include "models/hf.h"
-#include "tools/cli/options.h"
+#include "tools/cli/options/options.h"
 
 /* Exits if an output of the program is a file that is read in the folder, or would be. */
 void check_source(program *p, const char *folder);

@@ -9,9 +9,9 @@
 #include "models/model.h"
 #include "tools/cli/jsonl.h"
 #include "tools/cli/numbers.h"
-#include "tools/cli/options.h"
+#include "tools/cli/options/options.h"
+#include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
-#include "tools/cli/uses.h"
 
 static bool json, all;
 static const char *path;

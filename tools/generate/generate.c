@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "models/choices.h"
+#include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
-#include "tools/cli/uses.h"
 #include "tools/generate/usual_search.h"
 
 /* Static, because the rows of the option table hold addresses of these settings. */

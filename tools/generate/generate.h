@@ -14,7 +14,7 @@
 
 #include "attention_maps.h"
 #include "models/generation.h"
-#include "tools/cli/options.h"
+#include "tools/cli/options/options.h"
 #include "tools/cli/output.h"
 #include "tools/data/language.h"
 #include "tools/data/lines.h"

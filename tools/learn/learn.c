@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "learn.h"
+#include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
-#include "tools/cli/uses.h"
 #include "tools/draw/text_map.h"
 
 const exercise exercises[] = {

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tools/cli/options.h"
+#include "tools/cli/options/options.h"
 #include "tools/cli/output.h"
 
 enum { REPORT_SIZE = 1 << 20 }; /* bytes of a report, of which a picture is the longest */

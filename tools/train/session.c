@@ -14,8 +14,8 @@
 #include "models/choices.h"
 #include "ranks/ranks.h"
 #include "tools/cli/numbers.h"
+#include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
-#include "tools/cli/uses.h"
 #include "tools/data/language.h"
 
 /* ---- opening ------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "tools/cli/options.h"
+#include "tools/cli/options/options.h"
 
 /* A rank gets its signals in a thread of the transport's. */
 static atomic_int caught;

@@ -20,8 +20,8 @@
 #include "saving.h"
 #include "signals.h"
 #include "telemetry.h"
-#include "tools/cli/command.h"
 #include "tools/cli/numbers.h"
+#include "tools/cli/options/command.h"
 #include "train.h"
 #include "validation.h"
 

@@ -7,7 +7,7 @@
 #define WEFT_TOOLS_TRAIN_SETTINGS_H
 
 #include "models/model.h"
-#include "tools/cli/options.h"
+#include "tools/cli/options/options.h"
 #include "tools/sources/dataset.h"
 
 /* Places in LEARN_WORDS: tasks of numbers, tasks on text, files of pairs, running text. */

@@ -1,0 +1,295 @@
+/* models/text/byte_level/byte_level.c - the tokenizer of a vocabulary and merges as GPT-2 has them: made, lines into
+ * ids, ids into lines. See text.h, byte_level.h. */
+#include "byte_level.h"
+
+#include <stdlib.h>
+
+#include "core/base/utf8.h"
+
+#define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
+
+void wf_byte_level_free(wf_byte_level *b) {
+    if (!b) return;
+    wf_strings_free(&b->known), wf_merges_free(&b->merges), wf_merger_free(&b->merger);
+    free(b->pieces), free(b->texts), free(b->merges_text), free(b->around), free(b->known_ids);
+    free(b);
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+static bool copy_pieces(wf_byte_level *b, char *message) {
+    const wf_byte_level_options *o = &b->o;
+    size_t bytes = 1, used = 0;
+    uint32_t rows = (uint32_t)o->n_pieces;
+    for (int64_t id = 0; id < o->n_pieces; id++)
+        bytes += o->pieces[id] ? strlen(o->pieces[id]) + 1 : 0;
+    b->pieces = calloc(rows, sizeof *b->pieces);
+    b->texts = malloc(bytes);
+    b->known_ids = calloc(rows, sizeof *b->known_ids);
+    if (!b->pieces || !b->texts || !b->known_ids) return fail(message, "out of memory");
+    for (int64_t id = 0; id < o->n_pieces; id++) {
+        const char *piece = o->pieces[id];
+        size_t n = piece ? strlen(piece) : 0;
+        if (!n) continue;
+        b->pieces[id] = memcpy(b->texts + used, piece, n + 1);
+        used += n + 1;
+    }
+    return true;
+}
+
+static bool index_pieces(wf_byte_level *b, char *message) {
+    for (int32_t id = 0; id < b->o.n_pieces; id++) {
+        const char *piece = b->pieces[id];
+        int32_t n = b->known.n;
+        if (!piece) continue;
+        if (wf_utf8_prefix(piece, strlen(piece)) != strlen(piece))
+            return fail(message, "piece %d of the vocabulary is not UTF-8", (int)id);
+        if (wf_strings_add(&b->known, piece, strlen(piece)) < 0)
+            return fail(message, "out of memory");
+        if (b->known.n == n)
+            return fail(message, "piece %d of the vocabulary, '%.80s', is there twice", (int)id,
+                        piece);
+        b->known_ids[n] = id;
+    }
+    return true;
+}
+
+static int32_t id_of(const wf_byte_level *b, wf_span piece) {
+    int32_t known = wf_strings_find(&b->known, piece.text, piece.bytes);
+    return known < 0 ? -1 : b->known_ids[known];
+}
+
+/* No byte is unknown. */
+static bool find_bytes(wf_byte_level *b, char *message) {
+    for (int byte = 0; byte < 256; byte++) {
+        char spelled[CODE_POINT];
+        wf_span s = { spelled, wf_spell_byte((unsigned char)byte, spelled) };
+        b->bytes[byte] = id_of(b, s);
+        if (b->bytes[byte] < 0)
+            return fail(message, "the vocabulary has no piece '%.*s', which is the byte %d",
+                        (int)s.bytes, s.text, byte);
+    }
+    return true;
+}
+
+/* ---- merges ---------------------------------------------------------------------------------- */
+
+static bool add_merge(wf_byte_level *b, wf_span left, wf_span right, wf_span both, char *message) {
+    const wf_merge m = { id_of(b, left), id_of(b, right), id_of(b, both) };
+    wf_span missing = m.left < 0 ? left : m.right < 0 ? right : both;
+    if (m.left < 0 || m.right < 0 || m.result < 0)
+        return fail(message, "'%.*s' is not in the vocabulary",
+                    missing.bytes < 80 ? (int)missing.bytes : 80, missing.text);
+    if (wf_pairs_find(&b->merges.ranks, m.left, m.right) >= 0)
+        return fail(message, "the merge is there twice");
+    return wf_merges_add(&b->merges, m) || fail(message, "out of memory");
+}
+
+static bool read_line(wf_byte_level *b, wf_span line, char *message) {
+    const char *space = line.bytes ? memchr(line.text, ' ', line.bytes) : NULL;
+    if (!space) return fail(message, "two pieces with a space between them expected");
+    size_t n = (size_t)(space - line.text), right = line.bytes - n - 1;
+    char *both = malloc(line.bytes);
+    if (!both) return fail(message, "out of memory");
+    memcpy(both, line.text, n);
+    memcpy(both + n, space + 1, right);
+    bool ok = add_merge(b, (wf_span){ line.text, n }, (wf_span){ space + 1, right },
+                        (wf_span){ both, n + right }, message);
+    free(both);
+    return ok;
+}
+
+/* A merges.txt: a merge on each line, but for one that begins with "#version". */
+static bool read_merges(wf_byte_level *b, char *message) {
+    wf_span rest = { b->merges_text, b->o.merges_bytes }, line;
+    char why[WF_MESSAGE];
+    if (rest.bytes && (wf_utf8_prefix(rest.text, rest.bytes) != rest.bytes ||
+                       memchr(rest.text, '\0', rest.bytes)))
+        return fail(message, "the merges are not UTF-8");
+    for (long long n = 1; wf_line_next(&rest, &line); n++) {
+        wf_span body = wf_line_body(line.text, line.bytes);
+        if (body.bytes >= 8 && memcmp(body.text, "#version", 8) == 0) continue;
+        if (!read_line(b, body, why)) return fail(message, "merges: line %lld: %.200s", n, why);
+    }
+    return true;
+}
+
+/* ---- made from options ----------------------------------------------------------------------- */
+
+static bool check_ids(const wf_byte_level *b, const int32_t *ids, int n, int32_t least,
+                      const char *of, char *message) {
+    for (int i = 0; i < n; i++)
+        if (ids[i] < least || ids[i] >= b->o.n_pieces)
+            return fail(message, "the id of %s is %d: from 0 to %lld", of, (int)ids[i],
+                        (long long)b->o.n_pieces - 1);
+    return true;
+}
+
+/* before, after, silent in memory of our own. */
+static bool copy_around(wf_byte_level *b, char *message) {
+    wf_byte_level_options *o = &b->o;
+    const int32_t **lists[] = { &o->before, &o->after, &o->silent };
+    const int counts[] = { o->n_before, o->n_after, o->n_silent };
+    b->around = calloc((size_t)3 * WF_MOST_AROUND, sizeof *b->around);
+    if (!b->around) return fail(message, "out of memory");
+    for (int i = 0; i < 3; i++) {
+        if (counts[i] < 0 || counts[i] > WF_MOST_AROUND || (counts[i] && !*lists[i]))
+            return fail(message, "ids around a line, or silent ones: 0 to %d", WF_MOST_AROUND);
+        int32_t *copy = b->around + (size_t)i * WF_MOST_AROUND;
+        for (int k = 0; k < counts[i]; k++) copy[k] = (*lists[i])[k];
+        *lists[i] = copy;
+        if (!check_ids(b, copy, counts[i], 0, "what is no text", message)) return false;
+    }
+    return true;
+}
+
+static bool make(wf_byte_level *b, char *message) {
+    wf_byte_level_options *o = &b->o;
+    if (o->n_pieces < 1 || o->n_pieces > INT32_MAX)
+        return fail(message, "a vocabulary of %lld pieces: 1 to %d", (long long)o->n_pieces,
+                    INT32_MAX);
+    if (!check_ids(b, o->special, WF_SPECIAL_IDS, -1, "a special symbol", message) ||
+        !copy_around(b, message) || !copy_pieces(b, message) || !index_pieces(b, message) ||
+        !find_bytes(b, message))
+        return false;
+    b->merges_text = malloc(o->merges_bytes + 1);
+    if (!b->merges_text) return fail(message, "out of memory");
+    if (o->merges_bytes) memcpy(b->merges_text, o->merges, o->merges_bytes);
+    b->merges_text[o->merges_bytes] = '\0';
+    o->pieces = b->pieces;
+    o->merges = b->merges_text;
+    return read_merges(b, message);
+}
+
+wf_tokenizer *wf_tokenizer_from_byte_level(const wf_byte_level_options *o, char *message) {
+    if (!o || !o->pieces || (o->merges_bytes && !o->merges))
+        return fail(message, "there is no vocabulary, or there are no merges"), NULL;
+    wf_tokenizer *t = calloc(1, sizeof *t);
+    if (t) t->byte_level = calloc(1, sizeof *t->byte_level);
+    bool ok = (t && t->byte_level) || fail(message, "out of memory");
+    if (ok) {
+        t->kind = WF_BYTE_LEVEL;
+        t->byte_level->o = *o;
+        ok = make(t->byte_level, message);
+    }
+    if (ok) return t;
+    wf_tokenizer_free(t);
+    return NULL;
+}
+
+bool wf_tokenizer_byte_level(const wf_tokenizer *t, wf_byte_level_options *o) {
+    if (!t || !t->byte_level || !o) return false;
+    *o = t->byte_level->o;
+    return true;
+}
+
+/* ---- encoding -------------------------------------------------------------------------------- */
+
+/* One place at a time, and every byte a link. */
+static bool merge_chunk(wf_byte_level *b, wf_span chunk) {
+    const wf_merge_rule rule = wf_merges_rule(&b->merges, false);
+    b->merger.n = 0;
+    for (size_t i = 0; i < chunk.bytes; i++)
+        if (!wf_merger_add(&b->merger, b->bytes[(unsigned char)chunk.text[i]], 1)) return false;
+    return wf_merge_all(&b->merger, &rule);
+}
+
+/* The ids of all chunks, from place `at` on; returns the place behind them, -1: no memory. */
+static int64_t encode_chunks(wf_byte_level *b, wf_span text, int32_t *ids, int64_t capacity,
+                             int64_t at) {
+    for (size_t n; text.bytes; text.text += n, text.bytes -= n) {
+        n = wf_byte_level_chunk(text);
+        if (!merge_chunk(b, (wf_span){ text.text, n })) return -1;
+        for (int32_t i = 0; i >= 0; i = b->merger.chain[i].after, at++)
+            if (at < capacity) ids[at] = b->merger.chain[i].symbol;
+    }
+    return at;
+}
+
+/* With a space in front of it where the vocabulary wants one. */
+static int64_t encode_text(wf_byte_level *b, wf_span line, int32_t *ids, int64_t capacity,
+                           int64_t at) {
+    if (!b->o.prefix_space || !line.bytes || *line.text == ' ')
+        return encode_chunks(b, line, ids, capacity, at);
+    char *spaced = malloc(line.bytes + 1);
+    if (!spaced) return -1;
+    *spaced = ' ';
+    memcpy(spaced + 1, line.text, line.bytes);
+    at = encode_chunks(b, (wf_span){ spaced, line.bytes + 1 }, ids, capacity, at);
+    free(spaced);
+    return at;
+}
+
+int64_t wf_byte_level_encode(wf_byte_level *b, wf_span line, int32_t *ids, int64_t capacity,
+                             char *message) {
+    const wf_byte_level_options *o = &b->o;
+    if (!line.text && line.bytes) return fail(message, "there is no line"), -1;
+    line = wf_line_body(line.text, line.bytes);
+    size_t good = line.bytes ? wf_utf8_prefix(line.text, line.bytes) : 0;
+    if (good != line.bytes) return fail(message, "not UTF-8 at byte %zu", good), -1;
+    int64_t at = 0;
+    for (int i = 0; i < o->n_before; i++, at++)
+        if (at < capacity) ids[at] = o->before[i];
+    at = encode_text(b, line, ids, capacity, at);
+    if (at < 0) return fail(message, "out of memory"), -1;
+    for (int i = 0; i < o->n_after; i++, at++)
+        if (at < capacity) ids[at] = o->after[i];
+    return at;
+}
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+static bool among(const int32_t *ids, int n, int32_t id) {
+    for (int i = 0; i < n; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+static bool is_text(const wf_byte_level_options *o, int32_t id) {
+    return !among(o->special, WF_SPECIAL_IDS, id) && !among(o->before, o->n_before, id) &&
+           !among(o->after, o->n_after, id) && !among(o->silent, o->n_silent, id);
+}
+
+/* The bytes that a piece spells, or itself if it is not spelled so. */
+static size_t unspell(const char *piece, char *out) {
+    size_t bytes = strlen(piece), n = 0;
+    for (wf_span rest = { piece, bytes }, c; rest.bytes;
+         rest.text += c.bytes, rest.bytes -= c.bytes) {
+        c = wf_code_point(rest.text, rest.bytes);
+        int byte = wf_spelled_byte(c);
+        if (byte < 0) {
+            memcpy(out, piece, bytes);
+            return bytes;
+        }
+        out[n++] = (char)byte;
+    }
+    return n;
+}
+
+/* Bytes that are not UTF-8 become U+FFFD, one for as many bytes as could have begun a character. */
+static void put_text(wf_sink *to, wf_span text) {
+    for (size_t n; text.bytes; text.text += n, text.bytes -= n) {
+        bool whole;
+        n = wf_utf8_beginning(text.text, text.bytes, &whole);
+        if (whole)
+            put(to, text.text, n);
+        else
+            put(to, REPLACEMENT, strlen(REPLACEMENT));
+    }
+}
+
+int64_t wf_byte_level_decode(const wf_byte_level *b, const int32_t *ids, int64_t n, wf_sink *to) {
+    size_t bytes = 1, used = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= b->o.n_pieces) return -1;
+        bytes += b->pieces[ids[i]] ? strlen(b->pieces[ids[i]]) : 0;
+    }
+    char *text = malloc(bytes);
+    if (!text) return -1;
+    for (int64_t i = 0; i < n; i++)
+        if (b->pieces[ids[i]] && is_text(&b->o, ids[i]))
+            used += unspell(b->pieces[ids[i]], text + used);
+    put_text(to, (wf_span){ text, used });
+    free(text);
+    return (int64_t)to->used;
+}

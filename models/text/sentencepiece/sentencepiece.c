@@ -1,0 +1,266 @@
+/* models/text/sentencepiece/sentencepiece.c - the tokenizer of a SentencePiece model: which id a piece has, what
+ * stands around a line, what ids read as. See text.h. */
+#include "sentencepiece.h"
+
+#include <stdlib.h>
+
+#include "core/base/utf8.h"
+
+/* ---- made from options ----------------------------------------------------------------------- */
+
+void wf_sentencepiece_free(wf_sentencepiece *s) {
+    if (!s) return;
+    wf_spm_free(s->model);
+    wf_strings_free(&s->known);
+    free(s->known_ids), free(s->ids), free(s->around);
+    free(s->pieces), free(s->texts), free(s);
+}
+
+static wf_span piece_of(const wf_sentencepiece *s, int64_t id) {
+    const wf_sentencepiece_options *o = &s->o;
+    if (!o->pieces) return s->model->pieces[id].text;
+    return (wf_span){ o->pieces[id], o->pieces[id] ? strlen(o->pieces[id]) : 0 };
+}
+
+/* All pieces as C strings, in memory of our own. */
+static bool copy_pieces(wf_sentencepiece *s, char *message) {
+    size_t bytes = 0, used = 0;
+    for (int64_t id = 0; id < s->n; id++) bytes += piece_of(s, id).bytes + 1;
+    s->pieces = calloc((size_t)s->n, sizeof *s->pieces);
+    s->texts = malloc(bytes);
+    if (!s->pieces || !s->texts) return fail(message, "out of memory");
+    for (int64_t id = 0; id < s->n; id++) {
+        wf_span piece = piece_of(s, id);
+        if (!piece.bytes) continue;
+        s->pieces[id] = memcpy(s->texts + used, piece.text, piece.bytes);
+        s->texts[used + piece.bytes] = '\0';
+        used += piece.bytes + 1;
+    }
+    return true;
+}
+
+/* The ids of given pieces, and by them those of the model's. */
+static bool index_given(wf_sentencepiece *s, char *message) {
+    const wf_spm *m = s->model;
+    s->known_ids = calloc((size_t)s->n, sizeof *s->known_ids);
+    s->ids = calloc(m->n, sizeof *s->ids);
+    if (!s->known_ids || !s->ids) return fail(message, "out of memory");
+    for (int32_t id = 0; id < s->n; id++) {
+        wf_span piece = piece_of(s, id);
+        int32_t n = s->known.n;
+        if (!piece.bytes) continue;
+        if (wf_utf8_prefix(piece.text, piece.bytes) != piece.bytes)
+            return fail(message, "piece %d of the vocabulary is not UTF-8", (int)id);
+        if (wf_strings_add(&s->known, piece.text, piece.bytes) < 0)
+            return fail(message, "out of memory");
+        if (s->known.n == n)
+            return fail(message, "piece %d of the vocabulary, '%.80s', is there twice", (int)id,
+                        piece.text);
+        s->known_ids[n] = id;
+    }
+    for (size_t i = 0; i < m->n; i++) {
+        int32_t known = wf_strings_find(&s->known, m->pieces[i].text.text, m->pieces[i].text.bytes);
+        s->ids[i] = known < 0 ? s->o.special[WF_UNK_ID] : s->known_ids[known];
+    }
+    return true;
+}
+
+static bool check_id(const wf_sentencepiece *s, int32_t id, const char *of, char *message) {
+    return (id >= 0 && id < s->n) ||
+           fail(message, "the id of %s is %d: from 0 to %lld", of, (int)id, (long long)s->n - 1);
+}
+
+static bool check_special(wf_sentencepiece *s, char *message) {
+    static const char *const names[] = { "padding", "the unknown piece", "the start", "the end" };
+    int32_t *special = s->o.special;
+    if (!s->o.pieces && special[WF_UNK_ID] == -1) special[WF_UNK_ID] = s->model->unknown;
+    if (s->o.added < 0 || s->o.added >= s->n || (s->o.added && !s->o.pieces))
+        return fail(message, "the first added piece is %d: from 0 to %lld of given pieces",
+                    (int)s->o.added, (long long)s->n - 1);
+    for (int i = 0; i < WF_SPECIAL_IDS; i++)
+        if ((special[i] != -1 || i == WF_UNK_ID) && !check_id(s, special[i], names[i], message))
+            return false;
+    return s->o.pieces || special[WF_UNK_ID] == s->model->unknown ||
+           fail(message, "the id of the unknown piece is %d, but the model has %d",
+                (int)special[WF_UNK_ID], (int)s->model->unknown);
+}
+
+static bool copy_around(wf_sentencepiece *s, char *message) {
+    wf_sentencepiece_options *o = &s->o;
+    if (o->n_before > WF_MOST_AROUND || o->n_after > WF_MOST_AROUND)
+        return fail(message, "more than %d ids before a line, or after it", WF_MOST_AROUND);
+    if (o->n_before < 0 || o->n_after < 0 || (o->n_before && !o->before) ||
+        (o->n_after && !o->after))
+        return fail(message, "there are no ids to put around a line");
+    s->around = calloc((size_t)o->n_before + (size_t)o->n_after + 1, sizeof *s->around);
+    if (!s->around) return fail(message, "out of memory");
+    for (int i = 0; i < o->n_before; i++) s->around[i] = o->before[i];
+    for (int i = 0; i < o->n_after; i++) s->around[o->n_before + i] = o->after[i];
+    for (int i = 0; i < o->n_before + o->n_after; i++)
+        if (!check_id(s, s->around[i], "what stands around a line", message)) return false;
+    o->before = s->around;
+    o->after = s->around + o->n_before;
+    return true;
+}
+
+static bool make(wf_sentencepiece *s, char *message) {
+    wf_sentencepiece_options *o = &s->o;
+    if (!(s->model = wf_spm_read(o->model, o->bytes, message))) return false;
+    s->n = o->pieces ? o->n_pieces : (int64_t)s->model->n;
+    if (s->n < 1 || s->n > INT32_MAX)
+        return fail(message, "a vocabulary of %lld pieces: 1 to %d", (long long)s->n, INT32_MAX);
+    if (!check_special(s, message) || !copy_around(s, message) || !copy_pieces(s, message) ||
+        (o->pieces && !index_given(s, message)))
+        return false;
+    o->model = s->model->file;
+    o->pieces = o->pieces ? s->pieces : NULL;
+    o->n_pieces = o->pieces ? s->n : 0;
+    return true;
+}
+
+wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_options *o, char *message) {
+    if (!o || !o->model) return fail(message, "there is no SentencePiece model"), NULL;
+    wf_tokenizer *t = calloc(1, sizeof *t);
+    if (t) t->sentencepiece = calloc(1, sizeof *t->sentencepiece);
+    bool ok = (t && t->sentencepiece) || fail(message, "out of memory");
+    if (ok) {
+        t->kind = WF_SENTENCEPIECE;
+        t->sentencepiece->o = *o;
+        ok = make(t->sentencepiece, message);
+    }
+    if (ok) return t;
+    wf_tokenizer_free(t);
+    return NULL;
+}
+
+bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o) {
+    if (!t || !t->sentencepiece || !o) return false;
+    *o = t->sentencepiece->o;
+    return true;
+}
+
+bool wf_sentencepiece_defaults(const void *model, size_t bytes, wf_sentencepiece_options *o,
+                               char *message) {
+    if (!model || !o) return fail(message, "there is no SentencePiece model");
+    wf_spm *m = wf_spm_read(model, bytes, message);
+    if (!m) return false;
+    *o = (wf_sentencepiece_options){ .model = model, .bytes = bytes };
+    for (int i = 0; i < WF_SPECIAL_IDS; i++) {
+        int32_t id = m->special[i];
+        bool there = id >= 0 && (size_t)id < m->n && m->pieces[id].type == SPM_CONTROL;
+        o->special[i] = i == WF_UNK_ID ? m->unknown : there ? id : -1;
+    }
+    wf_spm_free(m);
+    return true;
+}
+
+/* ---- encoding -------------------------------------------------------------------------------- */
+
+static int32_t id_of_text(const wf_sentencepiece *s, wf_span text) {
+    if (!s->ids) return wf_spm_id(s->model, text);
+    int32_t known = wf_strings_find(&s->known, text.text, text.bytes);
+    return known < 0 ? s->o.special[WF_UNK_ID] : s->known_ids[known];
+}
+
+static int32_t id_of(const wf_sentencepiece *s, const wf_spm_token *token) {
+    if (!s->ids) return token->id;
+    return token->id == s->model->unknown ? id_of_text(s, token->text) : s->ids[token->id];
+}
+
+/* ">>fra<<" at its start; nothing if there is none. */
+static wf_span language_code(wf_span line) {
+    for (size_t i = 2; line.bytes > 3 && !memcmp(line.text, ">>", 2) && i + 1 < line.bytes; i++)
+        if (line.text[i] == '<' && line.text[i + 1] == '<') return (wf_span){ line.text, i + 2 };
+    return (wf_span){ line.text, 0 };
+}
+
+int64_t wf_sentencepiece_encode(wf_sentencepiece *s, wf_span line, int32_t *ids, int64_t capacity,
+                                char *message) {
+    const wf_sentencepiece_options *o = &s->o;
+    if (!line.text && line.bytes) return fail(message, "there is no line"), -1;
+    line = wf_line_body(line.text, line.bytes);
+    wf_span code = o->language_codes ? language_code(line) : (wf_span){ line.text, 0 };
+    if (code.bytes) {
+        line.text += code.bytes;
+        line.bytes -= code.bytes;
+    }
+    int64_t n = wf_spm_encode(s->model, line, message), at = 0;
+    if (n < 0) return -1;
+    for (int i = 0; i < o->n_before; i++, at++)
+        if (at < capacity) ids[at] = o->before[i];
+    if (code.bytes && at++ < capacity) ids[at - 1] = id_of_text(s, code);
+    for (int64_t i = 0; i < n && at + i < capacity; i++)
+        ids[at + i] = id_of(s, &s->model->tokens[i]);
+    at += n;
+    for (int i = 0; i < o->n_after; i++, at++)
+        if (at < capacity) ids[at] = o->after[i];
+    return at;
+}
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+/* White space, as Python's str.strip knows it: the bytes of the one that the text begins with, or 0. */
+static size_t white(wf_span s) {
+    static const int32_t above[] = { 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000 };
+    size_t at = 0;
+    int32_t c = wf_utf8_next(s.text, s.bytes, &at);
+    bool found = c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F) ||
+                 (c >= 0x2000 && c <= 0x200A);
+    for (size_t i = 0; i < sizeof above / sizeof *above; i++) found = found || c == above[i];
+    return found ? at : 0;
+}
+
+static wf_span strip(wf_span s) {
+    for (size_t n; s.bytes && (n = white(s)); s.bytes -= n) s.text += n;
+    while (s.bytes) {
+        size_t n = 1;
+        while (n < s.bytes && n < WF_UTF8_MOST && wf_utf8_continues(s.text[s.bytes - n])) n++;
+        if (white((wf_span){ s.text + s.bytes - n, n }) != n) break;
+        s.bytes -= n;
+    }
+    return s;
+}
+
+/* Pieces that the model does not have kept their spaces as symbols. */
+static void show_spaces(wf_spm_text *text) {
+    size_t to = 0;
+    for (size_t i = 0; i < text->bytes; to++) {
+        bool space = text->bytes - i >= SPACE_SYMBOL_BYTES &&
+                     !memcmp(text->at + i, SPACE_SYMBOL, SPACE_SYMBOL_BYTES);
+        text->at[to] = space ? ' ' : text->at[i];
+        i += space ? SPACE_SYMBOL_BYTES : 1;
+    }
+    text->bytes = to;
+}
+
+/* Does this stand for something that is no text? */
+static bool is_special(const wf_sentencepiece *s, int32_t id) {
+    const wf_sentencepiece_options *o = &s->o;
+    if (o->added && id >= o->added) return true;
+    for (int i = 0; i < WF_SPECIAL_IDS; i++)
+        if (id == o->special[i] && (i != WF_UNK_ID || o->pieces)) return true;
+    for (int i = 0; i < o->n_before + o->n_after; i++)
+        if (id == s->around[i]) return true;
+    return false;
+}
+
+int64_t wf_sentencepiece_decode(const wf_sentencepiece *s, const int32_t *ids, int64_t n,
+                                wf_sink *to) {
+    wf_spm_decoder d = wf_spm_decode(s->model);
+    bool there = true;
+    for (int64_t i = 0; i < n && there; i++) {
+        there = ids[i] >= 0 && ids[i] < s->n;
+        const char *piece = there ? s->pieces[ids[i]] : NULL;
+        if (piece && !is_special(s, ids[i]))
+            wf_spm_decode_piece(&d, s->o.pieces ? -1 : ids[i], (wf_span){ piece, strlen(piece) });
+    }
+    bool ok = wf_spm_decode_end(&d, NULL) && there;
+    wf_span text = { d.text.at, d.text.bytes };
+    if (ok && s->o.pieces) {
+        show_spaces(&d.text);
+        text = strip((wf_span){ d.text.at, d.text.bytes });
+    }
+    if (ok) put(to, text.text, text.bytes);
+    free(d.text.at);
+    return ok ? (int64_t)to->used : -1;
+}

@@ -1,0 +1,24 @@
+/* tools/cli/options/help.h - what --help and --version print, from the table of options. See options.h. */
+#ifndef WEFT_TOOLS_CLI_HELP_H
+#define WEFT_TOOLS_CLI_HELP_H
+
+#include <stdio.h>
+
+#include "options.h"
+
+void help_print(const program *p, FILE *out);
+void version_print(const program *p, FILE *out);
+
+enum { HELP_TEXT = 512 };
+/* The help of an option, then its default and range: "(default 64; 1..4096)". */
+void help_describe(const option *o, char *text, size_t size);
+/* The n options that every program has. */
+const option *help_always(int *n);
+
+/* A bound of the row's range as text. */
+const char *range_text(const option *o, double bound, char buffer[OPTION_TEXT_SIZE]);
+
+/* The default as the help has it, "12; 256 for add, date, text"; "" if there is none. */
+void describe_default(const option *o, char *text, size_t size);
+
+#endif

@@ -1,0 +1,406 @@
+/* tools/cli/options/options.c - command lines from a table: parsing and refusals. The help is in help.c.
+ * See options.h. */
+#include "options.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "core/file.h"
+#include "help.h"
+#include "manual.h"
+#include "nearest.h"
+#include "ops/ops.h"
+#include "tools/cli/terminal.h"
+
+static void (*failure_told)(void *user, int code, const char *sentence);
+static void *failure_user;
+
+void tell_failures(void (*told)(void *user, int code, const char *sentence), void *user) {
+    failure_told = told;
+    failure_user = user;
+}
+
+static void complain(const program *p, const char *format, va_list arguments) {
+    fflush(stdout);
+    fprintf(stderr, "%s: ", p->name);
+    say_clean(stderr, false, format, arguments);
+    fputc('\n', stderr);
+}
+
+/* True: it is told elsewhere. */
+static bool tell(int code, const char *format, va_list arguments) {
+    char sentence[256];
+    if (!failure_told) return false;
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    failure_told(failure_user, code, sentence);
+    return true;
+}
+
+void usage_error(const program *p, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    bool told = tell(EXIT_USAGE, format, arguments);
+    va_end(arguments);
+    if (told) exit(EXIT_USAGE);
+    va_start(arguments, format);
+    complain(p, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "Try '%s --help'.\n", p->name);
+    exit(EXIT_USAGE);
+}
+
+void fail(const program *p, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    bool told = tell(EXIT_FAILED, format, arguments);
+    va_end(arguments);
+    if (told) exit(EXIT_FAILED);
+    va_start(arguments, format);
+    complain(p, format, arguments);
+    va_end(arguments);
+    exit(EXIT_FAILED);
+}
+
+void warn(const program *p, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    complain(p, format, arguments);
+    va_end(arguments);
+}
+
+int64_t default_threads(int64_t processes) {
+    int64_t n = sysconf(_SC_NPROCESSORS_ONLN) / processes;
+    return n < 1 ? 1 : n > 8 ? 8 : n;
+}
+
+bool nobody_reads(int descriptor) {
+    struct pollfd p = { .fd = descriptor, .events = POLLOUT };
+    return poll(&p, 1, 0) > 0 && p.revents & POLLERR;
+}
+
+int close_stdout(const program *p, int status) {
+    bool alone = nobody_reads(STDOUT_FILENO);
+    bool failed = ferror(stdout), closed = fclose(stdout) == 0;
+    if (closed && !failed) return status;
+    if (alone) return status <= EXIT_FAILED ? EXIT_SIGNAL + SIGPIPE : status;
+    warn(p, "stdout could not be written%s%s", closed ? "" : ": ", closed ? "" : strerror(errno));
+    return status == EXIT_DONE ? EXIT_FAILED : status;
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+/* "1e-09" says no more than "1e-9". */
+static void shorten_exponent(char *text) {
+    char *at = strchr(text, 'e');
+    if (!at) return;
+    char *digits = at + 2 + strspn(at + 2, "0");
+    at += at[1] == '-' ? 2 : 1;
+    memmove(at, digits, strlen(digits) + 1);
+}
+
+const char *shortest(double value, char buffer[OPTION_TEXT_SIZE]) {
+    if (!isfinite(value)) return strcpy(buffer, "null");
+    double back = NAN; /* 17 digits tell every double from every other */
+    for (int digits = 6; digits <= 17 && back != value; digits++)
+        wf_parse_real(wf_format_real(value, digits, buffer), &back);
+    shorten_exponent(buffer);
+    return buffer;
+}
+
+/* The length of the word at text, which ends at '|' or at the end. */
+static size_t word_length(const char *text) {
+    return strcspn(text, "|");
+}
+
+static const char *word_at(const char *words, int place) {
+    while (place-- > 0) words += word_length(words) + 1;
+    return words;
+}
+
+static bool set_choice(option *o, const char *text, char *message) {
+    size_t n = strlen(text);
+    int place = 0;
+    for (const char *word = o->argument;; word += word_length(word) + 1, place++) {
+        if (word_length(word) == n && option_same_name(word, text, n)) {
+            *(int *)o->value = place;
+            return true;
+        }
+        if (word[word_length(word)] == '\0') break;
+    }
+    snprintf(message, 256, "--%s: '%.60s' is not one of %s", o->name, text, o->argument);
+    return false;
+}
+
+static bool set_number(option *o, const char *text, char *message) {
+    bool whole = o->kind == OPTION_COUNT;
+    char *end = NULL;
+    errno = 0;
+    int64_t count = whole ? strtoll(text, &end, 10) : 0;
+    double number = (double)count;
+    bool all = whole ? end != text && *end == '\0' : wf_parse_real(text, &number);
+    if (!all || isnan(number)) {
+        snprintf(message, 256, "--%s: '%.60s' is not a %snumber", o->name, text,
+                 whole ? "whole " : "");
+        return false;
+    }
+    if (errno == ERANGE || number < o->min || number > o->max) {
+        char low[OPTION_TEXT_SIZE], high[OPTION_TEXT_SIZE];
+        snprintf(message, 256, "--%s: %.60s is outside the range %s..%s", o->name, text,
+                 range_text(o, o->min, low), range_text(o, o->max, high));
+        return false;
+    }
+    if (whole)
+        *(int64_t *)o->value = count;
+    else
+        *(double *)o->value = number;
+    return true;
+}
+
+bool option_set(option *o, const char *text, char *message) {
+    switch (o->kind) {
+    case OPTION_FLAG:
+        *(bool *)o->value = true;
+        return true;
+    case OPTION_CHOICE:
+        return set_choice(o, text, message);
+    case OPTION_STRING:
+        *(const char **)o->value = text;
+        return true;
+    default:
+        return set_number(o, text, message);
+    }
+}
+
+const char *option_text(const option *o, char buffer[OPTION_TEXT_SIZE]) {
+    if (o->kind == OPTION_REAL) return shortest(*(double *)o->value, buffer);
+    if (o->kind == OPTION_COUNT)
+        snprintf(buffer, OPTION_TEXT_SIZE, "%lld", (long long)*(int64_t *)o->value);
+    else if (o->kind == OPTION_CHOICE && *(int *)o->value >= 0) {
+        const char *word = word_at(o->argument, *(int *)o->value);
+        snprintf(buffer, OPTION_TEXT_SIZE, "%.*s", (int)word_length(word), word);
+    } else
+        buffer[0] = '\0';
+    return buffer;
+}
+
+/* ---- defaults by case ---------------------------------------------------------------------- */
+
+bool option_among(const char *words, const char *word) {
+    size_t n = strlen(word);
+    for (;; words += word_length(words) + 1) {
+        if (word_length(words) == n && strncmp(words, word, n) == 0) return true;
+        if (words[word_length(words)] == '\0') return false;
+    }
+}
+
+const char *option_default(const option *o, const char *word) {
+    for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++)
+        if (option_among(o->otherwise[i].cases, word)) return o->otherwise[i].value;
+    return NULL;
+}
+
+void options_take_defaults(program *p, const char *word) {
+    char message[256];
+    for (option *o = p->options; o < p->options + p->n; o++) {
+        const char *value = o->seen ? NULL : option_default(o, word);
+        if (value && !option_set(o, value, message)) fail(p, "%s", message);
+    }
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+option *option_named(const program *p, const char *name, size_t length) {
+    for (option *o = p->options; o < p->options + p->n; o++)
+        if (o->help && strlen(o->name) == length && option_same_name(o->name, name, length))
+            return o;
+    return NULL;
+}
+
+option *option_find(const program *p, const char *name) {
+    return option_named(p, name, strlen(name));
+}
+
+bool option_seen(const program *p, const char *name) {
+    const option *o = option_find(p, name);
+    assert(o);
+    return o->seen;
+}
+
+void option_no_effect(const program *p, const char *name, bool ineffective, const char *because) {
+    if (ineffective && option_seen(p, name))
+        usage_error(p, "--%s would have no effect: %s", name, because);
+}
+
+static _Noreturn void unknown(const program *p, const char *name, size_t length) {
+    char hint[160];
+    option_hint(p, name, length, hint, sizeof hint);
+    usage_error(p, "there is no option --%.*s%s", (int)(length < 60 ? length : 60), name, hint);
+}
+
+static void take(const program *p, option *o, const char *text) {
+    char message[256];
+    if (o->seen) usage_error(p, "--%s is given twice", o->name);
+    o->seen = true;
+    if (!option_set(o, text, message)) usage_error(p, "%s", message);
+}
+
+/* The value that follows the option at argv[*i]. A word that looks like an option is not one. */
+static const char *next_value(const program *p, const option *o, int argc, char **argv, int *i) {
+    bool missing = *i + 1 >= argc;
+    if (!missing && o->kind == OPTION_STRING) missing = strncmp(argv[*i + 1], "--", 2) == 0;
+    if (missing) usage_error(p, "--%s needs a value: %s", o->name, o->argument);
+    return argv[++*i];
+}
+
+/* --config FILE, which every program has. */
+static void take_config(program *p, const char *value, int argc, char **argv, int *i) {
+    const option row = { .name = "config", .kind = OPTION_STRING, .argument = "FILE" };
+    if (p->config) usage_error(p, "--config is given twice");
+    p->config = value ? value : next_value(p, &row, argc, argv, i);
+}
+
+static void parse_long(program *p, int argc, char **argv, int *i) {
+    const char *name = argv[*i] + 2;
+    size_t length = strcspn(name, "=");
+    const char *value = name[length] ? name + length + 1 : NULL;
+    option *o = option_named(p, name, length);
+    if (!o && length == strlen("config") && strncmp(name, "config", length) == 0) {
+        take_config(p, value, argc, argv, i);
+        return;
+    }
+    if (!o) unknown(p, name, length);
+    if (o->kind == OPTION_FLAG && value) usage_error(p, "--%s takes no value", o->name);
+    if (o->kind != OPTION_FLAG && !value) value = next_value(p, o, argc, argv, i);
+    take(p, o, value);
+}
+
+static void parse_short(const program *p, int argc, char **argv, int *i) {
+    const char *text = argv[*i] + 1;
+    for (option *o = p->options; o < p->options + p->n; o++) {
+        if (!o->letter || o->letter != *text) continue;
+        take(p, o, text[1] ? text + 1 : next_value(p, o, argc, argv, i));
+        return;
+    }
+    usage_error(p, "there is no option %.20s", argv[*i]);
+}
+
+/* The value of the first option that may stand without its name and has none. */
+static bool take_by_place(const program *p, const char *text) {
+    for (size_t i = 0; i < sizeof p->by_place / sizeof *p->by_place && p->by_place[i]; i++) {
+        option *o = option_find(p, p->by_place[i]);
+        if (o->seen) continue;
+        take(p, o, text);
+        return true;
+    }
+    return false;
+}
+
+static void parse_operand(const program *p, const char *text) {
+    if (take_by_place(p, text)) return;
+    if (!p->operand) usage_error(p, "'%.100s' is not an option, and no file is expected", text);
+    if (*p->operand) usage_error(p, "one %s at a time, not '%.100s' too", p->operand_name, text);
+    *p->operand = text;
+}
+
+/* The library cannot refuse when it looks at these; a program can. */
+static void check_environment(const program *p) {
+    const char *caches = getenv("WEFT_CACHES");
+    if (caches && *caches && strcmp(caches, wf_caches_text()) != 0)
+        usage_error(p, "WEFT_CACHES=%.40s is not like 32K/8,512K/8,16M/16; unset, they are found",
+                    caches);
+    const char *asked = getenv("WEFT_ISA");
+    if (asked && *asked && strcmp(asked, wf_isa()) != 0)
+        usage_error(p, "WEFT_ISA=%.20s: no such kernels run here; unset, it takes %s", asked,
+                    wf_isa());
+}
+
+bool is_dash(const char *path) {
+    return path && strcmp(path, "-") == 0;
+}
+
+/* A model is mapped into memory where it is read, and renamed when it is written. */
+static void refuse_streams(const program *p) {
+    static const char because[] = "a model must be a file, not a stream; give the file's name";
+    for (const option *o = p->options; o < p->options + p->n; o++)
+        if ((o->use == USE_MODEL || o->use == USE_NEW_MODEL) && is_dash(*(const char **)o->value))
+            usage_error(p, "--%s -: %s", o->name, because);
+    if (p->operand && p->operand_use == USE_MODEL && is_dash(*p->operand))
+        usage_error(p, "-: %s", because);
+}
+
+static bool is_dump(const char *text) {
+    return strcmp(text, "--dump-config") == 0 || strcmp(text, "--dump_config") == 0;
+}
+
+/* Options first: words without a name take the places that these leave. They are moved to the front
+ * of argv. */
+static void parse_all(program *p, int argc, char **argv) {
+    bool only_operands = false;
+    int words = 0;
+    for (int i = 1; i < argc; i++) {
+        if (only_operands || argv[i][0] != '-' || !argv[i][1])
+            argv[++words] = argv[i];
+        else if (strcmp(argv[i], "--") == 0)
+            only_operands = true;
+        else if (is_dump(argv[i]))
+            continue;
+        else if (argv[i][1] == '-')
+            parse_long(p, argc, argv, &i);
+        else
+            parse_short(p, argc, argv, &i);
+    }
+    for (int i = 1; i <= words; i++) parse_operand(p, argv[i]);
+}
+
+/* --completion SHELL or --completion=SHELL; `next`: the word behind it, or NULL. */
+static bool take_completion(const program *p, const char *text, const char *next) {
+    static const char name[] = "--completion";
+    size_t n = sizeof name - 1;
+    char message[256];
+    int chosen = SHELL_BASH;
+    option row = CHOICE("completion", chosen, SHELL_WORDS, "");
+    if (strncmp(text, name, n) != 0 || (text[n] && text[n] != '=')) return false;
+    const char *value = text[n] ? text + n + 1 : next;
+    if (!value) usage_error(p, "--completion needs a value: %s", SHELL_WORDS);
+    if (!option_set(&row, value, message)) usage_error(p, "%s", message);
+    completion_print(p, (shell)chosen, stdout);
+    return true;
+}
+
+/* Texts that a program has of its table alone, whatever else is on the command line. */
+static bool print_text(const program *p, const char *text, const char *next) {
+    if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0)
+        help_print(p, stdout);
+    else if (strcmp(text, "--version") == 0 || strcmp(text, "-V") == 0)
+        version_print(p, stdout);
+    else if (strcmp(text, "--man") == 0)
+        manual_print(p, stdout);
+    else
+        return take_completion(p, text, next);
+    return true;
+}
+
+void options_parse(program *p, int argc, char **argv) {
+    bool dump = false;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (print_text(p, argv[i], i + 1 < argc ? argv[i + 1] : NULL))
+            exit(close_stdout(p, EXIT_DONE));
+        dump = dump || is_dump(argv[i]);
+    }
+    parse_all(p, argc, argv);
+    if (p->config) config_read(p, p->config);
+    check_environment(p);
+    refuse_streams(p);
+    if (!dump) return;
+    config_write(p, stdout);
+    exit(close_stdout(p, EXIT_DONE));
+}

@@ -1,0 +1,155 @@
+/* tools/cli/options/options.h - command lines from a table.
+ *
+ * A program states its options once, as rows; parsing, --help, --version, the refusals and the
+ * settings kept in a checkpoint all come from the rows. What is not here: what any option means.
+ *
+ *     static int64_t steps = 100;                       the default stands in the variable
+ *     static option rows[] = { GROUP("Training"), COUNT("steps", steps, 1, 1e9, "how many") };
+ *     static program demo = { "demo", "shows options", "  demo --steps 3\n", rows, 2, NULL, NULL };
+ *     options_parse(&demo, argc, argv);                 exits after --help (0) or a mistake (2)
+ *
+ * `-` and `_` are alike in names; --name=value and --name value are the same. */
+#ifndef WEFT_TOOLS_CLI_OPTIONS_H
+#define WEFT_TOOLS_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit codes of every program. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NON_FINITE = 3, EXIT_SIGNAL = 128 };
+
+enum { OPTION_TEXT_SIZE = 32 }; /* enough for any number or choice as text */
+
+typedef enum {
+    OPTION_FLAG,   /* bool: given or not */
+    OPTION_COUNT,  /* int64_t in min..max */
+    OPTION_REAL,   /* double in min..max */
+    OPTION_CHOICE, /* int: the index of a word in `argument`, "pre|post"; -1: not set */
+    OPTION_STRING  /* const char *, or NULL */
+} option_kind;
+
+/* The use that a program makes of the file that an option names: see uses.h. */
+typedef enum {
+    USE_NONE,
+    USE_INPUT,     /* "-": stdin */
+    USE_MODEL,     /* read as a file, never a stream */
+    USE_OUTPUT,    /* replaced, whole; "-": stdout */
+    USE_NEW_MODEL, /* replaced, whole; never a stream */
+    USE_LOG,       /* written into; "-": stdout */
+    USE_FOLDER     /* files are made in it */
+} file_use;
+
+/* A default for some cases, such as a task or a preset, which are named by words. */
+typedef struct case_default {
+    const char *cases; /* "add|date" */
+    const char *value; /* as on the command line; NULL: it is computed, and `said` describes it */
+    const char *said;  /* description of the value, for the help */
+} case_default;
+enum { MOST_CASES = 5 };
+
+typedef struct option {
+    const char *name; /* without the dashes; in a row without `help`: the title of a group */
+    char letter;      /* 'o' for -o FILE or -oFILE, not of a flag; 0: none */
+    option_kind kind;
+    void *value;          /* holds the default, then the value */
+    const char *argument; /* "N", "FILE", or the words of a choice */
+    double min, max;
+    const char *help;
+    file_use use;         /* of a file */
+    const char *fallback; /* the default as the help states it, if the variable does not */
+    case_default otherwise[MOST_CASES];
+    bool stored;        /* a setting that the checkpoint stores, and that a resume may not change */
+    bool of_model;      /* a setting that comes from a model's file, if training starts from one */
+    bool of_new;        /* only for new work: refused when a checkpoint is resumed */
+    const char *before; /* the value for files from before the setting existed */
+    bool seen;          /* it was on the command line */
+} option;
+
+/* Constructors of rows. Arguments after the help are further fields, as designated initialisers. */
+#define GROUP(title)                                                                               \
+    { .name = title }
+#define ROW(n, k, variable, word, ...)                                                             \
+    { .name = n, .kind = k, .value = &(variable), .argument = word, .help = __VA_ARGS__ }
+#define FLAG(n, variable, ...) ROW(n, OPTION_FLAG, variable, NULL, __VA_ARGS__)
+#define COUNT(n, variable, low, high, ...)                                                         \
+    ROW(n, OPTION_COUNT, variable, "N", __VA_ARGS__, .min = low, .max = high)
+#define REAL(n, variable, low, high, ...)                                                          \
+    ROW(n, OPTION_REAL, variable, "X", __VA_ARGS__, .min = low, .max = high)
+#define CHOICE(n, variable, words, ...) ROW(n, OPTION_CHOICE, variable, words, __VA_ARGS__)
+#define NAMED_FILE(n, variable, for_what, ...)                                                     \
+    ROW(n, OPTION_STRING, variable, "FILE", __VA_ARGS__, .use = for_what)
+#define INPUT(n, variable, ...) NAMED_FILE(n, variable, USE_INPUT, __VA_ARGS__)
+#define MODEL(n, variable, ...) NAMED_FILE(n, variable, USE_MODEL, __VA_ARGS__)
+#define OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_OUTPUT, __VA_ARGS__)
+#define NEW_MODEL(n, variable, ...) NAMED_FILE(n, variable, USE_NEW_MODEL, __VA_ARGS__)
+#define LOG(n, variable, ...) NAMED_FILE(n, variable, USE_LOG, __VA_ARGS__)
+#define FOLDER(n, variable, ...)                                                                   \
+    ROW(n, OPTION_STRING, variable, "DIR", __VA_ARGS__, .use = USE_FOLDER)
+/* OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")) */
+#define OTHERWISE(...) .otherwise = { __VA_ARGS__ }
+#define FOR(words, text)                                                                           \
+    { .cases = words, .value = text }
+
+typedef struct program {
+    const char *name, *purpose, *examples;
+    option *options;
+    int n;
+    const char *operand_name; /* NULL: it takes none */
+    const char **operand;
+    file_use operand_use;
+    const char *by_place[2]; /* or the options that words without a dash are values of, in turn */
+    /* The file that --config names; NULL: there is none. Set by options_parse. */
+    const char *config;
+} program;
+
+void options_parse(program *p, int argc, char **argv);
+
+/* The row of that name, which must exist. */
+option *option_find(const program *p, const char *name);
+/* The row of that name, of which `length` bytes count; NULL: there is none. */
+option *option_named(const program *p, const char *name, size_t length);
+bool option_seen(const program *p, const char *name);
+
+/* Is the word one of "add|date"? */
+bool option_among(const char *words, const char *word);
+/* The default in the case of that word; NULL: the variable's. */
+const char *option_default(const option *o, const char *word);
+/* Give all rows that were not on the command line their default for this case. */
+void options_take_defaults(program *p, const char *word);
+
+/* Set from text; false with message[256] if it is not a value of the row. */
+bool option_set(option *o, const char *text, char *message);
+
+/* The value as the shortest text that option_set reads back; returns buffer. */
+const char *option_text(const option *o, char buffer[OPTION_TEXT_SIZE]);
+
+/* Exit with 2 if the option was given although it would have no effect. */
+void option_no_effect(const program *p, const char *name, bool ineffective, const char *because);
+
+/* One sentence on stderr, after the program's name. usage_error exits with 2, fail with 1. */
+_Noreturn void usage_error(const program *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+_Noreturn void fail(const program *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void warn(const program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* For one of several processes that fail together: `told` receives the sentence of usage_error and
+ * fail, which then do not print it, before the exit. */
+void tell_failures(void (*told)(void *user, int code, const char *sentence), void *user);
+
+#define DEFAULT_THREADS "processors, at most 8"
+/* The default of --threads, for so many processes on this machine. */
+int64_t default_threads(int64_t processes);
+
+/* True for "-", the name of a standard stream. */
+bool is_dash(const char *path);
+/* True if it is a pipe whose reader is gone. */
+bool nobody_reads(int descriptor);
+/* A full disk shows when stdout is closed: the last call of every main. A pipe that nobody reads any
+ * more ends a program without a word, with the exit code of SIGPIPE. */
+int close_stdout(const program *p, int status);
+
+/* The shortest decimal text that reads back as value; "null" if it is not finite. */
+const char *shortest(double value, char buffer[OPTION_TEXT_SIZE]);
+
+#endif

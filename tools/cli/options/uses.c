@@ -1,0 +1,143 @@
+/* tools/cli/options/uses.c - which files a program reads and writes. See uses.h. */
+#include "uses.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/op.h"
+#include "tools/cli/output.h"
+
+typedef struct used {
+    used_file file;
+    const char *dashes; /* of an option's name */
+    bool standard;      /* a stream that the program was started with */
+    bool there, placed; /* it is there; or it is not, and its folder is */
+    struct stat s;      /* of the file; of the folder */
+    char *name;         /* in the folder, of one that is not there; to be freed */
+} used;
+
+static const char *last_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool writes(const used *u) {
+    return u->file.use != USE_INPUT && u->file.use != USE_MODEL;
+}
+
+/* A dash, or a stream that is no option's. */
+static bool is_stream(const used *u) {
+    return !u->file.path || is_dash(u->file.path);
+}
+
+static void identify(const program *p, used *u) {
+    char folder[PATH_SIZE], target[PATH_SIZE];
+    bool named = !is_stream(u);
+    u->there = (named ? stat(u->file.path, &u->s) : fstat(u->file.descriptor, &u->s)) == 0;
+    if (u->there || !named || !output_target(u->file.path, target)) return;
+    output_folder(target, folder);
+    u->placed = stat(folder, &u->s) == 0;
+    u->name = strdup(last_name(target));
+    if (!u->name) fail(p, "out of memory");
+}
+
+/* Files that do not exist yet: "a" and "A" may become one file on some file systems. */
+static bool same_file(const used *a, const used *b) {
+    if (a->there != b->there || a->s.st_dev != b->s.st_dev || a->s.st_ino != b->s.st_ino)
+        return false;
+    if (a->there) return true;
+    return a->placed && b->placed && strcasecmp(a->name, b->name) == 0;
+}
+
+static const char *name_of(const used *u) {
+    if (!is_dash(u->file.path)) return u->file.path ? u->file.path : u->file.name;
+    return writes(u) ? "stdout" : "stdin";
+}
+
+/* Refuses two uses of one file that exclude each other. Terminals, devices and pipes may be used
+ * twice, but a pipe gives its bytes only once. */
+static void check_pair(const program *p, const used *a, const used *b) {
+    bool regular = !a->there || S_ISREG(a->s.st_mode), pipe = a->there && S_ISFIFO(a->s.st_mode);
+    if (!same_file(a, b) || (a->standard && b->standard && writes(a) == writes(b))) return;
+    bool once = (pipe || is_stream(a)) && !writes(a) && !a->standard && !b->standard;
+    const used *named = !a->file.path || (writes(b) && b->file.path) ? b : a;
+    if (regular && writes(a) && writes(b))
+        usage_error(p, "%.100s is to be two outputs at once: %s%s and %s%s", name_of(named),
+                    a->dashes, a->file.name, b->dashes, b->file.name);
+    if (regular && writes(a) != writes(b))
+        usage_error(p,
+                    "%.100s is to be read and written at once: %s%s and %s%s; give the output "
+                    "another name",
+                    name_of(named), a->dashes, a->file.name, b->dashes, b->file.name);
+    if (once && !writes(b))
+        usage_error(p, "%.100s%s can be read only once: %s%s and %s%s", name_of(named),
+                    is_dash(named->file.path) ? "" : " is a pipe, which", a->dashes, a->file.name,
+                    b->dashes, b->file.name);
+}
+
+static void check_writable(const program *p, const used *u) {
+    char message[WF_MESSAGE];
+    if (u->standard || !writes(u) || is_stream(u)) return;
+    bool folder = u->file.use == USE_FOLDER, log = u->file.use == USE_LOG;
+    bool ok = folder ? output_folder_writable(u->file.path, message)
+                     : output_writable(u->file.path, log, message);
+    if (!ok) fail(p, "%s", message);
+}
+
+typedef struct list {
+    const program *p;
+    used *all;
+    int n;
+} list;
+
+static void add(list *l, const char *dashes, const used_file *file, bool standard) {
+    if (file->use == USE_NONE) return;
+    used *u = &l->all[l->n];
+    *u = (used){ .dashes = dashes, .file = *file, .standard = standard };
+    if (is_dash(file->path)) {
+        u->file.descriptor = writes(u) ? STDOUT_FILENO : STDIN_FILENO;
+        u->standard = writes(u);
+    }
+    identify(l->p, &l->all[l->n++]);
+}
+
+/* Files that the program's table and its streams name. */
+static void add_told(list *l) {
+    static const used_file streams[] = { { "stdin", NULL, STDIN_FILENO, USE_INPUT },
+                                         { "stdout", NULL, STDOUT_FILENO, USE_LOG },
+                                         { "stderr", NULL, STDERR_FILENO, USE_LOG } };
+    const program *p = l->p;
+    for (const option *o = p->options; o < p->options + p->n; o++)
+        if (o->use != USE_NONE && *(const char **)o->value)
+            add(l, "--", &(used_file){ o->name, *(const char **)o->value, -1, o->use }, false);
+    if (p->config) add(l, "--", &(used_file){ "config", p->config, -1, USE_INPUT }, false);
+    if (p->operand && *p->operand)
+        add(l, "", &(used_file){ p->operand_name, *p->operand, -1, p->operand_use }, false);
+    for (int i = 0; i < 3; i++) add(l, "", &streams[i], true);
+}
+
+/* Inputs among the further files may be thousands: they contradict none of each other. */
+static void check_pairs(const list *l, int n_told, bool only_inputs) {
+    for (int i = 0; i < l->n; i++)
+        for (int k = 0; k < (i < n_told || !only_inputs ? i : n_told); k++)
+            check_pair(l->p, &l->all[k], &l->all[i]);
+}
+
+void check_uses(const program *p, const used_file *more, int n_more) {
+    list l = { .p = p, .all = calloc((size_t)p->n + (size_t)n_more + 5, sizeof *l.all) };
+    bool only_inputs = true;
+    if (!l.all) fail(p, "out of memory");
+    add_told(&l);
+    int n_told = l.n;
+    for (int i = 0; i < n_more; i++) {
+        add(&l, "", &more[i], false);
+        only_inputs = only_inputs && (more[i].use == USE_INPUT || more[i].use == USE_NONE);
+    }
+    check_pairs(&l, n_told, only_inputs);
+    for (int i = 0; i < l.n; i++) check_writable(p, &l.all[i]);
+    for (int i = 0; i < l.n; i++) free(l.all[i].name);
+    free(l.all);
+}
