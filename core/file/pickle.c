@@ -364,32 +364,33 @@ static bool refuse(wf_pickle *p, int code) {
                         p->at - 1, name);
 }
 
-static bool step(wf_pickle *p, int code) {
+static bool step_objects(wf_pickle *p, int code) {
     switch (code) {
     case PROTO:
         return check_protocol(p);
-    case MARK:
-        return push_new(p, WF_PICKLE_MARK, 0);
-    case NONE:
-        return push_new(p, WF_PICKLE_NONE, 0);
-    case NEWTRUE:
-        return push_new(p, WF_PICKLE_BOOL, 1);
-    case NEWFALSE:
-        return push_new(p, WF_PICKLE_BOOL, 0);
-    case BININT:
-        return push_int(p, 4);
-    case BININT1:
-        return push_int(p, 1);
-    case BININT2:
-        return push_int(p, 2);
-    case LONG1:
-        return push_long(p);
-    case BINFLOAT:
-        return push_float(p);
-    case BINUNICODE:
-        return push_string(p, 4);
-    case SHORT_BINSTRING:
-        return push_string(p, 1);
+    case BINPUT:
+        return memo_put(p, 1);
+    case LONG_BINPUT:
+        return memo_put(p, 4);
+    case BINGET:
+        return memo_get(p, 1);
+    case LONG_BINGET:
+        return memo_get(p, 4);
+    case GLOBAL:
+        return push_global(p);
+    case REDUCE:
+        return reduce(p);
+    case BINPERSID:
+        return make_storage(p);
+    case BUILD:
+        return build(p);
+    default:
+        return refuse(p, code);
+    }
+}
+
+static bool step_containers(wf_pickle *p, int code) {
+    switch (code) {
     case EMPTY_TUPLE:
         return make_tuple(p, 0);
     case TUPLE1:
@@ -412,24 +413,38 @@ static bool step(wf_pickle *p, int code) {
         return add_some(p, WF_PICKLE_DICT);
     case SETITEMS:
         return add_marked(p, WF_PICKLE_DICT);
-    case BINPUT:
-        return memo_put(p, 1);
-    case LONG_BINPUT:
-        return memo_put(p, 4);
-    case BINGET:
-        return memo_get(p, 1);
-    case LONG_BINGET:
-        return memo_get(p, 4);
-    case GLOBAL:
-        return push_global(p);
-    case REDUCE:
-        return reduce(p);
-    case BINPERSID:
-        return make_storage(p);
-    case BUILD:
-        return build(p);
     default:
-        return refuse(p, code);
+        return step_objects(p, code);
+    }
+}
+
+/* Runs an opcode: one that pushes a value, or makes containers, or what remains. */
+static bool step(wf_pickle *p, int code) {
+    switch (code) {
+    case MARK:
+        return push_new(p, WF_PICKLE_MARK, 0);
+    case NONE:
+        return push_new(p, WF_PICKLE_NONE, 0);
+    case NEWTRUE:
+        return push_new(p, WF_PICKLE_BOOL, 1);
+    case NEWFALSE:
+        return push_new(p, WF_PICKLE_BOOL, 0);
+    case BININT:
+        return push_int(p, 4);
+    case BININT1:
+        return push_int(p, 1);
+    case BININT2:
+        return push_int(p, 2);
+    case LONG1:
+        return push_long(p);
+    case BINFLOAT:
+        return push_float(p);
+    case BINUNICODE:
+        return push_string(p, 4);
+    case SHORT_BINSTRING:
+        return push_string(p, 1);
+    default:
+        return step_containers(p, code);
     }
 }
 

@@ -16,8 +16,8 @@
  *
  * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
  * least 1; the length counts the end token. */
-#include "decoder.h"
 #include "ops/base/scalars.h"
+#include "search.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  *
  * A pass over blocks of the row only asks whether a block has a logit above the least one kept.
  * That is rare, so the pass runs at the speed of a comparison. */
-#include "decoder.h"
+#include "candidates.h"
 #include "ops/kernels/kernels.h"
 
 enum { BLOCK = 32 };

@@ -2,7 +2,7 @@
  * sentence. */
 #include <stdlib.h>
 
-#include "decoder.h"
+#include "search.h"
 
 static size_t block_size(const sentence *s, int n) {
     size_t bytes = (size_t)n * sizeof(wf_hypothesis);

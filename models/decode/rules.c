@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "decoder.h"
 #include "ops/base/scalars.h"
+#include "search.h"
 
 bool wf_ranks_log_probs(const wf_decode_options *o) {
     return !o->sample && o->beam > 1;

@@ -4,8 +4,8 @@
  * keeps the fewest whose shares sum to at least p (Holtzman et al. 2020). The random number is a
  * function of (seed, sentence, step, draw) alone, so that batches and threads change nothing. */
 #include "core/base/random.h"
-#include "decoder.h"
 #include "ops/kernels/kernels.h"
+#include "search.h"
 
 /* BLOCK: shares that are summed together; FEW: the largest k for which no list of all tokens is
  * made */

@@ -1,4 +1,5 @@
 /* models/decode/score.c - forced scoring: the log-probabilities of given outputs. */
+#include "candidates.h"
 #include "decoder.h"
 
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 
 #include "core/base/memory.h"
 #include "core/plan/pool.h"
-#include "decoder.h"
+#include "search.h"
 
 /* logits of a step; with fewer, one thread is faster */
 enum { WORTH_SHARING = 16384 };

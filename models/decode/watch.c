@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/plan/pool.h"
-#include "decoder.h"
+#include "search.h"
 
 /* Continuations of a step: those that go on, those that end, and as many that are worse. */
 static int most_continuations(const search *q) {

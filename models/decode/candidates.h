@@ -1,0 +1,29 @@
+/* models/decode/candidates.h - inside models: the likeliest tokens of a row of logits. */
+#ifndef WEFT_MODELS_DECODE_CANDIDATES_H
+#define WEFT_MODELS_DECODE_CANDIDATES_H
+
+#include <stdint.h>
+
+#include "core/graph.h"
+
+typedef struct candidate {
+    /* natural logarithm of the share in the whole vocabulary */
+    double log_prob;
+    int32_t token;
+} candidate;
+
+/* A row of logits, f32 or f64. open: a mask of the same type, 0 where a token is not allowed. */
+typedef struct logit_row {
+    wf_dtype real;
+    int64_t vocab;
+    const void *logits, *open;
+} logit_row;
+
+double wf_logit_at(const logit_row *r, const void *values, int64_t i);
+/* log(sum exp(logits)); not finite if a logit is NaN or infinite upwards */
+double wf_logit_normaliser(const logit_row *r);
+/* Writes the k likeliest allowed tokens, best first, lower ids before equal ones. Returns their
+ * number: k, or the number of allowed tokens if that is less. */
+int wf_likeliest(const logit_row *r, double normaliser, int k, candidate *top);
+
+#endif

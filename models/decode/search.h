@@ -1,0 +1,152 @@
+/* models/decode/search.h - inside models: a search among hypotheses, shared by the files that choose
+ * tokens (beam.c, sample.c), change logits (rules.c), watch (watch.c) and write results. */
+#ifndef WEFT_MODELS_DECODE_SEARCH_H
+#define WEFT_MODELS_DECODE_SEARCH_H
+
+#include "candidates.h"
+#include "decoder.h"
+
+/* one token of a hypothesis, and its predecessor */
+typedef struct trace {
+    /* index; -1: none */
+    int32_t token, before;
+    double log_prob;
+} trace;
+
+typedef struct live {
+    /* sample: the number of the draw */
+    int row, sample;
+    /* the newest trace; -1: none */
+    int32_t last;
+    double total;
+} live;
+
+typedef struct ended {
+    int32_t last;
+    /* in tokens, without the end token */
+    int64_t length;
+    double end_log_prob, total, score;
+    bool cut;
+} ended;
+
+typedef struct sentence {
+    /* index: the sentence's number for random draws; limit: the most tokens of an output */
+    int64_t index, limit;
+    /* the position whose logits choose the first token */
+    int64_t begin;
+    /* [begin] tokens fed before the start */
+    const int32_t *prompt;
+    int n_live, n_ended;
+    /* beam: best first */
+    live *live;
+    /* beam: best first; draws: in their order */
+    ended *ended;
+} sentence;
+
+/* a live hypothesis extended by one token */
+typedef struct child {
+    int parent, sample;
+    int32_t token;
+    double log_prob, total;
+} child;
+
+/* The step that is told to options.watched. */
+typedef struct watch {
+    int n;
+    wf_continuation *continuations; /* [n] */
+    const void **logits;            /* [width] */
+    void **ranked;                  /* [width], into rows */
+    double *normaliser;             /* [width] */
+    char *rows;
+} watch;
+
+typedef struct search {
+    wf_decoder *d;
+    const wf_decode_options *o;
+    /* sentences; the most live hypotheses of a sentence; the most candidates of a row */
+    int b, width, per_row;
+    sentence *sentences;
+    live *all_live;
+    ended *all_ended;
+    /* of every row's newest token */
+    int64_t position;
+    /* in the batch, with the idle ones */
+    int rows;
+    /* [2 most_rows] sentence; -1: idle */
+    int *owner;
+    /* the row that each row was copied from */
+    int32_t *from;
+    /* its newest token */
+    int32_t *ids;
+    /* copies of from and ids for the time in which rows change places */
+    int32_t *from_before, *ids_before;
+    trace *traces;
+    int32_t n_traces;
+    size_t cap_traces;
+    /* [most_rows, per_row] */
+    candidate *candidates;
+    /* [most_rows] */
+    int *n_candidates;
+    /* [most_rows] the end was forced, and was not the likeliest token */
+    bool *cut;
+    /* [width] */
+    child *next;
+    /* [width] */
+    int *heads;
+    /* [V] masks of allowed tokens: before the end token may come, and afterwards */
+    void *open[2];
+    /* one piece for each thread: first for drawing, then for the rules */
+    char *scratch;
+    /* bytes of a piece, and of its part for drawing */
+    size_t stride, drawing;
+    watch *watch; /* NULL: nobody watches */
+} search;
+
+/* The tokens of each live hypothesis so far; below 0 while the sentence still reads its prompt. */
+int64_t wf_length_of(const search *q, const sentence *s);
+const candidate *wf_candidates_of(const search *q, const live *h);
+/* Finishes a hypothesis; it gets the place `at` among the finished ones. */
+void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at);
+double wf_length_penalty_of(const wf_decode_options *o,
+                            /* length counts the end token */
+                            int64_t length);
+/* The penalty of a hypothesis that ends now. */
+double wf_end_penalty(const search *q, const sentence *s);
+
+/* Chooses the continuations of a sentence's live hypotheses: writes q->next and the finished ones.
+ * Returns the number of children; 0: the sentence is done. */
+int wf_beam_advance(search *q, sentence *s);
+int wf_sample_advance(search *q, sentence *s);
+/* Draws n tokens for a sentence: the draws number first, first + 1, ... */
+void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, const sentence *s,
+                    int first, int n, char *scratch, candidate *out);
+/* bytes */
+size_t wf_draw_scratch(int64_t vocab);
+
+/* ---- watch.c --------------------------------------------------------------------------------- */
+
+bool wf_watch_open(search *q); /* false: out of memory */
+void wf_watch_close(search *q);
+bool wf_watch_wants(const search *q); /* is there a listener, and room for a continuation? */
+void wf_watch_note(const search *q, const sentence *s, int parent, const candidate *c,
+                   wf_fate fate);
+/* Tells the step of a sentence that goes on with n hypotheses. False: the listener stops. */
+bool wf_watch_step(search *q, const sentence *s, int n);
+
+/* ---- rules.c --------------------------------------------------------------------------------- */
+
+/* True: a beam, which ranks by log-probabilities; false: by logits. */
+bool wf_ranks_log_probs(const wf_decode_options *o);
+size_t wf_rules_scratch(const wf_decode_options *o, const wf_model *m);
+/* True if a rule may change a row of a hypothesis with so many tokens. */
+bool wf_rules_apply_to(const search *q, const logit_row *r, double normaliser, int64_t length);
+/* Copies the row's logits to scratch and applies the rules. The normaliser becomes that of the
+ * allowed tokens, if one is needed. False: no token is allowed. */
+bool wf_apply_rules(const search *q, const sentence *s, int row, char *scratch, logit_row *of,
+                    double *normaliser);
+
+/* ---- decode_results.c ------------------------------------------------------------------------ */
+
+bool wf_make_results(search *q, wf_decoded *results);
+
+#endif
