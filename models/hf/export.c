@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file/json.h"
 #include "folder.h"
 #include "models/choices.h"
 #include "models/language_model.h"
@@ -56,33 +55,6 @@ WF_PRINTF(2, 3) static void put(hf_text *t, const char *format, ...) {
     int n = vsnprintf(part, sizeof part, format, args);
     va_end(args);
     wf_hf_put_text(t, part, (size_t)n);
-}
-
-void wf_hf_put_text(hf_text *t, const char *part, size_t n) {
-    if (t->failed || n > SIZE_MAX / 4 - t->n) {
-        t->failed = true;
-        return;
-    }
-    if (t->n + n >= t->room) {
-        size_t room = 2 * (t->n + n) + 256;
-        char *more = realloc(t->text, room);
-        if (!more) {
-            t->failed = true;
-            return;
-        }
-        t->text = more;
-        t->room = room;
-    }
-    memcpy(t->text + t->n, part, n);
-    t->n += n;
-}
-
-static void put_bytes(void *to, const char *bytes, size_t n) {
-    wf_hf_put_text(to, bytes, n);
-}
-
-void wf_hf_put_string(hf_text *t, const char *s) {
-    wf_json_quote(put_bytes, t, s);
 }
 
 /* The comma of the pair before, and a key. */

@@ -2,13 +2,17 @@
  *
  * A name that is not in the list can't be opened or written (an assert says so), so a program that
  * asks the list before it writes knows every file that is read. */
-#include "folder.h"
-
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "core/file/lfs.h"
 #include "models/message.h"
+#include "object.h"
+
+enum { MOST_BYTES = 1 << 28 };
 
 /* In the order in which they are read; of the weights the first that is there. */
 static const char *const names[] = {
@@ -29,6 +33,10 @@ static const char *const names[] = {
 };
 enum { NAMES = sizeof names / sizeof *names };
 
+const char *wf_hf_file_name(int i) {
+    return i < NAMES ? names[i] : NULL;
+}
+
 bool wf_hf_is_file(const char *name) {
     for (int i = 0; i < NAMES; i++)
         if (strcmp(names[i], name) == 0) return true;
@@ -41,47 +49,53 @@ bool wf_hf_path(char path[HF_PATH], const char *folder, const char *name) {
     return n > 0 && n < HF_PATH;
 }
 
-/* ---- the list -------------------------------------------------------------------------------- */
+/* A file that cannot be opened exists: reading it tells why. */
+bool wf_hf_exists(const char *folder, const char *name) {
+    char path[HF_PATH];
+    struct stat s;
+    return wf_hf_path(path, folder, name) &&
+           (stat(path, &s) == 0 || (errno != ENOENT && errno != ENOTDIR));
+}
 
-static bool add(wf_hf_files *list, const char *name, size_t bytes) {
-    if (!(list->n & (list->n - 1))) {
-        size_t room = list->n ? 2 * (size_t)list->n : 1;
-        char **more = realloc(list->names, room * sizeof *more);
-        if (!more) return false;
-        list->names = more;
+static char *read_stream(FILE *f, const char *name, size_t *bytes, char *message) {
+    size_t room = 1 << 16, n = 0;
+    char *text = malloc(room + 1);
+    for (size_t got; text && n < MOST_BYTES; n += got) {
+        if (n == room) {
+            char *more = realloc(text, 2 * room + 1);
+            if (!more) break;
+            text = more;
+            room *= 2;
+        }
+        if ((got = fread(text + n, 1, room - n, f)) == 0) {
+            if (ferror(f)) {
+                fail(message, "%s: %s", name, strerror(errno));
+                free(text);
+                return NULL;
+            }
+            text[n] = '\0';
+            *bytes = n;
+            return text;
+        }
     }
-    char *copy = malloc(bytes + 1);
-    if (!copy) return false;
-    memcpy(copy, name, bytes);
-    copy[bytes] = '\0';
-    list->names[list->n++] = copy;
-    return true;
+    fail(message, "%s: %s", name, n >= MOST_BYTES ? "more than 256 MB" : "out of memory");
+    return free(text), NULL;
 }
 
-static bool add_shards(wf_hf_files *list, const char *folder, const char *index, char *message) {
-    hf_shards s;
-    if (!wf_hf_exists(folder, index)) return true;
-    bool ok = wf_hf_read_shards(&s, folder, index, message);
-    for (int i = 0; ok && i < s.n; i = wf_hf_next_shard(&s, i))
-        ok = add(list, wf_hf_shard(&s, i), wf_hf_shard_bytes(&s, i)) ||
-             fail(message, "out of memory");
-    wf_hf_shards_free(&s);
-    return ok;
-}
-
-bool wf_hf_list_files(const char *folder, wf_hf_files *list, char *message) {
-    bool ok = true;
-    if (!list) return fail(message, "there is no room for the names");
-    *list = (wf_hf_files){ 0 };
-    for (int i = 0; ok && i < NAMES; i++)
-        ok = add(list, names[i], strlen(names[i])) || fail(message, "out of memory");
-    return ok && (!folder || (add_shards(list, folder, HF_INDEX, message) &&
-                              add_shards(list, folder, HF_TORCH_INDEX, message)));
-}
-
-void wf_hf_files_free(wf_hf_files *list) {
-    if (!list) return;
-    for (int i = 0; i < list->n; i++) free(list->names[i]);
-    free(list->names);
-    *list = (wf_hf_files){ 0 };
+char *wf_hf_read(const char *folder, const char *name, size_t *bytes, char *message) {
+    char path[HF_PATH];
+    if (!wf_hf_path(path, folder, name))
+        return fail(message, "the folder's name is too long: %.60s...", folder), NULL;
+    struct stat s;
+    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
+        return fail(message, "%s is not a file", name),
+               NULL; /* a pipe would have to be waited for */
+    FILE *f = fopen(path, "rb");
+    if (!f) return fail(message, "%s: %s", name, strerror(errno)), NULL;
+    char *text = read_stream(f, name, bytes, message);
+    fclose(f);
+    if (!text || !wf_lfs_pointer(text, *bytes)) return text;
+    fail(message, "%s: %s", name, WF_LFS_SENTENCE);
+    free(text);
+    return NULL;
 }

@@ -17,9 +17,6 @@ typedef struct hf_search {
     bool renormalize;
 } hf_search;
 
-/* One more sentence; what has no room is left out. */
-WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...);
-
 /* ---- hf_config.c: config.json ------------------------------------------------------------------- */
 
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message);
@@ -83,7 +80,7 @@ bool wf_hf_read_byte_level(const char *folder, const hf_config *c, wf_hf *out, c
 bool wf_hf_write_byte_level(wf_hf *hf, const hf_config *c, wf_hf_put put, void *user,
                             char *message);
 
-/* ---- export.c: texts that grow --------------------------------------------------------------- */
+/* ---- hf_text.c: texts that grow -------------------------------------------------------------- */
 
 typedef struct hf_text {
     char *text; /* to be freed */
@@ -91,15 +88,21 @@ typedef struct hf_text {
     bool failed; /* out of memory */
 } hf_text;
 void wf_hf_put_text(hf_text *t, const char *part, size_t n);
-void wf_hf_put_string(hf_text *t, const char *s); /* in quotes */
-
-/* ---- tokenizers.c: parts of their files ------------------------------------------------------ */
-
+void wf_hf_put_string(hf_text *t, const char *s);                     /* in quotes */
 void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* behind another */
+
+/* One more sentence; what has no room is left out. */
+WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...);
+
+/* ---- pieces.c: parts of tokenizers' files ----------------------------------------------------- */
+
 /* The first n pieces and their ids, as a file. */
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
                           void *user, char *message);
 bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b);
+/* An object from pieces to ids, which has one for each id from 0 on: pieces by id, to be freed; each
+ * is in the object's text. NULL with message. */
+const char **wf_hf_pieces(const hf_object *o, int64_t *n, char *message);
 /* Pieces by id, NULL where the model's table has rows for none; to be freed. */
 const char **wf_hf_pieces_in(const hf_object *vocabulary, int64_t rows, char *message);
 /* A token's text; older files have an object with it as "content". */

@@ -5,7 +5,6 @@
  * What weft's search has is taken; what would change a search that weft does not have is told; what
  * changes none is known by name. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,20 +12,6 @@
 #include "models/message.h"
 
 enum { DEFAULT_NEW = 20, LONGEST = 1000000000 }; /* tokens, where a file does not say; at most */
-
-void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...) {
-    char sentence[WF_MESSAGE];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
-    va_end(args);
-    for (char *c = sentence; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7F) *c = '?';
-    size_t used = strlen(notes), more = strlen(sentence);
-    if (used + more + 2 > WF_HF_NOTES) return;
-    memcpy(notes + used, sentence, more);
-    memcpy(notes + used + more, "\n", 2);
-}
 
 /* ---- what is known --------------------------------------------------------------------------- */
 

@@ -1,71 +1,13 @@
-/* models/hf/object.c - files of a folder, and JSON objects; see object.h. */
+/* models/hf/object.c - JSON objects of a folder's files; see object.h. */
 #include "object.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/base/utf8.h"
 #include "core/file.h"
 #include "core/file/json.h"
-#include "core/file/lfs.h"
 #include "models/message.h"
-
-enum { MOST_BYTES = 1 << 28 };
-
-/* ---- files ----------------------------------------------------------------------------------- */
-
-/* A file that cannot be opened exists: reading it tells why. */
-bool wf_hf_exists(const char *folder, const char *name) {
-    char path[HF_PATH];
-    struct stat s;
-    return wf_hf_path(path, folder, name) &&
-           (stat(path, &s) == 0 || (errno != ENOENT && errno != ENOTDIR));
-}
-
-static char *read_stream(FILE *f, const char *name, size_t *bytes, char *message) {
-    size_t room = 1 << 16, n = 0;
-    char *text = malloc(room + 1);
-    for (size_t got; text && n < MOST_BYTES; n += got) {
-        if (n == room) {
-            char *more = realloc(text, 2 * room + 1);
-            if (!more) break;
-            text = more;
-            room *= 2;
-        }
-        if ((got = fread(text + n, 1, room - n, f)) == 0) {
-            if (ferror(f)) {
-                fail(message, "%s: %s", name, strerror(errno));
-                free(text);
-                return NULL;
-            }
-            text[n] = '\0';
-            *bytes = n;
-            return text;
-        }
-    }
-    fail(message, "%s: %s", name, n >= MOST_BYTES ? "more than 256 MB" : "out of memory");
-    return free(text), NULL;
-}
-
-char *wf_hf_read(const char *folder, const char *name, size_t *bytes, char *message) {
-    char path[HF_PATH];
-    if (!wf_hf_path(path, folder, name))
-        return fail(message, "the folder's name is too long: %.60s...", folder), NULL;
-    struct stat s;
-    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
-        return fail(message, "%s is not a file", name),
-               NULL; /* a pipe would have to be waited for */
-    FILE *f = fopen(path, "rb");
-    if (!f) return fail(message, "%s: %s", name, strerror(errno)), NULL;
-    char *text = read_stream(f, name, bytes, message);
-    fclose(f);
-    if (!text || !wf_lfs_pointer(text, *bytes)) return text;
-    fail(message, "%s: %s", name, WF_LFS_SENTENCE);
-    free(text);
-    return NULL;
-}
 
 /* ---- an object ------------------------------------------------------------------------------- */
 
@@ -267,24 +209,4 @@ bool wf_hf_lists(const hf_value *v, const char *string) {
         found = found || strcmp(item, string) == 0;
     free(copy);
     return found;
-}
-
-/* ---- vocabularies ---------------------------------------------------------------------------- */
-
-const char **wf_hf_pieces(const hf_object *o, int64_t *n, char *message) {
-    const char **pieces = calloc((size_t)o->n + 1, sizeof *pieces);
-    if (!pieces) return fail(message, "out of memory"), NULL;
-    for (int i = 0; i < o->n; i++) {
-        int64_t id;
-        const hf_value *v = &o->values[i];
-        if (wf_hf_int(v, &id) && id >= 0 && id < o->n && !pieces[id]) {
-            pieces[id] = v->key;
-            continue;
-        }
-        fail(message, "%s: '%.60s' has '%.*s', not an id of its own below %d", o->file, v->key,
-             v->bytes < 30 ? (int)v->bytes : 30, v->text, o->n);
-        return free(pieces), NULL;
-    }
-    *n = o->n;
-    return pieces;
 }

@@ -26,7 +26,8 @@ typedef struct hf_object {
     char *text, *keys; /* the file's text; and once more, decoded in place */
 } hf_object;
 
-/* Is it one of the list in files.c? */
+/* The list of names in files.c: the i-th, NULL past the last; is it one of them? */
+const char *wf_hf_file_name(int i);
 bool wf_hf_is_file(const char *name);
 /* The path of such a file; false: too long. */
 enum { HF_PATH = 4096 };
@@ -63,9 +64,5 @@ const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]);
 int wf_hf_ids(const hf_value *v, int depth, int32_t *ids, int most);
 /* Is this string one of an array? */
 bool wf_hf_lists(const hf_value *v, const char *string);
-
-/* An object from pieces to ids, of every id from 0 on one: pieces by id, to be freed; each is in
- * the object's text. NULL with message. */
-const char **wf_hf_pieces(const hf_object *o, int64_t *n, char *message);
 
 #endif

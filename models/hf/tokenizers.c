@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file/json.h"
 #include "folder.h"
 #include "languages.h"
 #include "models/message.h"
@@ -19,46 +18,6 @@ typedef struct side {
     int64_t rows; /* of the model's table */
     bool source;
 } side;
-
-/* The "content" of an object. */
-static bool content_of(const hf_value *v, char text[80]) {
-    char copy[512], *key, *value;
-    struct wf_json j;
-    if (v->bytes >= sizeof copy) return false;
-    memcpy(copy, v->text, v->bytes);
-    copy[v->bytes] = '\0';
-    bool found = false, ok = wf_json_begin(&j, copy, v->bytes);
-    for (bool first = true; ok && wf_json_key(&j, &first, &key);) {
-        if (strcmp(key, "content") != 0)
-            ok = wf_json_skip(&j);
-        else if ((ok = wf_json_string(&j, &value)))
-            found = snprintf(text, 80, "%s", value) < 80;
-    }
-    return ok && found;
-}
-
-/* A token's text; older files have an object with it as "content". */
-bool wf_hf_token_text(const hf_object *o, const char *key, const char *absent, char text[80]) {
-    const hf_value *v = wf_hf_find(o, key);
-    snprintf(text, 80, "%s", absent);
-    return !v || (*v->text == '{' ? content_of(v, text) : wf_hf_string(v, text, 80));
-}
-
-/* Pieces by id, NULL where the model's table has rows for none; to be freed. */
-const char **wf_hf_pieces_in(const hf_object *vocab, int64_t rows, char *message) {
-    int64_t n;
-    const char **pieces = wf_hf_pieces(vocab, &n, message), **all = NULL;
-    if (!pieces) return NULL;
-    if (n > rows)
-        fail(message, "%s has %lld pieces, but the vocabulary in config.json is %lld", vocab->file,
-             (long long)n, (long long)rows);
-    else if (!(all = calloc((size_t)rows, sizeof *all)))
-        fail(message, "out of memory");
-    else
-        memcpy(all, pieces, (size_t)n * sizeof *all);
-    free(pieces);
-    return all;
-}
 
 static wf_tokenizer *make(const side *s, const hf_config *c, const hf_object *vocab,
                           const char *unknown, const void *model, size_t bytes, char *message) {
@@ -143,46 +102,6 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
 }
 
 /* ---- written --------------------------------------------------------------------------------- */
-
-/* Ids in a row are all that vocab.json may have. One without a piece was the empty piece there, which
- * no text has; those behind the last piece are rows of the model's table alone. */
-bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
-                          void *user, char *message) {
-    hf_text text = { 0 };
-    char number[32];
-    int holes = 0;
-    while (n > 0 && !wf_tokenizer_piece(t, (int32_t)(n - 1))) n--;
-    for (int32_t id = 0; id < n; id++) {
-        const char *piece = wf_tokenizer_piece(t, id);
-        holes += !piece;
-        wf_hf_put_text(&text, id ? ",\n  " : "{\n  ", 4);
-        wf_hf_put_string(&text, piece ? piece : "");
-        int length = snprintf(number, sizeof number, ": %d", (int)id);
-        wf_hf_put_text(&text, number, (size_t)length);
-    }
-    wf_hf_put_text(&text, "\n}\n", 3);
-    bool ok = text.failed ? fail(message, "out of memory")
-              : holes > 1 ? fail(message, "%s: %d ids below the last have no piece", name, holes)
-                          : put(user, name, text.text, text.n, message);
-    free(text.text);
-    return ok;
-}
-
-bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b) {
-    if (wf_tokenizer_size(a) != wf_tokenizer_size(b)) return false;
-    for (int32_t id = 0; id < wf_tokenizer_size(a); id++) {
-        const char *x = wf_tokenizer_piece(a, id), *y = wf_tokenizer_piece(b, id);
-        if ((!x || !y) ? x != y : strcmp(x, y) != 0) return false;
-    }
-    return true;
-}
-
-void wf_hf_put_token(hf_text *t, const char *key, const char *piece) {
-    wf_hf_put_text(t, ",\n  ", 4);
-    wf_hf_put_string(t, key);
-    wf_hf_put_text(t, ": ", 2);
-    wf_hf_put_string(t, piece);
-}
 
 /* The tokens of the config must be pieces of both sides, alike. */
 static bool put_settings(const wf_tokenizer *src, const hf_config *c, int32_t unknown,
