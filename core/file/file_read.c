@@ -108,35 +108,6 @@ static bool read_members(wf_file *f, struct wf_json *j) {
 
 /* ---- the header as a whole --------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const struct tensor *)a)->entry.name, ((const struct tensor *)b)->entry.name);
-}
-
-/* An empty tensor comes before the one that begins at the same byte. */
-static int by_offset(const void *a, const void *b) {
-    const struct tensor *x = a, *y = b;
-    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
-    return x->end != y->end ? (x->end < y->end ? -1 : 1) : by_name(a, b);
-}
-
-bool wf_file_check_names(wf_file *f) {
-    if (f->count > 0) qsort(f->tensors, (size_t)f->count, sizeof *f->tensors, by_name);
-    for (int i = 1; i < f->count; i++)
-        if (by_name(&f->tensors[i - 1], &f->tensors[i]) == 0)
-            return wf_file_fail(f->error, "tensor '%.80s' occurs twice", f->tensors[i].entry.name);
-    if (f->meta_count > 0) qsort(f->meta, (size_t)f->meta_count, sizeof *f->meta, wf_file_by_key);
-    for (int i = 0; i < f->meta_count; i++) {
-        const char *key = f->meta[i].key;
-        if (i > 0 && wf_file_by_key(&f->meta[i - 1], &f->meta[i]) == 0)
-            return wf_file_fail(f->error, "metadata key '%.80s' occurs twice", key);
-    }
-    return true;
-}
-
-void wf_file_sort(wf_file *f) {
-    if (f->count > 0) qsort(f->tensors, (size_t)f->count, sizeof *f->tensors, by_offset);
-}
-
 static bool check_layout(wf_file *f, int64_t size) {
     int64_t at = 0;
     wf_file_sort(f);

@@ -52,7 +52,8 @@ void *wf_file_grow(wf_file *f, void *array, int count, size_t size);
 /* Checks that no name and no key occurs twice. Sorts the tensors by name, and the metadata by
  * key. */
 bool wf_file_check_names(wf_file *f);
-void wf_file_sort(wf_file *f); /* the tensors, by their places in the data */
+void wf_file_sort(wf_file *f);  /* the tensors, by their places in the data */
+bool wf_file_index(wf_file *f); /* makes f->named */
 
 /* keep: store the data; else only check them, in a buffer for one part. */
 bool wf_file_read_safetensors(wf_file *f, struct source *s, bool keep);
