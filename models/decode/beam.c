@@ -21,17 +21,6 @@
 
 #include <math.h>
 
-double wf_length_penalty_of(const wf_decode_options *o, int64_t length) {
-    switch (o->penalty) {
-    case WF_PENALTY_GNMT:
-        return wf_pow_of((5 + (double)length) / 6, o->alpha);
-    case WF_PENALTY_AVERAGE:
-        return wf_pow_of((double)length, o->alpha);
-    default:
-        return 1;
-    }
-}
-
 static double total_of(const live *h, const candidate *c) {
     return h->total + c->log_prob;
 }
@@ -52,12 +41,6 @@ static int best_head(const search *q, const sentence *s) {
         token = c->token;
     }
     return best;
-}
-
-double wf_end_penalty(const search *q, const sentence *s) {
-    int64_t length = wf_length_of(q, s);
-    bool end_counts = length < s->limit || q->o->at_limit != WF_LIMIT_NO_END;
-    return wf_length_penalty_of(q->o, length + end_counts);
 }
 
 /* The place of a new score among the finished hypotheses: after equal ones. */

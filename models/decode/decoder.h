@@ -3,6 +3,7 @@
  * decoder.c         the decoder: its plans and memory, reading a batch, one cached step
  * decode_options.c  defaults and checks of options
  * search.c          wf_decode: sentences, their hypotheses, and the batch rows they occupy
+ * hypothesis.c      the length, the candidates and the end of a hypothesis
  * beam.c            extends the likeliest hypotheses
  * sample.c          or draws tokens at random
  * rules.c           changes logits by the tokens so far: repetition, the end

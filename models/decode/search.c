@@ -117,15 +117,7 @@ static bool open_search(search *q, int s, const int32_t *src, const int32_t *src
     return allow_tokens(q);
 }
 
-int64_t wf_length_of(const search *q, const sentence *s) {
-    return q->position - s->begin;
-}
-
 /* ---- each row's candidates ------------------------------------------------------------------- */
-
-const candidate *wf_candidates_of(const search *q, const live *h) {
-    return q->candidates + (int64_t)h->row * q->per_row;
-}
 
 /* At first all draws of a sentence share its one row. */
 static int draws_of(const search *q, const sentence *s) {
@@ -218,16 +210,6 @@ static bool choose_all(search *q) {
     bool ok = wf_pool_run(pool, q->rows, choose, q);
     wf_float_mode_leave(mode);
     return ok || wf_decoder_fail(q->d, "the model gives logits that are not numbers");
-}
-
-void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at) {
-    double total = h->total + end->log_prob;
-    s->ended[at] = (ended){ .last = h->last,
-                            .length = wf_length_of(q, s),
-                            .end_log_prob = end->log_prob,
-                            .total = total,
-                            .score = total / wf_end_penalty(q, s),
-                            .cut = q->cut[h->row] };
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */

@@ -102,6 +102,18 @@ typedef struct search {
     watch *watch; /* NULL: nobody watches */
 } search;
 
+/* Chooses the continuations of a sentence's live hypotheses: writes q->next and the finished ones.
+ * Returns the number of children; 0: the sentence is done. */
+int wf_beam_advance(search *q, sentence *s);
+int wf_sample_advance(search *q, sentence *s);
+/* Draws n tokens for a sentence: the draws number first, first + 1, ... */
+void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, const sentence *s,
+                    int first, int n, char *scratch, candidate *out);
+/* bytes */
+size_t wf_draw_scratch(int64_t vocab);
+
+/* ---- hypothesis.c ---------------------------------------------------------------------------- */
+
 /* The tokens of each live hypothesis so far; below 0 while the sentence still reads its prompt. */
 int64_t wf_length_of(const search *q, const sentence *s);
 const candidate *wf_candidates_of(const search *q, const live *h);
@@ -112,16 +124,6 @@ double wf_length_penalty_of(const wf_decode_options *o,
                             int64_t length);
 /* The penalty of a hypothesis that ends now. */
 double wf_end_penalty(const search *q, const sentence *s);
-
-/* Chooses the continuations of a sentence's live hypotheses: writes q->next and the finished ones.
- * Returns the number of children; 0: the sentence is done. */
-int wf_beam_advance(search *q, sentence *s);
-int wf_sample_advance(search *q, sentence *s);
-/* Draws n tokens for a sentence: the draws number first, first + 1, ... */
-void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, const sentence *s,
-                    int first, int n, char *scratch, candidate *out);
-/* bytes */
-size_t wf_draw_scratch(int64_t vocab);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 

@@ -254,13 +254,8 @@ static bool make_room(wf_sharded *s, int64_t micro_batches) {
     return s->send && s->receive && s->send_at;
 }
 
-static bool start_sender(wf_sharded *s) {
-    bool threaded = s->t->any_thread;
-    s->sender = wf_sender_new(s->slices.rounds, threaded, wf_shard_exchange, s);
-    return s->sender;
-}
-
-wf_sharded *wf_sharded_new(wf_graph *g, const wf_sharded_options *o, char *message) {
+wf_sharded *wf_shard_new(wf_graph *g, const wf_sharded_options *o, wf_round_work exchange,
+                         char *message) {
     wf_sharded *s = calloc(1, sizeof *s);
     snprintf(message, MESSAGE, "out of memory");
     if (!s) return NULL;
@@ -272,10 +267,11 @@ wf_sharded *wf_sharded_new(wf_graph *g, const wf_sharded_options *o, char *messa
     s->numbers = o->numbers;
     s->real = wf_dtype_size(wf_real(g));
     s->tree = wf_sum_tree_of(o->micro_batches);
-    bool ok = (wf_slices_new(&s->slices, s->of->params, s->of->n, s->t->size, o->in_flight) &&
-               find_pieces(s) && make_room(s, o->micro_batches) && start_sender(s)) ||
-              no_memory(s);
-    if (ok && open_own(s, o->options, o->micro_batches, o->pool) && wf_sharded_scatter(s)) return s;
+    bool ok = wf_slices_new(&s->slices, s->of->params, s->of->n, s->t->size, o->in_flight) &&
+              find_pieces(s) && make_room(s, o->micro_batches);
+    if (ok) s->sender = wf_sender_new(s->slices.rounds, s->t->any_thread, exchange, s);
+    ok = s->sender || no_memory(s);
+    if (ok && open_own(s, o->options, o->micro_batches, o->pool)) return s;
     snprintf(message, MESSAGE, "%s", s->error);
     wf_sharded_free(s);
     return NULL;
@@ -298,4 +294,33 @@ void wf_sharded_free(wf_sharded *s) {
 
 const char *wf_sharded_error(const wf_sharded *s) {
     return s->error;
+}
+
+/* ---- what it takes --------------------------------------------------------------------------- */
+
+size_t wf_sharded_memory(const wf_sharded *s) {
+    if (wf_sender_begun(s->sender)) return 0;
+    size_t bytes = 2 * (size_t)s->room;
+    for (int i = 0; i < s->n_pieces; i++) {
+        size_t piece = wf_bytes(s->leaves[i]);
+        bytes += piece * (1 + (size_t)wf_shard_kept_count(s)) + wf_bytes(s->sums[i]);
+    }
+    for (int i = 0; i < s->slices.rounds; i++) bytes += s->add[i] ? wf_plan_memory(s->add[i]) : 0;
+    wf_plan *const plans[] = { s->norm, s->update, s->average };
+    for (int i = 0; i < 3; i++) bytes += plans[i] ? wf_plan_memory(plans[i]) : 0;
+    return bytes;
+}
+
+int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches) {
+    if (micro_batches < 1) return 0;
+    int ranks = s->slices.ranks, rank = rank_of(s);
+    wf_blocks all = { 0, s->slices.first_block[s->slices.n] };
+    wf_slice_sizes own = wf_slice_size(&s->slices, rank);
+    int sums = wf_shard_nodes(micro_batches, rank, ranks).depth;
+    int64_t squares = s->of->norm ? own.blocks : 0;
+    int64_t reals = sums * (wf_slice_elements(&s->slices, all) - own.elements) +
+                    (ranks - 1) * (own.elements + squares + sums);
+    wf_range range = wf_rank_range(micro_batches, rank, ranks);
+    int64_t doubles = (ranks - 1) * (2 + s->numbers * (range.to - range.from));
+    return reals * (int64_t)s->real + doubles * (int64_t)sizeof(double);
 }

@@ -7,7 +7,7 @@
 
 struct wf_sender {
     int rounds;
-    bool (*round)(void *user, int i);
+    wf_round_work round;
     void *user;
     bool threaded;
     pthread_t thread;
@@ -50,7 +50,7 @@ static bool start(wf_sender *c) {
     return ok;
 }
 
-wf_sender *wf_sender_new(int rounds, bool thread, bool (*round)(void *user, int i), void *user) {
+wf_sender *wf_sender_new(int rounds, bool thread, wf_round_work round, void *user) {
     wf_sender *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->rounds = rounds;

@@ -6,11 +6,12 @@
 #include <stdbool.h>
 
 typedef struct wf_sender wf_sender;
+typedef bool (*wf_round_work)(void *user, int round);
 
 /* An exchange is round(user, 0) to round(user, rounds - 1), in order; after one that is false no more
  * of them. thread: by a thread of its own; without, as if it cannot be started, wf_sender_finish
  * makes them all. NULL: out of memory. */
-wf_sender *wf_sender_new(int rounds, bool thread, bool (*round)(void *user, int i), void *user);
+wf_sender *wf_sender_new(int rounds, bool thread, wf_round_work round, void *user);
 bool wf_sender_threaded(const wf_sender *c);
 /* So many rounds of the next exchange may be made. */
 void wf_sender_ready(wf_sender *c, int rounds);

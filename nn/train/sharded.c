@@ -189,7 +189,8 @@ static bool exchange_round(wf_sharded *s, int round) {
     return !elements || add_sums(s, round, micro_batches, elements);
 }
 
-bool wf_shard_exchange(void *sharded, int round) {
+/* Gradients of a round to their owners, who add them. */
+static bool exchange(void *sharded, int round) {
     wf_sharded *s = sharded;
     return told_why(s, exchange_round(s, round), s->exchange_error);
 }
@@ -461,31 +462,12 @@ bool wf_sharded_scatter(wf_sharded *s) {
     return true;
 }
 
-/* ---- what it takes ---------------------------------------------------------------------------- */
+/* ---- made ------------------------------------------------------------------------------------ */
 
-size_t wf_sharded_memory(const wf_sharded *s) {
-    if (wf_sender_begun(s->sender)) return 0;
-    size_t bytes = 2 * (size_t)s->room;
-    for (int i = 0; i < s->n_pieces; i++) {
-        size_t piece = wf_bytes(s->leaves[i]);
-        bytes += piece * (1 + (size_t)wf_shard_kept_count(s)) + wf_bytes(s->sums[i]);
-    }
-    for (int i = 0; i < s->slices.rounds; i++) bytes += s->add[i] ? wf_plan_memory(s->add[i]) : 0;
-    wf_plan *const plans[] = { s->norm, s->update, s->average };
-    for (int i = 0; i < 3; i++) bytes += plans[i] ? wf_plan_memory(plans[i]) : 0;
-    return bytes;
-}
-
-int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches) {
-    if (micro_batches < 1) return 0;
-    int ranks = s->slices.ranks, rank = rank_of(s);
-    wf_blocks all = { 0, s->slices.first_block[s->slices.n] };
-    wf_slice_sizes own = wf_slice_size(&s->slices, rank);
-    int sums = wf_shard_nodes(micro_batches, rank, ranks).depth;
-    int64_t squares = s->of->norm ? own.blocks : 0;
-    int64_t reals = sums * (wf_slice_elements(&s->slices, all) - own.elements) +
-                    (ranks - 1) * (own.elements + squares + sums);
-    wf_range range = wf_rank_range(micro_batches, rank, ranks);
-    int64_t doubles = (ranks - 1) * (2 + s->numbers * (range.to - range.from));
-    return reals * (int64_t)s->real + doubles * (int64_t)sizeof(double);
+wf_sharded *wf_sharded_new(wf_graph *g, const wf_sharded_options *o, char *message) {
+    wf_sharded *s = wf_shard_new(g, o, exchange, message);
+    if (!s || wf_sharded_scatter(s)) return s;
+    snprintf(message, WF_SHARD_MESSAGE, "%s", s->error);
+    wf_sharded_free(s);
+    return NULL;
 }

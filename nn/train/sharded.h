@@ -75,8 +75,9 @@ typedef struct wf_sharded {
 
 /* ---- rank_graph.c ---------------------------------------------------------------------------- */
 
-/* Takes the slice from the graph: wf_sharded_scatter. NULL with message[256]. */
-wf_sharded *wf_sharded_new(wf_graph *g, const wf_sharded_options *o, char *message);
+/* With an own graph that has no values yet. exchange: of a round. NULL with message[256]. */
+wf_sharded *wf_shard_new(wf_graph *g, const wf_sharded_options *o, wf_round_work exchange,
+                         char *message);
 void wf_sharded_free(wf_sharded *s);                  /* before the graph */
 const char *wf_sharded_error(const wf_sharded *s);    /* the last failure, or "" */
 bool wf_shard_failed(wf_sharded *s, const char *why); /* false; not for the sender's thread */
@@ -89,8 +90,14 @@ wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks);
 int wf_shard_kept_count(const wf_sharded *s);
 wf_tensor *wf_shard_kept(const wf_optimizer *o, int i, int k);
 
+/* Bytes of this rank's slice and of what travels; and bytes that it sends in an update. */
+size_t wf_sharded_memory(const wf_sharded *s);
+int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches);
+
 /* ---- sharded.c ------------------------------------------------------------------------------- */
 
+/* Takes the slice from the graph: wf_sharded_scatter. NULL with message[256]. */
+wf_sharded *wf_sharded_new(wf_graph *g, const wf_sharded_options *o, char *message);
 /* This rank's micro-batches of an update of so many: [from, to), perhaps none. */
 void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from, int64_t *to);
 /* From the last micro-batch to the end of the update: wf_sharded_error says so. */
@@ -116,10 +123,5 @@ void wf_sharded_release(wf_sharded *s);
 bool wf_sharded_scatter(wf_sharded *s);
 /* Collective: does rank 0 say yes? False too if a rank has failed: wf_sharded_error. */
 bool wf_sharded_agree(wf_sharded *s, bool yes);
-/* Bytes of this rank's slice and of what travels; and bytes that it sends in an update. */
-size_t wf_sharded_memory(const wf_sharded *s);
-int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches);
-/* Gradients of a round to their owners, who add them; for a wf_sender. */
-bool wf_shard_exchange(void *sharded, int round);
 
 #endif

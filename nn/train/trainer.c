@@ -10,20 +10,7 @@
 
 #include "sharded.h"
 
-bool wf_trainer_failed(wf_trainer *t, const char *why) {
-    snprintf(t->error, sizeof t->error, "%s", why);
-    return false;
-}
-
 /* ---- plans ----------------------------------------------------------------------------------- */
-
-void wf_list_add(wf_tensor_list *l, wf_tensor *t) {
-    if (t) l->data[l->n++] = t;
-}
-
-void wf_list_add_all(wf_tensor_list *l, wf_tensor *const *t, int n) {
-    for (int i = 0; i < n; i++) wf_list_add(l, t[i]);
-}
 
 /* The inputs that the listed tensors are computed from. Operands come before results, so that one
  * pass from the last node to the first finds all. seen has an entry per node. */
@@ -36,27 +23,6 @@ static void add_inputs(wf_tensor_list *feed, wf_graph *g, const wf_tensor_list *
         for (int k = 0; k < t->n_in; k++)
             if (t->in[k]) seen[t->in[k]->id] = true;
     }
-}
-
-wf_plan *wf_trainer_plan_of(wf_trainer *t, const wf_tensor_list *fetch, const wf_tensor_list *feed,
-                            bool training) {
-    return wf_plan_new(t->g, &(wf_plan_options){ .fetch = fetch->data,
-                                                 .n_fetch = fetch->n,
-                                                 .feed = feed->data,
-                                                 .n_feed = feed->n,
-                                                 .pool = t->pool,
-                                                 .training = training });
-}
-
-wf_plan *wf_trainer_plan_updates(wf_trainer *t, wf_tensor *const *updates, wf_tensor *more,
-                                 wf_tensor *feed) {
-    wf_tensor_list fetch = { calloc((size_t)t->optimizer.n + 1, sizeof(wf_tensor *)), 0 };
-    if (!fetch.data) return wf_plan_new(NULL, NULL);
-    wf_list_add(&fetch, more);
-    wf_list_add_all(&fetch, updates, t->optimizer.n);
-    wf_plan *p = wf_trainer_plan_of(t, &fetch, &(wf_tensor_list){ &feed, 1 }, false);
-    free(fetch.data);
-    return p;
 }
 
 /* The plan of a micro-batch: numbers, then what the way needs of gradients. Every input is fed at
@@ -211,14 +177,6 @@ bool wf_trainer_memory(wf_trainer *t, size_t *bytes) {
 }
 
 /* ---- an update ------------------------------------------------------------------------------- */
-
-bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out) {
-    float single;
-    if (x->dtype == WF_F64) return wf_fetch(p, x, out, sizeof *out);
-    bool ok = wf_fetch(p, x, &single, sizeof single);
-    if (ok) *out = (double)single;
-    return ok;
-}
 
 /* The plan of averages takes its memory before an update begins: one that fails has then changed nothing. */
 static bool prepare_average(wf_trainer *t) {

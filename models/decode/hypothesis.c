@@ -1,0 +1,38 @@
+/* models/decode/hypothesis.c - what all searches ask of a hypothesis, and how one ends. */
+#include "ops/base/scalars.h"
+#include "search.h"
+
+int64_t wf_length_of(const search *q, const sentence *s) {
+    return q->position - s->begin;
+}
+
+const candidate *wf_candidates_of(const search *q, const live *h) {
+    return q->candidates + (int64_t)h->row * q->per_row;
+}
+
+double wf_length_penalty_of(const wf_decode_options *o, int64_t length) {
+    switch (o->penalty) {
+    case WF_PENALTY_GNMT:
+        return wf_pow_of((5 + (double)length) / 6, o->alpha);
+    case WF_PENALTY_AVERAGE:
+        return wf_pow_of((double)length, o->alpha);
+    default:
+        return 1;
+    }
+}
+
+double wf_end_penalty(const search *q, const sentence *s) {
+    int64_t length = wf_length_of(q, s);
+    bool end_counts = length < s->limit || q->o->at_limit != WF_LIMIT_NO_END;
+    return wf_length_penalty_of(q->o, length + end_counts);
+}
+
+void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at) {
+    double total = h->total + end->log_prob;
+    s->ended[at] = (ended){ .last = h->last,
+                            .length = wf_length_of(q, s),
+                            .end_log_prob = end->log_prob,
+                            .total = total,
+                            .score = total / wf_end_penalty(q, s),
+                            .cut = q->cut[h->row] };
+}
