@@ -1,5 +1,4 @@
-/* models/model.c - the table of architectures, and pairs of sentences for a model of any of them.
- * See model.h. */
+/* models/model.c - pairs of sentences for a model of any architecture. See model.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,60 +7,7 @@
 #include "kind.h"
 #include "message.h"
 
-enum { MAX_PAIRS = 1 << 20, MAX_LONGEST = 1 << 20 };
-
-static const wf_model_kind *const kinds[] = {
-#define KIND(id, word) &wf_##id##_kind,
-    WF_MODEL_NAMES(KIND)
-};
-enum { N_KINDS = sizeof kinds / sizeof *kinds };
-
-const wf_model_kind *wf_model_kind_of(const char *name) {
-    for (int i = 0; i < N_KINDS; i++)
-        if (!name || strcmp(kinds[i]->name, name) == 0) return kinds[i];
-    return NULL;
-}
-
-const wf_model_kind *wf_model_kind_at(int i) {
-    return i >= 0 && i < N_KINDS ? kinds[i] : NULL;
-}
-
-const char *wf_model_kind_name(const wf_model_kind *kind) {
-    return kind ? kind->name : "";
-}
-
-const char *wf_model_kind_title(const wf_model_kind *kind) {
-    return kind ? kind->title : "";
-}
-
-bool wf_model_kind_decoder_only(const wf_model_kind *kind) {
-    return kind && kind->decoder_only;
-}
-
-/* ---- new models ------------------------------------------------------------------------------ */
-
-static bool configure(const wf_model_kind *kind, const wf_model_sizes *sizes, wf_any_config *c,
-                      char *message) {
-    if (!kind || !sizes) return fail(message, "there is no kind of model, or no sizes");
-    if (sizes->longest < 1 || sizes->longest > MAX_LONGEST)
-        return fail(message, "the longest source or output is %lld, not between 1 and %d",
-                    (long long)sizes->longest, MAX_LONGEST);
-    kind->configure(c, sizes);
-    return kind->check(c, message);
-}
-
-bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes, char *message) {
-    wf_any_config c;
-    return configure(kind, sizes, &c, message);
-}
-
-wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
-                       const wf_training_config *training, wf_dtype real, uint64_t seed,
-                       char *message) {
-    wf_any_config c;
-    if (!configure(kind, sizes, &c, message)) return NULL;
-    return kind->record(&c, training, real, seed, message);
-}
+enum { MAX_PAIRS = 1 << 20 };
 
 void wf_model_text(const wf_model *m, char text[WF_MESSAGE]) {
     if (!text) return;

@@ -41,7 +41,7 @@ typedef struct wf_training_config {
     void *user;
 } wf_training_config;
 
-/* Which architecture a model is of: a row of the table in model.c. */
+/* Which architecture a model is of: a row of the table in kinds.c. */
 typedef struct wf_model_kind wf_model_kind;
 
 /* The attention weights of a stack of layers. */
@@ -100,7 +100,7 @@ typedef struct wf_model {
 /* Which embeddings share one table: none; decoder input and output; these and encoder input. */
 typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL } wf_tie;
 
-/* ---- a new model of any architecture: model.c ------------------------------------------------ */
+/* ---- a new model of any architecture: kinds.c ------------------------------------------------ */
 
 /* Sizes and choices of any model; an architecture takes those that it has. */
 typedef struct wf_model_sizes {

@@ -13,31 +13,9 @@
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-bool wf_plan_fail(wf_plan *p, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(p->error, sizeof p->error, format, args);
-    va_end(args);
-    if (p->graph) wf_name_tags(p->graph, p->error, sizeof p->error);
-    return false;
-}
-
-bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op) {
-    const char *path = node && node->name ? node->name : "";
-    const char *function = node && node->function ? node->function : op->name;
-    bool same = strcmp(function, op->name) == 0;
-    return wf_plan_fail(p, "%s%s%s%s%s: %s", path, path[0] ? ": " : "", same ? "" : function,
-                        same ? "" : ": ", op->name,
-                        p->report.message[0] ? p->report.message : "failed");
-}
-
 static wf_plan *failed_plan(void) {
     static wf_plan failed = { .error = "out of memory: no plan" };
     return &failed;
-}
-
-bool wf_plan_ok(const wf_plan *p) {
-    return p && p->ok;
 }
 
 const char *wf_plan_error(const wf_plan *p) {
@@ -45,11 +23,6 @@ const char *wf_plan_error(const wf_plan *p) {
 }
 
 /* ---- what is needed -------------------------------------------------------------------------- */
-
-int wf_feed_of(const wf_plan *p, const wf_tensor *t) {
-    bool own = t && t->graph == p->graph && t->id >= 0 && t->id < p->n_index;
-    return own ? p->fed[t->id] : -1;
-}
 
 static bool take_feeds(wf_plan *p, const wf_plan_options *o) {
     p->feeds = calloc((size_t)o->n_feed + 1, sizeof *p->feeds);

@@ -5,7 +5,7 @@
  * rewrite.c  rewrite rules: fusion of ops             bind.c     a binding: shapes, views, pointers
  * plan_memory.c   lifetimes of storages                    offsets.c  what lies where in the arena
  * run.c      feed, run, fetch, profile                state.c    cached rows of a generation
- * pool.c     threads */
+ * pool.c     threads                                  plan_error.c  how a plan fails */
 #ifndef WEFT_CORE_PLAN_PLAN_H
 #define WEFT_CORE_PLAN_PLAN_H
 

@@ -1,7 +1,8 @@
 /* core/record/record.h - inside core: a graph and its nodes. Not installed.
  *
  * graph.c    graphs, errors, scopes                   leaf.c   leaves and their values
- * extents.c  named sizes, and their text in messages  flow.c   where gradients stop
+ * extents.c  named sizes                              flow.c   where gradients stop
+ * extent_text.c  named sizes in messages              call.c   calls on shapes
  * record.c   a node from an op and operands           grad.c   gradients as nodes
  * print.c    values as text */
 #ifndef WEFT_CORE_RECORD_RECORD_H
@@ -141,11 +142,21 @@ typedef struct recorded_call {
 void wf_fill_call(recorded_call *c, wf_graph *g, const wf_op *op, int n, wf_tensor *const *in,
                   const void *attrs, wf_report *report);
 
-/* extents.c */
+/* ---- extent_text.c --------------------------------------------------------------------------- */
+
+/* Nominal sizes of extents, and those for the second run of a rule that failed. */
+extern const int64_t wf_nominal_sizes[MAX_EXTENTS], wf_other_sizes[MAX_EXTENTS];
+int64_t wf_extent_tag(int i);
 /* The index of the extent whose tag a size is, or -1. */
 int wf_extent_of(const wf_graph *g, int64_t size);
 /* Replace tags in a message by the names of their extents. */
 void wf_name_tags(const wf_graph *g, char *message, size_t size);
+/* Merges the messages of the two runs, unless they differ in words: numbers that differ get names. */
+void wf_name_numbers(const wf_graph *g, const char *first, const char *second,
+                     char message[WF_MESSAGE]);
+
+/* ---- extents.c ------------------------------------------------------------------------------- */
+
 /* Rewrite the message of a shape rule that failed: sizes computed from extents get their names. */
 void wf_name_sizes(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in, const void *attrs,
                    char message[WF_MESSAGE]);

@@ -9,12 +9,6 @@ static bool is(wf_span s, const char *text) {
     return s.bytes == strlen(text) && memcmp(s.text, text, s.bytes) == 0;
 }
 
-bool wf_spm_add(wf_spm *m, wf_span text, int32_t id) {
-    if (!wf_grow(&m->tokens, &m->tokens_capacity, m->n_tokens + 1, sizeof *m->tokens)) return false;
-    m->tokens[m->n_tokens++] = (wf_spm_token){ text, id };
-    return true;
-}
-
 /* ---- two simple kinds ------------------------------------------------------------------------ */
 
 /* Words begin with a space. */

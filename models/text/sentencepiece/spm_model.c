@@ -284,3 +284,9 @@ int32_t wf_spm_encode_id(const wf_spm *m, wf_span text) {
     int32_t id = i >= 0 ? m->normal_ids[i] : m->unknown;
     return m->pieces[id].type == SPM_UNUSED ? m->unknown : id;
 }
+
+bool wf_spm_add(wf_spm *m, wf_span text, int32_t id) {
+    if (!wf_grow(&m->tokens, &m->tokens_capacity, m->n_tokens + 1, sizeof *m->tokens)) return false;
+    m->tokens[m->n_tokens++] = (wf_spm_token){ text, id };
+    return true;
+}

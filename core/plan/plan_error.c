@@ -1,0 +1,32 @@
+/* core/plan/plan_error.c - how a plan fails, and which of its tensors are fed: for all files of plans. */
+#include "plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool wf_plan_fail(wf_plan *p, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(p->error, sizeof p->error, format, args);
+    va_end(args);
+    if (p->graph) wf_name_tags(p->graph, p->error, sizeof p->error);
+    return false;
+}
+
+bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op) {
+    const char *path = node && node->name ? node->name : "";
+    const char *function = node && node->function ? node->function : op->name;
+    bool same = strcmp(function, op->name) == 0;
+    return wf_plan_fail(p, "%s%s%s%s%s: %s", path, path[0] ? ": " : "", same ? "" : function,
+                        same ? "" : ": ", op->name,
+                        p->report.message[0] ? p->report.message : "failed");
+}
+
+bool wf_plan_ok(const wf_plan *p) {
+    return p && p->ok;
+}
+
+int wf_feed_of(const wf_plan *p, const wf_tensor *t) {
+    bool own = t && t->graph == p->graph && t->id >= 0 && t->id < p->n_index;
+    return own ? p->fed[t->id] : -1;
+}
