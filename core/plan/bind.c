@@ -295,12 +295,14 @@ static bool keep_fetched(wf_plan *p, binding *b, int i) {
 
 /* Ask the op for a view; *offset -1: there is none, and its kernel computes the result. An op
  * without eval is asked again with a row-major copy of the operand. It refuses a view that would
- * begin before the operand's first element, as a part of a flipped axis does. */
+ * begin before the operand's first element, as a part of a flipped axis does; one without elements
+ * begins nowhere. */
 static bool find_view(wf_plan *p, binding *b, exec *e, int64_t *offset) {
     const wf_op *op = e->call.op;
     *offset = op->view ? op->view(&e->call) : -1;
-    if (*offset >= 0 || !op->view || kernel_of(op)->eval || wf_view_dense(&e->call.in[0]))
-        return true;
+    if (*offset >= 0 || !op->view || kernel_of(op)->eval) return true;
+    if (wf_view_count(&e->call.out[0]) == 0) *offset = 0;
+    if (*offset == 0 || wf_view_dense(&e->call.in[0])) return true;
     if (!push_copy(p, b, e->counter + 1, &e->call.in[0], &e->in[0])) return false;
     *offset = op->view(&e->call);
     return true;

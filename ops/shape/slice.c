@@ -189,8 +189,52 @@ static bool shape_unslice(wf_call *c) {
     return true;
 }
 
+/* Does the result lie where the addend does? Then only the parts are touched, and divided into
+ * tasks: a sum of the slices of many steps would visit the whole of it for each of them. */
+static bool unslices_in_place(const wf_call *c) {
+    const wf_view *addend = &c->in[UNSLICE_ADDEND];
+    return addend->ndim >= 0 && addend->data == c->out[0].data;
+}
+
+static int64_t tasks_unslice(const wf_call *c, int phase) {
+    const unslice_attrs *p = c->attrs;
+    int64_t most = 0;
+    if (phase > 0 || !unslices_in_place(c)) return wf_elementwise_tasks(c, phase);
+    for (int k = 0; k < p->n; k++) {
+        int64_t n = wf_view_count(&c->in[operand_of(k)]);
+        if (n > most) most = n;
+    }
+    return wf_task_count(most, WF_GRAIN);
+}
+
+/* Add elements [from, to) of x to the steps of the result from `begin` on. */
+static void add_elements(const target *v, int64_t begin, const wf_view *x, int64_t width,
+                         int64_t from, int64_t to) {
+    for (int64_t at = from, n; at < to; at += n) {
+        int64_t row = at / width, column = at % width;
+        n = width - column < to - at ? width - column : to - at;
+        WF_KERNEL(x->dtype, accumulate(n, wf_at(x, at),
+                                       wf_at(v->out, row * v->row + begin * v->inner + column)));
+    }
+}
+
+static bool unslice_in_place(const wf_call *c, int64_t task) {
+    const unslice_attrs *p = c->attrs;
+    int axis = p->part[0].axis;
+    target v = target_of(c, axis, task);
+    for (int k = 0; k < p->n; k++) {
+        const wf_view *x = &c->in[operand_of(k)];
+        int64_t begin = p->part[k].from, from, to;
+        if (begin < 0) begin += v.out->shape[axis];
+        wf_task_range(wf_view_count(x), WF_GRAIN, task, &from, &to);
+        add_elements(&v, begin, x, x->shape[axis] * v.inner, from, to);
+    }
+    return true;
+}
+
 static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratch) {
     const unslice_attrs *p = c->attrs;
+    if (unslices_in_place(c)) return unslice_in_place(c, task);
     const wf_view *addend = &c->in[UNSLICE_ADDEND];
     int axis = p->part[0].axis;
     target v = target_of(c, axis, task);
@@ -198,7 +242,7 @@ static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratc
     (void)phase;
     (void)scratch;
     v.add = addend->ndim >= 0;
-    if (v.add && addend->data != v.out->data)
+    if (v.add)
         memcpy(wf_at(v.out, v.from), wf_at(addend, v.from),
                (size_t)(v.to - v.from) * wf_dtype_size(v.out->dtype));
     for (int k = 0; k < p->n; k++) {
@@ -267,7 +311,7 @@ const wf_op wf_op_unslice = {
     .grad = grad_unslice,
     .optional = 1 << UNSLICE_ADDEND,
     .shape_only = 1 << UNSLICE_LIKE,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+    .run = &(const wf_kernel){ .tasks = tasks_unslice,
                                .eval = eval_unslice,
                                .exclusive = true,
                                .in_place = 1 << UNSLICE_ADDEND },

@@ -214,3 +214,49 @@ TEST_ROWS(an_id_out_of_range_is_named_by_its_place, 2) {
     wf_plan_free(p);
     end_graph(g);
 }
+
+/* Such a view would begin in front of the first element, if it had one. */
+TEST(a_part_of_a_flipped_axis_may_be_empty) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *empty = wf_param(g, "empty", SHAPE(5, 4, 0), wf_init_zeros()),
+              *full = wf_param(g, "full", SHAPE(5, 4, 2), wf_init_uniform(1));
+    wf_tensor *y[] = { wf_slice(wf_flip(empty, WF_AXIS(1)), 1, 1, -1),
+                       wf_diagonal(wf_flip(empty, WF_AXIS(1)), -1, 0, 1),
+                       wf_slice(wf_flip(full, WF_ALL_AXES), 1, 2, 2),
+                       wf_sum(wf_slice(wf_flip(full, WF_ALL_AXES), 0, 5, WF_END), WF_ALL_AXES,
+                              false) };
+    values got[4];
+    evaluate(y, 4, 1, false, got);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(got[i].count, 0);
+    ck_assert_int_eq(got[3].count, 1);
+    ck_assert(got[3].data[0] == 0);
+    free_values(got, 4);
+    end_graph(g);
+}
+
+/* The gradients of steps that are cut out of one tensor, one by one and twice, are added in place:
+ * more than a task's elements in each, and rows that go on after the axis. */
+TEST_ROWS(gradients_of_slices_add_up, 2) {
+    enum { STEPS = 3, ROWS = 9, COLUMNS = 5000 };
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = wf_param(g, "x", SHAPE(ROWS, STEPS, COLUMNS), wf_init_uniform(1)), *dx;
+    wf_tensor *total = wf_constant(g, 0);
+    for (int i = 0; i < 2 * STEPS; i++) {
+        int64_t from = i % STEPS;
+        int64_t begin = i < STEPS ? from : from - STEPS, end = i == 5 ? WF_END : from + 1;
+        wf_tensor *part = wf_slice(x, 1, begin, end);
+        total = wf_add(total, wf_scale(wf_square_sum(part), i + 1));
+    }
+    ck_assert_msg(wf_grad(total, &x, 1, &dx), "%s", wf_error(g));
+    values got;
+    evaluate(&dx, 1, 1 + _i, false, &got);
+    double *from = leaf_of(g, "x");
+    ck_assert_int_eq(got.count, ROWS * STEPS * COLUMNS);
+    for (int64_t e = 0; e < got.count; e++) {
+        double scale = 2 * (double)(2 * (e / COLUMNS % STEPS) + STEPS + 2);
+        ck_assert(fabs(got.data[e] - scale * from[e]) <= 1e-14 * scale);
+    }
+    free(from);
+    free_values(&got, 1);
+    end_graph(g);
+}
