@@ -10,12 +10,14 @@
  * steps beyond its length a row's state stays as it is, in both directions: backward it is still
  * the first one when the row's last step is reached. */
 #include "module.h"
-#include <ctype.h>
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/op.h"
 
 static int64_t gates_of(wf_recurrent_kind kind) {
     return kind == WF_GRU ? 3 : 4;
@@ -78,26 +80,40 @@ static wf_tensor *gates(const struct wf_recurrent_cell *l, wf_tensor *x, int fro
     return wf_slice(x, -1, from * l->hidden_size, to * l->hidden_size);
 }
 
-static wf_tensor *gru_step(const struct wf_recurrent_cell *l, wf_tensor *in, wf_tensor *h) {
-    wf_tensor *own = wf_gemm(h, l->weight_hh, l->bias_hh, WF_TRANSPOSE_B); /* [...,3H] */
+/* U as it is multiplied in many steps, [H,G H]: copied once, and not packed in every step. The
+ * gradient by h reads U itself, whose rows are what it needs. */
+static wf_tensor *turned(const struct wf_recurrent_cell *l) {
+    wf_tensor *u = wf_transpose(l->weight_hh, 0, 1);
+    return wf_record(&wf_op_copy, 1, &u, NULL);
+}
+
+/* U h + addend, [...,G H]. u: U turned, or NULL. */
+static wf_tensor *recur(const struct wf_recurrent_cell *l, wf_tensor *u, wf_tensor *h,
+                        wf_tensor *addend) {
+    return u ? wf_gemm(h, u, addend, 0) : wf_gemm(h, l->weight_hh, addend, WF_TRANSPOSE_B);
+}
+
+static wf_tensor *gru_step(const struct wf_recurrent_cell *l, wf_tensor *u, wf_tensor *in,
+                           wf_tensor *h) {
+    wf_tensor *own = recur(l, u, h, l->bias_hh);
     wf_tensor *both = wf_sigmoid(wf_add(gates(l, in, 0, 2), gates(l, own, 0, 2)));
     wf_tensor *r = gates(l, both, 0, 1), *z = gates(l, both, 1, 2);
     wf_tensor *n = wf_tanh(wf_add(gates(l, in, 2, 3), wf_mul(r, gates(l, own, 2, 3))));
     return wf_add(n, wf_mul(z, wf_sub(h, n)));
 }
 
-static wf_tensor *lstm_step(const struct wf_recurrent_cell *l, wf_tensor *in, wf_tensor *h,
-                            wf_tensor **c) {
-    wf_tensor *all = wf_gemm(h, l->weight_hh, in, WF_TRANSPOSE_B); /* [...,4H] */
+static wf_tensor *lstm_step(const struct wf_recurrent_cell *l, wf_tensor *u, wf_tensor *in,
+                            wf_tensor *h, wf_tensor **c) {
+    wf_tensor *all = recur(l, u, h, in);
     wf_tensor *both = wf_sigmoid(gates(l, all, 0, 2)), *g = wf_tanh(gates(l, all, 2, 3));
     wf_tensor *i = gates(l, both, 0, 1), *f = gates(l, both, 1, 2);
     *c = wf_add(wf_mul(f, *c), wf_mul(i, g));
     return wf_mul(wf_sigmoid(gates(l, all, 3, 4)), wf_tanh(*c));
 }
 
-static wf_tensor *step(const struct wf_recurrent_cell *l, wf_tensor *in, wf_tensor *h,
+static wf_tensor *step(const struct wf_recurrent_cell *l, wf_tensor *u, wf_tensor *in, wf_tensor *h,
                        wf_tensor **c) {
-    return l->kind == WF_GRU ? gru_step(l, in, h) : lstm_step(l, in, h, c);
+    return l->kind == WF_GRU ? gru_step(l, u, in, h) : lstm_step(l, u, in, h, c);
 }
 
 /* Has the state the axes of x, and H units? What is NULL is refused by the ops. */
@@ -123,7 +139,7 @@ wf_tensor *wf_recurrent_step(const struct wf_recurrent_cell *l, wf_tensor *x, wf
     const char *outer = enter(l->weight_hh, l->path);
     if (!of_one_batch(l, x, h) || (l->kind == WF_LSTM && !of_one_batch(l, x, *c)))
         return leave(outer, wf_poison(x->graph, NULL));
-    return leave(outer, step(l, project(l, x), h, c));
+    return leave(outer, step(l, NULL, project(l, x), h, c));
 }
 
 /* ---- all steps ------------------------------------------------------------------------------- */
@@ -154,14 +170,14 @@ static wf_tensor *held(wf_tensor *open, wf_tensor *next, wf_tensor *last) {
 static wf_tensor *run(const struct wf_recurrent_cell *l, wf_tensor *x, wf_tensor *open, bool back,
                       states *s, wf_tensor **y) {
     int64_t T = x->shape[0];
-    wf_tensor *in = project(l, x); /* [T,B,G H] */
+    wf_tensor *in = project(l, x), *u = T > 1 ? turned(l) : NULL; /* in: [T,B,G H] */
     for (int64_t i = 0; i < T && wf_ok(x->graph); i++) {
         int64_t t = back ? T - 1 - i : i;
         wf_tensor *now = wf_slice(in, 0, t, t + 1), *c = s->c;
         wf_tensor *is_open = open ? wf_slice(open, 0, t, t + 1) : NULL;
         if (!s->h) s->h = wf_fill(gates(l, now, 0, 1), 0);
         if (!s->c && l->kind == WF_LSTM) c = s->c = wf_fill(s->h, 0);
-        wf_tensor *h = step(l, now, s->h, &c);
+        wf_tensor *h = step(l, u, now, s->h, &c);
         y[t] = s->h = held(is_open, h, s->h);
         if (c) s->c = held(is_open, c, s->c);
     }

@@ -387,6 +387,11 @@ static wf_tensor *record(wf_tensor *a, wf_tensor *b, wf_tensor *addend, const ge
     return wf_record(&wf_op_matmul, 3, (wf_tensor *[]){ a, b, addend }, attrs);
 }
 
+/* A copy is read where it was copied from: its transpose may lie there row by row. */
+static wf_tensor *source_of(wf_tensor *b) {
+    return b->op == &wf_op_copy ? b->in[0] : b;
+}
+
 /* c_ij = sum_p a_ip b_pj. With dc = dL/dc:  dL/da_ip = sum_j dc_ij b_pj, that is dA = dC B^T, and
  * dL/db_pj = sum_i a_ip dc_ij, that is dB = A^T dC. For a transposed operand the gradient is the
  * transpose of that, which is the product with its factors exchanged. If the whole batch has one B,
@@ -397,7 +402,7 @@ static void grad_matmul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     bool ta = flags & WF_TRANSPOSE_A, tb = flags & WF_TRANSPOSE_B;
     if (need & 1)
         dx[0] = ta ? wf_gemm(b, dc, NULL, WF_TRANSPOSE_B | (tb ? WF_TRANSPOSE_A : 0))
-                   : wf_gemm(dc, b, NULL, tb ? 0 : WF_TRANSPOSE_B);
+                   : wf_gemm(dc, source_of(b), NULL, tb ? 0 : WF_TRANSPOSE_B);
     if ((need & 2) && b->ndim == 2 && !ta) {
         a = tall(a);
         dc = tall(dc);
