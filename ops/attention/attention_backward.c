@@ -84,6 +84,8 @@ static void decompose_attention_backward(wf_tensor *dq, wf_tensor **results) {
     wf_vjp(&y, &dq->in[IN_DY], 1, x, 3, results);
 }
 
+/* Shapes: q, k, v, mask as of attention, dy and y [B, H, T, dv], stats -> dq, dk, dv as q, k, v.
+ * Limits: The weights are computed again from stats, which attention saved. */
 const wf_op wf_op_attention_backward = {
     .name = "attention_backward",
     .family = "attention",

@@ -325,6 +325,10 @@ static void decompose_attention(wf_tensor *y, wf_tensor **results) {
 
 /* ---- the op and its constructors ------------------------------------------------------------- */
 
+/* Shapes: q [B,H,T,dk], k [B,G,S,dk], v [B,G,S,dv], mask broadcasts to [B,H,T,S] or is absent ->
+ * y [B,H,T,dv], and stats for the gradient.
+ * Limits: G divides H: several heads of q may share one of k and v. Memory grows with T and S,
+ * never with T x S. A row without open keys gives zeros. */
 const wf_op wf_op_attention = {
     .name = "attention",
     .family = "attention",

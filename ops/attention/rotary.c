@@ -92,6 +92,8 @@ static bool eval_rotary_table(const wf_call *c, int phase, int64_t task, void *s
     return true;
 }
 
+/* Shapes: ids [...] i32, like [..., d] for its width, or absent -> real [..., 2, d].
+ * Limits: d is even, and the base is above 0. Angles are computed in double. */
 const wf_op wf_op_rotary_table = {
     .name = "rotary_table",
     .family = "constant",
@@ -222,6 +224,8 @@ static double flops_rotate(const wf_call *c) {
     return 3 * (double)wf_view_count(&c->in[0]);
 }
 
+/* Shapes: x [..., T, d] real, table [..., T, 2, d], which broadcasts -> y as x.
+ * Limits: d is even. */
 const wf_op wf_op_rotate = {
     .name = "rotate",
     .family = "attention",

@@ -42,6 +42,8 @@ static void grad_check(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
     dx[0] = dy[0];
 }
 
+/* Shapes: x real, of any shape -> y as x.
+ * Limits: In place: it costs one pass of reading. A run that fails performs no updates. */
 const wf_op wf_op_check_finite = {
     .name = "check_finite",
     .family = "elementwise",

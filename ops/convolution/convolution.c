@@ -197,6 +197,10 @@ static void decompose_conv2d(wf_tensor *y, wf_tensor **results) {
     results[0] = plus_bias(sum, y->in[2]);
 }
 
+/* Shapes: x [N,C,H,W], weight [O,C/groups,kh,kw], bias [O] or absent -> [N,O,H2,W2]; H2 = (H + 2
+ * padding - dilation (kh - 1) - 1) / stride + 1.
+ * Limits: Stride and dilation are 1 or more, and the padded image holds a kernel. groups divides
+ * C and O. */
 const wf_op wf_op_conv2d = {
     .name = "conv2d",
     .family = "matmul",
@@ -284,6 +288,9 @@ static void decompose_conv_transpose2d(wf_tensor *x, wf_tensor **results) {
     results[0] = plus_bias(all, x->in[2]);
 }
 
+/* Shapes: y [N,O,H,W], weight [O,C/groups,kh,kw], bias [C] or absent -> [N,C,H2,W2]; H2 = (H - 1)
+ * stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+ * Limits: output_padding is less than the stride. With like the sizes are those of like. */
 const wf_op wf_op_conv_transpose2d = {
     .name = "conv_transpose2d",
     .family = "matmul",
@@ -346,6 +353,8 @@ static void decompose_conv2d_weight(wf_tensor *w, wf_tensor **results) {
     results[0] = wf_reshape(sum, 4, (int64_t[]){ WF_REST, WF_KEEP, WF_KEEP, WF_KEEP });
 }
 
+/* Shapes: x [N, C, H, W], y as conv2d gives it, like the weight -> as the weight.
+ * Limits: The sum over images and positions has a fixed order, which depends on the shapes. */
 const wf_op wf_op_conv2d_weight = {
     .name = "conv2d_weight",
     .family = "matmul",

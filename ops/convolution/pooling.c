@@ -197,6 +197,8 @@ static void decompose_max_pool2d(wf_tensor *y, wf_tensor **results) {
     results[0] = wf_squeeze(wf_gather(x, -1, place), WF_LAST_AXIS);
 }
 
+/* Shapes: x [N, C, H, W] -> y and taps [N, C, H2, W2], sizes as of conv2d.
+ * Limits: At most half of a kernel is padding. A NaN is the maximum. Padding is never chosen. */
 const wf_op wf_op_max_pool2d = {
     .name = "max_pool2d",
     .family = "reduce",
@@ -306,6 +308,8 @@ static void grad_scatter(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_record(&wf_op_max_pool2d_gather, 2, in, y->attrs);
 }
 
+/* Shapes: y and taps [N, C, H2, W2], like [N, C, H, W] -> as like.
+ * Limits: Windows that overlap add up at one place, in their order. */
 const wf_op wf_op_max_pool2d_scatter = {
     .name = "max_pool2d_scatter",
     .family = "index",
@@ -356,6 +360,8 @@ static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     dx[0] = wf_record(&wf_op_max_pool2d_scatter, 3, in, y->attrs);
 }
 
+/* Shapes: x [N, C, H, W], taps [N, C, H2, W2] -> [N, C, H2, W2].
+ * Limits: A window without a maximum, whose tap is -1, gives 0. */
 const wf_op wf_op_max_pool2d_gather = {
     .name = "max_pool2d_gather",
     .family = "index",

@@ -65,6 +65,10 @@ static void grad_unfold(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     dx[0] = fold(dy[0], y->in[0], y->attrs);
 }
 
+/* Shapes: x of any type -> the axis becomes the number of windows, and a last axis has their
+ * elements.
+ * Limits: A view, in which elements stand several times. A window that does not fit into the axis
+ * fails. */
 const wf_op wf_op_unfold = {
     .name = "unfold",
     .family = "shape",
@@ -148,6 +152,8 @@ static void grad_fold(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
     dx[0] = wf_unfold(dy[0], u->axis, u->size, u->step, u->dilation);
 }
 
+/* Shapes: y real, the windows of like -> as like.
+ * Limits: Windows are added in one order. Elements between windows are 0. */
 const wf_op wf_op_fold = {
     .name = "fold",
     .family = "shape",

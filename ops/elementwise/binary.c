@@ -73,6 +73,19 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
         return run_binary(c, WF_BINARY_##NAME, task);                                              \
     }                                                                                              \
     ELEMENTWISE_OF_TWO(NAME, shape_##NAME, __VA_ARGS__)
+/* Shapes: a and b of one type; they broadcast -> y of their common shape. All but div, pow,
+ * atan2, logaddexp and xlogy take i32, too.
+ * Gradient: y_i depends on a_i and b_i alone: da_i = dy_i df/da and db_i = dy_i df/db, each
+ * summed to the shape of its operand. The derivative of a step is 0 wherever it exists.
+ * Limits: Reals and i32 do not mix: wf_cast. A NaN gives NaN.
+ * Limits of add sub mul: Of i32 the result wraps around.
+ * Limits of div: A division by 0 gives an infinity, 0 / 0 NaN.
+ * Limits of maximum minimum: On a tie a has the gradient.
+ * Limits of pow: 1 for b = 0, even of a NaN. NaN where a is below 0 and b is no integer. The
+ * gradient is 0 to a where b = 0, and to b where a = 0 and b >= 0.
+ * Limits of atan2: The gradient at (0, 0) is 0.
+ * Limits of fmod remainder floor_divide: A division of i32 by 0 fails the run; of reals it gives
+ * NaN or an infinity. */
 #define BINARY(NAME, text, value, da, db)                                                          \
     static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
                             uint32_t need) {                                                       \
@@ -127,6 +140,10 @@ static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
 }
 
 #define BINARY(name, text, value, da, db)
+/* Shapes: a and b of one type, real or i32; they broadcast -> 1 or 0, real, of their common
+ * shape.
+ * Limits: A comparison with a NaN is 0, but not_equal, which is 1. As a truth value a NaN is
+ * true. */
 #define COMPARE(NAME, value)                                                                       \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         (void)phase, (void)scratch;                                                                \

@@ -37,6 +37,8 @@ static bool shape_bits(wf_call *c) {
     return true;
 }
 
+/* Shapes: a and b i32; they broadcast -> y i32, of their common shape.
+ * Limits: A count of bits outside of 0..31 moves every bit out. */
 #define BITS(NAME, text, value)                                                                    \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         wf_runs r;                                                                                 \

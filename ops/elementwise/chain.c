@@ -31,6 +31,9 @@ static bool eval_copy(const wf_call *c, int phase, int64_t task, void *scratch) 
     return (repacks(c) ? wf_repack_eval : wf_copy_eval)(c, phase, task, scratch);
 }
 
+/* Shapes: y as x, of any type.
+ * Gradient: y is x: dx = dy.
+ * Limits: none. The engine records it where an op wants rows without gaps, or packed ones. */
 const wf_op wf_op_copy = {
     .name = "copy",
     .family = "shape",
@@ -58,6 +61,8 @@ static bool eval_fill(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
+/* Shapes: like of any shape and type -> y of that shape, real.
+ * Limits: Only the shape of like is read. */
 const wf_op wf_op_fill = {
     .name = "fill",
     .family = "constant",
@@ -100,7 +105,11 @@ static int64_t view_broadcast_to(wf_call *c) {
     return 0;
 }
 
-/* Its gradient is dy: the engine sums it to the shape of the operand. */
+/* Shapes: x and like of any type; the shape of x, aligned on the right, has the sizes of like or
+ * 1 -> y of the shape of like.
+ * Gradient: Each x_j stands in several places of y: dx_j is the sum of dy over them. The rule
+ * returns dy, and the engine sums it to the shape of x.
+ * Limits: It is a view: no element is copied. A shape that does not broadcast fails the graph. */
 const wf_op wf_op_broadcast_to = {
     .name = "broadcast_to",
     .family = "shape",
@@ -144,6 +153,9 @@ static void grad_sum_to(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     dx[0] = wf_broadcast_to(dy[0], y->in[0]);
 }
 
+/* Shapes: x real; the shape of like broadcasts to that of x -> y of the shape of like.
+ * Limits: The order of each sum depends on its length alone. A shape that does not fit fails the
+ * graph. */
 const wf_op wf_op_sum_to = {
     .name = "sum_to",
     .family = "reduce",

@@ -79,6 +79,9 @@ static void grad_dropout(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_record(&wf_op_dropout, 1, dy, y->attrs);
 }
 
+/* Shapes: x real, of any shape -> y as x.
+ * Limits: The rate is in [0, 1), rounded to a multiple of 2^-16. In plans that do not train y is
+ * x. */
 const wf_op wf_op_dropout = {
     .name = "dropout",
     .family = "random",

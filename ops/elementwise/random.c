@@ -62,6 +62,9 @@ static bool eval_randn(const wf_call *c, int phase, int64_t task, void *scratch)
     return eval_random(c, task, true);
 }
 
+/* Shapes: like of any shape -> real, of that shape.
+ * Limits: Numbers depend on seed, step, micro-batch, site and element alone, so threads and
+ * resumed runs draw the same. */
 #define RANDOM(NAME, text)                                                                         \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \

@@ -93,6 +93,22 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
     wf_tensor *wf_##NAME(wf_tensor *x) {                                                           \
         return wf_record(&wf_op_##NAME, 1, &x, NULL);                                              \
     }
+/* Shapes: x real, of any shape -> y as x; neg, abs, square and sign take i32, too.
+ * Gradient: y_i depends on x_i alone, so dx_i = dy_i f'(x_i), with the derivative f' written in x
+ * or, where that is shorter, in y. The derivative of a step is 0 wherever it exists.
+ * Limits: A NaN gives NaN. The bits are the same on every instruction set.
+ * Limits of sqrt: NaN below 0; the gradient at 0 is an infinity.
+ * Limits of rsqrt reciprocal: An infinity at 0; rsqrt is NaN below 0.
+ * Limits of log log2 log10: NaN below 0, -infinity at 0.
+ * Limits of log1p: NaN below -1, -infinity at -1.
+ * Limits of asin acos atanh: NaN outside of [-1, 1]; the gradient at the ends is an infinity.
+ * Limits of acosh: NaN below 1; the gradient at 1 is an infinity.
+ * Limits of exp exp2 expm1 sinh cosh: In f32 an infinity where the result is above 3.4e38: exp
+ * from 88.73 on.
+ * Limits of tan: Large at odd multiples of pi/2, which no float is.
+ * Limits of relu relu6 hardsigmoid abs: The gradient is 0 at a kink.
+ * Limits of sign: 0 for a NaN.
+ * Limits of neg abs square: Of i32 the result wraps around. */
 #define UNARY(NAME, text, value, derivative)                                                       \
     static void grad_##NAME(wf_tensor *y, wf_tensor *const *cotangent, wf_tensor **dx,             \
                             uint32_t need) {                                                       \
@@ -131,6 +147,8 @@ static void grad_affine(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     dx[0] = wf_scale(dy[0], a->scale);
 }
 
+/* Shapes: x real, of any shape -> y as x.
+ * Limits: scale and shift are constants of the graph: for tensors use mul and add. */
 const wf_op wf_op_affine = {
     .name = "affine",
     .family = "elementwise",
@@ -184,6 +202,8 @@ static void grad_clamp(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
     dx[0] = wf_mul(dy[0], between(y->in[0], a->low, a->high));
 }
 
+/* Shapes: x real, of any shape -> y as x.
+ * Limits: low <= high, or the graph fails. A NaN stays NaN. An infinite bound is none. */
 const wf_op wf_op_clamp = {
     .name = "clamp",
     .family = "elementwise",
@@ -226,6 +246,8 @@ static void grad_leaky_relu(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, 
     dx[0] = wf_where(wf_relu(y->in[0]), dy[0], wf_scale(dy[0], a->slope));
 }
 
+/* Shapes: x real, of any shape -> y as x.
+ * Limits: A slope above 1 or below 0 is allowed, and then y is not the larger of the two lines. */
 const wf_op wf_op_leaky_relu = {
     .name = "leaky_relu",
     .family = "elementwise",

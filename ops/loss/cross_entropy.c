@@ -163,6 +163,13 @@ static double flops_cross_entropy(const wf_call *c) {
     return 4.0 * (double)wf_view_count(&c->in[0]);
 }
 
+/* Shapes: logits [..., V] real, labels [...] i32 -> loss, nll and count [], and lse [..., 2] for
+ * the gradient.
+ * Gradient: -log p_k has the derivative p_j - (j == k) by logit j. So dloss/dx_j = p_j - (1 - s)
+ * (j == label) - s / V, and dnll/dx_j = p_j - (j == label), in counted rows; in others 0. The
+ * count has no gradient.
+ * Limits: A label outside of 0..V-1 that is not ignore_index fails the run. The smoothing is in
+ * [0, 1]. All are sums, not means. */
 const wf_op wf_op_cross_entropy = {
     .name = "cross_entropy",
     .family = "loss",
@@ -291,6 +298,10 @@ static double flops_backward(const wf_call *c) {
     return 4.0 * (double)wf_view_count(&c->in[0]);
 }
 
+/* Shapes: logits [..., V], labels [...] i32, lse [..., 2], dloss and dnll [] or absent -> dlogits
+ * as logits.
+ * Gradient: It is made of its decomposition: softmax less the labels, times the slopes.
+ * Limits: lse is what cross_entropy saved. */
 const wf_op wf_op_cross_entropy_backward = {
     .name = "cross_entropy_backward",
     .family = "loss",

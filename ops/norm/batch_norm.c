@@ -27,6 +27,8 @@ static bool eval_is_training(const wf_call *c, int phase, int64_t task, void *sc
     return true;
 }
 
+/* Shapes: like of any shape -> real [].
+ * Limits: It is 1 in a plan whose options say training. */
 const wf_op wf_op_is_training = {
     .name = "is_training",
     .family = "constant",
@@ -166,6 +168,9 @@ static double flops_batch_statistics(const wf_call *c) {
     return uses_batch(c) ? 4 * (double)wf_view_count(&c->in[X]) : 0;
 }
 
+/* Shapes: x [N, C, ...] real, running mean and variance [C] or both absent -> mean and variance
+ * [C].
+ * Limits: The variance is the biased one. A channel without elements gives NaN. */
 const wf_op wf_op_batch_statistics = {
     .name = "batch_statistics",
     .family = "reduce",

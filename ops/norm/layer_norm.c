@@ -67,6 +67,13 @@ static void decompose_layer_norm(wf_tensor *y, wf_tensor **results) {
     if (y->in[2]) results[0] = wf_add(results[0], y->in[2]);
 }
 
+/* Shapes: x [..., D] real, weight and bias [D] or absent -> y as x; mean and rstd [...], for the
+ * gradient.
+ * Gradient: With h = (x - mean) rstd and g = dy weight, mean and rstd depend on x, too: dx = rstd
+ * (g - mean(g) - h mean(g h)), means over the row (Ba, Kiros & Hinton 2016). dweight = sum(dy h)
+ * and dbias = sum(dy), over all rows.
+ * Limits: eps is 0 or more. A row of equal elements gives the bias, or with eps 0 NaN. Rows whose
+ * squares overflow are scaled first. */
 const wf_op wf_op_layer_norm = {
     .name = "layer_norm",
     .family = "norm",
@@ -137,6 +144,10 @@ static void decompose_layer_norm_backward(wf_tensor *dx, wf_tensor **results) {
     wf_vjp(&y, &dy, 1, &x, 1, results);
 }
 
+/* Shapes: x and dy [..., D], weight [D] or absent, mean and rstd [...] -> dx as x.
+ * Gradient: It is made of its decomposition: layer_norm written with sums and products, whose
+ * derivative it is.
+ * Limits: mean and rstd are those that layer_norm saved. */
 const wf_op wf_op_layer_norm_backward = {
     .name = "layer_norm_backward",
     .family = "norm",
@@ -241,6 +252,9 @@ static double flops_weight_backward(const wf_call *c) {
     return 5.0 * (double)wf_view_count(&c->in[0]);
 }
 
+/* Shapes: x and dy [..., D], mean and rstd [...] -> dweight and dbias [D].
+ * Gradient: It is made of its decomposition, sums of dy h and of dy over the rows.
+ * Limits: The sums over the rows have one order, whatever the number of threads. */
 const wf_op wf_op_layer_norm_weight_backward = {
     .name = "layer_norm_weight_backward",
     .family = "norm",

@@ -56,6 +56,11 @@ static void decompose_rms_norm(wf_tensor *y, wf_tensor **results) {
     if (y->in[1]) results[0] = wf_mul(results[0], y->in[1]);
 }
 
+/* Shapes: x [..., D] real, weight [D] or absent -> y as x; rstd [...], for the gradient.
+ * Gradient: With h = x rstd and g = dy weight, rstd depends on x, too: dx = rstd (g - h mean(g
+ * h)), the mean over the row (Zhang & Sennrich 2019). dweight = sum(dy h), over all rows.
+ * Limits: eps is 0 or more; with eps 0 a row of zeros gives NaN. Rows whose squares overflow are
+ * scaled first. */
 const wf_op wf_op_rms_norm = {
     .name = "rms_norm",
     .family = "norm",
@@ -157,6 +162,10 @@ static double flops_rms_norm_backward(const wf_call *c) {
     return 9.0 * (double)wf_view_count(&c->in[0]);
 }
 
+/* Shapes: x and dy [..., D], weight [D] or absent, rstd [...] -> dx as x, dweight [D].
+ * Gradient: It is made of its decomposition: rms_norm written with sums and products, whose
+ * derivative it is.
+ * Limits: rstd is what rms_norm saved. */
 const wf_op wf_op_rms_norm_backward = {
     .name = "rms_norm_backward",
     .family = "norm",

@@ -132,6 +132,9 @@ static void decompose_softmax(wf_tensor *y, wf_tensor **results) {
     results[0] = wf_div(e, wf_where(sum, sum, wf_constant(x->graph, 1)));
 }
 
+/* Shapes: x [..., n] real; mask real, broadcasts to x, or absent -> y as x.
+ * Limits: Rows sum to 1, or to 0 where all is masked. causal wants two axes. +infinity makes its
+ * row NaN. */
 const wf_op wf_op_softmax = {
     .name = "softmax",
     .family = "norm",
@@ -185,6 +188,9 @@ static void decompose_softmax_backward(wf_tensor *dx, wf_tensor **results) {
     results[0] = wf_mul(y, wf_sub(dy, wf_sum(wf_mul(dy, y), WF_LAST_AXIS, true)));
 }
 
+/* Shapes: y [..., n] and dy as y -> dx as y.
+ * Gradient: It is made of its decomposition, y (dy - sum(dy y)), and so is every further one.
+ * Limits: y is what softmax gave: nothing checks that its rows sum to 1. */
 const wf_op wf_op_softmax_backward = {
     .name = "softmax_backward",
     .family = "norm",
@@ -226,6 +232,8 @@ static void decompose_log_softmax(wf_tensor *y, wf_tensor **results) {
     results[0] = wf_sub(shifted, wf_log(wf_sum(wf_exp(shifted), WF_LAST_AXIS, true)));
 }
 
+/* Shapes: x [..., n] real -> y as x.
+ * Limits: Finite for all finite x: the largest is subtracted first. A scalar has no last axis. */
 const wf_op wf_op_log_softmax = {
     .name = "log_softmax",
     .family = "norm",
@@ -262,6 +270,9 @@ static void decompose_log_softmax_backward(wf_tensor *dx, wf_tensor **results) {
     results[0] = wf_sub(dy, wf_mul(wf_exp(y), wf_sum(dy, WF_LAST_AXIS, true)));
 }
 
+/* Shapes: y [..., n] and dy as y -> dx as y.
+ * Gradient: It is made of its decomposition, dy - e^y sum(dy), and so is every further one.
+ * Limits: y is what log_softmax gave. */
 const wf_op wf_op_log_softmax_backward = {
     .name = "log_softmax_backward",
     .family = "norm",

@@ -419,6 +419,10 @@ bool wf_fuse_matmul_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y)
     return wf_fuse_addend(r, sum, y, ADDEND);
 }
 
+/* Shapes: a [..., m, k], b [..., k, n], addend broadcasts to y -> y [..., m, n]; leading axes
+ * broadcast.
+ * Limits: Two axes or more, all real. Inner sizes that differ fail the graph. Each element is one
+ * chain of multiply-adds over k. */
 const wf_op wf_op_matmul = {
     .name = "matmul",
     .family = "matmul",

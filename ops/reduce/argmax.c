@@ -88,6 +88,8 @@ static bool eval_argmax(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
+/* Shapes: x real -> i32, without the axis.
+ * Limits: An axis of size 0 fails. A NaN is the largest. */
 const wf_op wf_op_argmax = {
     .name = "argmax",
     .family = "reduce",

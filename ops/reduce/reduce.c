@@ -349,6 +349,9 @@ static void grad_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_
     dx[0] = wf_broadcast_to(dy[0], y->in[0]);
 }
 
+/* Shapes: x real -> the axes removed, or of size 1 with keepdim; all axes: [].
+ * Limits: A sum of no elements is 0. Its order depends on the number of terms alone, so threads
+ * change no bit. */
 const wf_op wf_op_sum = {
     .name = "sum",
     .family = "reduce",
@@ -396,6 +399,8 @@ static void grad_extreme(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_mul(hit, wf_div(dy[0], wf_sum(hit, a->axes, true)));
 }
 
+/* Shapes: x real -> the axes removed, or of size 1 with keepdim.
+ * Limits: Over no elements the graph or the plan fails. A NaN among the elements is the result. */
 #define EXTREME(NAME, FOLD, text)                                                                  \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         return reduce(c, phase, task, FOLD, scratch);                                              \
@@ -466,6 +471,8 @@ static bool eval_inverse_count(const wf_call *c, int phase, int64_t task, void *
     return true;
 }
 
+/* Shapes: like of any shape -> real [].
+ * Limits: Axes without elements give an infinity; the sizes are those that the run has bound. */
 const wf_op wf_op_inverse_count = {
     .name = "inverse_count",
     .family = "constant",

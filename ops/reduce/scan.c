@@ -117,6 +117,8 @@ static void grad_cumsum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     dx[0] = wf_cumsum(dy[0], s->axis, !s->reverse);
 }
 
+/* Shapes: x real -> y as x.
+ * Limits: The sums are kept in double and rounded to the type of x at each step of the axis. */
 const wf_op wf_op_cumsum = {
     .name = "cumsum",
     .family = "reduce",
@@ -152,6 +154,8 @@ static void grad_cumprod(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
                    wf_linear_scan(next, dy[0], s->axis, !s->reverse));
 }
 
+/* Shapes: x real -> y as x.
+ * Limits: The products are kept in double. The gradient is right where x is 0. */
 const wf_op wf_op_cumprod = {
     .name = "cumprod",
     .family = "reduce",
@@ -190,6 +194,9 @@ static double flops_linear_scan(const wf_call *c) {
     return 2.0 * (double)wf_view_count(&c->out[0]);
 }
 
+/* Shapes: a and b real, of one shape -> y as they are.
+ * Limits: In double, in order: it takes time in proportion to the axis, and one row is not
+ * divided among threads. */
 const wf_op wf_op_linear_scan = {
     .name = "linear_scan",
     .family = "reduce",

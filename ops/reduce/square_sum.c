@@ -61,6 +61,8 @@ static void grad_square_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, 
     dx[0] = wf_mul(wf_scale(dy[0], 2), y->in[0]);
 }
 
+/* Shapes: x real, of any shape -> [].
+ * Limits: In f32 it overflows where the sum is above 3.4e38. */
 const wf_op wf_op_square_sum = {
     .name = "square_sum",
     .family = "reduce",
@@ -98,6 +100,8 @@ static bool eval_square_sums(const wf_call *c, int phase, int64_t task, void *sc
     return true;
 }
 
+/* Shapes: x real, of any shape -> [ceil(elements / 16384)].
+ * Limits: The last block is what is left. The blocks are those of the row-major order. */
 const wf_op wf_op_square_sums = {
     .name = "square_sums",
     .family = "reduce",

@@ -50,6 +50,9 @@ static void grad_roll(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
     dx[0] = wf_roll(dy[0], -r->shift, r->axis);
 }
 
+/* Shapes: x of any type -> y as x.
+ * Gradient: y_(i + shift) = x_i: dx is dy, rolled back by the same shift.
+ * Limits: The shift may be negative, or larger than the axis. */
 const wf_op wf_op_roll = {
     .name = "roll",
     .family = "shape",

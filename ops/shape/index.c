@@ -84,6 +84,8 @@ static void grad_embedding(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, u
     dx[0] = wf_embedding_backward(dy[0], y->in[1], y->in[0]);
 }
 
+/* Shapes: table [V, D] real, ids [...] i32 -> [..., D].
+ * Limits: An id outside of 0..V-1 fails the run, with its place in the message. */
 const wf_op wf_op_embedding = {
     .name = "embedding",
     .family = "index",
@@ -170,6 +172,9 @@ bool wf_fuse_embedding_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor 
     return wf_fuse_addend(r, sum, rows, EMBEDDING_ADDEND);
 }
 
+/* Shapes: dy [..., D] real, ids [...] i32, table [V, D] for its shape, addend [V, D] or absent ->
+ * [V, D].
+ * Limits: Rows of one id are added in the order of the ids, whatever the number of threads. */
 const wf_op wf_op_embedding_backward = {
     .name = "embedding_backward",
     .family = "index",
@@ -221,6 +226,8 @@ static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *s
     return count_from(c, c->position);
 }
 
+/* Shapes: like of any shape -> i32 [n], n its size along the axis.
+ * Limits: n is the bound size, so that it follows the length of a batch. */
 #define COUNT(NAME, text)                                                                          \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \

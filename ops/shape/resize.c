@@ -211,6 +211,9 @@ static void grad_resize(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     dx[0] = wf_record(&wf_op_resize_backward, 2, (wf_tensor *[]){ dy[0], y->in[0] }, y->attrs);
 }
 
+/* Shapes: x real -> as x, with the new size along the axis.
+ * Limits: The axis has elements, and the new size is 1 or more. Nothing is smoothed before it is
+ * made smaller. */
 const wf_op wf_op_resize = {
     .name = "resize",
     .family = "shape",
@@ -279,6 +282,8 @@ static void grad_backward(wf_tensor *dx, wf_tensor *const *ddx, wf_tensor **ddy,
     ddy[0] = wf_record(&wf_op_resize, 2, (wf_tensor *[]){ ddx[0], dx->in[0] }, &r);
 }
 
+/* Shapes: dy real, as resize gives it; like as the operand of resize -> as like.
+ * Limits: Each image is one task: its sums have one order. */
 const wf_op wf_op_resize_backward = {
     .name = "resize_backward",
     .family = "shape",

@@ -163,6 +163,10 @@ static void grad_scatter_add(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
     dx[ADDEND] = dy[0];
 }
 
+/* Shapes: src real, as gather gives it; ids i32; like for its shape; addend as like, or absent ->
+ * y as like.
+ * Limits: An id out of range fails the run. Elements of one place are added in the order of the
+ * ids. */
 const wf_op wf_op_scatter_add = {
     .name = "scatter_add",
     .family = "index",
@@ -205,6 +209,8 @@ static void grad_scatter_max(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
     if (need >> ADDEND & 1) dx[ADDEND] = wf_mul(stays, each);
 }
 
+/* Shapes: src real, as gather gives it; ids i32; x as the result -> y as x.
+ * Limits: An id out of range fails the run. A NaN is the largest. */
 const wf_op wf_op_scatter_max = {
     .name = "scatter_max",
     .family = "index",
@@ -253,6 +259,9 @@ static void grad_scatter_mul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
     }
 }
 
+/* Shapes: src real, as gather gives it; ids i32; x as the result -> y as x.
+ * Limits: An id out of range fails the run. Elements of one place are multiplied in the order of
+ * the ids. */
 const wf_op wf_op_scatter_mul = {
     .name = "scatter_mul",
     .family = "index",
@@ -302,6 +311,8 @@ static void grad_scatter(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     if (need >> ADDEND & 1) dx[ADDEND] = wf_where(stays, dy[0], zero);
 }
 
+/* Shapes: src of any type, as gather gives it; ids i32; x as the result -> y as x.
+ * Limits: An id out of range fails the run. The last one that is written stays. */
 const wf_op wf_op_scatter = {
     .name = "scatter",
     .family = "index",

@@ -108,6 +108,10 @@ static void grad_reshape(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_reshape_like(dy[0], y->in[0]);
 }
 
+/* Shapes: x of any type -> the given sizes, with the same number of elements.
+ * Gradient: y has the elements of x in their order: dx is dy in the shape of x.
+ * Limits: A view, unless the strides of x cannot say it. One size may be WF_REST; WF_KEEPs stand
+ * at the ends. */
 const wf_op wf_op_reshape = {
     .name = "reshape",
     .family = "shape",
@@ -138,6 +142,9 @@ static bool shape_reshape_like(wf_call *c) {
     return true;
 }
 
+/* Shapes: x of any type, like with as many elements -> y of the shape of like.
+ * Gradient: y has the elements of x in their order: dx is dy in the shape of x.
+ * Limits: Only the shape of like is read. */
 const wf_op wf_op_reshape_like = {
     .name = "reshape_like",
     .family = "shape",
@@ -189,6 +196,8 @@ static void grad_permute(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_permute(dy[0], inverse);
 }
 
+/* Shapes: x of any type, axis i of y is axis order[i] of x.
+ * Limits: A view. Each axis occurs once. */
 const wf_op wf_op_permute = {
     .name = "permute",
     .family = "shape",
@@ -252,6 +261,9 @@ static void grad_squeeze(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_unsqueeze(dy[0], *axes);
 }
 
+/* Shapes: x of any type -> x without these axes.
+ * Gradient: y has the elements of x: dx is dy with the axes of size 1 put back.
+ * Limits: A view. Each of the axes has size 1, or the graph or the plan fails. */
 const wf_op wf_op_squeeze = {
     .name = "squeeze",
     .family = "shape",
@@ -305,6 +317,9 @@ static void grad_unsqueeze(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, u
     dx[0] = wf_squeeze(dy[0], *axes);
 }
 
+/* Shapes: x of any type -> x with axes of size 1 at these places of y.
+ * Gradient: y has the elements of x: dx is dy without the axes of size 1.
+ * Limits: A view. At most 8 axes. */
 const wf_op wf_op_unsqueeze = {
     .name = "unsqueeze",
     .family = "shape",
@@ -362,6 +377,8 @@ static void grad_cast(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
     dx[0] = dy[0];
 }
 
+/* Shapes: x of any type -> y of the same shape, of the other type.
+ * Limits: To i32 or to the real type of the graph; a fraction is cut off. */
 const wf_op wf_op_cast = {
     .name = "cast",
     .family = "shape",
@@ -390,6 +407,8 @@ static int64_t view_detach(wf_call *c) {
     return 0;
 }
 
+/* Shapes: x of any type -> y as x.
+ * Limits: A view: it costs nothing. */
 const wf_op wf_op_detach = {
     .name = "detach",
     .family = "shape",

@@ -103,6 +103,8 @@ static bool eval_sinusoid(const wf_call *c, int phase, int64_t task, void *scrat
     return true;
 }
 
+/* Shapes: ids [...] i32 -> real [..., D].
+ * Limits: D is 0 or more; of the form of fairseq even, and 4 or more. */
 const wf_op wf_op_sinusoid = {
     .name = "sinusoid",
     .family = "constant",

@@ -24,6 +24,8 @@ static bool eval_size_of(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
+/* Shapes: like of any shape -> i32 [].
+ * Limits: The size is that which the run has bound. */
 const wf_op wf_op_size_of = {
     .name = "size_of",
     .family = "constant",
@@ -63,6 +65,8 @@ static bool eval_count_of(const wf_call *c, int phase, int64_t task, void *scrat
     return true;
 }
 
+/* Shapes: like of any shape -> real [].
+ * Limits: In f32 a count above 2^24 is rounded. */
 const wf_op wf_op_count_of = {
     .name = "count_of",
     .family = "constant",

@@ -136,6 +136,8 @@ static void grad_slice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
     dx[0] = unslice(dy[0], y->in[0], y->attrs);
 }
 
+/* Shapes: x of any type -> as x, with to - from steps along the axis.
+ * Limits: A view. A negative bound counts from the end. Bounds beyond the axis fail. */
 const wf_op wf_op_slice = {
     .name = "slice",
     .family = "shape",
@@ -299,6 +301,8 @@ bool wf_fuse_unslice_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *g
     return wf_fuse_addend(r, sum, grad, UNSLICE_ADDEND);
 }
 
+/* Shapes: x of the shape of that slice of like, real; addend as like, or absent -> y as like.
+ * Limits: Several parts may overlap: they are added in their order. */
 const wf_op wf_op_unslice = {
     .name = "unslice",
     .family = "shape",
@@ -364,6 +368,8 @@ static void grad_pad(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_
     dx[0] = wf_slice(dy[0], p->axis, p->before, p->after ? -p->after : WF_END);
 }
 
+/* Shapes: x of any type -> as x, with before + after more steps along the axis.
+ * Limits: before and after are 0 or more, and no extents. */
 const wf_op wf_op_pad = {
     .name = "pad",
     .family = "shape",
@@ -425,6 +431,8 @@ static void grad_concat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
         if (need >> i & 1) dx[i] = unconcat(dy[0], y->in, y->n_in, *axis, i);
 }
 
+/* Shapes: 1 to 32 tensors of one type, equal beside the axis -> the sum of their sizes along it.
+ * Limits: At most 32 operands in one node; wf_concat records several for more. */
 const wf_op wf_op_concat = {
     .name = "concat",
     .family = "shape",
@@ -486,6 +494,9 @@ static void grad_unconcat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, ui
     dx[0] = wf_concat(part, y->n_in - 1, s->axis);
 }
 
+/* Shapes: x as the concatenation of the others, which give their shapes -> y as the one with this
+ * index.
+ * Limits: A view. Only the shapes of the others are read. */
 const wf_op wf_op_unconcat = {
     .name = "unconcat",
     .family = "shape",

@@ -54,6 +54,11 @@ static void grad_expand(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     dx[0] = dy[0];
 }
 
+/* Shapes: x of any type -> the given sizes, at least as many axes.
+ * Gradient: Each x_j stands in several places of y: dx_j is the sum of dy over them. The rule
+ * returns dy, and the engine sums it to the shape of x.
+ * Limits: A view. Only axes of size 1 grow; WF_KEEP keeps one. An extent is no size: use
+ * broadcast_to. */
 const wf_op wf_op_expand = {
     .name = "expand",
     .family = "shape",
@@ -146,6 +151,8 @@ static void grad_part(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
     dx[0] = wf_record(&wf_op_place, 2, (wf_tensor *[]){ dy[0], y->in[0] }, y->attrs);
 }
 
+/* Shapes: x of any type -> as x, with ceil(n / step) steps along the axis.
+ * Limits: A view. The step is 1 or more. */
 const wf_op wf_op_every_nth = {
     .name = "every_nth",
     .family = "shape",
@@ -167,6 +174,8 @@ wf_tensor *wf_slice_step(wf_tensor *x, int axis, int64_t from, int64_t to, int64
         step == 1 ? x : wf_record(&wf_op_every_nth, 1, &x, &(part){ EVERY_NTH, a, a, step }));
 }
 
+/* Shapes: x of any type -> x without axes a and b, and the diagonal as the last axis.
+ * Limits: A view. An offset beyond the matrix gives a diagonal without elements. */
 const wf_op wf_op_diagonal = {
     .name = "diagonal",
     .family = "shape",
@@ -234,6 +243,8 @@ static void grad_place(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
     dx[0] = wf_record(op, 1, &dy[0], p);
 }
 
+/* Shapes: dy real, of the shape of that part of like -> y as like.
+ * Limits: Only the shape of like is read. */
 const wf_op wf_op_place = {
     .name = "place",
     .family = "shape",
@@ -276,6 +287,9 @@ static void grad_flip(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
     dx[0] = wf_flip(dy[0], *axes);
 }
 
+/* Shapes: x of any type -> y as x.
+ * Gradient: y_i = x_(n-1-i): dx is dy, flipped along the same axes.
+ * Limits: A view, with strides below 0. */
 const wf_op wf_op_flip = {
     .name = "flip",
     .family = "shape",

@@ -58,6 +58,9 @@ static double flops_adam(const wf_call *c) {
     return 15.0 * (double)wf_view_count(&c->in[PARAM]);
 }
 
+/* Shapes: param, m, v and grad of one shape; scale []; rates [3] -> no value.
+ * Limits: 0 <= beta < 1 and eps >= 0. The corrections of the bias are computed by the caller, in
+ * double. */
 const wf_op wf_op_adam_step = {
     .name = "adam_step",
     .family = "update",

@@ -43,6 +43,8 @@ static double flops_lion(const wf_call *c) {
     return 10.0 * (double)wf_view_count(&c->in[PARAM]);
 }
 
+/* Shapes: param, m and grad of one shape; scale []; rates [1] -> no value.
+ * Limits: 0 <= beta < 1. Each element moves by the rate, whatever its gradient is. */
 const wf_op wf_op_lion_step = {
     .name = "lion_step",
     .family = "update",

@@ -67,6 +67,10 @@ static double flops_rmsprop(const wf_call *c) {
     return 10.0 * (double)wf_view_count(&c->in[PARAM]);
 }
 
+/* Shapes: param, squares, average and buffer (or absent) and grad of one shape; scale []; rates
+ * [1] -> no value.
+ * Limits: The average is for centered, the buffer for a momentum. A negative variance, which
+ * rounding makes, counts as 0. */
 const wf_op wf_op_rmsprop_step = {
     .name = "rmsprop_step",
     .family = "update",

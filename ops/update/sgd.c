@@ -57,6 +57,9 @@ static double flops_sgd(const wf_call *c) {
     return 6.0 * (double)wf_view_count(&c->in[SGD_PARAM]);
 }
 
+/* Shapes: param, grad and the momentum buffer (or absent) of one shape; scale []; rates [1], or
+ * [2] with dampening -> no value.
+ * Limits: It runs after all other readers of the parameter. A run that fails performs none. */
 const wf_op wf_op_sgd_step = {
     .name = "sgd_step",
     .family = "update",

@@ -83,6 +83,8 @@ static bool eval_assign(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
+/* Shapes: leaf, and value as the leaf -> no value.
+ * Limits: A plan performs it after all other readers of the leaf. */
 const wf_op wf_op_assign = {
     .name = "assign",
     .family = "update",
@@ -154,6 +156,10 @@ static bool eval_accumulate(const wf_call *c, int phase, int64_t task, void *scr
     return true;
 }
 
+/* Shapes: sums [depth, ...], value [...] real, at [2]: the depth of the stack and how many are
+ * added -> no value.
+ * Limits: Sums have the shape of a binary tree, so that their order does not depend on how
+ * micro-batches are divided. */
 const wf_op wf_op_accumulate = {
     .name = "accumulate",
     .family = "update",
