@@ -45,15 +45,20 @@ WF_API wf_file *wf_file_parse(const void *bytes,
 /* Join n files into one that owns them and has the entries of all; it has no metadata. Never NULL.
  * It has an error if one of the files has, or if two have a tensor of the same name. */
 WF_API wf_file *wf_file_join(wf_file *const *files, int n);
+/* Frees its entries and texts, too. */
 WF_API void wf_file_free(wf_file *f);
+/* False if it could not be read. */
 WF_API bool wf_file_ok(const wf_file *f);
+/* The reason, or "". */
 WF_API const char *wf_file_error(const wf_file *f);
+/* Its tensors; entry i, 0..count-1. */
 WF_API int wf_file_count(const wf_file *f);
 WF_API const wf_entry *wf_file_at(const wf_file *f, int i); /* in the order of the data */
 WF_API const wf_entry *wf_file_find(const wf_file *f, const char *name); /* NULL: not there */
 WF_API int wf_file_place(const wf_file *f,
                          const wf_entry *entry); /* its index; -1: not an entry of f */
 WF_API const char *wf_file_meta(const wf_file *f, const char *key); /* NULL: not there */
+/* Pairs of its metadata; pair i, 0..count-1. */
 WF_API int wf_file_meta_count(const wf_file *f);
 WF_API wf_meta wf_file_meta_at(const wf_file *f, int i);
 WF_API bool wf_file_checked(const wf_file *f); /* it had a checksum, which was right */

@@ -69,7 +69,9 @@ WF_API const char *wf_error(const wf_graph *g);
 WF_API wf_tensor *wf_poison(wf_graph *g, const char *format, ...) WF_PRINTF(2, 3);
 /* Call this where the first error happens. */
 WF_API void wf_on_error(wf_graph *g, void (*call)(void *user, const char *message), void *user);
+/* The type of its real tensors, as its options said. */
 WF_API wf_dtype wf_real(const wf_graph *g);
+/* The seed of its options. */
 WF_API uint64_t wf_seed(const wf_graph *g);
 /* Tensors recorded, leaves included. */
 WF_API int wf_node_count(const wf_graph *g);

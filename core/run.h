@@ -17,7 +17,9 @@ typedef struct wf_pool wf_pool;
 
 /* 1..256 threads; NULL only if out of memory. If a thread cannot be started there are fewer. */
 WF_API wf_pool *wf_pool_new(int threads);
+/* Its threads, the caller included. */
 WF_API int wf_pool_threads(const wf_pool *pool);
+/* Free the plans that use it before. */
 WF_API void wf_pool_free(wf_pool *pool);
 
 /* ---- plans ----------------------------------------------------------------------------------- */
@@ -43,15 +45,19 @@ typedef struct wf_plan_options {
 
 /* Compile a plan. Never NULL; check wf_plan_ok. */
 WF_API wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *options);
+/* Free it before its graph. */
 WF_API void wf_plan_free(wf_plan *p);
 /* False for a plan that could not be compiled. */
 WF_API bool wf_plan_ok(const wf_plan *p);
 /* The last failure of this plan, or "". */
 WF_API const char *wf_plan_error(const wf_plan *p);
+/* Give an extent its size, 1..max, for the runs that follow. False: wf_plan_error. */
 WF_API bool wf_bind(wf_plan *p, const char *extent, int64_t size);
 /* Data are copied by this call; bind the extents before. bytes must be the exact size, as bound:
  * wf_bound_bytes. */
 WF_API bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes);
+/* Compute what is fetched, and perform the updates among it. False: wf_plan_error; no leaf has
+ * changed. */
 WF_API bool wf_run(wf_plan *p);
 /* For a plan made with_state. */
 WF_API bool wf_run_state(wf_plan *p, wf_state *s);
@@ -96,6 +102,7 @@ typedef struct wf_step {
 } wf_step;
 /* The profile is off at first; switching it on sets the counters to 0. */
 WF_API void wf_profile(wf_plan *p, bool on);
+/* Steps of the schedule, as bound now; and step i, 0..count-1, with its counters. */
 WF_API int wf_step_count(wf_plan *p);
 WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
 /* The recorded node that computes t in this plan: t's own, or the one into which a rewrite rule
@@ -108,6 +115,7 @@ WF_API const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t);
  * two with the positions that are run, not with P's maximum; a run fails if it cannot grow. All
  * extents must be bound. NULL on failure: wf_plan_error(p). */
 WF_API wf_state *wf_state_new(wf_plan *p);
+/* Free it before its plan. */
 WF_API void wf_state_free(wf_state *s);
 /* Bytes that are allocated now. */
 WF_API size_t wf_state_bytes(const wf_state *s);

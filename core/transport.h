@@ -62,10 +62,15 @@ WF_API bool wf_allgatherv(wf_transport *t, const void *send, void *receive,
 /* Every rank receives `bytes` bytes of each rank: rank r's are at receive + r * bytes. Without memory
  * for the offsets it fails on all ranks. */
 WF_API bool wf_allgather(wf_transport *t, const void *send, void *receive, size_t bytes);
+/* Waits until all ranks have come here. False: the transport has failed. */
 WF_API bool wf_barrier(wf_transport *t);
+/* Fail all ranks, with an exit code and a sentence that each of them gets. */
 WF_API void wf_transport_fail(wf_transport *t, int code, const char *why);
+/* That sentence, or "". */
 WF_API const char *wf_transport_error(const wf_transport *t);
+/* The number of this rank, 0..size-1. */
 WF_API int wf_transport_rank(const wf_transport *t);
+/* How many ranks there are. */
 WF_API int wf_transport_size(const wf_transport *t);
 
 /* Items [from, to). */

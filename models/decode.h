@@ -21,7 +21,9 @@ extern "C" {
 typedef struct wf_decoder wf_decoder;
 /* or NULL */
 WF_API wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message);
+/* The model stays. */
 WF_API void wf_decoder_free(wf_decoder *d);
+/* The sentence of the last failure, or "". */
 WF_API const char *wf_decoder_error(const wf_decoder *d);
 /* Bytes that it takes to decode b sentences of s tokens, a row each, into outputs of at most n. 0:
  * wf_decoder_error. */
@@ -155,6 +157,7 @@ typedef struct wf_decoded {
 WF_API bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
                       const int64_t *sentence_index, const wf_decode_options *options,
                       wf_decoded *results);
+/* Frees what the b results hold, not the array. */
 WF_API void wf_decoded_free(wf_decoded *results, int b);
 
 /* wf_decode's greedy tokens alone, at most max_new of each sentence (and wf_model_room), into out

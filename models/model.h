@@ -135,6 +135,7 @@ WF_API const char *wf_model_kind_name(const wf_model_kind *kind);
 WF_API const char *wf_model_kind_title(const wf_model_kind *kind);
 /* True if a source and an output are one sequence. */
 WF_API bool wf_model_kind_decoder_only(const wf_model_kind *kind);
+/* Are the sizes those of a model of this kind? False: message[256] says why not. */
 WF_API bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes,
                               char *message);
 /* training NULL: no dropout, no smoothing, no hook. NULL with a message on bad sizes; else check
@@ -144,6 +145,7 @@ WF_API wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *s
                               char *message);
 /* with its graph */
 WF_API void wf_model_free(wf_model *m);
+/* The elements of all parameters. */
 WF_API int64_t wf_model_parameter_count(const wf_model *m);
 /* its sizes, in a sentence */
 WF_API void wf_model_text(const wf_model *m, char text[256]);

@@ -90,8 +90,10 @@ typedef int (*wf_line_reader)(void *from, const char **line, size_t *bytes);
  * </s> 2, <unk> 3. <s> stands before what is encoded; an output starts with </s>, as it ends. */
 WF_API wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_reader next,
                                         void *from, char *message);
+/* NULL is allowed. */
 WF_API void wf_tokenizer_free(wf_tokenizer *t);
 
+/* The kind that it was made as. */
 WF_API wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t);
 /* is it one of running text? */
 WF_API bool wf_tokenizer_running(const wf_tokenizer *t);

@@ -45,6 +45,8 @@ struct wf_feed_forward_layer {
     bool gated; /* else there is no linear3 */
     double dropout;
 };
+/* Its layers linear1, linear2 and, if gated, linear3 in the current scope; sizes as of the
+ * options. */
 WF_API struct wf_feed_forward_layer wf_feed_forward_new(wf_graph *g, const wf_block_options *o);
 /* [..., D] */
 WF_API wf_tensor *wf_feed_forward(const struct wf_feed_forward_layer *l, wf_tensor *x);
@@ -63,6 +65,7 @@ struct wf_decoder_block {
     wf_block_options o;
     const char *path;
 };
+/* The parameters of a block, in the scope of this name. */
 WF_API struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
                                                     const wf_block_options *o);
 WF_API struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,

@@ -63,6 +63,7 @@ struct wf_position_layer {
     bool interleaved;
     const char *path;
 };
+/* The table of positions 0..max_len-1, if this kind has one. */
 WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
                                                 int64_t max_len, int64_t dim);
 /* [B,T,D] plus rows P..P+T-1, P the position: for the input of a decoder. */
@@ -116,6 +117,7 @@ struct wf_group_norm_layer {
 /* Initial weight ones, bias zeros; groups divide the channels. */
 WF_API struct wf_group_norm_layer wf_group_norm_new(wf_graph *g, const char *name, int64_t groups,
                                                     int64_t channels, double eps);
+/* Normalise the groups of the channels of x [N,C,...]. */
 WF_API wf_tensor *wf_norm_groups(const struct wf_group_norm_layer *l, wf_tensor *x);
 
 /* Batch normalisation, as torch.nn.BatchNorm1d and 2d, whose usual eps is 1e-5 and momentum 0.1. Plans that train use the
@@ -126,6 +128,7 @@ struct wf_batch_norm_layer {
     double eps, momentum;                  /* momentum: the share of the new batch */
     const char *path;
 };
+/* Initial weight ones, bias zeros; running mean zeros, variance ones. */
 WF_API struct wf_batch_norm_layer wf_batch_norm_new(wf_graph *g, const char *name, int64_t channels,
                                                     double eps, double momentum);
 /* updates: two, which a plan that trains fetches (wf_trainer_options.fetch) to move the running

@@ -88,6 +88,7 @@ WF_API wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor
 WF_API wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads,
                                                 wf_tensor *count, wf_tensor *const *params, int n,
                                                 const wf_optimizer_options *o);
+/* Frees its memory; its nodes are the graph's. */
 WF_API void wf_optimizer_free(wf_optimizer *o);
 /* The values to feed as rates at this step, counted from 1 (less counts as 1): the learning rate
  * and the two bias corrections of Adam, or for the dampening of SGD whether this is the first step.
@@ -112,6 +113,7 @@ WF_API int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity);
 /* The parameters whose names fit, as in wf_parameter_group.names: to train only the "head.*", or
  * all but the "!encoder.*". */
 WF_API int wf_parameters_named(const wf_graph *g, const char *names, wf_tensor **out, int capacity);
+/* One such pattern: * stands for any characters, and a leading ! turns the answer round. */
 WF_API bool wf_name_fits(const char *names, const char *name);
 
 /* ---- schedules: train/schedule.c ------------------------------------------------------------------- */

@@ -78,6 +78,7 @@ typedef struct wf_trainer wf_trainer;
 WF_API wf_trainer *wf_trainer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                                   const wf_trainer_options *options);
 WF_API void wf_trainer_free(wf_trainer *t); /* before the graph */
+/* False if it could not be made, or if its graph has failed. */
 WF_API bool wf_trainer_ok(const wf_trainer *t);
 WF_API const char *wf_trainer_error(const wf_trainer *t); /* the last failure, or "" */
 /* The plan of a micro-batch: to bind, feed, fetch from and profile, not to run. */

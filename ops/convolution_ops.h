@@ -55,6 +55,7 @@ typedef struct wf_pool_options {
 /* of equal maxima the first gets the gradient; a NaN is the maximum */
 WF_API wf_tensor *wf_max_pool2d(wf_tensor *x, const wf_pool_options *options);
 WF_API wf_tensor *wf_max_pool1d(wf_tensor *x, const wf_pool_options *options);
+/* the mean of each window */
 WF_API wf_tensor *wf_avg_pool2d(wf_tensor *x, const wf_pool_options *options);
 WF_API wf_tensor *wf_avg_pool1d(wf_tensor *x, const wf_pool_options *options);
 

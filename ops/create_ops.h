@@ -10,6 +10,7 @@ extern "C" {
 #endif
 
 /* ---- initial values: initial_values.c ------------------------------------------------------------------ */
+/* Every element 0, or the value. */
 WF_API wf_init wf_init_zeros(void);
 WF_API wf_init wf_init_constant(double value);
 WF_API wf_init wf_init_uniform(double bound); /* in [-bound, bound) */
@@ -22,6 +23,7 @@ WF_API double wf_random_uniform(uint64_t key, uint64_t index); /* in [0, 1): 53 
 WF_API double wf_random_normal(uint64_t key, uint64_t index);  /* mean 0, variance 1 */
 
 /* ---- constants with a shape, which may contain extents: full.c. wf_constant_array: graph.h --- */
+/* Every element the value, 0, or 1. dtype: WF_I32, or the real type of the graph. */
 WF_API wf_tensor *wf_full(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape,
                           double value);
 WF_API wf_tensor *wf_zeros(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape);
@@ -39,6 +41,7 @@ WF_API wf_tensor *wf_bernoulli(wf_tensor *p, const char *site);
 WF_API wf_tensor *wf_categorical(wf_tensor *logits, const char *site);
 
 /* ---- the ops that the engine records itself: elementwise/chain.c, binary.inc ----------------- */
+/* a + b, with broadcasting; i32, too. */
 WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_fill(wf_tensor *like, double value);   /* value in like's shape, real */
 WF_API wf_tensor *wf_sum_to(wf_tensor *x, wf_tensor *like); /* sum over broadcast axes */

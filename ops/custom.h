@@ -123,6 +123,7 @@ typedef struct wf_walk {
     int64_t at[WF_WALKERS];                  /* offset of the current row in each view */
 } wf_walk;
 WF_API void wf_walk_start(wf_walk *w, int n, const wf_view *const *views); /* at row 0 */
+/* Go to this row; to the next one. */
 WF_API void wf_walk_seek(wf_walk *w, int64_t row);
 WF_API void wf_walk_next(wf_walk *w);
 typedef struct wf_runs {
@@ -138,6 +139,7 @@ typedef struct wf_runs {
     wf_walk walk;
     double gathered[WF_WALKERS - 1][WF_GATHERED];
 } wf_runs;
+/* The runs of a task of an elementwise op: start, and then next until it is false. */
 WF_API void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat);
 WF_API bool wf_runs_next(wf_runs *r);
 WF_API int64_t wf_elementwise_tasks(const wf_call *c, int phase); /* those that wf_runs expects */

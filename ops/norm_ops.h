@@ -14,6 +14,7 @@ extern "C" {
  * sees j <= i + (columns - rows); a row with all columns masked gives zeros and gradient zero */
 WF_API wf_tensor *wf_masked_softmax(wf_tensor *x, wf_tensor *mask, bool causal);
 WF_API wf_tensor *wf_softmax(wf_tensor *x, int axis); /* exp(x) / sum(exp(x)) over the axis */
+/* x - log(sum(exp(x))) over the axis */
 WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int axis);
 /* x [E,...], ids [E]: over the rows that have one id, 0..N-1, N the first size of `segments` */
 WF_API wf_tensor *wf_segment_softmax(wf_tensor *x, wf_tensor *ids, wf_tensor *segments);

@@ -41,6 +41,7 @@ extern "C" {
 
 /* ---- the list -------------------------------------------------------------------------------- */
 WF_API int wf_op_count(void); /* every op of this library, for tests and pictures */
+/* i: 0..count-1 */
 WF_API const wf_op *wf_op_at(int i);
 WF_API const char *wf_isa(void); /* "base" "avx2" "avx512" "neon": the kernels in use */
 

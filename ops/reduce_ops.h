@@ -19,6 +19,8 @@ extern "C" {
 #define WF_NO_AXES 0x00010000u /* the empty set, and the mark of every set */
 
 /* ---- reductions: reduce.c -------------------------------------------------------------------- */
+/* The sum over the axes, of no elements 0; and the mean, by the sizes as bound. keepdim: reduced
+ * axes stay, with size 1. */
 WF_API wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim);
 /* equal maxima get equal parts of the gradient */
@@ -57,6 +59,7 @@ WF_API wf_tensor *wf_linear_scan(wf_tensor *a, wf_tensor *b, int axis, bool reve
 typedef struct wf_sorted {
     wf_tensor *values, *indices;
 } wf_sorted;
+/* The values in order, and where each of them stood; argsort: only where. */
 WF_API wf_sorted wf_sort(wf_tensor *x, int axis, bool descending);
 WF_API wf_tensor *wf_argsort(wf_tensor *x, int axis, bool descending);
 /* the k largest (else smallest) along the axis, the best first */

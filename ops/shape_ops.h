@@ -15,6 +15,7 @@ extern "C" {
 /* leading and trailing WF_KEEPs copy axes; between them sizes and at most one WF_REST:
  * {KEEP,KEEP,H,REST} splits heads, {REST,KEEP} merges B and T */
 WF_API wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims);
+/* x in the shape of like, which has as many elements */
 WF_API wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like);
 /* result axis i is x's axis order[i]; ndim entries */
 WF_API wf_tensor *wf_permute(wf_tensor *x, const int *order);
@@ -33,7 +34,9 @@ WF_API wf_tensor *wf_flip(wf_tensor *x, uint32_t axes); /* backwards along them 
 WF_API wf_tensor *wf_diagonal(wf_tensor *x, int64_t offset, int a, int b);
 /* axes of size 1, and new ones in front, to these sizes; WF_KEEP: as it is */
 WF_API wf_tensor *wf_expand(wf_tensor *x, int ndim, const int64_t *dims);
+/* that many steps of the value before and behind the axis */
 WF_API wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value);
+/* one after the other along the axis; equal beside it */
 WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);
 /* along a new axis of the result */
 WF_API wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis);
@@ -51,6 +54,7 @@ WF_API wf_tensor *wf_roll(wf_tensor *x, int64_t shift, int axis);
  * main one */
 WF_API wf_tensor *wf_tril(wf_tensor *x, int64_t diagonal);
 WF_API wf_tensor *wf_triu(wf_tensor *x, int64_t diagonal);
+/* x repeated to the shape of like */
 WF_API wf_tensor *wf_broadcast_to(wf_tensor *x, wf_tensor *like);
 /* i32 <-> real; gradient between reals only */
 WF_API wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype);

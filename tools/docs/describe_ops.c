@@ -36,13 +36,46 @@ static const wf_op *op_named(const char *name) {
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define LENGTH(...) (int64_t)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double))
-#define NUMBER(value) { .dtype = WF_F64, .values = { value } }
-#define VECTOR(...) { 1, WF_F64, false, { LENGTH(__VA_ARGS__) }, { __VA_ARGS__ } }
-#define IDS(...) { 1, WF_I32, false, { LENGTH(__VA_ARGS__) }, { __VA_ARGS__ } }
-#define LEAF(...) { 1, WF_F64, true, { LENGTH(__VA_ARGS__) }, { __VA_ARGS__ } }
-#define MATRIX(rows, columns, ...) { 2, WF_F64, false, { rows, columns }, { __VA_ARGS__ } }
-#define LEAVES(rows, columns, ...) { 2, WF_F64, true, { rows, columns }, { __VA_ARGS__ } }
-#define HEAD(rows, columns, ...) { 4, WF_F64, false, { 1, 1, rows, columns }, { __VA_ARGS__ } }
+#define NUMBER(value)                                                                              \
+    {                                                                                              \
+        .dtype = WF_F64, .values = { value }                                                       \
+    }
+#define VECTOR(...)                                                                                \
+    {                                                                                              \
+        1, WF_F64, false, { LENGTH(__VA_ARGS__) }, {                                               \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define IDS(...)                                                                                   \
+    {                                                                                              \
+        1, WF_I32, false, { LENGTH(__VA_ARGS__) }, {                                               \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define LEAF(...)                                                                                  \
+    {                                                                                              \
+        1, WF_F64, true, { LENGTH(__VA_ARGS__) }, {                                                \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define MATRIX(rows, columns, ...)                                                                 \
+    {                                                                                              \
+        2, WF_F64, false, { rows, columns }, {                                                     \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define LEAVES(rows, columns, ...)                                                                 \
+    {                                                                                              \
+        2, WF_F64, true, { rows, columns }, {                                                      \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define HEAD(rows, columns, ...)                                                                   \
+    {                                                                                              \
+        4, WF_F64, false, { 1, 1, rows, columns }, {                                               \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
 #define IMAGE(rows, columns, ...) HEAD(rows, columns, __VA_ARGS__)
 
 #define EXAMPLE(name, expression, ...)                                                             \
@@ -208,8 +241,8 @@ static void put_op(jsonl *out, const wf_op *op) {
     json_bool(out, "decomposes", op->decompose != NULL && !op->grad);
 }
 
-/* Everything that the example needs, in one plan: operands that are computed, results, gradients. */
-static wf_plan *run_example(wf_tensor *y, const op_example *row, wf_tensor **dx, int n) {
+/* A plan for all that is printed: operands that are computed, results, gradients. */
+static wf_plan *new_plan(wf_tensor *y, const op_example *row, wf_tensor **dx, int n) {
     wf_tensor *fetch[2 * WF_MAX_OPERANDS + WF_MAX_RESULTS];
     int count = 0;
     for (int i = 0; i < y->n_in; i++)
@@ -220,8 +253,7 @@ static wf_plan *run_example(wf_tensor *y, const op_example *row, wf_tensor **dx,
     wf_plan_options o = {
         .fetch = fetch, .n_fetch = count, .as_recorded = true, .training = row->training
     };
-    wf_plan *p = wf_plan_new(y->graph, &o);
-    return p;
+    return wf_plan_new(y->graph, &o);
 }
 
 /* False: message[256]. */
@@ -231,18 +263,20 @@ static bool put_example(jsonl *out, const wf_op *op, const op_example *row, char
     char attributes[ATTRIBUTES_TEXT], rule[RULE_TEXT];
     wf_tensor *y = record_example(g, op, row);
     int n = y ? differentiate(y, x, &dy, dx) : 0;
-    wf_plan *p = y && wf_ok(g) ? run_example(y, row, dx, n) : NULL;
+    wf_plan *p = y && wf_ok(g) ? new_plan(y, row, dx, n) : NULL;
     json_text(out, "code", row->code);
-    if (p && wf_plan_ok(p)) put_operands(out, p, "before", y, true);
+    /* An update has its operands in leaves, and changes them. */
+    if (p && y->op->writes) put_operands(out, p, "inputs", y, false);
     bool ok = p && wf_run(p);
     if (ok) {
         json_text(out, "settings", attributes_text(y, attributes));
-        put_operands(out, p, "inputs", y, false);
+        if (!y->op->writes) put_operands(out, p, "inputs", y, false);
         put_results(out, p, y);
         put_gradients(out, p, y, dy, x, dx, n);
         json_text(out, "rule", gradient_rule(y, rule));
     } else {
-        snprintf(message, WF_MESSAGE, "%s", p ? wf_plan_error(p) : y ? wf_error(g) : "not recorded");
+        const char *recording = wf_ok(g) ? "the example does not record it" : wf_error(g);
+        snprintf(message, WF_MESSAGE, "%s", p ? wf_plan_error(p) : recording);
     }
     wf_plan_free(p);
     wf_graph_free(g);

@@ -1,8 +1,8 @@
 """tools/docs/read_ops.py - the ops as data, from ops/list.inc and the files that define them.
 
-The comment above `const wf_op wf_op_NAME` has paragraphs that begin with "Shapes:" and "Limits:"; the
-functions of its rules have comments of their own.  Rows of a
-table share the comment above the macro that they become: "Limits of NAME NAME:" is about these rows alone.
+The comment above `const wf_op wf_op_NAME` has paragraphs that begin with "Shapes:", "Limits:" and, where
+no function of a rule tells it, "Gradient:". Rows of a table share the comment above the macro that they
+become; its paragraph "Limits of NAME NAME:" is about these rows alone.
 """
 import dataclasses
 import re
@@ -95,10 +95,8 @@ def fill(op, text, start, body, comments):
     op.derivation = op.derivation or '\n\n'.join(filter(None, rules))
 
 
-def read_row(root, macro, name, row):
+def read_row(path, text, macro, name, row):
     """A row of a table: what the comment above the macro says of all rows, or of this one."""
-    path = TABLES[macro][1]
-    text = (root / path).read_text()
     start = text.index(f'#define {macro}(NAME')
     op = Op(name, path, row)
     op.banner = banner_above(text, start)
@@ -108,18 +106,33 @@ def read_row(root, macro, name, row):
         if not rows or name in rows.split():
             field = {'Shapes': 'shapes', 'Limits': 'limits', 'Gradient': 'derivation'}[kind]
             setattr(op, field, '\n'.join(filter(None, [getattr(op, field), said])))
+    # The rule is a function that the macro names, or helpers that the row calls.
+    body = re.match(r'(?:[^\n]*\\\n)*[^\n]*', text[start:]).group()
+    for function in re.findall(r'\.(?:grad|decompose) = (\w+)', body) + re.findall(r'\b([a-z]\w+)\(', row):
+        if not function.startswith(('wf_', 'v_')) and (said := function_comment(text, function)):
+            op.derivation = '\n\n'.join(filter(None, [op.derivation, said if function not in row else f'{function}: {said}']))
     return op
+
+
+def rows_of_file(path, text):
+    """Rows of macros of the file itself."""
+    for macro in re.findall(r'^#define (\w+)\(NAME[^\n]*\\\n(?:[^\n]*\\\n)*?[^\n]*const wf_op wf_op_##NAME', text, flags=re.M):
+        for row in re.finditer(r'^%s\((\w+),.*\)$' % macro, text, flags=re.M):
+            yield read_row(path, text, macro, row.group(1), row.group())
 
 
 def read_all(root):
     ops = {}
-    for macro, (table, _) in TABLES.items():
+    for macro, (table, path) in TABLES.items():
+        text = (root / path).read_text()
         for line in (root / table).read_text().splitlines():
             row = re.match(r'(\w+)\((\w+),.*\)$', line)
             if row and row.group(1) in (macro, 'STEP' if macro in ('UNARY', 'BINARY') else macro):
-                ops[row.group(2)] = read_row(root, macro, row.group(2), re.sub(r'\s+', ' ', line))
+                ops[row.group(2)] = read_row(path, text, macro, row.group(2), re.sub(r'\s+', ' ', line))
     for path in sorted((root / 'ops').rglob('*.c')):
         text = path.read_text()
+        for op in rows_of_file(str(path.relative_to(root)), text):
+            ops.setdefault(op.name, op)
         for match in re.finditer(r'^const wf_op wf_op_(\w+) = {.*?^};', text, flags=re.M | re.S):
             if match.group(1) in ops:
                 continue
