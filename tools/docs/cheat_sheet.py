@@ -46,7 +46,7 @@ def sections_html(headers, functions):
             own = [d for d in declarations if functions.get(d.name) is d]
             if not own:
                 continue
-            short = re.split(r'[:.;,(]', title)[0].strip() or header.path.split('/')[-1]
+            short = re.split(r'[:.;(]', title)[0].strip() or header.path.split('/')[-1]
             items = ' '.join('<span>' + ' '.join(map(function_html, group)) + f'<i>({escape(given)})</i></span>'
                              for group, given in grouped(own))
             boxes.append(f'<p><b title="{header.path}">{escape(short)}</b> {items}</p>')
@@ -69,7 +69,7 @@ def programs_html(helps):
     parts = []
     for program, text in helps.items():
         options = ' '.join(f'<span>--{option}</span>' for _, names in options_of(text) for option in names)
-        parts.append(f'<p><b><a href="programs/{program}.html">{program}</a></b> {options}</p>')
+        parts.append(f'<p class="options"><b><a href="programs/{program}.html">{program}</a></b> {options}</p>')
     return '\n'.join(parts)
 
 

@@ -35,48 +35,17 @@ static const wf_op *op_named(const char *name) {
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* clang-format off */
 #define LENGTH(...) (int64_t)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double))
-#define NUMBER(value)                                                                              \
-    {                                                                                              \
-        .dtype = WF_F64, .values = { value }                                                       \
-    }
-#define VECTOR(...)                                                                                \
-    {                                                                                              \
-        1, WF_F64, false, { LENGTH(__VA_ARGS__) }, {                                               \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-#define IDS(...)                                                                                   \
-    {                                                                                              \
-        1, WF_I32, false, { LENGTH(__VA_ARGS__) }, {                                               \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-#define LEAF(...)                                                                                  \
-    {                                                                                              \
-        1, WF_F64, true, { LENGTH(__VA_ARGS__) }, {                                                \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-#define MATRIX(rows, columns, ...)                                                                 \
-    {                                                                                              \
-        2, WF_F64, false, { rows, columns }, {                                                     \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-#define LEAVES(rows, columns, ...)                                                                 \
-    {                                                                                              \
-        2, WF_F64, true, { rows, columns }, {                                                      \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-#define HEAD(rows, columns, ...)                                                                   \
-    {                                                                                              \
-        4, WF_F64, false, { 1, 1, rows, columns }, {                                               \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
+#define NUMBER(value) { .dtype = WF_F64, .values = { value } }
+#define VECTOR(...) { 1, WF_F64, false, { LENGTH(__VA_ARGS__) }, { __VA_ARGS__ } }
+#define IDS(...) { 1, WF_I32, false, { LENGTH(__VA_ARGS__) }, { __VA_ARGS__ } }
+#define LEAF(...) { 1, WF_F64, true, { LENGTH(__VA_ARGS__) }, { __VA_ARGS__ } }
+#define MATRIX(rows, columns, ...) { 2, WF_F64, false, { rows, columns }, { __VA_ARGS__ } }
+#define LEAVES(rows, columns, ...) { 2, WF_F64, true, { rows, columns }, { __VA_ARGS__ } }
+#define HEAD(rows, columns, ...) { 4, WF_F64, false, { 1, 1, rows, columns }, { __VA_ARGS__ } }
 #define IMAGE(rows, columns, ...) HEAD(rows, columns, __VA_ARGS__)
+/* clang-format on */
 
 #define EXAMPLE(name, expression, ...)                                                             \
     static wf_tensor *record_##name(wf_tensor *const *x) {                                         \

@@ -79,6 +79,8 @@ def gradient_html(op, example, site, here):
     if example['decomposes']:
         lines.append('<p class="dim">It has no rule of its own: the gradient is that of its decomposition.</p>')
     lines.append(site.prose(op.derivation, here))
+    if op.decomposition:
+        lines.append('<p class="dim">The same, written with other ops:</p>' + site.prose(op.decomposition, here))
     return '\n'.join(lines)
 
 

@@ -28,6 +28,7 @@ class Op:
     shapes: str = ''
     limits: str = ''
     derivation: str = ''  # the comment of its gradient
+    decomposition: str = ''  # that of the same with other ops
     fields: dict = dataclasses.field(default_factory=dict)
 
 
@@ -91,8 +92,9 @@ def fill(op, text, start, body, comments):
         op.limits = op.limits or parts.get('Limits', '')
         op.derivation = op.derivation or parts.get('Gradient', '')
     op.about = '\n\n'.join(filter(None, about))
-    rules = [function_comment(text, op.fields[field]) for field in ('grad', 'decompose') if field in op.fields]
-    op.derivation = op.derivation or '\n\n'.join(filter(None, rules))
+    grad, other = (function_comment(text, op.fields[field]) if field in op.fields else '' for field in ('grad', 'decompose'))
+    op.decomposition = other
+    op.derivation = op.derivation or grad
 
 
 def read_row(path, text, macro, name, row):

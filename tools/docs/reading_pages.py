@@ -35,7 +35,8 @@ class Reader:
     def __init__(self, site, root, pages):
         self.site, self.root, self.pages = site, root, pages
         self.sources = sources(root)
-        words = re.findall(r'\b([A-Za-z_]\w+)\(', '\n'.join(self.sources.values()))
+        code = (text for path, text in self.sources.items() if path.endswith(('.c', '.h', '.inc')))
+        words = re.findall(r'\b([A-Za-z_]\w+)\(', '\n'.join(code))
         self.functions = set(words)
         self.bad = []
 
