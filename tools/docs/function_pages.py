@@ -62,7 +62,8 @@ def add_function(site, declaration, header, formulas, op_names, rows):
     facts = [('Header', f'<a href="../{header_page(header.path)}"><code>{header.path}</code></a>' +
               (f', {escape(title)}' if title else ''))]
     if declaration.source:
-        facts.append(('Source', f'<code>{declaration.source}</code>'))
+        to = site.source(declaration.source, declaration.name, here)
+        facts.append(('Source', f'<a href="{to}"><code>{declaration.source}</code></a>'))
     if op_names:
         facts.append(('Op', ' '.join(f'<a href="../ops/{name}.html"><code>{name}</code></a>' for name in op_names)))
     if rows:
@@ -77,7 +78,8 @@ def add_function(site, declaration, header, formulas, op_names, rows):
 {shared}{site.prose(said, here)}
 <table class="facts">{table}</table>
 {section}
-<p class="dim">Every function of weft accepts NULL and objects that have failed; it neither prints nor ends the program.</p>''',
+<p class="dim">Functions accept NULL and objects that have failed, but those that are for use inside an op's kernel; none prints, and
+none ends the program.</p>''',
              'function', said)
 
 

@@ -41,7 +41,7 @@ def add_ops(site, root, build, headers):
     bad = [f'{name}: ops/list.inc names it, and no file of ops/ has its struct' for name in read_ops.names(root) if name not in ops]
     bad += [f'{name}: the library has this op, and read_ops.py does not find it' for name in examples if name not in ops]
     function_pages.name_everything(site, headers, ops)
-    inline = markdown.Renderer(lambda to: None).inline
+    inline = markdown.Renderer(lambda to, name: None).inline
     for name, op in ops.items():
         said = op_pages.missing(op, examples.get(name))
         bad += said
@@ -53,7 +53,7 @@ def add_ops(site, root, build, headers):
 def add_functions(site, headers, ops, examples, recorded, names):
     functions = function_pages.functions_of(headers)
     formulas = {name: examples[name]['formula'].partition(': ')[2] for name in ops if name in examples}
-    inline = markdown.Renderer(lambda to: None).inline
+    inline = markdown.Renderer(lambda to, name: None).inline
     bad = []
     home = function_pages.homes(headers)
     for header in headers:
@@ -110,6 +110,7 @@ def make(root, build, out):
     """Write the manual. Returns (what is said at the end, what is wrong)."""
     here = root / 'tools/docs'
     site = web_pages.Site()
+    site.sources = reading_pages.sources(root)
     headers = read_headers.read_all(root)
     ops, examples, recorded, names, bad = add_ops(site, root, build, headers)
     functions, said = add_functions(site, headers, ops, examples, recorded, names)
@@ -118,6 +119,7 @@ def make(root, build, out):
     cheat_sheet.add_cheat_sheet(site, headers, functions, helps)
     readings, said = reading_pages.add_readings(site, root)
     bad += said
+    site.add_sources()
     add_index(site, here, headers, functions, examples, readings)
     css = (root / 'tools/page/page.css').read_text() + (here / 'docs.css').read_text()
     site.files['manual.css'] = css.encode()

@@ -18,7 +18,7 @@ def slug(text):
 
 class Renderer:
     def __init__(self, target, code=None):
-        """target(link) -> link or None, for text without one; code(text) -> HTML of inline code."""
+        """target(link, code that is its text or '') -> link or None, for none; code(text) -> HTML of inline code."""
         self.target = target
         self.code = code or (lambda text: f'<code>{html.escape(text)}</code>')
         self.headings = []  # (level, text, anchor)
@@ -26,28 +26,32 @@ class Renderer:
     def inline(self, text):
         """Code first: nothing in it is a mark."""
         kept = []
+        raw = {}
 
-        def keep(found):
+        def keep(found, code=''):
+            raw[f'\0{len(kept)}\0'] = code
             kept.append(found)
             return f'\0{len(kept) - 1}\0'
 
-        text = re.sub(r'(`+)(.+?)\1', lambda m: keep(self.code(m.group(2).strip())), text)
+        text = re.sub(r'(`+)(.+?)\1', lambda m: keep(self.code(m.group(2).strip()), m.group(2).strip()), text)
         text = re.sub(r'\\([|*_`\[\]])', lambda m: keep(html.escape(m.group(1))), text)
         text = html.escape(text, quote=False)
         text = re.sub(r'!\[([^\]]*)\]\(([^) ]+)\)', lambda m: keep(self.picture(m.group(1), m.group(2))), text)
-        text = re.sub(r'\[([^\]]+)\]\(([^) ]+)\)', lambda m: self.link(m.group(1), html.unescape(m.group(2))), text)
+        text = re.sub(r'\[([^\]]+)\]\(([^) ]+)\)', lambda m: self.link(m.group(1), html.unescape(m.group(2)), raw.get(m.group(1), '')), text)
         text = re.sub(r'\*\*(.+?)\*\*', r'<strong>\1</strong>', text)
         text = re.sub(r'(?<![\w*])\*(?! )(.+?)(?<! )\*(?![\w*])', r'<em>\1</em>', text)
         while '\0' in text:
             text = re.sub('\0(\\d+)\0', lambda m: kept[int(m.group(1))], text)
         return text
 
-    def link(self, text, to):
-        found = self.target(to)
+    def link(self, text, to, name):
+        found = self.target(to, name)
+        # A name in code that leads to a source file leads there, and not to the page of its function.
+        text = re.sub(r'\0(\d+)\0', lambda m: f'<code>{html.escape(name)}</code>' if name else m.group(), text) if found else text
         return text if found is None else f'<a href="{html.escape(found)}">{text}</a>'
 
     def picture(self, text, to):
-        found = self.target(to)
+        found = self.target(to, '')
         return html.escape(text) if found is None else f'<img src="{html.escape(found)}" alt="{html.escape(text)}">'
 
     def render(self, text):
@@ -80,6 +84,8 @@ class Renderer:
             return at + 1
         if line.startswith('|') and at + 1 < len(lines) and re.fullmatch(r'[|:\- ]+', lines[at + 1]):
             return self.table(lines, at, out)
+        if line.startswith('    '):
+            return self.indented(lines, at, out)
         if ITEM.match(line):
             return self.items(lines, at, out)
         if line.startswith('>'):
@@ -92,6 +98,13 @@ class Renderer:
             end += 1
         out.append('<pre><code>' + html.escape('\n'.join(lines[at + 1:end])) + '</code></pre>')
         return end + 1
+
+    def indented(self, lines, at, out):
+        end = at
+        while end < len(lines) and (lines[end].startswith('    ') or not lines[end].strip()):
+            end += 1
+        out.append('<pre><code>' + html.escape('\n'.join(line[4:] for line in lines[at:end]).rstrip()) + '</code></pre>')
+        return end
 
     def cells(self, line):
         inner = re.sub(r'`[^`]*`', lambda m: m.group().replace('\\|', '\1').replace('|', '\1'), line.strip().strip('|'))

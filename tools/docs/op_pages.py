@@ -117,7 +117,7 @@ def add_op(site, op, example, functions, names, markdown):
     here = f'ops/{op.name}.html'
     formula = example['formula']
     signature, _, value = formula.partition(': ')
-    rows = [('Family', escape(example['family'])), ('File', f'<code>{op.path}</code>')]
+    rows = [('Family', escape(example['family'])), ('File', f'<a href="{site.source(op.path, f"wf_op_{op.name}", here)}"><code>{op.path}</code></a>')]
     if functions:
         rows.append(('Recorded by', ' '.join(f'<code>{site.code(name, here)}</code>' for name in functions)))
     if example['attributes']:

@@ -31,16 +31,21 @@ def sources(root):
     return found
 
 
+def short(code):
+    """Few characters stay in one line."""
+    return ' class="short"' if len(code) < 28 else ''
+
+
 class Reader:
     def __init__(self, site, root, pages):
         self.site, self.root, self.pages = site, root, pages
-        self.sources = sources(root)
+        self.sources = site.sources
         code = (text for path, text in self.sources.items() if path.endswith(('.c', '.h', '.inc')))
         words = re.findall(r'\b([A-Za-z_]\w+)\(', '\n'.join(code))
         self.functions = set(words)
         self.bad = []
 
-    def target(self, page, to):
+    def target(self, page, to, name):
         """Where a link of the page leads in the manual; None: to a file that is not part of it."""
         if re.match(r'https?:|mailto:', to):
             return to
@@ -53,7 +58,7 @@ class Reader:
         if real.endswith('.svg') and (self.root / real).is_file():
             self.site.files.setdefault('pictures/' + os.path.basename(real), (self.root / real).read_bytes())
             return relative('pictures/' + os.path.basename(real), page_of(page))
-        return None
+        return self.site.source(real, name, page_of(page)) if real in self.site.sources else None
 
     def check_names(self, page, text):
         """What the page says that stands in a file, stands there."""
@@ -76,7 +81,7 @@ class Reader:
     def add(self, page):
         text = (self.root / page).read_text()
         here = page_of(page)
-        renderer = markdown.Renderer(lambda to: self.target(page, to), lambda code: f'<code>{self.site.code(code, here)}</code>')
+        renderer = markdown.Renderer(lambda to, name: self.target(page, to, name), lambda code: f'<code{short(code)}>{self.site.code(code, here)}</code>')
         content = renderer.render(text)
         title = re.search(r'^# (.*)', text, flags=re.M)
         title = re.sub(r'[`*]', '', title.group(1)) if title else page

@@ -28,12 +28,14 @@ class Site:
         self.index = []  # [title, path, kind, words]
         self.names = {}  # name in code: path, with an anchor if it is not a page of its own
         self.files = {}  # path: bytes
+        self.sources = {}  # path of a source file: its text
+        self.shown = {}  # path of a source file that pages link to: the names that its page has anchors for
 
     def add(self, path, title, content, kind='', words='', script='', body=''):
         assert path not in self.pages, path
         self.pages[path] = (title, content, script, body)
         if kind:
-            self.index.append([title, path, kind, ' '.join(words.split())[:160]])
+            self.index.append([title.split(' - ')[0], path, kind, ' '.join(words.split())[:160]])
 
     def code(self, text, here):
         """Code as HTML, in which names that the manual knows are links."""
@@ -43,6 +45,25 @@ class Site:
                 return match.group()
             return f'<a href="{relative(to, here)}">{match.group()}</a>'
         return re.sub(r'\bwf_\w+', linked, escape(text))
+
+    def source(self, path, name, here):
+        """A link to a source file, at the definition of a name or at its first use; its page is made by add_sources."""
+        names = self.shown.setdefault(path, set())
+        if re.fullmatch(r'\w+', name) and re.search(rf'\b{name}\b', self.sources[path]):
+            names.add(name)
+        return relative(source_page(path), here) + (f'#{name}' if name in names else '')
+
+    def add_sources(self):
+        for path, names in self.shown.items():
+            text = self.sources[path]
+            at = {}
+            for name in sorted(names):
+                found = re.search(rf'^(?!static [^\n]*;$)\w[^;={{}}\n]*\b{name}\b\(', text, flags=re.M) or re.search(rf'\b{name}\b', text)
+                at.setdefault(text.count('\n', 0, found.start()), []).append(name)
+            lines = [''.join(f'<a id="{name}"></a>' for name in at.get(i, [])) + self.code(line, source_page(path))
+                     for i, line in enumerate(text.split('\n'))]
+            self.add(source_page(path), path, f'<h1>{path}</h1><pre class="source">' + '\n'.join(lines) + '</pre>',
+                     'source', (re.match(r'/\*.*? - (.*?)[.:]', text, flags=re.S) or ['', ''])[1])
 
     def prose(self, comment, here):
         """A comment as HTML: paragraphs, and lines that stand apart as they are."""
@@ -86,6 +107,10 @@ class Site:
     def search_index(self):
         """The index for the page's script: no `<`, which would end it."""
         return json.dumps(self.index, ensure_ascii=False, separators=(',', ':')).replace('<', '\\u003c')
+
+
+def source_page(path):
+    return 'sources/' + path.replace('/', '_') + '.html'
 
 
 def relative(to, here):
