@@ -85,12 +85,18 @@ static bool read_curve(struct wf_json *j, history *h, int64_t step) {
     char *key, *group = NULL, *name = NULL;
     series x = { 0 }, y = { 0 };
     bool ok = true;
-    for (bool first = true; ok && wf_json_key(j, &first, &key);)
-        ok = !strcmp(key, "group")  ? wf_json_string(j, &group)
-             : !strcmp(key, "name") ? wf_json_string(j, &name)
-             : !strcmp(key, "x")    ? read_reals(j, &x)
-             : !strcmp(key, "y")    ? read_reals(j, &y)
-                                    : wf_json_skip(j);
+    for (bool first = true; ok && wf_json_key(j, &first, &key);) {
+        if (strcmp(key, "group") == 0)
+            ok = wf_json_string(j, &group);
+        else if (strcmp(key, "name") == 0)
+            ok = wf_json_string(j, &name);
+        else if (strcmp(key, "x") == 0)
+            ok = read_reals(j, &x);
+        else if (strcmp(key, "y") == 0)
+            ok = read_reals(j, &y);
+        else
+            ok = wf_json_skip(j);
+    }
     ok = ok && !*j->error && take_points(series_named(h, group, name), &x, &y, step);
     series_free(&x);
     series_free(&y);
@@ -102,11 +108,16 @@ static bool read_curve(struct wf_json *j, history *h, int64_t step) {
 static bool read_attention(struct wf_json *j, album *a) {
     char *key, *rows[ALBUM_SIDE + 1] = { 0 }, *columns[2 * ALBUM_SIDE + 2] = { 0 };
     bool ok = true;
-    for (bool first = true; ok && wf_json_key(j, &first, &key);)
-        ok = !strcmp(key, "heads")     ? wf_json_size(j, &a->heads)
-             : !strcmp(key, "rows")    ? read_texts(j, rows, ALBUM_SIDE + 1, &a->rows)
-             : !strcmp(key, "columns") ? read_texts(j, columns, 2 * ALBUM_SIDE + 2, &a->columns)
-                                       : wf_json_skip(j);
+    for (bool first = true; ok && wf_json_key(j, &first, &key);) {
+        if (strcmp(key, "heads") == 0)
+            ok = wf_json_size(j, &a->heads);
+        else if (strcmp(key, "rows") == 0)
+            ok = read_texts(j, rows, ALBUM_SIDE + 1, &a->rows);
+        else if (strcmp(key, "columns") == 0)
+            ok = read_texts(j, columns, 2 * ALBUM_SIDE + 2, &a->columns);
+        else
+            ok = wf_json_skip(j);
+    }
     for (int i = 0; i < ALBUM_SIDE + 1; i++) free(rows[i]);
     for (int i = 0; i < 2 * ALBUM_SIDE + 2; i++) free(columns[i]);
     return ok && !*j->error && a->heads <= 1 << 16;
@@ -121,11 +132,16 @@ static bool read_frame(struct wf_json *j, album *a, frame *f) {
     char *key;
     int64_t n;
     bool ok = true;
-    for (bool first = true; ok && wf_json_key(j, &first, &key);)
-        ok = !strcmp(key, "step")      ? wf_json_size(j, &f->step)
-             : !strcmp(key, "outputs") ? read_texts(j, f->output, ALBUM_SAMPLES, &n)
-             : !strcmp(key, "weights") ? read_text(j, &f->weights)
-                                       : wf_json_skip(j);
+    for (bool first = true; ok && wf_json_key(j, &first, &key);) {
+        if (strcmp(key, "step") == 0)
+            ok = wf_json_size(j, &f->step);
+        else if (strcmp(key, "outputs") == 0)
+            ok = read_texts(j, f->output, ALBUM_SAMPLES, &n);
+        else if (strcmp(key, "weights") == 0)
+            ok = read_text(j, &f->weights);
+        else
+            ok = wf_json_skip(j);
+    }
     return ok && !*j->error && (!f->weights || is_weights(a, f->weights)) &&
            (!a->n || f->step > a->frames[a->n - 1].step);
 }
@@ -164,10 +180,14 @@ static bool read_data(struct wf_json *j, history *h, album *a, const char *run, 
             *own = ok && strcmp(text, run) == 0;
             if (ok && !*own) return true;
         } else {
-            ok = !strcmp(key, "curves")      ? read_curves(j, h, step)
-                 : !strcmp(key, "attention") ? read_attention(j, a)
-                 : !strcmp(key, "frames")    ? read_frames(j, a)
-                                             : wf_json_skip(j);
+            if (strcmp(key, "curves") == 0)
+                ok = read_curves(j, h, step);
+            else if (strcmp(key, "attention") == 0)
+                ok = read_attention(j, a);
+            else if (strcmp(key, "frames") == 0)
+                ok = read_frames(j, a);
+            else
+                ok = wf_json_skip(j);
         }
     }
     return ok && wf_json_finish(j);
