@@ -10,11 +10,12 @@ has() { command -v "$1" > /dev/null 2>&1; }
 
 # A compiler that is there but can't link (no headers of the C library) is missing too.
 has_compiler() {
-    has "${CC:-cc}" || return 1
+    # CC may have words: "ccache gcc".
+    has ${CC:-cc} || return 1
     folder=$(mktemp -d)
     echo '#include <stdio.h>
 int main(void) { return puts("") < 0; }' > "$folder/a.c"
-    "${CC:-cc}" "$folder/a.c" -o "$folder/a" 2> /dev/null && status=0 || status=1
+    ${CC:-cc} "$folder/a.c" -o "$folder/a" 2> /dev/null && status=0 || status=1
     rm -rf "$folder"
     return $status
 }

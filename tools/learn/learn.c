@@ -2,8 +2,7 @@
  * it is.
  *
  * The learner's file of lesson 2 is learn/2_attention.c, a copy of the exercise with its gaps,
- * made when
- * it is first asked for. README.md beside this file is the course's first page. */
+ * made when it is first asked for. README.md beside this file is the course's first page. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,6 +229,11 @@ static bool check(int number) {
     return ok;
 }
 
+/* Not a check, but a picture or a list. */
+static bool asks_for_more(void) {
+    return told.picture || told.output || told.mistakes;
+}
+
 int main(int argc, char **argv) {
     bool ok = true;
     terminal_open();
@@ -244,5 +248,7 @@ int main(int argc, char **argv) {
     int first = told.number ? find_exercise(told.number) : 0;
     int last = told.number ? first : exercise_count() - 1;
     for (int i = first; i <= last && ok; i++) ok = check(i);
+    if (ok && last + 1 == exercise_count() && !told.solution && !asks_for_more())
+        printf("All right. That was the last exercise.\n");
     return close_stdout(&learn_program, ok ? EXIT_DONE : EXIT_FAILED);
 }

@@ -2,18 +2,14 @@
  * are judged by.
  *
  * A lesson has tasks, one for each function that the learner writes. A task names its inputs by
- * shape, and
- * its cases by sizes: "T3 S5 d8 causal" sets T, S and d, and the word is for the task to look
- * at. From a row
- * come the inputs, the right results (by weft's own ops, in f64), and the sentences.
+ * shape, and its cases by sizes: "T3 S5 d8 causal" sets T, S and d, and the word is for the
+ * task to look at. From a row come the inputs, the right results (by weft's own ops, in f64),
+ * and the sentences.
  *
  * Every task also has a model: plain C that makes the known mistakes on request, one bit each.
- * Where a
- * learner's numbers are wrong, the judge looks for the set of at most three mistakes that gives
- * the same
- * numbers in every case. Without mistakes the model gives the right numbers: `learn --mistakes`
- * checks that,
- * and that no two mistakes look alike.
+ * Where a learner's numbers are wrong, the judge looks for the set of at most three mistakes
+ * that gives the same numbers in every case. Without mistakes the model gives the right
+ * numbers: `learn --mistakes` checks that, and that no two mistakes look alike.
  *
  * This is linked with the learner's code into one program, which learn (learn.h) starts and
  * watches. */
@@ -26,7 +22,7 @@
 
 #include "core/graph.h"
 
-enum { LESSON_ARRAYS = 40, LESSON_OUTPUTS = 4, LESSON_CASES = 8, LESSON_MISTAKES = 26 };
+enum { LESSON_ARRAYS = 40, LESSON_OUTPUTS = 4, LESSON_CASES = 8, LESSON_MISTAKES = 32 };
 
 typedef enum {
     ARRAY_VALUES,  /* from -1.5 to 1.5 */
@@ -66,13 +62,13 @@ typedef struct lesson_task {
     /* Call the learner's function. */
     void (*learner)(const sample *s, float *const *out);
     /* Record the right results; inputs come as constants. NULL: the model without mistakes is
-     * right, as
-     * for tasks on integers. */
+     * right, as for tasks on integers. */
     void (*weft)(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out);
     /* Compute them with mistakes: bit i is mistakes[i]. */
     void (*model)(const sample *s, uint64_t mistakes, double *const *out);
     mistake mistakes[LESSON_MISTAKES];
-    double tolerance; /* of the largest result; 0: 1e-6 */
+    const struct recipe *steps; /* of a layer, for lesson_recipe.h; or NULL */
+    double tolerance;           /* of the largest result; 0: 1e-6 */
 } lesson_task;
 
 typedef struct picture {
@@ -140,13 +136,32 @@ bool judge_task(const lesson_task *t, FILE *report);
 /* Do the mistakes of a task differ from the right numbers and from each other? */
 bool list_mistakes(const lesson_task *t, FILE *report);
 
-/* The set of mistakes that explains the results; 0: none is known. */
+/* The one mistake that explains the results; or the smallest set of them. 0: none is known. */
+uint64_t mistake_found(const results *r);
 uint64_t mistakes_found(const results *r);
+bool patience_is_over(void);
+/* Does the model give the learner's numbers, with these inputs and mistakes? */
+bool sample_explains(const result *r, const lesson_task *t, const sample *s, uint64_t set);
+/* Are these a learner's numbers? */
+bool numbers_explain(const result *r, double *const *out);
+/* A model gives it where a mistake leaves a learner's own memory as it was: any number fits. */
+extern const double model_anything;
 int mistake_count(const lesson_task *t);
+/* Is number i of output k wrong? Does it come of reading the result before it was written? */
+bool is_wrong(const result *r, const lesson_task *t, int k, int64_t i);
+bool is_stale(float x);
+const result *first_wrong(const results *r);
 /* True if a and b are one number but for rounding of so much. */
 bool same_number(double a, double b, double tolerance);
 /* The largest finite |x|, at least tiny. */
 double largest(const double *x, int64_t n);
+
+/* ---- mistakes that any function can have: lesson_patterns.c ----------------------------------- */
+
+typedef struct finding {
+    char name[128], sentence[RESULT_MESSAGE];
+} finding;
+bool finding_of(const results *r, finding *f);
 
 #define HAS(mistakes, i) (((mistakes) >> (i)) & 1)
 

@@ -1,6 +1,5 @@
-/* tools/learn/lesson_blocks.c - the blocks of a Transformer in double, and the mistakes that are
- * made in
- * them. See lesson_blocks.h. */
+/* tools/learn/lesson_blocks.c - the blocks of a Transformer in double, and the mistakes that
+ * are made in them. See lesson_blocks.h. */
 #include "lesson_blocks.h"
 
 #include <math.h>
@@ -25,8 +24,10 @@ void block_linear(const double *x, int rows, int in, const float *w, const float
                   uint64_t m, double *y) {
     for (int t = 0; t < rows; t++) {
         for (int o = 0; o < out; o++) {
-            double sum = HAS(m, LINEAR_NO_BIAS) ? 0 : b[o];
-            for (int i = 0; i < in; i++)
+            double bias = HAS(m, LINEAR_BIAS_OF_ROW) ? b[t % out] : b[o];
+            if (HAS(m, LINEAR_NO_BIAS)) bias = 0;
+            double sum = HAS(m, LINEAR_BIAS_EACH) ? in * bias : bias;
+            for (int i = HAS(m, LINEAR_LAST) ? in - 1 : 0; i < in; i++)
                 sum += x[t * in + i] * w[HAS(m, LINEAR_TURNED) ? i * out + o : o * in + i];
             y[t * out + o] = sum;
         }
@@ -38,7 +39,7 @@ void block_linear(const double *x, int rows, int in, const float *w, const float
 /* The place of element c of head h of token t in [n, D]. */
 static int place_of(int t, int h, int c, int n, int D, int H, uint64_t m) {
     int d = D / H;
-    if (HAS(m, HEADS_ROWS)) return (h * n + t) * d + c;
+    if (HAS(m, HEADS_ROWS) || HAS(m, HEADS_CUT_BY_ROWS)) return (h * n + t) * d + c;
     if (HAS(m, HEADS_INTERLEAVED)) return t * D + c * H + h;
     return t * D + (HAS(m, HEADS_FIRST_ONLY) ? 0 : h * d) + c;
 }
@@ -78,6 +79,8 @@ static void look(const struct projected *p, int h, int t, const float *mask, uin
 /* The heads' results, side by side: [T, D]. What a mistake leaves unwritten is no number. */
 static void all_heads(const struct projected *p, const float *mask, uint64_t m, double *weights,
                       double *y) {
+    static const uint64_t only_taking = UINT64_C(1) << HEADS_FIRST_ONLY | UINT64_C(1)
+                                                                              << HEADS_CUT_BY_ROWS;
     int T = p->T, S = p->S, D = p->D, H = p->H, d = D / H;
     for (int i = 0; i < H * T * S; i++) weights[i] = NAN;
     for (int h = 0; h < H; h++) {
@@ -88,7 +91,7 @@ static void all_heads(const struct projected *p, const float *mask, uint64_t m, 
             for (int c = 0; c < d; c++) {
                 double sum = 0;
                 for (int j = 0; j < S; j++) sum += w[j] * p->v[place_of(j, h, c, S, D, H, m)];
-                int at = place_of(t, h, c, T, D, H, m & ~(UINT64_C(1) << HEADS_FIRST_ONLY));
+                int at = place_of(t, h, c, T, D, H, m & ~only_taking);
                 y[HAS(m, HEADS_NOT_REJOINED) ? (h * T + t) * d + c : at] = sum;
             }
         }
@@ -104,37 +107,45 @@ void block_heads(const struct attention_weights *w, const double *x, int T, cons
     int most = T > S ? T : S;
     struct projected p = { room(most * D), room(most * D), room(most * D), T, S, D, H };
     double *own = weights ? NULL : room((int64_t)H * T * S), *y = room(T * D);
-    double *from = room(most * D), *queries = room(most * D);
+    double *from = room(most * D), *queries = room(most * D), *own_rows = room(most * D);
     for (int i = 0; i < most * D; i++) {
+        own_rows[i] = x[i % (T * D)];
         queries[i] = HAS(m, HEADS_Q_OF_KEYS) ? kv[i % (S * D)] : x[i % (T * D)];
         from[i] = HAS(m, HEADS_KV_OF_QUERIES) ? x[i % (T * D)] : kv[i % (S * D)];
     }
     block_linear(queries, T, D, w->wq, w->bq, D, in, p.q);
-    block_linear(from, S, D, w->wk, w->bk, D, in, p.k);
+    block_linear(HAS(m, HEADS_K_OF_QUERIES) ? own_rows : from, S, D, w->wk, w->bk, D, in, p.k);
     bool same = HAS(m, HEADS_K_FOR_V);
-    block_linear(from, S, D, same ? w->wk : w->wv, same ? w->bk : w->bv, D, in, p.v);
+    block_linear(HAS(m, HEADS_V_OF_QUERIES) ? own_rows : from, S, D, same ? w->wk : w->wv,
+                 same ? w->bk : w->bv, D, in, p.v);
     all_heads(&p, mask, m, weights ? weights : own, y);
     if (HAS(m, HEADS_NO_OUT))
         for (int i = 0; i < T * D; i++) out[i] = y[i];
     else
         block_linear(y, T, D, w->wo, w->bo, D, last, out);
+    if (HAS(m, HEADS_OUT_TWICE)) {
+        for (int i = 0; i < T * D; i++) y[i] = out[i];
+        block_linear(y, T, D, w->wo, w->bo, D, last, out);
+    }
     free(p.q), free(p.k), free(p.v);
-    free(own), free(y), free(from), free(queries);
+    free(own), free(y), free(from);
+    free(queries), free(own_rows);
 }
 
 /* ---- layer norm ------------------------------------------------------------------------------ */
 
 /* The statistics of n numbers that are `step` apart. before: mean and variance of the row
- * before, for
- * those who do not begin anew. */
+ * before, for those who do not begin anew. */
 static void statistics(const double *x, int n, int step, uint64_t m, double before[2], double *mean,
                        double *inverse) {
-    double sum = HAS(m, NORM_RUNNING) ? before[0] : 0,
-           squares = HAS(m, NORM_RUNNING) ? before[1] : 0;
+    double sum = HAS(m, NORM_RUNNING) || HAS(m, NORM_RUNNING_MEAN) ? before[0] : 0;
+    double squares = HAS(m, NORM_RUNNING) || HAS(m, NORM_RUNNING_VARIANCE) ? before[1] : 0;
     for (int i = 0; i < n; i++) sum += x[i * step];
     *mean = HAS(m, NORM_NO_MEAN) ? 0 : sum / n;
-    for (int i = 0; i < n; i++) squares += (x[i * step] - *mean) * (x[i * step] - *mean);
+    double from = HAS(m, NORM_RAW_VARIANCE) ? 0 : *mean;
+    for (int i = 0; i < n; i++) squares += (x[i * step] - from) * (x[i * step] - from);
     double variance = squares / (HAS(m, NORM_UNBIASED) ? n - 1 : n), eps = EPS;
+    if (HAS(m, NORM_NOT_DIVIDED)) variance = squares;
     double deviation = sqrt(variance + eps);
     if (HAS(m, NORM_NO_EPS)) deviation = sqrt(variance);
     if (HAS(m, NORM_EPS_OUTSIDE)) deviation = sqrt(variance) + eps;
@@ -149,7 +160,8 @@ void block_norm(const struct norm_weights *w, const double *x, int rows, int D, 
     double before[2] = { 0 }, mean = 0, inverse = 1;
     for (int i = 0; i < rows * D; i++) {
         int t = i / D, j = i % D;
-        double gamma = HAS(m, NORM_NO_GAMMA) ? 1 : w->gamma[j];
+        double gamma = HAS(m, NORM_GAMMA_OF_ROW) ? w->gamma[t % D] : w->gamma[j];
+        if (HAS(m, NORM_NO_GAMMA)) gamma = 1;
         double beta = HAS(m, NORM_NO_BETA) ? 0 : w->beta[j];
         if (HAS(m, NORM_AXIS))
             statistics(x + j, rows, D, m, before, &mean, &inverse);
@@ -176,11 +188,13 @@ void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int 
     for (int i = 0; i < rows * D; i++) in[i] = HAS(m, FF_RELU_FIRST) ? relu(x[i]) : x[i];
     block_linear(in, rows, D, w->w1, w->b1, F, first, inner);
     bool plain = HAS(m, FF_NO_RELU) || HAS(m, FF_RELU_LAST) || HAS(m, FF_RELU_FIRST);
-    for (int i = 0; i < rows * F && !plain; i++)
-        inner[i] = HAS(m, FF_ABSOLUTE) ? fabs(inner[i]) : relu(inner[i]);
-    block_linear(inner, rows, F, w->w2, w->b2, D, second, y);
+    for (int i = 0; i < rows * F && !plain; i++) {
+        double turned = HAS(m, FF_RELU_TURNED) ? -relu(-inner[i]) : relu(inner[i]);
+        inner[i] = HAS(m, FF_ABSOLUTE) ? fabs(inner[i]) : turned;
+    }
+    block_linear(inner, rows, F, w->w2, HAS(m, FF_B1_TWICE) ? w->b1 : w->b2, D, second, y);
     for (int i = 0; i < rows * D; i++) {
-        if (HAS(m, FF_RELU_LAST)) y[i] = relu(y[i]);
+        if (HAS(m, FF_RELU_LAST) || HAS(m, FF_RELU_TWICE)) y[i] = relu(y[i]);
         if (HAS(m, FF_RESIDUAL)) y[i] += x[i];
     }
     free(in), free(inner);

@@ -1,9 +1,9 @@
 /* tools/learn/lesson_blocks.h - the blocks of a Transformer in double, with the mistakes that
- * are made in
- * them; and their weights, as arrays of a task, as the learner's structs and as weft's layers.
+ * are made in them; and their weights, as arrays of a task, as the learner's structs and as
+ * weft's layers.
  *
- * Exercises 3 and 4 ask for one block each. Later ones put blocks together, and use these without
- * mistakes. */
+ * Exercises 3 and 4 ask for one block each. Later ones put blocks together, and use these
+ * without mistakes. */
 #ifndef WEFT_TOOLS_LEARN_LESSON_BLOCKS_H
 #define WEFT_TOOLS_LEARN_LESSON_BLOCKS_H
 
@@ -14,7 +14,7 @@
 /* ---- the blocks ------------------------------------------------------------------------------ */
 
 /* y [rows, out] = x [rows, in] w^T + b, w [out, in] */
-enum { LINEAR_TURNED, LINEAR_NO_BIAS };
+enum { LINEAR_TURNED, LINEAR_NO_BIAS, LINEAR_BIAS_OF_ROW, LINEAR_BIAS_EACH, LINEAR_LAST };
 void block_linear(const double *x, int rows, int in, const float *w, const float *b, int out,
                   uint64_t m, double *y);
 
@@ -36,6 +36,10 @@ enum {
     HEADS_NO_MASK,
     HEADS_FIRST_MASKED,
     HEADS_ONE_PLACE,
+    HEADS_K_OF_QUERIES,
+    HEADS_V_OF_QUERIES,
+    HEADS_CUT_BY_ROWS,
+    HEADS_OUT_TWICE,
     HEADS_MISTAKES
 };
 /* x [T, D], kv [S, D], mask [T, S] or NULL: weights [H, T, S] or NULL, out [T, D]. */
@@ -55,6 +59,11 @@ enum {
     NORM_BETA_FIRST,
     NORM_ALL_ROWS,
     NORM_RUNNING,
+    NORM_RUNNING_MEAN,
+    NORM_RUNNING_VARIANCE,
+    NORM_GAMMA_OF_ROW,
+    NORM_NOT_DIVIDED,
+    NORM_RAW_VARIANCE,
     NORM_MISTAKES
 };
 void block_norm(const struct norm_weights *w, const double *x, int rows, int D, uint64_t m,
@@ -70,6 +79,9 @@ enum {
     FF_W2_TURNED,
     FF_RESIDUAL,
     FF_ABSOLUTE,
+    FF_RELU_TWICE,
+    FF_RELU_TURNED,
+    FF_B1_TWICE,
     FF_MISTAKES
 };
 void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int F, uint64_t m,
@@ -77,8 +89,8 @@ void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int 
 
 /* ---- their weights --------------------------------------------------------------------------- */
 
-/* Arrays of a task from index `at` on; a layer of a stack of L takes its part of each. L is "" or
- * "L". */
+/* Arrays of a task from index `at` on; a layer of a stack of L takes its part of each. L is ""
+ * or "L". */
 enum {
     ATTENTION_ARRAYS = 4,
     NORM_ARRAYS = 2,

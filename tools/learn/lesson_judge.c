@@ -1,17 +1,16 @@
 /* tools/learn/lesson_judge.c - runs the learner's function on all cases, and says what is wrong
- * with the
- * numbers. See lesson.h. */
+ * with the numbers. See lesson.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lesson.h"
 
 enum { GUARD = 16, COLUMN = 15, WIDTH = 88 };
 
 /* Results begin as this signalling NaN: what is not written is told from what is wrong.
- * Arithmetic with it
- * makes another NaN. */
+ * Arithmetic with it makes another NaN. */
 static const uint32_t unwritten_bits = 0x7fa0beef;
 void (*lesson_place)(const char *task, const char *text);
 
@@ -27,6 +26,14 @@ static bool is_unwritten(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits == unwritten_bits;
+}
+
+/* Arithmetic makes the signalling NaN a quiet one, and most processors keep its other bits. */
+bool is_stale(float x) {
+    static const uint32_t quiet = UINT32_C(1) << 22, sign = UINT32_C(1) << 31;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & ~sign) == (unwritten_bits | quiet);
 }
 
 static bool result_make(result *r, const lesson_task *t, const char *text, char *message) {
@@ -104,7 +111,7 @@ static double tolerance_of(const result *r, const lesson_task *t, int k) {
     return (t->tolerance > 0 ? t->tolerance : 1e-6) * largest(r->right[k], r->count[k]);
 }
 
-static bool is_wrong(const result *r, const lesson_task *t, int k, int64_t i) {
+bool is_wrong(const result *r, const lesson_task *t, int k, int64_t i) {
     return !same_number(r->out[k][i], r->right[k][i], tolerance_of(r, t, k));
 }
 
@@ -170,21 +177,6 @@ static bool are_some_cases(const results *r, char *message) {
     return true;
 }
 
-static bool is_transposed(const results *r, char *message) {
-    const result *one = &r->of[0];
-    const char *shape = r->task->out[0].shape;
-    if (strlen(shape) != 2) return false;
-    int64_t rows = one->s.size[(unsigned char)shape[0]], columns = one->count[0] / rows;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            if (!same_number(one->out[0][j * rows + i], one->right[0][i * columns + j],
-                             tolerance_of(one, r->task, 0)))
-                return false;
-    snprintf(message, RESULT_MESSAGE, "%s is transposed: its rows are written as columns.",
-             r->task->out[0].name);
-    return true;
-}
-
 /* Rows or columns at the ends that alone are wrong. */
 static bool is_an_edge(const results *r, char *message) {
     for (int c = 0; c < r->n; c++) {
@@ -192,13 +184,14 @@ static bool is_an_edge(const results *r, char *message) {
         const char *shape = r->task->out[0].shape;
         if (strlen(shape) != 2 || wrong_count(one, r->task) == 0) continue;
         int64_t columns = one->s.size[(unsigned char)shape[1]], rows = one->count[0] / columns;
-        int64_t top = rows, left = columns;
+        int64_t top = rows, left = columns, wrong = 0;
         for (int64_t i = 0; i < one->count[0]; i++) {
             if (!is_wrong(one, r->task, 0, i)) continue;
+            wrong++;
             if (i / columns < top) top = i / columns;
             if (i % columns < left) left = i % columns;
         }
-        if (top == 0 && left == 0) continue;
+        if ((top == 0 && left == 0) || wrong < (rows - top) * (columns - left)) continue;
         snprintf(message, RESULT_MESSAGE,
                  "Only %s from %lld on are wrong: is the last part handled?",
                  top > 0 ? "rows" : "columns", (long long)(top > 0 ? top : left));
@@ -208,8 +201,8 @@ static bool is_an_edge(const results *r, char *message) {
 }
 
 static void tell_pattern(const results *r, FILE *report) {
-    static bool (*const patterns[])(const results *, char *) = { is_multiple, is_transposed,
-                                                                 is_an_edge, are_some_cases };
+    static bool (*const patterns[])(const results *, char *) = { is_multiple, is_an_edge,
+                                                                 are_some_cases };
     char message[RESULT_MESSAGE];
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
         if (!patterns[i](r, message)) continue;
@@ -234,17 +227,71 @@ static void tell_mistakes(const lesson_task *t, uint64_t set, FILE *report) {
         if (HAS(set, i)) put_words(report, t->mistakes[i].sentence);
 }
 
-static const result *first_wrong(const results *r) {
+const result *first_wrong(const results *r) {
     for (int c = 0; c < r->n; c++)
         if (wrong_count(&r->of[c], r->task)) return &r->of[c];
     return NULL;
 }
 
+static int64_t count_unwritten(const result *r, int k) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < r->count[k]; i++) n += is_unwritten(r->out[k][i]);
+    return n;
+}
+
+/* Nothing is written in any case: the function is as the exercise has it. */
+static bool is_empty(const results *r) {
+    for (int c = 0; c < r->n; c++)
+        for (int k = 0; k < r->of[c].n_out; k++)
+            if (count_unwritten(&r->of[c], k) < r->of[c].count[k]) return false;
+    return true;
+}
+
+static bool tell_empty(const results *r, FILE *report) {
+    if (!is_empty(r)) return false;
+    fprintf(report, "  %-*s not written yet\n", COLUMN - 1, r->task->name);
+    put_words(report, r->task->formula);
+    return true;
+}
+
+/* The first result that has numbers which are never written, if there is one. */
+static bool tell_unwritten(const results *r, FILE *report) {
+    char text[RESULT_MESSAGE], first[64];
+    for (int c = 0; c < r->n; c++) {
+        const result *one = &r->of[c];
+        for (int k = 0; k < one->n_out; k++) {
+            int64_t empty = count_unwritten(one, k), i = 0;
+            if (empty == 0) continue;
+            while (!is_unwritten(one->out[k][i])) i++;
+            name_element(one, r->task, k, i, first, sizeof first);
+            fprintf(report, "%s  %-*s %s of %s is not written\n", line_mark, COLUMN - 1,
+                    r->task->name, empty < one->count[k] ? "a part" : "all", r->task->out[k].name);
+            snprintf(
+                text, sizeof text,
+                "In the case \"%s\" %lld of its %lld numbers never get a value; the first is %s.",
+                one->s.text, (long long)empty, (long long)one->count[k], first);
+            put_words(report, text);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A listed mistake comes first, then one that any function can have, then several at once. */
+static bool tell_kind(const results *r, FILE *report) {
+    finding f;
+    uint64_t set = mistake_found(r);
+    bool found = !set && finding_of(r, &f);
+    if (!set && !found) set = mistakes_found(r);
+    if (set) tell_mistakes(r->task, set, report);
+    if (!found) return set != 0;
+    fprintf(report, "%s  %-*s %s\n", line_mark, COLUMN - 1, r->task->name, f.name);
+    put_words(report, f.sentence);
+    return true;
+}
+
 static void tell_wrong(const results *r, FILE *report) {
-    uint64_t set = mistakes_found(r);
-    if (set) {
-        tell_mistakes(r->task, set, report);
-    } else {
+    if (!tell_kind(r, report) && !tell_unwritten(r, report)) {
         fprintf(report, "%s  %-*s wrong, in a way that has no name here\n", line_mark, COLUMN - 1,
                 r->task->name);
         put_words(report, r->task->formula);
@@ -264,26 +311,6 @@ static void tell_right(const results *r, FILE *report) {
         }
     fprintf(report, "  %-*s right in %d cases, at most %.0e off\n", COLUMN - 1, r->task->name, r->n,
             worst);
-}
-
-/* Is something never written? Then it is told, unless a known mistake explains it. */
-static bool tell_unwritten(const results *r, FILE *report) {
-    int64_t empty = 0, all = 0;
-    char text[RESULT_MESSAGE], first[64] = "", *name = first;
-    for (int c = 0; c < r->n; c++)
-        for (int k = 0; k < r->of[c].n_out; k++)
-            for (int64_t i = 0; i < r->of[c].count[k]; i++) {
-                all++;
-                if (!is_unwritten(r->of[c].out[k][i])) continue;
-                if (empty++ == 0) name_element(&r->of[c], r->task, k, i, name, sizeof first);
-            }
-    if (empty == 0 || (empty < all && mistakes_found(r))) return false;
-    fprintf(report, "  %-*s %s\n", COLUMN - 1, r->task->name,
-            empty == all ? "not written yet" : "a part is not written");
-    snprintf(text, sizeof text, "%s never gets a value, and %lld numbers more.", first,
-             (long long)(empty - 1));
-    put_words(report, empty == all ? r->task->formula : text);
-    return true;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -324,15 +351,26 @@ static bool tell_changed_input(const result *r, const lesson_task *t, FILE *repo
 static void tell_guess(const results *r, int n, FILE *report) {
     results some = *r;
     some.n = n;
+    if (is_empty(&some)) return;
     line_mark = "?";
     tell_wrong(&some, report);
     line_mark = "";
+}
+
+/* Searches for a mistake's name end after so long as a learner waits gladly. It is this
+ * program's own time: what is found does not depend on what else the machine does. */
+static const double patience = 3; /* seconds */
+static clock_t begun;
+
+bool patience_is_over(void) {
+    return (double)(clock() - begun) / CLOCKS_PER_SEC > patience;
 }
 
 bool judge_task(const lesson_task *t, FILE *report) {
     char message[RESULT_MESSAGE];
     results r;
     bool ended = false, right = true;
+    begun = clock();
     if (!results_make(&r, t, message)) {
         fprintf(report, "  %s: the checker failed: %s\n", t->name, message);
         return false;
@@ -347,7 +385,7 @@ bool judge_task(const lesson_task *t, FILE *report) {
     }
     lesson_place(NULL, NULL);
     if (!ended && right) tell_right(&r, report);
-    if (!ended && !right && !tell_unwritten(&r, report)) tell_wrong(&r, report);
+    if (!ended && !right && !tell_empty(&r, report)) tell_wrong(&r, report);
     results_free(&r);
     return right && !ended;
 }

@@ -4,10 +4,8 @@
  * with 1
  *
  * The report goes to the descriptor, where no print of the learner's can reach it. A line that
- * begins
- * with '>' says what is about to run: the last one of a program that crashed is where it did.
- * The line
- * "<" ends the report: without it the learner's code has left the program. */
+ * begins with '>' says what is about to run: the last one of a program that crashed is where it
+ * did. The line "<" ends the report: without it the learner's code has left the program. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +62,6 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "trial") == 0) ok = try_whole();
     if (strcmp(argv[1], "mistakes") == 0) ok = for_tasks(list_mistakes, true);
     if (strcmp(argv[1], "picture") == 0) ok = draw();
-    if (strcmp(argv[1], "picture") != 0) fprintf(report, "<\n");
+    if (strcmp(argv[1], "picture") != 0 || !the_lesson.draw) fprintf(report, "<\n");
     return fclose(report) != 0 || !ok;
 }

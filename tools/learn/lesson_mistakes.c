@@ -1,17 +1,17 @@
-/* tools/learn/lesson_mistakes.c - which known mistakes give the learner's numbers? See lesson.h.
+/* tools/learn/lesson_mistakes.c - which known mistakes give the learner's numbers? See
+ * lesson.h.
  *
- * Sets of one mistake are tried first, then of two, then of three, for so long as a learner waits
- * gladly. A set is compared case by case, so most are dismissed by the first case. */
+ * Sets of one mistake are tried first, then of two, then of three, while there is patience. A
+ * set is compared case by case, so most are dismissed by the first case. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/clock.h"
-#include "lesson.h"
+#include "lesson_recipe.h"
 
+const double model_anything = 1e300;
 enum { MOST_TOGETHER = 3 };
 static const double alike = 2e-5; /* of the largest number: a float's rounding in a long sum */
-static const double patience = 4; /* seconds */
 
 int mistake_count(const lesson_task *t) {
     int n = 0;
@@ -38,14 +38,15 @@ typedef struct numbers {
     double *out[LESSON_OUTPUTS];
 } numbers;
 
-static bool numbers_make(numbers *v, const result *r, const lesson_task *t, uint64_t set) {
+static bool numbers_make(numbers *v, const result *r, const lesson_task *t, const sample *s,
+                         uint64_t set) {
     bool ok = true;
     memset(v, 0, sizeof *v);
     for (int k = 0; k < r->n_out; k++) {
         v->out[k] = calloc((size_t)r->count[k] + 1, sizeof(double));
         ok = ok && v->out[k];
     }
-    if (ok) t->model(&r->s, set, v->out);
+    if (ok) t->model(s, set, v->out);
     return ok;
 }
 
@@ -53,16 +54,27 @@ static void numbers_free(numbers *v) {
     for (int k = 0; k < LESSON_OUTPUTS; k++) free(v->out[k]);
 }
 
-static bool explains_case(const result *r, const lesson_task *t, uint64_t set) {
-    numbers v;
-    bool same = numbers_make(&v, r, t, set);
+bool numbers_explain(const result *r, double *const *out) {
+    bool same = true;
     for (int k = 0; same && k < r->n_out; k++) {
-        double tolerance = alike * largest(v.out[k], r->count[k]);
+        for (int64_t i = 0; i < r->count[k]; i++)
+            if (out[k][i] == model_anything) out[k][i] = r->out[k][i];
+        double tolerance = alike * largest(out[k], r->count[k]);
         for (int64_t i = 0; same && i < r->count[k]; i++)
-            same = same_number((float)v.out[k][i], r->out[k][i], tolerance);
+            same = same_number((float)out[k][i], r->out[k][i], tolerance);
     }
+    return same;
+}
+
+bool sample_explains(const result *r, const lesson_task *t, const sample *s, uint64_t set) {
+    numbers v;
+    bool same = numbers_make(&v, r, t, s, set) && numbers_explain(r, v.out);
     numbers_free(&v);
     return same;
+}
+
+static bool explains_case(const result *r, const lesson_task *t, uint64_t set) {
+    return sample_explains(r, t, &r->s, set);
 }
 
 static bool explains(const results *r, uint64_t set) {
@@ -74,22 +86,21 @@ static bool explains(const results *r, uint64_t set) {
 /* ---- all sets -------------------------------------------------------------------------------- */
 
 /* The first set of `more` mistakes from `first` on, beside those of `set`, that explains r. */
-static uint64_t search(const results *r, int first, int more, uint64_t set, double until) {
+static uint64_t search(const results *r, int first, int more, uint64_t set) {
     int n = mistake_count(r->task);
     if (more == 0) return explains(r, set) ? set : 0;
     for (int i = first; i <= n - more; i++) {
-        if (wf_seconds_now() > until) return 0;
-        uint64_t found = search(r, i + 1, more - 1, set | UINT64_C(1) << i, until);
+        if (patience_is_over()) return 0;
+        uint64_t found = search(r, i + 1, more - 1, set | UINT64_C(1) << i);
         if (found) return found;
     }
     return 0;
 }
 
-static uint64_t search_all(const results *r) {
-    double until = wf_seconds_now() + patience;
+static uint64_t search_all(const results *r, int most) {
     uint64_t found = 0;
-    for (int together = 1; !found && together <= MOST_TOGETHER; together++)
-        found = search(r, 0, together, 0, until);
+    for (int together = 1; !found && together <= most; together++)
+        found = search(r, 0, together, 0);
     return found;
 }
 
@@ -101,29 +112,50 @@ static bool says_enough(const result *r) {
     return n >= 8;
 }
 
+/* Where the learner is wrong, and only there, the mistakes make a difference. */
+static bool differs_where_wrong(const result *r, const lesson_task *t, uint64_t set) {
+    result right = *r;
+    float *out[LESSON_OUTPUTS] = { NULL };
+    bool ok = true;
+    for (int k = 0; k < r->n_out; k++) {
+        right.out[k] = out[k] = malloc((size_t)(r->count[k] + 1) * sizeof(float));
+        for (int64_t i = 0; out[k] && i < r->count[k]; i++) out[k][i] = (float)r->right[k][i];
+        ok = ok && out[k];
+    }
+    ok = ok && explains_case(r, t, 0) == explains_case(&right, t, set);
+    for (int k = 0; k < r->n_out; k++) free(out[k]);
+    return ok;
+}
+
+uint64_t mistake_found(const results *r) {
+    return search_all(r, 1);
+}
+
 /* Where sizes are exchanged, a case of unequal sizes has chance results: then the cases up to
- * the first
- * wrong one decide. */
+ * the first wrong one decide, if the others are wrong at least where they are to be. */
 uint64_t mistakes_found(const results *r) {
-    uint64_t found = search_all(r);
+    uint64_t found = search_all(r, MOST_TOGETHER);
     results some = *r;
     some.n = 1;
     while (some.n < r->n && explains_case(&r->of[some.n - 1], r->task, 0)) some.n++;
     if (found || some.n == r->n || !says_enough(&r->of[some.n - 1])) return found;
-    return search_all(&some);
+    found = search_all(&some, MOST_TOGETHER);
+    for (int c = some.n; found && c < r->n; c++)
+        if (!differs_where_wrong(&r->of[c], r->task, found)) found = 0;
+    return found;
 }
 
 /* ---- are the mistakes different? ------------------------------------------------------------- */
 
-/* The largest difference of two sets in any case, of the largest right number; infinite where one
- * has a number and the other has none. */
+/* The largest difference of two sets in any case, of the largest right number; infinite where
+ * one has a number and the other has none. */
 static double difference(const results *r, uint64_t a, uint64_t b) {
     double most = 0;
     for (int c = 0; c < r->n; c++) {
         const result *one = &r->of[c];
         numbers x, y;
-        bool ok = numbers_make(&x, one, r->task, a);
-        ok = numbers_make(&y, one, r->task, b) && ok;
+        bool ok = numbers_make(&x, one, r->task, &one->s, a);
+        ok = numbers_make(&y, one, r->task, &one->s, b) && ok;
         for (int k = 0; ok && k < one->n_out; k++) {
             double scale = largest(one->right[k], one->count[k]);
             for (int64_t i = 0; i < one->count[k]; i++) {
@@ -139,12 +171,29 @@ static double difference(const results *r, uint64_t a, uint64_t b) {
     return most;
 }
 
+/* The steps of a layer, too, give the right numbers. */
+static bool steps_are_right(const results *r) {
+    bool ok = true;
+    for (int c = 0; c < r->n && ok && r->task->steps; c++) {
+        result one = r->of[c];
+        numbers v;
+        ok = numbers_make(&v, &one, r->task, &one.s, 0) &&
+             recipe_compute(&one.s, r->task->steps, v.out, one.n_out);
+        for (int k = 0; ok && k < one.n_out; k++)
+            for (int64_t i = 0; i < one.count[k]; i++)
+                ok = ok && same_number(v.out[k][i], one.right[k][i],
+                                       1e-9 * largest(one.right[k], one.count[k]));
+        numbers_free(&v);
+    }
+    return ok;
+}
+
 static bool is_right(const results *r) {
     double most = 0;
     for (int c = 0; c < r->n; c++) {
         numbers v;
         const result *one = &r->of[c];
-        bool ok = numbers_make(&v, one, r->task, 0);
+        bool ok = numbers_make(&v, one, r->task, &one->s, 0);
         for (int k = 0; ok && k < one->n_out; k++)
             for (int64_t i = 0; i < one->count[k]; i++)
                 most = fmax(most, fabs(v.out[k][i] - one->right[k][i]) /
@@ -162,7 +211,7 @@ bool list_mistakes(const lesson_task *t, FILE *report) {
         fprintf(report, "%s: %s\n", t->name, message);
         return false;
     }
-    bool ok = is_right(&r);
+    bool ok = is_right(&r) && steps_are_right(&r);
     int n = mistake_count(t);
     const char *said = t->weft ? "compared with weft" : "compared with its formula";
     fprintf(report, "%s: %s; %d mistakes are known\n", t->name,

@@ -60,20 +60,23 @@ static float value_of(const sample *s, const lesson_array *a, int64_t i, int64_t
 }
 
 /* A case of "small" values is a five-hundredth of it: where eps matters. One of "large" is a
- * hundred times it: where exp overflows. */
+ * hundred times it: where exp overflows. "low" ones are around -200, where exp of a float is 0. */
 static float factor(const sample *s, const lesson_array *a) {
     if (a->kind != ARRAY_VALUES) return 1;
     if (sample_has(s, "small")) return 0.002F;
+    if (sample_has(s, "low")) return 10;
     return sample_has(s, "large") ? 100 : 1;
 }
 
 static bool fill(sample *s, int k, const lesson_array *a) {
     int64_t n = array_count(s, a->shape);
     int row = *a->shape ? s->size[(unsigned char)a->shape[strlen(a->shape) - 1]] : 1;
+    bool is_low = a->kind == ARRAY_VALUES && sample_has(s, "low");
     s->count[k] = n;
     s->in[k] = malloc((size_t)n * sizeof *s->in[k]);
     if (!s->in[k]) return false;
-    for (int64_t i = 0; i < n; i++) s->in[k][i] = factor(s, a) * value_of(s, a, i, row);
+    for (int64_t i = 0; i < n; i++)
+        s->in[k][i] = factor(s, a) * value_of(s, a, i, row) - (is_low ? 200 : 0);
     if (a->kind != ARRAY_IDS) return true;
     s->ids[k] = malloc((size_t)n * sizeof *s->ids[k]);
     if (!s->ids[k]) return false;

@@ -26,7 +26,12 @@ enum {
     EXP_OF_A,
     RELU_ALL,
     RELU_VALUE,
-    ADD_FACTORS
+    ADD_FACTORS,
+    TANH_TWICE,
+    EXP_TWICE,
+    DIV_SLOPE_OF_B,
+    TANH_PLUS,
+    RELU_MINUS
 };
 
 static double value_of(enum operation operation, double a, double b) {
@@ -139,18 +144,23 @@ static void model_slope(enum operation operation, double a, double b, uint64_t m
     case DIV:
         *da = HAS(m, DIV_BY_A) ? b : 1 / b;
         *db = (HAS(m, DIV_SIGN) ? a : -a) / (HAS(m, DIV_ONCE) ? b : b * b);
+        if (HAS(m, DIV_SLOPE_OF_B)) *db = -1 / (b * b);
         break;
     case TANH:
         *da = 1 - y * y;
         if (HAS(m, TANH_OF_A)) *da = 1 - a * a;
         if (HAS(m, NOT_SQUARED)) *da = 1 - y;
+        if (HAS(m, TANH_PLUS)) *da = 1 + y * y;
+        if (HAS(m, TANH_TWICE)) *da = 1 - tanh(y) * tanh(y);
         break;
     case EXP:
         *da = HAS(m, EXP_OF_A) ? a : y;
+        if (HAS(m, EXP_TWICE)) *da = exp(y);
         break;
     case RELU:
         *da = a > 0 || HAS(m, RELU_ALL);
         if (HAS(m, RELU_VALUE)) *da = y;
+        if (HAS(m, RELU_MINUS) && a <= 0) *da = -1;
         break;
     }
 }
@@ -192,6 +202,13 @@ static const lesson_task slopes_task = {
         [RELU_ALL] = { "relu: 1 everywhere", "Below 0 relu is flat, and its slope is 0." },
         [RELU_VALUE] = { "relu: its value", "The slope of relu is 1 above 0, and not y." },
         [ADD_FACTORS] = { "sum: taken for a product", "Of y = a + b, both slopes are 1." },
+        [TANH_PLUS] = { "tanh: plus", "The slope of tanh is 1 - y * y: it is never above 1." },
+        [RELU_MINUS] = { "relu: -1 below 0", "Below 0 relu is flat, and its slope is 0. (-1 is that of "
+                         "the absolute value.)" },
+        [TANH_TWICE] = { "tanh: taken twice", "y is tanh(a) already: the slope is 1 - y * y." },
+        [EXP_TWICE] = { "exp: taken twice", "y is exp(a) already, and the slope of exp: it is y." },
+        [DIV_SLOPE_OF_B] = { "quotient: a is missing", "-1 / (b * b) is the slope of 1 / b. Of "
+                                                       "y = a / b it is a times that." },
     },
 };
 
@@ -206,7 +223,14 @@ enum {
     NOT_CLEARED,
     NO_CHAIN,
     FIRST_OPERAND,
-    FIRST_NODE
+    FIRST_NODE,
+    SEED_VALUE,
+    ONLY_A_OVERWRITTEN,
+    ONLY_B_OVERWRITTEN,
+    ONLY_B_OVERWRITTEN_TOO,
+    VALUES_HANDED_ON,
+    LAST_SKIPPED,
+    SLOPES_EXCHANGED
 };
 
 /* A case's tape with its values; false: the formula is none. */
@@ -261,8 +285,26 @@ static void weft_backward(const sample *s, wf_graph *g, wf_tensor *const *in, wf
     out[0] = wf_stack(grads, n, 0);
 }
 
-static void give(struct node *to, double share, uint64_t m) {
-    to->grad = HAS(m, OVERWRITTEN) || HAS(m, OVERWRITTEN_TOO) ? share : to->grad + share;
+static void give(struct node *to, double share, bool overwrite) {
+    to->grad = overwrite ? share : to->grad + share;
+}
+
+/* A node's shares to its operands. */
+static void hand_on(struct node *tape, const struct node *y, uint64_t m) {
+    bool both = HAS(m, OVERWRITTEN) || HAS(m, OVERWRITTEN_TOO);
+    bool even_none = HAS(m, OVERWRITTEN_TOO) || HAS(m, ONLY_B_OVERWRITTEN_TOO);
+    double da, db, dy = HAS(m, NO_CHAIN) ? 1 : y->grad;
+    if (HAS(m, VALUES_HANDED_ON)) dy = y->value;
+    model_slope(y->operation, tape[y->a].value, tape[y->b].value, 0, &da, &db);
+    bool two = y->operation < TANH || even_none;
+    if (two && HAS(m, SLOPES_EXCHANGED)) {
+        double kept = da;
+        da = db;
+        db = kept;
+    }
+    give(&tape[y->a], dy * da, both || HAS(m, ONLY_A_OVERWRITTEN));
+    if (two && !HAS(m, FIRST_OPERAND))
+        give(&tape[y->b], dy * db, both || even_none || HAS(m, ONLY_B_OVERWRITTEN));
 }
 
 static void model_backward(const sample *s, uint64_t m, double *const *out) {
@@ -270,15 +312,11 @@ static void model_backward(const sample *s, uint64_t m, double *const *out) {
     int n = s->size['n'];
     if (!read_tape(s, tape)) return;
     for (int i = 0; i < n && !HAS(m, NOT_CLEARED); i++) tape[i].grad = 0;
-    if (!HAS(m, NO_SEED)) tape[HAS(m, FIRST_NODE) ? 0 : n - 1].grad = 1;
-    for (int k = 0; k < n; k++) {
-        struct node *y = &tape[HAS(m, FORWARD) ? k : n - 1 - k];
-        double da, db, dy = HAS(m, NO_CHAIN) ? 1 : y->grad;
-        if (y->operation == LEAF) continue;
-        model_slope(y->operation, tape[y->a].value, tape[y->b].value, 0, &da, &db);
-        give(&tape[y->a], dy * da, m);
-        bool two = y->operation < TANH || HAS(m, OVERWRITTEN_TOO);
-        if (two && !HAS(m, FIRST_OPERAND)) give(&tape[y->b], dy * db, m);
+    double first = HAS(m, SEED_VALUE) ? tape[n - 1].value : 1;
+    if (!HAS(m, NO_SEED)) tape[HAS(m, FIRST_NODE) ? 0 : n - 1].grad = first;
+    for (int k = HAS(m, LAST_SKIPPED) ? 1 : 0; k < n; k++) {
+        const struct node *y = &tape[HAS(m, FORWARD) ? k : n - 1 - k];
+        if (y->operation != LEAF) hand_on(tape, y, m);
     }
     for (int i = 0; i < n; i++) out[0][i] = tape[i].grad;
 }
@@ -290,7 +328,7 @@ static const lesson_task backward_task = {
     .in = { [LEAVES] = { "leaves", "n", ARRAY_VALUES, 0 } },
     .out = { { "grad", "n", 0, 0 } },
     .cases = { "n3 | x y *", "n4 | x y * tanh", "n4 | x y + x *", "n7 | x y * x + tanh z -",
-               "n7 | x exp y / x y - relu +" },
+               "n7 | x exp y / x y - relu +", "n6 | x y / z y - *" },
     .learner = run_backward,
     .weft = weft_backward,
     .model = model_backward,
@@ -315,6 +353,23 @@ static const lesson_task backward_task = {
                                         "Here it "
                        "is the slope alone." },
         [FIRST_OPERAND] = { "only the first operand", "The second operand gets its share, too." },
+        [SEED_VALUE] = { "the last gradient is its value", "The last node changes with itself, one "
+                         "to one: its grad is 1, whatever its value." },
+        [ONLY_A_OVERWRITTEN] = { "a share of a overwrites the one before", "A node that is used "
+                                 "twice gets two shares: add them with +=, for a as for b." },
+        [ONLY_B_OVERWRITTEN] = { "a share of b overwrites the one before", "A node that is used "
+                                 "twice gets two shares: add them with +=, for b as for a." },
+        [ONLY_B_OVERWRITTEN_TOO] = { "a share of b overwrites the one before, even that of no "
+                                     "operand", "A node that is used twice gets two shares: add "
+                                     "them with +=. Here a tanh writes 0 into node 0, too, because "
+                                     "its b is 0." },
+        [VALUES_HANDED_ON] = { "values are handed on", "A share is the slope times the node's grad, "
+                               "and not times its value." },
+        [LAST_SKIPPED] = { "no share arrives", "Only the last node has a gradient. The walk begins "
+                           "with tape[n - 1], and a share is the slope times the grad of the node, "
+                           "not of its operand." },
+        [SLOPES_EXCHANGED] = { "the slopes of a and b exchanged", "a gets the node's grad times "
+                               "da, and b times db." },
     },
 };
 

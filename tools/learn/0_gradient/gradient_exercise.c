@@ -29,6 +29,6 @@ void slopes(enum operation operation, double a, double b, double y, double *da, 
 void backward(struct node *tape, int n) {
     /* 1. Every grad is 0, but that of the last node: it changes with itself, one to one. */
 
-    /* 2. From the last node to the first: its operands get its grad times their slopes. A node that
-     * is used twice gets two shares, which are added. */
+    /* 2. From the last node to the first: its operands get its grad times their slopes. A node
+     * that is used twice gets two shares, which are added. */
 }

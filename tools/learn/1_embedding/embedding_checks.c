@@ -8,9 +8,9 @@
 #include "tools/learn/lesson.h"
 
 enum { TABLE, IDS };
-enum { EMBED_MISTAKES = 6, WAVE_MISTAKES = 10 };
+enum { EMBED_MISTAKES = 7, WAVE_MISTAKES = 12 };
 /* The bits of embed, then those of positions: input can have both. */
-enum { NO_SCALE, BY_ROOT, BY_WIDTH, NEXT_ROW, PLACE, BY_COLUMNS };
+enum { NO_SCALE, BY_ROOT, BY_WIDTH, NEXT_ROW, PLACE, BY_COLUMNS, ROOT_OF_LENGTH };
 enum {
     FROM_1,
     ONLY_SINES,
@@ -21,7 +21,9 @@ enum {
     HALVES,
     NO_TWO,
     BASE,
-    INTEGERS
+    INTEGERS,
+    BY_LENGTH,
+    PLACE_OF_PAIR
 };
 
 #define EMBED_ROWS                                                                                 \
@@ -29,6 +31,8 @@ enum {
                    "The rows are not multiplied by sqrt(D): beside waves of size 1 the "           \
                    "embeddings would be too small." },                                             \
     [BY_ROOT] = { "divided by sqrt(D)", "The rows are divided by sqrt(D). Multiply." },            \
+    [ROOT_OF_LENGTH] = { "times sqrt(T)", "The factor is the root of D, the numbers in a row, "    \
+                                          "and not of T, the tokens." },                           \
     [BY_WIDTH] = { "times D instead of sqrt(D)", "The rows are multiplied by D, and not by "       \
                                                  "its root: are they scaled twice?" },             \
     [NEXT_ROW] = { "ids counted from 1",                                                           \
@@ -59,6 +63,7 @@ static void model_embed(const sample *s, uint64_t m, double *const *out) {
     double scale = HAS(m, NO_SCALE) ? 1 : sqrt(D);
     if (HAS(m, BY_ROOT)) scale = 1 / sqrt(D);
     if (HAS(m, BY_WIDTH)) scale = D;
+    if (HAS(m, ROOT_OF_LENGTH)) scale = sqrt(T);
     for (int t = 0; t < T; t++) {
         int row = HAS(m, PLACE) ? t : s->ids[IDS][t];
         if (HAS(m, NEXT_ROW)) row = row > 0 ? row - 1 : 0;
@@ -111,7 +116,13 @@ static const lesson_task embed_task = {
                   "fastest." },                                                                    \
     ROW(INTEGERS) = { "the exponent is divided in integers",                                       \
                       "2 * i / D of integers is 0 in C, so all "                                   \
-                      "columns turn alike. Write 2.0 * i / D." }
+                      "columns turn alike. Write 2.0 * i / D." },                                  \
+    ROW(BY_LENGTH) = { "the exponent by T",                                                        \
+                       "The exponent is 2i / D: by the number of columns, and not of "             \
+                       "positions." },                                                             \
+    ROW(PLACE_OF_PAIR) = { "twice the exponent",                                                   \
+                           "i counts the pairs: column 2i is the pair i, whose exponent "          \
+                           "is 2i / D. Is a column number doubled again?" }
 
 static void run_positions(const sample *s, float *const *out) {
     positions(s->size['T'], s->size['D'], out[0]);
@@ -127,12 +138,14 @@ static void weft_positions(const sample *s, wf_graph *g, wf_tensor *const *in, w
     out[0] = record_positions(s, g);
 }
 
-static double wave(int t, int j, int D, uint64_t m) {
+static double wave(int t, int j, int T, int D, uint64_t m) {
     int pair = HAS(m, HALVES) ? j % (D / 2) : j / 2;
     bool cosine = HAS(m, HALVES) ? j >= D / 2 : j % 2 == 1;
     double exponent = (HAS(m, NO_TWO) ? 1.0 : 2.0) * pair / D;
     if (HAS(m, BY_COLUMN)) exponent = (double)j / D;
     if (HAS(m, INTEGERS)) exponent = floor(exponent);
+    if (HAS(m, BY_LENGTH)) exponent = 2.0 * pair / T;
+    if (HAS(m, PLACE_OF_PAIR)) exponent *= 2;
     double slow = pow(HAS(m, BASE) ? 1000 : 10000, exponent);
     double at = HAS(m, FROM_1) ? t + 1 : t;
     double angle = HAS(m, NO_MINUS) ? at * slow : at / slow;
@@ -143,9 +156,9 @@ static double wave(int t, int j, int D, uint64_t m) {
 }
 
 static void model_positions(const sample *s, uint64_t m, double *const *out) {
-    int D = s->size['D'];
-    for (int t = 0; t < s->size['T']; t++)
-        for (int j = 0; j < D; j++) out[0][t * D + j] = wave(t, j, D, m);
+    int T = s->size['T'], D = s->size['D'];
+    for (int t = 0; t < T; t++)
+        for (int j = 0; j < D; j++) out[0][t * D + j] = wave(t, j, T, D, m);
 }
 
 static const lesson_task positions_task = {
@@ -172,12 +185,12 @@ static void weft_input(const sample *s, wf_graph *g, wf_tensor *const *in, wf_te
 }
 
 static void model_input(const sample *s, uint64_t m, double *const *out) {
-    int D = s->size['D'];
+    int T = s->size['T'], D = s->size['D'];
     model_embed(s, m, out);
-    for (int t = 0; t < s->size['T']; t++) {
+    for (int t = 0; t < T; t++) {
         int at = HAS(m, OF_IDS) ? s->ids[IDS][t] : t;
         for (int j = 0; j < D; j++) {
-            double *y = &out[0][t * D + j], w = wave(at, j, D, m >> EMBED_MISTAKES);
+            double *y = &out[0][t * D + j], w = wave(at, j, T, D, m >> EMBED_MISTAKES);
             if (HAS(m, ONLY_POSITIONS)) *y = 0;
             if (!HAS(m, NO_POSITIONS)) *y += HAS(m, SCALED_TOO) ? sqrt(D) * w : w;
         }

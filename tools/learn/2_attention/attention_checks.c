@@ -11,7 +11,7 @@
 /* ---- softmax --------------------------------------------------------------------------------- */
 
 enum { X };
-enum { COLUMNS, ALL_ROWS, RUNNING, NO_EXP, NO_MAX, BY_LARGEST, LOG, TWO };
+enum { COLUMNS, ALL_ROWS, RUNNING, NO_EXP, NO_MAX, BY_LARGEST, LOG, TWO, MOST_FROM_0, MOST_AFTER };
 
 static void run_softmax(const sample *s, float *const *out) {
     softmax(s->in[X], s->size['r'], s->size['c'], out[0]);
@@ -24,19 +24,20 @@ static void weft_softmax(const sample *s, wf_graph *g, wf_tensor *const *in, wf_
 }
 
 /* One softmax over n numbers that are `step` apart. before: the largest number and the sum of
- * what came
- * before, for those who do not begin anew. */
+ * what came before, for those who do not begin anew. */
 static void one_softmax(const float *x, int n, int step, uint64_t m, double before[2], double *y) {
-    double most = -INFINITY, sum = 0, top = 0;
+    double most = HAS(m, MOST_FROM_0) ? 0 : -INFINITY, sum = 0, top = 0;
     if (HAS(m, RUNNING)) most = before[0];
     if (HAS(m, RUNNING)) sum = before[1];
     for (int j = 0; j < n; j++) most = fmax(most, x[j * step]);
     for (int j = 0; j < n; j++) {
         double t = HAS(m, NO_MAX) ? x[j * step] : x[j * step] - most;
         double e = HAS(m, TWO) ? exp2(t) : exp(t);
-        /* A float has no exponential above exp(88.7). */
+        /* A float has no exponential above exp(88.7), and below exp(-103.3) it is 0. */
         if (t > 88.7) e = INFINITY;
+        if (t < -103.3) e = 0;
         if (HAS(m, NO_EXP)) e = x[j * step];
+        if (HAS(m, MOST_AFTER)) e = x[j * step] > 88.7 ? INFINITY : exp(x[j * step]) - most;
         y[j * step] = e;
         sum += e;
         top = fmax(top, e);
@@ -67,7 +68,7 @@ static const lesson_task softmax_task = {
     .formula = "y[i][j] = exp(x[i][j]) / (the sum of exp(x[i][k]) over all k)",
     .in = { [X] = { "x", "rc", ARRAY_VALUES, 0 } },
     .out = { { "y", "rc", 0, 0 } },
-    .cases = { "r3 c5", "r4 c2", "r2 c6 large" },
+    .cases = { "r3 c5", "r4 c2", "r2 c6 large", "r2 c3 low" },
     .learner = run_softmax,
     .weft = weft_softmax,
     .model = model_softmax,
@@ -87,19 +88,23 @@ static const lesson_task softmax_task = {
         [NO_MAX] = { "no largest number subtracted", "exp of a large number is infinite, and "
                                                      "infinity by "
                      "infinity is no number. Subtract the row's largest number first." },
-        [BY_LARGEST] = { "divided by the largest, not the sum", "The largest result is 1 here. "
-                        "Divide by "
+        [BY_LARGEST] = { "not divided by the sum", "The largest result of a row is 1 here. Divide by "
                          "the sum of the exponentials, so that a row sums to 1." },
         [LOG] = { "a logarithm too many", "These are log-probabilities. A softmax is the "
                                           "exponentials "
                   "themselves." },
+        [MOST_AFTER] = { "the largest number is subtracted after exp", "exp(x[j] - most), and not "
+                         "exp(x[j]) - most." },
+        [MOST_FROM_0] = { "the search for the largest begins at 0", "A row may have negative numbers "
+                          "alone: begin with its first number, or with -INFINITY. Else every "
+                          "exponential of a row far below 0 is 0, and 0 / 0 is no number." },
         [TWO] = { "2 to the x", "exp2 is the power of two. A softmax takes exp, the power of e." },
     },
 };
 
 /* ---- the causal mask ------------------------------------------------------------------------- */
 
-enum { UPPER, STRICT, INVERTED, ALL_ONES };
+enum { UPPER, STRICT, INVERTED, ALL_ONES, ADDITIVE };
 
 static void run_mask(const sample *s, float *const *out) {
     causal_mask(s->size['n'], out[0]);
@@ -118,6 +123,7 @@ static void model_mask(const sample *s, uint64_t m, double *const *out) {
             int from = HAS(m, UPPER) ? i : j, to = HAS(m, UPPER) ? j : i;
             bool may = HAS(m, STRICT) ? from < to : from <= to;
             out[0][i * n + j] = HAS(m, ALL_ONES) || may != HAS(m, INVERTED);
+            if (HAS(m, ADDITIVE)) out[0][i * n + j] = may ? 0 : -INFINITY;
         }
     }
 }
@@ -140,6 +146,8 @@ static const lesson_task mask_task = {
         [INVERTED] = { "mask inverted", "1 stands where a position may look, and 0 where it may "
                                         "not. "
                        "These are exchanged." },
+        [ADDITIVE] = { "0 and -INFINITY in the mask", "Such a mask is added to scores elsewhere. Here 1 "
+                       "means may look, and 0 may not." },
         [ALL_ONES] = { "nothing is masked", "Every position may look at every other one. The "
                                             "future, "
                        "j > i, must be 0." },
@@ -166,7 +174,10 @@ enum {
     ADDED,
     SCORES_OUT,
     V_COLUMNS,
-    WEIGHTS_TURNED
+    WEIGHTS_TURNED,
+    ROOT_OF_VALUES,
+    NOT_SQUARE_ROOT,
+    SCORES_MIXED
 };
 
 static const float *mask_of(const sample *s) {
@@ -191,6 +202,8 @@ static double scale_of(const sample *s, uint64_t m) {
     if (HAS(m, NO_ROOT)) return 1;
     if (HAS(m, BY_D)) return 1 / d;
     if (HAS(m, TIMES_ROOT)) return sqrt(d);
+    if (HAS(m, ROOT_OF_VALUES)) return 1 / sqrt(s->size['e']);
+    if (HAS(m, NOT_SQUARE_ROOT)) return 1 / (d * d);
     if (HAS(m, ROOT_OF_KEYS)) return 1 / sqrt(s->size['S']);
     return HAS(m, SCALED_AFTER) ? 1 : 1 / sqrt(d);
 }
@@ -244,6 +257,19 @@ static void weights_of(const sample *s, uint64_t m, double *w) {
     free(score);
 }
 
+/* out is made of the scores, as they are before the softmax. */
+static void mix_scores(const sample *s, double *out) {
+    int T = s->size['T'], S = s->size['S'], e = s->size['e'];
+    double *score = malloc((size_t)(T * S) * sizeof *score);
+    if (!score) return;
+    scores_of(s, 0, score);
+    for (int i = 0; i < T * e; i++) {
+        out[i] = 0;
+        for (int j = 0; j < S; j++) out[i] += score[i / e * S + j] * s->in[V][j * e + i % e];
+    }
+    free(score);
+}
+
 static void model_attention(const sample *s, uint64_t m, double *const *out) {
     int T = s->size['T'], S = s->size['S'], e = s->size['e'];
     const float *v = s->in[V];
@@ -259,6 +285,7 @@ static void model_attention(const sample *s, uint64_t m, double *const *out) {
             out[1][i * e + c] = sum;
         }
     }
+    if (HAS(m, SCORES_MIXED)) mix_scores(s, out[1]);
 }
 
 static const lesson_task attention_task = {
@@ -312,6 +339,12 @@ static const lesson_task attention_task = {
                     "masks nothing." },
         [SCORES_OUT] = { "no softmax", "weights holds the scores. They must pass through "
                                        "softmax." },
+        [SCORES_MIXED] = { "out is made of the scores", "The weights are right. out takes them: "
+                           "weights[i * S + j] * v[j * e + c], and not the scores." },
+        [ROOT_OF_VALUES] = { "divided by the root of the width of v", "sqrt(e) is in the place of "
+                             "sqrt(d): d is the number of terms in each product." },
+        [NOT_SQUARE_ROOT] = { "divided by the square of d", "The scores are divided by d * d. "
+                              "Divide by the root of d." },
         [V_COLUMNS] = { "v is read by columns", "Element c of value j is v[j * e + c]. Here it is "
                                                 "read "
                         "as v[c * S + j], as if v were transposed in memory." },

@@ -41,6 +41,12 @@ static const lesson_task linear_task = {
                                                  "row "
                             "w[o * in] to w[o * in + in - 1]. Here a column is read." },
         [LINEAR_NO_BIAS] = { "no bias", "b[o] is not added." },
+        [LINEAR_BIAS_OF_ROW] = { "the bias of the row", "b[t] is added. The bias belongs to the "
+                                 "output: b[o]." },
+        [LINEAR_BIAS_EACH] = { "the bias in each term", "b[o] is added once for each product. It "
+                               "is added once, to their sum." },
+        [LINEAR_LAST] = { "only the last term", "Each product overwrites the one before it: add "
+                          "with +=." },
     },
 };
 
@@ -118,6 +124,13 @@ static const lesson_task heads_task = {
                         "is h used in "
                                "the index?" },
         [HEADS_NO_MASK] = { "the mask is not used", "The mask must be handed on to attention." },
+        [HEADS_K_OF_QUERIES] = { "keys come from x", "Keys and values are projected from kv." },
+        [HEADS_V_OF_QUERIES] = { "values come from x", "Keys and values are projected from kv." },
+        [HEADS_CUT_BY_ROWS] = { "heads are taken along the wrong axis", "take_head reads a head as "
+                                "one piece of memory. It has columns h * d and on of every row: "
+                                "x[t * D + h * d + j]." },
+        [HEADS_OUT_TWICE] = { "the output projection is used twice", "linear with wo and bo comes "
+                              "once, at the end." },
         [HEADS_ONE_PLACE] = { "every head writes the weights of the first", "The weights of head "
                         "h begin at weights + h * "
                               "T * S." },

@@ -4,6 +4,7 @@
 
 #include "ops/ops.h"
 #include "tools/learn/lesson_blocks.h"
+#include "tools/learn/lesson_recipe.h"
 
 enum { X, NORM, FF = NORM + NORM_ARRAYS };
 
@@ -66,6 +67,16 @@ static const lesson_task norm_task = {
         [NORM_ALL_ROWS] = { "one norm for all rows", "Mean and variance are those of the whole "
                                                      "matrix. Each row "
                             "has its own." },
+        [NORM_RUNNING_MEAN] = { "the mean is not set to 0 for every row", "It goes on from the row "
+                                "before: set it inside the loop over rows." },
+        [NORM_RUNNING_VARIANCE] = { "the variance is not set to 0 for every row", "It goes on from "
+                                    "the row before: set it inside the loop over rows." },
+        [NORM_GAMMA_OF_ROW] = { "gamma of the row", "gamma has a number for each column: gamma[j], "
+                                "and not gamma[t]." },
+        [NORM_RAW_VARIANCE] = { "the mean is not in the variance", "The mean is subtracted from the "
+                                "numbers, and not in the squares: (x[j] - mean) * (x[j] - mean)." },
+        [NORM_NOT_DIVIDED] = { "a sum in the place of the variance", "The sum of squares is not "
+                               "divided by D. The variance is their mean." },
         [NORM_RUNNING] = { "mean and variance are not set to 0 for every row", "They go on from "
                         "the row before: set them "
                            "inside the loop over rows." },
@@ -121,6 +132,11 @@ static const lesson_task ff_task = {
         [FF_W2_TURNED] = { "w2 transposed", "w2 is [D, F]: from F to D." },
         [FF_RESIDUAL] = { "a residual inside", "x is added to the result. That is for the block "
                                                "around it." },
+        [FF_B1_TWICE] = { "b1 in both layers", "The second layer has the bias b2." },
+        [FF_RELU_TWICE] = { "a second relu at the end", "relu belongs between the two layers, and "
+                            "is not used again: results may be negative." },
+        [FF_RELU_TURNED] = { "relu keeps what is below 0", "relu sets to 0 what is below 0, and "
+                             "keeps the rest. Here it is the other way round." },
         [FF_ABSOLUTE] = { "absolute value for relu", "relu is 0 for what is below 0, and not its "
                                                      "absolute value." },
     },
@@ -227,7 +243,26 @@ static void model_pre(const sample *s, uint64_t m, double *const *out) {
     [NO_F] = { "no feed-forward", "feed_forward is not used, or its result is lost." },            \
     [TWICE] = { "x is added twice", "The residual is one x." }
 
+enum { V_X, V_1, V_2 };
+static const recipe post_steps = {
+    .in = { { "x", X, 'r' } },
+    .inputs = 1,
+    .steps = 3,
+    .step = { { "the feed-forward", STEP_FF, V_X, 0, FF, 0, false },
+              { "x + feed-forward", STEP_ADD, V_X, V_1, 0, 0, false },
+              { "y (the norm)", STEP_NORM, V_2, 0, NORM, 0, false } },
+};
+static const recipe pre_steps = {
+    .in = { { "x", X, 'r' } },
+    .inputs = 1,
+    .steps = 3,
+    .step = { { "the norm", STEP_NORM, V_X, 0, NORM, 0, false },
+              { "the feed-forward", STEP_FF, V_1, 0, FF, 0, false },
+              { "y", STEP_ADD, V_X, V_2, 0, 0, false } },
+};
+
 static const lesson_task post_task = {
+    .steps = &post_steps,
     .name = "post_norm",
     .formula = "y = norm(x + feed_forward(x))",
     .in = FF_IN,
@@ -243,6 +278,7 @@ static const lesson_task post_task = {
 };
 
 static const lesson_task pre_task = {
+    .steps = &pre_steps,
     .name = "pre_norm",
     .formula = "y = x + feed_forward(norm(x))",
     .in = FF_IN,

@@ -1,9 +1,10 @@
-/* tools/learn/5_encoder/encoder_checks.c - exercise 5: its tasks, and the mistakes that are made
- * there. */
+/* tools/learn/5_encoder/encoder_checks.c - exercise 5: its tasks, and the mistakes that are
+ * made there. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/learn/lesson_blocks.h"
+#include "tools/learn/lesson_recipe.h"
 
 enum { X, KEEP, LAYER, MOST_LAYERS = 4 };
 enum {
@@ -22,6 +23,8 @@ enum {
     FF_FIRST,
     NORM1_TWICE,
     NORM2_TWICE,
+    KEEP_TURNED,
+    MASKED_BOTH,
     LAYER_MISTAKES
 };
 
@@ -37,8 +40,11 @@ typedef struct layer {
 static void attend(const layer *l, const double *x, double *y) {
     float *mask = calloc((size_t)(l->S * l->S) + 1, sizeof *mask);
     if (!mask) return;
-    for (int i = 0; i < l->S * l->S; i++)
+    for (int i = 0; i < l->S * l->S; i++) {
         mask[i] = HAS(l->m, NO_MASK) ? 1 : l->keep[HAS(l->m, MASKED_ROWS) ? i / l->S : i % l->S];
+        if (HAS(l->m, KEEP_TURNED)) mask[i] = 1 - mask[i];
+        if (HAS(l->m, MASKED_BOTH)) mask[i] *= l->keep[i / l->S];
+    }
     block_heads(&l->w.self, x, l->S, x, l->S, mask, l->D, l->H, 0, NULL, y);
     free(mask);
 }
@@ -162,7 +168,12 @@ static void model_layer(const sample *s, uint64_t m, double *const *out) {
                     "f(x))." },                                                                    \
     [FF_FIRST] = { "feed-forward before attention", "The attention comes first." },                \
     [NORM1_TWICE] = { "norm1 is used twice", "norm2 is behind the feed-forward." },                \
-    [NORM2_TWICE] = { "norm2 is used twice", "norm1 is behind the attention." }
+    [NORM2_TWICE] = { "norm2 is used twice", "norm1 is behind the attention." },                   \
+    [KEEP_TURNED] = { "padding alone is looked at",                                                \
+                      "keep has 1 for a token, which may be looked at, and 0 for padding." },      \
+    [MASKED_BOTH] = { "padding may not look",                                                      \
+                      "The mask is 0 in the rows of padding, too. They may look: it is "           \
+                      "masked as a key alone, mask[i][j] = keep[j]." }
 
 #define ENCODER_IN(L)                                                                              \
     {                                                                                              \
@@ -170,7 +181,22 @@ static void model_layer(const sample *s, uint64_t m, double *const *out) {
         ENCODER_ROWS(LAYER, L)                                                                     \
     }
 
+enum { V_X, V_ATTENTION, V_SUM, V_A, V_FF, V_SUM_2 };
+static const recipe layer_steps = {
+    .in = { { "x", X, 'S' } },
+    .inputs = 1,
+    .steps = 6,
+    .keep = KEEP,
+    .step = { { "the attention", STEP_ATTEND, V_X, V_X, LAYER, LOOKS_AT_TOKENS, false },
+              { "x + attention", STEP_ADD, V_X, V_ATTENTION, 0, 0, false },
+              { "a (norm1)", STEP_NORM, V_SUM, 0, LAYER + 4, 0, false },
+              { "the feed-forward", STEP_FF, V_A, 0, LAYER + 6, 0, false },
+              { "a + feed-forward", STEP_ADD, V_A, V_FF, 0, 0, false },
+              { "out (norm2)", STEP_NORM, V_SUM_2, 0, LAYER + 10, 0, false } },
+};
+
 static const lesson_task layer_task = {
+    .steps = &layer_steps,
     .name = "encoder_layer",
     .formula = "a = norm1(x + multi_head(x, x)); out = norm2(a + feed_forward(a))",
     .in = ENCODER_IN(""),
@@ -184,7 +210,7 @@ static const lesson_task layer_task = {
 
 /* ---- the stack ------------------------------------------------------------------------------- */
 
-enum { SAME_LAYER = LAYER_MISTAKES, NOT_CHAINED, REVERSED, ONE_LESS, ONE_LAYER };
+enum { SAME_LAYER = LAYER_MISTAKES, NOT_CHAINED, REVERSED, ONE_LESS, ONE_LAYER, FROM_1 };
 
 static void run_encoder(const sample *s, float *const *out) {
     struct encoder_weights w[MOST_LAYERS];
@@ -210,7 +236,7 @@ static void model_encoder(const sample *s, uint64_t m, double *const *out) {
     int layers = s->size['L'], n = layers;
     if (HAS(m, ONE_LESS)) n = layers - 1;
     if (HAS(m, ONE_LAYER)) n = 1;
-    for (int i = 0; i < n; i++) {
+    for (int i = HAS(m, FROM_1) ? 1 : 0; i < n; i++) {
         int number = HAS(m, REVERSED) ? layers - 1 - i : i;
         model_one(s, HAS(m, SAME_LAYER) ? 0 : number, m, HAS(m, NOT_CHAINED) ? first : x, out[0]);
         memcpy(x, out[0], (size_t)s->count[X] * sizeof *x);
@@ -233,6 +259,8 @@ static const lesson_task encoder_task = {
                                     "A layer reads what the one before it has made." },
                   [REVERSED] = { "layers from the last to the first", "w[0] comes first." },
                   [ONE_LESS] = { "one layer too few", "All layers, 0 to layers - 1, are used." },
+                  [FROM_1] = { "the first layer is left out", "All layers, 0 to layers - 1, are "
+                                                              "used." },
                   [ONE_LAYER] = { "only one layer", "All layers, 0 to layers - 1, are used." },
                   LAYER_ROWS },
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/learn/lesson_blocks.h"
+#include "tools/learn/lesson_recipe.h"
 
 enum { Y, MEMORY, KEEP, LAYER };
 enum {
@@ -30,7 +31,8 @@ enum {
     SOURCE_MASK_SELF,
     NO_SELF,
     NORM1_TWICE,
-    NORM2_TWICE
+    NORM2_TWICE,
+    KEEP_TURNED
 };
 
 typedef struct layer {
@@ -51,6 +53,7 @@ static float self_mask(const layer *l, int i, int j) {
 
 static float cross_mask(const layer *l, int i, int j) {
     if (HAS(l->m, CAUSAL_CROSS)) return j <= i;
+    if (HAS(l->m, KEEP_TURNED)) return 1 - l->keep[j];
     return HAS(l->m, NO_PADDING) ? 1 : l->keep[j];
 }
 
@@ -157,7 +160,26 @@ static void model_layer(const sample *s, uint64_t m, double *const *out) {
     free(y), free(memory);
 }
 
+enum { V_Y, V_MEMORY, V_SELF, V_SUM, V_A, V_CROSS, V_SUM_2, V_B, V_FF, V_SUM_3 };
+static const recipe layer_steps = {
+    .in = { { "y", Y, 'T' }, { "the memory", MEMORY, 'S' } },
+    .inputs = 2,
+    .steps = 9,
+    .keep = KEEP,
+    .step = { { "the self-attention", STEP_ATTEND, V_Y, V_Y, LAYER, LOOKS_BACK, false },
+              { "y + self-attention", STEP_ADD, V_Y, V_SELF, 0, 0, false },
+              { "a (norm1)", STEP_NORM, V_SUM, 0, LAYER + 4, 0, false },
+              { "the cross-attention", STEP_ATTEND, V_A, V_MEMORY, LAYER + 6, LOOKS_AT_TOKENS,
+                true },
+              { "a + cross-attention", STEP_ADD, V_A, V_CROSS, 0, 0, false },
+              { "b (norm2)", STEP_NORM, V_SUM_2, 0, LAYER + 10, 0, false },
+              { "the feed-forward", STEP_FF, V_B, 0, LAYER + 12, 0, false },
+              { "b + feed-forward", STEP_ADD, V_B, V_FF, 0, 0, false },
+              { "out (norm3)", STEP_NORM, V_SUM_3, 0, LAYER + 16, 0, false } },
+};
+
 static const lesson_task layer_task = {
+    .steps = &layer_steps,
     .name = "decoder_layer",
     .formula = "a = norm1(y + self(y, y)); b = norm2(a + cross(a, memory)); out = norm3(b + "
                "feed_forward(b))",
@@ -205,6 +227,8 @@ static const lesson_task layer_task = {
         [OLD_RESIDUAL_3] = { "the residual of the feed-forward is y", "What is added is the input "
                         "of each part: y, then a, "
                              "then b." },
+        [KEEP_TURNED] = { "padding alone is looked at", "keep has 1 for a token, which may be looked "
+                          "at, and 0 for padding." },
         [NORM1_TWICE] = { "norm1 is used twice", "norm2 is behind the cross-attention." },
         [NORM2_TWICE] = { "norm2 is used twice", "norm3 is behind the feed-forward." },
         [NORMS_EXCHANGED] = { "norm1 and norm2 exchanged", "norm1 is behind the self-attention, "

@@ -14,10 +14,8 @@ struct decoder_weights {
 };
 
 /* y and out [T, D]: what is written so far. memory [S, D]: the encoder's result, of which keep
- * [S] says
- * which rows are tokens (1) and which padding (0). cross_weights [H, T, S]: where the decoder
- * looks in
- * the memory. */
+ * [S] says which rows are tokens (1) and which padding (0). cross_weights [H, T, S]: where the
+ * decoder looks in the memory. */
 void decoder_layer(const struct decoder_weights *w, const float *y, int T, const float *memory,
                    const float *keep, int S, int D, int H, int F, float *cross_weights, float *out);
 

@@ -251,7 +251,15 @@ enum {
     BINARY,
     NO_MAX,
     LOGIT_ONLY,
-    NOT_ADDED
+    NOT_ADDED,
+    DECIMAL,
+    PLUS_LABEL,
+    STOPS_AT_PAD,
+    LARGEST_FOR_LABEL,
+    MOST_FROM_0,
+    ONE_PLUS,
+    MINUS_LOG,
+    BY_VOCABULARY
 };
 static const int pad = 2;
 
@@ -268,12 +276,19 @@ static void weft_loss(const sample *s, wf_graph *g, wf_tensor *const *in, wf_ten
 }
 
 static double one_loss(const float *row, int V, int label, uint64_t m) {
-    double most = -INFINITY, sum = 0;
+    double most = HAS(m, MOST_FROM_0) ? 0 : -INFINITY, sum = HAS(m, ONE_PLUS) ? 1 : 0;
     for (int v = 0; v < V; v++) most = fmax(most, row[v]);
-    /* A float has no exponential above exp(88.7). */
+    /* A float has no exponential above exp(88.7), and below exp(-103.3) it is 0. */
     bool overflows = HAS(m, NO_MAX) && most > 88.7;
-    for (int v = 0; v < V; v++) sum += exp(row[v] - most);
+    bool vanishes = HAS(m, NO_MAX) && most < -103.3;
+    for (int v = 0; v < V; v++) sum += row[v] - most < -103.3 ? 0 : exp(row[v] - most);
     double loss = overflows ? INFINITY : log(sum) + most - row[label];
+    if (vanishes) loss = -INFINITY;
+    if (HAS(m, MINUS_LOG)) loss = most - log(sum) - row[label];
+    if (HAS(m, BY_VOCABULARY)) loss /= V;
+    if (HAS(m, DECIMAL)) loss = log10(sum) + most - row[label];
+    if (HAS(m, PLUS_LABEL)) loss = log(sum) + most + row[label];
+    if (HAS(m, LARGEST_FOR_LABEL)) loss = log(sum);
     if (HAS(m, NOT_ADDED)) loss = log(sum) - row[label];
     if (HAS(m, NO_LOG)) loss = -exp(-loss);
     if (HAS(m, BINARY)) loss /= log(2);
@@ -286,6 +301,7 @@ static void model_loss(const sample *s, uint64_t m, double *const *out) {
     double total = 0;
     for (int i = 0; i < n; i++) {
         bool is_pad = s->ids[LABELS][i] == pad && !HAS(m, PADS_COUNTED);
+        if (is_pad && HAS(m, STOPS_AT_PAD)) break;
         if (!is_pad || HAS(m, PADS_IN_MEAN)) counted++;
         if (!is_pad) total += one_loss(s->in[LOGITS] + i * V, V, s->ids[LABELS][i], m);
     }
@@ -299,7 +315,7 @@ static const lesson_task loss_task = {
     .in = { [LOGITS] = { "logits", "nV", ARRAY_VALUES, 0 },
             [LABELS] = { "labels", "n", ARRAY_IDS, 'V' } },
     .out = { { "loss", "", 0, 0 } },
-    .cases = { "n6 V5", "n9 V4", "n12 V6", "n8 V5 large" },
+    .cases = { "n6 V5", "n9 V4", "n12 V6", "n8 V5 large", "n5 V6 low" },
     .learner = run_loss,
     .weft = weft_loss,
     .model = model_loss,
@@ -321,6 +337,21 @@ static const lesson_task loss_task = {
         [LOGIT_ONLY] = { "the logit alone", "The label's logit is not compared with the others: "
                                             "log(sum of exp) is "
                          "missing." },
+        [DECIMAL] = { "log10 of the sum", "The natural logarithm belongs to exp: log or logf." },
+        [MINUS_LOG] = { "the logarithm is subtracted", "The largest logit and the logarithm of the sum "
+                        "are added." },
+        [BY_VOCABULARY] = { "divided by V", "It is a mean over rows: what a row has is not divided by "
+                            "the number of ids." },
+        [PLUS_LABEL] = { "the label's logit is added", "-log p is log(sum of exp) minus the label's "
+                         "logit." },
+        [STOPS_AT_PAD] = { "it stops at the first padding", "A row whose label is pad is left out, "
+                           "and those behind it are counted: continue, and not break." },
+        [LARGEST_FOR_LABEL] = { "the largest logit in the place of the label's", "What counts is how "
+                                "likely the right id was: logits[labels[i]]." },
+        [MOST_FROM_0] = { "the search for the largest begins at 0", "A row may have negative logits "
+                          "alone: begin with its first one, or with -INFINITY." },
+        [ONE_PLUS] = { "the sum does not begin at 0", "The sum of the exponentials is set to 0 for "
+                       "every row." },
         [NOT_ADDED] = { "the largest is not added again", "The row's largest logit was subtracted "
                                                           "before exp: add it to "
                         "the logarithm." },

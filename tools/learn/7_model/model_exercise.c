@@ -19,7 +19,7 @@ void transformer(const struct transformer_weights *w, const int *source, const f
 }
 
 float cross_entropy(const float *logits, const int *labels, int n, int V, int pad) {
-    /* -log p = log(the sum of exp(logits)) - the label's logit. Subtract the row's largest logit
-     * before exp. */
+    /* -log p = log(the sum of exp(logits)) - the label's logit. Subtract the row's largest
+     * logit before exp. */
     return NAN;
 }

@@ -1,12 +1,10 @@
 /* tools/learn/8_copy/copy_checks.c - exercise 8: its tasks, the mistakes that are made there,
- * and the
- * training that it is for. */
+ * and the training that it is for. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "copy_model.h"
-#include "nn/optimizer.h"
 #include "tools/learn/lesson_blocks.h"
 
 /* ---- shift ----------------------------------------------------------------------------------- */
@@ -86,179 +84,6 @@ static const lesson_task shift_task = {
     },
 };
 
-/* ---- rate ------------------------------------------------------------------------------------ */
-
-enum { FROM_0, NO_WARMUP, LARGER, NO_ROOT, STAYS, NO_PEAK, KEEPS_RISING, INTEGERS };
-
-static void run_rate(const sample *s, float *const *out) {
-    for (int i = 0; i < s->size['n']; i++) {
-        float r = rate(1 + i * i, 0.02F, s->size['w']);
-        if (!isnan(r)) out[0][i] = r;
-    }
-}
-
-static void weft_rate(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
-    double rates[64];
-    int64_t n = s->size['n'];
-    wf_schedule schedule = { .kind = WF_NOAM, .peak = 0.02F, .warmup = s->size['w'] };
-    (void)in;
-    for (int i = 0; i < n; i++) rates[i] = wf_schedule_rate(&schedule, 1 + i * i);
-    out[0] = wf_constant_array(g, WF_F64, 1, &n, rates);
-}
-
-static void model_rate(const sample *s, uint64_t m, double *const *out) {
-    double w = s->size['w'];
-    for (int i = 0; i < s->size['n']; i++) {
-        double step = 1 + i * i - (HAS(m, FROM_0) ? 1 : 0);
-        double rising = step / w, falling = HAS(m, NO_ROOT) ? w / step : sqrt(w / step);
-        if (HAS(m, INTEGERS)) rising = floor(rising);
-        if (HAS(m, STAYS)) falling = 1;
-        if (HAS(m, KEEPS_RISING)) falling = INFINITY;
-        if (HAS(m, NO_WARMUP)) rising = INFINITY;
-        out[0][i] = HAS(m, LARGER) ? fmax(rising, falling) : fmin(rising, falling);
-        if (!HAS(m, NO_PEAK)) out[0][i] *= 0.02F;
-    }
-}
-
-static const lesson_task rate_task = {
-    .name = "rate",
-    .formula = "rate = peak * the smaller of step / warmup and sqrt(warmup / step)",
-    .out = { { "rate", "n", 0, 0 } },
-    .cases = { "n9 w10", "n20 w100" },
-    .learner = run_rate,
-    .weft = weft_rate,
-    .model = model_rate,
-    .mistakes = {
-        [FROM_0] = { "steps from 0", "Step 1 is the first: its rate is peak / warmup, and not 0." },
-        [NO_WARMUP] = { "no warm-up", "The first steps must be small: step / warmup of the peak." },
-        [LARGER] = { "the larger of both", "Take the smaller: rising before `warmup`, falling "
-                                           "behind it." },
-        [NO_ROOT] = { "falls without a root", "It falls with the root: sqrt(warmup / step)." },
-        [STAYS] = { "it does not fall", "Behind `warmup` the rate falls with sqrt(warmup / "
-                                        "step)." },
-        [NO_PEAK] = { "not times the peak", "The curve has its peak at 1. Multiply by peak." },
-        [INTEGERS] = { "divided in integers", "step / warmup of integers is 0 in C until step is "
-                                              "warmup: make one of them "
-                       "a float." },
-        [KEEPS_RISING] = { "it keeps rising", "Behind `warmup` the rate falls." },
-    },
-};
-
-/* ---- adam ------------------------------------------------------------------------------------ */
-
-enum { VALUE, MEAN, SQUARE, GRADIENT };
-enum {
-    UPHILL,
-    NO_CORRECTION,
-    NO_SQUARE_ROOT,
-    NOT_SQUARED,
-    BETAS_EXCHANGED,
-    STEP_BEHIND,
-    OTHER_BETA,
-    OLD_MOMENTS,
-    NO_MEAN
-};
-static const double beta1 = 0.9, beta2 = 0.98, eps = 1e-9, learning_rate = 0.01F;
-
-static void run_adam(const sample *s, float *const *out) {
-    size_t n = (size_t)s->size['n'], bytes = n * sizeof(float);
-    float *own[3];
-    bool ok = true, same = true;
-    for (int k = 0; k < 3; k++) {
-        own[k] = malloc(bytes);
-        ok = ok && own[k];
-        if (ok) memcpy(own[k], s->in[VALUE + k], bytes);
-    }
-    if (ok)
-        adam(own[0], own[1], own[2], s->in[GRADIENT], (int)n, (float)learning_rate, s->size['t']);
-    for (int k = 0; ok && k < 3; k++) same = same && memcmp(own[k], s->in[VALUE + k], bytes) == 0;
-    for (int k = 0; k < 3; k++) {
-        if (ok && !same) memcpy(out[k], own[k], bytes);
-        free(own[k]);
-    }
-}
-
-/* The value of a leaf, now. */
-static wf_tensor *value_of_leaf(wf_graph *g, wf_tensor *leaf) {
-    double *values = room(wf_count(leaf));
-    if (!wf_read(leaf, values, wf_bytes(leaf))) wf_poison(g, "a leaf can't be read");
-    wf_tensor *c = wf_constant_array(g, WF_F64, leaf->ndim, leaf->shape, values);
-    free(values);
-    return c;
-}
-
-static void weft_adam(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
-    wf_adam_options o = { .beta1 = beta1, .beta2 = beta2, .eps = eps };
-    static const char *const names[] = { "x", "m", "v" };
-    int64_t n = s->size['n'], three = 3;
-    int t = s->size['t'];
-    double rates[] = { learning_rate, 1 / (1 - pow(beta1, t)), 1 / (1 - pow(beta2, t)) };
-    wf_tensor *leaf[3];
-    for (int k = 0; k < 3; k++) {
-        leaf[k] = wf_param(g, names[k], 1, &n, wf_init_zeros());
-        leaf_write(leaf[k], s->in[VALUE + k]);
-    }
-    wf_tensor *update = wf_adam_step(leaf[0], leaf[1], leaf[2], in[GRADIENT], wf_constant(g, 1),
-                                     wf_constant_array(g, WF_F64, 1, &three, rates), &o);
-    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &update, .n_fetch = 1 });
-    if (!wf_run(p)) wf_poison(g, "%s", wf_plan_error(p));
-    wf_plan_free(p);
-    for (int k = 0; k < 3; k++) out[k] = value_of_leaf(g, leaf[k]);
-}
-
-static void model_adam(const sample *s, uint64_t m, double *const *out) {
-    double b1 = HAS(m, BETAS_EXCHANGED) ? beta2 : beta1,
-           b2 = HAS(m, BETAS_EXCHANGED) ? beta1 : beta2;
-    double t = s->size['t'] - (HAS(m, STEP_BEHIND) ? 1 : 0);
-    bool plain = HAS(m, NO_CORRECTION);
-    if (HAS(m, OTHER_BETA)) b2 = 0.999;
-    for (int i = 0; i < s->size['n']; i++) {
-        double gradient = s->in[GRADIENT][i];
-        double second = HAS(m, NOT_SQUARED) ? fabs(gradient) : gradient * gradient;
-        double mean = b1 * s->in[MEAN][i] + (1 - b1) * gradient;
-        double square = b2 * s->in[SQUARE][i] + (1 - b2) * second;
-        out[1][i] = mean;
-        out[2][i] = square;
-        if (HAS(m, OLD_MOMENTS)) mean = s->in[MEAN][i];
-        if (HAS(m, OLD_MOMENTS)) square = s->in[SQUARE][i];
-        if (HAS(m, NO_MEAN)) mean = gradient;
-        if (!plain) mean /= HAS(m, NO_MEAN) ? 1 : 1 - pow(b1, t);
-        if (!plain) square /= 1 - pow(b2, t);
-        double divisor = HAS(m, NO_SQUARE_ROOT) ? square + eps : sqrt(square) + eps;
-        double move = learning_rate * mean / divisor;
-        out[0][i] = s->in[VALUE][i] + (HAS(m, UPHILL) ? move : -move);
-    }
-}
-
-static const lesson_task adam_task = {
-    .name = "adam",
-    .formula = "m = 0.9 m + 0.1 grad; v = 0.98 v + 0.02 grad^2; x -= rate * (m / (1 - 0.9^step)) / "
-               "(sqrt(v / (1 - 0.98^step)) + eps)",
-    .in = { [VALUE] = { "x", "n", ARRAY_VALUES, 0 }, [MEAN] = { "m", "n", ARRAY_VALUES, 0 },
-            [SQUARE] = { "v", "n", ARRAY_NEAR_1, 0 },
-            [GRADIENT] = { "grad", "n", ARRAY_VALUES, 0 } },
-    .out = { { "x", "n", 0, 0 }, { "m", "n", 0, 0 }, { "v", "n", 0, 0 } },
-    .cases = { "n6 t3", "n4 t2", "n5 t50" },
-    .learner = run_adam,
-    .weft = weft_adam,
-    .model = model_adam,
-    .mistakes = {
-        [UPHILL] = { "the wrong sign", "x moves against its gradient: -=." },
-        [NO_CORRECTION] = { "no bias correction", "m and v begin at 0 and are too small at first: "
-                                                  "divide by 1 - "
-                            "beta^step." },
-        [NO_SQUARE_ROOT] = { "no root of v", "The divisor is sqrt(v) + eps." },
-        [NOT_SQUARED] = { "the gradient is not squared", "v follows the square of the gradient." },
-        [BETAS_EXCHANGED] = { "beta1 and beta2 exchanged", "0.9 is of m, 0.98 of v." },
-        [STEP_BEHIND] = { "steps from 0", "Step 1 is the first: beta^step." },
-        [OTHER_BETA] = { "0.999 in the place of 0.98", "beta2 is 0.98 here, as in the paper." },
-        [OLD_MOMENTS] = { "m and v of the step before", "x moves by m and v after they have "
-                                                        "moved." },
-        [NO_MEAN] = { "the gradient in the place of m", "x moves by the mean m, which smooths the "
-                                                        "gradient." },
-    },
-};
-
 /* ---- train ----------------------------------------------------------------------------------- */
 
 enum {
@@ -270,7 +95,13 @@ enum {
     EXCHANGED,
     ONE_LESS,
     ONE_MORE,
-    FIRST_ARRAY
+    FIRST_ARRAY,
+    ADAM_BEHIND,
+    INPUT_ROWS,
+    LABEL_ROWS,
+    FIRST_SHIFTED,
+    ONE_SOURCE,
+    GRADIENT_LATE
 };
 enum { FIRST_SIZE = 3, MOST_STEPS = 16 };
 
@@ -343,8 +174,11 @@ static double model_step_rate(int step) {
 static double model_parameter(const sample *s, int i, int steps, uint64_t m) {
     double x = initial(i), mean = 0, square = 0;
     for (int k = 1; k <= steps; k++) {
-        double gradient = (float)gradient_at(s, k - 1, i);
-        int t = HAS(m, ADAM_AT_1) ? 1 : k;
+        /* Below 0: there is none yet. */
+        int from = HAS(m, GRADIENT_LATE) ? k - 2 : k - 1;
+        double gradient = from < 0 ? 0 : (float)gradient_at(s, from, i);
+        int t = HAS(m, ADAM_BEHIND) ? k - 1 : k;
+        if (HAS(m, ADAM_AT_1)) t = 1;
         mean = beta1 * mean + (1 - beta1) * gradient;
         square = beta2 * square + (1 - beta2) * gradient * gradient;
         double r =
@@ -356,15 +190,27 @@ static double model_parameter(const sample *s, int i, int steps, uint64_t m) {
     return x;
 }
 
+/* Where rows are n apart in place of n + 1: number p of the input, or of the labels, of a step. */
+static double closer_row(const sample *s, int draw, int p, bool is_input) {
+    int B = s->size['B'], n = s->size['n'];
+    if (p > B * n) return model_anything;
+    if (!is_input) return p < B * n ? drawn_id(s, draw, p) : MARK;
+    return p % n > 0 || p == B * n ? drawn_id(s, draw, p - 1) : MARK;
+}
+
 static void model_train(const sample *s, uint64_t m, double *const *out) {
     int B = s->size['B'], n = s->size['n'], steps = s->size['k'];
     int made = steps - (HAS(m, ONE_LESS) ? 1 : 0) + (HAS(m, ONE_MORE) ? 1 : 0);
     for (int i = 0; i < steps * B * (n + 1); i++) {
         int step = i / (B * (n + 1)), row = i / (n + 1) % B, t = i % (n + 1);
-        int draw = HAS(m, ONE_BATCH) ? 0 : step;
-        double before = t > 0 ? drawn_id(s, draw, row * n + t - 1) : MARK;
-        double at = t < n ? drawn_id(s, draw, row * n + t) : MARK;
+        int draw = HAS(m, ONE_BATCH) ? 0 : step, from = HAS(m, ONE_SOURCE) ? 0 : row * n;
+        double before = t > 0 ? drawn_id(s, draw, from + t - 1) : MARK;
+        double at = t < n ? drawn_id(s, draw, from + t) : MARK;
+        if (HAS(m, INPUT_ROWS)) before = closer_row(s, draw, i % (B * (n + 1)), true);
+        if (HAS(m, LABEL_ROWS)) at = closer_row(s, draw, i % (B * (n + 1)), false);
         if (HAS(m, NO_SHIFT)) before = at;
+        if (HAS(m, FIRST_SHIFTED) && row > 0) before = model_anything;
+        if (HAS(m, FIRST_SHIFTED) && row > 0) at = model_anything;
         out[HAS(m, EXCHANGED) ? 1 : 0][i] = step < made ? before : NAN;
         out[HAS(m, EXCHANGED) ? 0 : 1][i] = step < made ? at : NAN;
     }
@@ -381,7 +227,7 @@ static const lesson_task train_task = {
             { "labels", "kBm", 0, 0 },
             { "x", "P", 0, 0 },
             { "gradients", "", 0, 0 } },
-    .cases = { "k3 B2 n4 m5 V9 P7", "k5 B3 n2 m3 V6 P5" },
+    .cases = { "k3 B2 n4 m5 V9 P7", "k12 B3 n2 m3 V6 P5" },
     .learner = run_train,
     .model = model_train,
     .tolerance = 3e-6,
@@ -399,13 +245,36 @@ static const lesson_task train_task = {
                                                       "then the labels." },
         [ONE_LESS] = { "one step too few", "Steps 1 to `steps`, with the last one." },
         [ONE_MORE] = { "one step too many", "Steps 1 to `steps`." },
+        [INPUT_ROWS] = { "rows of the input are n apart", "Row b of the input begins at "
+                         "b * (n + 1): it has one number more than a source." },
+        [LABEL_ROWS] = { "rows of the labels are n apart", "Row b of the labels begins at "
+                         "b * (n + 1): it has one number more than a source." },
+        [FIRST_SHIFTED] = { "only the first row is shifted", "shift is called for each of the "
+                            "c->batch rows." },
+        [GRADIENT_LATE] = { "adam before the gradient", "adam moves by the gradient of this step: "
+                            "compute_gradient comes first." },
+        [ONE_SOURCE] = { "every row is the first source", "Row b of the sources begins at "
+                         "sources + b * n." },
+        [ADAM_BEHIND] = { "adam's steps from 0", "Step 1 is adam's first: at step 0 it would divide "
+                          "by 1 - 1." },
         [FIRST_ARRAY] = { "only the first array moves", "adam is for each of c->arrays arrays." },
     },
 };
 
 /* ---- greedy ---------------------------------------------------------------------------------- */
 
-enum { START_MISSING, LAST_ONLY, SMALLEST, NO_STOP, KEEPS_MARK, SHORT, SOURCE_FED, NEVER_MARK };
+enum {
+    START_MISSING,
+    LAST_ONLY,
+    SMALLEST,
+    NO_STOP,
+    KEEPS_MARK,
+    SHORT,
+    SOURCE_FED,
+    NEVER_MARK,
+    LAST_NOT_FED,
+    ONE_TOO_MANY
+};
 
 /* Made-up logits that depend on all tokens; the mark is the likeliest after e of them. */
 static double made_logit(const sample *s, const int *tokens, int n, int v) {
@@ -454,14 +323,16 @@ static void model_greedy(const sample *s, uint64_t m, double *const *out) {
     for (; count < limit; count++) {
         int from = HAS(m, START_MISSING) ? 1 : 0, n = count + 1;
         if (HAS(m, LAST_ONLY)) from = count;
+        if (HAS(m, LAST_NOT_FED)) n--;
         int best = chosen(s, tokens + from, n - from, m);
-        tokens[n] = HAS(m, SOURCE_FED) ? id_at(s, count % s->size['n']) : best;
+        tokens[count + 1] = HAS(m, SOURCE_FED) ? id_at(s, count % s->size['n']) : best;
         out[0][count] = best;
         if (best == MARK && !HAS(m, NO_STOP)) break;
     }
     if (HAS(m, KEEPS_MARK) && count < limit) count++;
     for (int i = count; i < most; i++) out[0][i] = -1;
-    out[1][0] = count;
+    if (HAS(m, ONE_TOO_MANY) && count < most) out[0][count] = model_anything;
+    out[1][0] = count + (HAS(m, ONE_TOO_MANY) ? 1 : 0);
 }
 
 static const lesson_task greedy_task = {
@@ -490,11 +361,15 @@ static const lesson_task greedy_task = {
         [SHORT] = { "one token too few", "An output may have `most` tokens." },
         [SOURCE_FED] = { "the source is fed", "What is fed is the model's own output, as it "
                                               "grows." },
+        [ONE_TOO_MANY] = { "one too many is returned", "What is returned is how many tokens stand in out, "
+                           "without MARK at either end." },
+        [LAST_NOT_FED] = { "the last token is not handed over", "With n tokens behind MARK there are "
+                           "n + 1: next_logits(c, source, tokens, n + 1, ...)." },
         [NEVER_MARK] = { "MARK is never chosen", "MARK is id 0: does the search for the largest "
                                                  "begin at 1?" },
     },
 };
 
-static const lesson_task *const tasks[] = { &shift_task, &rate_task, &adam_task, &train_task,
-                                            &greedy_task };
+static const lesson_task *const tasks[] = { &shift_task, &copy_rate_task, &copy_adam_task,
+                                            &train_task, &greedy_task };
 const lesson the_lesson = { tasks, sizeof tasks / sizeof *tasks, copy_trial, copy_draw };

@@ -16,8 +16,7 @@ float rate(int step, float peak, int warmup) {
 
 void adam(float *x, float *m, float *v, const float *grad, int n, float learning_rate, int step) {
     /* For each number: m and v move towards the gradient and its square. Both begin at 0, so
-     * they are
-     * divided by 1 - beta^step. Then x moves by learning_rate * m / (sqrt(v) + eps). */
+     * they are divided by 1 - beta^step. Then x moves by learning_rate * m / (sqrt(v) + eps). */
 }
 
 void train(struct copier *c, int steps) {

@@ -1,8 +1,7 @@
 /* tools/learn/8_copy/copy_model.c - the Transformer of exercise 8. See copy_model.h.
  *
  * weft computes losses, gradients and logits. The learner's code owns the parameters meanwhile:
- * they are
- * written into the graph before each run. */
+ * they are written into the graph before each run. */
 #include "copy_model.h"
 
 #include <stdio.h>

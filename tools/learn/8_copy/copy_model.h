@@ -1,6 +1,5 @@
 /* tools/learn/8_copy/copy_model.h - the copier behind exercise 8: a Transformer of weft, or in
- * the checks
- * of single functions one that notes what it is given. */
+ * the checks of single functions one that notes what it is given. */
 #ifndef WEFT_TOOLS_LEARN_COPY_MODEL_H
 #define WEFT_TOOLS_LEARN_COPY_MODEL_H
 
@@ -22,6 +21,10 @@ float *copy_model_attention(struct copier *c, const int *source, int *heads, int
 /* A training by the learner's functions, and its picture: copy_trial.c. */
 bool copy_trial(FILE *report);
 bool copy_draw(picture *p);
+
+/* The tasks of what moves parameters, and the constants of adam: copy_optimizer.c. */
+extern const lesson_task copy_rate_task, copy_adam_task;
+static const double beta1 = 0.9, beta2 = 0.98, eps = 1e-9;
 
 /* Where draw_sources, compute_gradient and next_logits go while no Transformer is meant. */
 struct copy_notes {

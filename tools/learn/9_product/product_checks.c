@@ -1,6 +1,5 @@
 /* tools/learn/9_product/product_checks.c - exercise 9: its task, the mistakes that are made
- * there, and the
- * measurement that it is for. */
+ * there, and the measurement that it is for. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,9 @@ enum {
     REST_OF_4,
     REST_OF_8,
     REST_OF_16,
-    FIRST_TERM
+    FIRST_TERM,
+    LAST_MISSING,
+    FIRST_MISSING
 };
 
 static void run_product(const sample *s, float *const *out) {
@@ -40,6 +41,8 @@ static void model_product(const sample *s, uint64_t mistakes, double *const *out
     int m = s->size['m'], k = s->size['k'], n = s->size['n'], from = 0, to = k;
     if (HAS(mistakes, LAST_TERM)) from = k - 1;
     if (HAS(mistakes, FIRST_TERM)) to = 1;
+    if (HAS(mistakes, LAST_MISSING)) to = k - 1;
+    if (HAS(mistakes, FIRST_MISSING)) from = 1;
     if (HAS(mistakes, REST_OF_4)) to = k / 4 * 4;
     if (HAS(mistakes, REST_OF_8)) to = k / 8 * 8;
     if (HAS(mistakes, REST_OF_16)) to = k / 16 * 16;
@@ -79,6 +82,8 @@ static const lesson_task product_task = {
         [REST_OF_8] = { "the rest of k is left out, in steps of 8", REST_SENTENCE },
         [REST_OF_16] = { "the rest of k is left out, in steps of 16", REST_SENTENCE },
         [FIRST_TERM] = { "only the first term", "All p from 0 to k - 1 belong to the sum." },
+        [LAST_MISSING] = { "the last term is missing", "All p from 0 to k - 1 belong to the sum." },
+        [FIRST_MISSING] = { "the first term is missing", "All p from 0 to k - 1 belong to the sum." },
     },
 };
 
@@ -107,8 +112,7 @@ typedef struct speed {
 } speed;
 
 /* Runs and bursts at the peak take turns, and the best of each counts: other programs can only
- * lower
- * it. Both are so short that some pass without being interrupted. */
+ * lower it. Both are so short that some pass without being interrupted. */
 static speed measure(void (*run)(void *user), void *user) {
     double until = wf_seconds_now() + patience;
     speed best = { rate_of(run, user), peak_now() };
@@ -140,7 +144,7 @@ static void run_weft(void *user) {
 
 /* The next thing to do, by the share of the peak. */
 static const char *advice(double share) {
-    if (share < 3)
+    if (share < 12)
         return "The inner loop runs down a column of b, through another line of memory with each "
                "step. Let it run "
                "along rows of b and c: exchange the loops over j and p.";

@@ -1,0 +1,40 @@
+/* tools/learn/lesson_recipe.h - a layer as steps, each of which reads values by their numbers.
+ *
+ * Learners wire layers wrongly in more ways than anybody lists: a step reads another value, is
+ * left out, or adds twice. The search tries each such change of one step and compares numbers. */
+#ifndef WEFT_TOOLS_LEARN_LESSON_RECIPE_H
+#define WEFT_TOOLS_LEARN_LESSON_RECIPE_H
+
+#include "lesson.h"
+
+typedef enum { STEP_ATTEND, STEP_ADD, STEP_NORM, STEP_FF } step_kind;
+typedef enum { LOOKS_EVERYWHERE, LOOKS_BACK, LOOKS_AT_TOKENS } step_mask;
+enum { RECIPE_STEPS = 12, RECIPE_INPUTS = 2 };
+
+/* A value is an input, or the result of the step of number value - inputs. */
+typedef struct recipe_step {
+    const char *name; /* of its result: "the self-attention", "a" */
+    step_kind kind;
+    int a, b;       /* what it reads: of an attention the queries' and the keys' value */
+    int weights;    /* the first of its arrays */
+    step_mask mask; /* of an attention */
+    bool shown;     /* its weights are the task's first result */
+} recipe_step;
+
+typedef struct recipe {
+    struct {
+        const char *name;
+        int array;
+        char rows; /* the letter of its size */
+    } in[RECIPE_INPUTS];
+    int inputs, steps;
+    int keep; /* the array that says which rows of the last input are tokens */
+    recipe_step step[RECIPE_STEPS];
+} recipe;
+
+/* One change of a step gives the learner's numbers: which one. */
+bool find_step(const results *r, finding *f);
+/* The results of a recipe as it stands, as a task's model gives them; false: it can't be computed. */
+bool recipe_compute(const sample *s, const recipe *c, double *const *out, int n_out);
+
+#endif
