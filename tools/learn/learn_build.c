@@ -64,7 +64,9 @@ static void put_inputs(command *c, int number, const char *file, bool guarded) {
         put_archive(c, guarded ? "guarded" : "solution", exercises[i].name);
     put_path(c, "", LEARN_BUILD, "tools/liblearn-judge.a");
     if (exercises[number].timed) put_loops(c);
-    put_path(c, "", LEARN_BUILD, "libweft.a");
+    /* weft itself comes as a shared library: to copy all of it into each program takes ten times as long. */
+    put(c, LEARN_WEFT);
+    put(c, "-Wl,-rpath," LEARN_BUILD);
 }
 
 static void make_command(command *c, int number, const char *file, bool fast, const char *safe,
