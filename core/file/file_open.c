@@ -72,7 +72,7 @@ static bool refuse_pointer(wf_file *f, struct source *s) {
     return !wf_lfs_pointer(first, n) || wf_file_fail(f->error, WF_LFS_SENTENCE);
 }
 
-/* The container of torch.save; 0: neither of them. */
+/* Finds out if the file is a container of torch.save, and which; 0: it is none. */
 static bool find_container(wf_file *f, struct source *s, int *container) {
     unsigned char first[WF_TORCH_KNOWN_BY] = { 0 };
     size_t n = s->size < (int64_t)sizeof first ? (size_t)s->size : sizeof first;
@@ -82,7 +82,7 @@ static bool find_container(wf_file *f, struct source *s, int *container) {
     return true;
 }
 
-/* keep: store the data; else the file must be safetensors, and is only checked. */
+/* keep: store the data. Otherwise the file must be safetensors, and is only checked. */
 static bool read_all(wf_file *f, struct source *s, bool keep) {
     int container = 0;
     return wf_file_order(f->error) && refuse_pointer(f, s) &&
@@ -100,7 +100,7 @@ static bool read_open(wf_file *f, int fd, bool keep) {
 }
 
 static bool open_and_read(wf_file *f, const char *path) {
-    /* A pipe must not block. */
+    /* Opening a pipe must not block. */
     int fd = wf_file_descriptor(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0) return wf_file_fail_errno(f->error, "cannot be opened");
     bool ok = read_open(f, fd, true);
@@ -154,7 +154,7 @@ static bool join_parts(wf_file *f) {
         for (int k = 0; k < part->count; k++) f->tensors[f->count++] = part->tensors[k];
         f->checked = f->checked && part->checked;
     }
-    /* in the order of the data, wherever they are */
+    /* in the order of the data, whichever file they come from */
     for (int i = 0; i < f->count; i++)
         f->tensors[i].begin = (int64_t)(uintptr_t)f->tensors[i].entry.data;
     if (!wf_file_check_names(f)) return false;
@@ -250,7 +250,7 @@ const wf_entry *wf_file_find(const wf_file *f, const char *name) {
     return found ? &(*found)->entry : NULL;
 }
 
-/* A name in two parts, which needs no memory of its own. */
+/* A name in two parts, which are not copied into one. */
 typedef struct joined_name {
     const char *first, *rest;
     size_t length; /* of the first part */

@@ -25,8 +25,8 @@ static const int64_t other_sizes[MAX_EXTENTS] = { 0,    7001, 7193, 7393, 7583, 
 
 /* ---- tags ------------------------------------------------------------------------------------ */
 
-/* The tag of extent i is -(2^50 + 2^i 2^31). From a sum of a few tags, a multiple of one, or a tag
- * plus a number, the tags and the number can be recovered; none of these is another tag. */
+/* The tag of extent i is -(2^50 + 2^i 2^31). The tags and the number can be recovered from a sum of
+ * a few tags, a multiple of one, or a tag plus a number. None of these results is itself a tag. */
 #define TAG_UNIT (INT64_C(1) << 50)
 #define TAG_STEP (INT64_C(1) << 31)
 
@@ -34,8 +34,8 @@ static int64_t tag_of(int i) {
     return -(TAG_UNIT + TAG_STEP * (INT64_C(1) << i));
 }
 
-/* Split a number into `times` tags, `code` (the sum of their 2^i) and a rest. False: not of
- * tags. */
+/* Split a number into `times` tags, `code` (the sum of their 2^i) and a rest. False: it does not
+ * come from tags. */
 static bool read_tag(int64_t size, int64_t *times, int64_t *code, int64_t *rest) {
     if (size > -(TAG_UNIT / 2) || size < -(TAG_UNIT << 12)) return false;
     *times = (TAG_UNIT / 2 - size) / TAG_UNIT;
@@ -100,7 +100,7 @@ static void put(text *t, const char *format, ...) {
     if (t->n >= t->size) t->n = t->size - 1;
 }
 
-/* a * name + c, leaving out a factor 1 and a term 0. */
+/* Write a * name + c, without a factor of 1 and without a term of 0. */
 static void put_linear(text *t, int64_t a, const char *name, int64_t c) {
     if (a == -1)
         put(t, "-");
@@ -109,7 +109,7 @@ static void put_linear(text *t, int64_t a, const char *name, int64_t c) {
     put(t, c ? "%s%+" PRId64 : "%s", name, c);
 }
 
-/* Write a size that a program computed from tags, where the expression can be recovered. */
+/* Write a size that a program computed from tags, if its expression can be recovered. */
 static bool put_tag(text *t, const wf_graph *g, int64_t size) {
     int64_t times, code, rest;
     if (!read_tag(size, &times, &code, &rest)) return false;
@@ -133,7 +133,7 @@ static bool put_tag(text *t, const wf_graph *g, int64_t size) {
     return true;
 }
 
-/* Write a size of which only the value with nominal sizes is known: 512, B, B*T, B*4; or B+c for a
+/* Write a size known only by its value with nominal sizes: as 512, B, B*T, B*4, or as B+c for a
  * small c. */
 enum { NEAR = 16 };
 static void put_size(text *t, const wf_graph *g, int64_t size) {
@@ -165,7 +165,7 @@ const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, cha
 
 /* ---- two values ------------------------------------------------------------------------------ */
 
-/* Are both values a m + c, with |a| and |c| small? */
+/* Find a small a and c such that both values are a m + c. False if there are none. */
 static bool solve(const int64_t n[2], const int64_t m[2], int64_t *a, int64_t *c) {
     enum { MOST = 2000 };
     int64_t step = m[0] - m[1], times = step ? (n[0] - n[1]) / step : 0;
@@ -219,7 +219,7 @@ static bool put_two(text *t, const wf_graph *g, const int64_t n[2]) {
     return false;
 }
 
-/* Write a number that is n[0] with the nominal sizes and n[1] with the other ones. */
+/* Write a number whose value is n[0] with the nominal sizes, and n[1] with the other sizes. */
 static void put_both(text *t, const wf_graph *g, const int64_t n[2]) {
     if (put_product(t, g, n[0], n[1]) || put_one(t, g, n) || put_two(t, g, n)) return;
     put(t, "?"); /* not a simple expression */
@@ -229,7 +229,8 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* The length of the integer that begins at p, or 0. Digits inside a word or a fraction are none. */
+/* The length of the integer that begins at p; 0 if there is none. Digits inside a word or a
+ * fraction do not count. */
 static size_t read_integer(const char *start, const char *p, int64_t *value) {
     char before = p > start ? p[-1] : ' ', *end;
     bool sign = *p == '-' && is_digit(p[1]) && !is_digit(before);

@@ -1,4 +1,4 @@
-/* core/record/record.c - a node from an op and its operands; helpers for shape rules.
+/* core/record/record.c - records a node from an op and its operands; helpers for shape rules.
  *
  * wf_record makes the checks common to all ops, runs the op's shape rule on the nominal shapes, and
  * appends the node. */
@@ -10,7 +10,8 @@
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* The graph of the first operand whose graph has been allocated, else of any operand; or NULL. */
+/* The graph of the first operand whose graph was allocated, else the graph of any operand, or
+ * NULL. */
 static wf_graph *graph_of(int n, wf_tensor *const *in) {
     wf_graph *g = NULL;
     for (int i = 0; i < n; i++)
@@ -18,7 +19,7 @@ static wf_graph *graph_of(int n, wf_tensor *const *in) {
     return g;
 }
 
-/* The graph that all operands belong to. If they belong to two, both graphs fail. */
+/* The graph that all operands belong to. If they belong to different graphs, those graphs fail. */
 static wf_graph *common_graph(const char *name, int n, wf_tensor *const *in) {
     wf_graph *g = graph_of(n, in);
     for (int i = 0; i < n; i++) {
@@ -188,7 +189,8 @@ const char *wf_show(const wf_call *c, const wf_view *v) {
 
 int64_t wf_view_count(const wf_view *v) {
     int64_t n = 1;
-    for (int i = 0; i < v->ndim; i++) n *= v->shape[i]; /* checked when the view was made */
+    /* cannot overflow: checked when the view was made */
+    for (int i = 0; i < v->ndim; i++) n *= v->shape[i];
     return n;
 }
 
@@ -226,7 +228,7 @@ size_t wf_view_unit(const wf_view *v) {
                                          : wf_dtype_size(v->dtype);
 }
 
-/* A row in int8 is rounded up to whole groups of 4, and has a scale. */
+/* A row in int8 is rounded up to whole groups of 4 elements, and followed by its scale. */
 size_t wf_view_bytes(const wf_view *v, int64_t elements) {
     if (v->layout != WF_PANELS_INT8) return (size_t)elements * wf_view_unit(v);
     size_t k = (size_t)v->shape[1];
