@@ -22,7 +22,7 @@ typedef struct grown {
     size_t bytes;
 } grown;
 
-/* One tensor of the memory: a slice for each sentence. */
+/* One tensor of the encoder outputs: it has a slice for each sentence. */
 typedef struct memory_part {
     wf_tensor *tensor;
     grown sentences;
@@ -33,19 +33,19 @@ typedef struct memory_part {
 struct wf_decoder {
     wf_model *model;
     wf_pool *pool;
-    /* encoder-decoder and decoder-only models have one each; the other is NULL */
+    /* an encoder-decoder has the first, a decoder-only model the second; the other one is NULL */
     wf_plan *encode, *prompt;
-    /* score: made when it is first needed */
+    /* step: one decoding step; score: made when it is first needed */
     wf_plan *step, *score;
     wf_state *state;
-    /* rows that the state has room for */
+    /* number of rows that the state has room for */
     int capacity;
     /* [model->n_memory] */
     memory_part *memory;
-    /* [capacity] of each row: its sentence, whose slices it reads */
+    /* [capacity]: the sentence of each row, whose slices the row reads */
     int32_t *row_index;
     grown prompts;
-    /* logits of the last step, [rows,V] in the model's type; the memory is the plan's */
+    /* logits of the last step, [rows,V] in the model's type; the memory belongs to the plan */
     const void *logits;
     int64_t source_length;
     /* inside a call: calls from a callback are refused */
@@ -56,7 +56,7 @@ struct wf_decoder {
 WF_PRINTF(2, 3) bool wf_decoder_fail(wf_decoder *d, const char *format, ...);
 /* with the plan's error */
 bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p);
-/* Around each public call. False: the decoder is inside another call. */
+/* Called around each public call. False: the decoder is inside another call. */
 bool wf_decoder_enter(wf_decoder *d);
 void wf_decoder_leave(wf_decoder *d);
 /* Checks b sentences of at most s tokens. False if one is too long, or if an encoder gets an empty
@@ -68,18 +68,18 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
                       int most_rows);
 /* Sets the number of rows to n; row i belongs to sentence owner[i]. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
-/* Decoder-only: the token at a position of a row, up to the start token; the prompt has n
+/* Decoder-only: the token at a position of a row, up to the start token. The prompt has n
  * tokens. */
 int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position);
 /* Decoder-only: runs the first n tokens of each of b rows through the KV cache. */
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n);
-/* Feeds each row its newest token; d->logits are then those of the next token. */
+/* Feeds each row its newest token. Afterwards d->logits predict the next token. */
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);
 
 /* ---- candidates.c ---------------------------------------------------------------------------- */
 
 typedef struct candidate {
-    /* natural logarithm of the share in the whole vocabulary */
+    /* natural logarithm of its probability in the whole vocabulary */
     double log_prob;
     int32_t token;
 } candidate;
@@ -108,7 +108,7 @@ typedef struct trace {
 } trace;
 
 typedef struct live {
-    /* sample: the number of the draw */
+    /* row: index in the batch; sample: the number of the draw */
     int row, sample;
     /* the newest trace; -1: none */
     int32_t last;
@@ -117,23 +117,23 @@ typedef struct live {
 
 typedef struct ended {
     int32_t last;
-    /* in tokens, without the end token */
+    /* length in tokens, without the end token */
     int64_t length;
     double end_log_prob, total, score;
     bool cut;
 } ended;
 
 typedef struct sentence {
-    /* index: the sentence's number for random draws; limit: the most tokens of an output */
+    /* index: the sentence's number for random draws; limit: the maximum length of its output */
     int64_t index, limit;
-    /* the position whose logits choose the first token */
+    /* the position whose logits choose the first token of the output */
     int64_t begin;
-    /* [begin] tokens fed before the start */
+    /* [begin] the tokens that are fed before the start */
     const int32_t *prompt;
     int n_live, n_ended;
     /* beam: best first */
     live *live;
-    /* beam: best first; draws: in their order */
+    /* finished hypotheses: the best first for a beam, in order of the draws for a sample */
     ended *ended;
 } sentence;
 
@@ -144,7 +144,7 @@ typedef struct child {
     double log_prob, total;
 } child;
 
-/* The step that is told to options.watched. */
+/* The description of a step for options.watched. */
 typedef struct watch {
     int n;
     wf_continuation *continuations; /* [n] */
@@ -157,22 +157,22 @@ typedef struct watch {
 typedef struct search {
     wf_decoder *d;
     const wf_decode_options *o;
-    /* sentences; the most live hypotheses of a sentence; the most candidates of a row */
+    /* number of sentences; most live hypotheses of a sentence; most candidates of a row */
     int b, width, per_row;
     sentence *sentences;
     live *all_live;
     ended *all_ended;
-    /* of every row's newest token */
+    /* position of the newest token in every row */
     int64_t position;
-    /* in the batch, with the idle ones */
+    /* number of rows in the batch, including idle ones */
     int rows;
     /* [2 most_rows] sentence; -1: idle */
     int *owner;
-    /* the row that each row was copied from */
+    /* for each row, the row from which it was copied */
     int32_t *from;
     /* its newest token */
     int32_t *ids;
-    /* copies of from and ids for the time in which rows change places */
+    /* copies of from and ids, used while rows change places */
     int32_t *from_before, *ids_before;
     trace *traces;
     int32_t n_traces;
@@ -181,7 +181,7 @@ typedef struct search {
     candidate *candidates;
     /* [most_rows] */
     int *n_candidates;
-    /* [most_rows] the end was forced, and was not the likeliest token */
+    /* [most_rows] true where the end was forced although another token was likelier */
     bool *cut;
     /* [width] */
     child *next;
@@ -189,29 +189,30 @@ typedef struct search {
     int *heads;
     /* [V] masks of allowed tokens: before the end token may come, and afterwards */
     void *open[2];
-    /* one piece for each thread: first for drawing, then for the rules */
+    /* one piece per thread, used first for drawing and then for the rules */
     char *scratch;
-    /* bytes of a piece, and of its part for drawing */
+    /* bytes of a piece; bytes of its part for drawing */
     size_t stride, drawing;
     watch *watch; /* NULL: nobody watches */
 } search;
 
-/* The tokens of each live hypothesis so far; below 0 while the sentence still reads its prompt. */
+/* The number of tokens in each live hypothesis of s; below 0 while the sentence still reads its
+ * prompt. */
 int64_t wf_length_of(const search *q, const sentence *s);
 const candidate *wf_candidates_of(const search *q, const live *h);
-/* Finishes a hypothesis; it gets the place `at` among the finished ones. */
+/* Finishes a hypothesis, and inserts it at index `at` among the finished ones. */
 void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at);
 double wf_length_penalty_of(const wf_decode_options *o,
                             /* length counts the end token */
                             int64_t length);
-/* The penalty of a hypothesis that ends now. */
+/* The length penalty of a hypothesis that ends in this step. */
 double wf_end_penalty(const search *q, const sentence *s);
 
 /* Chooses the continuations of a sentence's live hypotheses: writes q->next and the finished ones.
  * Returns the number of children; 0: the sentence is done. */
 int wf_beam_advance(search *q, sentence *s);
 int wf_sample_advance(search *q, sentence *s);
-/* Draws n tokens for a sentence: the draws number first, first + 1, ... */
+/* Draws n tokens for a sentence, with the draw numbers first, first + 1, ... */
 void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, const sentence *s,
                     int first, int n, char *scratch, candidate *out);
 /* bytes */
@@ -221,18 +222,20 @@ size_t wf_draw_scratch(int64_t vocab);
 
 bool wf_watch_open(search *q); /* false: out of memory */
 void wf_watch_close(search *q);
-bool wf_watch_wants(const search *q); /* is there a listener, and room for a continuation? */
+/* true if there is a listener, and room for one more continuation */
+bool wf_watch_wants(const search *q);
 void wf_watch_note(const search *q, const sentence *s, int parent, const candidate *c,
                    wf_fate fate);
-/* Tells the step of a sentence that goes on with n hypotheses. False: the listener stops. */
+/* Reports the step of a sentence that goes on with n hypotheses. False: the listener ends the
+ * search. */
 bool wf_watch_step(search *q, const sentence *s, int n);
 
 /* ---- rules.c --------------------------------------------------------------------------------- */
 
-/* True: a beam, which ranks by log-probabilities; false: by logits. */
+/* True for a beam, which ranks by log-probabilities. Other searches rank by logits. */
 bool wf_ranks_log_probs(const wf_decode_options *o);
 size_t wf_rules_scratch(const wf_decode_options *o, const wf_model *m);
-/* True if a rule may change a row of a hypothesis with so many tokens. */
+/* True if a rule may change the row of a hypothesis of so many tokens. */
 bool wf_rules_apply_to(const search *q, const logit_row *r, double normaliser, int64_t length);
 /* Copies the row's logits to scratch and applies the rules. The normaliser becomes that of the
  * allowed tokens, if one is needed. False: no token is allowed. */

@@ -16,7 +16,7 @@ enum { MOST_BYTES = 1 << 28 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* A file that cannot be opened exists: reading it tells why. */
+/* True if the file exists. One that cannot be opened exists, too: reading it reports why. */
 bool wf_hf_exists(const char *folder, const char *name) {
     char path[HF_PATH];
     struct stat s;
@@ -56,7 +56,7 @@ char *wf_hf_read(const char *folder, const char *name, size_t *bytes, char *mess
     struct stat s;
     if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
         return fail(message, "%s is not a file", name),
-               NULL; /* a pipe would have to be waited for */
+               NULL; /* a pipe is not opened, because that could block */
     FILE *f = fopen(path, "rb");
     if (!f) return fail(message, "%s: %s", name, strerror(errno)), NULL;
     char *text = read_stream(f, name, bytes, message);
@@ -73,7 +73,7 @@ static int by_key(const void *a, const void *b) {
     return strcmp(((const hf_value *)a)->key, ((const hf_value *)b)->key);
 }
 
-/* A value's text is taken from the copy that the reader does not decode. */
+/* Reads a pair. The value's text comes from the copy that the reader does not decode. */
 static bool read_pair(hf_object *o, struct wf_json *j, const char *key) {
     while (j->at < j->end && *j->at && strchr(" \t\n\r", *j->at)) j->at++;
     size_t from = (size_t)(j->at - j->start);
@@ -172,7 +172,7 @@ bool wf_hf_real(const hf_value *v, double *out) {
     return wf_parse_real(text, out);
 }
 
-/* Whole, whichever way it is written: 512 and 512.0 are. */
+/* Reads a whole number in any notation: 512 or 512.0. */
 bool wf_hf_int(const hf_value *v, int64_t *out) {
     double x;
     if (!wf_hf_real(v, &x) || !(x >= -9e15 && x <= 9e15) || x != (double)(int64_t)x) return false;
@@ -180,7 +180,8 @@ bool wf_hf_int(const hf_value *v, int64_t *out) {
     return true;
 }
 
-/* The reader decodes where it reads, so it reads a copy: to be freed. */
+/* Begins to read a value. The reader decodes in place, so it gets a copy, which the caller
+ * frees. */
 static char *begin(struct wf_json *j, const hf_value *v) {
     char *copy = malloc(v->bytes + 1);
     if (!copy) return NULL;
@@ -250,7 +251,8 @@ size_t wf_hf_compact(const hf_value *v, char *out, size_t size) {
     return n;
 }
 
-/* A character that is cut in two would be no UTF-8. */
+/* Shows the beginning of a value. It does not end within a character, which would be invalid
+ * UTF-8. */
 const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]) {
     if (wf_hf_compact(v, out, HF_SHOWN) < HF_SHOWN) return out;
     size_t n = HF_SHOWN - 4;

@@ -1,8 +1,8 @@
-/* models/hf/tokenizers.c - Marian's tokenizers: two SentencePiece models that cut lines, and the
- * ids of their pieces in vocab.json, which are not the models' own; read, and written.
+/* models/hf/tokenizers.c - reads and writes Marian's tokenizers: two SentencePiece models cut
+ * lines, and vocab.json has the ids of their pieces.
  *
- * As tokenization_marian.py of transformers has it: a source ends with the end token, ">>fra<<" in
- * front of it is one piece, and what is not in vocab.json is unknown. */
+ * As in tokenization_marian.py of transformers, a source ends with the end token, ">>fra<<" at its
+ * beginning is one piece, and pieces that vocab.json lacks are unknown. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +13,14 @@
 
 /* ---- read ------------------------------------------------------------------------------------ */
 
-/* The files of one side. */
+/* The files of one side, source or target. */
 typedef struct side {
     const char *spm, *vocab;
     int64_t rows; /* of the model's table */
     bool source;
 } side;
 
-/* The "content" of an object. */
+/* Reads the "content" of an object. */
 static bool content_of(const hf_value *v, char text[80]) {
     char copy[512], *key, *value;
     struct wf_json j;
@@ -37,14 +37,15 @@ static bool content_of(const hf_value *v, char text[80]) {
     return ok && found;
 }
 
-/* A token's text; older files have an object with it as "content". */
+/* Reads a token's text. Older files have an object that holds the text as "content". */
 bool wf_hf_token_text(const hf_object *o, const char *key, const char *absent, char text[80]) {
     const hf_value *v = wf_hf_find(o, key);
     snprintf(text, 80, "%s", absent);
     return !v || (*v->text == '{' ? content_of(v, text) : wf_hf_string(v, text, 80));
 }
 
-/* Pieces by id, NULL where the model's table has rows for none; to be freed. */
+/* Reads pieces by id; NULL where the model's table has a row without a piece. The caller frees the
+ * array. */
 const char **wf_hf_pieces_in(const hf_object *vocab, int64_t rows, char *message) {
     int64_t n;
     const char **pieces = wf_hf_pieces(vocab, &n, message), **all = NULL;
@@ -144,8 +145,9 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* Ids in a row are all that vocab.json may have. One without a piece was the empty piece there, which
- * no text has; those behind the last piece are rows of the model's table alone. */
+/* Writes vocab.json, whose ids must be consecutive. An id without a piece was the empty piece,
+ * which no text contains. Ids after the last piece are rows of the model's table alone, and are not
+ * written. */
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
                           void *user, char *message) {
     hf_text text = { 0 };
@@ -184,7 +186,7 @@ void wf_hf_put_token(hf_text *t, const char *key, const char *piece) {
     wf_hf_put_string(t, piece);
 }
 
-/* The tokens of the config must be pieces of both sides, alike. */
+/* Writes settings. The tokens of the configuration must be the same pieces on both sides. */
 static bool put_settings(const wf_tokenizer *src, const hf_config *c, int32_t unknown,
                          bool separate, wf_hf_put put, void *user, char *message) {
     const char *pad = wf_tokenizer_piece(src, (int32_t)c->pad);

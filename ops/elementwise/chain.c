@@ -1,5 +1,5 @@
 /* ops/elementwise/chain.c - the ops that the engine records for gradients: copy, fill, sum_to and
- * broadcast_to. (Another one, add, is a row of binary.inc.) */
+ * broadcast_to. (A fifth one, add, is a row of binary.inc.) */
 #include "ops/base/op_base.h"
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
@@ -77,7 +77,7 @@ wf_tensor *wf_fill(wf_tensor *like, double value) {
 
 /* ---- broadcast_to: x repeated along axes of size 1 ------------------------------------------- */
 
-/* Does `small` broadcast to the shape of `large`? */
+/* True if `small` broadcasts to the shape of `large`. */
 static bool broadcasts_to(const wf_view *small, const wf_view *large) {
     int extra = large->ndim - small->ndim;
     if (extra < 0) return false;
@@ -100,7 +100,7 @@ static int64_t view_broadcast_to(wf_call *c) {
     return 0;
 }
 
-/* Its gradient is dy: the engine sums it to the shape of the operand. */
+/* The gradient of broadcast_to is dy: the engine sums it to the shape of the operand. */
 const wf_op wf_op_broadcast_to = {
     .name = "broadcast_to",
     .family = "shape",
@@ -128,7 +128,7 @@ static bool shape_sum_to(wf_call *c) {
     return true;
 }
 
-/* If nothing was broadcast, or only leading axes of size 1 were added: a view of x. */
+/* The result is a view of x if nothing was broadcast, or only leading axes of size 1 were added. */
 static int64_t view_sum_to(wf_call *c) {
     const wf_view *x = &c->in[0];
     wf_view *y = &c->out[0];

@@ -1,10 +1,11 @@
 /* ops/kernels/kernels.h - the inner loops: one table per instruction set and element type.
  *
  * kernels.inc is the single source. It is compiled for every instruction set, for f32 and for f64
- * (`real`). The table is chosen once, the best that the processor supports, or by
- * WEFT_ISA=base|avx2|avx512|neon. Kernels work on rows and strides in elements, without tensors or
- * threads. All tables give the same bits: README.md is the arithmetic. Tails use the same vector code, so that trailing zeros (padding) and neighbouring rows
- * never change the bits of a result. NaN and infinities propagate as in IEEE 754. */
+ * (`real`). The table is chosen once: the best that the processor supports, or the one that
+ * WEFT_ISA=base|avx2|avx512|neon names. Kernels work on rows and strides in elements, without
+ * tensors or threads. All tables give the same bits, as README.md explains. Tails use the same
+ * vector code, so that trailing zeros (padding) and neighbouring rows never change the bits of a
+ * result. NaN and infinities propagate as in IEEE 754. */
 #ifndef WEFT_OPS_KERNELS_KERNELS_H
 #define WEFT_OPS_KERNELS_KERNELS_H
 
@@ -12,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rows of unary.inc and binary.inc become enumerators here, loops in elementwise.inc, ops in
+/* Rows of unary.inc and binary.inc become enumerators here, loops in elementwise.inc, and ops in
  * unary.c and binary.c. */
 #define UNARY(name, text, value, derivative) WF_UNARY_##name,
 enum wf_unary {
@@ -32,13 +33,12 @@ enum wf_binary {
 /* The matrix product. C[m,n] = A[m,k] B[k,n] + D[m,n]: element (i,j) of X lies at x[i * x_row + j *
  * x_col]; c_col and d_col are 1. D may be C; d_row 0: one row for all; d NULL: zeros. Each element
  * is one chain of multiply-adds over k, in order, which starts with D's element, for any m, n,
- * strides and block, each fused.
- * block: the rows of B that are multiplied at once (blocks.h), a multiple of WF_BLOCK_UNIT.
- * a_blocks: if not 0, A is `a_blocks` rows stored by such blocks of its columns, one after another,
- * each row-major without gaps; `a` is the first of these blocks, of which m rows from a_first on are
- * multiplied, and a_row, a_col are not used.
- * a_packs: a transposed A is copied to scratch first, for which that has m rows of it.
- * b_stays: rows of B that are contiguous are read where they are, and not packed. */
+ * strides and block, each fused. block: the rows of B that are multiplied at once (blocks.h), a
+ * multiple of WF_BLOCK_UNIT. a_blocks: if not 0, A is `a_blocks` rows stored by such blocks of its
+ * columns, one after another, each row-major without gaps; `a` is the first of these blocks. m of
+ * its rows, from a_first on, are multiplied; a_row and a_col are not used. a_packs: a transposed A
+ * is copied to scratch first, for which that has m rows of it. b_stays: rows of B that are
+ * contiguous are read where they are, and not packed. */
 typedef struct wf_matrix_product {
     int64_t m, n, k;
     const void *a, *b, *d;
@@ -48,8 +48,8 @@ typedef struct wf_matrix_product {
     bool a_packs, b_stays;
 } wf_matrix_product;
 
-/* C[m,n] = A[m,k] W^T + D[m,n], where W is packed in panels of panel_rows rows (wf_layout), in
- * bf16 (only in f32 tables) or in the table's type. n ends at the end of a panel. Each element is the same
+/* C[m,n] = A[m,k] W^T + D[m,n], where W is packed in panels of panel_rows rows (wf_layout), as bf16
+ * (only in f32 tables) or the table's type. n ends at the end of a panel. Each element is the same
  * chain as in gemm. */
 typedef struct wf_panel_product {
     int64_t m, n, k;
@@ -59,9 +59,9 @@ typedef struct wf_panel_product {
     bool bf16;
 } wf_panel_product;
 
-/* The same with weights in int8, for rows of A that int8_row has written, wf_int8_row_bytes(k) apart:
- * int8.inc. c = sum * scale of A's row * scale of W's row + d, of exact sums; the same bits in all
- * tables. with_dot as for those rows. */
+/* A product like that, with weights in int8, for rows of A that int8_row has written,
+ * wf_int8_row_bytes(k) apart: int8.inc. c = sum * scale of A's row * scale of W's row + d, where
+ * sums are exact; all tables give the same bits. with_dot must be as for those rows. */
 typedef struct wf_int8_product {
     int64_t m, n, k;
     const void *a, *panels;
@@ -71,7 +71,7 @@ typedef struct wf_int8_product {
     bool with_dot;
 } wf_int8_product;
 
-/* Of a row of A: its head, and then twice WF_INT8_HALF(k) bytes. Of a row of W. */
+/* A rounded row of A has this head and then twice WF_INT8_HALF(k) bytes. */
 enum { WF_INT8_HEAD = 64 };
 #define WF_INT8_HALF(k) (((k) + 63) / 64 * 64)
 static inline size_t wf_int8_row_bytes(int64_t k) {
@@ -92,11 +92,11 @@ typedef struct wf_matrix {
  * written by attention and read by attention_backward. mask [queries, keys], data NULL for none:
  * compared with 0, or added if additive; its col is 0 or 1. Causal as wf_attention. Weight (t, s)
  * is kept where half-word element + t * keys + s of the stream is below the threshold, as in
- * dropout. adds: dk and dv are added to what is there, else written. */
+ * dropout. adds: dk and dv are added to the values in memory; otherwise they replace them. */
 typedef struct wf_attention_head {
     int64_t queries, keys, k_width, v_width;
     double scale, keep_scale;
-    int64_t window; /* query t sees keys from t + keys - queries - window + 1 on; 0: all */
+    int64_t window; /* query t sees keys from t + keys - queries - window + 1 on; 0: all keys */
     bool causal, additive, drops, adds;
     uint32_t threshold;
     uint64_t key, stream, element;
@@ -104,8 +104,8 @@ typedef struct wf_attention_head {
     const struct wf_attention_head *next; /* the next head, whose rows are prefetched; or NULL */
 } wf_attention_head;
 
-/* Chains y[i] = step of y[i - 1] and of a[i], b[i]: y + b, y * a, a * y + b; y[-1] is 0, of products
- * 1. At most WF_SCANNED chains side by side. */
+/* Scans, y[i] = a step from y[i - 1], a[i] and b[i]: y + b, y * a, or a * y + b. y[-1] is 0, or 1
+ * for products. At most WF_SCANNED chains run side by side. */
 typedef enum wf_scan { WF_SCAN_SUM, WF_SCAN_PRODUCT, WF_SCAN_LINEAR } wf_scan;
 enum { WF_SCANNED = 1024 };
 
@@ -146,15 +146,15 @@ typedef struct wf_pool_tile {
     void *y, *tap;
 } wf_pool_tile;
 
-/* The windows [rows, columns] of an image: the first begins at (top, left), not above 0. offset: of
- * each tap from the first. */
+/* The windows [rows, columns] of an image. The first begins at (top, left), which are 0 or
+ * negative. offset: the distance of each tap from the first. */
 typedef struct wf_pool_plane {
     int64_t height, width, taps, rows, columns, top, left;
     int64_t row_step, column_step, row_dilation, column_dilation;
     const int64_t *offset;
 } wf_pool_plane;
 
-/* The numbers of one step of an optimizer: the formulas are in update.inc. */
+/* The numbers of one step of an optimizer. The formulas are in update.inc. */
 typedef struct wf_sgd_rule {
     double scale, rate, momentum, decay, fresh;
     bool nesterov;
@@ -170,10 +170,11 @@ typedef struct wf_lion_rule {
     double scale, rate, beta1, beta2, decay;
 } wf_lion_rule;
 
-/* Queries of a head in one call of attention, and the widest vector in elements. */
+/* WF_ATTENTION_ROWS: most queries of a head in one call of attention. WF_WIDEST: elements in the
+ * widest vector. */
 enum { WF_ATTENTION_ROWS = 480, WF_WIDEST = 16 };
 
-/* Counters of one call of draw; of which normal numbers come in multiples of WF_DRAWN_UNIT. */
+/* WF_DRAWN: counters in one call of draw. Normal numbers are made in multiples of WF_DRAWN_UNIT. */
 enum { WF_DRAWN = 256, WF_DRAWN_UNIT = 8 };
 
 /* clang-format off */
@@ -333,7 +334,7 @@ const wf_kernels_f64 *wf_f64(void);
 
 bool wf_has_dot(void); /* of that table */
 
-/* All tables that this processor can run, the specification first: NULL past the last. */
+/* All tables that this processor can run, beginning with the specification. NULL after the last. */
 const wf_kernels_f32 *wf_f32_at(int i);
 const wf_kernels_f64 *wf_f64_at(int i);
 

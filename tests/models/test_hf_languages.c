@@ -9,7 +9,7 @@ TESTS(hf_languages)
 
 SETUP(make_folder, remove_folder)
 
-/* ---- languages -------------------------------------------------------------------------------- */
+/* ---- languages ------------------------------------------------------------------------------- */
 
 /* What a folder need not say, and what it may say more. */
 static wf_hf import_changed(const char *in, const char *settings_from, const char *settings_to) {

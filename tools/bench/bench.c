@@ -1,9 +1,10 @@
-/* tools/bench/bench.c - how fast the kernels and the model are, against what this machine can do.
+/* tools/bench/bench.c - measures how fast the kernels and the model are, compared with the limits
+ * of this machine.
  *
- * Here are the options and the choice; each part has a file of its own.
- * WEFT_ISA=base|avx2|avx512|neon chooses the kernels, and with them the instruction set of the
- * peak that they are held to; WEFT_CACHES=32K/8,512K/8,16M/16 the caches that blocks are made
- * for. */
+ * This file has the options and the choice of a part; each part has a file of its own.
+ * WEFT_ISA=base|avx2|avx512|neon chooses the kernels, and the instruction set of the peak that they
+ * are compared with. WEFT_CACHES=32K/8,512K/8,16M/16 sets the caches from which block sizes are
+ * derived. */
 #include "bench.h"
 #include "bench_model.h"
 #include "tools/cli/terminal.h"

@@ -1,4 +1,5 @@
-/* tools/cli/help.c - what --help and --version print: examples first, then the options by group. */
+/* tools/cli/help.c - prints the pages of --help and --version: examples first, then the options by
+ * group. */
 #include "help.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 
 enum { INDENT = 28, WIDTH = 96 };
 
-/* Rows that print their table's text have no value of their own. */
+/* The value of rows that only print a text and have no value of their own. */
 static int none = -1;
 static const char *nothing;
 
@@ -22,12 +23,12 @@ const char *range_text(const option *o, double bound, char buffer[OPTION_TEXT_SI
     return buffer;
 }
 
-/* Words wrapped at WIDTH, from column INDENT on; `column` is where the line stands. */
+/* Writes words, wrapped at WIDTH and indented to INDENT. `column` is the current column. */
 static void wrap(FILE *out, int column, const char *text) {
     if (column + 2 > INDENT) {
         fputc('\n', out);
         column = 0;
-    } /* the option takes a line of its own */
+    } /* the option's name takes a line of its own */
     fprintf(out, "%*s", INDENT - column, "");
     for (int at = INDENT; *text;) {
         int word = (int)strcspn(text, " ");
@@ -41,7 +42,7 @@ static void wrap(FILE *out, int column, const char *text) {
     fputc('\n', out);
 }
 
-/* "1..256", or "1 or more" where the upper bound is no bound in practice. */
+/* Describes a range: "1..256", or "1 or more" if the upper bound is meaningless in practice. */
 static void describe_range(const option *o, char *text, size_t size) {
     char low[OPTION_TEXT_SIZE], high[OPTION_TEXT_SIZE];
     range_text(o, o->min, low);

@@ -1,8 +1,8 @@
-/* tools/draw/draw_graph.c - the program `graph`: a model, a part of one or a formula as a picture, with
- * its numbers, step by step, or as a page.
+/* tools/draw/draw_graph.c - the program `graph`: shows a model, a part of one or a formula: as a
+ * picture, with its numbers, step by step, or as a page.
  *
- * Here are the options. What is looked at is in subject.h and formula.h, how in graph_values.h,
- * step_debugger.h and graph_page.h. */
+ * This file has the options. subject.h and formula.h make the graph that is shown; graph_values.h,
+ * step_debugger.h and graph_page.h show it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,7 +165,7 @@ static void take_leaf(settings *set, char *name, char *values) {
     set->leaves[set->n_leaves++] = (leaf_text){ name + 2, values };
 }
 
-/* With --formula, takes "--x VALUES" out of the command line. Returns how many words are left. */
+/* With --formula, removes "--x VALUES" from the command line. Returns how many words are left. */
 static int take_leaves(settings *set, int argc, char **argv) {
     int left = 0;
     bool formula = false;
@@ -186,7 +186,7 @@ static int take_leaves(settings *set, int argc, char **argv) {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* One view at a time; a formula is drawn with its numbers. */
+/* Chooses the view, of which there may be only one. A formula is shown with its numbers. */
 static void choose_view(settings *set) {
     int views = set->values + set->step + set->plan + (set->html != NULL);
     if (views > 1) usage_error(&self, "--values, --step, --plan and --html are one at a time");
@@ -247,7 +247,8 @@ static bool modules(const settings *set) {
     return set->level == MODULES || (set->level < 0 && set->of != SUBJECT_ATTENTION);
 }
 
-/* Levels of modules that are drawn: below them are the operations of an attention or a linear layer. */
+/* The number of module levels that are drawn: down to attentions and linear layers, but not their
+ * operations. */
 static int depth(const settings *set) {
     static const int enough[] = { [SUBJECT_ATTENTION] = 1,
                                   [SUBJECT_ENCODER_LAYER] = 2,
@@ -344,7 +345,8 @@ static void write_values(const settings *set, const graph_values *v, const subje
     free(text);
 }
 
-/* The graph of a failed gradient has failed: the subject is recorded again, without one. */
+/* If a gradient fails, its graph has failed, too. So the subject is recorded again, without a
+ * gradient. */
 static void show_values(const settings *set, subject *s, const wf_block_options *o,
                         const wf_file *f) {
     char message[WF_MESSAGE];
@@ -369,7 +371,7 @@ static void show_values(const settings *set, subject *s, const wf_block_options 
 
 /* ---- step by step ---------------------------------------------------------------------------- */
 
-/* A model's walk also passes its loss, its probabilities and its attention weights. */
+/* For a model, the walk also visits its loss, its probabilities and its attention weights. */
 static bool list_nodes(node_list *l, const subject *s, const example *e, char *message) {
     const wf_model *m = s->model;
     int most = s->n + 2, n = s->n;

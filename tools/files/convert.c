@@ -1,10 +1,10 @@
-/* tools/files/convert.c - a model from a PyTorch state_dict, in safetensors or as torch.save
- * writes it, and back; or from a folder of Hugging Face, and back (convert_hf.c).
+/* tools/files/convert.c - converts a PyTorch state_dict, in safetensors or as torch.save writes it,
+ * to a model and back. It also converts a folder of Hugging Face, and back (convert_hf.c).
  *
  * It also rounds the weights of a weft model to int8, or converts them back to f32.
  *
- * Names and shapes of tensors tell most of a model's configuration, and options the rest. The program
- * prints the configuration on stderr, so that a wrong guess is seen at once. */
+ * Names and shapes of tensors determine most of a model's configuration, and options the rest. The
+ * program prints the configuration on stderr, so that a wrong guess is seen at once. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -145,7 +145,7 @@ static wf_transformer_config asked(const settings *set) {
     return c;
 }
 
-/* The file may say more of positions than was asked, or other. NULL: they agree. */
+/* An error message if the file's positions contradict the option; NULL: they agree. */
 static const char *wrong_positions(const settings *set, wf_positions found) {
     if (found == WF_POSITIONS_LEARNED && option_find(&self, "max-len")->seen)
         return "has tables of positions, which say it: --max-len would have no effect";
@@ -185,7 +185,8 @@ static void tell(const wf_model *m) {
             thousands((double)wf_model_parameter_count(m), parameters));
 }
 
-/* In the file that was written, where bf16 has no number for what is nearly the largest f32. */
+/* The number of values that are not finite in the written file. bf16 has no number for values near
+ * the largest f32. */
 static int64_t not_finite(const wf_tensor *t, bool bf16) {
     float least = bf16 ? 0x1.FFp127f : INFINITY;
     int64_t count = wf_count(t), n = 0;
@@ -196,7 +197,7 @@ static int64_t not_finite(const wf_tensor *t, bool bf16) {
     return n;
 }
 
-/* They are values like others in a file; whoever converts one should know of them. */
+/* Warns about values that are not finite. A file may have them, but the user should know. */
 static void tell_not_finite(const wf_model *m, bool bf16) {
     const char *first = NULL;
     char number[OPTION_TEXT_SIZE];
@@ -245,14 +246,14 @@ static wf_model *repacked(const settings *set, const wf_file *f) {
     return m;
 }
 
-/* Is this pair of the file's metadata one that wf_model_save writes anew? */
+/* True for metadata that wf_model_save writes itself. */
 static bool written_anew(const wf_model *m, const char *key) {
     for (int i = 0; i < m->n_tied; i++)
         if (strcmp(key, m->tied[i]) == 0) return true;
     return strncmp(key, "weft.", 5) == 0;
 }
 
-/* With the vocabulary, and all else that the file says. */
+/* Saves the model with its vocabulary and all other metadata of the file. */
 static bool save_repacked(const wf_model *m, const wf_file *f, const char *target, char *message) {
     int n = 0, count = wf_file_meta_count(f);
     wf_meta *meta = calloc((size_t)count + 1, sizeof *meta);
@@ -271,7 +272,7 @@ static wf_model *from_weft(const settings *set, const wf_file *f) {
     return m;
 }
 
-/* The file that is meant, kept from other runs: `train` may be writing it. */
+/* Finds the file to write, and locks it: `train` may be writing it. */
 static void find_target(const settings *set, char target[PATH_SIZE]) {
     char message[WF_MESSAGE];
     if (!output_target(set->output, target))

@@ -1,7 +1,8 @@
-/* tools/generate/generate.c - a trained model as a filter: lines in, what the model makes of them
- * out, in the same order; or how likely it finds outputs that are given.
+/* tools/generate/generate.c - uses a trained model as a filter: it reads lines, and writes the
+ * model's output for each, in the same order. It can also score given outputs.
  *
- * Here are the options, and what is opened and closed. See generate.h for the rest. */
+ * This file has the options, and opens and closes everything. See generate.h for the other
+ * files. */
 #include "generate.h"
 
 #include <errno.h>
@@ -197,7 +198,7 @@ static void check_files(settings *set) {
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* Where results go, and where they are composed. */
+/* Opens the destinations of results, and the buffers in which lines are composed. */
 static void open_outputs(job *j) {
     char message[WF_MESSAGE];
     if ((j->set->output && !output_open(&j->result, j->set->output, message)) ||
@@ -209,7 +210,7 @@ static void open_outputs(job *j) {
     j->weights.stream = j->picture.stream;
 }
 
-/* The lengths that a task on numbers was trained on, if the file tells. */
+/* Reads the lengths on which a task on numbers was trained, if the file has them. */
 static void read_range(job *j, const wf_file *f) {
     const char *low = wf_file_meta(f, "train.min-len"), *high = wf_file_meta(f, "train.max-len");
     if (!low || !high || j->language.text) return;
@@ -229,7 +230,7 @@ static void choose_languages(job *j) {
     }
 }
 
-/* Packs the weights in the layout asked for. By default it is the file's: int8 if that needs no
+/* Packs the weights in the requested layout. The default is that of the file: int8 if that needs no
  * rounding. */
 static bool pack(const settings *set, wf_model *m, const wf_file *f, char *message) {
     static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
@@ -238,7 +239,7 @@ static bool pack(const settings *set, wf_model *m, const wf_file *f, char *messa
            (wf_model_rounded(m, f) || wf_pack_weights(m->graph, WF_PANELS, message));
 }
 
-/* Packed before they are loaded, the weights are written once. */
+/* The model is packed before its weights are loaded, so that each is written once. */
 static wf_model *load_packed(const settings *set, const wf_file *f, char *message) {
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (m && pack(set, m, f, message) && wf_model_load_weights(m, f, message)) return m;
@@ -307,7 +308,8 @@ static void warn_of_limits(const job *j) {
              "line breaks%s within outputs were written as \\n and the like, %lld of them: --raw "
              "writes them as they are, and --json has the text",
              j->set->scores ? " or tabs" : "", (long long)j->escaped);
-    if (j->unfinished && !j->model->start_first) /* text seldom ends within bounds */
+    /* running text seldom ends within a maximum length */
+    if (j->unfinished && !j->model->start_first)
         warn(&self,
              "%lld of %lld outputs were cut before an end token; --max-len-a and --max-len-b give "
              "more room",
@@ -321,7 +323,7 @@ static int close_output(output *o) {
     return EXIT_FAILED;
 }
 
-/* Without a line there is no picture: an old one stays. */
+/* If there was no line there is no picture, and an old one stays. */
 static void keep_old_picture(job *j) {
     if (!j->picture.stream || !attention_is_svg(j->set->attention) || j->drawn) return;
     warn(&self, "%s is not drawn: there is no output to draw", j->set->attention);
@@ -329,7 +331,7 @@ static void keep_old_picture(job *j) {
     j->picture.stream = NULL;
 }
 
-/* The page is whole, or an old one stays. */
+/* Finishes the page; after a failure an old one stays. */
 static int close_page(job *j) {
     if (!j->set->explain) return EXIT_DONE;
     if (explanation_written(j)) return close_output(&j->page);

@@ -1,7 +1,8 @@
-/* tools/learn/lesson_mistakes.c - which known mistakes give the learner's numbers? See lesson.h.
+/* tools/learn/lesson_mistakes.c - finds the known mistakes that give the learner's numbers. See
+ * lesson.h.
  *
- * Sets of one mistake are tried first, then of two, then of three, for so long as a learner waits
- * gladly. A set is compared case by case, so most are dismissed by the first case. */
+ * Sets of one mistake are tried first, then of two, then of three, within a limit of time. A set is
+ * compared case by case, so the first case dismisses most sets. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "lesson.h"
 
 enum { MOST_TOGETHER = 3 };
-static const double alike = 2e-5; /* of the largest number: a float's rounding in a long sum */
+/* relative to the largest number: rounding of a float in a long sum */
+static const double alike = 2e-5;
 static const double patience = 4; /* seconds */
 
 int mistake_count(const lesson_task *t) {
@@ -73,7 +75,8 @@ static bool explains(const results *r, uint64_t set) {
 
 /* ---- all sets -------------------------------------------------------------------------------- */
 
-/* The first set of `more` mistakes from `first` on, beside those of `set`, that explains r. */
+/* The first set that explains r and adds `more` mistakes, from index `first` on, to those in
+ * `set`. */
 static uint64_t search(const results *r, int first, int more, uint64_t set, double until) {
     int n = mistake_count(r->task);
     if (more == 0) return explains(r, set) ? set : 0;
@@ -93,7 +96,7 @@ static uint64_t search_all(const results *r) {
     return found;
 }
 
-/* Few numbers, or zeros, are like those of many mistakes. */
+/* False for a few numbers, or zeros, which many mistakes could give. */
 static bool says_enough(const result *r) {
     int64_t n = 0;
     for (int k = 0; k < r->n_out; k++)
@@ -101,9 +104,8 @@ static bool says_enough(const result *r) {
     return n >= 8;
 }
 
-/* Where sizes are exchanged, a case of unequal sizes has chance results: then the cases up to
- * the first
- * wrong one decide. */
+/* If sizes are exchanged, a case with unequal sizes gives arbitrary results. Then the cases up to
+ * the first wrong one decide. */
 uint64_t mistakes_found(const results *r) {
     uint64_t found = search_all(r);
     results some = *r;
@@ -115,8 +117,8 @@ uint64_t mistakes_found(const results *r) {
 
 /* ---- are the mistakes different? ------------------------------------------------------------- */
 
-/* The largest difference of two sets in any case, of the largest right number; infinite where one
- * has a number and the other has none. */
+/* The largest difference between the numbers of two sets in any case, relative to the largest right
+ * number. It is infinite where only one has a number. */
 static double difference(const results *r, uint64_t a, uint64_t b) {
     double most = 0;
     for (int c = 0; c < r->n; c++) {

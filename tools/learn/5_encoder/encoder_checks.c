@@ -1,5 +1,4 @@
-/* tools/learn/5_encoder/encoder_checks.c - exercise 5: its tasks, and the mistakes that are made
- * there. */
+/* tools/learn/5_encoder/encoder_checks.c - checks exercise 5: its tasks and known mistakes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +42,7 @@ static void attend(const layer *l, const double *x, double *y) {
     free(mask);
 }
 
-/* y = norm(residual + f), or as the mistakes have it; to may be f. */
+/* y = norm(residual + f), correct or with mistakes; `to` may be f. */
 static void join(const layer *l, const struct norm_weights *norm, const double *residual,
                  const double *f, bool no_residual, bool no_norm, double *y) {
     int n = l->S * l->D;

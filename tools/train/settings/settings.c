@@ -1,7 +1,7 @@
-/* tools/train/settings/settings.c - what `train` can be told. See settings.h.
+/* tools/train/settings/settings.c - the options of `train`. See settings.h.
  *
- * The defaults are recipes that work: those of tasks of numbers stand in the variables, what is
- * another for text, or for a preset, stands in the rows. */
+ * The defaults are recipes that work. Those for tasks on numbers are the variables' initial values;
+ * different values for text or for a preset are in the rows. */
 #include "settings.h"
 
 #include "models/choices.h"
@@ -21,13 +21,14 @@ static const settings defaults = {
 
 #define STORED .stored = true
 #define OF_MODEL .stored = true, .of_model = true
-#define NEW .of_new = true       /* of a new training: a resume refuses it */
-#define OF_PAIRS "add|date|text" /* all tasks on pairs of text; "text" alone: from files */
+#define NEW .of_new = true       /* for a new training: a resume refuses it */
+#define OF_PAIRS "add|date|text" /* all tasks with pairs of text; "text" is the one from files */
 #define OF_TEXT OF_PAIRS "|lm"   /* and running text */
-/* The value until the data are known; then defaults.c sets it. */
+/* Describes a default that defaults.c sets when the data are known. */
 #define BY_DATA(words, text)                                                                       \
     { .cases = words, .value = text, .said = "by the data" }
-#define BEFORE(text) .before = text /* what was done when there was no such setting */
+/* The value that older files mean, from before the setting existed. */
+#define BEFORE(text) .before = text
 
 /* The words of choices that have no type of their own. */
 #define FORM_WORDS "gpt|llama"
@@ -36,7 +37,7 @@ static const settings defaults = {
 #define BIAS_WORDS "yes|no"
 #define YES_WORDS "no|yes"
 
-/* The one object that options are read into: the rows of the table hold its addresses. */
+/* The one object that options are read into. The rows of the table hold its addresses. */
 static settings told;
 
 static option rows[] = {
