@@ -50,20 +50,20 @@ static const struct {
 } defaults[] = {
     { "max-len", "12; 256 for add, date, text, lm", { "12", "256", "256" } },
     { "tokenizer",
-      "char for add, date; by the data for text; byte-bpe for lm",
+      "char for add, date; from the data's size for text; byte-bpe for lm",
       { NULL, "char", "char" } },
-    { "vocab-size",
-      "0; by the data for bpe, byte-level; by the data for byte-bpe",
-      { "0", "0", "0" } },
+    { "vocab-size", "0; from the data's size for bpe, byte-level, byte-bpe", { "0", "0", "0" } },
     { "min-freq", "1; 2 for bpe, byte-bpe, byte-level", { "1", "1", "1" } },
     { "d-model", "64 for tiny; 128 for small; 512 for base", { "64", "64", "128" } },
     { "d-ff", "128 for tiny; 256 for small; 2048 for base", { "128", "128", "256" } },
     { "heads", "4 for tiny, small; 8 for base", { "4", "4", "4" } },
-    { "dropout", "0; by the data for text; by the data for lm; 0.1 for init", { "0", "0", "0.3" } },
+    { "dropout", "0; from the data's size for text, lm; 0.1 for init", { "0", "0", "0.3" } },
     { "warmup", "200; 800 for text; 100 for init", { "200", "200", "800" } },
     { "label-smoothing", "0; 0.1 for text; 0 for init", { "0", "0", "0.1" } },
     { "batch-size", "32; 0 for add, date, text, lm", { "32", "0", "0" } },
-    { "max-tokens", "4096 for add, date; by the data for text, lm", { NULL, "4096", "256" } },
+    { "max-tokens",
+      "4096 for add, date; from the data's size for text, lm",
+      { NULL, "4096", "256" } },
     { "clip-norm", "1", { "1", "1", "1" } },
 };
 
@@ -89,7 +89,7 @@ TEST(help_tells_the_defaults_that_runs_take) {
         assert_default(help, defaults[i].name, defaults[i].help);
     assert_default(help, "preset", "tiny; small for text, lm");
     assert_default(help, "epochs",
-                   "15 for add; 5 for date; by the data for text; by the data for lm; 5 for init");
+                   "15 for add; 5 for date; from the data's size for text, lm; 5 for init");
     assert_default(help, "valid-every", "500; an epoch for add, date, text; 250 for lm");
     ok("yes 'a b\tb a' | head -n 9 > pairs");
     for (int t = 0; t < COUNT_OF(tasks); t++) {

@@ -54,7 +54,8 @@ static void make_copies(pairs *p, int64_t step, int64_t vocab) {
             int32_t id = 2 + draw_id(2, (step * ROWS + r) * MOST + i, vocab - 2);
             if (i < SOURCE) p->src[r * SOURCE + i] = inside ? id : 1;
             if (i < SOURCE) p->tgt[r * (SOURCE + 1) + i + 1] = inside ? id : 1;
-            p->labels[r * (SOURCE + 1) + i] = inside ? id : i == p->length[r] ? 1 : -1;
+            int32_t after = i == p->length[r] ? 1 : -1;
+            p->labels[r * (SOURCE + 1) + i] = inside ? id : after;
         }
     }
     p->batch.src = p->src;

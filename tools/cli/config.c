@@ -123,9 +123,10 @@ void config_read(program *p, const char *path) {
 static void write_quoted(FILE *out, const char *text) {
     fputc('"', out);
     for (; *text; text++) {
-        const char *escape = *text == '\n' ? "\\n" : *text == '\t' ? "\\t" : NULL;
-        if (escape)
-            fputs(escape, out);
+        if (*text == '\n')
+            fputs("\\n", out);
+        else if (*text == '\t')
+            fputs("\\t", out);
         else if (*text == '"' || *text == '\\')
             fprintf(out, "\\%c", *text);
         else

@@ -57,8 +57,12 @@ void describe_default(const option *o, char *text, size_t size) {
     int n = snprintf(text, size, "%s", o->fallback ? o->fallback : option_text(o, value));
     for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++) {
         const case_default *d = &o->otherwise[i];
-        n += snprintf(text + n, size - (size_t)n, "%s%s for ", n ? "; " : "",
-                      d->said ? d->said : d->value);
+        bool again = i > 0 && d->said && d[-1].said && !strcmp(d->said, d[-1].said);
+        if (again)
+            n += snprintf(text + n, size - (size_t)n, ", ");
+        else
+            n += snprintf(text + n, size - (size_t)n, "%s%s for ", n ? "; " : "",
+                          d->said ? d->said : d->value);
         for (const char *c = d->cases; *c; c++)
             n += snprintf(text + n, size - (size_t)n, *c == '|' ? ", " : "%c", *c);
     }
@@ -87,7 +91,7 @@ static void print_option(const option *o, FILE *out) {
 }
 
 static const option always[] = {
-    { .name = "help", .letter = 'h', .help = "print this page" },
+    { .name = "help", .letter = 'h', .help = "print this help" },
     { .name = "version", .letter = 'V', .help = "print the version" },
     { .name = "man", .help = "print the manual page, which man -l - shows" },
     { .name = "completion",
@@ -100,9 +104,11 @@ static const option always[] = {
       .value = &nothing,
       .argument = "FILE",
       .use = USE_INPUT,
-      .help = "read options from a file of lines 'name = value'; the command line goes before it" },
+      .help = "read options from a file of lines 'name = value'; options on the command line "
+              "override it" },
     { .name = "dump-config",
-      .help = "print the options given as such a file, and the others as comments" },
+      .help = "print all options in the format of such a file; those that were not given are "
+              "comments" },
 };
 
 const option *help_always(int *n) {

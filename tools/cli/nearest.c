@@ -173,7 +173,8 @@ static void compare(nearest *n, const char *name, size_t length, const char *the
  * would be suggested. */
 void option_hint(const program *p, const char *name, size_t length, char *hint, size_t size) {
     static const char *const always[] = { "help", "version", "config", "dump-config" };
-    nearest n = { NULL, length < 3 ? 1 : length < 6 ? 3 : (int)(length / 3) + 1 };
+    int few = length < 3 ? 1 : 3;
+    nearest n = { NULL, length < 6 ? few : (int)(length / 3) + 1 };
     hint[0] = '\0';
     if (hint_synonym(p, name, length, hint, size)) return;
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)

@@ -79,7 +79,8 @@ void warn(const program *p, const char *format, ...) {
 
 int64_t default_threads(int64_t processes) {
     int64_t n = sysconf(_SC_NPROCESSORS_ONLN) / processes;
-    return n < 1 ? 1 : n > 8 ? 8 : n;
+    if (n < 1) return 1;
+    return n > 8 ? 8 : n;
 }
 
 bool nobody_reads(int descriptor) {

@@ -223,7 +223,7 @@ void batches_largest(const batches *b, int side, int64_t *B, int64_t *S, int64_t
     for (int64_t i = 0; i < b->n; i++) {
         int64_t s, t, rows = batches_rows(b, i);
         extents(b, i, &s, &t);
-        int64_t tokens = rows * (side == 0 ? s : side == 1 ? t : s + t);
+        int64_t tokens = rows * ((side != 1 ? s : 0) + (side != 0 ? t : 0));
         if (tokens > most) {
             most = tokens;
             *B = rows;

@@ -236,7 +236,9 @@ static bool is_readable(const char *text, size_t n) {
 }
 
 static const char *seen(const char *c) {
-    return *c == ' ' ? OPEN_BOX : *c == '\n' ? BENT_ARROW : *c == '\t' ? TAB_ARROW : NULL;
+    if (*c == ' ') return OPEN_BOX;
+    if (*c == '\n') return BENT_ARROW;
+    return *c == '\t' ? TAB_ARROW : NULL;
 }
 
 /* Copies whole characters, as many as there is room for. */

@@ -314,7 +314,9 @@ static bool measure(const struct svg_plot *plot, axis *x, axis *y) {
 /* A step of 1, 2 or 5 times a power of ten that divides the span into about `wanted` parts. */
 static double nice_step(double span, int wanted) {
     double raw = span / wanted, power = pow(10, floor(log10(raw))), lead = raw / power;
-    return (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10) * power;
+    if (lead < 1.5) return power;
+    if (lead < 3.5) return 2 * power;
+    return (lead < 7.5 ? 5 : 10) * power;
 }
 
 /* Makes the range wider if it is too narrow, and includes zero for a loss. */

@@ -21,7 +21,7 @@ static inline double moved(double by, uint64_t key, uint64_t i) {
 static inline double distance(double x, double y, const double a[2], const double b[2]) {
     double dx = b[0] - a[0], dy = b[1] - a[1];
     double at = ((x - a[0]) * dx + (y - a[1]) * dy) / (dx * dx + dy * dy + 1e-9);
-    at = at < 0 ? 0 : at > 1 ? 1 : at;
+    at = fmin(fmax(at, 0), 1);
     return hypot(x - a[0] - at * dx, y - a[1] - at * dy);
 }
 

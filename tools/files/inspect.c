@@ -19,8 +19,8 @@ static jsonl line; /* on stdout */
 
 static option rows[] = {
     GROUP("Output"),
-    FLAG("all", all, "show the optimizer's moments too"),
-    FLAG("json", json, "one object a line: the file, its metadata, its tensors"),
+    FLAG("all", all, "show the optimizer's moments, too"),
+    FLAG("json", json, "print JSON lines: the file, its metadata, its tensors"),
 };
 
 static program self = {

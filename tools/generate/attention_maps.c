@@ -66,8 +66,10 @@ float *attention_weights(attention *a, const wf_tensor *weights, int64_t shape[W
 
 static void matrix_json(jsonl *out, const float *w, int64_t rows, int64_t columns) {
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            json_raw(out, "%s%.6g", j ? "," : i ? "],[" : "[[", (double)w[i * columns + j]);
+        for (int64_t j = 0; j < columns; j++) {
+            const char *row = i ? "],[" : "[[";
+            json_raw(out, "%s%.6g", j ? "," : row, (double)w[i * columns + j]);
+        }
     json_raw(out, "]]");
 }
 

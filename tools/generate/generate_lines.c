@@ -55,8 +55,9 @@ static void keep_reference(job *j, const lines *l, const char *line) {
     size_t n = (size_t)j->n_reference;
     if (j->language.text && !wf_text_check(line, l->length, message))
         fail(j->program, "%s, line %lld: %s", path, (long long)l->number, message);
-    char **list = n & (n - 1) ? j->reference /* the array doubles at every power of two */
-                              : realloc(j->reference, (n ? 2 * n : 1) * sizeof *list);
+    char **list = j->reference;
+    /* the array doubles at every power of two */
+    if ((n & (n - 1)) == 0) list = realloc(list, (n ? 2 * n : 1) * sizeof *list);
     if (list) j->reference = list;
     if (!list || !(list[n] = strdup(line)))
         fail(j->program, "out of memory for the lines of %s", path);

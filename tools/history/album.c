@@ -106,7 +106,7 @@ static char *characters(const album_weights *w) {
     int64_t n = w->heads * w->rows * w->columns;
     char *text = malloc((size_t)n + 1);
     for (int64_t i = 0; text && i < n; i++) {
-        double value = w->values[i] > 0 ? w->values[i] < 1 ? w->values[i] : 1 : 0;
+        double value = fmin(fmax(w->values[i], 0), 1);
         text[i] = album_levels[lrint(63 * value)];
     }
     if (text) text[n] = '\0';

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "tools/cli/output.h"
+#include "tools/data/refused.h"
 #include "tools/draw/svg.h"
 
 static bool grow(series *s) {
@@ -60,9 +61,9 @@ bool history_draw(const history *h, const char *path, const char *title, char *m
     };
     struct svg_plot plot = { title, "step", "loss per token, nats", curves, 2, true };
     if (train->incomplete || valid->incomplete)
-        return snprintf(message, 256, "%.150s: no memory for all points", path), false;
+        return refused(message, "%.150s: no memory for all points", path);
     if (!output_open(&o, path, message)) return false;
     if (svg_plot(o.stream, &plot) || ferror(o.stream)) return output_close(&o, message);
     output_discard(&o);
-    return snprintf(message, 256, "%.150s: there is nothing to draw", path), false;
+    return refused(message, "%.150s: there is nothing to draw", path);
 }

@@ -10,6 +10,7 @@
 
 #include "ops/base/scalars.h"
 #include "tools/data/language.h"
+#include "tools/data/refused.h"
 
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
                    char *message) {
@@ -69,8 +70,7 @@ static bool compare_row(evaluator *e, int64_t row, int64_t number, const wf_hypo
     char *source = line_of_ids(NULL, b->src + row * b->S, b->src_length[row], NULL);
     char *reference = line_of_ids(NULL, answer, n, NULL);
     char *output = line_of_ids(NULL, h->tokens, h->length, NULL);
-    return keep_sample(v, number, source, reference, output) ||
-           (snprintf(message, WF_MESSAGE, "out of memory"), false);
+    return keep_sample(v, number, source, reference, output) || refused(message, "out of memory");
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -83,12 +83,15 @@ static bool score_line(evaluator *e, const char *const text[2], int64_t number,
                                best->length - forced, NULL);
     const char *reference = text[1];
     bool ok = output && metrics_add(scores, output, strlen(output), reference, strlen(reference));
-    if (ok) v->counts.exact += strcmp(output, reference) == 0, v->counts.judged++;
+    if (ok) {
+        v->counts.exact += strcmp(output, reference) == 0;
+        v->counts.judged++;
+    }
     if (ok && number < SAMPLES)
         ok = keep_sample(v, number, strdup(text[0]), strdup(reference), output);
     else
         free(output);
-    return ok || (snprintf(message, WF_MESSAGE, "out of memory"), false);
+    return ok || refused(message, "out of memory");
 }
 
 /* ---- running text ---------------------------------------------------------------------------- */
@@ -104,8 +107,13 @@ char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message) {
     int32_t banned[WF_SPECIAL_IDS];
     wf_decode_options o = wf_decode_defaults();
     wf_decoded result;
-    o.sample = true, o.top_p = 0.9, o.seed = seed, o.max_len_a = 0, o.max_len_b = (double)tokens;
-    o.banned = banned, o.n_banned = no_text(t, true, banned);
+    o.sample = true;
+    o.top_p = 0.9;
+    o.seed = seed;
+    o.max_len_a = 0;
+    o.max_len_b = (double)tokens;
+    o.banned = banned;
+    o.n_banned = no_text(t, true, banned);
     if (!wf_decode(e->decoder, 1, 0, NULL, &none, NULL, &o, &result))
         return snprintf(message, WF_MESSAGE, "%s", wf_decoder_error(e->decoder)), NULL;
     char *text = line_of_ids(t, result.best->tokens, result.best->length, NULL);
@@ -203,10 +211,11 @@ static bool generate(evaluator *e, wf_decoded *results, char *message) {
     const batch *b = &e->batch;
     wf_decode_options o = wf_decode_defaults();
     o.max_len_b = e->dataset->longer;
-    o.forced = e->dataset->generation.forced, o.n_forced = e->dataset->generation.n_forced;
+    o.forced = e->dataset->generation.forced;
+    o.n_forced = e->dataset->generation.n_forced;
     if (wf_decode(e->decoder, (int)b->B, (int)b->S, b->src, b->src_length, NULL, &o, results))
         return true;
-    return snprintf(message, WF_MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
+    return refused(message, "%s", wf_decoder_error(e->decoder));
 }
 
 /* Compares batch k's outputs with its targets, if there are sources. */
@@ -217,7 +226,7 @@ static bool judge(evaluator *e, task_stream stream, int64_t k, metrics *scores, 
     int64_t B = e->batch.B;
     if (m->kind->sequence(m, stream, k, 0, text) < 0) return true;
     wf_decoded *results = calloc((size_t)B + 1, sizeof *results);
-    if (!results) return snprintf(message, WF_MESSAGE, "out of memory"), false;
+    if (!results) return refused(message, "out of memory");
     bool decoded = generate(e, results, message), ok = decoded;
     for (int64_t i = 0; i < B && ok; i++) {
         const wf_hypothesis *best = results[i].best;
@@ -256,7 +265,7 @@ bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message) 
     int ranks = wf_transport_size(e->transport);
     batch_loss *losses = calloc((size_t)(n / ranks) + 1, sizeof *losses);
     *out = (evaluation){ .bytes = (double)e->dataset->stream[HELD].bytes };
-    bool ok = losses || (snprintf(message, WF_MESSAGE, "out of memory"), false);
+    bool ok = losses || refused(message, "out of memory");
     ok = ok && examine(e, stream, losses, out, message) &&
          add_up(e->transport, losses, n, out, message);
     free(losses);
@@ -274,10 +283,10 @@ static bool memory_of(evaluator *e, int64_t B, int64_t S, int64_t T, size_t most
                       char *message) {
     wf_plan *p = e->plan;
     size_t loss = wf_model_bind(e->model, p, B, S, T) ? wf_plan_memory(p) : 0;
-    if (!loss) return snprintf(message, WF_MESSAGE, "%s", wf_plan_error(p)), false;
+    if (!loss) return refused(message, "%s", wf_plan_error(p));
     size_t decoding =
         wf_decoder_memory(e->decoder, (int)B, (int)S, S + (int64_t)e->dataset->longer);
-    if (!decoding) return snprintf(message, WF_MESSAGE, "%s", wf_decoder_error(e->decoder)), false;
+    if (!decoding) return refused(message, "%s", wf_decoder_error(e->decoder));
     if (loss > most[0]) most[0] = loss;
     if (decoding > most[1]) most[1] = decoding;
     return true;

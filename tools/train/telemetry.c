@@ -178,9 +178,8 @@ void telemetry_validation(session *s, const evaluation *v) {
 void telemetry_title(const session *s, char title[RUN_TITLE]) {
     const settings *set = s->set;
     char word[OPTION_TEXT_SIZE];
-    const char *file = set->data.text    ? set->data.text
-                       : set->data.train ? set->data.train
-                                         : set->data.train_src;
+    const char *file = set->data.train ? set->data.train : set->data.train_src;
+    if (set->data.text) file = set->data.text;
     const char *slash = file ? strrchr(file, '/') : NULL;
     option_text(option_find(&train_program, "task"), word);
     if (file)

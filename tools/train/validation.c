@@ -155,7 +155,9 @@ static void say_running(session *s, const evaluation *v) {
     json_text(event(&s->report, "sample"), "text", text);
     event_send(&s->report);
     free(text);
-    if (prints(s)) printf("%.4f bits per byte\n", bits_per_byte(v)), fflush(stdout);
+    if (!prints(s)) return;
+    printf("%.4f bits per byte\n", bits_per_byte(v));
+    fflush(stdout);
 }
 
 static void say_samples(session *s, const evaluation *v) {

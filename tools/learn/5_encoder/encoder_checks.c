@@ -36,8 +36,10 @@ typedef struct layer {
 static void attend(const layer *l, const double *x, double *y) {
     float *mask = calloc((size_t)(l->S * l->S) + 1, sizeof *mask);
     if (!mask) return;
-    for (int i = 0; i < l->S * l->S; i++)
-        mask[i] = HAS(l->m, NO_MASK) ? 1 : l->keep[HAS(l->m, MASKED_ROWS) ? i / l->S : i % l->S];
+    for (int i = 0; i < l->S * l->S; i++) {
+        int token = HAS(l->m, MASKED_ROWS) ? i / l->S : i % l->S;
+        mask[i] = HAS(l->m, NO_MASK) ? 1 : l->keep[token];
+    }
     block_heads(&l->w.self, x, l->S, x, l->S, mask, l->D, l->H, 0, NULL, y);
     free(mask);
 }

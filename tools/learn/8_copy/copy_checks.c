@@ -346,8 +346,8 @@ static double model_parameter(const sample *s, int i, int steps, uint64_t m) {
         int t = HAS(m, ADAM_AT_1) ? 1 : k;
         mean = beta1 * mean + (1 - beta1) * gradient;
         square = beta2 * square + (1 - beta2) * gradient * gradient;
-        double r =
-            HAS(m, CONSTANT_RATE) ? (double)PEAK : model_step_rate(HAS(m, RATE_BEHIND) ? k - 1 : k);
+        double r = model_step_rate(HAS(m, RATE_BEHIND) ? k - 1 : k);
+        if (HAS(m, CONSTANT_RATE)) r = (double)PEAK;
         if (HAS(m, RATE_BEHIND) && k == 1) r = 0;
         if (HAS(m, FIRST_ARRAY) && i >= FIRST_SIZE) r = 0;
         x -= r * mean / (1 - pow(beta1, t)) / (sqrt(square / (1 - pow(beta2, t))) + eps);

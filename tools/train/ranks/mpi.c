@@ -46,8 +46,8 @@ static struct {
 
 /* Lets rank 0 report a failure that all ranks find, such as a mistake on the command line. */
 static void wait_for_the_first(int rank) {
-    long ns = rank ? 500000000L + 20000000L * (rank < 20 ? rank : 20) : 0;
-    nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
+    int later = rank < 20 ? rank : 20;
+    if (rank > 0) nanosleep(&(struct timespec){ .tv_nsec = 500000000L + 20000000L * later }, NULL);
 }
 
 static void fail(wf_transport *t, int code, const char *why) {

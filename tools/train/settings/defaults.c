@@ -43,7 +43,8 @@ enum { LEAST_TOKENS = 256, MOST_TOKENS = 4096 };
 /* The place of `size` between the rows a and b: 0 at a, 1 at b, limited to these. */
 static double place(double size, double a, double b) {
     double x = wf_log_of(size / a) / wf_log_of(b / a);
-    return x < 0 ? 0 : x > 1 ? 1 : x;
+    if (x < 0) return 0;
+    return x > 1 ? 1 : x;
 }
 
 static double straight(double a, double b, double x) {
