@@ -89,7 +89,7 @@ WF_MODEL_NAMES(WF_EXTERN_KIND)
  * kind. */
 const wf_model_kind *wf_model_kind_of(const char *name);
 
-/* ---- what a configuration may be: limits.c --------------------------------------------------- */
+/* ---- limits of configurations: limits.c ------------------------------------------------------ */
 
 typedef struct wf_limit {
     const char *what;

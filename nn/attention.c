@@ -35,7 +35,8 @@ struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t em
     if (d < 0 || !wf_mul_size(3, embed_dim, &rows))
         rows = -1;
     else
-        rows = embed_dim + 2 * num_kv_heads * d; /* at most 3 D: groups are no more than heads */
+        /* cannot overflow: there are at most num_heads groups, so it is at most 3 D */
+        rows = embed_dim + 2 * num_kv_heads * d;
     l.in_proj_weight = wf_param(g, "in_proj_weight", 2, (int64_t[]){ rows, embed_dim },
                                 wf_init_xavier_uniform(embed_dim, embed_dim));
     if (bias) l.in_proj_bias = wf_param(g, "in_proj_bias", 1, &rows, wf_init_zeros());

@@ -74,7 +74,7 @@ static bool refused(loading *l) {
     return first;
 }
 
-/* ---- which tensor is for which leaf ---------------------------------------------------------- */
+/* ---- matching tensors with leaves ------------------------------------------------------------ */
 
 static const wf_rename *row_of(const wf_load_options *o, const char *name) {
     for (int i = 0; i < o->n_renames; i++)

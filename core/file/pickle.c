@@ -242,7 +242,7 @@ static bool memo_get(wf_pickle *p, size_t width) {
     return push(p, p->memo[i]);
 }
 
-/* ---- names, and what is made of them --------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static bool take_line(wf_pickle *p, const char **line, size_t *n) {
     const unsigned char *bytes = p->bytes + p->at;

@@ -116,7 +116,7 @@ static bool is_boxed(const picture *p, int m) {
            (at->first_child < 0 || (p->options->depth > 0 && at->level == p->options->depth));
 }
 
-/* ---- repeated layers: siblings with a number for a name and the same operations inside ------- */
+/* ---- repeated layers: siblings with numbers as names and the same operations inside ---------- */
 
 static void sign(picture *p) {
     for (int id = 0; id < p->n; id++) {

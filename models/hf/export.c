@@ -12,7 +12,7 @@
 #include "models/language_model.h"
 #include "models/message.h"
 
-/* ---- what it would be in a config.json ------------------------------------------------------- */
+/* ---- the configuration as a config.json ------------------------------------------------------ */
 
 static const char *activation_name(wf_activation activation) {
     for (int i = 0; i < wf_hf_n_activations; i++)

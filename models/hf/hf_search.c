@@ -411,7 +411,7 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
     return true;
 }
 
-/* ---- what is not done, back again ------------------------------------------------------------ */
+/* ---- unsupported settings, written back ------------------------------------------------------ */
 
 /* The length of a value in bytes: it ends at "; " outside of strings and brackets, or at the
  * end. */

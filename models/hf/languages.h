@@ -25,7 +25,8 @@ const hf_languages *wf_hf_languages_next(const char *family, const hf_languages 
 enum { HF_LANGUAGE = 80 };
 #define HF_MASK "<mask>"
 int wf_hf_language_count(const hf_languages *l);
-/* The piece of the next code in rest, which begins as l->codes. NULL: there are no more. */
+/* Reads the next language code from *rest, which is l->codes at first, and returns its piece. NULL:
+ * there are no more. */
 const char *wf_hf_language_next(const hf_languages *l, const char **rest, char piece[HF_LANGUAGE]);
 
 #endif

@@ -79,7 +79,7 @@ void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to) {
     }
 }
 
-/* ---- chunks: what byte-pair encoding merges within ------------------------------------------- */
+/* ---- chunks: byte-pair encoding merges within these ------------------------------------------ */
 
 enum { LETTER, DIGIT, OTHER, BLANK };
 

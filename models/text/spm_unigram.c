@@ -10,7 +10,7 @@
 
 struct wf_spm_best { /* the best path to a byte: its last piece */
     float score;
-    int32_t start, id; /* start -1: there is no path yet */
+    int32_t start, id; /* start of that piece; -1: there is no path yet. Its id */
 };
 
 static const float unknown_penalty = 10;

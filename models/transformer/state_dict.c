@@ -122,7 +122,7 @@ static bool derive_tables(const reading *r) {
     return true;
 }
 
-/* ---- what else names and shapes say ---------------------------------------------------------- */
+/* ---- further settings that names and shapes determine ---------------------------------------- */
 
 /* One more than the highest layer number after `stack`. A missing layer is found when the weights
  * are loaded. */

@@ -12,7 +12,7 @@
 #include "models/message.h"
 #include "tied.h"
 
-/* ---- embedding: tokens and their places (3.4, 3.5) ------------------------------------------- */
+/* ---- embedding: tokens and their positions (3.4, 3.5) ---------------------------------------- */
 
 static struct wf_embedding_layer table(const wf_transformer *m, const char *name, int64_t rows,
                                        bool shared) {

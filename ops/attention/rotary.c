@@ -115,7 +115,7 @@ wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interl
                      &(table_attrs){ dim, base, interleaved });
 }
 
-/* ---- rotate: x [..., T, d], table [..., T, 2, d] -> x turned --------------------------------- */
+/* ---- rotate: x [..., T, d], table [..., T, 2, d] -> x rotated -------------------------------- */
 
 typedef struct rotate_attrs {
     bool interleaved;

@@ -225,7 +225,7 @@ wf_tensor *wf_conv1d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, const wf_
         wf_squeeze(wf_conv2d(with_rows(x), with_rows(weight), bias, &columns), WF_AXIS(-2)));
 }
 
-/* ---- conv_transpose2d(y, w, bias, like): x's share of y and w -------------------------------- */
+/* ---- conv_transpose2d(y, w, bias, like): x from y and w -------------------------------------- */
 
 /* The size along an axis is that of `like`. Without `like` it is the smallest image whose
  * convolution has the size of y, plus the output padding. */
@@ -314,7 +314,7 @@ wf_tensor *wf_conv_transpose1d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias,
         wf_conv_transpose2d(with_rows(x), with_rows(weight), bias, &columns), WF_AXIS(-2)));
 }
 
-/* ---- conv2d_weight(x, y, like): w's share of x and y ----------------------------------------- */
+/* ---- conv2d_weight(x, y, like): w from x and y ----------------------------------------------- */
 
 static bool shape_conv2d_weight(wf_call *c) {
     const conv *a = c->attrs;

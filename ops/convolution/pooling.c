@@ -232,7 +232,7 @@ wf_tensor *wf_max_pool1d(wf_tensor *x, const wf_pool_options *o) {
     return wf_composed(wf_squeeze(wf_max_pool2d(x, &columns), WF_AXIS(-2)));
 }
 
-/* ---- max_pool2d_scatter(y, taps, like): y, each element at the place of its window's maximum - */
+/* ---- max_pool2d_scatter(y, taps, like): adds y at the places of the windows' maxima ---------- */
 
 static bool shape_scatter(wf_call *c) {
     const wf_view *x = &c->in[2];
@@ -327,7 +327,7 @@ const wf_op wf_op_max_pool2d_scatter = {
     .run = &(const wf_kernel){ .plan = plan_places, .tasks = tasks_scatter, .eval = eval_scatter },
 };
 
-/* ---- max_pool2d_gather(x, taps): the element of x at the place of each window's maximum ------ */
+/* ---- max_pool2d_gather(x, taps): takes x at the places of the windows' maxima ---------------- */
 
 static bool shape_gather(wf_call *c) {
     if (!places_fit(c, 1, &c->in[0])) return false;

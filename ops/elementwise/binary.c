@@ -33,7 +33,7 @@ static bool run_binary(const wf_call *c, enum wf_binary f, int64_t task) {
     return true;
 }
 
-/* ---- derivatives that a row has no room for -------------------------------------------------- */
+/* ---- derivatives that are too long for a row ------------------------------------------------- */
 
 /* The gradient b a^(b - 1); 0 where b is 0, because a^(b - 1) may be infinite there. */
 static wf_tensor *pow_by_base(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {

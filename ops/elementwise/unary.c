@@ -38,7 +38,7 @@ static wf_tensor *silu_curvature(wf_tensor *x) {
     return wf_mul(slope, wf_affine(wf_mul(x, wf_affine(s, -2, 1)), 1, 2));
 }
 
-/* ---- derivatives that a row has no room for -------------------------------------------------- */
+/* ---- derivatives that are too long for a row ------------------------------------------------- */
 
 /* 1 where low < x < high, else 0. In PyTorch the gradient of hardsigmoid, relu6 and clamp is 0 at
  * the ends, too. */

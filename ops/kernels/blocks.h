@@ -17,7 +17,9 @@ enum { WF_BLOCK_UNIT = 16 };
 
 typedef struct wf_blocks {
     int64_t k, rows; /* at most */
-    bool streams_a;  /* the panel stays in the first-level cache, and A is loaded */
+    /* the panel is small enough to stay in the first-level cache, so only A is loaded from further
+     * away */
+    bool streams_a;
 } wf_blocks;
 
 /* For tiles of tile_rows x tile_columns elements of `unit` bytes. */

@@ -99,7 +99,7 @@ static int64_t first_phase_tasks(const reduction *r) {
                      : wf_task_count(r->kept.rows, r->group) * r->stripes;
 }
 
-/* ---- across: each result from its own elements ----------------------------------------------- */
+/* ---- across: each result is folded over its own elements ------------------------------------- */
 
 /* True if the elements of a result are contiguous. */
 static bool is_contiguous(const reduction *r) {
@@ -441,7 +441,7 @@ wf_tensor *wf_min(wf_tensor *x, uint32_t axes, bool keepdim) {
     return record_extreme(&wf_op_min, x, axes, false, keepdim);
 }
 
-/* ---- inverse_count: 1 / (how many elements those axes have - correction) --------------------- */
+/* ---- inverse_count: 1 / (number of elements along these axes - correction) ------------------- */
 
 typedef struct count_attrs {
     uint32_t axes;

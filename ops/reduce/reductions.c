@@ -90,7 +90,7 @@ wf_tensor *wf_logsumexp(wf_tensor *x, uint32_t axes, bool keepdim) {
     return wf_composed(keepdim || axes == WF_NO_AXES ? y : wf_squeeze(y, axes));
 }
 
-/* ---- truth: what is not 0, NaN included ------------------------------------------------------ */
+/* ---- truth values: true is anything but 0, even NaN ------------------------------------------ */
 
 wf_tensor *wf_any(wf_tensor *x, uint32_t axes, bool keepdim) {
     WF_COMPOSE("any", x);

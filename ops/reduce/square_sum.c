@@ -20,7 +20,7 @@ static double block_sum(const wf_call *c, int64_t block) {
     return WF_KERNEL(c->in[0].dtype, square_sum(n, wf_at(&c->in[0], from)));
 }
 
-/* ---- square_sum: sum of x^2 over everything -------------------------------------------------- */
+/* ---- square_sum: sum of x^2 over all elements ------------------------------------------------ */
 
 static bool shape_square_sum(wf_call *c) {
     if (!wf_want_real(c, 0)) return false;

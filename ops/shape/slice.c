@@ -338,7 +338,7 @@ wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double 
     return wf_record(&wf_op_pad, 1, &x, &p);
 }
 
-/* ---- concat: one after the other along an axis ----------------------------------------------- */
+/* ---- concat: joins tensors along an axis ----------------------------------------------------- */
 
 enum { MAX_PARTS = WF_MAX_OPERANDS - 1 }; /* one less, because unconcat has one operand more */
 
@@ -410,7 +410,7 @@ wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
     return y;
 }
 
-/* ---- unconcat(x, like...): the part of x that like[index] had in their concatenation --------- */
+/* ---- unconcat(x, like...): the part of x that like[index] has in a concatenation of all `like`  */
 
 typedef struct unconcat_attrs {
     int axis, index;

@@ -10,7 +10,7 @@
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 
-/* ---- expand: axes of size 1, and new axes in front, to sizes --------------------------------- */
+/* ---- expand: repeats axes of size 1, and adds axes in front ---------------------------------- */
 
 typedef struct expand {
     int ndim;
@@ -186,7 +186,7 @@ wf_tensor *wf_diagonal(wf_tensor *x, int64_t offset, int a, int b) {
     return wf_record(&wf_op_diagonal, 1, &x, &p);
 }
 
-/* ---- place(dy, like): zeros, and dy in that part of them ------------------------------------- */
+/* ---- place(dy, like): zeros like `like`, with dy in that part -------------------------------- */
 
 static bool shape_place(wf_call *c) {
     wf_view like = c->in[1], y;

@@ -16,7 +16,7 @@
 #include "sums.h"
 #include "update.h"
 
-/* ---- helpers, also of the other steps (update.h) --------------------------------------------- */
+/* ---- helpers, which the other steps use, too (update.h) -------------------------------------- */
 
 const char wf_no_update_value[] = "an update has no value to differentiate";
 
@@ -98,7 +98,7 @@ wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value) {
     return wf_record(&wf_op_assign, 2, (wf_tensor *[]){ leaf, value }, NULL);
 }
 
-/* ---- accumulate: the top of a stack of sums = its last ones + value -------------------------- */
+/* ---- accumulate: adds a value to the last sums on a stack ------------------------------------ */
 
 enum { AT_DEPTH, AT_ADDED, AT_NUMBERS };
 

@@ -194,7 +194,7 @@ bool output_make_folder(const char *folder, char *message) {
     return ok;
 }
 
-/* ---- written whole or not at all ------------------------------------------------------------- */
+/* ---- writing a file as a whole or not at all ------------------------------------------------- */
 
 enum { MOST_OPEN = 5 };
 

@@ -16,7 +16,8 @@ typedef struct used {
     bool standard;      /* a standard stream that the program was started with */
     bool there, placed; /* the file exists; or its folder does, and it does not */
     struct stat s;      /* status of the file, or of its folder */
-    char *name;         /* name in the folder of a file that does not exist; must be freed */
+    /* the file's name within its folder, if the file does not exist; must be freed */
+    char *name;
 } used;
 
 static const char *last_name(const char *path) {

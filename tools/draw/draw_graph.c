@@ -66,7 +66,8 @@ static option rows[] = {
          "loss with respect to it. The loss is a model's own, the sum of squares of a "
          "layer's result, or the sum of a formula's result"),
     FLAG("second", told.second,
-         "with --values: show the derivative of the sum of that gradient, too"),
+         "with --values: show second derivatives, too: for each node, the derivative of "
+         "the sum of its gradient with respect to the node"),
     FLAG("table", told.table, "with --values: print a table instead of Graphviz text",
          .fallback = "a table on a terminal"),
     FLAG("step", told.step,
@@ -142,7 +143,7 @@ static program self = {
     .by_place = { "model" },
 };
 
-/* ---- leaves of a formula: options that no row names ------------------------------------------ */
+/* ---- leaves of a formula: options without a row in the table --------------------------------- */
 
 static bool is_leaf_option(const char *word) {
     static const char *const usual[] = { "help", "version", "config", "dump-config" };

@@ -11,7 +11,7 @@
 #include "models/language_model.h"
 #include "models/transformer.h"
 
-/* ---- one attention, as the textbooks draw it ------------------------------------------------- */
+/* ---- one attention, as textbooks draw it ----------------------------------------------------- */
 
 static wf_tensor *split_heads(wf_tensor *x, int64_t heads) {
     static const int order[] = { 0, 2, 1, 3 };

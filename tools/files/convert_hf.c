@@ -85,7 +85,7 @@ bool save_imported(const wf_hf *hf, const char *target, char *message) {
     return wf_model_save(hf->model, target, NULL, meta, n, message);
 }
 
-/* ---- a folder that may be written ------------------------------------------------------------ */
+/* ---- checking that a folder may be written --------------------------------------------------- */
 
 enum { MOST_FILES = 16 };
 

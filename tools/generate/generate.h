@@ -20,8 +20,8 @@
 #include "tools/data/lines.h"
 #include "tools/metrics/metrics.h"
 
-#define TOKEN_IDS "token ids" /* the defaults' case of a model without a vocabulary */
-/* the defaults' case of a language model, whose outputs continue the input */
+#define TOKEN_IDS "token ids" /* names the case of defaults for a model without a vocabulary */
+/* names the case of defaults for a language model, whose outputs continue the input */
 #define GOES_ON "text that goes on"
 
 enum { LONG_CROP, LONG_SPLIT, LONG_SKIP, LONG_STOP }; /* indices of the words of --long-lines */

@@ -10,7 +10,7 @@
 #include "core/file/json.h"
 #include "run_page.h"
 
-/* Limit for a page. Real pages have at most 2 MB. */
+/* A page above this size is rejected. Real pages have at most 2 MB. */
 enum { MOST_BYTES = 16 << 20 };
 
 /* ---- values ---------------------------------------------------------------------------------- */

@@ -142,7 +142,7 @@ static bool look(session *s, const char *const output[ALBUM_SAMPLES]) {
 
 /* ---- a validation ---------------------------------------------------------------------------- */
 
-/* A language model's text at this step, always with the same random numbers. */
+/* one step less, because the test at the end may evaluate this step again */
 static bool look_at_text(session *s) {
     enum { TOKENS = 60 };
     char message[WF_MESSAGE];
@@ -166,8 +166,8 @@ void telemetry_validation(session *s, const evaluation *v) {
     measured m = measure_evaluation(s, v);
     add(s, &m);
     if (!s->set->run.page) return;
-    album_cut(&s->telemetry.album,
-              s->at.step - 1); /* the test at the end may be at this step again */
+    /* one step less, because the test at the end may evaluate this step again */
+    album_cut(&s->telemetry.album, s->at.step - 1);
     if (v->bytes > 0 ? look_at_text(s) : look_at_samples(s, v)) return;
     errno = ENOMEM;
     report_failed(&s->report, "the report lacks a frame");
