@@ -104,7 +104,7 @@ static double number_of(wf_plan *p, const wf_tensor *t) {
 
 enum { MOST_PARAMETERS = 256 };
 
-/* Of the parameters with these names, at a constant rate. */
+/* A trainer of the parameters with these names, at a constant rate. */
 static wf_trainer *new_trainer(const wf_model *m, const char *names, const wf_optimizer_options *o,
                                double rate) {
     wf_tensor *params[MOST_PARAMETERS];

@@ -362,7 +362,7 @@ TEST(files_do_not_depend_on_the_ranks) {
     unlink(want), unlink(half), unlink(have);
 }
 
-/* What is sent is what was said. */
+/* The bytes that are sent are those that the formula gives. */
 TEST_ROWS(traffic_is_what_the_formula_says, COUNT_OF(rank_counts)) {
     setting s = { .kind = WF_ADAM };
     for (int p = 0; p < COUNT_OF(most_parts); p++) {
@@ -383,7 +383,7 @@ TEST(a_step_that_is_not_finite_fails_on_all) {
     }
 }
 
-/* What has begun to leave does not arrive: no rank goes on, and none waits for ever. */
+/* Data of an interrupted exchange do not arrive: no rank goes on, and none waits for ever. */
 TEST_ROWS(an_update_that_is_broken_off_fails_on_all, WAYS - 1) {
     static const char *const says[] = { "broke off: an update is not of",
                                         "was added: wf_trainer_update",

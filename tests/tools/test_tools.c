@@ -300,7 +300,7 @@ TEST(a_language_model_learns_and_generates) {
     assert_contains(result.err, "self-attention of layer 2 of 2, mean of heads");
 }
 
-/* What else is told a model's file. */
+/* Every program that reads a model's file accepts a language model. */
 TEST(every_program_takes_a_language_model) {
     ok(QUICK "3 --arch language -o m.safetensors");
     ok("inspect m.safetensors");
@@ -368,7 +368,7 @@ TEST_ROWS(endless_schedules_resume_to_the_same_file, 2) {
     "train --train pairs.tsv --tokenizer char --d-model 8 --heads 1 --layers 1 --d-ff 8 "          \
     "--warmup 1 --threads 1 --quiet "
 
-/* What the last validation found is in the file, so that a resume goes on from there. */
+/* The result of the last validation is in the file, so that a resume continues from it. */
 TEST(the_file_tells_of_the_last_validation) {
     ok(PAIRS);
     ok(LETTERS "--valid pairs.tsv --max-steps 3 --lr-steps 9 -o m.safetensors --log log.jsonl");
@@ -414,7 +414,7 @@ TEST(resume_refuses_other_settings) {
     ck_assert(same_files("m.safetensors", "before"));
 }
 
-/* What a file says of its training, if that can't be gone on with. */
+/* Messages about a file's training, if it cannot be resumed. */
 static const struct {
     const char *key, *value, *says;
 } stories[] = {
@@ -698,7 +698,7 @@ TEST(model_file_says_nothing_of_its_making) {
 
 /* ---- the tasks ----------------------------------------------------------------------------- */
 
-/* What a task makes is on stderr of a training, as samples: source | reference | output. */
+/* The samples of a task are on stderr of a training: source | reference | output. */
 TEST_ROWS(tasks_ask_what_they_say, 3) {
     static const char *const names[] = { "copy", "reverse", "sort" };
     run("train --task %s --d-model 16 --heads 2 --layers 1 --d-ff 16 --max-steps 1", names[_i]);

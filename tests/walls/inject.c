@@ -51,7 +51,7 @@ struct site {
     uint64_t frame[SITE_FRAMES];
 };
 
-/* What the judge reads; a killed process leaves it as it was. */
+/* The report for the judge. A killed process leaves it as it was. */
 struct report {
     int64_t calls;  /* of the kind */
     int64_t failed; /* of these */

@@ -182,7 +182,7 @@ static wf_graph *with_matrix(int64_t rows, wf_layout layout, int n) {
     return g;
 }
 
-/* As if they were read into leaves of their own, and those were one. */
+/* The result must be as if the parts were read into separate leaves and then joined. */
 TEST_ROWS(a_leaf_is_loaded_from_parts, COUNT_OF(parts)) {
     char message[MESSAGE] = "";
     int64_t rows = parts[_i].rows, size = rows * 96;

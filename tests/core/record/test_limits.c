@@ -106,7 +106,7 @@ TEST(extents_are_few_and_have_names) {
     ck_assert_int_lt(strlen(text), 4);
 }
 
-/* What wf_extent returns is no size, and says so where it is taken for one. */
+/* The value of wf_extent is not a size, and using it as one gives an error that says so. */
 TEST_ROWS(an_extent_is_for_inputs_alone, 9) {
     static const char *const says[] = {
         "reshape: a size of B, which is bound later: WF_KEEP keeps an axis",
