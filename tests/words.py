@@ -20,6 +20,7 @@ LIMITS = {  # in the order of the counts below
     'nn': (0, 0, 0, 0, 4),
     'models': (0, 0, 0, 0, 21),
     'tools': (0, 0, 0, 0, 4),
+    'tests': (18, 3, 2, 652, 32),
 }
 NOUN_CLAUSE = re.compile(r'(?:[\w./]+ - )?(Of|What|Who|As|The same)\b')
 DIALECT = re.compile(r'\b(seats?|bells?|hearts?|what the model eats)\b', re.I)
