@@ -1,5 +1,4 @@
-/* weft/models/model.h - a model of any architecture, as decoding, scoring, files and programs see
- * it. model_io.h saves and loads one.
+/* weft/models/model.h - a model of any architecture. model_io.h saves and loads one.
  *
  * A model is one graph that was recorded once, with pointers to the tensors that its users need.
  * transformer.h and language_model.h make models; plans over the graph are then the same for every
@@ -8,9 +7,9 @@
  *     encoder-decoder   the source is a tensor of its own, src. An encoder reads it once; what
  *                       cross-attention reads in every step is the memory
  *     decoder-only      src is NULL. The source (the prompt), the start token and the output are
- *                       one sequence, tgt; a step reads the prompt from the KV cache. Where
- *                       start_first is true, the start token stands before the prompt, and the
- *                       output goes on from the prompt
+ *                       one sequence, tgt; a step reads the prompt from the KV cache. If start_first
+ *                       is true, the start token comes before the prompt, and the output continues
+ *                       the prompt
  *
  * wf_model_bind, wf_model_feed and wf_model_room work for both. wf_find finds every parameter by
  * its name in files, as in wf_find(m->graph, "output.weight"). It also finds the output of a layer
@@ -123,8 +122,7 @@ typedef struct wf_model_sizes {
     int64_t num_kv_heads;
     /* gated feed-forward layers; no biases in projections and norms */
     bool gated, no_bias;
-    /* decoder-only: most tokens of the whole sequence; 0: a source and an output of `longest`
-     * tokens */
+    /* decoder-only: most tokens of a whole sequence; 0: a source and an output of that length */
     int64_t row;
     /* decoder-only: an output continues its prompt directly, as running text does */
     bool start_first;
@@ -133,16 +131,14 @@ typedef struct wf_model_sizes {
 } wf_model_sizes;
 /* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
 WF_API const wf_model_kind *wf_model_kind_at(int i);
-/* The kind's name in files, "language_model"; and its name for readers, "Language model". For NULL
- * both are "". */
+/* A kind's name in files, "language_model"; and for readers, "Language model". "" for NULL. */
 WF_API const char *wf_model_kind_name(const wf_model_kind *kind);
 WF_API const char *wf_model_kind_title(const wf_model_kind *kind);
 /* True if a source and an output are one sequence. */
 WF_API bool wf_model_kind_decoder_only(const wf_model_kind *kind);
 WF_API bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes,
                               char *message);
-/* Make a model with these sizes. training NULL: no dropout, no smoothing, no hook. NULL with a
- * message on bad sizes; otherwise check wf_ok(m->graph). */
+/* training NULL: no dropout, smoothing or hook. NULL with a message; else check wf_ok(m->graph). */
 WF_API wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
                               const wf_training_config *training, wf_dtype real, uint64_t seed,
                               char *message);

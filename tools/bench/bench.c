@@ -36,7 +36,7 @@ static option rows[] = {
           .fallback = "all sizes of a list"),
     ROW("shape", OPTION_STRING, told.shape, "NAME",
         "measure products whose names begin with this, such as base or copy",
-        .fallback = "all sizes of a list"),
+        .fallback = "all products of a list"),
     CHOICE("operands", told.operands, "both|hot|cold",
            "hot: operands are in the cache (one product is repeated); cold: they are in "
            "memory (each product has its own)"),

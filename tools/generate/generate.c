@@ -40,21 +40,24 @@ static settings told = {
 
 static option rows[] = {
     GROUP("Files"),
-    MODEL("model", told.model, "a model that train or convert wrote; the first word without a dash",
+    MODEL("model", told.model,
+          "file of a model that train or convert wrote. It may also be the first word "
+          "without a dash",
           .letter = 'm'),
     INPUT("input", told.input,
-          "lines of text if the model has a vocabulary, else lines of token ids. An empty line "
-          "gives an empty answer, except with a language model, which then writes freely. It is "
-          "the second word without a dash; - is stdin",
+          "file of lines: text if the model has a vocabulary, else token ids. An empty "
+          "line gives an empty answer, except with a language model, which then writes "
+          "freely. It may also be the second word without a dash; - is stdin",
           .letter = 'i', .fallback = "stdin"),
     { .name = "prompt",
       .kind = OPTION_STRING,
       .value = &told.prompt,
       .argument = "TEXT",
-      .help = "the prompt, in the place of input lines. A language model continues it, and the "
-              "output begins with the prompt" },
+      .help = "use this prompt instead of lines of input. A language model continues it, and "
+              "the output begins with it" },
     OUTPUT("output", told.output,
-           "one line for each line of input. A file appears when all lines are done; - is stdout",
+           "file for the outputs, one line for each line of input. It is created when all "
+           "lines are done; - is stdout",
            .letter = 'o', .fallback = "stdout"),
     FLAG("stream", told.stream,
          "write each token as soon as it is chosen, one line of input at a time"),
@@ -86,7 +89,7 @@ static option rows[] = {
 
     GROUP("Search (the model's file may have other defaults)"),
     COUNT("beam", told.beam, 1, 1024,
-          "hypotheses kept at every step of the beam search; 1 is greedy search",
+          "number of hypotheses kept at every step of the beam search; 1 is greedy search",
           OTHERWISE(FOR(TOKEN_IDS, "1"), FOR(GOES_ON, "1"))),
     CHOICE("length-penalty-type", told.penalty, WF_NAMES(WF_PENALTY_NAMES),
            "an output of n tokens has its log-probability divided by 1, ((5 + n) / 6)^alpha, or "
@@ -102,10 +105,12 @@ static option rows[] = {
          "for a source of n tokens, the maximum length of an output is a n + b: this is a",
          OTHERWISE(FOR(GOES_ON, "0"))),
     REAL("max-len-b", told.max_len_b, 0, 100000,
-         "tokens of b in the maximum length a n + b of --max-len-a",
+         "for a source of n tokens, the maximum length of an output is a n + b: this is "
+         "b",
          OTHERWISE(FOR(TOKEN_IDS, "10"), FOR(GOES_ON, "200"))),
     COUNT("max-new-tokens", told.max_new, 1, 100000,
-          "maximum length of an output in tokens, whatever the source", .fallback = "as these say"),
+          "maximum length of an output in tokens, whatever the source",
+          .fallback = "--max-len-a and --max-len-b"),
     COUNT("min-len", told.min_len, 0, 100000,
           "minimum length of an output in tokens (min_new_tokens)"),
     COUNT("no-repeat-ngram-size", told.no_repeat_ngram, 0, 1000,
@@ -131,16 +136,18 @@ static option rows[] = {
 
     GROUP("Drawing at random"),
     FLAG("sample", told.sample,
-         "draw each token at random instead of searching; with --nbest, draw so many outputs. If "
-         "the model's file asks for sampling, --beam searches instead"),
+         "draw each token at random instead of searching; with --nbest, draw this many "
+         "outputs. If the model's file asks for sampling, --beam turns it off and "
+         "searches"),
     COUNT("top-k", told.top_k, 1, 1000000, "draw only from the k likeliest tokens",
           .fallback = "all"),
     REAL("top-p", told.top_p, 0.001, 1,
-         "of these, draw only from the fewest tokens whose probabilities sum to p"),
+         "draw only from the fewest tokens whose probabilities sum to p (after --top-k)"),
     REAL("temperature", told.temperature, 0.001, 1000,
-         "divide logits by this: above 1 outputs are more random, below 1 less"),
+         "divide logits by this: outputs are more random above 1, and less random below "
+         "1"),
     COUNT("seed", told.seed, 0, 9007199254740991,
-          "seed of the draws; a line's number is the other part of the key"),
+          "seed of the random draws, which also depend on the number of the line"),
 
     GROUP("Scoring"),
     FLAG("score", told.score,
@@ -155,8 +162,8 @@ static option rows[] = {
 
     GROUP("Work"),
     COUNT("batch-size", told.batch_size, 1, 4096,
-          "lines that are decoded together; the output does not depend on it"),
-    COUNT("threads", told.threads, 1, 256, "threads; the output does not depend on their number",
+          "number of lines that are decoded together; the output does not depend on it"),
+    COUNT("threads", told.threads, 1, 256, "number of threads; the output does not depend on it",
           .fallback = DEFAULT_THREADS),
     CHOICE("weights", told.weights, "f32|bf16|int8",
            "format of the weight matrices: bf16 takes half and int8 a quarter of the bytes; both "
