@@ -7,9 +7,9 @@
  *     encoder-decoder   the source is a tensor of its own, src. An encoder reads it once; what
  *                       cross-attention reads in every step is the memory
  *     decoder-only      src is NULL. The source (the prompt), the start token and the output are
- *                       one sequence, tgt; a step reads the prompt from the KV cache. If start_first
- *                       is true, the start token comes before the prompt, and the output continues
- *                       the prompt
+ *                       one sequence, tgt; a step reads the prompt from the KV cache. With
+ *                       start_first, the start token comes before the prompt, and the output
+ *                       continues the prompt
  *
  * wf_model_bind, wf_model_feed and wf_model_room work for both. wf_find finds every parameter by
  * its name in files, as in wf_find(m->graph, "output.weight"). It also finds the output of a layer
