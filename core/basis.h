@@ -7,11 +7,11 @@
 #include "core/plan/rewrite.h"
 
 extern const struct wf_basis {
-    const wf_op *copy;    /* (x): row-major, of any type and strides; one phase */
+    const wf_op *copy;    /* (x): row-major copy of x, of any type and strides; one phase */
     const wf_op *add;     /* (a, b) of one shape */
     const wf_op *fill;    /* (like): fills the shape of like with its attribute, a double */
     const wf_op *sum_to;  /* (x, like): x summed over the axes along which like was broadcast */
-    const wf_rule *rules; /* tried in this order; ends at a row without op */
+    const wf_rule *rules; /* tried in this order; a row without an op ends the list */
 } wf_basis;
 
 #endif

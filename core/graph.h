@@ -1,6 +1,7 @@
 /* weft/core/graph.h - graphs, tensors, gradients, plans: the engine's page of contents.
  *
- * Its parts: tensor.h has nodes and the values of leaves, run.h plans and states; here is recording.
+ * This header has recording. tensor.h has nodes and the values of leaves; run.h has plans and
+ * states.
  *
  * A program records operations into a graph once, records gradients, compiles one or more plans
  * from the graph, and runs them. Everything here works for any op; the ops are in ops/ops.h.
@@ -32,12 +33,14 @@
  *
  * Limits. 8 axes; 15 extents besides "P"; 32 operands and 4 results of an op; 255 bytes of a scope
  * with a name. Beyond them the graph fails, with a sentence. What wf_extent returns is for the
- * shapes of wf_input, wf_shape, wf_full, wf_zeros and wf_ones: no other function takes it as a size.
+ * shapes of wf_input, wf_shape, wf_full, wf_zeros and wf_ones: no other function takes it as a
+ * size.
  *
- * Costs. A plan keeps what it has worked out for the last 8 sets of bound sizes; more of them in
- * turn are worked out again in every run, which takes several times as long as a small run: round
- * lengths up to few. Reading and writing a packed leaf converts it; wf_set_layout of a leaf that
- * has values copies them, and holds both copies meanwhile. */
+ * Costs. A plan keeps its shapes and memory layout for the last 8 sets of bound sizes. A program
+ * that cycles through more of them pays for planning in every run, which takes several times as
+ * long as a small run. So round lengths up to a few sizes. Reading and writing a packed leaf
+ * converts it; wf_set_layout of a leaf that has values copies them, and holds both copies
+ * meanwhile. */
 #ifndef WEFT_CORE_GRAPH_H
 #define WEFT_CORE_GRAPH_H
 
@@ -51,23 +54,23 @@ extern "C" {
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
 typedef struct wf_graph_options {
-    /* the type of its real tensors: WF_F32 (0, the default) or WF_F64 */
+    /* the type of the graph's real tensors: WF_F32 (0, the default) or WF_F64 */
     wf_dtype real;
-    /* of initial values and random ops */
+    /* seed of initial values and random ops */
     uint64_t seed;
 } wf_graph_options;
 
 /* Never NULL; options may be NULL. */
 WF_API wf_graph *wf_graph_new(const wf_graph_options *options);
-/* Frees its tensors, too; free its plans and states before. */
+/* Frees the graph and its tensors. Free its plans and states before. */
 WF_API void wf_graph_free(wf_graph *g);
 /* False after the first recording error. */
 WF_API bool wf_ok(const wf_graph *g);
-/* That error; "" while wf_ok. */
+/* The first recording error, or "" if there is none. */
 WF_API const char *wf_error(const wf_graph *g);
 /* Fail the graph with this message; returns its poison tensor. */
 WF_API wf_tensor *wf_poison(wf_graph *g, const char *format, ...) WF_PRINTF(2, 3);
-/* Call this where the first error happens. */
+/* The function is called when the first error happens, which is a good place for a breakpoint. */
 WF_API void wf_on_error(wf_graph *g, void (*call)(void *user, const char *message), void *user);
 /* The type of its real tensors, as its options said. */
 WF_API wf_dtype wf_real(const wf_graph *g);
@@ -77,10 +80,11 @@ WF_API uint64_t wf_seed(const wf_graph *g);
 WF_API int wf_node_count(const wf_graph *g);
 /* NULL: there is none. */
 WF_API wf_tensor *wf_node(const wf_graph *g, int id);
-/* "0.2.0", of the library; WF_VERSION is that of this header. */
+/* The version of the library, such as "0.2.0"; WF_VERSION is that of this header. */
 WF_API const char *wf_version(void);
-/* The caches that blocks are made for: bytes/ways/threads that share it, of three levels,
- * "32K/8/1,512K/8/1,16M/16/2". As found, or what WEFT_CACHES gives (threads may be left out). */
+/* The caches from which block sizes are derived, as bytes/ways/threads of three levels:
+ * "32K/8/1,512K/8/1,16M/16/2". They are those of the processor, or those of the environment
+ * variable WEFT_CACHES, where the threads may be left out. */
 WF_API const char *wf_caches_text(void);
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
@@ -97,54 +101,56 @@ WF_API wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_
                            wf_init init);
 WF_API wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
                             const int64_t *shape, wf_init init);
-/* A buffer that wf_save leaves out and wf_load does not ask for, as PyTorch's persistent=False: what
- * is computed anew whenever it matters, such as sums over micro-batches. */
+/* A buffer that wf_save leaves out and wf_load does not ask for, like one with PyTorch's
+ * persistent=False. It is for values that can always be computed again, such as sums over
+ * micro-batches. */
 WF_API wf_tensor *wf_transient_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
                                       const int64_t *shape, wf_init init);
-/* Scalars, of shape []: real, and i32. */
+/* Scalar constants of shape []: a real one, and an i32. */
 WF_API wf_tensor *wf_constant(wf_graph *g, double value);
 WF_API wf_tensor *wf_constant_i32(wf_graph *g, int32_t value);
-/* With a copy of these values; dtype: WF_I32, or the graph's real type, of which data is. */
+/* A constant with a copy of these values. dtype is WF_I32 or the graph's real type, and data has
+ * that type. */
 WF_API wf_tensor *wf_constant_array(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape,
                                     const void *data);
-/* A shape without values, whose axes may be extents: an operand `like` of wf_fill, wf_rand,
+/* A shape without values, whose axes may be extents. It is the operand `like` of wf_fill, wf_rand,
  * wf_arange, wf_broadcast_to and others, which read only its shape. */
 WF_API wf_tensor *wf_shape(wf_graph *g, int ndim, const int64_t *shape);
-/* From now on wf_param hands every parameter, in the scope where it is declared, to this hook, and
- * returns what the hook returns: NULL or the parameter itself, or a tensor of its shape that is
- * used instead, such as W + B A (LoRA), a quantised copy, or a parameter that is shared. So layers
- * and models take it, whoever wrote them. What the hook declares itself is not handed to it. NULL:
- * no hook. A tensor that is computed is computed in every run of a plan that needs it; and it is
- * not packed (wf_set_layout). */
+/* From now on wf_param calls this hook for every parameter, in the scope where it is declared, and
+ * returns what the hook returns. NULL or the parameter itself: the parameter is used as it is.
+ * Another tensor of its shape is used instead, such as W + B A (LoRA), a quantised copy, or a
+ * shared parameter. So layers and models need not know about the hook. Parameters that the hook
+ * declares itself do not go through it. NULL ends this. A tensor that is computed is computed in
+ * every run of a plan that needs it, and is not packed (wf_set_layout). */
 WF_API void wf_on_param(wf_graph *g, wf_tensor *(*hook)(void *user, wf_tensor *param), void *user);
-/* Was the leaf declared by a hook, while it ran? */
+/* True if the leaf was declared by a hook while it ran. */
 WF_API bool wf_from_hook(const wf_tensor *leaf);
 /* Give a tensor a name of its own, relative to the current scope, by which wf_find finds it, and
  * which pictures and messages show: wf_named(y, "logits"). Names are unique in a graph; a tensor
  * may have several, the first is shown. Returns t. */
 WF_API wf_tensor *wf_named(wf_tensor *t, const char *name);
-/* Parameter, buffer, input or named tensor by its full name; or NULL. Takes the time of one look in
- * a hash table. */
+/* The parameter, buffer, input or named tensor with this full name, or NULL. The search is one
+ * lookup in a hash table. */
 WF_API wf_tensor *wf_find(const wf_graph *g, const char *name);
 
 /* ---- scopes: module paths under which tensors are recorded, as "decoder.layers.0" ------------ */
 
-/* Set the scope; returns the previous path, with which to restore it. */
+/* Set the scope. Returns the previous path, for restoring it later. */
 WF_API const char *wf_scope(wf_graph *g, const char *path);
-/* Append ".name" to it; returns the previous path. */
+/* Append ".name" to the scope; returns the previous path. */
 WF_API const char *wf_scope_push(wf_graph *g, const char *name);
-/* "[B,T,512]": extents by name. Returns buffer. */
+/* Write a shape as text, "[B,T,512]", with extents by name. Returns buffer. */
 WF_API const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer,
                                  size_t size);
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
 /* Record d loss / d wrt[i] for a scalar loss into grads[i], as ordinary nodes of the graph. wrt may
- * be any tensors. If the loss does not depend on one, or only through wf_detach, its gradient is
- * zeros. It is an error if the loss depends on a wrt through an op that has no gradient, such as
- * argmax, comparisons and casts to i32. Their results may be used as masks or ids (in wf_where,
- * wf_embedding...), unless the loss depends on a wrt only in this way. False if the graph has
- * failed. */
+ * be any tensors. If the loss does not depend on one of them, or only through wf_detach, that
+ * gradient is zeros. It is an error if the loss depends on a wrt[i] through an op that has no
+ * gradient, such as argmax, comparisons and casts to i32. Their results may be used as masks or ids
+ * (in wf_where, wf_embedding...), unless the loss depends on a wrt[i] in no other way. False if the
+ * graph has failed. */
 WF_API bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads);
 
 /* Vector-Jacobian product: given cotangents dy[i] (NULL: none) of y[i], record those of x[i]. dx[i]

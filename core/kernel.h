@@ -17,10 +17,10 @@ typedef struct wf_call wf_call;     /* op.h */
 typedef struct wf_kernel wf_kernel; /* an op's `run` */
 
 struct wf_kernel {
-    /* Compute, once, what does not depend on data. It goes to plan, which has plan_bytes, is
-     * aligned to 16 bytes, and is later c->plan. Also set work_bytes and scratch_bytes. Operands
-     * and results have their shapes, strides and layouts. False after wf_fail. NULL: nothing to
-     * compute. */
+    /* Compute everything that does not depend on data once, and store it in `plan`: plan_bytes
+     * bytes, aligned to 16, which the other functions find in c->plan. Also set work_bytes and
+     * scratch_bytes. Operands and results have their shapes, strides and layouts. False after
+     * wf_fail. NULL: nothing to compute. */
     size_t plan_bytes;
     bool (*plan)(wf_call *c, void *plan);
 
@@ -29,22 +29,23 @@ struct wf_kernel {
     int64_t (*tasks)(const wf_call *c, int phase);
 
     /* Run one task, on any thread. scratch: scratch_bytes of this worker, 64-byte aligned, or NULL.
-     * False after wf_fail, for bad data, such as a label out of range. */
+     * For bad data, such as a label out of range, call wf_fail and return false. */
     bool (*eval)(const wf_call *c, int phase, int64_t task, void *scratch);
 
     /* Floating-point operations of the call. NULL: one per element of out[0] */
     double (*flops)(const wf_call *c);
 
-    /* bit i: operand i may be packed in panels (wf_layout), for the bound shapes; if the result is
-     * a view, it is then packed, too. Others are made row-major by the planner. NULL: none. */
+    /* bit i: for the bound shapes, operand i may be packed in panels (wf_layout). If the result is
+     * a view of it, the result is packed, too. The planner makes other operands row-major. NULL: no
+     * operand may be packed. */
     uint32_t (*panels)(const wf_call *c);
 
-    /* bit i: operand i may have any strides; else the planner makes it row-major */
+    /* bit i: operand i may have any strides; otherwise the planner makes it row-major */
     uint32_t strided;
-    /* bit i: operand i may have a row_index, with which several rows of a batch share memory */
+    /* bit i: operand i may have a row_index, by which several rows of a batch share memory */
     uint32_t indexed;
     /* bit i: out[0] may overwrite operand i, element by element: the plan does so only if both have
-     * as many bytes, and elements of one size */
+     * the same number of bytes and elements of the same size */
     uint32_t in_place;
     /* out[0] must not overwrite an operand whose memory is also read as another operand */
     bool exclusive;

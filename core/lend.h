@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-/* Feed values that the caller writes to *place after this call and before the run; they stay fed
- * until t is fed again. bytes: as in wf_feed. *place is NULL if no run needs them, and after a
- * failure. */
+/* Returns in *place where the caller writes the values of t, after this call and before the run.
+ * They stay fed until t is fed again. bytes: as in wf_feed. *place is NULL after a failure, or if
+ * no run needs t. */
 WF_API bool wf_feed_place(wf_plan *p, const wf_tensor *t, size_t bytes, void **place);
 
 /* wf_feed without a copy: the 64-byte aligned data are read by each run, and must stay until t is
@@ -34,13 +34,13 @@ WF_API const void *wf_fetched(wf_plan *p, const wf_tensor *t);
  * neither written nor updated. NULL: it has no values yet, or is packed. */
 WF_API const void *wf_leaf_lent(const wf_tensor *leaf);
 
-/* Free the values of a parameter or buffer: it has its initial ones again. No plan that has run
- * with it may run again. */
+/* Free the values of a parameter or buffer, which gets its initial values again. Plans that have
+ * run with it must not run again. */
 WF_API void wf_leaf_forget(wf_tensor *leaf);
 
-/* Runs of p call `computed` for each node as soon as it has its value, on the thread that runs;
- * not for views, nor for nodes that a rewrite rule replaced. The callback must not use the plan.
- * NULL: no longer. */
+/* Runs of p call `computed` for each node as soon as it has its value, on the thread that runs; not
+ * for views, nor for nodes that a rewrite rule replaced. The callback must not use the plan. NULL
+ * ends the calls. */
 WF_API void wf_plan_watch(wf_plan *p, void (*computed)(void *user, const wf_tensor *node),
                           void *user);
 

@@ -27,46 +27,49 @@ enum { WF_MAX_OPERANDS = 32, WF_MAX_RESULTS = 4, WF_MESSAGE = 256 };
 typedef struct wf_view {
     void *data; /* NULL while only shapes are known */
     wf_dtype dtype;
-    int ndim; /* -1: an optional operand that is absent */
+    int ndim; /* -1: the operand is optional and absent */
     int64_t shape[WF_MAX_DIMS], stride[WF_MAX_DIMS];
-    wf_layout layout; /* other than row-major only if the kernel allows it: `panels` of kernel.h */
-    /* NULL, or only if the kernel allows it (`indexed` of kernel.h): index i of the first axis is in
-     * memory at row_index[i] */
+    wf_layout layout; /* packed only if the kernel allows it: see `panels` in kernel.h */
+    /* NULL, unless the kernel allows it (see `indexed` in kernel.h): index i of the first axis is
+     * stored at row_index[i] */
     const int32_t *row_index;
 } wf_view;
 
 struct wf_call {
     const wf_op *op;
     const void *attrs;
-    wf_graph *graph; /* for wf_real, wf_seed and names in messages; nothing may be recorded */
+    wf_graph *graph; /* for wf_real, wf_seed and names in messages; an op must not record into it */
     int n_in, n_out;
     wf_view *in, *out;
-    int64_t position; /* the extent P: rows already in the caches; 0 while recording */
-    bool training;    /* dropout is on */
-    bool with_state;  /* the plan runs with a state: caches keep rows */
-    uint64_t step;    /* wf_random_step */
+    /* value of the extent P: rows that the caches already hold; 0 while recording */
+    int64_t position;
+    bool training;   /* dropout is on */
+    bool with_state; /* the plan runs with a state: caches keep rows */
+    uint64_t step;   /* wf_random_step */
     uint32_t micro_batch;
-    const void *plan;  /* filled by the kernel's plan function; NULL before */
+    const void *plan;  /* filled by the kernel's plan function, and NULL before */
     size_t work_bytes; /* set by plan: memory shared by the tasks of this call, 64-byte aligned */
     void *work;
     size_t scratch_bytes;     /* set by plan: memory of each worker thread, an argument of eval */
-    struct wf_report *report; /* of the engine: where wf_fail and wf_show write */
+    struct wf_report *report; /* used by the engine: wf_fail and wf_show write to it */
 };
 
 /* The meaning of an op. The way it runs is its kernel: kernel.h. */
 struct wf_op {
     const char *name;
-    /* decides its look in pictures: "matmul" "elementwise" "reduce" "shape" "index" "norm"
-     * "attention" "loss" "random" "update" "constant" */
+    /* how pictures draw the op: "matmul" "elementwise" "reduce" "shape" "index" "norm" "attention"
+     * "loss" "random" "update" "constant" */
     const char *family;
-    /* Its formula for people, "name(operands): value", in ASCII: "matmul(a, b, addend): a b + addend".
-     * Debuggers and pages name the operands as it does; of -1 operands the last is "...". NULL: none */
+    /* A formula for readers, "name(operands): value", in ASCII: "matmul(a, b, addend): a b +
+     * addend". Debuggers and pages take the operands' names from it; an op with any number of
+     * operands (arity -1) ends the list in "...". NULL: none */
     const char *formula;
-    int arity;   /* operands; -1: 1 to WF_MAX_OPERANDS */
+    int arity;   /* number of operands; -1: any number from 1 to WF_MAX_OPERANDS */
     int results; /* 0 counts as 1 */
     size_t attr_bytes;
-    /* Their members for people, as declared: "double scale, double shift". The types are double, int,
-     * int32_t, int64_t, unsigned, uint32_t, uint64_t and bool; NULL: not told */
+    /* Members of the attributes for readers, as they are declared: "double scale, double shift".
+     * The types are double, int, int32_t, int64_t, unsigned, uint32_t, uint64_t and bool. NULL: not
+     * shown */
     const char *attributes;
 
     /* Shape rule. Check the operands; set dtype, ndim and shape of each out (strides: leave 0 for
@@ -74,28 +77,29 @@ struct wf_op {
      * anything else. */
     bool (*shape)(wf_call *c);
 
-    /* If out[0] can be a view of in[0]'s memory, for the bound shapes: set out[0].stride and return
-     * the offset in elements. Else return -1, and the kernel computes it; an op without eval is
-     * asked again with a row-major copy of in[0]. NULL: never a view. */
+    /* Can out[0] be a view of in[0]'s memory, for the bound shapes? If so, set out[0].stride and
+     * return the offset in elements. Otherwise return -1, and the kernel computes the result. An op
+     * without eval is asked again with a row-major copy of in[0]. NULL: never a view. */
     int64_t (*view)(wf_call *c);
 
     /* Gradient rule. For every operand with bit i set in need, record dx[i], the contribution of
      * this use to the operand's gradient (others may be set or not). y: result 0 of the node, y + k
      * result k. dy[k]: cotangent of result k, NULL if none. dx[i] may have the broadcast shape: the
-     * engine sums it to the operand's. */
+     * engine sums it to the operand's shape. */
     void (*grad)(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need);
 
-    /* Record the same results with other ops, on y's operands; results[k] may stay NULL for a saved
-     * result that has no gradient. Used as the reference in tests and, if grad is NULL, for the
-     * gradient. */
+    /* Record the same results with other ops, on y's operands. results[k] may stay NULL for a saved
+     * result that has no gradient. Tests compare the op with it. If grad is NULL, the gradient is
+     * that of these ops. */
     void (*decompose)(wf_tensor *y, wf_tensor **results);
 
     /* Instead of grad and decompose: the reason why the gradient is zero or undefined. Recording a
      * gradient through this op is an error with this reason. */
     const char *no_grad;
-    bool detaches; /* with no_grad: no error, the gradient is zero (wf_detach) */
-    /* bit i: operand i is not differentiable, as masks and ids are not: no gradient flows to it,
-     * and that is not an error. */
+    /* with no_grad: the gradient is zero, and recording it is no error (wf_detach) */
+    bool detaches;
+    /* bit i: operand i is not differentiable, such as a mask or ids. No gradient flows to it, and
+     * that is not an error. */
     uint32_t nondiff;
 
     uint32_t optional;   /* bit i: operand i may be NULL */
@@ -115,7 +119,7 @@ WF_API wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, con
  * name. */
 WF_API bool wf_fail(const wf_call *c, const char *format, ...) WF_PRINTF(2, 3);
 
-/* A number for a node that draws random bits and has no name: 0, 1, 2... in the current scope. */
+/* A number that identifies a random op without a name: 0, 1, 2... in the current scope. */
 WF_API uint32_t wf_next_site(wf_graph *g);
 
 /* The shape of a view as "[B,T,512]", for messages. Returns one of a few rotating buffers of the
@@ -126,7 +130,7 @@ WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 
 WF_API int64_t wf_view_count(const wf_view *v); /* elements */
 WF_API size_t wf_view_unit(const wf_view *v);   /* bytes of an element in memory */
-/* The bytes of so many elements; in a matrix packed in panels, those of whole panels. */
+/* The bytes of so many elements. A matrix packed in panels takes those of whole panels. */
 WF_API size_t wf_view_bytes(const wf_view *v, int64_t elements);
 WF_API bool wf_view_dense(const wf_view *v); /* row-major without gaps */
 /* columns: size of the last axis; rows: product of the others */
@@ -135,7 +139,7 @@ WF_API bool wf_same_shape(const wf_view *a, const wf_view *b);
 WF_API void wf_dense_strides(int ndim, const int64_t *shape, int64_t *stride);
 /* sets strides to 0 */
 WF_API void wf_set_shape(wf_view *v, wf_dtype dtype, int ndim, const int64_t *shape);
-/* false after wf_fail if they do not broadcast */
+/* returns false, after wf_fail, if the shapes do not broadcast */
 WF_API bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, wf_view *out);
 /* the axis counted from 0; axis -1 is the last. Returns -1 if it is out of range */
 WF_API int wf_axis(int axis, int ndim);

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Numbers in the box of a node: those of `value`, which may be the node itself or its gradient. Long
- * axes are shortened, as wf_print does it. */
+/* Numbers to draw in the box of a node: those of `value`, which is the node itself or its gradient.
+ * Long axes are shortened as in wf_print. */
 typedef struct wf_dot_value {
     const wf_tensor *at, *value;
     const char *label; /* "gradient"; NULL: none */
@@ -22,7 +22,7 @@ typedef struct wf_dot_options {
     int depth;     /* with modules: how many levels of the path to show; 0: all */
     wf_plan *plan; /* with a plan: its shapes, memory, tasks and measured times */
     bool force;    /* draw more than 5,000 nodes */
-    /* Numbers to be drawn, in order, and the plan that has run and fetches them */
+    /* numbers to draw, in order, and the plan that has run and fetches them */
     const wf_dot_value *values;
     int n_values;
     wf_plan *valued;

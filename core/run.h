@@ -1,5 +1,6 @@
 /* weft/core/run.h - plans of a graph, and runs of them: thread pools, feeds and fetches, profiles,
- * and states for generations in progress. Part of graph.h, which says how it all fits together. */
+ * and states for generations in progress. It is a part of graph.h, which explains how the parts fit
+ * together. */
 #ifndef WEFT_CORE_RUN_H
 #define WEFT_CORE_RUN_H
 
@@ -15,7 +16,7 @@ typedef struct wf_pool wf_pool;
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* 1..256 threads; NULL only if out of memory. If a thread cannot be started there are fewer. */
+/* Make a pool of 1..256 threads; fewer if one cannot be started. NULL: out of memory. */
 WF_API wf_pool *wf_pool_new(int threads);
 /* Its threads, the caller included. */
 WF_API int wf_pool_threads(const wf_pool *pool);
@@ -25,19 +26,20 @@ WF_API void wf_pool_free(wf_pool *pool);
 /* ---- plans ----------------------------------------------------------------------------------- */
 
 typedef struct wf_plan_options {
-    /* values to read, updates to perform */
+    /* values to read, and updates to perform */
     wf_tensor *const *fetch;
     int n_fetch;
-    /* values given by the program: of inputs, or of any computed tensor. Of an op with several
-     * results, such as layer_norm and attention, only where the plan needs no other result of it: a
-     * gradient behind it may */
+    /* values given by the program: those of inputs or of any computed tensor. One result of an op
+     * with several, such as layer_norm and attention, can be fed only if the plan needs none of its
+     * other results; a gradient that the plan computes may need them */
     wf_tensor *const *feed;
     int n_feed;
-    /* NULL: the calling thread only */
+    /* runs tasks on threads; NULL: on the calling thread only */
     wf_pool *pool;
     /* dropout is on */
     bool training;
-    /* apply no rewrite rules: every node runs as recorded. Slower; values may differ by rounding */
+    /* apply no rewrite rules, so that every node runs as recorded. This is slower, and values may
+     * differ by rounding */
     bool as_recorded;
     /* caches keep their rows in a wf_state; see wf_state_new */
     bool with_state;
@@ -47,79 +49,81 @@ typedef struct wf_plan_options {
 WF_API wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *options);
 /* Free it before its graph. */
 WF_API void wf_plan_free(wf_plan *p);
-/* False for a plan that could not be compiled. */
+/* True if the plan was compiled. */
 WF_API bool wf_plan_ok(const wf_plan *p);
 /* The last failure of this plan, or "". */
 WF_API const char *wf_plan_error(const wf_plan *p);
 /* Give an extent its size, 1..max, for the runs that follow. False: wf_plan_error. */
 WF_API bool wf_bind(wf_plan *p, const char *extent, int64_t size);
-/* Data are copied by this call; bind the extents before. bytes must be the exact size, as bound:
- * wf_bound_bytes. */
+/* Copy the data of t into the plan. Bind the extents before. bytes must be the exact size for the
+ * bound extents: wf_bound_bytes. */
 WF_API bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes);
 /* Compute what is fetched, and perform the updates among it. False: wf_plan_error; no leaf has
  * changed. */
 WF_API bool wf_run(wf_plan *p);
-/* For a plan made with_state. */
+/* Run a plan that was made with_state. */
 WF_API bool wf_run_state(wf_plan *p, wf_state *s);
-/* Copies the value of the last run, row-major, to data; bytes as in wf_feed. */
+/* Copy the value that the last run computed, row-major, to data. bytes as in wf_feed. */
 WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
 /* Returns ndim, or -1 on error. */
 WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
 /* 0 on error. */
 WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t);
-/* Set the step of the next run. Random bits are a function of the graph's seed, the site of
- * the op, and these two numbers: those of dropout in training plans, and those of wf_rand, wf_randn
- * and the ops composed of them in every plan. Every plan counts its own steps: its first run is step
- * 0 of micro-batch 0, and each successful run increments the step, so that two runs differ. Counting
- * goes on from a step set here. So a loop that resumes sets it once; one that needs the same bits
- * again, or has several plans that shall differ, sets it before every run. */
+/* Set the step of the next run. Random bits are a function of the graph's seed, the site of the
+ * op, and these two numbers. That holds for dropout in training plans, and for wf_rand, wf_randn
+ * and the ops composed of them in every plan. Every plan counts its own steps: its first run is
+ * step 0 of micro-batch 0, and each successful run increments the step, so that two runs differ.
+ * Counting goes on from a step set here. So a loop that resumes sets the step once. A program sets
+ * it before every run if it needs the same bits again, or if several of its plans must draw
+ * different bits. */
 WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch);
-/* Bytes of its arena, as bound now; with a state, for positions up to a bound that grows by
- * quarters, or the furthest that was run. 0 on error. */
+/* Bytes of the plan's arena with the extents bound now. With a state they suffice for positions up
+ * to a bound, which grows by a quarter at a time, or for the furthest position that was run. 0 on
+ * error. */
 WF_API size_t wf_plan_memory(wf_plan *p);
-/* A tensor's values as nested brackets, long axes shortened, into buffer; p: the plan that has run
- * (NULL for a leaf; of wf_shape its shape is printed). Returns the length it needed, as snprintf
- * does, or -1. */
+/* Write a tensor's values into buffer as nested brackets, with long axes shortened. p is the plan
+ * that has run, or NULL for a leaf. A wf_shape prints its shape. Returns the length it needed, as
+ * snprintf does, or -1. */
 WF_API int wf_print(wf_plan *p, const wf_tensor *t, char *buffer, size_t size);
 
 /* ---- schedules and profiles ------------------------------------------------------------------ */
 
 /* One step of the schedule, for profiles and pictures of a plan. */
 typedef struct wf_step {
-    /* The node that runs: the recorded one, or the plan's replacement with the same id, which lives
-     * as long as the plan. NULL: a copy that the planner inserted */
+    /* The node that runs: the recorded one, or a replacement with the same id that lives as long as
+     * the plan. NULL: the step is a copy that the planner inserted */
     const wf_tensor *node;
     const wf_op *op;
-    /* summed over runs since profiling was switched on */
+    /* sum over all runs since profiling was switched on */
     double seconds;
     int64_t runs;
-    /* of one run; bytes: operands read + results written */
+    /* for one run; bytes: those of the operands read and the results written */
     double flops, bytes;
     /* of its widest phase */
     int64_t tasks;
-    /* of its first result in the arena; size 0: a view or a leaf */
+    /* place of its first result in the arena; size 0: a view or a leaf */
     size_t offset, size;
 } wf_step;
-/* The profile is off at first; switching it on sets the counters to 0. */
+/* Switch profiling on or off. It is off at first; switching it on sets the counters to 0. */
 WF_API void wf_profile(wf_plan *p, bool on);
 /* Steps of the schedule, as bound now; and step i, 0..count-1, with its counters. */
 WF_API int wf_step_count(wf_plan *p);
 WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
-/* The recorded node that computes t in this plan: t's own, or the one into which a rewrite rule
- * fused it. NULL: the plan does not compute it. */
+/* The recorded node that computes t in this plan: t itself, or the node into which a rewrite rule
+ * fused it. NULL: the plan does not compute t. */
 WF_API const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t);
 
 /* ---- states: the caller's memory for a generation in progress -------------------------------- */
 
-/* Memory for the rows of every cache in the plan, for the batch bound now. It grows in powers of
- * two with the positions that are run, not with P's maximum; a run fails if it cannot grow. All
- * extents must be bound. NULL on failure: wf_plan_error(p). */
+/* Memory for the rows of every cache in the plan, for the batch bound now. It grows with the
+ * positions that are run, a quarter at a time, not with P's maximum. A run fails if it cannot grow.
+ * All extents must be bound. NULL on failure: see wf_plan_error(p). */
 WF_API wf_state *wf_state_new(wf_plan *p);
 /* Free it before its plan. */
 WF_API void wf_state_free(wf_state *s);
-/* Bytes that are allocated now. */
+/* Bytes that the state has allocated. */
 WF_API size_t wf_state_bytes(const wf_state *s);
-/* Batch row i becomes the old row index[i]; n <= rows at creation. */
+/* Row i of the batch becomes the old row index[i]. n must not exceed the rows at creation. */
 WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
 /* weft/core/save.h - the leaves of any graph saved to a file and loaded from one.
  *
- * Parameters are what a model has learned; the buffers beside them are the optimizer's moments and
- * averages, and tables. Transient buffers (wf_transient_buffer), such as sums over micro-batches, are
- * never saved: save between updates. A graph that is saved whole and loaded into one recorded in the
- * same way goes on training with the same bits, at any number of threads. Of what is random nothing
- * needs saving: the bits are a function of the graph's seed, the site and the step. So a program
- * that resumes needs its step besides, in the metadata:
+ * Parameters hold what a model has learned; buffers hold an optimizer's moments and averages, and
+ * tables. Transient buffers (wf_transient_buffer), such as sums over micro-batches, are never
+ * saved: save between updates. A graph that is saved whole and loaded into one recorded in the same
+ * way goes on training with the same bits, at any number of threads. No state of random numbers
+ * needs saving: their bits are a function of the graph's seed, the site and the step. So a program
+ * that resumes needs only its step besides, in the metadata:
  *
  *     wf_save(g, "m.safetensors", NULL, &(wf_meta){ "step", "500" }, 1, message);
  *
@@ -16,7 +16,7 @@
  *     wf_file_free(f);
  *     wf_random_step(train, step, 0);           of a plan whose next run is that step
  *
- * and the rates of its optimizer, which are a function of the step, too. */
+ * The rates of its optimizer are a function of the step, too, and are set again. */
 #ifndef WEFT_CORE_SAVE_H
 #define WEFT_CORE_SAVE_H
 
@@ -26,10 +26,12 @@
 extern "C" {
 #endif
 
-/* Selects leaves of a graph: those of these kinds, with this prefix, for which `keep` is true. */
+/* Selects leaves of a graph: those of these kinds whose names have this prefix and for which `keep`
+ * returns true. */
 typedef struct wf_leaves {
-    bool parameters, buffers;                        /* neither: both */
-    const char *prefix;                              /* of their names; NULL: any */
+    bool parameters, buffers; /* neither: both */
+    /* prefix of the leaves' names; NULL: any name */
+    const char *prefix;
     bool (*keep)(void *user, const wf_tensor *leaf); /* NULL: all */
     void *user;
 } wf_leaves;
@@ -41,8 +43,8 @@ typedef struct wf_leaves {
 WF_API bool wf_save(const wf_graph *g, const char *path, const wf_leaves *what, const wf_meta *meta,
                     int n_meta, char *message);
 
-/* Renames: a tensor of the file whose name begins with in_file is matched with the leaf whose name
- * begins with in_graph instead. in_graph NULL: the tensor is not wanted, and that is no error. */
+/* Renames a tensor of the file: in_file at the beginning of its name is replaced by in_graph, and
+ * the leaf of that name is loaded. in_graph NULL: the tensor is skipped, which is no error. */
 typedef struct wf_rename {
     const char *in_file, *in_graph;
 } wf_rename;
@@ -64,9 +66,11 @@ typedef struct wf_load_item {
 } wf_load_item;
 
 typedef struct wf_load_options {
-    wf_leaves what;           /* the leaves to load */
-    unsigned allow;           /* WF_ALLOW_... or-ed; 0: strict, the file is just these leaves */
-    const wf_rename *renames; /* the first row that fits a name counts; other names stay */
+    wf_leaves what; /* the leaves to load */
+    /* WF_ALLOW_... values, or-ed; 0: strict, so that the file must have exactly these leaves */
+    unsigned allow;
+    /* rows of renames: the first one that fits a name is used; other names stay */
+    const wf_rename *renames;
     int n_renames;
     void (*each)(void *user, const wf_load_item *item); /* called for every item, or NULL */
     void *user;
@@ -74,7 +78,7 @@ typedef struct wf_load_options {
 
 typedef struct wf_load_report {
     int loaded, missing, unexpected, misfits; /* loaded is 0 if the file was refused */
-    char message[256];                        /* why; "" if it was not */
+    char message[256];                        /* why the file was refused; "" if it was loaded */
 } wf_load_report;
 
 /* Load leaves from a file, all that fit or none: a refused file changes no leaf. F32, F64, F16,

@@ -1,5 +1,5 @@
 /* weft/core/tensor.h - a node of a graph: element types, layouts, the struct, and the values of
- * leaves. Part of graph.h, which says how it all fits together. */
+ * leaves. It is a part of graph.h, which explains how the parts fit together. */
 #ifndef WEFT_CORE_TENSOR_H
 #define WEFT_CORE_TENSOR_H
 
@@ -18,17 +18,18 @@ enum { WF_MAX_DIMS = 8 };
 /* Element types. A graph computes in WF_F32 or WF_F64; ids, labels and lengths are WF_I32. */
 typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
 
-/* The layout of a parameter in memory. Packed in panels: the rows of [N, K] in groups of R, each
- * group column by column, so that a product with the transposed parameter reads it once, in order.
- * R is what suits the kernels in use, and nothing outside of memory depends on it. Element (n, k)
+/* The layout of a parameter in memory. A matrix [N, K] in panels is stored in groups of R rows,
+ * each group column by column, so that a product with the transposed parameter reads it once, in
+ * order. R is what suits the kernels in use; no result and no file depends on it. Element (n, k)
  * is at n / R * R * K + k * w + n % R, where w is R, or N % R in the last panel. bf16 halves the
  * bytes: the upper 16 bits of an f32, rounded to nearest even. int8 quarters them: element (n, k)
  * is scale[n] * q, with q from -127 to 127 rounded to nearest even. scale[n] is the largest |x| of
- * row n / 127, rounded to 17 bits so that scale[n] * q is exact; a row all below 2^-118 is zeros. A
- * product quantises its other operand's rows in the same way (to zeros below 2^-100) and sums
- * exactly: no result depends on other rows, on threads or on the instruction set. */
+ * row n / 127, rounded to 17 bits so that scale[n] * q is exact; a row with all values below
+ * 2^-118 becomes zeros. A product quantises its other operand's rows in the same way (to zeros
+ * below 2^-100) and sums exactly: no result depends on other rows, on threads or on the
+ * instruction set. */
 typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 } wf_layout;
-/* A multiple of R, whatever the kernels are. */
+/* A number of rows that is a multiple of R with any kernels. */
 enum { WF_PANEL_MOST = 64 };
 
 typedef enum { WF_COMPUTED, WF_PARAM, WF_BUFFER, WF_INPUT, WF_CONSTANT } wf_kind;
@@ -45,13 +46,13 @@ typedef struct wf_tensor {
     int ndim;
     /* as recorded: a named extent has its nominal size */
     int64_t shape[WF_MAX_DIMS];
-    /* a leaf's full name; else the module path it was recorded under */
+    /* full name of a leaf; for other nodes, the module path under which it was recorded */
     const char *name;
     /* the full name that wf_named gave it; or NULL */
     const char *label;
     /* position in the graph: operands come before results */
     int32_t id;
-    /* which result of its op; result 0 is `tensor - result` */
+    /* index of this result of its op; result 0 is `tensor - result` */
     int result;
     /* NULL for a leaf */
     const wf_op *op;
@@ -60,15 +61,15 @@ typedef struct wf_tensor {
     int n_in;
     /* the op's attributes */
     const void *attrs;
-    /* in a gradient: the node it is the gradient of; else NULL */
+    /* in a gradient: the forward node that it belongs to; else NULL */
     const struct wf_tensor *forward;
-    /* the function that recorded it among other nodes, as "softmax"; or NULL */
+    /* the function, such as "softmax", that recorded this node among others; or NULL */
     const char *function;
 } wf_tensor;
 
 /* An initial value. fill writes all elements, of type dtype, as a pure function of (key, element
  * index). It runs when the leaf is first used; it may wf_read other leaves, but not its own. The
- * common ones are in ops/ops.h. */
+ * common initial values are in ops/ops.h. */
 typedef struct wf_init {
     void (*fill)(const struct wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
                  const int64_t *shape, void *data);
@@ -76,7 +77,7 @@ typedef struct wf_init {
     double a, b;
 } wf_init;
 
-/* Elements and bytes, as recorded. */
+/* Number of elements, and of bytes, with recorded sizes. */
 WF_API int64_t wf_count(const wf_tensor *t);
 WF_API size_t wf_bytes(const wf_tensor *t);
 WF_API size_t wf_dtype_size(wf_dtype dtype);
@@ -86,15 +87,17 @@ WF_API const char *wf_dtype_name(wf_dtype dtype);
 /* ---- values of leaves ------------------------------------------------------------------------ */
 
 /* Write or read the values of a leaf; constants can only be read. bytes must be the exact size.
- * False for inputs and computed tensors, out of memory, and for values that are not finite where a
- * leaf is kept as WF_PANELS_INT8. Must not be called while a plan that
- * reads or updates the leaf is running. */
+ * False for inputs and computed tensors, out of memory, and if a leaf kept as WF_PANELS_INT8 would
+ * get values that are not finite. They must not be called while a plan that reads or updates the
+ * leaf is running. */
 WF_API bool wf_write(wf_tensor *leaf, const void *data, size_t bytes);
 WF_API bool wf_read(const wf_tensor *leaf, void *data, size_t bytes);
-/* dst gets the values of src, a leaf of its shape and type in this or another graph. Layouts may
- * differ; in one layout the stored bits are copied. False, and nothing has changed, as of wf_write. */
+/* Copy the values of src to dst, a leaf of the same shape and type in this or another graph.
+ * Layouts may differ; if they are equal, the stored bits are copied. False, without any change, in
+ * the cases where wf_write fails. */
 WF_API bool wf_copy_leaf(wf_tensor *dst, const wf_tensor *src);
-/* Write or read n elements from the first-th on, in row-major order. A matrix in panels fails. */
+/* Write or read n elements from index `first` on, in row-major order. It fails for a matrix in
+ * panels. */
 WF_API bool wf_write_part(wf_tensor *leaf, int64_t first, int64_t n, const void *data);
 WF_API bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *data);
 /* Keep a matrix of parameters in this layout from now on; wf_write and wf_read convert. An op that
@@ -103,7 +106,7 @@ WF_API bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *
  * the graph has plans, or out of memory; for bf16 and int8 in a graph of f64; for int8 with a NaN,
  * an infinity, or rows longer than 131,072. */
 WF_API bool wf_set_layout(wf_tensor *parameter, wf_layout layout);
-/* WF_ROW_MAJOR if it is no parameter. */
+/* The layout of a parameter; WF_ROW_MAJOR for other tensors. */
 WF_API wf_layout wf_layout_of(const wf_tensor *t);
 
 #ifdef __cplusplus

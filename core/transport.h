@@ -33,8 +33,8 @@ struct wf_transport {
     bool any_thread;
     void *user;
     /* The collectives return false if another rank has failed or exited; error has the reason, and
-     * no later collective succeeds. Offsets are in bytes and ascend: rank r's part is [at[r], at[r
-     * + 1]). */
+     * no later collective succeeds. Offsets are in bytes and ascend: rank r's part is from at[r] up
+     * to at[r + 1]. */
     bool (*alltoallv)(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
                       const int64_t *receive_at);
     bool (*allgatherv)(wf_transport *t, const void *send, void *receive, const int64_t *receive_at);
@@ -42,25 +42,25 @@ struct wf_transport {
     /* Makes all ranks' collectives fail from now on, or ends their processes, with this exit code
      * and sentence. It may not return, and writes none of the fields below. */
     void (*fail)(wf_transport *t, int code, const char *why);
-    /* Written by collectives alone, and to be read between them. */
+    /* Only collectives write these fields; read them between collectives. */
     /* the exit code of the failure; 0: none */
     int code;
     char error[256];        /* a sentence, or "" */
-    int64_t sent, received; /* to and from other ranks, so far */
-    /* spent in collectives so far, waiting for other ranks included */
+    int64_t sent, received; /* bytes sent to other ranks and received from them so far */
+    /* time spent in collectives so far, including waiting for other ranks */
     double seconds;
 };
 
-/* Rank r receives what each rank sends to it, send[send_at[r] ..), in the order of ranks. Both
- * arrays have size + 1 offsets. */
+/* Every rank sends the bytes from send_at[r] to send_at[r + 1] to rank r. Rank r receives these
+ * parts in the order of ranks. Both arrays have size + 1 offsets. */
 WF_API bool wf_alltoallv(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
                          const int64_t *receive_at);
 /* Every rank receives what all ranks send: receive_at[r + 1] - receive_at[r] bytes of rank r. send
  * may point into receive, at this rank's own part. */
 WF_API bool wf_allgatherv(wf_transport *t, const void *send, void *receive,
                           const int64_t *receive_at);
-/* Every rank receives `bytes` bytes of each rank: rank r's are at receive + r * bytes. Without memory
- * for the offsets it fails on all ranks. */
+/* Every rank receives `bytes` bytes of each rank: rank r's are at receive + r * bytes. If one rank
+ * has no memory for the offsets, it fails on all ranks. */
 WF_API bool wf_allgather(wf_transport *t, const void *send, void *receive, size_t bytes);
 /* Waits until all ranks have come here. False: the transport has failed. */
 WF_API bool wf_barrier(wf_transport *t);
@@ -87,9 +87,9 @@ WF_API wf_range wf_rank_range(int64_t n, int rank, int ranks);
 
 /* The first failure of a run, if any. */
 typedef struct wf_processes_result {
-    /* -1: none has failed, or the run itself did */
+    /* -1: no rank has failed, or the run itself has */
     int rank;
-    /* 0: all ended well; 128 + signal: killed; WF_HUNG: the watchdog heard nothing for 10 s */
+    /* 0: all ranks ended well; 128 + signal: a rank was killed; WF_HUNG: no heartbeat for 10 s */
     int code;
     int signal;    /* that killed it, or 0 */
     char why[256]; /* a sentence, or "" */

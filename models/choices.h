@@ -4,8 +4,8 @@
  *     CHOICE("activation", set.activation, WF_NAMES(WF_ACTIVATION_NAMES), "of the layers")
  *     wf_activation_name(WF_GELU_TANH)          "gelu-tanh"; NULL: no activation has this number
  *
- * Neither a row's name nor its number changes: files hold both. An enumerator without a row is a
- * warning (-Wswitch), a row out of its place an error. */
+ * Neither a row's name nor its number changes: files hold both. An enumerator without a row gives a
+ * warning (-Wswitch), and a row in the wrong place an error. */
 #ifndef WEFT_MODELS_CHOICES_H
 #define WEFT_MODELS_CHOICES_H
 
@@ -14,8 +14,8 @@
 #include "models/text.h"
 
 /* clang-format off */
-/* Architectures, by the words of options; the kind of `id` is wf_id_kind. The first is what a file
- * is of that does not say. */
+/* The architectures, by their names in options; wf_id_kind is the kind of `id`. A file that names
+ * none has a model of the first. */
 #define WF_MODEL_NAMES(ROW) \
     ROW(transformer, "transformer") ROW(language_model, "language") \
     /* and so on */
@@ -46,7 +46,7 @@
     ROW(WF_LIMIT_END, "end") ROW(WF_LIMIT_FREE_END, "free-end") ROW(WF_LIMIT_NO_END, "no-end")
 #define WF_NORM_KIND_NAMES(ROW) WF_NORM_KINDS(ROW) /* layers.h */
 
-/* norm_first of a configuration, as people say it; in files it is a number */
+/* The place of norms as options name it. Configurations and files store norm_first, a number. */
 typedef enum { WF_NORM_PRE, WF_NORM_POST } wf_norm_place;
 #define WF_NORM_NAMES(ROW) ROW(WF_NORM_PRE, "pre") ROW(WF_NORM_POST, "post")
 

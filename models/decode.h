@@ -1,8 +1,8 @@
-/* weft/models/decode.h - outputs of a model, whichever it is: searched for, or drawn at random; and
- * how likely it finds outputs that are given.
+/* weft/models/decode.h - outputs of any model, by beam search or by sampling; and the probability
+ * that it gives to known outputs.
  *
- * Sentences come as src [b,s], right-padded, and src_length [b], each from 1 to s; of a decoder-only
- * model from 0 on: the prompt. */
+ * Sentences are passed as src [b,s], right-padded, with src_length [b]. Each length is from 1 to s;
+ * the prompt of a decoder-only model may also be empty. */
 #ifndef WEFT_MODELS_DECODE_H
 #define WEFT_MODELS_DECODE_H
 
@@ -12,12 +12,12 @@
 extern "C" {
 #endif
 
-/* Plans for encoding, decoding and scoring, and a state, reused from batch to batch. One call at a
- * time. What is made of a sentence depends on it and the options alone: not on its batch, the
- * threads, or the padding.
- * A call on a decoder that is inside another one, as from `heard`, is refused.
- * Scores are natural logarithms, by the model's distribution over the whole vocabulary unless a rule
- * of the options changes it, and count the end token. A false result: wf_decoder_error. */
+/* A decoder has plans for encoding, decoding and scoring, and a state, and uses them again for
+ * every batch. The output for a sentence depends only on the sentence and the options, not on its
+ * batch, the threads, or the padding. A decoder runs one call at a time: a call from a callback
+ * such as `heard` is refused. Scores are natural logarithms of probabilities over the whole
+ * vocabulary, unless a rule of the options changes these, and include the end token. If a function
+ * returns false, wf_decoder_error has the reason. */
 typedef struct wf_decoder wf_decoder;
 /* or NULL */
 WF_API wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message);
@@ -25,150 +25,158 @@ WF_API wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message);
 WF_API void wf_decoder_free(wf_decoder *d);
 /* The sentence of the last failure, or "". */
 WF_API const char *wf_decoder_error(const wf_decoder *d);
-/* Bytes that it takes to decode b sentences of s tokens, a row each, into outputs of at most n. 0:
- * wf_decoder_error. */
+/* The bytes needed to decode b sentences of s tokens, with one row each, into outputs of at most n
+ * tokens. 0: see wf_decoder_error. */
 WF_API size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
 
-/* The divisor of a total of n tokens, the end token included: 1; ((5 + n) / 6)^alpha (Wu et al.
- * 2016, eq. 14); or n^alpha, where alpha 1 gives the mean. */
+/* The length penalty: the number by which the total of an output of n tokens is divided. It is 1,
+ * or ((5 + n) / 6)^alpha (Wu et al. 2016, eq. 14), or n^alpha, where alpha 1 gives the mean. n
+ * includes the end token. */
 typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_penalty;
 
-/* When a beam search is done with a sentence: when `beam` hypotheses have ended,
- *   WF_STOP_SURE     or the nbest of them are final, whatever may come (Huang, Zhao and Ma 2017);
- *   WF_STOP_FULL     at once: early_stopping=True of Hugging Face, whose names stand here;
- *   WF_STOP_PRESENT  and none that is live scores more at its present length: early_stopping=False;
- *   WF_STOP_LONGEST  and none could by its total so far, were it as long as can be: "never".
- * The last three keep the `beam` best of those that have ended. Beam 1 ends with the first end. */
+/* When the beam search of a sentence ends. In each case `beam` hypotheses must have ended, and
+ *   WF_STOP_SURE     the nbest of them cannot be surpassed any more (Huang, Zhao and Ma 2017);
+ *   WF_STOP_FULL     nothing else: early_stopping=True of Hugging Face, whose words are in quotes;
+ *   WF_STOP_PRESENT  no live one scores more at its present length: early_stopping=False;
+ *   WF_STOP_LONGEST  no live one could score more at the greatest length: "never".
+ * The last three keep the best `beam` hypotheses that have ended. With beam 1, the first end token
+ * ends the search. */
 typedef enum { WF_STOP_SURE, WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST } wf_stop;
 
-/* The end of a hypothesis at its length limit. The end token is forced, and scored; or it is
- * forced, with log-probability 0 (forced_eos_token_id of Hugging Face); or the hypothesis has no
- * end token, and its length does not count one. */
+/* How a hypothesis ends at its length limit. WF_LIMIT_END: the end token is forced, and scored.
+ * WF_LIMIT_FREE_END: it is forced with log-probability 0 (forced_eos_token_id of Hugging Face).
+ * WF_LIMIT_NO_END: there is no end token, and the length does not count one. */
 typedef enum { WF_LIMIT_END, WF_LIMIT_FREE_END, WF_LIMIT_NO_END } wf_limit_rule;
 
-/* The fate of a continuation, which is a live hypothesis with one more token: it is live in the
- * next step; it ended, as its token is the end; its total is worse than that of as many as may go on;
- * or it would be live, but the search of its sentence is done. */
+/* The fate of a continuation, which is a live hypothesis with one more token. LIVE: it is live in
+ * the next step. ENDED: its token was the end. WORSE: enough others have a better total. STOPPED:
+ * it would be live, but the search of its sentence is over. */
 typedef enum { WF_FATE_LIVE, WF_FATE_ENDED, WF_FATE_WORSE, WF_FATE_STOPPED } wf_fate;
 typedef struct wf_continuation {
-    int parent; /* which live hypothesis of the step */
+    int parent; /* index of the live hypothesis that it continues */
     int32_t token;
-    double log_prob, total; /* of the token, after the rules; of the hypothesis */
-    double score;           /* if it ended: total divided by the penalty */
-    bool cut;               /* if it ended: as wf_hypothesis says */
+    /* log-probability of its token after the rules; total of the hypothesis */
+    double log_prob, total;
+    double score; /* if it ended: total divided by the length penalty */
+    bool cut;     /* if it ended: like wf_hypothesis.cut */
     wf_fate fate;
 } wf_continuation;
-/* One step of the search of one sentence. The k-th continuation that is live becomes the k-th live
- * hypothesis of the next step; at first there is one, or of a sample all draws share one. Pointers
- * are valid during the call. */
+/* One step in the search of one sentence. The k-th continuation that is live becomes the k-th live
+ * hypothesis of the next step. In the first step there is one live hypothesis, which all draws of a
+ * sample share. Pointers are valid during the call. */
 typedef struct wf_search_step {
-    int sentence;   /* its place in the batch */
-    int64_t length; /* of its live hypotheses, in tokens */
+    int sentence;   /* index of the sentence in the batch */
+    int64_t length; /* length of its live hypotheses in tokens */
     int n_live;
-    const void *const *logits; /* [n_live] of [V], in the graph's real type: those of the model */
-    const void *const *ranked; /* and with the rules applied: -inf of a token that may not come */
-    const double *normaliser;  /* [n_live] log(sum exp(logits)) */
-    int n; /* best total first: up to 2 of the beam and as many that are worse */
+    /* [n_live] rows [V] of the model's logits, in the graph's real type */
+    const void *const *logits;
+    /* the same rows after the rules: -inf for tokens that are not allowed */
+    const void *const *ranked;
+    const double *normaliser; /* [n_live] log(sum exp(logits)) */
+    /* best total first: up to 2 beam continuations that go on or end, and as many worse ones */
+    int n;
     const wf_continuation *continuations;
 } wf_search_step;
 
 typedef struct wf_decode_options {
-    /* hypotheses that go on at every step, 1..1024; 1: the likeliest token (greedy) */
+    /* hypotheses kept at every step, 1..1024; 1: greedy search */
     int beam;
     wf_length_penalty penalty;
     /* of the penalty, 0..10 */
     double alpha;
-    /* outputs of a sentence, 1..beam; of a sample, how many are drawn, 1..1024 */
+    /* number of outputs for a sentence, 1..beam; with sample, number of draws, 1..1024 */
     int nbest;
     wf_stop stop;
-    /* a source of n tokens gets at most a n + b, rounded down: no more than wf_model_room; 0:
-     * the end at once */
+    /* the maximum length for a source of n tokens is a n + b, rounded down, but not above
+     * wf_model_room. 0: the output is empty */
     double max_len_a, max_len_b;
     wf_limit_rule at_limit;
-    /* no end before this many tokens, if the maximum allows as many */
+    /* minimum length: no end before this many tokens, unless the maximum is lower */
     int64_t min_len;
-    /* [n_banned] tokens that are never put out; not the end */
+    /* [n_banned] tokens that are never chosen; the end cannot be among them */
     const int32_t *banned;
     int n_banned;
-    /* [n_forced] what every output begins with, at log-probability 0: a target language. As many
-     * as the limit allows */
+    /* [n_forced] tokens with which every output begins, at log-probability 0, such as a target
+     * language. The maximum length may cut them */
     const int32_t *forced;
     int n_forced;
-    /* [n_begin_banned] tokens that are not the first of an output, behind those forced:
-     * begin_suppress_tokens. The end may be */
+    /* [n_begin_banned] tokens that may not come first in an output, or first after the forced ones:
+     * begin_suppress_tokens. The end may be among them */
     const int32_t *begin_banned;
     int n_begin_banned;
-    /* Rules of transformers, over all that the decoder is fed: the start, a prompt, an output.
-     * Greedy search and samples apply them to logits, a beam of two or more to log-probabilities,
-     * which are then what its totals add up. */
-    /* no run of so many tokens comes twice; 0: any may */
+    /* Rules of transformers. They look at all tokens that the decoder has read: the start, a
+     * prompt, the output. Greedy search and sampling apply them to logits. A beam of two or more
+     * applies them to log-probabilities, of which it adds up the changed values. */
+    /* no sequence of this many tokens occurs twice; 0: no such rule */
     int no_repeat_ngram;
-    /* 1e-3..1e3: a score below 0 of a token that was there is multiplied by this, one above 0
-     * divided; 1: none */
+    /* 1e-3..1e3. The score of a token that has occurred is multiplied by this if it is below 0, and
+     * else divided by it; 1: no such rule */
     double repetition_penalty;
-    /* after so many tokens the end's score x gets |x| (decay^n - 1) more, n tokens later:
-     * exponential_decay_length_penalty */
+    /* n tokens after the first decay_start ones, |x| (decay^n - 1) is added to the end token's
+     * score x: exponential_decay_length_penalty */
     int64_t decay_start;
     /* 1e-3..1e3; 1: none */
     double decay;
-    /* a beam's log-probabilities are those among the tokens that are allowed */
+    /* a beam uses log-probabilities among the allowed tokens only */
     bool renormalize;
-    /* draw every token (beam 1): p ~ exp(logit / temperature), of these the top_k likeliest (0:
-     * all), of these the fewest that hold top_p (1: all) */
+    /* draw each token at random (beam must be 1), with p ~ exp(logit / temperature). Only the top_k
+     * likeliest tokens (0: all) are drawn, and of these only the fewest whose shares sum to top_p
+     * (1: all) */
     bool sample;
     int top_k;
     /* above 0 to 1; 1e-3..1e3 */
     double top_p, temperature;
-    /* with the sentence's index, the step and the draw: the choice */
+    /* together with the sentence's index, the step and the draw it determines the choice */
     uint64_t seed;
-    /* Called with every token as it is chosen, in the order of the steps, if each sentence has one
-     * hypothesis (beam 1, or one draw); sentence: its place in the batch. false: wf_decode stops
-     * and fails. NULL: nobody listens. */
+    /* Called with every token as it is chosen, step by step, if each sentence has one hypothesis
+     * (beam 1, or one draw). sentence: its index in the batch. If it returns false, wf_decode stops
+     * and fails. NULL: no calls. */
     bool (*heard)(void *listener, int sentence, int32_t token);
     void *listener;
-    /* Called with every step of the search of every sentence, after its decision; for pictures. It
-     * changes no result. false: wf_decode stops and fails. NULL: nobody watches. */
+    /* Called for every sentence in every step, after the decision; made for pictures. It cannot
+     * change a result. If it returns false, wf_decode stops and fails. NULL: no calls. */
     bool (*watched)(void *listener, const wf_search_step *step);
 } wf_decode_options;
-/* greedy, a 1, b 10; what multiplies, 1 */
+/* greedy, with a 1 and b 10; repetition_penalty, decay and temperature are 1 */
 WF_API wf_decode_options wf_decode_defaults(void);
 
 typedef struct wf_hypothesis {
-    /* [length], neither start nor end */
+    /* [length] tokens, without start and end */
     const int32_t *tokens;
-    /* [length + 1], of each token and of the end */
+    /* [length + 1] log-probabilities of the tokens and of the end */
     const double *log_probs;
     int64_t length;
-    /* their sum; and that divided by the penalty */
+    /* sum of the log-probabilities; that sum divided by the length penalty */
     double total, score;
-    /* ended by the maximum: another token was likelier than the end */
+    /* true if the maximum length ended it, where another token was likelier than the end */
     bool cut;
 } wf_hypothesis;
 
-/* The outputs of one sentence: the best score first, no two alike; of a sample, in the order of the
- * draws. n is less than nbest where there are no more sequences. */
+/* The outputs of one sentence. A search gives different ones, best score first; a sample gives its
+ * draws in their order. n is less than nbest if there are no more sequences. */
 typedef struct wf_decoded {
     int n;
     wf_hypothesis *best;
 } wf_decoded;
 
-/* results [b]: to be freed by wf_decoded_free, after a failure too. sentence_index [b], for samples
- * alone: a sentence's place in all that is drawn with this seed; NULL: its place in the batch. */
+/* results [b] must be freed by wf_decoded_free, after a failure too. sentence_index [b] is for
+ * samples alone: the number of each sentence among all that are drawn with this seed. NULL: its
+ * index in the batch. */
 WF_API bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
                       const int64_t *sentence_index, const wf_decode_options *options,
                       wf_decoded *results);
 /* Frees what the b results hold, not the array. */
 WF_API void wf_decoded_free(wf_decoded *results, int b);
 
-/* wf_decode's greedy tokens alone, at most max_new of each sentence (and wf_model_room), into out
- * [b,max_new], filled up with end_id; their number into out_length [b]. */
+/* Greedy search for tokens alone: at most max_new for each sentence, and at most wf_model_room.
+ * They go into out [b,max_new], padded with end_id, and their numbers into out_length [b]. */
 WF_API bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src,
                              const int32_t *src_length, int max_new, int32_t *out,
                              int32_t *out_length);
 
-/* Forced scoring: of outputs tgt [b,t], right-padded, tgt_length [b] from 0 to t, neither start
- * nor end among them; at most wf_model_room. log_probs [b,t+1]: of each token and of the end, then
- * 0. totals [b]: their sums. Either may be NULL. */
+/* Forced scoring of given outputs: tgt [b,t], right-padded, without start and end. tgt_length [b]
+ * is from 0 to t and at most wf_model_room. log_probs [b,t+1] receives the value of each token and
+ * of the end, then 0. totals [b] receives their sums. Either may be NULL. */
 WF_API bool wf_score(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
                      int t, const int32_t *tgt, const int32_t *tgt_length, double *log_probs,
                      double *totals);

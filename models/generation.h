@@ -1,9 +1,9 @@
-/* weft/models/generation.h - how a model's file says that it is generated with.
+/* weft/models/generation.h - the settings for decoding in a model's file.
  *
- * A model that comes from elsewhere was made for one way of searching: a beam, a rule of when to
- * stop, tokens that are never put out, a first token that names the language; or to be drawn from.
- * They stand in the metadata of its file, "generate.beam" and the like, and programs take them for
- * defaults. "generate.not-done" lists settings that this library does not have, to be told.
+ * An imported model was made for a certain search, or for sampling: with a beam size, a stopping
+ * rule, banned tokens, a first token that names the language. These settings are in the metadata of
+ * its file, as "generate.beam" and so on, and programs use them as defaults. "generate.not-done"
+ * lists settings that this library does not support, so that programs can report them.
  *
  * Every `message` has room for 256 bytes, or is NULL. */
 #ifndef WEFT_MODELS_GENERATION_H
@@ -23,27 +23,28 @@ enum {
 };
 
 typedef struct wf_generation {
-    wf_decode_options options; /* of a search; without its lists, which are these: */
+    wf_decode_options options; /* settings of the search, without the lists that follow */
     int32_t banned[WF_MOST_BANNED], forced[WF_MOST_FORCED];
     int n_banned, n_forced;
     int32_t begin_banned[WF_MOST_BANNED];
     int n_begin_banned;
-    char not_done[WF_GENERATION_TEXT]; /* what else the model was made to be searched with, and is
-                                        * not done here: "name=value; name=value". Or empty */
+    /* settings that the model was made for and this library does not support: "name=value;
+     * name=value", or empty */
+    char not_done[WF_GENERATION_TEXT];
 } wf_generation;
 
-/* The options with the lists of g, which must live as long. */
+/* The options with the lists of g. g must live as long as they do. */
 WF_API wf_decode_options wf_generation_options(const wf_generation *g);
 
-/* Does the file say anything? */
+/* True if the file has any such setting. */
 WF_API bool wf_generation_in_file(const wf_file *f);
-/* Reads settings; those that the file lacks keep their values in g. Ids must be in the vocabulary
- * of m, unless that is NULL. False, with the reason in message and g unchanged, if a setting is
- * invalid. */
+/* Read settings. Those that the file lacks keep their values in g. Ids must be in the vocabulary of
+ * m, unless m is NULL. If a setting is invalid, it returns false with the reason in message, and g
+ * does not change. */
 WF_API bool wf_generation_from_meta(const wf_file *f, const wf_model *m, wf_generation *g,
                                     char *message);
 
-/* For a model's file: the pairs, whose values are in text, and how many. */
+/* The settings as metadata of a model's file: pairs, whose values are in text, and their number. */
 typedef struct wf_generation_text {
     char of[WF_GENERATION_META][WF_GENERATION_TEXT];
 } wf_generation_text;

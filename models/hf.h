@@ -1,9 +1,10 @@
-/* weft/models/hf.h - an encoder-decoder as Hugging Face's transformers keeps it: a folder with
- * config.json, generation_config.json, weights and the files of a tokenizer; read, and written.
+/* weft/models/hf.h - reads and writes folders of Hugging Face's transformers with an
+ * encoder-decoder: config.json, generation_config.json, weights and the files of a tokenizer.
  *
- * Families: Marian (OPUS-MT), BART, mBART, M2M100 (NLLB). Each is a table, hf/family.c, of what its
- * files say and what their tensors are called; hf/README.md has what differs from transformers.
- * Nothing is guessed: what is missing, unknown or contradicts is one sentence.
+ * Families: Marian (OPUS-MT), BART, mBART, M2M100 (NLLB). Each is a table in hf/family.c, with the
+ * keys of its files and the names of its tensors. hf/README.md lists the differences from
+ * transformers. Nothing is guessed: a missing, unknown or contradictory entry is an error that
+ * names it.
  *
  *     wf_hf hf;
  *     if (!wf_hf_import("opus-mt-en-de", &hf, message)) ...
@@ -25,21 +26,22 @@ extern "C" {
 enum { WF_HF_NOTES = 2048 };
 
 typedef struct wf_hf {
-    wf_model *model;          /* a Transformer, in f32 */
-    wf_tokenizer *src, *tgt;  /* NULL: the folder has none that weft can read */
-    wf_generation generation; /* as generate() of transformers would search by default */
-    char notes[WF_HF_NOTES];  /* what is not as there, a sentence a line; "" */
+    wf_model *model;         /* a Transformer, in f32 */
+    wf_tokenizer *src, *tgt; /* NULL: the folder has no tokenizer that weft can read */
+    /* settings with which generate() of transformers would search by default */
+    wf_generation generation;
+    char notes[WF_HF_NOTES]; /* differences from transformers, one sentence per line, or "" */
 } wf_hf;
 
-/* All of a folder. False with message; out is to be freed by wf_hf_free either way. */
+/* Read a whole folder. False with message. Free out by wf_hf_free in either case. */
 WF_API bool wf_hf_import(const char *folder, wf_hf *out, char *message);
 /* Frees the model and the tokenizers. */
 WF_API void wf_hf_free(wf_hf *hf);
 
-/* The names of the files that wf_hf_import reads in a folder, there or not: those that any folder
- * may have, and the weights that an index there names. NULL: without the latter. A program that
- * writes a file asks this list first. False with message: no memory, or a wrong index; the list is to
- * be freed either way. */
+/* The names of the files that wf_hf_import may read in a folder, whether or not they exist: those
+ * that any folder may have, and weight files that an index in this folder names. With folder NULL
+ * there is no index. A program must not overwrite a file of this list. False with message: out of
+ * memory, or an invalid index. Free the list in either case. */
 typedef struct wf_hf_files {
     char **names; /* [n] */
     int n;
@@ -47,17 +49,17 @@ typedef struct wf_hf_files {
 WF_API bool wf_hf_list_files(const char *folder, wf_hf_files *list, char *message);
 WF_API void wf_hf_files_free(wf_hf_files *list);
 
-/* How a folder is written; both return false with message, which ends the export. */
+/* Functions that write a folder. Both return false with message, which ends the export. */
 typedef struct wf_hf_writer {
     /* Called once, before anything is written, with the names of all files. May be NULL. */
     bool (*begin)(void *user, const char *const *names, int n, char *message);
-    /* Writes a file but the weights. */
+    /* Write a file other than the weights. */
     bool (*put)(void *user, const char *name, const void *bytes, size_t size, char *message);
     void *user;
 } wf_hf_writer;
-/* Writes a folder that transformers opens: first the weights, config.json last. The folder must be
- * there when `begin` has returned. Sets hf's notes. False with message: no family has a model like
- * this, or a file can't be written. */
+/* Write a folder that transformers can open: the weights first, config.json last. The folder must
+ * exist when `begin` has returned. Sets hf's notes. False with message: no family has such a model,
+ * or a file cannot be written. */
 WF_API bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, char *message);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
-/* models/kind.h - inside models: what an architecture is to those who know none by name, and what
- * every model is recorded from alike.
+/* models/kind.h - inside models: the interface of an architecture, and the parts that every model
+ * is recorded from.
  *
- * Another architecture is a file of its own that fills in a wf_model and has a row of this kind,
- * and its line in WF_MODEL_NAMES. */
+ * To add an architecture, write a file that fills in a wf_model and defines a wf_model_kind, and
+ * add its line to WF_MODEL_NAMES. */
 #ifndef WEFT_MODELS_KIND_H
 #define WEFT_MODELS_KIND_H
 
@@ -11,17 +11,17 @@
 #include "choices.h"
 #include "model.h"
 
-/* One field of a configuration: writing and reading can't differ. */
+/* One field of a configuration. The same row writes and reads it, so that both agree. */
 typedef struct wf_config_field {
     /* in the metadata */
     const char *key;
     enum { WF_FIELD_INT64, WF_FIELD_INT32, WF_FIELD_BOOL, WF_FIELD_CHOICE, WF_FIELD_REAL } type;
     size_t offset;
-    /* those of a choice, "none|all" */
+    /* the names of a choice, as in "none|all" */
     const char *names;
     /* NULL: no choice has this number */
     const char *(*name)(int choice);
-    /* what files without it are; NULL: all have it */
+    /* the value that files without this field have; NULL: all files have it */
     const char *before;
 } wf_config_field;
 
@@ -43,7 +43,7 @@ typedef struct wf_config_field {
 #define WF_FIELD_NAMED_SINCE(of, field, rows, value)                                               \
     { "weft.config." #field, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field),                          \
       WF_NAMES(rows),        of##_name,       value },
-/* A field that came later: files without it were written when it was `value`. */
+/* A field that was added later. In files written before, its value is `value`. */
 #define WF_FIELD_SINCE(field, value)                                                               \
     { "weft.config." #field, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, value },
 #define WF_FIELD_NAMED(of, field, rows)                                                            \
@@ -57,7 +57,7 @@ struct wf_model_kind {
     const char *title;
     const wf_config_field *fields;
     int n_fields;
-    /* a source and an output are one sequence; there is no src */
+    /* the source and the output are one sequence, without an input src */
     bool decoder_only;
     /* the rest by default */
     void (*configure)(void *config, const wf_model_sizes *sizes);
@@ -70,12 +70,13 @@ struct wf_model_kind {
 };
 /* bytes */
 enum { WF_MOST_FIELDS = 32, WF_MOST_CONFIG = 512 };
-/* Room for a configuration of any kind. */
+/* Memory for a configuration of any kind. */
 typedef union wf_any_config {
     char bytes[WF_MOST_CONFIG];
     max_align_t aligned;
 } wf_any_config;
-/* Below the table of a kind's fields: there is room for its configuration, and for its text. */
+/* Put this below a kind's table of fields: it checks that there is room for the configuration and
+ * for its text. */
 #define WF_FIELDS_FIT(config, fields)                                                              \
     _Static_assert(sizeof(config) <= WF_MOST_CONFIG &&                                             \
                        sizeof(fields) / sizeof *(fields) <= WF_MOST_FIELDS,                        \
@@ -84,10 +85,11 @@ typedef union wf_any_config {
 #define WF_EXTERN_KIND(id, word) extern const wf_model_kind wf_##id##_kind;
 WF_MODEL_NAMES(WF_EXTERN_KIND)
 
-/* By its name, NULL: of a file that does not say; NULL: there is none. */
+/* The kind with this name. name NULL: the kind of files that name none. NULL: there is no such
+ * kind. */
 const wf_model_kind *wf_model_kind_of(const char *name);
 
-/* ---- what a configuration may be: limits.c --------------------------------------------------- */
+/* ---- limits of configurations: limits.c ------------------------------------------------------ */
 
 typedef struct wf_limit {
     const char *what;
@@ -96,39 +98,40 @@ typedef struct wf_limit {
 bool wf_limits_ok(const wf_limit *limits, size_t n, char *message);
 int64_t wf_last_id(int64_t vocab);
 
-/* "relu, pre-norm, sinusoidal positions": of the same, for describe. */
+/* "relu, pre-norm, sinusoidal positions": text about the layers, for `describe`. */
 enum { WF_STACK_TEXT = 96 };
 const char *wf_stack_text(const wf_block_options *o, wf_positions positions,
                           char text[WF_STACK_TEXT]);
 
-/* The layers of a stack and the positions of its tokens. */
+/* Check the options of layers and positions. False with message. */
 bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *message);
 
-/* ---- what is recorded alike: record_model.c -------------------------------------------------------- */
+/* ---- what is recorded alike: record_model.c -------------------------------------------------- */
 
-/* Zeroed, with room for n_memory tensors of the memory. wf_model_free frees the
- * `bytes`, which begin with a wf_model. NULL with message. */
+/* A zeroed model with room for n_memory memory tensors. Its `bytes` begin with a wf_model, and
+ * wf_model_free frees them. NULL with message. */
 wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_memory, char *message);
-/* One more map, whose weights are to be recorded into its weights[i]. False: out of memory. */
+/* Add an attention map; the caller then records its weights into weights[i]. False: out of
+ * memory. */
 bool wf_model_add_map(wf_model *m, const char *name, bool source_queries, bool source_keys,
                       int64_t layers);
-/* The graph, and what training says. */
+/* Make the graph, and apply the training options. */
 void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dtype real,
                           uint64_t seed);
-/* Its layers, with the dropout that training says. */
+/* The options of the model's layers, with the dropout of training. */
 wf_block_options wf_model_block(const wf_model *m);
-/* The extents B, T and P, tgt and labels; returns B. */
+/* Record the extents B, T and P, and the inputs tgt and labels. Returns B. */
 int64_t wf_model_inputs(wf_model *m);
-/* A table of tokens; shared: it is the output's as well. */
+/* Record a table of tokens. shared: the output uses it, too. */
 struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t rows, int64_t dim,
                                          bool scaled, bool shared);
-/* hidden -> logits [B,T,V]; table NULL: by a matrix of its own. */
+/* Record logits [B,T,V] from hidden. If table is NULL, the output has a matrix of its own. */
 void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias);
 /* Record scores and loss, from logits and labels. */
 void wf_model_finish(wf_model *m);
 /* "layers.0" */
 const char *wf_layer_name(int64_t i, char name[32]);
-/* Is this a parameter that a program has added to the recorded model, or a hook to it? */
+/* True if a program or its hook added this parameter to the recorded model. */
 bool wf_is_added(const wf_model *m, const wf_tensor *t);
 
 #endif

@@ -1,5 +1,5 @@
-/* models/limits.c - what any configuration is held to: ranges, and how widths, heads and positions
- * go together. */
+/* models/limits.c - the limits of every configuration: ranges, and conditions between widths, heads
+ * and positions. */
 #include <stdio.h>
 
 #include "kind.h"
@@ -13,7 +13,7 @@ bool wf_limits_ok(const wf_limit *limits, size_t n, char *message) {
     return true;
 }
 
-/* The highest id; of a vocabulary that is none, a number that is not looked at. */
+/* The highest valid id. For an invalid vocabulary it returns some number that is not used. */
 int64_t wf_last_id(int64_t vocab) {
     return vocab > 0 ? vocab - 1 : 0;
 }

@@ -1,5 +1,6 @@
-/* models/message.h - inside models: the sentence for a caller who handed in message[WF_MESSAGE], or
- * NULL. It may quote a file that nobody trusts: control characters become '?'.
+/* models/message.h - inside models: writes an error message for a caller that passed
+ * message[WF_MESSAGE], or NULL. The message may quote an untrusted file, so control characters
+ * become '?'.
  *
  *     if (!m) return fail(message, "there is no model"); */
 #ifndef WEFT_MODELS_MESSAGE_H

@@ -1,4 +1,5 @@
-/* models/model.c - pairs of sentences for a model of any architecture. See model.h. */
+/* models/model.c - pairs that bind and feed pairs of sentences
+ * for any architecture. See model.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +63,7 @@ static bool feed_apart(const wf_model *m, wf_plan *p, const wf_batch *b) {
            (!b->labels || wf_feed(p, m->labels, b->labels, row * T));
 }
 
-/* The length of row i's target that is fed: up to its last label. */
+/* How many tokens of row i's target are fed: up to its last label. */
 static int64_t target_length(const wf_batch *b, int64_t i) {
     int64_t n = b->T;
     while (b->labels && n > 1 && b->labels[i * b->T + n - 1] == WF_IGNORE_LABEL) n--;
@@ -78,8 +79,8 @@ static int64_t longest_row(const wf_batch *b) {
     return most;
 }
 
-/* Row i [T]: the source and the target. The first token of the target, the start, may have to stand
- * before the source. */
+/* Writes row i [T]: the source and the target. With start_first, the first token of the target,
+ * which is the start, comes before the source. */
 static void join(const wf_model *m, const wf_batch *b, int64_t i, int64_t T, int32_t *row) {
     int64_t n = b->src_length[i], k = target_length(b, i);
     for (int64_t t = n + k; t < T; t++) row[t] = m->end_id;
@@ -88,14 +89,15 @@ static void join(const wf_model *m, const wf_batch *b, int64_t i, int64_t T, int
     if (n) memcpy(row, b->src + i * b->S, (size_t)n * sizeof *row);
 }
 
-/* The token that follows each one of a row: of the source, none counts. */
+/* Writes the label of each token of a row, which is the token after it. Labels of the source are
+ * not counted. */
 static void join_labels(const wf_batch *b, int64_t i, int64_t T, int32_t *labels) {
     int64_t n = b->src_length[i], k = target_length(b, i);
     for (int64_t t = 0; t < T; t++) labels[t] = WF_IGNORE_LABEL;
     memcpy(labels + n, b->labels + i * b->T, (size_t)k * sizeof *labels);
 }
 
-/* A plan can judge the tensors that it is fed, but not these lists. */
+/* Checks these lists, because a plan can only check the tensors that it is fed. */
 static bool pairs_ok(wf_plan *p, const wf_batch *b) {
     if (b->B < 1 || b->B > MAX_PAIRS || b->S < 0 || b->T < 1)
         return wf_plan_fail(p, "%lld pairs of %lld and %lld tokens are not a batch",
@@ -108,7 +110,7 @@ static bool pairs_ok(wf_plan *p, const wf_batch *b) {
     return true;
 }
 
-/* Written where the plan reads it: a batch is fed without an allocation. */
+/* Joins pairs directly in the plan's memory, so that feeding a batch allocates nothing. */
 static bool feed_one_sequence(const wf_model *m, wf_plan *p, const wf_batch *b) {
     int64_t T = longest_row(b);
     size_t bytes = (size_t)(b->B * T) * sizeof(int32_t);

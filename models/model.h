@@ -1,21 +1,21 @@
-/* weft/models/model.h - what decoding, scoring, files and programs need of a model, whichever it
- * is. Its part model_io.h saves and loads one.
+/* weft/models/model.h - a model of any architecture. model_io.h saves and loads one.
  *
- * A model is one graph that was recorded once, and the tensors in it that everyone asks for. Its
- * makers fill the fields in (transformer.h, language_model.h); after that all is plans over the
- * graph, which are the same for every model. There are two architectures:
+ * A model is one graph that was recorded once, with pointers to the tensors that its users need.
+ * transformer.h and language_model.h make models; plans over the graph are then the same for every
+ * model. There are two architectures:
  *
  *     encoder-decoder   the source is a tensor of its own, src. An encoder reads it once; what
  *                       cross-attention reads in every step is the memory
  *     decoder-only      src is NULL. The source (the prompt), the start token and the output are
- *                       one sequence, tgt; a step reads the prompt from the KV cache. Where
- *                       start_first is true, the start token stands before the prompt, and the
- *                       output goes on from the prompt
+ *                       one sequence, tgt; a step reads the prompt from the KV cache. With
+ *                       start_first, the start token comes before the prompt, and the output
+ *                       continues the prompt
  *
- * wf_model_bind, wf_model_feed and wf_model_room hide which it is. Every parameter is found by its
- * name in files, wf_find(m->graph, "output.weight"); the output of a layer by the layer's,
- * "transformer.decoder.layers.0"; and "logits". Every `message` has room for 256 bytes, or is NULL.
- * Axes: B batch, S source length, T target length, H heads, D model width, V vocabulary. */
+ * wf_model_bind, wf_model_feed and wf_model_room work for both. wf_find finds every parameter by
+ * its name in files, as in wf_find(m->graph, "output.weight"). It also finds the output of a layer
+ * by the layer's name, "transformer.decoder.layers.0", and "logits". Every `message` has room for
+ * 256 bytes, or is NULL. Axes: B batch, S source length, T target length, H heads, D model width, V
+ * vocabulary. */
 #ifndef WEFT_MODELS_MODEL_H
 #define WEFT_MODELS_MODEL_H
 
@@ -25,30 +25,31 @@
 extern "C" {
 #endif
 
-/* a label where nothing is counted: padding, a source */
+/* the label of a position that is not counted, such as padding or a source */
 enum { WF_IGNORE_LABEL = -1 };
 
 /* Options of the forward pass and the loss in training; plans that do not train have no dropout.
- * A wf_trainer of m->graph, m->loss.loss and m->loss.count has the rest. */
+ * The other settings of training are those of a wf_trainer for m->graph, m->loss.loss and
+ * m->loss.count. */
 typedef struct wf_training_config {
-    /* of residuals and of the sums of embeddings and positions */
+    /* dropout of residuals and of the sums of embeddings and positions */
     double dropout;
     double attention_dropout, activation_dropout;
     double label_smoothing;
-    /* wf_on_param of the model's graph, so that adapters get into it. Their parameters are added
-     * ones to its file. NULL: none */
+    /* hook for wf_on_param of the model's graph, which adds adapters. Files store their parameters
+     * as added ones. NULL: no hook */
     wf_tensor *(*on_param)(void *user, wf_tensor *param);
     void *user;
 } wf_training_config;
 
-/* Which architecture a model is of: a row of the table in kinds.c. */
+/* The architecture of a model: a row of the table in kinds.c. */
 typedef struct wf_model_kind wf_model_kind;
 
 /* The attention weights of a stack of layers. */
 typedef struct wf_attention_map {
-    /* "encoder_self", "decoder_self", "cross"; "self" */
+    /* "encoder_self", "decoder_self", "cross", or "self" if decoder-only */
     const char *name;
-    /* rows and columns are tokens of src, or else of tgt */
+    /* true: rows (columns) are tokens of src; false: they are tokens of tgt */
     bool source_queries, source_keys;
     int64_t layers;
     /* [layers] of [B,H,queries,keys] */
@@ -58,57 +59,57 @@ enum { WF_MOST_MAPS = 4 };
 
 typedef struct wf_model {
     const wf_model_kind *kind;
-    /* of its kind's type: wf_transformer_of, wf_language_model_of */
+    /* the configuration, of the kind's type: see wf_transformer_of, wf_language_model_of */
     const void *config;
     wf_training_config training;
     int64_t src_vocab, tgt_vocab;
-    /* of a source, and of a target with its start; decoder-only: of the whole sequence */
+    /* longest source, and longest target with its start; if decoder-only, longest whole sequence */
     int64_t max_len;
     int32_t start_id, end_id;
-    /* decoder-only: start, prompt, output; else prompt, start, output */
+    /* decoder-only: the order is start, prompt, output, not prompt, start, output */
     bool start_first;
     wf_graph *graph;
-    /* inputs, i32: [B,S], right-padded; [B]. NULL: decoder-only */
+    /* inputs, i32: [B,S], right-padded; [B]. NULL if decoder-only */
     wf_tensor *src, *src_length;
     /* [B,T], right-padded */
     wf_tensor *tgt;
-    /* [B,T]: next tokens; WF_IGNORE_LABEL where nothing counts */
+    /* input [B,T]: the next tokens; WF_IGNORE_LABEL where nothing is counted */
     wf_tensor *labels;
-    /* values: [n_memory] encoded sources, as cross-attention reads them in each step */
+    /* [n_memory] encoded sources, in the form in which cross-attention reads them in each step */
     wf_tensor **memory;
     int n_memory;
     /* [B,T,D]: the last layer's output, before the logits */
     wf_tensor *hidden;
     /* [B,T,V] */
     wf_tensor *logits, *log_probs;
-    /* [B,T]: log p of each label; 0 where it is not counted */
+    /* [B,T]: log-probability of each label; 0 where it is not counted */
     wf_tensor *token_log_probs;
-    /* []: counted positions whose largest logit is the label */
+    /* []: number of counted positions where the largest logit is that of the label */
     wf_tensor *correct;
     /* []: sums, and their count */
     wf_cross_entropy_result loss;
-    /* the queries of the last are an output's tokens */
+    /* in the last map, the queries are tokens of an output */
     wf_attention_map maps[WF_MOST_MAPS];
     int n_maps;
-    /* The names of one table that several modules share: the first is the parameter's. */
+    /* The names of a table that several modules share. The first is the parameter's own. */
     const char *const *tied;
     int n_tied;
     /* Nodes with lower ids are the model's, or a hook's; later ones are the program's. */
     int own_nodes;
 } wf_model;
 
-/* Which embeddings share one table: none; decoder input and output; these and encoder input. */
+/* Which embeddings share a table: none; decoder input and output; these and encoder input. */
 typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL } wf_tie;
 
 /* ---- a new model of any architecture: kinds.c ------------------------------------------------ */
 
-/* Sizes and choices of any model; an architecture takes those that it has. */
+/* Sizes and choices for any model. An architecture uses those that it has. */
 typedef struct wf_model_sizes {
     int64_t src_vocab, tgt_vocab;
-    /* the most tokens of a source or an output */
+    /* most tokens of a source or of an output */
     int64_t longest;
     int64_t d_model, num_heads, dim_feedforward;
-    /* a decoder-only model has the second alone */
+    /* number of layers; a decoder-only model uses the second alone */
     int64_t encoder_layers, decoder_layers;
     wf_activation activation;
     wf_positions positions;
@@ -117,20 +118,20 @@ typedef struct wf_model_sizes {
     bool norm_first;
     int32_t start_id, end_id;
     wf_norm_kind norm_kind;
-    /* of keys and values; 0: num_heads */
+    /* heads of keys and values; 0: num_heads */
     int64_t num_kv_heads;
-    /* feed-forward; in projections and norms */
+    /* gated feed-forward layers; no biases in projections and norms */
     bool gated, no_bias;
-    /* decoder-only: tokens of the whole sequence; 0: of a source and an output */
+    /* decoder-only: most tokens of a whole sequence; 0: a source and an output of that length */
     int64_t row;
-    /* decoder-only: an output goes on from its prompt, as text does */
+    /* decoder-only: an output continues its prompt directly, as running text does */
     bool start_first;
     /* encoder-decoder: a norm after the embeddings of each stack */
     bool embedding_norm;
 } wf_model_sizes;
-/* In the order of WF_MODEL_NAMES (choices.h); NULL: there are no more. */
+/* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
 WF_API const wf_model_kind *wf_model_kind_at(int i);
-/* "language_model", the word that files have; "Language model", for people. "" for NULL. */
+/* A kind's name in files, "language_model"; and for readers, "Language model". "" for NULL. */
 WF_API const char *wf_model_kind_name(const wf_model_kind *kind);
 WF_API const char *wf_model_kind_title(const wf_model_kind *kind);
 /* True if a source and an output are one sequence. */
@@ -138,8 +139,7 @@ WF_API bool wf_model_kind_decoder_only(const wf_model_kind *kind);
 /* Are the sizes those of a model of this kind? False: message[256] says why not. */
 WF_API bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes,
                               char *message);
-/* training NULL: no dropout, no smoothing, no hook. NULL with a message on bad sizes; else check
- * wf_ok(m->graph). */
+/* training NULL: no dropout, smoothing or hook. NULL with a message; else check wf_ok(m->graph). */
 WF_API wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
                               const wf_training_config *training, wf_dtype real, uint64_t seed,
                               char *message);
@@ -147,51 +147,53 @@ WF_API wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *s
 WF_API void wf_model_free(wf_model *m);
 /* The elements of all parameters. */
 WF_API int64_t wf_model_parameter_count(const wf_model *m);
-/* its sizes, in a sentence */
+/* describes the model's sizes in a sentence */
 WF_API void wf_model_text(const wf_model *m, char text[256]);
 
 /* ---- pairs: model.c -------------------------------------------------------------------------- */
 
 /* A padded mini-batch on the host: sources, and targets that begin with the start token. A
- * decoder-only model joins them to one sequence, whose labels are those of the target. */
+ * decoder-only model joins them into one sequence, and counts only the labels of the target. */
 typedef struct wf_batch {
-    /* S may be 0 for a decoder-only model */
+    /* batch size and lengths; S may be 0 for a decoder-only model */
     int64_t B, S, T;
     /* [B,S], right-padded */
     const int32_t *src;
-    /* [B]; all 0 where S is 0 */
+    /* [B]: lengths of the sources; all 0 if S is 0 */
     const int32_t *src_length;
-    /* [B,T]: the start, then an output */
+    /* [B,T]: the start token, then an output */
     const int32_t *tgt;
-    /* [B,T]; NULL: they are not fed */
+    /* [B,T]; NULL: labels are not fed */
     const int32_t *labels;
 } wf_batch;
-/* Bind a plan to B pairs of at most S and T tokens; false: wf_plan_error. */
+/* Bind a plan to B pairs of at most S and T tokens. False: see wf_plan_error. */
 WF_API bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t T);
-/* Bind a plan to these pairs, and feed them. Rows of both are bound to the longest. */
+/* Bind a plan to these pairs, and feed them. A joined sequence is bound to the longest one. */
 WF_API bool wf_model_feed(const wf_model *m, wf_plan *p, const wf_batch *pairs);
-/* The column of tgt in which the target of a source of n tokens begins: n if decoder-only, else 0. */
+/* The column of tgt at which the target of a source of n tokens begins: n if decoder-only, else
+ * 0. */
 WF_API int64_t wf_model_begin(const wf_model *m, int64_t n);
 /* The number of tokens that the longest source may have. */
 WF_API int64_t wf_model_longest_source(const wf_model *m);
-/* The number of tokens that an output may have after a source of n; below 0: it is too long. */
+/* The greatest number of tokens of an output for a source of n tokens. Below 0: the source is too
+ * long. */
 WF_API int64_t wf_model_room(const wf_model *m, int64_t n);
 
 /* ---- plans over the one graph: plans.c ------------------------------------------------------- */
 
-/* Feeds pairs; fetches loss.* and correct. */
+/* Evaluates pairs: feeds them, and fetches loss.* and correct. */
 WF_API wf_plan *wf_model_eval_plan(wf_model *m, wf_pool *pool);
-/* Feeds as for evaluation; fetches token_log_probs and logits. */
+/* Scores pairs: feeds the same as for evaluation; fetches token_log_probs and logits. */
 WF_API wf_plan *wf_model_score_plan(wf_model *m, wf_pool *pool);
-/* Feeds pairs without labels; fetches the weights of all maps. */
+/* Attention weights of pairs: feeds them without labels; fetches the weights of all maps. */
 WF_API wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool);
 
 /* Encodes: feeds src and src_length; fetches the memory. Fails for a decoder-only model. */
 WF_API wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool);
-/* Decodes a step: feeds the memory, and tgt [B,n] from position "P" on; runs with a state; fetches
- * logits. */
+/* Decodes a step: feeds the memory, and tgt [B,n] from position "P" on; fetches logits. It runs
+ * with a state. */
 WF_API wf_plan *wf_model_step_plan(wf_model *m, wf_pool *pool);
-/* Runs a prompt: a step that fetches hidden in place of logits. Its state is that of the steps. */
+/* Runs a prompt: a step that fetches hidden instead of logits. It shares the state of the steps. */
 WF_API wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool);
 
 #ifdef __cplusplus

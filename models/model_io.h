@@ -1,5 +1,6 @@
-/* weft/models/model_io.h - a model in one file: configuration, weights and, with a trainer, all that a
- * training goes on from. Part of model.h. models/file/model_file.c
+/* weft/models/model_io.h - a model in one file: the configuration, the weights and, with a trainer,
+ * everything that resuming a training needs. It is a part of model.h, and implemented in
+ * models/file/model_file.c.
  *
  * Every `message` has room for 256 bytes, or is NULL. */
 #ifndef WEFT_MODELS_MODEL_IO_H
@@ -16,31 +17,32 @@ extern "C" {
 typedef struct wf_model wf_model;
 typedef struct wf_training_config wf_training_config;
 
-/* The configuration, the weights, meta; with a trainer, which is then the model's, also its moments
- * and averages, and the call is collective: wf_trainer_write. The metadata's "weft.kind" says which it
- * is, "checkpoint" or "model", or what meta has for it; "weft.model" is the model's name. Parameters
- * that a program has added to the graph are stored, too, under their names. */
+/* Save the configuration, the weights and meta. With a trainer, which must be the model's, its
+ * moments and averages are saved too, and the call is collective: see wf_trainer_write. The
+ * metadata "weft.kind" is "checkpoint" or "model", unless meta sets it; "weft.model" is the kind's
+ * name. Parameters that a program has added to the graph are stored under their names. */
 WF_API bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer,
                           const wf_meta *meta, int n_meta, char *message);
-/* Read the configuration, record the model, load the weights. A training goes on by
- * wf_trainer_resume with the same file. A file that names no model is a Transformer's. NULL with a
- * message. */
+/* Read the configuration, record the model and load the weights. To resume a training, call
+ * wf_trainer_resume with the same file afterwards. A file that names no kind holds a Transformer.
+ * NULL with a message. */
 WF_API wf_model *wf_model_load(const wf_file *f, const wf_training_config *training, wf_dtype real,
                                uint64_t seed, char *message);
-/* The first half of it: with initial weights. */
+/* The first half of wf_model_load: records the model, with initial weights. */
 WF_API wf_model *wf_model_record(const wf_file *f, const wf_training_config *training,
                                  wf_dtype real, uint64_t seed, char *message);
-/* And the second. Names of torch.nn.Transformer; packed or separate q, k, v; tied tables under any
- * of their names. A file that does not fit leaves the model as it was. Added parameters are loaded
- * if the file and the graph have them: record them after wf_model_load, then load the weights
- * again; one that the file lacks keeps its values, one that the graph lacks stays in the file. */
+/* The second half: loads the weights. Names are those of torch.nn.Transformer, with packed or
+ * separate q, k, v, and tied tables under any of their names. If the file does not fit, the model
+ * does not change. Added parameters are loaded if both the file and the graph have them: record
+ * them after wf_model_load, then load the weights again. An added parameter that the file lacks
+ * keeps its values; one that the graph lacks is skipped. */
 WF_API bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message);
-/* Has the file, as I8, every matrix that m keeps as WF_PANELS_INT8, and is there one? Else to load them
- * would round what is not rounded yet. */
+/* True if m keeps a matrix as WF_PANELS_INT8, and the file has each such matrix as I8. Otherwise
+ * loading rounds values that were not rounded before. */
 WF_API bool wf_model_rounded(const wf_model *m, const wf_file *f);
-/* Describe a file, as "a Transformer of width 64, 4 heads, ...", in text [256]. */
+/* Describe a file's model in text [256], such as "a Transformer of width 64, 4 heads, ...". */
 WF_API bool wf_model_describe(const wf_file *f, char *text, char *message);
-/* The options of the layers of the model in a file. */
+/* Read the options of the layers of a file's model. */
 WF_API bool wf_model_read_block(const wf_file *f, wf_block_options *o, char *message);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* models/plans.c - what is run of a model's one graph: a list of fetches and a list of feeds per
+/* models/plans.c - the plans over a model's graph: a list of fetches and a list of feeds for each
  * use.
  *
  * No node is recorded here. Bind "B", "S" and "T" (and "P", the position, when decoding), feed,
@@ -25,7 +25,8 @@ static void add_all(list *l, wf_tensor *const *items, int64_t n) {
     for (int64_t i = 0; i < n; i++) add(l, items[i]);
 }
 
-/* A list that could not be allocated plans no graph, which is a failed plan. Frees the lists. */
+/* Makes a plan, and frees the lists. If a list could not be allocated, the plan has no graph, and
+ * has failed. */
 static wf_plan *plan(wf_model *m, wf_pool *pool, list fetch, list feed, bool with_state) {
     wf_plan_options o = { .fetch = fetch.items,
                           .n_fetch = fetch.n,
@@ -45,7 +46,7 @@ static void add_sources(list *l, const wf_model *m) {
     }
 }
 
-/* The inputs of a pair of sentences. */
+/* The inputs for a pair of sentences. */
 static list pair(const wf_model *m) {
     list l = list_new(4);
     add_sources(&l, m);
@@ -87,7 +88,7 @@ wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
     return plan(m, pool, fetch, feed, false);
 }
 
-/* Without a source apart there is nothing to fetch, and that fails. */
+/* A decoder-only model has no memory to fetch, so the plan fails. */
 wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(m->n_memory + 1), feed = list_new(2);

@@ -1,6 +1,6 @@
-/* models/record_model.c - what every model is recorded from alike: its inputs, the table of its tokens,
- * its output, and what follows from logits and labels.
- * B batch, T target length, D model width, V vocabulary. */
+/* models/record_model.c - the parts that every model is recorded from: its inputs, the table of
+ * its tokens, its output, its loss and scores. B batch, T target length, D model width, V
+ * vocabulary. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +56,8 @@ int64_t wf_model_inputs(wf_model *m) {
     return B;
 }
 
-/* A table that also is the output's starts small, as a scaled one does: logits of N(0, 1) rows
- * would be sqrt(D) too large. */
+/* A table that the output shares begins with small values, like a scaled one: with rows of N(0, 1),
+ * logits would be sqrt(D) too large. */
 struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t rows, int64_t dim,
                                          bool scaled, bool shared) {
     struct wf_embedding_layer l = wf_embedding_new(g, name, rows, dim, scaled || shared);
@@ -79,8 +79,8 @@ void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool b
     m->logits = wf_linear(&l, m->hidden);
 }
 
-/* log p of each label, and how many are the likeliest token. No id is below 0, so labels that do
- * not count read the row's token 0 and give 0. */
+/* Records the log-probability of each label, and the number of labels that are the likeliest token.
+ * Ids must not be below 0, so labels that do not count read token 0 of their row, and give 0. */
 static void scores(wf_model *m) {
     wf_graph *g = m->graph;
     const char *outer = wf_scope_push(g, "scores");

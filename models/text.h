@@ -1,27 +1,27 @@
-/* weft/models/text.h - text to token ids and back: words, characters, byte-pair encoding.
+/* weft/models/text.h - converts text to token ids and back: words, characters, byte-pair encoding.
  *
- * A tokenizer holds the vocabulary of one side; a joint vocabulary is one object used for both.
- * It is learned from lines, or read from a vocabulary file (and a codes file), or from a model's
- * file. The same lines give the same tokenizer, byte for byte, on any machine.
+ * A tokenizer holds the vocabulary of one side; a joint vocabulary is one object used for both. It
+ * is learned from lines, or read from a vocabulary file (and a codes file), or from a model's file.
+ * The same lines give the same tokenizer, byte for byte, on any machine.
  *
  *     wf_tokenizer *t = wf_tokenizer_learn(&options, next_line, file, message);
  *     int64_t n = wf_tokenizer_encode(t, "a line", 6, ids, 100, message);
  *     wf_tokenizer_decode(t, ids, n, text, sizeof text);
  *
  * A line is UTF-8, strictly: no overlong forms, no surrogates, nothing above U+10FFFF, no U+0000.
- * It may end with "\n", "\r\n" or "\r", which are dropped; none of these may stand inside it.
- * Nothing is normalised, no case is folded; but SentencePiece takes any bytes and does with them
- * what its file says. Running text, of the kinds that say so, has line breaks
- * as it has letters: it may be learned from and encoded in parts, each up to the end of a line, and
- * what comes out is the same. Of bytes, nothing is unknown.
+ * It may end with " ", "\r " or "\r", which are dropped; none of these may stand inside it. Nothing
+ * is normalised, and case is kept; but SentencePiece accepts any bytes, and normalises them as its
+ * file says. For kinds of running text, line breaks are characters like others. Such text can be
+ * learned and encoded in parts that end with a line, and the result is the same. For kinds made of
+ * bytes, nothing is unknown.
  *
- * Every function accepts NULL, and fails; there is nothing in no tokenizer: 0 ids, no piece.
+ * Every function accepts NULL as the tokenizer, and then fails or returns 0 ids or no piece.
  *
- * Tokenizers that were made elsewhere, SentencePiece and byte level: text_formats.h.
+ * text_formats.h has tokenizers made by other software: SentencePiece and byte level.
  *
- * What is not here: files (the caller reads and writes bytes), languages, punctuation.
- * Every `message` has room for 256 bytes, or is NULL. A tokenizer is used by one thread at a time:
- * encoding remembers the words it has seen. */
+ * Files are not handled here: the caller reads and writes bytes. Neither are languages and
+ * punctuation. Every `message` has room for 256 bytes, or is NULL. Only one thread at a time may
+ * use a tokenizer, because encoding remembers words. */
 #ifndef WEFT_MODELS_TEXT_H
 #define WEFT_MODELS_TEXT_H
 
@@ -34,60 +34,64 @@ extern "C" {
 typedef struct wf_tokenizer wf_tokenizer;
 
 typedef enum {
-    /* between white space: space, tab, vertical tab, form feed */
+    /* words between white space: space, tab, vertical tab, form feed */
     WF_WORDS,
-    /* Unicode code points; a space is one too, so every line comes back exactly */
+    /* Unicode code points; spaces are code points too, so every line is restored exactly */
     WF_CHARACTERS,
     /* parts of words: byte-pair encoding (Sennrich et al. 2016) of code points */
     WF_BPE,
-    /* running text: line breaks are part of it, and all comes back exactly */
-    /* any bytes, an id each: 256 and the special ones */
+    /* kinds of running text: line breaks are part of the text, and all of it is restored exactly */
+    /* bytes, with an id for each: 256 and the special ones */
     WF_BYTES,
     /* code points */
     WF_TEXT_CHARACTERS,
     /* byte-pair encoding of any bytes (Radford et al. 2019) */
     WF_BYTE_BPE,
-    /* what a .spm file says (Kudo and Richardson 2018): not learned here */
+    /* a SentencePiece model from a .spm file (Kudo and Richardson 2018), not learned here */
     WF_SENTENCEPIECE,
-    /* byte-pair encoding of bytes with a vocabulary and merges as GPT-2 has them, of lines */
+    /* lines in byte-pair encoding of bytes, with a vocabulary and merges in the form of GPT-2 */
     WF_BYTE_LEVEL
 } wf_token_kind;
 
-/* The first ids. Text never becomes one of them, but for WF_UNK_ID: "<s>" in a line is three
- * characters, or a word like any other with an id of its own. */
+/* The first ids. Text never becomes one of them, except WF_UNK_ID: "<s>" in a line is three
+ * characters, or an ordinary word. */
 enum { WF_PAD_ID, WF_UNK_ID, WF_START_ID, WF_END_ID, WF_SPECIAL_IDS };
 
 /* How to learn. */
 typedef struct wf_tokenizer_options {
     wf_token_kind kind;
-    /* at most so many ids, the four special ones included; 0: no limit */
+    /* most ids, including the four special ones; 0: no limit */
     int64_t vocab_size;
-    /* words, characters: rarer ones are unknown. BPE: rarer pairs stay apart. Bytes are known,
-     * however rare */
+    /* words, characters: less frequent ones are unknown. BPE: less frequent pairs are not merged.
+     * Bytes are always known */
     int64_t min_freq;
-    /* BPE: at most so many; 0: as vocab_size allows */
+    /* BPE: most merges; 0: as many as vocab_size allows */
     int64_t merges;
     /* BPE: use the merges of this codes file instead of learning; or NULL */
     const char *codes;
     size_t codes_bytes;
 } wf_tokenizer_options;
 
-/* No limit, min_freq 1; for BPE, of bytes and byte level too, 8,000 ids and min_freq 2. */
+/* No limit and min_freq 1. For BPE, including that of bytes and byte level, 8,000 ids and min_freq
+ * 2. */
 WF_API wf_tokenizer_options wf_tokenizer_defaults(wf_token_kind kind);
 
-/* Hands out the next line: 1; 0 at the end; -1 on failure. A line is read until the next call. */
+/* Returns the next line: 1, or 0 at the end, or -1 on failure. The line must stay valid until the
+ * next call. */
 typedef int (*wf_line_reader)(void *from, const char **line, size_t *bytes);
 
-/* Learn from all lines. NULL with message: a line that is not UTF-8 (which), no text, no room.
+/* Learn a tokenizer from all lines. NULL with message: a line is not UTF-8, there is no text, or
+ * vocab_size is too small.
  *
- * Words and characters get ids by frequency, ties by bytes. BPE: every character of the text twice,
- * inside a word and at its end, then what each merge makes. The pair that is merged is the most
- * frequent; of several the greatest by (left, right), as bytes, with "</w>" after a symbol that
- * ends a word: the order of subword-nmt. Not merged: what would end in a literal "</w>" inside a
- * word or in a literal "@@" at its end, which files could not tell from the marks.
+ * Words and characters get ids by frequency, ties by their bytes. For BPE, ids are every character
+ * of the text twice, within a word and at its end, then the result of each merge. The most frequent
+ * pair is merged; of several, the greatest by (left, right) as bytes, with "</w>" after a symbol
+ * that ends a word. This is the order of subword-nmt. A merge is skipped if its result would end in
+ * a literal "</w>" within a word, or in a literal "@@" at its end, because files could not
+ * distinguish these from the marks.
  *
- * Byte level is learned as byte-bpe is, within GPT-2's chunks. Its first ids are BART's: <s> 0, <pad> 1,
- * </s> 2, <unk> 3. <s> stands before what is encoded; an output starts with </s>, as it ends. */
+ * Byte level is learned like byte-bpe, within GPT-2's chunks. Its first ids are BART's: <s> 0,
+ * <pad> 1, </s> 2, <unk> 3. Encoded lines begin with <s>; an output starts and ends with </s>. */
 WF_API wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_reader next,
                                         void *from, char *message);
 /* NULL is allowed. */
@@ -95,70 +99,74 @@ WF_API void wf_tokenizer_free(wf_tokenizer *t);
 
 /* The kind that it was made as. */
 WF_API wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t);
-/* is it one of running text? */
+/* true for a kind of running text */
 WF_API bool wf_tokenizer_running(const wf_tokenizer *t);
 /* ids are 0..size-1 */
 WF_API int64_t wf_tokenizer_size(const wf_tokenizer *t);
 /* 0 unless BPE */
 WF_API int64_t wf_tokenizer_merges(const wf_tokenizer *t);
 
-/* The id that stands for one of the special symbols, which is WF_PAD_ID, WF_UNK_ID, WF_START_ID or
- * WF_END_ID: a vocabulary that was made elsewhere has others. -1: there is none. */
+/* The id of a special symbol, where `which` is WF_PAD_ID, WF_UNK_ID, WF_START_ID or WF_END_ID.
+ * Vocabularies made by other software have other ids for these. -1: there is none. */
 WF_API int32_t wf_tokenizer_special(const wf_tokenizer *t, int which);
 
-/* The piece of an id: "<pad>", "<unk>", "<s>", "</s>", then words, characters, or with BPE "lo"
- * at the end of a word and "hel@@" before more of it; of running text bytes as GPT-2 spells them
- * ("Ġthe" begins with a space), control characters as their pictures; of SentencePiece its pieces, of byte level the given ones.
- * NULL: no such id. */
+/* The piece of an id. Special ones are "<pad>", "<unk>", "<s>", "</s>". Others are words or
+ * characters; with BPE, "lo" at the end of a word and "hel@@" before more of it. For running text,
+ * bytes are spelled as by GPT-2 ("Ġthe" begins with a space), and control characters by their
+ * pictures. SentencePiece and byte level have the pieces of their files. NULL: there is no such
+ * id. */
 WF_API const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id);
 
-/* The ids of a line, without start and end. Returns how many there are, of which the first
- * `capacity` are written; -1 with message: not UTF-8, no memory. An unknown word, or an unknown
- * character (each, also with BPE), is WF_UNK_ID; so are pictures of control characters in running
- * text that is cut into characters. SentencePiece: with the ids around it; what is unknown is one
- * id, however long. */
+/* Convert a line to ids, without start and end. The first `capacity` ids are written; returns how
+ * many there are. -1 with message: not UTF-8, or out of memory. Each unknown word or character
+ * (also with BPE) is WF_UNK_ID. So are pictures of control characters, in running text that is cut
+ * into characters. SentencePiece adds the ids around a line, and gives one id for an unknown
+ * sequence of any length. */
 WF_API int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int32_t *ids,
                                    int64_t capacity, char *message);
 
-/* The text of n ids, in the way of snprintf: the length needed, of which at most size - 1 bytes and
- * a '\0' are written. Padding, start and end are nothing, WF_UNK_ID is "<unk>" (with BPE the end
- * of a word). Without unknowns decode(encode(line)) is the line; for words and BPE with one space
- * where white space was, and none at its ends. -1: an id that is not there, or no memory.
+/* Convert n ids to text. Like snprintf it returns the length needed, and writes at most size - 1
+ * bytes and a '\0'. Padding, start and end give no text; WF_UNK_ID gives "<unk>" (with BPE at the
+ * end of a word). Without unknown ids, decode(encode(line)) is the line; but for words and BPE,
+ * white space becomes one space, and none at the ends. -1: an id does not exist, or out of memory.
  *
- * Of SentencePiece with its own pieces it is what the library makes of them: an unknown one reads
- * as its file says, " ⁇ " if that says nothing. With pieces given it is what transformers makes of
- * them without special tokens: unknown ones, added ones and ids around a line are nothing, and
- * neither is white space at the ends. */
+ * For SentencePiece with its own pieces, the text is that of the library: an unknown piece reads as
+ * its file says, or " ⁇ ". With given pieces it is the text that transformers gives without special
+ * tokens: unknown and added pieces, ids around a line, and white space at the ends give no text. */
 WF_API int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t n, char *text,
                                    size_t size);
 
-/* Is this a line as described above, not of running text? False with "not UTF-8 at byte 17",
+/* Check a line as described above, other than running text. False with "not UTF-8 at byte 17",
  * counted from 0. */
 WF_API bool wf_text_check(const char *line, size_t bytes, char *message);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Read a vocabulary: a piece per line, and after it a space or tab and its count, which is not used
- * ("the 4711"). Ids follow the order. Special symbols at the start of the file, each once
- * and in any order, stand for themselves: <pad> or <blank>, <unk>, <s>, </s>. For BPE a codes file
- * of subword-nmt ("#version: 0.2"), else codes is NULL; what is merged but not in the vocabulary is
- * taken apart again, as subword-nmt does. NULL with message: what is wrong in which line. */
+/* Read a vocabulary: one piece per line, which may be followed by a space or tab and a count that
+ * is ignored ("the 4711"). Ids follow the order of lines. Special symbols may come at the start
+ * of the file, each once and in any order: <pad> or <blank>, <unk>, <s>, </s>. For BPE, codes is
+ * a codes file of subword-nmt ("#version: 0.2"); otherwise it is NULL. As in subword-nmt, a
+ * merged piece that is not in the vocabulary is split again. NULL with message: the mistake and
+ * its line. */
 WF_API wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size_t bytes,
                                        const char *codes, size_t codes_bytes, char *message);
 
-/* The bytes of a vocabulary file, special symbols first, and of a codes file (BPE), in the way of
- * snprintf. Reading both again gives the same tokenizer. Of SentencePiece neither: 0 bytes. */
+/* The bytes of a vocabulary file, special symbols first, and of a codes file (BPE), both in the
+ * manner of snprintf. Reading both again gives the same tokenizer. SentencePiece has neither: 0
+ * bytes. */
 WF_API size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size);
 WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size);
 
-/* For a model's file: "PREFIX.kind" (word, char, bpe, byte, text-char, byte-bpe, sentencepiece, byte-level),
- * "PREFIX.vocabulary" and, for BPE, "PREFIX.codes". Of SentencePiece "PREFIX.model" (in base 64),
- * "PREFIX.special" and what else there is: "PREFIX.vocabulary" (an array in JSON), "PREFIX.before",
- * "PREFIX.after", "PREFIX.codes" ("language"), "PREFIX.added". Of byte level likewise, with "PREFIX.codes" the
- * merges, "PREFIX.silent" and "PREFIX.prefix" ("space"). The pairs are put behind the *n that are there
- * already, which has room for WF_TOKENIZER_META more, and *n counts them; they live until the next call or
- * wf_tokenizer_free. False with message (256 bytes, or NULL): no memory, and *n is as it was. Prefixes:
- * "tokenizer" when joint, else "src_tokenizer" and "tgt_tokenizer"; at most 64 bytes. */
+/* Write the tokenizer as metadata of a model's file: "PREFIX.kind" (word, char, bpe, byte,
+ * text-char, byte-bpe, sentencepiece, byte-level), "PREFIX.vocabulary" and, for BPE,
+ * "PREFIX.codes". SentencePiece has "PREFIX.model" (in base 64), "PREFIX.special" and, if needed,
+ * "PREFIX.vocabulary" (a JSON array), "PREFIX.before", "PREFIX.after", "PREFIX.codes" ("language"),
+ * "PREFIX.added". Byte level has the same, with the merges in "PREFIX.codes", and "PREFIX.silent"
+ * and "PREFIX.prefix" ("space"). The pairs are appended to the *n pairs that meta has; it must have
+ * room for WF_TOKENIZER_META more. *n becomes the new number. Pairs live until the next call or
+ * wf_tokenizer_free. False with message (256 bytes, or NULL): out of memory, and *n is unchanged.
+ * The prefix, at most 64 bytes, is "tokenizer" if both sides share it, else "src_tokenizer" or
+ * "tgt_tokenizer". */
 enum { WF_TOKENIZER_META = 10 };
 WF_API bool wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix, wf_meta *pairs, int *n,
                                  char *message);

@@ -1,10 +1,9 @@
 /* weft/models/transformer.h - the encoder-decoder Transformer (Vaswani et al. 2017) as one graph.
  *
- * wf_transformer_new records encoder, decoder, loss, gradients and updates once. Everything after
- * that is a plan over the same graph: model.h has those for training and scores, decode.h makes
- * outputs. Every `message` has room for 256 bytes, or is NULL.
- * Axes: B batch, S source length, T target length, H heads, D model width, d = D / H,
- * V vocabulary. */
+ * wf_transformer_new records encoder, decoder and loss once. Everything after that is a plan over
+ * the same graph: nn/trainer.h trains, model.h has plans for scores, and decode.h makes outputs.
+ * Every `message` has room for 256 bytes, or is NULL. Axes: B batch, S source length, T target
+ * length, H heads, D model width, d = D / H, V vocabulary. */
 #ifndef WEFT_MODELS_TRANSFORMER_H
 #define WEFT_MODELS_TRANSFORMER_H
 
@@ -22,19 +21,20 @@ typedef struct wf_transformer_config {
     wf_positions positions;
     wf_tie tie;
     bool norm_first;
-    bool encoder_norm, decoder_norm; /* a final norm on each stack, wherever the others are */
+    bool encoder_norm, decoder_norm; /* each stack ends with a norm, wherever the other norms are */
     bool scale_embedding;            /* times sqrt(d_model) */
-    bool embedding_norm; /* a norm of each sum of embeddings and positions, before its dropout */
-    bool bias;           /* of all norms and projections but the output's */
+    bool embedding_norm; /* a norm after each sum of embeddings and positions, before its dropout */
+    bool bias;           /* biases of all norms and projections except the output's */
     bool output_bias;
     double layer_norm_eps;
-    int32_t pad_id;           /* source tokens not attended to, unless start or end; -1: none */
-    int32_t start_id, end_id; /* of the target; never masked or ignored */
+    /* source tokens that are not attended to, unless they are start or end; -1: none */
+    int32_t pad_id;
+    int32_t start_id, end_id; /* start and end of the target; never masked or ignored */
 } wf_transformer_config;
 
-/* The paper's base model: D 512, 8 heads, 6 + 6 layers, F 2048, relu, sinusoid, post-norm
- * without final norms, scaled. Set the vocabularies, and the ids of start and end if they are
- * not 0. */
+/* The paper's base model: D 512, 8 heads, 6 + 6 layers, F 2048, relu, sinusoidal positions,
+ * post-norm without final norms, scaled embeddings. Set the vocabularies, and the ids of start and
+ * end if they are not 0. */
 WF_API wf_transformer_config wf_transformer_defaults(void);
 /* Do the sizes fit each other? False: message[256] says which do not. */
 WF_API bool wf_transformer_check(const wf_transformer_config *c, char *message);
@@ -42,30 +42,31 @@ WF_API bool wf_transformer_check(const wf_transformer_config *c, char *message);
 typedef struct wf_transformer {
     wf_model model;
     wf_transformer_config config;
-    wf_tensor *memory;              /* [B,S,D] */
-    wf_tensor *memory_mask;         /* [B,1,1,S] */
-    wf_tensor **cross_k, **cross_v; /* per decoder layer [B,H,S,d]: the memory, with the mask */
+    wf_tensor *memory;      /* [B,S,D] */
+    wf_tensor *memory_mask; /* [B,1,1,S] */
+    /* keys and values of the memory for each decoder layer, [B,H,S,d]; the mask of source tokens */
+    wf_tensor **cross_k, **cross_v;
 } wf_transformer;
 
-/* Record everything, once: a wf_transformer, seen as the model that it begins with. seed: of
- * initial values and dropout. training NULL: no gradients, no updates. NULL with a message on a bad
- * configuration; else check wf_ok(m->graph). */
+/* Record everything once. The result is the wf_model at the beginning of a wf_transformer. seed
+ * determines initial values and dropout. training NULL: no dropout, no smoothing, no hook. NULL
+ * with a message on a bad configuration; otherwise check wf_ok(m->graph). */
 WF_API wf_model *wf_transformer_new(const wf_transformer_config *c,
                                     const wf_training_config *training, wf_dtype real,
                                     uint64_t seed, char *message);
-/* The Transformer's own tensors; NULL: m is another kind of model, or NULL. */
+/* The wf_transformer that m belongs to. NULL: m is of another kind, or NULL. */
 WF_API const wf_transformer *wf_transformer_of(const wf_model *m);
 
 /* ---- PyTorch's state_dict: state_dict.c ------------------------------------------------------ */
 
-/* A model from a state_dict, whatever precedes the names. What names and shapes say
- * overrides `given`: sizes, layers, biases, final norms, ties, learned positions and with them
- * max_len. NULL with a message. */
+/* Make a model from a state_dict. Its names may have any prefix. What names and shapes determine
+ * overrides `given`: sizes, layers, biases, final norms, ties, learned positions and their max_len.
+ * NULL with a message. */
 WF_API wf_model *wf_transformer_from_state_dict(const wf_file *f,
                                                 const wf_transformer_config *given, wf_dtype real,
                                                 char *message);
-/* The Transformer's own parameters alone, in f32 or bf16, a tied table under all its names: what
- * load_state_dict of the same module takes with strict=True. */
+/* Save only the Transformer's own parameters, in f32 or bf16, with a tied table under all its
+ * names. load_state_dict of the same module accepts the file with strict=True. */
 WF_API bool wf_transformer_save_state_dict(const wf_model *m, const char *path, bool bf16,
                                            char *message);
 

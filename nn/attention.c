@@ -3,14 +3,14 @@
  *
  *     head_h = softmax(Q_h K_h^T / sqrt(d)) V_h,    output = concat(head_1 ... head_H) W_O + b_O
  *
- * in_proj_weight holds W_Q, W_K, W_V one below the other, so that self-attention computes all
- * three in one product, and cross-attention keys and values in one. The core, softmax(Q K^T /
- * sqrt(d)) V, is a fused op (ops/attention/attention_op.c). B batch, T queries, S keys, H heads, G of
- * keys and values, D = H d model width. */
+ * in_proj_weight holds W_Q, W_K, W_V one below the other, so that self-attention computes all three
+ * in one product, and cross-attention computes keys and values in one. The core, softmax(Q K^T /
+ * sqrt(d)) V, is a fused op (ops/attention/attention_op.c). B batch, T queries, S keys, H heads, G
+ * heads of keys and values, D = H d model width. */
 #include "core/compose.h"
 #include "module.h"
 
-/* d, the width of a head; -1 if there is none. */
+/* The width d of a head; -1 if the heads do not divide the model width. */
 static int64_t head_width(wf_graph *g, int64_t embed_dim, int64_t num_heads, int64_t num_kv_heads) {
     if (embed_dim < 1 || num_heads < 1 || embed_dim % num_heads)
         wf_poison(g, "a width of %lld does not divide into %lld heads", (long long)embed_dim,
@@ -35,7 +35,8 @@ struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t em
     if (d < 0 || !wf_mul_size(3, embed_dim, &rows))
         rows = -1;
     else
-        rows = embed_dim + 2 * num_kv_heads * d; /* at most 3 D: groups are no more than heads */
+        /* cannot overflow: there are at most num_heads groups, so it is at most 3 D */
+        rows = embed_dim + 2 * num_kv_heads * d;
     l.in_proj_weight = wf_param(g, "in_proj_weight", 2, (int64_t[]){ rows, embed_dim },
                                 wf_init_xavier_uniform(embed_dim, embed_dim));
     if (bias) l.in_proj_bias = wf_param(g, "in_proj_bias", 1, &rows, wf_init_zeros());
@@ -49,31 +50,31 @@ struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,
     return wf_mha_grouped_new(g, name, embed_dim, num_heads, num_heads, bias, dropout);
 }
 
-/* A layer of a failed graph may have no heads to divide by. */
+/* True if the layer was made: one of a failed graph may have no heads to divide by. */
 static bool made(const struct wf_mha_layer *l) {
     return l && l->in_proj_weight && l->out_proj.weight && wf_ok(l->in_proj_weight->graph);
 }
 
-/* Poison, also for the weights if the options request them. */
+/* Returns poison. If the options request attention weights, they become poison too. */
 static wf_tensor *no_attention(const wf_tensor *x, const wf_mha_options *o) {
     wf_tensor *poison = no_layer(x, "an attention");
     if (o->weights) *o->weights = poison;
     return poison;
 }
 
-/* Heads [from, to) of the packed projection, of queries, keys and values in this order, applied to
- * x: [B,T,D] -> [B,T,(to-from) d]. */
+/* Applies heads [from, to) of the packed projection to x: [B,T,D] -> [B,T,(to-from) d]. Its heads
+ * are those of queries, then keys, then values. */
 static wf_tensor *project(const struct wf_mha_layer *l, wf_tensor *x, int64_t from, int64_t to) {
     wf_tensor *weight = l->in_proj_weight, *bias = l->in_proj_bias;
     int64_t d = l->embed_dim / l->num_heads;
-    if (to - from < l->num_heads + 2 * l->num_kv_heads) { /* only a part of the projection */
+    if (to - from < l->num_heads + 2 * l->num_kv_heads) { /* a slice of the projection is enough */
         weight = wf_slice(weight, 0, from * d, to * d);
         if (bias) bias = wf_slice(bias, 0, from * d, to * d);
     }
     return wf_gemm(x, weight, bias, WF_TRANSPOSE_B);
 }
 
-/* n heads of what project returned, from the i-th on: [B,T,... d] -> [B,n,T,d]. */
+/* Takes n heads, from the i-th on, out of the result of project: [B,T,... d] -> [B,n,T,d]. */
 static wf_tensor *heads(const struct wf_mha_layer *l, wf_tensor *packed, int64_t i, int64_t n) {
     int64_t d = l->embed_dim / l->num_heads, split[] = { WF_KEEP, WF_KEEP, n, WF_REST };
     wf_tensor *x = wf_reshape(wf_slice(packed, 2, i * d, (i + n) * d), 4, split); /* [B,T,n,d] */
@@ -86,12 +87,13 @@ static wf_tensor *combine(const struct wf_mha_layer *l, wf_tensor *x) {
     return wf_linear(&l->out_proj, wf_reshape(wf_permute(x, (int[]){ 0, 2, 1, 3 }), 3, merge));
 }
 
-/* Queries or keys, [B,H,T,d], at their positions. */
+/* Rotates queries or keys, [B,H,T,d], by their positions. */
 static wf_tensor *turn(wf_tensor *x, const wf_mha_options *o) {
     return o->rotary ? wf_rotate(x, o->rotary, o->interleaved) : x;
 }
 
-/* q, k, v in heads -> [B,T,D]; also the weights, if the options request them. */
+/* Attention of q, k and v, split into heads -> [B,T,D]. Also records the weights if the options
+ * request them. */
 static wf_tensor *attend(const struct wf_mha_layer *l, wf_tensor *q, wf_tensor *k, wf_tensor *v,
                          const wf_mha_options *o) {
     wf_attention_options options = { .additive = o->additive,

@@ -10,7 +10,7 @@ extern "C" {
 
 /* softmax(Q K^T / sqrt(d)) V per head (Vaswani et al. 2017, 3.2.2). */
 struct wf_mha_layer {
-    /* [(H + 2 G) d, D], [(H + 2 G) d] or NULL: W_Q, H d rows; W_K and W_V, G d rows each */
+    /* [(H + 2 G) d, D]; [(H + 2 G) d] or NULL. Rows: H d of W_Q, then G d of W_K and G d of W_V */
     wf_tensor *in_proj_weight, *in_proj_bias;
     struct wf_linear_layer out_proj;
     int64_t embed_dim, num_heads, num_kv_heads; /* D, H, G */
@@ -20,35 +20,39 @@ struct wf_mha_layer {
 typedef struct wf_mha_options {
     /* 1 = may attend, real or i32; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
     wf_tensor *mask;
-    bool additive;  /* the mask is added to the scores, as position biases are; -inf masks */
+    /* the mask is added to the scores, as position biases are; -inf excludes a key */
+    bool additive;
     bool causal;    /* query i sees keys j <= i + (keys - queries) */
-    int64_t window; /* and only keys j > i + (keys - queries) - window; 0: all */
+    int64_t window; /* query i sees only keys j > i + (keys - queries) - window; 0: no such limit */
     bool cache;     /* self-attention: keys and values pass through wf_cache */
-    /* self-attention: queries and keys are turned by this table, wf_rotary_positions, in pairs as
-     * the layer of positions has them. NULL: they are not. Keys are cached as turned */
+    /* self-attention: the table of rotary positions (wf_rotary_positions) that rotates queries and
+     * keys, in pairs as the layer of positions says. NULL: no rotation. Keys are cached after it */
     wf_tensor *rotary;
     bool interleaved;
     wf_tensor **weights; /* out: [B,H,T,S] from primitives, before dropout; NULL: not recorded */
-    double scale;        /* of the scores, before a mask is added: 1 in T5. 0: 1 / sqrt(d) */
+    /* factor of the scores before a mask is added; T5 uses 1. 0 stands for 1 / sqrt(d) */
+    double scale;
 } wf_mha_options;
 WF_API struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,
                                       int64_t num_heads, bool bias, double dropout);
-/* Grouped-query attention (Ainslie et al. 2023): num_kv_heads heads of keys and values, each shared
- * by num_heads / num_kv_heads heads of queries in a row. wf_mha_new has as many as of queries. */
+/* Grouped-query attention (Ainslie et al. 2023): there are num_kv_heads heads of keys and values,
+ * each shared by num_heads / num_kv_heads consecutive heads of queries. A layer of wf_mha_new has
+ * as many of them as heads of queries. */
 WF_API struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t embed_dim,
                                               int64_t num_heads, int64_t num_kv_heads, bool bias,
                                               double dropout);
 /* [B,T,D], [B,S,D] -> [B,T,D]; key_value == query is self-attention. Options may be NULL. */
 WF_API wf_tensor *wf_mha(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *key_value,
                          const wf_mha_options *o);
-/* wf_mha in two steps, so that a decoder projects its memory only once: k and v are [B,G,S,d]. */
+/* wf_mha in two steps, so that a decoder computes keys and values of its memory only once: k and v
+ * are [B,G,S,d]. */
 WF_API void wf_mha_keys_values(const struct wf_mha_layer *l, wf_tensor *memory, wf_tensor **k,
                                wf_tensor **v);
 WF_API wf_tensor *wf_mha_attend(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *k,
                                 wf_tensor *v, const wf_mha_options *o);
-/* lengths [B] i32 -> [B,1,1,S]: 1 where j < length, j = 0..S-1, S the size of like's axis. For
- * self-attention with a cache use like = wf_cache(x, axis), which has the length of all keys so
- * far. */
+/* Mask of keys from lengths [B] i32 -> [B,1,1,S]: 1 where j < length, for j = 0..S-1. S is the size
+ * of this axis of `like`. For self-attention with a cache use like = wf_cache(x, axis), whose axis
+ * has the length of all keys so far. */
 WF_API wf_tensor *wf_key_mask(wf_tensor *lengths, wf_tensor *like, int axis);
 
 #ifdef __cplusplus

@@ -45,13 +45,13 @@ static struct wf_norm_layer norm_new(wf_graph *g, const char *name, const wf_blo
     return wf_norm_new(g, name, o->d_model, o->layer_norm_eps, o->bias);
 }
 
-/* The input of the sublayer: x, normalised if pre-norm. */
+/* The input of a sublayer: x, after the norm if pre-norm. */
 static wf_tensor *before(const wf_block_options *o, const struct wf_norm_layer *norm,
                          wf_tensor *x) {
     return o->norm_first ? wf_norm(norm, x) : x;
 }
 
-/* x plus the output of the sublayer, normalised if post-norm. */
+/* x plus the output of a sublayer; then the norm if post-norm. */
 static wf_tensor *after(const wf_block_options *o, const struct wf_norm_layer *norm, wf_tensor *x,
                         wf_tensor *f, const char *dropout) {
     wf_tensor *y = wf_add(x, wf_drop(f, o->dropout, dropout));

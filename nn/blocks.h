@@ -29,20 +29,22 @@ typedef struct wf_block_options {
     int64_t d_model, num_heads, dim_feedforward;
     wf_activation activation;
     bool norm_first; /* pre-norm: x + Dropout(f(LN(x))); else post-norm: LN(x + Dropout(f(x))) */
-    bool bias;       /* in projections and norms, as in torch.nn.Transformer */
+    bool bias;       /* biases in projections and norms, as in torch.nn.Transformer */
     double dropout, attention_dropout, activation_dropout, layer_norm_eps;
-    wf_norm_kind norm; /* of every norm; RMSNorm has no bias */
-    /* feed-forward linear2(activation(linear1(x)) * linear3(x)), as in Shazeer 2020: SwiGLU with
+    wf_norm_kind norm; /* kind of every norm; RMSNorm has no bias */
+    /* feed-forward is linear2(activation(linear1(x)) * linear3(x)), as in Shazeer 2020: SwiGLU with
      * WF_SILU, GeGLU with WF_GELU, ReGLU with WF_RELU. linear1 and linear3 are [F, D]: linearN is
      * wN of Llama; in Hugging Face's names gate_proj, down_proj, up_proj */
     bool gated;
-    int64_t num_kv_heads; /* of self-attention, see wf_mha_grouped_new; 0: num_heads */
+    /* heads of keys and values in self-attention, see wf_mha_grouped_new; 0: num_heads */
+    int64_t num_kv_heads;
 } wf_block_options;
 
 struct wf_feed_forward_layer {
-    struct wf_linear_layer linear1, linear2, linear3; /* named so in the current scope */
+    /* parameters have these names in the current scope */
+    struct wf_linear_layer linear1, linear2, linear3;
     wf_activation activation;
-    bool gated; /* else there is no linear3 */
+    bool gated; /* false: there is no linear3 */
     double dropout;
 };
 /* Its layers linear1, linear2 and, if gated, linear3 in the current scope; sizes as of the
@@ -73,7 +75,8 @@ WF_API struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *nam
 /* [B,S,D] -> [B,S,D]. o->causal and o->cache make it a layer of a decoder-only stack. */
 WF_API wf_tensor *wf_encoder_layer(const struct wf_encoder_block *l, wf_tensor *x,
                                    const wf_mha_options *o);
-/* [B,T,D] -> [B,T,D]. cross_k and cross_v: wf_mha_keys_values of multihead_attn and the memory. */
+/* [B,T,D] -> [B,T,D]. cross_k and cross_v are the results of wf_mha_keys_values for multihead_attn
+ * and the memory. */
 WF_API wf_tensor *wf_decoder_layer(const struct wf_decoder_block *l, wf_tensor *x,
                                    wf_tensor *cross_k, wf_tensor *cross_v,
                                    const wf_mha_options *self, const wf_mha_options *cross);

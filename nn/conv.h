@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* One struct for the four of them: PyTorch's Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d. */
+/* A layer of any of four kinds: PyTorch's Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d. */
 struct wf_conv_layer {
     wf_tensor *weight; /* [out, in/groups, k, k]; transposed [in, out/groups, k, k]; 1d: one k */
     wf_tensor *bias;   /* [out] or NULL */
@@ -24,9 +24,9 @@ struct wf_conv_layer {
     bool transposed;
     const char *path;
 };
-/* `kernel` by `kernel`, of in to out channels; options may be NULL. Initial weight and bias uniform
- * with bound 1 / sqrt(fan in), as PyTorch: kaiming_uniform_(a=sqrt(5)). The fan in is that of
- * weight[0]. */
+/* Make a layer from `in` to `out` channels whose kernel has `kernel` taps an axis. options may be
+ * NULL. Initial weight and bias are uniform with bound 1 / sqrt(fan in), as in PyTorch:
+ * kaiming_uniform_(a=sqrt(5)). The fan in is the number of elements of weight[0]. */
 WF_API struct wf_conv_layer wf_conv1d_new(wf_graph *g, const char *name, int64_t in, int64_t out,
                                           int64_t kernel, const wf_conv_options *options,
                                           bool bias);

@@ -27,7 +27,8 @@ wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids) {
 
 /* ---- positions ------------------------------------------------------------------------------- */
 
-/* The largest table of sinusoids, in elements: max_len can be far more than is ever used. */
+/* The largest table of sinusoids that is stored, in elements: max_len can be far more than is ever
+ * used. */
 enum { LARGEST_TABLE = 1 << 22 };
 
 static bool sinusoidal(wf_positions kind) {

@@ -22,24 +22,25 @@ struct wf_linear_layer {
     wf_tensor *weight, *bias; /* [out, in]; [out] or NULL */
     const char *path;
 };
-/* Initial weight Xavier uniform, bias zeros. */
+/* The initial weight is Xavier uniform; the bias begins as zeros. */
 WF_API struct wf_linear_layer wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_t out,
                                             bool bias);
 /* [..., out]: x W^T + b */
 WF_API wf_tensor *wf_linear(const struct wf_linear_layer *l, wf_tensor *x);
 
 /* Dropout with a named site in the current scope. If the name is used again the site gets a number,
- * so every use of a layer drops other elements. rate 0: x. */
+ * so every use of a layer drops other elements. With rate 0 it returns x. */
 WF_API wf_tensor *wf_drop(wf_tensor *x, double rate, const char *name);
 
 /* ---- Embedding and positions: embedding.c ---------------------------------------------------- */
 
 struct wf_embedding_layer {
     wf_tensor *weight; /* [V, D] */
-    double scale;      /* multiplies the rows: sqrt(D) or 1 */
+    double scale;      /* factor of the rows: sqrt(D) or 1 */
     const char *path;
 };
-/* Initial values N(0, std = 1). scaled: std = 1/sqrt(D), and rows are multiplied by sqrt(D). */
+/* Initial values are N(0, std = 1). With scaled, std = 1/sqrt(D), and rows are multiplied by
+ * sqrt(D). */
 WF_API struct wf_embedding_layer wf_embedding_new(wf_graph *g, const char *name, int64_t rows,
                                                   int64_t dim, bool scaled);
 /* [...] -> [..., D] */
@@ -49,32 +50,35 @@ typedef enum {
     WF_POSITIONS_NONE,
     WF_POSITIONS_SINUSOIDAL,
     WF_POSITIONS_LEARNED,
-    WF_POSITIONS_ROTARY, /* nothing is added: attention turns queries and keys, wf_rotary_positions */
-    WF_POSITIONS_HALVES, /* sinusoids as WF_SINUSOID_HALVES has them */
-    WF_POSITIONS_FAIRSEQ /* sinusoids as WF_SINUSOID_FAIRSEQ has them */
+    /* nothing is added; attention rotates queries and keys by wf_rotary_positions */
+    WF_POSITIONS_ROTARY,
+    WF_POSITIONS_HALVES, /* sinusoids in the order of WF_SINUSOID_HALVES */
+    WF_POSITIONS_FAIRSEQ /* sinusoids in the order of WF_SINUSOID_FAIRSEQ */
 } wf_positions;
 struct wf_position_layer {
-    /* [max_len, D]: a parameter if learned, a buffer if sinusoidal; NULL for sinusoids of more than
-     * 2^22 elements, which are computed in each run */
+    /* [max_len, D]: a parameter if learned, a buffer if sinusoidal. NULL for sinusoids of more than
+     * 2^22 elements: each run computes the rows it needs */
     wf_tensor *weight;
     wf_positions kind;
     int64_t dim;
-    double base; /* rotary, see wf_rotary: 10000 and false at first; to be set before use */
+    /* of rotary positions, see wf_rotary. Initially 10000 and false; may be changed before use */
+    double base;
     bool interleaved;
     const char *path;
 };
 /* The table of positions 0..max_len-1, if this kind has one. */
 WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
                                                 int64_t max_len, int64_t dim);
-/* [B,T,D] plus rows P..P+T-1, P the position: for the input of a decoder. */
+/* Add rows P..P+T-1 to x [B,T,D], where P is the position. This is for the input of a decoder. */
 WF_API wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x);
-/* [B,T,D] plus the rows of the given positions ids, [T] or [B,T]. The input of an encoder, in a
- * plan with a state, is at 0..T-1 at any position P: ids = wf_arange(x, 1). */
+/* Add the rows of the given ids, [T] or [B,T], to x [B,T,D]. In a plan with a state, the input of
+ * an encoder is at 0..T-1 whatever position P is: ids = wf_arange(x, 1). */
 WF_API wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x,
                                       wf_tensor *ids);
 
-/* For wf_mha_options.rotary: the table of rows P..P+T-1 of [B,T,...], or that of given positions,
- * for heads that are head_dim wide; once for all layers. NULL unless the layer is rotary. */
+/* The table for wf_mha_options.rotary, for heads of width head_dim. It has rows P..P+T-1 for x
+ * [B,T,...], or the rows of the given positions. All layers can share it. NULL unless the layer is
+ * rotary. */
 WF_API wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x,
                                       int64_t head_dim);
 WF_API wf_tensor *wf_rotary_positions_at(const struct wf_position_layer *l, wf_tensor *ids,
@@ -98,7 +102,8 @@ struct wf_norm_layer {
     wf_norm_kind kind;
     const char *path;
 };
-/* Initial weight ones, bias zeros. Biased variance, eps inside the root. */
+/* The initial weight is ones, the bias zeros. The variance is the biased one, and eps is added
+ * inside the root. */
 WF_API struct wf_norm_layer wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps,
                                         bool bias);
 /* x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019). */
@@ -106,7 +111,7 @@ WF_API struct wf_norm_layer wf_rms_norm_new(wf_graph *g, const char *name, int64
 /* Either of them. */
 WF_API wf_tensor *wf_norm(const struct wf_norm_layer *l, wf_tensor *x);
 
-/* ---- BatchNorm and GroupNorm, by the channels of [N,C,...]: norm.c ---------------------------- */
+/* ---- BatchNorm and GroupNorm, for each channel of [N,C,...]: norm.c -------------------------- */
 
 struct wf_group_norm_layer {
     wf_tensor *weight, *bias; /* [C] */
@@ -114,26 +119,29 @@ struct wf_group_norm_layer {
     double eps;
     const char *path;
 };
-/* Initial weight ones, bias zeros; groups divide the channels. */
+/* The initial weight is ones, the bias zeros. The number of groups must divide the channels. */
 WF_API struct wf_group_norm_layer wf_group_norm_new(wf_graph *g, const char *name, int64_t groups,
                                                     int64_t channels, double eps);
 /* Normalise the groups of the channels of x [N,C,...]. */
 WF_API wf_tensor *wf_norm_groups(const struct wf_group_norm_layer *l, wf_tensor *x);
 
-/* Batch normalisation, as torch.nn.BatchNorm1d and 2d, whose usual eps is 1e-5 and momentum 0.1. Plans that train use the
- * statistics of the batch; others the running ones, which are buffers: saved with the parameters. */
+/* Batch normalisation, as torch.nn.BatchNorm1d and 2d, whose usual eps is 1e-5 and momentum 0.1.
+ * Plans that train use the statistics of the batch. Other plans use the running statistics, which
+ * are buffers and are saved with the parameters. */
 struct wf_batch_norm_layer {
     wf_tensor *weight, *bias;              /* [C], parameters */
-    wf_tensor *running_mean, *running_var; /* [C], buffers: zeros and ones at first */
-    double eps, momentum;                  /* momentum: the share of the new batch */
+    wf_tensor *running_mean, *running_var; /* [C] each: buffers that begin as zeros and ones */
+    /* momentum: the share of the new batch in the running statistics */
+    double eps, momentum;
     const char *path;
 };
 /* Initial weight ones, bias zeros; running mean zeros, variance ones. */
 WF_API struct wf_batch_norm_layer wf_batch_norm_new(wf_graph *g, const char *name, int64_t channels,
                                                     double eps, double momentum);
-/* updates: two, which a plan that trains fetches (wf_trainer_options.fetch) to move the running
- * statistics, by the unbiased variance; NULL: they stay. Where they are not finite, as of a batch of
- * one element a channel, the run fails. Ranks and micro-batches have statistics of their own. */
+/* updates: two nodes that move the running statistics, with the unbiased variance. A plan that
+ * trains must fetch them (wf_trainer_options.fetch). NULL: the statistics stay. The run fails if
+ * they are not finite, as for a batch with one element per channel. Every rank and every
+ * micro-batch has statistics of its own. */
 WF_API wf_tensor *wf_norm_batch(const struct wf_batch_norm_layer *l, wf_tensor *x,
                                 wf_tensor **updates);
 

@@ -1,5 +1,5 @@
-/* nn/loss.c - losses as compositions of ops, after torch.nn.functional. Their gradients of any
- * order are those of the ops. */
+/* nn/loss.c - losses composed of ops, defined as in torch.nn.functional. Gradients of any order
+ * come from the ops. */
 #include "loss.h"
 #include "core/compose.h"
 
@@ -35,8 +35,9 @@ wf_tensor *wf_l1_loss(wf_tensor *input, wf_tensor *target, wf_reduction r) {
     return wf_composed(reduce(wf_abs(wf_sub(input, target)), r));
 }
 
-/* d^2 / 2 where |d| < at, else at (|d| - at / 2). The square is of the clamped difference, so that
- * an infinite one does not get into the gradient; its second derivative is right at d = 0. */
+/* d^2 / 2 where |d| < at, else at (|d| - at / 2). The difference is clamped before it is squared,
+ * so that an infinite one does not reach the gradient. The second derivative is right at d = 0,
+ * too. */
 static wf_tensor *huber(wf_tensor *d, double at) {
     wf_tensor *size = wf_abs(d), *square = wf_square(wf_clamp(d, -at, at));
     return wf_where(wf_less(size, number(d, at)), wf_scale(square, 0.5),
@@ -58,7 +59,7 @@ wf_tensor *wf_huber_loss(wf_tensor *input, wf_tensor *target, wf_reduction r, do
     return wf_composed(reduce(huber(d, delta), r));
 }
 
-/* t log t, 0 where t is 0, with gradient 0 there. */
+/* t log t; where t is 0 the value and the gradient are 0. */
 static wf_tensor *times_its_log(wf_tensor *t) {
     return wf_mul(t, wf_log(wf_where(t, t, number(t, 1))));
 }
@@ -83,7 +84,8 @@ wf_tensor *wf_binary_cross_entropy_with_logits(wf_tensor *input, wf_tensor *targ
     return wf_composed(reduce(weight ? wf_mul(each, weight) : each, r));
 }
 
-/* The root is of at least eps^2: its gradient is finite for vectors of zeros. */
+/* The length of vectors along an axis. The root is taken of at least eps^2, so that the gradient is
+ * finite for vectors of zeros. */
 static wf_tensor *length(wf_tensor *x, int axis, double eps) {
     wf_tensor *squares = wf_sum(wf_square(x), WF_AXIS(axis), false);
     return wf_sqrt(wf_maximum(squares, number(x, eps * eps)));
@@ -103,10 +105,10 @@ wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, double eps
 
 /* ---- of classes ------------------------------------------------------------------------------ */
 
-/* Poison for labels that are not a row's each, and weights that are not a class's each, which the
- * ops would broadcast. */
+/* Returns poison unless there is one label for each row and one weight for each class. The ops
+ * would broadcast them. */
 static bool classes_fit(wf_tensor *input, const wf_tensor *labels, const wf_tensor *weight) {
-    if (!input || !wf_ok(input->graph)) return true; /* the ops say what is wrong */
+    if (!input || !wf_ok(input->graph)) return true; /* the ops report what is wrong */
     int rows = input->ndim - 1;
     bool fit = rows >= 0 && (!labels || (labels->ndim == rows && labels->dtype == WF_I32));
     for (int i = 0; fit && labels && i < rows; i++) fit = labels->shape[i] == input->shape[i];
@@ -117,7 +119,7 @@ static bool classes_fit(wf_tensor *input, const wf_tensor *labels, const wf_tens
     return fit && weighted;
 }
 
-/* The counted part of each row: weight [...] and ids are 0 where the label is ignored. */
+/* The rows that count: where a label is ignored, its weight [...] and its id are 0. */
 typedef struct counted_rows {
     wf_tensor *counted, *ids, *weight;
 } counted_rows;
@@ -135,14 +137,15 @@ static counted_rows count_rows(wf_tensor *input, wf_tensor *labels, wf_tensor *w
     return c;
 }
 
-/* -weight[label] log_p[label], 0 where the label is ignored, whatever log_p holds there. */
+/* -weight[label] log_p[label]. It is 0 where the label is ignored, whatever log_p holds there. */
 static wf_tensor *nll_rows(wf_tensor *log_p, const counted_rows *c) {
     wf_tensor *picked = wf_gather(log_p, -1, wf_unsqueeze(c->ids, WF_LAST_AXIS)); /* [...,1] */
     wf_tensor *each = wf_neg(wf_mul(c->weight, wf_squeeze(picked, WF_LAST_AXIS)));
     return wf_where(c->counted, each, number(log_p, 0));
 }
 
-/* The mean divides by the weights of what is counted, or by 1: nothing counted gives 0. */
+/* Sum or mean of the rows. The mean divides by the sum of the counted weights, or by 1 if none
+ * counts, so that it is 0. */
 static wf_tensor *reduce_counted(wf_tensor *rows, wf_tensor *weight, wf_reduction r) {
     if (r != WF_REDUCE_MEAN) return reduce(rows, r);
     wf_tensor *total = wf_sum(weight, WF_ALL_AXES, false);
@@ -157,7 +160,7 @@ wf_tensor *wf_nll_loss(wf_tensor *input, wf_tensor *labels, wf_tensor *weight, i
     return wf_composed(reduce_counted(nll_rows(input, &c), c.weight, r));
 }
 
-/* -sum over the classes of target weight log_p; a target of NULL is 1 everywhere. */
+/* -sum over the classes of target * weight * log_p. A target of NULL is 1 everywhere. */
 static wf_tensor *over_classes(wf_tensor *log_p, wf_tensor *target, wf_tensor *weight) {
     if (weight) log_p = wf_mul(log_p, weight);
     if (target) log_p = wf_mul(log_p, target);
@@ -184,7 +187,7 @@ static wf_tensor *of_labels(wf_tensor *input, wf_tensor *labels, wf_tensor *weig
     return reduce_counted(rows, c.weight, r);
 }
 
-/* Sums and means without class weights are those of the fused op. */
+/* Without class weights, sums and means are those of the fused op. */
 wf_tensor *wf_cross_entropy_loss(wf_tensor *input, wf_tensor *target, wf_tensor *weight,
                                  double label_smoothing, int32_t ignore_index, wf_reduction r) {
     WF_COMPOSE("cross_entropy_loss", input, target, weight ? weight : input);

@@ -1,11 +1,11 @@
-/* weft/nn/loss.h - losses, with the names and numbers of torch.nn.functional. Compositions of ops;
- * the fused sum of token losses that models use is wf_cross_entropy (ops.h).
+/* weft/nn/loss.h - losses, with the names and numbers of torch.nn.functional. They are composed of
+ * ops. The fused sum of token losses that models use is wf_cross_entropy (ops.h).
  *
  *     wf_tensor *loss = wf_mse_loss(y, target, WF_REDUCE_MEAN);                    []
  *     wf_tensor *rows = wf_l1_loss(y, target, WF_REDUCE_NONE);                     y's shape
  *
- * Targets may need gradients, too, unless they are i32. input and target broadcast. A mean loss is
- * given to an optimizer with a count of wf_constant(g, 1). */
+ * Targets may need gradients, too, unless they are i32. input and target broadcast. An optimizer of
+ * a mean loss gets wf_constant(g, 1) as its count. */
 #ifndef WEFT_NN_LOSS_H
 #define WEFT_NN_LOSS_H
 
@@ -18,8 +18,9 @@ extern "C" {
 typedef enum {
     WF_REDUCE_MEAN,
     WF_REDUCE_SUM,
-    WF_REDUCE_NONE,      /* an element each, or for class labels a row each */
-    WF_REDUCE_BATCH_MEAN /* the sum by the size of the first axis: what KL means by a mean */
+    WF_REDUCE_NONE, /* no reduction: one loss per element, or per row for class labels */
+    /* the sum divided by the size of the first axis, which is the mean that KL divergence means */
+    WF_REDUCE_BATCH_MEAN
 } wf_reduction;
 
 /* ---- of real targets ------------------------------------------------------------------------- */
@@ -27,31 +28,33 @@ typedef enum {
 WF_API wf_tensor *wf_mse_loss(wf_tensor *input, wf_tensor *target, wf_reduction r); /* d^2 */
 /* |d|; gradient 0 at 0 */
 WF_API wf_tensor *wf_l1_loss(wf_tensor *input, wf_tensor *target, wf_reduction r);
-/* d^2 / (2 beta) where |d| < beta, else |d| - beta / 2; beta 0 is wf_l1_loss */
+/* d^2 / (2 beta) where |d| < beta, else |d| - beta / 2. With beta 0 it is wf_l1_loss */
 WF_API wf_tensor *wf_smooth_l1_loss(wf_tensor *input, wf_tensor *target, wf_reduction r,
                                     double beta);
-/* delta times wf_smooth_l1_loss of beta = delta; delta above 0 */
+/* delta times wf_smooth_l1_loss with beta = delta; delta must be above 0 */
 WF_API wf_tensor *wf_huber_loss(wf_tensor *input, wf_tensor *target, wf_reduction r, double delta);
-/* target (log target - input): input holds log-probabilities; so does target if log_target. Where
- * target is 0 the loss is 0, but for an infinite input, which makes it NaN, as in PyTorch. */
+/* target (log target - input). input holds log-probabilities; if log_target is true, target does,
+ * too. Where target is 0 the loss is 0; but an infinite input makes it NaN, as in PyTorch. */
 WF_API wf_tensor *wf_kl_div(wf_tensor *input, wf_tensor *target, wf_reduction r, bool log_target);
-/* -(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))) w for logits x: finite for any x, gradient
- * sigmoid(x) - t. weight w and pos_weight p broadcast; NULL: 1. The mean is over all elements. */
+/* -(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))) w for logits x. It is finite for any x, and
+ * its gradient is sigmoid(x) - t. weight w and pos_weight p broadcast; NULL: 1. The mean is over
+ * all elements. */
 WF_API wf_tensor *wf_binary_cross_entropy_with_logits(wf_tensor *input, wf_tensor *target,
                                                       wf_tensor *weight, wf_tensor *pos_weight,
                                                       wf_reduction r);
 /* a.b / (max(|a|, eps) max(|b|, eps)) over an axis; PyTorch's eps is 1e-8 */
 WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, double eps);
 
-/* ---- of classes, which are on the last axis (in PyTorch on axis 1): C of them ----------------- */
+/* ---- losses of C classes, which are the last axis (axis 1 in PyTorch) ---------------- */
 
 /* -weight[label] input[label]: input [...,C] holds log-probabilities, labels [...] i32. Rows whose
  * label is ignore_index (PyTorch's is -100) give 0. weight [C], or NULL: ones. The mean divides by
- * the sum of the weights of what is counted; if nothing is, it is 0 (PyTorch's is NaN). */
+ * the sum of the weights of the counted rows. If no row counts it is 0, where PyTorch has NaN. */
 WF_API wf_tensor *wf_nll_loss(wf_tensor *input, wf_tensor *labels, wf_tensor *weight,
                               int32_t ignore_index, wf_reduction r);
-/* Cross-entropy of logits, smoothed: a label has 1 - smoothing of the target, and every class smoothing
- * / C. A real target [...,C] holds probabilities; all of its rows are counted, once each. */
+/* Cross-entropy of logits with label smoothing: the target gives a label 1 - smoothing, and every
+ * class smoothing / C. A target of labels is i32. A real target [...,C] holds probabilities, and
+ * each of its rows counts once. */
 WF_API wf_tensor *wf_cross_entropy_loss(wf_tensor *input, wf_tensor *target, wf_tensor *weight,
                                         double label_smoothing, int32_t ignore_index,
                                         wf_reduction r);

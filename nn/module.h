@@ -1,5 +1,5 @@
-/* nn/module.h - inside nn: record a layer in the scope of its own name, so that errors, pictures
- * and dropout sites contain this name, wherever the layer is used:
+/* nn/module.h - inside nn: records a layer in the scope of its own name. Errors, pictures and
+ * dropout sites then contain this name, wherever the layer is used:
  *
  *     if (!l || !l->weight) return no_layer(x, "a linear layer");
  *     const char *outer = enter(l->weight, l->path);
@@ -9,12 +9,12 @@
 
 #include "nn.h"
 
-/* Poison: a layer applied to x is NULL, or was not made. */
+/* Returns poison for an applied layer that is NULL or was not made. */
 static inline wf_tensor *no_layer(const wf_tensor *x, const char *what) {
     return wf_poison(x ? x->graph : NULL, "%s is NULL or has no parameters", what);
 }
 
-/* Poison: a layer was to be made without options. */
+/* Returns poison for a layer that should be made without options. */
 static inline wf_tensor *no_options(wf_graph *g, const char *what) {
     return wf_poison(g, "%s has no options: they are NULL", what);
 }

@@ -1,6 +1,6 @@
-/* nn/norm.c - LayerNorm (Ba et al. 2016) over the last axis, with a weight and an optional bias, and
- * RMSNorm (Zhang & Sennrich 2019), with a weight; BatchNorm (Ioffe & Szegedy 2015) and GroupNorm (Wu &
- * He 2018) over channels: as in PyTorch. */
+/* nn/norm.c - normalisation layers, as in PyTorch: LayerNorm (Ba et al. 2016) over the last axis,
+ * with a weight and an optional bias; RMSNorm (Zhang & Sennrich 2019), with a weight; BatchNorm
+ * (Ioffe & Szegedy 2015) and GroupNorm (Wu & He 2018), over channels. */
 #include "module.h"
 
 static struct wf_norm_layer norm_new(wf_graph *g, const char *name, wf_norm_kind kind, int64_t dim,
@@ -71,7 +71,7 @@ struct wf_batch_norm_layer wf_batch_norm_new(wf_graph *g, const char *name, int6
     return l;
 }
 
-/* running + momentum (value - running) in a plan that trains; no gradient passes. */
+/* running + momentum (value - running), for a plan that trains. No gradient passes through it. */
 static wf_tensor *move(wf_tensor *running, wf_tensor *value, double momentum, const char *what) {
     wf_tensor *step = wf_scale(wf_sub(wf_detach(value), running), momentum);
     wf_tensor *trains = wf_is_training(running);
@@ -79,7 +79,7 @@ static wf_tensor *move(wf_tensor *running, wf_tensor *value, double momentum, co
     return wf_assign(running, wf_check_finite(next, what));
 }
 
-/* The biased variance times n / (n - 1), n the elements of a channel. */
+/* The biased variance times n / (n - 1), where n is the number of elements in a channel. */
 static wf_tensor *unbiased(wf_tensor *variance, wf_tensor *x) {
     uint32_t axes = WF_AXIS(0);
     for (int i = 2; i < x->ndim; i++) axes |= WF_AXIS(i);

@@ -1,10 +1,10 @@
-/* nn/parameters.c - the parameters of a graph, by their names; numbers to feed. */
+/* nn/parameters.c - finds the parameters of a graph by name, and feeds numbers to a plan. */
 #include "optimizer.h"
 
 #include "core/lend.h"
 
-/* The part of a pattern after its '!'. A '*' takes any characters: if what follows does not fit, it
- * takes one more. No pattern has more than one place to go back to, the last '*'. */
+/* Matches a name with a pattern without its '!'. A '*' takes any characters: if what follows does
+ * not fit, the '*' takes one more. Only the last '*' ever has to be tried again. */
 static bool fits(const char *pattern, const char *name) {
     const char *star = NULL, *taken = NULL;
     while (*name) {

@@ -3,12 +3,13 @@
  *
  *     GRU     r = s(W_r x + U_r h)    z = s(W_z x + U_z h)    n = tanh(W_n x + r * (U_n h))
  *             h' = (1 - z) * n + z * h
- *     LSTM    i, f, o = s(W x + U h)    g = tanh(W x + U h)    c' = f * c + i * g    h' = o * tanh(c')
+ *     LSTM    i, f, o = s(W x + U h)    g = tanh(W x + U h)
+ *            c' = f * c + i * g        h' = o * tanh(c')
  *
  * with s the sigmoid, and a bias in each product. W x is one product for all steps. Inside, time is
  * the first axis, [T,B,...], so that a step is contiguous; a step keeps this axis, of size 1. At
- * steps beyond its length a row's state stays as it is, in both directions: backward it is still
- * the first one when the row's last step is reached. */
+ * steps beyond its length a row's state does not change, in both directions. So the backward
+ * direction still has its first state when it reaches the row's last step. */
 #include "module.h"
 
 #include <ctype.h>
@@ -67,15 +68,15 @@ struct wf_recurrent_layer wf_recurrent_new(wf_graph *g, const char *name,
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-/* W x, with the biases: of LSTM both, of GRU that of the inputs, as the new gate's other one is
- * multiplied by r. */
+/* W x with the biases. For LSTM both biases are added. For GRU only the bias of the inputs is
+ * added, because the other one of the new gate is multiplied by r. */
 static wf_tensor *project(const struct wf_recurrent_cell *l, wf_tensor *x) {
     wf_tensor *bias = l->bias_ih;
     if (l->kind == WF_LSTM && bias) bias = wf_add(bias, l->bias_hh);
     return wf_gemm(x, l->weight_ih, bias, WF_TRANSPOSE_B); /* [...,G H] */
 }
 
-/* Gates [from, to) of [...,G H]. */
+/* Takes gates [from, to) out of [...,G H]. */
 static wf_tensor *gates(const struct wf_recurrent_cell *l, wf_tensor *x, int from, int to) {
     return wf_slice(x, -1, from * l->hidden_size, to * l->hidden_size);
 }
@@ -116,7 +117,7 @@ static wf_tensor *step(const struct wf_recurrent_cell *l, wf_tensor *u, wf_tenso
     return l->kind == WF_GRU ? gru_step(l, u, in, h) : lstm_step(l, u, in, h, c);
 }
 
-/* Has the state the axes of x, and H units? What is NULL is refused by the ops. */
+/* True if the state has the axes of x, and H units. A NULL passes: the ops report it. */
 static bool of_one_batch(const struct wf_recurrent_cell *l, const wf_tensor *x,
                          const wf_tensor *state) {
     if (!x || !state || !wf_ok(x->graph)) return true;
@@ -144,7 +145,7 @@ wf_tensor *wf_recurrent_step(const struct wf_recurrent_cell *l, wf_tensor *x, wf
 
 /* ---- all steps ------------------------------------------------------------------------------- */
 
-/* The concatenation of n steps, in parts, so that none is copied more often than log n. */
+/* Concatenates n steps part by part, so that no step is copied more often than log n times. */
 static wf_tensor *join(wf_tensor **y, int64_t n) {
     enum { PART = 16 };
     while (n > 1) {
@@ -165,8 +166,8 @@ static wf_tensor *held(wf_tensor *open, wf_tensor *next, wf_tensor *last) {
     return open ? wf_where(open, next, last) : next;
 }
 
-/* x [T,B,I], open [T,B,1] or NULL -> [T,B,H]; s: the first states, then the last. y has room for T
- * tensors. */
+/* Runs one cell over all steps: x [T,B,I], open [T,B,1] or NULL -> [T,B,H]. s holds the first
+ * states, and then the last ones. y has room for T tensors. */
 static wf_tensor *run(const struct wf_recurrent_cell *l, wf_tensor *x, wf_tensor *open, bool back,
                       states *s, wf_tensor **y) {
     int64_t T = x->shape[0];
@@ -188,7 +189,7 @@ static wf_tensor *state_of(wf_tensor *all, int i) {
     return all ? wf_slice(all, 0, i, i + 1) : NULL;
 }
 
-/* All layers: x [T,B,I] -> [T,B,H or 2H]; the last states, each, in *h and *c. */
+/* Runs all layers: x [T,B,I] -> [T,B,H or 2H]. *h and *c get the last states of each layer. */
 static wf_tensor *run_layers(const struct wf_recurrent_layer *l, wf_tensor *x, wf_tensor *open,
                              wf_tensor **h, wf_tensor **c, wf_tensor **y) {
     wf_tensor *hs[2 * WF_MAX_RECURRENT_LAYERS], *cs[2 * WF_MAX_RECURRENT_LAYERS];
@@ -216,8 +217,8 @@ static wf_tensor *open_steps(wf_tensor *x, wf_tensor *lengths) {
     return wf_less(t, wf_unsqueeze(lengths, WF_AXIS(0) | WF_AXIS(2)));
 }
 
-/* A state of every row of x [B,T,I], for every layer and direction? A state of another batch would be
- * broadcast, or change the batch. */
+/* True if there is a state for every row of x [B,T,I], every layer and every direction. A state of
+ * another batch size would be broadcast, or change the batch. */
 static bool states_ok(const struct wf_recurrent_layer *l, const wf_tensor *x,
                       const wf_tensor *all) {
     int64_t n = l->o.num_layers * (l->o.bidirectional ? 2 : 1), H = l->o.hidden_size;

@@ -3,7 +3,7 @@
  *
  * Parameters are named and laid out as those of torch.nn.GRU and LSTM; x is [B,T,I], as with
  * batch_first. The steps are recorded one by one, so T must be a number, not an extent: a plan that
- * binds another size fails. Rows that are shorter say so in `lengths`. */
+ * binds another size fails. Shorter rows are marked by `lengths`. */
 #ifndef WEFT_NN_RECURRENT_H
 #define WEFT_NN_RECURRENT_H
 
@@ -19,7 +19,7 @@ typedef struct wf_recurrent_options {
     int64_t input_size, hidden_size;
     int num_layers; /* 1 to WF_MAX_RECURRENT_LAYERS; 0 counts as 1 */
     bool bias, bidirectional;
-    double dropout; /* of the output of every layer but the last */
+    double dropout; /* dropout of the output of every layer but the last */
 } wf_recurrent_options;
 
 /* A layer in one direction. Gates: reset, update, new (GRU); input, forget, cell, output (LSTM). */
@@ -31,7 +31,7 @@ struct wf_recurrent_cell {
 };
 enum { WF_MAX_RECURRENT_LAYERS = 8 };
 struct wf_recurrent_layer {
-    /* of each layer, forward and backward: weight_ih_l0 ..., weight_ih_l0_reverse ... */
+    /* [layer][0: forward, 1: backward], with names weight_ih_l0 ..., weight_ih_l0_reverse ... */
     struct wf_recurrent_cell cell[WF_MAX_RECURRENT_LAYERS][2];
     wf_recurrent_options o;
     const char *path;
@@ -42,14 +42,15 @@ WF_API struct wf_recurrent_layer wf_recurrent_new(wf_graph *g, const char *name,
 
 typedef struct wf_recurrent_result {
     wf_tensor *output; /* [B,T,H], or [B,T,2H] with both directions; zeros beyond a row's length */
-    wf_tensor *h, *c;  /* [layers (times 2),B,H]: the last states, at a row's length; c: of LSTM */
+    /* [layers (times 2),B,H]: the states at each row's last step; c is NULL for GRU */
+    wf_tensor *h, *c;
 } wf_recurrent_result;
-/* lengths: [B] i32, NULL: all rows have T steps. h, c: the first states, shaped as the last ones,
- * of the batch of x; NULL: zeros. */
+/* lengths: [B] i32, NULL: all rows have T steps. h, c: the first states, with the shapes of the
+ * result's h and c; NULL: zeros. */
 WF_API wf_recurrent_result wf_recurrent(const struct wf_recurrent_layer *l, wf_tensor *x,
                                         wf_tensor *lengths, wf_tensor *h, wf_tensor *c);
-/* One step, as torch.nn.GRUCell and LSTMCell: x [B,I], h [B,H] -> the next h. *c: LSTM's other
- * state, [B,H], which becomes the next one; GRU has none, and c may be NULL. */
+/* One step, as torch.nn.GRUCell and LSTMCell: x [B,I], h [B,H] -> the next h. *c is LSTM's cell
+ * state [B,H], and is replaced by the next one. GRU has none, so c may be NULL. */
 WF_API wf_tensor *wf_recurrent_step(const struct wf_recurrent_cell *l, wf_tensor *x, wf_tensor *h,
                                     wf_tensor **c);
 

@@ -10,35 +10,40 @@ extern "C" {
 #endif
 
 /* ---- rotary positions: rotary.c -------------------------------------------------------------- */
-/* x [...,T,d] with pairs of its elements turned by id / base^(2i/d) (Su et al. 2021): elements i
- * and i + d/2, as in Hugging Face's Llama, or if interleaved 2i and 2i + 1, as in the paper. ids
- * [T], or any shape that broadcasts to [...,T]; [B,T] gets a head axis for x [B,H,T,d]. */
+/* x [...,T,d] with pairs of its elements rotated by the angle id / base^(2i/d) (Su et al. 2021). A
+ * pair is elements i and i + d/2, as in Hugging Face's Llama, or if interleaved 2i and 2i + 1, as
+ * in the paper. ids [T], or any shape that broadcasts to [...,T]; [B,T] gets a head axis for x
+ * [B,H,T,d]. */
 WF_API wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool interleaved);
 /* wf_rotary in two steps, so that layers share the sines: ids [...] -> [...,2,dim], computed in
- * double; and x turned by such a table, [T,2,d] or any that broadcasts to [...,T,2,d]; [B,T,2,d]
- * gets a head axis. Row 0 holds the cosines c, row 1 the sines s with their signs:
+ * double. The second function rotates x by such a table, [T,2,d] or any that broadcasts to
+ * [...,T,2,d]; [B,T,2,d] gets a head axis. Row 0 holds the cosines c, row 1 the sines s with their
+ * signs:
  *     y[i] = x[i] c[i] + x[p] s[i]     p: the other element of i's pair
- * so that an angle t of elements i < p is c[i] = c[p] = cos t, s[i] = -sin t, s[p] = sin t. The
+ * For an angle t of elements i < p this means c[i] = c[p] = cos t, s[i] = -sin t, s[p] = sin t. The
  * table may be any tensor, such as learned angles, and has its gradient. */
 WF_API wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved);
 WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);
 
 /* ---- attention: attention_op.c --------------------------------------------------------------- */
 typedef struct wf_attention_options {
-    bool causal;      /* query i sees keys j <= i + (keys - queries) */
-    bool additive;    /* the mask is added to the scores; else 1 = may attend, 0 = may not */
-    int64_t window;   /* and keys j > i + (keys - queries) - window; others cost nothing. 0: all */
+    bool causal;   /* query i sees keys j <= i + (keys - queries) */
+    bool additive; /* the mask is added to the scores; else 1 = may attend, 0 = may not */
+    /* query i sees only keys j > i + (keys - queries) - window; other keys cost no time. 0: no
+     * limit */
+    int64_t window;
     double scale;     /* 0: 1 / sqrt(d_k) */
-    double dropout;   /* of the weights, in training plans */
-    const char *site; /* dropout's name, as of wf_dropout */
+    double dropout;   /* dropout rate of the weights, in training plans */
+    const char *site; /* the dropout's name, as in wf_dropout */
 } wf_attention_options;
-/* q [B,H,T,d_k], k [B,G,S,d_k], v [B,G,S,d_v] -> [B,H,T,d_v]; or 3-D without heads. G = H, or G
- * divides H and heads of q in a row share one of k and v (Ainslie et al. 2023). mask broadcasts to
- * [B,H,T,S]: [T,S] or [B,1,1,S] as they are, [B,T,S] gets a head axis; may be NULL. */
+/* q [B,H,T,d_k], k [B,G,S,d_k], v [B,G,S,d_v] -> [B,H,T,d_v]; or 3-D without heads. G must divide
+ * H: H / G consecutive heads of q share a head of k and v (Ainslie et al. 2023). mask may be NULL.
+ * Otherwise it must broadcast to [B,H,T,S], as [T,S] and [B,1,1,S] do; a mask [B,T,S] gets a head
+ * axis. */
 WF_API wf_tensor *wf_attention(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
                                const wf_attention_options *options);
-/* Only the weights softmax(scale q k^T), from primitives, before dropout: [B,H,T,S]; rows sum to 1
- * or 0. */
+/* Only the weights softmax(scale q k^T), without dropout: [B,H,T,S]. They are composed of other
+ * ops. Rows sum to 1, or to 0 if all keys are masked. */
 WF_API wf_tensor *wf_attention_weights(wf_tensor *q, wf_tensor *k, wf_tensor *mask,
                                        const wf_attention_options *options);
 

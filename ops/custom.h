@@ -1,8 +1,9 @@
-/* weft/ops/custom.h - for ops of a program's own: loops over strided and broadcast operands, tasks,
- * checks. What an op is, core/op.h says; the library's ops are written with the same functions.
+/* weft/ops/custom.h - helps programs to define their own ops: loops over strided and broadcast
+ * operands, tasks, checks. core/op.h explains what an op is. The library's ops are written with the
+ * same functions.
  *
- * A whole op, y = x / (1 + |x|), with its gradient (1 - |y|)^2, for f32 and f64, any strides, any
- * number of threads; and a program that checks the gradient:
+ * This is a complete op, y = x / (1 + |x|), with its gradient (1 - |y|)^2. It works for f32 and
+ * f64, any strides, and any number of threads. The program checks its gradient:
  *
  *     #include <math.h>
  *     #include <stdio.h>
@@ -10,7 +11,8 @@
  *
  *     WF_ELEMENTWISE(eval_softsign, x / (1 + fabs(x)))
  *
- *     static void grad_softsign(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+ *     static void grad_softsign(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
+ *                               uint32_t need) {
  *         (void)need;
  *         dx[0] = wf_mul(dy[0], wf_square(wf_affine(wf_abs(y), -1, 1)));
  *     }
@@ -34,13 +36,15 @@
  *         wf_tensor *y = softsign_of(wf_transpose(x, 0, 1));
  *         wf_tensor *loss = wf_sum(wf_square(y), WF_ALL_AXES, false);
  *         double error = wf_check_gradients(g, loss, &x, 1, NULL);
- *         printf("%s error %s\n", wf_error(g), error < 1e-8 ? "below 1e-8" : "too large");
+ *         printf("%s error %s
+ * ", wf_error(g), error < 1e-8 ? "below 1e-8" : "too large");
  *         wf_graph_free(g);
  *         return !(error < 1e-8);
  *     }
  *
  * An op of several phases, with work memory, or that reads packed weights, sets more fields of
- * wf_kernel: core/kernel.h. Operands come row-major without gaps, unless the kernel says `strided`. */
+ * wf_kernel: core/kernel.h. Operands come row-major without gaps, unless the kernel says
+ * `strided`. */
 #ifndef WEFT_OPS_CUSTOM_H
 #define WEFT_OPS_CUSTOM_H
 
@@ -52,13 +56,13 @@ extern "C" {
 
 /* ---- elements -------------------------------------------------------------------------------- */
 
-enum { WF_GRAIN = 16384 }; /* elements of a task, at most */
+enum { WF_GRAIN = 16384 }; /* most elements of a task */
 
-/* Element i (counted in the strides' unit) of a view's memory. */
+/* A pointer to element i of a view's memory, where i counts elements as strides do. */
 static inline void *wf_at(const wf_view *v, int64_t i) {
     return (char *)v->data + i * (v->dtype == WF_F64 ? 8 : 4);
 }
-/* One element as a double, and back. */
+/* Read one element as a double; write one from a double. */
 WF_API double wf_get(const wf_view *v, int64_t i);
 WF_API void wf_put(const wf_view *v, int64_t i, double value);
 
@@ -76,8 +80,8 @@ WF_API void wf_put(const wf_view *v, int64_t i, double value);
 
 /* ---- element by element ---------------------------------------------------------------------- */
 
-/* An eval function from an expression of x, y, z, the elements of up to three operands, which
- * broadcast; `attrs` points to the op's attributes. */
+/* Define an eval function by an expression of x, y, z: the elements of up to three operands, which
+ * broadcast. `attrs` points to the op's attributes. */
 /* clang-format off */
 #define WF_ELEMENTWISE(name, expression)                                                           \
     static bool name(const wf_call *c, int phase, int64_t task, void *scratch) {                   \
@@ -98,29 +102,30 @@ WF_API void wf_put(const wf_view *v, int64_t i, double value);
         return true;                                                                               \
     }
 /* clang-format on */
-/* Fields of the kernel that such an eval function is for. */
+/* The members of a wf_kernel with such an eval function. */
 #define WF_ELEMENTWISE_RUN(name)                                                                   \
     .tasks = wf_elementwise_tasks, .eval = name, .strided = 7, .in_place = 7
 
-/* The elements of out[0] that belong to a task, in runs (consecutive elements) whose operands have
- * step 0 or 1 (only 1, unless `repeat`); operands with other strides are first copied to a buffer.
- * At most three operands:
+/* Runs divide the elements of out[0] that belong to a task into pieces of consecutive elements. In
+ * a run, operands have step 0 or 1 (only 1, unless `repeat`); operands with other strides are first
+ * copied to a buffer. There may be at most three operands:
  *
  *     for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
  *         kernel(r.n, r.in[0], r.step[0], ..., r.out); */
 enum { WF_WALKERS = 4, WF_GATHERED = 256 };
-/* A walk goes through the rows of several views together. Its shape is that of views[0], to which
- * the others broadcast. Axes that are contiguous in all views are merged, so that dense views of
- * one shape are a single row. */
+/* A walk visits the rows of several views together. Its shape is that of views[0], to which the
+ * others broadcast. Axes that are contiguous in all views are merged, so that dense views of one
+ * shape are a single row. */
 typedef struct wf_walk {
-    int n;    /* views, at most WF_WALKERS */
-    int ndim; /* axes in front of the row's own, after merging */
+    int n;    /* number of views, at most WF_WALKERS */
+    int ndim; /* number of axes before the row's own, after merging */
     int64_t rows, columns;
-    int64_t shape[WF_MAX_DIMS];              /* of those axes */
-    int64_t stride[WF_WALKERS][WF_MAX_DIMS]; /* of each view along them, 0 where it broadcasts */
-    int64_t step[WF_WALKERS];                /* of each view along a row */
-    int64_t index[WF_MAX_DIMS];              /* of the current row */
-    int64_t at[WF_WALKERS];                  /* offset of the current row in each view */
+    int64_t shape[WF_MAX_DIMS]; /* of those axes */
+    /* stride of each view along these axes; 0 where it broadcasts */
+    int64_t stride[WF_WALKERS][WF_MAX_DIMS];
+    int64_t step[WF_WALKERS];   /* step of each view along a row */
+    int64_t index[WF_MAX_DIMS]; /* of the current row */
+    int64_t at[WF_WALKERS];     /* offset of the current row in each view */
 } wf_walk;
 WF_API void wf_walk_start(wf_walk *w, int n, const wf_view *const *views); /* at row 0 */
 /* Go to this row; to the next one. */
@@ -133,30 +138,34 @@ typedef struct wf_runs {
     int64_t step[WF_WALKERS - 1];
     const wf_call *call;
     bool repeat, gathers;
-    bool spans;                  /* a run may go on through several short rows */
-    uint8_t way[WF_WALKERS - 1]; /* then, how an operand is read: walk.c */
-    int64_t column, left;        /* position in the row; elements not yet returned */
+    bool spans;                  /* a run may continue through several short rows */
+    uint8_t way[WF_WALKERS - 1]; /* if so, how each operand is read: walk.c */
+    int64_t column, left;        /* position in the row; number of elements not yet returned */
     wf_walk walk;
     double gathered[WF_WALKERS - 1][WF_GATHERED];
 } wf_runs;
 /* The runs of a task of an elementwise op: start, and then next until it is false. */
 WF_API void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat);
 WF_API bool wf_runs_next(wf_runs *r);
-WF_API int64_t wf_elementwise_tasks(const wf_call *c, int phase); /* those that wf_runs expects */
+/* the tasks that wf_runs expects */
+WF_API int64_t wf_elementwise_tasks(const wf_call *c, int phase);
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* The rows of in[0], those of its last axis, in tasks of about WF_GRAIN elements; and the rows
- * [from, to) of a task. In a row-major view row i begins at wf_at(v, i * columns). */
+/* wf_row_tasks divides the rows of in[0] (along its last axis) into tasks of about WF_GRAIN
+ * elements. The other function gives the rows [from, to) of a task. In a row-major view row i
+ * begins at wf_at(v, i * columns). */
 WF_API int64_t wf_row_tasks(const wf_call *c, int phase);
 WF_API void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t *to);
 
 /* ---- shape rules and checks ------------------------------------------------------------------ */
 
-/* out[0] is real, of the shape to which all operands broadcast; at most three, all real. */
+/* A shape rule: out[0] is real and has the shape to which all operands broadcast. There are at most
+ * three, all real. */
 WF_API bool wf_same_as_operands(wf_call *c);
-/* Fails the call unless operand i has this type; the graph's real type; real and operand 0's shape,
- * or (rows) one element for each of its rows, where `what` is its name in the message. */
+/* Each fails the call unless operand i has this type; or the graph's real type; or is real with
+ * operand 0's shape; or (rows) has one element for each row of operand 0. `what` names it in the
+ * message. */
 WF_API bool wf_want(wf_call *c, int i, wf_dtype type);
 WF_API bool wf_want_real(wf_call *c, int i);
 WF_API bool wf_want_like(wf_call *c, int i, bool rows, const char *what);

@@ -10,9 +10,9 @@ extern "C" {
 #endif
 
 /* ---- elementwise, binary: binary.c, derived.c ------------------------------------------------ */
-/* i32: add, sub, mul, maximum, minimum, floor_divide, remainder, fmod take two i32 and give one,
- * exactly; sums and products wrap around, a division by 0 fails the run. neg, abs, square, sign and
- * where take i32, too. Reals and i32 do not mix: wf_cast. */
+/* Integers: add, sub, mul, maximum, minimum, floor_divide, remainder and fmod accept two i32 and
+ * give an exact i32. Sums and products wrap around; a division by 0 fails the run. neg, abs,
+ * square, sign and where accept i32, too. Reals and i32 cannot be mixed: use wf_cast. */
 WF_API wf_tensor *wf_sub(wf_tensor *a, wf_tensor *b); /* a - b */
 WF_API wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b); /* a * b */
 WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b); /* a / b */
@@ -20,8 +20,8 @@ WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b); /* a / b */
 WF_API wf_tensor *wf_maximum(wf_tensor *a, wf_tensor *b);
 /* on a tie a gets the gradient */
 WF_API wf_tensor *wf_minimum(wf_tensor *a, wf_tensor *b);
-/* a^b, as C's pow: 1 for b = 0; NaN for a < 0, unless b is an integer (then the gradient of b
- * alone is NaN). Gradient 0 to a where b = 0, to b where a = 0 and b >= 0 */
+/* a^b as C's pow: 1 for b = 0; NaN for a < 0, unless b is an integer (then only b's gradient is
+ * NaN). a's gradient is 0 where b = 0; b's is 0 where a = 0 and b >= 0 */
 WF_API wf_tensor *wf_pow(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_pow_scalar(wf_tensor *x,
                                 double exponent);       /* -1, 0.5, 2, 3...: without a log */
@@ -31,8 +31,8 @@ WF_API wf_tensor *wf_xlogy(wf_tensor *a, wf_tensor *b);     /* a log(b); 0 for a
 WF_API wf_tensor *wf_fmod(wf_tensor *a, wf_tensor *b);      /* a - trunc(a / b) b: a's sign */
 WF_API wf_tensor *wf_remainder(wf_tensor *a, wf_tensor *b); /* a - floor(a / b) b: b's sign */
 WF_API wf_tensor *wf_floor_divide(wf_tensor *a, wf_tensor *b); /* floor(a / b); gradient zeros */
-/* min(max(x, low), high), either NULL: none. Where x is equal to a bound x has the gradient, which
- * wf_clamp does not give it. */
+/* min(max(x, low), high); a bound may be NULL. Where x equals a bound, x gets the gradient; in
+ * wf_clamp it does not. */
 WF_API wf_tensor *wf_clamp_tensors(wf_tensor *x, wf_tensor *low, wf_tensor *high);
 WF_API wf_tensor *wf_lerp(wf_tensor *a, wf_tensor *b, wf_tensor *weight); /* a + weight (b - a) */
 /* comparisons of reals or i32: 1 or 0, real */
@@ -42,12 +42,14 @@ WF_API wf_tensor *wf_less(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_less_equal(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_greater(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_greater_equal(wf_tensor *a, wf_tensor *b);
-/* of masks, or any reals or i32: nonzero is true, and so is NaN. 1 or 0, real */
+/* for masks or any reals or i32, where nonzero is true, and so is NaN; the result is 1 or 0,
+ * real */
 WF_API wf_tensor *wf_logical_and(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_logical_or(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_logical_xor(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_logical_not(wf_tensor *x);
-/* the bits of i32: bits.c. A count outside of 0..31 moves every bit out: 0, or the sign's copies */
+/* ops on the bits of i32: bits.c. A shift count outside of 0..31 moves every bit out, which leaves
+ * 0, or copies of the sign */
 WF_API wf_tensor *wf_bitwise_and(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_bitwise_or(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_bitwise_xor(wf_tensor *a, wf_tensor *b);
@@ -88,7 +90,7 @@ WF_API wf_tensor *wf_acosh(wf_tensor *x);
 WF_API wf_tensor *wf_atanh(wf_tensor *x);
 WF_API wf_tensor *wf_erf(wf_tensor *x);
 WF_API wf_tensor *wf_erfc(wf_tensor *x); /* 1 - erf(x), accurate for large x */
-/* of these the gradient is zeros */
+/* the gradient of these is zeros */
 WF_API wf_tensor *wf_floor(wf_tensor *x);
 WF_API wf_tensor *wf_ceil(wf_tensor *x);
 WF_API wf_tensor *wf_round(wf_tensor *x); /* halves to even */
@@ -115,8 +117,8 @@ WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);                /* scale 
 WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
 
 /* ---- selection: where.c ---------------------------------------------------------------------- */
-/* condition != 0 ? a : b; a and b real or i32. Conditions and masks, here and below, may be real or
- * i32 */
+/* condition != 0 ? a : b, where a and b are both real or both i32. Conditions and masks, here and
+ * below, may be real or i32 */
 WF_API wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b);
 /* mask != 0 ? value : x */
 WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);

@@ -10,19 +10,18 @@
 #include "ops/base/draw.h"
 #include "ops/base/op_base.h"
 
-typedef struct target { /* where n elements of a type go */
+typedef struct target { /* where n elements of a type are written */
     wf_view view;
     int64_t n;
 } target;
 
 static target target_of(wf_dtype dtype, int ndim, const int64_t *shape, void *data) {
     target t = { .view = { .data = data, .dtype = dtype }, .n = 1 };
-    for (int i = 0; i < ndim; i++)
-        t.n *= shape[i]; /* the engine has checked that this does not overflow */
+    for (int i = 0; i < ndim; i++) t.n *= shape[i]; /* cannot overflow: checked by the engine */
     return t;
 }
 
-/* Clamped to the range of i32, if that is the type. */
+/* The value, limited to the range of i32 if that is the type. */
 static double storable(wf_dtype dtype, double value) {
     return dtype == WF_I32 ? fmax(INT32_MIN, fmin(INT32_MAX, value)) : value;
 }

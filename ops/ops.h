@@ -1,10 +1,10 @@
-/* weft/ops/ops.h - the operations: page of contents. Each section is a header, which can be included
- * alone.
+/* weft/ops/ops.h - the operations: page of contents. Each section is a header, which can be
+ * included alone.
  *
- * Tensors in, a tensor out; nothing to free. Broadcasting follows NumPy: shapes are aligned on the
- * right, and size 1 is repeated. Axes count from 0, or from the end: -1 is the last. Every op has a
- * gradient, or states in its file why not. What an op records never depends on the size of a named
- * extent.
+ * Functions take tensors and return a tensor, which need not be freed. Broadcasting follows NumPy:
+ * shapes are aligned on the right, and size 1 is repeated. Axes count from 0, or from the end: -1
+ * is the last. Every op has a gradient, or states in its file why not. What an op records never
+ * depends on the size of a named extent.
  *
  *     create_ops.h       constants, random tensors, initial values; ops of the engine itself
  *     elementwise_ops.h  ops on single elements, with broadcasting
@@ -43,7 +43,7 @@ extern "C" {
 WF_API int wf_op_count(void); /* every op of this library, for tests and pictures */
 /* i: 0..count-1 */
 WF_API const wf_op *wf_op_at(int i);
-WF_API const char *wf_isa(void); /* "base" "avx2" "avx512" "neon": the kernels in use */
+WF_API const char *wf_isa(void); /* the kernels in use: "base" "avx2" "avx512" "neon" */
 
 #ifdef __cplusplus
 }

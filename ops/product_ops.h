@@ -11,22 +11,22 @@ extern "C" {
 
 /* ---- products: matmul.c, einsum.c ------------------------------------------------------------ */
 /* [...,m,k] x [...,k,n] -> [...,m,n]; leading axes broadcast. An element is one chain of
- * multiply-adds over k, in order. (So are its gradients, except that of a matrix b of at most 2^15
- * elements: for many rows of a it is summed in up to 8 parts.) */
+ * multiply-adds over k, in order. The gradients are, too, with one exception: if b is a matrix of
+ * at most 2^15 elements and a has many rows, b's gradient is summed in up to 8 parts. */
 WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
-/* a b + addend, either factor with its last two axes swapped; the addend (may be NULL) broadcasts
- * to the product */
+/* a b + addend, where the flags swap the last two axes of a factor. The addend (may be NULL)
+ * broadcasts to the product */
 enum { WF_TRANSPOSE_A = 1, WF_TRANSPOSE_B = 2 };
 WF_API wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned transposed);
-/* "nqhd,nkhd->nhqk"; also the form with implicit output; spaces ignored; repeated letters take
+/* "nqhd,nkhd->nhqk"; the output may be implicit; spaces are ignored; repeated letters take
  * diagonals; "..." stands for axes that broadcast, and comes first in an implicit output */
 WF_API wf_tensor *wf_einsum(const char *formula, wf_tensor *const *operands, int n);
 WF_API wf_tensor *wf_outer(wf_tensor *a, wf_tensor *b);  /* [...,m], [...,n] -> [...,m,n] */
 WF_API wf_tensor *wf_vecdot(wf_tensor *a, wf_tensor *b); /* [...,n], [...,n] -> [...] */
 
-/* Pack the weights: keep every parameter that only transposed products (and embeddings) read in
- * this layout (panels.c), so that a product reads it once, in order. WF_PANELS does not change
- * results by a bit. To be called before the graph's first plan, and best before values are written.
+/* Pack the weights: every parameter that only transposed products (and embeddings) read is kept in
+ * this layout (panels.c), so that a product reads it once, in order. WF_PANELS does not change a
+ * bit of the results. Call it before the graph's first plan, and best before values are written.
  * message[256], or NULL. */
 WF_API bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message);
 

@@ -11,12 +11,12 @@ extern "C" {
 
 /* ---- sets of axes ---------------------------------------------------------------------------- */
 /* `int axis` is the number of an axis. `uint32_t axes` is a set of axes: WF_AXIS(0) | WF_AXIS(-1).
- * A set carries a mark, so that a number given as a set, and a set given as a number, are refused.
- * i = -8..7, -1 is the last axis; any other i gives an axis that no tensor has */
+ * A set carries a mark, so that a number passed as a set, or a set passed as a number, is an error.
+ * i is -8..7, where -1 is the last axis; another i gives an axis that no tensor has */
 #define WF_AXIS(i) (WF_NO_AXES | ((int)(i) >= -8 && (int)(i) < 8 ? 1u << ((int)(i)&31) : 1u << 8))
 #define WF_LAST_AXIS 0x80010000u /* WF_AXIS(-1) */
 #define WF_ALL_AXES 0x7fffffffu
-#define WF_NO_AXES 0x00010000u /* the empty set, and the mark of every set */
+#define WF_NO_AXES 0x00010000u /* the empty set; it is also the mark that every set carries */
 
 /* ---- reductions: reduce.c -------------------------------------------------------------------- */
 /* The sum over the axes, of no elements 0; and the mean, by the sizes as bound. keepdim: reduced
@@ -28,24 +28,27 @@ WF_API wf_tensor *wf_max(wf_tensor *x, uint32_t axes, bool keepdim);
 /* equal minima get equal parts of the gradient */
 WF_API wf_tensor *wf_min(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_prod(wf_tensor *x, uint32_t axes, bool keepdim); /* gradient right at 0 */
-/* sum of squared deviations / max(elements - correction, 0); its root, with gradient 0 at 0 */
+/* variance: sum of squared deviations / max(elements - correction, 0); std is its root, with
+ * gradient 0 at 0 */
 WF_API wf_tensor *wf_var(wf_tensor *x, uint32_t axes, double correction, bool keepdim);
 WF_API wf_tensor *wf_std(wf_tensor *x, uint32_t axes, double correction, bool keepdim);
-/* p: 1, 2 (gradient 0 at 0), INFINITY, -INFINITY */
+/* p is 1, 2 (with gradient 0 at 0), INFINITY or -INFINITY */
 WF_API wf_tensor *wf_vector_norm(wf_tensor *x, double p, uint32_t axes, bool keepdim);
-/* log(sum(exp(x))) without overflow; all -inf, or no elements: -inf, with gradient 0 */
+/* log(sum(exp(x))) without overflow; if all are -inf, or there are no elements, -inf with gradient
+ * 0 */
 WF_API wf_tensor *wf_logsumexp(wf_tensor *x, uint32_t axes, bool keepdim);
-/* 1 or 0: is any, are all not 0? */
+/* 1 or 0: whether any element, or every element, is not 0 */
 WF_API wf_tensor *wf_any(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_all(wf_tensor *x, uint32_t axes, bool keepdim);
 /* sum of squares of all elements, shape [] */
 WF_API wf_tensor *wf_square_sum(wf_tensor *x);
-/* i32, without that axis; the first of equal maxima; not differentiable */
+/* i32, without that axis: the index of the largest, the first of equal ones; not differentiable */
 WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
 WF_API wf_tensor *wf_argmin(wf_tensor *x, int axis);
 /* 1 / (product of the bound sizes of these axes), shape [] */
 WF_API wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes);
-/* the bound size of an axis, i32 []; the product of those of several, real []: shape/size.c */
+/* the bound size of an axis, i32 []; the product of the bound sizes of several axes, real []:
+ * shape/size_of_axis.c */
 WF_API wf_tensor *wf_size_of(wf_tensor *like, int axis);
 WF_API wf_tensor *wf_count_of(wf_tensor *like, uint32_t axes);
 
@@ -62,7 +65,7 @@ typedef struct wf_sorted {
 /* The values in order, and where each of them stood; argsort: only where. */
 WF_API wf_sorted wf_sort(wf_tensor *x, int axis, bool descending);
 WF_API wf_tensor *wf_argsort(wf_tensor *x, int axis, bool descending);
-/* the k largest (else smallest) along the axis, the best first */
+/* the k largest (or smallest) along the axis, the best first */
 WF_API wf_sorted wf_topk(wf_tensor *x, int64_t k, int axis, bool largest);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* ops/rewrite_rules.c - what core needs of the ops: four of them, and the rewrite rules of rules.inc; and a
- * function that several rules use. */
+/* ops/rewrite_rules.c - what core needs of the ops: four ops, and the rewrite rules of rules.inc.
+ * Also a function that several rules share. */
 #include "core/basis.h"
 #include "ops/base/op_base.h"
 #include "rules.h"
@@ -19,7 +19,7 @@ const struct wf_basis wf_basis = {
     .rules = rules,
 };
 
-/* Only for sums of gradients: the additions that a program records keep their order. */
+/* Fuses only sums of gradients: additions that a program records keep their order. */
 bool wf_fuse_addend(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y, int addend) {
     wf_tensor *in[WF_MAX_OPERANDS];
     if (!sum->forward || y->in[addend]) return false;

@@ -9,8 +9,8 @@
 #include "rules.inc"
 #undef RULE
 
-/* For rules about a + y, a sum of gradients: replace it by the op of y, whose operand `addend` is
- * absent so far and becomes a. rewrite_rules.c */
+/* For rules about a + y where it is a sum of gradients: replaces it by the op of y, with a as its
+ * operand number `addend`, which was absent. rewrite_rules.c */
 bool wf_fuse_addend(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y, int addend);
 
 #endif

@@ -10,9 +10,9 @@ extern "C" {
 #endif
 
 /* ---- shape: shape.c (views unless a layout forces a copy) ------------------------------------ */
-#define WF_KEEP 0    /* the axis of x at the same place from that end */
+#define WF_KEEP 0    /* the size of x's axis that has the same place, counted from that end */
 #define WF_REST (-1) /* inferred from the number of elements; at most once */
-/* leading and trailing WF_KEEPs copy axes; between them sizes and at most one WF_REST:
+/* leading and trailing WF_KEEPs copy axes. Between them are sizes, and at most one WF_REST:
  * {KEEP,KEEP,H,REST} splits heads, {REST,KEEP} merges B and T */
 WF_API wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims);
 /* x in the shape of like, which has as many elements */
@@ -21,18 +21,18 @@ WF_API wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like);
 WF_API wf_tensor *wf_permute(wf_tensor *x, const int *order);
 WF_API wf_tensor *wf_transpose(wf_tensor *x, int a, int b); /* swap two axes */
 WF_API wf_tensor *wf_squeeze(wf_tensor *x, uint32_t axes);  /* remove axes of size 1 */
-/* insert axes of size 1, at these axes of the result */
+/* insert axes of size 1; the set names axes of the result */
 WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes);
-/* [from, to); negative counts from the end, WF_END is the end */
+/* steps [from, to); a negative end counts from the end of the axis, and WF_END is that end */
 WF_API wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to);
 #define WF_END INT64_MAX
-/* every step-th of those, step >= 1; strides.c */
+/* every step-th element of such a slice, step >= 1; strides.c */
 WF_API wf_tensor *wf_slice_step(wf_tensor *x, int axis, int64_t from, int64_t to, int64_t step);
 WF_API wf_tensor *wf_flip(wf_tensor *x, uint32_t axes); /* backwards along them */
-/* without axes a, the rows, and b, the columns; its last axis is the diagonal `offset` above the
- * main one */
+/* x without axes a (rows) and b (columns). Its new last axis is the diagonal `offset` steps above
+ * the main one */
 WF_API wf_tensor *wf_diagonal(wf_tensor *x, int64_t offset, int a, int b);
-/* axes of size 1, and new ones in front, to these sizes; WF_KEEP: as it is */
+/* repeats axes of size 1, and new axes in front, to these sizes; WF_KEEP leaves an axis as it is */
 WF_API wf_tensor *wf_expand(wf_tensor *x, int ndim, const int64_t *dims);
 /* that many steps of the value before and behind the axis */
 WF_API wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value);
@@ -40,18 +40,20 @@ WF_API wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, 
 WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);
 /* along a new axis of the result */
 WF_API wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis);
-/* n parts, one after the other, of these sizes; into `parts`. What is left is in none. */
+/* Cut x along the axis into n consecutive parts of these sizes, stored in `parts`. Elements after
+ * the last part are dropped. */
 WF_API void wf_split(wf_tensor *x, int axis, const int64_t *sizes, int n, wf_tensor **parts);
 /* n equal parts; n must divide the axis */
 WF_API void wf_chunk(wf_tensor *x, int axis, int n, wf_tensor **parts);
-WF_API wf_tensor *wf_flatten(wf_tensor *x, int from, int to); /* axes from..to, as one */
-/* x times[i] times along axis i; each step of an axis n times; arrange.c */
+WF_API wf_tensor *wf_flatten(wf_tensor *x, int from, int to); /* axes from..to merged into one */
+/* tile repeats x times[i] times along axis i; repeat_interleave repeats each step of an axis n
+ * times; arrange.c */
 WF_API wf_tensor *wf_tile(wf_tensor *x, const int64_t *times);
 WF_API wf_tensor *wf_repeat_interleave(wf_tensor *x, int64_t n, int axis);
-/* step i of the axis goes to i + shift, around its end */
+/* step i of the axis moves to i + shift, and around its end */
 WF_API wf_tensor *wf_roll(wf_tensor *x, int64_t shift, int axis);
-/* of matrices [...,m,n], real or i32: 0 above, or below, the diagonal that many steps above the
- * main one */
+/* for matrices [...,m,n], real or i32: set elements above (tril) or below (triu) a diagonal to 0,
+ * which is that many steps above the main one */
 WF_API wf_tensor *wf_tril(wf_tensor *x, int64_t diagonal);
 WF_API wf_tensor *wf_triu(wf_tensor *x, int64_t diagonal);
 /* x repeated to the shape of like */

@@ -10,14 +10,15 @@ extern "C" {
 #endif
 
 /* ---- signals: signal/ ------------------------------------------------------------------------ */
-/* the axis goes on beyond its ends as seen in a mirror at its last elements */
+/* extends the axis at both ends by its mirror image; the elements at the ends are not repeated */
 WF_API wf_tensor *wf_pad_reflect(wf_tensor *x, int axis, int64_t before, int64_t after);
 typedef enum { WF_WINDOW_HANN, WF_WINDOW_HAMMING, WF_WINDOW_NONE } wf_window; /* periodic */
 typedef struct wf_stft_options {
-    int64_t n_fft;                  /* points of the transform, at most 4096 */
-    int64_t hop_length, win_length; /* 0: n_fft / 4; n_fft. A shorter window is in the middle */
+    int64_t n_fft; /* number of points of the transform, at most 4096 */
+    /* 0 means n_fft / 4, and n_fft. A window shorter than n_fft is in the middle */
+    int64_t hop_length, win_length;
     wf_window window;
-    bool center; /* frame t is around x[t hop]: x is padded by reflection */
+    bool center; /* frame t is centred at x[t hop], for which x is padded by reflection */
 } wf_stft_options;
 typedef struct wf_stft_result {
     wf_tensor *real, *imag;
@@ -25,17 +26,19 @@ typedef struct wf_stft_result {
 /* x [...,L] -> [...,F,T] each, F = n_fft / 2 + 1 frequencies, T frames, as torch.stft */
 WF_API wf_stft_result wf_stft(wf_tensor *x, const wf_stft_options *options);
 WF_API wf_tensor *wf_power_spectrum(wf_tensor *x, const wf_stft_options *options); /* |stft|^2 */
-/* Triangular filters on the mel scale, a constant [n_mels,F]: librosa.filters.mel, or with htk and plain
- * torchaudio's. A mel spectrogram is their product with a power spectrum. */
+/* Triangular filters on the mel scale, as a constant [n_mels,F]: those of librosa.filters.mel, or
+ * with htk and plain those of torchaudio. A mel spectrogram is their product with a power
+ * spectrum. */
 typedef struct wf_mel_options {
     double sample_rate;
     int64_t n_fft, n_mels;
-    double f_min, f_max; /* Hz; f_max 0: half of the sample rate */
+    double f_min, f_max; /* in Hz; f_max 0 means half of the sample rate */
     bool htk;            /* HTK's scale; else Slaney's */
-    bool plain;          /* triangles of height 1; else of area 1 over frequencies */
+    bool plain;          /* triangles have height 1; otherwise area 1 over frequencies */
 } wf_mel_options;
 WF_API wf_tensor *wf_mel_filters(wf_graph *g, const wf_mel_options *options);
-/* x [...,L], samples at 16 kHz -> [...,n_mels,L/160]: the features of Whisper, by signal */
+/* x [...,L], samples at 16 kHz -> [...,n_mels,L/160]: the features of Whisper; each signal by
+ * itself */
 WF_API wf_tensor *wf_log_mel_spectrogram(wf_tensor *x, int64_t n_mels);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* weft/ops/training_ops.h - dropout, token losses, KV cache, and updates of parameters. See ops.h. */
+/* weft/ops/training_ops.h - dropout, token losses, KV cache, updates of parameters. See ops.h. */
 #ifndef WEFT_OPS_TRAINING_OPS_H
 #define WEFT_OPS_TRAINING_OPS_H
 
@@ -10,9 +10,9 @@ extern "C" {
 #endif
 
 /* ---- training: dropout.c, cross_entropy.c, update*.c ----------------------------------------- */
-/* Inverted dropout; the identity outside training plans. Which elements are dropped depends on the
- * step (wf_random_step) and on the site: the scope and `site`, or if that is NULL a number, counted
- * in the scope. The same site in the same scope drops the same elements. */
+/* Inverted dropout; the identity outside training plans. The dropped elements depend on the step
+ * (wf_random_step) and on the site. A site is the scope and the name `site`; if that is NULL, a
+ * number counted in the scope. The same site in the same scope drops the same elements. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double rate, const char *site);
 typedef struct wf_cross_entropy_result {
     wf_tensor *loss;  /* sum of the smoothed loss over the counted rows, shape [] */
@@ -23,20 +23,21 @@ typedef struct wf_cross_entropy_result {
  * PyTorch's label_smoothing. */
 WF_API wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels,
                                                 double smoothing, int32_t ignore_index);
-/* the classes are on that axis: logits [B,V,...], axis 1, labels [B,...] as in PyTorch */
+/* the classes are on this axis: with axis 1, logits [B,V,...] and labels [B,...] as in PyTorch */
 WF_API wf_cross_entropy_result wf_cross_entropy_over(wf_tensor *logits, wf_tensor *labels, int axis,
                                                      double smoothing, int32_t ignore_index);
-/* KV cache (cache.c): the identity, or with a state all rows so far, [..., P + n, ...]. If only the
- * shape of the result is used, as by wf_key_mask, no rows are kept. */
+/* KV cache (cache.c): without a state it is x; with a state, all rows so far, [..., P + n, ...]. If
+ * only the shape of the result is used, as by wf_key_mask, no rows are stored. */
 WF_API wf_tensor *wf_cache(wf_tensor *x, int axis);
-/* x; a NaN or Inf in it fails the run, with `what` in the message */
+/* x itself; a NaN or Inf in it fails the run, with `what` in the message */
 WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
-/* Updates. A plan performs those among its fetches, after all other readers of their leaves; a run
- * that fails performs none. They have no value. */
+/* Updates. A plan performs the updates among its fetches, after all other readers of their leaves.
+ * A run that fails performs none. An update has no value. */
 WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value); /* leaf = value */
 /* rates: real [n], the first is the learning rate; scale: real [], multiplies the gradient (for
- * clipping, 1/count). The buffer is for a momentum; else it may be NULL. With dampening rates[1] is
- * 0 at the first step, whose gradient is not dampened, and then 1. options NULL: all 0 */
+ * clipping, 1/count). The buffer is needed for a momentum; otherwise it may be NULL. With
+ * dampening, rates[1] is 0 at the first step, whose gradient is not dampened, and 1 later. options
+ * NULL: all 0 */
 typedef struct wf_sgd_options {
     double momentum, weight_decay, dampening;
     bool nesterov;
@@ -44,22 +45,22 @@ typedef struct wf_sgd_options {
 WF_API wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *grad,
                               wf_tensor *scale, wf_tensor *rates, const wf_sgd_options *options);
 /* rates: real [3] = { learning rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t) }, computed in double by
- * the caller and fed. decoupled: weight decay as in AdamW; else added to the gradient as in
- * Adam. */
+ * the caller and fed. decoupled: weight decay as in AdamW; otherwise it is added to the gradient,
+ * as in Adam. */
 typedef struct wf_adam_options {
     double beta1, beta2, eps, weight_decay;
     bool decoupled;
 } wf_adam_options;
 WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                                wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options);
-/* average is for `centered`, the buffer for a momentum; else they may be NULL. options NULL: alpha
- * 0.99, eps 1e-8 */
+/* average is needed for `centered`, and the buffer for a momentum; otherwise they may be NULL.
+ * options NULL: alpha 0.99, eps 1e-8 */
 typedef struct wf_rmsprop_options {
     double alpha, eps, weight_decay, momentum;
-    /* divide by the deviation of the gradients, not by their size; a negative variance, which
-     * rounding can make, is 0 (PyTorch's is NaN) */
+    /* divide by the standard deviation of the gradients, not by their root mean square; a negative
+     * variance, which rounding can cause, counts as 0 (in PyTorch it gives NaN) */
     bool centered;
-    bool sum; /* Adagrad: squares += grad^2, without alpha */
+    bool sum; /* sum the squares as Adagrad does: squares += grad^2, without alpha */
 } wf_rmsprop_options;
 WF_API wf_tensor *wf_rmsprop_step(wf_tensor *param, wf_tensor *squares, wf_tensor *average,
                                   wf_tensor *momentum_buffer, wf_tensor *grad, wf_tensor *scale,
@@ -74,8 +75,8 @@ WF_API wf_tensor *wf_lion_step(wf_tensor *param, wf_tensor *m, wf_tensor *grad, 
 /* ---- gradient check: check_gradients.c ------------------------------------------------------- */
 /* Compare the gradient of `loss` (a function of parameters only, in an f64 graph) with finite
  * differences (a five-point stencil) for every element of the parameters wrt. Returns the largest
- * |a - n| / max(|a|, |n|, 1e-3), less the rounding of the loss. NaN with message[256]: something was
- * not finite or failed, or the loss is too large for differences to tell. */
+ * |a - n| / max(|a|, |n|, 1e-3), not counting the rounding of the loss. NaN with message[256]: a
+ * value was not finite, a run failed, or the loss is too large for differences to show an error. */
 WF_API double wf_check_gradients(wf_graph *g, wf_tensor *loss, wf_tensor *const *wrt, int n,
                                  char *message);
 

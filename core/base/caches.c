@@ -23,7 +23,7 @@ static wf_cache_level *level_of(wf_caches *c, int64_t level) {
 
 /* ---- from text ------------------------------------------------------------------------------- */
 
-/* Digits without a sign, up to `most`; -1: anything else. */
+/* Reads digits without a sign, as a number up to `most`. Anything else gives -1. */
 static int64_t count_of(const char **text, int64_t most) {
     int64_t value = 0;
     if (**text < '0' || **text > '9') return -1;
@@ -38,14 +38,14 @@ static bool skip(const char **text, char c) {
     return **text == c && ++*text;
 }
 
-/* A size as Linux writes it too: 48K. */
+/* Reads a size, which may end in K or M as Linux writes it: 48K. */
 static int64_t bytes_of(const char **text) {
     int64_t value = count_of(text, INT64_C(1) << 40);
     if (value >= 0 && skip(text, 'K')) return value << 10;
     return value >= 0 && skip(text, 'M') ? value << 20 : value;
 }
 
-/* Limits of a cache of each level, and the default where nothing is known. */
+/* For a cache of each level: the limits of its numbers, and the defaults for unknown ones. */
 static const struct {
     int64_t least, most;
     wf_cache_level usual;
@@ -99,7 +99,7 @@ void wf_caches_print(const wf_caches *c, char text[CACHES_TEXT]) {
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* CPUID leaf 4 of Intel, and AMD's leaf of the same form. */
+/* Reads CPUID leaf 4 of Intel, or AMD's leaf of the same form. */
 static void ask_leaf(unsigned leaf, wf_caches *c) {
     enum { DATA = 1, UNIFIED = 3, MOST_CACHES = 16 };
     unsigned a, b, n_sets, d;
@@ -130,7 +130,7 @@ static void ask_processor(wf_caches *c) {
 
 enum { LINE = 256 };
 
-/* The beginning of a small file; empty if there is none. */
+/* Reads the beginning of a small file. The text is empty if the file does not exist. */
 static const char *read_line(const char *folder, int index, const char *name, char line[LINE]) {
     char path[LINE];
     int length = snprintf(path, sizeof path, "%s/index%d/%s", folder, index, name);
@@ -148,7 +148,7 @@ static int64_t read_count(const char *folder, int index, const char *name) {
     return value > 0 ? value : 0;
 }
 
-/* The number of processors in a list such as 0-3,8; 0: not such a list. */
+/* The number of processors in a list such as 0-3,8. A malformed list gives 0. */
 static int count_list(const char *text) {
     int64_t n = 0;
     do {

@@ -36,11 +36,12 @@ enum { CACHES_TEXT = 96 };
  * malformed or no processor has such caches. */
 bool wf_caches_parse(const char *text, int processors, wf_caches *c);
 
-/* Reads a folder such as /sys/devices/system/cpu/cpu0/cache; numbers that it lacks are 0. */
+/* Reads a folder such as /sys/devices/system/cpu/cpu0/cache; numbers without a file in it become
+ * 0. */
 void wf_caches_read(const char *folder, wf_caches *c);
 
-/* Makes numbers that were found fit for use on a machine with so many processors: missing ones (0)
- * get defaults, implausible ones are limited. */
+/* Complete the numbers found on a machine with so many processors: missing ones (0) get defaults,
+ * implausible ones are limited. */
 void wf_caches_mend(wf_caches *c, int processors);
 
 void wf_caches_print(const wf_caches *c,

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* The monotonic clock, which nobody sets. */
+/* Seconds of the monotonic clock, which changes of the system's time do not affect. */
 static inline double wf_seconds_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

@@ -16,7 +16,8 @@
 #define NEAREST(x) nearbyintf((float)(x))
 #endif
 
-/* The scale rounded up to 17 bits, or down where 127 times as much would be infinite. */
+/* The scale, rounded up to 17 bits. It is rounded down if 127 times the result would be
+ * infinite. */
 static float scale_for(float largest) {
     enum { DROPPED = 127 };
     float scale = largest / WF_INT8_MOST, up;

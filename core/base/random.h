@@ -32,15 +32,15 @@ static inline double wf_unit_double(uint32_t hi, uint32_t lo) {
     return (double)(((uint64_t)hi << 32 | lo) >> 11) * 0x1.0p-53;
 }
 
-/* 64-bit FNV-1a, for fingerprints and not for security: go on from h with more bytes. */
+/* 64-bit FNV-1a, for fingerprints and not for security. Pass the hash of the bytes before as h. */
 static inline uint64_t wf_fnv1a(uint64_t h, const void *data, uint64_t n) {
     const unsigned char *p = (const unsigned char *)data;
     for (uint64_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001B3u;
     return h;
 }
 
-/* One step of a fast hash over 8-byte words. For a given word it is a bijection of h, and for a given h
- * one of the word. */
+/* One step of a fast hash over 8-byte words. It is a bijection of h for a given word, and a
+ * bijection of the word for a given h. */
 static inline uint64_t wf_mix_word(uint64_t h, uint64_t word) {
     h = (h ^ word) * 0x9E3779B97F4A7C15u;
     return h ^ (h >> 32);

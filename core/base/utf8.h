@@ -1,9 +1,10 @@
 /* core/base/utf8.h - inside the library and its programs: UTF-8, read and written in one place.
  *
- * Reading is strict (Unicode 15, table 3-7): no overlong form, no surrogate, nothing above U+10FFFF. Not
- * installed.
+ * Reading is strict (Unicode 15, table 3-7): overlong forms, surrogates and code points above
+ * U+10FFFF are rejected. Not installed.
  *
- *     for (size_t at = 0; at < n;) if ((code = wf_utf8_next(text, n, &at)) < 0) ... one byte that is no UTF-8 */
+ *     for (size_t at = 0; at < n;)
+ *         if ((code = wf_utf8_next(text, n, &at)) < 0) ...    a byte that is not UTF-8 */
 #ifndef WEFT_CORE_BASE_UTF8_H
 #define WEFT_CORE_BASE_UTF8_H
 
@@ -13,20 +14,21 @@
 
 enum { WF_UTF8_MOST = 4 }; /* bytes of a code point */
 
-/* Can this byte stand only behind the first one of a code point? */
+/* True if the byte is a continuation byte, which never begins a code point. */
 static inline bool wf_utf8_continues(char c) {
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* The length that a first byte announces, at most the n > 0 bytes that are there. Nothing is checked:
- * a byte that begins no code point counts as one. */
+/* The length that a first byte announces, but at most n > 0, the bytes that are left. The following
+ * bytes are not checked. A byte that begins no code point counts as one. */
 static inline size_t wf_utf8_announced(const char *text, size_t n) {
     unsigned char c = (unsigned char)*text;
     size_t length = c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
     return length < n ? length : n;
 }
 
-/* How many of the n > 0 bytes begin a code point, at least one; *whole: they are all of it. */
+/* How many of the n > 0 bytes belong to one code point or to its beginning, at least one. *whole
+ * tells if the code point is complete. */
 static inline size_t wf_utf8_beginning(const char *text, size_t n, bool *whole) {
     const unsigned char *c = (const unsigned char *)text;
     size_t length = c[0] < 0x80 ? 1 : c[0] < 0xC2 || c[0] > 0xF4 ? 0 : wf_utf8_announced(text, 4);
@@ -42,22 +44,22 @@ static inline size_t wf_utf8_beginning(const char *text, size_t n, bool *whole) 
     return i;
 }
 
-/* The length of the code point that the n > 0 bytes begin with; 0: they begin with none. */
+/* The length of the code point at the start of the n > 0 bytes. 0 if there is no valid one. */
 static inline size_t wf_utf8_length(const char *text, size_t n) {
     bool whole;
     size_t length = wf_utf8_beginning(text, n, &whole);
     return whole ? length : 0;
 }
 
-/* The code point whose bytes these are: 1 to 4, as wf_utf8_length has found them. */
+/* The code point of 1 to 4 bytes, whose number wf_utf8_length has returned. */
 static inline int32_t wf_utf8_code(const char *text, size_t bytes) {
     int32_t code = (unsigned char)*text & (bytes == 1 ? 0x7F : 0x7F >> bytes);
     for (size_t i = 1; i < bytes; i++) code = code << 6 | (text[i] & 0x3F);
     return code;
 }
 
-/* The code point at text[*at], *at < n; *at moves past it. Where there is none: -1, and *at moves by one
- * byte. */
+/* The code point at text[*at], where *at < n; moves *at past it. Invalid UTF-8 gives -1, and *at
+ * moves by one byte. */
 static inline int32_t wf_utf8_next(const char *text, size_t n, size_t *at) {
     const char *from = text + *at;
     size_t length = wf_utf8_length(from, n - *at);
@@ -65,7 +67,7 @@ static inline int32_t wf_utf8_next(const char *text, size_t n, size_t *at) {
     return length ? wf_utf8_code(from, length) : -1;
 }
 
-/* The length of the longest prefix that is UTF-8. */
+/* The length of the longest prefix that is valid UTF-8. */
 static inline size_t wf_utf8_prefix(const char *text, size_t n) {
     size_t at = 0;
     for (size_t length = 1; at < n && length; at += length)

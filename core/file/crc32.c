@@ -1,12 +1,12 @@
 /* core/file/crc32.c - CRC-32, eight bytes at a time ("slicing by 8"). See crc32.h.
  *
- * In a file of its own, because fuzzers that trace comparisons spend most of their time in these
- * loops: tests/fuzz/run.sh compiles it without tracing. */
+ * The code is in a file of its own, because fuzzers that trace comparisons spend most of their time
+ * in these loops: tests/fuzz/run.sh compiles it without tracing. */
 #include "crc32.h"
 
 #include <string.h>
 
-/* The eight lookups of eight bytes then do not wait for each other. */
+/* Independent tables: the eight lookups of eight bytes do not wait for each other. */
 void wf_crc32_fill(wf_crc32_table *table, uint32_t polynomial) {
     for (uint32_t b = 0; b < 256; b++) {
         uint32_t sum = b;
@@ -26,7 +26,7 @@ uint32_t wf_crc32(const wf_crc32_table *table, uint32_t sum, const void *data, s
     for (; n >= 8; n -= 8, p += 8) {
         uint32_t low, high;
         memcpy(&low, p, 4);
-        /* little-endian: wf_file_order */
+        /* the bytes are in little-endian order: see wf_file_order */
         memcpy(&high, p + 4, 4);
         low ^= sum;
         sum = t[7][low & 255] ^ t[6][low >> 8 & 255] ^ t[5][low >> 16 & 255] ^ t[4][low >> 24] ^

@@ -1,5 +1,6 @@
-/* core/file/crc32.h - inside weft: checksums of 32 bits by a table of a polynomial, its bits reversed:
- * the CRC-32 of ZIP archives, and the CRC-32C of TensorBoard's event files.
+/* core/file/crc32.h - inside weft: 32-bit checksums, computed with a table for a polynomial whose
+ * bits are reversed. They are the CRC-32 of ZIP archives and the CRC-32C of TensorBoard's event
+ * files.
  *
  *     wf_crc32_table *table = malloc(sizeof *table);
  *     wf_crc32_fill(table, WF_CRC32_ZIP);
@@ -10,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* of[k][b]: the sum of byte b and k zeros behind it. */
+/* of[k][b]: the checksum of byte b with k zeros after it. */
 typedef struct wf_crc32_table {
     uint32_t of[8][256];
 } wf_crc32_table;
@@ -18,7 +19,7 @@ typedef struct wf_crc32_table {
 #define WF_CRC32_C 0x82F63B78u /* Castagnoli's */
 void wf_crc32_fill(wf_crc32_table *table, uint32_t polynomial);
 
-/* The sum that began as UINT32_MAX, n bytes later. */
+/* Update a checksum with n more bytes. It begins as UINT32_MAX. */
 uint32_t wf_crc32(const wf_crc32_table *table, uint32_t sum, const void *data, size_t n);
 
 #endif

@@ -49,7 +49,8 @@ int wf_file_by_key(const void *a, const void *b) {
     return strcmp(((const wf_meta *)a)->key, ((const wf_meta *)b)->key);
 }
 
-/* Each step is a bijection of the hash, and of the word. So a change within one 8-byte word, such as a single wrong byte or bit, always changes the hash. */
+/* Each step is a bijection of the hash, and also of the word. So a change within one 8-byte word,
+ * such as a single wrong byte or bit, always changes the hash. */
 uint64_t wf_file_sum_part(uint64_t h, const void *data, size_t n) {
     const unsigned char *p = data;
     uint64_t word;

@@ -9,7 +9,8 @@
 
 #include "core/file.h"
 
-#define WF_FILE_MAX_HEADER 100000000 /* as in the reference implementation: decimal, not MiB */
+/* The limit of the reference implementation, which is decimal and not 100 MiB. */
+#define WF_FILE_MAX_HEADER 100000000
 #define WF_FILE_METADATA "__metadata__"
 #define WF_FILE_CHECKSUM "weft.checksum" /* metadata key; its value is 16 hexadecimal digits */
 /* The header of every file that weft writes begins with this. */
@@ -25,12 +26,12 @@ int wf_file_by_key(const void *a, const void *b); /* order of wf_meta, for qsort
 /* Bytes are stored in the machine's order. False, with a message, on a big-endian machine. */
 bool wf_file_order(char *message);
 
-/* openat with O_CLOEXEC, repeated on EINTR, which network file systems can return. The descriptor,
- * or -1 with errno. */
+/* Calls openat with O_CLOEXEC, again after EINTR, which network file systems can return. Returns
+ * the descriptor, or -1 with errno. */
 int wf_file_descriptor(int folder, const char *name, int flags, unsigned mode);
 
-/* True if the reader accepts this header in front of data_size bytes of data. Decodes it in
- * place. */
+/* True if the reader accepts this header in front of data_size bytes of data. The header is decoded
+ * in place. */
 bool wf_file_check_header(char *header, size_t size, int64_t data_size, char *message);
 
 /* True if wf_file_open would accept the file just written to fd, and its checksum is this one.

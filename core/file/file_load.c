@@ -30,7 +30,7 @@ READ(from_f32, float)
 READ(from_f64, double)
 READ(from_i8, int8_t)
 READ(from_i32, int32_t)
-READ(from_i64, int64_t) /* rounded only far outside the range of i32 */
+READ(from_i64, int64_t) /* rounds only far outside the range of i32 */
 
 static double from_bf16(const void *p) {
     uint16_t half;
@@ -38,7 +38,8 @@ static double from_bf16(const void *p) {
     return wf_from_bf16(half);
 }
 
-static double from_f16(const void *p) { /* IEEE 754: a sign, 5 bits of exponent, 10 of fraction */
+/* IEEE 754 half precision: a sign, 5 bits of exponent, 10 of fraction */
+static double from_f16(const void *p) {
     uint16_t bits;
     memcpy(&bits, p, sizeof bits);
     int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -89,7 +90,7 @@ static bool same_type(const struct stored *from, wf_dtype into) {
     return from->read == (into == WF_F32 ? from_f32 : into == WF_F64 ? from_f64 : from_i32);
 }
 
-/* Element i; an I8 value is multiplied by the scale of its row. */
+/* The value of element i. An I8 number is multiplied by the scale of its row. */
 static double value_at(const wf_entry *e, const wf_entry *scale, const struct stored *from,
                        size_t i) {
     double value = from->read((const char *)e->data + i * from->size);
@@ -117,7 +118,8 @@ static void widen(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_
     }
 }
 
-/* Convert elements from the first-th on to `to`; to NULL: only check that every value fits. */
+/* Convert elements, beginning with number `first`, into `to`. If `to` is NULL, only check that
+ * every value fits. */
 static bool convert(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_t first, size_t n,
                     void *to, char *message) {
     const struct stored *from = find_type(e->dtype, into);
@@ -253,22 +255,22 @@ typedef struct item {
     const wf_entry *entry, *scale;
     wf_tensor *leaf;
     size_t first;
-    /* for a leaf that has no values yet; all items of the leaf share this memory */
+    /* memory for a leaf without values so far; all items of the leaf share it */
     void **reserved;
 } item;
 
-/* Everything that is allocated before the first write: leaves, a buffer for converted values, and
- * parts of leaves that are joined first. */
+/* Everything that must be allocated before the first write: values of leaves, a buffer for
+ * converted values, and parts of leaves that are joined first. */
 typedef struct room {
     item *items;
     void **reserved;  /* [n] */
-    wf_entry *joined; /* [2 n]; their data are to be freed */
+    wf_entry *joined; /* [2 n] entries whose data must be freed */
     int n, n_joined;
     void *values;
 } room;
 
-/* The elements that are written at once: the part stays in the cache, and consists of whole
- * panels. */
+/* The number of elements that are written at once: few enough to stay in the cache, and a whole
+ * number of panels. */
 static size_t part_of(const wf_tensor *t) {
     size_t most = WF_FILE_PART / wf_dtype_size(t->dtype);
     if (!leaf_of(t)->layout || t->shape[1] == 0) return most;
@@ -276,8 +278,8 @@ static size_t part_of(const wf_tensor *t) {
     return most < panel ? panel : most / panel * panel;
 }
 
-/* Entries with scales come first: their scales may be entries to load too, whose memory is then
- * freed. */
+/* Entries with scales come first: their scales may themselves be entries to load, and loading those
+ * would free the scales' memory. */
 static int by_data(const void *a, const void *b) {
     const item *x = a, *y = b;
     uintptr_t p = (uintptr_t)x->entry->data, q = (uintptr_t)y->entry->data;
@@ -286,7 +288,7 @@ static int by_data(const void *a, const void *b) {
     return (x->entry->bytes > y->entry->bytes) - (x->entry->bytes < y->entry->bytes);
 }
 
-/* The number of consecutive leaves, from the first on, that are the same leaf. */
+/* How many of the leaves, from the first on, are the same leaf. */
 static int parts_of(wf_tensor *const *leaves, int n) {
     int k = 1;
     while (k < n && leaves[k] == leaves[0]) k++;
@@ -379,9 +381,9 @@ static void close_room(room *r) {
     free(r->items), free(r->reserved), free(r->joined), free(r->values);
 }
 
-/* A range of a file's data, without a gap, that has been loaded and whose memory can be freed. */
+/* A range of a file's data without gaps, which has been loaded so that its memory can be freed. */
 typedef struct drop {
-    const wf_file *file; /* NULL: no memory is freed */
+    const wf_file *file; /* the file; NULL if no memory is freed */
     bool on;
     char *from;
     /* the start of the next tensor, which may lie before the end of this one */
@@ -394,7 +396,7 @@ static void begin_drop(drop *d, const room *r, int i) {
     const bool went_on = d->on;
     const char *data = it->entry->data, *end = NULL;
     if (went_on) end = (const char *)it[-1].entry->data + it[-1].entry->bytes;
-    d->on = wf_file_place(d->file, it->entry) >= 0; /* no other memory may be freed here */
+    d->on = wf_file_place(d->file, it->entry) >= 0; /* only the memory of this file may be freed */
     if (!went_on || data < d->from || data > end) d->from = (char *)(uintptr_t)data;
     d->limit = next && !next->scale == !it->scale ? next->entry->data : NULL;
 }
@@ -404,7 +406,8 @@ static void drop_to(drop *d, const char *to) {
     if (d->on) d->from = wf_memory_drop(d->from, (char *)(uintptr_t)to);
 }
 
-/* The values in the leaf's own type: in place if possible, else converted into the buffer. */
+/* The values in the leaf's own type: the file's own bytes if they fit, else converted into the
+ * buffer. */
 static bool as_it_is(const item *it, const struct stored *from) {
     return same_type(from, it->leaf->dtype) && (uintptr_t)it->entry->data % from->size == 0;
 }
@@ -444,8 +447,8 @@ static int by_place(const void *a, const void *b) {
     return (p > q) - (p < q);
 }
 
-/* Entries that share bytes with loaded ones lose their data. Both lists are in the order of the
- * data. */
+/* Entries that share bytes with loaded ones lose their data, too. Both lists are in the order of
+ * the data. */
 static void forget(const wf_file *f, const room *r) {
     /* the end of the loaded entries that begin before this tensor ends */
     const char *end = NULL;

@@ -2,9 +2,9 @@
  *
  * Everything a file declares is checked against the bytes that are there: the header's length,
  * every shape, the layout of the data (no gap, no overlap, up to the last byte). Memory is
- * allocated for bytes that are in the file, never for sizes that it only declares. Stricter than the
- * reference implementation (no name may occur twice); like it, accepts white space around the JSON.
- */
+ * allocated for bytes that are in the file, never for sizes that it only declares. The reader is
+ * stricter than the reference implementation: no name may occur twice. Like it, the reader accepts
+ * white space around the JSON. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,8 +188,8 @@ static bool check_sum(wf_file *f, uint64_t h) {
            wf_file_fail(f->error, "damaged: checksum %s, %.40s expected", sum, stored);
 }
 
-/* Read the data part by part. keep: into one block; else only to check it, each part into the same
- * buffer. */
+/* Read the data part by part: into one block if keep is set, else all parts into the same buffer,
+ * only to check them. */
 static bool read_data(wf_file *f, struct source *s, bool keep) {
     uint64_t h = 0, size = (uint64_t)(s->size - s->at);
     const bool sums = wf_file_meta(f, WF_FILE_CHECKSUM);

@@ -3,9 +3,9 @@
  * The bytes are a function of the arguments alone: tensors are sorted by element size (largest
  * first, so that all are aligned), then by name; metadata by key. The header is checked with the
  * reader's code before anything is written. A file appears under its name complete and on the disk,
- * or not at all: temporary name in the same folder, fsync, read back, rename, fsync of the folder.
- * A process that is killed may leave "name.tmp-weft-PID-N" behind, never a damaged "name"; the next
- * save of "name" removes it, and no other file. */
+ * or not at all: it is written under a temporary name in the same folder, flushed, read back and
+ * renamed, and then the folder is flushed. A process that is killed may leave "name.tmp-weft-PID-N"
+ * behind, never a damaged "name"; the next save of "name" removes it, and no other file. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ struct content {
     wf_entry *entries;
     wf_meta *meta;
     int n, n_meta;
-    char *header; /* its length, itself, and spaces */
+    char *header; /* the length, the JSON and spaces */
     size_t header_size;
     uint64_t data_size;
     char checksum[17]; /* of the caller's memory */
@@ -43,7 +43,7 @@ static int by_alignment(const void *a, const void *b) {
     return difference ? difference : strcmp(x->name, y->name);
 }
 
-/* Text that is first measured (at NULL, capacity 0) and then written. */
+/* A text that is written twice: first only measured (at NULL, capacity 0), then stored. */
 struct text {
     char *at;
     size_t n, capacity;
@@ -107,7 +107,7 @@ static void compute_checksum(struct content *c) {
 /* Checks the header before the data are read for the checksum: an entry with a wrong size must not
  * be read. */
 static bool check_header(struct content *c, size_t size, char *message) {
-    char *copy = malloc(size); /* the reader decodes it in place */
+    char *copy = malloc(size); /* a copy, because the reader decodes in place */
     if (!copy) return wf_file_fail(message, "out of memory");
     print_header(&(struct text){ copy, 0, size }, c);
     bool ok = wf_file_check_header(copy, size, (int64_t)c->data_size, message);
@@ -115,7 +115,7 @@ static bool check_header(struct content *c, size_t size, char *message) {
     return ok;
 }
 
-/* Padded so that the data begin on a cache line. */
+/* The header is padded so that the data begin on a cache line. */
 static bool make_header(struct content *c, char *message) {
     struct text t = { NULL, 0, 0 };
     for (int i = 0; i < c->n; i++) c->data_size += c->entries[i].bytes;
@@ -148,13 +148,14 @@ static bool write_all(int fd, const void *data, size_t n, char *message) {
 }
 
 static bool flush(int fd) {
-    while (fsync(fd) != 0)
-        if (errno != EINTR) return false; /* no retry: the kernel may have dropped the data */
+    while (fsync(fd) != 0) /* flushing is not tried again: the kernel may have dropped the data */
+        if (errno != EINTR) return false;
     return true;
 }
 
 static bool write_content(int fd, const struct content *c, char *message) {
-    /* To notice a full disk before the first byte is written. Not every file system supports it. */
+    /* Reserving the space shows a full disk before the first byte is written. Not every file system
+     * supports it. */
     errno = posix_fallocate(fd, 0, (off_t)(c->header_size + c->data_size));
     if (errno == ENOSPC || errno == EFBIG || errno == EDQUOT)
         return wf_file_fail_errno(message, "cannot be written");
@@ -179,7 +180,8 @@ static long owner_of(const char *name, const char *base) {
     return i >= 0 && strcmp(name, same) == 0 ? pid : 0;
 }
 
-/* A new file in the folder, under a name that no other thread, process or dead process has. */
+/* Create a new file in the folder, under a name that no other thread, process or dead process
+ * uses. */
 static int create(int folder, const char *base, mode_t mode, char temporary[256], char *message) {
     int fd = -1;
     for (int i = 0; i < 10000; i++) {
@@ -188,12 +190,12 @@ static int create(int folder, const char *base, mode_t mode, char temporary[256]
         if (fd >= 0 || errno != EEXIST) break;
     }
     if (fd < 0) return wf_file_fail_errno(message, "cannot be created"), -1;
-    (void)!lockf(fd, F_TLOCK, 0); /* if the file system has no locks, the process id must do */
+    (void)!lockf(fd, F_TLOCK, 0); /* on a file system without locks, the process id must suffice */
     return fd;
 }
 
-/* Remove the temporary files of killed processes. A writer holds a lock on its temporary file,
- * because its process id is not valid in another container. */
+/* Remove the temporary files of killed processes. A writer locks its temporary file: a process id
+ * alone does not show that it lives, because it may belong to another container. */
 static void remove_left(int folder, const char *base) {
     int copy = wf_file_descriptor(folder, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR *names = copy >= 0 ? fdopendir(copy) : NULL;
@@ -211,7 +213,8 @@ static void remove_left(int folder, const char *base) {
         close(copy);
 }
 
-/* Only a regular file may be replaced. mode: its permissions, or -1 if there is no old file. */
+/* Only a regular file may be replaced. *mode becomes its permissions, or -1 if there is no old
+ * file. */
 static bool check_old(int folder, const char *base, int *mode, char *message) {
     struct stat old;
     *mode = -1;
@@ -256,7 +259,7 @@ static int open_folder(const char *path) {
 }
 
 static bool write_file(const char *path, const struct content *c, char *message) {
-    char *real = realpath(path, NULL); /* follow links to the file itself */
+    char *real = realpath(path, NULL); /* follow symbolic links to the file itself */
     if (!real) real = strdup(path);
     if (!real) return wf_file_fail(message, "out of memory");
     char *slash = strrchr(real, '/'), *base = slash ? slash + 1 : real;
@@ -282,7 +285,7 @@ static bool copy_and_sort(struct content *c, const wf_entry *entries, const wf_m
     return true;
 }
 
-/* Arguments that C allows but that cannot be turned into a header. */
+/* Reject arguments that C allows but that no header can express. */
 static bool check_arguments(const wf_entry *e, int n, const wf_meta *meta, int n_meta,
                             char *message) {
     if (n < 0 || n_meta < 0 || (n > 0 && !e) || (n_meta > 0 && !meta))

@@ -6,7 +6,8 @@
 
 #include "core/base/utf8.h"
 
-enum { MAX_DEPTH = 128 }; /* of a value that is skipped; the same limit as serde_json */
+/* deepest nesting of a value that is skipped; the same limit as serde_json */
+enum { MAX_DEPTH = 128 };
 
 /* ---- tokens ------------------------------------------------------------------------------ */
 
@@ -68,7 +69,7 @@ static bool hex4(struct wf_json *j, uint32_t *out) {
     return true;
 }
 
-/* After "\u": one character, or both halves of a surrogate pair. */
+/* Reads what follows "\u": one character, or both halves of a surrogate pair. */
 static bool unicode_escape(struct wf_json *j, char **to) {
     uint32_t c, low = 0;
     if (!hex4(j, &c)) return false;
@@ -105,7 +106,7 @@ bool wf_json_string(struct wf_json *j, char **out) {
             return false;
     }
     j->at++;
-    *to = 0; /* on the closing quote, or before it */
+    *to = 0; /* the closing quote is at this place or after it */
     return true;
 }
 
@@ -211,7 +212,7 @@ void wf_json_quote(wf_json_put *put, void *to, const char *text) {
         while (is_plain(text[plain])) plain++;
         if (plain) put(to, text, plain);
         text += plain;
-        if (*text == '\n') /* shorter than \u000a; a vocabulary has many */
+        if (*text == '\n') /* this form is shorter than \u000a, and a vocabulary has many */
             put(to, "\\n", 2);
         else if (*text)
             put(to, escape, (size_t)wf_json_escape(*text, escape));

@@ -20,22 +20,25 @@ struct wf_json {
 };
 
 bool wf_json_begin(struct wf_json *j, char *text, size_t size); /* false: not UTF-8 */
-bool wf_json_finish(struct wf_json *j);             /* nothing but white space may follow */
-bool wf_json_expect(struct wf_json *j, char c);     /* take c, or fail */
-bool wf_json_string(struct wf_json *j, char **out); /* without U+0000, which ends a C string */
+bool wf_json_finish(struct wf_json *j);         /* false unless only white space follows */
+bool wf_json_expect(struct wf_json *j, char c); /* take c, or fail */
+/* a U+0000 is an error, because it would end the C string */
+bool wf_json_string(struct wf_json *j, char **out);
 bool wf_json_size(struct wf_json *j, int64_t *out); /* an integer from 0 to 2^63 - 1 */
 bool wf_json_skip(struct wf_json *j);               /* any value, checked */
-bool wf_json_item(struct wf_json *j, bool *first);  /* one more in this array? */
-bool wf_json_key(struct wf_json *j, bool *first, char **key); /* one more in this object? */
+bool wf_json_item(struct wf_json *j, bool *first);  /* true if the array has one more value */
+/* true if the object has one more member */
+bool wf_json_key(struct wf_json *j, bool *first, char **key);
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-enum { WF_JSON_ESCAPE = 13 }; /* room for an escape and its '\0' */
+enum { WF_JSON_ESCAPE = 13 }; /* the longest escape with its terminating '\0' */
 
-/* The escape of any code point: of one above U+FFFF, those of its surrogates. Returns its length. */
+/* Write the escape of a code point; above U+FFFF those of its two surrogates. Returns its
+ * length. */
 int wf_json_escape(int32_t code, char out[WF_JSON_ESCAPE]);
 
-/* Text in quotes, in parts, with the escapes that JSON demands and no other. */
+/* Writes text between quotes, part by part. It escapes only what JSON requires. */
 typedef void wf_json_put(void *to, const char *bytes, size_t n);
 void wf_json_quote(wf_json_put *put, void *to, const char *text);
 

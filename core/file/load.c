@@ -17,12 +17,13 @@ typedef struct loading {
     const wf_load_options *o;
     wf_load_report *report;
     wf_tensor **leaves;     /* the chosen leaves */
-    const wf_entry **found; /* an entry for each leaf; NULL: none */
+    const wf_entry **found; /* the entry found for each leaf, or NULL */
     int n;
     wf_loader fit; /* the pairs that fit */
     /* by id: the index of a chosen leaf, counted from 1 */
     int *index;
-    char first[WF_MISFIT + 1][WF_MESSAGE]; /* the first reason of each outcome */
+    /* for each outcome, the reason of the first item that had it */
+    char first[WF_MISFIT + 1][WF_MESSAGE];
 } loading;
 
 /* ---- the report ------------------------------------------------------------------------------ */
@@ -73,7 +74,7 @@ static bool refused(loading *l) {
     return first;
 }
 
-/* ---- which tensor is for which leaf ---------------------------------------------------------- */
+/* ---- matching tensors with leaves ------------------------------------------------------------ */
 
 static const wf_rename *row_of(const wf_load_options *o, const char *name) {
     for (int i = 0; i < o->n_renames; i++)
@@ -82,7 +83,7 @@ static const wf_rename *row_of(const wf_load_options *o, const char *name) {
     return NULL;
 }
 
-/* The leaf with the name of this tensor, after renaming; NULL: none. */
+/* The leaf whose name is that of this tensor after renaming, or NULL. */
 static const wf_tensor *namesake(loading *l, const wf_entry *e, const wf_rename *row) {
     char renamed[WF_MESSAGE];
     if (!row) return wf_find(l->g, e->name);
@@ -97,7 +98,7 @@ static bool is_transient(const wf_tensor *t) {
     return t && is_stored(t) && leaf_of(t)->transient;
 }
 
-/* False: two tensors of the file match one leaf. */
+/* Match tensors with leaves. False if two tensors of the file match one leaf. */
 static bool match(loading *l) {
     for (int i = 0; i < wf_file_count(l->f); i++) {
         const wf_entry *e = wf_file_at(l->f, i);
@@ -105,7 +106,8 @@ static bool match(loading *l) {
         if (row && !row->in_graph) continue;
         const wf_tensor *t = namesake(l, e, row);
         const wf_entry **place = t && l->index[t->id] ? &l->found[l->index[t->id] - 1] : NULL;
-        if (!place && wf_file_is_scale(l->f, e)) continue; /* a scale: loaded with its matrix */
+        /* scales are loaded together with their matrix */
+        if (!place && wf_file_is_scale(l->f, e)) continue;
         if (is_transient(t)) continue;
         if (!place) {
             note_unexpected(l, e);

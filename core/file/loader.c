@@ -1,4 +1,5 @@
-/* core/file/loader.c - tensors of a file for leaves of a graph: names, copies, scales. See loader.h. */
+/* core/file/loader.c - loads tensors of a file into leaves of a graph: names, copies, scales. See
+ * loader.h. */
 #include "loader.h"
 
 #include <assert.h>
@@ -74,7 +75,7 @@ bool wf_named_as_scale(const char *name) {
     return n > tail && strcmp(name + n - tail, WF_FILE_SCALE) == 0;
 }
 
-/* Entries of one type and shape have as many bytes: the reader has checked it. */
+/* Entries of one type and shape have the same number of bytes, as the reader has checked. */
 static bool same_entry(const wf_entry *a, const wf_entry *b) {
     return strcmp(a->dtype, b->dtype) == 0 && a->ndim == b->ndim &&
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0 &&

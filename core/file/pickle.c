@@ -15,7 +15,7 @@
 #include "json.h"
 #include "pickle_opcodes.h"
 
-/* Python writes dicts in parts of 1000 items. */
+/* Nesting of marks. Python writes dicts in parts of 1000 items. */
 enum { MAX_DEPTH = 1 << 16 };
 
 /* The only names that a pickle may use. */
@@ -58,7 +58,7 @@ static bool take(wf_pickle *p, size_t n, const unsigned char **bytes) {
     return true;
 }
 
-/* A number of n bytes, little-endian. */
+/* Reads a number of n bytes, little-endian. */
 static bool take_number(wf_pickle *p, size_t n, uint64_t *number) {
     const unsigned char *bytes;
     if (!take(p, n, &bytes)) return false;
@@ -80,7 +80,7 @@ static bool push_new(wf_pickle *p, wf_pickle_kind kind, int64_t number) {
     return push(p, (value){ kind, 0, number });
 }
 
-/* The last value, if it is of this kind. */
+/* Removes the top value from the stack; false if it is of another kind. */
 static bool pop(wf_pickle *p, wf_pickle_kind kind, value *v) {
     bool there = p->depth && p->stack[p->depth - 1].kind == kind;
     if (there) *v = p->stack[--p->depth];
@@ -108,7 +108,7 @@ static bool count_marked(wf_pickle *p, size_t *n) {
 /* ---- tuples, lists and dicts ----------------------------------------------------------------- */
 
 /* The least bytes of a pickle that each value, item and memo entry of a state_dict takes. A pickle
- * with more of them is no state_dict, and would need many times its length of memory. */
+ * with more of them per byte is no state_dict, and would need many times its length of memory. */
 enum { BYTES_OF_VALUE = 2, BYTES_OF_ITEM = 4, BYTES_OF_MEMO = 3, FEW = 64 };
 
 static bool usual(wf_pickle *p, size_t n, size_t bytes) {
@@ -194,7 +194,7 @@ static bool push_int(wf_pickle *p, size_t n) {
     return push_new(p, WF_PICKLE_INT, (int64_t)number);
 }
 
-/* Two's complement, of up to 8 bytes. */
+/* Push a number of up to 8 bytes in two's complement. */
 static bool push_long(wf_pickle *p) {
     uint64_t n, number, sign;
     if (!take_number(p, 1, &n)) return false;
@@ -242,7 +242,7 @@ static bool memo_get(wf_pickle *p, size_t width) {
     return push(p, p->memo[i]);
 }
 
-/* ---- names, and what is made of them --------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static bool take_line(wf_pickle *p, const char **line, size_t *n) {
     const unsigned char *bytes = p->bytes + p->at;
@@ -261,7 +261,7 @@ static bool same(const char *text, const char *line, size_t n) {
     return strlen(text) == n && memcmp(text, line, n) == 0;
 }
 
-/* The length of the part of a name that messages show: up to the first unusual character. */
+/* How many bytes of a name are shown in messages: those before the first unusual character. */
 static int plain(const char *text, size_t n) {
     int i = 0;
     while (i < 60 && (size_t)i < n && text[i] > ' ' && text[i] < 0x7F) i++;
@@ -296,7 +296,8 @@ static bool all_counts(const wf_pickle *p, value tuple) {
     return true;
 }
 
-/* ("storage", type, key, location, elements); before torch 1.6 also None, or a tuple for a view. */
+/* The arguments are ("storage", type, key, location, elements); before torch 1.6 a sixth is None,
+ * or a tuple for a view. */
 static bool make_storage(wf_pickle *p) {
     static const wf_pickle_kind kinds[] = { WF_PICKLE_STRING, WF_PICKLE_GLOBAL, WF_PICKLE_STRING,
                                             WF_PICKLE_STRING, WF_PICKLE_INT,    WF_PICKLE_NONE };
@@ -310,7 +311,7 @@ static bool make_storage(wf_pickle *p) {
     return push(p, id);
 }
 
-/* (storage, offset, shape, strides, requires_grad, hooks) */
+/* The arguments are (tensor's storage, offset, shape, strides, requires_grad, hooks). */
 static bool make_tensor(wf_pickle *p, value arguments) {
     static const wf_pickle_kind kinds[] = { WF_PICKLE_STORAGE, WF_PICKLE_INT,  WF_PICKLE_TUPLE,
                                             WF_PICKLE_TUPLE,   WF_PICKLE_BOOL, WF_PICKLE_DICT };
@@ -323,7 +324,7 @@ static bool make_tensor(wf_pickle *p, value arguments) {
     return push(p, arguments);
 }
 
-/* (tensor, requires_grad, hooks): the tensor */
+/* The arguments are (tensor, requires_grad, hooks); the result is the tensor. */
 static bool make_parameter(wf_pickle *p, value arguments) {
     static const wf_pickle_kind kinds[] = { WF_PICKLE_TENSOR, WF_PICKLE_BOOL, WF_PICKLE_DICT };
     if (arguments.count != 3 || !begins_with(p, arguments, kinds, 3))

@@ -19,7 +19,7 @@ typedef enum wf_pickle_kind {
     WF_PICKLE_NONE,
     WF_PICKLE_BOOL,    /* number */
     WF_PICKLE_INT,     /* number */
-    WF_PICKLE_FLOAT,   /* present; its number is not kept */
+    WF_PICKLE_FLOAT,   /* a float was read; its number is not kept */
     WF_PICKLE_STRING,  /* UTF-8: `count` bytes at `number` */
     WF_PICKLE_TUPLE,   /* `count` values, the first is values[number] */
     WF_PICKLE_LIST,    /* lists[number] */

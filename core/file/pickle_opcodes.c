@@ -1,4 +1,5 @@
-/* core/file/pickle_opcodes.c - names of the opcodes that no state_dict needs. See pickle_opcodes.h. */
+/* core/file/pickle_opcodes.c - names of the opcodes that no state_dict needs; see
+ * pickle_opcodes.h. */
 #include "pickle_opcodes.h"
 
 #include <stddef.h>

@@ -15,16 +15,16 @@ struct tensor {
 
 struct wf_file {
     char error[WF_MESSAGE];
-    char *header; /* decoded in place: names, keys and values point into it */
+    char *header; /* text of the header, decoded in place: names, keys and values point into it */
     char *data;
     struct tensor *tensors; /* in the order of the data */
     struct tensor **named;  /* in the order of their names */
     wf_meta *meta;          /* sorted by key */
     int count, meta_count;
     bool has_meta, checked;
-    /* memory of loaded data is freed */
+    /* the memory of data that were loaded is freed */
     bool drops;
-    /* joined files, which own names and data */
+    /* the files that were joined; they own names and data */
     wf_file **parts;
     int n_parts;
 };
@@ -36,13 +36,14 @@ struct source {
     int64_t size, at;
 };
 
-/* Data are read and checked in parts: what was read is still in the cache when it is summed. */
+/* Data are read and checked in parts of this size, so that a part is still in the cache when its
+ * checksum is computed. */
 enum { WF_FILE_PART = 1 << 20 };
 
 bool wf_source_read(wf_file *f, struct source *s, void *to,
-                    size_t n); /* false: fewer than n bytes */
+                    size_t n); /* false if fewer than n bytes are left */
 
-/* A block of that many bytes, 64-byte aligned: kernels are faster on aligned data. */
+/* Allocate a block of `size` bytes, 64-byte aligned, because kernels are faster on aligned data. */
 bool wf_file_allocate(wf_file *f, char **block, uint64_t size);
 
 /* Returns the array with capacity for one more element. The capacity is the next power of two; a
@@ -52,13 +53,14 @@ void *wf_file_grow(wf_file *f, void *array, int count, size_t size);
 /* Checks that no name and no key occurs twice. Sorts the tensors by name, and the metadata by
  * key. */
 bool wf_file_check_names(wf_file *f);
-void wf_file_sort(wf_file *f);  /* the tensors, by their places in the data */
+void wf_file_sort(wf_file *f);  /* sorts the tensors by their places in the data */
 bool wf_file_index(wf_file *f); /* makes f->named */
 
-/* keep: store the data; else only check them, in a buffer for one part. */
+/* keep: store the data; otherwise only check them, in a buffer of one part. */
 bool wf_file_read_safetensors(wf_file *f, struct source *s, bool keep);
 
-/* A file of torch.save is recognised by its first bytes: 0, or one of its containers. */
+/* Recognises a file of torch.save by its first bytes. Returns its container, or 0 for other
+ * files. */
 enum { WF_TORCH_ZIP = 1, WF_TORCH_LEGACY, WF_TORCH_KNOWN_BY = 15 };
 int wf_torch_container(const unsigned char *first, int64_t size);
 bool wf_file_read_torch(wf_file *f, struct source *s, int container);

@@ -45,14 +45,15 @@ typedef struct saving {
     int n_copies;
 } saving;
 
-/* A block that is freed with the others. NULL: out of memory. */
+/* Allocates a block that is freed together with the others. NULL: out of memory. */
 static void *new_copy(saving *s, size_t bytes) {
     void *copy = malloc(bytes + 1);
     if (copy) s->copies[s->n_copies++] = copy;
     return copy;
 }
 
-/* Quantises a matrix; values that are q * scale already give the same q and scale. */
+/* Quantises a matrix. If its values are already of the form q * scale, the same q and scale
+ * result. */
 static bool add_int8(saving *s, const wf_entry *rows) {
     const float *x = rows->data;
     int64_t n = rows->shape[0], k = rows->shape[1];

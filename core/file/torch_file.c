@@ -1,7 +1,7 @@
 /* core/file/torch_file.c - reads the files of torch.save(state_dict), in both containers.
  *
  * Since torch 1.6 it is a ZIP archive: NAME/data.pkl, a pickle that names storages, and their bytes
- * as NAME/data/KEY. Before, the file is five pickles (a magic number, 1001, sizes of types, the
+ * as NAME/data/KEY. Before torch 1.6 it was five pickles (a magic number, 1001, sizes of types, the
  * state_dict, the storages' keys) and then each storage: its number of elements and its bytes. The
  * pickles are run by pickle.c, which calls nothing. A tensor is a part of a storage; several may
  * share one, and their entries then share its data. Every declared storage must be in the file with
@@ -23,7 +23,7 @@ struct storage {
     const char *dtype;
     int64_t bytes, at;           /* in the file */
     int64_t begin;               /* in the data */
-    const wf_zip_record *record; /* NULL: not in an archive */
+    const wf_zip_record *record; /* NULL if the storage is not in an archive */
 };
 
 struct reading {
@@ -33,7 +33,7 @@ struct reading {
     struct storage *storages; /* in the order of their keys */
     int count;
     wf_zip z;
-    char prefix[256]; /* of the names in the archive */
+    char prefix[256]; /* begins every name in the archive */
 };
 
 /* ---- the state_dict -------------------------------------------------------------------------- */
@@ -42,15 +42,15 @@ static const wf_pickle_value *tuple_of(const struct reading *r, wf_pickle_value 
     return r->p.values + v.number;
 }
 
-/* A string of a pickle, terminated in place by overwriting an opcode: so all pickles have been
- * run. */
+/* A string of a pickle, terminated in place. That overwrites an opcode, so it is done only after
+ * all pickles have been run. */
 static const char *text_of(struct reading *r, wf_pickle_value v) {
     char *text = r->f->header + v.number;
     text[v.count] = '\0';
     return text;
 }
 
-/* Explains why the object is no flat dict of tensors, and how to save one. */
+/* Explains why the object is not a flat dict of tensors, and how to save one. */
 static bool refuse_item(struct reading *r, const wf_pickle_item *item) {
     if (item->key.kind != WF_PICKLE_STRING)
         return wf_file_fail(r->f->error, "a key is %s: not a state_dict of names and tensors",
@@ -60,7 +60,7 @@ static bool refuse_item(struct reading *r, const wf_pickle_item *item) {
                         item->value.kind == WF_PICKLE_DICT ? "that state_dict" : "the state_dict");
 }
 
-/* The item number i of a dict; 0: none. */
+/* The item of a dict with index i; NULL if there is none. */
 static const wf_pickle_item *item_at(const struct reading *r, size_t i) {
     return i ? &r->p.items[i - 1] : NULL;
 }
@@ -76,7 +76,7 @@ static bool list_tensors(struct reading *r, wf_pickle_value dict) {
         struct tensor *tensors = wf_file_grow(f, f->tensors, f->count, sizeof *tensors);
         if (!tensors) return false;
         f->tensors = tensors;
-        /* begin: until the storage has its place, the position of the tensor in the pickle */
+        /* begin holds the position of the tensor in the pickle until its storage has a place */
         tensors[f->count++] =
             (struct tensor){ .entry.name = text_of(r, item->key), .begin = item->value.number };
     }
@@ -125,7 +125,7 @@ static bool list_storages(struct reading *r) {
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* True if row-major without gaps. The stride of an axis of one element does not matter. */
+/* True if the tensor is row-major without gaps. The stride of an axis of size 1 does not matter. */
 static bool is_contiguous(const wf_entry *e, const wf_pickle_value *strides) {
     int64_t step = 1;
     for (int i = e->ndim; i-- > 0; step *= e->shape[i])
@@ -237,7 +237,7 @@ static const wf_zip_record *find_pickle(struct reading *r) {
     return found;
 }
 
-/* The record prefix + name; NULL: none. */
+/* The record whose name is folder + name; NULL if there is none. */
 static const wf_zip_record *find_record(const struct reading *r, const char *folder,
                                         const char *name) {
     char full[sizeof r->prefix + sizeof "data/" + MAX_KEY];
@@ -293,7 +293,8 @@ static bool find_storages(struct reading *r) {
     return true;
 }
 
-/* Reads all records in the order of the file; those that are no storage only for their checksum. */
+/* Reads all records in the order of the file. Records that are not storages are read only to verify
+ * their checksums. */
 static bool read_records(struct reading *r) {
     char **places = calloc((size_t)r->z.count + 1, sizeof *places);
     bool ok = places || wf_file_fail(r->f->error, "out of memory");
@@ -335,7 +336,7 @@ static bool run_pickles(struct reading *r, struct legacy *l) {
            wf_pickle_run(&r->p, &l->dict) && wf_pickle_run(&r->p, &l->keys);
 }
 
-/* The pickles' lengths are not stored: more bytes are read until they end. */
+/* Reads the pickles. Their lengths are not stored, so bytes are read until the last pickle ends. */
 static bool read_pickles(struct reading *r, struct legacy *l) {
     wf_file *f = r->f;
     for (int64_t n = 1 << 16;; n *= 4) {

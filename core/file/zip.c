@@ -21,7 +21,7 @@ enum {
     END64_SIZE = 56,
     LOCATOR64_SIZE = 20,
     END_SIZE = 22,
-    /* the most bytes of a copy of checksum and sizes behind a record */
+    /* size of the longest copy of checksum and sizes after a record */
     COPY_SIZE = 24,
     /* bit 3: such a copy follows; bit 11: names are UTF-8 */
     KNOWN_FLAGS = 0x0808,
@@ -44,7 +44,7 @@ static bool read_at(wf_file *f, struct source *s, int64_t at, void *to, size_t n
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* The place of the directory, which ends where the end records begin. */
+/* Where the directory is. It ends where the records about the archive's end begin. */
 struct directory {
     int64_t at, size, end;
     uint64_t count;
@@ -84,7 +84,8 @@ static bool read_directory(wf_file *f, struct source *s, wf_zip *z, struct direc
 
 /* ---- its records ----------------------------------------------------------------------------- */
 
-/* Fields of 32 bits that are all ones are 64 bits wide in an extra field, in this order. */
+/* A 32-bit field with all bits set means that its number is in an extra field, in 64 bits. Several
+ * such numbers follow each other in the order of `fields`. */
 static bool read_wide(const char *extra, size_t n, uint64_t *const fields[3]) {
     while (n >= 4) {
         size_t size = (size_t)number(extra + 2, 2);
@@ -147,7 +148,7 @@ static bool read_records(wf_file *f, wf_zip *z, const struct directory *d) {
     return true;
 }
 
-/* The record's own header says where its bytes begin. */
+/* Finds where a record's bytes begin, from the record's own header. */
 static bool find_bytes(wf_file *f, struct source *s, wf_zip_record *r) {
     char header[LOCAL_SIZE], name[MAX_NAME];
     size_t n = strlen(r->name);

@@ -7,7 +7,7 @@
 
 typedef struct wf_zip_record {
     const char *name;
-    /* places in the file: of the local header, of the bytes; the number of bytes */
+    /* offset of the local header; offset of the bytes; number of bytes */
     int64_t header, at, size;
     uint32_t sum; /* CRC-32 */
 } wf_zip_record;
@@ -18,7 +18,7 @@ typedef struct wf_zip {
     wf_zip_record **named;  /* in the order of their names */
     int count;
     wf_crc32_table *table;
-    char *part; /* for bytes that are only checked */
+    char *part; /* a buffer for bytes that are checked but not kept */
 } wf_zip;
 
 /* Read the list of records. No two may share a byte or a name, and none may be compressed. */

@@ -108,15 +108,15 @@ static bool place_in_modules(picture *p) {
     return true;
 }
 
-/* Is the module drawn as one box? With options->modules, if it has no modules inside or lies at the
- * deepest level that is shown. */
+/* True if the module is drawn as one box: with options->modules, if it has no modules inside or
+ * lies at the deepest level shown. */
 static bool is_boxed(const picture *p, int m) {
     const module *at = &p->modules[m];
     return p->options->modules && m > 0 &&
            (at->first_child < 0 || (p->options->depth > 0 && at->level == p->options->depth));
 }
 
-/* ---- repeated layers: siblings with a number for a name and the same operations inside ------- */
+/* ---- repeated layers: siblings with numbers as names and the same operations inside ---------- */
 
 static void sign(picture *p) {
     for (int id = 0; id < p->n; id++) {
@@ -159,7 +159,7 @@ static void fold_layers(picture *p) {
     }
 }
 
-/* Would a link between these modules connect a layer with its own repetition? */
+/* True if a link between these modules would connect a layer with its own repetition. */
 static bool between_copies(const picture *p, int a, int b) {
     while (p->modules[a].level > p->modules[b].level) a = p->modules[a].parent;
     while (p->modules[b].level > p->modules[a].level) b = p->modules[b].parent;
@@ -177,8 +177,9 @@ static const wf_tensor *source_of(const picture *p, const wf_tensor *t) {
     return t;
 }
 
-/* A view gets a box of its own if it is fetched, named or has numbers, or read from another module and is not a view of a
- * stored leaf. All others are folded. */
+/* Fold a view into the link that passes it, unless it needs a box of its own. It needs one if it is
+ * fetched, named or has numbers. It also needs one if another module reads it, except a view of a
+ * stored leaf. */
 static void fold_views(picture *p) {
     for (int id = 0; id < p->n; id++) {
         const wf_tensor *t = wf_node(p->graph, id);
@@ -222,7 +223,8 @@ static void box_into_module(picture *p, int b) {
     m->boxes++;
 }
 
-/* The box of the module itself. Of repeated layers, only the first is counted. */
+/* The box of a module as a whole. The boxes of repeated layers are counted once, in the first
+ * layer. */
 static int module_box(picture *p, const wf_tensor *t, int m) {
     int drawn = p->modules[m].drawn_as, *here = &p->modules[drawn].box[is_backward(t)];
     if (*here < 0) {
@@ -276,8 +278,8 @@ static int result_box(picture *p, const wf_tensor *t) {
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* Is there a link like this? Between modules, one link per shape is drawn, and a single one for
- * forward values that a gradient reads. */
+/* True if there is a link like this. Between modules one link per shape is drawn, and only one for
+ * all forward values that a gradient reads. */
 static bool link_known(const picture *p, const link *l) {
     bool saved = p->boxes[l->to].backward && !p->boxes[l->from].backward;
     for (int i = p->links_into[l->to]; i >= 0; i = p->links[i].next)
@@ -329,7 +331,7 @@ static void make_links(picture *p) {
 
 static void measure(picture *p) {
     wf_step step;
-    int n = wf_step_count(p->options->plan); /* 0: extents are not bound yet */
+    int n = wf_step_count(p->options->plan); /* 0 before the extents are bound */
     p->measured = n > 0;
     for (int i = 0; i < n; i++) {
         if (!wf_step_at(p->options->plan, i, &step)) continue;
@@ -414,7 +416,7 @@ static bool is_node_of(const wf_graph *g, const wf_tensor *t) {
     return t && t->graph == g && t->id >= 0;
 }
 
-/* Numbers are drawn at nodes of the graph, and are values of nodes. */
+/* Numbers can be drawn only at nodes of this graph, and must be values of nodes. */
 static bool values_fit(const wf_dot_options *o, const wf_graph *g) {
     if (o->n_values < 0 || (o->n_values > 0 && (!o->values || !o->valued))) return false;
     for (int i = 0; i < o->n_values; i++)

@@ -14,7 +14,8 @@
 #include "core/base/utf8.h"
 #include "dot.h"
 
-/* A module looks like the one of its operations whose row comes first. */
+/* How boxes of a family look. A module looks like that one of its operations whose row comes
+ * first. */
 typedef struct style {
     const char *families, *meaning, *look;
 } style;
@@ -107,7 +108,7 @@ static void add_escaped(text *t, const char *s, size_t n) {
         if (good < n) {
             add(t, "&#65533;");
             good++;
-        } /* a byte that is not UTF-8 */
+        } /* a byte that is not part of valid UTF-8 */
         s += good;
         n -= good;
     }
@@ -121,7 +122,7 @@ static void add_name(text *t, const char *s) {
 
 #define SMALL "<FONT POINT-SIZE=\"10\">"
 
-/* The bound shape if there is a plan; else the recorded one, with the names of extents. */
+/* Writes the bound shape if there is a plan, else the recorded one with the names of extents. */
 static void add_sizes(text *out, const picture *p, const wf_tensor *t) {
     char buffer[160];
     int64_t bound[WF_MAX_DIMS];
@@ -205,7 +206,7 @@ static void add_module_label(text *out, const picture *p, int b) {
 }
 
 /* "weight" of "decoder.layers.0.weight" */
-/* The end of a path that says enough: "weight"; of a numbered layer "layers.0". */
+/* The last part of a path that identifies a node: "weight"; for a numbered layer "layers.0". */
 static const char *last_name(const char *full) {
     const char *dot = strrchr(full, '.');
     if (!dot || !dot[1]) return full;
@@ -224,8 +225,8 @@ static void add_leaf_label(text *out, const picture *p, const wf_tensor *t) {
     add(out, "</FONT>");
 }
 
-/* The views that were folded on the way from source to value: "reshape, permute". True if there
- * were any. */
+/* Writes the views that were folded on the way from source to value: "reshape, permute". True if
+ * there were any. */
 static bool add_views(text *out, const wf_tensor *source, const wf_tensor *value) {
     if (value == source) return false;
     if (add_views(out, source, value->in[0])) add(out, ", ");
@@ -251,7 +252,8 @@ static void add_constants(text *out, const picture *p, const wf_tensor *t) {
     }
 }
 
-/* title: the module whose only operation this is, from module `from` of its path down; or -1. */
+/* title: index of the module that contains only this operation, written from module `from` of its
+ * path on; -1: none. */
 static void add_operation_label(text *out, const picture *p, const wf_tensor *t, int from,
                                 int title) {
     if (title >= 0) {
@@ -270,7 +272,7 @@ static void add_operation_label(text *out, const picture *p, const wf_tensor *t,
     add(out, "</I>");
 }
 
-/* Rows of a matrix on lines of their own, without brackets. */
+/* Writes each row of a matrix on a line of its own, without brackets. */
 static void add_numbers(text *out, wf_plan *plan, const wf_tensor *t) {
     int n = wf_print(plan, t, NULL, 0);
     char *numbers = n < 0 ? NULL : malloc((size_t)n + 1);
@@ -364,13 +366,13 @@ static void add_box(text *out, const picture *p, int b, int from, int title) {
     add(out, ">]\n");
 }
 
-/* Has the module a single operation? It is then drawn under the module's name. */
+/* True if the module has a single operation, which is then drawn under the module's name. */
 static bool is_single(const picture *p, const module *m) {
     const box *b = m->boxes == 1 && !m->groups ? &p->boxes[m->first_box] : NULL;
     return b && b->as_module < 0 && !is_leaf(b->node);
 }
 
-/* A module that contains only one module is named in one line with it: the name begins with module
+/* A module that contains only one module is named together with it: the name begins with module
  * `from`. */
 static void add_module(text *out, const picture *p, int m, int from, int *number) {
     const module *at = &p->modules[m];
@@ -462,7 +464,8 @@ static void add_title(text *out, const picture *p) {
     add(out, "<BR/>&#160;>\n");
 }
 
-/* The widest of the usual fonts: a picture laid out with it also fits where the reader has another. */
+/* The widest of the usual fonts. A picture laid out with it also fits if the reader has another
+ * font. */
 #define FONT "fontname=\"DejaVu Sans,Verdana,sans-serif\""
 
 char *wf_picture_text(const picture *p) {

@@ -1,8 +1,8 @@
 /* core/plan/bind.c - a plan with sizes for its extents: shapes, views, schedule, pointers.
  *
- * A binding is made for a set of extents; a plan keeps the few that were used last. With a state
- * its memory is planned for positions P up to a bound that grows by quarters. For each position up
- * to that bound the schedule is laid out again, with the same offsets. */
+ * A binding belongs to one set of sizes; a plan keeps the bindings that were used last. With a
+ * state, memory is planned for positions P up to a bound, which grows by a quarter at a time. For
+ * each position up to that bound the schedule is built again, with the same memory offsets. */
 #include "core/basis.h"
 #include "plan.h"
 
@@ -14,7 +14,7 @@
 
 enum { LEAST_ROWS = 16, LEAST_CHUNK = 1 << 15 };
 
-/* The memory after the header is aligned. */
+/* The header is padded, so that the memory after it is aligned. */
 enum { CHUNK_HEADER = (sizeof(chunk) + 15) & ~(size_t)15 };
 
 void wf_binding_free(binding *b) {
@@ -43,13 +43,13 @@ static bool add_view_storage(wf_plan *p, binding *b, const wf_view *v, location 
     size_t bytes = 0;
     bool fits = wf_shape_bytes(v->dtype, v->ndim, v->shape, &bytes);
     assert(fits);
-    (void)fits; /* checked when the shape was made */
+    (void)fits; /* cannot fail: checked when the shape was made */
     at->offset = 0;
     return (at->storage = add_storage(p, b, place, index, bytes)) >= 0;
 }
 
-/* Memory that lives until the schedule is laid out again. Out of memory: NULL, and the plan
- * fails. */
+/* Memory that lives until the schedule is laid out again. NULL: out of memory, and the plan has
+ * failed. */
 static void *take(wf_plan *p, binding *b, size_t bytes) {
     bytes = (bytes + 15) & ~(size_t)15;
     while (*b->chunk && (*b->chunk)->size - (*b->chunk)->used < bytes)
@@ -155,7 +155,8 @@ static bool run_shape_rule(wf_plan *p, exec *e) {
     wf_report_reset(&p->report, true);
     for (int k = 0; k < c->n_out; k++) c->out[k] = (wf_view){ 0 };
     if (!c->op->shape(c)) return wf_plan_fail_at(p, e->node, c->op);
-    assert(!c->work_bytes && !c->scratch_bytes); /* only the plan function may set them */
+    /* only the kernel's plan function may set these sizes */
+    assert(!c->work_bytes && !c->scratch_bytes);
     for (int k = 0; k < c->n_out; k++) {
         bool chosen = false;
         size_t bytes;
@@ -213,8 +214,8 @@ static int growing_axis(wf_plan *p, const exec *e) {
     return -1;
 }
 
-/* The rows to reserve, at most `most`, when n are needed: steps of a quarter, so that memory that
- * grows row by row is seldom moved, and a quarter at most is more than what is needed. */
+/* The number of rows to reserve when n are needed, at most `most`. It grows by a quarter at a time:
+ * memory that grows row by row is then seldom moved, and at most a quarter is unused. */
 static int64_t reserved(int64_t n, int64_t most) {
     int64_t enough = LEAST_ROWS;
     while (enough < n) enough += enough / 4;
@@ -222,7 +223,7 @@ static int64_t reserved(int64_t n, int64_t most) {
 }
 
 /* One row more than can be used, so that a view of the rows so far is never row-major, and the
- * layout is the same for every position. At the run the state gets as many rows. */
+ * layout is the same for every position. In the run the state gets the same number of rows. */
 static bool add_slot(wf_plan *p, binding *b, exec *e) {
     wf_view *out = &e->call.out[0];
     bool first = b->n_slots == 0, known = b->n_slots < b->known_slots;
@@ -294,8 +295,9 @@ static bool keep_fetched(wf_plan *p, binding *b, int i) {
 }
 
 /* Ask the op for a view; *offset -1: there is none, and its kernel computes the result. An op
- * without eval is asked again with a row-major copy of the operand. It refuses a view that would
- * begin before the operand's first element, as a part of a flipped axis does; one without elements
+ * without eval is asked again with a row-major copy of the operand. An op refuses to make a view
+ * that would begin before the operand's first element, as one of a flipped axis does; one without
+ * elements
  * begins nowhere. */
 static bool find_view(wf_plan *p, binding *b, exec *e, int64_t *offset) {
     const wf_op *op = e->call.op;
@@ -403,7 +405,7 @@ static bool reuse_offsets(binding *b) {
     return true;
 }
 
-/* Plan memory for this position and all for which the same rows are reserved. */
+/* Plan memory for this position and for all others with the same number of reserved rows. */
 static bool plan_up_to(wf_plan *p, binding *b, int64_t position) {
     int64_t last = p->with_state ? reserved(position + 1, p->graph->extents[0].max + 1) - 1 : 0;
     if (!lay_out(p, b, last)) return false;
@@ -451,13 +453,13 @@ bool wf_plan_prepare(wf_plan *p, int64_t position) {
     p->now = b;
     b->used = ++p->clock;
     if (!move_to(p, b, position)) {
-        b->position = -1; /* it must not be used */
+        b->position = -1; /* a failed binding must not be used */
         p->now = NULL;
         return false;
     }
     size_t scratch =
         ((b->scratch + 127) & ~(size_t)127) * (size_t)(p->pool ? wf_pool_threads(p->pool) : 1);
-    /* Never 0: memcpy needs valid pointers for empty tensors, too. */
+    /* At least 1 byte: memcpy needs valid pointers for empty tensors, too. */
     size_t arena = b->arena ? b->arena : 1;
     return grow(p, &p->arena, &p->arena_bytes, arena, "arena") &&
            grow(p, &p->scratch, &p->scratch_bytes, scratch, "scratch");

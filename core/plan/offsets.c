@@ -17,13 +17,14 @@ enum { LARGEST = 4096, STEPS = 8, BINS = 64 * STEPS, TRIED = 16, TAKEN = -1 };
 /* A piece of the arena, which is completely divided into pieces. */
 typedef struct piece {
     size_t offset, bytes;
-    int below, above;      /* adjacent pieces; -1: none */
-    int bin, before, next; /* its bin, or TAKEN; its neighbours in the list of the bin */
+    int below, above; /* adjacent pieces; -1: none */
+    /* index of its bin, or TAKEN; the pieces before and after it in the bin's list */
+    int bin, before, next;
 } piece;
 
 typedef struct heap {
     piece *pieces;
-    int n, top; /* top: the last piece of the arena */
+    int n, top; /* number of pieces; index of the last piece of the arena */
     int bins[BINS];
     uint64_t filled[BINS / 64];
 } heap;
@@ -34,7 +35,8 @@ static size_t end_of(const storage *s) {
     return s->offset + memory_aligned(s->bytes);
 }
 
-/* Set the lowest free offset. placed: storages sorted by offset; returns the place of s in them. */
+/* Set a storage's offset to the lowest free one. placed: storages sorted by offset. Returns the
+ * storage's index in them. */
 static int lowest_gap(const binding *b, const int *placed, int n, storage *s) {
     size_t offset = 0, bytes = memory_aligned(s->bytes);
     for (int i = 0; i < n; i++) {
@@ -92,8 +94,8 @@ static void remove_from_bin(heap *h, int i) {
     p->bin = TAKEN;
 }
 
-/* A free piece: the smallest sufficient of the first few in its own bin, or the first of the next
- * bin that is not empty. -1: none. */
+/* Find a free piece: the smallest that suffices among the first few of its own bin, or the first of
+ * the next bin that is not empty. -1: there is none. */
 static int find_piece(const heap *h, size_t bytes) {
     int bin = bin_of(bytes), best = -1;
     for (int i = h->bins[bin], n = 0; i >= 0 && n < TRIED; i = h->pieces[i].next, n++) {
@@ -102,7 +104,7 @@ static int find_piece(const heap *h, size_t bytes) {
     }
     while (best < 0 && ++bin < BINS) {
         if (h->filled[bin / 64] >> bin % 64 == 0)
-            bin |= 63; /* none in the rest of the word */
+            bin |= 63; /* the rest of this word has no bits set */
         else
             best = h->bins[bin];
     }
@@ -129,7 +131,7 @@ static int allocate(heap *h, size_t bytes) {
     if (i < 0) return add_piece(h, h->top, bytes);
     remove_from_bin(h, i);
     size_t rest = h->pieces[i].bytes > bytes ? h->pieces[i].bytes - bytes : 0;
-    h->pieces[i].bytes = bytes; /* the top piece may have been smaller: it grows */
+    h->pieces[i].bytes = bytes; /* the top piece is free but too small, so it grows */
     if (rest) add_to_bin(h, add_piece(h, i, rest));
     return i;
 }
@@ -156,8 +158,9 @@ static void release(heap *h, int i) {
     add_to_bin(h, i);
 }
 
-typedef struct event {        /* the lifetime of a storage */
-    int storage, first, next; /* next: in the list of those that end at the same time */
+typedef struct event { /* the start of a storage's lifetime, or its end */
+    /* next: the next event in the list of those that end at the same time */
+    int storage, first, next;
     size_t bytes;
 } event;
 

@@ -1,12 +1,12 @@
 /* core/plan/order.c - the order in which a plan computes its nodes.
  *
  * It is the order of recording, with two exceptions. A scalar comes directly after the last of its
- * operands, while that is in the cache; an update comes after all readers of the leaves it writes.
- * Nodes are therefore kept in a linked list, and inserted after other nodes. To find the place, one
- * must know which of two nodes is later in the list. For this the insertions are recorded as trees:
- * the parent of a node is the node after which it was inserted, and roots are in the order of
- * recording. Of two children of the same parent the newer is earlier in the list. The common
- * ancestor of two nodes is found in O(log n) with jump pointers (Myers 1983, "An applicative
+ * operands, while that operand is in the cache; an update comes after all readers of the leaves it
+ * writes. Nodes are therefore kept in a linked list, and inserted after other nodes. To find the
+ * place, one must know which of two nodes is later in the list. For this the insertions are
+ * recorded as trees: the parent of a node is the node after which it was inserted, and roots are in
+ * the order of recording. Of two children of the same parent the newer is earlier in the list. The
+ * common ancestor of two nodes is found in O(log n) with jump pointers (Myers 1983, "An applicative
  * random-access stack"). */
 #include "plan.h"
 
@@ -18,7 +18,7 @@ typedef struct entry {
     int next;                /* in the list; 0: none */
     int root;                /* the root of its tree */
     int parent, jump, depth; /* its parent, an ancestor further up, and its depth in the tree */
-    int time;                /* the number of its insertion */
+    int time;                /* how many nodes were inserted before */
     int leaf;                /* index of the leaf of which it may be a view; -1: none */
     int after;               /* of an update: the last node, so far, that must precede it */
     int missing;             /* of an update: how many updates must still precede it */
@@ -26,7 +26,7 @@ typedef struct entry {
 
 typedef struct leaf_use { /* of a leaf */
     int writer;           /* the update that writes it; 0: none */
-    int reader;           /* the last value that may read it */
+    int reader;           /* the last value that may read the leaf */
 } leaf_use;
 
 typedef struct order {
@@ -55,7 +55,7 @@ static int later(const order *o, int a, int b) {
     return s[x].time < s[y].time ? a : b;
 }
 
-/* Append i at the end of the list, in the order of recording. */
+/* Append node i at the end of the list. */
 static void append(order *o, int i, int *last) {
     entry *s = &o->entries[i];
     s->root = s->parent = s->jump = i;
@@ -81,7 +81,7 @@ static const wf_tensor *node_of(const order *o, int i) {
     return o->p->nodes[o->leaves + i - 1].node;
 }
 
-/* The index of its entry; 0 for a leaf. */
+/* The index of the node's entry; 0 for a leaf. */
 static int entry_of(const order *o, const wf_tensor *t) {
     int index = t ? o->p->index[t->id] : -1;
     return index < o->leaves ? 0 : index - o->leaves + 1;
@@ -170,7 +170,7 @@ static void count_predecessors(order *o, int first, int last_value) {
     }
 }
 
-/* Insert an update, and then the updates for which it was the last missing predecessor. */
+/* Insert an update, and then every update that waited only for it. */
 static int place_update(order *o, int i, int *last) {
     int n = 0, placed = 0;
     o->ready[n++] = i;

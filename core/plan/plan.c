@@ -1,10 +1,10 @@
 /* core/plan/plan.c - which nodes must be computed for one use of a graph, and in which order.
  *
- * From fetches and feeds: mark the ancestors of the fetches whose data are needed, stopping at
- * feeds, and those of which only the shape is needed; apply rewrite rules (rewrite.c). The nodes
- * are then sorted: values in the order of recording, apart from the exceptions of order.c, and
- * updates after all readers of the leaves they write. Shapes and memory depend on the bound
- * extents: bind.c. */
+ * First, mark the ancestors of the fetches: those whose data are needed, stopping at feeds, and
+ * those of which only the shape is needed. Second, apply the rewrite rules (rewrite.c). Third, sort
+ * the nodes: values in the order of recording, apart from the exceptions of order.c, and updates
+ * after all readers of the leaves they write. Shapes and memory depend on the bound extents:
+ * bind.c. */
 #include "plan.h"
 
 #include <stdio.h>
@@ -62,7 +62,7 @@ static bool need_operands(wf_plan *p, const wf_tensor *t, unsigned char *need, b
     return true;
 }
 
-/* From the last node to the first. An op with several results is needed if one of them is. */
+/* Mark from the last node to the first. An op with several results is needed if one of them is. */
 static bool mark(wf_plan *p, unsigned char *need) {
     for (int id = p->n_index - 1; id >= 0; id--) {
         const wf_tensor *t = wf_plan_node(p, id);
@@ -111,7 +111,8 @@ static void list(wf_plan *p, const unsigned char *need, int what) {
 static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
     if (!take_feeds(p, o) || !find_needed(p, o, need)) return false;
     if (!o->as_recorded && (!wf_rewrite_nodes(p, need) || !find_needed(p, o, need))) return false;
-    for (int id = 0; id < p->n_index; id++) { /* the other results of a needed op have views, too */
+    /* all results of a needed op have views, even unused ones */
+    for (int id = 0; id < p->n_index; id++) {
         const wf_tensor *t = p->graph->nodes[id];
         if (t->result && need[primary(t)->id] && !need[id]) need[id] = NEED_SHAPE;
     }

@@ -1,4 +1,4 @@
-/* core/plan/plan.h - inside core: what is compiled from a graph, and a generation's state. Not
+/* core/plan/plan.h - inside core: plans compiled from a graph, and the states of generations. Not
  * installed.
  *
  * plan.c     which nodes must be computed             order.c    in which order
@@ -18,15 +18,17 @@ typedef enum { IN_ARENA, IN_LEAF, IN_FEED, IN_STATE } storage_place;
 /* Memory that one or more values share. Lifetimes are those of storages, not of values. */
 typedef struct storage {
     storage_place place;
-    int index; /* leaf: node id; feed: index in feeds; state: slot */
+    /* index of the storage in its kind: node id of a leaf, place in feeds, or slot of a state */
+    int index;
     size_t bytes, offset;
-    int first, last; /* the exec that first writes it, and the one that last reads it */
-    bool pinned;     /* fetched: it lives to the end and is not overwritten */
+    /* indices of the exec that first writes it and of the exec that last reads it */
+    int first, last;
+    bool pinned; /* fetched: the storage lives to the end of the run and is not overwritten */
 } storage;
 
-/* Where an operand or a result is. */
+/* The place of an operand or a result. */
 typedef struct location {
-    int storage;    /* -1: absent, or only its shape is known */
+    int storage;    /* index of the storage; -1: absent, or only its shape is known */
     int64_t offset; /* elements from the storage's start */
 } location;
 
@@ -51,46 +53,51 @@ typedef struct chunk { /* a block of a binding's memory, which follows this head
     size_t size, used;
 } chunk;
 
-/* The memory of a cached tensor in a state, [batch, outer, rows, inner bytes]; or what it needs. */
+/* The memory of a cached tensor in a state, [batch, outer, rows, inner bytes]; in a binding, the
+ * memory that it needs. */
 typedef struct slot {
     char *data;
-    size_t bytes; /* of data; it does not shrink */
+    size_t bytes; /* bytes allocated for data; never shrinks */
     size_t outer, rows, inner;
     size_t used; /* rows that the binding reads */
-    int axis;    /* the axis along which it grows */
+    int axis;    /* the axis along which the tensor grows */
 } slot;
 
 /* Everything that depends on the sizes of the extents. */
 typedef struct binding {
     int64_t size[MAX_EXTENTS];
-    uint64_t used;      /* time of the last use: the least recently used binding is replaced */
+    /* time of the last use: a new binding replaces the least recently used one */
+    uint64_t used;
     bound_view *values; /* by the plan's index of a tensor */
     exec *execs;
     int n_execs;
     size_t cap_execs;
-    chunk *chunks, **chunk; /* memory of the execs' lists; the first chunk with free memory */
+    /* memory for the lists of execs; the first chunk that has free memory */
+    chunk *chunks, **chunk;
     storage *storages;
     int n_storages;
     size_t cap_storages;
-    size_t *offsets; /* of the storages, valid for positions up to `planned` */
-    size_t *limits;  /* the largest sizes of the storages for which the offsets are valid */
+    size_t *offsets; /* offsets of the storages, valid for positions up to `planned` */
+    size_t *limits;  /* for each storage, the largest size for which the offsets are valid */
     int n_offsets;
     int64_t planned;
-    slot *slots; /* rows that each cached tensor has at this position; data NULL */
+    slot *slots; /* the rows of each cached tensor at this position; their data are NULL */
     int n_slots, known_slots;
     size_t cap_slots;
     int64_t batch;
     size_t arena, scratch;
-    int64_t position; /* the P of the shapes; -1: none yet */
-    const void *base; /* the arena into which pointers point */
-    uint64_t feeds;   /* the generation of feeds into which pointers point; 0: none yet */
+    int64_t position; /* the position P for which shapes were computed; -1: none yet */
+    const void *base; /* the arena that the views' pointers point into */
+    /* the generation of the feeds that the views' pointers point into; 0: none yet */
+    uint64_t feeds;
 } binding;
 
 typedef struct feed {
     const wf_tensor *tensor;
     void *data;
-    size_t capacity;          /* 0: lent */
-    const int32_t *row_index; /* lent: which row of data each of the first axis is; NULL: its own */
+    size_t capacity; /* 0: lent */
+    /* of lent data: the row of data for each index of the first axis; NULL: in order */
+    const int32_t *row_index;
     int ndim;
     int64_t shape[WF_MAX_DIMS];
     bool given, needed;
@@ -101,11 +108,11 @@ typedef struct counter { /* of the profile */
     int64_t runs;
 } counter;
 
-typedef struct planned { /* a node of the plan */
+typedef struct planned { /* one node of the plan */
     const wf_tensor *node;
     bool data, fetched;
     int feed;    /* index, or -1 */
-    int counter; /* its first in plan->counters */
+    int counter; /* index of the node's first counter in plan->counters */
 } planned;
 
 /* Bits: what a plan needs of a node. */
@@ -126,10 +133,10 @@ struct wf_plan {
     int n_index;
     feed *feeds;
     int n_feeds;
-    uint64_t feeds_generation; /* incremented when their memory moves; from 1 */
+    uint64_t feeds_generation; /* incremented when the feeds' memory moves; begins at 1 */
     counter *counters;         /* of each node: one for itself and one for a copy of each operand */
     int n_counters;
-    int64_t size[MAX_EXTENTS]; /* as bound now; 0: not bound (P: 0) */
+    int64_t size[MAX_EXTENTS]; /* sizes bound now; 0: not bound (the size of P may be 0) */
     binding *bindings[MAX_BINDINGS];
     binding *now; /* NULL: an extent changed */
     uint64_t clock;
@@ -137,7 +144,7 @@ struct wf_plan {
     size_t arena_bytes, scratch_bytes;
     uint64_t step;
     uint32_t micro_batch;
-    void (*computed)(void *user, const wf_tensor *node); /* or NULL: wf_plan_watch */
+    void (*computed)(void *user, const wf_tensor *node); /* callback of wf_plan_watch, or NULL */
     void *watcher;
     wf_report report;
 };
@@ -148,37 +155,42 @@ int wf_feed_of(const wf_plan *p, const wf_tensor *t);                     /* ind
 static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) {   /* as it runs */
     return p->rewritten && p->rewritten[id] ? p->rewritten[id] : p->graph->nodes[id];
 }
-bool wf_plan_prepare(wf_plan *p, int64_t position);        /* p->now is shaped and has memory */
-bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t); /* after that; NULL: not in the plan */
-void wf_plan_point(wf_plan *p, const wf_state *s);         /* every view has its data */
+/* give p->now its shapes and its memory */
+bool wf_plan_prepare(wf_plan *p, int64_t position);
+/* valid after that; NULL: t is not in the plan */
+bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t);
+void wf_plan_point(wf_plan *p, const wf_state *s); /* set the data pointers of all views */
 void wf_binding_free(binding *b);
 
-/* rewrite.c: apply the rules; replacements go to p->rewritten. need: by id. False: out of
- * memory. */
+/* rewrite.c: apply the rules, and put the replacements into p->rewritten. need: bits by node id.
+ * False: out of memory. */
 enum { OWN_ARENA = 1 << 14 };
 bool wf_rewrite_nodes(wf_plan *p, const unsigned char *need);
 
 /* order.c: move scalars directly after their operands, and updates after all readers of what they
- * write. p->nodes are leaves, then values, then updates; the arguments are the first two ends. */
+ * write. p->nodes has leaves, then values, then updates: `leaves` is where leaves end, `values`
+ * where values end. */
 bool wf_order_nodes(wf_plan *p, int leaves, int values);
 
 /* plan_memory.c */
-bool wf_assign_memory(binding *b); /* lifetimes -> offsets, b->arena; false: no memory */
-/* offsets.c: of the storages of a list, the largest first; and b->arena. */
+/* compute offsets and b->arena from lifetimes; false: out of memory */
+bool wf_assign_memory(binding *b);
+/* offsets.c: set the offsets of the storages in a list, which is sorted with the largest first, and
+ * b->arena. */
 bool wf_assign_offsets(binding *b, const int *list, int n);
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
 struct wf_state {
     int batch, n_slots;
-    int64_t used; /* rows that have been written */
+    int64_t used; /* number of rows that have been written */
     slot *slots;
-    char *spare; /* as large as the largest slot */
+    char *spare; /* a buffer with the size of the largest slot */
     size_t spare_bytes;
 };
 
-/* Give the slots as many rows as p->now needs, and keep their contents. False, with the contents
- * unchanged: out of memory. */
+/* Give every slot the number of rows that p->now needs, and keep its contents. False, with the
+ * contents unchanged: out of memory. */
 bool wf_state_follow(wf_plan *p, wf_state *s);
 
 #endif

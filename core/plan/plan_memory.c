@@ -1,4 +1,4 @@
-/* core/plan/plan_memory.c - the memory planner: lifetimes to offsets.
+/* core/plan/plan_memory.c - the memory planner: from lifetimes to offsets.
  *
  * Lifetimes are those of storages, which several views share. An op that allows it overwrites an
  * operand that is read for the last time. The remaining storages get offsets in offsets.c. */
@@ -21,7 +21,7 @@ static bool whole(const storage *s, const wf_view *v, int64_t offset) {
            bytes == s->bytes;
 }
 
-/* No other operand may read the overwritten memory, except element by element. */
+/* True if no other operand reads the memory to be overwritten, except element by element. */
 static bool alone(const binding *b, const exec *e, int i, const int *root) {
     for (int j = 0; j < e->call.n_in; j++) {
         int s = e->in[j].storage;
@@ -39,8 +39,8 @@ static void merge(binding *b, int *root, int out, int r) {
     b->storages[r].pinned = b->storages[out].pinned;
 }
 
-/* An f64 condition of 4 elements and an i32 result of 8 have as many bytes, but not one element in
- * the place of another. */
+/* Equal byte counts are not enough: an f64 condition of 4 elements and an i32 result of 8 have the
+ * same number of bytes, but no element of one is in the place of an element of the other. */
 static bool same_elements(const wf_view *a, const wf_view *b) {
     return wf_dtype_size(a->dtype) == wf_dtype_size(b->dtype);
 }

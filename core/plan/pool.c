@@ -1,16 +1,17 @@
 /* core/plan/pool.c - a thread pool: workers, a queue of tasks for each, a barrier.
  *
- * Every worker begins with its own queue, which holds the same part of the tasks in every job: so
- * what it wrote in one job is in its cache when the next job reads it. A worker whose queue is
- * empty takes tasks from the other queues. The counter of a queue has a cache line of its own.
+ * Every worker begins with its own queue, which holds the same part of the tasks in every job. So
+ * the data that it wrote in one job are in its cache when the next job reads them. A worker whose
+ * queue is empty takes tasks from the other queues. The counter of a queue has a cache line of its
+ * own.
  *
  * `epoch` is the number of the newest job. To enter a job, a worker sets `active` in its queue and
  * then reads the epoch again: if it is unchanged, the job's fields do not change until the worker
  * clears `active`. The caller takes tasks like a worker; when none are left, it waits until no
  * worker is active. It never waits for a thread that has not entered, so sleeping or preempted
  * workers cost nothing, and more threads than processors do no harm. Jobs alternate between two
- * structs, so that a worker that comes late finds its job as it was left, without tasks. Before a
- * struct is used again, the caller waits until no worker is active in it.
+ * structs, so that a worker that comes late finds its old job unchanged, with no tasks left. Before
+ * a struct is used again, the caller waits until no worker is active in it.
  *
  * Waiting threads spin for a while and then sleep. No wake-up is lost: a thread that goes to sleep
  * first increments the number of sleepers and then checks its condition; the thread that wakes it
@@ -30,16 +31,17 @@
 #endif
 
 enum { MAX_THREADS = 256, CACHE_LINE = 64 };
-enum { SPINS = 1500, SPINS_CROWDED = 50 }; /* crowded: more threads than processors */
+/* rounds of spinning; crowded: with more threads than processors */
+enum { SPINS = 1500, SPINS_CROWDED = 50 };
 
-/* The bits of the epoch: job number | stop. */
+/* The bits of the epoch: the job number above, and the flag STOP. */
 #define STOP UINT64_C(1)
 #define JOB UINT64_C(2)
 
 typedef bool task_function(void *arg, int64_t index, int worker);
 typedef bool condition(const wf_pool *pool, uint64_t epoch);
 
-struct queue { /* of one worker: tasks next..end - 1 */
+struct queue { /* queue of one worker: tasks next..end - 1 */
     _Alignas(CACHE_LINE) atomic_int_fast64_t next;
     int64_t end;
     atomic_bool active;
@@ -49,7 +51,7 @@ struct job { /* the fields that are not atomic are written while no worker is ac
     _Alignas(CACHE_LINE) task_function *task;
     void *arg;
     int n_queues;
-    bool one_each; /* no queue has more than one task */
+    bool one_each; /* every queue has at most one task */
     atomic_bool failed;
     struct queue queues[MAX_THREADS];
 };
@@ -68,7 +70,8 @@ struct worker {
 struct wf_pool {
     _Alignas(CACHE_LINE) atomic_uint_fast64_t epoch;
     _Alignas(CACHE_LINE) int threads, processors, spins;
-    pthread_mutex_t turn, mutex;        /* one caller at a time; for going to sleep */
+    /* turn: held by the caller whose job runs; mutex: for going to sleep */
+    pthread_mutex_t turn, mutex;
     struct waiters idle, done;          /* workers without a job; the caller at the barrier */
     struct worker workers[MAX_THREADS]; /* from 1: worker 0 is the caller */
     struct job jobs[2];
@@ -79,7 +82,7 @@ struct wf_pool {
 #if defined(__SSE2__)
 unsigned wf_float_mode_enter(void) {
     unsigned mode = _mm_getcsr();
-    _mm_setcsr(0x1F80); /* the default: nothing is flushed, nothing traps */
+    _mm_setcsr(0x1F80); /* MXCSR's default: denormals are not flushed, nothing traps */
     return mode;
 }
 void wf_float_mode_leave(unsigned mode) {
@@ -166,7 +169,8 @@ static void fill_queues(const wf_pool *pool, struct job *job, int64_t n) {
     }
 }
 
-/* The next task of a queue, or -1. The counter of an empty queue is only read, not written. */
+/* Take the next task of a queue; -1: it is empty. The counter of an empty queue is only read,
+ * because writing it would move its cache line. */
 static int64_t take(struct queue *q) {
     if (atomic_load_explicit(&q->next, memory_order_relaxed) >= q->end) return -1;
     int64_t index = atomic_fetch_add_explicit(&q->next, 1, memory_order_relaxed);
@@ -244,7 +248,8 @@ bool wf_pool_run(wf_pool *pool, int64_t n, task_function *task, void *arg) {
 static void start_workers(wf_pool *pool, int threads) {
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the program's own threads */
+    /* blocked in workers: signals go to the program's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (pool->threads = 1; pool->threads < threads; pool->threads++) {
         struct worker *w = &pool->workers[pool->threads];
         w->pool = pool;

@@ -18,13 +18,14 @@ bool wf_pool_run(wf_pool *pool, int64_t n, bool (*task)(void *arg, int64_t index
                  void *arg);
 
 /* The floating-point mode of kernels, that of IEEE 754: round to nearest, denormals as they are, no
- * traps. x86 and ARM do not flush the same numbers to zero. Workers are always in this mode; the
- * calling thread enters it for a run. Elsewhere than on those two they do nothing. */
-unsigned wf_float_mode_enter(void); /* returns the argument of leave */
+ * traps. Flushing to zero is off because x86 and ARM would flush different numbers. Workers are
+ * always in this mode; the calling thread enters it for a run. On other processors these functions
+ * do nothing. */
+unsigned wf_float_mode_enter(void); /* returns the argument that leave needs */
 void wf_float_mode_leave(unsigned mode);
 
-/* For threads that wait: the number of processors that this program may use; a pause of 10 to 50
- * ns. */
+/* For threads that wait: the number of processors that this program may use, and a pause of 10 to
+ * 50 ns. */
 int wf_processors(void);
 void wf_relax(void);
 

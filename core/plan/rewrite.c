@@ -1,9 +1,9 @@
 /* core/plan/rewrite.c - applies rewrite rules to the nodes of a plan. All fusion of ops happens
  * here.
  *
- * When a plan is made it is known which nodes are needed, who reads them and what is fetched. The
- * rules are tried on every node, from the first to the last. A replacement has the id of the node
- * it replaces, so that its readers and fetches find it. Nodes that are no longer needed are dropped
+ * A plan knows which nodes are needed, which nodes read them, and which are fetched. The rules are
+ * tried on every node, from the first to the last. A replacement has the id of the node it
+ * replaces, so that its readers and fetches find it. Nodes that are no longer needed are dropped
  * afterwards, when the plan marks the needed nodes again; until then they count as readers. */
 #include "rewrite.h"
 
@@ -17,7 +17,7 @@
 struct wf_rewrite {
     wf_plan *p;
     const unsigned char *need;
-    int32_t *readers; /* by id: operands that read its data */
+    int32_t *readers; /* by node id: how many operands read its data */
     const wf_tensor *outer;
     bool no_memory;
 };
@@ -89,7 +89,7 @@ bool wf_read_once(const wf_rewrite *r, const wf_tensor *t) {
     return r->readers[t->id] == 1 && !(r->need[t->id] & FETCHED) && wf_feed_of(r->p, t) < 0;
 }
 
-/* Operands that only the replaced node read are marked as fused into its replacement. */
+/* Operands that only the replaced node reads are marked as fused into its replacement. */
 static void mark_fused(wf_rewrite *r, const wf_tensor *before, int n_in, wf_tensor *const *in) {
     for (int i = 0; i < before->n_in; i++) {
         const wf_tensor *x = before->in[i];

@@ -1,4 +1,5 @@
-/* core/plan/rewrite.h - rewrite rules: a plan runs other nodes than were recorded. Not installed.
+/* core/plan/rewrite.h - rewrite rules, by which a plan runs other nodes than the recorded ones. Not
+ * installed.
  *
  * A rule is a row of ops/rules.inc. It matches a node of `op` whose operand number `operand` is a
  * node of `inner`. Its function checks further conditions, and replaces the outer node by another
@@ -26,7 +27,7 @@ bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, 
 /* The node that computes t in this plan: t itself, or its replacement. */
 const wf_tensor *wf_rewritten(const wf_rewrite *r, const wf_tensor *t);
 
-/* Is t read by only one operand of one node, and neither fetched nor fed? */
+/* True if only one operand of one node reads t, and t is neither fetched nor fed. */
 bool wf_read_once(const wf_rewrite *r, const wf_tensor *t);
 
 #endif

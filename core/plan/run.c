@@ -35,13 +35,14 @@ bool wf_bind(wf_plan *p, const char *name, int64_t size) {
     return true;
 }
 
-/* The program's array for t has `given` bytes; the plan's value, in *bytes. */
+/* Check the size of the program's array for t, `given`, against the plan's value, whose size is put
+ * into *bytes. */
 static bool array_fits(wf_plan *p, const wf_tensor *t, const wf_view *v, const void *data,
                        size_t given, size_t *bytes) {
     char shape[96];
     bool fits = wf_shape_bytes(v->dtype, v->ndim, v->shape, bytes);
     assert(fits);
-    (void)fits; /* checked when it was bound */
+    (void)fits; /* cannot fail: checked when it was bound */
     if (!data && *bytes) return wf_plan_fail(p, "the array for '%s' is NULL", called(t));
     if (given == *bytes) return true;
     return wf_plan_fail(p, "'%s' is bound as %s %s: %zu bytes, not %zu", called(t),
@@ -49,7 +50,7 @@ static bool array_fits(wf_plan *p, const wf_tensor *t, const wf_view *v, const v
                         wf_shape_text(NULL, v->ndim, v->shape, shape, sizeof shape), *bytes, given);
 }
 
-/* The feed of t, for data of this size; *f NULL: no run needs it. */
+/* Find the feed of t for data of this size. *f is NULL if no run needs it. */
 static bool find_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t given, feed **f) {
     *f = NULL;
     if (!wf_plan_ok(p)) return false;
@@ -292,7 +293,7 @@ bool wf_run_state(wf_plan *p, wf_state *s) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* NULL: it can't be fetched. */
+/* The value of t after a run; NULL: it cannot be fetched. */
 static const bound_view *computed(wf_plan *p, const wf_tensor *t) {
     if (!wf_plan_ok(p)) return NULL;
     bool here = t && t->graph == p->graph && t->id >= 0 && t->id < p->n_index;

@@ -1,5 +1,4 @@
-/* core/plan/state.c - states: the rows that the caches of a generation hold, one slot per cached
- * tensor.
+/* core/plan/state.c - states: the rows cached during a generation, with one slot per cached tensor.
  *
  * A state belongs to the caller. Any plan of the same graph with the same caches can run with it.
  * For each run its slots get the number of rows for which the plan was laid out. This number
@@ -53,8 +52,9 @@ size_t wf_state_bytes(const wf_state *s) {
 
 /* ---- growing --------------------------------------------------------------------------------- */
 
-/* Copy the first `used` rows of every group to a layout with `rows` rows per group. It may be in
- * the same memory: groups that move upwards are moved from the last to the first. */
+/* Copy the first `used` rows of every group to a layout with `rows` rows per group. Source and
+ * destination may be the same memory: groups that move upwards are moved from the last to the
+ * first. */
 static void spread(const slot *s, char *to, size_t rows, size_t groups, size_t used) {
     for (size_t i = 0; used && i < groups; i++) {
         size_t group = rows > s->rows ? groups - 1 - i : i;
@@ -92,14 +92,15 @@ static bool grow_spare(const binding *b, wf_state *s) {
     return true;
 }
 
-/* Every slot has its own number of rows, so that the state is valid if one of them cannot grow. */
+/* Every slot has its own number of rows, so that the state stays valid if one slot grows and the
+ * next cannot. */
 bool wf_state_follow(wf_plan *p, wf_state *s) {
     const binding *b = p->now;
     bool ok = grow_spare(b, s);
     for (int i = 0; ok && i < s->n_slots; i++) {
         size_t rows = b->slots[i].rows;
         if (s->slots[i].rows == rows) continue;
-        if ((size_t)s->used > rows) s->used = (int64_t)rows; /* the position was set back */
+        if ((size_t)s->used > rows) s->used = (int64_t)rows; /* the program set the position back */
         ok = change_rows(&s->slots[i], s->batch, rows, (size_t)s->used);
     }
     return ok || wf_plan_fail(p, "out of memory for a state");

@@ -28,8 +28,8 @@ static unsigned at_most(int64_t left, unsigned n) {
     return left < (int64_t)n ? (unsigned)left : n;
 }
 
-/* The length of the next contiguous piece, which ends at the end of the ring. It is at most a
- * quarter of the ring, so that the other side can start on it while more is copied. */
+/* The length of the next contiguous piece, which ends at the end of the ring. A piece is at most a
+ * quarter of the ring, so that the other side can start while more is copied. */
 static unsigned piece(const flow *f, unsigned there, unsigned from) {
     unsigned whole = f->ring.size - from % f->ring.size, part = f->ring.size / 4;
     unsigned n = at_most(f->left, there < whole ? there : whole);
@@ -83,7 +83,7 @@ static bool take(wf_rank *me, flow *f) {
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Only collectives call this function, so code and error belong to the calling thread. */
+/* Only collectives call this function, so the calling thread may read code and error. */
 static bool failed(wf_rank *me) {
     wf_transport *t = &me->transport;
     const wf_slot *cause = wf_region_failure(me->region);
@@ -94,7 +94,8 @@ static bool failed(wf_rank *me) {
 }
 
 /* True if a peer has exited and can send nothing more. A rank wakes its peers after everything it
- * does, so an unchanged event count means that nothing of it is left to read. */
+ * does. So if this rank's event count is unchanged since `seen`, nothing that the peer sent is left
+ * to read. */
 static bool gone(wf_rank *me, int peer, unsigned seen) {
     wf_region *g = me->region;
     int rank = me->transport.rank;
@@ -203,8 +204,8 @@ static bool barrier(wf_transport *t) {
     }
 }
 
-/* Writes only to the shared region. Another thread of this rank may be in a collective, which then
- * finds the failure there. */
+/* Records a failure in the shared region, and nowhere else. Another thread of this rank may be in a
+ * collective, which then finds the failure there. */
 static void fail(wf_transport *t, int code, const char *why) {
     const wf_rank *me = t->user;
     wf_processes_result result = { .rank = t->rank, .code = code };

@@ -8,7 +8,7 @@
  * Signals are forwarded by the parent, because Ctrl-C in a terminal and killall reach every
  * process, and a rank would get them twice. SIGINT and SIGTERM are blocked in the ranks; the
  * watchdog delivers one for each that the parent received. */
-#define _GNU_SOURCE /* sigtimedwait where it is no part of POSIX */
+#define _GNU_SOURCE /* sigtimedwait, on systems where it is no part of POSIX */
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -26,8 +26,8 @@
 #include "core/base/clock.h"
 #include "region.h"
 
-/* Times in seconds. A rank without a heartbeat for HEARTBEAT_TIMEOUT counts as hung. GRACE after a
- * failure, the ranks that are left are killed. */
+/* Times in seconds. A rank without a heartbeat for HEARTBEAT_TIMEOUT counts as hung. The remaining
+ * ranks are killed GRACE seconds after a failure. */
 #define HEARTBEAT_TIMEOUT 10.0
 #define GRACE 3.0
 /* GNU timeout signals the process and then its group: equal signals within this time count as
@@ -56,7 +56,8 @@ static void deliver_signal(int number) {
     pthread_sigmask(SIG_BLOCK, &one, NULL);
 }
 
-/* Fail all collectives, and give code that is in none of them time to leave. */
+/* When the parent has died: fail all collectives, and give code outside of collectives time to
+ * leave. */
 static void on_parent_death(struct watchdog *w) {
     wf_processes_result why = { w->rank, 128 + SIGKILL, 0,
                                 "the program that started the ranks is gone" };
@@ -82,7 +83,8 @@ static bool start_watchdog(struct watchdog *w) {
     pthread_t thread;
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the program's own threads */
+    /* blocked here: signals go to the program's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     bool ok = pthread_create(&thread, NULL, watch_caller, w) == 0 && pthread_detach(thread) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return ok;
@@ -96,7 +98,7 @@ struct run {
     void *user;
     void (*leave)(int code);
     pid_t caller;
-    /* the signals that the parent waits for; its signal mask before */
+    /* the signals that the parent waits for; its previous signal mask */
     sigset_t watched, before;
     int alive;                              /* ranks that run */
     pid_t pid[WF_MOST_PROCESSES];           /* 0: it has ended */
@@ -106,7 +108,7 @@ struct run {
     double interrupted[2];
 };
 
-/* A stopped rank must wake when the parent dies, to see that it did. */
+/* A stopped rank must wake up when the parent dies, to notice its death. */
 static void wake_at_parent_death(void) {
 #if defined(__linux__)
     prctl(PR_SET_PDEATHSIG, SIGCONT);
@@ -127,10 +129,10 @@ static void child_main(struct run *r, int rank) {
     else
         wf_transport_fail(&me.transport, code, "a rank's thread does not start");
     r->leave(code);
-    raise(SIGKILL); /* leave returned, which it must not */
+    raise(SIGKILL); /* `leave` returned, which it must not do */
 }
 
-/* The parent reports the failure of a rank, or of the run: -1. */
+/* The parent reports the failure of a rank, or (rank -1) of the run as a whole. */
 __attribute__((format(printf, 5, 6))) static void
 report_failure(struct run *r, int rank, int code, int signal, const char *format, ...) {
     wf_processes_result why = { .rank = rank, .code = code, .signal = signal };
@@ -142,7 +144,7 @@ report_failure(struct run *r, int rank, int code, int signal, const char *format
 }
 
 static void start(struct run *r) {
-    /* Flush first: each child would write the buffered output again. */
+    /* Flush first: otherwise each child would write the buffered output again. */
     fflush(NULL);
     for (int rank = 0; rank < r->region->ranks; rank++) {
         pid_t pid = fork();

@@ -27,10 +27,10 @@
 #include "core/plan/pool.h"
 
 /* Sizes of ring buffers in bytes. They are small enough that data are read from a cache, and large
- * enough that a rank that is preempted for a moment keeps no other waiting. */
+ * enough that other ranks need not wait for one that is preempted for a moment. */
 enum { COMMON = 1 << 19, RINGS = 1 << 20, LEAST_RING = 1 << 12 };
 
-/* Spins before a yield: the awaited rank may need this very processor. */
+/* Spin this often, then yield: the awaited rank may need this very processor. */
 enum { BEFORE_YIELD = 64 };
 
 static size_t lines(size_t bytes) {

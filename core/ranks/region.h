@@ -28,9 +28,9 @@ typedef struct wf_slot {
     atomic_bool asleep;     /* waits on the futex word */
     wf_counter barriers;    /* that it has reached */
     atomic_uint heartbeats; /* of its watchdog */
-    /* it has ended without a failure, and takes part in no more collectives */
+    /* the rank has ended without a failure, and takes part in no more collectives */
     atomic_bool ended;
-    /* the failure below is written, once */
+    /* the failure below has been written, which happens once */
     atomic_bool reported;
     int rank, code, signal;
     char why[256];
@@ -39,20 +39,20 @@ typedef struct wf_slot {
 typedef struct wf_region {
     int ranks;
     size_t bytes;
-    /* bytes of a ring buffer to one rank, and to all: powers of 2 */
+    /* sizes in bytes of the ring buffer to one rank and of the one to all: powers of 2 */
     unsigned ring, common;
     /* 1 + the slot of the first failure; 0: none */
     atomic_int cause;
-    /* SIGINT and SIGTERM that the parent has received */
+    /* how many SIGINTs and SIGTERMs the parent has received */
     atomic_uint interrupts[2];
-    /* of ring buffers; those of rank r begin at r (3 ranks + 1), see wf_region_ring */
+    /* counters of ring buffers; those of rank r begin at r (3 ranks + 1), see wf_region_ring */
     wf_counter *counters;
     char *data;
-    /* one for each rank, and the last for the parent */
+    /* a slot for each rank, and the last one for the parent */
     wf_slot slots[];
 } wf_region;
 
-/* A ring buffer: the bytes from `read` to `written` are under way. */
+/* A ring buffer: the bytes from `read` to `written` have been sent and not yet received. */
 typedef struct wf_ring {
     atomic_uint *written;
     wf_counter *read; /* one for each reader */
@@ -74,14 +74,14 @@ wf_ring wf_region_ring(wf_region *g, int from, int to);
 
 void wf_rank_join(wf_rank *me, wf_region *g, int rank);
 
-/* Records a failure in a slot. The first failure of all is the one that is reported. */
+/* Record a failure in a slot. Only the first failure of all slots is reported. */
 void wf_region_fail(wf_region *g, int slot, wf_processes_result why);
 const wf_slot *wf_region_failure(const wf_region *g); /* NULL: none */
 void wf_region_ended(wf_region *g, int rank);
 
 void wf_region_wake(wf_region *g, int rank);
 void wf_region_wake_others(wf_region *g, int rank); /* rank -1: all */
-/* Waits until the event count is no longer `seen`; may return earlier for no reason. */
+/* Wait until the event count differs from `seen`. May return earlier for no reason. */
 void wf_region_wait(wf_region *g, int rank, unsigned seen, int spins);
 
 #endif

@@ -11,12 +11,12 @@ static bool alone(const wf_transport *t) {
     return !t || t->size == 1;
 }
 
-/* Are there bytes between these offsets, and no memory for them? */
+/* True if there are bytes between these offsets but no memory for them. */
 static bool missing(const wf_transport *t, const void *data, const int64_t *at) {
     return !at || (!data && at[wf_transport_size(t)] > at[0]);
 }
 
-/* Rank r's part may be empty with a NULL pointer, which memcpy does not allow. */
+/* Copies one part. An empty part may have a NULL pointer, which memcpy does not allow. */
 static bool copy(void *to, const void *from, int64_t bytes) {
     if (bytes > 0 && to != from) memmove(to, from, (size_t)bytes);
     return true;
@@ -94,7 +94,7 @@ int wf_transport_size(const wf_transport *t) {
     return t ? t->size : 1;
 }
 
-/* n = each * ranks + rest, so that no product exceeds n or ranks^2. */
+/* Uses n = each * ranks + rest, so that no product exceeds n or ranks^2. */
 wf_range wf_rank_range(int64_t n, int rank, int ranks) {
     if (n < 0 || rank < 0 || rank >= ranks) return (wf_range){ 0, 0 };
     int64_t each = n / ranks, rest = n % ranks;

@@ -13,7 +13,7 @@
  * differentiated with respect to). */
 enum { VARIES = 1, FLOWS = 2, WRT = 4 };
 
-/* Does operand i of t depend on x, by its values? */
+/* True if the values of operand i of t depend on x. */
 static bool operand_varies(const wf_tensor *t, int i, const unsigned char *marks) {
     return t->in[i] && !(t->op->shape_only >> i & 1) && t->in[i]->id >= 0 &&
            (marks[t->in[i]->id] & VARIES);
@@ -30,17 +30,17 @@ static void mark_varying(const wf_graph *g, unsigned char *marks, bool through) 
     }
 }
 
-/* Is t a piecewise constant function of a real operand that depends on x? */
+/* True if t is a piecewise constant function of a real operand that depends on x. */
 static bool blocks_gradient(const wf_tensor *t, const unsigned char *marks) {
     bool stops = t->kind == WF_COMPUTED && (t->op->no_grad || t->dtype == WF_I32);
-    /* a detach counts as one of x here */
+    /* the wf_detach is treated like one of x here */
     if (!stops || t->forward || t->op->detaches) return false;
     for (int i = 0; i < t->n_in; i++)
         if (operand_varies(t, i, marks) && t->in[i]->dtype != WF_I32) return true;
     return false;
 }
 
-/* One x that t depends on, for the message. */
+/* Find one of the x that t depends on, for the message. */
 static const wf_tensor *find_wrt(const wf_tensor *t, const unsigned char *marks) {
     while (!(marks[t->id] & WRT)) {
         int i = 0;
@@ -78,7 +78,7 @@ static bool follow(wf_graph *g, unsigned char *marks, bool through, bool all) {
     return true;
 }
 
-/* With `grads`, only those x are checked that have no gradient. */
+/* If `grads` is given, check only those x that have no gradient. */
 static bool check(wf_graph *g, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
                   wf_tensor *const *x, int n_x, wf_tensor *const *grads, bool through, bool all) {
     unsigned char *marks = calloc((size_t)g->n_nodes + 1, 1);

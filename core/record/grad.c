@@ -11,13 +11,13 @@
 
 #include <stdlib.h>
 
-typedef struct entry { /* a node that y is, or may be, computed from */
+typedef struct entry { /* a node that y is computed from, or may be */
     wf_tensor *node;
     wf_tensor *cotangent; /* the sum of the contributions so far, or NULL */
     int outer;            /* the node's entry in the enclosing backward pass */
     unsigned char marks;  /* bits below */
 } entry;
-enum { REACHED = 1, WRT = 2 }; /* depends on x; is one of x */
+enum { REACHED = 1, WRT = 2 }; /* bits: the node depends on x; the node is one of x */
 
 /* The state of one backward pass. */
 typedef struct backward {
@@ -25,7 +25,7 @@ typedef struct backward {
     entry *entries; /* sorted by node id; g->entry_of[id] is the index */
     int n;
     size_t cap;
-    bool through; /* go on from x to its operands: one x may depend on another */
+    bool through; /* go on from x to its operands, because one x may depend on another */
     int first;    /* nodes recorded before this id are ignored, except x */
 } backward;
 
@@ -43,7 +43,7 @@ static wf_tensor *add(wf_tensor *a, wf_tensor *b) {
     return wf_record(wf_basis.add, 2, (wf_tensor *[]){ a, b }, NULL);
 }
 
-/* ---- entries --------------------------------------------------------------------------------- */
+/* True if operand i of t must get a gradient. */
 
 static entry *find(const backward *b, const wf_tensor *t) {
     int at = b->g->entry_of[t->id];
@@ -54,7 +54,7 @@ static bool differentiable(const wf_op *op) {
     return op && (op->grad || op->decompose);
 }
 
-/* Must operand i of t get a gradient? */
+/* True if the pass ends at this node. */
 static bool needs_gradient(const wf_tensor *t, int i, const backward *b) {
     const wf_tensor *in = t->in[i];
     if (!in || in->dtype == WF_I32 || (t->op->shape_only >> i & 1)) return false;
@@ -164,7 +164,7 @@ static bool add_entry(backward *b, wf_tensor *t, int marks) {
     return true;
 }
 
-/* The operands of an op with several results are added with its result 0. */
+/* Add the operands of node t. Those of an op with several results are added with its result 0. */
 static bool add_operands(backward *b, wf_tensor *t) {
     if (t->result) return add_entry(b, t - t->result, 0);
     for (int i = 0; i < t->n_in; i++)
@@ -190,7 +190,7 @@ static bool collect(backward *b, wf_tensor *const *y, wf_tensor *const *dy, int 
     return true;
 }
 
-/* The enclosing pass gets its entries back. */
+/* End the pass: the enclosing pass gets its entries back. */
 static void finish(backward *b) {
     for (int i = 0; i < b->n; i++) b->g->entry_of[b->entries[i].node->id] = b->entries[i].outer;
     free(b->entries);
@@ -241,7 +241,7 @@ static bool differentiate(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf
     return !g->failed;
 }
 
-/* The first node of x: no node before it depends on any of them. */
+/* The id of the first node in x. No node before it depends on any of them. */
 static int first_of(wf_tensor *const *x, int n) {
     int first = INT32_MAX;
     for (int i = 0; i < n; i++)

@@ -32,7 +32,7 @@ void *wf_graph_alloc(wf_graph *g, size_t bytes) {
     return p;
 }
 
-/* The slot of the text in the hash table, or the free one where it belongs. */
+/* The slot that holds the text in the hash table, or the free slot where it belongs. */
 static interned *slot_of(interned *names, size_t cap, const char *text, size_t n) {
     size_t h = wf_hash_bytes(0, text, n);
     while (names[h & (cap - 1)].text && strcmp(names[h & (cap - 1)].text, text) != 0) h++;
@@ -95,7 +95,7 @@ wf_tensor *wf_graph_add(wf_graph *g, int results) {
 
 /* ---- new and free ---------------------------------------------------------------------------- */
 
-/* Recursive: an initial value may be computed from other leaves' values. */
+/* A recursive lock, because an initial value may be computed from other leaves' values. */
 static bool new_lock(pthread_mutex_t *lock) {
     pthread_mutexattr_t attr;
     if (pthread_mutexattr_init(&attr)) return false;
@@ -142,7 +142,7 @@ bool wf_is_poison(const wf_tensor *t) {
     return t == &t->graph->poison;
 }
 
-/* Does the message begin with this name? */
+/* True if the message begins with this name. */
 static bool named(const char *message, const char *name) {
     size_t n = name ? strlen(name) : 0;
     return !name || (strncmp(message, name, n) == 0 && message[n] == ':');

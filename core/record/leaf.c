@@ -53,9 +53,10 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
                          wf_dtype_name(g->real));
     if (kind != WF_CONSTANT && wf_find(g, full))
         return wf_poison(g, "'%s' is declared twice", full);
-    size_t bytes = 0; /* stays 0 for an input: its size is known when it is bound */
+    size_t bytes = 0; /* stays 0 for an input, whose size is known only when it is bound */
     for (int i = 0; i < ndim; i++)
-        if (shape[i] < INT32_MIN) /* computed from an extent's tag; the message names it */
+        /* the size was computed from an extent's tag, and the message names the extent */
+        if (shape[i] < INT32_MIN)
             return wf_poison(g, "'%s': axis %d is %lld; %s", full, i, (long long)shape[i],
                              kind == WF_INPUT
                                  ? "only an extent itself can be an axis: declare one for it"
@@ -81,7 +82,7 @@ static wf_tensor *leaf_new(wf_graph *g, wf_kind kind, const char *name, wf_dtype
     return t;
 }
 
-/* A leaf whose axes may be extents. */
+/* A new leaf whose axes may be extents. */
 static wf_tensor *extended(wf_graph *g, wf_kind kind, const char *name, wf_dtype dtype, int ndim,
                            const int64_t *shape) {
     int64_t nominal[WF_MAX_DIMS], e;
@@ -163,7 +164,7 @@ wf_tensor *wf_transient_buffer(wf_graph *g, const char *name, wf_dtype dtype, in
 #define __has_feature(x) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-/* a block for each leaf, so that the sanitizer sees writes past its end */
+/* each leaf has a block of its own, so that the sanitizer sees writes past its end */
 enum { FIRST_BLOCK = 0 };
 #else
 enum { FIRST_BLOCK = 1 << 20 };
@@ -216,7 +217,7 @@ wf_tensor *wf_constant_i32(wf_graph *g, int32_t value) {
     return wf_constant_array(g, WF_I32, 0, NULL, &value);
 }
 
-/* A constant that never has values: it is read by its shape alone. */
+/* A constant that never has values, because only its shape is read. */
 wf_tensor *wf_shape(wf_graph *g, int ndim, const int64_t *shape) {
     return extended(g, WF_CONSTANT, "shape", wf_real(g), ndim, shape);
 }
@@ -243,13 +244,14 @@ static void convert(const wf_tensor *t, wf_layout is, const void *from, wf_layou
     wf_copy_view(&x, &y);
 }
 
-/* May the leaf hold these values in this layout? */
+/* True if the leaf may hold these values in this layout. */
 static bool holds(const wf_tensor *t, wf_layout layout, const void *rows) {
     int64_t where;
     return layout != WF_PANELS_INT8 || wf_int8_holds(wf_count(t), rows, &where);
 }
 
-/* A copy of the leaf's values in this layout, in new memory; of the initial ones if it has none. */
+/* A copy of the leaf's values in this layout, in new memory. The initial values are copied if it
+ * has none yet. */
 static void *new_in_layout(const wf_tensor *t, wf_layout layout) {
     const leaf *l = leaf_of(t);
     void *data = memory_for(t, layout);
@@ -269,7 +271,8 @@ void *wf_leaf_data(wf_tensor *t) {
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
     if (!l->data && !l->filling) {
-        l->filling = true; /* only seen by this thread, in the function that computes the value */
+        /* seen only by this thread, inside the function that computes the value */
+        l->filling = true;
         l->data = new_in_layout(t, l->layout);
         l->filling = false;
     }
@@ -341,7 +344,7 @@ wf_layout wf_layout_of(const wf_tensor *t) {
     return t && !wf_is_poison(t) && t->kind == WF_PARAM ? leaf_of(t)->layout : WF_ROW_MAJOR;
 }
 
-/* Is it a leaf that has values, and are there data to copy them from or to? */
+/* True if t is a leaf that has values and `data` is not NULL. */
 static bool has_bytes(const wf_tensor *t, const void *data) {
     bool is_leaf = t && !wf_is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);
     return is_leaf && has_values(t) && data;
@@ -356,7 +359,7 @@ bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
     bool ready = holds(t, l->layout, data) &&
-                 !l->filling; /* else the initial value would overwrite this one */
+                 !l->filling; /* otherwise the initial value would overwrite this one */
     if (ready && !l->data) l->data = memory_for(t, l->layout);
     pthread_mutex_unlock(&t->graph->lock);
     if (!ready || !l->data) return false;
@@ -379,7 +382,8 @@ bool wf_copy_leaf(wf_tensor *dst, const wf_tensor *src) {
     const void *stored = dst == src ? NULL : wf_leaf_data((wf_tensor *)(uintptr_t)src);
     if (!stored) return dst == src;
     wf_layout layout = leaf_of(src)->layout;
-    if (layout == leaf_of(dst)->layout) { /* packed again the values might round again */
+    /* copied bit by bit, since packing the values again might round them again */
+    if (layout == leaf_of(dst)->layout) {
         void *to = wf_leaf_data(dst);
         if (to) memcpy(to, stored, bytes_in(dst, layout, wf_count(dst)));
         return to;
@@ -392,7 +396,8 @@ bool wf_copy_leaf(wf_tensor *dst, const wf_tensor *src) {
     return ok;
 }
 
-/* A view of n elements of a leaf in rows; NULL: it has no such elements. */
+/* A view of n elements of a row-major leaf, from `first` on. NULL if the leaf has no such
+ * elements. */
 static void *part_of(const wf_tensor *t, int64_t first, int64_t n, const void *data) {
     bool fits = has_bytes(t, data) && first >= 0 && n >= 0 && first <= wf_count(t) - n;
     if (!fits || leaf_of(t)->layout) return NULL;

@@ -1,4 +1,4 @@
-/* core/record/record.c - a node from an op and its operands.
+/* core/record/record.c - records a node from an op and its operands.
  *
  * wf_record makes the checks common to all ops, runs the op's shape rule on the nominal shapes, and
  * appends the node. */
@@ -10,7 +10,8 @@
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* The graph of the first operand whose graph has been allocated, else of any operand; or NULL. */
+/* The graph of the first operand whose graph was allocated, else the graph of any operand, or
+ * NULL. */
 static wf_graph *graph_of(int n, wf_tensor *const *in) {
     wf_graph *g = NULL;
     for (int i = 0; i < n; i++)
@@ -18,7 +19,7 @@ static wf_graph *graph_of(int n, wf_tensor *const *in) {
     return g;
 }
 
-/* The graph that all operands belong to. If they belong to two, both graphs fail. */
+/* The graph that all operands belong to. If they belong to different graphs, those graphs fail. */
 static wf_graph *common_graph(const char *name, int n, wf_tensor *const *in) {
     wf_graph *g = graph_of(n, in);
     for (int i = 0; i < n; i++) {

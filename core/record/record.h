@@ -23,19 +23,20 @@ enum { MAX_EXTENTS = 16, ERROR_SIZE = 512 };
 typedef struct extent {
     const char *name;
     int64_t max, nominal;
-    bool declared; /* P exists undeclared, with a maximum of 0 */
+    bool declared; /* P exists without being declared, with a maximum of 0 */
 } extent;
 
-typedef struct interned { /* a string of which the graph keeps one copy */
+typedef struct interned { /* a string that the graph stores once */
     const char *text;
-    wf_tensor *tensor; /* of this name, or NULL */
-    uint32_t sites;    /* calls of wf_next_site in the scope of this name */
+    wf_tensor *tensor; /* the tensor of this name, or NULL */
+    uint32_t sites;    /* number of calls of wf_next_site in the scope of this name */
 } interned;
 
 struct wf_graph {
-    wf_arena *records, *values; /* nodes, names, attributes; leaves' values */
-    wf_tensor **nodes;          /* by id */
-    int32_t *entry_of; /* by id: index in the entries of the current backward pass (grad.c) */
+    /* arena of nodes, names and attributes; arena of the leaves' values */
+    wf_arena *records, *values;
+    wf_tensor **nodes; /* by id */
+    int32_t *entry_of; /* by node id: index in the entries of the current backward pass (grad.c) */
     int n_nodes, cap_nodes;
     wf_dtype real;
     uint64_t seed;
@@ -46,7 +47,7 @@ struct wf_graph {
     const char *scope;
     const wf_tensor *forward; /* the node whose gradient is being recorded, or NULL */
     const char *function;     /* the outermost function that is recording several ops, or NULL */
-    int n_functions;          /* begun and not ended: compose.h */
+    int n_functions;          /* names of functions begun and not ended: see compose.h */
     bool failed;
     char error[ERROR_SIZE];
     void (*on_error)(void *user, const char *message);
@@ -56,35 +57,36 @@ struct wf_graph {
     bool in_hook; /* on_param runs */
     wf_tensor poison;
     pthread_mutex_t lock; /* of leaf storage */
-    atomic_int plans;     /* not yet freed: they hold pointers to the leaves' values */
+    /* number of plans not yet freed: they hold pointers to the leaves' values */
+    atomic_int plans;
 };
 
 /* A leaf's attrs point to one of these. */
 typedef struct leaf {
-    wf_init init;            /* of a constant, init.a is the value */
-    int extent[WF_MAX_DIMS]; /* input, shape: index of the axis's extent, or -1 */
-    void *data;              /* parameter, buffer: allocated by the first use */
+    wf_init init;            /* for a constant, init.a is the value */
+    int extent[WF_MAX_DIMS]; /* for an input or a shape: index of each axis's extent, or -1 */
+    void *data;              /* values of a parameter or buffer, allocated at the first use */
     size_t bytes;            /* row-major */
     wf_layout layout;
     bool from_hook;
-    bool transient; /* a buffer that is not saved */
+    bool transient; /* it is a buffer that is not saved */
     bool filling;   /* its initial value is being computed: it cannot be read yet */
 } leaf;
 
-/* Zeroed memory, and `results` consecutive nodes. Out of memory they return NULL and the graph
- * fails. */
+/* wf_graph_alloc returns zeroed memory, the other `results` consecutive nodes. Out of memory they
+ * return NULL, and the graph fails. */
 void *wf_graph_alloc(wf_graph *g, size_t bytes);
 wf_tensor *wf_graph_add(wf_graph *g, int results);
-const char *wf_graph_intern(wf_graph *g,
-                            const char *text); /* lives as long as g; NULL: no memory */
+/* the copy lives as long as g; NULL: out of memory */
+const char *wf_graph_intern(wf_graph *g, const char *text);
 interned *wf_graph_interned(const wf_graph *g, const char *text); /* NULL: it is not */
 bool wf_is_poison(const wf_tensor *t);
 wf_graph *wf_failed_graph(void);
 void wf_copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
-void *wf_leaf_data(wf_tensor *t); /* allocate and initialise; NULL if no memory */
+void *wf_leaf_data(wf_tensor *t); /* allocate and initialise the values; NULL: out of memory */
 /* Allocate the values of a leaf that has none yet, in *data; NULL there if it has some. False: out
- * of memory, or its initial value is being computed. Afterwards the memory becomes the leaf's, or
- * is released. */
+ * of memory, or its initial value is being computed. The caller then makes the memory the leaf's,
+ * or releases it. */
 bool wf_leaf_reserve(const wf_tensor *t, void **data);
 void wf_leaf_settle(wf_tensor *t, void *data, bool keep);
 /* Write n elements, from element `first` on, to a leaf that has memory. In a packed leaf they are
@@ -121,11 +123,11 @@ static inline int result_count(const wf_op *op) {
 enum { SHOWN = 8, SHOWN_SIZE = 112 };
 
 typedef struct wf_report {
-    atomic_flag taken; /* the first task that fails writes the message */
+    atomic_flag taken; /* set by the first task that fails, which writes the message */
     char message[WF_MESSAGE];
     char shown[SHOWN][SHOWN_SIZE];
     atomic_uint next;
-    bool bound; /* shapes are numbers, not extents */
+    bool bound; /* sizes in shapes are shown as numbers, not as extents */
 } wf_report;
 
 /* size.c: true if the element count of a shape fits into 64 bits. It is checked while recording,
@@ -147,28 +149,30 @@ void wf_fill_call(recorded_call *c, wf_graph *g, const wf_op *op, int n, wf_tens
 /* Nominal sizes of extents, and those for the second run of a rule that failed. */
 extern const int64_t wf_nominal_sizes[MAX_EXTENTS], wf_other_sizes[MAX_EXTENTS];
 int64_t wf_extent_tag(int i);
-/* The index of the extent whose tag a size is, or -1. */
+/* The index of the extent that this size is the tag of, or -1. */
 int wf_extent_of(const wf_graph *g, int64_t size);
 /* Replace tags in a message by the names of their extents. */
 void wf_name_tags(const wf_graph *g, char *message, size_t size);
-/* Merges the messages of the two runs, unless they differ in words: numbers that differ get names. */
+/* Merges the messages of the two runs, unless they differ in words: numbers that differ get names.
+ * */
 void wf_name_numbers(const wf_graph *g, const char *first, const char *second,
                      char message[WF_MESSAGE]);
 
 /* ---- extents.c ------------------------------------------------------------------------------- */
 
-/* Rewrite the message of a shape rule that failed: sizes computed from extents get their names. */
+/* Rewrite the message of a shape rule that failed, so that sizes computed from extents are shown by
+ * name. */
 void wf_name_sizes(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in, const void *attrs,
                    char message[WF_MESSAGE]);
 
 /* ---- gradients: flow.c ----------------------------------------------------------------------- */
 
-/* False, and the graph fails, if on a path from a y with a cotangent to x lies an op that has no
- * gradient. through: paths that lead through one x to another count too. */
+/* False, and the graph fails, if an op without a gradient lies on a path from a y with a cotangent
+ * to an x. through: paths that lead through one x to another count too. */
 bool wf_gradient_flows(wf_graph *g, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
                        wf_tensor *const *x, int n_x, bool through);
-/* May the gradients that are missing in `grads` be zero? Not if y depends on that x, but only
- * through ops that have no gradient: then the graph fails. */
+/* Check that the gradients missing in `grads` are zero. If y depends on such an x, but only through
+ * ops without a gradient, the graph fails. */
 bool wf_gradients_are_zero(wf_tensor *y, wf_tensor *const *x, int n, wf_tensor *const *grads);
 
 #endif

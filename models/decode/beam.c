@@ -1,8 +1,8 @@
 /* models/decode/beam.c - beam search: extends the likeliest hypotheses of each sentence.
  *
  * The continuations of the K live hypotheses are ranked by (total, lower token, better parent).
- * Those that end among the first K are finished; the first K that do not end stay live. By default
- * a sentence is done
+ * Among the first K, those whose last token is the end are finished. The first K that do not end
+ * stay live. By default a sentence is done
  *
  *   when K hypotheses have finished: so does fairseq (Ott et al. 2019), and so beam 1 is greedy;
  *   or when its n best are final. Log-probabilities only lower a total, so no live hypothesis can
@@ -25,7 +25,7 @@ static double total_of(const live *h, const candidate *c) {
     return h->total + c->log_prob;
 }
 
-/* The live hypothesis whose next candidate is the best of all; -1: no candidates are left. */
+/* The live hypothesis whose next candidate is best. -1: no candidates are left. */
 static int best_head(const search *q, const sentence *s) {
     int best = -1;
     double most = 0;
@@ -43,7 +43,7 @@ static int best_head(const search *q, const sentence *s) {
     return best;
 }
 
-/* The place of a new score among the finished hypotheses: after equal ones. */
+/* The index at which a new score is inserted among the finished hypotheses: after equal ones. */
 static int place_for(sentence *s, double score) {
     int at = s->n_ended++;
     for (; at > 0 && score > s->ended[at - 1].score; at--) s->ended[at] = s->ended[at - 1];
@@ -58,7 +58,7 @@ static void end(const search *q, sentence *s, const live *h, const candidate *c)
 
 static bool sure(const search *q, const sentence *s) {
     if (s->n_ended < q->o->nbest || q->o->decay != 1)
-        return false; /* the end token may add to a total */
+        return false; /* the end token may still add to a total */
     double reach = q->next[0].total / wf_length_penalty_of(q->o, s->limit + 1);
     return reach <= s->ended[q->o->nbest - 1].score;
 }
@@ -78,13 +78,13 @@ static bool done(const search *q, const sentence *s, int n) {
                     q->o->stop == WF_STOP_LONGEST ? s->limit + end_counts : wf_length_of(q, s) + 1);
 }
 
-/* True if all live hypotheses now take their last token and need no end token. All of them then
- * finish, and are ranked together with those that end now. */
+/* True if all live hypotheses now take their last token and need no end token. Then all of them
+ * finish, and are ranked together with those that end in this step. */
 static bool closes(const search *q, const sentence *s) {
     return q->o->at_limit == WF_LIMIT_NO_END && wf_length_of(q, s) + 1 == s->limit;
 }
 
-/* The continuations after those that were looked at, if somebody watches. */
+/* Reports the continuations after those that were examined, if there is a listener. */
 static void note_worse(const search *q, const sentence *s) {
     for (int i = 0; wf_watch_wants(q) && i < q->width; i++) {
         int parent = best_head(q, s);

@@ -18,7 +18,7 @@ double wf_logit_normaliser(const logit_row *r) {
     return top + log_total;
 }
 
-/* The first of x[i..n) that is above limit; n if there is none. */
+/* The index of the first x[i..n) above limit; n if there is none. */
 #define NEXT_ABOVE(real)                                                                           \
     static int64_t next_above_##real(const real *x, int64_t i, int64_t n, real limit) {            \
         for (; i + BLOCK <= n; i += BLOCK) {                                                       \
@@ -37,8 +37,8 @@ static int64_t next_above(const logit_row *r, int64_t i, double limit) {
                              : next_above_float(r->logits, i, r->vocab, (float)limit);
 }
 
-/* Inserts after equals, so that the lower id stays first. A list that is not full takes everything,
- * as a logit may be -inf. log_prob holds the logit for now. */
+/* Insert candidates after equal ones, so that the lower id stays first. A list that is not full
+ * takes every candidate, because a logit may be -inf. log_prob holds the logit for now. */
 int wf_likeliest(const logit_row *r, double normaliser, int k, candidate *top) {
     int n = 0;
     for (int64_t i = 0; i < r->vocab; i++) {

@@ -105,7 +105,7 @@ bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-/* Reserves `bytes`; growing loses the contents. */
+/* Makes room for `bytes` bytes. If the block grows, its contents are lost. */
 static bool reserve(wf_decoder *d, grown *r, size_t bytes) {
     if (bytes <= r->bytes && r->data) return true;
     wf_memory_free(r->data, r->bytes);
@@ -124,7 +124,7 @@ static bool take(wf_decoder *d, memory_part *h, int b) {
            wf_decoder_fail_plan(d, d->encode);
 }
 
-/* Encodes the sources. The result is copied, and the plan's memory freed before decoding needs
+/* Encodes the sources. The result is copied, and the plan's memory is freed before decoding needs
  * more. */
 static bool encode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length) {
     wf_plan *p = d->encode;
@@ -171,7 +171,7 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
     return encoded && make_room(d, most_rows);
 }
 
-/* Rows of one sentence read what it was encoded to from the same memory. */
+/* Rows of one sentence read its encoder outputs from the same memory. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
     if (!bind_rows(d, d->step, n, 1)) return false;
     for (int row = 0; row < n; row++) d->row_index[row] = owner[row];
@@ -222,7 +222,7 @@ static size_t memory_bytes(wf_decoder *d) {
     return all;
 }
 
-/* Encoder-decoder: the memory for encoding, and for the encoder outputs. */
+/* Encoder-decoder: the bytes needed for encoding, and for the encoder outputs. */
 static size_t encoding_bytes(wf_decoder *d, int b, int s) {
     bool ok = wf_bind(d->encode, "B", b) && wf_bind(d->encode, "S", s);
     size_t encode = ok ? wf_plan_memory(d->encode) : 0;
@@ -230,7 +230,7 @@ static size_t encoding_bytes(wf_decoder *d, int b, int s) {
     return encode ? encode + memory_bytes(d) : (wf_decoder_fail_plan(d, d->encode), 0);
 }
 
-/* Decoder-only: the memory for running the prompts through the KV cache. */
+/* Decoder-only: the bytes needed to run the prompts through the KV cache. */
 static size_t prompt_bytes(wf_decoder *d, int b, int s) {
     bool ok = bind_rows(d, d->prompt, b, s > 0 ? s : 1) && wf_bind(d->prompt, "P", 0);
     size_t bytes = ok ? wf_plan_memory(d->prompt) : 0;

@@ -23,7 +23,7 @@ typedef struct grown {
     size_t bytes;
 } grown;
 
-/* One tensor of the memory: a slice for each sentence. */
+/* One tensor of the encoder outputs: it has a slice for each sentence. */
 typedef struct memory_part {
     wf_tensor *tensor;
     grown sentences;
@@ -34,19 +34,19 @@ typedef struct memory_part {
 struct wf_decoder {
     wf_model *model;
     wf_pool *pool;
-    /* encoder-decoder and decoder-only models have one each; the other is NULL */
+    /* an encoder-decoder has the first, a decoder-only model the second; the other one is NULL */
     wf_plan *encode, *prompt;
-    /* score: made when it is first needed */
+    /* step: one decoding step; score: made when it is first needed */
     wf_plan *step, *score;
     wf_state *state;
-    /* rows that the state has room for */
+    /* number of rows that the state has room for */
     int capacity;
     /* [model->n_memory] */
     memory_part *memory;
-    /* [capacity] of each row: its sentence, whose slices it reads */
+    /* [capacity]: the sentence of each row, whose slices the row reads */
     int32_t *row_index;
     grown prompts;
-    /* logits of the last step, [rows,V] in the model's type; the memory is the plan's */
+    /* logits of the last step, [rows,V] in the model's type; the memory belongs to the plan */
     const void *logits;
     int64_t source_length;
     /* inside a call: calls from a callback are refused */
@@ -57,7 +57,7 @@ struct wf_decoder {
 WF_PRINTF(2, 3) bool wf_decoder_fail(wf_decoder *d, const char *format, ...);
 /* with the plan's error */
 bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p);
-/* Around each public call. False: the decoder is inside another call. */
+/* Called around each public call. False: the decoder is inside another call. */
 bool wf_decoder_enter(wf_decoder *d);
 void wf_decoder_leave(wf_decoder *d);
 /* Checks b sentences of at most s tokens. False if one is too long, or if an encoder gets an empty
@@ -69,12 +69,12 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
                       int most_rows);
 /* Sets the number of rows to n; row i belongs to sentence owner[i]. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
-/* Decoder-only: the token at a position of a row, up to the start token; the prompt has n
+/* Decoder-only: the token at a position of a row, up to the start token. The prompt has n
  * tokens. */
 int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position);
 /* Decoder-only: runs the first n tokens of each of b rows through the KV cache. */
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n);
-/* Feeds each row its newest token; d->logits are then those of the next token. */
+/* Feeds each row its newest token. Afterwards d->logits predict the next token. */
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);
 
 /* ---- decode_options.c ------------------------------------------------------------------------ */

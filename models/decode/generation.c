@@ -43,12 +43,13 @@ _Static_assert((int)WF_GENERATION_TEXT >= (int)WF_CONFIG_TEXT &&
                    WF_GENERATION_TEXT >= 12 * WF_MOST_BANNED,
                "room for a number, and for every id of a list");
 
-/* The lists of ids; some may contain the end token. */
+/* The settings that are lists of ids. Some may contain the end token. */
 static const struct id_list {
     const char *key;
-    size_t ids, n; /* offsets in a wf_generation */
+    size_t ids, n; /* offsets of the ids and of their number in a wf_generation */
     int most;
-    bool end_allowed, always; /* always: written even when it is empty */
+    /* end_allowed: may contain the end token; always: written even if it is empty */
+    bool end_allowed, always;
 } lists[] = {
     { BANNED, offsetof(wf_generation, banned), offsetof(wf_generation, n_banned), WF_MOST_BANNED,
       false, true },
@@ -89,7 +90,7 @@ static const char *list_text(const int32_t *ids, int n, char text[WF_GENERATION_
     return text;
 }
 
-/* True if a field need not be written: files without it mean this value. */
+/* True if a field need not be written, because files without it mean this value. */
 static bool says_nothing(const wf_config_field *row, const char *text) {
     return row->before && strcmp(row->before, text) == 0;
 }
@@ -122,7 +123,7 @@ bool wf_generation_in_file(const wf_file *f) {
     return wf_file_meta(f, NOT_DONE);
 }
 
-/* Reads ids separated by blanks. */
+/* Reads ids separated by spaces. */
 static bool read_list(const char *key, const char *text, int32_t *ids, int most, int *n,
                       char *message) {
     const char *at = text;

@@ -24,7 +24,8 @@ size_t wf_rules_scratch(const wf_decode_options *o, const wf_model *m) {
     return row + ((size_t)m->max_len + 2) * sizeof(int32_t);
 }
 
-/* True if disallowed tokens have a share of the probability. A share of 1e-300 changes no bit. */
+/* True if disallowed tokens have a share of the probability. A share below 1e-300 changes no
+ * bit. */
 static bool loses_share(const search *q, const logit_row *r, double normaliser, int64_t length) {
     const wf_decode_options *o = q->o;
     if (!o->renormalize || !wf_ranks_log_probs(o)) return false;
@@ -46,7 +47,7 @@ static int32_t last_trace(const sentence *s, int row) {
     return -1;
 }
 
-/* All tokens fed in this row: prompt, start token, and the output so far. */
+/* Collects all tokens fed in this row: the prompt, the start token, and the output so far. */
 static int64_t history(const search *q, const sentence *s, int row, int32_t *tokens) {
     int64_t length = wf_length_of(q, s), before = s->begin + 1;
     int32_t at = last_trace(s, row);
@@ -79,7 +80,8 @@ static void ban(const ruled_row *r, int64_t token) {
     put(r, token, -INFINITY);
 }
 
-/* A token that occurred twice is penalised once, from the model's own logit. */
+/* Penalises every token that occurred. One that occurred twice is penalised once, from the model's
+ * own logit. */
 static void penalise_repetitions(const ruled_row *r) {
     double penalty = r->q->o->repetition_penalty;
     for (int64_t i = 0; penalty != 1 && i < r->n; i++) {

@@ -7,29 +7,29 @@
 #include "ops/kernels/kernels.h"
 #include "search.h"
 
-/* BLOCK: shares that are summed together; FEW: the largest k for which no list of all tokens is
- * made */
+/* BLOCK: how many shares are summed together. FEW: the largest k that is handled without a list of
+ * all tokens. */
 enum { BLOCK = 256, FEW = 64 };
 
 typedef struct urn {
     const logit_row *row;
-    /* softmax in the model's type; 0 for tokens that are not allowed */
+    /* softmax in the model's type; 0 for disallowed tokens */
     const void *share;
-    /* [n] the tokens that may be drawn; NULL: all */
+    /* [n] the tokens that may be drawn; NULL: all tokens */
     int32_t *tokens;
     int64_t n;
 } urn;
 
 size_t wf_draw_scratch(int64_t vocab) {
     size_t bytes = (size_t)vocab * (sizeof(double) + sizeof(int32_t));
-    return (bytes + 127) & ~(size_t)127; /* no two threads share a cache line */
+    return (bytes + 127) & ~(size_t)127; /* rounded up, so that no two threads share a cache line */
 }
 
 static double share(const urn *u, int64_t v) {
     return wf_logit_at(u->row, u->share, v);
 }
 
-/* The sum of a block of shares, which begins at BLOCK * block. */
+/* The sum of the shares in a block, which begins at BLOCK * block. */
 static double block_share(const urn *u, int64_t block) {
     int64_t from = block * BLOCK, rest = u->row->vocab - from, n = rest < BLOCK ? rest : BLOCK;
     return u->row->real == WF_F64 ? wf_f64()->sum(n, (const double *)u->share + from)
@@ -55,8 +55,8 @@ static void swap(int32_t *a, int32_t *b) {
     *b = c;
 }
 
-/* Partitions tokens [from, to): those likelier than the middle one move before it. Returns its new
- * place, and the number or shares of those before it in *held. */
+/* Partitions tokens [from, to) by the middle one: likelier tokens move before it. Returns its new
+ * index. *held becomes the number of tokens before it, or the sum of their shares. */
 static int64_t part(const urn *u, int64_t from, int64_t to, bool counts, double *held) {
     int32_t *tokens = u->tokens, pivot = tokens[from + (to - from) / 2];
     int64_t at = from;
@@ -92,8 +92,8 @@ static void keep(urn *u, bool counts, double least) {
     u->n = from;
 }
 
-/* Lists the tokens that may belong to the top p. Tokens below (1 - p) / V hold less than 1 - p
- * together, so none of them does. */
+/* Lists the tokens that may belong to the top p. All tokens below (1 - p) / V together hold less
+ * than 1 - p, so none of them does. */
 static void list(urn *u, const wf_decode_options *o) {
     double floor = 0;
     if (o->top_k == 0) floor = (1 - o->top_p) * total_share(u) / (double)u->row->vocab;
@@ -123,7 +123,7 @@ static void restrict_to(urn *u, const wf_decode_options *o) {
 /* ---- drawing --------------------------------------------------------------------------------- */
 
 /* Maps `at` in [0, 1) to a token: the tokens divide the interval by their shares. If rounding
- * leaves the sum short, it is the last one; -1: all shares are 0. */
+ * leaves the sum too small, the last token is taken. -1: all shares are 0. */
 static int32_t fall_among(const urn *u, double at) {
     double total = 0, sum = 0;
     int32_t last = -1;

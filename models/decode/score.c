@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* Decoder input [b,t+1]: the start, then the output; labels: the output, then the end. */
+/* Makes the decoder input [b,t+1], which is the start and then the output, and the labels, which
+ * are the output and then the end. */
 static void shift(const wf_model *m, int b, int t, const int32_t *tgt, const int32_t *tgt_length,
                   int32_t *input, int32_t *labels) {
     for (int i = 0; i < b; i++) {
@@ -52,7 +53,7 @@ static bool run(wf_decoder *d, const wf_batch *pairs) {
     return ok || wf_decoder_fail_plan(d, d->score);
 }
 
-/* Writes the log-probabilities of each target from its first token; 0 beyond its row. */
+/* Writes the log-probabilities of each target from its first token on, and 0 after its end. */
 static void write_scores(const wf_decoder *d, const wf_batch *pairs, int64_t width,
                          const void *values, double *log_probs, double *totals) {
     const logit_row row = { .real = wf_real(d->model->graph) };

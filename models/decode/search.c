@@ -3,8 +3,8 @@
  *
  * At every step each row's candidates are chosen (in parallel: a row is a task), then each sentence
  * decides which of them go on (beam.c, sample.c). A child stays in its parent's row if it is the
- * first to ask, so that the cached rows of the others alone are copied. Rows that nobody occupies
- * are run along until they are a quarter: to drop them costs a plan for another batch. */
+ * first to ask, so that the cached rows of the others alone are copied. Idle rows stay in the batch
+ * until they are a quarter of it, because a smaller batch needs a new plan. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "core/plan/pool.h"
 #include "search.h"
 
-/* logits of a step; with fewer, one thread is faster */
+/* number of logits in a step from which on several threads are faster */
 enum { WORTH_SHARING = 16384 };
 
 /* ---- room ------------------------------------------------------------------------------------ */
@@ -82,7 +82,7 @@ static bool allow_tokens(search *q) {
                            (long long)q->o->min_len);
 }
 
-/* The token that a sentence is fed at a position before its first choice. */
+/* The token that a sentence reads at a position before the first token of its output. */
 static int32_t prompted(const search *q, const sentence *s, int64_t position) {
     return wf_decoder_prompted(q->d, s->prompt, s->begin, position);
 }
@@ -105,7 +105,7 @@ static bool open_search(search *q, int s, const int32_t *src, const int32_t *src
                         const int64_t *sentence_index) {
     int64_t vocab = q->d->model->tgt_vocab;
     int kinds = q->o->sample ? q->width
-                             : q->o->beam + 1; /* a beam of K needs K tokens that do not end it */
+                             : q->o->beam + 1; /* a beam of K needs K tokens other than the end */
     q->per_row = kinds > vocab && !q->o->sample ? (int)vocab : kinds;
     if (!allocate(q)) return wf_decoder_fail(q->d, "out of memory");
     for (int i = 0; i < q->b; i++) {
@@ -119,7 +119,7 @@ static bool open_search(search *q, int s, const int32_t *src, const int32_t *src
 
 /* ---- each row's candidates ------------------------------------------------------------------- */
 
-/* At first all draws of a sentence share its one row. */
+/* The number of draws that a row makes. In the first step all draws of a sentence share one row. */
 static int draws_of(const search *q, const sentence *s) {
     return q->o->sample && wf_length_of(q, s) == 0 ? q->width : 1;
 }
@@ -144,13 +144,14 @@ static int first_draw(const sentence *s, int row) {
     return 0;
 }
 
-/* Banned tokens have no probability, and come last. */
+/* Removes candidates without probability, such as banned tokens. They come last. */
 static int without_impossible(const candidate *c, int n) {
     while (n > 0 && c[n - 1].log_prob == -INFINITY) n--;
     return n;
 }
 
-/* After choosing by logits that rules changed, report the log-probabilities of the model itself. */
+/* Replaces the log-probabilities of candidates, chosen by logits that rules changed, by those of
+ * the model itself. */
 static void take_own_log_probs(const logit_row *own, double normaliser, candidate *c, int n) {
     for (int i = 0; i < n; i++)
         c[i].log_prob = wf_logit_at(own, own->logits, c[i].token) - normaliser;
@@ -176,7 +177,7 @@ static int pick_by_rules(const search *q, const sentence *s, int row, const logi
     return n;
 }
 
-/* A task of the pool; false if a row has no finite normaliser. */
+/* The task of one row: chooses its candidates. False if the row has no finite normaliser. */
 static bool choose(void *arg, int64_t index, int worker) {
     const search *q = arg;
     int row = (int)index, *n = &q->n_candidates[row];
@@ -265,8 +266,8 @@ static bool replace(search *q, sentence *s, int n) {
     return true;
 }
 
-/* Rows of one sentence follow each other, so that what they read together is read once; and there
- * are no rows that nobody occupies. */
+/* Moves rows so that those of one sentence follow each other and none is idle. Data that they share
+ * are then read once. */
 static void close_up(search *q) {
     size_t rows = (size_t)q->rows;
     memcpy(q->from_before, q->from, rows * sizeof *q->from);
@@ -284,7 +285,7 @@ static void close_up(search *q) {
     }
 }
 
-/* Advances every sentence by one step. q->rows is the number of rows to run next; 0: all are
+/* Advances every sentence by one step. q->rows becomes the number of rows to run next; 0: all are
  * done. */
 static bool advance(search *q) {
     int before = q->rows, nobody = 0;
@@ -312,7 +313,8 @@ static bool advance(search *q) {
 
 /* ---- the whole of it ------------------------------------------------------------------------- */
 
-/* Decoder-only: the prompts are run together, as far as the shortest one reaches. */
+/* Runs the search. The prompts of a decoder-only model are run together, up to the length of the
+ * shortest. */
 static bool run(search *q, int s, const int32_t *src) {
     if (!wf_decoder_rows(q->d, q->rows, q->owner)) return false;
     if (q->position > 0 && !wf_decoder_prompt(q->d, q->b, s, src, q->position)) return false;

@@ -1,7 +1,7 @@
 /* models/decode/watch.c - tells a listener what each step of a search ranks, and what it decides.
  *
- * A search without a listener allocates and runs nothing of this. With one, the step is composed
- * after the decision and before the hypotheses change, so it changes no choice and no bit. */
+ * Without a listener, nothing here is allocated or run. With one, the step is described after the
+ * decision and before the hypotheses change, so no choice and no bit changes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "core/plan/pool.h"
 #include "search.h"
 
-/* Continuations of a step: those that go on, those that end, and as many that are worse. */
+/* The most continuations of a step: those that go on, those that end, and as many worse ones. */
 static int most_continuations(const search *q) {
     return 3 * q->width;
 }
@@ -72,7 +72,8 @@ static void ban_others(const logit_row *r, void *values, int32_t token) {
         if (i != token) ban(r, values, i);
 }
 
-/* Writes the logits that the search ranks: search.c chooses in the same order of cases. */
+/* Writes the logits by which the search ranks. It distinguishes the same cases in the same order as
+ * search.c. */
 static void rank_row(const search *q, const sentence *s, int row, const logit_row *own,
                      double normaliser, void *ranked) {
     int64_t length = wf_length_of(q, s);

@@ -1,7 +1,7 @@
 /* models/file/config_file.c - a configuration as text in a file's metadata, by the field table of
  * its model kind.
  *
- * A file without a kind is a Transformer's: files were written before there were others. */
+ * A file that names no kind holds a Transformer: it was written before there were other kinds. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 /* ---- one field ------------------------------------------------------------------------------- */
 
-/* A choice is an enum, which compilers keep in an int. */
+/* A choice is an enum, and fields are read and written as int: both must have the same size. */
 _Static_assert(sizeof(wf_activation) == sizeof(int) && sizeof(wf_positions) == sizeof(int), "enum");
 
 static int64_t get(const wf_config_field *row, const void *config) {
@@ -89,7 +89,7 @@ int wf_config_to_meta(const wf_model *m, wf_config_text *text, wf_meta *meta) {
 static bool parse_whole(const char *text, int64_t *value) {
     char *end;
     if (!isdigit((unsigned char)text[text[0] == '-']))
-        return false; /* strtoll would skip white space */
+        return false; /* strtoll alone would skip white space */
     errno = 0;
     long long v = strtoll(text, &end, 10);
     *value = v;

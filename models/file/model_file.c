@@ -1,10 +1,10 @@
 /* models/file/model_file.c - a model in one safetensors file: configuration (config_file.c),
- * weights, and for a checkpoint what its trainer keeps.
+ * weights, and in a checkpoint the trainer's state.
  *
- * Names are those of a PyTorch state_dict with torch.nn.Transformer's names. Files from there
- * load, with packed or separate q, k, v, and with tied tables under any one or all of their
- * names. A file is checked against the model before anything of the model is overwritten.
- * Sinusoidal tables are not stored: the configuration says them. */
+ * Names are those in a PyTorch state_dict of torch.nn.Transformer. Such files load, with packed or
+ * separate q, k, v, and with tied tables under any one or all of their names. A file is checked
+ * against the model before the model changes. Sinusoidal tables are not stored, because the
+ * configuration determines them. */
 #include "model_file.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "core/file/loader.h"
 #include "models/message.h"
 
-#define KIND "weft.kind"   /* metadata: what the file is */
-#define ADDED "weft.added" /* the names of parameters that are not the model's own, a line each */
+#define KIND "weft.kind"   /* metadata key: "model" or "checkpoint" */
+#define ADDED "weft.added" /* metadata key: names of parameters that a program added, a line each */
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -24,7 +24,7 @@ typedef struct writing {
     wf_meta *meta;
     int n_meta;
     wf_config_text config;
-    char *added; /* the value of ADDED; NULL: there are none */
+    char *added; /* the value of ADDED; NULL: there are no such parameters */
 } writing;
 
 static void close_writing(writing *w) {
@@ -38,7 +38,7 @@ static bool list_leaves(writing *w, const wf_model *m) {
     return w->leaves;
 }
 
-/* Their names in one text; none if there are none. */
+/* Lists the names of added parameters in one text, if there are any. */
 static bool list_added(writing *w, const wf_model *m) {
     size_t size = 1, n = 0;
     for (int i = 0; i < w->n; i++) size += strlen(w->leaves[i]->name) + 1;
@@ -53,15 +53,15 @@ static void add_meta(writing *w, const char *key, const char *value) {
     w->meta[w->n_meta++] = (wf_meta){ key, value };
 }
 
-/* The kind of the file, unless the caller gives another. */
+/* Adds the file's kind to the metadata, unless the caller's metadata have one. */
 static void add_kind(writing *w, bool checkpoint, const wf_meta *meta, int n_meta) {
     for (int i = 0; i < n_meta; i++)
         if (meta[i].key && strcmp(meta[i].key, KIND) == 0) return;
     add_meta(w, KIND, checkpoint ? "checkpoint" : "model");
 }
 
-/* A tied table is stored once. Its other names point to it in the metadata, in the way of
- * safetensors' own save_model for PyTorch. */
+/* A tied table is stored once. The metadata list its other names, as safetensors' own save_model
+ * for PyTorch does. */
 static void add_aliases(writing *w, const wf_model *m) {
     for (int i = 1; i < m->n_tied; i++) add_meta(w, m->tied[i], m->tied[0]);
 }
@@ -84,7 +84,7 @@ bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer, con
     bool ok = w.meta && list_leaves(&w, m) && list_added(&w, m);
     if (!ok) {
         fail(message, "%s: out of memory", path);
-        /* other ranks wait for this one; only rank 0 needs the lists */
+        /* the other ranks wait for this one; only rank 0 needs the lists */
         if (trainer) ok = wf_trainer_write(trainer, path, NULL, 1, NULL, 0);
     } else {
         add_kind(&w, trainer != NULL, meta, n_meta);
@@ -103,7 +103,8 @@ bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer, con
 #define PACKED "in_proj_weight"
 enum { PARTS = 3 };
 
-/* Find q, k and v in place of a packed projection. Returns how many: all or none. */
+/* Finds q, k and v in place of a packed projection. Returns how many of them the file has: all or
+ * none. */
 static int find_parts(wf_loader *l, const wf_tensor *leaf, const wf_entry *part[PARTS]) {
     const size_t n = strlen(leaf->name), tail = sizeof PACKED - 1;
     int found = 0;
@@ -117,8 +118,8 @@ static int find_parts(wf_loader *l, const wf_tensor *leaf, const wf_entry *part[
     return found == PARTS ? PARTS : 0;
 }
 
-/* Find a leaf's tensors: under its name, under the names of a tied table, or part by part. A
- * program's own parameter need not be there. */
+/* Finds a leaf's tensors: under its name, under the names of a tied table, or part by part. A
+ * parameter that a program added may be missing. */
 static bool find_leaf(wf_loader *l, const wf_model *m, wf_tensor *leaf) {
     static const char reason[] = " in the file: the model ties them";
     const wf_entry *part[PARTS] = { NULL };
@@ -139,7 +140,8 @@ static bool find_leaf(wf_loader *l, const wf_model *m, wf_tensor *leaf) {
     return ok;
 }
 
-/* Find the tensors of all parameters. False with the first message, but each was looked for. */
+/* Finds the tensors of all parameters. All are looked up even after a failure. False with the first
+ * message. */
 static bool find_all(wf_loader *l, const wf_model *m) {
     bool ok = true;
     for (int id = 0; id < wf_node_count(m->graph); id++) {
@@ -159,8 +161,8 @@ static bool listed_as_added(const wf_file *f, const char *name) {
     return false;
 }
 
-/* False if a tensor of the file is for no parameter: then the file is of another model. Moments are
- * the trainer's, and a program that adds parameters loads them itself. */
+/* False if a tensor of the file belongs to no parameter, because the file is then of another model.
+ * The trainer loads moments, and a program that adds parameters loads those. */
 static bool nothing_left(const wf_loader *l, char *message) {
     const size_t n = strlen(l->prefix);
     for (const wf_entry *e = NULL; (e = wf_loader_left(l, e));) {

@@ -1,11 +1,12 @@
-/* models/file/model_file.h - inside models: what reading a model's file and a state_dict share, and
- * the configuration as text. */
+/* models/file/model_file.h - inside models: what readers of a model's file and of a state_dict
+ * share; the configuration as text. */
 #ifndef WEFT_MODELS_FILE_MODEL_FILE_H
 #define WEFT_MODELS_FILE_MODEL_FILE_H
 
 #include "models/kind.h"
 
-/* wf_model_load_weights of the tensors `prefix` + name; each of the file must be one. */
+/* Like wf_model_load_weights, for tensors named `prefix` + name. Every tensor of the file must
+ * belong to a parameter. */
 bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, char *message);
 
 /* ---- config_file.c --------------------------------------------------------------------------- */
@@ -14,13 +15,15 @@ enum { WF_CONFIG_META = WF_MOST_FIELDS + 1, WF_CONFIG_TEXT = 40 };
 typedef struct wf_config_text {
     char of[WF_CONFIG_META][WF_CONFIG_TEXT];
 } wf_config_text;
-/* One field as text; and from text, false with message. */
+/* A field of the configuration as text; and the field from text, where false comes with a
+ * message. */
 const char *wf_field_text(const wf_config_field *row, const void *config,
                           char text[WF_CONFIG_TEXT]);
 bool wf_field_read(const wf_config_field *row, const char *text, void *config, char *message);
-/* The model's kind and configuration into meta [WF_CONFIG_META], values in text; returns how many. */
+/* Write the model's kind and configuration to meta [WF_CONFIG_META], with the values in text.
+ * Returns how many pairs. */
 int wf_config_to_meta(const wf_model *m, wf_config_text *text, wf_meta *meta);
-/* A file's configuration into config; its kind, or NULL with message. */
+/* Read a file's configuration into config. Returns its kind, or NULL with message. */
 const wf_model_kind *wf_config_from_file(const wf_file *f, wf_any_config *config, char *message);
 
 #endif

@@ -1,5 +1,5 @@
-/* models/hf/export.c - a model of weft as a folder that transformers opens; see hf.h. What is
- * written is read again by import.c as the same model, but for what the notes say. */
+/* models/hf/export.c - a model of weft as a folder that transformers opens; see hf.h. import.c
+ * reads the folder as the same model again, except for differences that the notes list. */
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "models/language_model.h"
 #include "models/message.h"
 
-/* ---- what it would be in a config.json ------------------------------------------------------- */
+/* ---- the configuration as a config.json ------------------------------------------------------ */
 
 static const char *activation_name(wf_activation activation) {
     for (int i = 0; i < wf_hf_n_activations; i++)
@@ -57,7 +57,7 @@ WF_PRINTF(2, 3) static void put(hf_text *t, const char *format, ...) {
     wf_hf_put_text(t, part, (size_t)n);
 }
 
-/* The comma of the pair before, and a key. */
+/* Writes the comma after the previous pair, and a key. */
 static void key(hf_text *t, const char *name) {
     put(t, "%s  \"%s\": ", t->n ? ",\n" : "{\n", name);
 }
@@ -72,7 +72,7 @@ static void put_flag(hf_text *t, const char *name, bool value) {
     put(t, "%s", value ? "true" : "false");
 }
 
-/* With as few digits as read back as the same number. */
+/* A number with the fewest digits that read back as the same number. */
 static const char *real_text(double value, char text[WF_REAL_TEXT]) {
     double back = value;
     for (int digits = 1; digits <= 17; digits++)
@@ -138,8 +138,9 @@ static void put_ids(hf_text *t, const char *name, const int32_t *ids, int n) {
     put(t, "]");
 }
 
-/* The exponent of n that changes a score with the length as the penalty does. That of 'gnmt', ((5 + n)
- * / 6)^alpha, is alpha n / (5 + n), and so another for each length: of 20 tokens, 0.8 alpha. */
+/* transformers divides scores by a power of the length n. The penalty of 'gnmt', ((5 + n) /
+ * 6)^alpha, grows like n to the power alpha n / (5 + n), which depends on n. The exponent that is
+ * written is that of 20 tokens, 0.8 alpha. */
 enum { USUAL_LENGTH = 20, GNMT_OFFSET = 5 };
 static double length_penalty(const wf_decode_options *d) {
     if (d->penalty == WF_PENALTY_NONE) return 0;
@@ -170,8 +171,9 @@ static int64_t longest(const hf_config *c, const wf_decode_options *d) {
     return fixed ? (int64_t)d->max_len_b + counted : c->c.max_len;
 }
 
-/* Settings that transformers accepts for a beam alone: in others it would warn of them. Of its rules
- * "never" alone is as sure as 'sure': it finds the same best output, and may search for longer. */
+/* Writes settings that transformers accepts only with a beam, and warns about in other searches. Of
+ * its stopping rules only "never" is as safe as 'sure': it finds the same best output, but may
+ * search longer. */
 static void put_beam(hf_text *t, const wf_decode_options *d) {
     put_real(t, "length_penalty", length_penalty(d));
     if (d->stop == WF_STOP_LONGEST || d->stop == WF_STOP_SURE) {
@@ -204,7 +206,7 @@ static void put_rules(hf_text *t, const wf_generation *g) {
     put(t, "]");
 }
 
-/* Settings that were read and that weft does not follow are written for others. */
+/* Writes settings that were imported although weft does not support them. */
 static bool put_not_done(hf_text *t, const wf_generation *g, char *message) {
     hf_object o;
     bool ok = wf_hf_not_done(&o, g, message);
@@ -245,7 +247,8 @@ static bool write_search(const hf_config *c, const wf_generation *g, int n_shut_
 
 /* ---- the folder ------------------------------------------------------------------------------ */
 
-/* The banned tokens, if the output's bias shuts all of them out: as many, or 0. -1: no memory. */
+/* The number of banned tokens, if the output's bias rules all of them out; else 0. -1: out of
+ * memory. */
 static int count_shut_out(const wf_model *m, const wf_generation *g) {
     const wf_tensor *bias = wf_find(m->graph, "output.bias");
     int n = 0;
@@ -269,9 +272,9 @@ static bool own_parameters_only(const wf_model *m) {
 
 enum { MOST_FILES = 16 };
 
-/* The files but the weights, in the order in which they are written. */
+/* The files other than the weights, in the order in which they are written. */
 typedef struct gathered {
-    const char *names[MOST_FILES]; /* the first is that of the weights */
+    const char *names[MOST_FILES]; /* the first one is the name of the weights */
     void *bytes[MOST_FILES];
     size_t size[MOST_FILES];
     int n;
@@ -299,7 +302,7 @@ static bool put_all(const gathered *g, const wf_hf_writer *to, char *message) {
     return true;
 }
 
-/* Nothing is written before all files but the weights are made. */
+/* Writes the folder. All files other than the weights are made before the first is written. */
 static bool write_folder(wf_hf *hf, const char *folder, const hf_family *family, const hf_config *c,
                          int n_shut_out, const wf_hf_writer *to, char *message) {
     const wf_generation *g = &hf->generation;
@@ -320,7 +323,8 @@ bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, char *m
     const hf_family *family;
     hf_config c;
     char nobody[WF_MESSAGE];
-    if (!message) message = nobody; /* the writer's functions are promised one */
+    /* the writer's functions always get a buffer for their message */
+    if (!message) message = nobody;
     if (!hf || !hf->model || !folder || !to || !to->put)
         return fail(message, "there is no model, no folder, or no way to write");
     const wf_transformer *t = wf_transformer_of(hf->model);

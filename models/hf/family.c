@@ -1,8 +1,7 @@
 /* models/hf/family.c - the tables of the families; see family.h.
  *
- * Read in transformers 5.23.0: configuration_*.py and modeling_*.py of marian, bart, mbart,
- * m2m_100. To add a family: its row below, and what its tensors are called if they are called
- * otherwise. */
+ * The source is transformers 5.23.0: configuration_*.py and modeling_*.py of marian, bart, mbart,
+ * m2m_100. A new family needs a row below, and the names of its tensors if they differ. */
 #include "family.h"
 
 #include <ctype.h>
@@ -57,7 +56,7 @@ const char *wf_hf_family_names(void) {
 /* ---- config.json ----------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(hf_config, field)
-/* Keys that came to the families later have a value for files without them. */
+/* Keys that were added to the families later have a value for files without them. */
 const hf_key wf_hf_keys[] = {
     { "vocab_size", HF_COUNT, AT(c.src_vocab), NULL },
     { "decoder_vocab_size", HF_COUNT, AT(c.tgt_vocab), "0" }, /* 0: that of the encoder */
@@ -75,7 +74,8 @@ const hf_key wf_hf_keys[] = {
     { "tie_word_embeddings", HF_FLAG, AT(tied), "true" },
     { "pad_token_id", HF_ID, AT(pad), NULL },
     { "eos_token_id", HF_ID, AT(end), NULL },
-    { "decoder_start_token_id", HF_ID, AT(start), "-1" }, /* generation_config.json may have it */
+    /* may be in generation_config.json instead */
+    { "decoder_start_token_id", HF_ID, AT(start), "-1" },
 };
 const int wf_hf_n_keys = sizeof wf_hf_keys / sizeof *wf_hf_keys;
 
@@ -107,7 +107,7 @@ bool wf_hf_ignored_key(const char *name) {
         "replacing_rate",
         "student_encoder_layers",
         "student_decoder_layers",
-        /* of other uses of the class */
+        /* keys for other uses of the class */
         "id2label",
         "label2id",
         "num_labels",
@@ -127,7 +127,7 @@ bool wf_hf_ignored_key(const char *name) {
         "pruned_heads",
         "add_cross_attention",
         "tie_encoder_decoder",
-        /* of how it is run and kept */
+        /* keys about running and storing the model */
         "_name_or_path",
         "name_or_path",
         "_commit_hash",
@@ -159,8 +159,8 @@ const char *const wf_hf_tables[4] = { "model.encoder.embed_tokens.weight",
                                       "model.decoder.embed_tokens.weight", "lm_head.weight",
                                       "model.shared.weight" };
 
-/* The stem of a parameter's name, and the one in folders; # is a number, the same in both, and @ one
- * of q, k, v. The rest of both names is alike. */
+/* The stem of a parameter's name in weft, and in these folders. # is a number, the same in both,
+ * and @ one of q, k, v. After the stem both names are equal. */
 static const struct {
     const char *from, *to;
 } stems[] = {
@@ -191,7 +191,8 @@ static const struct {
     { "output.bias", HF_OUTPUT_BIAS },
 };
 
-/* The rest of a name after the stem, and the digits for its #; NULL: it has another. */
+/* The rest of a name after the stem; *number points to the digits for its #. NULL: the name has
+ * another stem. */
 static const char *after_stem(const char *stem, const char *name, const char **number) {
     for (; *stem; stem++) {
         if (*stem != '#') {

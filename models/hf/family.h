@@ -1,48 +1,53 @@
-/* models/hf/family.h - inside models/hf: what the files of a family say. All of it is rows: a
- * family is a table and not a program. */
+/* models/hf/family.h - inside models/hf: the keys and tensor names of a family. A family consists
+ * of table rows, without code. */
 #ifndef WEFT_MODELS_HF_FAMILY_H
 #define WEFT_MODELS_HF_FAMILY_H
 
 #include "models/transformer.h"
 
-/* The configuration in config.json: the Transformer's, and values beside it. */
+/* The configuration in config.json: that of the Transformer, and further values. */
 typedef struct hf_config {
     wf_transformer_config c;
-    int64_t decoder_heads, decoder_ffn, pad, start, end; /* pad.. -1: it does not say */
-    bool shared, tied; /* encoder's and decoder's tables; the output's with the decoder's */
+    int64_t decoder_heads, decoder_ffn, pad, start, end; /* pad, start, end: -1 if it has none */
+    /* shared: encoder's and decoder's tables are one; tied: the output's and the decoder's are
+     * one */
+    bool shared, tied;
 } hf_config;
 
-/* A key of config.json that means something. */
+/* A key of config.json that weft uses. */
 typedef struct hf_key {
     const char *name;
-    enum { HF_COUNT, HF_ID, HF_FLAG, HF_ACTIVATION } type; /* int64_t, int64_t, bool; activation */
-    size_t offset;                                         /* in an hf_config */
-    const char *absent; /* what it is if it is not there; NULL: it must be there */
+    /* what `at` is: int64_t, int64_t, bool or activation */
+    enum { HF_COUNT, HF_ID, HF_FLAG, HF_ACTIVATION } type;
+    size_t offset;      /* in an hf_config */
+    const char *absent; /* the value if the key is missing; NULL: it must be present */
 } hf_key;
 extern const hf_key wf_hf_keys[];
 extern const int wf_hf_n_keys;
 
-/* A key whose value must be this one if it is there: JSON, or another key's in `as`. */
+/* A key that must have this value if it is present: JSON, or the value of another key, named in
+ * `as`. */
 typedef struct hf_constant {
     const char *name, *value, *as;
 } hf_constant;
 
 typedef struct hf_family {
     const char *name;         /* model_type */
-    const char *architecture; /* the class that can generate */
+    const char *architecture; /* the class of transformers that can generate */
     wf_positions positions;
     bool norm_first, final_norms, embedding_norm, output_bias;
-    bool may_separate;        /* two vocabularies: share_encoder_decoder_embeddings */
-    int64_t pad;              /* what pad_token_id must be; -1: any */
-    hf_constant constants[8]; /* up to one without a name */
+    bool may_separate;        /* there may be two vocabularies: share_encoder_decoder_embeddings */
+    int64_t pad;              /* required value of pad_token_id; -1: any */
+    hf_constant constants[8]; /* ends at the first one without a name */
 } hf_family;
-const hf_family *wf_hf_family(const char *model_type);            /* NULL: none */
-const hf_family *wf_hf_family_of(const wf_transformer_config *c); /* that has models of this form */
+const hf_family *wf_hf_family(const char *model_type); /* NULL: none */
+/* the family that has models of this form */
+const hf_family *wf_hf_family_of(const wf_transformer_config *c);
 const char *wf_hf_family_names(void);
 
-bool wf_hf_ignored_key(const char *name); /* of config.json: it changes no result */
+bool wf_hf_ignored_key(const char *name); /* true for a key of config.json that changes no result */
 
-/* The names of activations, the one that is written first. */
+/* The names of an activation. The first is the one that is written. */
 typedef struct hf_activation {
     const char *name;
     wf_activation activation;
@@ -52,16 +57,18 @@ extern const int wf_hf_n_activations;
 
 /* ---- names of tensors ------------------------------------------------------------------------ */
 
-enum { HF_NAME = 128, HF_SKIPPED_ROWS = 2 }; /* rows before position 0 in a learned table */
+/* longest name; rows before position 0 in a learned table */
+enum { HF_NAME = 128, HF_SKIPPED_ROWS = 2 };
 
-/* The name of part `part` of a parameter that is no table of tokens: q, k and v are three parts of a
- * packed projection. Returns how many parts it has; 0: there is no such name. */
+/* The name of part `part` of a parameter other than a token table. q, k and v are three parts of a
+ * packed projection. Returns how many parts the parameter has; 0: it is unknown. */
 int wf_hf_tensor_name(const char *parameter, int part, char name[HF_NAME]);
-/* The tables of encoder, decoder and output, in this order; and the one for all. */
+/* The names of the token tables of encoder, decoder and output, in this order, and of one shared by
+ * all. */
 extern const char *const wf_hf_tables[4];
 enum { HF_SHARED = 3 };
 #define HF_OUTPUT_BIAS "final_logits_bias"
-/* Position tables of a family that computes them: what old files have. */
+/* True for a position table of a family that computes positions, which old files contain. */
 bool wf_hf_is_positions(const char *tensor);
 bool wf_hf_ignored_tensor(const char *tensor);
 

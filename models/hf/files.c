@@ -1,7 +1,7 @@
-/* models/hf/files.c - the files of a folder: one list, which everything here opens files by.
+/* models/hf/files.c - the list of the files in a folder.
  *
- * A name that is not in the list can't be opened or written (an assert says so), so a program that
- * asks the list before it writes knows every file that is read. */
+ * Only files with a name in the list are opened or written, as an assert checks. So the list tells
+ * a program every file that may be read. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { MOST_BYTES = 1 << 28 };
 
-/* In the order in which they are read; of the weights the first that is there. */
+/* In the order in which they are read. Of the weights, the first that exists is read. */
 static const char *const names[] = {
     "config.json",
     "generation_config.json",

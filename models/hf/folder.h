@@ -8,8 +8,9 @@
 #include "models/text_formats.h"
 #include "object.h"
 
-/* An output's bias that shuts a token out: exp of it is 0 beside any other logit, so that scores
- * by the whole vocabulary are those that renormalize_logits makes of the others. */
+/* A bias of the output that rules a token out: exp of it is 0 beside any other logit. So
+ * log-probabilities over the whole vocabulary equal those that renormalize_logits computes for the
+ * other tokens. */
 #define HF_SHUT_OUT (-1e4f)
 
 typedef struct hf_search {
@@ -17,18 +18,19 @@ typedef struct hf_search {
     bool renormalize;
 } hf_search;
 
-/* ---- hf_config.c: config.json ------------------------------------------------------------------- */
+/* ---- hf_config.c: config.json ---------------------------------------------------------------- */
 
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message);
-/* After the ids of generation_config.json: one form of the Transformer, of this family. */
+/* Finishes the configuration after the ids of generation_config.json were read: checks that this
+ * family has such a Transformer. */
 bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
 
-/* ---- hf_search.c: generation_config.json, or config.json in old folders ------------------------- */
+/* ---- hf_search.c: generation_config.json, or config.json in old folders ---------------------- */
 
 bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *notes, char *message);
 bool wf_hf_is_search_key(const char *name);
-/* The settings in g that weft's search does not follow, as pairs; o is to be freed either way. False:
- * it is no list of such settings, or out of memory. */
+/* Parses the settings in g that weft's search does not support, as pairs. Free o in either case.
+ * False: this is no list of such settings, or out of memory. */
 bool wf_hf_not_done(hf_object *o, const wf_generation *g, char *message);
 
 /* ---- shards.c: the files of weights ---------------------------------------------------------- */
@@ -38,7 +40,7 @@ bool wf_hf_not_done(hf_object *o, const wf_generation *g, char *message);
 #define HF_TORCH "pytorch_model.bin"
 #define HF_TORCH_INDEX "pytorch_model.bin.index.json"
 
-/* An index: pairs of a tensor and its file, those of one file together. */
+/* An index: pairs of a tensor and its file, sorted by file. */
 typedef struct hf_shards {
     hf_object map;
     const hf_value **pairs; /* [n] */
@@ -46,12 +48,12 @@ typedef struct hf_shards {
 } hf_shards;
 bool wf_hf_read_shards(hf_shards *s, const char *folder, const char *index, char *message);
 void wf_hf_shards_free(hf_shards *s);
-/* The file of pair i, not terminated, and its length; the first pair of the next file. */
+/* The file of pair i, not terminated, with its length; and the first pair of the next file. */
 const char *wf_hf_shard(const hf_shards *s, int i);
 size_t wf_hf_shard_bytes(const hf_shards *s, int i);
 int wf_hf_next_shard(const hf_shards *s, int i);
 
-/* *name: that of the file, or of the index. NULL with message. */
+/* Opens the weights. *name becomes the name of the file, or of the index. NULL with message. */
 wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message);
 
 /* ---- weights.c: their tensors ---------------------------------------------------------------- */
@@ -60,12 +62,12 @@ bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message);
 bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
                         const char *path, char *message);
 
-/* ---- export.c: the files of a folder are made first, and then written ------------------------- */
+/* ---- export.c: the files of a folder are made first, and then written ------------------------ */
 
 typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_t size,
                           char *message);
 
-/* ---- tokenizers.c: those of Marian; multilingual.c: of many languages; hf_byte_level.c: BART's ---- */
+/* ---- tokenizers: tokenizers.c (Marian), multilingual.c (M2M100, NLLB, mBART), hf_byte_level.c */
 
 bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
                            wf_hf *out, char *message);
@@ -94,18 +96,21 @@ void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* behind 
 /* One more sentence; what has no room is left out. */
 WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...);
 
-/* ---- pieces.c: parts of tokenizers' files ----------------------------------------------------- */
+/* ---- pieces.c: parts of tokenizers' files -----------------------------------------------------
+ * */
 
-/* The first n pieces and their ids, as a file. */
+/* Writes the first n pieces and their ids as a file. */
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
                           void *user, char *message);
 bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b);
-/* An object from pieces to ids, which has one for each id from 0 on: pieces by id, to be freed; each
+/* An object from pieces to ids, which has one for each id from 0 on: pieces by id, to be freed;
+ * each
  * is in the object's text. NULL with message. */
 const char **wf_hf_pieces(const hf_object *o, int64_t *n, char *message);
-/* Pieces by id, NULL where the model's table has rows for none; to be freed. */
+/* Pieces by id; NULL where the model's table has a row without a piece. The caller frees the
+ * array. */
 const char **wf_hf_pieces_in(const hf_object *vocabulary, int64_t rows, char *message);
-/* A token's text; older files have an object with it as "content". */
+/* Reads a token's text. Older files have an object that holds the text as "content". */
 bool wf_hf_token_text(const hf_object *o, const char *key, const char *absent, char text[80]);
 
 #endif

@@ -1,7 +1,8 @@
-/* models/hf/hf_byte_level.c - BART's tokenizer: byte-pair encoding of bytes as GPT-2 has it; read, and written.
+/* models/hf/hf_byte_level.c - reads and writes BART's tokenizer: byte-level byte-pair encoding as
+ * in GPT-2.
  *
- * As tokenization_roberta.py of transformers 5.23 has it, which BartTokenizer is: <s> in front of a
- * line and </s> behind it, the ids of vocab.json, the merges of merges.txt. */
+ * BartTokenizer is the class in tokenization_roberta.py of transformers 5.23: <s> before a line and
+ * </s> after it, ids from vocab.json, merges from merges.txt. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #define SETTINGS "tokenizer_config.json"
 enum { NAME = 80 };
 
-/* The tokens that tokenizer_config.json may call otherwise. */
+/* The tokens that tokenizer_config.json may rename. */
 enum { FIRST, LAST, END, PADDING, UNKNOWN, MASK, TOKENS };
 static const struct {
     const char *key, *usual;
@@ -67,7 +68,8 @@ static bool read_parts(parts *p, const char *folder, const hf_config *c, char *m
     if (!p->merges || !wf_hf_object_read(&p->vocabulary, folder, "vocab.json", message))
         return false;
     if (!find_tokens(p, message)) return false;
-    bool beyond = p->ids[MASK] == c->c.src_vocab; /* models of summaries have no row for it */
+    /* models for summaries have no row for the mask */
+    bool beyond = p->ids[MASK] == c->c.src_vocab;
     p->pieces = wf_hf_pieces_in(&p->vocabulary, c->c.src_vocab + beyond, message);
     if (beyond) p->ids[MASK] = -1;
     return p->pieces && same_id(p->ids[END], c->end, END, "eos_token_id", message) &&
@@ -113,7 +115,7 @@ bool wf_hf_read_byte_level(const char *folder, const hf_config *c, wf_hf *out, c
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* Would it be read so again? */
+/* True if the exported files would be read as the same tokenizer again. */
 static bool is_such(const wf_hf *hf, const wf_byte_level_options *s, const wf_byte_level_options *t,
                     const hf_config *c) {
     int64_t n = s->n_pieces;

@@ -1,4 +1,4 @@
-/* models/hf/hf_config.c - config.json: every key of it means something, must have one value, or is
+/* models/hf/hf_config.c - reads config.json. Every key is used, or must have a certain value, or is
  * known to change no result. */
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "models/choices.h"
 #include "models/message.h"
 
-/* Constants in the files of every family. */
+/* Constants that the files of every family have. */
 static const hf_constant common[] = {
     { "is_encoder_decoder", "true", NULL },
     { "is_decoder", "false", NULL },
@@ -62,7 +62,7 @@ static bool read_activation(const hf_object *o, const hf_value *v, wf_activation
     return wrong(o, v, "one of swish, silu, relu, gelu, gelu_new, gelu_pytorch_tanh", message);
 }
 
-/* An id may stand in a list of its own. */
+/* Reads an id, which may be alone in a list. */
 static bool read_id(const hf_value *v, int64_t *out) {
     int32_t id;
     if (*v->text != '[') return wf_hf_int(v, out) && *out >= 0 && *out <= INT32_MAX;

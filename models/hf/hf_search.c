@@ -1,9 +1,9 @@
-/* models/hf/hf_search.c - how generate() of transformers would search, read from
- * generation_config.json or, where there is none, from config.json, as transformers does
- * (generation/configuration_utils.py).
+/* models/hf/hf_search.c - reads how generate() of transformers would search. As in transformers
+ * (generation/configuration_utils.py) the source is generation_config.json, or config.json if there
+ * is none.
  *
- * What weft's search has is taken; what would change a search that weft does not have is told; what
- * changes none is known by name. */
+ * Settings that weft supports become options. Unsupported settings that would change a result are
+ * reported. Settings that change no result are known by name. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 #include "folder.h"
 #include "models/message.h"
 
-enum { DEFAULT_NEW = 20, LONGEST = 1000000000 }; /* tokens, where a file does not say; at most */
+/* new tokens if a file sets none; most that a file may set */
+enum { DEFAULT_NEW = 20, LONGEST = 1000000000 };
 
 /* ---- what is known --------------------------------------------------------------------------- */
 
@@ -44,8 +45,8 @@ static const char *const used[] = {
     "bos_token_id",
 };
 
-/* Settings that weft does not follow: a search changes if a value is another than this one; null never does. Some
- * are of samples alone. */
+/* Settings that weft does not support: a value other than this one, or null, changes a search. Some
+ * are for samples alone. */
 static const struct {
     const char *name, *neutral;
     bool of_samples;
@@ -73,7 +74,7 @@ static const struct {
     { "eta_cutoff", "0", true },
 };
 
-/* Settings of how it is run and of what is returned. */
+/* Settings about running the search and returning results. */
 static const char *const ignored[] = {
     "_from_model_config",
     "transformers_version",
@@ -111,7 +112,7 @@ static bool listed(const char *const *names, int n, const char *name) {
     return false;
 }
 
-/* The row of `neutral`; -1: none. */
+/* The index in `neutral`; -1: the name is not there. */
 static int neutral_row(const char *name) {
     for (int i = 0; i < COUNT_OF(neutral); i++)
         if (strcmp(neutral[i].name, name) == 0) return i;
@@ -130,7 +131,7 @@ static bool wrong(const hf_object *o, const hf_value *v, const char *want, char 
     return fail(message, "%s: '%.60s' is %s, not %s", o->file, v->key, wf_hf_show(v, text), want);
 }
 
-/* A value that is not there leaves *out as it is. */
+/* Reads a whole number. If the key is missing, *out does not change. */
 static bool whole(const hf_object *o, const char *key, int64_t low, int64_t high, int64_t *out,
                   char *message) {
     const hf_value *v = wf_hf_find(o, key);
@@ -145,7 +146,7 @@ static bool flag(const hf_object *o, const char *key, bool *out, char *message) 
     return !v || wf_hf_bool(v, out) || wrong(o, v, "true or false", message);
 }
 
-/* The one id of a key, or of a list of one; -1: it is not there. */
+/* Reads the id of a key, or of a list with one id; -1: the key is missing. */
 static bool one_id(const hf_object *o, const char *key, int64_t *out, char *message) {
     const hf_value *v = wf_hf_find(o, key);
     int32_t id;
@@ -168,7 +169,8 @@ static bool is_neutral(const hf_value *v, const char *value) {
     return v->bytes == strlen(value) && memcmp(v->text, value, v->bytes) == 0;
 }
 
-/* "name=value; name=value", where the value is JSON without spaces; what has no room is left out. */
+/* Appends to "name=value; name=value", where values are JSON without spaces. A pair that has no
+ * room is left out. */
 static void keep(char *not_done, const char *name, const hf_value *v) {
     char value[WF_GENERATION_TEXT];
     size_t before = strlen(not_done), n = wf_hf_compact(v, value, sizeof value);
@@ -201,7 +203,7 @@ static bool check_known(const hf_object *o, char *message) {
     return true;
 }
 
-/* An id that both files hold must be the same. */
+/* Checks that an id that both files contain is the same in both. */
 static bool agreed_id(const hf_object *o, const char *key, int64_t *of_config, char *message) {
     int64_t id;
     if (!one_id(o, key, &id, message)) return false;
@@ -255,7 +257,7 @@ static bool read_penalty(const hf_object *o, wf_decode_options *d, char *message
            wrong(o, v, "between 0 and 10", message);
 }
 
-/* HF counts the start, and a forced end; weft neither. */
+/* Reads length limits. transformers counts the start and a forced end; weft counts neither. */
 static bool read_lengths(const hf_object *o, const hf_config *c, wf_decode_options *d,
                          char *message) {
     int64_t fresh = 0, least = 0;
@@ -318,7 +320,7 @@ static bool read_beginning(const hf_object *o, const hf_config *c, wf_generation
 
 static const char *const of_samples[] = { "top_k", "top_p", "temperature" };
 
-/* How it would be drawn is kept with what is not done. */
+/* The settings of sampling are kept with the unsupported ones. */
 static void tell_sampled_beam(const hf_object *o, wf_generation *g, char *notes) {
     tell_not_done(o, wf_hf_find(o, "do_sample"), g, notes);
     for (int i = 0; i < COUNT_OF(of_samples); i++) {
@@ -327,8 +329,8 @@ static void tell_sampled_beam(const hf_object *o, wf_generation *g, char *notes)
     }
 }
 
-/* Within a beam weft does not draw. Where the file does not say it, transformers takes the 50 likeliest
- * tokens. */
+/* Reads if and how to sample. weft does not sample within a beam. If the file has no top_k,
+ * transformers uses the 50 likeliest tokens. */
 static bool read_sample(const hf_object *o, bool *samples, wf_generation *g, char *notes,
                         char *message) {
     enum { LIKELIEST = 50 };
@@ -355,7 +357,7 @@ static bool read_forced(const hf_object *o, const hf_config *c, wf_generation *g
         !one_id(o, "forced_eos_token_id", &end, message) ||
         !flag(o, "force_bos_token_to_be_generated", &older, message))
         return false;
-    /* An older name, in config.json, of what forced_bos_token_id says now. */
+    /* the older name of forced_bos_token_id, in config.json */
     if (first < 0 && older && !one_id(o, "bos_token_id", &first, message)) return false;
     if (end >= 0 && end != c->end)
         return fail(message, "%s: 'forced_eos_token_id' is %lld, not 'eos_token_id' %lld", o->file,
@@ -394,9 +396,10 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
     return true;
 }
 
-/* ---- what is not done, back again ------------------------------------------------------------ */
+/* ---- unsupported settings, written back ------------------------------------------------------ */
 
-/* The bytes of a value: up to "; " outside of strings and brackets, or to the end. */
+/* The length of a value in bytes: it ends at "; " outside of strings and brackets, or at the
+ * end. */
 static size_t value_bytes(const char *text) {
     int depth = 0;
     bool quoted = false;
@@ -434,7 +437,8 @@ static bool put_pair(hf_text *t, const char **at) {
     return true;
 }
 
-/* A setting that is written because the search does it is not one of these. */
+/* True if a setting may be among the unsupported ones. Those that export.c writes because weft
+ * supports them are not. */
 static bool may_be_not_done(const char *name, bool sample) {
     bool drawn = strcmp(name, "do_sample") == 0 || listed(of_samples, COUNT_OF(of_samples), name);
     return neutral_row(name) >= 0 || (drawn && !sample);

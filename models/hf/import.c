@@ -7,7 +7,7 @@
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* Put the file's name before a message about a tensor. */
+/* Puts the file's name before a message about a tensor. */
 static bool of_file(const char *name, bool ok, char *message) {
     char sentence[WF_MESSAGE];
     if (ok || !message) return ok;
@@ -30,13 +30,15 @@ static bool read_weights(const char *folder, const hf_config *c, wf_hf *out, cha
 
 /* ---- search ---------------------------------------------------------------------------------- */
 
-/* Scores without what is banned are those of a model in which it can't come: so they are in forced
- * scoring, too. A family without a bias has the search renormalise. */
+/* Rules banned tokens out by the output's bias, so that scores are those of a model that cannot
+ * produce them, in forced scoring, too. For a family without such a bias, the search
+ * renormalises. */
 static bool shut_out(const hf_search *s, wf_hf *out, char *message) {
     wf_tensor *bias = wf_find(out->model->graph, "output.bias");
     const wf_decode_options *d = &s->g.options;
     if (!s->renormalize || !s->g.n_banned || !bias) return true;
-    /* These rules multiply log-probabilities, of which the banned tokens still have their share. */
+    /* repetition penalty and decay multiply log-probabilities that in transformers still include
+     * the banned tokens' share */
     if (d->repetition_penalty != 1 || d->decay != 1) return true;
     size_t bytes = wf_bytes(bias);
     float *values = malloc(bytes + 1);

@@ -1,8 +1,8 @@
-/* models/hf/languages.c - the languages of the families that have many, in the order of their ids;
+/* models/hf/languages.c - the languages of the multilingual families, in the order of their ids;
  * see languages.h.
  *
- * Read in transformers 5.23.0: FAIRSEQ_LANGUAGE_CODES in tokenization_*.py of m2m_100, nllb, mbart,
- * mbart50. */
+ * The source is transformers 5.23.0: FAIRSEQ_LANGUAGE_CODES in tokenization_*.py of m2m_100, nllb,
+ * mbart, mbart50. */
 #include "languages.h"
 
 #include <stdio.h>

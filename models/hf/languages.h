@@ -1,5 +1,5 @@
 /* models/hf/languages.h - inside models/hf: which languages the tokenizers of a family have, and
- * where a line has its own. */
+ * where a line's language token stands. */
 #ifndef WEFT_MODELS_HF_LANGUAGES_H
 #define WEFT_MODELS_HF_LANGUAGES_H
 
@@ -8,22 +8,25 @@
 typedef struct hf_languages {
     const char *family;    /* model_type */
     const char *tokenizer; /* tokenizer_class */
-    const char *set;       /* language_codes; NULL: there is one set alone */
-    const char *codes;     /* in the order of their ids, with a blank between */
+    const char *set;       /* the value of language_codes; NULL: the family has only one set */
+    const char *codes;     /* in the order of their ids, separated by spaces */
     const char *around;    /* what stands on both sides of a code in its piece */
-    const char *source;    /* that of sources, where a folder does not say */
-    bool vocabulary;       /* vocab.json has the ids; else they are the .spm's and one more, as in
-                              fairseq, and a mask follows the languages */
-    bool behind;           /* a source's language stands behind its end, not in front of it */
+    const char *source;    /* default language of sources, if the folder names none */
+    /* vocab.json has the ids; otherwise they are those of the .spm file plus one, as in fairseq,
+     * and a mask follows the languages */
+    bool vocabulary;
+    /* the source's language stands after its end token, not before the text */
+    bool behind;
 } hf_languages;
 
-/* The family's next row after `last`, the first after NULL; NULL: there is none. */
+/* The family's row after `last`, or its first for NULL. NULL: there are no more. */
 const hf_languages *wf_hf_languages_next(const char *family, const hf_languages *last);
 
 enum { HF_LANGUAGE = 80 };
 #define HF_MASK "<mask>"
 int wf_hf_language_count(const hf_languages *l);
-/* The piece of the next code in rest, which begins as l->codes; NULL: there is none. */
+/* Reads the next language code from *rest, which is l->codes at first, and returns its piece. NULL:
+ * there are no more. */
 const char *wf_hf_language_next(const hf_languages *l, const char **rest, char piece[HF_LANGUAGE]);
 
 #endif

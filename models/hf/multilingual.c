@@ -1,10 +1,10 @@
-/* models/hf/multilingual.c - the tokenizers of M2M100, NLLB and mBART: one SentencePiece model for all
- * languages, ids that are not its own, and languages behind them; read, and written.
+/* models/hf/multilingual.c - reads and writes the tokenizers of M2M100, NLLB and mBART. They have
+ * one SentencePiece model for all languages, but other ids than it, and the languages after them.
  *
- * As tokenization_*.py of transformers have it: M2M100's vocab.json has the ids of pieces; those of
- * the others are fairseq's, one more than the model's, after <s>, <pad>, </s>, <unk>. Languages
- * follow, or are what tokenizer_config.json lists in "added_tokens_decoder". What text becomes is
- * what the library sentencepiece makes of it: README.md says where transformers 5 differs. */
+ * As in tokenization_*.py of transformers, M2M100's vocab.json has the ids of pieces. The others
+ * use fairseq's ids: <s>, <pad>, </s>, <unk>, and then the model's ids plus one. Languages come
+ * after the pieces, or as tokenizer_config.json lists them in "added_tokens_decoder". Text is cut
+ * as the library sentencepiece cuts it; README.md says where transformers 5 differs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +26,8 @@ typedef struct many {
     size_t bytes;
     wf_tokenizer *plain; /* it alone */
     hf_object settings, vocabulary;
-    const char **pieces; /* [rows], NULL where there is none */
-    int64_t added, n;    /* the first one that is added; after the last one */
+    const char **pieces; /* [rows] pieces by id; NULL: the id has none */
+    int64_t added, n;    /* the first id that is added; the id after the last one */
     char *names;         /* of those that are */
 } many;
 
@@ -39,14 +39,14 @@ static void many_free(many *m) {
 
 /* ---- which tokenizer ------------------------------------------------------------------------- */
 
-/* A string of tokenizer_config.json; "" where it has none. */
+/* Reads a string of tokenizer_config.json; "" if it is missing. */
 static bool setting(const many *m, const char *key, char text[NAME], char *message) {
     const hf_value *v = wf_hf_find(&m->settings, key);
     *text = '\0';
     return !v || wf_hf_string(v, text, NAME) || fail(message, SETTINGS ": '%s' is no name", key);
 }
 
-/* Older folders say it in config.json, or nowhere: "". */
+/* Finds the tokenizer's class. Older folders have it in config.json, or not at all: "". */
 static bool find_class(const many *m, const char *folder, char class[NAME], char *message) {
     hf_object config;
     if (!setting(m, "tokenizer_class", class, message)) return false;
@@ -68,7 +68,8 @@ static int64_t added_of(const hf_languages *l) {
     return wf_hf_language_count(l) + !l->vocabulary;
 }
 
-/* By the class; without one by vocab.json, and of two by the number of languages. */
+/* Chooses the row: by the class, else by whether there is a vocab.json. If two rows remain, the
+ * number of languages decides. */
 static bool choose(many *m, const char *folder, const char *family, char *message) {
     char class[NAME], set[NAME];
     bool there = wf_hf_exists(folder, "vocab.json");
@@ -97,7 +98,7 @@ static bool choose(many *m, const char *folder, const char *family, char *messag
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* Those of the .spm file, where fairseq has them: it puts its own in place of the first three. */
+/* The pieces of the .spm file at fairseq's ids: fairseq replaces the first three by its own. */
 static bool fairseq_pieces(const wf_tokenizer *plain, const char **pieces, char *message) {
     if (wf_tokenizer_special(plain, WF_UNK_ID) != 0 ||
         wf_tokenizer_special(plain, WF_START_ID) != 1 ||
@@ -134,7 +135,8 @@ static bool base_pieces(many *m, const char *folder, char *message) {
 
 /* ---- added ones ------------------------------------------------------------------------------ */
 
-/* One of "added_tokens_decoder", which may also name pieces that are there: alike. */
+/* Adds an entry of "added_tokens_decoder". It may name a piece that exists, if the text is the
+ * same. */
 static bool place(many *m, const char *number, const char *content, bool special, char *message) {
     char *end;
     long long id = strtoll(number, &end, 10);
@@ -189,7 +191,7 @@ static bool read_added(many *m, char *message) {
            (!*j.error || fail(message, SETTINGS ": 'added_tokens_decoder' is no object of tokens"));
 }
 
-/* Those that every folder of this tokenizer has. */
+/* Adds the tokens that every folder of this tokenizer has. */
 static bool usual_added(many *m, char *message) {
     const hf_languages *l = m->languages;
     int64_t n = added_of(l);
@@ -226,7 +228,7 @@ static int64_t piece_id(const many *m, const char *piece) {
     return -1;
 }
 
-/* The language that a key names; -1: it names none. */
+/* Reads the language that a key names; -1: none. */
 static bool language_of(const many *m, const char *key, const char *absent, int64_t *id,
                         char *message) {
     char name[NAME], piece[2 * NAME];
@@ -260,7 +262,8 @@ static wf_tokenizer *make(const many *m, const int32_t *before, int n_before, co
     return t;
 }
 
-/* Outputs begin with what the search forces, or with tgt_lang; nothing, if the start is a language. */
+/* Makes both tokenizers. Outputs begin with the token that the search forces, or with tgt_lang;
+ * with nothing, if the start token is a language. */
 static bool make_both(const many *m, wf_hf *out, char *message) {
     const wf_generation *g = &out->generation;
     int64_t source, target;
@@ -313,12 +316,12 @@ bool wf_hf_read_multilingual(const char *folder, const hf_family *family, const 
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* The parts of such a tokenizer. */
+/* The parts of a tokenizer that is exported. */
 typedef struct made {
     const hf_languages *languages;
     const wf_tokenizer *src;
     wf_sentencepiece_options s, t;
-    const char *source, *target; /* pieces of languages; target NULL: none */
+    const char *source, *target; /* pieces of the languages; target NULL: it has none */
     bool fairseq;                /* its ids are */
 } made;
 
@@ -326,7 +329,7 @@ static bool same_text(const char *a, const char *b) {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Are these the row's languages, in its order, and nothing else? */
+/* True if the tokenizer has exactly the row's languages, in its order. */
 static bool usual_languages(const made *m, const hf_languages *l) {
     char name[HF_LANGUAGE];
     const char *rest = l->codes;
@@ -338,7 +341,7 @@ static bool usual_languages(const made *m, const hf_languages *l) {
     return id >= m->s.n_pieces;
 }
 
-/* Are those of the .spm where fairseq has them? */
+/* True if the .spm file's pieces have the ids that fairseq gives them. */
 static bool fairseq_places(made *m, char *message) {
     wf_sentencepiece_options o;
     bool ok = wf_sentencepiece_defaults(m->s.model, m->s.bytes, &o, message);
@@ -354,7 +357,7 @@ static bool fairseq_places(made *m, char *message) {
     return ok;
 }
 
-/* Would the same pieces be read again? */
+/* True if the exported files would be read as the same pieces again. */
 static bool usual_pieces(const made *m, const hf_languages *l) {
     int32_t id = 0;
     if (!l->vocabulary) return m->fairseq;
@@ -362,7 +365,7 @@ static bool usual_pieces(const made *m, const hf_languages *l) {
     return id == m->s.added;
 }
 
-/* By the languages; with others than any has by the ids alone. */
+/* Chooses the row by the languages. If no row has these, the ids alone decide. */
 static const hf_languages *row_of(const made *m, const char *family) {
     bool behind = m->s.n_after == 2;
     const hf_languages *l = NULL;
@@ -403,7 +406,8 @@ static void put_literal(hf_text *t, const char *text) {
     wf_hf_put_text(t, text, strlen(text));
 }
 
-/* All with their ids; languages once more, without which transformers 5 takes them for text. */
+/* Writes all added tokens with their ids. Languages are listed twice, because transformers 5
+ * otherwise treats them as text. */
 static void put_added(hf_text *t, const made *m) {
     char number[32];
     put_literal(t, ",\n  \"added_tokens_decoder\": {");

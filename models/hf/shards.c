@@ -1,8 +1,8 @@
-/* models/hf/shards.c - a folder's weights: one file, or several with an index that says which tensor
- * is in which ("weight_map": { "name": "model-00001-of-00002.safetensors", ... }).
+/* models/hf/shards.c - opens a folder's weights: one file, or several with an index that maps
+ * tensors to files ("weight_map": { "name": "model-00001-of-00002.safetensors", ... }).
  *
- * The index may name files of the folder alone, and must say of each of their tensors where it is,
- * no more and no less. */
+ * The index may name only files of this folder, and must list exactly the tensors that these files
+ * contain. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@
 
 /* ---- the index ------------------------------------------------------------------------------- */
 
-/* A value is a file's name in quotes as it stands there: one that needs an escape is none. */
+/* Orders pairs by file. A file's name is the quoted text itself: names that need an escape are
+ * rejected. */
 static int by_file(const void *a, const void *b) {
     const hf_value *x = *(const hf_value *const *)a, *y = *(const hf_value *const *)b;
     int order = memcmp(x->text, y->text, x->bytes < y->bytes ? x->bytes : y->bytes);
@@ -22,7 +23,7 @@ static bool same_file(const hf_value *a, const hf_value *b) {
     return by_file(&a, &b) == 0;
 }
 
-/* Not in another folder, not hidden. */
+/* True if the name has no folder and the file is not hidden. */
 static bool is_plain(const hf_value *v) {
     if (v->bytes < 3 || v->bytes > 200 || *v->text != '"' || v->text[1] == '.') return false;
     for (size_t i = 1; i + 1 < v->bytes; i++)
@@ -34,7 +35,7 @@ static int shown(const hf_value *v) {
     return v->bytes < 60 ? (int)v->bytes : 60;
 }
 
-/* The pairs of the index, those of one file together. */
+/* Sorts the pairs of the index by file. */
 static bool sort_pairs(hf_shards *s, char *message) {
     s->pairs = calloc((size_t)s->map.n + 1, sizeof *s->pairs);
     if (!s->pairs) return fail(message, "out of memory");
@@ -139,7 +140,7 @@ static wf_file *open_index(const char *folder, const char *name, char *message) 
 /* ---- inside models/hf ------------------------------------------------------------------------ */
 
 wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message) {
-    /* the order in which transformers looks for them */
+    /* in the order in which transformers looks for them */
     static const char *const names[] = { HF_WEIGHTS, HF_INDEX, HF_TORCH, HF_TORCH_INDEX };
     char path[HF_PATH];
     for (int i = 0; i < 4; i++) {

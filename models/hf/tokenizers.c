@@ -1,8 +1,8 @@
-/* models/hf/tokenizers.c - Marian's tokenizers: two SentencePiece models that cut lines, and the
- * ids of their pieces in vocab.json, which are not the models' own; read, and written.
+/* models/hf/tokenizers.c - reads and writes Marian's tokenizers: two SentencePiece models cut
+ * lines, and vocab.json has the ids of their pieces.
  *
- * As tokenization_marian.py of transformers has it: a source ends with the end token, ">>fra<<" in
- * front of it is one piece, and what is not in vocab.json is unknown. */
+ * As in tokenization_marian.py of transformers, a source ends with the end token, ">>fra<<" at its
+ * beginning is one piece, and pieces that vocab.json lacks are unknown. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 /* ---- read ------------------------------------------------------------------------------------ */
 
-/* The files of one side. */
+/* The files of one side, source or target. */
 typedef struct side {
     const char *spm, *vocab;
     int64_t rows; /* of the model's table */
@@ -103,7 +103,7 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* The tokens of the config must be pieces of both sides, alike. */
+/* Writes settings. The tokens of the configuration must be the same pieces on both sides. */
 static bool put_settings(const wf_tokenizer *src, const hf_config *c, int32_t unknown,
                          bool separate, wf_hf_put put, void *user, char *message) {
     const char *pad = wf_tokenizer_piece(src, (int32_t)c->pad);

@@ -1,9 +1,10 @@
-/* models/hf/weights.c - the tensors of a folder into a Transformer's parameters, and back.
+/* models/hf/weights.c - loads the tensors of a folder into a Transformer's parameters, and writes
+ * them.
  *
- * Each parameter asks for its tensors by the names in family.c; each tensor of the file must have
- * been asked for, be a copy of one that was, be what the configuration says anyway (sinusoids), or
- * be known to mean nothing. All of this is known before the first of them is loaded, and given back:
- * copies are compared while both are there. */
+ * Each parameter is looked up under the names in family.c. Every other tensor of the file must be a
+ * copy of one that was found, or follow from the configuration (sinusoids), or be known to have no
+ * effect. All of this is checked before the first tensor is loaded and its memory freed, because
+ * comparing copies needs both. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +17,13 @@
 typedef struct loading {
     wf_loader load;
     const wf_transformer_config *c;
-    /* [load.most]: entries that are not as in the file: a part of it, or of other axes */
+    /* [load.most]: entries that differ from the file's: a part of one, or one with other axes */
     wf_entry *own;
 } loading;
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* One table under several names: all that are there must be copies. */
+/* Finds a table that may have several names. If there are several tensors, they must be equal. */
 static const wf_entry *find_copies(loading *l, const int *names, int n) {
     const char *tied[WF_TABLES + 1];
     const wf_entry *found;
@@ -34,8 +35,8 @@ static const wf_entry *find_copies(loading *l, const int *names, int n) {
     return found;
 }
 
-/* Where nothing is tied, the shared table of the file is read by no one, unless it is all there
- * is: older transformers left its copies out. */
+/* Finds a table of its own. If nothing is tied, the shared table of the file is used only where the
+ * own one is missing: older transformers left copies of it out. */
 static const wf_entry *find_own(loading *l, int i) {
     const wf_entry *shared = wf_loader_find(&l->load, wf_hf_tables[HF_SHARED]);
     const wf_entry *own = wf_loader_find(&l->load, wf_hf_tables[i]);
@@ -64,7 +65,8 @@ static bool is_position_table(const wf_tensor *leaf) {
            strcmp(leaf->name, "tgt_position.weight") == 0;
 }
 
-/* Give an entry the parameter's shape: a bias has one axis, a position table begins at position 0. */
+/* Gives an entry the parameter's shape: a bias has one axis, and a position table begins at
+ * position 0. */
 static bool trim(wf_entry *e, const wf_tensor *leaf, char *message) {
     if (strcmp(e->name, HF_OUTPUT_BIAS) == 0 && e->ndim == 2 && e->shape[0] == 1) {
         e->ndim = 1;
@@ -105,7 +107,7 @@ static bool find_leaf(loading *l, wf_tensor *leaf) {
     for (int i = 0; i < parts; i++) {
         wf_hf_tensor_name(leaf->name, i, name);
         const wf_entry *e = wf_loader_find(&l->load, name);
-        if (!e) /* zeros, as transformers has it */
+        if (!e) /* missing: zeros, as in transformers */
             return strcmp(name, HF_OUTPUT_BIAS) == 0 ||
                    fail(l->load.message, "'%s' is missing", name);
         if (!choose(l, leaf, e)) return false;
@@ -115,8 +117,8 @@ static bool find_leaf(loading *l, wf_tensor *leaf) {
 
 /* ---- what no parameter asked for ------------------------------------------------------------- */
 
-/* Old files have the table of sinusoids. It is compared coarsely: f16 has three digits, and other
- * forms differ by much more. */
+/* True if a table that old files contain is that of sinusoids. The comparison is coarse, because
+ * f16 has three digits and other tables differ by much more. */
 static bool same_sinusoids(const loading *l, const wf_entry *e) {
     bool fairseq = l->c->positions == WF_POSITIONS_FAIRSEQ, ok = e->ndim == 2;
     int64_t skipped = fairseq ? HF_SKIPPED_ROWS : 0;
@@ -165,13 +167,13 @@ bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message) {
 
 typedef struct saving {
     const wf_model *m;
-    wf_entry *entries; /* their names and data are to be freed */
+    wf_entry *entries; /* entries whose names and data must be freed */
     int n;
     const int32_t *shut_out;
     int n_shut_out;
 } saving;
 
-/* n values with `skipped` rows of zeros before them. False: no memory. */
+/* Adds n values, with `skipped` rows of zeros before them. False: out of memory. */
 static bool add(saving *s, const char *name, int ndim, const int64_t *shape, const float *values,
                 size_t n, size_t skipped) {
     wf_entry *e = &s->entries[s->n++];
@@ -191,8 +193,8 @@ static bool add_output_bias(saving *s, const wf_tensor *t, float *values) {
     return add(s, HF_OUTPUT_BIAS, 2, (int64_t[]){ 1, t->shape[0] }, values, (size_t)t->shape[0], 0);
 }
 
-/* A table that all share has one name; of a family that always shares, one that is not tied is
- * there once more, as transformers saves it. */
+/* Adds a table. One that all modules share is written under one name. In a family that always
+ * shares, a table that is not tied is written a second time, as transformers does. */
 static bool add_table(saving *s, const hf_family *family, const wf_tensor *t, int i,
                       const float *values) {
     bool all = wf_transformer_of(s->m)->config.tie == WF_TIE_ALL;

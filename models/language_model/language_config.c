@@ -1,5 +1,5 @@
-/* models/language_model/language_config.c - the configuration of a language model: defaults, limits, and its
- * fields in files. */
+/* models/language_model/language_config.c - the configuration of a language model: defaults,
+ * limits, and its fields in files. */
 #include <stdio.h>
 
 #include "models/choices.h"
@@ -10,7 +10,7 @@
 wf_language_model_config wf_language_model_defaults(void) {
     /* clang-format off */
     return (wf_language_model_config){
-        .max_len = 1024, /* the vocabulary stays 0: there is no default */
+        .max_len = 1024, /* the vocabulary stays 0: it has no default */
         .d_model = 512, .num_heads = 8, .dim_feedforward = 2048, .layers = 6,
         .activation = WF_GELU_TANH, .positions = WF_POSITIONS_LEARNED,
         .tied = true, .norm_first = true, .final_norm = true, .bias = true,
@@ -81,8 +81,8 @@ static const wf_config_field fields[] = {
 
 WF_FIELDS_FIT(CONFIG_OF, fields);
 
-/* Derives the length of a row from the data: a prompt, the start token and an output, unless it is
- * given. */
+/* Derives the length of a row from the data: a prompt, the start token and an output, unless the
+ * length is given. */
 static void configure(void *config, const wf_model_sizes *s) {
     wf_language_model_config *c = config;
     int64_t pair = 2 * s->longest + 1;

@@ -1,4 +1,4 @@
-/* models/text/fields.c - values of a tokenizer's fields; see fields.h. */
+/* models/text/fields.c - reads and writes values of a tokenizer's fields; see fields.h. */
 #include "fields.h"
 
 #include <limits.h>
@@ -26,7 +26,7 @@ void wf_put_ids(wf_sink *to, const int32_t *ids, int n) {
         put(to, text, (size_t)snprintf(text, sizeof text, i ? ",%d" : "%d", (int)ids[i]));
 }
 
-/* Read ids between commas; a few at most, each at least -1. */
+/* Reads ids between commas: at most a few, each at least -1. */
 bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message) {
     *n = 0;
     for (const char *at = text; at; at = *at == ',' ? at + 1 : NULL) {

@@ -1,5 +1,6 @@
-/* models/text/fields.h - inside models: values of a tokenizer's fields in a model's file. Pieces are an
- * array of strings in JSON, "" where there is none; ids are decimal numbers with commas. */
+/* models/text/fields.h - inside models: values of a tokenizer's fields in a model's file. Pieces
+ * are a JSON array of strings, with "" for a missing one; ids are decimal numbers between
+ * commas. */
 #ifndef WEFT_MODELS_TEXT_FIELDS_H
 #define WEFT_MODELS_TEXT_FIELDS_H
 
@@ -14,13 +15,13 @@ typedef struct wf_pieces {
     size_t n, capacity;
 } wf_pieces;
 
-/* To be freed by wf_pieces_free either way. */
+/* Read pieces. Free p with wf_pieces_free in either case. */
 bool wf_pieces_read(wf_pieces *p, const char *json, char *message);
 void wf_pieces_free(wf_pieces *p);
-/* Read ids between commas; WF_MOST_AROUND at most, each at least -1. No text: no ids. */
+/* Read ids between commas: at most WF_MOST_AROUND, each at least -1. An empty text gives no ids. */
 bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message);
 
-/* The value of a field; NULL: it has none. */
+/* The value of a field; NULL: the field is missing. */
 const char *wf_field_value(const char *const *fields, const char *const *values, int n,
                            const char *name);
 

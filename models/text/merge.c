@@ -1,4 +1,4 @@
-/* models/text/merge.c - the loop of byte-pair encoding; see merge.h. */
+/* models/text/merge.c - the merge loop of byte-pair encoding; see merge.h. */
 #include "merge.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ bool wf_merger_add(wf_merger *g, int32_t symbol, size_t bytes) {
     return true;
 }
 
-/* The link and the one after it, if the rule merges them, are a place that waits for its turn. */
+/* If the rule merges a link with the one after it, adds this place to the heap. */
 static bool visit(wf_merger *g, const wf_merge_rule *rule, int32_t at) {
     wf_link *link = at < 0 ? NULL : &g->chain[at];
     if (!link || link->after < 0) return true;
@@ -29,7 +29,7 @@ static bool visit(wf_merger *g, const wf_merge_rule *rule, int32_t at) {
     return link->result < 0 || wf_heap_push(&g->heap, (wf_item){ link->key, at });
 }
 
-/* Is the place as it was when it was visited? Then two links become one. */
+/* Merges two links, if the place is still as it was when it entered the heap. */
 static bool join(wf_merger *g, wf_item item) {
     wf_link *link = &g->chain[item.value];
     if (!link->bytes || link->key != item.key) return false;

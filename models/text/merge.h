@@ -1,8 +1,9 @@
-/* models/text/merge.h - inside models: the loop of byte-pair encoding, for every tokenizer that has one.
+/* models/text/merge.h - inside models: the merge loop of byte-pair encoding, shared by all
+ * tokenizers that use it.
  *
- * Symbols stand in a chain. Of all neighbours that a rule merges, those with the lowest key are merged
- * first, of equal keys the leftmost, until none are left. The places wait in a heap, so that n symbols
- * take O(n log n): a megabyte without a space does no harm.
+ * Symbols form a chain. Of all neighbours that a rule can merge, those with the lowest key are
+ * merged first, and of equal keys the leftmost, until none are left. Places are kept in a heap, so
+ * n symbols take O(n log n) time, even for a megabyte without a space.
  *
  *     for (...) wf_merger_add(g, symbol, bytes);
  *     wf_merge_all(g, &rule);
@@ -13,11 +14,11 @@
 #include "tables.h"
 
 typedef struct wf_link {
-    int32_t symbol;        /* below 0: unknown, or as the rule has it */
-    int32_t before, after; /* places in the chain; -1: none */
-    int32_t begin, bytes;  /* of the text; 0 bytes: merged into the link before */
-    int32_t result;        /* of the merge with the link after it */
-    int64_t key;           /* of that merge; WF_NO_MERGE: there is none */
+    int32_t symbol;        /* the symbol; below 0: unknown, or a value of the rule's own */
+    int32_t before, after; /* indices in the chain; -1: none */
+    int32_t begin, bytes;  /* place in the text; 0 bytes: merged into the link before */
+    int32_t result;        /* result of merging it with the next link */
+    int64_t key;           /* key of that merge; WF_NO_MERGE: there is none */
 } wf_link;
 
 #define WF_NO_MERGE INT64_MAX
@@ -33,15 +34,15 @@ typedef struct wf_merger {
 } wf_merger;
 
 typedef struct wf_merge_rule {
-    /* The symbol that two neighbours become, and its key; below 0: they stay. */
+    /* Return the symbol that two neighbours become, and its key. Below 0: they are not merged. */
     int32_t (*find)(void *context, const wf_link *left, const wf_link *right, int64_t *key);
     void *context;
-    /* All places of a key come before what they make possible, as subword-nmt has it. The orders differ
-     * where two merges make the same symbol. */
+    /* All places with a key are merged before those that these merges make possible, as in
+     * subword-nmt. The orders differ if two merges give the same symbol. */
     bool together;
 } wf_merge_rule;
 
-/* One link more. False: no memory, or a text of 2^31 bytes. */
+/* Add a link. False: out of memory, or the text has 2^31 bytes. */
 bool wf_merger_add(wf_merger *g, int32_t symbol, size_t bytes);
 bool wf_merge_all(wf_merger *g, const wf_merge_rule *rule); /* false: no memory */
 void wf_merger_free(wf_merger *g);
@@ -53,13 +54,12 @@ typedef struct wf_merge {
 } wf_merge;
 
 typedef struct wf_merges {
-    wf_merge *at; /* [n], in the order in which they apply */
+    wf_merge *at; /* [n] merges, in the order in which they apply */
     size_t n, capacity;
-    wf_pairs ranks; /* a pair of symbols: the number of its merge */
+    wf_pairs ranks; /* maps a pair of symbols to the index of its merge */
 } wf_merges;
 
-bool wf_merges_add(wf_merges *m,
-                   wf_merge merge); /* a pair that is not there yet; false: no memory */
+bool wf_merges_add(wf_merges *m, wf_merge merge); /* the pair must be new; false: out of memory */
 void wf_merges_free(wf_merges *m);
 wf_merge_rule wf_merges_rule(wf_merges *m, bool together);
 

@@ -1,10 +1,10 @@
-/* models/text/running.c - running text: every byte of it, line breaks too, is part of a token and
- * comes back.
+/* models/text/running.c - running text: every byte, including line breaks, is part of a token, so
+ * decoding restores it.
  *
- * Vocabularies are lines of pieces, so no piece may hold a blank or a line break. What a piece
- * can't hold is spelled by another character: a byte as in GPT-2 (Radford et al. 2019), by itself
- * if it is printed, else by a letter from U+0100 on ("Ġ" is a space, "Ċ" a line break); a control
- * character of text that is cut into characters by its picture (U+2400 on). */
+ * A vocabulary file has one piece per line, so no piece may contain a space or a line break. Such
+ * characters are spelled by others. A byte is spelled as in GPT-2 (Radford et al. 2019): by itself
+ * if it is printable, else by a letter from U+0100 on ("Ġ" is a space, "Ċ" a line break). In text
+ * that is cut into characters, a control character is spelled by its picture (U+2400 on). */
 #include "tokenizer.h"
 
 #include "core/base/utf8.h"
@@ -23,7 +23,7 @@ static int32_t code_of(wf_span character) {
 
 size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]) {
     if (is_printed(byte)) return wf_utf8_put(out, byte);
-    int before = 0; /* of those that are not printed */
+    int before = 0; /* number of unprintable bytes before this one */
     for (int b = 0; b < byte; b++) before += !is_printed(b);
     return wf_utf8_put(out, FIRST_STAND_IN + before);
 }
@@ -79,11 +79,11 @@ void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to) {
     }
 }
 
-/* ---- chunks: what byte-pair encoding merges within ------------------------------------------- */
+/* ---- chunks: byte-pair encoding merges within these ------------------------------------------ */
 
 enum { LETTER, DIGIT, OTHER, BLANK };
 
-/* The class of a byte; those above ASCII are taken for letters. */
+/* The class of a byte. Bytes above ASCII count as letters. */
 static int class_of(char byte) {
     int c = (unsigned char)byte;
     if (c == ' ' || (c >= '\t' && c <= '\r')) return BLANK;
@@ -92,7 +92,7 @@ static int class_of(char byte) {
     return c >= 0x80 || (upper >= 'A' && upper <= 'Z') ? LETTER : OTHER;
 }
 
-/* Where the run that begins at `at` ends. Blanks end with a line break. */
+/* The end of the run that begins at `at`. A run of white space ends after a line break. */
 static size_t run_end(wf_span text, size_t at) {
     int class = class_of(text.text[at]);
     size_t most = text.bytes < LONGEST_CHUNK ? text.bytes : LONGEST_CHUNK;
@@ -106,7 +106,8 @@ bool wf_chunk_next(wf_span *rest, wf_span *chunk) {
     const char *text = rest->text;
     size_t n = run_end(*rest, 0);
     if (class_of(text[0]) == BLANK && text[n - 1] == ' ' && n < rest->bytes)
-        n = n > 1 ? n - 1 : run_end(*rest, 1); /* its last space belongs to what follows */
+        /* the last space of the run belongs to the next chunk */
+        n = n > 1 ? n - 1 : run_end(*rest, 1);
     *chunk = (wf_span){ text, n };
     rest->text += n;
     rest->bytes -= n;

@@ -13,7 +13,8 @@ struct wf_string {
     uint64_t hash;
 };
 
-/* Eight bytes at a time; fewer are two words that overlap, or the first, the middle, the last. */
+/* Hashes eight bytes at a time. A shorter text is two words that overlap, or its first, middle and
+ * last byte. */
 static uint64_t hash_of(const char *text, size_t bytes) {
     uint64_t h = bytes, word;
     uint32_t low, high;
@@ -59,7 +60,7 @@ static void place(const wf_strings *s, int32_t *slots, size_t n_slots, int32_t i
     slots[at] = i + 1;
 }
 
-/* Slots for one string more; at least half of them stay empty. */
+/* Makes room for one more string; at least half of the slots stay empty. */
 static bool more_slots(wf_strings *s) {
     size_t n = s->n_slots ? 2 * s->n_slots : 64;
     if (2 * ((size_t)s->n + 1) <= s->n_slots) return true;

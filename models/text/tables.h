@@ -1,8 +1,8 @@
-/* models/text/tables.h - inside models: what counting text needs. Strings numbered in the order in
- * which they came, a map from pairs of numbers to a number, a heap.
+/* models/text/tables.h - inside models: data structures for counting text: strings numbered in the
+ * order of insertion, a map from pairs of numbers to a number, and a heap.
  *
- * All start as zeros. Numbers are 0..n-1. What can fail fails for want of memory alone, and leaves
- * the table as it was. */
+ * All begin as zeros. Numbers are 0..n-1. Functions fail only if memory runs out, and then leave
+ * the table unchanged. */
 #ifndef WEFT_MODELS_TEXT_TABLES_H
 #define WEFT_MODELS_TEXT_TABLES_H
 
@@ -14,11 +14,11 @@
 
 typedef struct wf_strings {
     int32_t n;
-    char *bytes; /* one after the other, each with its '\0' */
+    char *bytes; /* the strings one after the other, each with its '\0' */
     size_t used, bytes_capacity;
     struct wf_string *strings;
     size_t strings_capacity;
-    int32_t *slots; /* a hash table with linear probing: number + 1, or 0 */
+    int32_t *slots; /* hash table with linear probing: number + 1, or 0 for a free slot */
     size_t n_slots;
 } wf_strings;
 
@@ -26,7 +26,7 @@ int32_t wf_strings_find(const wf_strings *s, const char *text, size_t bytes); /*
 int32_t wf_strings_add(wf_strings *s, const char *text, size_t bytes);        /* -1: no memory */
 const char *wf_strings_at(const wf_strings *s, int32_t i);
 size_t wf_strings_bytes(const wf_strings *s, int32_t i);
-void wf_strings_free(wf_strings *s); /* and start again with zeros */
+void wf_strings_free(wf_strings *s); /* the table is all zeros again */
 
 typedef struct wf_pairs {
     struct wf_pair_slot *slots;
@@ -42,7 +42,7 @@ typedef struct wf_item {
     int32_t value;
 } wf_item;
 
-/* The item that comes before all others is items[0]. */
+/* A heap. items[0] comes before all others. */
 typedef struct wf_heap {
     wf_item *items;
     size_t n, capacity;

@@ -1,4 +1,4 @@
-/* models/text/text_lines.c - what a line, a word and a character are. */
+/* models/text/text_lines.c - defines what a line, a word and a character are. */
 #include "tokenizer.h"
 
 #include "core/base/utf8.h"

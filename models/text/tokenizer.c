@@ -1,4 +1,4 @@
-/* models/text/tokenizer.c - lines into ids, and ids into lines; see text.h. */
+/* models/text/tokenizer.c - converts lines to ids, and ids to lines; see text.h. */
 #include "tokenizer.h"
 #include "models/text/byte_level/byte_level.h"
 #include "models/text/sentencepiece/sentencepiece.h"

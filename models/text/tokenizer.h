@@ -1,15 +1,16 @@
-/* models/text/tokenizer.h - inside models: what a tokenizer is made of, for the files that make it.
+/* models/text/tokenizer.h - inside models: the parts of a tokenizer, for the files that make and
+ * use it.
  *
- * text_lines.c knows what a line is, vocabulary.c learns what gets an id, vocabulary_file.c reads
- * and writes it; tokenizer.c turns lines into ids and back. For byte-pair encoding bpe.c keeps
+ * text_lines.c defines lines and words, vocabulary.c learns a vocabulary, vocabulary_file.c reads
+ * and writes it, and tokenizer.c turns lines into ids and back. For byte-pair encoding bpe.c keeps
  * symbols and merges, bpe_learn.c finds the merges, bpe_apply.c applies them to a word, and codes.c
  * reads and writes them; merge.c is the loop of every tokenizer that merges pairs. Running text is
- * spelled first, and cut into chunks in place of words: running.c. SentencePiece is a world of its own: sentencepiece.h, spm.h; so are vocabularies and
- * merges as GPT-2 has them: byte_level.h.
+ * first spelled, and then cut into chunks instead of words: running.c. SentencePiece
+ * (sentencepiece.h, spm.h) and GPT-2's byte level (byte_level.h) are separate.
  *
- * There a thing has two names. As a symbol it is written as in a codes file: "lo</w>" ends a word,
- * "lo" does not. As a piece it is written as in a vocabulary file: "lo" and "lo@@". Chunks of
- * running text have no such mark: there symbol and piece are written alike. */
+ * In byte-pair encoding, a token is written in two ways. As a symbol it is written as in a codes
+ * file: "lo</w>" ends a word, "lo" does not. As a piece it is written as in a vocabulary file: "lo"
+ * and "lo@@". In running text there are no such marks, so symbol and piece are the same. */
 #ifndef WEFT_MODELS_TEXT_TOKENIZER_H
 #define WEFT_MODELS_TEXT_TOKENIZER_H
 
@@ -27,14 +28,14 @@ enum {
     MORE = 2,
     CODE_POINT = 4,
     LONGEST_CHUNK = 256
-}; /* lengths: of the two marks; of a code point and of a chunk at most */
+}; /* lengths of the two marks; longest code point; longest chunk */
 
 typedef struct wf_symbol {
-    int32_t id;    /* of its piece; -1: none in the vocabulary */
-    int32_t merge; /* the first one that makes it; -1: none */
+    int32_t id;    /* id of its piece; -1: not in the vocabulary */
+    int32_t merge; /* the first merge that makes it; -1: none */
 } wf_symbol;
 
-/* Words seen and their ids: those of word i end at ends[i]. */
+/* Words that were seen, and their ids. Those of word i end at ends[i]. */
 typedef struct wf_seen {
     wf_strings words;
     size_t *ends, ends_capacity;
@@ -44,7 +45,7 @@ typedef struct wf_seen {
 
 struct wf_tokenizer {
     wf_token_kind kind;
-    wf_strings pieces; /* ids from WF_SPECIAL_IDS up */
+    wf_strings pieces; /* pieces, whose ids begin at WF_SPECIAL_IDS */
 
     /* byte-pair encoding only */
     wf_strings symbols;
@@ -52,14 +53,14 @@ struct wf_tokenizer {
     size_t about_capacity;
     wf_merges merges;
     wf_seen seen;
-    wf_merger merger; /* the rest is of the word at hand */
+    wf_merger merger; /* the following fields are for the current word */
     int32_t *stack, *ids;
     size_t stack_capacity, ids_capacity;
 
-    struct wf_sentencepiece *sentencepiece; /* of that kind alone: sentencepiece.h */
-    struct wf_byte_level *byte_level;       /* and of this one: byte_level.h */
+    struct wf_sentencepiece *sentencepiece; /* only for that kind: sentencepiece.h */
+    struct wf_byte_level *byte_level;       /* only for that kind: byte_level.h */
 
-    char *stored[WF_TOKENIZER_META]; /* wf_tokenizer_to_meta: each a key and a value */
+    char *stored[WF_TOKENIZER_META]; /* results of wf_tokenizer_to_meta: keys and values */
 };
 
 /* ---- text_lines.c ---------------------------------------------------------------------------- */
@@ -69,11 +70,14 @@ typedef struct wf_span {
     size_t bytes;
 } wf_span;
 
-wf_span wf_line_body(const char *line, size_t bytes);  /* without its end */
-bool wf_line_next(wf_span *rest, wf_span *line);       /* with its end; false: there is none */
-bool wf_word_next(wf_span *rest, wf_span *word);       /* between white space; false: none */
-wf_span wf_code_point(const char *text, size_t bytes); /* the first of text that is not empty */
-bool wf_is_blank(char c);                              /* white space inside a line */
+wf_span wf_line_body(const char *line, size_t bytes); /* without its end */
+/* the line with its line break; false: there are no more */
+bool wf_line_next(wf_span *rest, wf_span *line);
+/* the next word between white space; false: none */
+bool wf_word_next(wf_span *rest, wf_span *word);
+/* the first code point of a text that is not empty */
+wf_span wf_code_point(const char *text, size_t bytes);
+bool wf_is_blank(char c); /* true for white space within a line */
 
 /* ---- the way of snprintf --------------------------------------------------------------------- */
 
@@ -97,25 +101,25 @@ static inline void put(wf_sink *s, const char *text, size_t bytes) {
 
 /* ---- running text: running.c ----------------------------------------------------------------- */
 
-/* Is it cut as it stands, line breaks and all? */
+/* True for kinds of running text, which keep line breaks. */
 static inline bool wf_is_running(wf_token_kind kind) {
     return kind == WF_BYTES || kind == WF_TEXT_CHARACTERS || kind == WF_BYTE_BPE;
 }
 static inline bool wf_has_merges(wf_token_kind kind) {
     return kind == WF_BPE || kind == WF_BYTE_BPE;
 }
-/* Characters must be UTF-8; bytes may be any. */
+/* For kinds made of characters, checks that the text is UTF-8; bytes may have any values. */
 bool wf_running_check(wf_token_kind kind, wf_span text, char *message);
 size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]); /* its bytes */
 int wf_spelled_byte(wf_span character);                         /* -1: it spells none */
-wf_span wf_spell_bytes(wf_span bytes, char *out);               /* each of them, into out */
-/* A character as it is spelled: itself, or the picture of a control character, in out; empty if it is
- * such a picture itself. */
+wf_span wf_spell_bytes(wf_span bytes, char *out);               /* spells each byte, into out */
+/* The spelling of a character: itself, or in out the picture of a control character. Empty if it is
+ * itself such a picture. */
 wf_span wf_spell_character(wf_span c, char out[CODE_POINT]);
 /* Append the bytes that a piece spells. */
 void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to);
-/* The next chunk, within which bytes are merged: letters, digits, other characters, each with a space before it;
- * blanks, up to the end of a line. False: there is none. */
+/* The next chunk, within which bytes are merged: letters, digits or other characters, each with one
+ * space before it; or white space, up to the end of a line. False: there are no more. */
 bool wf_chunk_next(wf_span *rest, wf_span *chunk);
 
 /* ---- byte-pair encoding ---------------------------------------------------------------------- */
@@ -123,7 +127,7 @@ bool wf_chunk_next(wf_span *rest, wf_span *chunk);
 /* The symbol of a character, or -1. */
 int32_t wf_character_symbol(const wf_tokenizer *t, wf_span character, bool last);
 
-/* Can files say what this makes? False too if left ends a word. */
+/* True if files can express the result of a merge. False too if left ends a word. */
 bool wf_can_merge(const wf_tokenizer *t, int32_t left, int32_t right);
 
 /* False: no memory. */
@@ -135,11 +139,11 @@ bool wf_link_pieces(wf_tokenizer *t);                  /* symbols learn their id
 
 bool wf_read_codes(wf_tokenizer *t, const char *codes, size_t bytes, int64_t most, char *message);
 
-/* Words and how often each was seen. */
+/* Learns merges from words and their counts. */
 bool wf_learn_merges(wf_tokenizer *t, const wf_strings *words, const int64_t *counts,
                      const wf_tokenizer_options *o);
 
-/* The ids of a word, until the next call: how many, or -1 for no memory. */
+/* The ids of a word, valid until the next call. Returns how many; -1: out of memory. */
 int64_t wf_apply_merges(wf_tokenizer *t, wf_span word, const int32_t **ids);
 
 #endif

@@ -1,11 +1,11 @@
-/* models/text/vocabulary.c - a tokenizer learned from lines: what is counted, and what gets an id. */
+/* models/text/vocabulary.c - learns a tokenizer from lines: counts, and assigns ids. */
 #include "models/choices.h"
 #include "models/text/byte_level/byte_level.h"
 #include "tokenizer.h"
 
 #include <stdlib.h>
 
-/* Strings and how often each was seen. */
+/* Strings, and how often each was seen. */
 typedef struct tally {
     wf_strings strings;
     int64_t *counts;
@@ -93,7 +93,7 @@ typedef struct ranked {
     int64_t count;
 } ranked;
 
-/* The most frequent first; ties by bytes. */
+/* Orders by descending frequency; ties by bytes. */
 static int by_count(const void *a, const void *b) {
     const ranked *x = a, *y = b;
     return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->text, y->text);
@@ -132,7 +132,7 @@ static bool take_character(wf_tokenizer *t, wf_span c) {
            wf_add_character(t, c, true, &last) && wf_symbol_piece(t, last);
 }
 
-/* Every byte that there is: no text has an unknown one. */
+/* Adds every byte, so that nothing in a text is unknown. */
 static bool take_bytes(wf_tokenizer *t, const wf_tokenizer_options *o, char *message) {
     char spelled[CODE_POINT];
     int32_t symbol;
@@ -219,7 +219,8 @@ static bool learn(wf_tokenizer *t, const tally *c, const wf_tokenizer_options *o
     return (learns_merges(o->kind) ? take_parts : take_frequent)(t, c, o, message);
 }
 
-/* In the form of its kind: merges of bytes are learned in one way and kept in two. */
+/* Gives the tokenizer the form of its kind: merges of bytes are learned in one way, and kept in two
+ * forms. */
 static wf_tokenizer *finish(wf_tokenizer *t, wf_token_kind kind, char *message) {
     if (kind != WF_BYTE_LEVEL) return t;
     wf_tokenizer *kept = wf_byte_level_learned(t, message);

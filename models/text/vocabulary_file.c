@@ -1,12 +1,12 @@
-/* models/text/vocabulary_file.c - a vocabulary as text, one piece per line, and as metadata of a
- * model's file. Both are read by the same code, which trusts nothing. */
+/* models/text/vocabulary_file.c - reads and writes a vocabulary: as text with one piece per line,
+ * and as metadata of a model's file. The same code reads both, and checks everything. */
 #include "models/choices.h"
 #include "models/text/byte_level/byte_level.h"
 #include "models/text/sentencepiece/sentencepiece.h"
 
 #include <stdlib.h>
 
-/* The last is OpenNMT's name for the first. */
+/* The last one is OpenNMT's name for the first. */
 static const char *const specials[] = { "<pad>", UNKNOWN_PIECE, "<s>", "</s>", "<blank>" };
 enum { NAMES = sizeof specials / sizeof *specials };
 
@@ -18,7 +18,7 @@ static bool is_count(wf_span s) {
     return s.bytes > 0;
 }
 
-/* The piece, without its count. A character may be a space. */
+/* Finds the piece of a line, without its count. A character may be a space. */
 static bool cut(const wf_tokenizer *t, wf_span line, wf_span *piece, char *message) {
     size_t n = 0;
     if (!line.bytes) return fail(message, "an empty line where a piece is expected");
@@ -36,7 +36,7 @@ static bool cut(const wf_tokenizer *t, wf_span line, wf_span *piece, char *messa
                              : "more than a piece and its count");
 }
 
-/* Is this what byte-pair encoding could have written? */
+/* True if byte-pair encoding could have written this piece. */
 static bool is_part(wf_span p, char *message) {
     bool more = p.bytes >= MORE && memcmp(p.text + p.bytes - MORE, MORE_OF_WORD, MORE) == 0;
     size_t n = more ? p.bytes - MORE : p.bytes;
@@ -66,7 +66,7 @@ static bool same(wf_span s, const char *name) {
     return strlen(name) == s.bytes && memcmp(name, s.text, s.bytes) == 0;
 }
 
-/* The name of a special symbol that was not there yet? */
+/* True if the line is the name of a special symbol that has not been seen yet. */
 static bool takes_special(const wf_tokenizer *t, wf_span line, unsigned *taken) {
     wf_span rest = wf_line_body(line.text, line.bytes), name, number;
     if (t->pieces.n || !wf_word_next(&rest, &name) || name.text != line.text) return false;
@@ -141,7 +141,7 @@ static const char *const fields[] = { "kind",   "vocabulary", "codes", "model", 
                                       "before", "after",      "added", "silent", "prefix" };
 enum { KIND, VOCABULARY, CODES, LONGEST_PREFIX = 64 };
 
-/* 0: there is no such field. */
+/* Writes the value of a field; 0: there is no such field. */
 static size_t value_of(const wf_tokenizer *t, int field, char *text, size_t size) {
     if (field == KIND) return (size_t)snprintf(text, size, "%s", wf_token_kind_name((int)t->kind));
     if (t->sentencepiece)

@@ -1,9 +1,9 @@
 /* models/transformer/state_dict.c - a Transformer from a state_dict that PyTorch saved, and back.
  *
- * Names and shapes say widths, layers, vocabularies, biases, final norms, learned positions and
- * ties. What they can't say (heads, where the norms are, sinusoids, scaling, activation) is the
- * caller's. How names lead to parameters is in model_file.c. Here and there a file's names may have
- * a prefix: "module." of DataParallel, "model." of a wrapper. */
+ * Names and shapes determine widths, layers, vocabularies, biases, final norms, learned positions
+ * and ties. The caller gives the rest: heads, the place of norms, sinusoids, scaling, activation.
+ * model_file.c matches names with parameters. Names in a file may have a prefix, such as "module."
+ * of DataParallel or "model." of a wrapper. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,14 +25,14 @@ typedef struct reading {
 
 /* ---- the prefix ------------------------------------------------------------------------------ */
 
-/* Set *length to that of the prefix before a name that only this model has. */
+/* Sets *length to that of the prefix in front of a name that only this model has. */
 static bool has_anchor(const char *name, size_t *length) {
     static const char *const anchors[] = { "src_embedding.weight", "tgt_embedding.weight", ENCODER,
                                            DECODER };
     for (int i = 0; i < 4; i++) {
         const char *at = strstr(name, anchors[i]);
         if (!at || (at > name && at[-1] != '.')) continue;
-        if (i < 2 && at[strlen(anchors[i])]) continue; /* a table's name ends there */
+        if (i < 2 && at[strlen(anchors[i])]) continue; /* a table's name must end there */
         *length = (size_t)(at - name);
         return true;
     }
@@ -66,7 +66,7 @@ static const wf_entry *find(const reading *r, const char *name) {
     return wf_file_find(r->file, full);
 }
 
-/* The i-th tensor's name without the prefix; "" if it has another. */
+/* The name of tensor i without the prefix; "" if it does not have the prefix. */
 static const char *name_at(const reading *r, int i) {
     const char *name = wf_file_at(r->file, i)->name;
     size_t n = strlen(r->prefix);
@@ -75,7 +75,7 @@ static const char *name_at(const reading *r, int i) {
 
 /* ---- tables and ties ------------------------------------------------------------------------- */
 
-/* Table i, under its name or under the one that safetensors' save_model kept of it. */
+/* Finds table i: under its own name, or under the name that safetensors' save_model kept. */
 static const wf_entry *find_table(const reading *r, int i) {
     char full[WF_MESSAGE];
     snprintf(full, sizeof full, "%s%s", r->prefix, wf_tables[i]);
@@ -84,8 +84,8 @@ static const wf_entry *find_table(const reading *r, int i) {
     return kept ? wf_file_find(r->file, kept) : e;
 }
 
-/* All three, in the order of wf_tables. One that has no name at all is tied: the decoder's with the
- * output's rather than with the encoder's, as far as the file leaves a choice. */
+/* Finds all three tables, in the order of wf_tables. A table without any name is tied. If the file
+ * leaves a choice, the decoder's is tied with the output's rather than with the encoder's. */
 static bool find_tables(const reading *r, const wf_entry *t[WF_TABLES]) {
     for (int i = 0; i < WF_TABLES; i++) t[i] = find_table(r, i);
     if (!t[1]) t[1] = t[2] ? t[2] : t[0];
@@ -122,9 +122,10 @@ static bool derive_tables(const reading *r) {
     return true;
 }
 
-/* ---- what else names and shapes say ---------------------------------------------------------- */
+/* ---- further settings that names and shapes determine ---------------------------------------- */
 
-/* One more than the highest number after `stack`; a hole shows when the weights are loaded. */
+/* One more than the highest layer number after `stack`. A missing layer is found when the weights
+ * are loaded. */
 static int64_t count_layers(const reading *r, const char *stack) {
     int64_t layers = 0;
     for (int i = 0; i < wf_file_count(r->file); i++) {
@@ -195,12 +196,13 @@ wf_model *wf_transformer_from_state_dict(const wf_file *f, const wf_transformer_
 
 /* ---- back ------------------------------------------------------------------------------------ */
 
-/* A parameter's values in the file's type, to be freed; NULL: no memory. */
+/* A parameter's values in the file's type, which the caller frees; NULL: out of memory. */
 static void *values_of(const wf_tensor *t, bool bf16) {
     size_t n = (size_t)wf_count(t), bytes = wf_bytes(t);
     void *data = malloc(bytes + 1);
     if (!data || !wf_read(t, data, bytes)) return free(data), NULL;
-    for (size_t i = 0; i < n; i++) { /* in place: no type grows */
+    /* converted in place, because no type is larger than the parameter's */
+    for (size_t i = 0; i < n; i++) {
         float value = t->dtype == WF_F64 ? (float)((double *)data)[i] : ((float *)data)[i];
         uint16_t half = wf_to_bf16(value);
         memcpy((char *)data + i * (bf16 ? 2 : 4), bf16 ? (void *)&half : (void *)&value,
@@ -209,8 +211,8 @@ static void *values_of(const wf_tensor *t, bool bf16) {
     return data;
 }
 
-/* Every parameter of the Transformer's own under its name, and a tied table under all of its names:
- * as state_dict() has it, and load_state_dict wants it. Returns how many; -1: no memory. */
+/* Lists every parameter of the Transformer itself, and a tied table under all of its names, as
+ * state_dict() does and load_state_dict expects. Returns how many; -1: out of memory. */
 static int list_entries(const wf_model *m, bool bf16, wf_entry *entries) {
     int n = 0;
     for (int id = 0; id < m->own_nodes; id++) {
@@ -230,7 +232,7 @@ static int list_entries(const wf_model *m, bool bf16, wf_entry *entries) {
     return n;
 }
 
-/* Copies of a tied table follow it and share its data. */
+/* Frees the entries. Copies of a tied table follow it and share its data. */
 static void free_entries(wf_entry *entries) {
     for (int i = 0; entries[i].name; i++)
         if (i == 0 || entries[i].data != entries[i - 1].data)

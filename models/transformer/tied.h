@@ -5,9 +5,9 @@
 
 #include "models/transformer.h"
 
-/* The parameter has the name of the first table that is tied. */
+/* The first table of a tied group gives the parameter its name. */
 enum { WF_TABLES = 3 };
 extern const char *const wf_tables[WF_TABLES]; /* encoder, decoder, output */
-int wf_first_tied(wf_tie tie);                 /* WF_TABLES: no table is tied */
+int wf_first_tied(wf_tie tie);                 /* WF_TABLES if no table is tied */
 
 #endif

@@ -1,18 +1,18 @@
 /* models/transformer/transformer.c - "Attention Is All You Need" (Vaswani et al. 2017) as one
  * graph.
  *
- * Read from wf_transformer_new at the end upwards: source -> encoder -> memory; target and
- * memory -> decoder -> logits; logits and labels -> loss; loss -> gradients -> updates (the last
- * two are those of every model: record_model.c). All of it is recorded once. What is run of it, when, and
- * with which sizes is a matter of plans (plans.c, decoder.c). B batch, S source length, T target
- * length, H heads, D model width, V vocabulary. */
+ * Read it upwards from wf_transformer_new at the end. It records source -> encoder -> memory, then
+ * target and memory -> decoder -> logits, then logits and labels -> loss (record_model.c, the same
+ * for every model). All of it is recorded once. Plans decide which parts run, when, and with which
+ * sizes (plans.c, decoder.c). B batch, S source length, T target length, H heads, D model width, V
+ * vocabulary. */
 #include "models/transformer.h"
 
 #include "models/kind.h"
 #include "models/message.h"
 #include "tied.h"
 
-/* ---- embedding: tokens and their places (3.4, 3.5) ------------------------------------------- */
+/* ---- embedding: tokens and their positions (3.4, 3.5) ---------------------------------------- */
 
 static struct wf_embedding_layer table(const wf_transformer *m, const char *name, int64_t rows,
                                        bool shared) {
@@ -28,7 +28,7 @@ static wf_tensor *normed(const wf_transformer *m, bool wanted, const char *name,
     return wf_norm(&norm, x);
 }
 
-/* [B,T] -> [B,T,D]. Source positions are always 0..S-1, however far the target has come. */
+/* [B,T] -> [B,T,D]. Source positions are always 0..S-1, at every position of the target. */
 static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer *tokens,
                         const char *position, const char *norm, wf_tensor *ids) {
     const wf_transformer_config *c = &m->config;
@@ -63,8 +63,8 @@ static wf_tensor *encoder(wf_transformer *m, wf_tensor *x) {
 
 /* ---- decoder (3.1, right) -------------------------------------------------------------------- */
 
-/* [B,T,D] -> [B,T,D]. Each layer's keys and values of the memory are named, so that a plan can
- * compute them once per sentence and another take them from there. */
+/* [B,T,D] -> [B,T,D]. Each layer's keys and values of the memory are named, so that one plan can
+ * compute them once per sentence, and another can be fed with them. */
 static wf_tensor *decoder(wf_transformer *m, wf_tensor *x) {
     const wf_transformer_config *c = &m->config;
     const char *outer = wf_scope_push(m->model.graph, "transformer.decoder");

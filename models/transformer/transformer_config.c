@@ -1,5 +1,5 @@
-/* models/transformer/transformer_config.c - the configuration of a Transformer: defaults, limits, and its
- * fields in files.
+/* models/transformer/transformer_config.c - the configuration of a Transformer: its defaults,
+ * limits, and fields in files.
  *
  * Configurations also come from damaged or hostile files, so every number is checked before
  * anything is computed from it. */
@@ -23,7 +23,7 @@ int wf_first_tied(wf_tie tie) {
 wf_transformer_config wf_transformer_defaults(void) {
     /* clang-format off */
     return (wf_transformer_config){
-        .max_len = 512, /* the vocabularies stay 0: there is no default */
+        .max_len = 512, /* the vocabularies stay 0: they have no default */
         .d_model = 512, .num_heads = 8, .dim_feedforward = 2048,
         .encoder_layers = 6, .decoder_layers = 6,
         .activation = WF_RELU, .positions = WF_POSITIONS_SINUSOIDAL, .tie = WF_TIE_NONE,
@@ -90,7 +90,8 @@ static const wf_config_field fields[] = {
 
 WF_FIELDS_FIT(CONFIG_OF, fields);
 
-/* Derives sizes from the data: the start token takes a position, and lengths mark the padding. */
+/* Derives sizes from the data: the start token takes one position. Lengths mark the padding, so
+ * pad_id is not needed. */
 static void configure(void *config, const wf_model_sizes *s) {
     wf_transformer_config *c = config;
     *c = wf_transformer_defaults();

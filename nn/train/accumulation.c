@@ -6,7 +6,7 @@
 #include "nn/module.h"
 #include "ops/update/sums.h"
 
-/* A stack of n tensors like x. */
+/* A stack of n transient buffers with the shape of x. */
 static wf_tensor *stack_of(wf_tensor *x, const char *name, int n) {
     int64_t shape[WF_MAX_DIMS] = { n };
     if (x->ndim == WF_MAX_DIMS)
@@ -17,7 +17,7 @@ static wf_tensor *stack_of(wf_tensor *x, const char *name, int n) {
                                wf_init_zeros());
 }
 
-/* The bottom of a stack is the sum of all, once all are added. */
+/* The bottom of a stack, which holds the sum of all micro-batches once they are added. */
 static wf_tensor *bottom(wf_tensor *stack) {
     return wf_squeeze(wf_slice(stack, 0, 0, 1), WF_AXIS(0));
 }

@@ -1,9 +1,10 @@
-/* nn/train/accumulation.h - inside nn/train: gradient accumulation, an update from several
- * micro-batches, equal up to rounding to that from all of them at once.
+/* nn/train/accumulation.h - inside nn/train: gradient accumulation: an update from several
+ * micro-batches, which up to rounding equals the update from one large batch.
  *
- * For each micro-batch a plan feeds `at` and fetches `adds`; then one feeds the rates and fetches
- * `updates`. Gradients and counts are added as a binary tree over the numbers of micro-batches
- * (sum_tree.h), so that the bits do not depend on which rank adds them. Not installed. */
+ * For each micro-batch a plan runs that feeds `at` and fetches `adds`. Then another plan feeds the
+ * rates and fetches `updates`. Gradients and counts are added as a binary tree over the numbers of
+ * micro-batches (sum_tree.h), so that the bits do not depend on which rank adds them. Not
+ * installed. */
 #ifndef WEFT_NN_TRAIN_ACCUMULATION_H
 #define WEFT_NN_TRAIN_ACCUMULATION_H
 
@@ -12,45 +13,47 @@
 
 typedef struct wf_accumulation {
     int n;         /* parameters */
-    wf_tensor *at; /* the input [2] of wf_accumulate */
+    wf_tensor *at; /* the input [2] that wf_accumulate reads */
     /* n + 1 transient buffers "<name>.<parameter>.sum" and "<name>.count": stacks of partial sums,
-     * [partial_sums,...]. Their values when an update begins are not read */
+     * [partial_sums,...]. An update does not read the values they have when it begins */
     wf_tensor **sums;
-    wf_tensor **adds;    /* n + 1: fetch all to add a micro-batch */
-    wf_tensor **grads;   /* n: the sums of all micro-batches */
-    wf_tensor *norm;     /* of the sums; NULL if unguarded */
-    wf_tensor **updates; /* n: fetch all to perform a step with the sums */
+    wf_tensor **adds;    /* n + 1 nodes: a plan that fetches all of them adds a micro-batch */
+    wf_tensor **grads;   /* n tensors: the sums over all micro-batches */
+    wf_tensor *norm;     /* norm of the summed gradients, divided by the count; NULL if unguarded */
+    wf_tensor **updates; /* n nodes: a plan that fetches all of them makes a step with the sums */
 } wf_accumulation;
 
-/* Record the sums of o's gradients and of the count, with room for so many partial sums, and updates
- * from them. False: the graph has failed, or there is no memory. */
+/* Record the sums of o's gradients and of the count, with room for partial_sums sums each, and the
+ * updates made from them. False: the graph has failed, or out of memory. */
 bool wf_accumulation_new(wf_accumulation *a, const wf_optimizer *o, wf_tensor *count,
                          const wf_optimizer_options *options, int partial_sums);
 void wf_accumulation_free(wf_accumulation *a);
 /* Bytes of all stacks. */
 size_t wf_accumulation_memory(const wf_accumulation *a);
-/* How many partial sums there are at a time of so many micro-batches: the logarithm. */
+/* The most partial sums that exist at once while so many micro-batches are added: a logarithm. */
 int wf_partial_sums(int64_t micro_batches);
-/* Feed `at` for micro-batch i of so many, from 0; they run in order. */
+/* Feed `at` for micro-batch i of `of`, counted from 0. They run in order. */
 bool wf_feed_micro_batch(wf_plan *p, const wf_accumulation *a, int64_t i, int64_t of);
 
 /* ---- optimizer.c ----------------------------------------------------------------------------- */
 
-/* Gradients of a sum of losses, and the numbers that an update divides them by. */
+/* Gradients of a sum of losses, and the numbers by which an update divides them. */
 typedef struct wf_gradients {
     wf_tensor *const *grads;
-    wf_tensor *count;   /* of losses, at least 1 */
-    wf_tensor *scale;   /* 1 / count if unguarded, else NULL */
-    wf_tensor *squares; /* wf_square_sums of all gradients; NULL: of these */
+    wf_tensor *count; /* of losses, at least 1 */
+    wf_tensor *scale; /* 1 / count if unguarded; otherwise NULL */
+    /* wf_square_sums of all gradients that the norm covers; NULL: those of these gradients */
+    wf_tensor *squares;
 } wf_gradients;
 wf_gradients wf_gradients_of(wf_tensor *const *grads, wf_tensor *count,
                              const wf_optimizer_options *o);
 /* Record an update of every parameter of r. Returns the norm, NULL if unguarded. */
 wf_tensor *wf_record_updates(const wf_optimizer *r, const wf_gradients *of,
                              const wf_optimizer_options *o, wf_tensor **updates);
-/* wf_scope_push of the optimizer's name. */
+/* Enters the scope of the optimizer's name with wf_scope_push. */
 const char *wf_optimizer_scope(wf_graph *g, const wf_optimizer_options *o);
-/* wf_optimizer_from_gradients of some of the parameters that a norm is of; squares: of all. */
+/* Like wf_optimizer_from_gradients, for only some of the parameters that the norm covers. squares:
+ * the block sums of squares of all of them. */
 wf_optimizer wf_optimizer_of_slice(wf_graph *g, wf_tensor *const *grads, wf_tensor *count,
                                    wf_tensor *squares, wf_tensor *const *params, int n,
                                    const wf_optimizer_options *o);

@@ -1,5 +1,5 @@
-/* nn/train/at_once.c - the way of updates from one micro-batch: a plan computes gradients and makes the
- * update. Also what all ways without ranks share. */
+/* nn/train/at_once.c - updates from one micro-batch: one plan computes gradients and makes the
+ * update. Also functions that all ways of training without ranks share (way.h). */
 #include "way.h"
 
 /* ---- one process ----------------------------------------------------------------------------- */

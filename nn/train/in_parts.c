@@ -1,5 +1,5 @@
-/* nn/train/in_parts.c - the way of updates from several micro-batches of one process: gradient
- * accumulation (accumulation.h), then a plan for the update. */
+/* nn/train/in_parts.c - updates from several micro-batches in one process: gradient accumulation
+ * (accumulation.h), then a plan for the update. */
 #include "way.h"
 
 bool wf_record_sums(wf_trainer *t, int partial_sums) {

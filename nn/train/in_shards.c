@@ -1,5 +1,5 @@
-/* nn/train/in_shards.c - the way of updates by several ranks: gradient accumulation on each, and an
- * optimizer of which each has a shard (sharded.h). */
+/* nn/train/in_shards.c - updates by several ranks: each accumulates the gradients of its
+ * micro-batches, and owns a shard of the optimizer (sharded.h). */
 #include "sharded.h"
 #include "way.h"
 
@@ -44,7 +44,8 @@ static bool add(wf_trainer *t, int64_t i) {
     return wf_run(t->step) || wf_trainer_failed(t, wf_plan_error(t->step));
 }
 
-/* From here on the transport's numbers are those of this update. */
+/* Makes the update. exchanging, sent and received held the transport's counters at its beginning,
+ * and become this update's own amounts. */
 static bool update(wf_trainer *t) {
     if (!wf_sharded_update(t->sharded, t->micro_batches, t->rates, &t->norm, t->numbers))
         return failed(t);
@@ -66,7 +67,7 @@ static bool gather(wf_trainer *t) {
     return wf_sharded_gather(t->sharded) || failed(t);
 }
 
-/* Rank 0 has told why it says no. */
+/* Ends a save. If `yes` is false on rank 0, rank 0 has already reported why. */
 static bool release(wf_trainer *t, bool yes) {
     wf_sharded_release(t->sharded);
     if (wf_sharded_agree(t->sharded, yes)) return true;

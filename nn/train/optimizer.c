@@ -1,15 +1,16 @@
-/* nn/train/optimizer.c - optimizers as nodes of the graph: gradients, their global norm, one update per
- * parameter.
+/* nn/train/optimizer.c - optimizers as nodes of the graph: gradients, their global norm, one update
+ * per parameter.
  *
  * The gradients are those of the summed loss; the updates scale them to the mean:
  *
  *     norm  = sqrt(sum of squares of all gradients, block by block) / count
  *     scale = min(1, clip / (norm + 1e-6)) / count       as torch.nn.utils.clip_grad_norm_
  *
- * Every update depends on the scale, and the scale on the norm. A norm or rate that is not finite
- * fails the run, so that a bad step changes nothing, with or without clipping. With the option
- * `unguarded` there is no norm, and the scale is 1 / count. Accumulation of micro-batches records the
- * same updates with sums in the place of the gradients: accumulation.c. */
+ * Every update depends on the scale, and the scale on the norm. If the norm or a rate is not
+ * finite, the run fails before any update. So a bad step changes nothing, with or without
+ * clipping. With the option `unguarded` there is no norm, and the scale is 1 / count. Accumulation
+ * of micro-batches records the same updates with sums in the place of the gradients:
+ * accumulation.c. */
 #include "accumulation.h"
 #include "nn/module.h"
 #include "ops/base/scalars.h"
@@ -31,8 +32,8 @@ wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind) {
                                    .alpha = 0.99 };
 }
 
-/* Poison if a number is outside [least, below). Momentum and weight decay are checked by the
- * ops. */
+/* Makes the graph fail if a number is outside [least, below). The ops check momentum and weight
+ * decay. */
 static bool in_range(wf_graph *g, const char *what, double value, double least, double below) {
     if (value >= least && value < below) return true;
     wf_poison(g, "%s is %g; wf_optimizer_defaults gives usual numbers to start from", what, value);
@@ -72,8 +73,8 @@ static const wf_parameter_group *group_of(const wf_optimizer_options *o, const w
     return NULL;
 }
 
-/* Poison for a group without parameters, as by a mistake in its names, and for numbers that are
- * none. */
+/* Makes the graph fail if a group has no parameters, as after a mistake in its names, or if its
+ * numbers are invalid. */
 static bool groups_ok(wf_graph *g, wf_tensor *const *params, int n, const wf_optimizer_options *o) {
     for (int i = 0; i < o->n_groups; i++) {
         const wf_parameter_group *group = &o->groups[i];
@@ -91,7 +92,7 @@ static bool groups_ok(wf_graph *g, wf_tensor *const *params, int n, const wf_opt
     return wf_ok(g);
 }
 
-/* The rates for a group: the first, which is the learning rate, times a factor. */
+/* The rates of a group: a factor is applied to the first one, which is the learning rate. */
 static wf_tensor *group_rates(wf_tensor *rates, const wf_parameter_group *group) {
     if (!group || group->rate == 1) return rates;
     wf_tensor *parts[] = { wf_scale(wf_slice(rates, 0, 0, 1), group->rate),
@@ -101,7 +102,7 @@ static wf_tensor *group_rates(wf_tensor *rates, const wf_parameter_group *group)
 
 /* ---- the scale of a step --------------------------------------------------------------------- */
 
-/* Sums of squares of each block of each gradient. */
+/* The sums of squares of the blocks of all gradients. */
 static wf_tensor *square_sums(wf_tensor *const *grads, int n) {
     wf_tensor **parts = calloc((size_t)n, sizeof *parts);
     if (!parts) return wf_poison(grads[0]->graph, "out of memory");
@@ -131,7 +132,8 @@ static wf_tensor *buffer_of(wf_tensor *param, const char *name) {
     return leave(outer, wf_buffer(g, name, wf_real(g), param->ndim, param->shape, wf_init_zeros()));
 }
 
-/* The moments that updates of a kind keep for each parameter; returns how many. */
+/* The names of the moments that this kind of optimizer keeps for each parameter. Returns how many
+ * there are. */
 static int moment_names(const wf_optimizer_options *o, const char *names[WF_MOST_MOMENTS]) {
     int n = 0;
     bool adam = o->kind == WF_ADAM || o->kind == WF_ADAMW, lion = o->kind == WF_LION;
@@ -219,7 +221,7 @@ wf_tensor *wf_record_updates(const wf_optimizer *r, const wf_gradients *of,
     return norm;
 }
 
-/* If nothing was counted, divide by 1: the gradient is 0. */
+/* The numbers that updates need. If the count is 0, they divide by 1, and the gradient is 0. */
 wf_gradients wf_gradients_of(wf_tensor *const *grads, wf_tensor *count,
                              const wf_optimizer_options *o) {
     wf_tensor *one = wf_constant(count->graph, 1);
@@ -260,7 +262,7 @@ const char *wf_optimizer_scope(wf_graph *g, const wf_optimizer_options *o) {
     return wf_scope_push(g, o->name && o->name[0] ? o->name : "optimizer");
 }
 
-/* Called in the scope of the optimizer's name. */
+/* True if no other optimizer uses the current scope, which is that of its name. */
 static bool name_is_free(wf_graph *g) {
     const char *name = wf_scope_push(g, "rates"), *rates = wf_scope(g, name);
     if (!wf_find(g, rates)) return true;
@@ -269,7 +271,7 @@ static bool name_is_free(wf_graph *g) {
     return false;
 }
 
-/* From a loss or from gradients. */
+/* Makes an optimizer, from a loss or from gradients. */
 static wf_optimizer optimizer_of(wf_graph *g, wf_tensor *loss, wf_tensor *const *grads,
                                  wf_tensor *count, wf_tensor *squares, wf_tensor *const *params,
                                  int n, const wf_optimizer_options *options) {

@@ -1,5 +1,5 @@
-/* nn/train/rank_graph.c - a rank's shard of an optimizer: its pieces of the parameters, a graph of its
- * own with an optimizer over them, and buffers for what travels. See sharded.h. */
+/* nn/train/rank_graph.c - a rank's shard of the optimizer: its pieces of the parameters, a separate
+ * graph with an optimizer for them, and buffers for the exchanges. See sharded.h. */
 #include "sharded.h"
 
 #include <stdio.h>
@@ -23,9 +23,9 @@ static int rank_of(const wf_sharded *s) {
     return wf_transport_rank(s->t);
 }
 
-/* ---- micro-batches ---------------------------------------------------------------------------- */
+/* ---- micro-batches --------------------------------------------------------------------------- */
 
-/* A rank sends the sums of its own micro-batches, which are the nodes left on its stack. */
+/* The partial sums that a rank sends: the nodes left on its stack after its own micro-batches. */
 wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks) {
     wf_sum_tree t = wf_sum_tree_of(of);
     wf_range range = wf_rank_range(of, rank, ranks);
@@ -45,7 +45,7 @@ int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks) {
     return most;
 }
 
-/* The most sums that an owner holds at a time, who gets those of all ranks. */
+/* The most partial sums that an owner holds at once. It receives those of all ranks. */
 static int owner_sums(int64_t micro_batches, int ranks) {
     int most = 1;
     for (int64_t of = 1; of <= micro_batches; of++) {
@@ -61,9 +61,9 @@ static int owner_sums(int64_t micro_batches, int ranks) {
     return most;
 }
 
-/* ---- the rank's own graph --------------------------------------------------------------------- */
+/* ---- the rank's own graph -------------------------------------------------------------------- */
 
-/* The pieces of this rank, round by round. */
+/* Lists the pieces of this rank, round by round. */
 static bool find_pieces(wf_sharded *s) {
     int n = 0;
     for (int pass = 0; pass < 2; pass++, n = 0) {
@@ -95,7 +95,8 @@ static bool find_pieces(wf_sharded *s) {
     return true;
 }
 
-/* A piece of a matrix is a matrix, which decays; its name tells which one. */
+/* Records a piece in the rank's graph. A piece of a matrix stays a matrix, so that it gets weight
+ * decay; its name contains that of the whole. */
 static void record_piece(wf_sharded *s, int i, int partial_sums) {
     const wf_piece *piece = &s->pieces[i];
     const wf_tensor *of = s->slices.params[piece->param];
@@ -121,7 +122,7 @@ static void record_piece(wf_sharded *s, int i, int partial_sums) {
     free(name);
 }
 
-/* The groups, by the names that the pieces have. */
+/* Translates the options' groups to the names of the pieces. */
 static int groups_of(const wf_sharded *s, const wf_optimizer_options *o, wf_parameter_group *out) {
     int n = 0;
     for (int i = 0; i < s->n_pieces; i++) {
@@ -164,7 +165,7 @@ static bool record(wf_sharded *s, const wf_optimizer_options *o, int64_t micro_b
     return record_optimizer(s, o);
 }
 
-/* ---- its plans -------------------------------------------------------------------------------- */
+/* ---- its plans ------------------------------------------------------------------------------- */
 
 static wf_plan *plan_of(wf_sharded *s, wf_tensor **fetch, int n_fetch, wf_tensor **feed, int n_feed,
                         wf_pool *pool) {
@@ -176,8 +177,8 @@ static wf_plan *plan_of(wf_sharded *s, wf_tensor **fetch, int n_fetch, wf_tensor
                                                    .training = true });
 }
 
-/* list has room for all pieces and three more. Sums are added without the pool, which is at work on
- * the next ones. */
+/* Makes the plans of the rank's graph. list has room for all pieces and three more. Sums are added
+ * without the pool, which is busy with the next gradients. */
 static void make_plans(wf_sharded *s, wf_tensor **list, wf_pool *pool) {
     const wf_optimizer *o = &s->optimizer;
     int n = s->n_pieces;
@@ -228,9 +229,10 @@ wf_tensor *wf_shard_kept(const wf_optimizer *o, int i, int k) {
     return k < o->n_moments ? o->moments[i][k] : o->averages[i];
 }
 
-/* ---- made and freed --------------------------------------------------------------------------- */
+/* ---- made and freed -------------------------------------------------------------------------- */
 
-/* For the largest round: the sums of an update, or everything of a piece that is saved. */
+/* Allocates buffers for the largest round. They hold the sums of an update, or every saved value of
+ * the pieces. */
 static bool make_room(wf_sharded *s, int64_t micro_batches) {
     int ranks = s->slices.ranks, most = s->of->n_moments + 1, received = 1;
     for (int64_t of = 1; of <= micro_batches; of++) {

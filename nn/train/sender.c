@@ -11,13 +11,13 @@ struct wf_sender {
     void *user;
     bool threaded;
     pthread_t thread;
-    pthread_mutex_t mutex; /* of all below; not held during a round */
+    pthread_mutex_t mutex; /* protects all fields below; not held during a round */
     pthread_cond_t changed;
     int ready, made; /* rounds */
     bool failed, stop;
 };
 
-/* Under the mutex: rounds that are ready, until there are none. */
+/* Called with the mutex held: runs rounds until none is ready. */
 static void make_rounds(wf_sender *c) {
     while (c->made < c->ready && !c->failed && !c->stop) {
         pthread_mutex_unlock(&c->mutex);
@@ -40,7 +40,7 @@ static void *work(void *user) {
     return NULL;
 }
 
-/* Signals go to the program's own threads. */
+/* Starts the thread. Signals are blocked in it, so that they go to the program's own threads. */
 static bool start(wf_sender *c) {
     sigset_t all, before;
     sigfillset(&all);

@@ -1,15 +1,16 @@
-/* nn/train/sharded.c - an optimizer sharded among ranks: what travels between them.
+/* nn/train/sharded.c - an optimizer sharded among ranks: the exchanges between them.
  *
- * A rank has a second, small graph (rank_graph.c): its pieces of the parameters as parameters, with an
- * optimizer over them whose gradients are sums that arrive. What travels does so in rounds
- * (slices.h):
+ * A rank has a second, small graph (rank_graph.c). Its parameters are the rank's pieces of the
+ * parameters, and its optimizer uses gradient sums that other ranks send. Exchanges are made in
+ * rounds (slices.h):
  *
  *     sums of micro-batches  --alltoallv-->  owners: accumulate, in the order of the tree
  *     square_sums of blocks  --allgatherv->  all: the norm
  *     pieces, updated        --allgatherv->  all: the parameters
  *
- * The first of these, where most waits, begins during the backward pass of the last micro-batch: its
- * plan is watched, and a round goes out (sender.h) once the sums in it are computed.
+ * The first exchange takes longest, so it begins during the backward pass of the last micro-batch:
+ * the plan reports each node that it has computed (wf_plan_watch), and a round is sent (sender.h)
+ * once its sums are computed.
  *
  * Transports move bytes; every sum of gradients is made by the ops that one process would use. */
 #include "sharded.h"
@@ -21,7 +22,7 @@
 #include "core/base/clock.h"
 #include "core/lend.h"
 
-/* Why a collective has failed. A program's own transport may have given no reason. */
+/* The reason why a collective has failed. A program's own transport may have given none. */
 static const char *cut_off_by(const wf_sharded *s) {
     const char *why = wf_transport_error(s->t);
     return *why ? why : "a collective of the transport has failed";
@@ -35,8 +36,8 @@ static int rank_of(const wf_sharded *s) {
     return wf_transport_rank(s->t);
 }
 
-/* A failure on this rank alone must reach the others, who wait for it. For the thread that has the
- * transport. */
+/* If ok is false on this rank alone, fails the transport, because the other ranks wait for this
+ * one. Called by the thread that currently uses the transport. */
 static bool told_why(wf_sharded *s, bool ok, const char *why) {
     if (!ok && !s->t->code) wf_transport_fail(s->t, 1, why);
     return ok;
@@ -46,15 +47,15 @@ static bool told(wf_sharded *s, bool ok) {
     return told_why(s, ok, s->error);
 }
 
-/* From the last micro-batch to the end of the update the sender's thread has the transport and what
- * travels. */
+/* From the last micro-batch to the end of the update, the sender's thread uses the transport and
+ * the exchange buffers, so other calls are refused. */
 bool wf_sharded_in_update(wf_sharded *s) {
     if (!wf_sender_begun(s->sender)) return false;
     wf_shard_failed(s, "the last micro-batch of an update was added: wf_trainer_update");
     return true;
 }
 
-/* ---- micro-batches ---------------------------------------------------------------------------- */
+/* ---- micro-batches --------------------------------------------------------------------------- */
 
 void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from, int64_t *to) {
     wf_range range = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
@@ -62,7 +63,7 @@ void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from,
     *to = range.to;
 }
 
-/* An exchange, of which no round is made yet. */
+/* Begins an exchange in which no round is ready yet. */
 static void begin(wf_sharded *s, int64_t micro_batches) {
     s->micro_batches = micro_batches;
     s->ready = 0;
@@ -76,7 +77,8 @@ static void begin(wf_sharded *s, int64_t micro_batches) {
     }
 }
 
-/* The rounds that a parameter's sums are in have one less to wait for. */
+/* Notes that a parameter's sums are computed: the rounds that contain them wait for one parameter
+ * less. */
 static void is_summed(wf_sharded *s, int param) {
     int64_t from = s->slices.first_block[param], to = s->slices.first_block[param + 1];
     for (int round = 0; round < s->slices.rounds && from < to; round++) {
@@ -97,7 +99,7 @@ static void computed(void *sharded, const wf_tensor *node) {
     }
 }
 
-/* The micro-batch that follows those that were fed. */
+/* The micro-batch that must be fed next. */
 static int64_t next_of(const wf_sharded *s, int64_t from) {
     return s->tree.depth ? s->tree.node[s->tree.depth - 1].to : from;
 }
@@ -117,17 +119,17 @@ bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches
     return wf_feed_reals(p, s->parts->at, at, 2) || wf_shard_failed(s, wf_plan_error(p));
 }
 
-/* ---- gradients to their owners ---------------------------------------------------------------- */
+/* ---- gradients to their owners --------------------------------------------------------------- */
 
-/* The k-th sum of this rank of a piece, in rows. */
+/* The k-th partial sum that this rank has of a piece. It points to the piece's rows. */
 static const char *sum_of(const wf_sharded *s, const wf_piece *piece, int k) {
     wf_tensor *sums = s->parts->sums[piece->param];
     int64_t first = k * wf_count(s->slices.params[piece->param]) + piece->first;
     return (const char *)wf_leaf_lent(sums) + (size_t)first * s->real;
 }
 
-/* Pack this rank's part of another's slice in a round, for each of its sums. Returns where the next
- * one goes. */
+/* Packs what another rank owns in this round, for each partial sum of this rank. Returns the end of
+ * the packed data. */
 static char *pack_sums(const wf_sharded *s, int owner, int round, char *to) {
     wf_piece piece;
     for (int k = 0; owner != rank_of(s) && k < s->tree.depth; k++) {
@@ -140,13 +142,14 @@ static char *pack_sums(const wf_sharded *s, int owner, int round, char *to) {
     return to;
 }
 
-/* False. The sender's thread runs the exchange, while another writes s->error. */
+/* Records the error of an exchange; returns false. It does not use s->error, because another thread
+ * may write that meanwhile. */
 static bool exchange_failed(wf_sharded *s, const char *why) {
     snprintf(s->exchange_error, sizeof s->exchange_error, "%s", why);
     return false;
 }
 
-/* A sum of this rank, where it is, or one that has arrived. */
+/* Adds a partial sum to the owner's stack: one of this rank (own), or one that was received. */
 static bool add_sum(wf_sharded *s, int round, const double at[2], int own, const char *from) {
     wf_plan *p = s->add[round];
     for (int i = s->first[round]; i < s->first[round + 1]; i++) {
@@ -195,14 +198,15 @@ static bool exchange(void *sharded, int round) {
     return told_why(s, exchange_round(s, round), s->exchange_error);
 }
 
-/* ---- numbers that all ranks need -------------------------------------------------------------- */
+/* ---- numbers that all ranks need ------------------------------------------------------------- */
 
 static double real_at(const wf_sharded *s, const void *x, int64_t i) {
     return s->real == sizeof(double) ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-/* The counts of the sums of all ranks, added as the sums are. A sum of two floats, made in double and
- * rounded, is their sum in float. */
+/* Add the counts of all ranks in the same order as the gradients. A sum of two floats that is
+ * computed in double and then rounded equals their sum in float, so the bits are those of one
+ * process. */
 static bool add_counts(wf_sharded *s, int64_t micro_batches, double *total) {
     wf_sum_tree all = wf_sum_tree_of(micro_batches);
     double stack[WF_SUM_TREE_DEPTH];
@@ -230,7 +234,7 @@ static bool add_counts(wf_sharded *s, int64_t micro_batches, double *total) {
     return true;
 }
 
-/* Gather the squares of all blocks, in their order, in s->send. */
+/* Gathers the square sums of all blocks in s->send, in the order of the blocks. */
 static bool gather_squares(wf_sharded *s) {
     for (int r = 0; r < s->slices.ranks; r++)
         s->receive_at[r + 1] =
@@ -251,7 +255,8 @@ static bool gather_squares(wf_sharded *s) {
     return true;
 }
 
-/* Is all well on all ranks? And the norm, from one that computed it, and everyone's numbers. */
+/* Finds out if all ranks are well. Also distributes the norm, from a rank that computed it, and
+ * every rank's numbers. */
 static bool agree(wf_sharded *s, int64_t micro_batches, bool ok, double *norm, double *numbers) {
     double *mine = (double *)(void *)s->send, *all = (double *)(void *)s->receive;
     wf_range own = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
@@ -284,7 +289,7 @@ bool wf_sharded_agree(wf_sharded *s, bool yes) {
     return all[0];
 }
 
-/* ---- an update -------------------------------------------------------------------------------- */
+/* ---- an update ------------------------------------------------------------------------------- */
 
 static bool update_own(wf_sharded *s, double count, const double rates[3], double *norm) {
     const wf_optimizer *o = &s->optimizer;
@@ -302,7 +307,7 @@ static bool update_own(wf_sharded *s, double count, const double rates[3], doubl
     return ok || wf_shard_failed(s, wf_plan_error(p));
 }
 
-/* The owners' pieces to the parameters of all ranks. */
+/* Sends the owners' updated pieces to all ranks, for one round. */
 static bool spread_round(wf_sharded *s, int round) {
     wf_piece piece;
     for (int r = 0; r < s->slices.ranks; r++) {
@@ -334,7 +339,7 @@ static bool spread(wf_sharded *s) {
     return true;
 }
 
-/* Has this rank run all of its micro-batches? */
+/* True if this rank has run all of its micro-batches. */
 static bool all_are_summed(wf_sharded *s, int64_t micro_batches) {
     wf_range range = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
     if (range.from == range.to) s->tree = wf_sum_tree_of(micro_batches);
@@ -342,7 +347,7 @@ static bool all_are_summed(wf_sharded *s, int64_t micro_batches) {
     return micro_batches <= s->most && s->tree.end == micro_batches && to == range.to;
 }
 
-/* Fails everywhere, and what has begun of an exchange first. */
+/* Makes the update fail on all ranks, after ending an exchange that has begun. */
 static bool refuse(wf_sharded *s) {
     const char *why = "an update is not of the micro-batches that were summed";
     wf_transport_fail(s->t, 1, why);
@@ -350,8 +355,8 @@ static bool refuse(wf_sharded *s) {
     return wf_shard_failed(s, why);
 }
 
-/* The rest of the exchange. The time of collectives beyond it, at least, passed while the last
- * micro-batch ran. */
+/* Ends the exchange. It was hidden behind the last micro-batch to this extent at least: the
+ * collectives' time minus the time spent waiting here. */
 static bool finish_exchange(wf_sharded *s, int64_t micro_batches) {
     double began = wf_seconds_now();
     if (!wf_sender_begun(s->sender)) begin(s, micro_batches);
@@ -376,7 +381,7 @@ bool wf_sharded_update(wf_sharded *s, int64_t micro_batches, const double rates[
     return agree(s, micro_batches, ok, norm, numbers) && spread(s);
 }
 
-/* ---- averages --------------------------------------------------------------------------------- */
+/* ---- averages -------------------------------------------------------------------------------- */
 
 bool wf_sharded_average(wf_sharded *s, double rate) {
     if (!s->average) return true;
@@ -392,7 +397,7 @@ bool wf_sharded_swap_averages(wf_sharded *s) {
     return spread(s);
 }
 
-/* ---- to and from the model's graph ------------------------------------------------------------ */
+/* ---- to and from the model's graph ----------------------------------------------------------- */
 
 static bool gather_round(wf_sharded *s, int round) {
     wf_piece piece;
@@ -435,7 +440,8 @@ void wf_sharded_release(wf_sharded *s) {
         for (int k = 0; k < wf_shard_kept_count(s); k++) wf_leaf_forget(wf_shard_kept(s->of, i, k));
 }
 
-/* A piece of a leaf of the model's graph; one that has no values yet has its initial ones. */
+/* Copies a piece of a leaf of the model's graph into the rank's own leaf. A leaf without values
+ * gives its initial ones. */
 static bool take(wf_sharded *s, const wf_piece *piece, wf_tensor *from, wf_tensor *to) {
     if (from->kind == WF_BUFFER && !wf_leaf_lent(from)) return true;
     char *at = s->send;

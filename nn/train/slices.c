@@ -35,7 +35,8 @@ wf_blocks wf_round_of(const wf_slices *s, int round) {
     return (wf_blocks){ at_least(0, to - s->in_round), to };
 }
 
-/* Counted from the end, where the last share is the largest: rank 0 has a block if there is one. */
+/* The blocks that a rank owns in a round. They are counted from the end, where the last share is
+ * the largest, so that rank 0 has a block if there is one. */
 wf_blocks wf_slice_in_round(const wf_slices *s, int rank, int round) {
     wf_blocks all = wf_round_of(s, round);
     wf_range from_end = wf_rank_range(all.to - all.from, s->ranks - 1 - rank, s->ranks);

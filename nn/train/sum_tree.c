@@ -8,7 +8,7 @@ wf_sum_tree wf_sum_tree_of(int64_t micro_batches) {
     return (wf_sum_tree){ .end = micro_batches };
 }
 
-/* Are these the children of one node? */
+/* True if these are the two children of one node. */
 static bool are_siblings(const wf_sum_tree *t, wf_sum_node left, wf_sum_node right) {
     int64_t width = left.to - left.from, rest = t->end - left.to;
     bool begins = (width & (width - 1)) == 0 && left.from % width == 0;
@@ -34,8 +34,8 @@ static int largest_node(int64_t from, int64_t to) {
     return k;
 }
 
-/* While the 2^k micro-batches of a node come one by one, up to k sums of them wait above the others:
- * one for each bit of 2^k - 1. */
+/* Appends nodes to the stack. While the 2^k micro-batches of a node are added one by one, up to k
+ * partial sums wait above the others: one for each bit of 2^k - 1. */
 int wf_sum_tree_add(wf_sum_tree *t, int64_t from, int64_t to) {
     int height = 0;
     while (from < to) {

@@ -1,15 +1,15 @@
-/* nn/train/sum_tree.h - the order in which the gradients of an update's micro-batches are added: a binary
- * tree over their numbers.
+/* nn/train/sum_tree.h - the order in which the gradients of an update's micro-batches are added: a
+ * binary tree over their numbers.
  *
  *     M = 7:      ((0 + 1) + (2 + 3)) + ((4 + 5) + 6)
  *
- * A node [from, to) of the tree has a left child of a power of two, the largest that leaves
- * something to the right. So the numbers can be divided among machines, each adds what is in its
- * range, and the sum of all has the same bits wherever the range was cut. Sums that are not yet part
- * of a larger one wait on a stack, that of wf_accumulate:
+ * The left child of a node [from, to) has a power of two of the micro-batches: the largest that
+ * leaves some for the right child. So the micro-batches can be divided among machines, each of
+ * which adds those of its range, and the total has the same bits wherever the range was cut.
+ * Partial sums that are not yet part of a larger one wait on the stack of wf_accumulate:
  *
  *     wf_sum_tree t = wf_sum_tree_of(M);
- *     for (i = from; i < to; i++) added = wf_sum_tree_push(&t, i, i + 1);   then t.node[0 .. t.depth)
+ *     for (i = from; i < to; i++) added = wf_sum_tree_push(&t, i, i + 1);
  *
  * Not installed. */
 #ifndef WEFT_NN_TRAIN_SUM_TREE_H
@@ -17,26 +17,26 @@
 
 #include <stdint.h>
 
-enum { WF_SUM_TREE_DEPTH = 128 }; /* nodes of a range at most: two of each power of two */
+enum { WF_SUM_TREE_DEPTH = 128 }; /* most nodes that a range is made of: two of each power of two */
 
 typedef struct wf_sum_node {
     int64_t from, to; /* micro-batches */
 } wf_sum_node;
 
 typedef struct wf_sum_tree {
-    int64_t end; /* micro-batches of the update */
+    int64_t end; /* number of micro-batches in the update */
     int depth;
-    wf_sum_node node[WF_SUM_TREE_DEPTH]; /* on the stack, from the bottom */
+    wf_sum_node node[WF_SUM_TREE_DEPTH]; /* the nodes on the stack, from the bottom */
 } wf_sum_tree;
 
 wf_sum_tree wf_sum_tree_of(int64_t micro_batches);
-/* The sum of the node [from, to), which follows the last one, is put on the stack; how many from the
- * top it is added to before. */
+/* Put the sum of the node [from, to), which follows the last one, on the stack. Returns how many
+ * sums from the top of the stack are added to it first. */
 int wf_sum_tree_push(wf_sum_tree *t, int64_t from, int64_t to);
-/* The micro-batches [from, to) one by one, in a number of steps that is its logarithm. Returns how high
- * the stack got. */
+/* Push the micro-batches [from, to) one by one, computed in logarithmic time. Returns the greatest
+ * height of the stack. */
 int wf_sum_tree_add(wf_sum_tree *t, int64_t from, int64_t to);
-/* How high the stack gets with the micro-batches [from, to) of `end`. */
+/* The greatest height of the stack while the micro-batches [from, to) of `end` are pushed. */
 int wf_sum_tree_height(int64_t from, int64_t to, int64_t end);
 
 #endif

@@ -1,5 +1,5 @@
-/* nn/train/trainer.c - a training in progress: an optimizer, its plans, the loop of an update. How an
- * update is made is one of three ways: way.h. */
+/* nn/train/trainer.c - a training in progress: an optimizer, its plans, the loop of an update. An
+ * update is made in one of three ways: see way.h. */
 #include "way.h"
 
 #include <assert.h>
@@ -12,8 +12,8 @@
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-/* The inputs that the listed tensors are computed from. Operands come before results, so that one
- * pass from the last node to the first finds all. seen has an entry per node. */
+/* The inputs that the listed tensors are computed from. Operands come before results, so one pass
+ * from the last node to the first finds all of them. seen has an entry per node. */
 static void add_inputs(wf_tensor_list *feed, wf_graph *g, const wf_tensor_list *of, bool *seen) {
     for (int i = 0; i < of->n; i++) seen[of->data[i]->id] = true;
     for (int id = wf_node_count(g) - 1; id >= 0; id--) {
@@ -25,8 +25,8 @@ static void add_inputs(wf_tensor_list *feed, wf_graph *g, const wf_tensor_list *
     }
 }
 
-/* The plan of a micro-batch: numbers, then what the way needs of gradients. Every input is fed at
- * most, and the way fetches less than all nodes. */
+/* Makes the plan of a micro-batch. It fetches the numbers, and the gradients or sums that this way
+ * needs. The lists have room for every input and every node. */
 static bool make_step_plan(wf_trainer *t, const wf_trainer_options *o) {
     size_t nodes = (size_t)wf_node_count(t->g),
            most = nodes + 2 + (size_t)o->n_fetch + (size_t)t->width;
@@ -61,7 +61,7 @@ static bool record_optimizer(wf_trainer *t, const wf_trainer_options *o) {
     return wf_ok(t->g) || wf_trainer_failed(t, wf_error(t->g));
 }
 
-/* The first of the tensors that is NULL, or of another graph, as an error; or NULL. */
+/* An error message if one of the tensors is NULL or belongs to another graph; otherwise NULL. */
 static const char *strange(const wf_graph *g, wf_tensor *const *tensors, int n) {
     if (n < 0 || (n > 0 && !tensors)) return "the fetches or sums of a trainer are NULL";
     for (int i = 0; i < n; i++) {
@@ -71,7 +71,7 @@ static const char *strange(const wf_graph *g, wf_tensor *const *tensors, int n) 
     return NULL;
 }
 
-/* The error of a transport, or NULL. */
+/* An error message if the transport is invalid; otherwise NULL. */
 static const char *wrong_transport(const wf_transport *t) {
     if (!t || t->size == 1) return NULL;
     if (t->rank < 0 || t->rank >= t->size) return "the transport's rank is none of its ranks";
@@ -178,7 +178,8 @@ bool wf_trainer_memory(wf_trainer *t, size_t *bytes) {
 
 /* ---- an update ------------------------------------------------------------------------------- */
 
-/* The plan of averages takes its memory before an update begins: one that fails has then changed nothing. */
+/* The plan of the averages allocates its memory before an update begins, so that running out of
+ * memory changes nothing. */
 static bool prepare_average(wf_trainer *t) {
     double rate = 0;
     return !t->average || wf_feed_reals(t->average, t->optimizer.average_rate, &rate, 1) ||
@@ -210,7 +211,7 @@ bool wf_trainer_begin(wf_trainer *t, int64_t micro_batches, int64_t *from, int64
     return true;
 }
 
-/* Loss, count and sums of the plan that has run. */
+/* Fetches loss, count and sums of the plan that has run. */
 static bool fetch_numbers(wf_trainer *t, double *row) {
     bool ok = wf_fetch_real(t->step, t->loss, &row[0]) && wf_fetch_real(t->step, t->count, &row[1]);
     for (int k = 2; ok && k < t->width; k++) ok = wf_fetch_real(t->step, t->sums[k - 2], &row[k]);
@@ -229,7 +230,7 @@ bool wf_trainer_add(wf_trainer *t, int64_t i) {
     return true;
 }
 
-/* In the order of micro-batches. */
+/* Adds the numbers in the order of micro-batches. */
 static void add_numbers(wf_trainer *t) {
     for (int k = 0; k < t->width; k++) {
         t->totals[k] = t->numbers[k];

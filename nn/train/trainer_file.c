@@ -1,4 +1,5 @@
-/* nn/train/trainer_file.c - a trainer's files: parameters, moments, averages, the number of steps. */
+/* nn/train/trainer_file.c - saves and loads a trainer: parameters, moments, averages, number of
+ * steps. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +12,14 @@ static const char averaged_key[] = "trainer.averaged_since";
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
-/* The contents of a file: the graph's leaves, or these. */
+/* The contents of a file: given leaves, or all leaves of the graph. */
 typedef struct contents {
     const char *path;
     wf_tensor *const *leaves; /* NULL: all */
     int n;
     const wf_meta *meta;
     int n_meta;
-    const char *wrong; /* why it can't be written; NULL: it can */
+    const char *wrong; /* why the file cannot be written; NULL: it can */
 } contents;
 
 static bool write_here(wf_trainer *t, const contents *c) {
@@ -29,8 +30,8 @@ static bool write_here(wf_trainer *t, const contents *c) {
     return ok || wf_trainer_failed(t, message);
 }
 
-/* By rank 0; all know whether it could. A rank that finds an error before this takes part all the same,
- * since the others would wait for it. */
+/* Rank 0 writes the file, and all ranks learn if it succeeded. A rank with an earlier error takes
+ * part all the same, because the others would wait for it. */
 static bool write(wf_trainer *t, const contents *c) {
     bool ranks = t->way->gather != NULL;
     if (t->micro_batches && t->next > t->from)
@@ -86,7 +87,7 @@ static bool resumed(wf_trainer *t, int64_t steps, int64_t averaged_since) {
     return !t->way->scatter || t->way->scatter(t);
 }
 
-/* A whole number of steps, or -1. */
+/* The number of steps in the metadata, or -1 if it is not a whole number. */
 static int64_t steps_in(const wf_file *f, const char *key) {
     const char *text = wf_file_meta(f, key);
     double value;
@@ -94,7 +95,7 @@ static int64_t steps_in(const wf_file *f, const char *key) {
     return whole && value == floor(value) ? (int64_t)value : -1;
 }
 
-/* Passes on what a load tells the caller, and counts the averages that were loaded. */
+/* Forwards every result of a load to the caller, and counts the averages that were loaded. */
 typedef struct listener {
     const wf_optimizer *optimizer;
     const wf_load_options *options;
@@ -109,7 +110,8 @@ static void hear(void *user, const wf_load_item *item) {
     if (l->options->each) l->options->each(l->options->user, item);
 }
 
-/* Averages that the file lacks begin with the next update; so do all of them then. */
+/* Loads leaves. If the file lacks the averages of some parameters, all averages begin anew with the
+ * next update. */
 static bool load(wf_trainer *t, const wf_file *f, const wf_load_options *options) {
     listener l = { &t->optimizer, options, 0 };
     int averages = t->optimizer.averages ? t->optimizer.n : 0;
@@ -141,10 +143,12 @@ typedef struct state {
     const wf_entry **entries;
     wf_tensor **leaves;
     int n;
-    const char *lacking; /* the name of one that the file lacks, of a parameter that it has */
+    /* name of a moment or average that the file lacks, although it has the parameter's other
+     * ones */
+    const char *lacking;
 } state;
 
-/* Returns how many were found. */
+/* Finds what a file keeps of a parameter. Returns how many tensors were found. */
 static int look_up(state *s, const wf_file *f, const wf_tensor *param, wf_tensor *const *kept,
                    int n) {
     int found = 0;
@@ -159,7 +163,7 @@ static int look_up(state *s, const wf_file *f, const wf_tensor *param, wf_tensor
     return found;
 }
 
-/* A kind that the file has at all is there for every parameter that the file has. */
+/* True if the file has each kind of moment for every parameter that it has, or for none. */
 static bool complete(wf_trainer *t, state *s, int found) {
     if (found && s->lacking) {
         snprintf(t->error, sizeof t->error, "'%.200s' is in the model but not in the file",

@@ -1,6 +1,6 @@
-/* nn/train/way.h - inside nn/train: a trainer, and the three ways in which an update is made. A way
- * differs in its plans and in what it does with gradients; the loop, rates, numbers and files are
- * trainer.c's and trainer_file.c's. Not installed. */
+/* nn/train/way.h - inside nn/train: a trainer, and the three ways of making an update: at once, in
+ * parts, in shards. Each way has its own plans and its own handling of gradients. The loop, rates
+ * and numbers are in trainer.c, files in trainer_file.c. Not installed. */
 #ifndef WEFT_NN_TRAIN_WAY_H
 #define WEFT_NN_TRAIN_WAY_H
 
@@ -9,7 +9,7 @@
 
 struct wf_sharded;
 
-/* Tensors to fetch or to feed; there is room for all that a plan may need. */
+/* Tensors to fetch or to feed, with room for as many as a plan may need. */
 typedef struct wf_tensor_list {
     wf_tensor **data;
     int n;
@@ -18,23 +18,24 @@ void wf_list_add(wf_tensor_list *l, wf_tensor *t); /* NULL: nothing */
 void wf_list_add_all(wf_tensor_list *l, wf_tensor *const *t, int n);
 
 typedef struct wf_way {
-    /* Record what is needed beside the optimizer. False: wf_trainer_failed */
+    /* Record what the way needs besides the optimizer. False after wf_trainer_failed */
     bool (*record)(wf_trainer *t);
-    /* Add to the fetches and feeds of the plan of a micro-batch */
+    /* Add the way's own fetches and feeds to the plan of a micro-batch */
     void (*list)(const wf_trainer *t, wf_tensor_list *fetch, wf_tensor_list *feed);
     /* Make the other plans */
     bool (*open)(wf_trainer *t, int64_t in_flight);
     void (*close)(wf_trainer *t);
-    /* This rank's micro-batches into t->from and t->to; NULL: all */
+    /* Set t->from and t->to to this rank's micro-batches; NULL: all of them */
     bool (*range)(wf_trainer *t);
-    /* Run the plan on micro-batch i, which is fed */
+    /* Run the plan on micro-batch i, which has been fed */
     bool (*add)(wf_trainer *t, int64_t i);
-    /* After the last micro-batch; writes t->norm and, of other ranks, t->numbers */
+    /* Called after the last micro-batch; sets t->norm, and in t->numbers the rows of other ranks */
     bool (*update)(wf_trainer *t);
     bool (*average)(wf_trainer *t, double rate);
     bool (*swap)(wf_trainer *t);
-    /* Ranks; all NULL where there is one process. Moments and averages into rank 0's graph, to be
-     * saved; away again, and whether rank 0 says yes; from the graph after a load */
+    /* For several ranks; NULL in one process. gather: moments and averages go into rank 0's graph
+     * to be saved. release: they are freed again; returns rank 0's `yes`. scatter: they are taken
+     * from the graph after a load */
     bool (*gather)(wf_trainer *t);
     bool (*release)(wf_trainer *t, bool yes);
     bool (*scatter)(wf_trainer *t);
@@ -55,45 +56,46 @@ struct wf_trainer {
     wf_transport *transport; /* NULL: alone */
     const wf_way *way;
     bool made;
-    int64_t most; /* micro-batches of an update */
-    wf_plan *step, *update,
-        *average; /* of a micro-batch; of the update and the averages, or NULL */
+    int64_t most; /* most micro-batches of an update */
+    /* plans of a micro-batch, of the update and of the averages; the last two may be NULL */
+    wf_plan *step, *update, *average;
     int64_t steps;
-    int64_t averaged_since; /* the steps when the averages began */
+    int64_t averaged_since; /* number of steps when the averages began */
     /* the update in progress */
-    int64_t micro_batches, from, to, next; /* of all ranks, 0: none is begun; own; the next one */
+    /* micro-batches of all ranks (0: no update has begun); this rank's [from, to); the next one */
+    int64_t micro_batches, from, to, next;
     double rates[3], norm;
-    double *numbers; /* [most][width]: of each micro-batch loss, count and sums */
+    double *numbers; /* [most][width]: loss, count and sums of each micro-batch */
     double *totals;  /* [width] */
     wf_tensor **sums;
     int width;
-    double exchanging; /* the transport's numbers when it began */
+    double exchanging; /* the transport's counters when the update began */
     int64_t sent, received;
     char error[256];
 };
 
 bool wf_trainer_failed(wf_trainer *t, const char *why); /* false */
-/* A plan of the trainer's graph. */
+/* Make a plan of the trainer's graph. */
 wf_plan *wf_trainer_plan_of(wf_trainer *t, const wf_tensor_list *fetch, const wf_tensor_list *feed,
                             bool training);
-/* A plan that fetches these n and more, if there is one, and feeds one input. */
+/* Make a plan that fetches these n tensors, and `more` unless it is NULL, and feeds one input. */
 wf_plan *wf_trainer_plan_updates(wf_trainer *t, wf_tensor *const *updates, wf_tensor *more,
                                  wf_tensor *feed);
-/* A scalar of a plan that has run. */
+/* Read a scalar from a plan that has run. */
 bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out);
-/* wf_trainer_new with rounds of about so many blocks, where there are ranks. */
+/* Like wf_trainer_new; with several ranks, rounds have about in_flight blocks. */
 wf_trainer *wf_trainer_open(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                             const wf_trainer_options *options, int64_t in_flight);
 
-/* ---- at_once.c: ways without ranks share these ----------------------------------------------- */
+/* ---- at_once.c: shared by ways without ranks ------------------------------------------------- */
 
 bool wf_alone_average(wf_trainer *t, double rate);
 bool wf_alone_swap(wf_trainer *t);
-/* The bytes of moments, averages, sums, and the plans beside that of a micro-batch. */
+/* The bytes of moments, averages, sums, and of all plans but that of a micro-batch. */
 bool wf_alone_memory(wf_trainer *t, size_t *bytes);
 bool wf_alone_open(wf_trainer *t, int64_t in_flight);
 
-/* ---- in_parts.c: ways that accumulate gradients share these ---------------------------------- */
+/* ---- in_parts.c: shared by ways that accumulate gradients ------------------------------------ */
 
 bool wf_record_sums(wf_trainer *t, int partial_sums);
 void wf_list_sums(const wf_trainer *t, wf_tensor_list *fetch, wf_tensor_list *feed);

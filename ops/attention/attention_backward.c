@@ -1,13 +1,13 @@
-/* ops/attention/attention_backward.c - gradient of attention_op.c: q, k, v, mask, dy, y, stats -> dq,
- * dk, dv.
+/* ops/attention/attention_backward.c - gradient of attention_op.c: q, k, v, mask, dy, y, stats ->
+ * dq, dk, dv.
  *
  * With scores s = scale q k^T, weights p = softmax(s), dropped weights r = dropout(p), y = r v:
  *     dv = r^T dy        dr = dy v^T        dp = dropout(dr)
  *     ds = p * (dp - sum(dp * p))           dq = scale ds k        dk = scale ds^T q
- * and sum(dp * p) = sum(dr * r) = sum(dy * y), which needs no row of dp (Dao et al. 2022,
- * "FlashAttention", appendix B). The weights are recomputed from the stats of each row. A piece is a
- * whole head of k and v with all heads of q that use it, one after the other, so that dk and dv are
- * summed by one task, in one order. */
+ * Here sum(dp * p) = sum(dr * r) = sum(dy * y), which needs no row of dp (Dao et al. 2022,
+ * "FlashAttention", appendix B). The weights are recomputed from the stats of each row. A piece of
+ * work is a whole head of k and v with all heads of q that use it, one after the other. So one task
+ * sums its dk and dv, in one order. */
 #include "attention_op.h"
 #include "ops/base/shapes.h"
 
@@ -70,13 +70,14 @@ static bool eval_attention_backward(const wf_call *c, int phase, int64_t task, v
     return true;
 }
 
-/* Five products; the forward op has two. */
+/* The backward op has five products; the forward op has two. */
 static double flops_attention_backward(const wf_call *c) {
     return 2 * wf_attention_pairs(c) *
            (double)(3 * c->in[IN_Q].shape[3] + 2 * c->in[IN_V].shape[3]);
 }
 
-/* q, k and v may be one tensor. As separate nodes (aliases) each gets its own gradient. */
+/* Records the same gradients with other ops. q, k and v may be one tensor; as separate nodes
+ * (aliases) each of them gets its own gradient. */
 static void decompose_attention_backward(wf_tensor *dq, wf_tensor **results) {
     wf_tensor *x[3];
     for (int i = IN_Q; i <= IN_V; i++) x[i] = wf_alias(dq->in[i]);

@@ -29,7 +29,7 @@ void wf_attention_view(wf_view *v, wf_dtype type, const wf_view *rows, int64_t w
     v->stride[3] = 1;
 }
 
-/* [B, H, T, S], without memory: the shape to which masks broadcast. */
+/* A view [B, H, T, S] without memory: the shape to which masks must broadcast. */
 static wf_view scores_view(const wf_call *c) {
     wf_view scores = c->in[IN_Q];
     scores.shape[3] = c->in[IN_K].shape[2];
@@ -40,14 +40,15 @@ static bool operands_fit(wf_call *c) {
     const wf_view *q = &c->in[IN_Q], *k = &c->in[IN_K], *v = &c->in[IN_V];
     bool fit = q->ndim == 4 && k->ndim == 4 && v->ndim == 4 && q->shape[0] == k->shape[0];
     for (int i = 0; fit && i < 3; i++) fit = k->shape[i] == v->shape[i];
-    if (fit && q->shape[1] != k->shape[1]) /* heads of q in groups */
+    if (fit && q->shape[1] != k->shape[1]) /* heads of q can be divided into groups */
         fit = k->shape[1] > 0 && q->shape[1] > 0 && q->shape[1] % k->shape[1] == 0;
     if (fit && q->shape[3] == k->shape[3]) return true;
     return wf_fail(c, "q %s, k %s and v %s are not [B,H,T,dk], [B,H,S,dk] and [B,H,S,dv]",
                    wf_show(c, q), wf_show(c, k), wf_show(c, v));
 }
 
-/* Laid out as [H, 2, B, T]: the stats of single queries of several rows of a batch are contiguous. */
+/* Sets the layout [H, 2, B, T], so that the stats of single queries of several rows of a batch are
+ * contiguous. */
 void wf_attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q) {
     int64_t B = q->shape[0], H = q->shape[1], T = q->shape[2], stride[4];
     wf_set_shape(v, type, 4, (int64_t[]){ B, H, 2, T });
@@ -92,7 +93,7 @@ static bool shape_attention(wf_call *c) {
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-/* Where row `batch` of a view is in memory. */
+/* The index of the row in memory that holds row `batch` of a view. */
 static int64_t memory_row(const wf_view *x, int64_t batch) {
     return x->row_index ? x->row_index[batch] : batch;
 }
@@ -123,7 +124,7 @@ wf_attention_head wf_attention_head_of(const wf_call *c) {
     };
 }
 
-/* The mask of a head; stride 0 along the axes where it broadcasts. */
+/* The mask of a head. Its stride is 0 along axes that broadcast. */
 static wf_matrix mask_of(const wf_call *c, attention_place at) {
     const wf_view *mask = &c->in[IN_MASK], scores = scores_view(c);
     int64_t stride[4];
@@ -154,7 +155,8 @@ attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t 
     return at;
 }
 
-enum { TASK_WORK = 1 << 17, PIECE_WORK = 1 << 11 }; /* multiply-adds; the overhead of a piece */
+/* TASK_WORK: multiply-adds of a task; PIECE_WORK: the overhead of a piece */
+enum { TASK_WORK = 1 << 17, PIECE_WORK = 1 << 11 };
 
 int64_t wf_attention_pieces(const wf_call *c, int64_t queries) {
     double pairs = (double)queries * (double)c->in[IN_K].shape[2];
@@ -164,8 +166,8 @@ int64_t wf_attention_pieces(const wf_call *c, int64_t queries) {
 
 /* ---- the forward op: a piece is a range of a head's queries ---------------------------------- */
 
-/* Does each row of the batch have one query, and some the same keys and values, as the hypotheses
- * of a beam search have? Then these queries are computed as queries of one head. */
+/* True if each row of the batch has one query, and some rows have the same keys and values, as the
+ * hypotheses of a beam search do. These queries are then computed as queries of one head. */
 static bool shares_keys(const wf_call *c) {
     const attention_attrs *a = c->attrs;
     const int32_t *row = c->in[IN_K].row_index, *mask_row = c->in[IN_MASK].row_index;
@@ -194,8 +196,8 @@ static void set_head(const wf_call *c, wf_attention_head *h, int64_t head) {
     h->stats = wf_attention_matrix(&c->out[1], at);
 }
 
-/* The queries of pieces [piece, end), in the order [H, B], that have the same keys as the first one.
- * Returns their number. */
+/* Collects the queries of pieces [piece, end), in the order [H, B], that have the same keys as the
+ * first one. Returns their number. */
 static int64_t set_queries(const wf_call *c, wf_attention_head *h, int64_t piece, int64_t end) {
     const int64_t *q = c->in[IN_Q].shape, b = piece % q[0];
     const int32_t *row = c->in[IN_K].row_index;
@@ -212,8 +214,8 @@ static int64_t set_queries(const wf_call *c, wf_attention_head *h, int64_t piece
     return n;
 }
 
-/* Sets the head's piece: of one head, or of several rows of the batch. Returns the number of
- * pieces. */
+/* Sets the head's next piece: one head, or the same head of several rows of the batch. Returns the
+ * number of pieces used. */
 static int64_t set_piece(const wf_call *c, wf_attention_head *h, int64_t piece, int64_t end) {
     if (piece >= end) return 0;
     if (shares_keys(c)) return set_queries(c, h, piece, end);
@@ -238,7 +240,7 @@ static bool eval_attention(const wf_call *c, int phase, int64_t task, void *scra
     return true;
 }
 
-/* Query-key pairs that are computed. */
+/* The number of query-key pairs that are computed. */
 double wf_attention_pairs(const wf_call *c) {
     const attention_attrs *a = c->attrs;
     const int64_t *q = c->in[IN_Q].shape, keys = c->in[IN_K].shape[2];
@@ -255,8 +257,8 @@ static double flops_attention(const wf_call *c) {
     return 2 * wf_attention_pairs(c) * (double)(c->in[IN_Q].shape[3] + c->in[IN_V].shape[3]);
 }
 
-/* A boolean mask has no gradient. An additive one, such as a position bias, has that of the scores;
- * as it is rare, it is computed by the decomposition. */
+/* A boolean mask has no gradient. An additive mask, such as a position bias, has the gradient of
+ * the scores. It is rare, so the decomposition computes it. */
 static void grad_attention(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const attention_attrs *a = y->attrs;
     wf_tensor *mask = y->in[IN_MASK];
@@ -276,7 +278,7 @@ static void grad_attention(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, u
 
 /* ---- from primitives ------------------------------------------------------------------------- */
 
-/* a [B,H,T,n] times b [B,G,n,m] -> [B,H,T,m]; each head of b serves H / G of a. */
+/* a [B,H,T,n] times b [B,G,n,m] -> [B,H,T,m]. Each head of b is used by H / G heads of a. */
 static wf_tensor *by_heads(wf_tensor *a, wf_tensor *b) {
     if (wf_rank(a) != 4 || wf_rank(b) != 4 || a->shape[1] == b->shape[1]) return wf_matmul(a, b);
     int64_t split[] = { WF_KEEP, b->shape[1], WF_REST, WF_KEEP, WF_KEEP };
@@ -285,8 +287,8 @@ static wf_tensor *by_heads(wf_tensor *a, wf_tensor *b) {
     return wf_reshape(y, 4, merge);
 }
 
-/* [T, S]: 1 where key j > i + (S - T) - window. Counts are read at run time, and are exact but for
- * a rounding: hence the half. */
+/* A mask [T, S]: 1 where key j > i + (S - T) - window. The counts are read at run time and may be
+ * off by a rounding, so the comparison is with a half. */
 static wf_tensor *window_mask(wf_tensor *q, wf_tensor *k, int64_t window) {
     wf_dtype real = wf_real(q->graph);
     wf_tensor *i = wf_unsqueeze(wf_cast(wf_arange(q, -2), real), WF_AXIS(1)); /* [T, 1] */

@@ -1,9 +1,9 @@
 /* ops/attention/rotary.c - rotary positions (Su et al. 2021, "RoFormer", 3.2.2): at position p,
- * every pair of elements of a row of x, which has d, is turned by an angle of its own:
+ * every pair of elements in a row of x, of width d, is rotated by an angle of its own:
  *
  *     (x1, x2) -> (x1 cos a - x2 sin a, x2 cos a + x1 sin a)     a = p / base^(2i/d), i < d/2
  *
- * so that the product of a query and a key depends on the distance of their positions. The pairs
+ * Then the product of a query and a key depends only on the distance of their positions. The pairs
  * are elements i and i + d/2, or (interleaved, as in the paper) 2i and 2i + 1. The sines and
  * cosines of the positions are a table, an op of its own: layers share it. */
 #include <math.h>
@@ -17,7 +17,7 @@
 /* ---- rotary_table: ids [...] -> [..., 2, d]: rows of cosines, and of sines with their signs -- */
 
 typedef struct table_attrs {
-    int64_t dim; /* 0: the size of like's last axis */
+    int64_t dim; /* 0: the size of the last axis of `like` */
     double base;
     bool interleaved;
 } table_attrs;
@@ -48,7 +48,7 @@ static int64_t row_grain(int64_t width) {
     return width < WF_GRAIN ? WF_GRAIN / (width + 1) + 1 : 1;
 }
 
-/* Wave lengths, angles, sines and cosines of the pairs of a row. */
+/* Computes wave lengths, angles, sines and cosines for the pairs of a row. */
 static bool plan_rotary_table(wf_call *c, void *plan) {
     (void)plan;
     return wf_shape_bytes(WF_F64, 2, (int64_t[]){ 4, width_of(c) / 2 }, &c->scratch_bytes) ||
@@ -59,7 +59,7 @@ static int64_t tasks_rotary_table(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(wf_view_count(&c->in[0]), row_grain(width_of(c))) : 0;
 }
 
-/* The row at element `at` of y. */
+/* Writes the row of the table that begins at element `at` of y. */
 static void put_row(const wf_view *y, int64_t at, int64_t pairs, bool interleaved,
                     const double *cosine, const double *sine) {
     int64_t apart = interleaved ? 1 : pairs, step = interleaved ? 2 : 1, sines = at + 2 * pairs;
@@ -117,14 +117,14 @@ wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interl
                      &(table_attrs){ dim, base, interleaved });
 }
 
-/* ---- rotate: x [..., T, d], table [..., T, 2, d] -> x turned --------------------------------- */
+/* ---- rotate: x [..., T, d], table [..., T, 2, d] -> x rotated -------------------------------- */
 
 typedef struct rotate_attrs {
     bool interleaved;
-    bool back; /* the transpose: by the negative angles, if the table is one of angles */
+    bool back; /* rotate by the transpose: by the negative angles, if the table is one of angles */
 } rotate_attrs;
 
-/* The table's cosines, [..., T, d]; the sines of a row lie d elements behind them. */
+/* The table's cosines, [..., T, d]. The sines of a row are stored d elements after them. */
 static wf_view cosines_of(const wf_view *table) {
     wf_view v = *table;
     int last = --v.ndim - 1;
@@ -167,7 +167,7 @@ static int64_t tasks_rotate(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(rows, row_grain(width)) : 0;
 }
 
-/* n elements, `step` apart, as a row without gaps. */
+/* n elements, `step` apart, as a row without gaps: in place, or copied to scratch. */
 static const void *dense_row(const wf_view *x, int64_t at, int64_t step, int64_t n, void *scratch) {
     wf_view row = { .data = scratch, .dtype = x->dtype };
     if (step == 1) return wf_at(x, at);
@@ -184,7 +184,7 @@ static bool eval_rotate(const wf_call *c, int phase, int64_t task, void *scratch
     if (width == 0) return true;
     wf_task_range(rows, row_grain(width), task, &from, &to);
     wf_walk_start(&w, 3, (const wf_view *[]){ y, x, &cosines });
-    assert(w.columns == width); /* rows of the table are 2 d apart, so that none are merged */
+    assert(w.columns == width); /* rows of the cosines are 2 d apart, so that no rows are merged */
     wf_walk_seek(&w, from);
     for (int64_t row = from; row < to; row++, wf_walk_next(&w)) {
         const void *at = dense_row(x, w.at[1], w.step[1], width, scratch);
@@ -194,7 +194,7 @@ static bool eval_rotate(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
-/* x [..., d] with the elements of each pair in each other's place. */
+/* x [..., d] with the two elements of each pair exchanged. */
 static wf_tensor *partners(wf_tensor *x, bool interleaved) {
     int ndim = wf_rank(x), pair = interleaved ? ndim : ndim - 1;
     int64_t dims[WF_MAX_DIMS + 1] = { 0 };
@@ -205,8 +205,8 @@ static wf_tensor *partners(wf_tensor *x, bool interleaved) {
 }
 
 /* y = x c + P x s, where P exchanges the elements of each pair, c are the cosines and s the sines;
- * its transpose is y = x c + P (x s). So dx = dy turned by the other of the two, dc = dy x, and
- * ds = dy P x, or x P dy. */
+ * its transpose is y = x c + P (x s). So dx is dy rotated by the transpose (or for the transpose,
+ * by the table), dc = dy x, and ds = dy P x, or for the transpose x P dy. */
 static void grad_rotate(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     rotate_attrs a = *(const rotate_attrs *)y->attrs;
     wf_tensor *x = y->in[0], *shares[2];

@@ -1,4 +1,5 @@
-/* ops/base/check.c - check_finite: returns its operand; a NaN or an infinity in it fails the run.
+/* ops/base/check.c - check_finite: its result is its operand, and a NaN or an infinity in that
+ * fails the run.
  *
  * It guards a loss or a gradient norm: a failed run performs no updates. It runs in place, so it
  * costs one pass of reading. */
@@ -35,7 +36,7 @@ static bool eval_check(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
-/* y is x, if the run does not fail: dx = dy. */
+/* If the run does not fail, y is x, so dx = dy. */
 static void grad_check(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y;
     (void)need;

@@ -1,11 +1,11 @@
 /* ops/base/draw.c - uniform and normal numbers from Philox (core/base/random.h): each is a pure
- * function of key, stream and its number. */
+ * function of key, stream and index. */
 #include "draw.h"
 
 #include "core/base/random.h"
 #include "op_base.h"
 
-/* wf_unit_double of the two halves of a word: uniform in [0, 1). */
+/* Computes wf_unit_double from the two halves of a word: uniform in [0, 1). */
 static double unit(uint64_t words) {
     return (double)(int64_t)(words >> 11) * 0x1.0p-53;
 }
@@ -22,7 +22,7 @@ void wf_draw_single(uint64_t key, uint64_t stream, uint64_t first, float value[W
     for (int i = 0; i < WF_DRAWN; i++) value[i] = (float)(int32_t)(u[i] >> 40) * 0x1p-24f;
 }
 
-/* All elements are computed, though a tail may need few. */
+/* All elements of a block are computed, even if a tail needs few of them. */
 void wf_draw_normal(double std, uint64_t key, uint64_t stream, uint64_t first,
                     double value[WF_DRAWN]) {
     uint64_t u[WF_DRAWN], v[WF_DRAWN];

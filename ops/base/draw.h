@@ -5,10 +5,10 @@
 #include "core/graph.h"
 #include "ops/kernels/kernels.h"
 
-/* Element i is number first + i of this key and stream: wf_random_uniform, and wf_random_normal
- * times std, of stream 0. */
+/* Element i is number first + i of this key and stream. For stream 0 the numbers are those of
+ * wf_random_uniform, and std times those of wf_random_normal. */
 void wf_draw_uniform(uint64_t key, uint64_t stream, uint64_t first, double value[WF_DRAWN]);
-/* uniform, rounded down to a multiple of 2^-24: what f32 holds, and never 1 */
+/* uniform, rounded down to a multiple of 2^-24, which f32 holds exactly and which is never 1 */
 void wf_draw_single(uint64_t key, uint64_t stream, uint64_t first, float value[WF_DRAWN]);
 void wf_draw_normal(double std, uint64_t key, uint64_t stream, uint64_t first,
                     double value[WF_DRAWN]);

@@ -1,4 +1,5 @@
-/* ops/base/op.c - elements of a view as doubles, whatever their type; constants. */
+/* ops/base/op.c - reads and writes elements of a view as doubles, whatever their type;
+ * constants. */
 #include "op_base.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ void wf_put(const wf_view *v, int64_t i, double value) {
     }
 }
 
-/* The first one, then copies of what is there. */
+/* Writes the first element, and then copies what is already written. */
 void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value) {
     size_t size = wf_dtype_size(v->dtype);
     if (from >= to) return;

@@ -6,7 +6,7 @@
 #include "ops/custom.h"
 #include "ops/kernels/kernels.h"
 
-/* Every op as wf_op_<name>. */
+/* Declares every op as wf_op_<name>. */
 #define OP(name) extern const wf_op wf_op_##name;
 #include "ops/list.inc"
 #undef OP
@@ -15,7 +15,7 @@
  * passed as void *, so that one expression works for both types. */
 #define WF_KERNEL(type, ...) ((type) == WF_F64 ? wf_f64()->__VA_ARGS__ : wf_f32()->__VA_ARGS__)
 
-enum { WF_ROW_COST = 64 }; /* the overhead of a row, as a number of elements */
+enum { WF_ROW_COST = 64 }; /* the overhead of processing a row, expressed as a number of elements */
 
 void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value); /* elements [from, to) */
 
@@ -23,13 +23,14 @@ void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value); /* el
 static inline wf_tensor *wf_result(wf_tensor *y, int k) {
     return y->op ? y + k : y;
 }
-/* x as a separate node, so that its gradient as one operand is separate from that as another. */
+/* Result k of the node whose result 0 is y. y may be poison. */
 static inline wf_tensor *wf_alias(wf_tensor *x) {
     return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, x }, NULL);
 }
-wf_tensor *wf_zero(wf_tensor *x);      /* a real 0 in x's graph, shape [] */
-wf_tensor *wf_zero_like(wf_tensor *x); /* the same, of x's type */
-/* A mask as ops read it, real: an i32 one is converted. NULL stays NULL. */
+/* x as a separate node. If one tensor is two operands, each then gets its own gradient. */
+wf_tensor *wf_zero(wf_tensor *x);
+wf_tensor *wf_zero_like(wf_tensor *x); /* a zero of x's type, shape [] */
+/* A mask as a real tensor, which ops require: an i32 mask is converted. NULL stays NULL. */
 wf_tensor *wf_real_mask(wf_tensor *mask);
 
 #endif

@@ -16,15 +16,16 @@ int64_t wf_panel_rows(wf_dtype type) {
     return rows;
 }
 
-/* Rows of the panel that begins with row `from`. */
+/* The number of rows in the panel that begins with row `from`. */
 static int64_t width_from(const wf_view *x, int64_t from) {
     int64_t left = x->shape[0] - from, whole = wf_panel_rows(x->dtype);
     return left < whole ? left : whole;
 }
 
-/* In int8: the scales of the rows, then for every 4 columns a row of words of 4 bytes, q + 128. */
+/* Packs a panel in int8: first the scales of the rows, then for every 4 columns a row of 4-byte
+ * words, q + 128. */
 static void pack_int8(int64_t width, int64_t k, const float *rows, void *panel) {
-    enum { BLOCK = 64 }; /* columns at a time: whole cache lines of each row */
+    enum { BLOCK = 64 }; /* columns handled at a time: whole cache lines of each row */
     unsigned char *words = (unsigned char *)panel + width * 4;
     float *scale = panel;
     for (int64_t r = 0; r < width; r++) scale[r] = wf_int8_scale(k, rows + r * k);
@@ -81,7 +82,7 @@ void wf_panel_row(const wf_view *x, int64_t row, void *out) {
 
 /* ---- which parameters ------------------------------------------------------------------------ */
 
-/* Which operands of a node its kernel can read in panels, for the recorded shapes. */
+/* A set of bits: the operands that a node's kernel can read in panels, for the recorded shapes. */
 static uint32_t panels_of(const wf_tensor *t) {
     wf_view in[WF_MAX_OPERANDS], out;
     wf_call c = { .op = t->op, .attrs = t->attrs, .graph = t->graph, .in = in, .out = &out };
@@ -96,11 +97,12 @@ static uint32_t panels_of(const wf_tensor *t) {
     return t->op->run->panels(&c);
 }
 
-enum { NEEDS_ROWS = 1, MULTIPLIED = 2 }; /* how a tensor, or a view of it, is read */
+/* bits: a reader needs rows; a product reads the tensor or a view of it */
+enum { NEEDS_ROWS = 1, MULTIPLIED = 2 };
 
-/* Mark how each tensor is read. It can be packed if all its readers can read panels; that pays only
- * if one of them is a product, not for a table that only embedding reads. Readers come after their
- * operands, so nodes are visited from the last to the first. */
+/* Mark how each tensor is read. It can be packed if all its readers can read panels. Packing pays
+ * only if one of them is a product, and not for a table that only embedding reads. Readers come
+ * after their operands, so nodes are visited from the last to the first. */
 static void find_readers(const wf_graph *g, unsigned char *read) {
     for (int id = wf_node_count(g) - 1; id >= 0; id--) {
         const wf_tensor *reader = wf_node(g, id);

@@ -4,12 +4,13 @@
 
 #include "core/op.h"
 
-/* Rows of a whole panel: those of the kernel table in use. */
+/* The number of rows in a whole panel, for the kernel table in use. */
 int64_t wf_panel_rows(wf_dtype type);
 
-/* out[0] = in[0], where one of them is packed in panels. */
+/* Computes out[0] = in[0], where one of them is packed in panels. */
 int64_t wf_repack_tasks(const wf_call *c, int phase);
 bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch);
-void wf_panel_row(const wf_view *x, int64_t row, void *out); /* a row of a matrix in panels */
+/* copy one row of a matrix in panels */
+void wf_panel_row(const wf_view *x, int64_t row, void *out);
 
 #endif

@@ -4,30 +4,38 @@
 
 #include "ops/custom.h"
 
-/* Fails the call unless operand i is absent, or has operand 0's type and this shape. */
+/* Fails the call unless operand i is absent, or has the type of operand 0 and the shape of
+ * `like`. */
 bool wf_addend_like(wf_call *c, int i, const wf_view *like);
 bool wf_want_axes(wf_call *c, uint32_t axes, int ndim); /* fails the call if an axis is >= ndim */
-/* Are axes a set of axes of `what`, which has ndim axes? If not, text says why. */
+/* True if `axes` is a set of axes of an operand with ndim axes, which messages call `what`. If not,
+ * text says why. */
 enum { WF_AXES_TEXT = 320 };
 bool wf_axes_fit(uint32_t axes, int ndim, const char *what, char text[WF_AXES_TEXT]);
-/* "axis 5"; if it is a set of axes, "axis WF_AXIS(1), which is a set of axes". Returns text. */
+/* Write an axis for a message: "axis 5", or for a set "axis WF_AXIS(1), which is a set of axes".
+ * Returns text. */
 enum { WF_AXIS_TEXT = 80 };
 const char *wf_axis_text(int axis, char text[WF_AXIS_TEXT]);
-bool wf_no_axis(wf_call *c, const wf_view *x, int axis); /* fails the call: x has no such axis */
-bool wf_same_as_operand(wf_call *c);           /* a shape rule: out[0] is real and as operand 0 */
-int wf_rank(const wf_tensor *x);               /* ndim; 0 for NULL */
-int wf_pick_axis(int axis, int ndim);          /* a negative axis counts from the end */
-bool wf_is_last(int axis, const wf_tensor *x); /* -1 or the number of the last axis */
-/* Axes counted from the end become plain bits; what is not a set of axes stays as it is. */
+/* fails the call, because x has no such axis */
+bool wf_no_axis(wf_call *c, const wf_view *x, int axis);
+/* a shape rule: out[0] is real and has the shape of operand 0 */
+bool wf_same_as_operand(wf_call *c);
+int wf_rank(const wf_tensor *x); /* ndim; 0 for NULL */
+/* the axis as a number from 0; a negative one counts from the end */
+int wf_pick_axis(int axis, int ndim);
+/* true if axis is -1 or the number of the last axis */
+bool wf_is_last(int axis, const wf_tensor *x);
+/* Turns axes that are counted from the end into plain bits. A value that is no set of axes does not
+ * change. */
 uint32_t wf_axes(uint32_t axes, int ndim);
-uint32_t wf_other_axes(int i, int ndim); /* all of ndim axes but i */
+uint32_t wf_other_axes(int i, int ndim); /* all of ndim axes except axis i */
 
-/* Is this number, which a program gave as a size, made of what wf_extent returned? No other is so
- * far below 0. Messages show its name. */
+/* True if a program gave a number as a size that was computed from what wf_extent returned. No
+ * other number is so far below 0. Messages show its name. */
 static inline bool wf_bound_later(int64_t size) {
     return size < INT32_MIN;
 }
-/* For `view`: the result is the operand itself. */
+/* A `view` function for ops whose result is the operand itself. */
 static inline int64_t wf_same_memory(wf_call *c) {
     for (int i = 0; i < c->out[0].ndim; i++) c->out[0].stride[i] = c->in[0].stride[i];
     return 0;

@@ -1,5 +1,5 @@
-/* ops/base/walk.c - walks over strided views: rows of views with any strides, over which a kernel
- * can loop. */
+/* ops/base/walk.c - walks over strided views: they find rows in views with any strides, so that
+ * kernels can loop over these. */
 #include <assert.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ void wf_walk_start(wf_walk *w, int n, const wf_view *const *views) {
     w->rows = w->columns = 1;
     for (int v = 0; v < n; v++) w->step[v] = 1;
     if (w->ndim == 0) return;
-    w->columns = w->shape[--w->ndim]; /* the last axis left is the row */
+    w->columns = w->shape[--w->ndim]; /* the last axis that is left is the row */
     for (int v = 0; v < n; v++) w->step[v] = w->stride[v][w->ndim];
     for (int i = 0; i < w->ndim; i++) w->rows *= w->shape[i];
 }
@@ -76,9 +76,11 @@ void wf_walk_skip(wf_walk *w, int64_t rows) {
 
 /* ---- copies of rows -------------------------------------------------------------------------- */
 
-enum { FEW = 4, SHORT = 64 }; /* columns that take a loop of their own; bytes below a call's cost */
+/* FEW: columns that get a loop of their own; SHORT: bytes for which a call of memcpy costs too
+ * much */
+enum { FEW = 4, SHORT = 64 };
 
-/* Rows without gaps, that are too short for calls of memcpy. */
+/* Copies rows without gaps that are too short for calls of memcpy. */
 static void copy_short_rows(int64_t rows, size_t bytes, const char *x, int64_t x_row, char *y,
                             int64_t y_row) {
     for (int64_t r = 0; r < rows; r++, x += x_row, y += y_row) {
@@ -88,7 +90,7 @@ static void copy_short_rows(int64_t rows, size_t bytes, const char *x, int64_t x
     }
 }
 
-/* Few columns are copied one after the other, others row by row. */
+/* Copies a few columns one after the other, otherwise row by row. */
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 #define COPY_ROWS(word)                                                                            \
@@ -129,8 +131,9 @@ void wf_copy_rows(wf_dtype type, int64_t rows, int64_t columns, wf_matrix x, wf_
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/* How a run of several rows reads an operand: where it is, as it lies like the result; one element
- * again and again; a row that is repeated, copied once; other rows, copied for every run. */
+/* How a run over several rows reads an operand. IN_PLACE: it has the layout of the result.
+ * ONE_ELEMENT: the same element again and again. REPEATED_ROW: the same row again and again, copied
+ * once. COPIED_ROWS: its rows are copied for every run. */
 enum { IN_PLACE, ONE_ELEMENT, REPEATED_ROW, COPIED_ROWS };
 
 int64_t wf_elementwise_tasks(const wf_call *c, int phase) {
@@ -148,7 +151,7 @@ static int way_of(const wf_walk *w, int v, bool repeat) {
     return still ? REPEATED_ROW : COPIED_ROWS;
 }
 
-/* Columns of as many whole rows as a buffer holds. */
+/* The number of columns in as many whole rows as a buffer holds. */
 static int64_t span_of(const wf_walk *w) {
     return WF_GATHERED / w->columns * w->columns;
 }
@@ -194,8 +197,8 @@ void wf_runs_start(wf_runs *r, const wf_call *c, int64_t task, bool repeat) {
     }
 }
 
-/* Copy the rest of a row, or whole rows along the last axis in front of the row, of at most n
- * elements, to element `done` of the buffers; returns how many. */
+/* Copies the rest of a row, or several whole rows along the axis before it, to the buffers from
+ * element `done` on. At most n elements are copied; returns how many. */
 static int64_t gather_rows(wf_runs *r, int64_t done, int64_t n) {
     wf_walk *w = &r->walk;
     int64_t rows = 1, columns = w->columns - r->column;
@@ -218,7 +221,7 @@ static int64_t gather_rows(wf_runs *r, int64_t done, int64_t n) {
     return rows * columns;
 }
 
-/* A run through several rows. */
+/* Makes the next run from several rows. */
 static bool next_span(wf_runs *r) {
     const wf_call *c = r->call;
     int64_t room = span_of(&r->walk) - r->column, first = r->walk.at[0] + r->column;
@@ -306,7 +309,7 @@ bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch) {
     int64_t from, end;
     (void)phase;
     (void)scratch;
-    to.data = c->out[0].data; /* the result's memory, row-major, in the operand's shape */
+    to.data = c->out[0].data; /* to: the result's memory, row-major, in the operand's shape */
     wf_dense_strides(to.ndim, to.shape, to.stride);
     wf_walk_start(&w, 2, (const wf_view *[]){ &to, &c->in[0] });
     wf_task_range(wf_view_count(&to), WF_GRAIN, task, &from, &end);

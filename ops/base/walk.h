@@ -6,11 +6,12 @@
 #include "ops/custom.h"
 #include "ops/kernels/kernels.h"
 
-/* The stride of `small` along an axis of `large`, to which it broadcasts: 0 if it is repeated. */
+/* The stride of `small` along an axis of `large`, to which it broadcasts: 0 if it is repeated
+ * there. */
 int64_t wf_broadcast_stride(const wf_view *small, const wf_view *large, int axis);
 
-/* How many rows, at most `most`, there are from the current one on along the last axis in front of
- * the row: they are equally far apart. wf_walk_skip goes on by so many of them. */
+/* How many equally spaced rows there are from the current one on, along the axis before the row's
+ * own, but at most `most`. wf_walk_skip moves on by so many of them. */
 int64_t wf_walk_ahead(const wf_walk *w, int64_t most);
 void wf_walk_skip(wf_walk *w, int64_t rows);
 
@@ -19,25 +20,27 @@ static inline int64_t wf_walk_row(const wf_walk *w, int v) {
     return w->ndim ? w->stride[v][w->ndim - 1] : 0;
 }
 
-/* y = x, rows of so many columns. */
+/* Copies x to y: so many rows of so many columns. */
 void wf_copy_rows(wf_dtype type, int64_t rows, int64_t columns, wf_matrix x, wf_matrix y);
 
-/* A part of a walk: so many rows of `columns` elements, from this column of the row on. */
+/* A part of a walk: so many rows of `columns` elements, each beginning at this column of the
+ * row. */
 typedef struct wf_part {
     int64_t rows, columns, column;
 } wf_part;
-/* The next part of elements [*from, to), of which *from goes on; false: there are no more. The part
- * is all 0 at first. */
+/* The next part of elements [*from, to); *from moves past it. False: there are no more. The part
+ * must be all 0 before the first call. */
 bool wf_walk_part(wf_walk *w, int64_t *from, int64_t to, wf_part *part);
-/* Its elements of x, view number v of the walk. */
+/* The elements of this part in x, which is view number v of the walk. */
 wf_matrix wf_part_of(const wf_walk *w, const wf_part *part, int v, const wf_view *x);
 
-/* Elements [from, to) of a walk through y and x, from x to y. */
+/* Copies elements [from, to) of a walk through y and x from x to y. */
 void wf_copy_walked(wf_walk *w, int64_t from, int64_t to, const wf_view *x, const wf_view *y);
 
-double wf_flops_of_operand(const wf_call *c); /* one for each element of operand 0 */
+double wf_flops_of_operand(const wf_call *c); /* one operation for each element of operand 0 */
 
-/* out[0] = in[0] in row-major order, whatever the shapes; tasks as elementwise. */
+/* Copies in[0] to out[0] in row-major order, whatever their shapes. Its tasks are those of
+ * elementwise ops. */
 bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch);
 
 #endif

@@ -1,24 +1,27 @@
 /* ops/convolution/conv_run.c - how conv2d and conv_transpose2d run.
  *
  * First the weights are packed in the order in which tiles of output channels read them, and the
- * place of every tap in the planes is noted. Then each chunk of rows of a group of an image is a
- * unit: its planes are made, and one tile of channels after another is computed from them. A
- * result is one chain of multiply-adds over channels, rows and columns of the kernel, which
- * starts with the bias. */
+ * place of every tap in the planes is computed. A unit of work is a chunk of rows of one image and
+ * one group of channels: its planes are made, and from them one tile of channels after another is
+ * computed. A result is one chain of multiply-adds over channels, rows and columns of the kernel,
+ * which starts with the bias. */
 #include <assert.h>
 #include <string.h>
 
 #include "convolution.h"
 
-enum { LEAST_TASK = 1 << 16, BIAS = 2 }; /* multiply-adds of a task */
+/* LEAST_TASK: fewest multiply-adds of a task; BIAS: index of the operand */
+enum { LEAST_TASK = 1 << 16, BIAS = 2 };
 
 typedef struct conv_run {
     conv_layout layout;
-    int64_t tile, tiles;        /* output channels of a tile; tiles of a group */
-    int64_t results;            /* elements from one channel of a tile to the next */
-    int64_t w_source, w_target; /* from one channel's weights to the next one's */
-    int64_t units, together;    /* units of a task */
-    size_t planes, packed;      /* bytes of a unit's planes, and of the offsets */
+    int64_t tile, tiles; /* output channels in a tile; tiles in a group */
+    /* distance from one channel of a tile to the next, in elements of the result */
+    int64_t results;
+    /* distance from one channel's weights to the next: in w, and packed */
+    int64_t w_source, w_target;
+    int64_t units, together; /* units of a task */
+    size_t planes, packed;   /* bytes of a unit's planes; of the packed weights */
 } conv_run;
 
 static int64_t round_up(int64_t n, int64_t to) {
@@ -63,14 +66,14 @@ static int64_t tasks_conv(const wf_call *c, int phase) {
     return phase == 0 ? r->layout.groups * r->tiles : wf_task_count(r->units, r->together);
 }
 
-/* A tile of output channels of a group: the first one, and how many. */
+/* A tile of output channels of a group: *from is its first channel. Returns how many it has. */
 static int64_t tile_of(const conv_run *r, int64_t tile, int64_t *from) {
     *from = tile * r->tile;
     return r->layout.targets - *from < r->tile ? r->layout.targets - *from : r->tile;
 }
 
-/* The weights of a phase and tile, as the sum reads them: for each tap one of each channel. w:
- * those of the group. Returns where the next ones go. */
+/* Packs the weights of a phase and tile in the order of the sum: for each tap one weight of each
+ * channel. w: the weights of the group. Returns the end of the packed weights. */
 static char *pack_phase(const conv_run *r, const int64_t phase[2], int64_t from, int64_t rows,
                         const char *w, char *to) {
     const conv_layout *l = &r->layout;
@@ -89,7 +92,7 @@ static char *pack_phase(const conv_run *r, const int64_t phase[2], int64_t from,
     return to;
 }
 
-/* The packed weights of a tile: one phase after another. */
+/* The packed weights of a tile. They are sorted by phase. */
 static char *packed_of(const conv_run *r, const wf_call *c, int64_t group, int64_t from) {
     const conv_layout *l = &r->layout;
     return (char *)c->work + r->packed +
@@ -106,7 +109,7 @@ static void pack(const conv_run *r, const wf_call *c, int64_t group, int64_t til
             to = pack_phase(r, phase, from, rows, w, to);
 }
 
-/* One unit as it is computed. */
+/* The unit that is being computed. */
 typedef struct unit {
     const conv_run *run;
     const wf_call *call;
@@ -114,7 +117,7 @@ typedef struct unit {
     void *planes, *results;
 } unit;
 
-/* The results of a tile go to their places in y. */
+/* Writes the results of a tile to their places in y. */
 static void put_results(const unit *u, const int64_t phase[2], int64_t channel, int64_t channels,
                         int64_t rows, int64_t columns) {
     const conv_layout *l = &u->run->layout;
@@ -131,12 +134,13 @@ static void put_results(const unit *u, const int64_t phase[2], int64_t channel, 
     }
 }
 
-/* Elements of a phase along an axis. */
+/* The number of elements of a phase along an axis. */
 static int64_t phase_count(const conv_side *s, int64_t r) {
     return r < s->target ? (s->target - r - 1) / s->scatter + 1 : 0;
 }
 
-/* The part of a tile that belongs to one phase: its taps begin at `first` in the tile's. */
+/* Computes the part of a tile that belongs to one phase. Its taps begin at `first` among the tile's
+ * taps. */
 static void run_phase(const unit *u, const int64_t phase[2], int64_t tile, int64_t first,
                       int64_t terms) {
     const conv_layout *l = &u->run->layout;
@@ -190,8 +194,8 @@ static bool eval_conv(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
-/* Each weight meets each position of the smaller image: the result of a convolution, the operand of
- * a transposed one. */
+/* Every weight is multiplied once for each position of the smaller image, which is the result of a
+ * convolution, or the operand of a transposed one. */
 static double flops_of(const wf_call *c, const wf_view *small) {
     const wf_view *w = &c->in[1];
     double channel = (double)wf_view_count(w) / (double)(w->shape[0] ? w->shape[0] : 1);

@@ -1,11 +1,11 @@
-/* ops/convolution/conv_weight_run.c - how conv2d_weight runs: for each weight the sum over images
- * and positions.
+/* ops/convolution/conv_weight_run.c - how conv2d_weight runs: it computes, for each weight, the sum
+ * over images and positions.
  *
- * The planes of x are those of the convolution; dy is transposed, so that the output channels of
- * a position are a row. The sum over the positions of a band, a few rows of dy that stay in the
+ * The planes of x are those of the convolution; dy is transposed, so that the output channels of a
+ * position are a row. The sum over the positions of a band, a few rows of dy that stay in the
  * first-level cache, is one chain; bands, chunks and images are added in order. If there are few
- * weights, images and chunks are divided into up to MOST_PARTS parts, whose sums are added in
- * the end; else each task has some channels of x. What is divided depends on shapes alone. */
+ * weights, images and chunks are divided into up to MOST_PARTS parts, whose sums are added at the
+ * end. Otherwise each task has some of the channels of x. The division depends on shapes alone. */
 #include <string.h>
 
 #include "convolution.h"
@@ -15,10 +15,13 @@ enum { SMALL_WEIGHT = 1 << 17, MOST_PARTS = 8, CHANNELS = 16, BAND = 24 << 10 /*
 
 typedef struct weight_run {
     conv_layout layout;
-    int64_t lanes, band;         /* output channels in whole vectors; rows of dy at a time */
-    int64_t parts, units;        /* of all images and chunks */
-    int64_t blocks, kernel;      /* of the channels of x, if they are divided; taps of a channel */
-    size_t planes, offsets, sum; /* bytes: of planes, of offsets, of the sums of a part */
+    /* output channels, rounded up to whole vectors; rows of dy that are used at a time */
+    int64_t lanes, band;
+    /* number of parts; number of units, which are chunks of all images */
+    int64_t parts, units;
+    /* blocks of channels of x, if these are divided; taps of a channel */
+    int64_t blocks, kernel;
+    size_t planes, offsets, sum; /* bytes of planes, of offsets, and of the sums of a part */
 } weight_run;
 
 static int64_t round_up(int64_t n, int64_t to) {
@@ -35,7 +38,8 @@ static bool plan_weight(wf_call *c, void *plan) {
     if (!wf_conv_lay_out(c, l, c->attrs, false, &c->in[X], dy, w)) return false;
     r->lanes = round_up(l->targets, WF_KERNEL(l->type, vector));
     int64_t widest =
-        round_up(l->targets, WF_WIDEST); /* what is added in which order: by no table */
+        /* a width that is the same for all kernel tables, so that the order of additions is, too */
+        round_up(l->targets, WF_WIDEST);
     int64_t row = widest * l->side[1].target * (int64_t)unit;
     r->band = row ? BAND / row : 1;
     if (r->band < 1) r->band = 1;
@@ -64,7 +68,7 @@ static int64_t tasks_weight(const wf_call *c, int phase) {
     return r->layout.groups * (phase == 1 ? r->parts * r->blocks : final_blocks(r));
 }
 
-/* The sums of a part, from a channel of a group: [taps, lanes]. */
+/* The sums of a part, from one channel of a group on: [taps, lanes]. */
 static void *sums_of(const weight_run *r, const wf_call *c, int64_t part, int64_t group,
                      int64_t channel) {
     wf_view work = { .data = c->work, .dtype = r->layout.type };
@@ -73,7 +77,7 @@ static void *sums_of(const weight_run *r, const wf_call *c, int64_t part, int64_
     return wf_at(&work, (group * r->layout.taps + channel * r->kernel) * r->lanes);
 }
 
-/* Channels [from, from + n) of x, of one of `blocks` blocks. */
+/* The channels [from, from + n) of x that block `block` of `blocks` has. */
 static int64_t channels_of(const weight_run *r, int64_t block, int64_t blocks, int64_t *from) {
     int64_t sources = r->layout.sources, size = (sources + blocks - 1) / blocks;
     *from = block * size;
@@ -113,7 +117,7 @@ static void sum_part(const weight_run *r, const wf_call *c, int64_t task, char *
     if (n <= 0) return;
     void *dw = sums_of(r, c, part, group, channel);
     memset(dw, 0, (size_t)(n * r->kernel * r->lanes) * unit);
-    if (r->lanes > l->targets) /* the lanes that no channel has */
+    if (r->lanes > l->targets) /* set the lanes that belong to no channel */
         memset(scratch + r->planes, 0, (size_t)(r->band * l->side[1].target * r->lanes) * unit);
     for (int64_t u = r->units * part / r->parts; u < r->units * (part + 1) / r->parts; u++)
         add_chunk(r, c, u, group, channel, n, dw, scratch);

@@ -1,13 +1,13 @@
-/* ops/convolution/convolution.c - what convolutions mean: conv2d, conv_transpose2d, and their forms for
- * one axis.
+/* ops/convolution/convolution.c - the convolution ops: conv2d, conv_transpose2d, and their forms
+ * for one axis.
  *
  *     y[n,o,i,j] = b[o] + sum over c, u, v of w[o,c,u,v] x[n, c, s i + d u - p, s j + d v - p]
  *
- * with x = 0 beyond its edges; in G groups, the channels of a group see only each other. It is a
- * cross-correlation, as everywhere (Dumoulin and Visin 2016, "A guide to convolution
- * arithmetic"). The sum is linear in x, in w, and its form is kept by all gradients:
- * convolution.h. conv_run.c says how they run; the decompositions, from windows and einsum, are
- * what they are compared with. */
+ * where x = 0 beyond its edges. With G groups, output channels of a group use only input channels
+ * of the same group. It is a cross-correlation, as everywhere (Dumoulin and Visin 2016, "A guide to
+ * convolution arithmetic"). The sum is linear in x and in w, and all gradients are sums of the same
+ * form: convolution.h. conv_run.c runs them. Tests compare them with the decompositions, which use
+ * windows and einsum. */
 #include "convolution.h"
 #include "core/compose.h"
 #include "ops/base/shapes.h"
@@ -49,7 +49,8 @@ bool wf_conv_count(wf_call *c, const conv *a, int axis, int64_t size, int64_t ke
     return true;
 }
 
-/* Are operand i's channels, [:, channels] of an image or [channels] of a bias, as many? */
+/* Checks that operand i has `channels` channels: [:, channels] for an image, [channels] for a
+ * bias. */
 static bool wants_images(wf_call *c, int i) {
     if (!wf_want_real(c, i)) return false;
     return c->in[i].ndim == 4 ||
@@ -65,7 +66,7 @@ static bool bias_fits(wf_call *c, int i, int64_t channels) {
                                           wf_show(c, b), (long long)channels));
 }
 
-/* w [first, second / groups, ..]: do images with these numbers of channels go with it? */
+/* Checks that w [first, second / groups, ..] fits images with these numbers of channels. */
 static bool channels_fit(wf_call *c, const conv *a, const wf_view *w, int64_t first,
                          int64_t second) {
     if (first % a->groups == 0 && second % a->groups == 0 && w->shape[0] == first &&
@@ -98,7 +99,7 @@ static conv attrs_of(const wf_conv_options *o) {
     return a;
 }
 
-/* Options of one axis: of the columns. Rows of one element are the images. */
+/* The options for one axis as options of the columns; the image has one row. */
 static wf_conv_options of_columns(const wf_conv_options *o) {
     if (!o) return (wf_conv_options){ .groups = 1 };
     return (wf_conv_options){ .stride = { 1, o->stride[0] },
@@ -141,7 +142,7 @@ static wf_tensor *padded(wf_tensor *x, const conv *a) {
     return x;
 }
 
-/* x [N,C,H,W] -> [N,C,i,W,u], the windows of its rows. */
+/* x [N,C,H,W] -> [N,C,i,W,u]: the windows along its rows. */
 static wf_tensor *row_windows(wf_tensor *x, const conv *a, const wf_tensor *w) {
     return wf_unfold(padded(x, a), 2, w->shape[2], a->stride[0], a->dilation[0]);
 }
@@ -180,8 +181,8 @@ static bool shape_conv2d(wf_call *c) {
     return true;
 }
 
-/* y = sum of w x: dL/dx gets w dy wherever they met, which is the transposed convolution; dL/dw
- * gets x dy; the bias is added to every position. */
+/* y = sum of w x. So dL/dx is the sum of w dy over all products that contain x, which is the
+ * transposed convolution. dL/dw is the sum of x dy. The bias is added at every position. */
 static void grad_conv2d(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *x = y->in[0], *w = y->in[1];
     if (need & 1) dx[0] = transpose_of(dy[0], w, NULL, x, y->attrs);
@@ -228,10 +229,10 @@ wf_tensor *wf_conv1d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, const wf_
         wf_squeeze(wf_conv2d(with_rows(x), with_rows(weight), bias, &columns), WF_AXIS(-2)));
 }
 
-/* ---- conv_transpose2d(y, w, bias, like): x's share of y and w -------------------------------- */
+/* ---- conv_transpose2d(y, w, bias, like): x from y and w -------------------------------------- */
 
-/* The size is that of like, or if there is none the smallest image of which y is the convolution,
- * and the output padding. */
+/* The size along an axis is that of `like`. Without `like` it is the smallest image whose
+ * convolution has the size of y, plus the output padding. */
 static bool transposed_size(wf_call *c, const conv *a, int axis, int64_t *size) {
     const wf_view *y = &c->in[0], *w = &c->in[1], *like = &c->in[3];
     int64_t n = y->shape[2 + axis], reach, span, back;
@@ -273,8 +274,8 @@ static void grad_conv_transpose2d(wf_tensor *x, wf_tensor *const *dx, wf_tensor 
     if (need & 4) dy[2] = sum_of_channels(dx[0]);
 }
 
-/* Each element of y times the kernel is a window of the result, at its place. The result itself
- * says, by its shape, how large the folds are. */
+/* Each element of y, times the kernel, is a window that is added to the result at its place. The
+ * shape of the result itself tells the size of the folds. */
 static void decompose_conv_transpose2d(wf_tensor *x, wf_tensor **results) {
     const conv *a = x->attrs;
     wf_tensor *w = x->in[1], *in[] = { grouped_images(x->in[0], a), grouped_weight(w, a) };
@@ -320,7 +321,7 @@ wf_tensor *wf_conv_transpose1d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias,
         wf_conv_transpose2d(with_rows(x), with_rows(weight), bias, &columns), WF_AXIS(-2)));
 }
 
-/* ---- conv2d_weight(x, y, like): w's share of x and y ----------------------------------------- */
+/* ---- conv2d_weight(x, y, like): w from x and y ----------------------------------------------- */
 
 static bool shape_conv2d_weight(wf_call *c) {
     const conv *a = c->attrs;

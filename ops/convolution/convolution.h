@@ -1,49 +1,50 @@
-/* ops/convolution/convolution.h - what the convolutions have in common. Not installed.
+/* ops/convolution/convolution.h - shared declarations of the convolution ops. Not installed.
  *
  * Letters: N images, C channels, O output channels, H and W height and width, G groups. Along an
  * axis of kernel size K, stride s, padding p and dilation d,
  *
  *     y_i = sum over k of w_k x_(s i + d k - p)
  *
- * The three ops of convolution.c are the three products of such a sum: y of x and w; x's share of y and
- * w, the transposed convolution; w's share of x and y. Each is the gradient of the two others. */
+ * The three ops of convolution.c are the three products of such a sum: y from x and w
+ * (convolution), x from y and w (transposed convolution), and w from x and y (the gradient of the
+ * weight). Each is the gradient of the two others. */
 #ifndef WEFT_OPS_CONVOLUTION_CONVOLUTION_H
 #define WEFT_OPS_CONVOLUTION_CONVOLUTION_H
 
 #include "ops/base/op_base.h"
 
-typedef struct conv { /* [2]: of the rows (H), of the columns (W) */
+typedef struct conv { /* arrays [2]: one number for the rows (H), one for the columns (W) */
     int64_t stride[2], padding[2], dilation[2], output_padding[2], groups;
 } conv;
 
-/* How a convolution, or a transposed one, runs: layout.c. The operand is the source, the result the
- * target. Target element r + D a, of phase r < D, is the sum over taps of the source elements Q a +
- * e, where e is a function of the tap and r: (Q, D) is (s, 1), transposed (1, s). */
+/* How a convolution or a transposed convolution runs: see layout.c. Its operand is the source, its
+ * result the target. Target element r + D a, of phase r < D, is the sum over taps of the source
+ * elements Q a + e, where e is a function of the tap and r: (Q, D) is (s, 1), transposed (1, s). */
 typedef struct conv_side { /* along one axis */
     int64_t source, target, kernel, stride, padding, dilation;
     bool transposed;
     int64_t gather, scatter; /* Q, D */
-    int64_t first, reach;    /* the least e; the largest, counted from it */
-    int64_t count;           /* elements of the longest phase */
+    int64_t first, reach;    /* the smallest e; the largest e minus the smallest */
+    int64_t count;           /* number of elements in the longest phase */
 } conv_side;
 
 typedef struct conv_layout {
     conv_side side[2];
     int64_t images, groups, sources, targets; /* channels of a group */
-    int64_t taps;                             /* terms of all phases, at most: sources K_h K_w */
-    wf_planes planes;                         /* of one channel, and of one chunk of rows */
+    int64_t taps;                             /* most terms of all phases: sources K_h K_w */
+    wf_planes planes;                         /* planes of one channel for one chunk of rows */
     int64_t channel;                          /* elements of its planes */
-    int64_t chunk, chunks; /* rows of each phase: of a chunk; chunks of an image */
+    int64_t chunk, chunks; /* rows of each phase in a chunk; number of chunks in an image */
     wf_dtype type;
 } conv_layout;
 
-/* x, y: the source and the target; w [..., ..., K_h, K_w]. False after wf_fail: it would be too large
- * a layout. */
+/* x, y: the source and the target; w [..., ..., K_h, K_w]. False after wf_fail if the layout would
+ * be too large. */
 bool wf_conv_lay_out(wf_call *c, conv_layout *l, const conv *a, bool transposed, const wf_view *x,
                      const wf_view *y, const wf_view *w);
-/* The place in the planes of the first element that each tap of each phase multiplies. */
+/* For each tap of each phase, the place in the planes of the first element that it multiplies. */
 void wf_conv_offsets(const conv_layout *l, int64_t *offset);
-/* Does tap k belong to phase r, and with which e, counted from the first? */
+/* True if tap k belongs to phase r. *e becomes its e, minus the smallest. */
 bool wf_conv_tap(const conv_side *side, int64_t r, int64_t k, int64_t *e);
 int64_t wf_conv_taps(const conv_side *side, int64_t r); /* how many do */
 int64_t wf_conv_phases(const conv_side *side);          /* those that have results */
@@ -53,8 +54,9 @@ void wf_conv_fill(const conv_layout *l, const wf_view *x, int64_t image, int64_t
 int64_t wf_conv_chunk(const conv_layout *l, int64_t chunk, int64_t *from); /* rows of a chunk */
 
 bool wf_conv_options_fit(wf_call *c, const conv *a); /* else fails the call */
-/* The number of results along axis 0 or 1; fails the call if there is none. */
-/* The number that options give for the rows (i 0) or the columns (1): one alone is for both. */
+/* The number of results along axis 0 or 1. Fails the call if there are none. */
+/* The number that options give for the rows (i = 0) or the columns (i = 1). A single number is for
+ * both. */
 static inline int64_t wf_given(const int64_t number[2], int i) {
     int64_t n = i && !number[1] ? number[0] : number[i];
     return n == WF_NO_PADDING ? 0 : n;

@@ -3,13 +3,13 @@
  * why.
  *
  * An image is cut into chunks of rows, so that the planes of a chunk stay in the second-level
- * cache. No chunk changes a bit of the results: each is its own sum. */
+ * cache. Chunks do not change a bit of the results, because each result is a sum of its own. */
 #include <assert.h>
 
 #include "convolution.h"
 
-#define MOST_ELEMENTS 0x1p40 /* of planes: any number beyond all memories */
-enum { PLANES = 1 << 18, LEAST_ROWS = 4, ENOUGH_TASKS = 8 }; /* bytes of a chunk's planes */
+#define MOST_ELEMENTS 0x1p40 /* limit for elements of planes, beyond any memory */
+enum { PLANES = 1 << 18, LEAST_ROWS = 4, ENOUGH_TASKS = 8 }; /* PLANES: bytes of a chunk's planes */
 
 static int64_t ceil_div(int64_t a, int64_t b) {
     return a >= 0 ? (a + b - 1) / b : -(-a / b);
@@ -21,7 +21,8 @@ static int64_t least_of(int64_t a, int64_t b) {
 
 bool wf_conv_tap(const conv_side *side, int64_t r, int64_t k, int64_t *e) {
     int64_t at = k * side->dilation - side->padding;
-    if (side->transposed) { /* r + scatter a = stride e - padding + dilation k */
+    /* r + scatter a = stride e - padding + dilation k, as in convolution.h */
+    if (side->transposed) {
         if ((r - at) % side->stride != 0) return false;
         at = (r - at) / side->stride;
     }
@@ -58,7 +59,8 @@ static conv_side side_of(const conv *a, int axis, bool transposed, const wf_view
     return s;
 }
 
-/* Rows of different planes, and planes, should not share cache sets. */
+/* Rounds a distance up so that rows of different planes, and different planes, do not share cache
+ * sets. */
 static int64_t skewed(int64_t n, wf_dtype type) {
     n = (n + WF_WIDEST - 1) / WF_WIDEST * WF_WIDEST;
     return n * (int64_t)wf_dtype_size(type) % 4096 == 0 ? n + WF_WIDEST : n;
@@ -76,7 +78,7 @@ static void cut_rows(conv_layout *l, int64_t phases) {
     l->chunks = ceil_div(v->count, l->chunk);
 }
 
-/* Even a chunk of a few rows has as many rows of planes as a kernel reaches over. */
+/* True if even a chunk of a few rows is too large: it needs all the rows that a kernel covers. */
 static bool is_too_large(const conv_layout *l) {
     const wf_planes *p = &l->planes;
     double rows = LEAST_ROWS + (double)l->side[0].reach / (double)l->side[0].gather;
@@ -107,7 +109,8 @@ bool wf_conv_lay_out(wf_call *c, conv_layout *l, const conv *a, bool transposed,
     return true;
 }
 
-/* Where an element is, e from the first along each axis. */
+/* The place of an element in the planes. row and column are e along each axis, minus the
+ * smallest. */
 static int64_t place(const conv_layout *l, int64_t row, int64_t column) {
     const wf_planes *p = &l->planes;
     int64_t part = row % p->row_step * p->column_phases + column % p->column_step;

@@ -1,9 +1,9 @@
 /* ops/convolution/pooling.c - pooling: the maximum or the mean of every window of an image.
  *
- * The mean is a convolution of each channel with a constant. The maximum has a kernel, which also
- * keeps which tap of its window each one is, counted from 0, row by row; -1 if the window holds
- * nothing above -inf. Two small ops, adjoint to each other, go by these places: scatter, the
- * gradient, and gather. */
+ * The mean is a convolution of each channel with a constant. The maximum has a kernel of its own.
+ * It also saves which tap of the window the maximum is, counted from 0 row by row, or -1 if no
+ * element is above -inf. Two small ops use these places, and are adjoint to each other: scatter,
+ * which is the gradient, and gather. */
 #include <math.h>
 #include <string.h>
 
@@ -12,10 +12,12 @@
 #include "ops/base/shapes.h"
 
 typedef struct pool {
-    conv window; /* each channel is a group */
+    conv window; /* one with a group for each channel */
     int64_t kernel[2];
     int64_t
-        after[2]; /* padding after the last element: more than before it if sizes are rounded up */
+        /* padding after the last element, which exceeds that before the first if sizes are rounded
+         * up */
+        after[2];
     bool ceil_mode;
 } pool;
 
@@ -27,9 +29,10 @@ static int64_t or_else(int64_t value, int64_t other) {
     return value ? value : other;
 }
 
-/* Rounded up, there is a window wherever one begins in the image or in the padding before it: a padding
- * of a stride more, less 1, makes room for a last one, and one of a window less 1 for none that begins
- * after the image. So sizes that are bound later need no other rule. */
+/* With sizes rounded up, a window exists wherever one begins in the image or in the padding before
+ * it. Padding with stride - 1 more elements makes room for one last window; padding with at most
+ * window - 1 elements makes none that begins after the image. So the same rule holds for sizes that
+ * are bound later. */
 static int64_t padding_after(const pool *p, int i) {
     const conv *a = &p->window;
     double reach = (double)(p->kernel[i] - 1) * (double)a->dilation[i];
@@ -52,7 +55,7 @@ static pool attrs_of(const wf_pool_options *o) {
     return p;
 }
 
-/* Options for one axis: the columns. */
+/* The options for one axis as options of the columns. */
 static wf_pool_options of_columns(const wf_pool_options *o) {
     if (!o) return (wf_pool_options){ 0 };
     return (wf_pool_options){ .kernel = { o->kernel[0] != 0, o->kernel[0] },
@@ -63,7 +66,8 @@ static wf_pool_options of_columns(const wf_pool_options *o) {
                               .ceil_mode = o->ceil_mode };
 }
 
-/* Every window must hold an element of the image: as PyTorch, at most half of it is padding. */
+/* Checks that every window holds an element of the image. As in PyTorch, at most half of a window
+ * may be padding. */
 static bool windows_fit(wf_call *c, const pool *p, const wf_view *x, int64_t size[2]) {
     if (!wf_want_real(c, 0)) return false;
     if (x->ndim != 4) return wf_fail(c, "%s has not the four axes [N,C,H,W]", wf_show(c, x));
@@ -86,7 +90,7 @@ static void set_windows(wf_view *y, const wf_view *x, const int64_t size[2]) {
     wf_set_shape(y, x->dtype, 4, (int64_t[]){ x->shape[0], x->shape[1], size[0], size[1] });
 }
 
-/* Are operands 0 and 1, or 1 alone, as large as the windows of x? */
+/* Checks that operands 0 and 1, or 1 alone, have the shape of the windows of x. */
 static bool places_fit(wf_call *c, int first, const wf_view *x) {
     int64_t size[2];
     wf_view windows;
@@ -102,7 +106,8 @@ static bool places_fit(wf_call *c, int first, const wf_view *x) {
 
 typedef struct pool_run {
     conv_layout layout;
-    int64_t units, together, results; /* units of a task; elements of a unit's results */
+    /* units of work; planes in a unit; elements of a unit's results */
+    int64_t units, together, results;
     size_t planes;
 } pool_run;
 
@@ -176,7 +181,8 @@ static double flops_max_pool2d(const wf_call *c) {
     return (double)wf_view_count(&c->out[0]) * (double)(p->kernel[0] * p->kernel[1]);
 }
 
-/* The derivative is 1 for the element that is the maximum, the first of equal ones, else 0. */
+/* The derivative is 1 for the element that is the maximum (the first of equal ones), and 0 for
+ * others. */
 static void grad_max_pool2d(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     if (!dy[0]) return;
@@ -228,7 +234,7 @@ wf_tensor *wf_max_pool1d(wf_tensor *x, const wf_pool_options *o) {
     return wf_composed(wf_squeeze(wf_max_pool2d(x, &columns), WF_AXIS(-2)));
 }
 
-/* ---- max_pool2d_scatter(y, taps, like): y, each element at the place of its window's maximum - */
+/* ---- max_pool2d_scatter(y, taps, like): adds y at the places of the windows' maxima ---------- */
 
 static bool shape_scatter(wf_call *c) {
     const wf_view *x = &c->in[2];
@@ -244,7 +250,7 @@ static bool plan_places(wf_call *c, void *plan) {
     return true;
 }
 
-/* x: the image, scattered to or gathered from */
+/* The number of planes in a unit. x: the image that is scattered to or gathered from. */
 static int64_t planes_together(const wf_view *x) {
     return together(x->shape[2] * x->shape[3]);
 }
@@ -301,7 +307,7 @@ static bool eval_scatter(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
-/* It is linear in y: what reaches a place goes back to its window. */
+/* The op is linear in y: the gradient of a place goes back to its windows. */
 static void grad_scatter(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *in[] = { dy[0], y->in[1] };
     (void)need;
@@ -325,7 +331,7 @@ const wf_op wf_op_max_pool2d_scatter = {
     .run = &(const wf_kernel){ .plan = plan_places, .tasks = tasks_scatter, .eval = eval_scatter },
 };
 
-/* ---- max_pool2d_gather(x, taps): the element of x at the place of each window's maximum ------ */
+/* ---- max_pool2d_gather(x, taps): takes x at the places of the windows' maxima ---------------- */
 
 static bool shape_gather(wf_call *c) {
     if (!places_fit(c, 1, &c->in[0])) return false;
@@ -353,7 +359,7 @@ static bool eval_gather(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
-/* It is linear in x, and scatter is its adjoint. */
+/* The op is linear in x, and scatter is its adjoint. */
 static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *in[] = { dy[0], y->in[1], y->in[0] };
     (void)need;
@@ -376,7 +382,7 @@ const wf_op wf_op_max_pool2d_gather = {
 
 /* ---- avg_pool2d: the mean of each window ----------------------------------------------------- */
 
-/* A kernel [1,1,kh,kw] of equal numbers. */
+/* A kernel [1,1,kh,kw] whose elements are all `value`. */
 static wf_tensor *even_kernel(wf_graph *g, const pool *p, double value) {
     const uint32_t four = WF_AXIS(0) | WF_AXIS(1) | WF_AXIS(2) | WF_AXIS(3);
     wf_tensor *w = wf_unsqueeze(wf_constant(g, value), four); /* [1,1,1,1] */
@@ -384,7 +390,7 @@ static wf_tensor *even_kernel(wf_graph *g, const pool *p, double value) {
     return w;
 }
 
-/* [NC,1,H,W]: the channels are images. */
+/* Sums over windows, with x as [NC,1,H,W]: every channel is an image of its own. */
 static wf_tensor *sum_windows(wf_tensor *x, const pool *p, double weight) {
     const conv *a = &p->window;
     wf_conv_options o = { .groups = 1 };
@@ -396,7 +402,7 @@ static wf_tensor *sum_windows(wf_tensor *x, const pool *p, double weight) {
     return wf_conv2d(x, even_kernel(x->graph, p, weight), NULL, &o);
 }
 
-/* With zeros after the padding, where sizes that are rounded up have some. */
+/* x with zeros after its padding, where rounded-up sizes need them. */
 static wf_tensor *extended(wf_tensor *x, const pool *p) {
     for (int i = 0; i < 2; i++) {
         int64_t more = p->after[i] - p->window.padding[i];
@@ -405,7 +411,8 @@ static wf_tensor *extended(wf_tensor *x, const pool *p) {
     return x;
 }
 
-/* The elements of each window that count: those of the image, and unless excluded its padding. */
+/* How many elements each window counts: those of the image, and those of its padding unless
+ * excluded. */
 static wf_tensor *counts(wf_tensor *planes, const pool *p, bool exclude_pad) {
     wf_tensor *ones = wf_fill(planes, 1);
     pool padded = *p;
@@ -417,7 +424,7 @@ static wf_tensor *counts(wf_tensor *planes, const pool *p, bool exclude_pad) {
     return sum_windows(extended(ones, &padded), &padded, 1);
 }
 
-/* x, pooled, as far as its shape goes. */
+/* A tensor with the shape of x after pooling. */
 static wf_tensor *like_windows(wf_tensor *x, const pool *p) {
     const conv *a = &p->window;
     for (int i = 0; i < 2; i++) {
@@ -448,7 +455,7 @@ wf_tensor *wf_avg_pool2d(wf_tensor *x, const wf_pool_options *o) {
                          (long long)p.window.padding[0], (long long)p.window.padding[1], x->ndim);
     double count = (double)p.kernel[0] * (double)p.kernel[1];
     wf_tensor *planes = wf_reshape(x, 4, (int64_t[]){ WF_REST, 1, WF_KEEP, WF_KEEP });
-    bool even = !o->exclude_pad && !p.ceil_mode; /* all windows have one count */
+    bool even = !o->exclude_pad && !p.ceil_mode; /* all windows have the same count */
     wf_tensor *y = sum_windows(extended(planes, &p), &p, even ? 1 / count : 1);
     if (!even) y = wf_div(y, counts(planes, &p, o->exclude_pad));
     return wf_composed(wf_reshape_like(y, like_windows(x, &p)));

@@ -1,8 +1,9 @@
-/* ops/convolution/unfold.c - unfold, the windows of an axis as a view; and fold, its adjoint.
+/* ops/convolution/unfold.c - unfold, which shows the windows of an axis as a view, and its adjoint,
+ * fold.
  *
- * Windows that overlap are the same memory seen several times: the strides of the two axes that
- * stand for one. Nothing may be written through such a view. A kernel overwrites only operands that
- * are row-major (core/plan/plan_memory.c), which no view with overlapping windows is. */
+ * Windows that overlap show the same memory several times, by the strides of the two axes that
+ * replace the one. So nothing may be written through such a view. A kernel overwrites only operands
+ * that are row-major (core/plan/plan_memory.c), which no view with overlapping windows is. */
 #include <string.h>
 
 #include "ops/base/op_base.h"
@@ -14,7 +15,7 @@ typedef struct unfold {
     int64_t size, step, dilation;
 } unfold;
 
-/* How many windows fit into an axis of n elements. Fails the call if there is none. */
+/* Computes how many windows fit into an axis of n elements. Fails the call if there are none. */
 static bool count_windows(wf_call *c, const unfold *u, const wf_view *x, int64_t *count) {
     if (!wf_want_axis(c, u->axis, x->ndim)) return false;
     if (x->ndim == WF_MAX_DIMS)
@@ -101,9 +102,9 @@ static bool shape_fold(wf_call *c) {
     return true;
 }
 
-/* Elements i of the axis of n rows side by side: the sums over the windows that hold them, by the
- * place k in the window. y: the first element of the windows of the first row, those of a place
- * `inner` rows apart. */
+/* For n rows side by side, sum element i of the axis over all windows that contain it, in the order
+ * of its place k in the window. y points to the windows of the first row; elements of the same
+ * place are `inner` rows apart. */
 #define SUM_WINDOWS(real)                                                                          \
     static void sum_windows_##real(const unfold *u, const real *y, int64_t windows, int64_t inner, \
                                    int64_t i, int64_t n, real *x) {                                \
@@ -145,7 +146,7 @@ static bool eval_fold(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
-/* It is linear, and unfold is its adjoint. */
+/* The op is linear, and unfold is its adjoint. */
 static void grad_fold(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const unfold *u = y->attrs;
     (void)need;

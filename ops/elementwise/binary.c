@@ -1,13 +1,13 @@
-/* ops/elementwise/binary.c - two operands, element by element, with broadcasting. A member of the
- * family is a row of binary.inc: its value becomes a loop in kernels/, its gradients are recorded
- * by the expressions in the row. */
+/* ops/elementwise/binary.c - elementwise ops of two operands, with broadcasting. Each op is a row
+ * of binary.inc: its value becomes a loop in kernels/, and expressions in the row record its
+ * gradients. */
 #include "integer.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 #include "two.h"
 
-/* Both real or both i32. */
+/* Checks that both operands are real, or both i32. */
 static bool want_one_type(wf_call *c) {
     const wf_view *a = &c->in[0], *b = &c->in[1];
     if (a->dtype == b->dtype) return true;
@@ -15,7 +15,7 @@ static bool want_one_type(wf_call *c) {
                    wf_dtype_name(a->dtype), wf_show(c, b), wf_dtype_name(b->dtype));
 }
 
-/* Reals, and i32 if it has a row in integer.inc. */
+/* The shape rule: operands may be real, or i32 if the op has a row in integer.inc. */
 static bool shape_binary(wf_call *c, enum wf_binary f) {
     if (!want_one_type(c) || !wf_broadcast_shapes(c, &c->in[0], &c->in[1], &c->out[0]))
         return false;
@@ -33,28 +33,28 @@ static bool run_binary(const wf_call *c, enum wf_binary f, int64_t task) {
     return true;
 }
 
-/* ---- derivatives that a row has no room for -------------------------------------------------- */
+/* ---- derivatives that are too long for a row ------------------------------------------------- */
 
-/* b a^(b - 1); 0 where b is 0, as there a^(b - 1) may be infinite. */
+/* The gradient b a^(b - 1); 0 where b is 0, because a^(b - 1) may be infinite there. */
 static wf_tensor *pow_by_base(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
     return wf_where(b, wf_mul(dy, wf_mul(b, wf_pow(a, wf_affine(b, 1, -1)))), wf_zero(b));
 }
 
-/* a^b log a; 0 where a is 0 and b is not negative, as there a^b stays what it is. */
+/* The gradient a^b log a; 0 where a is 0 and b is not negative, because a^b is constant there. */
 static wf_tensor *pow_by_exponent(wf_tensor *a, wf_tensor *b, wf_tensor *y, wf_tensor *dy) {
     wf_tensor *zero = wf_zero(a);
     wf_tensor *stays = wf_mul(wf_equal(a, zero), wf_greater_equal(b, zero));
     return wf_where(stays, zero, wf_mul(dy, wf_mul(y, wf_log(a))));
 }
 
-/* a^2 + b^2: of the angle t of (b, a), dt/da = b / (a^2 + b^2), dt/db = -a / (a^2 + b^2). At the
- * origin 1, so that the gradient is 0 there, as PyTorch's. */
+/* a^2 + b^2. For the angle t of the point (b, a), dt/da = b / (a^2 + b^2), dt/db = -a / (a^2 +
+ * b^2). It is 1 at the origin, so that the gradient is 0 there, as in PyTorch. */
 static wf_tensor *square_of(wf_tensor *a, wf_tensor *b) {
     wf_tensor *square = wf_add(wf_square(a), wf_square(b));
     return wf_where(square, square, wf_constant(a->graph, 1));
 }
 
-/* log b; 0 where a is 0 and log b does not exist. */
+/* The gradient log b; 0 where a is 0, because log b may not exist there. */
 static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
     wf_tensor *zero = wf_zero(a);
     wf_tensor *none = wf_mul(wf_equal(a, zero), wf_less_equal(b, zero));
@@ -63,7 +63,7 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
-/* ...: the members of wf_op with the formula and the gradient. */
+/* ...: the members of wf_op that hold the formula and the gradient. */
 #define ROW(NAME, ...)                                                                             \
     static bool shape_##NAME(wf_call *c) {                                                         \
         return shape_binary(c, WF_BINARY_##NAME);                                                  \

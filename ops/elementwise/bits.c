@@ -1,5 +1,5 @@
-/* ops/elementwise/bits.c - the bits of i32, element by element, with broadcasting: for hashes, sets of
- * flags and packed numbers. A member of the family is a row of bits.inc.
+/* ops/elementwise/bits.c - elementwise ops on the bits of i32, with broadcasting: for hashes, sets
+ * of flags and packed numbers. Each op is a row of bits.inc.
  *
  * A shift by a count outside of 0..31 moves every bit out, as in PyTorch: the result is 0, or after
  * bitwise_right_shift, which copies the sign, 0 or -1. Integers have no gradient. */
@@ -24,7 +24,8 @@ static inline int32_t shifted_right_logical(int32_t x, int32_t n) {
     return is_count(n) ? wf_wrap((uint32_t)x >> n) : 0;
 }
 
-/* C leaves the right shift of a negative number to the compiler: ~x is not negative. */
+/* An arithmetic right shift. In C its result for a negative number depends on the compiler, so ~x,
+ * which is not negative, is shifted. */
 static inline int32_t shifted_right(int32_t x, int32_t n) {
     int32_t count = is_count(n) ? n : BITS_OF_AN_INTEGER - 1;
     return x < 0 ? ~(~x >> count) : x >> count;
@@ -58,7 +59,7 @@ static bool shape_bits(wf_call *c) {
 #include "bits.inc"
 #undef BITS
 
-/* Every bit differs from that of -1, which has all. */
+/* x xor -1: all bits of -1 are set, so every bit of x changes. */
 wf_tensor *wf_bitwise_not(wf_tensor *x) {
     WF_COMPOSE("bitwise_not", x);
     return wf_composed(wf_bitwise_xor(x, wf_constant_i32(x ? x->graph : NULL, -1)));

@@ -1,5 +1,5 @@
 /* ops/elementwise/chain.c - the ops that the engine records for gradients: copy, fill, sum_to and
- * broadcast_to. (Another one, add, is a row of binary.inc.) */
+ * broadcast_to. (A fifth one, add, is a row of binary.inc.) */
 #include "ops/base/op_base.h"
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
@@ -82,7 +82,7 @@ wf_tensor *wf_fill(wf_tensor *like, double value) {
 
 /* ---- broadcast_to: x repeated along axes of size 1 ------------------------------------------- */
 
-/* Does `small` broadcast to the shape of `large`? */
+/* True if `small` broadcasts to the shape of `large`. */
 static bool broadcasts_to(const wf_view *small, const wf_view *large) {
     int extra = large->ndim - small->ndim;
     if (extra < 0) return false;
@@ -107,7 +107,8 @@ static int64_t view_broadcast_to(wf_call *c) {
 
 /* Shapes: x and like of any type; the shape of x, aligned on the right, has the sizes of like or
  * 1 -> y of the shape of like.
- * Gradient: Each x_j stands in several places of y: dx_j is the sum of dy over them. The rule
+ * Gradient: Each x_j stands in several places of y: dx_j of broadcast_to is the sum of dy over
+ * them. The rule
  * returns dy, and the engine sums it to the shape of x.
  * Limits: It is a view: no element is copied. A shape that does not broadcast fails the graph. */
 const wf_op wf_op_broadcast_to = {
@@ -137,7 +138,7 @@ static bool shape_sum_to(wf_call *c) {
     return true;
 }
 
-/* If nothing was broadcast, or only leading axes of size 1 were added: a view of x. */
+/* The result is a view of x if nothing was broadcast, or only leading axes of size 1 were added. */
 static int64_t view_sum_to(wf_call *c) {
     const wf_view *x = &c->in[0];
     wf_view *y = &c->out[0];

@@ -1,5 +1,5 @@
-/* ops/elementwise/derived.c - elementwise functions written with others. They have no kernel, and
- * their gradients follow from what they are written with; PyTorch's at kinks. */
+/* ops/elementwise/derived.c - elementwise functions composed of other ops. They have no kernels,
+ * and their gradients follow from those ops. At kinks the gradients are PyTorch's. */
 #include <math.h>
 
 #include "core/compose.h"
@@ -11,8 +11,8 @@ static wf_tensor *constant_for(wf_tensor *x, double value) {
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
-/* Clevert et al. 2016. The minimum keeps the exponential finite where it is not used: its gradient
- * there would be 0 times infinity. */
+/* Clevert et al. 2016. The minimum keeps the exponential finite where x > 0 and it is not used.
+ * Otherwise its gradient would be 0 times infinity there. */
 wf_tensor *wf_elu(wf_tensor *x, double alpha) {
     WF_COMPOSE("elu", x);
     wf_tensor *left = wf_expm1(wf_minimum(x, wf_zero(x)));
@@ -39,7 +39,7 @@ wf_tensor *wf_pow_scalar(wf_tensor *x, double exponent) {
     return wf_composed(wf_pow(x, constant_for(x, exponent)));
 }
 
-/* On a tie the first operand of minimum and maximum, x, has the gradient. */
+/* On a tie, the first operand of minimum and maximum, which is x, gets the gradient. */
 wf_tensor *wf_clamp_tensors(wf_tensor *x, wf_tensor *low, wf_tensor *high) {
     WF_COMPOSE("clamp_tensors", x, low ? low : x, high ? high : x);
     if (!low && !high) return wf_composed(wf_alias(x));
@@ -69,7 +69,7 @@ wf_tensor *wf_isinf(wf_tensor *x) {
     return wf_composed(wf_equal(wf_abs(x), constant_for(x, INFINITY)));
 }
 
-/* The difference of an infinity and itself is NaN. */
+/* An infinity minus itself is NaN, and so is NaN minus NaN. */
 wf_tensor *wf_isfinite(wf_tensor *x) {
     WF_COMPOSE("isfinite", x);
     return wf_composed(wf_equal(wf_sub(x, x), wf_zero(x)));

@@ -2,12 +2,11 @@
  *
  * y = keep ? x / (1 - rate) : 0. Whether element e is kept is a pure function of (seed, step,
  * micro-batch, site, e). So the gradient, the decomposition, any number of threads and a resumed
- * run keep the same elements. The site is the module path and a name; without a name, a number that
- * counts the dropouts of a path in the order of recording.
+ * run keep the same elements. A site is a module path and a name. Without a name, it is a number:
+ * dropouts of one path are counted in the order of recording.
  *
- * An element is decided by 16 random bits, so the rate is rounded to a multiple of 2^-16, and to at
- * most 1 - 2^-16. x is divided by the probability after rounding, so that the mean of y is exactly
- * x. */
+ * Each element takes 16 random bits, so the rate is rounded to a multiple of 2^-16, and to at most
+ * 1 - 2^-16. x is divided by the probability after rounding, so that the mean of y is exactly x. */
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +23,7 @@ typedef struct dropout_attrs {
 
 /* ---- the random bits ------------------------------------------------------------------------- */
 
-/* The first site without a name has the hash of the path. */
+/* The first site without a name has the hash of the path alone. */
 uint64_t wf_site(const wf_tensor *x, const char *site) {
     if (!x) return 0;
     const char *scope = wf_scope(x->graph, NULL);

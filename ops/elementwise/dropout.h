@@ -1,4 +1,4 @@
-/* ops/elementwise/dropout.h - what attention shares with dropout. Not installed. */
+/* ops/elementwise/dropout.h - functions that attention shares with dropout. Not installed. */
 #ifndef WEFT_OPS_ELEMENTWISE_DROPOUT_H
 #define WEFT_OPS_ELEMENTWISE_DROPOUT_H
 
@@ -10,8 +10,10 @@ typedef struct wf_drop_params { /* arguments of the kernel */
     uint64_t key, stream;
 } wf_drop_params;
 wf_drop_params wf_drop_of(const wf_call *c, double rate, uint64_t site);
-bool wf_want_rate(wf_call *c, double rate);             /* fails the call unless in [0, 1) */
-uint64_t wf_site(const wf_tensor *x, const char *site); /* the scope and the site, as a number */
+/* fails the call unless the rate is in [0, 1) */
+bool wf_want_rate(wf_call *c, double rate);
+/* a number made from the scope and the site */
+uint64_t wf_site(const wf_tensor *x, const char *site);
 wf_tensor *wf_dropout_at(wf_tensor *x, double rate, uint64_t site);
 
 #endif

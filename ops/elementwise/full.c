@@ -1,9 +1,10 @@
-/* ops/elementwise/full.c - one value in a shape: a constant, repeated by a stride of 0. */
+/* ops/elementwise/full.c - a tensor filled with one value: a constant of one element, repeated by a
+ * stride of 0. */
 #include <math.h>
 
 #include "ops/base/op_base.h"
 
-/* One element of this type. */
+/* A constant with one element of this type. */
 static wf_tensor *one_element(wf_graph *g, wf_dtype dtype, double value) {
     if (dtype != WF_I32)
         return wf_constant_array(g, dtype, 0, NULL,

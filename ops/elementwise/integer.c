@@ -1,5 +1,5 @@
-/* ops/elementwise/integer.c - elementwise ops on i32: ids, counts, positions. An op that takes them is
- * a row of integer.inc, its real form a row of unary.inc or binary.inc. */
+/* ops/elementwise/integer.c - elementwise ops on i32: ids, counts, positions. An op that accepts
+ * i32 has a row in integer.inc; its form for reals is a row of unary.inc or binary.inc. */
 #include "integer.h"
 
 #include "ops/base/op_base.h"

@@ -1,8 +1,9 @@
-/* ops/elementwise/random.c - random tensors: rand, randn, and bernoulli and categorical of them.
+/* ops/elementwise/random.c - random tensors: rand and randn, and bernoulli and categorical, which
+ * are composed of them.
  *
- * Element e is a pure function of (seed, step, micro-batch, site, e), as in dropout.c: the same for
- * any number of threads, and again when the step is set again (wf_random_step). Unlike dropout they
- * are on in every plan. */
+ * Element e is a pure function of (seed, step, micro-batch, site, e), as in dropout.c: So it does
+ * not depend on the number of threads, and it repeats when the step is set again (wf_random_step).
+ * Unlike dropout, these ops are active in every plan. */
 #include <string.h>
 
 #include "core/base/random.h"
@@ -13,7 +14,7 @@
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 
-/* The attribute is the site. */
+/* The op's attribute is the site. */
 static bool shape_random(wf_call *c) {
     wf_set_shape(&c->out[0], wf_real(c->graph), c->in[0].ndim, c->in[0].shape);
     return true;
@@ -87,16 +88,16 @@ RANDOM(rand, "random numbers, uniform in [0, 1)")
 RANDOM(randn, "random numbers, normal: mean 0, variance 1")
 #undef RANDOM
 
-/* The draw is a constant to the gradient, as PyTorch's is. */
+/* The draw is a constant for the gradient, as in PyTorch. */
 wf_tensor *wf_bernoulli(wf_tensor *p, const char *site) {
     WF_COMPOSE("bernoulli", p);
     return wf_composed(wf_less(wf_rand(p, site), wf_detach(p)));
 }
 
-/* The largest of logits + g is the index i with probability softmax(logits)[i], if the g are
- * independent Gumbel variables, -log(-log(u)) (Gumbel 1954; Maddison et al. 2014). The largest logit
- * is subtracted first, so that g is not lost beside large ones. It is not finite where a row has a
- * NaN or +inf, or nothing but -inf: no distribution, and the run fails. */
+/* The index of the largest logits + g is i with probability softmax(logits)[i], if the g are
+ * independent Gumbel variables, -log(-log(u)) (Gumbel 1954; Maddison et al. 2014). The largest
+ * logit is subtracted first, so that g is not lost beside large ones. The difference is not finite
+ * if a row has a NaN or +inf, or only -inf. Such a row has no distribution, and the run fails. */
 wf_tensor *wf_categorical(wf_tensor *logits, const char *site) {
     WF_COMPOSE("categorical", logits);
     if (logits && wf_rank(logits) < 1)

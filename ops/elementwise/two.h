@@ -1,5 +1,5 @@
-/* ops/elementwise/two.h - an elementwise op of two operands, with its constructor: what the rows of
- * binary.inc and bits.inc become.
+/* ops/elementwise/two.h - a macro that defines an elementwise op of two operands and its
+ * constructor, for the rows of binary.inc and bits.inc.
  *
  * Not for other folders. */
 #ifndef WEFT_OPS_ELEMENTWISE_TWO_H
@@ -8,7 +8,8 @@
 #include "ops/base/op_base.h"
 #include "ops/base/walk.h"
 
-/* eval_NAME is there; shape: its shape rule; ...: the members of wf_op with the formula and the gradient. */
+/* Needs eval_NAME. shape: the shape rule; ...: the members of wf_op that hold the formula and the
+ * gradient. */
 #define ELEMENTWISE_OF_TWO(NAME, shape_rule, ...)                                                  \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \

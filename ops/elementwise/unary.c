@@ -1,6 +1,6 @@
-/* ops/elementwise/unary.c - one operand, element by element. A member of the family is a row of
- * unary.inc: its value becomes a loop in kernels/, its gradient is recorded by the expression in
- * the row. affine, clamp and leaky_relu, which have attributes, follow. */
+/* ops/elementwise/unary.c - elementwise ops of one operand. Each op is a row of unary.inc: its
+ * value becomes a loop in kernels/, and the expression in the row records its gradient. affine,
+ * clamp and leaky_relu, which have attributes, follow below. */
 #include "unary.h"
 #include "core/compose.h"
 #include "integer.h"
@@ -38,10 +38,10 @@ static wf_tensor *silu_curvature(wf_tensor *x) {
     return wf_mul(slope, wf_affine(wf_mul(x, wf_affine(s, -2, 1)), 1, 2));
 }
 
-/* ---- derivatives that a row has no room for -------------------------------------------------- */
+/* ---- derivatives that are too long for a row ------------------------------------------------- */
 
-/* 1 where low < x < high, else 0: at the ends PyTorch's hardsigmoid, relu6 and clamp have the
- * gradient 0. */
+/* 1 where low < x < high, else 0. In PyTorch the gradient of hardsigmoid, relu6 and clamp is 0 at
+ * the ends, too. */
 static wf_tensor *between(wf_tensor *x, double low, double high) {
     return wf_mul(wf_greater(x, wf_constant(x->graph, low)),
                   wf_less(x, wf_constant(x->graph, high)));
@@ -56,7 +56,7 @@ static wf_tensor *mish_slope(wf_tensor *x) {
 
 /* ---- the family ------------------------------------------------------------------------------ */
 
-/* Reals, and i32 if it has a row in integer.inc. */
+/* The shape rule: the operand may be real, or i32 if the op has a row in integer.inc. */
 static bool shape_unary(wf_call *c, enum wf_unary f) {
     if (c->in[0].dtype != WF_I32 || !wf_takes_integer(f)) return wf_same_as_operand(c);
     wf_set_shape(&c->out[0], WF_I32, c->in[0].ndim, c->in[0].shape);
@@ -71,7 +71,7 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
     return true;
 }
 
-/* ...: the members of wf_op with the formula and the gradient. */
+/* ...: the members of wf_op that hold the formula and the gradient. */
 #define ROW(NAME, ...)                                                                             \
     static bool shape_##NAME(wf_call *c) {                                                         \
         return shape_unary(c, WF_UNARY_##NAME);                                                    \
@@ -167,7 +167,7 @@ wf_tensor *wf_affine(wf_tensor *x, double scale, double shift) {
     return wf_record(&wf_op_affine, 1, &x, &(affine){ scale, shift });
 }
 
-/* Adding -0 changes nothing; adding 0 would make 0 of -0. */
+/* The shift is -0, because adding 0 would turn -0 into 0. */
 wf_tensor *wf_scale(wf_tensor *x, double scale) {
     WF_COMPOSE("scale", x);
     return wf_composed(wf_affine(x, scale, -0.0));
@@ -195,7 +195,8 @@ static bool eval_clamp(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
-/* The derivative is 1 between the bounds, and 0 outside, where y is constant, and at them. */
+/* The derivative is 1 between the bounds. It is 0 at the bounds and outside, where y is
+ * constant. */
 static void grad_clamp(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const clamp *a = y->attrs;
     (void)need;
@@ -238,8 +239,9 @@ static bool eval_leaky_relu(const wf_call *c, int phase, int64_t task, void *scr
     return true;
 }
 
-/* relu(x) is true where x > 0; after a comparison a second derivative would be an error, and not
- * zeros (core/record/flow.c). At 0 the gradient is that of the left side. */
+/* The condition is relu(x), which is nonzero where x > 0. A comparison would make a second
+ * derivative an error instead of zeros (core/record/flow.c). At 0 the gradient is that of the left
+ * side. */
 static void grad_leaky_relu(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const leak *a = y->attrs;
     (void)need;

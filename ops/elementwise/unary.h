@@ -1,4 +1,5 @@
-/* ops/elementwise/unary.h - derivatives of activations, which are ops, too. Not installed. */
+/* ops/elementwise/unary.h - the derivatives of activations, which are ops themselves. Not
+ * installed. */
 #ifndef WEFT_OPS_ELEMENTWISE_UNARY_H
 #define WEFT_OPS_ELEMENTWISE_UNARY_H
 

@@ -4,8 +4,8 @@
 #include "kernels.h"
 #include "ops/base/op_base.h"
 
-/* With fewer steps of k the start and the end of each tile are felt; with more there is nothing
- * left to gain. */
+/* With fewer steps of k, the overhead at the start and end of each tile matters; more bring no
+ * gain. */
 enum { LEAST_K = 192, MOST_K = 512 };
 enum { LEAST_TILES = 4, MOST_ROWS = 512 };
 
@@ -17,16 +17,18 @@ static int64_t whole_units(int64_t k) {
     return k < WF_BLOCK_UNIT ? WF_BLOCK_UNIT : k / WF_BLOCK_UNIT * WF_BLOCK_UNIT;
 }
 
-/* The panel and a tile of A, which replaces the one before it. One way is left for C. */
+/* The steps of k for which the panel and a tile of A, which replaces the one before it, fit in the
+ * first-level cache. One way is left for C. */
 static int64_t in_first_level(const wf_caches *c, int64_t tile_rows, int64_t tile_columns,
                               int64_t unit) {
     int64_t ways = c->l1.ways > 1 ? c->l1.ways - 1 : 1;
     return c->l1.bytes / c->l1.ways * ways / ((tile_columns + tile_rows) * unit);
 }
 
-/* The panel of a tile so wide that it is too short in the first-level cache (AVX-512) has a quarter
- * of the second: such a tile loads less for each multiply-add. The block of A has half of the
- * second-level cache: the rest is for B and C, which pass through. */
+/* A tile may be so wide that its panel would be too short in the first-level cache (AVX-512). Then
+ * the panel gets a quarter of the second-level cache, because such a tile loads less for each
+ * multiply-add. The block of A gets half of the second-level cache; the rest is for B and C, which
+ * pass through. */
 wf_blocks wf_blocks_of(const wf_caches *c, int64_t tile_rows, int64_t tile_columns, size_t unit) {
     int64_t size = (int64_t)unit, k = in_first_level(c, tile_rows, tile_columns, size);
     wf_blocks b = { .streams_a = k >= LEAST_K };
@@ -41,8 +43,8 @@ static int64_t common_divisor(int64_t a, int64_t b) {
     return b ? common_divisor(b, a % b) : a;
 }
 
-/* A row begins at a multiple of `unit` bytes, the largest that divides stride and way: of those
- * places in a way, a row covers some, and all rows cover them evenly. */
+/* A row begins at a multiple of `unit` bytes, the largest that divides stride and way: a row covers
+ * some of these places in a way, and all rows together cover them evenly. */
 bool wf_cache_holds(const wf_cache_level *c, int64_t rows, int64_t row_bytes, int64_t stride) {
     int64_t way = c->bytes / c->threads / c->ways, unit;
     if (way < 1 || stride < 1) return false;

@@ -49,7 +49,7 @@ typedef struct table_row {
     const wf_kernels_f64 *f64;
 } table_row;
 
-/* From the simplest to the best. */
+/* The tables, from the simplest to the best. */
 static const table_row rows[] = {
     ROW(base),
 #if defined(__x86_64__)
@@ -60,7 +60,7 @@ static const table_row rows[] = {
 #endif
 };
 
-/* The i-th row that runs here, or NULL. */
+/* The i-th table that this processor can run, or NULL. */
 static const table_row *runnable(int i) {
     for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++)
         if (rows[row].runs() && i-- == 0) return &rows[row];
@@ -98,7 +98,7 @@ const wf_kernels_f64 *wf_f64(void) {
     return chosen()->f64;
 }
 
-/* Asking the processor takes long in a virtual machine. */
+/* The answer is kept, because asking the processor takes long in a virtual machine. */
 bool wf_has_dot(void) {
     static atomic_int known; /* 0: not yet */
     if (!atomic_load(&known)) atomic_store(&known, wf_f32()->has_dot() ? 2 : 1);

@@ -1,9 +1,10 @@
 /* ops/kernels/kernels.h - the inner loops: one table per instruction set and element type.
  *
  * kernels.inc is the single source. It is compiled for every instruction set, for f32 and for f64
- * (`real`). The table is chosen once, the best that the processor supports, or by
- * WEFT_ISA=base|avx2|avx512|neon. Kernels work on rows and strides in elements, without tensors or
- * threads. All tables give the same bits: README.md is the arithmetic. Tails use the same vector
+ * (`real`). The table is chosen once: the best that the processor supports, or the one that
+ * WEFT_ISA=base|avx2|avx512|neon names. Kernels work on rows and strides in elements, without
+ * tensors or threads. All tables give the same bits, as README.md explains. Tails use the same
+ * vector
  * code, so that trailing zeros (padding) and neighbouring rows never change the bits of a result.
  * NaN and infinities propagate as in IEEE 754. */
 #ifndef WEFT_OPS_KERNELS_KERNELS_H
@@ -24,66 +25,68 @@
         void (*clamp)(int64_t n, const real *x, double low, double high, real *y);                 \
         /* y = x > 0 ? x : slope * x */                                                            \
         void (*leaky_relu)(int64_t n, const real *x, double slope, real *y);                       \
-        /* Rounded towards 0, the nearest that i32 has, 0 for NaN; and back */                     \
+        /* Convert to i32: rounded towards 0, limited to its range, 0 for NaN; and back */         \
         void (*to_ids)(int64_t n, const real *x, int32_t *y);                                      \
         void (*from_ids)(int64_t n, const int32_t *x, real *y);                                    \
         /* y[i] = mask[i * sm] != 0 ? a[i * sa] : b[i * sb] */                                     \
         void (*where)(int64_t n, const real *mask, int64_t sm, const real *a, int64_t sa,          \
                       const real *b, int64_t sb, real *y);                                         \
-        /* y += x;  y = max(y, x) and min(y, x), NaN kept;  no NaN, no infinity? */                \
+        /* accumulate: y += x. y = max(y, x) and min(y, x), where a NaN stays. True if all x       \
+         * are finite */                                                                           \
         void (*accumulate)(int64_t n, const real *x, real *y);                                     \
         void (*maximum_rows)(int64_t n, const real *x, real *y);                                   \
         void (*minimum_rows)(int64_t n, const real *x, real *y);                                   \
-        /* y += (row 0 of x + row 1 + ...), n columns of rows that begin `step` apart */           \
+        /* y += (row 0 of x + row 1 + ...), for n columns; rows begin `step` apart */              \
         void (*accumulate_rows)(int64_t rows, int64_t n, const real *x, int64_t step, real *y);    \
         bool (*finite)(int64_t n, const real *x);                                                  \
-        /* Sums have the order of README.md. max and min: NaN if any; -inf and                     \
-         * inf for n = 0 */                                                                        \
+        /* Sums have the order of README.md. max and min are NaN if there is a NaN; for n = 0      \
+         * they are -inf and inf */                                                                \
         double (*sum)(int64_t n, const real *x);                                                   \
         double (*square_sum)(int64_t n, const real *x);                                            \
         real (*max)(int64_t n, const real *x);                                                     \
         real (*min)(int64_t n, const real *x);                                                     \
-        /* y[r] = sum, max or min of the n elements of row r of x; rows begin `row` apart */       \
+        /* y[r] = sum, max or min of the n elements in row r of x; rows begin `row` apart */       \
         void (*sum_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
         void (*max_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
         void (*min_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
-        /* Element i of chain j is at i * step + j * chain of a, b (unless unused) and y; y[i] is  \
-         * rounded, what goes on to y[i + 1] is not. y may be a or b */                            \
+        /* Element i of chain j is at i * step + j * chain in a, b (unless unused) and y. y[i] is  \
+         * is rounded; the value used for y[i + 1] is not. y may be a or b */                      \
         void (*scan)(wf_scan kind, int64_t n, int64_t chains, int64_t chain, int64_t step,         \
                      const real *a, const real *b, real *y);                                       \
-        /* y = softmax of scale * x over the first `open` of n columns where mask != 0 (NULL: all);\
-         * the rest 0, whatever x holds there. additive: mask is added instead, and -inf shuts     \
-         * out. Nothing open: zeros, and false. y may be x */                                      \
+        /* y = softmax of scale * x over the first `open` of n columns where mask != 0 (NULL:      \
+         * all). The rest is 0, whatever x holds there. additive: the mask is added instead,       \
+         * and -inf excludes. If no column is open, y is zeros and the result false. y may be x */ \
         bool (*softmax_row)(int64_t n, int64_t open, const real *x, double scale,                \
                             const real *mask, int64_t mask_step, bool additive, real *y);          \
-        /* Rows that follow each other: y = softmax of x, as softmax_row computes it; y may be x */\
+        /* For consecutive rows: y = softmax of x, as softmax_row computes it; y may be x */       \
         void (*softmax_rows)(int64_t rows, int64_t n, const real *x, real *y);                     \
-        /* Such rows: dx = y * (dy - sum(dy * y)); dx may be y or dy */                            \
+        /* For consecutive rows: dx = y * (dy - sum(dy * y)); dx may be y or dy */                 \
         void (*softmax_backward_rows)(int64_t rows, int64_t n, const real *y, const real *dy,      \
                                       real *dx);                                                   \
-        /* Such rows: y = x - log(sum exp(x)); y may be x */                                       \
+        /* For consecutive rows: y = x - log(sum exp(x)); y may be x */                            \
         void (*log_softmax_rows)(int64_t rows, int64_t n, const real *x, real *y);                 \
         /* dx = dy - exp(y) * sum(dy) */                                                           \
         void (*log_softmax_backward_row)(int64_t n, const real *y, const real *dy, real *dx);      \
-        /* Rows that follow each other: y = (x - mean) * rstd * weight + bias (either NULL), biased\
-         * variance, two passes */                                                                 \
+        /* For consecutive rows: y = (x - mean) * rstd * weight + bias (either may be NULL), with  \
+         * the biased variance, in two passes */                                                   \
         void (*layer_norm_rows)(int64_t rows, int64_t n, const real *x, const real *weight,        \
                                 const real *bias, double eps, real *y, real *mean, real *rstd);    \
-        /* dx of such rows; w NULL: ones */                                                        \
+        /* dx for these rows; w NULL: ones */                                                      \
         void (*layer_norm_backward_rows)(int64_t rows, int64_t n, const real *x, const real *w,    \
                                          const real *mean, const real *rstd, const real *dy,       \
                                          real *dx);                                                \
         /* dw += sum(dy * (x - mean) * rstd);  db += sum(dy), row by row */                        \
         void (*layer_norm_weight_rows)(int64_t rows, int64_t n, const real *x, const real *mean,   \
                                        const real *rstd, const real *dy, real *dw, real *db);      \
-        /* Such rows: y = x * rstd * weight (NULL: ones), rstd = 1 / sqrt(mean(x^2) + eps) */      \
+        /* For consecutive rows: y = x * rstd * weight (NULL: ones), with                          \
+         * rstd = 1 / sqrt(mean(x^2) + eps) */                                                     \
         void (*rms_norm_rows)(int64_t rows, int64_t n, const real *x, const real *weight,          \
                               double eps, real *y, real *rstd);                                    \
-        /* dx of such rows, which may be x or dy; dw += sum(dy * x * rstd), row by row */          \
+        /* dx for these rows, which may be x or dy; and dw += sum(dy * x * rstd), row by row */    \
         void (*rms_norm_backward_rows)(int64_t rows, int64_t n, const real *x, const real *w,      \
                                        const real *rstd, const real *dy, real *dx, real *dw);      \
-        /* y = the pairs of x (elements i and i + n/2, or if interleaved 2i and 2i + 1) turned by  \
-         * the angles of table, n cosines and n sines; back: by the transpose. y may be x */       \
+        /* y = the pairs of x (elements i and i + n/2, or if interleaved 2i and 2i + 1) rotated    \
+         * by the angles of table, n cosines and n sines. back: by the transpose. y may be x */    \
         void (*rotate)(int64_t n, const real *x, const real *table, bool interleaved, bool back,   \
                        real *y);                                                                   \
         /* y[i] = half i0 + i of the Philox stream < threshold ? x[i] * scale : 0. Half e is 16    \
@@ -95,8 +98,8 @@
          * word 1, v = word 2 << 32 | word 3 */                                                    \
         void (*draw)(uint64_t key, uint64_t stream, uint64_t first, uint64_t u[WF_DRAWN],          \
                      uint64_t v[WF_DRAWN]);                                                        \
-        /* Of f64 alone (else NULL), from n such u and v, a multiple of WF_DRAWN_UNIT: y =         \
-         * std * sqrt(-2 log(1 - a)) * cos(2 pi b), a and b their 53 highest bits * 2^-53 */       \
+        /* Only for f64 (else NULL). From n such u and v, a multiple of WF_DRAWN_UNIT, it =         \
+         * y = std * sqrt(-2 log(1 - a)) * cos(2 pi b); a, b are their highest 53 bits * 2^-53 */  \
         void (*draw_normal)(int64_t n, const uint64_t *u, const uint64_t *v, double std,           \
                             double *y);                                                            \
         /* log(sum exp(x)) = m + *log_total; returns m, the largest x */                           \
@@ -122,21 +125,22 @@
         int64_t panel_rows;                                                                        \
         void (*gemm_panels)(const wf_panel_product *p, void *scratch);                             \
         size_t panel_scratch;                                                                      \
-        /* `width` rows of k, to the panel that holds them and back */                             \
+        /* Pack `width` rows of k elements into the panel that holds them; and unpack */           \
         void (*pack_panel)(int64_t width, int64_t k, const real *rows, void *panel, bool bf16);    \
         void (*unpack_panel)(int64_t width, int64_t k, const void *panel, bool bf16, real *rows);  \
-        /* row r of those alone */                                                                \
+        /* unpack only row r of those */                                                           \
         void (*unpack_row)(int64_t width, int64_t k, const void *panel, bool bf16, int64_t r,      \
                            real *row);                                                             \
-        /* Products with weights in int8, of f32 alone (else NULL): int8.inc. Has the processor the\
-         * instruction for 4 products of bytes (VNNI)? A row of k to `out`; the product. with_dot: \
-         * by that instruction, which gives the same bits */                                       \
+        /* Products with weights in int8, only for f32 (else NULL): int8.inc. has_dot: true the\
+         * the processor has VNNI, which multiplies 4 bytes in an instruction. int8_row rounds a   \
+         * row of k to `out`; then the product. with_dot: \
+         * by use VNNI, which gives the same bits */                                       \
         bool (*has_dot)(void);                                                                     \
         void (*int8_row)(int64_t k, const real *x, bool with_dot, void *out);                      \
         void (*int8_panels)(const wf_int8_product *p);                                             \
-        /* y and stats of queries [from, to), at most WF_ATTENTION_ROWS; dq, dk and dv of a head.  \
-         * scratch: attention_scratch bytes and, for each column of k and v (both rounded up to    \
-         * WF_WIDEST), attention_column bytes; aligned to 64 */                                    \
+        /* Compute y and stats of queries [from, to), at most WF_ATTENTION_ROWS; or dq, dk and     \
+         * dv of a head. scratch has attention_scratch bytes and, for each column of k and v       \
+         * (both rounded up to WF_WIDEST), attention_column bytes; aligned to 64 */                \
         void (*attention)(const wf_attention_head *h, int64_t from, int64_t to, void *scratch);    \
         void (*attention_backward)(const wf_attention_head *h, void *scratch);                     \
         size_t attention_scratch, attention_column;                                                \
@@ -147,8 +151,8 @@
         /* y[r * y_row + c * step] = x[r * x_row + c] for rows of n */                             \
         void (*conv_results)(int64_t rows, int64_t n, const real *x, int64_t x_row, real *y,       \
                              int64_t y_row, int64_t step);                                         \
-        /* Pooling: pool.inc. x += y, each element at the place of its window's maximum; y = the   \
-         * elements of x at those places */                                                        \
+        /* Pooling: pool.inc. The maximum of each window; then x += y, each element of y at the    \
+         * place of its window's maximum; then y = the elements of x at those places */            \
         void (*pool_max)(const wf_pool_tile *t);                                                   \
         void (*pool_scatter)(const wf_pool_plane *p, const real *y, const real *tap, real *x);     \
         void (*pool_gather)(const wf_pool_plane *p, const real *x, const real *tap, real *y);      \
@@ -168,7 +172,7 @@ const wf_kernels_f64 *wf_f64(void);
 
 bool wf_has_dot(void); /* of that table */
 
-/* All tables that this processor can run, the specification first: NULL past the last. */
+/* All tables that this processor can run, beginning with the specification. NULL after the last. */
 const wf_kernels_f32 *wf_f32_at(int i);
 const wf_kernels_f64 *wf_f64_at(int i);
 

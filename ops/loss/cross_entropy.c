@@ -6,8 +6,8 @@
  *     loss = sum of (1 - s) (-log p[label]) + s / V sum_j (-log p[j])
  *     count = how many rows; for a mean, divide by it
  * with s the label smoothing, as PyTorch defines it (Szegedy et al. 2016, section 7). These are
- * sums, not means, so that micro-batches can be added. If no row is counted, all are 0, and so is
- * the gradient. A label outside 0..V-1 that is not ignore_index fails the run. */
+ * sums, not means, so that micro-batches can be added. If no row is counted, all three are 0, and
+ * so is the gradient. A label outside 0..V-1 that is not ignore_index fails the run. */
 #include <string.h>
 
 #include "core/compose.h"
@@ -20,9 +20,10 @@ typedef struct cross_entropy_attrs {
     int32_t ignore_index;
 } cross_entropy_attrs;
 
-/* Results: three scalars, and for backward what the log-sum-exp of every row is the sum of: the
- * largest logit, and the logarithm of the sum of exponentials of differences to it. Added up they
- * would lose what is behind the digits of a large logit, and p would be as wrong. */
+/* Indices of results: three scalars, and for the backward op the two terms of every row's
+ * log-sum-exp. These are the largest logit, and the logarithm of the sum of exponentials of the
+ * differences to it. Their sum would lose the digits of the second term beside a large logit, and p
+ * would be wrong by as much. */
 enum { LOSS, NLL, COUNT, LSE };
 
 /* ---- cross_entropy: logits [..., V], labels [...] i32 -> loss, nll, count [], lse [..., 2] --- */
@@ -75,7 +76,8 @@ static bool label_ok(const wf_call *c, int64_t row) {
                    (long long)n - 1);
 }
 
-/* -log p[j] = log_total - (x[j] - top), and so is their mean. */
+/* The smoothed loss of a row. As -log p[j] = log_total - (x[j] - top), it needs only the mean of
+ * x. */
 static double smoothed(const wf_call *c, int64_t row, double top, double log_total, double nll) {
     const cross_entropy_attrs *a = c->attrs;
     const wf_view *x = &c->in[0];
@@ -131,7 +133,7 @@ static bool eval_cross_entropy(const wf_call *c, int phase, int64_t task, void *
 static void grad_cross_entropy(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     wf_tensor *in[] = { y->in[0], y->in[1], y + LSE, dy[LOSS], dy[NLL] };
-    if (dy[LOSS] || dy[NLL]) /* count has no gradient; lse is saved for backward */
+    if (dy[LOSS] || dy[NLL]) /* count has no gradient; lse is saved for the backward op */
         dx[0] = wf_record(&wf_op_cross_entropy_backward, 5, in, y->attrs);
 }
 
@@ -197,7 +199,7 @@ wf_cross_entropy_result wf_cross_entropy(wf_tensor *logits, wf_tensor *labels, d
     return (wf_cross_entropy_result){ wf_result(y, LOSS), wf_result(y, NLL), wf_result(y, COUNT) };
 }
 
-/* The axis of the classes becomes the last one. */
+/* Moves the axis of the classes to the end. */
 wf_cross_entropy_result wf_cross_entropy_over(wf_tensor *logits, wf_tensor *labels, int axis,
                                               double smoothing, int32_t ignore_index) {
     int ndim = wf_rank(logits), at = wf_axis(axis, ndim), order[WF_MAX_DIMS], n = 0;

@@ -1,10 +1,11 @@
-/* ops/norm/batch_norm.c - batch normalisation (Ioffe & Szegedy 2015) and group normalisation (Wu & He
- * 2018) of x [N,C,...]. N images, C channels.
+/* ops/norm/batch_norm.c - batch normalisation (Ioffe & Szegedy 2015) and group normalisation (Wu &
+ * He 2018) of x [N,C,...]. N images, C channels.
  *
- * batch_norm: y = (x - mean) / sqrt(variance + eps) * weight + bias, by channel. In a plan that trains,
- * mean and variance are those of the batch; in others they are the running ones, which nn/norm.c
- * updates. The op batch_statistics chooses, so that other plans do not compute what they do not use.
- * group_norm: the same over the channels of a group of one image, in any plan. */
+ * batch_norm: y = (x - mean) / sqrt(variance + eps) * weight + bias, for each channel. In a plan
+ * that trains, mean and variance are those of the batch. In other plans they are the running ones,
+ * which nn/norm.c updates. The op batch_statistics chooses between them, so that a plan computes
+ * only what it uses. group_norm computes the same over the channels of a group of one image, in any
+ * plan. */
 #include <string.h>
 
 #include "core/compose.h"
@@ -44,7 +45,7 @@ wf_tensor *wf_is_training(wf_tensor *like) {
     return wf_record(&wf_op_is_training, 1, &like, NULL);
 }
 
-/* ---- batch_statistics: x [N,C,...], running mean and variance [C] or none -> mean, variance [C] */
+/* ---- batch_statistics: x [N,C,...], running mean, variance [C] or none -> mean, variance [C] */
 
 enum { X, RUNNING_MEAN, RUNNING_VARIANCE, PIECE = 4096 };
 
@@ -80,13 +81,14 @@ static bool uses_batch(const wf_call *c) {
     return c->training || c->in[RUNNING_MEAN].ndim < 0;
 }
 
-/* One task a channel: the order of its sums depends on its length alone. */
+/* There is one task per channel, so the order of its sums depends only on its length. */
 static int64_t tasks_batch_statistics(const wf_call *c, int phase) {
     if (phase > 0) return 0;
     return uses_batch(c) ? c->in[X].shape[1] : 1;
 }
 
-/* Elements of a channel, [image][place], [from, from + n): copied to `piece`, as they lie apart. */
+/* Copies elements [from, from + n) of a channel, which are numbered [image][place], to `piece`,
+ * because they lie apart. */
 static void copy_piece(const wf_view *x, int64_t channel, int64_t inner, int64_t from, int64_t n,
                        void *piece) {
     size_t size = wf_dtype_size(x->dtype);
@@ -98,7 +100,7 @@ static void copy_piece(const wf_view *x, int64_t channel, int64_t inner, int64_t
     }
 }
 
-/* The sum of x - shift, or of its squares, over a channel. */
+/* The sum over a channel of x - shift, or of its square. */
 static double sum_channel(const wf_view *x, int64_t channel, double shift, bool squares,
                           void *piece) {
     int64_t inner = 1, count, n;
@@ -129,7 +131,7 @@ static bool eval_batch_statistics(const wf_call *c, int phase, int64_t task, voi
     return true;
 }
 
-/* [C] beside x [N,C,...]: [C,1,...]. */
+/* v [C] as [C,1,...], which broadcasts to x [N,C,...]. */
 static wf_tensor *by_channel(wf_tensor *v, const wf_tensor *x) {
     uint32_t axes = 0;
     for (int i = 1; i < x->ndim - 1; i++) axes |= WF_AXIS(i);
@@ -142,9 +144,9 @@ static uint32_t axes_of_batch(const wf_tensor *x) {
     return axes;
 }
 
-/* A channel with n elements has dmean/dx = 1 / n and dvariance/dx = 2 (x - mean) / n: the mean's own
- * change cancels, because deviations sum to 0 (Ioffe & Szegedy 2015, section 3). In other plans the
- * results are the running ones. */
+/* A channel with n elements has dmean/dx = 1 / n and dvariance/dx = 2 (x - mean) / n: the mean's
+ * own change cancels, because deviations sum to 0 (Ioffe & Szegedy 2015, section 3). In plans that
+ * do not train the results are the running ones. */
 static void grad_batch_statistics(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
                                   uint32_t need) {
     wf_tensor *x = y->in[X], *batch = y->in[RUNNING_MEAN] ? wf_is_training(x) : NULL;
@@ -189,18 +191,18 @@ const wf_op wf_op_batch_statistics = {
 
 /* ---- made of them ------------------------------------------------------------------------- */
 
-/* y * weight + bias, by channel; either may be NULL. */
+/* y * weight + bias for each channel. weight and bias may be NULL. */
 static wf_tensor *scale_and_shift(wf_tensor *y, wf_tensor *weight, wf_tensor *bias) {
     if (weight) y = wf_mul(y, by_channel(weight, y));
     return bias ? wf_add(y, by_channel(bias, y)) : y;
 }
 
-/* Is v absent, or [C]? */
+/* True if v is NULL or has the shape [C]. */
 static bool of_channels(const wf_tensor *v, const wf_tensor *x) {
     return !v || (v->ndim == 1 && v->shape[0] == x->shape[1]);
 }
 
-/* Poison if they do not fit; else NULL. */
+/* Returns poison if the operands do not fit together, else NULL. */
 static wf_tensor *misfit(const char *op, wf_tensor *x, wf_tensor *weight, wf_tensor *bias,
                          double eps) {
     wf_tensor *any = x ? x : weight ? weight : bias;
@@ -230,7 +232,7 @@ wf_batch_norm_result wf_batch_norm(wf_tensor *x, wf_tensor *running_mean,
     return (wf_batch_norm_result){ y, mean, variance };
 }
 
-/* The channels of a group and their elements are a row of layer_norm. */
+/* The elements of the channels in a group form a row for layer_norm. */
 wf_tensor *wf_group_norm(wf_tensor *x, int64_t groups, wf_tensor *weight, wf_tensor *bias,
                          double eps) {
     WF_COMPOSE("group_norm", x, weight ? weight : x, bias ? bias : x);

@@ -43,7 +43,7 @@ static bool eval_layer_norm(const wf_call *c, int phase, int64_t task, void *scr
 
 static void grad_layer_norm(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *x = y->in[0], *weight = y->in[1], *mean = y + 1, *rstd = y + 2;
-    if (!dy[0]) return; /* mean and rstd are saved for backward; they have no gradient */
+    if (!dy[0]) return; /* mean and rstd are saved for the backward op; they have no gradient */
     if (need & 1)
         dx[0] = wf_record(&wf_op_layer_norm_backward, 5,
                           (wf_tensor *[]){ x, weight, mean, rstd, dy[0] }, y->attrs);
@@ -96,7 +96,7 @@ wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, doubl
                      &(layer_norm_attrs){ eps });
 }
 
-/* The axes are merged into one last axis, and everything is put back where it was. */
+/* Merges the axes into one last axis, and undoes it afterwards. */
 wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *weight, wf_tensor *bias,
                               double eps) {
     WF_COMPOSE("layer_norm_over", x, weight ? weight : x, bias ? bias : x);
@@ -114,9 +114,9 @@ wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *weight, wf
 
 /* ---- layer_norm_backward: x, weight or none, mean, rstd, dy -> dx ---------------------------- */
 
-/* Let h = (x - mean) * rstd and g = dy * weight. As mean and rstd depend on every x_j of the row,
- * the mean of g and its projection on h are subtracted: dx = rstd * (g - mean(g) - h * mean(g *
- * h)), as in batch normalisation, but along rows (Ioffe & Szegedy 2015, section 3). */
+/* Let h = (x - mean) * rstd and g = dy * weight. Since mean and rstd depend on every x_j of the
+ * row, the mean of g and its projection on h are subtracted: dx = rstd * (g - mean(g) - h * mean(g
+ * * h)), as in batch normalisation, but along rows (Ioffe & Szegedy 2015, section 3). */
 static bool shape_layer_norm_backward(wf_call *c) {
     const wf_view *x = &c->in[0];
     return wf_same_as_operand(c) && wf_want_like(c, 2, true, "mean") &&
@@ -168,8 +168,8 @@ const wf_op wf_op_layer_norm_backward = {
 /* ---- layer_norm_weight_backward: x, mean, rstd, dy -> dweight [D], dbias [D] ----------------- */
 
 /* y is linear in weight and bias: dweight = sum(dy * (x - mean) * rstd) and dbias = sum(dy) over
- * the rows. Blocks of rows are summed first, then the blocks in order: the same bits for any number
- * of threads. */
+ * the rows. Blocks of rows are summed first, then the blocks in order, so the bits do not depend on
+ * the number of threads. */
 enum { BLOCK_ROWS = 32, SUM_COLUMNS = 1024 };
 
 static bool shape_weight_backward(wf_call *c) {
@@ -183,7 +183,7 @@ static bool shape_weight_backward(wf_call *c) {
     return true;
 }
 
-/* Two rows of work memory for every block: dweight and dbias. */
+/* Work memory has two rows for every block: dweight and dbias. */
 static bool plan_weight_backward(wf_call *c, void *plan) {
     const wf_view *x = &c->in[0];
     int64_t rows, columns;

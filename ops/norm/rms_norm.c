@@ -39,7 +39,7 @@ static bool eval_rms_norm(const wf_call *c, int phase, int64_t task, void *scrat
 
 static void grad_rms_norm(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
-    if (!dy[0]) return; /* rstd is saved for backward; it has no gradient */
+    if (!dy[0]) return; /* rstd is saved for the backward op; it has no gradient */
     wf_tensor *in[] = { y->in[0], y->in[1], y + 1, dy[0] };
     dx[0] = wf_record(&wf_op_rms_norm_backward, 4, in, y->attrs);
     dx[1] = wf_result(dx[0], 1);
@@ -82,8 +82,8 @@ wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps) {
 
 /* ---- rms_norm_backward: x, weight or none, rstd, dy -> dx, dweight [D] ----------------------- */
 
-/* Let h = x * rstd and g = dy * weight. As rstd depends on every x_j of the row, the projection of
- * g on h is subtracted: dx = rstd * (g - h * mean(g * h)), as in layer_norm.c with mean 0. y is
+/* Let h = x * rstd and g = dy * weight. Since rstd depends on every x_j of the row, the projection
+ * of g on h is subtracted: dx = rstd * (g - h * mean(g * h)), as in layer_norm.c with mean 0. y is
  * linear in weight: dweight = sum(dy * h) over the rows; blocks of rows are summed first, then the
  * blocks in order. */
 enum { BLOCK_ROWS = 32, SUM_COLUMNS = 1024 };
@@ -97,7 +97,7 @@ static bool shape_rms_norm_backward(wf_call *c) {
     return wf_row_fits(c, 1, x->shape[x->ndim - 1], "weight");
 }
 
-/* A row of work memory for every block: its share of dweight. */
+/* Work memory has one row for every block: its share of dweight. */
 static bool plan_rms_norm_backward(wf_call *c, void *plan) {
     const wf_view *x = &c->in[0];
     int64_t rows, columns;

@@ -1,17 +1,18 @@
-/* ops/norm/rows.h - rows of the last axis, in tasks, and their masks. Not installed. */
+/* ops/norm/rows.h - tasks and masks for ops that work on the rows of the last axis. Not
+ * installed. */
 #ifndef WEFT_OPS_NORM_ROWS_H
 #define WEFT_OPS_NORM_ROWS_H
 
 #include "ops/custom.h"
 
-/* Fails the call unless operand i is absent, or [columns]. */
+/* Fails the call unless operand i is absent or has the shape [columns]. */
 bool wf_row_fits(wf_call *c, int i, int64_t columns, const char *what);
 
 /* Fails the call unless the mask is absent, or real and broadcasts to x. */
 bool wf_mask_fits(wf_call *c, const wf_view *mask, const wf_view *x);
 /* The mask of a row of x, with its step; NULL if absent. */
 const void *wf_mask_row(const wf_view *mask, const wf_view *x, int64_t row, int64_t *step);
-/* The number of columns of a row that a causal mask leaves open. */
+/* How many columns of a row a causal mask leaves open. */
 int64_t wf_open_columns(bool causal, int64_t row, int64_t rows, int64_t columns);
 
 #endif

@@ -1,5 +1,5 @@
-/* ops/norm/segment_softmax.c - a softmax over the rows that have one id, as graph attention needs it: over
- * all edges that lead to one node (Velickovic et al. 2018, equation 3). */
+/* ops/norm/segment_softmax.c - a softmax over the rows that have the same id. Graph attention uses
+ * it over all edges that lead to one node (Velickovic et al. 2018, equation 3). */
 #include <float.h>
 #include <math.h>
 
@@ -8,17 +8,18 @@
 #include "ops/base/shapes.h"
 #include "ops/shape/index.h"
 
-/* The value in the shape [N, ...], the first axis of `segments` and the others of x. */
+/* A tensor filled with `value` in the shape [N, ...]: the first axis of `segments` and the other
+ * axes of x. */
 static wf_tensor *filled(wf_tensor *x, wf_tensor *segments, double value) {
     uint32_t others = 0;
     for (int i = 1; i < x->ndim; i++) others |= WF_AXIS(i);
     wf_tensor *number = wf_cast(wf_arange(segments, 0), wf_real(x->graph)); /* [N] */
     if (others) number = wf_add(wf_unsqueeze(number, others), wf_sum(x, WF_AXIS(0), true));
-    return wf_fill(number, value); /* only the shape of it is used */
+    return wf_fill(number, value); /* only the shape of this tensor is used */
 }
 
-/* The largest value of a segment is subtracted to avoid overflow. The result does not depend on it, so it
- * is treated as a constant. If all are -inf the sum is 0, and so are the results. */
+/* The largest value of a segment is subtracted to avoid overflow. The result does not depend on it,
+ * so it is treated as a constant. If all values are -inf the sum is 0, and so are the results. */
 wf_tensor *wf_segment_softmax(wf_tensor *x, wf_tensor *ids, wf_tensor *segments) {
     WF_COMPOSE("segment_softmax", x, ids, segments);
     wf_graph *g = x ? x->graph : NULL;

@@ -106,14 +106,14 @@ static void grad_softmax(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_record(&wf_op_softmax_backward, 2, (wf_tensor *[]){ y, dy[0] }, NULL);
 }
 
-/* Position along an axis, counted from its end: ..., -2, -1, 0. */
+/* The position along an axis, counted from its end: ..., -2, -1, 0. */
 static wf_tensor *from_end(wf_tensor *x, int axis) {
     wf_tensor *i = wf_cast(wf_arange(x, axis), wf_real(x->graph)); /* [n] */
     return wf_sub(i, wf_slice(i, 0, -1, WF_END));
 }
 
-/* The mask of open columns: x's mask and the causal triangle [rows, columns]. NULL: all are
- * open. */
+/* A mask of the open columns: x's mask combined with the causal triangle [rows, columns]. NULL: all
+ * are open. */
 static wf_tensor *open_mask(wf_tensor *x, wf_tensor *mask, bool causal) {
     if (!causal) return mask;
     wf_tensor *row = wf_unsqueeze(from_end(x, -2), WF_AXIS(1)); /* [rows, 1] */
@@ -122,7 +122,8 @@ static wf_tensor *open_mask(wf_tensor *x, wf_tensor *mask, bool causal) {
 }
 
 /* The largest value is subtracted to avoid overflow. The result does not depend on it, so it is
- * treated as a constant. In a row without open columns it is -inf, and the sum is 0. */
+ * treated as a constant. In a row without open columns the largest value is -inf, and the sum is
+ * 0. */
 static void decompose_softmax(wf_tensor *y, wf_tensor **results) {
     const softmax_attrs *a = y->attrs;
     wf_tensor *x = y->in[0], *open = open_mask(x, y->in[1], a->causal);
@@ -158,7 +159,7 @@ wf_tensor *wf_masked_softmax(wf_tensor *x, wf_tensor *mask, bool causal) {
                                  &(softmax_attrs){ causal }));
 }
 
-/* Another axis changes places with the last one, there and back. */
+/* Exchanges the axis with the last one, and back afterwards. */
 wf_tensor *wf_softmax(wf_tensor *x, int axis) {
     WF_COMPOSE("softmax", x);
     if (wf_is_last(axis, x)) return wf_composed(wf_masked_softmax(x, NULL, false));

@@ -5,22 +5,23 @@
 #include "ops/base/op_base.h"
 #include "ops/kernels/blocks.h"
 
-/* The least multiply-adds of a task; elements of a b that is cheap to pack again for every block of
- * rows. */
+/* LEAST_TASK: fewest multiply-adds of a task. SMALL_B: elements of a b that is cheap to pack again
+ * for every block of rows. */
 #define LEAST_TASK (1 << 18)
 #define SMALL_B (1 << 14)
-/* Tasks of a large product; if columns give ENOUGH_TASKS, rows are divided only for the cache; else
- * blocks have at least LEAST_ROWS rows. No block of several panels has fewer than LEAST_STRIPE
- * columns. */
+/* MOST_TASKS: tasks of a large product. If its columns give ENOUGH_TASKS, rows are divided only for
+ * the cache; otherwise blocks have at least LEAST_ROWS rows. A block of several panels has at least
+ * LEAST_STRIPE columns. */
 enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, LEAST_STRIPE = 32 };
-/* Columns of b for which an a is packed or copied: see packs_a. */
+/* Numbers of columns of b from which on a is packed or copied: see packs_a. */
 enum { PACKING_COLUMNS = 256, FEW_COLUMNS = 64 };
-/* Rows of b that are not packed are as many pages: the processor keeps few translations of them. */
+/* Rows of b that are not packed may lie in as many pages, and the processor keeps few translations
+ * of pages. */
 enum { MOST_ROWS_OF_B = 256, PAGE = 4096 };
-/* Sizes of a block with packed a: the most columns; the fewest columns if they are divided to get
- * more tasks; the fewest rows. */
+/* Sizes of a block with packed a: most columns; fewest columns, if these are divided to get more
+ * tasks; fewest rows. */
 enum { MOST_COLUMNS = 1024, LEAST_COLUMNS = 512, LEAST_PACKED_ROWS = 60 };
-#define LEAST_STREAM (1 << 17) /* the least bytes of panels of a task */
+#define LEAST_STREAM (1 << 17) /* fewest bytes of panels in a task */
 
 /* Divide `size` into about `pieces` blocks of *block, a multiple of the tile; only the last is
  * smaller. Returns their number. */
@@ -30,8 +31,9 @@ static int64_t blocks_of(int64_t size, int64_t pieces, int64_t tile, int64_t *bl
     return (size + *block - 1) / *block;
 }
 
-/* Blocks of [m, n] if a is transposed, and packed by gemm block by block. Rows are divided; columns
- * only so that a block of b stays in the cache, or to get enough tasks. */
+/* Divides [m, n] into blocks if a is transposed, and gemm packs it block by block. Rows are
+ * divided. Columns are divided only so that a block of b stays in the cache, or to get enough
+ * tasks. */
 static wf_blocking block_packed_a(int64_t m, int64_t n, int64_t most_rows, wf_dtype type) {
     int64_t r = (m + most_rows - 1) / most_rows;
     int64_t s = (n + MOST_COLUMNS - 1) / MOST_COLUMNS;
@@ -45,9 +47,9 @@ static wf_blocking block_packed_a(int64_t m, int64_t n, int64_t most_rows, wf_dt
     return all;
 }
 
-/* If b is small the rows of a are divided, by 2, 4, 8...: then the same processor tends to compute
- * the same rows in one op after another. Else columns are divided first: every block packs its
- * columns of b once, and if rows are divided, too, they are packed again for every block of
+/* If b is small, the rows of a are divided by 2, 4, 8... The same processor then tends to compute
+ * the same rows in one op after another. Otherwise columns are divided first: every block packs its
+ * columns of b once. If rows are divided, too, the columns are packed again for every block of
  * rows. Rows are divided so that a block of a stays in the cache. */
 static void block_product(wf_product *p, int64_t most_rows, wf_dtype type) {
     int64_t row_tile = WF_KERNEL(type, gemm_rows), column_tile = WF_KERNEL(type, gemm_columns);
@@ -85,8 +87,8 @@ void wf_block_panels(wf_product *p, wf_dtype type, int64_t rows, size_t unit) {
     p->blocks.column_blocks = blocks_of(p->n, wanted, rows, &p->blocks.columns);
 }
 
-/* Are the rows of a copied first, block of k by block? Only if they would drive each other out of
- * the cache where they are, and if the copy is read by many columns. */
+/* True if the rows of a are copied first, block of k by block. This pays only if they would evict
+ * each other from the cache where they are, and if many columns read the copy. */
 static bool copies_rows(const wf_product *p, const wf_blocks *most, size_t unit) {
     int64_t rows = p->m < most->rows ? p->m : most->rows, size = (int64_t)unit;
     if (p->count > 1 || p->pieces > 1 || p->a_col != 1 || p->k <= p->block) return false;
@@ -94,7 +96,7 @@ static bool copies_rows(const wf_product *p, const wf_blocks *most, size_t unit)
            !wf_cache_holds(&wf_caches_here()->l2, rows, p->block * size, p->a_row * size);
 }
 
-/* Do the rows of a panel of b stay in the cache where they are, without being packed? */
+/* True if the rows of a panel of b stay in the cache without being packed. */
 static bool b_stays(const wf_product *p, const wf_blocks *most, wf_dtype type) {
     const wf_caches *caches = wf_caches_here();
     int64_t size = (int64_t)wf_dtype_size(type), stride = p->b_row * size;
@@ -103,8 +105,8 @@ static bool b_stays(const wf_product *p, const wf_blocks *most, wf_dtype type) {
                           WF_KERNEL(type, gemm_columns) * size, stride);
 }
 
-/* A transposed a is packed for many columns of b; for fewer if each of its columns, read in place,
- * is in another page. */
+/* True if a transposed a is packed. This pays with many columns of b, and already with fewer if
+ * each column of a would be read from another page. */
 static bool packs_a(const wf_product *p, size_t unit) {
     if (p->a_row != 1 || p->a_col <= 1 || p->k < WF_BLOCK_UNIT) return false;
     return p->n >= (p->a_col * (int64_t)unit < PAGE ? PACKING_COLUMNS : FEW_COLUMNS);

@@ -6,30 +6,30 @@
 #include "ops/base/walk.h"
 #include "ops/product/int8.h"
 
-typedef struct wf_blocking { /* the blocks of a product, each a task */
+typedef struct wf_blocking { /* the blocks of a product; each is a task */
     int64_t rows, columns;   /* of a block */
     int64_t row_blocks, column_blocks;
 } wf_blocking;
 
 typedef struct wf_product {
-    wf_walk batch; /* over the products of the batch, in c, a and b */
+    wf_walk batch; /* a walk over the products of the batch, in c, a and b */
     int64_t count; /* products */
     int64_t m, n, k, a_row, a_col, b_row, b_col;
     wf_blocking blocks;
-    int64_t group;     /* products of a task, if they are small */
-    int64_t pieces;    /* of k: each is a task, with its sums in the work memory */
-    int64_t block;     /* of k, for the caches */
-    bool packs_a;      /* each task packs its rows of a transposed a */
-    bool b_stays;      /* rows of b are read where they are */
-    bool copies_a;     /* all of a is copied to the work memory first, block by block of k */
-    wf_int8_plan int8; /* if b is in int8 */
+    int64_t group;     /* number of products in a task, if they are small */
+    int64_t pieces;    /* pieces of k: each is a task, with its sums in the work memory */
+    int64_t block;     /* size of blocks of k, chosen for the caches */
+    bool packs_a;      /* each task packs its own rows of a transposed a */
+    bool b_stays;      /* rows of b are read in place */
+    bool copies_a;     /* all of a is first copied to the work memory, block by block of k */
+    wf_int8_plan int8; /* used if b is in int8 */
 } wf_product;
 
 /* Set the blocks of k and of the result, how a and b are read (in place, packed or copied), and the
- * scratch and work memory of c; m to b_col, count and pieces are set. */
+ * scratch and work memory of c. The fields from m to b_col, count and pieces must be set. */
 void wf_block_product(wf_product *p, wf_call *c);
 
-/* Blocks of whole panels. With few rows the time is that of reading the panels from memory.
+/* Set blocks of whole panels. With few rows the time is that of reading the panels from memory.
  * rows: of a panel; unit: bytes of an element. */
 void wf_block_panels(wf_product *p, wf_dtype type, int64_t rows, size_t unit);
 

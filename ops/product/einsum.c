@@ -1,6 +1,6 @@
 /* ops/product/einsum.c - Einstein summation: "nqhd,nkhd->nhqk" names the axes of the operands and
  * of the result by letters. A letter that is not in the result is summed over. Without "->" the
- * result has the letters that occur once, in ASCII order. "..." stands for any axes, which broadcast
+ * result has the letters that occur once, in ASCII order. "..." stands for axes, which broadcast
  * as those of NumPy and come first in such a result. It is not an op: it is recorded as sums,
  * permutes, products and reshapes, and so is its gradient.
  *
@@ -14,8 +14,8 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 
-/* "..." stands for axes that are aligned on their right: they have letters of their own, codes 1 to
- * 8, of which the last is that of the last axis. */
+/* "..." stands for axes that are aligned on the right. They get letters of their own, with codes 1
+ * to 8; code 8 is the last axis. */
 enum { LAST_CODE = WF_MAX_DIMS, MAX_LETTERS = 52 + LAST_CODE };
 
 /* A tensor; letters[i] is the letter of axis i. */
@@ -56,7 +56,7 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Letters up to `,`, `->` or the end; spaces do not count. "..." becomes a '.'. */
+/* Reads letters up to `,`, `->` or the end, ignoring spaces. "..." becomes a '.'. */
 static bool read_letters(const formula *f, const char **p, char *letters) {
     int n = 0;
     for (;; ++*p) {
@@ -72,7 +72,7 @@ static bool read_letters(const formula *f, const char **p, char *letters) {
     return true;
 }
 
-/* A '.' among the letters becomes the codes of that many axes. */
+/* Replaces a '.' among the letters by the codes of so many axes. */
 static bool replace_dots(const formula *f, char *letters, int axes) {
     char *dot = strchr(letters, '.');
     if (dot) {
@@ -142,7 +142,7 @@ static bool sizes_differ(const formula *f, int letter, int64_t a, int64_t b) {
     return false;
 }
 
-/* Has every letter the same size everywhere? */
+/* True if every letter has the same size everywhere. */
 static bool sizes_agree(const formula *f) {
     int64_t size[128] = { 0 };
     bool seen[128] = { false };
@@ -166,7 +166,8 @@ static void remove_letter(term *t, int i) {
     memmove(t->letters + i, t->letters + i + 1, strlen(t->letters + i));
 }
 
-/* An axis of "..." that has size 1 and is longer elsewhere broadcasts: without it. */
+/* Drops axes of "..." that have size 1 and are longer in another operand, because they
+ * broadcast. */
 static void drop_broadcast_axes(formula *f) {
     bool longer[LAST_CODE + 1] = { false };
     for (int i = 0; i < f->n; i++)
@@ -215,7 +216,7 @@ static void sum_all_but(term *t, const char *needed) {
         if (axes >> i & 1) remove_letter(t, i);
 }
 
-/* Axes in the order of `letters`; those it lacks with size 1. */
+/* The tensor with its axes in the order of `letters`. Axes that it lacks get size 1. */
 static wf_tensor *arranged(const term *t, const char *letters) {
     int order[2 * WF_MAX_DIMS], n = 0;
     uint32_t missing = 0;
@@ -233,7 +234,7 @@ static wf_tensor *arranged(const term *t, const char *letters) {
     return missing ? wf_unsqueeze(x, missing) : x;
 }
 
-/* n axes from `first` on become one. */
+/* Merges n axes from `first` on. */
 static wf_tensor *merged(wf_tensor *x, int first, int n) {
     int64_t dims[WF_MAX_DIMS] = { 0 };
     int ndim = x->ndim - n + 1;
@@ -299,7 +300,7 @@ static bool join(const formula *f, term *a, const term *b, const char *needed) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The letters of the result and of the operands from `from` on, except operand `but`. */
+/* Collects the letters of the result, and of the operands from `from` on except operand `but`. */
 static void needed_letters(const formula *f, int from, int but, char *needed) {
     strcpy(needed, f->result);
     for (int i = from; i < f->n; i++)

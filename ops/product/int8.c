@@ -1,12 +1,12 @@
 /* ops/product/int8.c - the product with a weight in int8 panels: c = a w^T + d.
  *
  * Each row of a is rounded to int8 with a scale of its own, so that no result depends on the rows
- * beside it. That takes a pass over a before the products, which all tasks share. */
+ * beside it. So before the products there is one pass over a, whose result all tasks share. */
 #include "int8.h"
 
 #include "ops/base/op_base.h"
 
-/* Elements that a task rounds at least: a decoder's few rows need no second thread. */
+/* Fewest elements that a task rounds: the few rows of a decoder need no second thread. */
 #define LEAST_ROUNDED (1 << 14)
 
 void wf_int8_prepare(wf_int8_plan *p, wf_call *c) {
@@ -20,7 +20,7 @@ int64_t wf_int8_round_tasks(const wf_int8_plan *p) {
     return wf_task_count(p->count * p->m, p->group);
 }
 
-/* Row `row` of all, gathered if its elements are apart. */
+/* Row number `row` among all rows of a; copied if its elements are not contiguous. */
 static const float *row_of_a(wf_int8_plan *p, const wf_call *c, int64_t row, float *scratch) {
     wf_walk *w = &p->batch;
     int64_t which = row / p->m;
@@ -33,7 +33,7 @@ static const float *row_of_a(wf_int8_plan *p, const wf_call *c, int64_t row, flo
 }
 
 void wf_int8_round_rows(const wf_int8_plan *plan, const wf_call *c, int64_t task, void *scratch) {
-    wf_int8_plan p = *plan; /* a copy: its walk is advanced */
+    wf_int8_plan p = *plan; /* a copy, because its walk is advanced */
     int64_t from, to;
     wf_task_range(p.count * p.m, p.group, task, &from, &to);
     for (int64_t row = from; row < to; row++)

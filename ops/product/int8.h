@@ -5,9 +5,8 @@
 
 #include "ops/base/walk.h"
 
-/* The rows of a: `count` matrices of m rows, which the walk's second operand finds. First all of
- * them are rounded, `group` of them in a task, into the call's work memory; then they are
- * multiplied. */
+/* The rows of a are `count` matrices of m rows, the second operand of the walk. First all rows are
+ * rounded into the call's work memory, with `group` of them in a task. Then they are multiplied. */
 typedef struct wf_int8_plan {
     wf_walk batch;
     int64_t count, m, n, k, a_row, a_col;
@@ -15,11 +14,11 @@ typedef struct wf_int8_plan {
     bool with_dot;
 } wf_int8_plan;
 
-/* Set what follows from the sizes, and the memory that the call needs. */
+/* Set the fields that follow from the sizes, and the memory that the call needs. */
 void wf_int8_prepare(wf_int8_plan *p, wf_call *c);
 int64_t wf_int8_round_tasks(const wf_int8_plan *p);
 void wf_int8_round_rows(const wf_int8_plan *p, const wf_call *c, int64_t task, void *scratch);
-/* Columns [j, j + n) of all rows of the result; d may be NULL. */
+/* Compute columns [j, j + n) of all rows of the result; d may be NULL. */
 void wf_int8_multiply(const wf_int8_plan *p, const wf_call *c, int64_t j, int64_t n, const void *d,
                       int64_t d_row);
 

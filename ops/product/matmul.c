@@ -5,8 +5,8 @@
  * transpose costs nothing. The addend (the C of BLAS; optional) broadcasts to c, and the sum over k
  * starts with it: it is a bias, or a gradient to which the product is added. The division into
  * tasks is in blocking.c, the arithmetic in the gemm of kernels/, where each element is one chain
- * of additions over k, so that no division of rows and columns changes a bit. Only the gradient of
- * a small weight is divided along k. */
+ * of additions over k, so dividing rows and columns changes no bit. Only for the gradient of a
+ * small weight, k is divided, too. */
 #include <string.h>
 
 #include "blocking.h"
@@ -19,15 +19,16 @@
 enum { ADDEND = 2 }; /* operands: a, b, addend */
 
 typedef struct gemm_attrs {
-    unsigned transposed; /* WF_TRANSPOSE_A, WF_TRANSPOSE_B */
-    bool gradient;       /* it is the gradient of a matrix b: k is a sum over rows */
+    unsigned transposed; /* bits WF_TRANSPOSE_A and WF_TRANSPOSE_B */
+    /* the product is the gradient of a matrix b, so that k is a sum over rows */
+    bool gradient;
 } gemm_attrs;
 
 /* The gradient of a weight of at most SMALL_WEIGHT elements is summed in pieces of k, of at least
  * LEAST_PIECE rows each: then each piece can read rows that are in the cache of its processor. */
 enum { SMALL_WEIGHT = 1 << 15, LEAST_PIECE = 160, MOST_PIECES = 8 };
 
-/* Operand i as it is multiplied: with its last two axes swapped if it is transposed. */
+/* Operand i as it is multiplied: its last two axes are swapped if it is transposed. */
 static wf_view factor(const wf_call *c, int i) {
     wf_view v = c->in[i];
     const gemm_attrs *attrs = c->attrs;
@@ -40,7 +41,7 @@ static wf_view factor(const wf_call *c, int i) {
     return v;
 }
 
-/* A view without its last two axes. */
+/* The view without its last two axes. */
 static wf_view leading(const wf_view *v) {
     wf_view lead = *v;
     lead.ndim -= 2;
@@ -67,13 +68,13 @@ static bool addend_fits(wf_call *c) {
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* May k be divided, if it is long enough? */
+/* True if k may be divided, if it is long enough. */
 static bool divides_k(const gemm_attrs *attrs, int64_t m, int64_t n) {
     return attrs->gradient && attrs->transposed == WF_TRANSPOSE_A && m <= SMALL_WEIGHT &&
            n <= SMALL_WEIGHT && m * n <= SMALL_WEIGHT;
 }
 
-/* The number of pieces into which k is divided; 1: the sum is one chain. */
+/* The number of pieces into which k is divided. 1: the sum is one chain. */
 static int64_t pieces_of(const wf_call *c, int64_t m, int64_t n, int64_t k) {
     int64_t pieces = 1;
     if (!divides_k(c->attrs, m, n)) return 1;
@@ -104,7 +105,8 @@ static bool shape_matmul(wf_call *c) {
 
 /* ---- division into tasks --------------------------------------------------------------------- */
 
-/* If the whole batch has one b, the rows of all a are one taller a, if they are contiguous. */
+/* If the whole batch has one b, and the rows of all a are contiguous, they become the rows of one
+ * taller a. */
 static void merge_rows(wf_product *p) {
     wf_walk *w = &p->batch;
     if (p->m == 1) p->a_row = w->step[1];
@@ -146,7 +148,7 @@ static bool plan_matmul(wf_call *c, void *plan) {
     merge_rows(p);
     p->pieces = pieces_of(c, p->m, p->n, p->k);
     if (b->layout) {
-        /* multiply-adds of int8 cost as much as reading a byte for every few rows */
+        /* a multiply-add in int8 costs as much as reading a byte once for every few rows */
         size_t unit =
             b->layout == WF_PANELS_INT8 ? 1 + (size_t)(p->count * p->m) / 16 : wf_view_unit(b);
         wf_block_panels(p, y->dtype, wf_panel_rows(b->dtype), unit);
@@ -164,7 +166,8 @@ static int64_t copied_rows(const wf_product *p) {
     return COPIED / p->k + 1;
 }
 
-/* Pieces: the products, then their sums. A copied a: the copies, then the products. */
+/* The number of tasks. With pieces, phase 0 has the products and phase 1 their sums. With a copied
+ * a, phase 0 has the copies and phase 1 the products. */
 static int64_t tasks_matmul(const wf_call *c, int phase) {
     const wf_product *p = c->plan;
     if (phase > 1 || p->count == 0) return 0;
@@ -176,7 +179,7 @@ static int64_t tasks_matmul(const wf_call *c, int phase) {
     return p->blocks.row_blocks * p->blocks.column_blocks * wf_task_count(p->count, p->group);
 }
 
-/* The offset of the addend's row for row `row`, counted over all rows of c. */
+/* The offset of the addend's row that belongs to row `row` of all rows of c. */
 static int64_t addend_row(const wf_call *c, int64_t row) {
     const wf_view *d = &c->in[ADDEND], *y = &c->out[0];
     int64_t at = 0;
@@ -187,8 +190,8 @@ static int64_t addend_row(const wf_call *c, int64_t row) {
     return at;
 }
 
-/* The addend of a block of c as gemm reads it: in place if its rows are contiguous, or if it is one
- * row for all; else it is copied to c. */
+/* The addend of a block of c, as gemm reads it. It is used in place if its rows are contiguous, or
+ * if it has one row for all; otherwise it is copied to c. */
 typedef struct addend_block {
     const void *data; /* NULL: zeros */
     int64_t row;      /* elements from one row to the next */
@@ -210,7 +213,7 @@ static void copy_addend(const wf_call *c, int64_t row, int64_t m, int64_t j, int
     }
 }
 
-/* The addend of m rows from `row`, n columns from j. */
+/* The addend of m rows from `row` on and n columns from j on. */
 static addend_block addend_of(const wf_call *c, int64_t row, int64_t m, int64_t j, int64_t n) {
     const wf_view *d = &c->in[ADDEND], *y = &c->out[0];
     int64_t width = y->shape[y->ndim - 1];
@@ -223,7 +226,7 @@ static addend_block addend_of(const wf_call *c, int64_t row, int64_t m, int64_t 
     return (addend_block){ wf_at(y, row * width + j), width };
 }
 
-/* Compute the block of c at y: m rows of a, n columns from j. */
+/* Compute the block of c at y: m rows of a, and n columns from j on. */
 static void multiply_panels(const wf_product *p, const wf_call *c, int64_t m, int64_t n,
                             const void *a, int64_t j, void *y, addend_block d, void *scratch) {
     const wf_view *b = &c->in[1];
@@ -243,7 +246,7 @@ static void multiply_panels(const wf_product *p, const wf_call *c, int64_t m, in
     WF_KERNEL(c->out[0].dtype, gemm_panels(&block, scratch));
 }
 
-/* The product of m rows of a and n columns of b, from these on. */
+/* The gemm arguments for m rows of a and n columns of b. */
 static wf_matrix_product factors(const wf_product *p, int64_t m, int64_t n, int64_t k,
                                  const void *a, const void *b, void *y) {
     return (wf_matrix_product){ .m = m,
@@ -313,7 +316,7 @@ static void multiply_piece(const wf_product *p, const wf_call *c, int64_t piece,
     WF_KERNEL(work.dtype, gemm(&block, scratch));
 }
 
-/* Sum addend + piece 0 + piece 1 + ..., for one block of rows; there are as many blocks as
+/* Sum addend + piece 0 + piece 1 + ..., for one block of rows. There are as many blocks as
  * pieces. */
 static void sum_pieces(const wf_product *p, const wf_call *c, int64_t block) {
     int64_t from = p->m * block / p->pieces, to = p->m * (block + 1) / p->pieces, n = p->n;
@@ -329,7 +332,7 @@ static void sum_pieces(const wf_product *p, const wf_call *c, int64_t block) {
     }
 }
 
-/* Columns of the result, all rows; or rows of a. */
+/* Compute some columns of the result for all rows; or in the first phase, round some rows of a. */
 static void multiply_int8(const wf_product *p, const wf_call *c, int phase, int64_t task,
                           void *scratch) {
     int64_t j = task * p->blocks.columns;
@@ -343,7 +346,7 @@ static void multiply_int8(const wf_product *p, const wf_call *c, int phase, int6
 }
 
 static bool eval_matmul(const wf_call *c, int phase, int64_t task, void *scratch) {
-    wf_product p = *(const wf_product *)c->plan; /* a copy: its walk is advanced */
+    wf_product p = *(const wf_product *)c->plan; /* a copy, because its walk is advanced */
     int64_t from, to;
     if (p.pieces > 1) {
         phase == 0 ? multiply_piece(&p, c, task, scratch) : sum_pieces(&p, c, task);

@@ -8,7 +8,7 @@
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 
-enum { SEARCHED = 256 }; /* elements of a block whose maximum is computed at a time */
+enum { SEARCHED = 256 }; /* size of the blocks whose maximum is computed at a time */
 
 static bool shape_argmax(wf_call *c) {
     const int *axis = c->attrs;
@@ -21,7 +21,7 @@ static bool shape_argmax(wf_call *c) {
     return true;
 }
 
-/* The index of the largest of n contiguous elements, or of the first NaN: first its block is found,
+/* The index of the largest of n contiguous elements, or of the first NaN. First its block is found,
  * then its place in the block. */
 #define LARGEST(real, table)                                                                       \
     static int32_t largest_##real(const real *x, int64_t n) {                                      \
@@ -37,7 +37,7 @@ static bool shape_argmax(wf_call *c) {
 LARGEST(float, wf_f32)
 LARGEST(double, wf_f64)
 
-/* Like the function above, with a stride. */
+/* Like the function above, for elements with a stride. */
 static int32_t largest_strided(const wf_view *x, void *first, int64_t n, int64_t step) {
     wf_view row = *x;
     row.data = first;

@@ -16,9 +16,9 @@
 
 enum {
     BLOCK = 16384,         /* elements of one partial sum */
-    FOLDED = 2 * WF_GRAIN, /* elements of a task that folds rows; they are only read */
+    FOLDED = 2 * WF_GRAIN, /* elements of a task that folds rows, which are only read */
     PACK = 4096,           /* elements gathered at a time: the block of the sum kernel */
-    STRIPE = 64,           /* columns of a task that folds rows, at least */
+    STRIPE = 64,           /* fewest columns of a task that folds rows */
     MOST_STRIPES = 16,
     ROWS = 128 /* rows of a partial sum: keeps f32 sums accurate */
 };
@@ -26,13 +26,14 @@ enum {
 typedef enum fold_kind { FOLD_SUM, FOLD_MAX, FOLD_MIN } fold_kind;
 
 typedef struct reduction {
-    wf_walk kept;    /* rows of the result, and of x along the same axes */
+    /* walks over the rows of the result, and over the rows of x along the same axes */
+    wf_walk kept;
     wf_walk reduced; /* x along the others */
     wf_dtype type;
     bool across;
-    int64_t results, length; /* how many results, of how many elements each */
-    int64_t pieces, group;   /* across: partial sums of a result, results of a task */
-    int64_t stripe, stripes; /* down: columns of a task, stripes of a row; group: rows of a task */
+    int64_t results, length; /* number of results; number of elements that each is made of */
+    int64_t pieces, group;   /* across: partial sums in a result, results in a task */
+    int64_t stripe, stripes; /* down: columns of a task, stripes in a row; group: rows of a task */
 } reduction;
 
 /* ---- the plan of a reduction ----------------------------------------------------------------- */
@@ -80,7 +81,7 @@ static void plan_reduction(reduction *r, const wf_call *c) {
     r->results = wf_view_count(y);
     r->length = reduced_length(x, y);
     r->pieces = piece_count(x, y);
-    int64_t one = r->length ? r->length : 1; /* the work of one result */
+    int64_t one = r->length ? r->length : 1; /* the work of one result, in elements */
     if (r->across) {
         r->group = r->pieces > 1 ? 1 : (WF_GRAIN + one - 1) / one;
         return;
@@ -98,14 +99,14 @@ static int64_t first_phase_tasks(const reduction *r) {
                      : wf_task_count(r->kept.rows, r->group) * r->stripes;
 }
 
-/* ---- across: each result from its own elements ----------------------------------------------- */
+/* ---- across: each result is folded over its own elements ------------------------------------- */
 
-/* Are the elements of a result one run? */
+/* True if the elements of a result are contiguous. */
 static bool is_contiguous(const reduction *r) {
     return r->reduced.rows == 1 && r->reduced.step[0] == 1;
 }
 
-/* Elements [from, to) of the reduced axes of x, copied to `pack`. */
+/* Copies elements [from, to) of the reduced axes of x to `pack`. */
 static void pack_elements(reduction *r, const wf_view *x, int64_t from, int64_t to, char *pack) {
     size_t size = wf_dtype_size(r->type);
     wf_part part = { 0 };
@@ -116,7 +117,7 @@ static void pack_elements(reduction *r, const wf_view *x, int64_t from, int64_t 
     }
 }
 
-/* Those: in place if they are contiguous, else in `pack`. */
+/* Elements [from, to): in place if they are contiguous, else copied to `pack`. */
 static const void *elements(reduction *r, const wf_view *x, int64_t from, int64_t to, void *pack) {
     if (is_contiguous(r)) return wf_at(x, from);
     pack_elements(r, x, from, to, pack);
@@ -147,7 +148,7 @@ static double fold(reduction *r, const wf_view *x, int64_t from, int64_t to, fol
     return total;
 }
 
-/* The offset of result i; *x becomes a view of its elements. */
+/* The offset of result i in the memory of the results. *x becomes a view of its elements. */
 static int64_t locate(reduction *r, const wf_call *c, int64_t i, wf_view *x) {
     wf_walk *w = &r->kept;
     wf_walk_seek(w, i / w->columns);
@@ -156,7 +157,8 @@ static int64_t locate(reduction *r, const wf_call *c, int64_t i, wf_view *x) {
     return w->at[0] + i % w->columns * w->step[0];
 }
 
-/* Results [from, to), which are neighbours in a row of results, of at most PACK elements each. */
+/* Computes results [from, to), which are neighbours in a row of results, with at most PACK elements
+ * each. */
 static void fold_short(reduction *r, const wf_call *c, int64_t from, int64_t to, fold_kind kind,
                        char *pack) {
     wf_view x;
@@ -183,7 +185,7 @@ static void fold_short(reduction *r, const wf_call *c, int64_t from, int64_t to,
     }
 }
 
-/* Results [from, to): those in a row of results together. */
+/* Computes results [from, to), taking those of one row of results together. */
 static void fold_results(reduction *r, const wf_call *c, int64_t from, int64_t to, fold_kind kind,
                          void *pack) {
     for (int64_t n; from < to; from += n) {
@@ -234,8 +236,8 @@ static const void *row(const wf_view *x, int64_t at, int64_t n, int64_t step, vo
     return pack;
 }
 
-/* fold_rows for sums, where rows lie at equal distances: several rows and columns at a time, but
- * the same order of additions. */
+/* Does the work of fold_rows for sums of equally spaced rows: several rows and columns at a time,
+ * but with the same order of additions. */
 static void sum_even_rows(const reduction *r, const wf_view *x, int64_t from, int64_t n, void *y) {
     int64_t step = r->reduced.step[0];
     wf_put_all(&(wf_view){ .data = y, .dtype = r->type }, 0, n, 0);
@@ -245,8 +247,8 @@ static void sum_even_rows(const reduction *r, const wf_view *x, int64_t from, in
     }
 }
 
-/* At most PACK columns of one row of results: x at `from`, y at `to`. scratch: a packed row, a
- * partial sum. */
+/* Computes at most PACK columns of one row of results: x from `from` on, y at `to`. scratch: a
+ * packed row, a partial sum. */
 static void fold_rows(reduction *r, const wf_view *x, int64_t from, int64_t n, void *y,
                       fold_kind kind, char *scratch) {
     wf_walk *w = &r->reduced;
@@ -292,7 +294,7 @@ static void fold_down(reduction *r, const wf_call *c, int64_t task, fold_kind ki
 }
 
 static bool reduce(const wf_call *c, int phase, int64_t task, fold_kind kind, void *scratch) {
-    reduction r = *(const reduction *)c->plan; /* a copy: its walks are advanced */
+    reduction r = *(const reduction *)c->plan; /* a copy, because its walks are advanced */
     if (phase == 1)
         join_pieces(&r, c, kind);
     else if (r.across)
@@ -329,7 +331,7 @@ const wf_kernel wf_sum_kernel = { .plan_bytes = sizeof(reduction),
                                   .flops = wf_flops_of_operand,
                                   .strided = 1 };
 
-/* The operand's shape, with size 1 along `axes`. */
+/* Sets the operand's shape, with size 1 along `axes`. */
 static bool reduced_shape(wf_call *c, uint32_t axes) {
     const wf_view *x = &c->in[0];
     if (!wf_want_real(c, 0) || !wf_want_axes(c, axes, x->ndim)) return false;
@@ -379,7 +381,7 @@ wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim) {
 
 typedef struct extreme_attrs {
     uint32_t axes;
-    uint32_t least_of_none; /* 1: the maximum of no elements is -inf, and not an error */
+    uint32_t least_of_none; /* 1: the maximum of no elements is -inf; 0: it is an error */
 } extreme_attrs;
 
 static bool shape_extreme(wf_call *c) {
@@ -444,7 +446,7 @@ wf_tensor *wf_min(wf_tensor *x, uint32_t axes, bool keepdim) {
     return record_extreme(&wf_op_min, x, axes, false, keepdim);
 }
 
-/* ---- inverse_count: 1 / (how many elements those axes have - correction) --------------------- */
+/* ---- inverse_count: 1 / (number of elements along these axes - correction) ------------------- */
 
 typedef struct count_attrs {
     uint32_t axes;

@@ -1,4 +1,4 @@
-/* ops/reduce/reductions.c - reductions made of others: argmin, prod, var, std, vector_norm,
+/* ops/reduce/reductions.c - reductions composed of other ops: argmin, prod, var, std, vector_norm,
  * logsumexp, any, all. */
 #include <float.h>
 #include <math.h>
@@ -28,12 +28,12 @@ wf_tensor *wf_merge_last(const char *op, wf_tensor *x, uint32_t axes, int *kept,
         if (!reduced) *kept = n;
     }
     if (*kept == ndim) return wf_unsqueeze(x, WF_LAST_AXIS);
-    dims[*kept] = WF_REST; /* the axes before it are WF_KEEP */
+    dims[*kept] = WF_REST; /* the axes before it stay as they are (WF_KEEP) */
     return wf_reshape(wf_permute(x, order), *kept + 1, dims);
 }
 
-/* The last of the running products; a 1 in front of them is the product of nothing. Their gradient
- * is right at zeros. */
+/* The product is the last of the running products. A 1 before them is the product of no elements.
+ * The gradient is right where elements are 0. */
 wf_tensor *wf_prod(wf_tensor *x, uint32_t axes, bool keepdim) {
     WF_COMPOSE("prod", x);
     int kept = 0, order[WF_MAX_DIMS];
@@ -46,7 +46,7 @@ wf_tensor *wf_prod(wf_tensor *x, uint32_t axes, bool keepdim) {
 
 /* ---- deviations and norms -------------------------------------------------------------------- */
 
-/* sqrt(x), with gradient 0 at 0: the subgradient of a norm that PyTorch takes, too. */
+/* sqrt(x), whose gradient at 0 is taken as 0: a subgradient of a norm, the same as PyTorch's. */
 static wf_tensor *root(wf_tensor *x) {
     wf_tensor *one = wf_constant(x ? x->graph : NULL, 1);
     return wf_where(x, wf_sqrt(wf_where(x, x, one)), wf_zero(x));
@@ -76,7 +76,8 @@ wf_tensor *wf_vector_norm(wf_tensor *x, double p, uint32_t axes, bool keepdim) {
 /* ---- logsumexp ------------------------------------------------------------------------------- */
 
 /* The largest value is subtracted to avoid overflow. The result does not depend on it, so it is
- * treated as a constant. If all are -inf, or there is none, the sum is 0, and so is the gradient. */
+ * treated as a constant. If all values are -inf, or there are none, the sum is 0, and so is the
+ * gradient. */
 wf_tensor *wf_logsumexp(wf_tensor *x, uint32_t axes, bool keepdim) {
     WF_COMPOSE("logsumexp", x);
     wf_graph *g = x ? x->graph : NULL;
@@ -89,7 +90,7 @@ wf_tensor *wf_logsumexp(wf_tensor *x, uint32_t axes, bool keepdim) {
     return wf_composed(keepdim || axes == WF_NO_AXES ? y : wf_squeeze(y, axes));
 }
 
-/* ---- truth: what is not 0, NaN included ------------------------------------------------------ */
+/* ---- truth values: true is anything but 0, even NaN ------------------------------------------ */
 
 wf_tensor *wf_any(wf_tensor *x, uint32_t axes, bool keepdim) {
     WF_COMPOSE("any", x);

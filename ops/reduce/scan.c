@@ -1,9 +1,9 @@
 /* ops/reduce/scan.c - running sums, products and linear recurrences along an axis: cumsum, cumprod,
- * linear_scan; reverse: from the end of the axis.
+ * linear_scan. With `reverse` they start at the end of the axis.
  *
  * All three are y[i] = a[i] y[i-1] + b[i], computed in order and in double; cumsum has a = 1,
- * cumprod y[-1] = 1 and b = 0. Their gradients are scans in the other direction, without a division,
- * and so are right where x is 0, to any order. */
+ * cumprod y[-1] = 1 and b = 0. Their gradients of any order are scans in the other direction. They
+ * contain no division, so they are right where x is 0. */
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 
@@ -21,7 +21,7 @@ static bool shape_scan(wf_call *c) {
     return c->n_in < 2 || wf_want_like(c, 1, false, "b");
 }
 
-/* The operands are row-major: [outer, n, inner]. */
+/* The shape of the operands, which are row-major: [outer, n, inner]. */
 typedef struct extent {
     int64_t outer, n, inner;
 } extent;
@@ -35,15 +35,16 @@ static extent extent_of(const wf_call *c) {
     return e;
 }
 
-enum { TOGETHER = 4 }; /* rows that the kernel computes at a time */
+enum { TOGETHER = 4 }; /* rows that the kernel computes together */
 
-/* Rows of a task, if the axis is the last one. */
+/* The number of rows in a task, if the axis is the last one. */
 static int64_t row_grain(const extent *e) {
     int64_t rows = WF_GRAIN / (e->n + WF_ROW_COST);
     return rows > TOGETHER ? rows : e->outer >= 8 * TOGETHER ? TOGETHER : 1;
 }
 
-/* Columns of a task, if not; and slabs [n, inner], if such a task has them all. */
+/* The number of columns in a task, if the axis is not the last one; or of slabs [n, inner], if a
+ * task has all columns of a slab. */
 static int64_t column_grain(const extent *e) {
     int64_t columns = WF_GRAIN / (e->n + 1);
     return columns > WF_ROW_COST ? columns : WF_ROW_COST;
@@ -60,7 +61,8 @@ static int64_t tasks_scan(const wf_call *c, int phase) {
     return wf_task_count(e.outer, slab_grain(&e)) * wf_task_count(e.inner, column_grain(&e));
 }
 
-/* `chains` chains, the first elements of which are at `at` and then `chain` apart. */
+/* Computes `chains` chains. The first element of the first one is at `at`; those of the others are
+ * `chain` apart. */
 static void scan_at(const wf_call *c, wf_scan kind, const extent *e, int64_t at, int64_t chains,
                     int64_t chain) {
     const scan_attrs *s = c->attrs;
@@ -90,7 +92,8 @@ static void scan_task(const wf_call *c, wf_scan kind, int64_t task) {
         }
 }
 
-/* Element i - 1 in place of element i (i + 1, if reverse), and `first` in that of the first. */
+/* x moved by one step: element i - 1 (i + 1, if reverse) in place of element i, and `first` in
+ * place of the first. */
 static wf_tensor *previous(wf_tensor *x, int axis, bool reverse, double first) {
     if (reverse) return wf_slice(wf_pad(x, axis, 0, 1, first), axis, 1, WF_END);
     return wf_slice(wf_pad(x, axis, 1, 0, first), axis, 0, -1);
@@ -110,7 +113,7 @@ static bool eval_cumsum(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
-/* x[i] is in every y[k], k >= i. */
+/* x[i] is a term of every y[k] with k >= i. */
 static void grad_cumsum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const scan_attrs *s = y->attrs;
     (void)need;

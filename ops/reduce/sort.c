@@ -1,13 +1,14 @@
-/* ops/reduce/sort.c - values along an axis in order, with their indices: sort and topk.
+/* ops/reduce/sort.c - sort and topk: values along an axis in order, with their indices.
  *
- * Always stable: equal values keep their order, whatever the direction, so that results are the
- * same everywhere. NaN is larger than all numbers, and -0 equals 0, as in PyTorch.
+ * Sorting is always stable: equal values keep their order, in either direction, so that results are
+ * the same everywhere. NaN is larger than all numbers, and -0 equals 0, as in PyTorch.
  *
- * An element is sorted as an item, a 64-bit word: a key, which as an unsigned number has the
- * order of the values, and below it the index. Items are sorted by their keys, digit by digit from
- * the lowest (LSD radix sort; Knuth, TAOCP 3, 5.2.5), which is stable. An f64 is sorted twice, by
- * the lower and then by the upper half of its key. A few best ones are kept in a sorted list, into
- * which better ones are inserted; more are selected by their first digit, and then sorted. */
+ * An element is sorted as an item, a 64-bit word: a key, which as an unsigned number has the order
+ * of the values, and below it the index. Items are sorted by their keys, digit by digit from the
+ * lowest (LSD radix sort; Knuth, TAOCP 3, 5.2.5), which is stable. An f64 is sorted twice, by the
+ * lower and then by the upper half of its key. For topk with a small k, the best values are kept in
+ * a sorted list, into which better ones are inserted. For a larger k, candidates are selected by
+ * their first digit and then sorted. */
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ enum { VALUES, INDICES };
 
 typedef struct sort_attrs {
     int axis;
-    int64_t k; /* how many of them, ALL of a sort */
+    int64_t k; /* number of values to return; ALL for a sort */
     bool descending;
 } sort_attrs;
 
@@ -36,8 +37,8 @@ typedef struct row {
     bool descending;
 } row;
 
-/* Numbers of either sign become unsigned ones of the same order: the sign bit is flipped, and the
- * others too if it was set. */
+/* Maps floats to unsigned numbers in the same order: the sign bit is flipped, and the other bits,
+ * too, if it was set. */
 static uint32_t key_f32(float x) {
     uint32_t bits, sign = UINT32_C(1) << 31;
     x += 0; /* -0 to 0 */
@@ -56,14 +57,15 @@ static int64_t index_of(uint64_t item) {
     return (int64_t)(uint32_t)item;
 }
 
-/* In 64 bits; what comes first has the smaller one. */
+/* The key in 64 bits. The element that comes first has the smaller key. */
 static uint64_t key_at(const row *r, int64_t i) {
     uint64_t key = r->type == WF_F64 ? key_f64(((const double *)r->x)[i])
                                      : (uint64_t)key_f32(((const float *)r->x)[i]) << 32;
     return r->descending ? ~key : key;
 }
 
-/* Give the items, which hold indices, the upper or lower halves of their keys. */
+/* Replaces the key of each item, which holds an index, by the upper or lower half of its full
+ * key. */
 static void set_keys(const row *r, uint64_t *item, int64_t n, bool upper) {
     const float *narrow = r->x;
     const double *wide = r->x;
@@ -98,8 +100,8 @@ static void insertion_sort(uint64_t *item, int64_t n) {
     }
 }
 
-/* Move the items to `to`, in the order of one digit. start[v]: how many have the digit v; it becomes
- * where the next one of them goes. */
+/* Move the items to `to`, in the order of one digit. start[v]: how many items have the digit v; it
+ * becomes the place of the next one. */
 static void move_by_digit(const uint64_t *item, int64_t n, int shift, uint32_t mask,
                           uint32_t *start, uint64_t *to) {
     uint32_t sum = 0;
@@ -111,8 +113,8 @@ static void move_by_digit(const uint64_t *item, int64_t n, int shift, uint32_t m
     for (int64_t i = 0; i < n; i++) to[start[item[i] >> shift & mask]++] = item[i];
 }
 
-/* Sorts n items, which end in one of the two places: returned. All digits are counted in one pass;
- * a digit that is the same everywhere needs no move. */
+/* Sorts n items, and returns which of the two arrays holds the result. All digits are counted in
+ * one pass; a digit that is the same everywhere needs no move. */
 static uint64_t *sort_items(uint64_t *item, uint64_t *other, int64_t n) {
     uint32_t count[MOST_DIGITS][MOST_VALUES];
     int bits = n < MANY ? 8 : 11, digits = n < MANY ? 4 : 3;
@@ -148,8 +150,8 @@ static uint64_t *sort_indices(const row *r, uint64_t *item, uint64_t *other, int
 
 /* ---- the k best ------------------------------------------------------------------------------ */
 
-/* The first element from i on that comes before `worst`, the last of the k best so far. Of equal
- * ones the earlier is the better. */
+/* The index of the first element from i on that comes before `worst`, the last of the k best so
+ * far. Of equal elements the earlier is better. */
 #define NEXT_BETTER(real)                                                                          \
     static int64_t next_better_##real(const row *r, int64_t i, int64_t worst) {                    \
         const real *x = r->x, t = x[worst];                                                        \
@@ -168,13 +170,13 @@ static int64_t next_better(const row *r, int64_t i, int64_t worst) {
     return r->type == WF_F64 ? next_better_double(r, i, worst) : next_better_float(r, i, worst);
 }
 
-enum { LISTED = 128 }; /* the longest list; it is also short beside n */
+enum { LISTED = 128 }; /* k up to which a list is used, if it is also small compared with n */
 
 static bool uses_list(int64_t k, int64_t n) {
     return k <= LISTED && k <= n / 16;
 }
 
-/* Insert element i, which comes after its equals, into a list of n. */
+/* Inserts element i into a list of n, after elements equal to it. */
 static void insert(const row *r, int64_t i, uint64_t *item, uint64_t *key, int64_t n) {
     uint64_t own = key_at(r, i);
     for (; n > 0 && key[n - 1] > own; n--) {
@@ -192,7 +194,7 @@ static void list_best(const row *r, int64_t k, uint64_t *item, uint64_t *key) {
         insert(r, i, item, key, k - 1);
 }
 
-/* Moves the items whose first digit is at most that of the k-th to `other`; returns how many. */
+/* Moves the items whose first digit is at most that of the k-th to `other`. Returns how many. */
 static int64_t select_best(const uint64_t *item, int64_t n, int64_t k, uint64_t *other) {
     uint32_t count[MOST_VALUES] = { 0 };
     uint64_t last = 0;
@@ -207,7 +209,7 @@ static int64_t select_best(const uint64_t *item, int64_t n, int64_t k, uint64_t 
     return kept;
 }
 
-/* The first k items of the result are the k best, in order. It is one of the two places. */
+/* Returns one of the two arrays, whose first k items are the k best, in order. */
 static uint64_t *best_items(const row *r, int64_t k, uint64_t *item, uint64_t *other) {
     if (uses_list(k, r->n)) {
         list_best(r, k, item, other);
@@ -236,24 +238,24 @@ static bool shape_sort(wf_call *c) {
     return true;
 }
 
-/* The operand is row-major: [outer, n, inner]. Unless the axis is the last one, LANES neighbouring
- * rows of the axis are worked on together, from a copy in which each is contiguous: they lie in the
- * same cache lines. */
+/* The operand is row-major: [outer, n, inner]. If the axis is not the last one, LANES neighbouring
+ * rows along the axis are sorted together, because they share cache lines. They are first copied,
+ * so that each is contiguous. */
 enum { LANES = 16 };
 
 typedef struct sort_plan {
     int64_t outer, n, inner, k;
-    int64_t lanes, groups; /* rows of a group, groups of a slab [n, inner] */
+    int64_t lanes, groups; /* rows in a group; groups in a slab [n, inner] */
     int64_t grain;         /* groups of a task */
-    int64_t items;         /* in each of two places */
+    int64_t items;         /* number of items in each of the two arrays */
 } sort_plan;
 
-/* Scratch: the items in two places; the lanes; their sorted indices. */
+/* Scratch memory: the two arrays of items, the copied lanes, their sorted indices. */
 static bool plan_sort(wf_call *c, void *plan) {
     const sort_attrs *s = c->attrs;
     const wf_view *x = &c->in[0];
     sort_plan *p = plan;
-    /* Asked when a size is bound: while recording, larger numbers stand for extents. */
+    /* checked when a size is bound, because while recording, larger numbers stand for extents */
     if (x->shape[s->axis] > INT32_MAX)
         return wf_fail(c, "axis %d of %s is too long", s->axis, wf_show(c, x));
     *p = (sort_plan){ .outer = 1, .n = x->shape[s->axis], .inner = 1 };
@@ -293,7 +295,7 @@ static int64_t tasks_sort(const wf_call *c, int phase) {
 LANES_OF(float)
 LANES_OF(double)
 
-/* m rows that begin at x[at]; the results begin at y[to]. */
+/* Sorts m rows, which begin at x[at]. Their results begin at y[to]. */
 static void sort_lanes(const wf_call *c, int64_t m, int64_t at, int64_t to, void *scratch) {
     const sort_plan *p = c->plan;
     const wf_view *x = &c->in[0];
@@ -330,8 +332,8 @@ static bool eval_sort(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
-/* y is a selection of x: dy goes back to where each value was. The indices are piecewise constant:
- * detached, so that a second derivative is 0 and not an error. */
+/* y is a selection of x, so dy goes back to where each value was. The indices are piecewise
+ * constant. They are detached, so that a second derivative is 0 and not an error. */
 static void grad_sort(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const sort_attrs *s = y->attrs;
     (void)need;
@@ -379,7 +381,7 @@ wf_tensor *wf_argsort(wf_tensor *x, int axis, bool descending) {
     return wf_composed(wf_sort(x, axis, descending).indices);
 }
 
-/* A negative k would be ALL. */
+/* A negative k is rejected, because it would mean ALL. */
 wf_sorted wf_topk(wf_tensor *x, int64_t k, int axis, bool largest) {
     return record_sort(&wf_op_topk, x, k < 0 ? INT64_MIN : k, axis, largest);
 }

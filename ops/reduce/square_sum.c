@@ -1,8 +1,10 @@
-/* ops/reduce/square_sum.c - sums of squares over everything: one, or one of each block of elements.
+/* ops/reduce/square_sum.c - sums of squares over all elements: one sum, or one for each block of
+ * elements.
  *
- * The blocks are those of a row-major order, WF_SQUARE_BLOCK elements each, the last one what is
- * left. A norm of gradients is the root of the sum over all blocks of all gradients (nn/optimizer.c):
- * blocks that lie apart, as on several machines, can be computed apart and give the same bits. */
+ * Blocks are WF_SQUARE_BLOCK consecutive elements in row-major order; the last one may be shorter.
+ * A norm of gradients is the root of the sum over all blocks of all gradients
+ * (nn/train/optimizer.c). So several machines can compute the sums of different blocks, and the
+ * bits are the same. */
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
@@ -18,7 +20,7 @@ static double block_sum(const wf_call *c, int64_t block) {
     return WF_KERNEL(c->in[0].dtype, square_sum(n, wf_at(&c->in[0], from)));
 }
 
-/* ---- square_sum: sum of x^2 over everything -------------------------------------------------- */
+/* ---- square_sum: sum of x^2 over all elements ------------------------------------------------ */
 
 static bool shape_square_sum(wf_call *c) {
     if (!wf_want_real(c, 0)) return false;
@@ -26,7 +28,7 @@ static bool shape_square_sum(wf_call *c) {
     return true;
 }
 
-/* No elements are one empty block: without a task in phase 0 there would be no phase 1. */
+/* No elements count as one empty block: without a task in phase 0 there would be no phase 1. */
 static int64_t summed_blocks(const wf_call *c) {
     int64_t blocks = block_count(c);
     return blocks > 0 ? blocks : 1;

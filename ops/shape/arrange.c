@@ -1,5 +1,5 @@
-/* ops/shape/arrange.c - elements in another arrangement: roll, and what is made of other ops: tile,
- * repeat_interleave, flatten, stack, split, chunk, tril, triu, outer, vecdot. */
+/* ops/shape/arrange.c - ops that rearrange elements: roll, and functions composed of other ops:
+ * tile, repeat_interleave, flatten, stack, split, chunk, tril, triu, outer, vecdot. */
 #include <string.h>
 
 #include "core/compose.h"
@@ -24,7 +24,7 @@ static bool shape_roll(wf_call *c) {
     return true;
 }
 
-/* Each row, of all elements from the axis on, is copied in two parts. */
+/* Copies each row in two parts. A row has all elements from the axis on. */
 static bool eval_roll(const wf_call *c, int phase, int64_t task, void *scratch) {
     const roll *r = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0];
@@ -71,14 +71,14 @@ wf_tensor *wf_roll(wf_tensor *x, int64_t shift, int axis) {
 
 /* ---- repetition ------------------------------------------------------------------------------ */
 
-/* Axes i and i + 1 become one. */
+/* Merges axes i and i + 1. */
 static wf_tensor *merged(wf_tensor *x, int i) {
     int64_t dims[WF_MAX_DIMS] = { 0 };
-    dims[i] = WF_REST; /* the others are WF_KEEP */
+    dims[i] = WF_REST; /* the other axes stay as they are (WF_KEEP) */
     return wf_reshape(x, wf_rank(x) - 1, dims);
 }
 
-/* x, n times along axis i; `each`: its steps n times each. */
+/* x repeated n times along axis i. each: every step of the axis is repeated n times. */
 static wf_tensor *repeated(wf_tensor *x, int64_t n, int i, bool each) {
     int64_t dims[WF_MAX_DIMS] = { 0 };
     dims[i + each] = n;
@@ -124,7 +124,7 @@ wf_tensor *wf_flatten(wf_tensor *x, int from, int to) {
     return wf_composed(wf_reshape(x, ndim - (last - first), dims));
 }
 
-/* More parts than one node can have are stacked in groups. */
+/* If there are more parts than one node can have, they are stacked in groups. */
 wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis) {
     enum { GROUP = 16 };
     wf_tensor *part[GROUP + 1];
@@ -178,7 +178,7 @@ void wf_chunk(wf_tensor *x, int axis, int n, wf_tensor **parts) {
 
 /* ---- matrices and vectors -------------------------------------------------------------------- */
 
-/* x where `keeps`(column, row + diagonal), else 0. x is real or i32. */
+/* x where `keeps`(column, row + diagonal) is true, else 0. x is real or i32. */
 static wf_tensor *triangle(wf_tensor *x, int64_t diagonal,
                            wf_tensor *(*keeps)(wf_tensor *, wf_tensor *)) {
     wf_graph *g = x ? x->graph : NULL;

@@ -1,8 +1,8 @@
 /* ops/shape/cache.c - the KV cache of a generation: keys and values of earlier positions.
  *
  * In a plan without a state the result is x itself. With a state, x has the newest n rows along
- * `axis`: they are written at [P, P + n) of the state's memory, and the result is rows [0, P + n),
- * a view of that memory. The engine gives out[0] that memory, with the strides of its full
+ * `axis`. They are written to rows [P, P + n) of the state's memory, and the result is a view of
+ * its rows [0, P + n). The engine gives out[0] that memory, with the strides of its full
  * capacity. */
 #include <string.h>
 
@@ -46,7 +46,7 @@ static void copy_rows(const wf_view *to, const wf_view *from) {
 static bool eval_cache(const wf_call *c, int phase, int64_t task, void *scratch) {
     const cache_attrs *a = c->attrs;
     const wf_view *x = &c->in[0], *memory = &c->out[0];
-    wf_view rows = *x; /* [P, P + n) of the memory */
+    wf_view rows = *x; /* rows [P, P + n) of the memory */
     (void)phase;
     (void)task;
     (void)scratch;

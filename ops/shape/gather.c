@@ -1,9 +1,9 @@
-/* ops/shape/gather.c - elements picked by ids (i32) along any axis; index_select and one_hot are made of
- * it. Its adjoint is scatter_add (scatter.c).
+/* ops/shape/gather.c - picks elements by ids (i32) along any axis; index_select and one_hot are
+ * composed of it. Its adjoint is scatter_add (scatter.c).
  *
- * Beside the axis ids broadcast, so that ids [K] select the same steps everywhere. An id out of
- * range fails the run, with a message that states the id and its place. Rows of a table are picked
- * in index.c. */
+ * ids broadcast along all other axes, so that ids [K] select the same steps everywhere. An id out
+ * of range fails the run, with a message that states the id and its place. index.c picks rows of a
+ * table. */
 #include <string.h>
 
 #include "core/compose.h"
@@ -43,7 +43,7 @@ void wf_ids_walk(wf_walk *w, const wf_view *picked, const wf_view *ids, const wf
 PICK(4)
 PICK(8)
 
-/* The first of n ids that is not in [0, below); n if there is none. */
+/* The index of the first of n ids that is not in [0, below); n if there is none. */
 static int64_t first_outside(int64_t n, const int32_t *ids, int64_t step, int64_t below) {
     uint32_t limit = below > INT32_MAX ? (uint32_t)INT32_MAX + 1 : (uint32_t)below;
     int64_t outside = 0, j = 0;
@@ -65,7 +65,8 @@ static bool shape_gather(wf_call *c) {
     return true;
 }
 
-/* n elements of a row of the walk, from column j on; `at` is the number of the first. */
+/* Picks n elements of a row of the walk, from column j on. `at` is the index of the first element
+ * in the result. */
 static bool gather_run(const wf_call *c, const wf_walk *w, int64_t at, int64_t j, int64_t n) {
     const int *axis = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0];
@@ -102,7 +103,7 @@ static bool eval_gather(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
-/* An element that was picked n times gets the sum of n elements of dy. */
+/* The gradient of an element that was picked n times is the sum of n elements of dy. */
 static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const int *axis = y->attrs;
     (void)need;
@@ -130,7 +131,7 @@ wf_tensor *wf_gather(wf_tensor *x, int axis, wf_tensor *ids) {
     return wf_record(&wf_op_gather, 2, (wf_tensor *[]){ x, ids }, &axis);
 }
 
-/* ---- made of it: index_select, one_hot -------------------------------------------------------- */
+/* ---- made of it: index_select, one_hot ------------------------------------------------------- */
 
 wf_tensor *wf_ids_of_axis(const char *op, wf_tensor *x, int axis, wf_tensor *ids) {
     int ndim = wf_rank(x), at = wf_axis(axis, ndim);

@@ -1,6 +1,7 @@
-/* ops/shape/index.c - indexing by ids (i32): embedding reads rows of a table, its backward op adds to
- * them; arange and position_ids count. An id out of range fails the run, with a message that states
- * the id and its position. Elements along any axis are picked in gather.c. */
+/* ops/shape/index.c - indexing by ids (i32): embedding reads rows of a table, and its backward op
+ * adds to them; arange and position_ids make consecutive numbers. An id out of range fails the run,
+ * with a message that states the id and its position. Elements along any axis are picked in
+ * gather.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-/* "[1,2]": the index of element i of ids. */
+/* Writes the index of element i of ids as "[1,2]". */
 static const char *place(const wf_view *ids, int64_t i, char *text, size_t size) {
     int64_t index[WF_MAX_DIMS];
     for (int a = ids->ndim - 1; a >= 0; a--) {
@@ -29,7 +30,8 @@ bool wf_id_outside(const wf_call *c, int64_t id, const wf_view *ids, int64_t i, 
                    place(ids, i, text, sizeof text), (long long)below - 1);
 }
 
-/* Element i of ids; false, after wf_fail with its value and place, unless in 0..below - 1. */
+/* Reads element i of ids. False, after wf_fail with its value and place, unless it is in 0..below -
+ * 1. */
 static bool id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id) {
     *id = ((const int32_t *)ids->data)[i];
     return (*id >= 0 && *id < below) || wf_id_outside(c, *id, ids, i, below);
@@ -105,7 +107,7 @@ wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
 
 /* ---- embedding_backward(dy, ids, table, addend) ---------------------------------------------- */
 
-/* Zeros like the table, or the addend, and dy[i, :] added to row ids[i]. */
+/* Adds dy[i, :] to row ids[i] of zeros like the table, or of the addend. */
 
 enum { STRIPE = 64, EMBEDDING_ADDEND = 3 }; /* columns of a task */
 
@@ -123,8 +125,8 @@ static bool shape_embedding_backward(wf_call *c) {
     return true;
 }
 
-/* If the result overwrites the addend there is nothing to do, but the
- * number of tasks must not depend on that. */
+/* If the result overwrites the addend there is nothing to do, but the number of tasks must not
+ * depend on that. */
 void wf_addend_or_zeros(const wf_call *c, int operand, int64_t task) {
     const wf_view *y = &c->out[0], *addend = &c->in[operand];
     size_t size = wf_dtype_size(y->dtype);
@@ -137,8 +139,8 @@ void wf_addend_or_zeros(const wf_call *c, int operand, int64_t task) {
         memset(wf_at(y, from), 0, (size_t)(to - from) * size);
 }
 
-/* First the initial values, then stripes of columns: each adds rows of dy in the order of the
- * ids. */
+/* Phase 0 writes the initial values. In phase 1 each task has a stripe of columns, and adds rows of
+ * dy in the order of the ids. */
 static int64_t tasks_embedding_backward(const wf_call *c, int phase) {
     if (phase == 0) return wf_elementwise_tasks(c, 0);
     return phase == 1 ? wf_task_count(c->out[0].shape[1], STRIPE) : 0;

@@ -1,10 +1,12 @@
-/* ops/shape/resize.c - an axis resized: y_i = sum over taps of w_ik x_j(i,k), where j and w depend on the
- * sizes alone. Images are resized axis after axis: bilinear and bicubic weights are products.
+/* ops/shape/resize.c - resizes an axis: y_i = sum over taps of w_ik x_j(i,k), where j and w depend
+ * on the sizes alone. Images are resized axis after axis: bilinear and bicubic weights are
+ * products.
  *
  * Element i lies at u = i (n - 1) / (m - 1) of the operand's axis if corners are aligned, else at
- * (i + 1/2) n / m - 1/2; n elements become m. Nearest: the element below i n / m, or the nearest one.
- * Linear: the two beside u, by distance. Cubic: four, by the convolution kernel of Keys (1981) with
- * a = -3/4. Beyond its ends the axis goes on with its last element. As torch.nn.functional.interpolate. */
+ * (i + 1/2) n / m - 1/2; n elements become m. Nearest: the element below i n / m, or the nearest
+ * one. Linear: the two beside u, by distance. Cubic: four, by the convolution kernel of Keys (1981)
+ * with a = -3/4. Beyond its ends, the axis continues with its last element. All of this is as in
+ * torch.nn.functional.interpolate. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +19,8 @@ enum { TAPS = 4 };
 
 typedef struct resize {
     int axis;
-    int64_t size; /* 0: that of the same axis of `like`, operand 1, or by the scale */
+    /* size of the result; 0: that of the same axis of `like` (operand 1), or by the scale */
+    int64_t size;
     double scale; /* 0: none */
     wf_resize_mode mode;
     bool align_corners;
@@ -25,7 +28,7 @@ typedef struct resize {
 
 /* ---- where elements come from ---------------------------------------------------------------- */
 
-typedef struct tap_list { /* of an element of the result */
+typedef struct tap_list { /* the taps of an element of the result */
     int64_t from[TAPS];
     double weight[TAPS];
 } tap_list;
@@ -61,7 +64,8 @@ static tap_list taps_of(const resize *r, int64_t i, int64_t n, int64_t m) {
     if (r->align_corners)
         u = m > 1 ? (double)i * (double)(n - 1) / (double)(m - 1) : 0;
     else if (r->mode == WF_RESIZE_LINEAR && n == m)
-        u = (double)i; /* a scale that does not change the size moves nothing in PyTorch */
+        /* a scale that does not change the size leaves elements unchanged in PyTorch */
+        u = (double)i;
     else
         u = ((double)i + 0.5) * ratio - 0.5;
     if (r->mode == WF_RESIZE_LINEAR && u < 0) u = 0;
@@ -116,7 +120,7 @@ static bool shape_resize(wf_call *c) {
     return true;
 }
 
-/* dy has the shape of x but for the size of the axis. */
+/* dy has the shape of x except along the axis. */
 static bool shape_backward(wf_call *c) {
     const resize *r = c->attrs;
     const wf_view *dy = &c->in[0], *like = &c->in[1];
@@ -158,7 +162,7 @@ static int64_t tasks_resize(const wf_call *c, int phase) {
     return phase == 0 ? 1 : wf_task_count(s.outer * s.m, rows_together(&s));
 }
 
-/* y row = sum of weight x row, in the order of the taps. */
+/* A row of y is the sum of weight times a row of x, in the order of the taps. */
 #define WEIGH(real)                                                                                \
     static void weigh_##real(int64_t n, int taps, const tap_list *t, const real *x, real *y) {     \
         for (int k = 0; k < taps; k++) {                                                           \
@@ -205,7 +209,7 @@ static double flops_resize(const wf_call *c) {
     return 2.0 * tap_count(r->mode) * (double)wf_view_count(&c->out[0]);
 }
 
-/* y is linear in x: the cotangent goes back along the same taps. */
+/* y is linear in x, so the cotangent goes back along the same taps. */
 static void grad_resize(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     dx[0] = wf_record(&wf_op_resize_backward, 2, (wf_tensor *[]){ dy[0], y->in[0] }, y->attrs);
@@ -230,7 +234,7 @@ const wf_op wf_op_resize = {
                                .flops = flops_resize },
 };
 
-/* ---- resize_backward(dy, like x) -> dx: each image is one task, in the order of dy ------------ */
+/* ---- resize_backward(dy, like x) -> dx: each image is one task, in the order of dy ----------- */
 
 static bool plan_backward(wf_call *c, void *plan) {
     const resize *r = c->attrs;
@@ -275,7 +279,7 @@ static bool eval_backward(const wf_call *c, int phase, int64_t task, void *scrat
     return true;
 }
 
-/* It is linear, too, and resize is its adjoint. */
+/* The op is linear in dy, and resize is its adjoint. */
 static void grad_backward(wf_tensor *dx, wf_tensor *const *ddx, wf_tensor **ddy, uint32_t need) {
     resize r = *(const resize *)dx->attrs;
     (void)need;

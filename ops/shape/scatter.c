@@ -1,9 +1,10 @@
-/* ops/shape/scatter.c - elements written where ids (i32) point along an axis: added there (scatter_add,
- * the adjoint of gather), or the largest, the smallest, the product, or the last of them; index_add and
- * index_copy are made of these.
+/* ops/shape/scatter.c - writes elements where ids (i32) point along an axis. They are added
+ * (scatter_add, the adjoint of gather), or the largest, the smallest, the product, or the last one
+ * is kept. index_add and index_copy are composed of these.
  *
- * Beside the axis ids broadcast. Each element of the result belongs to one task, which combines with it
- * what is written there in the order of the ids: the same bits for any number of threads. */
+ * ids broadcast along all other axes. Each element of the result belongs to one task, which
+ * combines the elements written there in the order of the ids. So the bits do not depend on the
+ * number of threads. */
 #include <string.h>
 
 #include "core/compose.h"
@@ -12,12 +13,15 @@
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 
-/* ---- operands (src, ids, like, addend): zeros in like's shape, or the addend, and src[i, k, j] combined
- * with the element [i, ids[i, k, j], j] ----------------------------------------------------------- */
+/* ---- operands: src, ids, like, addend --------------------------------------------------------- */
+
+/* The result is zeros in the shape of `like`, or the addend, and src[i, k, j] is combined with its
+ * element [i, ids[i, k, j], j]. */
 
 enum { SRC, IDS, LIKE, ADDEND };
 
-/* A loop over elements is compiled once for each way to combine: a call for each takes twice as long. */
+/* The loop over elements is compiled once for each way to combine, because a function call per
+ * element takes twice as long. */
 #define FOR_EACH_WAY static inline __attribute__((always_inline))
 
 static bool shape_scatter(wf_call *c) {
@@ -37,8 +41,8 @@ static bool shape_scatter_real(wf_call *c) {
     return wf_want_real(c, SRC) && shape_scatter(c);
 }
 
-/* The largest axis beside `axis` is divided into tasks, so that each element of the result is of
- * one task, which adds to it in the order of k. */
+/* The axis that is divided into tasks: the largest one other than `axis`. So each element of the
+ * result belongs to one task, which adds to it in the order of k. */
 static int divided_axis(const wf_call *c) {
     const int *axis = c->attrs;
     const wf_view *y = &c->out[0];
@@ -50,7 +54,7 @@ static int divided_axis(const wf_call *c) {
 
 static int64_t slab_grain(const wf_call *c, int axis) {
     int64_t n = wf_view_count(&c->in[SRC]), size = c->out[0].shape[axis];
-    int64_t one = size ? n / size : 0; /* elements of a step along the divided axis */
+    int64_t one = size ? n / size : 0; /* elements in a step along the divided axis */
     return one >= WF_GRAIN ? 1 : WF_GRAIN / (one + 1);
 }
 
@@ -69,7 +73,7 @@ static wf_view slab(const wf_view *v, int axis, int64_t from, int64_t to) {
     return part;
 }
 
-/* y[i] = y[i] and x[i], combined. n elements, both without gaps. */
+/* Combines x[i] with y[i], into y[i]. There are n elements, without gaps in both. */
 typedef void combine(wf_dtype type, int64_t n, void *y, const void *x);
 
 FOR_EACH_WAY void add(wf_dtype type, int64_t n, void *y, const void *x) {
@@ -93,7 +97,7 @@ FOR_EACH_WAY void replace(wf_dtype type, int64_t n, void *y, const void *x) {
     memcpy(y, x, (size_t)n * wf_dtype_size(type));
 }
 
-/* For a message: the number of an element of a slab of src in the whole. */
+/* The index of an element in src, for a message. `at` is its index in a slab. */
 static int64_t place_in_src(const wf_call *c, const wf_view *src, int64_t at) {
     const wf_view *whole = &c->in[SRC];
     return at + ((const char *)src->data - (const char *)whole->data) /
@@ -147,7 +151,7 @@ EVAL(scatter_max, take_larger)
 EVAL(scatter_mul, multiply)
 EVAL(scatter, replace)
 
-/* With x as like and addend. */
+/* Records the op with x both as `like` and as the addend. */
 static wf_tensor *onto(const wf_op *op, wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
     axis = wf_pick_axis(axis, wf_rank(x));
     return wf_record(op, 4, (wf_tensor *[]){ src, ids, x, x }, &axis);
@@ -155,8 +159,8 @@ static wf_tensor *onto(const wf_op *op, wf_tensor *x, int axis, wf_tensor *ids, 
 
 /* ---- scatter_add ----------------------------------------------------------------------------- */
 
-/* The result is linear: src gets the elements of the cotangent that it was added to, and the addend
- * all of it. */
+/* The result is linear in both: the gradient of src is the cotangent's elements that it was added
+ * to, and the gradient of the addend is the cotangent. */
 static void grad_scatter_add(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const int *axis = y->attrs;
     if (need >> SRC & 1) dx[SRC] = wf_gather(dy[0], *axis, y->in[IDS]);
@@ -198,8 +202,8 @@ wf_tensor *wf_scatter_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src
 
 /* ---- scatter_max ----------------------------------------------------------------------------- */
 
-/* The derivative is 1 for what equals the result, 0 for the rest. If several are equal, dy is divided
- * equally among them, as by max: the subgradient of least norm. */
+/* The derivative is 1 for an element that equals the result, and 0 for others. If several are
+ * equal, dy is divided equally among them, as in max: the subgradient of least norm. */
 static void grad_scatter_max(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const int *axis = y->attrs;
     wf_tensor *src = y->in[SRC], *ids = y->in[IDS], *x = y->in[ADDEND];
@@ -242,9 +246,10 @@ wf_tensor *wf_scatter_min(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src
 
 /* ---- scatter_mul ----------------------------------------------------------------------------- */
 
-/* The derivative by x is the product of what is written there. That by an element of src is the product
- * of x and the others: P / src, P the product of x and all that is not 0, if none of the others is 0, and
- * else 0. As PyTorch's, its own derivative takes zeros for constants. */
+/* The derivative with respect to x is the product of the elements of src written there. With
+ * respect to an element of src it is the product of x and the others. That is 0 if one of the
+ * others is 0, and else P / src, where P is the product of all factors that are not 0. As in
+ * PyTorch, the second derivative takes zeros for constants. */
 static void grad_scatter_mul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const int *axis = y->attrs;
     wf_tensor *src = y->in[SRC], *ids = y->in[IDS], *x = y->in[ADDEND], *one = wf_fill(x, 1);
@@ -254,7 +259,7 @@ static void grad_scatter_mul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
         wf_tensor *safe = wf_where(zero, wf_fill(src, 1), src);
         wf_tensor *product = wf_mul(dy[0], wf_scatter_mul(x, *axis, ids, safe));
         wf_tensor *zeros = wf_gather(wf_scatter_like(x, *axis, ids, zero), *axis, ids);
-        wf_tensor *others = wf_sub(zeros, zero); /* how many of the others are 0 */
+        wf_tensor *others = wf_sub(zeros, zero); /* how many of the other factors are 0 */
         dx[SRC] = wf_where(others, wf_zero(src), wf_div(wf_gather(product, *axis, ids), safe));
     }
 }
@@ -288,7 +293,7 @@ wf_tensor *wf_scatter_mul(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src
 
 /* ---- scatter --------------------------------------------------------------------------------- */
 
-/* The number along the axis of each element of src, in its shape: i32. */
+/* The index of each element of src along the axis, as i32 in the shape of src. */
 static wf_tensor *numbers(wf_tensor *src, int axis) {
     uint32_t others = 0;
     for (int i = 0; i < src->ndim; i++)
@@ -297,8 +302,8 @@ static wf_tensor *numbers(wf_tensor *src, int axis) {
     return wf_broadcast_to(others ? wf_unsqueeze(number, others) : number, src);
 }
 
-/* Only the last element that was written has a derivative, 1; and x where none was. Who was the last is
- * found by writing the elements' numbers in their place. */
+/* Only the last element written to a place has the derivative 1, or x if none was written. The last
+ * one is found by scattering the elements' indices instead of the elements. */
 static void grad_scatter(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const int *axis = y->attrs;
     wf_tensor *src = y->in[SRC], *ids = y->in[IDS], *x = y->in[ADDEND], *zero = wf_zero(x);
@@ -335,7 +340,7 @@ wf_tensor *wf_scatter(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
     return onto(&wf_op_scatter, x, axis, ids, src);
 }
 
-/* ---- made of them: index_add, index_copy ------------------------------------------------------ */
+/* ---- made of them: index_add, index_copy ----------------------------------------------------- */
 
 wf_tensor *wf_index_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
     WF_COMPOSE("index_add", x, ids, src);

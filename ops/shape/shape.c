@@ -1,8 +1,9 @@
-/* ops/shape/shape.c - other views of the same elements: reshape, permute, squeeze, unsqueeze, cast,
- * detach.
+/* ops/shape/shape.c - ops that give another view of the same elements: reshape, permute, squeeze,
+ * unsqueeze, cast, detach.
  *
- * All are views, except casts between reals and i32, and a reshape of strides that cannot express
- * the result. Slices, pads and concatenations are in slice.c, broadcasts in chain.c. */
+ * All results are views, with two exceptions: casts between reals and i32, and a reshape whose
+ * result cannot be expressed by strides. Slices, pads and concatenations are in slice.c, broadcasts
+ * in chain.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,14 +20,14 @@ typedef struct reshape {
     int64_t dims[WF_MAX_DIMS];
 } reshape;
 
-/* The number of leading and of trailing WF_KEEPs. */
+/* Counts the leading and the trailing WF_KEEPs. */
 static void count_kept_axes(const reshape *r, int *lead, int *trail) {
     *lead = *trail = 0;
     while (*lead < r->ndim && r->dims[*lead] == WF_KEEP) ++*lead;
     while (*trail < r->ndim - *lead && r->dims[r->ndim - 1 - *trail] == WF_KEEP) ++*trail;
 }
 
-/* The sizes between the kept axes: dims, with WF_REST replaced so that they hold `total`
+/* Computes the sizes between the kept axes: dims, with WF_REST replaced so that they hold `total`
  * elements. kept: there are kept axes. */
 static bool infer_sizes(wf_call *c, int64_t total, int n, const int64_t *dims, int64_t *out,
                         bool kept) {
@@ -356,7 +357,7 @@ static int64_t view_cast(wf_call *c) {
     return 0;
 }
 
-/* To ids: rounds towards 0; saturates at the ends of i32; NaN becomes 0. */
+/* Converts to ids: rounds towards 0, saturates at the ends of i32, and turns NaN into 0. */
 static bool eval_cast(const wf_call *c, int phase, int64_t task, void *scratch) {
     wf_dtype from = c->in[0].dtype, to = c->out[0].dtype;
     wf_runs r;
@@ -370,7 +371,7 @@ static bool eval_cast(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
-/* Between reals it is the identity. Ids have no gradient, so this is not called for them. */
+/* Between reals a cast is the identity. Ids have no gradient, so this is not called for them. */
 static void grad_cast(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y;
     (void)need;

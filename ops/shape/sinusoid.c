@@ -3,8 +3,8 @@
  *     PE[p, 2i] = sin(p / 10000^(2i/D))      PE[p, 2i+1] = cos(same)
  *
  * as initial values of a table, and as an op that needs no table; both give the same bits. Other
- * forms have all sines before all cosines, of D/2 waves; the longest of fairseq's is 10000 instead
- * of the one that would come before it. */
+ * forms have D/2 waves, and all sines before all cosines. In fairseq's form the factor of the
+ * longest wave is exactly 10000. */
 #include <math.h>
 
 #include "core/compose.h"
@@ -17,7 +17,7 @@ typedef struct sinusoid_attrs {
     wf_sinusoid_form form;
 } sinusoid_attrs;
 
-/* A column of the table: a sine or a cosine of one wave length, at positions that count from
+/* A column of the table: a sine or a cosine with one wave length, at positions that count from
  * `first`. */
 typedef struct wave {
     double length, first;
@@ -25,7 +25,7 @@ typedef struct wave {
 } wave;
 
 static wave wave_of(int64_t column, int64_t dim, wf_sinusoid_form form) {
-    int64_t sines = (dim + 1) / 2; /* an odd width has one cosine less */
+    int64_t sines = (dim + 1) / 2; /* with an odd width, there is one cosine less */
     bool halves = form != WF_SINUSOID_PAIRS, fairseq = form == WF_SINUSOID_FAIRSEQ;
     wave w = { .cosine = halves ? column >= sines : column % 2, .first = fairseq ? 2 : 0 };
     double i = (double)(!halves ? column / 2 : w.cosine ? column - sines : column);
@@ -46,7 +46,7 @@ static void fill_sinusoid(const wf_init *init, uint64_t key, wf_dtype dtype, int
     wf_view y = { .data = data, .dtype = dtype };
     int64_t dim = shape[ndim - 1], count = 1;
     (void)key;
-    for (int i = 0; i < ndim; i++) count *= shape[i]; /* the engine has checked the product */
+    for (int i = 0; i < ndim; i++) count *= shape[i]; /* cannot overflow: checked by the engine */
     for (int64_t column = 0; column < dim; column++) {
         wave w = wave_of(column, dim, (wf_sinusoid_form)init->a);
         for (int64_t e = column; e < count; e += dim) wf_put(&y, e, value_at(e / dim, &w));

@@ -1,6 +1,6 @@
-/* ops/shape/size_of_axis.c - sizes as numbers: the size of an axis (i32) and the number of elements along axes
- * (real), read when a plan runs, so that they are those that are bound then. 1 over such a count is
- * inverse_count (reduce/reduce.c). */
+/* ops/shape/size_of_axis.c - sizes as values: the size of an axis (i32), and the number of elements
+ * along axes (real). They are read when a plan runs, so they are the bound sizes. inverse_count
+ * (reduce/reduce.c) is 1 over such a number. */
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 

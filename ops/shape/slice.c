@@ -1,4 +1,4 @@
-/* ops/shape/slice.c - parts of an axis: slice, pad, concat, and their adjoints unslice and unconcat.
+/* ops/shape/slice.c - slice, pad and concat along an axis, and their adjoints unslice and unconcat.
  *
  * Offsets are computed from attributes and bound sizes, not from recorded sizes, so that one node
  * works for every length. */
@@ -13,13 +13,13 @@
 
 /* ---- writing ranges of an axis --------------------------------------------------------------- */
 
-/* The part of a result that one task writes; the result is assembled along an axis. */
+/* The part of a result that one task writes. The result is assembled along an axis. */
 typedef struct target {
     const wf_view *out;
-    int64_t inner;    /* elements of one step along the axis */
-    int64_t row;      /* elements of the whole axis */
-    int64_t from, to; /* elements that the task writes */
-    bool add;         /* add to the values that are there */
+    int64_t inner;    /* elements in one step along the axis */
+    int64_t row;      /* elements in the whole axis */
+    int64_t from, to; /* the range of elements that the task writes */
+    bool add;         /* add to the values in memory, instead of replacing them */
 } target;
 
 static target target_of(const wf_call *c, int axis, int64_t task) {
@@ -31,7 +31,7 @@ static target target_of(const wf_call *c, int axis, int64_t task) {
 }
 
 /* Write `columns` elements of each row from element `to` of the result on: copy or add those of x
- * from element `from` on, or repeat x's only one (width 0). */
+ * from element `from` on, or repeat x's only element (width 0). */
 static void fill_rows(const target *v, int64_t to, int64_t rows, int64_t columns, const wf_view *x,
                       int64_t from, int64_t width) {
     if (v->add)
@@ -44,7 +44,7 @@ static void fill_rows(const target *v, int64_t to, int64_t rows, int64_t columns
 }
 
 /* Write steps [begin, end) of the axis from x, which has as many steps; or from its only element,
- * if `width` is 0. Rows that the task has in part come first and last. */
+ * if `width` is 0. Rows of which the task has only a part come first and last. */
 static void write_steps(const target *v, int64_t begin, int64_t end, const wf_view *x,
                         int64_t width) {
     int64_t start = begin * v->inner, columns = (end - begin) * v->inner;
@@ -77,7 +77,7 @@ typedef struct slice {
     int64_t from, to;
 } slice;
 
-/* For an axis of size n: negative ends count from its end. */
+/* Computes the ends for an axis of size n: negative ends count from its end. */
 static void resolve_ends(const slice *s, int64_t n, int64_t *from, int64_t *to) {
     *from = s->from < 0 ? s->from + n : s->from;
     *to = s->to == WF_END ? n : s->to < 0 ? s->to + n : s->to;
@@ -89,7 +89,7 @@ static bool resolve(wf_call *c, const slice *s, const wf_view *x, int64_t *from,
     int64_t n = x->shape[s->axis];
     resolve_ends(s, n, from, to);
     if (*from >= 0 && *from <= *to && *to <= n) return true;
-    char end[24] = "the end"; /* as the program wrote it */
+    char end[24] = "the end"; /* the end as the program wrote it */
     if (s->to != WF_END) snprintf(end, sizeof end, "%lld", (long long)s->to);
     if (wf_bound_later(s->from) || wf_bound_later(s->to))
         return wf_fail(c,
@@ -158,7 +158,7 @@ wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to) {
 
 /* ---- unslice(x, like, addend, more x...) ----------------------------------------------------- */
 
-/* Zeros in the shape of like, or the addend; and every x added at the place of its slice. */
+/* Zeros in the shape of `like`, or the addend; then every x is added at the place of its slice. */
 
 enum { UNSLICE_LIKE = 1, UNSLICE_ADDEND = 2, MAX_SLICES = 7 };
 
@@ -258,7 +258,8 @@ static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
-/* The result is linear: x gets the same slice of dy, and the addend all of it. */
+/* The result is linear in its operands: the gradient of x is the same slice of dy, and the gradient
+ * of the addend is dy. */
 static void grad_unslice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const unslice_attrs *p = y->attrs;
     for (int k = 0; k < p->n; k++)
@@ -267,9 +268,9 @@ static void grad_unslice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[UNSLICE_ADDEND] = dy[0];
 }
 
-/* A sum of two unslices becomes one, if their slices are disjoint for all bound sizes. So no zeros
- * are written and added, and the gradient of a tensor that was cut into parts, such as queries,
- * keys and values, is assembled like a concat. */
+/* A sum of two unslices becomes one, if their slices are disjoint for all bound sizes. Then no
+ * zeros are written and added. The gradient of a tensor that was cut into parts, such as queries,
+ * keys and values, is assembled as by a concat. */
 bool wf_fuse_unslices(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *grad) {
     const wf_tensor *so_far = wf_rewritten(r, sum->in[0]);
     if (so_far->op != &wf_op_unslice || !wf_read_once(r, so_far)) return false;
@@ -361,7 +362,7 @@ static bool eval_pad(const wf_call *c, int phase, int64_t task, void *scratch) {
     return true;
 }
 
-/* The padding is constant; the rest is x. */
+/* The padding is constant, so dx is the slice of dy that x occupies. */
 static void grad_pad(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const pad *p = y->attrs;
     (void)need;
@@ -387,9 +388,9 @@ wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double 
     return wf_record(&wf_op_pad, 1, &x, &p);
 }
 
-/* ---- concat: one after the other along an axis ----------------------------------------------- */
+/* ---- concat: joins tensors along an axis ----------------------------------------------------- */
 
-enum { MAX_PARTS = WF_MAX_OPERANDS - 1 }; /* unconcat has one operand more */
+enum { MAX_PARTS = WF_MAX_OPERANDS - 1 }; /* one less, because unconcat has one operand more */
 
 static bool shape_concat(wf_call *c) {
     const int *axis = c->attrs;
@@ -445,7 +446,8 @@ const wf_op wf_op_concat = {
     .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_concat },
 };
 
-/* More parts than one node can have: the concatenation of the first ones is a part of the next. */
+/* If there are more parts than one node can have, the concatenation of the first ones becomes a
+ * part of the next. */
 wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
     wf_tensor *part[MAX_PARTS], *y;
     int k = 0, i = 0;
@@ -460,7 +462,7 @@ wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
     return y;
 }
 
-/* ---- unconcat(x, like...): the part of x that like[index] had in their concatenation --------- */
+/* ---- unconcat(x, like...): the part of x that like[index] has in a concatenation of all `like`  */
 
 typedef struct unconcat_attrs {
     int axis, index;

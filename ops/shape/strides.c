@@ -1,8 +1,8 @@
-/* ops/shape/strides.c - views by other strides: expand repeats axes of size 1, every_nth takes every
- * n-th step (wf_slice_step), flip goes backwards, diagonal goes along two axes at once.
+/* ops/shape/strides.c - views made by changing strides: expand repeats axes of size 1, every_nth
+ * takes every n-th step (wf_slice_step), flip reverses an axis, diagonal follows two axes at once.
  *
- * None of them copies, except a part of a flipped axis (core/plan/bind.c). The adjoint of every_nth and of diagonal is place: zeros, and dy where the
- * view had read. */
+ * None of them copies, except a part of a flipped axis (core/plan/bind.c). The adjoint of every_nth
+ * and of diagonal is place: zeros, with dy at the elements that the view reads. */
 #include <string.h>
 
 #include "core/compose.h"
@@ -10,7 +10,7 @@
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 
-/* ---- expand: axes of size 1, and new axes in front, to sizes --------------------------------- */
+/* ---- expand: repeats axes of size 1, and adds axes in front ---------------------------------- */
 
 typedef struct expand {
     int ndim;
@@ -82,8 +82,8 @@ wf_tensor *wf_expand(wf_tensor *x, int ndim, const int64_t *dims) {
 
 typedef enum { EVERY_NTH, DIAGONAL } part_kind;
 
-/* Every `number`-th step of axis a; or the diagonal `number` steps above the main one of axes a, the
- * rows, and b. */
+/* A part of x: every `number`-th step of axis a; or the diagonal that is `number` steps above the
+ * main one, for rows a and columns b. */
 typedef struct part {
     part_kind kind;
     int a, b;
@@ -195,7 +195,7 @@ wf_tensor *wf_diagonal(wf_tensor *x, int64_t offset, int a, int b) {
     return wf_record(&wf_op_diagonal, 1, &x, &p);
 }
 
-/* ---- place(dy, like): zeros, and dy in that part of them ------------------------------------- */
+/* ---- place(dy, like): zeros like `like`, with dy in that part -------------------------------- */
 
 static bool shape_place(wf_call *c) {
     wf_view like = c->in[1], y;
@@ -235,7 +235,7 @@ static bool eval_place(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
-/* The result is linear: dy gets that part of the cotangent. */
+/* The result is linear in dy, whose gradient is that part of the cotangent. */
 static void grad_place(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const part *p = y->attrs;
     const wf_op *op = p->kind == EVERY_NTH ? &wf_op_every_nth : &wf_op_diagonal;
@@ -267,7 +267,7 @@ static bool shape_flip(wf_call *c) {
     return true;
 }
 
-/* A negative stride, from the last step on. */
+/* The view has a negative stride, and begins at the last step. */
 static int64_t view_flip(wf_call *c) {
     const uint32_t *axes = c->attrs;
     const wf_view *x = &c->in[0];

@@ -1,5 +1,6 @@
-/* ops/signal/mel.c - spectra on the mel scale, made of other ops: a bank of triangular filters, as
- * librosa.filters.mel and torchaudio have them, and the features of Whisper (Radford et al. 2022). */
+/* ops/signal/mel.c - spectra on the mel scale, composed of other ops: a bank of triangular filters
+ * like those of librosa.filters.mel and torchaudio, and the features of Whisper (Radford et al.
+ * 2022). */
 #include <math.h>
 #include <stdlib.h>
 
@@ -78,7 +79,8 @@ wf_tensor *wf_mel_filters(wf_graph *g, const wf_mel_options *o) {
 
 /* ---- features -------------------------------------------------------------------------------- */
 
-/* Powers in frames of 25 ms, 10 ms apart, without the last frame; their log, within 8 of the largest. */
+/* The powers in frames of 25 ms, 10 ms apart, without the last frame. Then their logarithm, not
+ * more than 8 below the largest. */
 wf_tensor *wf_log_mel_spectrogram(wf_tensor *x, int64_t n_mels) {
     const wf_stft_options stft = { .n_fft = 400, .hop_length = 160, .center = true };
     const wf_mel_options mel = { .sample_rate = 16000, .n_fft = 400, .n_mels = n_mels };

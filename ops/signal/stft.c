@@ -1,10 +1,11 @@
-/* ops/signal/stft.c - the short-time Fourier transform, made of other ops, as torch.stft: frames of a
- * signal, one every hop, times a window, and their discrete Fourier transform,
+/* ops/signal/stft.c - the short-time Fourier transform, composed of other ops, like torch.stft.
+ * Frames of a signal, one every `hop` samples, are multiplied by a window, and have the discrete
+ * Fourier transform
  *
  *     X[k, t] = sum over n of w[n] x[t hop + n] exp(-2 pi i k n / N),    k = 0 .. N/2
  *
- * as one product of the frames with a matrix that holds w[n] cos and -w[n] sin. Frames are views. The
- * mel scale is in mel.c. */
+ * which is one product of the frames with a matrix that holds w[n] cos and -w[n] sin. Frames are
+ * views. The mel scale is in mel.c. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,8 +19,8 @@ enum { MOST_FFT = 4096 }; /* the matrix has N (N + 2) elements */
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* Element n of a window of this length, periodic: one period has no second end. A window of one point is
- * 1, as in PyTorch. */
+/* Element n of a periodic window of this length: its first element is not repeated at the end. A
+ * window of one point is 1, as in PyTorch. */
 static double window_at(wf_window kind, int64_t n, int64_t length) {
     if (length == 1) return 1;
     double turn = wf_cos_of(2 * PI * (double)n / (double)length);
@@ -33,7 +34,8 @@ static double window_at(wf_window kind, int64_t n, int64_t length) {
     }
 }
 
-/* [N, 2 F]: the window is in the middle of the N elements, zeros beside it; F cosines, F sines. */
+/* The matrix [N, 2 F]. The window is in the middle of the N rows, with zeros on both sides. There
+ * are F cosines, then F sines. */
 static wf_tensor *transform(wf_graph *g, const wf_stft_options *o, int64_t length) {
     int64_t n = o->n_fft, bins = n / 2 + 1, shape[] = { n, 2 * bins };
     int64_t before = (n - length) / 2;
@@ -42,7 +44,8 @@ static wf_tensor *transform(wf_graph *g, const wf_stft_options *o, int64_t lengt
     for (int64_t i = 0; i < length; i++) {
         int64_t row = before + i;
         double w = window_at(o->window, i, length);
-        for (int64_t k = 0; k < bins; k++) { /* whole turns are left out: the angle stays exact */
+        /* whole turns are subtracted first, so that the angle stays exact */
+        for (int64_t k = 0; k < bins; k++) {
             double angle = 2 * PI * (double)(k * row % n) / (double)n;
             wf_put(&m, row * 2 * bins + k, w * wf_cos_of(angle));
             wf_put(&m, row * 2 * bins + bins + k, -w * wf_sin_of(angle));

@@ -10,7 +10,7 @@
 
 static const wf_adam_options adam_default = { 0.9, 0.999, 1e-8, 0, false };
 
-/* The first three are written. */
+/* Indices of operands. The first three are written. */
 enum { PARAM, M, V, GRAD, SCALE, RATES, OPERANDS };
 
 static bool shape_adam(wf_call *c) {
@@ -22,7 +22,7 @@ static bool shape_adam(wf_call *c) {
            wf_fits_leaf(c, GRAD, "the gradient");
 }
 
-/* The numbers of this step; false after wf_fail if one is not finite. */
+/* Computes the numbers of this step. False after wf_fail if one is not finite. */
 static bool rule_of(const wf_call *c, wf_adam_rule *rule) {
     static const char *const names[] = { "the rate", "the bias correction of beta1",
                                          "the bias correction of beta2" };

@@ -4,7 +4,7 @@
  *     g = scale grad;   p -= rate (sign(beta1 m + (1 - beta1) g) + weight_decay p);
  *     m = beta2 m + (1 - beta2) g
  *
- * sign(0) is 0; the m in the sign is that of before the step. */
+ * sign(0) is 0, and the m in the sign is the m before the step. */
 #include "ops/base/shapes.h"
 #include "update.h"
 

@@ -2,11 +2,11 @@
  * averaging them:
  *
  *     g = scale grad + weight_decay p;   v = alpha v + (1 - alpha) g^2, or v + g^2;
- *     d = g / (sqrt(v) + eps);           p -= rate d, or with momentum b = momentum b + d; p -= rate b
+ *     d = g / (sqrt(v) + eps);        p -= rate d, or with momentum b = momentum b + d; p -= rate b
  *
- * centered: a = alpha a + (1 - alpha) g, and v - a^2, the variance, in the place of v below the
- * root. Tieleman & Hinton (2012), Graves (2013), Duchi et al. (2011), in the form of
- * torch.optim.RMSprop and Adagrad. A variance that rounding makes negative is taken as 0. */
+ * centered: a = alpha a + (1 - alpha) g, and the root is that of the variance v - a^2 instead of v.
+ * Tieleman & Hinton (2012), Graves (2013), Duchi et al. (2011), in the form of torch.optim.RMSprop
+ * and Adagrad. A variance that rounding makes negative is taken as 0. */
 #include "ops/base/shapes.h"
 #include "update.h"
 
@@ -14,7 +14,7 @@ enum { PARAM, SQUARES, AVERAGE, BUFFER, GRAD, SCALE, RATES, OPERANDS };
 
 static const wf_rmsprop_options rmsprop_default = { .alpha = 0.99, .eps = 1e-8 };
 
-/* Options and the operands that they need. */
+/* Checks the options, and that the operands they need are there. */
 static bool options_fit(wf_call *c, const wf_rmsprop_options *o) {
     if (o->sum && o->centered) return wf_fail(c, "a sum of squares has no variance: centered");
     if (o->centered != (c->in[AVERAGE].ndim >= 0))

@@ -9,7 +9,7 @@
 
 enum { SGD_PARAM, SGD_BUFFER, SGD_GRAD, SGD_SCALE, SGD_RATES, SGD_OPERANDS };
 
-/* Only dampening must know whether a step is the first. */
+/* The number of rates. Only dampening must know whether a step is the first. */
 static int rate_count(const wf_sgd_options *o) {
     return o->dampening != 0 ? 2 : 1;
 }

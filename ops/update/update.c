@@ -1,5 +1,5 @@
-/* ops/update/update.c - updates: ops that write a leaf. Here are assign, accumulate, and what the
- * optimizers' steps share; the steps are in files of their own.
+/* ops/update/update.c - updates, which are ops that write a leaf. This file has assign, accumulate,
+ * and what the optimizers' steps share. The steps are in files of their own.
  *
  * An update is fetched like a value and performed once per run, after everything else that reads
  * its leaf. It has no value: its result has no elements. The rate and the bias corrections are data
@@ -16,7 +16,7 @@
 #include "sums.h"
 #include "update.h"
 
-/* ---- helpers, also of the other steps (update.h) --------------------------------------------- */
+/* ---- helpers, which the other steps use, too (update.h) -------------------------------------- */
 
 const char wf_no_update_value[] = "an update has no value to differentiate";
 
@@ -100,7 +100,7 @@ wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value) {
     return wf_record(&wf_op_assign, 2, (wf_tensor *[]){ leaf, value }, NULL);
 }
 
-/* ---- accumulate: the top of a stack of sums = its last ones + value --------------------------- */
+/* ---- accumulate: adds a value to the last sums on a stack ------------------------------------ */
 
 enum { AT_DEPTH, AT_ADDED, AT_NUMBERS };
 
@@ -126,7 +126,7 @@ static bool plan_accumulate(wf_call *c, void *plan) {
     return true;
 }
 
-/* The nearest sum first: (... + (sums[depth - 2] + (sums[depth - 1] + value))). */
+/* Adds the nearest sum first: (... + (sums[depth - 2] + (sums[depth - 1] + value))). */
 static void add_from_top(const wf_call *c, int64_t depth, int64_t added, int64_t from, int64_t to,
                          void *sum) {
     const wf_view *sums = &c->in[0], *value = &c->in[1];
@@ -147,7 +147,7 @@ static bool eval_accumulate(const wf_call *c, int phase, int64_t task, void *scr
                        (long long)sums->shape[0]);
     wf_task_range(n, WF_UPDATE_GRAIN, task, &from, &to);
     void *top = wf_at(sums, (int64_t)(depth - added) * n + from);
-    if (added == 1) { /* in place: a sum of two has one order */
+    if (added == 1) { /* in place, because a sum of two has only one order */
         WF_KERNEL(sums->dtype, accumulate(to - from, wf_at(value, from), top));
         return true;
     }

@@ -303,7 +303,7 @@ static void edit_pair_of(mutant *m, const char *part) {
                                  : edit_text(m, pair->value);
 }
 
-/* ---- edits that belong together: accepted where one alone is refused --------------------------- */
+/* ---- edits that belong together: accepted where one alone is refused ------------------------- */
 
 static void set_number(mutant *m, const char *key, int64_t value) {
     wf_meta *pair = find_pair(m, key);

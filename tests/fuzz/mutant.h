@@ -16,7 +16,7 @@ typedef struct tensor {
     size_t bytes;
 } tensor;
 
-/* What edits make lives in the pool, and nothing is freed before its end. */
+/* All memory of edits is in the pool, and nothing is freed before its end. */
 typedef struct mutant {
     uint64_t state;
     tensor tensors[MUTANT_TENSORS];

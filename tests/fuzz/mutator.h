@@ -18,7 +18,7 @@ size_t mutate_file(const uint8_t *data, size_t size, uint64_t seed, uint8_t *out
 /* Writes the right checksum where a wrong one stands. True: that was all that was wrong. */
 bool reseal(uint8_t *data, size_t size);
 
-/* What libFuzzer calls: one in four times its own changes, resealed. */
+/* The mutator that libFuzzer calls: one in four times it uses libFuzzer's own changes, resealed. */
 typedef size_t byte_mutator(uint8_t *data, size_t size, size_t most);
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t most, unsigned seed, byte_mutator *own);
 

@@ -100,7 +100,7 @@ static inline void assert_same(const wf_hf *a, const wf_hf *b) {
     }
 }
 
-/* ---- changed ---------------------------------------------------------------------------------- */
+/* ---- changed --------------------------------------------------------------------------------- */
 
 /* A file of a recorded folder in which the first `from` becomes `to`; from NULL: as it is. */
 static inline void copy_changed_of(const char *in, const char *name, const char *from,

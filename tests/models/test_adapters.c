@@ -27,7 +27,7 @@ static void remove_files(void) {
 
 SETUP(make_files, remove_files)
 
-/* ---- LoRA (Hu et al. 2021): W + B A, with B zeros at first ------------------------------------ */
+/* ---- LoRA (Hu et al. 2021): W + B A, with B zeros at first ----------------------------------- */
 
 enum { RANK = 2 };
 
@@ -104,7 +104,7 @@ static double number_of(wf_plan *p, const wf_tensor *t) {
 
 enum { MOST_PARAMETERS = 256 };
 
-/* Of the parameters with these names, at a constant rate. */
+/* A trainer of the parameters with these names, at a constant rate. */
 static wf_trainer *new_trainer(const wf_model *m, const char *names, const wf_optimizer_options *o,
                                double rate) {
     wf_tensor *params[MOST_PARAMETERS];
@@ -298,7 +298,7 @@ TEST_ROWS(adapters_decode_as_merged_weights_do, 2) {
     wf_model_free(m), wf_model_free(packed), wf_model_free(plain), wf_model_free(merged);
 }
 
-/* ---- gradients, sharing ----------------------------------------------------------------------- */
+/* ---- gradients, sharing ---------------------------------------------------------------------- */
 
 TEST_ROWS(gradients_reach_the_adapters, 2) {
     const wf_optimizer_options sgd = { .kind = WF_SGD };

@@ -56,7 +56,7 @@ TEST(limits_of_merges_and_ids) {
     wf_tokenizer_free(t);
 }
 
-/* As many of the given ones as there may be. */
+/* Limits hold for given merges, too. */
 TEST(given_merges_have_limits_too) {
     static const char codes[] = "#version: 0.2\ne s\nes t</w>\nl o\n";
     wf_tokenizer_options o = merges(2);
@@ -130,7 +130,7 @@ static char *next_line(char **rest) {
     return line;
 }
 
-/* What subword-nmt leaves as it is because it knows nothing smaller is unknown here. */
+/* subword-nmt leaves text that it cannot split as it is; here it is unknown. */
 static void assert_same_pieces(const wf_tokenizer *t, const char *have, char *want) {
     char *have_copy = strdup(have), *h = NULL, *w = NULL;
     const char *p = strtok_r(have_copy, " ", &h), *q = strtok_r(want, " ", &w);

@@ -348,7 +348,7 @@ TEST(it_comes_back_from_a_file) {
     wf_file_free(f), wf_tokenizer_free(t), wf_tokenizer_free(u);
 }
 
-/* What is said of a field that is not there, or says something else. */
+/* Messages about a field that is missing or has another value. */
 static const struct {
     const char *field, *value, *sentence;
 } fields[] = {

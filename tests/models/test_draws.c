@@ -22,7 +22,7 @@ static double chi_square(const double *p, const int *seen, int n, int draws) {
     return sum;
 }
 
-/* What the first token's distribution becomes: temperature, k likeliest, fewest with share p. */
+/* Filters the first token's distribution: temperature, k likeliest, fewest with share p. */
 static void filter(double p[5], const wf_decode_options *o) {
     double total = 0, above[5], rank[5];
     for (int i = 0; i < 5; i++) total += p[i] = pow(p[i], 1 / o->temperature);

@@ -130,7 +130,7 @@ TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* Of vocab.json, which no text has: its id has no piece. */
+/* The empty piece of vocab.json, which no text contains: its id has no piece. */
 TEST(an_empty_piece_comes_back) {
     static const char *const files[] = { "config.json",       "generation_config.json",
                                          "model.safetensors", "source.spm",
@@ -376,7 +376,7 @@ TEST(what_changes_a_search_is_told) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* What a file says is not done, and what is said of it when it is written back. */
+/* Unsupported settings of a file, and their text when they are written back. */
 static const struct {
     const char *not_done, *sentence;
 } not_done[] = {
@@ -430,7 +430,7 @@ TEST(a_length_penalty_is_the_nearest_that_there_is) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* What it does is read, and comes back from a folder. */
+/* Supported rules are read, and come back from a folder. */
 TEST(rules_of_a_search_are_read_and_written) {
     char message[WF_MESSAGE] = "";
     wf_hf hf = import_search("\"no_repeat_ngram_size\": 3, \"repetition_penalty\": 1.25, "

@@ -9,9 +9,9 @@ TESTS(hf_languages)
 
 SETUP(make_folder, remove_folder)
 
-/* ---- languages -------------------------------------------------------------------------------- */
+/* ---- languages ------------------------------------------------------------------------------- */
 
-/* What a folder need not say, and what it may say more. */
+/* Settings that a folder may leave out, and further ones that it may have. */
 static wf_hf import_changed(const char *in, const char *settings_from, const char *settings_to) {
     static const char *const files[] = { "config.json", "generation_config.json",
                                          "model.safetensors", "sentencepiece.bpe.model" };

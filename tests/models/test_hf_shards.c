@@ -66,7 +66,8 @@ TEST_ROWS(a_broken_index_is_one_sentence, COUNT_OF(broken_shards)) {
     wf_hf_free(&hf);
 }
 
-/* What transformers would open: one file before an index, safetensors before torch's. */
+/* The order in which transformers opens files: one file before an index, safetensors before
+ * torch's. */
 TEST(one_file_comes_before_several) {
     char path[512];
     for (int i = 0; i < COUNT_OF(shard_files); i++)

@@ -28,7 +28,7 @@ static wf_model *open_language(const wf_language_model_config *c, const wf_train
     return m;
 }
 
-/* As Llama, with four heads on two of keys and values. */
+/* A small Llama, with four heads that share two heads of keys and values. */
 static wf_language_model_config small_llama(int64_t vocab) {
     wf_language_model_config c = small_language(vocab), l = wf_language_model_llama();
     c.num_heads = 4, c.num_kv_heads = 2, c.gated = l.gated, c.activation = l.activation;
@@ -114,7 +114,7 @@ TEST_ROWS(cached_logits_are_those_of_the_whole, 12) {
 
 /* ---- scores ---------------------------------------------------------------------------------- */
 
-/* Of one row, from the logits of its sequence: source, start, output, or the start first. */
+/* Checks one row by the logits of its sequence: source, start, output, or the start first. */
 static void assert_by_hand(wf_plan *p, const wf_model *m, const sentences *b, int row,
                            const wf_hypothesis *h) {
     int32_t ids[MAX_WORDS], labels[MAX_WORDS];
@@ -241,7 +241,8 @@ TEST_ROWS(tokens_are_heard_as_they_are_chosen, 2) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* What a listener may not do, and what the decoder says of each; then the search goes on. */
+/* Calls that a listener may not make, and the decoder's message for each; then the search goes
+ * on. */
 typedef struct meddler {
     wf_decoder *decoder;
     int calls;

@@ -444,7 +444,7 @@ TEST(tables_of_other_scales_are_not_tied) {
     wf_file_free(f);
 }
 
-/* As many zeros in another shape are another table. */
+/* Equally many zeros in another shape are another table. */
 TEST(tied_tables_have_one_shape) {
     static wf_entry entries[MOST];
     static wf_meta meta[64];

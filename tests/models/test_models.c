@@ -124,7 +124,7 @@ TEST(one_graph_for_every_use) {
     close_model(m);
 }
 
-/* What `encode` gives, put into a plan that decodes. */
+/* Copies the result of `encode` into a plan that decodes. */
 static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
     void *data = malloc(wf_bound_bytes(from, t) + 1);
     assert_plan(from, wf_fetch(from, t, data, wf_bound_bytes(from, t)));

@@ -58,7 +58,7 @@ TEST_ROWS(lines_are_read_apart, 3) {
     wf_tokenizer_free(t);
 }
 
-/* What was never seen, what is no UTF-8, and zero bytes. */
+/* Tokens that were never seen, invalid UTF-8, and zero bytes. */
 TEST_ROWS(bytes_are_never_unknown, 2) {
     static const char odd[] = "\0\xff\xc3(\x01\xed\xa0\x80 never@@ seen</w> ✓\x7f\xa0\xad\r";
     int32_t ids[64];
@@ -114,7 +114,7 @@ TEST(chunks_are_what_merges_stay_within) {
     wf_tokenizer_free(t);
 }
 
-/* Of a vocabulary file and of a model's file. */
+/* Round trips through a vocabulary file and a model's file. */
 TEST_ROWS(files_hold_it, 3) {
     wf_tokenizer *t = learn_running(_i, PROSE "\x01\x7f");
     char *v = text_of(t, wf_tokenizer_vocabulary), *c = text_of(t, wf_tokenizer_codes);

@@ -72,7 +72,7 @@ static bool repeats(const int32_t *fed, int n, int run, int32_t v) {
     return false;
 }
 
-/* As transformers' processors do it, in their order; token 0 is the end. */
+/* Applies the rules of transformers' processors, in their order; token 0 is the end. */
 static void rules(const beams *b, const path *p, double x[VOCAB]) {
     const wf_decode_options *o = b->o;
     int n = p->length + 1;
@@ -203,7 +203,7 @@ TEST_ROWS(others_rules_are_kept, 3 * 3 * 3) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* What a row asks for beside its number's stop and limit. */
+/* Options of a row besides its number's stop and limit. */
 static wf_decode_options ruled(int row) {
     static const int32_t begin_banned[] = { 3, 0 };
     static const double penalties[] = { 1, 1.4, 0.6 };

@@ -335,7 +335,7 @@ static size_t add_piece(unsigned char *model, size_t at, wf_spm_type type, const
     return (size_t)(to - model);
 }
 
-/* What a step of a line costs has a bound. */
+/* The time for each step through a line is bounded. */
 TEST(a_piece_has_1024_bytes_at_most) {
     static unsigned char model[4096];
     static char long_text[1025];
@@ -418,7 +418,7 @@ TEST_ROWS(a_damaged_file_is_told, COUNT_OF(damaged)) {
     ck_assert(refuses(&o, damaged[_i].says));
 }
 
-/* What is not known is passed over, as by protobuf: fields, kinds of values, numbers of types. */
+/* Unknown fields, types of fields and types of pieces are skipped, as by protobuf. */
 TEST(what_is_not_known_is_passed_over) {
     static const char file[] = UNK PIECE("a") "\x08\x05\x52\x01x\x0A\x0C\x08\x01\x0A\x01"
                                               "b\x18\x63\x75\x01\x02\x03\x04";
@@ -439,7 +439,7 @@ static bool says_why(bool ok, const char *message) {
     return ok;
 }
 
-/* What the wall reads again and again. */
+/* The options that are read repeatedly. */
 static const wf_sentencepiece_options *options;
 static const wf_file *file_of_one;
 

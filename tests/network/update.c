@@ -29,7 +29,7 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- exchanges, as they pass ------------------------------------------------------------------ */
+/* ---- exchanges, as they pass ----------------------------------------------------------------- */
 
 static struct {
     wf_transport of; /* whose functions are called */
@@ -55,7 +55,7 @@ static void count(wf_transport *t) {
     t->alltoallv = alltoallv, t->allgatherv = allgatherv;
 }
 
-/* ---- updates ---------------------------------------------------------------------------------- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 typedef struct subject {
     wf_graph *g;

@@ -318,7 +318,7 @@ TEST_ROWS(hypotheses_share_keys, 3 * 2 * 2 * 2 * 2) {
     end_graph(g);
 }
 
-/* What the two counts are, as bound. */
+/* The values of the two counts for the bound sizes. */
 TEST(indices_count_from_zero_and_positions_from_p) {
     wf_graph *g = new_graph(WF_F32);
     int64_t t = wf_extent(g, "T", 4);

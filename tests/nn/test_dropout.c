@@ -97,7 +97,8 @@ TEST(failed_runs_do_not_count) {
     end_graph(g);
 }
 
-/* What was kept in the forward pass is what the gradient passes, in every run, with any threads. */
+/* The gradient passes the elements that the forward pass kept, in every run and with any
+ * threads. */
 TEST(a_gradient_has_the_mask_of_its_forward) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = ones(g), *y = wf_dropout(wf_dropout(x, 0.5, NULL), 0.3, NULL), *grad;

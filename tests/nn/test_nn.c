@@ -173,7 +173,7 @@ TEST(a_layer_records_under_its_own_name_and_says_so) {
     wf_graph_free(g);
 }
 
-/* What the use of a layer gives: of one without parameters, or of NULL. */
+/* Uses a layer without parameters, or NULL. */
 static wf_tensor *use(int kind, bool null, wf_tensor *x, wf_tensor *ids) {
     static const struct wf_linear_layer linear;
     static const struct wf_norm_layer norm;

@@ -156,7 +156,7 @@ TEST(accumulated_micro_batches_equal_one_batch) {
     close_little(&whole), close_little(&parts);
 }
 
-/* What is 0 is 0: without averages Adam's step is rate * sign(gradient) every time. */
+/* Betas of 0 are used as 0: without averages Adam's step is rate * sign(gradient) every time. */
 TEST_ROWS(betas_of_zero_are_zero, 2) {
     wf_optimizer_options o = wf_optimizer_defaults(_i ? WF_ADAMW : WF_ADAM);
     const double x[2][4] = { { 1, -2, 3, 4 }, { -5, -1, 0.5, 9 } };
@@ -308,7 +308,7 @@ TEST(reals_are_fed_as_floats_or_not_at_all) {
     }
 }
 
-/* As many numbers as the tensor has, as bound; in both types. */
+/* Exactly as many numbers as the tensor has, as bound, in both types. */
 TEST_ROWS(reals_are_fed_in_their_number, 2) {
     wf_graph *g = new_graph(_i ? WF_F64 : WF_F32);
     int64_t B = wf_extent(g, "B", 64);

@@ -148,7 +148,7 @@ TEST(gradients_may_be_given_instead_of_a_loss) {
     close_regression(&whole), close_regression(&given);
 }
 
-/* Of inputs: a program that computes gradients elsewhere feeds them. */
+/* Gradients as inputs: a program that computes gradients elsewhere feeds them. */
 TEST(gradients_may_be_fed) {
     wf_optimizer_options o = wf_optimizer_defaults(WF_SGD);
     wf_graph *g = new_graph(WF_F64);
@@ -203,7 +203,8 @@ TEST(names_are_found_by_patterns) {
     ck_assert(!wf_name_fits(NULL, "a") && !wf_name_fits("a", NULL));
 }
 
-/* What is not among the parameters does not move, and neither its name nor its moments are there. */
+/* Parameters that were left out do not move, and have neither names nor moments in the
+ * optimizer. */
 TEST(parameters_left_out_are_frozen) {
     const wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
     regression r;

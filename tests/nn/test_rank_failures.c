@@ -57,7 +57,7 @@ typedef struct run {
     values leaf[LEAVES]; /* rank 0's in the end */
 } run;
 
-/* ---- a transport that waits and fails --------------------------------------------------------- */
+/* ---- a transport that waits and fails -------------------------------------------------------- */
 
 /* The wf_rank first: its functions find it by `user`. */
 typedef struct shaky {
@@ -124,7 +124,7 @@ static wf_transport *join_shaky(shaky *s, run *r, int rank) {
     return t;
 }
 
-/* ---- a model ---------------------------------------------------------------------------------- */
+/* ---- a model --------------------------------------------------------------------------------- */
 
 typedef struct net {
     wf_graph *g;
@@ -180,7 +180,7 @@ static void read_leaves(run *r, const net *n) {
     }
 }
 
-/* ---- a training ------------------------------------------------------------------------------- */
+/* ---- a training ------------------------------------------------------------------------------ */
 
 typedef struct seat {
     run *run;
@@ -261,7 +261,7 @@ static void train_all(run *r) {
     wf_region_free(r->region);
 }
 
-/* ---- the tests -------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static const run kinds[] = {
     { .ranks = 2 },

@@ -9,7 +9,7 @@ TESTS(sender)
 
 enum { ROUNDS = 5, EXCHANGES = 3 };
 
-/* What the rounds have seen. */
+/* The rounds that were seen. */
 typedef struct seen {
     pthread_mutex_t mutex;
     pthread_cond_t changed;

@@ -19,7 +19,7 @@ TESTS(sharded)
 
 enum { MOST_RANKS = 9, MOST_PARTS = 8, UPDATES = 4 };
 
-/* ---- a model ---------------------------------------------------------------------------------- */
+/* ---- a model --------------------------------------------------------------------------------- */
 
 /* Parameters of several blocks, of one, of no element. */
 typedef struct net {
@@ -109,7 +109,7 @@ static int parts_of(int update, int most) {
     return update % 2 ? most : (most + 1) / 2;
 }
 
-/* ---- one process ------------------------------------------------------------------------------ */
+/* ---- one process ----------------------------------------------------------------------------- */
 
 enum { LEAVES = 5 * 5 }; /* parameters, up to three moments of each, averages */
 
@@ -156,7 +156,7 @@ static void train_alone(const setting *s, int most, result *r) {
     drop_net(&n);
 }
 
-/* ---- ranks ------------------------------------------------------------------------------------ */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
 typedef struct run {
     const setting *s;
@@ -303,7 +303,7 @@ static void assert_same_progress(const result *a, const result *b, int update) {
     ck_assert(x->step == update && y->step == update && x->rate == y->rate);
 }
 
-/* ---- the tests -------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static const int most_parts[] = { 1, 2, 3, 5, MOST_PARTS }, rank_counts[] = { 1, 2, 3, 4, 8 };
 
@@ -362,7 +362,7 @@ TEST(files_do_not_depend_on_the_ranks) {
     unlink(want), unlink(half), unlink(have);
 }
 
-/* What is sent is what was said. */
+/* The bytes that are sent are those that the formula gives. */
 TEST_ROWS(traffic_is_what_the_formula_says, COUNT_OF(rank_counts)) {
     setting s = { .kind = WF_ADAM };
     for (int p = 0; p < COUNT_OF(most_parts); p++) {
@@ -383,7 +383,7 @@ TEST(a_step_that_is_not_finite_fails_on_all) {
     }
 }
 
-/* What has begun to leave does not arrive: no rank goes on, and none waits for ever. */
+/* Data of an interrupted exchange do not arrive: no rank goes on, and none waits for ever. */
 TEST_ROWS(an_update_that_is_broken_off_fails_on_all, WAYS - 1) {
     static const char *const says[] = { "broke off: an update is not of",
                                         "was added: wf_trainer_update",
@@ -430,7 +430,7 @@ TEST(slices_hold_every_element_once) {
     drop_net(&n);
 }
 
-/* ---- while the last micro-batch is run -------------------------------------------------------- */
+/* ---- while the last micro-batch is run ------------------------------------------------------- */
 
 /* A rank of two; the other's sums are its own. Its exchanges are counted. */
 typedef struct lone {

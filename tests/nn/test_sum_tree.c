@@ -15,7 +15,8 @@ static uint64_t leaf(int64_t i) {
     return (uint64_t)i * 0x94d049bb133111ebu + 7;
 }
 
-/* As the header says it: to the left the largest power of two that leaves something to the right. */
+/* The tree of the header: the left child has the largest power of two that leaves something to the
+ * right. */
 static uint64_t tree_of(int64_t from, int64_t to) {
     int64_t width = 1;
     if (to - from == 1) return leaf(from);

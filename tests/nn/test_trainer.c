@@ -321,7 +321,7 @@ TEST(saving_and_loading_are_refused_with_a_reason) {
     unlink(file), close_learner(&l);
 }
 
-/* What the caller wants to see beside the loss, of chosen parameters only. */
+/* Further values can be fetched beside the loss, and only chosen parameters are trained. */
 TEST(more_is_fetched_and_some_is_frozen) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = wf_input(g, "x", WF_F64, SHAPE(2)),

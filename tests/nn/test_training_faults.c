@@ -31,7 +31,7 @@ static void remove_file(void) {
 
 SETUP(make_file, remove_file)
 
-/* ---- a model ---------------------------------------------------------------------------------- */
+/* ---- a model --------------------------------------------------------------------------------- */
 
 typedef struct net {
     wf_graph *g;
@@ -63,7 +63,7 @@ static bool say_state(const net *n, const wf_optimizer *o) {
     return ok;
 }
 
-/* ---- by a trainer ------------------------------------------------------------------------------ */
+/* ---- by a trainer ---------------------------------------------------------------------------- */
 
 static wf_trainer_options trained; /* by the row of the test */
 
@@ -144,7 +144,7 @@ TEST_ROWS(a_training_is_right_or_fails, 2 * COUNT_OF(kinds)) {
     if (kind == WF_ADAM) wall_fail_each(&work, true);
 }
 
-/* ---- sharded among ranks ---------------------------------------------------------------------- */
+/* ---- sharded among ranks --------------------------------------------------------------------- */
 
 static int ranks; /* by the row of the test */
 

@@ -16,7 +16,7 @@ double graph_hash(uint32_t key, uint32_t element) {
     return (double)((h ^ h >> 16) >> 20) / 4096;
 }
 
-/* Of leaves of kind e: the ends of both types, and numbers where functions turn. */
+/* Values for leaves of kind e: the ends of both types, and numbers where functions turn. */
 static const double ends[] = {
     0.0,   -0.0,   1,     -1,     0.5,  -0.5,  2,        1e-3,      -1e-3, 1e-7,
     1e-20, -1e-20, 1e-30, -1e-30, 20,   -20,   80,       -80,       90,    -90,

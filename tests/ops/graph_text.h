@@ -24,8 +24,9 @@
 
 enum { GRAPH_NODES = 512, GRAPH_LINE = 8192 };
 
-/* Of the elements of a tensor: their sum with weights hash(1, element) from -1 to 1, that of their
- * sizes with sizes of weights, and the largest error of PyTorch's f32 beside its f64. */
+/* Three numbers for the elements of a tensor: their sum with weights hash(1, element) from -1 to
+ * 1, that of their sizes with sizes of weights, and the largest error of PyTorch's f32 beside its
+ * f64. */
 typedef struct graph_want {
     int node;
     int64_t count;

@@ -5,7 +5,7 @@
 #include "nn/loss.h"
 #include "ops/update/sums.h"
 
-/* What rows need beyond macros' commas. */
+/* Lists that macros would take for several arguments. */
 #define SIZES(...)                                                                                 \
     (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), ((int64_t[]){ __VA_ARGS__ })
 #define ORDER(...) ((int[]){ __VA_ARGS__ })
@@ -92,7 +92,7 @@ static wf_tensor *other_graph(wf_tensor *x) {
 
 #define TIMES(...) ((int64_t[]){ __VA_ARGS__ })
 
-/* What gives several results, or takes many operands. */
+/* Ops with several results, or with many operands. */
 static wf_tensor *stacked_often(wf_tensor *x) {
     wf_tensor *all[40];
     for (int i = 0; i < 40; i++) all[i] = wf_scale(x, i);

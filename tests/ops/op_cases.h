@@ -82,7 +82,7 @@ extern const int op_case_count, failing_case_count;
 
 /* ---- a row, recorded ------------------------------------------------------------------------- */
 
-/* What stands between a leaf and the op. */
+/* An op between a leaf and the op that is tested. */
 typedef enum dressing {
     PLAIN,
     TRANSPOSED, /* stored with the last two axes swapped */

@@ -14,7 +14,7 @@ static wf_blocks blocks_for(const char *caches, int64_t rows, int64_t columns, s
     return wf_blocks_of(&c, rows, columns, unit);
 }
 
-/* What a panel of k rows, and a tile of A as long, take in the cache. */
+/* Bytes of a panel of k rows, and of a tile of A of the same length, in the cache. */
 static int64_t panel_bytes(const wf_blocks *b, int64_t rows, int64_t columns, size_t unit) {
     return b->k * (rows + columns) * (int64_t)unit;
 }
@@ -70,7 +70,8 @@ TEST(k_is_divided_evenly) {
     ck_assert_int_eq(wf_even_block(2048, 320), 304);
 }
 
-/* Of a row 2 KB after the other, 1 KB is read: a cache of 8 ways of 64 KB has 32 places for them. */
+/* 1 KB is read of each row, and rows are 2 KB apart: a cache of 8 ways of 64 KB has 32 places for
+ * them. */
 TEST(rows_a_power_of_two_apart_share_sets) {
     wf_cache_level c = { .bytes = 512 << 10, .ways = 8, .threads = 1 };
     ck_assert(wf_cache_holds(&c, 224, 1024, 2048));

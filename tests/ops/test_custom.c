@@ -7,7 +7,7 @@
 
 TESTS(custom)
 
-/* ---- softplus: log(1 + e^x), and its slope, the sigmoid --------------------------------------- */
+/* ---- softplus: log(1 + e^x), and its slope, the sigmoid -------------------------------------- */
 
 WF_ELEMENTWISE(eval_own_softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
 
@@ -28,7 +28,7 @@ static wf_tensor *softplus_of(wf_tensor *x) {
     return wf_record(&own_softplus, 1, &x, NULL);
 }
 
-/* ---- blend: x + w (y - x) of three operands, which broadcast; times a number ------------------- */
+/* ---- blend: x + w (y - x) of three operands, which broadcast; times a number ----------------- */
 
 WF_ELEMENTWISE(eval_blend, *(const double *)attrs *(x + z * (y - x)))
 
@@ -54,7 +54,7 @@ static wf_tensor *blend_of(wf_tensor *x, wf_tensor *y, wf_tensor *w) {
     return wf_record(&blend, 3, (wf_tensor *[]){ x, y, w }, &(double){ 2 });
 }
 
-/* ---- running sums of rows, from the left or from the right ------------------------------------ */
+/* ---- running sums of rows, from the left or from the right ----------------------------------- */
 
 typedef struct running {
     bool from_right;
@@ -104,9 +104,9 @@ static wf_tensor *running_of(wf_tensor *x) {
     return wf_record(&running_sum, 1, &x, &(running){ false });
 }
 
-/* ---- all of them ------------------------------------------------------------------------------ */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Of [7,300] with strides, with broadcasts, enough for several tasks. */
+/* Operands [7,300] with strides and broadcasts, enough for several tasks. */
 static wf_tensor *all_of(wf_graph *g, wf_tensor **x, wf_tensor **row, int64_t columns) {
     *x = wf_param(g, "x", SHAPE(columns, 7), wf_init_normal(2));
     *row = wf_param(g, "row", SHAPE(columns), wf_init_normal(1));

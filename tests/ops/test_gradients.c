@@ -390,7 +390,7 @@ TEST(the_checker_says_where_it_cannot_tell) {
     end_graph(g);
 }
 
-/* What it refuses, with a reason. */
+/* Arguments that the checker rejects, with the reason. */
 TEST(the_checker_says_why_not) {
     char message[WF_MESSAGE];
     wf_graph *g = new_graph(WF_F64), *narrow = new_graph(WF_F32);

@@ -161,7 +161,7 @@ static const maths_row MATHS[] = {
     { WF_UNARY_silu_slope, true_silu_slope, -80, 1e30, 4, 4, 0.5 },
 };
 
-/* The same for functions of two operands, a in [low, high], b in [b_low, b_high]. */
+/* References for functions of two operands, a in [low, high], b in [b_low, b_high]. */
 static long double true_logaddexp(long double a, long double b) {
     return fmaxl(a, b) + log1pl(expl(-fabsl(a - b)));
 }

@@ -13,7 +13,8 @@
 
 TESTS(rules)
 
-/* As ck_assert_msg, but Check is not told of every one that holds: there are very many. */
+/* Like ck_assert_msg, but Check is not called for each assertion that holds, of which there are
+ * many. */
 #define MUST(holds, ...)                                                                           \
     do {                                                                                           \
         if (!(holds)) ck_abort_msg(__VA_ARGS__);                                                   \

@@ -12,8 +12,8 @@
 
 TESTS(table_bits)
 
-/* Of all rows together, in f32 and in f64. A new row or another order of rows changes them, too:
- * WEFT_SHOW_BITS=1 prints the numbers of the rows. */
+/* Hashes of all rows together, in f32 and in f64. A new row or another order of rows changes them,
+ * too: WEFT_SHOW_BITS=1 prints the numbers of the rows. */
 static const struct {
     wf_dtype real;
     uint64_t bits;

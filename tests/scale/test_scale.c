@@ -252,7 +252,7 @@ static bool advance(generation *d, wf_state *s, int from, int n, const int *rows
            wf_fetch(d->p, d->y, y, wf_bound_bytes(d->p, d->y));
 }
 
-/* What the rows give for the whole sequence at once. */
+/* The result of the rows for the whole sequence at once. */
 static void whole(const int *rows, float *y) {
     generation d;
     open_generation(&d, false);

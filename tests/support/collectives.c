@@ -13,7 +13,7 @@ static uint32_t hash(uint32_t a, uint32_t b, uint32_t c) {
     return x;
 }
 
-/* What goes from one rank to another in a round: ragged, and often nothing. */
+/* Bytes that go from one rank to another in a round: ragged, and often none. */
 typedef struct pattern {
     const char *name;
     int64_t (*bytes)(int round, int from, int to, int64_t most);
@@ -108,7 +108,8 @@ static bool all_gather(wf_transport *t, const pattern *p, int round, int64_t mos
     return release(&b, ok && t->sent - sent == mine * (n - 1));
 }
 
-/* As many bytes of each rank, from a place of its own or its own place among those received. */
+/* Gathers equally many bytes of each rank, from a separate place or from its own place among those
+ * received. */
 static bool gather_equal(wf_transport *t, int round, size_t bytes) {
     int n = wf_transport_size(t), rank = wf_transport_rank(t);
     buffers b = { .receive_at = { 5 } };

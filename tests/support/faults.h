@@ -21,8 +21,8 @@ long faults_end(long *left);
 /* Requests of more bytes than that fail; 0: any may succeed. */
 void faults_largest(size_t bytes);
 
-/* What the library asks of the disk: after so many calls of this name, this many fail, with this
- * errno; 0: they do nothing and say so. A name of NULL: none fails. */
+/* Failures of disk calls: after so many calls of this name, this many fail, with this errno; 0:
+ * they do nothing and say so. A name of NULL: none fails. */
 typedef struct disk_fault {
     const char *call; /* write, pread, fsync, fchmod, close or renameat */
     int error, after, times;

@@ -24,7 +24,7 @@
         0                                                                                          \
     }
 
-/* What is counted, and the largest error of each kind that still passed or made its test fail. */
+/* Counters, and the largest error of each kind that passed or failed a test. */
 typedef enum tally {
     TALLY_ROWS,
     TALLY_OPS,

@@ -226,7 +226,7 @@ TEST(results_on_stdout_words_on_stderr) {
     assert_contains(text, " GB/s triad\n");
 }
 
-/* What it ran on, once. */
+/* The machine is named once. */
 TEST(the_machine_is_named) {
     ck_assert_int_eq(setenv("WEFT_CACHES", "16K/4,64K/4,1M/8", 1), 0);
     ck_assert_int_eq(bench("attention --size 8 --json" QUICK " 2> /dev/null"), 0);

@@ -164,7 +164,7 @@ TEST(capital_v_is_the_version) {
     ck_assert(same_files("long", "short"));
 }
 
-/* ---- any bytes -------------------------------------------------------------------------------- */
+/* ---- any bytes ------------------------------------------------------------------------------- */
 
 TEST(any_bytes_are_options_or_a_sentence) {
     static const char alphabet[] = "task=copy\n\"\\# .01[]lr-\t\xff";

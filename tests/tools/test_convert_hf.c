@@ -190,7 +190,7 @@ TEST(a_folder_searches_as_generate_does) {
     ck_assert(!strstr(result.out, "length_penalty") && !strstr(result.out, "early_stopping"));
 }
 
-/* What is not done is shown once more where the model is. */
+/* Unsupported settings are printed again with the model. */
 TEST(what_is_not_done_stays_with_the_model) {
     copy_of("marian", "folder");
     ok("sed -i 's/\"num_beams\": 4/\"num_beams\": 4, \"num_beam_groups\": 2/' "
@@ -203,7 +203,7 @@ TEST(what_is_not_done_stays_with_the_model) {
 
 #define LIKE "train --train pairs --like marian --threads 1 --quiet --max-steps 1 "
 
-/* What can't become a folder is told before the training. */
+/* A model that cannot become a folder is refused before the training. */
 TEST(what_is_like_marian_goes_out_and_comes_back) {
     char path[512], spm[640];
     snprintf(spm, sizeof spm, "cp %s model.spm",

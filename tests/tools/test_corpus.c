@@ -323,7 +323,7 @@ TEST_ROWS(an_epoch_has_every_pair_once, COUNT_OF(limits_of)) {
     batch_free(&out), batches_free(&b), corpus_free(&c);
 }
 
-/* What padding costs, when batches are made of sentences of like length: few percent. */
+/* Batches of sentences of similar length have a few percent of padding. */
 TEST(little_is_padding) {
     corpus c;
     batches b;

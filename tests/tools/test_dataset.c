@@ -12,7 +12,7 @@ TESTS(dataset)
 
 #define WORDS "ein haus\ta house\nzwei hunde\ttwo dogs\nein hund\ta dog\n"
 
-/* Of the first file, with the second held back. */
+/* Options for the first file, with pairs held out from the second. */
 static dataset_options of_files(void) {
     return (dataset_options){ .text_task = -1,
                               .train = { path[0] },
@@ -51,7 +51,7 @@ TEST(held_pairs_keep_their_lines) {
     remove_folder();
 }
 
-/* What was never opened is not closed: descriptor 0 is somebody else's. */
+/* A file that was never opened is not closed: descriptor 0 belongs to others. */
 TEST(nothing_held_back_closes_nothing) {
     dataset m;
     make_files();
@@ -69,7 +69,7 @@ TEST(nothing_held_back_closes_nothing) {
     remove_folder();
 }
 
-/* What there is of it is freed. */
+/* All memory is freed after a failure. */
 TEST_ROWS(every_failure_is_survived, 2) {
     make_files();
     dataset_options o = of_files();

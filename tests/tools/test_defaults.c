@@ -75,7 +75,7 @@ TEST(the_recipe_of_the_readme_stays) {
 
 /* ---- by the lines ---------------------------------------------------------------------------- */
 
-/* What shell makes the lines, and the tokenizers that a training of them takes. */
+/* Shell commands that make the lines, and the tokenizers that a training on them chooses. */
 static const struct {
     const char *lines, *tokenizer, *targets;
 } kinds[] = {

@@ -59,7 +59,7 @@ static const char *data_of(const char *path) {
     return data + strlen("id=\"data\">");
 }
 
-/* What stands behind the first `"key":` at or after text. */
+/* The text after the first `"key":` at or after text. */
 static const char *behind(const char *text, const char *key) {
     char quoted[60];
     snprintf(quoted, sizeof quoted, "\"%s\":", key);

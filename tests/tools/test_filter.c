@@ -42,7 +42,7 @@ static void forget_models(void) {
     leave_folder();
 }
 
-/* Of the last run's output, whatever bytes are in it. */
+/* The number of lines in the last run's output, whatever its bytes. */
 static int lines_of(const char *path) {
     run("wc -l < %s", path);
     return atoi(result.out);
@@ -80,7 +80,7 @@ TEST(columns_hold_no_tabs) {
     ck_assert_int_gt(atoi(strchr(result.out, '\n') + 1), 0);
 }
 
-/* Of a prompt, text is wanted, unless it comes in columns. */
+/* The answer to a prompt is unescaped text, unless it comes in columns. */
 TEST(a_prompt_is_answered_as_it_is) {
     ok(DRAW "--prompt one --seed 3 > a; printf 'one\\n' | " DRAW "--raw --seed 3 > b; "
             "printf one > c; cat b >> c; cmp a c");
@@ -160,7 +160,8 @@ TEST(long_lines_are_split) {
     ck_assert_str_eq(result.out,
                      "\"line\":2,\"part\":1 \"line\":2,\"part\":2 \"line\":4,\"part\":1 "
                      "\"line\":4,\"part\":2 \"line\":4,\"part\":3 \"line\":4,\"part\":4 ");
-    ok("generate $SHORT in --quiet --long-lines split --reference all"); /* parts are compared as one */
+    /* parts are compared as one */
+    ok("generate $SHORT in --quiet --long-lines split --reference all");
     assert_contains(result.err, "exact match 4/4");
 }
 

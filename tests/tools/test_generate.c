@@ -243,7 +243,7 @@ TEST(text_is_searched_and_ids_are_not) {
        "generate --model $IDS --beam 1 --max-len-b 10 < in > b; cmp a b");
 }
 
-/* What the file says goes before the defaults, and what is asked for before that. */
+/* The file's settings override the defaults, and options override both. */
 TEST(a_models_file_says_how_it_is_searched) {
     static const char *const said[][2] = {
         { "generate.beam", "2" },       { "generate.length-penalty-type", "avg" },

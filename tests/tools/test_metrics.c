@@ -131,7 +131,7 @@ TEST(distance_is_that_of_the_recurrence) {
     }
 }
 
-/* What str.split() of Python splits at, of all code points. */
+/* The code points at which Python's str.split() splits. */
 TEST(white_space_is_pythons) {
     static const int32_t spaces[][2] = { { 0x09, 0x0D },     { 0x1C, 0x20 },     { 0x85, 0x85 },
                                          { 0xA0, 0xA0 },     { 0x1680, 0x1680 }, { 0x2000, 0x200A },

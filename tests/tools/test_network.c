@@ -44,7 +44,7 @@ TEST(exchanges_take_a_delay_and_the_time_of_their_bytes) {
     ck_assert_int_eq(t.delays, 2);
 }
 
-/* What a rank has goes to each of the others, through one link. */
+/* A rank's data go to each of the others through one link. */
 TEST(what_all_get_is_sent_to_each) {
     static const int64_t at[] = { 0, 100, 1100, 1200, 1300 };
     traffic t = { 0 };
@@ -56,7 +56,7 @@ TEST(what_all_get_is_sent_to_each) {
     ck_assert_int_eq(t.delays, 1);
 }
 
-/* As many messages as are on the way at once, and one byte more. */
+/* One byte more than fits into the messages that are in flight together. */
 TEST(more_than_is_on_the_way_at_once_waits) {
     enum { MOST = MPI_PIECE * MPI_AT_ONCE };
     static const int64_t some[] = { 0, MOST, 2 * MOST }, more[] = { 0, MOST + 1, 2 * MOST + 2 };

@@ -58,7 +58,7 @@ TEST(a_failed_run_leaves_no_lock) {
     ok("test ! -e m.lock && test ! -e none.lock");
 }
 
-/* What is no lock is not touched. */
+/* A file that is not a lock is not touched. */
 TEST(a_file_of_the_locks_name_stays) {
     ok("echo mine > m.lock");
     run(COPY "--max-steps 1 -o m");
@@ -95,7 +95,7 @@ static void make_texts(void) {
        "five\\tf\\n'; done > pairs; head -11 pairs > held; cut -f 1 pairs > text");
 }
 
-/* What does not depend on the clock. */
+/* The columns that do not depend on the clock. */
 #define WITHOUT_TIMES                                                                              \
     "sed -E 's/\"(seconds|tokens_per_second|memory|threads|ranks|exchange_share|bytes_sent)\":"    \
     "[^,}]*,?//g'"
@@ -299,7 +299,7 @@ TEST(a_time_limit_stops_all_after_the_same_step) {
     expect_to_go_on(4);
 }
 
-/* Who started them is gone: they end, and only then is the file free. */
+/* If the program that started the ranks is gone, they end, and only then is the file free. */
 TEST(ranks_do_not_outlive_their_program) {
     run(THREE "kill -KILL $first; wait $first; until train --resume -o m --train pairs --quiet "
               "--max-steps 1000000000 --max-time 0.001 2> said; do grep -v 'by another run' said "

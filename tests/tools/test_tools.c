@@ -50,20 +50,20 @@ static const struct {
 } defaults[] = {
     { "max-len", "12; 256 for add, date, text, lm", { "12", "256", "256" } },
     { "tokenizer",
-      "char for add, date; by the data for text; byte-bpe for lm",
+      "char for add, date; from the data's size for text; byte-bpe for lm",
       { NULL, "char", "char" } },
-    { "vocab-size",
-      "0; by the data for bpe, byte-level; by the data for byte-bpe",
-      { "0", "0", "0" } },
+    { "vocab-size", "0; from the data's size for bpe, byte-level, byte-bpe", { "0", "0", "0" } },
     { "min-freq", "1; 2 for bpe, byte-bpe, byte-level", { "1", "1", "1" } },
     { "d-model", "64 for tiny; 128 for small; 512 for base", { "64", "64", "128" } },
     { "d-ff", "128 for tiny; 256 for small; 2048 for base", { "128", "128", "256" } },
     { "heads", "4 for tiny, small; 8 for base", { "4", "4", "4" } },
-    { "dropout", "0; by the data for text; by the data for lm; 0.1 for init", { "0", "0", "0.3" } },
+    { "dropout", "0; from the data's size for text, lm; 0.1 for init", { "0", "0", "0.3" } },
     { "warmup", "200; 800 for text; 100 for init", { "200", "200", "800" } },
     { "label-smoothing", "0; 0.1 for text; 0 for init", { "0", "0", "0.1" } },
     { "batch-size", "32; 0 for add, date, text, lm", { "32", "0", "0" } },
-    { "max-tokens", "4096 for add, date; by the data for text, lm", { NULL, "4096", "256" } },
+    { "max-tokens",
+      "4096 for add, date; from the data's size for text, lm",
+      { NULL, "4096", "256" } },
     { "clip-norm", "1", { "1", "1", "1" } },
 };
 
@@ -89,7 +89,7 @@ TEST(help_tells_the_defaults_that_runs_take) {
         assert_default(help, defaults[i].name, defaults[i].help);
     assert_default(help, "preset", "tiny; small for text, lm");
     assert_default(help, "epochs",
-                   "15 for add; 5 for date; by the data for text; by the data for lm; 5 for init");
+                   "15 for add; 5 for date; from the data's size for text, lm; 5 for init");
     assert_default(help, "valid-every", "500; an epoch for add, date, text; 250 for lm");
     ok("yes 'a b\tb a' | head -n 9 > pairs");
     for (int t = 0; t < COUNT_OF(tasks); t++) {
@@ -300,7 +300,7 @@ TEST(a_language_model_learns_and_generates) {
     assert_contains(result.err, "self-attention of layer 2 of 2, mean of heads");
 }
 
-/* What else is told a model's file. */
+/* Every program that reads a model's file accepts a language model. */
 TEST(every_program_takes_a_language_model) {
     ok(QUICK "3 --arch language -o m.safetensors");
     ok("inspect m.safetensors");
@@ -368,7 +368,7 @@ TEST_ROWS(endless_schedules_resume_to_the_same_file, 2) {
     "train --train pairs.tsv --tokenizer char --d-model 8 --heads 1 --layers 1 --d-ff 8 "          \
     "--warmup 1 --threads 1 --quiet "
 
-/* What the last validation found is in the file, so that a resume goes on from there. */
+/* The result of the last validation is in the file, so that a resume continues from it. */
 TEST(the_file_tells_of_the_last_validation) {
     ok(PAIRS);
     ok(LETTERS "--valid pairs.tsv --max-steps 3 --lr-steps 9 -o m.safetensors --log log.jsonl");
@@ -414,7 +414,7 @@ TEST(resume_refuses_other_settings) {
     ck_assert(same_files("m.safetensors", "before"));
 }
 
-/* What a file says of its training, if that can't be gone on with. */
+/* Messages about a file's training, if it cannot be resumed. */
 static const struct {
     const char *key, *value, *says;
 } stories[] = {
@@ -698,7 +698,7 @@ TEST(model_file_says_nothing_of_its_making) {
 
 /* ---- the tasks ----------------------------------------------------------------------------- */
 
-/* What a task makes is on stderr of a training, as samples: source | reference | output. */
+/* The samples of a task are on stderr of a training: source | reference | output. */
 TEST_ROWS(tasks_ask_what_they_say, 3) {
     static const char *const names[] = { "copy", "reverse", "sort" };
     run("train --task %s --d-model 16 --heads 2 --layers 1 --d-ff 16 --max-steps 1", names[_i]);

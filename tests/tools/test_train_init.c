@@ -110,7 +110,7 @@ TEST_ROWS(a_training_starts_from_the_model, COUNT_OF(models)) {
     ck_assert_int_eq(atoi(result.out), 24);
 }
 
-/* Of a checkpoint, of the best weights, of a final file, of int8: always the weights. */
+/* A checkpoint, the best weights, a final file, an int8 file: the weights are read from each. */
 TEST(any_file_of_a_model_will_do) {
     static const char *const files[] = { "base.best", "int8", "f32" };
     ok(NEW "--tokenizer word --max-steps 9 -o base --valid both");
@@ -236,7 +236,7 @@ TEST(freezing_takes_less_memory) {
     ck_assert_int_eq(atoi(result.out), 4); /* nothing was written */
 }
 
-/* What stays is not to blame: the gradient that is named is one of what is trained. */
+/* Frozen parameters are not to blame: the named gradient is that of a trained one. */
 TEST(a_bad_number_is_found_beside_frozen_ones) {
     ok(NEW "--tokenizer word --max-steps 3 -o base");
     change_values("base", "transformer.decoder", 1e30f);
@@ -310,7 +310,7 @@ TEST(another_model_is_another_training) {
     assert_contains(result.err, "--d-model would have no effect: a resume takes it from the file");
 }
 
-/* What was learned of one half helps with the other. */
+/* A model that learned one half learns the other half faster. */
 TEST(tuning_begins_where_the_model_is) {
     static const char *const how[] = { "--tokenizer word " SIZE, "--init base" };
     double loss[2];

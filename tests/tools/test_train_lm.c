@@ -20,7 +20,7 @@ static void make_text(void) {
 
 SETUP(make_text, leave_folder)
 
-/* What a language has of rules is learned; bits per byte count every byte. */
+/* The rules of a language are learned; bits per byte count every byte. */
 TEST_ROWS(text_is_learned_byte_by_byte, 4) {
     static const char *const tokens[] = { "byte", "text-char", "byte-bpe --vocab-size 270",
                                           "byte --form llama --kv-heads 1" };
@@ -77,7 +77,7 @@ TEST(a_text_of_one_line_is_learned_whole) {
     assert_contains(result.err, "nothing is held out: a text is parted between lines");
 }
 
-/* Of bytes: nothing ends at one that is zero. */
+/* Text with zero bytes does not end at one. */
 TEST(zeros_are_written_too) {
     ok("for i in 1 2 3 4 5 6 7 8 9; do printf 'ab\\0ab\\0ab\\0ab\\0'; done > zeros");
     ok("train --text zeros --tokenizer byte --quiet --max-tokens 64 " SIZE
@@ -165,7 +165,7 @@ TEST_ROWS(mistakes_are_refused, COUNT_OF(refusals)) {
     assert_contains(result.err, refusals[_i].says);
 }
 
-/* What has an effect is asked of the defaults of the task, too: text is learned with AdamW. */
+/* Options of the task's default choices have an effect, too: text is learned with AdamW. */
 TEST(the_options_of_default_choices_are_taken) {
     ok(LM "--weight-decay 0.3 --max-steps 1");
     run(LM "--optimizer adam --weight-decay 0.3 --max-steps 1");

@@ -93,7 +93,7 @@ static int count_of(const char *text, const char *what) {
     return n;
 }
 
-/* ---- learning ---------------------------------------------------------------------------------- */
+/* ---- learning -------------------------------------------------------------------------------- */
 
 static const struct way {
     const char *from, *tokens;
@@ -338,7 +338,7 @@ TEST(accumulated_batches_are_the_large_one) {
     ck_assert(parameters_apart("0.safetensors", "3.safetensors") > 1e-3);
 }
 
-/* ---- refusals --------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static void make_refused_files(void) {
     make_files();
@@ -363,7 +363,7 @@ TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
     ok("ls | cmp - .before && cksum pairs m.safetensors | cmp - .sums");
 }
 
-/* ---- what is said and kept --------------------------------------------------------------------- */
+/* ---- what is said and kept ------------------------------------------------------------------- */
 
 SETUP(make_files, leave_folder)
 
@@ -478,7 +478,7 @@ TEST(signal_saves_and_text_goes_on) {
     ck_assert(same_files("m.safetensors", "same.safetensors"));
 }
 
-/* ---- tasks on text ----------------------------------------------------------------------------- */
+/* ---- tasks on text --------------------------------------------------------------------------- */
 
 TEST_ROWS(text_task_lowers_the_loss, 2) {
     static const char *const tasks[] = { "add", "date" };

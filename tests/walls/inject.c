@@ -51,7 +51,7 @@ struct site {
     uint64_t frame[SITE_FRAMES];
 };
 
-/* What the judge reads; a killed process leaves it as it was. */
+/* The report for the judge. A killed process leaves it as it was. */
 struct report {
     int64_t calls;  /* of the kind */
     int64_t failed; /* of these */
@@ -65,7 +65,7 @@ struct report {
     struct site site[]; /* of each call, when counting */
 };
 
-/* ---- what fails, and how ----------------------------------------------------------------------- */
+/* ---- what fails, and how --------------------------------------------------------------------- */
 
 enum {
     MEMORY = 1 << 0,
@@ -225,7 +225,7 @@ API long inject_live(void) {
     return self.live;
 }
 
-/* ---- memory and threads: functions ------------------------------------------------------------- */
+/* ---- memory and threads: functions ----------------------------------------------------------- */
 
 static struct {
     void *(*malloc)(size_t);
@@ -293,7 +293,7 @@ API int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void
     return REAL(pthread_create)(thread, attributes, run, arg);
 }
 
-/* ---- everything else: system calls ------------------------------------------------------------- */
+/* ---- everything else: system calls ----------------------------------------------------------- */
 
 /* The one place from which the filter lets calls pass. */
 long inject_call(long number, long a, long b, long c, long d, long e, long f);

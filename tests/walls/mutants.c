@@ -31,7 +31,7 @@ int fuzz_safetensors(const uint8_t *data, size_t size);
 enum { MOST_FILES = 32, FAILURES = 100 };
 enum { SECONDS = 20, PATIENCE = 900 }; /* of the processor; of the clock: the machine may be busy */
 
-/* What parent and child both see. */
+/* Memory that parent and child share. */
 typedef struct progress {
     long number; /* that is being judged */
     long reached[2][JUDGED_STAGES];

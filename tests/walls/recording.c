@@ -286,7 +286,7 @@ static void add_size(recording *r, int inode, int64_t size) {
 
 /* ---- the operations of a call ------------------------------------------------------------- */
 
-/* What the call was about to do, looked at before and after it. */
+/* The call, examined before and after it is made. */
 typedef struct observed {
     recording *r;
     pid_t thread; /* that makes a changing call; 0: none */
@@ -328,7 +328,7 @@ static int64_t offset_of(const call *c, const shape *s) {
     return position < 0 ? -1 : position - c->result;
 }
 
-/* What was written is read out of the file: the same for every call that writes. */
+/* Adds written bytes, which are read back from the file, in one way for every call that writes. */
 static void add_write(recording *r, int inode, const char *fd, int64_t offset, int64_t n) {
     int file = open(fd, O_RDONLY | O_CLOEXEC);
     op *o = add(r, OP_WRITE);

@@ -29,7 +29,7 @@ static void send_large(report *r) {
     event_send(r);
 }
 
-/* What was said while f ran. */
+/* Captures the output while f runs. */
 static void hear(void (*f)(report *), report *r) {
     int kept = dup(STDERR_FILENO), file = open(".said", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     ck_assert(kept >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
@@ -57,7 +57,7 @@ TEST_ROWS(json_escapes_what_a_terminal_obeys, 6) {
     json_free(&line);
 }
 
-/* What JSON has no number for is null; 9 digits tell an f32 from every other. */
+/* Numbers that JSON lacks become null; 9 digits distinguish every f32. */
 TEST(json_has_lists) {
     const double reals[] = { 0.1, NAN, -INFINITY };
     jsonl line = { 0 };

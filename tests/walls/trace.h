@@ -26,7 +26,7 @@ typedef verdict watcher(void *context, const call *c);
  * watched. */
 int watch(const char *folder, char *const *argv, const char *said, watcher *look, void *context);
 
-/* The same without a watcher; after `microseconds`, if >= 0, it gets `number` as a signal. */
+/* Runs without a watcher; after `microseconds`, if >= 0, it gets `number` as a signal. */
 int run_timed(const char *folder, char *const *argv, const char *said, int64_t microseconds,
               int number);
 

@@ -1,9 +1,10 @@
-/* tools/bench/bench.c - how fast the kernels and the model are, against what this machine can do.
+/* tools/bench/bench.c - measures how fast the kernels and the model are, compared with the limits
+ * of this machine.
  *
- * Here are the options and the choice; each part has a file of its own.
- * WEFT_ISA=base|avx2|avx512|neon chooses the kernels, and with them the instruction set of the
- * peak that they are held to; WEFT_CACHES=32K/8,512K/8,16M/16 the caches that blocks are made
- * for. */
+ * This file has the options and the choice of a part; each part has a file of its own.
+ * WEFT_ISA=base|avx2|avx512|neon chooses the kernels, and the instruction set of the peak that they
+ * are compared with. WEFT_CACHES=32K/8,512K/8,16M/16 sets the caches from which block sizes are
+ * derived. */
 #include "bench.h"
 #include "bench_model.h"
 #include "tools/cli/options/uses.h"
@@ -15,38 +16,42 @@ static bench_settings told = { .seconds = 1, .beam = 1 };
 static const char *subject;
 
 static option rows[] = {
-    GROUP("What is measured by step"),
+    GROUP("For step"),
     CHOICE("preset", told.preset, PRESET_WORDS,
-           "the model and the batch: that of the copy task, or the paper's base"),
+           "model and batch: those of the copy task, or the base model of the Transformer "
+           "paper"),
     CHOICE("mode", told.mode, "train|forward|decode",
-           "a training step, the logits of a batch, or decoding"),
+           "what is timed: a training step, the logits of a batch, or decoding"),
     CHOICE("weights", told.weights, "f32|bf16|int8",
            "format of the weights in decoding; bf16 and int8 also print how much log-probabilities "
            "change"),
-    COUNT("beam", told.beam, 1, 64, "hypotheses of a sentence while decoding"),
-    COUNT("batch", told.batch, 1, 65536, "sentences in a batch",
+    COUNT("beam", told.beam, 1, 64, "number of hypotheses for each sentence in decoding"),
+    COUNT("batch", told.batch, 1, 65536, "number of sentences in a batch",
           .fallback = "32 for copy, 2 for base"),
     FLAG("unguarded", told.unguarded, "train without clipping and without the check for NaN"),
     FLAG("profile", told.profile, "print the time of each op, too"),
 
-    GROUP("By gemm"),
+    GROUP("For gemm"),
     COUNT("size", told.size, 1, 16384, "measure one square product of this size",
-          .fallback = "all of a list"),
+          .fallback = "all sizes of a list"),
     ROW("shape", OPTION_STRING, told.shape, "NAME",
-        "measure products whose names begin so, such as base or copy", .fallback = "all of a list"),
+        "measure products whose names begin with this, such as base or copy",
+        .fallback = "all products of a list"),
     CHOICE("operands", told.operands, "both|hot|cold",
-           "operands in the cache (one product repeated), in memory (each product has its own), or "
-           "both"),
+           "hot: operands are in the cache (one product is repeated); cold: they are in "
+           "memory (each product has its own)"),
 
-    GROUP("By all"),
-    COUNT("threads", told.threads, 1, 256, "threads of the pool", .fallback = DEFAULT_THREADS),
-    REAL("seconds", told.seconds, 0, 3600, "least time to measure each line; three runs at least"),
-    FLAG("json", told.json, "results as JSON lines"),
+    GROUP("For all"),
+    COUNT("threads", told.threads, 1, 256, "number of threads", .fallback = DEFAULT_THREADS),
+    REAL("seconds", told.seconds, 0, 3600,
+         "minimum time for measuring each line; there are at least three runs"),
+    FLAG("json", told.json, "print results as JSON lines"),
 };
 
 program bench_program = {
     .name = "bench",
-    .purpose = "measures kernels and model steps against this machine's own limits",
+    .purpose =
+        "measures kernels and steps of a model, and compares them with the limits of this machine",
     .examples = "  bench gemm --threads 1\n"
                 "  bench gemm --shape base --operands hot\n"
                 "  bench step --preset base --mode train --profile\n"

@@ -1,9 +1,9 @@
 /* tools/bench/bench.h - what the parts of `bench` share: settings, the machine's limits, a clock, a
  * line of the result.
  *
- * Every figure stands beside what this machine could do, measured in the same run: a line says
- * what a run computes and moves, and the time that the measured peak and bandwidth would allow
- * for it. */
+ * Every figure is printed beside what this machine could do, measured in the same run. A line has
+ * the operations and bytes of a run, and the time that they would take at the measured peak and
+ * bandwidth. */
 #ifndef WEFT_TOOLS_BENCH_BENCH_H
 #define WEFT_TOOLS_BENCH_BENCH_H
 
@@ -18,30 +18,30 @@ typedef struct bench_settings {
     int preset, mode, weights;
     int64_t batch, beam, threads, size;
     double seconds;
-    const char *shape; /* how the names of products begin */
+    const char *shape; /* only products whose names begin with this */
     int operands;
     bool unguarded, profile, json;
-    double bandwidth; /* bytes a second: the better of reading and of a triad */
+    double bandwidth; /* bytes a second: the better one of reading and of a triad */
     report report;    /* where results go */
 } bench_settings;
 
 extern program bench_program;
 
-/* A measurement: the operand that names it, and its function. tests/bench has more of them, for
+/* A measurement: the operand that names it, and its function. tests/bench has further ones for
  * developers. */
 typedef struct bench_part {
     const char *name;
     void (*run)(bench_settings *set);
-    bool without_limits; /* it does not ask for the machine's limits, which take seconds */
+    bool without_limits; /* does not need the machine's limits, whose measurement takes seconds */
 } bench_part;
 
 void bench_gemm(bench_settings *set);
 void bench_step(bench_settings *set);
-void bench_signature(bench_settings *set); /* prints one number, and nothing else */
+void bench_signature(bench_settings *set); /* prints one number and nothing else */
 
-/* The part of this name among n; exits with usage_error if there is none. */
+/* The part with this name among n. Exits with usage_error if there is none. */
 const bench_part *bench_part_named(const bench_part *parts, int n, const char *name);
-/* Tells the machine and its limits, runs the part, and returns the program's exit code. */
+/* Prints the machine and its limits, runs the part, and returns the program's exit code. */
 int bench_run(bench_settings *set, const bench_part *part);
 
 /* ---- limits: bench_limits.c, bench_loops.c --------------------------------------------------- */
@@ -50,8 +50,8 @@ typedef struct bandwidth {
     double triad, read; /* bytes a second */
 } bandwidth;
 
-/* f32 operations a second in a burst of about so many seconds: a multiply-add is two, in the
- * kernels' instruction set. */
+/* The rate of f32 operations a second in a burst of about so many seconds, with the kernels'
+ * instruction set. A multiply-add counts as two. */
 double peak_flops(int64_t threads, double seconds);
 /* The best of many bursts: other programs can only lower the rate. */
 double best_flops(int64_t threads);
@@ -65,16 +65,18 @@ const char *processor_name(void);
 
 typedef struct timing {
     double median, min; /* seconds of a run */
-    double capacity;    /* operations that the peak beside them allows in the time of a run */
+    /* operations that the bursts of peak speed, made in between, would allow in the time of a
+     * run */
+    double capacity;
     int64_t runs;
 } timing;
 
-/* Runs it once without measuring, then until --seconds have passed. Runs and bursts at the peak
+/* Calls run once without measuring, then until --seconds have passed. Runs and bursts at the peak
  * take turns, so that other programs slow both alike. False: a run failed. */
 bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out);
 
-/* Callbacks of measure for a plan: run it, or end the program; and count its operations and
- * bytes. */
+/* Callbacks of measure for a plan: the first runs it, or ends the program; the second counts its
+ * operations and bytes. */
 bool run_plan(void *plan);
 wf_plan *plan_of(wf_graph *g, wf_plan_options options);
 void work_of(wf_plan *plan, double *flops, double *bytes);
@@ -82,17 +84,17 @@ void work_of(wf_plan *plan, double *flops, double *bytes);
 /* Seconds that so many operations take at that peak. */
 double at_peak(const timing *t, double flops);
 
-/* The most memory that this process has had resident since the reset: bytes. */
+/* The peak of this process's resident memory since the last reset, in bytes. */
 void reset_peak_memory(void);
 double peak_memory(void);
 
 typedef struct line {
     const char *name;
     timing time;
-    double flops, bytes; /* of a run; 0: not counted */
+    double flops, bytes; /* operations and bytes of a run; 0: not counted */
     double tokens;       /* of a run; 0: none */
     double limit;        /* seconds that the measured limits allow for a run */
-    double memory;       /* peak, bytes; 0: not looked at */
+    double memory;       /* peak of memory in bytes; 0: not measured */
 } line;
 
 void print_line(bench_settings *set, const line *l);

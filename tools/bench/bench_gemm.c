@@ -1,9 +1,10 @@
-/* tools/bench/bench_gemm.c - matrix products as the model asks for them: y = x w^T, and the two
- * gradients of it.
+/* tools/bench/bench_gemm.c - matrix products as a model computes them: y = x w^T, and its two
+ * gradients.
  *
- * Products are planned and run like any, so that what is timed is what a model gets. Hot: one
- * product again and again. Cold: as many products, each with operands of its own, as no private
- * cache holds; these are held to the memory's bandwidth too, which is what limits the thin ones. */
+ * Products are planned and run like any others, so the times are those of a model. Hot: one product
+ * is repeated. Cold: there are so many products, each with its own operands, that no private cache
+ * holds them. These are also compared with the memory's bandwidth, which limits products with a
+ * small m. */
 #include "bench.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static const shape shapes[] = {
     { "decode logits", 2, 12000, 512 },
 };
 
-/* One product of the form, and its operands. */
+/* Records one product of this form with its operands. */
 static wf_tensor *product(wf_graph *g, const shape *s, int form, int copy) {
     char name[24];
     snprintf(name, sizeof name, "product%d", copy);

@@ -1,4 +1,5 @@
-/* tools/bench/bench_isa.c - the loops for the instruction set that the kernels use here. See bench_loops.h. */
+/* tools/bench/bench_isa.c - chooses the loops for the instruction set of the kernels. See
+ * bench_loops.h. */
 #include <stddef.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* tools/bench/bench_limits.c - what this machine is called, and what it can do: multiply-adds and
- * memory, on one thread and on all.
+/* tools/bench/bench_limits.c - the name of this machine, and its limits: multiply-adds and memory
+ * bandwidth, on one thread and on all.
  *
- * Threads are started for each burst of work; each has a clock of its own, so that the starting
- * does not count. */
+ * Threads are started for each burst of work. Each has its own clock, so that starting them does
+ * not count. */
 #include "bench.h"
 
 #include <pthread.h>
@@ -18,7 +18,8 @@
 
 enum { MOST_THREADS = 256, BURSTS = 5, ARRAYS = 3, ALIGNMENT = 64, PROCESSOR_NAME = 128 };
 
-static const int64_t most_elements = INT64_C(64) << 20; /* of an array: 256 MB, beyond caches */
+/* elements of an array: 256 MB, more than caches hold */
+static const int64_t most_elements = INT64_C(64) << 20;
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
@@ -27,7 +28,7 @@ typedef struct worker {
     int64_t rounds;       /* of arithmetic */
     float *array[ARRAYS]; /* its part of memory */
     int64_t elements;
-    double done, seconds; /* flops, or bytes; and how long they took */
+    double done, seconds; /* flops or bytes that were done; seconds that they took */
 } worker;
 
 static void *start(void *arg) {
@@ -38,7 +39,7 @@ static void *start(void *arg) {
     return NULL;
 }
 
-/* The work that all threads do in a second. */
+/* The rate of work of all threads together, per second. */
 static double burst(worker *w, int64_t threads) {
     pthread_t thread[MOST_THREADS];
     for (int64_t i = 1; i < threads; i++)
@@ -69,7 +70,7 @@ static void multiply_add(worker *w) {
     w->done = limit_loops_here()->multiply_add(w->rounds);
 }
 
-/* Rounds that one thread does in a second, roughly. */
+/* About how many rounds one thread does in a second. */
 static double rounds_a_second(void) {
     static double rate;
     int64_t rounds = 1 << 18;
@@ -100,7 +101,8 @@ double best_flops(int64_t threads) {
 static void triad(worker *w) {
     limit_loops_here()->triad(w->elements, w->array[0], w->array[1], w->array[2]);
     w->done = 3 * sizeof(float) *
-              (double)w->elements; /* what the caches fetch to be overwritten is not counted */
+              /* bytes that caches read only because they will be overwritten are not counted */
+              (double)w->elements;
 }
 
 static void total(worker *w) {
@@ -108,14 +110,14 @@ static void total(worker *w) {
     w->done = ARRAYS * sizeof(float) * (double)w->elements;
 }
 
-/* Each thread is the first to touch its part. */
+/* Each thread is the first to write its part, so that the part is in memory near it. */
 static void touch(worker *w) {
     for (int i = 0; i < ARRAYS; i++)
         for (int64_t k = 0; k < w->elements; k++) w->array[i][k] = 1;
     w->done = 0;
 }
 
-/* Large, but never more than a quarter of the memory for the three. */
+/* Elements of an array: many, but the three arrays take at most a quarter of the memory. */
 static int64_t elements_of_array(int64_t threads) {
     double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     int64_t n = most_elements, fair = (int64_t)(installed / 4 / ARRAYS / sizeof(float));
@@ -180,7 +182,7 @@ const char *processor_name(void) {
     return *told ? told : "an unknown processor";
 }
 
-/* ---- what is told ------------------------------------------------------------------------------ */
+/* ---- what is told ---------------------------------------------------------------------------- */
 
 void send_limits(bench_settings *set, int64_t threads, double flops, bandwidth memory) {
     jsonl *e = event(&set->report, "limits");

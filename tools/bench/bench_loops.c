@@ -1,8 +1,8 @@
-/* tools/bench/bench_loops.c - loops that do nothing but arithmetic, or nothing but move memory.
+/* tools/bench/bench_loops.c - loops that only compute, or only move memory.
  *
- * One source, compiled as the kernels are: once per instruction set, with its flags; ISA names
- * it. What they reach is what a kernel of that instruction set could. n is a multiple of 64
- * elements, and arrays are aligned to as many bytes. */
+ * The file is compiled like the kernels: once per instruction set, named ISA, with its flags. The
+ * loops reach what a kernel for that instruction set could reach at best. n is a multiple of 64
+ * elements, and arrays are aligned to 64 bytes. */
 #include "bench_loops.h"
 
 #define NAME_OF(isa) #isa
@@ -10,8 +10,8 @@
 #define JOIN(a, b) a##b
 #define LOOPS_OF(isa) JOIN(loops_, isa)
 
-/* Independent chains: enough to cover the latency of an addition that waits for a
- * multiplication, and no more than fit in the registers beside two operands. */
+/* Independent chains: enough to cover the latency of a multiply-add, and few enough to fit in the
+ * registers beside two operands. */
 #if defined(__AVX512F__)
 enum { VECTOR_BYTES = 64, CHAINS = 24 };
 #elif defined(__AVX2__)
@@ -25,14 +25,15 @@ enum { LANES = VECTOR_BYTES / sizeof(float), STREAMS = 8 };
 
 typedef float vec __attribute__((vector_size(VECTOR_BYTES), may_alias));
 
-/* Arrays of vectors are registers only in an unrolled loop. */
+/* Arrays of vectors become registers only in an unrolled loop. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 24")
 #endif
 
-/* Keeps the compiler from removing the loop: it knows neither the start nor that the end is unused. */
+/* Keep the compiler from removing the loop: it does not know the start value, or that the result is
+ * unused. */
 static volatile float half = 0.5f, sink;
 
 static double multiply_add(int64_t rounds) {
@@ -56,7 +57,8 @@ static void triad(int64_t n, const float *a, const float *b, float *c) {
 
 static float total(int64_t n, const float *a) {
     vec sum[STREAMS] = { 0 };
-    int64_t part = n / STREAMS / LANES * LANES; /* separate streams keep more of the memory busy */
+    /* several separate streams use more of the memory's bandwidth */
+    int64_t part = n / STREAMS / LANES * LANES;
     for (int64_t i = 0; i < part; i += LANES) {
         UNROLL
         for (int s = 0; s < STREAMS; s++) sum[s] += *(const vec *)(a + s * part + i);

@@ -1,5 +1,5 @@
-/* tools/bench/bench_loops.h - the loops that find the machine's limits: one set per instruction set
- * of the kernels. */
+/* tools/bench/bench_loops.h - the loops that measure the machine's limits: one set for each
+ * instruction set of the kernels. */
 #ifndef WEFT_TOOLS_BENCH_BENCH_LOOPS_H
 #define WEFT_TOOLS_BENCH_BENCH_LOOPS_H
 
@@ -7,7 +7,7 @@
 
 typedef struct limit_loops {
     const char *isa;
-    double (*multiply_add)(int64_t rounds); /* returns how many flops it did */
+    double (*multiply_add)(int64_t rounds); /* returns the number of flops that it did */
     void (*triad)(int64_t n, const float *a, const float *b, float *c); /* c = a + 3 b */
     float (*total)(int64_t n, const float *a);                          /* the sum: reads only */
 } limit_loops;
@@ -19,7 +19,7 @@ extern const limit_loops loops_base, loops_neon;
 #else
 extern const limit_loops loops_base;
 #endif
-/* For the instruction set that the kernels use: bench_isa.c. */
+/* The loops for the instruction set that the kernels use: bench_isa.c. */
 const limit_loops *limit_loops_here(void);
 
 #endif

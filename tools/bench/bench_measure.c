@@ -1,4 +1,4 @@
-/* tools/bench/bench_measure.c - clock, memory, and how a result is written. See bench.h. */
+/* tools/bench/bench_measure.c - measures time and memory, and prints results. See bench.h. */
 #include "bench.h"
 #include "core/base/clock.h"
 #include "tools/cli/numbers.h"
@@ -13,20 +13,20 @@
 enum { LEAST_TURNS = 3, MOST_TURNS = 5000 };
 
 static const double shortest_turn = 4e-3,
-                    burst_share = 0.1; /* seconds; of a turn, for the burst beside it */
+                    burst_share = 0.1; /* seconds; of a turn, the share for the burst beside it */
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* The middle of n values, which get sorted. */
+/* The median of n values, which get sorted. */
 static double middle(double *values, int n) {
     qsort(values, (size_t)n, sizeof *values, by_size);
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-/* Seconds of a run, of `count` in a row; negative if one failed. */
+/* Seconds per run, measured over `count` consecutive runs. Negative: one failed. */
 static double time_runs(bool (*run)(void *user), void *user, int64_t count) {
     double from = wf_seconds_now();
     for (int64_t i = 0; i < count; i++)
@@ -80,7 +80,7 @@ double at_peak(const timing *t, double flops) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Linux can reset the peak; elsewhere it is that of the whole process. */
+/* Linux can reset the peak; on other systems it is that of the whole process. */
 void reset_peak_memory(void) {
     FILE *f = fopen("/proc/self/clear_refs", "w");
     if (!f) return;
@@ -112,7 +112,7 @@ static const char *time_text(double seconds, char buffer[OPTION_TEXT_SIZE]) {
     return buffer;
 }
 
-/* A dash where there is nothing to say. */
+/* A rate as text, or a dash if there is none. */
 static const char *rate_text(double amount, double seconds, double unit,
                              char buffer[OPTION_TEXT_SIZE]) {
     if (amount <= 0) return "-";

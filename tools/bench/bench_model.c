@@ -1,4 +1,5 @@
-/* tools/bench/bench_model.c - costs of a Transformer from its shapes. See bench_model.h.
+/* tools/bench/bench_model.c - computes the costs of a Transformer from its shapes. See
+ * bench_model.h.
  *
  * B batch, S source length, T target length, D model width, F feed-forward width, V target
  * vocabulary. */
@@ -6,7 +7,8 @@
 
 workload workload_of(int preset) {
     wf_transformer_config c = wf_transformer_defaults();
-    c.encoder_norm = c.decoder_norm = true; /* as torch.nn.Transformer has them */
+    /* final norms on both stacks, as in torch.nn.Transformer */
+    c.encoder_norm = c.decoder_norm = true;
     c.start_id = 0;
     c.end_id = 1;
     if (preset == 1) {
@@ -24,12 +26,12 @@ workload workload_of(int preset) {
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
-/* Multiply-adds count two. [rows, k] x [k, n] */
+/* Operations of a product [rows, k] x [k, n]; a multiply-add counts as two. */
 static double product(double rows, double n, double k) {
     return 2 * rows * n * k;
 }
 
-/* Scores and values of all heads: every query with every key, open or not. */
+/* Operations of attention for all heads: every query with every key, masked or not. */
 static double attend(double batch, double queries, double keys, double D) {
     return 4 * batch * queries * keys * D;
 }
@@ -43,7 +45,7 @@ double encoding_flops(const workload *w) {
     double B = (double)w->batch, S = (double)w->src, D = (double)c->d_model,
            F = (double)c->dim_feedforward;
     double layer = product(B * S, 4 * D, D) + attend(B, S, S, D) + feed_forward(B * S, D, F);
-    double memory = product(B * S, 2 * D, D); /* keys and values of a decoder layer */
+    double memory = product(B * S, 2 * D, D); /* the memory's keys and values for a decoder layer */
     return (double)c->encoder_layers * layer + (double)c->decoder_layers * memory;
 }
 
@@ -68,7 +70,8 @@ enum { REAL_BYTES = 4 };
 double decoding_bytes(const workload *w, double weight_bytes) {
     const wf_transformer_config *c = &w->config;
     double D = (double)c->d_model, F = (double)c->dim_feedforward, V = (double)c->tgt_vocab;
-    double matrices = 4 * D * D + 2 * D * D + 2 * D * F;  /* of the other attention two of four */
+    /* of cross-attention's four matrices, two are applied to the target */
+    double matrices = 4 * D * D + 2 * D * D + 2 * D * F;
     double vectors = 4 * D + 2 * D + (F + D) + 3 * 2 * D; /* biases, and three norms */
     double layers = (double)c->decoder_layers;
     return weight_bytes * (layers * matrices + D * V) + REAL_BYTES * (layers * vectors + 2 * D + V);
@@ -78,17 +81,21 @@ double adam_bytes(double parameters) {
     return REAL_BYTES * 7 * parameters;
 }
 
-/* Kept of a layer, in rows of D: its input; q, k, v; what attention gives; the norm's input and
- * result, and so for each sublayer; F wide, the input of linear2. Dropout keeps nothing: its
- * choices can be made again. */
+/* Counts what backward needs of each layer. Rows of width D: the layer's input; q, k, v; the result
+ * of attention; and for each sublayer the norm's input and result. Rows of width F: the input of
+ * linear2. Dropout needs nothing, because its random bits are drawn again. */
 double activation_bytes(const workload *w) {
     const wf_transformer_config *c = &w->config;
     double B = (double)w->batch, n = B * (double)w->src, m = B * (double)w->tgt;
     double D = (double)c->d_model, F = (double)c->dim_feedforward, V = (double)c->tgt_vocab;
-    double encoder = n * (8 * D + F); /* x, qkv 3, y, norm 2, norm of the second sublayer 1 */
+    /* x, 3 for qkv, y, 2 for the norm, 1 for the second sublayer's norm */
+    double encoder = n * (8 * D + F);
     double decoder = m * (12 * D + F) +
-                     n * 2 * D; /* x, qkv 3, y, norm 2, q, y, norm 2, norm 1; keys and values */
-    double ends = 2 * n * D + 2 * m * D + m * V; /* the final norms' inputs and results; logits */
+                     /* x, 3 for qkv, y, 2 for the norm, q, y, 2 for the norm, 1 for the norm; keys
+                      * and values */
+                     n * 2 * D;
+    /* the inputs and results of the final norms; the logits */
+    double ends = 2 * n * D + 2 * m * D + m * V;
     return REAL_BYTES *
            ((double)c->encoder_layers * encoder + (double)c->decoder_layers * decoder + ends);
 }

@@ -1,7 +1,7 @@
-/* tools/bench/bench_model.h - the two models that are measured, and what their steps cost by their
- * shapes alone.
+/* tools/bench/bench_model.h - the two models that are measured, and the costs of their steps as
+ * functions of their shapes.
  *
- * Nothing here asks a plan or a profile: these are the numbers that plans are held to. */
+ * Nothing here uses a plan or a profile, because plans are compared with these numbers. */
 #ifndef WEFT_TOOLS_BENCH_BENCH_MODEL_H
 #define WEFT_TOOLS_BENCH_BENCH_MODEL_H
 
@@ -11,19 +11,22 @@
 
 typedef struct workload {
     wf_transformer_config config;
-    int64_t batch, src, tgt; /* sentences, and tokens of each */
+    int64_t batch, src, tgt; /* number of sentences; length of each source and target in tokens */
 } workload;
 
-workload workload_of(int preset); /* its place in PRESET_WORDS */
+workload workload_of(int preset); /* preset: an index in PRESET_WORDS */
 
-double forward_flops(const workload *w);  /* of products: the rest is a few per cent anywhere */
-double encoding_flops(const workload *w); /* encoder, and keys and values of the memory */
-double training_flops(const workload *w); /* forward, and two products for each in the gradient */
-/* The bytes of weights that one step of decoding reads, each once; an element of a matrix has
- * weight_bytes. */
+/* operations of products; all others are a few per cent */
+double forward_flops(const workload *w);
+double encoding_flops(const workload *w); /* the encoder, and the memory's keys and values */
+/* the forward pass, and two products in the gradient for each of its products */
+double training_flops(const workload *w);
+/* The bytes of weights that one step of decoding reads, each weight once. An element of a matrix
+ * has weight_bytes bytes. */
 double decoding_bytes(const workload *w, double weight_bytes);
-/* Gradient, value and two moments are read; all but the gradient are written. */
+/* Bytes that Adam moves: gradient, value and two moments are read; all but the gradient are
+ * written. */
 double adam_bytes(double parameters);
-double activation_bytes(const workload *w); /* what the gradient needs of the forward pass */
+double activation_bytes(const workload *w); /* bytes of the forward pass that the gradient needs */
 
 #endif

@@ -1,9 +1,9 @@
-/* tools/bench/bench_signature.c - a number that every machine finds, if it computes as it should:
- * what two models have learned after a few steps, and what one of them decodes.
+/* tools/bench/bench_signature.c - a number that every machine must find: a hash of what two models
+ * have learned after a few steps, and of what one of them decodes.
  *
- * There is one arithmetic (ops/kernels/README.md), so that processor, compiler, C library and
- * number of threads change no digit. The first 16 digits are of the training, the others of the
- * decoding. */
+ * Results have the same bits everywhere (ops/kernels/README.md), so the number does not depend on
+ * processor, compiler, C library or number of threads. The first 16 digits depend on the training
+ * alone, the others on the decoding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +28,10 @@ static void mix(uint64_t *hash, uint64_t word) {
 static void mix_real(uint64_t *hash, double x) {
     uint64_t word;
     memcpy(&word, &x, sizeof word);
-    mix(hash, x == x ? word : 1); /* a NaN is a NaN */
+    mix(hash, x == x ? word : 1); /* all NaNs count as equal */
 }
 
-/* Uniform from 0 to below n. */
+/* A uniform integer in [0, n). */
 static int32_t draw_id(uint64_t key, int64_t i, int64_t n) {
     return (int32_t)(wf_philox4x32(key, (uint64_t)i, 0).v[0] % (uint64_t)n);
 }
@@ -43,7 +43,8 @@ typedef struct pairs {
     wf_batch batch;
 } pairs;
 
-/* Ids 0 and 1 are the start and the end. Sources of 3 to SOURCE ids, and the same again. */
+/* A batch of the copy task. Ids 0 and 1 are start and end. Sources have 3 to SOURCE ids, and
+ * targets are equal to them. */
 static void make_copies(pairs *p, int64_t step, int64_t vocab) {
     *p = (pairs){ .batch = { .B = ROWS, .S = SOURCE, .T = SOURCE + 1 } };
     for (int64_t r = 0; r < ROWS; r++) {
@@ -63,7 +64,7 @@ static void make_copies(pairs *p, int64_t step, int64_t vocab) {
     p->batch.labels = p->labels;
 }
 
-/* Rows of running text: an id is mostly the one before it and 3. */
+/* Rows of running text, in which an id is mostly the one before it plus 3. */
 static void make_text(pairs *p, int64_t step, int64_t vocab) {
     *p = (pairs){ .batch = { .B = ROWS, .T = MOST } };
     for (int64_t r = 0; r < ROWS; r++) {
@@ -153,7 +154,7 @@ static void decode(signature *s, wf_decoder *d, const pairs *p, const wf_decode_
     wf_decoded_free(results, DECODED);
 }
 
-/* Greedily, with a beam, and drawn, of weights that are kept so. */
+/* Decodes greedily, with a beam, and by sampling, with weights in this layout. */
 static void train_and_decode(signature *s, wf_layout layout) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = workload_of(0).config;

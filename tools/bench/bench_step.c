@@ -1,9 +1,9 @@
 /* tools/bench/bench_step.c - steps of a whole model: training, forward, decoding.
  *
  * Models, sizes and settings are those of tests/models/torch_peer.py: dropout 0.1, Adam at a rate
- * of 1e-4, ids at random. The limit of a training step is its roofline: arithmetic at the measured
- * peak and, where all gradients must be known before the first update (clipping, or the check that
- * they are finite), Adam's pass over the parameters at the measured bandwidth. */
+ * of 1e-4, random ids. The limit of a training step is its roofline: its arithmetic at the measured
+ * peak. Clipping and the check for NaN need all gradients before the first update; then Adam's pass
+ * over the parameters at the measured bandwidth is added. */
 #include "bench.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 
 static const double dropout = 0.1, rate = 1e-4, clip = 1;
 
-/* The words of --weights: the name in lines of output, the layout, bytes of an element. */
+/* The words of --weights: the name in the output, the layout, and the bytes of an element. */
 static const struct kept {
     const char *name;
     wf_layout layout;
@@ -31,7 +31,7 @@ typedef struct bench_model {
     wf_model *model;
     wf_pool *pool;
     wf_trainer *trainer;
-    wf_plan *plan; /* of the trainer in training */
+    wf_plan *plan; /* in training, the trainer's plan */
     wf_decoder *decoder;
     wf_decoded *decoded;
     int32_t *src, *src_length, *tgt, *labels, *out;
@@ -45,7 +45,7 @@ static int32_t *new_ids(int64_t n) {
     return ids ? ids : (fail(&bench_program, "out of memory"), NULL);
 }
 
-/* Random ids, never the start. */
+/* Random ids other than the start. */
 static int32_t *random_ids(int64_t n, int64_t vocabulary, uint64_t stream) {
     int32_t *ids = new_ids(n);
     for (int64_t i = 0; i < n; i++)
@@ -123,7 +123,7 @@ static void name_line(line *l, char *name, size_t size, const bench_model *b, co
     l->name = name;
 }
 
-/* Measures without the profile first, since profiling costs time. */
+/* First measures without the profile, because profiling takes time. */
 static timing timed(bench_model *b, bool (*run)(void *)) {
     timing t, unused;
     if (!measure(b->set, run, b, &t)) fail(&bench_program, "%s", wf_plan_error(b->plan));
@@ -156,8 +156,8 @@ static bool train_once(void *model) {
            wf_trainer_add(b->trainer, 0) && wf_trainer_update(b->trainer, NULL);
 }
 
-/* The memory that any implementation needs: parameters, gradients that wait for the norm, two
- * moments, activations. */
+/* Reports the memory that any implementation needs: parameters, gradients that wait for the norm,
+ * two moments, activations. */
 static void report_memory(const bench_model *b, double parameters, double peak) {
     double waiting = b->set->unguarded ? 0 : parameters;
     double needed = 4 * (3 * parameters + waiting) + activation_bytes(&b->size);
@@ -216,7 +216,7 @@ static void bench_forward(bench_model *b) {
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
-/* Every sentence shall have its full length: the end is made impossible. */
+/* Makes the end token impossible, so that every sentence has its full length. */
 static void forbid_end(bench_model *b) {
     wf_tensor *bias = wf_find(b->model->graph, "output.bias");
     float *values = malloc(wf_bytes(bias));
@@ -253,7 +253,8 @@ static timing time_decoding(bench_model *b, int64_t tokens) {
 
 /* ---- what rounding costs --------------------------------------------------------------------- */
 
-/* Log-probabilities of every token after what was decoded, [B,T,V], to be freed. */
+/* The log-probabilities of every token after each decoded prefix, [B,T,V]. The caller frees
+ * them. */
 static float *score(bench_model *b) {
     wf_model *m = b->model;
     wf_tensor *feed[] = { m->src, m->src_length, m->tgt };
@@ -305,7 +306,7 @@ static void report_rounding(bench_settings *set, int64_t rows, int64_t n, const 
     event_send(&set->report);
 }
 
-/* Compares with the same model in f32, on the same sources and on the outputs decoded from them. */
+/* Compares with the same model in f32, for the same sources and the outputs decoded from them. */
 static void bench_rounding(bench_model *b) {
     const workload *w = &b->size;
     for (int64_t i = 0; i < w->batch; i++) {
@@ -322,7 +323,7 @@ static void bench_rounding(bench_model *b) {
     free(rounded), free(exact);
 }
 
-/* base decode bf16, beam 4, a step, 2 x 100/120 */
+/* Makes the name of a line, such as "base decode bf16, beam 4, a step, 2 x 100/120". */
 static void name_decoding(line *l, char *name, size_t size, const bench_model *b, const char *end) {
     const char *weights = b->set->weights ? kept[b->set->weights].name : "";
     char what[60], beam[24] = "";
@@ -331,14 +332,15 @@ static void name_decoding(line *l, char *name, size_t size, const bench_model *b
     name_line(l, name, size, b, what);
 }
 
-/* Seconds of one more token: the difference between all tokens and the first one. On a machine so
- * busy that the first took longer, it is the mean of all. */
+/* Seconds for one more token: (time of all tokens - time of the first one) / (tokens - 1). If the
+ * first took longer than all, because the machine was busy, it is the mean over all tokens. */
 static double seconds_of_token(double all, double first, int64_t tokens) {
     double more = (all - first) / (double)(tokens - 1);
     return more > 0 ? more : all / (double)tokens;
 }
 
-/* Measures decoding as a whole, then one more token, in which each weight is read once. */
+/* Measures decoding as a whole, and the time of one more token, for which each weight is read
+ * once. */
 static void bench_decoding(bench_model *b, double bytes_a_second) {
     char message[WF_MESSAGE], name[80];
     const workload *w = &b->size;

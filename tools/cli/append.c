@@ -1,4 +1,4 @@
-/* tools/cli/append.c - files that grow by records. See append.h. */
+/* tools/cli/append.c - files to which records are appended. See append.h. */
 #include "append.h"
 
 #include <errno.h>

@@ -173,7 +173,7 @@ void json_ints(jsonl *out, const char *key, const int32_t *values, int64_t n) {
     json_raw(out, n ? "]" : "[]");
 }
 
-/* 9 digits tell every f32 from every other. */
+/* 9 digits distinguish every f32. */
 void json_reals(jsonl *out, const char *key, const double *values, int64_t n) {
     json_key(out, key);
     for (int64_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* tools/cli/numbers.c - numbers for people. See numbers.h. */
+/* tools/cli/numbers.c - formats numbers for readers. See numbers.h. */
 #include "numbers.h"
 
 #include <stdio.h>

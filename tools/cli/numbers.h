@@ -1,4 +1,4 @@
-/* tools/cli/numbers.h - numbers as people read them; "?" where there is none to show. */
+/* tools/cli/numbers.h - formats numbers for readers; "?" stands for an unknown number. */
 #ifndef WEFT_TOOLS_CLI_NUMBERS_H
 #define WEFT_TOOLS_CLI_NUMBERS_H
 

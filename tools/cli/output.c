@@ -1,4 +1,4 @@
-/* tools/cli/output.c - files to be written. See output.h. */
+/* tools/cli/output.c - writes output files. See output.h. */
 #define _GNU_SOURCE /* O_TMPFILE */
 #include "output.h"
 
@@ -26,7 +26,7 @@ void output_folder(const char *path, char folder[PATH_SIZE]) {
     if (slash == path) strcpy(folder, "/");
 }
 
-/* Follows one symbolic link, whose target is relative to the link's folder. */
+/* Follows one symbolic link. Its target is relative to the link's folder. */
 static bool follow(char path[PATH_SIZE]) {
     char link[PATH_SIZE];
     ssize_t n = readlink(path, link, sizeof link);
@@ -61,7 +61,8 @@ bool output_target(const char *path, char target[PATH_SIZE]) {
 
 /* ---- before the work begins ------------------------------------------------------------------ */
 
-/* A file that has no name, so that none stays; where there are none, one that is removed again. */
+/* Creates a file without a name, so that none is left behind. If the system has no such files,
+ * creates one and removes it. */
 static int make_probe(const char *folder) {
     char path[PATH_SIZE + 24];
 #ifdef O_TMPFILE
@@ -81,8 +82,8 @@ static int make_probe(const char *folder) {
     return -1;
 }
 
-/* Make a file beside `path` and write to it: the only question that permissions, full disks, limits
- * and read-only mounts answer truthfully. */
+/* True if a file can be created beside `path` and written. Trying it is the only reliable check of
+ * permissions, full disks, limits and read-only mounts. */
 static bool can_create_beside(const char *path) {
     static const char page[4096];
     char folder[PATH_SIZE];
@@ -98,7 +99,8 @@ static bool can_create_beside(const char *path) {
     return written > 0;
 }
 
-/* In a folder such as /tmp only the owner may replace a file. */
+/* True if the file is in a folder such as /tmp and belongs to another user, so that only he may
+ * replace it. */
 static bool is_anothers(const char *path, const struct stat *file) {
     char folder[PATH_SIZE];
     struct stat s;
@@ -107,7 +109,7 @@ static bool is_anothers(const char *path, const struct stat *file) {
            geteuid() != s.st_uid && geteuid() != file->st_uid;
 }
 
-/* Why what is there can't be written; NULL: it can. */
+/* The reason why an existing file cannot be written; NULL: it can. */
 static const char *objection(const char *target, const struct stat *s, bool in_place) {
     struct stat seen;
     if (S_ISDIR(s->st_mode)) return "it is a folder";
@@ -142,7 +144,7 @@ bool output_writable(const char *path, bool in_place, char *message) {
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
-/* Cuts the path to the folder above it; false: there is none. */
+/* Shortens the path to its folder. False: there is none. */
 static bool go_up(char path[PATH_SIZE]) {
     char above[PATH_SIZE];
     size_t n = strlen(path);
@@ -192,17 +194,17 @@ bool output_make_folder(const char *folder, char *message) {
     return ok;
 }
 
-/* ---- written whole or not at all ------------------------------------------------------------- */
+/* ---- writing a file as a whole or not at all ------------------------------------------------- */
 
 enum { MOST_OPEN = 5 };
 
-/* Temporary files that are being written: whoever ends the program removes them. */
+/* Temporary files that are being written, which must be removed if the program ends early. */
 static struct {
     char target[PATH_SIZE], temporary[PATH_SIZE];
     volatile sig_atomic_t there;
 } opened[MOST_OPEN];
 
-/* A process that was forked has none of them. */
+/* the process that owns them; a forked process owns none */
 static pid_t owner;
 
 static void discard_all(void) {
@@ -217,7 +219,8 @@ static void on_signal(int number) {
     raise(number);
 }
 
-/* Discards unfinished files at exit, and at signals whose action is still the default. */
+/* Arranges that unfinished files are removed at exit, and at signals whose action is still the
+ * default. */
 static bool discard_at_the_end(void) {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
     static bool done;
@@ -239,7 +242,7 @@ static int free_place(void) {
     return -1;
 }
 
-/* A new file beside the target, with the permissions of what it replaces. */
+/* Creates a new file beside the target, with the permissions of the file that it replaces. */
 static int create_temporary(int place) {
     const char *target = opened[place].target, *slash = strrchr(target, '/');
     int before = slash ? (int)(slash + 1 - target) : 0, file = -1;
@@ -257,8 +260,8 @@ static int create_temporary(int place) {
     }
     strcpy(opened[place].temporary, name);
     opened[place].there = file >= 0;
-    if (file >= 0)
-        (void)!lockf(file, F_TLOCK, 0); /* by which others know that it is no remainder */
+    if (file >= 0) /* shows other processes that the file is still being written */
+        (void)!lockf(file, F_TLOCK, 0);
     if (file >= 0) wf_file_remove_left(target);
     if (file >= 0 && replaces) (void)!fchmod(file, old.st_mode & 07777);
     return file;
@@ -313,7 +316,7 @@ void output_discard(output *o) {
 
 static bool close_file(output *o, char *message) {
     const char *target = opened[o->place].target;
-    int reason = errno; /* of a write that failed before */
+    int reason = errno; /* the reason of an earlier failed write */
     bool failed = ferror(o->stream);
     int flushed = 0;
     if (!failed && fflush(o->stream) == 0) RETRY(flushed, fsync(fileno(o->stream)));
@@ -347,15 +350,16 @@ bool output_close(output *o, char *message) {
 
 /* ---- one run at a time ----------------------------------------------------------------------- */
 
-/* Another has removed it, or made a new one. */
+/* True if the name no longer leads to this file, because another process removed it or created a
+ * new one. */
 static bool lost_name(int file, const char *path) {
     struct stat a, b;
     if (lstat(path, &b) != 0) return errno == ENOENT;
     return fstat(file, &a) == 0 && (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
-/* The file that has the name `path` while it is locked: whoever held it before may have removed it
- * in between. -1: errno. */
+/* Opens and locks the file with the name `path`. The previous owner of the lock may have removed it
+ * in between, so the name is checked again. -1: see errno. */
 static int lock_file(const char *path) {
     int file, locked;
     struct stat s;
@@ -363,7 +367,8 @@ static int lock_file(const char *path) {
         RETRY(file, open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
         if (file < 0) return -1;
         RETRY(locked, flock(file, LOCK_EX | LOCK_NB));
-        bool busy = locked != 0 && errno == EWOULDBLOCK; /* else there are no locks here */
+        /* otherwise this file system has no locks */
+        bool busy = locked != 0 && errno == EWOULDBLOCK;
         bool foreign = fstat(file, &s) == 0 && s.st_size > 0;
         if (!busy && !foreign && !lost_name(file, path)) return file;
         close(file);
@@ -396,7 +401,7 @@ bool output_lock(const char *path, char *message) {
     return false;
 }
 
-/* Locks end with the process; nothing is left in the folder. */
+/* The lock ends with the process, and leaves nothing in the folder. */
 bool output_lock_folder(const char *folder, char *message) {
     int file, locked;
     RETRY(file, open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));

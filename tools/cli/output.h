@@ -6,52 +6,52 @@
  *     fputs(text, o.stream);
  *     if (!output_close(&o, message)) ...              the old file is unchanged
  *
- * A file is written under a temporary name in the same folder, flushed to the disk, and renamed.
- * A program that exits or is stopped by a signal before that leaves nothing behind, and the old
- * file unchanged. Names may be links, also to files that do not exist yet: the target is
- * written. "-" is stdout, which stays open. Every `message` has room for 256 bytes. */
+ * A file is written under a temporary name in the same folder, flushed to the disk, and renamed. If
+ * the program exits or is stopped by a signal before that, the old file is unchanged and the
+ * temporary one is removed. A name may be a link, even to a file that does not exist yet: then the
+ * target is written. "-" is stdout, which stays open. Every `message` has room for 256 bytes. */
 #ifndef WEFT_TOOLS_CLI_OUTPUT_H
 #define WEFT_TOOLS_CLI_OUTPUT_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { PATH_SIZE = 4096 }; /* of any path, with its terminating 0 */
+enum { PATH_SIZE = 4096 }; /* longest path, with its terminating 0 */
 
 typedef struct output {
     FILE *stream;
     const char *path; /* as given, not copied */
-    int place;        /* index in the list of open outputs; -1: it is stdout */
+    int place;        /* index in the list of open outputs; -1: stdout */
 } output;
 
 bool output_open(output *o, const char *path, char *message);
-bool output_close(output *o, char *message); /* false also if anything written to it failed */
+bool output_close(output *o, char *message); /* false also if an earlier write failed */
 void output_discard(output *o);
 
-/* The folder of a path that is shorter than PATH_SIZE; "." if it has no slash. */
+/* Write the folder of a path, which is shorter than PATH_SIZE. "." if the path has no slash. */
 void output_folder(const char *path, char folder[PATH_SIZE]);
-/* The target of path: path itself, or the file to which it is a link. False: errno. */
+/* Write the target of a path: the path itself, or the file that it links to. False: see errno. */
 bool output_target(const char *path, char target[PATH_SIZE]);
 
-/* True if `path` can be created or replaced, or with in_place be written into; else the message
- * says why not. Nothing is changed, and nothing is left behind. */
+/* True if `path` can be created or replaced, or with in_place, written to. Otherwise the message
+ * says why not. Nothing is changed or left behind. */
 bool output_writable(const char *path, bool in_place, char *message);
 
-/* Checks a folder likewise: it is there, or can be made with those above it. */
+/* That check for a folder: it exists, or can be created with its parents. */
 bool output_folder_writable(const char *folder, char *message);
-/* Make a folder and those above it, if they are not there. */
+/* Create a folder and its parents, unless they exist. */
 bool output_make_folder(const char *folder, char *message);
 
-/* Lock a file that this program replaces again and again, against other runs that would replace
- * it too: output_lock of the same name fails for them until this process, and those that it
- * forks, have ended. The lock is on a file beside it, NAME.lock, which is removed at the end;
- * one left by a killed program locks nothing. A file system without locks gives no protection. */
+/* Lock a file that this program replaces repeatedly, so that no other run replaces it, too.
+ * output_lock fails for the same name until this process and its forked children have ended. The
+ * lock is on a file beside it, NAME.lock, which is removed at the end. One that a killed program
+ * left has no effect. A file system without locks gives no protection. */
 bool output_lock(const char *path, char *message);
-/* Locks a folder into which several files are written; no lock file is made. */
+/* Lock a folder into which several files are written. No lock file is created. */
 bool output_lock_folder(const char *folder, char *message);
 
-/* Flush the folder of `path`, so that its creation or removal survives a power cut. File systems
- * that cannot flush folders are left alone. */
+/* Flush the folder of `path`, so that creating or removing it survives a power cut. If the file
+ * system cannot flush folders, nothing happens. */
 void output_flush(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* tools/cli/profile.c - where the time of a plan went, summed by op. See profile.h and report.h. */
+/* tools/cli/profile.c - sums the time of a plan's steps by op. See profile.h and report.h. */
 #include "profile.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static profile_row *row_of(profile_row *rows, int *n, const char *op) {
     return &rows[(*n)++];
 }
 
-/* rows has space for every step of the plan; returns how many it took. */
+/* Fills rows, which has space for every step of the plan. Returns how many rows there are. */
 static int sum_by_op(wf_plan *plan, int steps, profile_row *rows) {
     int n = 0;
     wf_step step;

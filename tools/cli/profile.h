@@ -1,4 +1,4 @@
-/* tools/cli/profile.h - where the time of a plan went, summed by op. */
+/* tools/cli/profile.h - the time of a plan, summed by op. */
 #ifndef WEFT_TOOLS_CLI_PROFILE_H
 #define WEFT_TOOLS_CLI_PROFILE_H
 
@@ -10,7 +10,7 @@ typedef struct profile_row {
     int64_t calls;
 } profile_row;
 
-/* The rows, to be freed, slowest first; NULL: out of memory. */
+/* The rows, slowest first; the caller frees them. NULL: out of memory. */
 profile_row *profile_rows(wf_plan *plan, int *n);
 
 #endif

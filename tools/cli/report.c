@@ -1,5 +1,5 @@
-/* tools/cli/report.c - lines for a person, and events for a program. See report.h; the profile is in
- * profile.c. */
+/* tools/cli/report.c - prints progress for readers, and events for programs. See report.h; the
+ * profile is in profile.c. */
 #include "report.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@ static bool can_redraw(void) {
     return isatty(STDERR_FILENO) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
 }
 
-/* Ends a line that a power cut or a full disk left incomplete, so that the next one begins on
- * its own. */
+/* Ends a line that a power cut or a full disk left incomplete, so that the next event begins on a
+ * line of its own. */
 static bool end_line(int log) {
     char last = '\n';
     off_t size = lseek(log, 0, SEEK_END);
@@ -48,7 +48,8 @@ void report_clear(report *r) {
 bool report_close(report *r) {
     report_clear(r);
     json_free(&r->event);
-    bool closed = r->log < 0 || close(r->log) == 0 || errno == EINTR; /* it is closed then, too */
+    /* close is called, even after a failure */
+    bool closed = r->log < 0 || close(r->log) == 0 || errno == EINTR;
     r->log = -1;
     if (!closed) warn(r->program, "the log could not be written: %s", strerror(errno));
     return closed && !r->failed;
@@ -75,7 +76,7 @@ void report_failed(report *r, const char *what) {
     warn(r->program, "%s: %s; the work goes on", what, strerror(reason));
 }
 
-/* Composes the event in memory, since it may go to two places. */
+/* Begins an event in memory, because it may go to two places. */
 jsonl *event(report *r, const char *name) {
     if (r->log < 0 && !r->json) return NULL;
     r->event.length = 0;

@@ -1,8 +1,8 @@
-/* tools/cli/report.h - what `train` and `bench` say while they work: to a person on stderr, to a program
- * as JSON lines.
+/* tools/cli/report.h - progress of `train` and `bench` while they work: text on stderr for readers,
+ * and JSON lines for programs.
  *
- * An event that can't be composed or written is a failure that is told at once; the work goes on, and
- * report_close knows of it. */
+ * If an event cannot be composed or written, a message says so at once. The work goes on, and
+ * report_close returns the failure. */
 #ifndef WEFT_TOOLS_CLI_REPORT_H
 #define WEFT_TOOLS_CLI_REPORT_H
 
@@ -11,30 +11,33 @@
 #include "tools/cli/options/options.h"
 
 typedef struct report {
-    bool quiet, json;         /* nothing on stderr; events on stdout */
-    bool bar;                 /* stderr is a terminal that can redraw */
-    bool drawn;               /* a bar stands on the current line */
-    bool titled;              /* the heading of the lines is printed */
-    double drawn_at, said_at; /* times of the last bar and the last line */
-    const program *program;   /* named in messages about failures */
+    bool quiet, json;         /* quiet: nothing on stderr; json: events on stdout */
+    bool bar;                 /* stderr is a terminal on which a bar can be redrawn */
+    bool drawn;               /* a bar is on the current line */
+    bool titled;              /* the heading of the lines has been printed */
+    double drawn_at, said_at; /* time of the last bar; time of the last line */
+    const program *program;   /* the program that messages about failures name */
     int log;                  /* descriptor; -1: none */
     jsonl event;              /* the event that is being composed */
     bool failed;              /* an event could not be written */
 } report;
 
-/* log: NULL, or the file to write (append: go on with it). False: it can't be opened (errno). */
+/* log: the file to write, or NULL; append: continue it. False: it cannot be opened (errno). */
 bool report_open(report *r, const program *p, bool quiet, bool json, const char *log, bool append);
-bool report_close(report *r); /* false: events are missing, and a message said so */
+bool report_close(report *r); /* false: events are missing, and a message has said so */
 
-void report_clear(report *r); /* clears the bar, before output that does not go through say */
+/* removes the bar, before output that does not go through this file */
+void report_clear(report *r);
 void say(report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* jsonl *e = event(r, "step"); json_int(e, ...); event_send(r); NULL if nobody reads events. */
+/* Begins an event: jsonl *e = event(r, "step"); json_int(e, ...); event_send(r). NULL if no program
+ * reads events. */
 jsonl *event(report *r, const char *name);
 void event_send(report *r);
-/* reports a failure, with errno; only the first is printed */
+/* reports a failure with errno; only the first is printed */
 void report_failed(report *r, const char *what);
 
-void report_profile(report *r, wf_plan *plan); /* prints the profile by op; and events */
+/* prints the profile by op, and sends it as events */
+void report_profile(report *r, wf_plan *plan);
 
 #endif

@@ -1,4 +1,4 @@
-/* tools/cli/retry.h - calls that a signal interrupted are made again.
+/* tools/cli/retry.h - repeats a call that a signal interrupted.
  *
  *     int file;
  *     RETRY(file, open(path, O_RDONLY)); */

@@ -1,4 +1,4 @@
-/* tools/cli/terminal.c - the standard streams, and what may stand on a terminal. See terminal.h. */
+/* tools/cli/terminal.c - the standard streams, and clean text for terminals. See terminal.h. */
 #include "terminal.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 
 /* ---- the standard streams -------------------------------------------------------------------- */
 
-/* The wrong end of a pipe: to read from it, or to write to it, fails with EBADF, as on the closed
- * descriptor, and no device is needed. The lowest free number is `file` itself. */
+/* Opens the wrong end of a pipe as this descriptor. Reading or writing it fails with EBADF, as on a
+ * closed descriptor, and no device file is needed. The lowest free number is `file` itself. */
 static bool occupy(int file) {
     int ends[2];
     if (fcntl(file, F_GETFD) != -1 || errno != EBADF) return true;
@@ -31,7 +31,8 @@ void terminal_open(void) {
         fprintf(stderr, "no file descriptor is left: %s\n", strerror(errno));
         exit(EXIT_FAILED);
     }
-    setvbuf(stderr, line, _IOLBF, sizeof line); /* a line is one call, and stays in one piece */
+    /* a line is written by one call, and stays in one piece */
+    setvbuf(stderr, line, _IOLBF, sizeof line);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 }

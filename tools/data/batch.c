@@ -1,4 +1,4 @@
-/* tools/data/batch.c - sequences side by side. See batch.h. */
+/* tools/data/batch.c - a padded batch of sequences. See batch.h. */
 #include "batch.h"
 
 #include <assert.h>
@@ -11,11 +11,12 @@ void batch_free(batch *b) {
     *b = (batch){ 0 };
 }
 
-/* Allocates every array again, a little larger than asked for. Nothing is copied: the batch is
- * written anew. */
+/* Allocates every array again, a little larger than needed. Nothing is copied, because the batch is
+ * filled anew. */
 static bool make_room(batch *b, int64_t rows, int64_t src_cells, int64_t tgt_cells) {
     batch_free(b);
-    b->src = calloc((size_t)src_cells + 1, sizeof *b->src); /* of targets alone there are none */
+    /* a batch of targets alone has no source cells */
+    b->src = calloc((size_t)src_cells + 1, sizeof *b->src);
     b->answer = calloc((size_t)tgt_cells, sizeof *b->answer);
     b->tgt = calloc((size_t)tgt_cells, sizeof *b->tgt);
     b->labels = calloc((size_t)tgt_cells, sizeof *b->labels);

@@ -10,7 +10,7 @@
 #include "refused.h"
 
 enum { SOURCE, TARGET };
-enum { OF_PAIRS, OF_BATCHES }; /* what is shuffled: each has random numbers of its own */
+enum { OF_PAIRS, OF_BATCHES }; /* the shuffles; each has random numbers of its own */
 
 static int32_t length(const batches *b, int64_t pair, int side) {
     return corpus_at(b->corpus, pair)->length[side];
@@ -22,7 +22,7 @@ static int64_t larger(int64_t a, int64_t b) {
 
 /* ---- by length ------------------------------------------------------------------------------- */
 
-/* A stable counting sort of from[n] by the length of one side; count has room for longest + 2. */
+/* A stable counting sort of from[n] by the length of one side. count has room for longest + 2. */
 static void sort_by(const batches *b, int side, const uint32_t *from, uint32_t *to,
                     int64_t *count) {
     int64_t n = b->corpus->pairs, longest = b->corpus->longest[side];
@@ -32,8 +32,8 @@ static void sort_by(const batches *b, int side, const uint32_t *from, uint32_t *
     for (int64_t i = 0; i < n; i++) to[count[length(b, from[i], side)]++] = from[i];
 }
 
-/* The order of source lengths alternates, rising and falling, from one target length to the next.
- * So a batch that spans two target lengths has sources of like length. */
+/* Makes source lengths rise and fall alternately from one target length to the next. So a batch
+ * with two target lengths has sources of similar lengths. */
 static void reverse_every_other(batches *b) {
     int64_t n = b->corpus->pairs;
     for (int64_t begin = 0, end; begin < n; begin = end) {
@@ -60,8 +60,8 @@ static bool sort_pairs(batches *b) {
     return true;
 }
 
-/* The end of the batch that begins at `begin` in `sorted`. Cuts depend on the lengths alone, which
- * stand in the same order in every epoch. */
+/* The end of the batch that begins at `begin` in `sorted`. It depends only on the lengths, whose
+ * order is the same in every epoch. */
 static int64_t cut(const batches *b, int64_t begin) {
     int64_t end = begin, S = 0, T = 0;
     for (; end < b->corpus->pairs; end++) {
@@ -97,13 +97,13 @@ static bool cut_all(batches *b, char *message) {
 
 /* ---- shuffled -------------------------------------------------------------------------------- */
 
-/* The i-th random number of this epoch in 0..n-1. kind: what is shuffled, pairs or batches. */
+/* The i-th random number of this epoch in 0..n-1. kind: which shuffle it is for. */
 static int64_t draw(const batches *b, uint64_t epoch, uint64_t kind, int64_t i, int64_t n) {
     wf_philox words = wf_philox4x32(wf_mix64(b->limits.seed + 1), (uint64_t)i, epoch << 1 | kind);
     return (int64_t)(wf_unit_double(words.v[0], words.v[1]) * (double)n);
 }
 
-/* Fisher and Yates, in order[begin..end-1]. */
+/* Shuffles order[begin..end-1] (Fisher and Yates). */
 static void shuffle_pairs(batches *b, uint64_t epoch, int64_t begin, int64_t end) {
     for (int64_t i = end - 1; i > begin; i--) {
         int64_t k = begin + draw(b, epoch, OF_PAIRS, i, i - begin + 1);
@@ -208,7 +208,7 @@ bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out) {
     if (!batch_shape(out, B, S, T)) return false;
     for (int64_t row = 0; row < B; row++) {
         int64_t pair = batches_pair(b, i, row);
-        /* the ids are read to where batch_row would copy them */
+        /* the ids are read directly to where batch_row needs them */
         int32_t *src = out->src + row * S, *answer = out->answer + row * (T - 1);
         corpus_ids(b->corpus, pair, SOURCE, src);
         corpus_ids(b->corpus, pair, TARGET, answer);
@@ -219,11 +219,11 @@ bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out) {
 
 void batches_largest(const batches *b, int side, int64_t *B, int64_t *S, int64_t *T) {
     *B = *S = *T = 0;
-    int64_t most = -1; /* of targets alone all have 0 */
+    int64_t most = -1; /* targets without sources all have length 0 */
     for (int64_t i = 0; i < b->n; i++) {
         int64_t s, t, rows = batches_rows(b, i);
         extents(b, i, &s, &t);
-        int64_t tokens = rows * (side == 0 ? s : side == 1 ? t : s + t);
+        int64_t tokens = rows * ((side != 1 ? s : 0) + (side != 0 ? t : 0));
         if (tokens > most) {
             most = tokens;
             *B = rows;

@@ -39,7 +39,8 @@ void corpus_free(corpus *c) {
     *c = (corpus){ .tokens = { .file = -1 }, .index = { .file = -1 } };
 }
 
-/* Appends n ids to the store. 16-bit ids are written over the 32-bit ones, which are read before. */
+/* Appends n ids to the store. The 16-bit ids overwrite the array of 32-bit ids, which is read ahead
+ * of them. */
 static bool append_ids(corpus *c, int32_t *ids, int32_t n, char *message) {
     char *bytes = (char *)ids;
     for (int32_t i = 0; i < n && c->id_bytes == 2; i++) {
@@ -65,7 +66,7 @@ static bool append_pair(corpus *c, const int32_t length[2], int64_t line, char *
     return true;
 }
 
-/* Encodes one side into c->line. Returns its ids, or -1. */
+/* Encodes one side into c->line. Returns the number of its ids, or -1. */
 static int64_t encode(corpus *c, int side, const char *text, size_t bytes, int64_t line,
                       char *message) {
     char why[WF_MESSAGE] = "";

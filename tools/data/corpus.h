@@ -1,10 +1,10 @@
-/* tools/data/corpus.h - aligned sentences as token ids, more of them than memory holds if need be.
+/* tools/data/corpus.h - aligned sentences as token ids, which may be more than fit in memory.
  *
- * Lines are read and encoded once. The ids stand in a store (two bytes each if the vocabularies
- * allow it, else four), and so does an index of 24 bytes a pair; each store keeps up to `in_memory`
- * bytes in memory and beyond that is a mapped temporary file: see store.h. A pair with more tokens
- * than the limits is left out and counted. What makes batches of a corpus is batches.h; what is
- * refused in a file, pairs.h. Every `message` has room for 256 bytes. */
+ * Lines are read and encoded once. One store holds the ids (two bytes each if the vocabularies
+ * allow it, else four), another an index of 24 bytes per pair. Each store keeps up to `in_memory`
+ * bytes in memory; a larger one is a mapped temporary file: see store.h. Pairs with more tokens
+ * than the limits are left out and counted. batches.h makes batches of a corpus; pairs.h checks the
+ * files. Every `message` has room for 256 bytes. */
 #ifndef WEFT_TOOLS_DATA_CORPUS_H
 #define WEFT_TOOLS_DATA_CORPUS_H
 
@@ -13,8 +13,8 @@
 
 /* The tokenizer of a side. */
 typedef struct text_encoder {
-    /* Encodes a line. Returns how many ids it has, and writes them if they fit in capacity; -1 with
-     * message: it can't be encoded. */
+    /* Encode a line. Returns the number of ids, and writes them if they fit in capacity. -1 with
+     * message: the line cannot be encoded. */
     int64_t (*encode)(void *user, const char *line, size_t bytes, int32_t *ids, int64_t capacity,
                       char *message);
     void *user;
@@ -22,14 +22,15 @@ typedef struct text_encoder {
 } text_encoder;
 
 typedef struct corpus_limits {
-    int64_t tokens[2]; /* of a source and of a target, as encoded: longer ones are left out */
-    bool targets;      /* a source may have no tokens */
-    size_t in_memory;  /* bytes that each store keeps in memory; 0: 64 MiB */
+    /* most tokens of a source and of a target, as encoded; longer pairs are left out */
+    int64_t tokens[2];
+    bool targets;     /* sources may have no tokens */
+    size_t in_memory; /* bytes that each store keeps in memory; 0: 64 MiB */
 } corpus_limits;
 
 typedef struct corpus_pair {
-    int64_t offset; /* of the source's first id in `tokens`, counted in ids; the target follows */
-    int32_t length[2]; /* tokens of source and target, 1 or more of each that must be there */
+    int64_t offset; /* index in `tokens` of the source's first id; the target follows the source */
+    int32_t length[2]; /* tokens of source and target, at least 1 unless the side may be empty */
     int64_t line;      /* where it came from */
 } corpus_pair;
 
@@ -42,29 +43,31 @@ typedef struct corpus {
     store tokens, index;
     int id_bytes; /* 2 or 4 */
     int32_t *line[2];
-    int refused; /* the side that corpus_add could not take */
+    int refused; /* the side that corpus_add rejected */
 } corpus;
 
 bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *limits,
                 char *message);
 void corpus_free(corpus *c);
 
-/* Adds a pair, or counts it if it is too long. False: a side has no tokens, or the encoder refuses
- * it; the message names `line`. */
+/* Add a pair, or count it if it is too long. False: a side has no tokens, or the encoder rejects
+ * it. The message names `line`. */
 bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int64_t line,
                 char *message);
-bool corpus_seal(corpus *c, char *message); /* before the first read; false also if it is empty */
+/* call it before the first read; false also if the corpus is empty */
+bool corpus_seal(corpus *c, char *message);
 
-/* Adds the pair that p returned last. */
+/* Add the pair that p returned last. */
 bool corpus_take(corpus *c, const pair_lines *p, char *message);
-/* Reads all pairs of the files and seals the corpus. */
+/* Read all pairs of the files and seal the corpus. */
 bool corpus_read(corpus *c, pair_lines *p, char *message);
 
 const corpus_pair *corpus_at(const corpus *c, int64_t pair);
-/* Copies the ids of one side into ids[length[side]]. */
+/* Copy the ids of one side into ids[length[side]]. */
 void corpus_ids(const corpus *c, int64_t pair, int side, int32_t *ids);
 
-/* "skipped 12 of 3000 pairs: longer than 100 tokens"; "" if none was. Returns buffer[128]. */
+/* "skipped 12 of 3000 pairs: longer than 100 tokens", or "" if none was skipped. Returns
+ * buffer[128]. */
 const char *corpus_skipped(const corpus *c, char *buffer);
 
 #endif

@@ -1,4 +1,4 @@
-/* tools/data/documents.c - running text in parts. See documents.h. */
+/* tools/data/documents.c - reads running text in parts. See documents.h. */
 #include "documents.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@ size_t documents_at(const documents *d) {
     return d->at - (d->end - d->begin);
 }
 
-/* Fills the free room of the buffer. False: the text can't be read. */
+/* Fills the free space of the buffer. False: the text cannot be read. */
 static bool fill(documents *d) {
     if (!d->buffer && !(d->buffer = malloc(LONGEST_PART + 1))) {
         errno = ENOMEM;
@@ -42,7 +42,7 @@ static bool fill(documents *d) {
     return true;
 }
 
-/* The length of the longest prefix that cuts no UTF-8 character, which has at most three
+/* The length of the longest prefix that ends between UTF-8 characters, which have at most three
  * continuation bytes. */
 static size_t whole_characters(const char *text, size_t n) {
     size_t end = n;

@@ -1,4 +1,4 @@
-/* tools/data/language.c - how a model reads and writes. See language.h. */
+/* tools/data/language.c - converts between lines and token ids for a model. See language.h. */
 #include "language.h"
 
 #include <stdio.h>
@@ -59,7 +59,8 @@ int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]) {
 
 /* ---- models of many languages ---------------------------------------------------------------- */
 
-/* The first id that is no piece of text, such as a language code; 0: the vocabulary does not tell. */
+/* The first id that is not a piece of text, such as a language code. 0: the vocabulary does not
+ * tell. */
 static int32_t added(const wf_tokenizer *t) {
     wf_sentencepiece_options o;
     return wf_tokenizer_sentencepiece(t, &o) ? o.added : 0;
@@ -83,8 +84,8 @@ static int32_t language_id(const wf_tokenizer *t, const char *name) {
     return id >= 0 || !sure ? id : piece_id(t, "", name, "");
 }
 
-/* Replaces the side's tokenizer by one that adds this language id: behind a line if the old one adds a
- * language there, else before it. */
+/* Replaces the side's tokenizer by one that adds this language id: after a line if the old one adds
+ * a language there, else before it. */
 static bool put_around(language *l, int side, int32_t id, char *message) {
     wf_tokenizer *old = l->tokenizer[side];
     wf_sentencepiece_options o;
@@ -110,7 +111,7 @@ static bool put_around(language *l, int side, int32_t id, char *message) {
     return true;
 }
 
-/* A language of the vocabulary whose code begins so: "fra" of fra_Latn, "pt" of pt_XX. */
+/* A language whose code begins with this name: "fra" of fra_Latn, "pt" of pt_XX. */
 static const char *nearest_language(const wf_tokenizer *t, const char *name) {
     size_t n = strlen(name);
     for (int32_t id = added(t); added(t) && n > 1 && id < wf_tokenizer_size(t); id++) {
@@ -197,7 +198,7 @@ static char *text_line(const wf_tokenizer *t, const int32_t *ids, int64_t n, siz
     char *line = size >= 0 ? malloc((size_t)size + 1) : NULL;
     if (!line) return NULL;
     *bytes = (size_t)size;
-    /* Decoding allocates memory, so it may fail the second time even if the first time succeeded. */
+    /* decoding allocates memory, so it may fail the second time even if it succeeded before */
     if (wf_tokenizer_decode(t, ids, n, line, (size_t)size + 1) == size) return line;
     free(line);
     return NULL;
@@ -213,7 +214,7 @@ char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *
 
 const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]) {
     const char *piece = l->text ? wf_tokenizer_piece(l->tokenizer[side], id) : NULL;
-    if (piece) return piece; /* a row of the table may have none */
+    if (piece) return piece; /* a row of the table may have no piece */
     snprintf(buffer, PIECE_TEXT, "%d", (int)id);
     return buffer;
 }
@@ -224,7 +225,8 @@ const char *language_piece(const language *l, int side, int32_t id, char buffer[
 #define BENT_ARROW "\xE2\x86\xB5"
 #define TAB_ARROW "\xE2\x87\xA5"
 
-/* Is it UTF-8 without a replacement character, which stands for bytes that are none? */
+/* True if the text is UTF-8 without a replacement character, which stands for bytes that are
+ * not. */
 static bool is_readable(const char *text, size_t n) {
     for (size_t at = 0; at < n;) {
         int32_t c = wf_utf8_next(text, n, &at);
@@ -234,10 +236,12 @@ static bool is_readable(const char *text, size_t n) {
 }
 
 static const char *seen(const char *c) {
-    return *c == ' ' ? OPEN_BOX : *c == '\n' ? BENT_ARROW : *c == '\t' ? TAB_ARROW : NULL;
+    if (*c == ' ') return OPEN_BOX;
+    if (*c == '\n') return BENT_ARROW;
+    return *c == '\t' ? TAB_ARROW : NULL;
 }
 
-/* Whole characters, as far as there is room. */
+/* Copies whole characters, as many as there is room for. */
 static void show_blanks(const char *text, size_t n, char label[LABEL_TEXT]) {
     size_t used = 0;
     for (size_t at = 0, from = 0; at < n; from = at) {

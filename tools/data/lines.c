@@ -1,4 +1,4 @@
-/* tools/data/lines.c - lines from a stream, and the token ids on them. See lines.h. */
+/* tools/data/lines.c - reads lines from a stream, and the token ids in them. See lines.h. */
 #include "lines.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* says that a file is UTF-8; it is no text */
+#define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* marks a file as UTF-8; not part of the text */
 
 bool lines_open(lines *l, const char *path) {
     *l = (lines){ 0 };
@@ -27,7 +27,8 @@ void lines_close(lines *l) {
     *l = (lines){ .file.file = -1 };
 }
 
-/* The line that ends at `stop` (a newline, or the end of the input); "\r\n" ends a line too. */
+/* The line that ends at `stop`, which is a newline or the end of the input. "\r " ends a line
+ * too. */
 static char *take_line(lines *l, char *stop) {
     char *line = l->buffer + l->begin;
     if (l->number == 0 && stop - line >= 3 && memcmp(line, BYTE_ORDER_MARK, 3) == 0) line += 3;
@@ -40,7 +41,7 @@ static char *take_line(lines *l, char *stop) {
     return line;
 }
 
-/* Make room for more, moving what is left to the front; one byte stays free for a last '\0'. */
+/* Makes room for more by moving the rest to the front. One byte stays free for a final '\0'. */
 static bool make_room(lines *l) {
     if (l->begin > 0) memmove(l->buffer, l->buffer + l->begin, l->end - l->begin);
     l->end -= l->begin;

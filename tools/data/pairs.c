@@ -1,4 +1,4 @@
-/* tools/data/pairs.c - aligned lines, and what is refused in them. See pairs.h. */
+/* tools/data/pairs.c - reads aligned lines, and rejects invalid ones. See pairs.h. */
 #include "pairs.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ void pairs_close(pair_lines *p) {
     for (int i = 0; i < 2; i++) lines_close(&p->file[i]);
 }
 
-/* Reads the next line of file i into text[i]. False: the file has ended or can't be read. */
+/* Reads the next line of file i into text[i]. False: the file has ended, or cannot be read. */
 static bool read_line(pair_lines *p, int i, char *message) {
     lines *l = &p->file[i];
     char *line;
@@ -67,7 +67,7 @@ static bool read_line(pair_lines *p, int i, char *message) {
     return true;
 }
 
-/* A line of either file is not empty and is UTF-8. */
+/* True if a line is not empty and is UTF-8. */
 static bool check_line(pair_lines *p, int i, char *message) {
     char why[WF_MESSAGE];
     long long number = (long long)p->number;
@@ -78,7 +78,7 @@ static bool check_line(pair_lines *p, int i, char *message) {
            refuse(p, message, "line %lld of %s: %.120s", number, path, why);
 }
 
-/* Cut text[0] at its TAB. */
+/* Cuts text[0] at its TAB. */
 static bool cut(pair_lines *p, char *message) {
     const char *line = p->text[0], *end = line + p->bytes[0], *path = p->path[0];
     const char *tab = memchr(line, '\t', p->bytes[0]);
@@ -107,7 +107,7 @@ static bool cut(pair_lines *p, char *message) {
                   p->bytes[1] ? "source" : "target");
 }
 
-/* One file has ended and the other has not: count the rest of it. */
+/* Reports that one file has ended and the other has not, after counting the rest of it. */
 static bool refuse_counts(pair_lines *p, int longer, char *message) {
     while (read_line(p, longer, message)) continue;
     if (p->failed) return false;
@@ -144,7 +144,7 @@ bool pairs_next(pair_lines *p, char *message) {
 
 int pairs_line(void *from, const char **line, size_t *bytes) {
     pairs_reader *r = from;
-    bool again = r->second; /* the other side of the pair that is there */
+    bool again = r->second; /* the other side of the last pair is still to be returned */
     if (!again && !pairs_next(r->pairs, r->message)) return r->pairs->failed ? -1 : 0;
     int side = again || !r->side[0];
     r->second = !again && r->side[0] && r->side[1];

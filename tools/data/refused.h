@@ -1,4 +1,4 @@
-/* tools/data/refused.h - the sentence for a caller who gave message[WF_MESSAGE].
+/* tools/data/refused.h - writes an error message for a caller that passed message[WF_MESSAGE].
  *
  *     if (!n) return refused(message, "%s is empty", path); */
 #ifndef WEFT_TOOLS_DATA_REFUSED_H
@@ -10,7 +10,7 @@
 
 #include "core/op.h"
 
-/* Writes the sentence, cut to its room. Returns false. */
+/* Write the sentence, cut to the size of the message. Returns false. */
 WF_PRINTF(2, 3) static inline bool refused(char *message, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

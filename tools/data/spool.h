@@ -1,9 +1,8 @@
-/* tools/data/spool.h - a file that is read several times from its start, whatever kind of file it
- * is.
+/* tools/data/spool.h - a file of any kind that is read several times from its start.
  *
- * What can be read once only (a pipe, a FIFO, a terminal, the output of another command, a gzip
- * file) is kept while it is read for the first time: see store.h. An ordinary file stays open and must not change
- * until the last reading: that it did is a failure, not another text. */
+ * Some input can be read only once: a pipe, a FIFO, a terminal, the output of another command, a
+ * gzip file. It is stored while it is read for the first time: see store.h. An ordinary file stays
+ * open. If it changes before the last reading, that reading fails. */
 #ifndef WEFT_TOOLS_DATA_SPOOL_H
 #define WEFT_TOOLS_DATA_SPOOL_H
 
@@ -14,18 +13,19 @@
 #include "text_input.h"
 
 typedef struct spool {
-    text_input in;        /* its file is -1: not open */
-    bool keeps, complete; /* it can be read once only, from start to end; and that was done */
-    struct stat first;    /* as it was when it was opened */
+    text_input in; /* its file is -1 if the spool is not open */
+    /* the input can be read only once and is stored; it has been read to the end */
+    bool keeps, complete;
+    struct stat first; /* status of the file when it was opened */
     store kept;
-    char failure[256]; /* why spool_read failed, if it was not the file; else "" */
+    char failure[256]; /* why spool_read failed, if the file was not the reason; else "" */
 } spool;
 
 bool spool_open(spool *s, const char *path); /* "-": stdin. False: errno */
 void spool_close(spool *s);
 
-/* Up to n bytes from `at` on; 0 at the end; -1: spool_failure says why. The first reading goes
- * from the start to the end. */
+/* Read up to n bytes from offset `at` on. Returns 0 at the end, and -1 on failure: see
+ * spool_failure. The first reading must go from the start to the end. */
 ssize_t spool_read(spool *s, size_t at, char *bytes, size_t n);
 const char *spool_failure(const spool *s);
 

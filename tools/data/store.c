@@ -1,4 +1,4 @@
-/* tools/data/store.c - bytes in memory or in a file without a name. See store.h. */
+/* tools/data/store.c - stores bytes in memory, or in a file without a name. See store.h. */
 #include "store.h"
 
 #include <assert.h>

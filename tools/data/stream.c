@@ -60,11 +60,12 @@ void stream_ids(const token_stream *s, int64_t from, int64_t n, int32_t *ids) {
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* A long text has one window less, so that each epoch can be cut at another offset. */
+/* A text with more windows than this has one window less, so that each epoch can be cut at another
+ * offset. */
 enum { MANY = 16 };
 
 static int64_t count_windows(const windows *w) {
-    int64_t tokens = w->of->n - 1; /* that are followed by one */
+    int64_t tokens = w->of->n - 1; /* tokens that are followed by another one */
     int64_t n = tokens / w->T;
     if (w->whole) return (tokens + w->T - 1) / w->T;
     return n < MANY ? n : n - 1;
@@ -124,7 +125,7 @@ int64_t windows_end(const windows *w, int64_t update) {
     return end < w->batches ? end : w->batches;
 }
 
-/* Writes window k as a row; labels behind the end of the text do not count. */
+/* Writes window k as a row. Labels after the end of the text do not count. */
 static void fill_row(const windows *w, int64_t k, int32_t *tgt, int32_t *labels) {
     int64_t from = w->first + k * w->T, left = w->of->n - 1 - from, n = left < w->T ? left : w->T;
     stream_ids(w->of, from, n, tgt);

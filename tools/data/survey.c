@@ -1,4 +1,4 @@
-/* tools/data/survey.c - a first look at pairs of text. See survey.h. */
+/* tools/data/survey.c - surveys pairs of text before training. See survey.h. */
 #include "survey.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 enum { SLOTS = 4 * SURVEY_TYPES };
 
-/* Hashes of words, by open addressing; 0: the slot is free. */
+/* A set of hashes of words, by open addressing. 0: the slot is free. */
 typedef struct word_set {
     uint64_t slot[SLOTS];
 } word_set;

@@ -1,4 +1,4 @@
-/* tools/data/text_input.c - text as it stands or packed by gzip. See text_input.h. */
+/* tools/data/text_input.c - opens text, plain or compressed by gzip. See text_input.h. */
 #include "text_input.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static bool is_gzip(const char *first, ssize_t n) {
     return n == 2 && memcmp(first, "\x1f\x8b", 2) == 0;
 }
 
-/* Sets errno, so that the failure is not taken for an interrupted call. */
+/* Sets errno, so that the failure is not mistaken for an interrupted call. */
 static ssize_t failed(text_input *in, const char *why, const char *detail) {
     snprintf(in->failure, sizeof in->failure, "%s%.40s", why, detail);
     errno = EIO;
@@ -25,7 +25,7 @@ static ssize_t failed(text_input *in, const char *why, const char *detail) {
 
 /* ---- bytes as they stand --------------------------------------------------------------------- */
 
-/* The first bytes of a pipe can't be read twice: they wait in `first`. */
+/* Looks at the first bytes. Those of a pipe cannot be read twice, so they are stored in `first`. */
 static bool look(text_input *in) {
     while (in->n_first < 2) {
         ssize_t got = read(in->file, in->first + in->n_first, (size_t)(2 - in->n_first));
@@ -58,8 +58,8 @@ enum { GZIP_FORMAT = 16, MOST = 1 << 30 };
 
 typedef struct unpacker {
     z_stream z;
-    bool inside;  /* a member has begun and not ended: a file may have several */
-    bool pending; /* more may come of what was read already */
+    bool inside;  /* inside a gzip member, of which a file may have several */
+    bool pending; /* data that were read may still give more output */
     char raw[1 << 16];
 } unpacker;
 
@@ -84,8 +84,8 @@ static bool unpacker_ready(const unpacker *u) {
     return u && (u->pending || u->z.avail_in);
 }
 
-/* Reads more packed bytes. 1: there are some; 0: the file ends where a gzip member does; -1: a
- * failure. */
+/* Reads more compressed bytes. 1: there are some; 0: the file ends at the end of a gzip member; -1:
+ * it fails. */
 static int refill(text_input *in) {
     unpacker *u = in->unpacker;
     ssize_t got = read_raw(in, u->raw, sizeof u->raw);
@@ -146,7 +146,7 @@ static ssize_t unpack(text_input *in, char *bytes, size_t n) {
 
 /* ---- either ---------------------------------------------------------------------------------- */
 
-/* The first bytes of an ordinary file are read here, to know gzip. */
+/* The first bytes of an ordinary file are read here, to recognise gzip. */
 bool text_input_open(text_input *in, const char *path) {
     struct stat s;
     *in = (text_input){ .file = STDIN_FILENO };

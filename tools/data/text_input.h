@@ -1,9 +1,9 @@
-/* tools/data/text_input.h - the one place where programs open text: a file, a pipe or stdin, as it
- * stands or packed by gzip.
+/* tools/data/text_input.h - opens text for all programs: a file, a pipe or stdin, plain or
+ * compressed by gzip.
  *
- * A gzip file is known by its first two bytes and unpacked by zlib while it is read; its checksums
- * must be right, and it must end where they say. In a build without zlib the first reading fails
- * and says so. */
+ * A gzip file is recognised by its first two bytes, and decompressed by zlib while it is read. Its
+ * checksums must be right, and it must end after them. In a build without zlib the first read fails
+ * with a message. */
 #ifndef WEFT_TOOLS_DATA_TEXT_INPUT_H
 #define WEFT_TOOLS_DATA_TEXT_INPUT_H
 
@@ -15,22 +15,22 @@ struct unpacker;
 
 typedef struct text_input {
     int file;         /* -1: not open */
-    bool packed;      /* a gzip file, as far as is known: of a pipe after the first reading */
-    bool looked;      /* the first bytes have been seen */
-    int n_first;      /* bytes of a pipe that were read to see what it is */
-    char first[2];    /* these bytes, which are still to be returned */
-    char failure[96]; /* why text_input_read failed, if it was not the file; else "" */
+    bool packed;      /* it is a gzip file; for a pipe this is known after the first read */
+    bool looked;      /* the first bytes have been examined */
+    int n_first;      /* number of bytes of a pipe that were read to recognise it */
+    char first[2];    /* these bytes, which are returned by the next read */
+    char failure[96]; /* why text_input_read failed, if the file was not the reason; else "" */
     struct unpacker *unpacker;
 } text_input;
 
-/* NULL or "-" is stdin. False: errno. */
+/* path NULL or "-" is stdin. False: see errno. */
 bool text_input_open(text_input *in, const char *path);
 void text_input_close(text_input *in);
-/* Reads up to n bytes. Returns 0 at the end; -1: text_input_failure says why, or errno is EINTR:
- * try again. */
+/* Read up to n bytes. Returns 0 at the end. -1: see text_input_failure, or if errno is EINTR, try
+ * again. */
 ssize_t text_input_read(text_input *in, char *bytes, size_t n);
 const char *text_input_failure(const text_input *in);
-/* Can it be read, bytes or the end, without waiting for a writer? */
+/* True if bytes or the end can be read without waiting for a writer. */
 bool text_input_ready(const text_input *in);
 
 #endif

@@ -1,8 +1,8 @@
-/* tools/draw/draw_graph.c - the program `graph`: a model, a part of one or a formula as a picture, with
- * its numbers, step by step, or as a page.
+/* tools/draw/draw_graph.c - the program `graph`: shows a model, a part of one or a formula: as a
+ * picture, with its numbers, step by step, or as a page.
  *
- * Here are the options. What is looked at is in subject.h and formula.h, how in graph_values.h,
- * step_debugger.h and graph_page.h. */
+ * This file has the options. subject.h and formula.h make the graph that is shown; graph_values.h,
+ * step_debugger.h and graph_page.h show it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,84 +45,85 @@ static settings told = { .of = SUBJECT_TRANSFORMER,
 
 static option rows[] = {
     GROUP("What is drawn"),
-    CHOICE("of", told.of, SUBJECT_WORDS, "the whole model, or a part of it"),
-    CHOICE("level", told.level, "module|op", "a box for each module, or for each operation",
-           .fallback = "op of an attention, else module"),
-    COUNT("depth", told.depth, 1, 32, "levels of modules shown",
+    CHOICE("of", told.of, SUBJECT_WORDS, "what to draw: the whole model, or a part of it"),
+    CHOICE("level", told.level, "module|op", "draw a box for each module, or for each operation",
+           .fallback = "op for attention, otherwise module"),
+    COUNT("depth", told.depth, 1, 32, "number of module levels to draw",
           .fallback = "down to attention and linear layers"),
     { .name = "formula",
       .kind = OPTION_STRING,
       .value = &told.formula,
       .argument = "TEXT",
-      .help =
-          "a formula, drawn with its numbers: + - * / @ ^, parentheses, and functions by their "
-          "names. A name in it is a leaf, and an option of that name has its values: --x \"1 2 3; "
-          "4 5 6\" is a matrix of two rows" },
-    FLAG("backward", told.backward, "the gradient too, dashed"),
-    FLAG("force", told.force, "draw more than 5,000 nodes"),
+      .help = "draw this formula with its numbers. It may have + - * / @ ^, parentheses, "
+              "functions and variables. An option with the name of a variable sets its "
+              "values: --x \"1 2 3; 4 5 6\" is a matrix of two rows" },
+    FLAG("backward", told.backward, "draw the gradient, too, with dashed lines"),
+    FLAG("force", told.force, "draw graphs of more than 5,000 nodes, too"),
 
     GROUP("Numbers"),
     FLAG("values", told.values,
-         "the numbers of one example in each node: its value, and the gradient of the loss (of a "
-         "layer the sum of squares, of a formula the sum)"),
+         "show numbers for one example in each node: its value, and the gradient of the "
+         "loss with respect to it. The loss is a model's own, the sum of squares of a "
+         "layer's result, or the sum of a formula's result"),
     FLAG("second", told.second,
-         "with --values: and the second derivative, of the sum of that gradient"),
-    FLAG("table", told.table, "with --values: as a table, not as Graphviz text",
-         .fallback = "on a terminal"),
-    FLAG(
-        "step", told.step,
-        "a debugger: one example through every node in the order of a plan, with formula, operands "
-        "and result. Keys: n next, p previous, g N goes to node N, /WORD searches names and ops, f "
-        "finds the first that is not finite, z the next with a row of zeros, v shows all numbers, "
-        "q "
-        "quits. Without a terminal all nodes are written, and the program ends with 3 if one is "
-        "not "
-        "finite"),
+         "with --values: show second derivatives, too: for each node, the derivative of "
+         "the sum of its gradient with respect to the node"),
+    FLAG("table", told.table, "with --values: print a table instead of Graphviz text",
+         .fallback = "a table on a terminal"),
+    FLAG("step", told.step,
+         "debug step by step: show every node for one example, in the order of a plan, "
+         "with formula, operands and result. Keys: n next, p previous, g N goes to node "
+         "N, /WORD searches names and ops, f finds the first node that is not finite, z "
+         "the next one with a row of zeros, v shows all numbers, q quits. Without a "
+         "terminal all nodes are written, and the exit code is 3 if one is not finite"),
     { .name = "commands",
       .kind = OPTION_STRING,
       .value = &told.commands,
       .argument = "KEYS",
-      .help = "with --step: do this and end: \"/softmax; n; f\"" },
+      .help = "with --step: run these keys, separated by semicolons, and end: \"/softmax; n; "
+              "f\"" },
     { .name = "source",
       .kind = OPTION_STRING,
       .value = &told.source,
       .argument = "LINE",
-      .help = "the example's source, for a model",
-      .fallback = "made of its vocabulary" },
+      .help = "source line of the example, for a model",
+      .fallback = "tokens of its vocabulary" },
     { .name = "target",
       .kind = OPTION_STRING,
       .value = &told.target,
       .argument = "LINE",
-      .help = "the example's output",
-      .fallback = "what the model generates" },
+      .help = "output line of the example",
+      .fallback = "the model's own output" },
 
     GROUP("Model"),
     MODEL("model", told.model,
-          "a model that train wrote, a translator or a language model; without one, an "
-          "encoder-decoder Transformer of these sizes:",
+          "file of a model that train wrote. Without a file, the model is an "
+          "encoder-decoder Transformer with these sizes:",
           .letter = 'm'),
-    COUNT("d-model", told.d_model, 1, 16384, "width"),
-    COUNT("heads", told.heads, 1, 1024, "attention heads; a divisor of the width"),
+    COUNT("d-model", told.d_model, 1, 16384, "width of the model"),
+    COUNT("heads", told.heads, 1, 1024, "number of attention heads; must divide the width"),
     COUNT("d-ff", told.d_ff, 1, 65536, "inner width of the feed-forward layers"),
-    COUNT("layers", told.layers, 1, 256, "layers of the encoder, and of the decoder"),
-    CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES), "LayerNorm before or after each sublayer"),
+    COUNT("layers", told.layers, 1, 256, "number of layers in the encoder and in the decoder"),
+    CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
+           "LayerNorm before (pre-norm) or after (post-norm) each sublayer"),
 
     GROUP("Plan"),
-    FLAG("plan", told.plan, "compile it, run it, and show each operation's time, tasks and memory"),
-    COUNT("batch-size", told.batch_size, 1, 4096, "sentences",
-          .fallback = "8; 1 for --values and --step"),
-    COUNT("length", told.length, 1, 4096, "tokens in each",
-          .fallback = "32; 4 for --values and --step"),
-    COUNT("runs", told.runs, 1, 1e6, "runs under the clock, of which the mean is shown"),
-    COUNT("threads", told.threads, 1, 256, "that run it"),
+    FLAG("plan", told.plan,
+         "run a plan of the graph, and show each operation's time, tasks and memory"),
+    COUNT("batch-size", told.batch_size, 1, 4096, "number of sentences in the batch",
+          .fallback = "8; 1 with --values or --step"),
+    COUNT("length", told.length, 1, 4096, "number of tokens in each sentence",
+          .fallback = "32; 4 with --values or --step"),
+    COUNT("runs", told.runs, 1, 1e6, "number of timed runs; their mean is shown"),
+    COUNT("threads", told.threads, 1, 256, "number of threads that run the plan"),
 
     GROUP("Output"),
-    OUTPUT("output", told.output, "Graphviz text; - is stdout", .letter = 'o',
+    OUTPUT("output", told.output, "file for Graphviz text; - is stdout", .letter = 'o',
            .fallback = "stdout"),
-    OUTPUT(
-        "html", told.html,
-        "a page instead: modules that fold, each node with its formula, shape, gradient, time and "
-        "bytes; as recorded, as rewritten and as planned, with the memory of the plan"),
+    OUTPUT("html", told.html,
+           "write a page for browsers instead. Modules can be folded, and each node has "
+           "its formula, shape, gradient, time and bytes. The page shows the graph as "
+           "recorded, as rewritten and as planned, and the plan's memory"),
 };
 
 static program self = {
@@ -142,7 +143,7 @@ static program self = {
     .by_place = { "model" },
 };
 
-/* ---- leaves of a formula: options that no row names ------------------------------------------ */
+/* ---- leaves of a formula: options without a row in the table --------------------------------- */
 
 static bool is_leaf_option(const char *word) {
     static const char *const usual[] = { "help", "version", "config", "dump-config" };
@@ -165,7 +166,7 @@ static void take_leaf(settings *set, char *name, char *values) {
     set->leaves[set->n_leaves++] = (leaf_text){ name + 2, values };
 }
 
-/* With --formula, takes "--x VALUES" out of the command line. Returns how many words are left. */
+/* With --formula, removes "--x VALUES" from the command line. Returns how many words are left. */
 static int take_leaves(settings *set, int argc, char **argv) {
     int left = 0;
     bool formula = false;
@@ -186,7 +187,7 @@ static int take_leaves(settings *set, int argc, char **argv) {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* One view at a time; a formula is drawn with its numbers. */
+/* Chooses the view, of which there may be only one. A formula is shown with its numbers. */
 static void choose_view(settings *set) {
     int views = set->values + set->step + set->plan + (set->html != NULL);
     if (views > 1) usage_error(&self, "--values, --step, --plan and --html are one at a time");
@@ -247,7 +248,8 @@ static bool modules(const settings *set) {
     return set->level == MODULES || (set->level < 0 && set->of != SUBJECT_ATTENTION);
 }
 
-/* Levels of modules that are drawn: below them are the operations of an attention or a linear layer. */
+/* The number of module levels that are drawn: down to attentions and linear layers, but not their
+ * operations. */
 static int depth(const settings *set) {
     static const int enough[] = { [SUBJECT_ATTENTION] = 1,
                                   [SUBJECT_ENCODER_LAYER] = 2,
@@ -344,7 +346,8 @@ static void write_values(const settings *set, const graph_values *v, const subje
     free(text);
 }
 
-/* The graph of a failed gradient has failed: the subject is recorded again, without one. */
+/* If a gradient fails, its graph has failed, too. So the subject is recorded again, without a
+ * gradient. */
 static void show_values(const settings *set, subject *s, const wf_block_options *o,
                         const wf_file *f) {
     char message[WF_MESSAGE];
@@ -369,7 +372,7 @@ static void show_values(const settings *set, subject *s, const wf_block_options 
 
 /* ---- step by step ---------------------------------------------------------------------------- */
 
-/* A model's walk also passes its loss, its probabilities and its attention weights. */
+/* For a model, the walk also visits its loss, its probabilities and its attention weights. */
 static bool list_nodes(node_list *l, const subject *s, const example *e, char *message) {
     const wf_model *m = s->model;
     int most = s->n + 2, n = s->n;

@@ -25,7 +25,7 @@ static bool is_special(const example *e, int32_t id) {
     return false;
 }
 
-/* Some ids from all over the vocabulary, none of them special. */
+/* Takes some ids from the whole vocabulary, none of them special. */
 static int64_t make_line(const example *e, int32_t *ids, int64_t most) {
     static const int order[LINE_TOKENS] = { 3, 1, 5, 2, 4 };
     int64_t n = 0, vocab = e->language.vocab[SIDE_SRC];
@@ -37,7 +37,7 @@ static int64_t make_line(const example *e, int32_t *ids, int64_t most) {
     return n;
 }
 
-/* The ids of a line that is given, of which there is room for `most`. -1: message. */
+/* The ids of a given line, of which at most `most` fit. -1: see message. */
 static int64_t read_line(example *e, int side, const char *line, int32_t *ids, int64_t most,
                          char *message) {
     char reason[WF_MESSAGE];
@@ -48,7 +48,7 @@ static int64_t read_line(example *e, int side, const char *line, int32_t *ids, i
     return n > most ? -1 : n;
 }
 
-/* The model's greedy output; -1: message. */
+/* The model's greedy output. -1: see message. */
 static int64_t decode(wf_model *m, int64_t n_src, const int32_t *src, int32_t *out, int64_t most,
                       char *message) {
     wf_decoder *d = wf_decoder_new(m, NULL, message);
@@ -115,7 +115,7 @@ void example_free(example *e) {
 
 /* ---- feeding --------------------------------------------------------------------------------- */
 
-/* Random numbers of mean 0 and variance 1; masks get ones. The graphs of layers are f32. */
+/* Feeds random numbers with mean 0 and variance 1, or ones to a mask. Graphs of layers are f32. */
 static bool feed_numbers(wf_plan *p, const wf_tensor *input) {
     size_t bytes = wf_bound_bytes(p, input);
     float *x = malloc(bytes + 1);

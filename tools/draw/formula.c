@@ -6,8 +6,8 @@
  *     power   := atom [ "^" sign ]
  *     atom    := number | name | name "(" sum { "," sum } ")" | "(" sum ")"
  *
- * The parser descends once, and records as it goes. Its depth is limited, so that no text can make the
- * stack run out. */
+ * The parser is recursive, and records ops while it reads. Its depth is limited, so that no text
+ * can overflow the stack. */
 #include "formula.h"
 
 #include "core/file.h"
@@ -103,7 +103,7 @@ typedef struct parser {
     char *message;
 } parser;
 
-/* The first mistake is kept, with the character where it is, counted from 1. */
+/* Keeps the first mistake, with the character where it is, counted from 1. */
 static wf_tensor *WF_PRINTF(3, 4) wrong(parser *p, const char *where, const char *format, ...) {
     char reason[WF_MESSAGE];
     va_list args;
@@ -137,7 +137,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* A recording that fails fails at the character of its function or operator. */
+/* If recording y failed, reports that at the character of its function or operator. */
 static wf_tensor *recorded(parser *p, const char *where, wf_tensor *y) {
     if (!p->failed && !wf_ok(p->g)) wrong(p, where, "%s", wf_error(p->g));
     return p->failed ? NULL : y;
@@ -166,7 +166,8 @@ static bool bad_leaf(parser *p, const leaf_text *l, const char *why) {
     return false;
 }
 
-/* Reads "1 2 3; 4 5 6" into x; how many rows and columns, 0 and 0 of one number. */
+/* Reads "1 2 3; 4 5 6" into x, and sets the numbers of rows and columns. A single number has 0 of
+ * both. */
 static bool read_matrix(parser *p, const leaf_text *l, double *x, int64_t *rows, int64_t *columns) {
     int64_t n = 0, in_row = 0;
     *rows = *columns = 0;
@@ -238,7 +239,7 @@ static wf_tensor *parse_name(parser *p, const char *from, size_t n) {
                  (int)n, from);
 }
 
-/* An op of the library that is its operands alone. */
+/* An op of the library that has operands and no attributes. */
 static const wf_op *plain_op(const char *name, size_t n) {
     for (int i = 0; i < wf_op_count(); i++) {
         const wf_op *op = wf_op_at(i);

@@ -15,7 +15,7 @@ typedef struct writer {
     size_t n;
 } writer;
 
-/* Appends to the text; " ..." stands for the rest where the room ends. */
+/* Appends to the text. If there is no room, " ..." replaces the rest. */
 static void WF_PRINTF(2, 3) put(writer *w, const char *format, ...) {
     va_list args;
     if (w->n > LONGEST) return;
@@ -29,7 +29,7 @@ static void WF_PRINTF(2, 3) put(writer *w, const char *format, ...) {
 
 static void put_expression(writer *w, const wf_tensor *t, int depth);
 
-/* "a", "y", "dy", "2": what needs no brackets. */
+/* Writes an operand that needs no brackets: "a", "y", "dy", "2". */
 static bool put_name(writer *w, const wf_tensor *t) {
     char name[64];
     const wf_tensor *y = w->y;
@@ -96,7 +96,7 @@ static void put_expression(writer *w, const wf_tensor *t, int depth) {
     if (t->result) put(w, "[%d]", t->result);
 }
 
-/* The distinct operands that may have a gradient. */
+/* The different operands that may have a gradient. */
 static int real_operands(const wf_tensor *y, wf_tensor **x, int *place) {
     int n = 0;
     for (int i = 0; i < y->n_in; i++) {

@@ -1,10 +1,10 @@
 /* tools/draw/graph_page.c - a graph as a page. See graph_page.h.
  *
- * Its data are nodes, ops and steps:
- *     nodes   id, op or kind, path, name, dtype, shape, operands, the node that it is the gradient of;
+ * The page's data are nodes, ops and steps:
+ *     nodes   id, op or kind, path, name, dtype, shape, operands, the node whose gradient it is;
  *             and in the plan: the op that runs instead, or the node that computes it
  *     ops     formula, family, gradient rule
- *     steps   node, op, seconds, bytes, flops, tasks, place in the arena, and the last step that reads it */
+ *     steps   node, op, seconds, bytes, flops, tasks, place in the arena, last step that reads it */
 #include "graph_page.h"
 
 #include <stdlib.h>
@@ -97,7 +97,7 @@ static void write_op(writer *w, wf_tensor *y) {
     json_close(w->out, '}');
 }
 
-/* Each op once, for the first node of it. */
+/* Writes each op once, at its first node. */
 static void write_ops(writer *w) {
     const wf_graph *g = w->subject->graph;
     json_open(w->out, "ops", '{');
@@ -112,7 +112,8 @@ static void write_ops(writer *w) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* The step whose memory holds t: a view has that of its operand. -1: a leaf's, or none. */
+/* The step whose memory holds t; a view is held by the memory of its operand. -1: a leaf's memory,
+ * or none. */
 static int holder(const writer *w, const wf_tensor *t) {
     while (t && t->op) {
         const wf_tensor *by = wf_computed_in(w->plan, t - t->result);

@@ -1,7 +1,7 @@
 /* tools/draw/graph_values.c - numbers in the nodes of a small graph. See graph_values.h.
  *
- * Gradients by every node, and second derivatives, are recorded as nodes of the same graph, before
- * one plan fetches them all. */
+ * Gradients with respect to every node, and second derivatives, are recorded in the same graph. One
+ * plan then fetches them all. */
 #include "graph_values.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static bool explain(char *message, const char *why) {
 
 /* ---- what is recorded ------------------------------------------------------------------------ */
 
-/* The nodes of the forward pass, in the order of recording; not the constants. */
+/* Finds the nodes of the forward pass, in the order of recording, without constants. */
 static bool find_nodes(graph_values *v, const subject *s, char *message) {
     wf_tensor *ends[] = { v->loss, s->result };
     int total = wf_node_count(s->graph);
@@ -120,7 +120,7 @@ char *graph_values_dot(const graph_values *v, const subject *s, wf_dot_options o
 
 /* ---- as a table ------------------------------------------------------------------------------ */
 
-/* "x", "#3": how the table calls a node. */
+/* Writes the name of a node in the table: "x", "#3". */
 static void put_name(const graph_values *v, const wf_tensor *t, FILE *out) {
     if (!t) {
         fputs("none", out);

@@ -1,5 +1,6 @@
-/* tools/draw/graph_values.h - a small graph with the numbers of its nodes: the value, the gradient of
- * the scalar behind it, and the second derivative; as Graphviz text, or as a table. */
+/* tools/draw/graph_values.h - shows a small graph with the numbers of its nodes: each value, the
+ * gradient of the graph's scalar result, and the second derivative. The output is Graphviz text or
+ * a table. */
 #ifndef WEFT_TOOLS_DRAW_GRAPH_VALUES_H
 #define WEFT_TOOLS_DRAW_GRAPH_VALUES_H
 
@@ -8,23 +9,24 @@
 #include "core/picture.h"
 #include "node_values.h"
 
-enum { MOST_VALUED = 400 }; /* nodes: more can't be looked at */
+enum { MOST_VALUED = 400 }; /* most nodes that can be shown */
 
 typedef struct graph_values {
     node_list list;
     wf_tensor *loss;
-    wf_tensor **node;               /* [n] of the forward pass, constants apart */
-    wf_tensor **gradient, **second; /* [n], with NULLs: there is none */
+    wf_tensor **node;               /* [n] nodes of the forward pass, without constants */
+    wf_tensor **gradient, **second; /* [n]; NULL where there is none */
     int n;
 } graph_values;
 
-/* Fetch the forward pass of a subject for the example. gradient: also d loss / d node. second: also the
- * gradient of the sum of that by the node. False: message[256]. */
+/* Fetch the forward pass of a subject for the example. gradient: also fetch d loss / d node.
+ * second: also fetch the gradient of the sum of that with respect to the node. False:
+ * message[256]. */
 bool graph_values_new(graph_values *v, const subject *s, const example *e, bool gradient,
                       bool second, char *message);
 void graph_values_free(graph_values *v);
 
-/* Graphviz text with these options, to be freed; NULL: message[256]. */
+/* Graphviz text with these options, which the caller frees. NULL: message[256]. */
 char *graph_values_dot(const graph_values *v, const subject *s, wf_dot_options options,
                        char *message);
 void graph_values_table(const graph_values *v, FILE *out);

@@ -1,4 +1,4 @@
-/* tools/draw/node_values.c - the value of every node. See node_values.h. */
+/* tools/draw/node_values.c - computes the value of every node. See node_values.h. */
 #include "node_values.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 /* ---- which nodes ----------------------------------------------------------------------------- */
 
-/* A shape (wf_shape) has no values, and neither has an update. */
+/* False for a shape (wf_shape) and for an update, which have no values. */
 static bool has_value(const wf_tensor *t) {
     double nothing;
     if (t->kind == WF_CONSTANT) return wf_read_part(t, 0, 0, &nothing);
@@ -51,7 +51,8 @@ static wf_plan *new_plan(wf_graph *g, const bool *needed, bool training) {
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
-/* The plan's steps are in order; leaves and views, which are no steps, come before their readers. */
+/* Adds a node to the list. The plan's steps are in order. Leaves and views, which are not steps,
+ * come before the first node that reads them. */
 static void place_node(node_list *l, const wf_tensor *t, const bool *needed) {
     if (l->place[t->id] >= 0 || !needed[t->id]) return;
     for (int i = 0; i < t->n_in; i++)
@@ -227,7 +228,7 @@ bool next_attribute(const char **at, attribute *a) {
     return true;
 }
 
-/* "0, 2": the axes of a set. */
+/* Writes the axes of a set: "0, 2". */
 static int put_axes(char *text, size_t room, uint32_t axes) {
     int n = snprintf(text, room, "axes =");
     for (int i = 0; i < WF_MAX_DIMS && n > 0 && (size_t)n < room; i++)
@@ -235,7 +236,7 @@ static int put_axes(char *text, size_t room, uint32_t axes) {
     return n;
 }
 
-/* "eps = 1e-05", or nothing: a flag that is not set, a site. */
+/* Writes "eps = 1e-05". It writes nothing for a flag that is not set, or for a site. */
 static int put_attribute(char *text, size_t room, const attribute *a, const void *attrs) {
     union {
         double real;

@@ -35,7 +35,7 @@ static void put_shape(const node_list *l, const wf_tensor *t, FILE *out) {
                 wf_shape_text(t->graph, t->ndim, t->shape, text, sizeof text));
 }
 
-/* "; 1 of 8 rows are all 0; 2 NaN" */
+/* Writes warnings: "; 1 of 8 rows are all 0; 2 NaN". */
 static void put_warnings(const numbers *x, FILE *out) {
     if (x->rows > 1 && x->zero_rows)
         fprintf(out, "; %lld of %lld rows are all 0", (long long)x->zero_rows, (long long)x->rows);
@@ -84,7 +84,7 @@ static void put_operand(const node_list *l, const wf_tensor *t, int i, FILE *out
     fputc('\n', out);
 }
 
-/* "[0,2,*]": which row of the last axis this is. */
+/* Writes the index of a row of the last axis: "[0,2,*]". */
 static void put_row_index(int ndim, const int64_t *shape, int64_t row, FILE *out) {
     int64_t rows = 1;
     for (int axis = 0; axis < ndim - 1; axis++) rows *= shape[axis];
@@ -97,7 +97,7 @@ static void put_row_index(int ndim, const int64_t *shape, int64_t row, FILE *out
     fputs("*]", out);
 }
 
-/* Every number, a line for each row of the last axis. */
+/* Writes every number, with a line for each row of the last axis. */
 static void put_all_numbers(const node_list *l, const wf_tensor *t, FILE *out) {
     int64_t shape[WF_MAX_DIMS];
     int ndim = wf_bound_shape(l->plan, t, shape);
@@ -111,7 +111,7 @@ static void put_all_numbers(const node_list *l, const wf_tensor *t, FILE *out) {
     free(x.x);
 }
 
-/* The numbers as nested brackets, long axes shortened, and at most so many lines. */
+/* Writes the numbers as nested brackets, with long axes shortened, in a limited number of lines. */
 static void put_numbers(const node_list *l, const wf_tensor *t, FILE *out) {
     char *text = node_text(l, t);
     int lines = 0;
@@ -164,7 +164,8 @@ static bool has_word(const wf_tensor *t, const char *word) {
     return strstr(name_of(t), word) || strstr(t->name, word) || strstr(kind_of(t), word);
 }
 
-/* The next place after `from`, around the end, whose node has the word in its name or op; or -1. */
+/* The index of the next node after `from`, wrapping around, whose name or op contains the word; -1:
+ * none. */
 static int find_word(const node_list *l, int from, const char *word) {
     for (int k = 1; k <= l->n; k++) {
         int i = (from + k) % l->n;

@@ -1,6 +1,7 @@
-/* tools/draw/step_debugger.h - a walk through the nodes of one example, in the order in which they run.
+/* tools/draw/step_debugger.h - walks through the nodes of one example, in the order in which they
+ * run.
  *
- * It reads commands line by line, and writes plain lines: any terminal will do. */
+ * It reads commands line by line and writes plain lines, so any terminal will do. */
 #ifndef WEFT_TOOLS_DRAW_STEP_DEBUGGER_H
 #define WEFT_TOOLS_DRAW_STEP_DEBUGGER_H
 
@@ -11,11 +12,11 @@
 #define STEP_KEYS                                                                                  \
     "n next  p previous  g N  /WORD search  f not finite  z row of zeros  v all  q quit"
 
-/* Reads commands until `q` or the end of in, and shows what they ask for. */
+/* Read commands until `q` or the end of `in`, and print their results. */
 void step_interactively(const node_list *l, FILE *in, FILE *out);
-/* Does what the commands say, which semicolons separate. False: one of them is none, or finds nothing. */
+/* Run the commands, which are separated by semicolons. False: one is unknown, or finds nothing. */
 bool step_commands(const node_list *l, const char *commands, FILE *out);
-/* Shows every node. True: each is finite, or an infinity was an operand. */
+/* Print every node. True: all are finite, except for infinities that come from an operand. */
 bool step_all(const node_list *l, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* tools/draw/subject.c - graphs to be drawn. See subject.h.
- * Axes: B batch, T target length (queries), S source length (keys), H heads, D model width. */
+/* tools/draw/subject.c - makes the graphs that are drawn. See subject.h. Axes: B batch, T target
+ * length (queries), S source length (keys), H heads, D model width. */
 #include "subject.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "models/language_model.h"
 #include "models/transformer.h"
 
-/* ---- one attention, as the textbooks draw it ------------------------------------------------- */
+/* ---- one attention, as textbooks draw it ----------------------------------------------------- */
 
 static wf_tensor *split_heads(wf_tensor *x, int64_t heads) {
     static const int order[] = { 0, 2, 1, 3 };
@@ -24,10 +24,10 @@ static wf_tensor *merge_heads(wf_tensor *x) {
     return wf_reshape(y, 3, (int64_t[]){ WF_KEEP, WF_KEEP, WF_REST }); /* [B, T, D] */
 }
 
-/* The sizes of a layer, and what its place in a model adds to them. */
+/* The sizes of a layer, and what its place in a model adds. */
 typedef struct layer_form {
     wf_block_options sizes;
-    bool decoder_only; /* self-attention alone: queries, keys and values come from one input */
+    bool decoder_only; /* self-attention only: queries, keys and values come from one input */
     bool rotary;       /* queries and keys are rotated by their positions */
 } layer_form;
 
@@ -47,8 +47,8 @@ static wf_tensor *share_heads(wf_graph *g, const char *scope, wf_tensor *x, int6
     return wf_repeat_interleave(x, times, 1); /* [B, H, S, d_head] */
 }
 
-/* wf_mha computes the same with one packed projection and one fused operation; here every step
- * has a scope of its own, so that the picture names it. */
+/* wf_mha computes the same with one packed projection and one fused operation; here every step has
+ * a scope of its own, whose name the picture shows. */
 static wf_tensor *record_attention(wf_graph *g, const layer_form *f) {
     const wf_block_options *c = &f->sizes;
     int64_t d = c->d_model, heads = c->num_heads, d_head = d / heads;
@@ -177,7 +177,7 @@ static void entitle(subject *s, const char *what, const wf_block_options *c) {
              c->d_model, c->num_heads);
 }
 
-/* A model of those layers, as many in the encoder as in the decoder. */
+/* A model of such layers, with equally many in the encoder and in the decoder. */
 static wf_model *new_model(const wf_block_options *c, int64_t layers, char *message) {
     wf_transformer_config t = wf_transformer_defaults();
     t.src_vocab = t.tgt_vocab = 10000;
@@ -199,7 +199,8 @@ static bool open_model(subject *s, const wf_block_options *c, int64_t layers, co
     return !wf_ok(s->graph) || subject_fetch(s, s->model->logits, backward, message);
 }
 
-/* The form of the layers of the model in f; without a file, of an encoder-decoder. */
+/* Reads the form of the layers of the model in f. Without a file it is that of an
+ * encoder-decoder. */
 static bool read_form(layer_form *form, const wf_file *f, char *message) {
     if (!f) return true;
     wf_model *m = wf_model_record(f, NULL, WF_F32, 1, message);
@@ -261,7 +262,7 @@ static bool feed_ones(wf_plan *p, wf_tensor *const *inputs, int n) {
         union {
             float real;
             int32_t id;
-        } *ones = malloc(bytes + 1); /* a tool's graphs are f32 */
+        } *ones = malloc(bytes + 1); /* graphs of this program are f32 */
         for (size_t k = 0; ones && k < bytes / sizeof *ones; k++) {
             if (inputs[i]->dtype == WF_I32)
                 ones[k].id = 1;
@@ -287,7 +288,7 @@ bool subject_is_mask(const wf_tensor *input) {
     return strcmp(input->name, "may attend") == 0 || strcmp(input->name, "source mask") == 0;
 }
 
-/* An encoder has no T, and a formula no extents. */
+/* An encoder has no extent T, and a formula has no extents. */
 bool subject_bind(const subject *s, wf_plan *p, int64_t batch, int64_t length) {
     if (s->is_formula) return true;
     if (s->model) return wf_model_bind(s->model, p, batch, s->model->src ? length : 0, length);

@@ -1,8 +1,8 @@
-/* tools/draw/svg.c - heat maps and curves as SVG text; see svg.h.
+/* tools/draw/svg.c - writes heat maps and curves as SVG text; see svg.h.
  *
- * Colours are classes of a style sheet, so that one file serves light and dark readers: cells
- * are one accent colour whose opacity is the weight, curves differ in colour and in dashes.
- * Lengths are in pixels. */
+ * Colours are classes of a style sheet, so that one file works in light and dark mode. A cell has
+ * an accent colour whose opacity is the weight; curves differ in colour and in dashes. Lengths are
+ * in pixels. */
 #include "svg.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* The length of the UTF-8 character at s, which XML can hold; 0: it can't. */
+/* The length of the UTF-8 character at s, if XML allows it; else 0. */
 static int character(const char *s) {
     size_t at = 0;
     int32_t code = wf_utf8_next(s, strnlen(s, 4), &at);
@@ -21,7 +21,7 @@ static int character(const char *s) {
     return control || never ? 0 : (int)at;
 }
 
-/* At most `limit` characters, the last of them an ellipsis if there are more. */
+/* Writes at most `limit` characters. If there are more, the last one is an ellipsis. */
 static void put_text(FILE *out, const char *text, int limit) {
     const char *s = text;
     for (int shown = 1; *s; shown++) {
@@ -49,7 +49,7 @@ static int characters(const char *text) {
     return n;
 }
 
-enum { WHOLE = 1 << 20 }; /* no limit worth the name */
+enum { WHOLE = 1 << 20 }; /* larger than any text: no limit */
 
 static void put_label(FILE *out, const char *class, double x, double y, const char *text) {
     fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
@@ -86,7 +86,7 @@ static bool finish(FILE *out) {
 
 enum { LABEL_LIMIT = 16, LETTER = 6, BROAD = 11, SMALL = 12, TOP = 44, GAP = 26, BAR = 50 };
 
-/* Where things are. A panel is the cells of one head. */
+/* The positions of the picture's parts. A panel has the cells of one head. */
 typedef struct layout {
     int64_t across, down; /* panels */
     double cell;          /* its side */
@@ -103,21 +103,22 @@ static const char heat_light[] =
 static const char heat_dark[] =
     ".cell { fill: #74c3ff }\n.panel { fill: #1e242b }\n.over { fill: #14181d }\n";
 
-/* The label at i, or its number if there are no labels. */
+/* Label number i; without labels, the number itself. */
 static const char *label_at(const char *const *labels, int64_t i, char buffer[24]) {
     if (labels && labels[i]) return labels[i];
     snprintf(buffer, 24, "%lld", (long long)i);
     return buffer;
 }
 
-/* The width of at most LABEL_LIMIT characters: an estimate, since the reader's font is not
- * known. */
+/* The width of at most LABEL_LIMIT characters. It is an estimate, because the reader's font is
+ * unknown. */
 static double text_width(const char *text) {
     double width = 0;
     const char *s = text;
     for (int shown = 0; *s && shown < LABEL_LIMIT; shown++) {
         int n = character(s);
-        bool broad = n >= 3 || strchr("@%MWmw", *s); /* three bytes: mostly East Asian */
+        /* three bytes are mostly East Asian characters */
+        bool broad = n >= 3 || strchr("@%MWmw", *s);
         width += broad ? BROAD : LETTER;
         s += n ? n : 1;
     }
@@ -148,7 +149,7 @@ static layout arrange(const struct svg_heat_map *map) {
     return l;
 }
 
-/* The middle of a letter's height is about a third of its size above the line it stands on. */
+/* The middle of a letter is about a third of its size above its baseline. */
 static void put_column_labels(FILE *out, const struct svg_heat_map *map, const layout *l, double x,
                               double y) {
     char buffer[24];
@@ -174,7 +175,7 @@ static void put_row_labels(FILE *out, const struct svg_heat_map *map, const layo
     }
 }
 
-/* One weight: what is too small to be seen is left out, what is not a number is red. */
+/* Writes one weight. One too small to see is left out, and one that is NaN is red. */
 static void put_cell(FILE *out, const struct svg_heat_map *map, const layout *l, int64_t head,
                      int64_t row, int64_t column, double x, double y) {
     char buffer[2][24];
@@ -210,7 +211,7 @@ static void put_panel(FILE *out, const struct svg_heat_map *map, const layout *l
             put_cell(out, map, l, head, i, j, x + l->cell * (double)j, y + l->cell * (double)i);
 }
 
-/* The axes' names and the scale, below all panels. */
+/* Writes the names of the axes and the scale, below all panels. */
 static void put_scale(FILE *out, const struct svg_heat_map *map, const layout *l, double y) {
     double x = l->left;
     put_label(out, "end", x - 5, y + 11, "0");
@@ -251,7 +252,8 @@ enum { WIDTH = 760, HEIGHT = 440, X0 = 70, X1 = WIDTH - 24, Y0 = 66, Y1 = HEIGHT
 enum { MAX_CURVES = 6 };
 enum { MANY_POINTS = 2000, FEW_POINTS = 60 };
 
-/* Okabe and Ito's colours, which colour-blind readers tell apart; dashes do it in grey. */
+/* Okabe and Ito's colours, which colour-blind readers can distinguish; dashes distinguish curves in
+ * grey print. */
 static const char plot_light[] =
     ".axis { stroke: #57606a; fill: none }\n.grid { stroke: #57606a; stroke-opacity: 0.18 }\n"
     ".curve { fill: none; stroke-width: 1.8; stroke-linejoin: round }\n"
@@ -266,7 +268,8 @@ static const char plot_dark[] =
     ".c5 { stroke: #dddddd }\n"
     ".d0 { fill: #56b4e9 } .d4 { fill: #e69f00 } .d5 { fill: #dddddd }\n";
 
-/* One axis: values low..high become pixels from..to. On a log scale low and high are logarithms. */
+/* One axis: values low..high are mapped to pixels from..to. On a log scale low and high are
+ * logarithms. */
 typedef struct axis {
     double low, high, from, to;
     bool log;
@@ -285,12 +288,13 @@ static bool drawable(const axis *x, const axis *y, const struct svg_curve *c, in
     return usable(x, c->x[i]) && usable(y, c->y[i]);
 }
 
-/* A log scale shows a fall by a factor; values within a factor of three are clearer without. */
+/* A log scale shows a fall by a large factor. Values within a factor of three are clearer without
+ * one. */
 static bool spans_little(const axis *y) {
     return y->log && y->high - y->low < log10(3);
 }
 
-/* The range of all points that can be drawn. False: there are none. */
+/* Finds the range of all points that can be drawn. False: there are none. */
 static bool measure(const struct svg_plot *plot, axis *x, axis *y) {
     x->low = y->low = INFINITY;
     x->high = y->high = -INFINITY;
@@ -310,10 +314,12 @@ static bool measure(const struct svg_plot *plot, axis *x, axis *y) {
 /* A step of 1, 2 or 5 times a power of ten that divides the span into about `wanted` parts. */
 static double nice_step(double span, int wanted) {
     double raw = span / wanted, power = pow(10, floor(log10(raw))), lead = raw / power;
-    return (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10) * power;
+    if (lead < 1.5) return power;
+    if (lead < 3.5) return 2 * power;
+    return (lead < 7.5 ? 5 : 10) * power;
 }
 
-/* Give the range some width, and let a loss be seen against zero. */
+/* Makes the range wider if it is too narrow, and includes zero for a loss. */
 static void widen(axis *a, bool from_zero) {
     if (a->high - a->low < 1e-9 * fmax(fabs(a->low), fabs(a->high)) || a->high == a->low) {
         double half = a->log ? 0.5 : fmax(fabs(a->low) / 2, 0.5);
@@ -348,7 +354,7 @@ static void put_tick(FILE *out, const axis *a, double v, bool vertical, bool nam
 
 static void put_ticks(FILE *out, const axis *a, bool vertical) {
     double step = nice_step(a->high - a->low, vertical ? 6 : 8);
-    if (!a->log || a->high - a->low < 0.5) { /* also on a log scale, if it spans little */
+    if (!a->log || a->high - a->low < 0.5) { /* also on a log scale that spans little */
         double low = a->log ? pow(10, a->low) : a->low, high = a->log ? pow(10, a->high) : a->high;
         if (a->log) step = nice_step(high - low, 6);
         for (double i = ceil(low / step); i * step <= high * (1 + 1e-12); i++)
@@ -374,7 +380,7 @@ static void put_axes(FILE *out, const struct svg_plot *plot, const axis *x, cons
     fputs(y->log ? ", log scale</text>\n" : "</text>\n", out);
 }
 
-/* A curve with many points is drawn as the lowest and highest of each group, so that no spike is
+/* Draws a curve with many points as the lowest and highest of each group, so that no spike is
  * lost. */
 static void put_path(FILE *out, const struct svg_curve *c, const axis *x, const axis *y) {
     int64_t group = c->n > MANY_POINTS ? c->n / (MANY_POINTS / 2) : 1;

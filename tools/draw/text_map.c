@@ -1,7 +1,7 @@
-/* tools/draw/text_map.c - a heat map in block characters. See text_map.h.
+/* tools/draw/text_map.c - draws a heat map in block characters. See text_map.h.
  *
- * A cell is two columns wide, or one where there are many, and the darker the larger the weight.
- * The columns' labels stand upright above them. */
+ * A cell is two columns wide, or one if there are many cells. Larger weights are darker. Labels of
+ * columns are written vertically above them. */
 #include "text_map.h"
 
 #include <math.h>
@@ -11,17 +11,18 @@
 #include "core/base/utf8.h"
 #include "tools/cli/terminal.h"
 
-enum { LABEL = 12, MANY = 36 }; /* characters of a label; columns */
+/* LABEL: most characters of a label; MANY: columns from which on cells are narrow */
+enum { LABEL = 12, MANY = 36 };
 enum { ELLIPSIS = 0x2026 };
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
 typedef struct label {
     int32_t code[LABEL];
-    int n, width; /* characters, and the terminal's columns that they take */
+    int n, width; /* number of characters; columns of the terminal that they take */
 } label;
 
-/* East Asian characters take two columns of a terminal (UAX 11), marks on others none. */
+/* East Asian characters take two columns of a terminal (UAX 11), and combining marks take none. */
 static int code_width(int32_t c) {
     static const int32_t wide[][2] = { { 0x1100, 0x115F },   { 0x2E80, 0xA4CF },
                                        { 0xAC00, 0xD7A3 },   { 0xF900, 0xFAFF },
@@ -34,8 +35,8 @@ static int code_width(int32_t c) {
     return 1;
 }
 
-/* Control characters, which would move the cursor, are replaced; a long label ends in an
- * ellipsis. */
+/* Makes a label. Control characters, which would move the cursor, are replaced, and a long label
+ * ends in an ellipsis. */
 static label label_of(const char *text) {
     label l = { .n = 0 };
     size_t bytes = strlen(text), at = 0;
@@ -53,10 +54,10 @@ static label label_of(const char *text) {
 typedef struct map {
     label *rows, *columns;
     int64_t n_rows, n_columns;
-    int left, above, cell; /* width of the rows' labels, height of the columns', width of a cell */
+    int left, above, cell; /* width of row labels; height of column labels; width of a cell */
 } map;
 
-/* The i-th of the labels; without labels, its number. */
+/* Label number i; without labels, its number. */
 static label label_at(const char *const *labels, int64_t i) {
     char number[24];
     snprintf(number, sizeof number, "%lld", (long long)i);
@@ -80,7 +81,7 @@ static bool map_labels(map *m, const struct svg_heat_map *from) {
     return true;
 }
 
-/* The columns' labels, standing on the map. */
+/* Writes the labels of the columns, above the map. */
 static void put_columns(FILE *out, const map *m) {
     for (int line = 0; line < m->above; line++) {
         fprintf(out, "%*s", m->left + 1, "");
@@ -96,7 +97,7 @@ static void put_columns(FILE *out, const map *m) {
     }
 }
 
-/* Shades and the least weight of each. */
+/* The shades, and the smallest weight of each. */
 enum { SHADES = 5 };
 static const struct {
     double least;
@@ -109,7 +110,7 @@ static const struct {
     { 0.7, "\xE2\x96\x88" },
 };
 
-/* The mean of the heads' weights. */
+/* The shade for the mean of the heads' weights. */
 static const char *shade(const float *w, int64_t heads, int64_t stride) {
     double mean = 0;
     int i = SHADES - 1;

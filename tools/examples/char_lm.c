@@ -1,8 +1,8 @@
 /* char_lm.c - a small GPT memorises a sonnet, character by character, and recites it.
  *
- * Shows a decoder-only Transformer put together from nn's layers. It is recorded once: one plan
- * trains it on windows of the text, another, with a state, reads a prompt and then one character
- * after the other; keys and values of the past stay in the state. */
+ * Shows a decoder-only Transformer made of nn's layers. It is recorded once. One plan trains it on
+ * windows of the text. Another plan, with a state, reads a prompt and then one character after the
+ * other; the state keeps the keys and values of the past. */
 #include <stdio.h>
 #include <string.h>
 #include <weft/weft.h>
@@ -42,7 +42,8 @@ static wf_tensor *gpt(wf_graph *g, wf_tensor *ids) {
     return wf_linear(&output, wf_norm(&norm, x));
 }
 
-/* Windows of the text, one from its beginning; the label of a character is the next. */
+/* Trains on windows of the text, one of which begins at its start. The label of a character is the
+ * next one. */
 static bool train(wf_trainer *trainer, const wf_tensor *ids, const wf_tensor *labels) {
     static int32_t in[BATCH][LONGEST], next[BATCH][LONGEST];
     wf_plan *p = wf_trainer_plan(trainer);
@@ -64,7 +65,7 @@ static bool train(wf_trainer *trainer, const wf_tensor *ids, const wf_tensor *la
     return ok;
 }
 
-/* Goes on from the prompt, the likeliest character at a time, to the longest text there may be. */
+/* Continues the prompt with the likeliest character each time, up to the maximum length. */
 static bool recite(wf_plan *p, const wf_tensor *ids, const wf_tensor *likeliest,
                    char text[LONGEST + 1]) {
     int32_t row[LONGEST];
@@ -84,7 +85,7 @@ static bool recite(wf_plan *p, const wf_tensor *ids, const wf_tensor *likeliest,
 int main(void) {
     wf_graph *g = wf_graph_new(NULL);
     const int64_t B = wf_extent(g, "B", BATCH), T = wf_extent(g, "T", LONGEST), shape[] = { B, T };
-    wf_extent(g, "P", LONGEST); /* the position at which a run begins */
+    wf_extent(g, "P", LONGEST); /* P: the position at which a run begins */
     wf_tensor *ids = wf_input(g, "ids", WF_I32, 2, shape);
     wf_tensor *labels = wf_input(g, "labels", WF_I32, 2, shape);
     wf_tensor *logits = gpt(g, ids), *likeliest = wf_argmax(logits, -1);

@@ -1,8 +1,9 @@
-/* custom_op.c - an op of one's own: snake, y = x + sin(a x)^2 / a, an activation that can learn what
- * is periodic (Ziyin et al. 2020). weft has no such op.
+/* custom_op.c - a program's own op: snake, y = x + sin(a x)^2 / a, an activation that can learn
+ * periodic functions (Ziyin et al. 2020). weft has no such op.
  *
- * Shows all that an op is: an expression for its elements, a rule for its gradient, a constructor.
- * Types, strides, broadcasting, threads, pictures, gradients of gradients and messages follow. */
+ * Shows all that an op needs: an expression for its elements, a rule for its gradient, a
+ * constructor. Types, strides, broadcasting, threads, pictures, gradients of gradients and messages
+ * then work without further code. */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>
@@ -17,10 +18,11 @@ struct numbers {
 #define A ((real)((const struct numbers *)attrs)->a)
 WF_ELEMENTWISE(eval_snake, x + sin(A * x) * sin(A * x) / A)
 
-/* dy/dx = 1 + 2 sin(a x) cos(a x) = 1 + sin(2 a x), recorded with ops: so it has a gradient, too. */
+/* dy/dx = 1 + 2 sin(a x) cos(a x) = 1 + sin(2 a x), recorded with ops, so it has a gradient,
+ * too. */
 static void grad_snake(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const struct numbers *attrs = (const struct numbers *)y->attrs;
-    (void)need; /* one operand: there is only one to ask for */
+    (void)need; /* there is only one operand, so it is always needed */
     dx[0] = wf_mul(dy[0], wf_affine(wf_sin(wf_scale(y->in[0], 2 * attrs->a)), 1, 1));
 }
 
@@ -42,7 +44,7 @@ static wf_tensor *snake(wf_tensor *x, double a) {
 
 /* ---- is it right ----------------------------------------------------------------------------- */
 
-/* The largest error of its gradient, or of its gradient's gradient, against differences. */
+/* The largest error of its gradient, or of the gradient's gradient, against finite differences. */
 static double gradient_error(bool second) {
     const wf_graph_options real = { .real = WF_F64, .seed = 1 };
     wf_graph *g = wf_graph_new(&real);
@@ -60,7 +62,7 @@ static double gradient_error(bool second) {
 
 /* ---- what it is good for --------------------------------------------------------------------- */
 
-/* A network learns x + sin(3 x) between -3 and 3, and is asked between 3 and 4: its error there. */
+/* Trains a network on x + sin(3 x) between -3 and 3, and returns its error between 3 and 4. */
 static double error_outside(wf_tensor *(*activation)(wf_tensor *x, double a)) {
     wf_graph *g = wf_graph_new(NULL);
     const int64_t shape[] = { POINTS, 1 };

@@ -1,7 +1,8 @@
-/* data_parallel.c - a training of one's own graph on several processes of this machine: data-parallel, with the
- * optimizer's state sharded among them (ZeRO-1). The file has the same bytes for any number of them.
+/* data_parallel.c - data-parallel training of a program's own graph on several processes of this
+ * machine, with the optimizer's state sharded among them (ZeRO-1). The saved file has the same
+ * bytes for any number of processes.
  *
- * Shows wf_trainer_options.transport, the one option by which a training on several ranks differs, and
+ * Shows wf_trainer_options.transport, the only option that training on several ranks needs, and
  * wf_processes_run. A program under MPI passes its own wf_transport instead.
  *
  * usage: data_parallel [PROCESSES [FILE]]     try 1, 2 and 4, and compare the files */
@@ -19,7 +20,8 @@ static bool train(wf_trainer *t, const wf_tensor *images, const wf_tensor *label
     int32_t digits[BATCH];
     wf_plan *p = wf_trainer_plan(t);
     int64_t step = wf_trainer_steps(t), i, to;
-    bool ok = wf_trainer_begin(t, MICRO_BATCHES, &i, &to); /* this rank's, of those of all ranks */
+    /* this rank's micro-batches among those of all ranks */
+    bool ok = wf_trainer_begin(t, MICRO_BATCHES, &i, &to);
     for (; ok && i < to; i++) {
         draw_digits(BATCH, (uint64_t)(step * MICRO_BATCHES + i), drawn, digits);
         ok = wf_feed(p, images, drawn, sizeof drawn) && wf_feed(p, labels, digits, sizeof digits) &&

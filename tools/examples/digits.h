@@ -1,7 +1,7 @@
-/* digits.h - images for the examples: digits as if by hand, drawn by this file.
+/* digits.h - images for the examples: digits that look handwritten, drawn by this file.
  *
- * A digit is some of the seven strokes of a pocket calculator between six corners. Every drawing
- * moves the corners, each by itself, so that no two are alike. */
+ * A digit has some of the seven strokes of a pocket calculator, between six corners. Every drawing
+ * moves each corner at random, so that all are different. */
 #ifndef DIGITS_H
 #define DIGITS_H
 
@@ -12,22 +12,23 @@
 
 enum { SIDE = 16, PIXELS = SIDE * SIDE };
 
-/* A movement in [-by, by): number i of the stream `key`. */
+/* A random offset in [-by, by): number i of the stream `key`. */
 static inline double moved(double by, uint64_t key, uint64_t i) {
     return by * (2 * wf_random_uniform(key, i) - 1);
 }
 
-/* How far (x, y) is from the line between a and b. */
+/* The distance from (x, y) to the line between a and b. */
 static inline double distance(double x, double y, const double a[2], const double b[2]) {
     double dx = b[0] - a[0], dy = b[1] - a[1];
     double at = ((x - a[0]) * dx + (y - a[1]) * dy) / (dx * dx + dy * dy + 1e-9);
-    at = at < 0 ? 0 : at > 1 ? 1 : at;
+    at = fmin(fmax(at, 0), 1);
     return hypot(x - a[0] - at * dx, y - a[1] - at * dy);
 }
 
-/* One digit, 0 to 9, into pixels [SIDE, SIDE]: 0 is paper, 1 is ink. The same for the same key. */
+/* Draw a digit, 0 to 9, into pixels [SIDE, SIDE], where 0 is paper and 1 is ink. The same key gives
+ * the same drawing. */
 static inline void draw_digit(int digit, uint64_t key, float *pixels) {
-    /* corners: 0 1 above, 2 3 in the middle, 4 5 below; a stroke joins two of them */
+    /* corners: 0 1 at the top, 2 3 in the middle, 4 5 at the bottom; a stroke joins two of them */
     static const int from[7] = { 0, 0, 1, 2, 2, 3, 4 }, to[7] = { 1, 2, 3, 3, 4, 5, 5 };
     /* bit s: the digit has stroke s */
     static const int strokes[10] = { 0x77, 0x24, 0x5d, 0x6d, 0x2e, 0x6b, 0x7b, 0x25, 0x7f, 0x6f };
@@ -47,7 +48,7 @@ static inline void draw_digit(int digit, uint64_t key, float *pixels) {
     }
 }
 
-/* n of them, all digits in turn. */
+/* Draw n digits, 0 to 9 in turn. */
 static inline void draw_digits(int n, uint64_t key, float *pixels, int32_t *labels) {
     for (int i = 0; i < n; i++) {
         labels[i] = i % 10;
@@ -55,7 +56,7 @@ static inline void draw_digits(int n, uint64_t key, float *pixels, int32_t *labe
     }
 }
 
-/* n images [n, SIDE, SIDE] beside each other, as text. */
+/* Print n images [n, SIDE, SIDE] side by side as text. */
 static inline void print_images(const float *pixels, int n) {
     for (int y = 0; y < SIDE; y++) {
         for (int i = 0; i < n * SIDE; i++)

@@ -1,7 +1,7 @@
 /* digits_cnn.c - a convolutional network learns to read digits.
  *
- * Shows images [N, C, H, W]: convolutions with padding and stride, pooling, and a mean over
- * what is left of the image. */
+ * Shows layers for images [N, C, H, W]: convolutions with padding and stride, pooling, and a mean
+ * over the remaining pixels. */
 #include <stdio.h>
 #include <weft/weft.h>
 

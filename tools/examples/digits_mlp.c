@@ -1,7 +1,7 @@
 /* digits_mlp.c - a perceptron with one hidden layer learns to read digits.
  *
- * Shows the whole way once: a graph, its layers, a loss, a trainer; one plan that trains and one
- * that tests, over the same weights; a batch size that each plan chooses for itself. */
+ * Shows all steps once: a graph, its layers, a loss, a trainer. One plan trains and another tests,
+ * with the same weights. Each plan chooses its own batch size. */
 #include <stdio.h>
 #include <weft/weft.h>
 
@@ -22,7 +22,7 @@ int main(void) {
     wf_cross_entropy_result loss = wf_cross_entropy(logits, labels, 0, -1);
     wf_tensor *right = wf_sum(wf_equal(wf_argmax(logits, -1), labels), WF_ALL_AXES, false);
 
-    /* The trainer has a plan: it runs the loss, its gradients and Adam's updates. */
+    /* The trainer has a plan, which runs the loss, its gradients and Adam's updates. */
     wf_trainer_options options = { .optimizer = wf_optimizer_defaults(WF_ADAM),
                                    .schedule = { .kind = WF_CONSTANT_RATE, .peak = 0.005 } };
     wf_trainer *trainer = wf_trainer_new(g, loss.loss, loss.count, &options);
@@ -40,7 +40,7 @@ int main(void) {
         if (ok && step % 200 == 0) printf("step %d: loss %.3f\n", step, now.loss);
     }
 
-    /* Another plan of the graph: what is not fetched is not computed. */
+    /* This is another plan of the same graph. It computes only what it fetches. */
     wf_tensor *feed[] = { images, labels };
     wf_plan_options look = { .fetch = &right, .n_fetch = 1, .feed = feed, .n_feed = 2 };
     wf_plan *test = wf_plan_new(g, &look);

@@ -1,8 +1,9 @@
-/* digits_vae.c - a variational autoencoder learns to draw digits: a page of numbers becomes an image
- * (Kingma and Welling 2014).
+/* digits_vae.c - a variational autoencoder learns to draw digits: it turns a few numbers, the code,
+ * into an image (Kingma and Welling 2014).
  *
- * Shows noise drawn in the graph, which is differentiated through, and a graph entered in its middle:
- * to draw, a plan is fed the code, which training computes; the encoder then costs nothing. */
+ * Shows random noise in the graph, through which gradients flow, and a plan that begins in the
+ * middle of the graph. To draw, it is fed the code, which the encoder computes in training; then
+ * the encoder does not run. */
 #include <stdio.h>
 #include <weft/weft.h>
 
@@ -15,7 +16,7 @@ int main(void) {
     const int64_t B = wf_extent(g, "B", BATCH), shape[] = { B, PIXELS };
     wf_tensor *images = wf_input(g, "images", WF_F32, 2, shape); /* [B, PIXELS] */
 
-    /* The encoder says where the code is, and how far from there it may be. */
+    /* The encoder gives the mean of the code, and how far the code may deviate from it. */
     struct wf_linear_layer encoder = wf_linear_new(g, "encoder", PIXELS, HIDDEN, true);
     struct wf_linear_layer to_mean = wf_linear_new(g, "to_mean", HIDDEN, CODE, true);
     struct wf_linear_layer to_log_var = wf_linear_new(g, "to_log_var", HIDDEN, CODE, true);
@@ -29,7 +30,7 @@ int main(void) {
     wf_tensor *logits = wf_linear(&to_ink, wf_silu(wf_linear(&decoder, code)));
     wf_tensor *ink = wf_sigmoid(logits);
 
-    /* -log p(image | code), and how far the codes are from a normal distribution. */
+    /* -log p(image | code), and the distance of the codes from a normal distribution. */
     wf_tensor *drawn_badly =
         wf_binary_cross_entropy_with_logits(logits, images, NULL, NULL, WF_REDUCE_SUM);
     wf_tensor *spread = wf_sub(wf_add(wf_square(mean), wf_exp(log_var)), wf_affine(log_var, 1, 1));

@@ -1,8 +1,9 @@
-/* gan.c - a generator learns to put points on a ring, from a critic that learns to tell them from
- * real ones (Goodfellow et al. 2014; losses of squares as by Mao et al. 2017).
+/* gan.c - a generator learns to put points on a ring, by a critic that learns to distinguish them
+ * from real ones (Goodfellow et al. 2014, with the least-squares losses of Mao et al. 2017).
  *
- * Shows two optimizers in one graph. Each trains the parameters of its own: the other network is
- * computed with, and stays as it is. Noise and real points are drawn by the graph, too. */
+ * Shows two optimizers in one graph. Each trains the parameters of one network; the other network
+ * takes part in the computation, and does not change. The graph also draws the noise and the real
+ * points. */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>
@@ -25,7 +26,7 @@ static struct layers layers_new(wf_graph *g, const char *name, int in, int out) 
     return n;
 }
 
-/* [B, in] -> [B, out]. Every use of a net is recorded, with the same weights. */
+/* [B, in] -> [B, out]. Each call records the network once more, with the same weights. */
 static wf_tensor *net(const struct layers *n, wf_tensor *x) {
     x = wf_silu(wf_linear(&n->first, x));
     x = wf_silu(wf_linear(&n->second, x));
@@ -37,7 +38,7 @@ static wf_tensor *distance(wf_tensor *x, double target) {
     return wf_square_sum(wf_affine(x, 1, -target));
 }
 
-/* [BATCH, n]: other numbers in [0, 1) in every run. */
+/* [BATCH, n] random numbers in [0, 1), different in every run. */
 static wf_tensor *noise(wf_graph *g, const char *site, int n) {
     const int64_t shape[] = { BATCH, n };
     return wf_rand(wf_zeros(g, WF_F32, 2, shape), site);
@@ -53,7 +54,7 @@ static wf_trainer *trainer_new(wf_graph *g, const char *name, wf_tensor *loss, w
     return wf_trainer_new(g, loss, wf_constant(g, BATCH), &o);
 }
 
-/* How far the points are from the ring, on average; 2 unless each eighth of it has its points. */
+/* The mean distance of the points from the ring; 2 if an eighth of the ring has no points. */
 static double badness(float made[BATCH][2]) {
     double off = 0;
     int seen[SECTORS + 1] = { 0 };
@@ -74,7 +75,7 @@ int main(void) {
     wf_graph *g = wf_graph_new(NULL);
     struct layers generator = layers_new(g, "generator", NOISE, 2);
     struct layers critic = layers_new(g, "critic", 2, 1);
-    wf_tensor *params[2 * PARAMS]; /* in the order in which they were made */
+    wf_tensor *params[2 * PARAMS]; /* parameters in the order in which they were made */
     wf_parameters(g, params, 2 * PARAMS);
 
     wf_tensor *angle = wf_scale(noise(g, "angle", 1), 2 * pi);

@@ -1,8 +1,9 @@
-/* lora.c - a translator is loaded from its file and learns a dialect by adapters of low rank alone
- * (Hu et al. 2021); these are saved to a file of their own.
+/* lora.c - loads a translator from its file, and lets it learn a dialect by training low-rank
+ * adapters alone (Hu et al. 2021). The adapters are saved to a file of their own.
  *
- * Shows the hook that is handed every weight where a model declares it: what it returns is used in
- * its place, here W + B A. The model knows nothing of that, and what it had learned stays as it was. */
+ * Shows the hook that a graph calls for every weight that a model declares. The tensor that the
+ * hook returns is used instead, here W + B A. The model's code does not change, nor do its
+ * weights. */
 #include <stdio.h>
 #include <string.h>
 #include <weft/weft.h>
@@ -12,7 +13,8 @@
 #define ADAPTERS "*lora_*"
 enum { RANK = 4, TESTS = 200, DIALECT = 3 };
 
-/* W [out, in] + B [out, RANK] A [RANK, in], with B zeros at first: then nothing is changed. */
+/* Returns W [out, in] + B [out, RANK] A [RANK, in]. B begins as zeros, so that at first nothing
+ * changes. */
 static wf_tensor *adapt(void *user, wf_tensor *w) {
     (void)user;
     if (w->ndim != 2 || strstr(w->name, "embedding")) return w;
@@ -27,7 +29,7 @@ static bool is_adapter(void *user, const wf_tensor *param) {
     return wf_name_fits(ADAPTERS, param->name);
 }
 
-/* How many of some sentences are translated into the dialect. */
+/* How many of the test sentences are translated into the dialect correctly. */
 static int right_answers(wf_model *m, int dialect) {
     wf_decoder *d = wf_decoder_new(m, NULL, NULL);
     int right = 0;
@@ -42,7 +44,7 @@ static int right_answers(wf_model *m, int dialect) {
     return right;
 }
 
-/* A translator, from where it may come: trained here, and saved. */
+/* Makes the file of a translator, which could come from elsewhere: trains one and saves it. */
 static bool make_base(const char *path) {
     const wf_transformer_config config = small_translator();
     wf_model *m = wf_transformer_new(&config, NULL, WF_F32, 1, NULL);

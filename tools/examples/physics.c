@@ -1,8 +1,8 @@
-/* physics.c - a physics-informed network: u'' = -sin x with u(0) = u(pi) = 0 is solved, without a
- * single value of its solution, sin x.
+/* physics.c - a physics-informed network: u'' = -sin x with u(0) = u(pi) = 0 is solved without
+ * using any value of its solution, sin x.
  *
- * Shows gradients with respect to an input, and gradients of gradients: the loss holds the second
- * derivative of the network, and the optimizer differentiates that once more. */
+ * Shows gradients with respect to an input, and gradients of gradients: the loss contains the
+ * second derivative of the network, and the optimizer differentiates it once more. */
 #include <math.h>
 #include <stdio.h>
 #include <weft/weft.h>
@@ -11,14 +11,14 @@ enum { POINTS = 64, CHECKED = 1000, WIDTH = 24, STEPS = 4000 };
 
 static const double pi = 3.14159265358979323846;
 
-/* dy/dx, [N, 1], where each row of y depends on the same row of x alone. */
+/* dy/dx, [N, 1]. Each row of y must depend only on the same row of x. */
 static wf_tensor *derivative(wf_tensor *y, wf_tensor *x) {
     wf_tensor *dx = NULL;
     wf_grad(wf_sum(y, WF_ALL_AXES, false), &x, 1, &dx);
     return dx;
 }
 
-/* n points evenly in [0, pi]. */
+/* Feeds n equally spaced points in [0, pi]. */
 static bool feed_points(wf_plan *p, const wf_tensor *x, int n, double *points) {
     for (int i = 0; i < n; i++) points[i] = pi * i / (n - 1);
     return wf_bind(p, "N", n) && wf_feed_reals(p, x, points, n);
@@ -30,7 +30,7 @@ int main(void) {
     const int64_t N = wf_extent(g, "N", CHECKED), shape[] = { N, 1 };
     wf_tensor *x = wf_input(g, "x", WF_F64, 2, shape);
 
-    /* u = x (pi - x) net(x) is 0 at both ends, whatever the network says. */
+    /* u = x (pi - x) net(x) is 0 at both ends for any network. */
     struct wf_linear_layer first = wf_linear_new(g, "first", 1, WIDTH, true);
     struct wf_linear_layer second = wf_linear_new(g, "second", WIDTH, WIDTH, true);
     struct wf_linear_layer last = wf_linear_new(g, "last", WIDTH, 1, true);

@@ -1,11 +1,11 @@
-/* resume.c - a training is saved in its middle; another process, here another graph, goes on from
- * the file, and ends with the same weights to the bit.
+/* resume.c - a training is saved in the middle. Another process (here, another graph) continues
+ * from the file, and ends with exactly the same weights.
  *
  * Shows wf_trainer_save and wf_trainer_load, which take any graph: parameters, the optimizer's
- * moments, the step. Of dropout nothing needs saving, as it is a function of the step, and so are the
+ * moments, the step. Dropout needs no saved state, because it is a function of the step; so are the
  * batches here.
  *
- * usage: resume [FILE]      the file is left there: Python opens it with safetensors.torch.load_file */
+ * usage: resume [FILE]      the file is kept: Python opens it with safetensors.torch.load_file */
 #include <stdio.h>
 #include <string.h>
 #include <weft/weft.h>
@@ -52,7 +52,7 @@ static bool train_until(struct session *s, int64_t last) {
     return ok;
 }
 
-/* Do both have the same parameters, to the bit? */
+/* True if both have the same parameters, bit by bit. */
 static bool same_weights(const struct session *a, const struct session *b) {
     static float x[HIDDEN * PIXELS], y[HIDDEN * PIXELS];
     wf_tensor *of_a[PARAMS], *of_b[PARAMS];

@@ -1,5 +1,5 @@
-/* sentences.h - a toy language for the examples with a translator: to translate a sentence is to say
- * it backwards; in a dialect, with each word exchanged for one that follows it in the dictionary. */
+/* sentences.h - a toy language for the examples with a translator: a translation is the sentence
+ * backwards. In a dialect, each word is also replaced by one that follows it in the dictionary. */
 #ifndef SENTENCES_H
 #define SENTENCES_H
 
@@ -7,9 +7,10 @@
 
 enum { LENGTH = 6, START = 0, END = 1, FIRST_WORD = 2, WORDS = 12 };
 enum { MOST_PARAMETERS = 256 };
-enum { SENTENCES = 32, FIRST_LEARNED = 10000 }; /* of a batch; before these, none is learned from */
+/* in a batch; sentences with lower numbers are never learned from, but used for tests */
+enum { SENTENCES = 32, FIRST_LEARNED = 10000 };
 
-/* A Transformer small enough to learn it in a second. */
+/* A Transformer small enough to learn the language in a second. */
 static inline wf_transformer_config small_translator(void) {
     wf_transformer_config c = wf_transformer_defaults();
     c.src_vocab = c.tgt_vocab = WORDS;
@@ -23,14 +24,14 @@ static inline wf_transformer_config small_translator(void) {
     return c;
 }
 
-/* Sentence number n of all. */
+/* Make sentence number n. */
 static inline void make_sentence(int32_t words[LENGTH], uint64_t n) {
     for (int i = 0; i < LENGTH; i++)
         words[i] = FIRST_WORD +
                    (int32_t)(wf_random_uniform(n, (uint64_t)i) * (double)(WORDS - FIRST_WORD));
 }
 
-/* Word i of the translation. */
+/* Word i of the translation of these words. */
 static inline int32_t translated(const int32_t words[LENGTH], int i, int dialect) {
     return FIRST_WORD + (words[LENGTH - 1 - i] - FIRST_WORD + dialect) % (WORDS - FIRST_WORD);
 }
@@ -42,8 +43,8 @@ static inline bool is_right(const int32_t words[LENGTH], const int32_t answer[LE
     return right == LENGTH;
 }
 
-/* Trains the parameters of these names for so many steps, with a batch of new sentences and their
- * translations in each. */
+/* Train the parameters with these names for so many steps. Each step has a batch of new sentences
+ * and their translations. */
 static inline bool train_translator(wf_model *m, const char *names, int steps, double rate,
                                     int dialect) {
     int32_t src[SENTENCES][LENGTH], lengths[SENTENCES];

@@ -1,8 +1,8 @@
-/* server.c - a translator that many threads ask at once: one graph, one set of weights, and a
- * decoder for each thread.
+/* server.c - a translator that many threads use at the same time: one graph, one set of weights,
+ * and a decoder for each thread.
  *
- * Shows that plans of one graph run beside each other. Answers are the same with any number of
- * threads; a request that makes no sense is refused with a reason, and harms no other. */
+ * Shows that plans of one graph can run at the same time. Answers are the same with any number of
+ * threads. An invalid request gets an error message, and does not affect the others. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,17 +14,17 @@ enum { THREADS = 4, REQUESTS = 200, BAD = 7 };
 
 struct request {
     int32_t words[LENGTH], answer[LENGTH], length;
-    char refused[256]; /* why; "" if it was answered */
+    char refused[256]; /* the error message; "" if the request was answered */
 };
 
 struct thread {
     pthread_t id;
     wf_model *model;
     struct request *requests; /* [REQUESTS] */
-    int first, step;          /* which of them are its own */
+    int first, step;          /* this thread answers requests first, first + step, ... */
 };
 
-/* A thread answers its requests, one after the other. */
+/* A thread: answers its requests one after the other. */
 static void *serve(void *data) {
     struct thread *t = (struct thread *)data;
     wf_decoder *d = wf_decoder_new(t->model, NULL, NULL);
@@ -38,7 +38,7 @@ static void *serve(void *data) {
     return NULL;
 }
 
-/* Answers them all with n threads; returns how many answers are right. */
+/* Answers all requests with n threads. Returns how many answers are right. */
 static int serve_all(wf_model *m, struct request *requests, int n) {
     struct thread threads[THREADS];
     int right = 0, started = 0;

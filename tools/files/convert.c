@@ -1,10 +1,10 @@
-/* tools/files/convert.c - a model from a PyTorch state_dict, in safetensors or as torch.save
- * writes it, and back; or from a folder of Hugging Face, and back (convert_hf.c).
+/* tools/files/convert.c - converts a PyTorch state_dict, in safetensors or as torch.save writes it,
+ * to a model and back. It also converts a folder of Hugging Face, and back (convert_hf.c).
  *
  * It also rounds the weights of a weft model to int8, or converts them back to f32.
  *
- * Names and shapes of tensors tell most of a model's configuration, and options the rest. The program
- * prints the configuration on stderr, so that a wrong guess is seen at once. */
+ * Names and shapes of tensors determine most of a model's configuration, and options the rest. The
+ * program prints the configuration on stderr, so that a wrong guess is seen at once. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -40,46 +40,51 @@ static settings told = {
 static option rows[] = {
     GROUP("Files"),
     CHOICE("from", told.from, "file|hf",
-           "FILE is a state_dict or a model; or the folder of a model of Hugging Face's "
-           "transformers, which says all"),
+           "file: FILE is a PyTorch state_dict or a model of weft; hf: FILE is a folder of"
+           " Hugging Face's transformers, which needs no further options"),
     CHOICE("to", told.to, "weft|torch|hf",
-           "a model; a state_dict for load_state_dict; a folder for from_pretrained"),
-    NEW_MODEL("output", told.output, "what is written, in safetensors; to hf, the folder",
+           "weft: write a model; torch: a state_dict for load_state_dict; hf: a folder for"
+           " from_pretrained"),
+    NEW_MODEL("output", told.output, "file to write, as safetensors; with --to hf, the folder",
               .letter = 'o'),
 
-    FLAG("overwrite", told.overwrite,
-         "to hf: the model that is in the folder is replaced by this one"),
+    FLAG("overwrite", told.overwrite, "with --to hf: replace a model that is in the folder"),
 
-    GROUP("To weft: how weights are kept"),
+    GROUP("With --to weft: format of the weights"),
     CHOICE("weights", told.weights, "f32|int8",
-           "of the matrices that generate multiplies with: int8 with a scale for each row is a "
-           "quarter of the bytes; FILE may then be a model of weft, too",
+           "format of the weight matrices: int8 with a scale for each row takes a quarter "
+           "of the bytes. To change it, FILE may be a model of weft, too",
            .fallback = "f32"),
 
-    GROUP("To weft: what names and shapes do not say"),
-    COUNT("heads", told.heads, 1, 65536, "attention heads (nhead); must be given",
+    GROUP("With --to weft: what names and shapes do not determine"),
+    COUNT("heads", told.heads, 1, 65536, "number of attention heads (nhead); must be given",
           .fallback = "none"),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
            "LayerNorm before (norm_first=True) or after each sublayer; must be given"),
     CHOICE("positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
-           "what tells about order; must be given if the file has no src_position.weight"),
-    FLAG("scale-embedding", told.scale, "embeddings are multiplied by sqrt(d_model)"),
+           "kind of position encoding; must be given if the file has no "
+           "src_position.weight"),
+    FLAG("scale-embedding", told.scale, "the model multiplies embeddings by sqrt(d_model)"),
     CHOICE("activation", told.activation, WF_NAMES(WF_ACTIVATION_NAMES),
-           "of the feed-forward layers; gelu is erf's"),
-    REAL("layer-norm-eps", told.eps, 1e-30, 0.9, "inside the root of every LayerNorm"),
-    COUNT("pad-id", told.pad_id, -1, 16777215, "source token that is not attended to; -1: none"),
-    COUNT("start-id", told.start_id, 0, 16777215, "what the decoder's input begins with"),
-    COUNT("end-id", told.end_id, 0, 16777215, "what every output ends with"),
-    COUNT("max-len", told.max_len, 1, 1048576, "most tokens of a sentence, if tables do not say"),
+           "activation function of the feed-forward layers; gelu is the form with erf"),
+    REAL("layer-norm-eps", told.eps, 1e-30, 0.9, "number added inside the root of every LayerNorm"),
+    COUNT("pad-id", told.pad_id, -1, 16777215,
+          "id of the source token that attention ignores (padding); -1: none"),
+    COUNT("start-id", told.start_id, 0, 16777215,
+          "id of the token with which the decoder's input begins"),
+    COUNT("end-id", told.end_id, 0, 16777215, "id of the token with which every output ends"),
+    COUNT("max-len", told.max_len, 1, 1048576,
+          "maximum number of tokens in a sentence, if no table of positions determines it"),
 
-    GROUP("To torch"),
-    CHOICE("dtype", told.dtype, "f32|bf16", "of every tensor; bf16 is rounded to nearest"),
+    GROUP("With --to torch"),
+    CHOICE("dtype", told.dtype, "f32|bf16", "type of every tensor; bf16 is rounded to nearest"),
 };
 
 static program self = {
     .name = "convert",
-    .purpose = "makes a model from a PyTorch state_dict (safetensors, or torch.save's .bin) or a "
-               "folder of Hugging Face, and back",
+    .purpose =
+        "converts a model from a PyTorch state_dict (safetensors, or torch.save's .bin) or a "
+        "folder of Hugging Face, and back",
     .examples =
         "  convert --heads 8 --norm post --positions sinusoidal --scale-embedding in.safetensors "
         "-o model.weft\n"
@@ -145,7 +150,7 @@ static wf_transformer_config asked(const settings *set) {
     return c;
 }
 
-/* The file may say more of positions than was asked, or other. NULL: they agree. */
+/* An error message if the file's positions contradict the option; NULL: they agree. */
 static const char *wrong_positions(const settings *set, wf_positions found) {
     if (found == WF_POSITIONS_LEARNED && option_find(&self, "max-len")->seen)
         return "has tables of positions, which say it: --max-len would have no effect";
@@ -185,7 +190,8 @@ static void tell(const wf_model *m) {
             thousands((double)wf_model_parameter_count(m), parameters));
 }
 
-/* In the file that was written, where bf16 has no number for what is nearly the largest f32. */
+/* The number of values that are not finite in the written file. bf16 has no number for values near
+ * the largest f32. */
 static int64_t not_finite(const wf_tensor *t, bool bf16) {
     float least = bf16 ? 0x1.FFp127f : INFINITY;
     int64_t count = wf_count(t), n = 0;
@@ -196,7 +202,7 @@ static int64_t not_finite(const wf_tensor *t, bool bf16) {
     return n;
 }
 
-/* They are values like others in a file; whoever converts one should know of them. */
+/* Warns about values that are not finite. A file may have them, but the user should know. */
 static void tell_not_finite(const wf_model *m, bool bf16) {
     const char *first = NULL;
     char number[OPTION_TEXT_SIZE];
@@ -245,14 +251,14 @@ static wf_model *repacked(const settings *set, const wf_file *f) {
     return m;
 }
 
-/* Is this pair of the file's metadata one that wf_model_save writes anew? */
+/* True for metadata that wf_model_save writes itself. */
 static bool written_anew(const wf_model *m, const char *key) {
     for (int i = 0; i < m->n_tied; i++)
         if (strcmp(key, m->tied[i]) == 0) return true;
     return strncmp(key, "weft.", 5) == 0;
 }
 
-/* With the vocabulary, and all else that the file says. */
+/* Saves the model with its vocabulary and all other metadata of the file. */
 static bool save_repacked(const wf_model *m, const wf_file *f, const char *target, char *message) {
     int n = 0, count = wf_file_meta_count(f);
     wf_meta *meta = calloc((size_t)count + 1, sizeof *meta);
@@ -271,7 +277,7 @@ static wf_model *from_weft(const settings *set, const wf_file *f) {
     return m;
 }
 
-/* The file that is meant, kept from other runs: `train` may be writing it. */
+/* Finds the file to write, and locks it: `train` may be writing it. */
 static void find_target(const settings *set, char target[PATH_SIZE]) {
     char message[WF_MESSAGE];
     if (!output_target(set->output, target))

@@ -1,9 +1,10 @@
-/* tools/files/convert_hf.c - a folder of Hugging Face into a model's file, and back. See
- * convert_hf.h; what a folder says is read and written in models/hf.
+/* tools/files/convert_hf.c - converts a folder of Hugging Face to a model file, and back. See
+ * convert_hf.h. models/hf reads and writes the contents of the folder.
  *
  * An export writes several files, and may be killed in between. So it first writes their names into
- * UNFINISHED, which goes when all are written; the files that it lists are an export's own, and the
- * next one may replace them. Until config.json is written, last, nobody reads the folder. */
+ * the file UNFINISHED, and removes that when all are written. The files in this list come from an
+ * export, so the next export may replace them. config.json is written last; until then no program
+ * reads the folder. */
 #include "convert_hf.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static void *memory(const program *p, void *block) {
     return block;
 }
 
-/* All files of the folder, to be read or written. */
+/* Registers all files of the folder as read, or as written. */
 static void check_files(program *p, const char *folder, const wf_hf_files *files, file_use use) {
     char path[PATH_SIZE];
     used_file *used = memory(p, calloc((size_t)files->n + 1, sizeof *used));
@@ -84,16 +85,16 @@ bool save_imported(const wf_hf *hf, const char *target, char *message) {
     return wf_model_save(hf->model, target, NULL, meta, n, message);
 }
 
-/* ---- a folder that may be written ------------------------------------------------------------ */
+/* ---- checking that a folder may be written --------------------------------------------------- */
 
 enum { MOST_FILES = 16 };
 
 typedef struct destination {
     const program *p;
     const char *folder;
-    bool made, overwrites; /* the folder is new; files of a model are replaced */
-    char *own;             /* the names in UNFINISHED, each with a line break; "" */
-    int written;           /* files already begun: entries of `names` */
+    bool made, overwrites; /* the folder is new; files of an existing model are replaced */
+    char *own;             /* the names in UNFINISHED, each with a line break, or "" */
+    int written;           /* number of `names` that were begun */
     const char *names[MOST_FILES];
 } destination;
 
@@ -102,7 +103,8 @@ static bool is_there(const char *path) {
     return lstat(path, &s) == 0;
 }
 
-/* The files that an interrupted export wrote, by the list that it left behind; "" if there is none. */
+/* The names of files that an interrupted export wrote, from the list that it left; "" if there is
+ * none. */
 static char *own_names(const program *p, const char *folder) {
     enum { MOST = 4096 };
     char path[PATH_SIZE], *names = memory(p, calloc(1, MOST));
@@ -180,8 +182,8 @@ static bool is_one_of(const char *name, const char *const *names, int n) {
     return false;
 }
 
-/* A file of the model before that this one does not have would be read with it: an export's own is
- * removed, another's is left to its owner. */
+/* Removes files of the previous model that this one lacks, because they would be read as part of
+ * it. Files that no export of weft wrote are left to their owner. */
 static void clear_others(destination *to, const char *const *names, int n) {
     char path[PATH_SIZE];
     wf_hf_files files = files_of(to->p, to->folder);
@@ -207,7 +209,8 @@ static bool write_names(const destination *to, const char *const *names, int n, 
     return put_file(to, UNFINISHED, text, used, message);
 }
 
-/* From here on the folder can't be read, until its config.json is there again. */
+/* Begins to write. From now on no program can read the folder, until its config.json exists
+ * again. */
 static bool begin_folder(void *user, const char *const *names, int n, char *message) {
     destination *to = user;
     char path[PATH_SIZE];
@@ -233,7 +236,7 @@ static void end_folder(const destination *to) {
     output_flush(path);
 }
 
-/* Nothing of it stays, but where files of another model were replaced. */
+/* Removes what was written, except where it replaced files of another model. */
 static void give_up(const destination *to) {
     char path[PATH_SIZE];
     for (int i = 0; i < to->written && !to->overwrites; i++) {
@@ -255,7 +258,7 @@ static bool is_of_text(const wf_file *f) {
     return wf_tokenizer_in_file(f, "tokenizer") || wf_tokenizer_in_file(f, "src_tokenizer");
 }
 
-/* Parts that the model's file lacks, so that the folder gets weft's own. */
+/* Parts that the model's file lacks. The folder gets weft's own instead. */
 typedef struct unsaid {
     bool search, tokenizer;
 } unsaid;

@@ -1,5 +1,5 @@
-/* tools/files/inspect.c - what is in a model file: configuration, parameters, sizes, statistics,
- * finite or not. */
+/* tools/files/inspect.c - prints what is in a model file: configuration, parameters, sizes,
+ * statistics, and which values are not finite. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static jsonl line; /* on stdout */
 
 static option rows[] = {
     GROUP("Output"),
-    FLAG("all", all, "show the optimizer's moments too"),
-    FLAG("json", json, "one object a line: the file, its metadata, its tensors"),
+    FLAG("all", all, "show the optimizer's moments, too"),
+    FLAG("json", json, "print JSON lines: the file, its metadata, its tensors"),
 };
 
 static program self = {
@@ -38,7 +38,7 @@ static program self = {
 typedef struct statistics {
     int64_t count, not_finite;
     double mean, std, min, max; /* of the finite ones */
-    bool known;                 /* the type is one whose values can be read */
+    bool known;                 /* the type is one that can be read */
 } statistics;
 
 static bool readable(const wf_entry *e, const wf_entry *scale) {
@@ -47,7 +47,7 @@ static bool readable(const wf_entry *e, const wf_entry *scale) {
            strcmp(e->dtype, "I32") == 0;
 }
 
-/* Two passes: a variance of differences does not cancel. */
+/* Two passes: the variance is computed from differences to the mean, so nothing cancels. */
 static statistics look_at(const wf_entry *e, const wf_entry *scale) {
     statistics s = { .count = 1, .known = readable(e, scale), .min = INFINITY, .max = -INFINITY };
     for (int i = 0; i < e->ndim; i++) s.count *= e->shape[i]; /* checked when the file was read */
@@ -82,12 +82,12 @@ static const char *shape_text(const wf_entry *e, char *text, size_t size) {
     return text;
 }
 
-/* Moments of an optimizer are not parameters: there are twice as many of them. */
+/* True for a moment of an optimizer, which is no parameter. There are twice as many moments. */
 static bool is_moment(const wf_entry *e) {
     return strncmp(e->name, "optimizer.", 10) == 0;
 }
 
-/* A moment is worth a line if it was asked for, or is not well. */
+/* True if an entry gets a line. A moment gets one only if it was asked for, or is not finite. */
 static bool shown(const wf_entry *e, const statistics *s) {
     return all || !is_moment(e) || s->not_finite;
 }
@@ -143,7 +143,7 @@ static void show_metadata(const wf_file *f) {
     }
 }
 
-/* Settings of the model's search that weft does not have. */
+/* Prints settings of the model's search that weft does not support. */
 static void show_not_done(const wf_file *f) {
     const char *not_done = wf_file_meta(f, "generate.not-done");
     if (!not_done || json) return;
@@ -173,7 +173,7 @@ static void show_summary(const wf_file *f, int64_t parameters, int64_t moments, 
            finite ? "all values are finite" : "NOT all values are finite");
 }
 
-/* The longest name that is shown, so that the columns stand below each other. */
+/* The length of the longest name that is shown, for aligned columns. */
 static int name_width(const wf_file *f) {
     int width = 6;
     for (int i = 0; i < wf_file_count(f); i++) {
@@ -188,7 +188,7 @@ static void show_tensors(const wf_file *f) {
     int64_t parameters = 0, moments = 0, bytes = 0;
     int width = name_width(f);
     bool finite = true;
-    const char *end = NULL; /* of the data so far */
+    const char *end = NULL; /* end of the data counted so far */
     if (!json)
         printf("\n%-*s %-4s %-12s %10s %10s %9s %10s %10s\n", width, "Tensor", "type", "shape",
                "elements", "mean", "std", "min", "max");
@@ -201,7 +201,8 @@ static void show_tensors(const wf_file *f) {
             print_tensor(e, &s, width);
         finite &= s.not_finite == 0;
         const char *data = e->data;
-        if (end && data + e->bytes <= end) continue; /* tied: counted under another name */
+        /* tied: the data were counted under another name */
+        if (end && data + e->bytes <= end) continue;
         end = data + e->bytes;
         if (!wf_file_is_scale(f, e)) *(is_moment(e) ? &moments : &parameters) += s.count;
         bytes += (int64_t)e->bytes;
@@ -209,7 +210,8 @@ static void show_tensors(const wf_file *f) {
     show_summary(f, parameters, moments, bytes, finite);
 }
 
-/* Files of other programs have no configuration: a message says so, and it is no failure. */
+/* Prints the configuration. Files of other programs have none, and a message says so; that is no
+ * failure. */
 static void show_configuration(const wf_file *f) {
     char text[WF_MESSAGE], message[WF_MESSAGE];
     if (json) return;

@@ -1,4 +1,5 @@
-/* tools/generate/attention_maps.c - where a model looks, as JSON and as a heat map. See attention_maps.h. */
+/* tools/generate/attention_maps.c - attention weights as JSON and as heat maps. See
+ * attention_maps.h. */
 #include "attention_maps.h"
 
 #include <ctype.h>
@@ -39,7 +40,7 @@ bool attention_run(attention *a, int64_t n, const int32_t *src, int64_t length,
     int32_t src_length = (int32_t)n;
     a->src = src;
     a->n = n;
-    a->t = length + 1; /* at most max_len: decoding keeps to it */
+    a->t = length + 1; /* at most max_len, a limit that decoding observes */
     a->tgt[0] = m->start_id;
     memcpy(a->tgt + 1, output, (size_t)length * sizeof *output);
     a->tgt[a->t] = m->end_id;
@@ -65,12 +66,15 @@ float *attention_weights(attention *a, const wf_tensor *weights, int64_t shape[W
 
 static void matrix_json(jsonl *out, const float *w, int64_t rows, int64_t columns) {
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            json_raw(out, "%s%.6g", j ? "," : i ? "],[" : "[[", (double)w[i * columns + j]);
+        for (int64_t j = 0; j < columns; j++) {
+            const char *row = i ? "],[" : "[[";
+            json_raw(out, "%s%.6g", j ? "," : row, (double)w[i * columns + j]);
+        }
     json_raw(out, "]]");
 }
 
-/* ,"<name>":[[head, head, ...], layer, ...]: every head is rows of queries over columns of keys. */
+/* Writes ,"<name>":[[head, head, ...], layer, ...]. Every head has rows for queries and columns for
+ * keys. */
 static bool map_json(attention *a, const wf_attention_map *map, jsonl *out) {
     json_key(out, map->name);
     json_raw(out, "[");
@@ -90,7 +94,7 @@ static bool map_json(attention *a, const wf_attention_map *map, jsonl *out) {
     return true;
 }
 
-/* ,"<side>":[ids] and, of text, ,"<side>_tokens":[pieces as people read them]. False: out of
+/* Writes ,"<side>":[ids] and, for text, ,"<side>_tokens":[readable pieces]. False: out of
  * memory. */
 static bool ids_json(const attention *a, const char *name, int side, const int32_t *ids, int64_t n,
                      jsonl *out) {
@@ -136,7 +140,7 @@ float *attention_picture(attention *a, int64_t *heads) {
     int64_t shape[WF_MAX_DIMS], columns = attention_columns(a);
     float *w = attention_weights(a, pictured(a)->weights[pictured(a)->layers - 1], shape);
     if (!w) return NULL;
-    int64_t skipped = shape[2] - a->t; /* rows of a source in one row */
+    int64_t skipped = shape[2] - a->t; /* rows of a source that shares a sequence with its output */
     *heads = shape[1];
     for (int64_t h = 0; skipped && h < shape[1]; h++)
         memmove(w + h * a->t * columns, w + (h * shape[2] + skipped) * columns,
@@ -144,7 +148,7 @@ float *attention_picture(attention *a, int64_t *heads) {
     return w;
 }
 
-/* Labels in one block with their text. */
+/* Allocates labels and their text in one block. */
 static const char **labels_new(int64_t n, char **text) {
     const char **labels = malloc((size_t)n * (sizeof *labels + LABEL_TEXT));
     *text = (char *)(labels + n);
@@ -171,13 +175,14 @@ const char **attention_row_labels(const attention *a) {
     char *text;
     const char **labels = labels_new(a->t, &text);
     bool ok = labels && add_labels(a, SIDE_TGT, a->tgt + 1, a->t, labels, text);
-    /* A text's end is spelt </s>; a number is not known for one. */
+    /* for text the end is written </s>; in numbers it has no symbol */
     if (ok && !a->language->text)
         snprintf(text + (a->t - 1) * LABEL_TEXT, LABEL_TEXT, "%d (end)", (int)a->tgt[a->t]);
     return labels_or_null(labels, ok);
 }
 
-/* The start stands after n tokens of a source, and the model has read it before them. */
+/* Moves the label of the start token, which follows n source tokens, to the front, where the model
+ * has read it. */
 static void start_before(const char **labels, int64_t n) {
     const char *start = labels[n];
     memmove(labels + 1, labels, (size_t)n * sizeof *labels);
@@ -195,7 +200,7 @@ const char **attention_column_labels(const attention *a) {
     return labels_or_null(labels, ok);
 }
 
-/* The last layer's map, by a function of tools/draw. */
+/* Draws the last layer's map with a function of tools/draw. */
 static bool draw_map(attention *a, FILE *out, bool capital,
                      bool (*draw)(FILE *, const struct svg_heat_map *)) {
     int64_t heads = 0;

@@ -1,4 +1,4 @@
-/* tools/generate/explain.c - one page about one line: its texts, and where the model looks. See
+/* tools/generate/explain.c - writes the page about one line: its texts and the attention. See
  * explain.h. */
 #include "explain.h"
 
@@ -10,26 +10,26 @@
 #include "generate.h"
 #include "tools/page/page.h"
 
-/* Attention weights in the page, of all maps together. */
+/* The most attention weights in the page, over all maps. */
 enum { MOST_WEIGHTS = 130000, TITLE_TEXT = 60 };
 
 struct explanation {
     tree tree;
     stack stack;
-    attention attention; /* with a plan that fetches the stack, and the weights with it */
+    attention attention; /* its plan also fetches the nodes of `stack` */
     bool written;
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* The listener of the search is the job, which may stream as well. */
+/* The callback of the search. Its user is the job, because --stream may need callbacks, too. */
 static bool watch(void *listener, const wf_search_step *step) {
     job *j = listener;
     if (!tree_add(&j->explanation->tree, step)) fail(j->program, "out of memory for --explain");
     return true;
 }
 
-/* Fetches every node of the forward pass of one pair. */
+/* A plan that fetches every node of the forward pass of one pair. */
 static wf_plan *plan_of(const job *j, const stack *s) {
     wf_tensor *feed[3];
     int n = 0;
@@ -76,7 +76,7 @@ static bool piece_json(const job *j, int side, int32_t id, jsonl *out) {
     return label != NULL;
 }
 
-/* Tokens of a side: "<name>_ids" and "<name>_pieces". */
+/* Writes the tokens of a side: "<name>_ids" and "<name>_pieces". */
 static bool pieces_json(const job *j, const char *name, int side, const int32_t *ids, int64_t n,
                         jsonl *out) {
     char key[40];
@@ -90,7 +90,7 @@ static bool pieces_json(const job *j, const char *name, int side, const int32_t 
     return ok;
 }
 
-/* The rows of attention from an output: the tokens that the model was fed. */
+/* Writes the labels of attention rows from an output: the tokens that the model read. */
 static bool fed_json(const job *j, jsonl *out) {
     const attention *a = &j->explanation->attention;
     bool ok = true;
@@ -146,13 +146,13 @@ static bool model_json(const job *j, const sentence *s, jsonl *out) {
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-/* The part of a map that fits into the page. */
+/* The part of a map that fits in the page. */
 typedef struct part {
     int64_t heads, first_layer, first_row;
-    int64_t shape[WF_MAX_DIMS]; /* [1, heads, rows, columns] of the whole */
+    int64_t shape[WF_MAX_DIMS]; /* [1, heads, rows, columns] of the whole map */
 } part;
 
-/* Leaves out the later heads, then the earlier layers, then the earlier rows. */
+/* Leaves out the last heads first, then the first layers, then the first rows. */
 static bool choose_part(attention *a, const wf_attention_map *map, int64_t most, part *p) {
     *p = (part){ 0 };
     if (wf_bound_shape(a->plan, map->weights[0], p->shape) != 4) return false;
@@ -165,7 +165,8 @@ static bool choose_part(attention *a, const wf_attention_map *map, int64_t most,
     return true;
 }
 
-/* Weights from 0 to 1 as 16 bits each, the lower byte first. Returns the place behind them. */
+/* Packs weights from 0 to 1 as 16-bit numbers, low byte first. Returns the end of the packed
+ * bytes. */
 static unsigned char *pack(const float *w, int64_t n, unsigned char *bytes) {
     for (int64_t i = 0; i < n; i++) {
         double share = w[i] > 0 ? fmin((double)w[i], 1) : 0; /* a NaN is 0 */
@@ -227,7 +228,7 @@ static bool attention_maps_json(attention *a, jsonl *out) {
 
 /* ---- the page -------------------------------------------------------------------------------- */
 
-/* "weft: ein Mann mit ...", cut between characters. */
+/* Makes the title "weft: ein Mann mit ...", cut between characters. */
 static void title_of(const sentence *s, char title[TITLE_TEXT + 16]) {
     size_t n = strlen(s->source), most = TITLE_TEXT;
     bool cut = n > most;

@@ -1,5 +1,5 @@
-/* tools/generate/explain_stack.c - the nodes of the model, and a sample of what each computed. See
- * explain.h. */
+/* tools/generate/explain_stack.c - writes the nodes of the model, with a sample of each one's
+ * values. See explain.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +7,13 @@
 #include "core/op.h"
 #include "explain.h"
 
-/* Numbers in the page: of all nodes together; of one node in a row, and in all. */
+/* Limits for the numbers in the page: MOST_CELLS of all nodes together, COLUMNS in a row,
+ * MOST_NODE_CELLS of one node. */
 enum { MOST_CELLS = 26000, COLUMNS = 8, FEWEST_CELLS = 16, MOST_NODE_CELLS = 160 };
 
 /* ---- which nodes ----------------------------------------------------------------------------- */
 
-/* Operands before results: one walk backwards marks all that a marked node reads. */
+/* Operands come before results, so one pass backwards marks every node that a marked node reads. */
 static void mark_operands(const wf_graph *g, bool *needed) {
     for (int id = wf_node_count(g); id-- > 0;) {
         const wf_tensor *t = wf_node(g, id);
@@ -51,7 +52,8 @@ void stack_close(stack *s) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A node with the numbers of its operand in another shape or order shows none. */
+/* True for a node whose numbers are those of its operand in another shape or order. It shows
+ * none. */
 static bool is_view(const wf_tensor *t) {
     return t->op->family && strcmp(t->op->family, "shape") == 0 && t->n_in == 1;
 }
@@ -69,7 +71,7 @@ static void number_json(const wf_tensor *t, const void *values, int64_t i, jsonl
         json_raw(out, "null");
 }
 
-/* The first columns of the first rows, where a row is the last axis. */
+/* Writes the first columns of the first rows, which lie along the last axis. */
 static void sample_json(const wf_tensor *t, const void *values, int64_t rows, int64_t columns,
                         int64_t cells, jsonl *out) {
     int64_t wide = columns < COLUMNS ? columns : COLUMNS;
@@ -117,7 +119,7 @@ static int index_of(const stack *s, const wf_tensor *t) {
     return low < s->n && s->nodes[low] == t ? low : -1;
 }
 
-/* An operand: the number of a node in the page; or a leaf by its name and shape. */
+/* Writes an operand: a node by its number in the page, a leaf by its name and shape. */
 static void operand_json(const stack *s, const wf_tensor *t, jsonl *out) {
     char shape[64], text[400];
     int at = index_of(s, t);

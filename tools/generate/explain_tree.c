@@ -1,4 +1,4 @@
-/* tools/generate/explain_tree.c - the search of one line as a tree. See explain.h. */
+/* tools/generate/explain_tree.c - records the search of one line as a tree. See explain.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +7,11 @@
 #include "explain.h"
 #include "models/choices.h"
 
-/* In the page; of larger trees a part is left out. */
+/* Limits for the page. Of a larger tree, a part is left out. */
 enum { MOST_NODES = 2000, MOST_ROWS = 200 };
 
-/* The positions of the slider: the page computes no sum over the vocabulary, so these are all. */
+/* The positions of the page's slider. The page cannot sum over the vocabulary, so sums are stored
+ * for these temperatures only. */
 static const double temperatures[] = { 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2,
                                        1.3, 1.4, 1.5, 1.6, 1.8, 2,   2.5, 3,   4,   5, 7,   10 };
 enum { TEMPERATURES = sizeof temperatures / sizeof *temperatures };
@@ -51,14 +52,14 @@ void tree_close(tree *t) {
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-/* log(sum exp(x / temperature)), of which top is the largest x. */
+/* log(sum exp(x / temperature)), where top is the largest x. */
 static double normaliser_at(const float *x, int64_t n, double top, double temperature) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += exp(((double)x[i] - top) / temperature);
     return top / temperature + log(sum);
 }
 
-/* Writes the likeliest tokens, best first, lower ids before equal ones. */
+/* Finds the likeliest tokens, best first, with lower ids before equal ones. */
 static void find_likeliest(tree_row *r, const float *logits, const float *ranked, int64_t vocab) {
     for (int64_t i = 0; i < vocab; i++) {
         double logit = (double)logits[i];
@@ -89,7 +90,7 @@ static bool add_live(tree *t, const wf_search_step *s, int i) {
     return true;
 }
 
-/* The least total that goes on; -inf if there is room for more. */
+/* The smallest total that goes on; -inf if there is room for more. */
 static double least_total(const tree *t, const wf_search_step *s) {
     double least = INFINITY;
     int n = 0;
@@ -102,7 +103,7 @@ static double least_total(const tree *t, const wf_search_step *s) {
     return n < t->width ? -INFINITY : least;
 }
 
-/* Tokens that would have gone on, were they not banned. */
+/* Adds tokens that would have gone on if no rule banned them. */
 static bool add_banned(tree *t, int32_t live, double least) {
     const tree_row r = t->rows[t->nodes[live].row];
     for (int k = 0; k < r.n; k++) {
@@ -145,7 +146,7 @@ bool tree_add(tree *t, const wf_search_step *s) {
 
 /* ---- the outputs ----------------------------------------------------------------------------- */
 
-/* Has the hypothesis that ends at this node the tokens of h? An end token is none of them. */
+/* True if the hypothesis at this node has the tokens of h, where an end token does not count. */
 static bool is_output(const tree *t, const tree_node *node, const wf_hypothesis *h) {
     if (node->fate != WF_FATE_ENDED || node->output || node->total != h->total) return false;
     int32_t at = node->parent;
@@ -167,14 +168,14 @@ void tree_mark(tree *t, const wf_decoded *outputs) {
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* 1: all nodes; 2: without those that were cut at once; 3: the paths of the outputs. */
+/* level 1 shows all nodes; 2 leaves out those dropped at once; 3 shows only paths of outputs. */
 static bool is_shown(const tree_node *node, int level) {
     bool cut = node->fate == WF_FATE_WORSE || node->fate == TREE_BANNED;
     return level == 1 || node->on_path || (level == 2 && !cut);
 }
 
-/* Numbers the nodes that the page shows; returns how many. Parents of shown nodes are shown: they
- * were live, or are on a path. */
+/* Numbers the nodes that the page shows, and returns how many. Parents of shown nodes are shown,
+ * too: they were live, or are on a path. */
 static size_t number_nodes(tree *t, int level) {
     size_t n = 0;
     for (size_t i = 0; i < t->n_nodes; i++) {
@@ -198,7 +199,7 @@ static size_t choose_nodes(tree *t) {
     return n;
 }
 
-/* Drops rows until they are few: those beside the paths of the outputs first. */
+/* Drops rows until there are few enough, beginning with those that are not on paths of outputs. */
 static size_t choose_rows(tree *t) {
     size_t n = 0;
     bool only_paths = t->n_rows > MOST_ROWS;
@@ -227,7 +228,7 @@ static void put_int(jsonl *out, int64_t value) {
     json_raw(out, "%lld", (long long)value);
 }
 
-/* [parent, token, log_prob, total, fate, score, cut, row, output] */
+/* Writes [parent, token, log_prob, total, fate, score, cut, row, output]. */
 static void node_json(const tree *t, const tree_node *node, jsonl *out) {
     json_open(out, NULL, '[');
     put_int(out, node->parent < 0 ? -1 : t->nodes[node->parent].shown);

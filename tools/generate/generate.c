@@ -1,7 +1,8 @@
-/* tools/generate/generate.c - a trained model as a filter: lines in, what the model makes of them
- * out, in the same order; or how likely it finds outputs that are given.
+/* tools/generate/generate.c - uses a trained model as a filter: it reads lines, and writes the
+ * model's output for each, in the same order. It can also score given outputs.
  *
- * Here are the options, and what is opened and closed. See generate.h for the rest. */
+ * This file has the options, and opens and closes everything. See generate.h for the other
+ * files. */
 #include "generate.h"
 
 #include <errno.h>
@@ -39,21 +40,24 @@ static settings told = {
 
 static option rows[] = {
     GROUP("Files"),
-    MODEL("model", told.model, "a model that train or convert wrote; the first word without a dash",
+    MODEL("model", told.model,
+          "file of a model that train or convert wrote. It may also be the first word "
+          "without a dash",
           .letter = 'm'),
     INPUT("input", told.input,
-          "lines of text if the model has a vocabulary, else lines of token ids. An empty line "
-          "gives an empty answer, except with a language model, which then writes freely. It is "
-          "the second word without a dash; - is stdin",
+          "file of lines: text if the model has a vocabulary, else token ids. An empty "
+          "line gives an empty answer, except with a language model, which then writes "
+          "freely. It may also be the second word without a dash; - is stdin",
           .letter = 'i', .fallback = "stdin"),
     { .name = "prompt",
       .kind = OPTION_STRING,
       .value = &told.prompt,
       .argument = "TEXT",
-      .help = "the prompt, in the place of input lines. A language model continues it, and the "
-              "output begins with the prompt" },
+      .help = "use this prompt instead of lines of input. A language model continues it, and "
+              "the output begins with it" },
     OUTPUT("output", told.output,
-           "one line for each line of input. A file appears when all lines are done; - is stdout",
+           "file for the outputs, one line for each line of input. It is created when all "
+           "lines are done; - is stdout",
            .letter = 'o', .fallback = "stdout"),
     FLAG("stream", told.stream,
          "write each token as soon as it is chosen, one line of input at a time"),
@@ -85,7 +89,7 @@ static option rows[] = {
 
     GROUP("Search (the model's file may have other defaults)"),
     COUNT("beam", told.beam, 1, 1024,
-          "hypotheses kept at every step of the beam search; 1 is greedy search",
+          "number of hypotheses kept at every step of the beam search; 1 is greedy search",
           OTHERWISE(FOR(TOKEN_IDS, "1"), FOR(GOES_ON, "1"))),
     CHOICE("length-penalty-type", told.penalty, WF_NAMES(WF_PENALTY_NAMES),
            "an output of n tokens has its log-probability divided by 1, ((5 + n) / 6)^alpha, or "
@@ -101,10 +105,12 @@ static option rows[] = {
          "for a source of n tokens, the maximum length of an output is a n + b: this is a",
          OTHERWISE(FOR(GOES_ON, "0"))),
     REAL("max-len-b", told.max_len_b, 0, 100000,
-         "tokens of b in the maximum length a n + b of --max-len-a",
+         "for a source of n tokens, the maximum length of an output is a n + b: this is "
+         "b",
          OTHERWISE(FOR(TOKEN_IDS, "10"), FOR(GOES_ON, "200"))),
     COUNT("max-new-tokens", told.max_new, 1, 100000,
-          "maximum length of an output in tokens, whatever the source", .fallback = "as these say"),
+          "maximum length of an output in tokens, whatever the source",
+          .fallback = "--max-len-a and --max-len-b"),
     COUNT("min-len", told.min_len, 0, 100000,
           "minimum length of an output in tokens (min_new_tokens)"),
     COUNT("no-repeat-ngram-size", told.no_repeat_ngram, 0, 1000,
@@ -130,16 +136,18 @@ static option rows[] = {
 
     GROUP("Drawing at random"),
     FLAG("sample", told.sample,
-         "draw each token at random instead of searching; with --nbest, draw so many outputs. If "
-         "the model's file asks for sampling, --beam searches instead"),
+         "draw each token at random instead of searching; with --nbest, draw this many "
+         "outputs. If the model's file asks for sampling, --beam turns it off and "
+         "searches"),
     COUNT("top-k", told.top_k, 1, 1000000, "draw only from the k likeliest tokens",
           .fallback = "all"),
     REAL("top-p", told.top_p, 0.001, 1,
-         "of these, draw only from the fewest tokens whose probabilities sum to p"),
+         "draw only from the fewest tokens whose probabilities sum to p (after --top-k)"),
     REAL("temperature", told.temperature, 0.001, 1000,
-         "divide logits by this: above 1 outputs are more random, below 1 less"),
+         "divide logits by this: outputs are more random above 1, and less random below "
+         "1"),
     COUNT("seed", told.seed, 0, 9007199254740991,
-          "seed of the draws; a line's number is the other part of the key"),
+          "seed of the random draws, which also depend on the number of the line"),
 
     GROUP("Scoring"),
     FLAG("score", told.score,
@@ -154,8 +162,8 @@ static option rows[] = {
 
     GROUP("Work"),
     COUNT("batch-size", told.batch_size, 1, 4096,
-          "lines that are decoded together; the output does not depend on it"),
-    COUNT("threads", told.threads, 1, 256, "threads; the output does not depend on their number",
+          "number of lines that are decoded together; the output does not depend on it"),
+    COUNT("threads", told.threads, 1, 256, "number of threads; the output does not depend on it",
           .fallback = DEFAULT_THREADS),
     CHOICE("weights", told.weights, "f32|bf16|int8",
            "format of the weight matrices: bf16 takes half and int8 a quarter of the bytes; both "
@@ -197,7 +205,7 @@ static void check_files(settings *set) {
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* Where results go, and where they are composed. */
+/* Opens the destinations of results, and the buffers in which lines are composed. */
 static void open_outputs(job *j) {
     char message[WF_MESSAGE];
     if ((j->set->output && !output_open(&j->result, j->set->output, message)) ||
@@ -209,7 +217,7 @@ static void open_outputs(job *j) {
     j->weights.stream = j->picture.stream;
 }
 
-/* The lengths that a task on numbers was trained on, if the file tells. */
+/* Reads the lengths on which a task on numbers was trained, if the file has them. */
 static void read_range(job *j, const wf_file *f) {
     const char *low = wf_file_meta(f, "train.min-len"), *high = wf_file_meta(f, "train.max-len");
     if (!low || !high || j->language.text) return;
@@ -229,7 +237,7 @@ static void choose_languages(job *j) {
     }
 }
 
-/* Packs the weights in the layout asked for. By default it is the file's: int8 if that needs no
+/* Packs the weights in the requested layout. The default is that of the file: int8 if that needs no
  * rounding. */
 static bool pack(const settings *set, wf_model *m, const wf_file *f, char *message) {
     static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
@@ -238,7 +246,7 @@ static bool pack(const settings *set, wf_model *m, const wf_file *f, char *messa
            (wf_model_rounded(m, f) || wf_pack_weights(m->graph, WF_PANELS, message));
 }
 
-/* Packed before they are loaded, the weights are written once. */
+/* The model is packed before its weights are loaded, so that each is written once. */
 static wf_model *load_packed(const settings *set, const wf_file *f, char *message) {
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (m && pack(set, m, f, message) && wf_model_load_weights(m, f, message)) return m;
@@ -307,7 +315,8 @@ static void warn_of_limits(const job *j) {
              "line breaks%s within outputs were written as \\n and the like, %lld of them: --raw "
              "writes them as they are, and --json has the text",
              j->set->scores ? " or tabs" : "", (long long)j->escaped);
-    if (j->unfinished && !j->model->start_first) /* text seldom ends within bounds */
+    /* running text seldom ends within a maximum length */
+    if (j->unfinished && !j->model->start_first)
         warn(&self,
              "%lld of %lld outputs were cut before an end token; --max-len-a and --max-len-b give "
              "more room",
@@ -321,7 +330,7 @@ static int close_output(output *o) {
     return EXIT_FAILED;
 }
 
-/* Without a line there is no picture: an old one stays. */
+/* If there was no line there is no picture, and an old one stays. */
 static void keep_old_picture(job *j) {
     if (!j->picture.stream || !attention_is_svg(j->set->attention) || j->drawn) return;
     warn(&self, "%s is not drawn: there is no output to draw", j->set->attention);
@@ -329,7 +338,7 @@ static void keep_old_picture(job *j) {
     j->picture.stream = NULL;
 }
 
-/* The page is whole, or an old one stays. */
+/* Finishes the page; after a failure an old one stays. */
 static int close_page(job *j) {
     if (!j->set->explain) return EXIT_DONE;
     if (explanation_written(j)) return close_output(&j->page);

@@ -1,11 +1,11 @@
-/* tools/generate/generate.h - inside generate: what its files share.
+/* tools/generate/generate.h - shared by the files of generate.
  *
  * generate.c         options, opening, closing
- * generate_search.c  how it is searched: options, and what the model's file says
- * generate_long.c    lines that are longer than the model reads
- * generate_lines.c   lines in, sorted by length and cut into batches; results out, in order
- * generate_output.c  a result as text or JSON; the comparison with references
- * generate_stream.c  text as it is made
+ * generate_search.c  search settings: from options and from the model's file
+ * generate_long.c    lines that are too long for the model
+ * generate_lines.c   reads lines, sorts them by length into batches, writes results in order
+ * generate_output.c  a result as text or JSON; the comparison with references generate_stream.c
+ * streams the text of an output
  * explain.c          the page of --explain: explain.h */
 #ifndef WEFT_TOOLS_GENERATE_GENERATE_H
 #define WEFT_TOOLS_GENERATE_GENERATE_H
@@ -20,11 +20,11 @@
 #include "tools/data/lines.h"
 #include "tools/metrics/metrics.h"
 
-#define TOKEN_IDS "token ids" /* the case of a model without a vocabulary */
-/* the case of a language model, whose outputs continue the input */
+#define TOKEN_IDS "token ids" /* names the case of defaults for a model without a vocabulary */
+/* names the case of defaults for a language model, whose outputs continue the input */
 #define GOES_ON "text that goes on"
 
-enum { LONG_CROP, LONG_SPLIT, LONG_SKIP, LONG_STOP }; /* the words of --long-lines */
+enum { LONG_CROP, LONG_SPLIT, LONG_SKIP, LONG_STOP }; /* indices of the words of --long-lines */
 
 typedef struct settings {
     const char *model, *input, *output, *attention, *reference, *explain;
@@ -33,10 +33,10 @@ typedef struct settings {
     const char *source_language, *target_language; /* or NULL */
     const char *begin_suppress;                    /* ids, or NULL */
     bool stream, raw;
-    int64_t max_new; /* most tokens of an output; 0: max_len_a and max_len_b decide */
+    int64_t max_new; /* --max-new-tokens; 0: max_len_a and max_len_b determine the maximum */
     bool draw;       /* --attention - */
     bool score, json, quiet, sample;
-    bool scores; /* a line begins with its score */
+    bool scores; /* each output line begins with its score */
     int64_t beam, nbest, top_k, min_len, seed, no_repeat_ngram, decay_start;
     int64_t batch_size, threads;
     double max_len_a, max_len_b, length_penalty, top_p, temperature, repetition_penalty, decay;
@@ -48,14 +48,14 @@ typedef struct explanation explanation; /* explain.c */
 /* A line of input, or a part of one, with its output. */
 typedef struct sentence {
     int64_t line; /* its number, from 1 */
-    int64_t part; /* the number of the part, from 1, if the line is split; 0: the whole line */
-    bool more;    /* another part of its line follows */
+    int64_t part; /* number of the part, from 1, if the line was split; 0: it is a whole line */
+    bool more;    /* another part of the same line follows */
     bool skipped; /* it was too long */
-    int32_t *ids; /* the source, then the target if it is given */
+    int32_t *ids; /* ids of the source, and then of the target if it is given */
     int64_t src_length, tgt_length;
-    char *source;             /* the line as it came, for JSON and --explain; else NULL */
-    wf_decoded decoded;       /* the outputs; none for an empty line */
-    double *log_probs, total; /* or, when scoring: [tgt_length + 1] */
+    char *source;             /* the line as it was read, for JSON and --explain; otherwise NULL */
+    wf_decoded decoded;       /* the outputs; there are none for an empty line */
+    double *log_probs, total; /* when scoring instead: log_probs [tgt_length + 1] and their sum */
     bool done;
 } sentence;
 
@@ -67,86 +67,91 @@ typedef struct streaming {
 } streaming;
 
 typedef struct job {
-    const program *program; /* named in messages about failures */
+    const program *program; /* the program that messages about failures name */
     const settings *set;
     wf_generation generation;
     wf_decode_options options;
     language language;
-    wf_file *file; /* the model's, while it is opened */
+    wf_file *file; /* the model's file, while the model is opened */
     wf_model *model;
     wf_pool *pool;
     wf_decoder *decoder;
     attention attention;
     streaming stream;
     lines in;
-    /* a result without a stream goes to stdout; a picture without one is not drawn */
+    /* where outputs go. Without a stream, a result goes to stdout, and a picture is not drawn */
     output result, picture, page;
     explanation *explanation; /* NULL: none is wanted */
     FILE *out;
-    jsonl line, weights;      /* JSON to the result; JSON to the picture */
-    int64_t low, high;        /* lengths of lines it was trained on; high 0: not known */
-    int64_t n, written, room; /* sentences in the window; those of them that are written */
-    sentence *window;         /* [room], in the order of the input */
-    int32_t *ids;             /* [max_len] of a source and [max_len] of a target, as read */
-    int64_t around;           /* the special tokens around a source, which an empty one has too */
-    char **reference;         /* [n_reference] */
+    jsonl line, weights; /* line: JSON of results; weights: JSON of the attention */
+    int64_t low, high;   /* the lengths of lines that it was trained on; high 0: unknown */
+    /* sentences in the window; how many of them are written; room for how many */
+    int64_t n, written, room;
+    sentence *window; /* [room], in the order of the input */
+    /* [max_len] for a source and [max_len] for a target, before they are copied */
+    int32_t *ids;
+    /* number of special tokens around a source, which even an empty one has */
+    int64_t around;
+    char **reference; /* [n_reference] */
     int64_t n_reference;
     metrics *metrics;
     int64_t out_of_range, unfinished, sentences, tokens;
-    int64_t escaped;            /* line breaks, and tabs in columns */
-    int64_t n_long, first_long; /* the number of lines that were too long; the first of them */
+    /* number of line breaks, and in columns of tabs, that were escaped */
+    int64_t escaped;
+    int64_t n_long, first_long; /* how many lines were too long; the number of the first */
     int64_t last_long;          /* the last of them */
-    char why_long[WF_MESSAGE];  /* and its length, as text */
-    /* the joined outputs of the parts of a line so far, to compare with the reference */
+    char why_long[WF_MESSAGE];  /* its length, as text for the message */
+    /* output so far of a line that was split, for comparing it with the reference */
     char *joined;
-    bool drawn;     /* the picture of the first line is drawn */
-    double seconds; /* spent working, without waiting for lines */
+    bool drawn;     /* the picture of the first line has been drawn */
+    double seconds; /* time spent working, without waiting for lines */
 } job;
 
 /* ---- generate_search.c ----------------------------------------------------------------------- */
 
-void check_options(const program *p, settings *set); /* checks that need no model */
-/* Choose the search settings: options, else those of the model's file f, else the defaults of
- * its kind. */
+void check_options(const program *p, settings *set); /* checks that do not need a model */
+/* Choose the search settings: from options, else from the model's file f, else the defaults of its
+ * kind. */
 void choose_search(job *j, program *p, settings *set, const wf_file *f);
 wf_decode_options decode_options(const settings *set, const wf_generation *lists);
 
 /* ---- generate_long.c ------------------------------------------------------------------------- */
 
-/* Encodes one side of a line as at most `most` ids. Returns their number, after cropping if the
- * line is too long; -1: skip the line. */
+/* Encode one side of a line as at most `most` ids. Returns their number, after cropping if the line
+ * is too long. -1: skip the line. */
 int64_t read_side(job *j, int side, const char *text, size_t bytes, int32_t *ids, int64_t most);
-/* The number of a target's n ids to keep where `most` fit; -1: skip the line. */
+/* How many of a target's n ids to keep if only `most` fit. -1: skip the line. */
 int64_t shorten_target(job *j, int64_t n, int64_t most);
-/* The bytes of the longest beginning of a line that fits as a part; 0: it fits as a whole, or
- * lines are not split. */
+/* The length in bytes of the longest beginning of a line that fits as a part. 0: the line fits as a
+ * whole, or lines are not split. */
 size_t part_that_fits(job *j, char *line, size_t bytes);
 void warn_of_long_lines(const job *j);
 
 /* ---- generate_lines.c ------------------------------------------------------------------------ */
 
-/* Answers the lines before a bad one, then reports the bad one and exits. */
+/* Answer the lines before an invalid one, then report that and exit. */
 _Noreturn void refuse_line(job *j, const char *why);
-/* The name of the input, for messages. */
+/* The name of the input for messages. */
 const char *input_name(const job *j);
-/* Reads all references. Checks that the input has as many lines, if they can be counted now. */
+/* Read all references. Check that the input has the same number of lines, if they can be counted
+ * now. */
 void open_references(job *j);
-/* Room for a window of lines. */
+/* Allocate the window of lines. */
 void open_window(job *j);
-/* Answers the prompt, or all lines of the input. */
+/* Answer the prompt, or all lines of the input. */
 void answer_lines(job *j);
 void close_window(job *j);
 
 /* ---- generate_stream.c ----------------------------------------------------------------------- */
 
-/* With --stream: from now on each token is written when it is chosen. */
+/* For --stream: from now on each token is written as soon as it is chosen. */
 void open_stream(job *j);
-void begin_stream(job *j);                               /* of another line, or part */
-void end_stream(job *j, const char *text, size_t bytes); /* the rest of its text */
+void begin_stream(job *j);                               /* begins another line or part */
+void end_stream(job *j, const char *text, size_t bytes); /* writes the rest of its text */
 
 /* ---- explain.c ------------------------------------------------------------------------------- */
 
-/* With --explain: from now on the search is recorded. */
+/* For --explain: from now on the search is recorded. */
 void open_explanation(job *j);
 void close_explanation(job *j);
 void explain_answer(job *j, const sentence *s); /* writes the page */
@@ -154,11 +159,12 @@ bool explanation_written(const job *j);
 
 /* ---- generate_output.c ----------------------------------------------------------------------- */
 
-/* The text of an output, to be freed, without the tokens that it was forced to begin with. */
+/* The text of an output, which the caller frees. Forced first tokens that are not text are left
+ * out. */
 char *output_text(const job *j, const wf_hypothesis *h, size_t *bytes);
-/* Writes a part of an output, with line breaks escaped unless --raw is given. */
+/* Write a part of an output, with line breaks escaped unless --raw is given. */
 void write_text(job *j, const char *text, size_t n);
-/* Ends the program if the reader of its output is gone; called after every write. */
+/* End the program if nobody reads its output any more. Called after every write. */
 void check_reader(const job *j);
 void write_answer(job *j, const sentence *s);
 void write_prompt(job *j);

@@ -1,8 +1,8 @@
-/* tools/generate/generate_lines.c - lines in, results out: see generate.h.
+/* tools/generate/generate_lines.c - reads lines and writes results; see generate.h.
  *
- * A window of lines is sorted by length, so that a batch has little padding, and its results are
- * written in the order of the input, each as soon as those before it are. A pipe is answered
- * without waiting for its end: what has come is the window. */
+ * A window of lines is sorted by length, so that batches have little padding. Results are written
+ * in the order of the input, each as soon as all earlier ones are written. The window has the lines
+ * that have arrived, so that a pipe is answered without waiting for its end. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void *room_for(const job *j, size_t n, size_t size) {
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-/* Counts the remaining lines of a file; -1: it is a pipe or the like. */
+/* Counts the remaining lines of a file. -1: it is not an ordinary file. */
 static int64_t count_lines(const text_input *in) {
     static char part[1 << 16];
     struct stat s;
@@ -55,8 +55,9 @@ static void keep_reference(job *j, const lines *l, const char *line) {
     size_t n = (size_t)j->n_reference;
     if (j->language.text && !wf_text_check(line, l->length, message))
         fail(j->program, "%s, line %lld: %s", path, (long long)l->number, message);
-    char **list = n & (n - 1) ? j->reference /* doubled at every power of two */
-                              : realloc(j->reference, (n ? 2 * n : 1) * sizeof *list);
+    char **list = j->reference;
+    /* the array doubles at every power of two */
+    if ((n & (n - 1)) == 0) list = realloc(list, (n ? 2 * n : 1) * sizeof *list);
     if (list) j->reference = list;
     if (!list || !(list[n] = strdup(line)))
         fail(j->program, "out of memory for the lines of %s", path);
@@ -85,12 +86,12 @@ void open_references(job *j) {
 /* ---- a batch --------------------------------------------------------------------------------- */
 
 typedef struct batch_rows {
-    int n, s, t; /* sentences; the longest source and target */
+    int n, s, t; /* number of sentences; longest source and longest target */
     int32_t *src, *src_length, *tgt, *tgt_length;
-    int64_t *index; /* of the line, for draws */
+    int64_t *index; /* number of each sentence's line, for random draws */
 } batch_rows;
 
-/* The place of a sentence in the window, for sorting. */
+/* A sentence's index in the window, for sorting. */
 typedef struct place {
     int64_t src_length, tgt_length, index;
 } place;
@@ -146,7 +147,7 @@ static void generate_rows(job *j, const batch_rows *b, const place *p) {
     free(results);
 }
 
-/* Takes forced first tokens out of the score: the model did not choose them. */
+/* Removes forced first tokens from the score, because the model did not choose them. */
 static void forgive_forced(const job *j, sentence *s) {
     for (int i = 0; i < j->options.n_forced && i < s->tgt_length; i++) {
         s->total -= s->log_probs[i];
@@ -181,7 +182,7 @@ static void free_sentence(sentence *s) {
     *s = (sentence){ 0 };
 }
 
-/* Writes all finished results that no unfinished one precedes. */
+/* Writes all finished results that do not follow an unfinished one. */
 static void write_ready(job *j) {
     for (; j->written < j->n && j->window[j->written].done; j->written++) {
         sentence *s = &j->window[j->written];
@@ -225,7 +226,8 @@ static void answer_window(job *j) {
 
 void open_window(job *j) {
     char message[WF_MESSAGE];
-    int64_t batch = j->set->stream ? 1 : j->set->batch_size; /* an output after the other */
+    /* outputs are streamed one after the other */
+    int64_t batch = j->set->stream ? 1 : j->set->batch_size;
     j->room = batch == 1 ? 1 : batch * WINDOW;
     j->window = room_for(j, (size_t)j->room, sizeof *j->window);
     j->ids = room_for(j, 2 * (size_t)j->language.max_len, sizeof *j->ids);
@@ -241,8 +243,8 @@ _Noreturn void refuse_line(job *j, const char *why) {
     fail(j->program, "%s, line %lld: %s", input_name(j), (long long)j->in.number, why);
 }
 
-/* Puts the forced first tokens before a target's ids, unless they begin with them. Returns their
- * number; -1: too many. */
+/* Puts the forced first tokens before a target's ids, unless it begins with them. Returns the
+ * number of ids; -1: too many. */
 static int64_t read_target(job *j, const char *text, size_t bytes, int32_t *ids, int64_t most) {
     const wf_decode_options *o = &j->options;
     int64_t n = read_side(j, SIDE_TGT, text, bytes, ids, most);
@@ -256,7 +258,7 @@ static int64_t read_target(job *j, const char *text, size_t bytes, int32_t *ids,
     return n + o->n_forced;
 }
 
-/* Gives a line that is too long an empty answer. */
+/* Gives an empty answer to a line that is too long. */
 static void skip(sentence *s) {
     s->src_length = s->tgt_length = 0;
     s->done = s->skipped = true;
@@ -306,7 +308,8 @@ static void add_sentence(job *j, char *line, size_t bytes, int64_t part, bool mo
     j->n++;
 }
 
-/* A line, in parts if it is too long and they are wanted. Blanks between parts belong to none. */
+/* Adds a line, split into parts if it is too long and --long-lines says so. Spaces between parts
+ * are dropped. */
 static void add_line(job *j, char *line, size_t bytes) {
     if (j->set->explain && j->in.number > 1)
         refuse_line(j, "--explain draws one line, and this is a second one");
@@ -324,7 +327,7 @@ static void add_line(job *j, char *line, size_t bytes) {
     add_sentence(j, line, bytes, part ? part + 1 : 0, false);
 }
 
-/* Refuses input with more lines than references, after counting them. */
+/* Reports that the input has more lines than references, after counting them. */
 static _Noreturn void refuse_surplus(job *j) {
     char *line;
     answer_window(j);

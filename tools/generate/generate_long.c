@@ -1,9 +1,10 @@
-/* tools/generate/generate_long.c - lines that are longer than the model reads: cropped, split into
- * parts that fit, skipped, or the end of the run. See generate.h.
+/* tools/generate/generate_long.c - lines that are too long for the model: they are cropped, split
+ * into parts that fit, skipped, or end the run. See generate.h.
  *
- * Cropping keeps a line's beginning and what the tokenizer puts behind every line; of a prompt that
- * outputs go on from, its end. Where an output stands in one row with its source, room is left for as
- * many tokens as are wanted, but no more than half of the row. */
+ * Cropping keeps a line's beginning, and the tokens that the tokenizer adds at the end of every
+ * line. Of a prompt that outputs continue, it keeps the end. In a decoder-only model a source must
+ * leave room for the output: for as many tokens as were asked for, but at most half of the
+ * sequence. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +14,16 @@
 /* ---- what becomes of a line ------------------------------------------------------------------ */
 
 static void note_long(job *j, const char *why) {
-    if (j->last_long == j->in.number) return; /* both sides, or a part of it */
+    /* a line counts once, even if both sides or several parts are too long */
+    if (j->last_long == j->in.number) return;
     j->last_long = j->in.number;
     if (j->n_long++ > 0) return;
     j->first_long = j->in.number;
     snprintf(j->why_long, sizeof j->why_long, "%s", why);
 }
 
-/* Counts the line. False: it is to be skipped; where the run is to end, it does. */
+/* Counts a line that is too long. False: it must be skipped. If such a line should end the run,
+ * this ends it. */
 static bool keep_long(job *j, int side, int64_t n, int64_t most) {
     char why[WF_MESSAGE];
     language_too_long(side, n, most, why);
@@ -39,14 +42,14 @@ void warn_of_long_lines(const job *j) {
 
 /* ---- cropping -------------------------------------------------------------------------------- */
 
-/* Tokens of a source that leave room in its row for an output. */
+/* How many tokens of a source can be kept, so that its sequence has room for an output. */
 static int64_t kept_in_row(const job *j, int64_t most) {
     double wanted = j->set->score ? (double)most : j->options.max_len_b;
     int64_t half = most - most / 2;
     return wanted < (double)(most - half) ? most - (int64_t)wanted : half;
 }
 
-/* Copies at most `most` of the ids [n] of a line to `to`, and returns their number. */
+/* Copies at most `most` of the n ids of a line to `to`. Returns how many. */
 static int64_t crop(const job *j, int side, const int32_t *ids, int64_t n, int32_t *to,
                     int64_t most) {
     if (side == SIDE_SRC && !j->model->src) {
@@ -83,7 +86,7 @@ int64_t shorten_target(job *j, int64_t n, int64_t most) {
 
 /* ---- splitting ------------------------------------------------------------------------------- */
 
-/* The number of tokens of the first n bytes. */
+/* The number of tokens in the first n bytes. */
 static int64_t tokens_of(job *j, char *line, size_t n) {
     char message[WF_MESSAGE], after = line[n];
     line[n] = '\0';
@@ -93,7 +96,7 @@ static int64_t tokens_of(job *j, char *line, size_t n) {
     return tokens;
 }
 
-/* The end of the character, or of the token id, in which `at` lies. */
+/* The end of the character, or of the token id, that contains byte `at`. */
 static size_t boundary(const job *j, const char *line, size_t bytes, size_t at) {
     if (at >= bytes) return bytes;
     while (at < bytes && wf_utf8_continues(line[at])) at++;
@@ -101,8 +104,8 @@ static size_t boundary(const job *j, const char *line, size_t bytes, size_t at) 
     return at;
 }
 
-/* The longest beginning that fits, in whole characters: twice as many as long as they do,
- * then by halves. */
+/* The longest beginning that fits, in whole characters. The search doubles the length while it
+ * fits, and then bisects. */
 static size_t longest_that_fits(job *j, char *line, size_t bytes, int64_t most) {
     size_t fits = 0, over = boundary(j, line, bytes, (size_t)most);
     while (tokens_of(j, line, over) <= most) {
@@ -121,7 +124,7 @@ static size_t longest_that_fits(job *j, char *line, size_t bytes, int64_t most) 
     }
 }
 
-/* True if a sentence ends before `at`: by a full stop or the like and a space, or by an
+/* True if a sentence ends before `at`: with a full stop or the like and a space, or with an
  * ideographic full stop. */
 static bool sentence_ends(const char *line, size_t at) {
     static const char *const stops[] = { "\xE3\x80\x82", "\xEF\xBC\x81", "\xEF\xBC\x9F" };
@@ -131,7 +134,8 @@ static bool sentence_ends(const char *line, size_t at) {
     return false;
 }
 
-/* The last end of a sentence in the latter two thirds of `fits` bytes, or the last space, or fits. */
+/* The place of the cut: after the last sentence in the latter two thirds of `fits` bytes, or at the
+ * last space, or at `fits`. */
 static size_t best_cut(const char *line, size_t fits) {
     for (size_t at = fits; at > fits / 3; at--)
         if (sentence_ends(line, at)) return at;
@@ -148,5 +152,5 @@ size_t part_that_fits(job *j, char *line, size_t bytes) {
     if (j->last_long != j->in.number) keep_long(j, SIDE_SRC, tokens_of(j, line, bytes), most);
     size_t cut = best_cut(line, fits);
     if (cut > 0 && tokens_of(j, line, cut) <= most) return cut;
-    return fits; /* 0: not even a character does, and it is cropped */
+    return fits; /* 0 if not even one character fits; then the line is cropped */
 }

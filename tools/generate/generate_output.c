@@ -1,5 +1,4 @@
-/* tools/generate/generate_output.c - what generate writes: text or JSON, figures. See
- * generate.h. */
+/* tools/generate/generate_output.c - writes results: text, JSON, and metrics. See generate.h. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +8,16 @@
 #include "tools/cli/jsonl.h"
 #include "tools/cli/numbers.h"
 
-/* The text of an output. Tokens that it was forced to begin with are in it, unless they are special or
- * name a language, which no text shows. */
+/* The text of an output. Forced first tokens are part of it, unless they are special or name a
+ * language, which are not text. */
 char *output_text(const job *j, const wf_hypothesis *h, size_t *bytes) {
     char *line = line_of_ids(j->language.tokenizer[SIDE_TGT], h->tokens, h->length, bytes);
     if (!line) fail(j->program, "out of memory");
     return line;
 }
 
-/* How a character is written that would end a line, or in columns a column; NULL: as it is. */
+/* The escape of a character that would end a line, or in columns a column. NULL: it is written as
+ * it is. */
 static const char *escape_of(const job *j, char c) {
     bool raw = j->set->raw || (j->set->prompt && !j->set->scores);
     if (raw) return NULL;
@@ -46,7 +46,7 @@ void check_reader(const job *j) {
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* ,"tokens":[...]: pieces of the vocabulary, or ids. */
+/* Writes ,"tokens":[...], as pieces of the vocabulary or as ids. */
 static void json_tokens(job *j, const int32_t *ids, int64_t n) {
     char buffer[PIECE_TEXT];
     if (!j->language.text) {
@@ -94,14 +94,14 @@ static void json_answer(job *j, const sentence *s) {
     json_end(line);
 }
 
-/* A prompt is written before its continuation; the reader already has lines of input. */
+/* Writes a prompt before its continuation. Lines of input need not be repeated. */
 void write_prompt(job *j) {
     if (j->set->prompt && j->model->start_first)
         write_text(j, j->set->prompt, strlen(j->set->prompt));
 }
 
-/* --nbest n gives n lines for each line of the input: empty ones where there are no more outputs.
- */
+/* Writes n lines for each line of the input, with --nbest n. Lines for missing outputs are
+ * empty. */
 static void text_answer(job *j, const sentence *s) {
     for (int64_t i = 0; i < j->set->nbest; i++) {
         if (i < s->decoded.n) {
@@ -182,7 +182,7 @@ void draw_attention(job *j, const sentence *s) {
 
 /* ---- the comparison with references ---------------------------------------------------------- */
 
-/* A line's output so far and a part's, with a space between them. */
+/* Joins a line's output so far and that of its next part, with a space between them. */
 static char *join(const job *j, char *left, char *right) {
     if (!left) return right;
     size_t n = strlen(left), more = strlen(right);
@@ -206,7 +206,7 @@ void compare_answer(job *j, const sentence *s) {
     j->joined = NULL;
 }
 
-/* "NAME":score,"NAME_signature":"...", of "signature = score ...". */
+/* Writes "NAME":score,"NAME_signature":"...", from a text "signature = score ...". */
 static void json_signed(jsonl *out, const char *name, double score, char *text) {
     char key[40];
     text[strcspn(text, " ")] = '\0';

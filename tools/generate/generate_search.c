@@ -1,5 +1,5 @@
-/* tools/generate/generate_search.c - how is it searched, or drawn: what was asked for, before what the
- * model's file says, before the defaults of its kind of model. See generate.h. */
+/* tools/generate/generate_search.c - search settings: options come first, then the model's file,
+ * then the defaults of its kind. See generate.h. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static void take_recorded_draws(const program *p, settings *set, const wf_decode
     RECORDED("temperature", temperature, o->temperature);
 }
 
-/* --length-penalty of one type means nothing for another type. */
+/* The file's --length-penalty is not used for another type of penalty. */
 static void take_recorded(const program *p, settings *set, const wf_decode_options *o) {
     RECORDED("beam", beam, o->beam);
     if (!option_seen(p, "length-penalty-type")) {
@@ -76,8 +76,9 @@ static void take_recorded(const program *p, settings *set, const wf_decode_optio
     take_recorded_draws(p, set, o);
 }
 
-/* Text is searched as in "Attention Is All You Need"; token ids, which are mostly exact tasks,
- * are taken greedily, and so is text that goes on, where the likeliest is the dullest. */
+/* Text is searched as in "Attention Is All You Need". Token ids are mostly exact tasks, so they
+ * are decoded greedily. Running text is decoded greedily, too: a beam finds the most repetitive
+ * text. */
 static void choose_defaults(program *p, bool text, bool goes_on) {
     char penalty[OPTION_TEXT_SIZE];
     if (!text) options_take_defaults(p, TOKEN_IDS);

@@ -1,14 +1,14 @@
-/* tools/generate/generate_stream.c - an output as it is made: see generate.h.
+/* tools/generate/generate_stream.c - streams the text of an output: see generate.h.
  *
- * With every token the whole is decoded again, and what is new is written as far as its characters
- * are complete: bytes that may still become one wait for the next token. So the bytes are those
- * that would be written at the end. */
+ * With every token the whole output is decoded again. The new text is written as far as its
+ * characters are complete; bytes that may become a character wait for the next token. So the
+ * written bytes are those of the finished output. */
 #include <stdlib.h>
 
 #include "core/base/utf8.h"
 #include "generate.h"
 
-/* How much of text[n] does not end in the beginning of a character. */
+/* The length of the part of text[n] that does not end within a character. */
 static size_t complete(const char *text, size_t n) {
     size_t back = 1;
     while (back < n && back < WF_UTF8_MOST && wf_utf8_continues(text[n - back])) back++;
@@ -27,7 +27,7 @@ static void write_new(job *j, const char *text, size_t n) {
 static bool hear(void *listener, int place, int32_t token) {
     job *j = listener;
     streaming *s = &j->stream;
-    (void)place; /* there is one at a time */
+    (void)place; /* there is only one sentence at a time */
     s->ids[s->n++] = token;
     size_t bytes;
     char *text = line_of_ids(j->language.tokenizer[SIDE_TGT], s->ids, s->n, &bytes);

@@ -1,5 +1,5 @@
-/* tools/generate/usual_search.h - how programs search with a model whose file says nothing of it: text as in
- * "Attention Is All You Need", token ids greedily. */
+/* tools/generate/usual_search.h - the default search for models whose files have no settings for
+ * it: text as in "Attention Is All You Need", token ids greedily. */
 #ifndef WEFT_TOOLS_GENERATE_USUAL_SEARCH_H
 #define WEFT_TOOLS_GENERATE_USUAL_SEARCH_H
 

@@ -1,4 +1,4 @@
-/* tools/history/album.c - outputs and attention over a training. See album.h. */
+/* tools/history/album.c - outputs and attention at each validation of a training. See album.h. */
 #include "album.h"
 
 #include <math.h>
@@ -43,13 +43,13 @@ void album_free(album *a) {
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-/* A copy that may be NULL; false: out of memory. */
+/* Copies a text, which may be NULL. False: out of memory. */
 static bool copy(char **to, const char *from) {
     *to = from ? strdup(from) : NULL;
     return *to || !from;
 }
 
-/* n copies; NULL: out of memory. */
+/* Copies n texts. NULL: out of memory. */
 static char **copy_all(const char *const *texts, int64_t n) {
     char **copies = calloc((size_t)n + 1, sizeof *copies);
     bool ok = copies;
@@ -68,7 +68,7 @@ bool album_name(album *a, const char *const source[ALBUM_SAMPLES],
     return ok;
 }
 
-/* Frames of another shape, which a file had, are not of this example. */
+/* Drops frames from an older file whose shape differs: they belong to another example. */
 static void drop_others(album *a, const album_weights *w) {
     if (a->heads == w->heads && a->rows == w->rows && a->columns == w->columns) return;
     for (int i = 0; i < a->n; i++) {
@@ -77,7 +77,7 @@ static void drop_others(album *a, const album_weights *w) {
     }
 }
 
-/* The labels, which the first frame has for all. */
+/* Sets the labels from the first frame, for all frames. */
 static bool set_labels(album *a, const album_weights *w) {
     if (a->title) return true;
     drop_others(a, w);
@@ -101,21 +101,20 @@ static bool set_labels(album *a, const album_weights *w) {
     return true;
 }
 
-/* Weights in 64 levels: enough for a picture, and a character each in a page. NULL: out of memory. */
+/* Weights in 64 levels, one character each: enough for a picture. NULL: out of memory. */
 static char *characters(const album_weights *w) {
     int64_t n = w->heads * w->rows * w->columns;
     char *text = malloc((size_t)n + 1);
     for (int64_t i = 0; text && i < n; i++) {
-        double value = w->values[i] > 0 ? w->values[i] : 0;
-        if (value > 1) value = 1;
+        double value = fmin(fmax(w->values[i], 0), 1);
         text[i] = album_levels[lrint(63 * value)];
     }
     if (text) text[n] = '\0';
     return text;
 }
 
-/* Drops the frame whose neighbours are nearest to each other, neither the first nor the newest: so the
- * frames that stay are spread over the whole run. */
+/* Drops the frame whose neighbours are nearest to each other, but never the first or the newest. So
+ * the remaining frames are spread over the whole run. */
 static void drop_one(album *a) {
     int least = 1;
     for (int i = 1; i + 1 < a->n; i++) {

@@ -1,25 +1,28 @@
-/* tools/history/album.h - how outputs and attention change over a training: a frame for each validation.
+/* tools/history/album.h - how outputs and attention change over a training: a frame for each
+ * validation.
  *
- * The memory is bounded: when there are too many frames, those nearest to others are dropped. */
+ * The memory is bounded: if there are too many frames, those nearest to others are dropped. */
 #ifndef WEFT_TOOLS_HISTORY_ALBUM_H
 #define WEFT_TOOLS_HISTORY_ALBUM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { ALBUM_SAMPLES = 3, ALBUM_SIDE = 32 }; /* sequences; most tokens of one that is looked at */
+/* number of samples; most tokens of a sequence whose attention is shown */
+enum { ALBUM_SAMPLES = 3, ALBUM_SIDE = 32 };
 
 typedef struct frame {
     int64_t step;
-    char *output[ALBUM_SAMPLES]; /* what the model made of each source; NULL: nothing */
-    char *weights;               /* [heads, rows, columns], a character each; NULL: none */
+    char *output[ALBUM_SAMPLES]; /* the model's output for each sample; NULL: none */
+    char *weights;               /* [heads, rows, columns], one character per weight; NULL: none */
 } frame;
 
-/* All strings are its own. */
+/* An album owns all its strings. */
 typedef struct album {
     char *source[ALBUM_SAMPLES], *reference[ALBUM_SAMPLES]; /* NULL: there are none */
     char *
-        title; /* of the attention: "cross-attention of decoder layer 4 of 4"; NULL: there is none */
+        /* title of the attention: "cross-attention of decoder layer 4 of 4"; NULL: there is none */
+        title;
     char *row_axis, *column_axis;
     char **row_labels, **column_labels;
     int64_t heads, rows, columns;
@@ -35,22 +38,22 @@ typedef struct album_weights {
     int64_t heads, rows, columns;
 } album_weights;
 
-/* A frame's outputs, and its weights, NULL: none. The first frame sets the labels. False: out of memory,
- * and the album is as it was. */
+/* Add a frame with outputs and weights (NULL: none). The first frame sets the labels. False: out of
+ * memory, and the album is unchanged. */
 bool album_add(album *a, int64_t step, const char *const output[ALBUM_SAMPLES],
                const album_weights *w);
-/* Sets the sources and the references of the samples; false: out of memory. */
+/* Set the sources and references of the samples. False: out of memory. */
 bool album_name(album *a, const char *const source[ALBUM_SAMPLES],
                 const char *const reference[ALBUM_SAMPLES]);
-/* Frames of steps beyond this one are dropped: a resumed training makes them again. */
+/* Drop frames of later steps, because a resumed training makes them again. */
 void album_cut(album *a, int64_t step);
 void album_free(album *a);
 void frame_free(frame *f);
 
-/* The 64 characters of a weight: the first is 0, the last is 1. */
+/* The 64 characters for weights: the first stands for 0, the last for 1. */
 extern const char album_levels[65];
 enum { ALBUM_MOST = 48, ALBUM_BYTES = 1 << 20 };
-/* The most frames that an album of so large maps keeps. */
+/* The largest number of frames in an album with maps of this size. */
 int album_most(int64_t weights);
 
 #endif

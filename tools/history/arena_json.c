@@ -1,19 +1,20 @@
-/* tools/history/arena_json.c - a plan's arena over its steps. See arena_json.h. */
+/* tools/history/arena_json.c - writes the use of a plan's arena over its steps. See
+ * arena_json.h. */
 #include "arena_json.h"
 
 #include <stdlib.h>
 
 #include "core/op.h"
 
-/* By the id of a node: the step that wrote the memory in which its first result lies; -1: none. */
+/* By node id: the step that wrote the memory of its first result; -1: none. */
 typedef struct lifetimes {
     wf_plan *plan;
     int steps, nodes;
     int *writer;
-    int *last; /* by step: the last step that reads what it wrote */
+    int *last; /* by step: the last step that reads its result */
 } lifetimes;
 
-/* The step in whose memory a tensor lies; -1: in none, or one that the plan replaced. */
+/* The step whose memory holds a tensor; -1: none, or one that the plan replaced. */
 static int writer_of(const lifetimes *l, const wf_tensor *t) {
     return t && t->id >= 0 && t->id < l->nodes ? l->writer[t->id - t->result] : -1;
 }
@@ -25,7 +26,8 @@ static void read_operands(lifetimes *l, const wf_tensor *node, int step) {
     }
 }
 
-/* A view has no memory of its own: who reads it reads that of its operand. */
+/* Extends lifetimes through views: a view has no memory of its own, so its readers read that of its
+ * operand. */
 static void follow(lifetimes *l) {
     wf_step s;
     for (int i = 0; i < l->nodes; i++) l->writer[i] = -1;

@@ -1,4 +1,4 @@
-/* tools/history/history.c - what was measured over the steps of a training. See history.h. */
+/* tools/history/history.c - measured values over the steps of a training. See history.h. */
 #include "history.h"
 
 #include <math.h>

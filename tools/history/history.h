@@ -1,6 +1,7 @@
-/* tools/history/history.h - what was measured over the steps of a training, to be drawn and kept.
+/* tools/history/history.h - measured values over the steps of a training, for curves and files.
  *
- * A row of MEASURES is a curve of the page (run_page.h) and a tag of TensorBoard (tensorboard.h). */
+ * A row of MEASURES is a curve of the page (run_page.h) and a tag of TensorBoard
+ * (tensorboard.h). */
 #ifndef WEFT_TOOLS_HISTORY_HISTORY_H
 #define WEFT_TOOLS_HISTORY_HISTORY_H
 
@@ -13,8 +14,8 @@ typedef struct series {
     bool incomplete;
 } series;
 
-/* A point is left out if there is no memory for it: a curve is not worth a training. It is not
- * drawn then. */
+/* Add a point. If there is no memory it is left out, since a missing point should not end a
+ * training. */
 void series_add(series *s, double x, double y);
 void series_free(series *s);
 
@@ -51,14 +52,15 @@ measured measured_nothing(void);
 
 typedef struct history {
     series of[MEASURES];
-    /* Names the first curve, whose loss may be that of a harder problem: dropout, label smoothing. */
+    /* The label of the first curve. Its loss may be that of a harder problem, with dropout and
+     * label smoothing. */
     const char *train_label;
 } history;
 
 void history_add(history *h, int64_t step, const measured *m);
 void history_free(history *h);
 
-/* Write the curves of the losses as SVG; false with message[256]: nothing is written. */
+/* Write the curves of the losses as SVG. False with message[256]: nothing is written. */
 bool history_draw(const history *h, const char *path, const char *title, char *message);
 
 #endif

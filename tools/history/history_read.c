@@ -1,5 +1,5 @@
-/* tools/history/history_read.c - the curves and frames in the page of a training that is resumed. See
- * run_page.h. */
+/* tools/history/history_read.c - reads curves and frames from the page of a training that is
+ * resumed. See run_page.h. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,12 +10,12 @@
 #include "core/file/json.h"
 #include "run_page.h"
 
-/* A page has at most 2 MB; more is not one. */
+/* A page above this size is rejected. Real pages have at most 2 MB. */
 enum { MOST_BYTES = 16 << 20 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A number, or null for one that is not finite. */
+/* Reads a number, or null for one that is not finite. */
 static bool read_real(struct wf_json *j, double *value) {
     char text[40];
     while (j->at < j->end && strchr(" \t\r\n", *j->at)) j->at++;
@@ -29,7 +29,8 @@ static bool read_real(struct wf_json *j, double *value) {
     return strcmp(text, "null") == 0 || wf_parse_real(text, value);
 }
 
-/* A series of one axis; what a file declares is never a size of memory. */
+/* Reads a series of one axis. Memory grows with the numbers that are there, not with a declared
+ * size. */
 static bool read_reals(struct wf_json *j, series *to) {
     double value;
     for (bool first = true; wf_json_item(j, &first);) {
@@ -39,7 +40,7 @@ static bool read_reals(struct wf_json *j, series *to) {
     return !*j->error && !to->incomplete;
 }
 
-/* A string of its own; false: out of memory, or no string. */
+/* Reads a string into new memory. False: out of memory, or not a string. */
 static bool read_text(struct wf_json *j, char **to) {
     char *text;
     if (j->at < j->end && *j->at == 'n') {
@@ -69,7 +70,7 @@ static series *series_named(history *h, const char *group, const char *name) {
     return NULL;
 }
 
-/* Points in the order of their steps, up to the step that the resumed training begins behind. */
+/* Takes points in the order of their steps, up to the step from which the training resumes. */
 static bool take_points(series *to, const series *x, const series *y, int64_t step) {
     double before = 0;
     if (x->n != y->n) return false;
@@ -193,7 +194,7 @@ static bool read_data(struct wf_json *j, history *h, album *a, const char *run, 
     return ok && wf_json_finish(j);
 }
 
-/* The data stand between these. */
+/* the data are between these texts */
 static bool find_data(char *text, char **begin, char **end) {
     static const char opening[] = "<script type=\"application/json\" id=\"data\">";
     *begin = strstr(text, opening);
@@ -202,7 +203,8 @@ static bool find_data(char *text, char **begin, char **end) {
     return *end;
 }
 
-/* The text of a file, to be freed; NULL: message, or with *missing there is no file. */
+/* The text of a file, which the caller frees. NULL: see message; or *missing is true, and there is
+ * no file. */
 static char *read_file(const char *path, bool *missing, char *message) {
     FILE *f = fopen(path, "rb");
     *missing = !f && errno == ENOENT;

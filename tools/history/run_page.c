@@ -1,4 +1,5 @@
-/* tools/history/run_page.c - the page of a training. See run_page.h; its drawing is page/report.js. */
+/* tools/history/run_page.c - writes the page of a training. See run_page.h; page/report.js draws
+ * it. */
 #include "run_page.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "tools/cli/profile.h"
 #include "tools/page/page.h"
 
-enum { MOST_POINTS = 2000 }; /* of a curve in the page */
+enum { MOST_POINTS = 2000 }; /* most points of a curve in the page */
 
 static void put_texts(jsonl *out, const char *key, char *const *texts, int64_t n) {
     json_open(out, key, '[');
@@ -24,7 +25,7 @@ static void put_texts(jsonl *out, const char *key, char *const *texts, int64_t n
     json_close(out, ']');
 }
 
-/* Every `every`-th value, and the last. */
+/* Writes every `every`-th value, and the last one. */
 static void put_values(jsonl *out, const char *key, const double *values, int64_t n,
                        int64_t every) {
     json_open(out, key, '[');
@@ -79,7 +80,7 @@ static void put_frames(jsonl *out, const album *a) {
     json_close(out, ']');
 }
 
-/* Time by op; nothing if there is no memory for it. */
+/* Writes the time by op, or nothing if there is no memory for it. */
 static void put_ops(jsonl *out, wf_plan *plan) {
     int n;
     profile_row *rows = profile_rows(plan, &n);

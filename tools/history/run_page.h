@@ -1,8 +1,9 @@
-/* tools/history/run_page.h - a training as a stand-alone page: curves, outputs, attention, time, memory.
+/* tools/history/run_page.h - a training as a stand-alone page: curves, outputs, attention, time,
+ * memory.
  *
- * The page is written whole at each validation: whoever reloads it sees the run as it is. Its data are
- * the history, too: a resumed training reads them back and goes on with them. So nothing of it is in
- * the checkpoint, whose bytes are the same with a report and without. */
+ * The whole page is written again at each validation, so reloading it shows the current state. A
+ * resumed training reads the history back from the page and continues it. So the history is not in
+ * the checkpoint, whose bytes are the same with and without a report. */
 #ifndef WEFT_TOOLS_HISTORY_RUN_PAGE_H
 #define WEFT_TOOLS_HISTORY_RUN_PAGE_H
 
@@ -10,7 +11,7 @@
 #include "core/graph.h"
 #include "history.h"
 
-/* A line about the training: "model", "a Transformer of width 64 ...". */
+/* A line about the training, such as "model" and "a Transformer of width 64 ...". */
 typedef struct run_fact {
     const char *name, *text;
 } run_fact;
@@ -25,15 +26,15 @@ typedef struct run_page {
     bool ended;
     const history *history;
     const album *album;
-    wf_plan *plan; /* a training step's; its profile says where the time went */
+    wf_plan *plan; /* plan of a training step, whose profile is shown */
 } run_page;
 
-/* False with message[256]: nothing is written, and what was there is as it was. */
+/* Write the page. False with message[256]: nothing is written, and an old page is unchanged. */
 bool run_page_write(const run_page *p, const char *path, char *message);
 
 typedef enum { RUN_PAGE_NONE, RUN_PAGE_OWN, RUN_PAGE_BAD } run_page_found;
-/* Reads back the history of this training up to a step. NONE: there is no file; BAD with message[256]:
- * it can't be read, or is of something else. */
+/* Read back the history of this training up to a step. NONE: there is no file. BAD with
+ * message[256]: it cannot be read, or does not belong to this training. */
 run_page_found run_page_read(const char *path, const char *run, int64_t step, history *h, album *a,
                              char *message);
 

@@ -1,4 +1,4 @@
-/* tools/history/tensorboard.c - event files of TensorBoard. See tensorboard.h. */
+/* tools/history/tensorboard.c - writes event files for TensorBoard. See tensorboard.h. */
 #include "tensorboard.h"
 
 #include <assert.h>
@@ -30,10 +30,11 @@ typedef struct wire {
     size_t n;
 } wire;
 
-/* Types of fields on the wire. */
+/* Wire types of protocol buffers. */
 enum { VARINT = 0, FIXED64 = 1, TEXT = 2, FIXED32 = 5 };
 
-/* Fields of Event, Summary, Summary.Value and SessionLog in TensorFlow's event.proto and summary.proto. */
+/* Numbers of fields of Event, Summary, Summary.Value and SessionLog, from TensorFlow's event.proto
+ * and summary.proto. */
 enum { EVENT_TIME = 1, EVENT_STEP = 2, EVENT_VERSION = 3, EVENT_SUMMARY = 5, EVENT_SESSION = 7 };
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, SESSION_STATUS = 1, SESSION_START = 1 };
 
@@ -46,7 +47,7 @@ static void put_key(wire *m, int field, int type) {
     put_varint(m, (uint64_t)(field << 3 | type));
 }
 
-/* Low byte first, on any machine. */
+/* Writes the low byte first, on any machine. */
 static void put_fixed(wire *m, uint64_t bits, int bytes) {
     for (int i = 0; i < bytes; i++) m->bytes[m->n++] = (unsigned char)(bits >> 8 * i);
 }
@@ -79,7 +80,8 @@ static void put_count(wire *m, int field, int64_t value) {
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* A checksum of data that may hold checksums is turned and moved, as TFRecord asks. */
+/* A masked checksum, rotated and offset as TFRecord requires, because data may contain
+ * checksums. */
 static uint32_t masked_checksum(const tensorboard *t, const void *data, size_t n) {
     uint32_t sum = ~wf_crc32(&t->checksums, UINT32_MAX, data, n);
     return (sum >> 15 | sum << 17) + 0xA282EAD8u;
@@ -95,7 +97,7 @@ static bool add_record(tensorboard *t, const wire *event) {
     return append_record(t->file, record.bytes, record.n);
 }
 
-/* The beginning of an event: now, and its step. */
+/* Begins an event with the current time and its step. */
 static wire event_at(int64_t step) {
     struct timespec now;
     wire m = { .n = 0 };
@@ -123,8 +125,8 @@ bool tensorboard_add(tensorboard *t, int64_t step, const measured *m) {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* "events.out.tfevents.SECONDS.MACHINE.PROCESS": TensorBoard reads the files of a folder in the order of
- * their names. */
+/* Makes the name "events.out.tfevents.SECONDS.MACHINE.PROCESS". TensorBoard reads the files of a
+ * folder in the order of their names. */
 static void name_file(const char *folder, char path[PATH_SIZE]) {
     char machine[64] = "";
     if (gethostname(machine, sizeof machine - 1) != 0 || !*machine) strcpy(machine, "localhost");
@@ -134,7 +136,8 @@ static void name_file(const char *folder, char path[PATH_SIZE]) {
              (long long)time(NULL), machine, (long)getpid());
 }
 
-/* The first event names the format, the second voids what earlier files have of these steps. */
+/* Writes two events. The first names the format; the second voids events of these steps in earlier
+ * files. */
 static bool begin(tensorboard *t, int64_t first) {
     static const char version[] = "brain.Event:2";
     wire named = event_at(0), restarted = event_at(first), session = { .n = 0 };

@@ -1,8 +1,8 @@
-/* tools/learn/learn.c - `learn`: the course. Checks an exercise, and says what kind of mistake
- * it is.
+/* tools/learn/learn.c - `learn`, the course: checks an exercise, and says what kind of mistake it
+ * has.
  *
- * The learner's file of lesson 2 is learn/2_attention.c, a copy of the exercise with its gaps,
- * made when it is first asked for. README.md beside this file is the course's first page. */
+ * The learner's file for lesson 2 is learn/2_attention.c. It is a copy of the exercise with its
+ * gaps, made when it is first needed. README.md beside this file is the course's first page. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static void copy_file(const char *from, const char *to) {
     printf("Your file is %s: fill its gaps.\n", to);
 }
 
-/* The file that is checked: made of the exercise if it is the learner's and not there yet. */
+/* The file to check. The learner's own is copied from the exercise if it does not exist yet. */
 static void find_file(int number, char path[PATH_SIZE]) {
     char name[64], from[PATH_SIZE];
     snprintf(name, sizeof name, "%s_solution.c", exercises[number].name);
@@ -113,7 +113,7 @@ static void find_file(int number, char path[PATH_SIZE]) {
     copy_file(from, path);
 }
 
-/* A folder for programs, removed at the end. */
+/* A folder for compiled programs, removed at the end. */
 static char place[PATH_SIZE], program_path[PATH_SIZE + 16];
 
 static void leave_place(void) {
@@ -134,7 +134,7 @@ static void make_place(void) {
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-/* The line "=heads rows columns row column title", then the numbers. */
+/* Draws a picture: the line "=heads rows columns row column title", then the numbers. */
 static void draw(const run_outcome *r) {
     const char *head = memchr(r->report, '=', r->bytes);
     const char *end = head ? memchr(head, '\n', r->bytes - (size_t)(head - r->report)) : NULL;
@@ -170,8 +170,8 @@ static void draw(const run_outcome *r) {
 
 /* ---- a check --------------------------------------------------------------------------------- */
 
-/* The report without the lines about places; or, after a crash, what the checker guessed before
- * it. */
+/* Prints the report without its lines about places. After a crash it is what the checker had
+ * guessed before. */
 static void print_report(const run_outcome *r) {
     bool crashed = *r->fault != '\0';
     const char *end = r->report + r->bytes;
@@ -193,9 +193,10 @@ static void print_fault(const run_outcome *r) {
         printf("  %s\n", r->fault);
 }
 
-/* Compile it and run it in this way; true: all is right. */
+/* Compiles the file and runs it in this way. True: all is right. */
 static bool run_as(int number, const char *file, const char *what, bool fast, run_outcome *r) {
-    bool long_run = *what == 't' || *what == 'p'; /* a trial or a picture may train */
+    /* a trial or a picture may train a model, which takes time */
+    bool long_run = *what == 't' || *what == 'p';
     double seconds = long_run ? 12 * told.seconds : told.seconds;
     static build_result built;
     if (fast || strcmp(what, "trial") != 0)

@@ -1,7 +1,8 @@
 /* tools/learn/learn_build.c - compiles an exercise with its checker. See learn.h.
  *
- * The compiler is the one that built weft. Sanitizers find reads and writes outside of arrays; a
- * compiler that has none compiles without. The functions of earlier exercises come as solutions. */
+ * The compiler is the one that built weft. Sanitizers find reads and writes outside of arrays;
+ * without them, the file is compiled without. Functions of earlier exercises are linked as
+ * solutions. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -11,7 +12,8 @@
 
 enum { MOST_WORDS = 64, MOST_PATHS = 32 };
 static const char *const compiler[] = { LEARN_COMPILER };
-static const char *const needed[] = { LEARN_FLAGS "-lm" }; /* of the build itself; and libraries */
+/* flags of weft's own build; libraries */
+static const char *const needed[] = { LEARN_FLAGS "-lm" };
 
 void exercise_path(int number, const char *ending, char path[PATH_SIZE]) {
     snprintf(path, PATH_SIZE, "%s/tools/learn/%d_%s/%s", LEARN_SOURCE, number,
@@ -23,7 +25,7 @@ void exercise_path(int number, const char *ending, char path[PATH_SIZE]) {
 typedef struct command {
     const char *word[MOST_WORDS];
     int n;
-    char text[MOST_PATHS][PATH_SIZE + 256]; /* of words that are made here */
+    char text[MOST_PATHS][PATH_SIZE + 256]; /* memory for words that are made here */
     int texts;
 } command;
 
@@ -44,7 +46,7 @@ static void put_archive(command *c, const char *kind, const char *name) {
     put_path(c, "", LEARN_BUILD, archive);
 }
 
-/* The loops that measure the peak, for each instruction set. */
+/* Adds the loops that measure the peak, for each instruction set. */
 static void put_loops(command *c) {
     static const char *const sets[] = { LEARN_LOOPS };
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) put_path(c, "", LEARN_BUILD, sets[i]);
@@ -57,7 +59,8 @@ static void put_inputs(command *c, int number, const char *file, bool guarded) {
         put_path(c, "-I", folder, ".");
     }
     put(c, file);
-    /* main needs the lesson, which needs solutions and the judge: so the judge comes twice. */
+    /* main needs the lesson, which needs the solutions and the judge, so the judge is listed
+     * twice */
     put_path(c, "", LEARN_BUILD, "tools/liblearn-judge.a");
     put_archive(c, "checks", exercises[number].name);
     for (int i = number - 1; i >= 0; i--)
@@ -79,7 +82,7 @@ static void make_command(command *c, int number, const char *file, bool fast, co
     put(c, "-Wextra");
     put(c, "-Wno-unused-parameter");
     put(c, "-Wno-unused-variable");
-    /* It takes an array that is declared, and filled in a loop, for one that is not filled. */
+    /* gcc takes an array that is declared, and filled in a loop, for an uninitialised one */
     put(c, "-Wno-maybe-uninitialized");
     put(c, "-g");
     put(c, fast ? "-O3" : "-O1");
@@ -96,13 +99,13 @@ static void make_command(command *c, int number, const char *file, bool fast, co
 
 /* ---- running it ------------------------------------------------------------------------------ */
 
-/* Read until the end, and forget. */
+/* Reads until the end, and discards the data. */
 static void drain(int from) {
     char bytes[4096];
     while (read(from, bytes, sizeof bytes) > 0) continue;
 }
 
-/* The compiler's own exit code; its words go to stderr, or nowhere. */
+/* Returns the compiler's exit code. Its messages go to stderr, or are discarded. */
 static int run_command(const command *c, bool quiet) {
     int status = 0, words[2];
     if (pipe(words) != 0) return 127;
@@ -122,7 +125,7 @@ static int run_command(const command *c, bool quiet) {
 
 build_result exercise_build(int number, const char *file, bool fast, const char *to) {
     command c;
-    /* With sanitizers it is compiled in silence: where that fails, the second time says why. */
+    /* with sanitizers, messages are discarded: if this fails, the second attempt prints them */
     make_command(&c, number, file, fast, "-fsanitize=address,undefined", to);
     if (!fast && run_command(&c, true) == 0) {
         return BUILD_GUARDED;

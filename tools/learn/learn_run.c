@@ -1,4 +1,5 @@
-/* tools/learn/learn_run.c - runs the program of an exercise, and says how it ended. See learn.h. */
+/* tools/learn/learn_run.c - runs the program of an exercise, and finds out how it ended. See
+ * learn.h. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +12,7 @@
 #include "core/base/clock.h"
 #include "learn.h"
 
-/* Bytes of the learner's prints that are kept and shown; bytes of memory that it may take. */
+/* SAID_SIZE: bytes of the learner's output that are kept; SHOWN: bytes that are shown. */
 enum { SAID_SIZE = 1 << 16, SHOWN = 4000 };
 static const rlim_t most_memory = (rlim_t)4 << 30, most_file = 1 << 20;
 
@@ -32,14 +33,15 @@ static void limit(int resource, rlim_t most) {
     setrlimit(resource, &r);
 }
 
-/* The sanitizer reserves more addresses than any limit, and has a limit of its own. */
+/* Starts the program in this child. The sanitizer reserves more addresses than any limit allows,
+ * and has its own memory limit. */
 static _Noreturn void become(const char *path, const char *what, int report, int said,
                              double seconds, bool bounded) {
     char descriptor[16];
     setpgid(0, 0);
     dup2(said, STDOUT_FILENO);
     dup2(said, STDERR_FILENO);
-    int nothing[2]; /* at its end from the beginning */
+    int nothing[2]; /* a pipe that is at its end from the beginning */
     if (pipe(nothing) == 0 && close(nothing[1]) == 0) dup2(nothing[0], STDIN_FILENO);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, most_file);
@@ -74,7 +76,7 @@ static bool start(child *c, const char *path, const char *what, double seconds, 
 
 /* ---- listening ------------------------------------------------------------------------------- */
 
-/* False at the end. What is too much is read and forgotten. */
+/* Reads some data. False at the end. Data beyond the limit are discarded. */
 static bool take(int from, text *t) {
     char more[4096];
     ssize_t n = read(from, more, sizeof more);
@@ -86,7 +88,8 @@ static bool take(int from, text *t) {
     return true;
 }
 
-/* Until both pipes end or the time is over; true: it was. A grandchild may hold a pipe longer. */
+/* Reads until both pipes end, or the time is over: true. A process that the child started may keep
+ * a pipe open longer. */
 static bool listen_to(const child *c, text *report, text *said, double seconds) {
     double until = wf_seconds_now() + seconds;
     struct pollfd from[2] = { { .fd = c->report, .events = POLLIN },
@@ -103,8 +106,8 @@ static bool listen_to(const child *c, text *report, text *said, double seconds) 
     return false;
 }
 
-/* The status of the child, which has a second more to leave by itself. Nothing that it started is
- * left running. */
+/* The exit status of the child, which gets one more second to end. Processes that it started are
+ * killed, too. */
 static int end_of(const child *c, bool late) {
     int status = 0;
     bool ended = false;
@@ -119,20 +122,20 @@ static int end_of(const child *c, bool late) {
 
 /* ---- what happened --------------------------------------------------------------------------- */
 
-/* The place of the last line that begins with '>', if the call did not return. */
+/* Finds the last line that begins with '>', if that call did not return. */
 static void find_place(const text *report, run_outcome *out) {
     const char *end = report->data + report->n;
     out->place[0] = '\0';
     for (const char *at = report->data; at && at < end;) {
         const char *line = memchr(at, '\n', (size_t)(end - at));
-        if (*at == '=') return; /* numbers of a picture follow */
+        if (*at == '=') return; /* the numbers of a picture follow */
         if (*at == '>' && line)
             snprintf(out->place, sizeof out->place, "%.*s", (int)(line - at - 1), at + 1);
         at = line ? line + 1 : NULL;
     }
 }
 
-/* The line of the learner's file in what a sanitizer said: after "name.c:"; 0: none. */
+/* The line of the learner's file that a sanitizer reported, after "name.c:"; 0: none. */
 static int line_in(const char *said, const char *file) {
     char name[PATH_SIZE];
     const char *slash = strrchr(file, '/');
@@ -149,7 +152,7 @@ static void say_place(run_outcome *out, const char *said, const char *file, cons
     if (line == 0 && out->fault[0] != '\0') snprintf(out->fault, sizeof out->fault, "it %s", fact);
 }
 
-/* A sanitizer's finding in our words; a row for each of its words. */
+/* Translates a sanitizer's finding into a plain sentence; a row for each term. */
 static bool say_finding(run_outcome *out, const char *said, const char *file) {
     static const char *const rows[][2] = {
         { "stack-overflow", "calls itself without end, or its arrays are too large for the stack" },
@@ -210,7 +213,7 @@ static void judge_end(run_outcome *out, int status, bool late, const text *repor
         snprintf(out->fault, sizeof out->fault, "it left the program: exit was called");
 }
 
-/* The learner's own prints; a sanitizer's report is for judge_end alone. */
+/* Shows what the learner's code printed, without a sanitizer's report. */
 static void show_prints(const text *said) {
     const char *end = strstr(said->data, "=================================================");
     const char *finding = strstr(said->data, "runtime error:");

@@ -1,17 +1,18 @@
-/* tools/learn/lesson.h - the checker of an exercise: tasks as rows, and the numbers that they
- * are judged by.
+/* tools/learn/lesson.h - the checker of an exercise: tasks as rows, and the judge of results.
  *
- * A lesson has tasks, one for each function that the learner writes. A task names its inputs by
+ * A lesson has tasks, one for each function that the learner writes. A task declares its inputs by
  * shape, and its cases by sizes: "T3 S5 d8 causal" sets T, S and d, and the word is for the
- * task to look at. From a row come the inputs, the right results (by weft's own ops, in f64),
- * and the sentences.
+ * task to look the task. Each row come the inputs, the right results (from weft's own ops, in f64),
+ * and the
+ * sentences.
  *
- * Every task also has a model: plain C that makes the known mistakes on request, one bit each.
- * Where a learner's numbers are wrong, the judge looks for the set of at most three mistakes
+ * Every task also has a model: plain C that makes the known mistakes on request, one bit each. a
+ * the learner's numbers are wrong, the judge looks for a set of at most three mistakes
  * that gives the same numbers in every case. Without mistakes the model gives the right
- * numbers: `learn --mistakes` checks that, and that no two mistakes look alike.
+ * numbers. `learn
+ * --mistakes` checks that, and that no two mistakes give the same numbers.
  *
- * This is linked with the learner's code into one program, which learn (learn.h) starts and
+ * All this is linked with the learner's code into one program, which learn (learn.h) starts and
  * watches. */
 #ifndef WEFT_TOOLS_LEARN_LESSON_H
 #define WEFT_TOOLS_LEARN_LESSON_H
@@ -25,16 +26,19 @@
 enum { LESSON_ARRAYS = 40, LESSON_OUTPUTS = 4, LESSON_CASES = 8, LESSON_MISTAKES = 32 };
 
 typedef enum {
-    ARRAY_VALUES,  /* from -1.5 to 1.5 */
-    ARRAY_WEIGHTS, /* the same by the root of the last size, which keeps products of that order */
-    ARRAY_NEAR_1,  /* from 0.5 to 1.5 */
-    ARRAY_CHOICES, /* 0 or 1, and one 1 in every row; a case that says "empty" has a row of 0 */
-    ARRAY_PREFIX,  /* a row of 1 that ends in 0: which tokens are no padding */
-    ARRAY_IDS      /* integers below the size `below` */
+    ARRAY_VALUES, /* from -1.5 to 1.5 */
+    /* such numbers, divided by the root of the last size, so that products stay in range */
+    ARRAY_WEIGHTS,
+    ARRAY_NEAR_1, /* from 0.5 to 1.5 */
+    /* 0 or 1, with at least one 1 in every row; in a case with the word "empty", one row is all
+     * 0 */
+    ARRAY_CHOICES,
+    ARRAY_PREFIX, /* a row of ones that ends in zeros: which tokens are not padding */
+    ARRAY_IDS     /* integers from 0 to the size `below` - 1 */
 } array_kind;
 
 typedef struct lesson_array {
-    const char *name, *shape; /* a letter or a digit for each axis: "TS", "3DD" */
+    const char *name, *shape; /* name, and a letter or a digit for each axis: "TS", "3DD" */
     array_kind kind;
     char below;
 } lesson_array;
@@ -45,50 +49,50 @@ typedef struct sample {
     int size[128];    /* by letter */
     int n_in;
     float *in[LESSON_ARRAYS]; /* ids are numbers here, */
-    int *ids[LESSON_ARRAYS];  /* and integers here; NULL for other kinds */
+    int *ids[LESSON_ARRAYS];  /* integers instead; NULL for other kinds */
     int64_t count[LESSON_ARRAYS];
 } sample;
 
 typedef struct mistake {
     const char *name;     /* "no 1/sqrt(d)" */
-    const char *sentence; /* that says what is wrong, and why it matters */
+    const char *sentence; /* a sentence that says what is wrong, and why it matters */
 } mistake;
 
 typedef struct lesson_task {
     const char *name;    /* the learner's function */
-    const char *formula; /* its job, in a line */
+    const char *formula; /* its purpose in a line */
     lesson_array in[LESSON_ARRAYS], out[LESSON_OUTPUTS];
     const char *cases[LESSON_CASES];
     /* Call the learner's function. */
     void (*learner)(const sample *s, float *const *out);
-    /* Record the right results; inputs come as constants. NULL: the model without mistakes is
-     * right, as for tasks on integers. */
+    /* Record the right results; inputs are constants. NULL: the model without mistakes is right, as in tasks on integers. */
     void (*weft)(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out);
-    /* Compute them with mistakes: bit i is mistakes[i]. */
+    /* Compute the results with mistakes: bit i selects mistakes[i]. */
     void (*model)(const sample *s, uint64_t mistakes, double *const *out);
     mistake mistakes[LESSON_MISTAKES];
     const struct recipe *steps; /* of a layer, for lesson_recipe.h; or NULL */
-    double tolerance;           /* of the largest result; 0: 1e-6 */
+    double tolerance;           /* relative to the largest result; 0: 1e-6 */
 } lesson_task;
 
 typedef struct picture {
     char title[80];
-    const char *row, *column; /* a word for each; NULL: "query" and "key" */
+    const char *row, *column; /* a word for rows and one for columns; NULL: "query" and "key" */
     int64_t heads, rows, columns;
-    float *weights; /* [heads, rows, columns] in 0..1; to be freed */
+    float *weights; /* [heads, rows, columns] in 0..1, to be freed */
 } picture;
 
 typedef struct lesson {
     const lesson_task *const *tasks;
     int n_tasks;
-    /* After all tasks are right: the whole, such as a training. Prints; true: passed. NULL:
+    /* Run after all tasks are right, such as a training. Prints; true: passed. NULL: there is
      * none. */
     bool (*trial)(FILE *report);
-    /* The learner's own numbers to be drawn. False: no memory. NULL: there is no picture. */
+    /* Make a picture of the learner's own numbers. False: out of memory. NULL: there is no
+     * picture. */
     bool (*draw)(picture *p);
 } lesson;
 
-/* The lesson of this program: in X_checks.c. */
+/* The lesson of this program, from X_checks.c. */
 extern const lesson the_lesson;
 
 /* ---- numbers: lesson_sample.c ---------------------------------------------------------------- */
@@ -98,11 +102,11 @@ bool sample_make(sample *s, const lesson_task *t, const char *text);
 void sample_free(sample *s);
 bool sample_has(const sample *s, const char *word);
 int64_t array_count(const sample *s, const char *shape);
-/* A number from 0 to 1 that is a function of these alone. */
+/* A pseudo-random number from 0 to 1, determined by these arguments. */
 double lesson_number(const char *name, int64_t i);
-/* The right results by weft, into out. False: message[256]. */
+/* Compute the right results with weft. False: message[256]. */
 bool sample_right(const sample *s, const lesson_task *t, double *const *out, char *message);
-/* A leaf gets these values, of its shape. */
+/* Write these values to a leaf. */
 bool leaf_write(wf_tensor *leaf, const float *values);
 
 /* ---- judging: lesson_judge.c, lesson_mistakes.c ---------------------------------------------- */
@@ -122,18 +126,18 @@ typedef struct results {
     int n;
     result of[LESSON_CASES];
 } results;
-/* All cases with their right results; false: message. */
+/* Make all cases with their right results. False: message. */
 bool results_make(results *r, const lesson_task *t, char *message);
 void results_free(results *r);
 
-/* Tells where the program is, so that a crash can be placed. */
+/* Report where the program is, so that a crash can be located. */
 extern void (*lesson_place)(const char *task, const char *text);
 
-/* Print words in lines of one width, behind the column of names. */
+/* Print words, wrapped, to the right of the column of names. */
 void put_words(FILE *report, const char *text);
-/* One sentence for each line. True: all results are right. */
+/* Judge a task, with one sentence per line. True: all results are right. */
 bool judge_task(const lesson_task *t, FILE *report);
-/* Do the mistakes of a task differ from the right numbers and from each other? */
+/* Check that the mistakes of a task differ from the right numbers and from each other. */
 bool list_mistakes(const lesson_task *t, FILE *report);
 
 /* The one mistake that explains the results; or the smallest set of them. 0: none is known. */
@@ -151,12 +155,13 @@ int mistake_count(const lesson_task *t);
 bool is_wrong(const result *r, const lesson_task *t, int k, int64_t i);
 bool is_stale(float x);
 const result *first_wrong(const results *r);
-/* True if a and b are one number but for rounding of so much. */
+/* True if a and b are equal up to this much rounding. */
 bool same_number(double a, double b, double tolerance);
-/* The largest finite |x|, at least tiny. */
+/* The largest finite |x|, but not less than a tiny number. */
 double largest(const double *x, int64_t n);
 
-/* ---- mistakes that any function can have: lesson_patterns.c ----------------------------------- */
+/* ---- mistakes that any function can have: lesson_patterns.c -----------------------------------
+ * */
 
 typedef struct finding {
     char name[128], sentence[RESULT_MESSAGE];

@@ -1,11 +1,12 @@
-/* tools/learn/lesson_blocks.c - the blocks of a Transformer in double, and the mistakes that
+/* tools/learn/lesson_blocks.c - the blocks of a Transformer in double, correct or that
  * are made in them. See lesson_blocks.h. */
 #include "lesson_blocks.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* The judge's sizes are small: a program that lacks this memory has no use either. */
+/* Allocates n doubles, or ends the program: the sizes are small, so without this memory nothing
+ * works. */
 double *room(int64_t n) {
     double *x = calloc((size_t)n + 1, sizeof *x);
     if (!x) exit(1);
@@ -36,7 +37,7 @@ void block_linear(const double *x, int rows, int in, const float *w, const float
 
 /* ---- multi-head attention -------------------------------------------------------------------- */
 
-/* The place of element c of head h of token t in [n, D]. */
+/* The index of element c of head h of token t in [n, D]. */
 static int place_of(int t, int h, int c, int n, int D, int H, uint64_t m) {
     int d = D / H;
     if (HAS(m, HEADS_ROWS) || HAS(m, HEADS_CUT_BY_ROWS)) return (h * n + t) * d + c;
@@ -76,7 +77,8 @@ static void look(const struct projected *p, int h, int t, const float *mask, uin
     for (int j = 0; j < p->S && sum > 0; j++) w[j] /= sum;
 }
 
-/* The heads' results, side by side: [T, D]. What a mistake leaves unwritten is no number. */
+/* The results of all heads side by side: [T, D]. Elements that a mistake leaves unwritten are
+ * NaN. */
 static void all_heads(const struct projected *p, const float *mask, uint64_t m, double *weights,
                       double *y) {
     static const uint64_t only_taking = UINT64_C(1) << HEADS_FIRST_ONLY | UINT64_C(1)
@@ -134,8 +136,8 @@ void block_heads(const struct attention_weights *w, const double *x, int T, cons
 
 /* ---- layer norm ------------------------------------------------------------------------------ */
 
-/* The statistics of n numbers that are `step` apart. before: mean and variance of the row
- * before, for those who do not begin anew. */
+/* The mean and variance of n numbers that are `step` apart. before: those of the row before, for
+ * the mistake of not starting anew. */
 static void statistics(const double *x, int n, int step, uint64_t m, double before[2], double *mean,
                        double *inverse) {
     double sum = HAS(m, NORM_RUNNING) || HAS(m, NORM_RUNNING_MEAN) ? before[0] : 0;
@@ -202,7 +204,7 @@ void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int 
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* Array k of a layer of a stack: its part, where the case has L layers. */
+/* Array k of one layer of a stack: a part of the array if the case has L layers. */
 static const float *part(const sample *s, int k, int layer) {
     int layers = s->size['L'] > 0 ? s->size['L'] : 1;
     return s->in[k] + s->count[k] / layers * layer;

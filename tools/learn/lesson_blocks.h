@@ -1,8 +1,8 @@
-/* tools/learn/lesson_blocks.h - the blocks of a Transformer in double, with the mistakes that
- * are made in them; and their weights, as arrays of a task, as the learner's structs and as
+/* tools/learn/lesson_blocks.h - the blocks of a Transformer in double, correct or with in
+ * mistakes. Also their weights, as arrays of a task, as the learner's structs and as
  * weft's layers.
  *
- * Exercises 3 and 4 ask for one block each. Later ones put blocks together, and use these
+ * Exercises 3 and 4 ask for one block each. Later exercises combine blocks, and use these
  * without mistakes. */
 #ifndef WEFT_TOOLS_LEARN_LESSON_BLOCKS_H
 #define WEFT_TOOLS_LEARN_LESSON_BLOCKS_H
@@ -42,7 +42,7 @@ enum {
     HEADS_OUT_TWICE,
     HEADS_MISTAKES
 };
-/* x [T, D], kv [S, D], mask [T, S] or NULL: weights [H, T, S] or NULL, out [T, D]. */
+/* x [T, D], kv [S, D], mask [T, S] or NULL -> weights [H, T, S] or NULL, out [T, D]. */
 void block_heads(const struct attention_weights *w, const double *x, int T, const double *kv, int S,
                  const float *mask, int D, int H, uint64_t m, double *weights, double *out);
 
@@ -89,7 +89,8 @@ void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int 
 
 /* ---- their weights --------------------------------------------------------------------------- */
 
-/* Arrays of a task from index `at` on; a layer of a stack of L takes its part of each. L is ""
+/* Arrays of a task, from index `at` on. A layer of a stack of L layers uses its part of each array.
+ * L is ""
  * or "L". */
 enum {
     ATTENTION_ARRAYS = 4,
@@ -119,7 +120,7 @@ enum {
         ATTENTION_ROWS((at) + 6, L, "cross"), NORM_ROWS((at) + 10, L, "decoder norm2"),            \
         FF_ROWS((at) + 12, L, "decoder"), NORM_ROWS((at) + 16, L, "decoder norm3")
 
-/* The learner's structs of layer `layer`, 0 where there is one. */
+/* The learner's structs of layer number `layer`, which is 0 if there is only one. */
 struct attention_weights attention_of(const sample *s, int at, int layer);
 struct norm_weights norm_of(const sample *s, int at, int layer);
 struct ff_weights ff_of(const sample *s, int at, int layer);
@@ -134,7 +135,7 @@ struct wf_encoder_block weft_encoder(const sample *s, wf_graph *g, const char *n
 struct wf_decoder_block weft_decoder(const sample *s, wf_graph *g, const char *name, int at,
                                      int layer);
 
-/* Doubles of these floats, and room for n doubles; to be freed. */
+/* These floats as doubles, in new memory; and new memory for n doubles. The caller frees both. */
 double *doubles_of(const float *x, int64_t n);
 double *room(int64_t n);
 

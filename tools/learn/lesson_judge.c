@@ -1,5 +1,5 @@
-/* tools/learn/lesson_judge.c - runs the learner's function on all cases, and says what is wrong
- * with the numbers. See lesson.h. */
+/* tools/learn/lesson_judge.c - runs the learner's function on all cases, and finds out what is
+ * wrong with the numbers. See lesson.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +9,13 @@
 
 enum { GUARD = 16, COLUMN = 15, WIDTH = 88 };
 
-/* Results begin as this signalling NaN: what is not written is told from what is wrong.
- * Arithmetic with it makes another NaN. */
+/* Results begin as this signalling NaN, which shows elements that were not written. Arithmetic
+ * with it it gives another NaN. */
 static const uint32_t unwritten_bits = 0x7fa0beef;
 void (*lesson_place)(const char *task, const char *text);
 
-/* Present where the learner's code was compiled with the address sanitizer, which guards better. */
+/* It exists if the learner's code was compiled with the address sanitizer, which guards memory
+ * better. */
 extern int __asan_address_is_poisoned(void const volatile *at) __attribute__((weak));
 static int guard(void) {
     return __asan_address_is_poisoned ? 0 : GUARD;
@@ -75,7 +76,8 @@ void results_free(results *r) {
 
 /* ---- sentences ------------------------------------------------------------------------------- */
 
-/* Before each line: "?" in a guess, which is for those who see no verdict because of a crash. */
+/* Printed before each line. It is "?" in a guess, which is shown only if a crash prevents the
+ * verdict. */
 static const char *line_mark = "";
 
 void put_words(FILE *report, const char *text) {
@@ -94,7 +96,7 @@ void put_words(FILE *report, const char *text) {
     fprintf(report, "\n");
 }
 
-/* "out[2][0]": an element by its place. */
+/* Writes the name of an element: "out[2][0]". */
 static void name_element(const result *r, const lesson_task *t, int k, int64_t i, char *text,
                          size_t size) {
     const char *shape = t->out[k].shape;
@@ -122,7 +124,7 @@ static int64_t wrong_count(const result *r, const lesson_task *t) {
     return n;
 }
 
-/* The first wrong number, beside the right one. */
+/* Prints the first wrong number beside the right one. */
 static void tell_number(const result *r, const lesson_task *t, FILE *report) {
     char text[RESULT_MESSAGE], name[64];
     int64_t all = 0;
@@ -143,7 +145,7 @@ static void tell_number(const result *r, const lesson_task *t, FILE *report) {
 
 /* ---- mistakes without a name ----------------------------------------------------------------- */
 
-/* Fills message if a pattern of the wrong numbers says something. */
+/* Looks for a pattern in the wrong numbers. True: message describes it. */
 static bool is_multiple(const results *r, char *message) {
     double factor = 0;
     for (int c = 0; c < r->n; c++) {
@@ -165,7 +167,7 @@ static bool is_multiple(const results *r, char *message) {
     return factor != 0 && fabs(factor - 1) > 1e-3;
 }
 
-/* How many cases are wrong, and their names. */
+/* Prints how many cases are wrong, and which. */
 static bool are_some_cases(const results *r, char *message) {
     int right = 0, n = 0;
     for (int c = 0; c < r->n; c++) right += wrong_count(&r->of[c], r->task) == 0;
@@ -347,7 +349,7 @@ static bool tell_changed_input(const result *r, const lesson_task *t, FILE *repo
     return true;
 }
 
-/* The verdict of the first n cases, for the case that the next call does not return. */
+/* Prints the verdict of the first n cases, in case the next call does not return. */
 static void tell_guess(const results *r, int n, FILE *report) {
     results some = *r;
     some.n = n;

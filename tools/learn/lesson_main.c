@@ -1,11 +1,11 @@
-/* tools/learn/lesson_main.c - the program that the learner's code is linked into. See lesson.h.
+/* tools/learn/lesson_main.c - the main function that the learner's code is linked with. See
+ * lesson.h.
  *
- * usage: lesson check|trial|mistakes|picture DESCRIPTOR      exits with 0 if all is right, else
- * with 1
+ * usage: lesson check|trial|mistakes|picture DESCRIPTOR      exits with 0 if all is right, else 1
  *
- * The report goes to the descriptor, where no print of the learner's can reach it. A line that
- * begins with '>' says what is about to run: the last one of a program that crashed is where it
- * did. The line "<" ends the report: without it the learner's code has left the program. */
+ * The report goes to the descriptor, where the learner's output cannot reach it. A line that
+ * begins with '>' names the next call; the last such line of a crashed program tells where it
+ * did. The line line "<" ends the report: without it, the learner's code has ended the program. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static bool try_whole(void) {
     return ok;
 }
 
-/* The numbers follow the line of their sizes. */
+/* Writes a picture: a line with its sizes, then the numbers. */
 static bool draw(void) {
     picture p = { .weights = NULL };
     if (!the_lesson.draw) {

@@ -1,8 +1,8 @@
-/* tools/learn/lesson_mistakes.c - which known mistakes give the learner's numbers? See
+/* tools/learn/lesson_mistakes.c - finds the known mistakes that give the learner's numbers. See
  * lesson.h.
  *
  * Sets of one mistake are tried first, then of two, then of three, while there is patience. A
- * set is compared case by case, so most are dismissed by the first case. */
+ * set is compared case by case, so the first case dismisses most sets. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 
 const double model_anything = 1e300;
 enum { MOST_TOGETHER = 3 };
-static const double alike = 2e-5; /* of the largest number: a float's rounding in a long sum */
+/* Results agree within this share of the largest number: the rounding of a float in a long sum. */
+static const double alike = 2e-5;
 
 int mistake_count(const lesson_task *t) {
     int n = 0;
@@ -85,7 +86,8 @@ static bool explains(const results *r, uint64_t set) {
 
 /* ---- all sets -------------------------------------------------------------------------------- */
 
-/* The first set of `more` mistakes from `first` on, beside those of `set`, that explains r. */
+/* The first set that explains r and adds `more` mistakes, from index `first` on, to those in
+ * `set`. */
 static uint64_t search(const results *r, int first, int more, uint64_t set) {
     int n = mistake_count(r->task);
     if (more == 0) return explains(r, set) ? set : 0;
@@ -104,7 +106,7 @@ static uint64_t search_all(const results *r, int most) {
     return found;
 }
 
-/* Few numbers, or zeros, are like those of many mistakes. */
+/* False for a few numbers, or zeros, which many mistakes could give. */
 static bool says_enough(const result *r) {
     int64_t n = 0;
     for (int k = 0; k < r->n_out; k++)
@@ -112,7 +114,7 @@ static bool says_enough(const result *r) {
     return n >= 8;
 }
 
-/* Where the learner is wrong, and only there, the mistakes make a difference. */
+/* If the learner is wrong, and only there, the mistakes make a difference. */
 static bool differs_where_wrong(const result *r, const lesson_task *t, uint64_t set) {
     result right = *r;
     float *out[LESSON_OUTPUTS] = { NULL };
@@ -131,8 +133,8 @@ uint64_t mistake_found(const results *r) {
     return search_all(r, 1);
 }
 
-/* Where sizes are exchanged, a case of unequal sizes has chance results: then the cases up to
- * the first wrong one decide, if the others are wrong at least where they are to be. */
+/* If sizes are exchanged, a case of unequal sizes reads numbers by chance. Then the cases up to the
+ * first wrong one decide, provided that the others are wrong at least where they should be. */
 uint64_t mistakes_found(const results *r) {
     uint64_t found = search_all(r, MOST_TOGETHER);
     results some = *r;

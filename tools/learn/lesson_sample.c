@@ -1,4 +1,5 @@
-/* tools/learn/lesson_sample.c - inputs of a case, and the right results by weft. See lesson.h. */
+/* tools/learn/lesson_sample.c - makes the inputs of a case, and the right results with weft. See
+ * lesson.h. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* "T3 S5 causal": a letter that begins a word, and a number, are a size. */
+/* Reads sizes from "T3 S5 causal": a letter at the start of a word, followed by a number. */
 static void read_sizes(sample *s, const char *text) {
     for (const char *at = text; *at; at++) {
         bool begins = at == text || at[-1] == ' ';
@@ -59,8 +60,8 @@ static float value_of(const sample *s, const lesson_array *a, int64_t i, int64_t
     return 0;
 }
 
-/* A case of "small" values is a five-hundredth of it: where eps matters. One of "large" is a
- * hundred times it: where exp overflows. "low" ones are around -200, where exp of a float is 0. */
+/* The factor of a case's values: 1/500 if it is "small", where eps matters; 100 if it is "large",
+ * where exp overflows. "low" ones are around -200, where exp of a float is 0. */
 static float factor(const sample *s, const lesson_array *a) {
     if (a->kind != ARRAY_VALUES) return 1;
     if (sample_has(s, "small")) return 0.002F;

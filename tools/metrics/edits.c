@@ -1,10 +1,10 @@
-/* tools/metrics/edits.c - the edit distance, 64 rows at a time.
+/* tools/metrics/edits.c - computes the edit distance, 64 rows at a time.
  *
  * D[i][j], the distance of the first i symbols of a to the first j of b, differs by -1, 0 or +1
  * from its neighbours. Myers (1999) keeps the vertical differences of a column of 64 rows as two
- * words, and gets the next column with a dozen operations on them; Hyyro (2003) hands the
- * horizontal differences at the lower edge of a block to the block below. Here a block goes through
- * all of b before the next one begins, so that one difference per symbol of b is what is kept. */
+ * words, and computes the next column with a dozen operations on them. Hyyro (2003) passes the
+ * horizontal differences at the lower edge of a block to the block below. Here a block processes
+ * all of b before the next block begins, so only one difference per symbol of b is stored. */
 #include "edits.h"
 
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 enum { ROWS = 64 };
 
 typedef struct column {
-    uint64_t up, down; /* rows in which D[i][j] - D[i - 1][j] is +1, and -1 */
+    uint64_t up, down; /* rows in which D[i][j] - D[i - 1][j] is +1; rows in which it is -1 */
 } column;
 
-/* One column to the right. `equal`: rows whose symbol is b[j]; `above`: D[0][j] - D[0][j - 1] in
- * the row above the block. Returns that difference in the row whose bit is `last`. */
+/* Moves one column to the right. `equal`: rows whose symbol is b[j]. `above`: D[0][j] - D[0][j - 1]
+ * in the row above the block. Returns that difference for the row whose bit is `last`. */
 static int advance(column *c, uint64_t equal, int above, uint64_t last) {
     uint64_t vertical = equal | c->down;
     if (above < 0) equal |= 1;
@@ -31,7 +31,8 @@ static int advance(column *c, uint64_t equal, int above, uint64_t last) {
     return below;
 }
 
-/* The rows of a[0..rows-1], at most 64. step[j] is the difference above them, and then below. */
+/* Processes the rows a[0..rows-1], at most 64. step[j] is the difference above them, and becomes
+ * that in the last row. */
 static void block(const int32_t *a, int64_t rows, const int32_t *b, int64_t m, uint64_t *equal,
                   signed char *step) {
     column c = { .up = ~(uint64_t)0 };
@@ -60,7 +61,7 @@ int64_t edit_distance(const int32_t *a, int64_t n, const int32_t *b, int64_t m, 
         memset(step, 1, (size_t)m); /* D[0][j] = j */
         for (int64_t i = 0; i < n; i += ROWS)
             block(a + i, n - i < ROWS ? n - i : ROWS, b, m, equal, step);
-        distance = n; /* D[n][0], and along the last row */
+        distance = n; /* D[n][0], to which the differences in the last row are added */
         for (int64_t j = 0; j < m; j++) distance += step[j];
     }
     free(equal), free(step);

@@ -1,4 +1,4 @@
-/* tools/metrics/metrics.c - what is counted in a line, and what the counts make. See metrics.h. */
+/* tools/metrics/metrics.c - counts in lines, and scores from the counts. See metrics.h. */
 #include "metrics.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ const metric_counts *metrics_sums(const metrics *m) {
 
 /* ---- one line -------------------------------------------------------------------------------- */
 
-/* No memory ran out on the way to the symbols in m->symbols and the counts in the trie. */
+/* True if no memory ran out while m->symbols and the trie were filled. */
 static bool complete(const metrics *m) {
     return !m->trie.failed && !m->symbols[0].failed && !m->symbols[1].failed;
 }
@@ -71,7 +71,8 @@ static bool count_chrf(metrics *m, chrf_counts *sums) {
         ngrams_count(&m->trie, i, m->symbols[i].at, m->symbols[i].n, CHRF_ORDER);
     }
     ngrams_totals(&m->trie, CHRF_ORDER, output, reference, both);
-    for (int k = 0; k < CHRF_ORDER; k++) /* a reference that has no such run asks for none */
+    /* a reference without runs of this length does not require any */
+    for (int k = 0; k < CHRF_ORDER; k++)
         if (!reference[k]) output[k] = 0;
     add_to(sums->output, output, CHRF_ORDER);
     add_to(sums->reference, reference, CHRF_ORDER);
@@ -79,7 +80,8 @@ static bool count_chrf(metrics *m, chrf_counts *sums) {
     return complete(m);
 }
 
-/* The edits from symbols[SIDE_OUTPUT] to symbols[SIDE_REFERENCE], which are nodes of the trie. */
+/* Adds the edits from symbols[SIDE_OUTPUT] to symbols[SIDE_REFERENCE], which are nodes of the
+ * trie. */
 static bool count_edits(const metrics *m, edit_counts *sums) {
     const codes *output = &m->symbols[SIDE_OUTPUT], *reference = &m->symbols[SIDE_REFERENCE];
     if (!complete(m)) return false;
@@ -103,7 +105,7 @@ static bool count_characters(metrics *m, edit_counts *sums) {
 
 bool metrics_add(metrics *m, const char *output, size_t output_bytes, const char *reference,
                  size_t reference_bytes) {
-    /* m keeps its sums if a part of the line can't be counted */
+    /* a copy, so that m keeps its sums if the line cannot be counted completely */
     metric_counts sums = m->sums;
     codes_decode(&m->line[SIDE_OUTPUT], output, output_bytes);
     codes_decode(&m->line[SIDE_REFERENCE], reference, reference_bytes);
@@ -120,9 +122,10 @@ bool metrics_add(metrics *m, const char *output, size_t output_bytes, const char
 
 /* ---- the scores ------------------------------------------------------------------------------ */
 
-/* exp(mean of log p_k) times the brevity penalty, p_k the share of runs of k words that the
- * reference has. Smoothing: the first p without a match is 1 / (2 total), the next 1 / (4 total),
- * ... (NIST's, Chen and Cherry 2014, method 3). An order without a run, or no match at all: 0. */
+/* exp(mean of log p_k) times the brevity penalty, where p_k is the share of the output's runs of k
+ * words that the reference has. Smoothing: the first p without a match is 1 / (2 total), the next 1
+ * / (4 total), ... (NIST's, Chen and Cherry 2014, method 3). An order without a run, or no match at
+ * all: 0. */
 bleu_result bleu_score(const bleu_counts *c) {
     bleu_result r = { .brevity_penalty = 1 };
     double halvings = 1, logarithms = 0;
@@ -143,7 +146,7 @@ bleu_result bleu_score(const bleu_counts *c) {
     return r;
 }
 
-/* F_2 of precision and recall, each the mean over the orders that both sides have. */
+/* F_2 of precision and recall; each is the mean over the orders that both sides have. */
 double chrf_score(const chrf_counts *c) {
     double precision = 0, recall = 0, beta = 2, orders = 0;
     for (int k = 0; k < CHRF_ORDER; k++) {

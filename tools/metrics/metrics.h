@@ -1,15 +1,16 @@
-/* tools/metrics/metrics.h - how close outputs are to their references: BLEU, chrF, CER, WER, exact
+/* tools/metrics/metrics.h - compares outputs with their references: BLEU, chrF, CER, WER, exact
  * match.
  *
- * Lines are added one by one and only counted; the scores are functions of the counts, so that a
- * corpus has a score of its own and not the mean of its lines'. BLEU and chrF are sacreBLEU's with
- * its defaults and one reference:
+ * Adding a line only changes counts, and scores are functions of the counts. So a corpus has a
+ * score of its own, which is not the mean over its lines. BLEU and chrF are sacreBLEU's with its
+ * defaults and one reference:
  *   BLEU  (Papineni et al. 2002), runs of 1..4 words, exponential smoothing, brevity penalty, no
- *         effective order. Words of mteval-v13a (13a), or what stands between white space (none).
+ *         effective order. Words are those of mteval-v13a (13a), or text without spaces (none).
  *   chrF2 (Popovic 2015), runs of 1..6 characters without white space, recall counts double.
  *   CER   edit distance of code points over those of the reference, white space included.
  *   WER   edit distance of words between white space over those of the reference.
- * A line is text without its newline. What is not UTF-8 in it counts as one character per byte. */
+ * A line is text without its newline. Each byte of it that is not valid UTF-8 counts as one
+ * character. */
 #ifndef WEFT_TOOLS_METRICS_METRICS_H
 #define WEFT_TOOLS_METRICS_METRICS_H
 
@@ -21,8 +22,9 @@ enum { BLEU_ORDER = 4, CHRF_ORDER = 6, METRIC_TEXT = 256 };
 typedef enum { BLEU_13A, BLEU_NONE, BLEU_TOKENIZERS } bleu_tokenizer;
 
 typedef struct bleu_counts {
-    int64_t match[BLEU_ORDER], total[BLEU_ORDER]; /* runs of k + 1 words in the outputs */
-    int64_t output, reference;                    /* words */
+    /* match and total: numbers of runs of k + 1 words in the outputs */
+    int64_t match[BLEU_ORDER], total[BLEU_ORDER];
+    int64_t output, reference; /* words */
 } bleu_counts;
 
 typedef struct chrf_counts {
@@ -44,7 +46,7 @@ typedef struct metrics metrics;
 metrics *metrics_new(void); /* NULL: out of memory */
 void metrics_free(metrics *m);
 bool metrics_add(metrics *m, const char *output, size_t output_bytes, const char *reference,
-                 size_t reference_bytes); /* false: out of memory, and the line does not count */
+                 size_t reference_bytes); /* false: out of memory, and the line is not counted */
 const metric_counts *metrics_sums(const metrics *m);
 
 typedef struct bleu_result {
@@ -52,9 +54,9 @@ typedef struct bleu_result {
 } bleu_result;
 bleu_result bleu_score(const bleu_counts *c);
 double chrf_score(const chrf_counts *c); /* 0..100 */
-double error_rate(const edit_counts *c); /* 0 is best, may pass 1; NaN without a reference */
+double error_rate(const edit_counts *c); /* 0 is best; may be above 1; NaN without a reference */
 
-/* The line that sacreBLEU prints, with this program as its version; returns buffer[256].
+/* The line that sacreBLEU prints, but with weft's version; returns buffer[256].
  * "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-0.1.0 = 36.52 65.1/43.2/30.1/21.0
  * (BP = 1.000 ratio = 1.004 hyp_len = 1004 ref_len = 1000)", or
  * "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:weft-0.1.0 = 58.31". */

@@ -1,4 +1,4 @@
-/* tools/metrics/ngrams.c - runs of symbols, counted. See ngrams.h. */
+/* tools/metrics/ngrams.c - counts runs of symbols. See ngrams.h. */
 #include "ngrams.h"
 
 #include <assert.h>
@@ -6,7 +6,7 @@
 
 #include "core/base/random.h"
 
-enum { SMALLEST = 256 }; /* slots; at most half of them are taken */
+enum { SMALLEST = 256 }; /* number of slots at first; at most half of the slots are used */
 
 void ngrams_free(ngrams *t) {
     free(t->node), free(t->slot);
@@ -15,11 +15,11 @@ void ngrams_free(ngrams *t) {
 
 void ngrams_clear(ngrams *t) {
     for (uint32_t i = NGRAMS_ROOTS; i < t->n; i++) t->slot[t->node[i].slot] = 0;
-    t->n = NGRAMS_ROOTS; /* they hold nothing, and nobody looks them up */
+    t->n = NGRAMS_ROOTS; /* roots hold no counts, and are never looked up */
     t->failed = false;
 }
 
-/* The slot where the node is, or could be. */
+/* The slot of the node, or the free slot where it belongs. */
 static uint32_t *find(const ngrams *t, uint32_t parent, int32_t symbol) {
     assert(t->slots && parent < t->n);
     uint64_t at = wf_mix64((uint64_t)parent << 32 | (uint32_t)symbol);
@@ -82,7 +82,7 @@ void ngrams_totals(const ngrams *t, int order, int64_t *output, int64_t *referen
     for (uint32_t i = NGRAMS_ROOTS; i < t->n; i++) {
         const int32_t *count = t->node[i].count;
         int k = t->node[i].depth - 1;
-        if (k >= order) continue; /* letters of a long word */
+        if (k >= order) continue; /* a node deeper than the longest run belongs to a long word */
         output[k] += count[SIDE_OUTPUT];
         reference[k] += count[SIDE_REFERENCE];
         both[k] += count[count[SIDE_OUTPUT] < count[SIDE_REFERENCE] ? SIDE_OUTPUT : SIDE_REFERENCE];

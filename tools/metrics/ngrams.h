@@ -1,9 +1,10 @@
-/* tools/metrics/ngrams.h - runs of symbols counted on two sides, exactly: a trie in one hash table.
+/* tools/metrics/ngrams.h - counts runs of symbols on two sides exactly, by a trie in one hash
+ * table.
  *
- * A node is a run of symbols: its parent's and one more. Nodes are numbered in the order in which
- * they are met, so that they serve as symbols themselves: a word is the node at the end of its
- * letters, and a run of words a path of such nodes. When memory runs out, `failed` is set and stays
- * until the next ngrams_clear; node 0 stands for what could not be had. */
+ * A node is a run of symbols: its parent's run and one more. Nodes are numbered in the order of
+ * their creation, and can serve as symbols themselves: a word is the node at the end of its
+ * letters, and a run of words is a path of such nodes. When memory runs out, `failed` is set until
+ * the next ngrams_clear, and node 0 stands for nodes that could not be made. */
 #ifndef WEFT_TOOLS_METRICS_NGRAMS_H
 #define WEFT_TOOLS_METRICS_NGRAMS_H
 
@@ -21,14 +22,16 @@ typedef struct ngram {
 typedef struct ngrams {
     ngram *node;
     uint32_t n, capacity;
-    uint32_t *slot, slots; /* open addressing: a node's number or 0; a power of two */
+    /* open addressing: the number of a node, or 0; the number of slots is a power of two */
+    uint32_t *slot, slots;
     bool failed;
 } ngrams;
 
 void ngrams_free(ngrams *t);
-void ngrams_clear(ngrams *t); /* forget all nodes, keep the memory; also before the first use */
+/* forget all nodes, but keep the memory; call it before the first use, too */
+void ngrams_clear(ngrams *t);
 
-/* The node of parent's run and one more symbol. */
+/* The node of parent's run followed by one more symbol. */
 uint32_t ngrams_child(ngrams *t, uint32_t parent, int32_t symbol);
 
 /* Count the runs of 1..order among n symbols on one side, below NGRAMS_RUNS. */

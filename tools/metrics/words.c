@@ -1,8 +1,8 @@
 /* tools/metrics/words.c - code points and words. See words.h.
  *
  * The tokenizer 13a is four substitutions over the whole line, one after the other, as in
- * sacreBLEU's tokenizer_re.py; each is one function here, and what a match has consumed is not
- * looked at again, as with Python's re.sub. */
+ * sacreBLEU's tokenizer_re.py; each is one function here. As with Python's re.sub, a match does not
+ * see what an earlier match has consumed. */
 #include "words.h"
 
 #include <stdlib.h>
@@ -74,13 +74,13 @@ static bool is_dash(int32_t c) {
     return c == '-';
 }
 
-/* [\{-\~\[-\` -\&\(-\+\:-\@\/]: everything in ASCII but letters, digits, and ' , - . */
+/* [\{-\~\[-\` -\&\(-\+\:-\@\/]: everything in ASCII except letters, digits, and ' , - . */
 static bool is_symbol(int32_t c) {
     return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
            (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';
 }
 
-/* Every occurrence of `from` becomes `to`; both in ASCII. */
+/* Replaces every occurrence of `from` by `to`; both are ASCII. */
 static void replace(const codes *in, codes *out, const char *from, const char *to) {
     int64_t length = (int64_t)strlen(from);
     clear(out, in);
@@ -106,7 +106,7 @@ static void space_out_symbols(const codes *in, codes *out) {
     }
 }
 
-/* (first)(second) becomes "\1 \2 ", or " \1 \2" with `before`. */
+/* Replaces (first)(second) by "\1 \2 ", or by " \1 \2" with `before`. */
 static void space_out(const codes *in, codes *out, bool (*first)(int32_t), bool (*second)(int32_t),
                       bool before) {
     clear(out, in);
@@ -123,7 +123,7 @@ static void space_out(const codes *in, codes *out, bool (*first)(int32_t), bool 
     }
 }
 
-/* The line without white space at its end, between two spaces. */
+/* Copies the line without white space at its end, between two spaces. */
 static void frame(const codes *in, codes *out) {
     int64_t n = in->n;
     clear(out, in);

@@ -1,8 +1,8 @@
 /* tools/metrics/words.h - lines as code points, and cut into words the way that sacreBLEU does.
  *
- * White space is Python's: what str.split() splits at. A byte that is not UTF-8 is one code point
- * of its own, U+DC00 + the byte, so that no output is refused here. Memory that runs out
- * sets `failed`, which stays until the next codes_decode into the same. */
+ * White space is that of Python's str.split(). A byte that is not valid UTF-8 becomes a code point
+ * of its own, U+DC00 + the byte, so that no output is rejected. If memory runs out, `failed` is set
+ * until the next codes_decode into the same struct. */
 #ifndef WEFT_TOOLS_METRICS_WORDS_H
 #define WEFT_TOOLS_METRICS_WORDS_H
 
@@ -22,11 +22,11 @@ void codes_free(codes *c);
 void codes_decode(codes *c, const char *text, size_t bytes);
 bool code_is_space(int32_t code);
 
-/* Without white space: what chrF looks at. out is not in. */
+/* The code points without white space, which chrF compares. out must not be in. */
 void codes_without_space(const codes *in, codes *out);
 
-/* mteval-v13a's words, with spaces between them: sacreBLEU's default tokenizer. `spare` is used on
- * the way; all three differ. */
+/* The words of mteval-v13a, sacreBLEU's default tokenizer, with spaces between them. `spare` is
+ * used in between; all three must differ. */
 void codes_13a(const codes *in, codes *out, codes *spare);
 
 /* Words as nodes of the trie: each word between white space, or each code point. */

@@ -1,11 +1,11 @@
-/* tools/page/page.c - stand-alone HTML pages. See page.h. */
+/* tools/page/page.c - writes stand-alone HTML pages. See page.h. */
 #include "page.h"
 
 static void write_lines(FILE *stream, const char *const *lines) {
     for (; lines && *lines; lines++) fputs(*lines, stream);
 }
 
-/* The title of the document: the script writes the one that is seen. */
+/* Writes the title of the document. The script writes the visible title. */
 static void write_title(FILE *stream, const char *title) {
     for (; *title; title++) {
         if (*title == '&' || *title == '<')

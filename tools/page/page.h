@@ -2,13 +2,13 @@
  *
  *     page p;
  *     jsonl *data = page_begin(&p, stream, "Training run", page_report_css, page_report_js);
- *     json_reals(data, "loss", losses, n);                    the page's fields: see jsonl.h
+ *     json_reals(data, "loss", losses, n);      the fields of the page's data: see jsonl.h
  *     bool written = page_end(&p);
  *
  * A page needs no network and may not use one: its content security policy forbids every request.
  * It follows the reader's light or dark mode and is readable from 400 pixels on. page.css and
- * page.js are part of every page: page.js says which functions a page's own script can call. The
- * data is one object, which scripts find in the variable `data`; its first field is the title.
+ * page.js are part of every page; page.js lists the functions that a page's own script can call.
+ * The data are one object, which scripts find in the variable `data`. Its first field is the title.
  *
  * To add an asset: put NAME.css or NAME.js into this folder, name it in meson.build and declare
  * page_NAME_css or page_NAME_js below. */
@@ -20,7 +20,7 @@
 
 #include "tools/cli/jsonl.h"
 
-/* An asset: its lines, ended by NULL. */
+/* An asset: its lines, with NULL after the last. */
 extern const char *const page_page_css[], *const page_page_js[];
 extern const char *const page_explain_css[], *const page_explain_js[];
 extern const char *const page_graph_css[], *const page_graph_js[];
@@ -32,11 +32,11 @@ typedef struct page {
     jsonl data;
 } page;
 
-/* Begins a page on a stream, which the caller closes. style and script: the page's own assets, or
- * NULL. Returns the page's data, an open object: the caller writes its fields. */
+/* Begin a page on a stream, which the caller closes. style and script: the page's own assets, or
+ * NULL. Returns the page's data as an open object; the caller writes its fields. */
 jsonl *page_begin(page *p, FILE *stream, const char *title, const char *const *style,
                   const char *const *script);
-/* Ends the data and the page. False: there was no memory for the data, or the stream failed. */
+/* End the data and the page. False: there was no memory for the data, or the stream failed. */
 bool page_end(page *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* tools/sources/dataset.c - where batches come from, whatever kind of data it is. See dataset.h. */
+/* tools/sources/dataset.c - batches from any kind of training data. See dataset.h. */
 #include "dataset.h"
 
 #include <assert.h>
@@ -68,7 +68,8 @@ int64_t dataset_updates(const dataset *m) {
     return (m->kind->batches(m, STREAM_TRAIN) + m->accum - 1) / m->accum;
 }
 
-/* The number of a step's first batch. The batches of its epoch are put in order, if they are not. */
+/* The number of a step's first batch. Puts the batches of its epoch in order, if that was not
+ * done. */
 static int64_t first_batch(dataset *m, int64_t step) {
     assert(step >= 1);
     int64_t updates = dataset_updates(m);

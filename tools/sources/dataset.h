@@ -1,9 +1,10 @@
-/* tools/sources/dataset.h - what a model is trained on and held to: a task on numbers, pairs of text,
- * from files or from a task on text, or running text.
+/* tools/sources/dataset.h - the data that a model is trained and evaluated on: a task on numbers,
+ * pairs of text (from files or from a task on text), or running text.
  *
- * A step's batch is a pure function of the dataset, the seed and the step: so a training can stop
- * and go on anywhere. Which kind of data it is, its row says: source.h. What is not here: how pairs are read (corpus.h), cut into batches (batches.h)
- * or made up (tasks.h, text_tasks.h), how running text is read (documents.h) and cut (stream.h). */
+ * A step's batch is a pure function of the dataset, the seed and the step, so a training can stop
+ * and resume anywhere. Each kind of data is a row: source.h. Other files read pairs (corpus.h), cut
+ * them into batches (batches.h), generate sequences (tasks.h, text_tasks.h), and read and cut
+ * running text (documents.h, stream.h). */
 #ifndef WEFT_TOOLS_SOURCES_DATASET_H
 #define WEFT_TOOLS_SOURCES_DATASET_H
 
@@ -14,7 +15,7 @@
 #include "tools/data/stream.h"
 #include "tools/data/survey.h"
 
-/* Pairs held back from training, with their lines as they came. */
+/* Pairs held out from training, with their original lines. */
 typedef struct holdout {
     corpus corpus;
     batches order;    /* from short to long */
@@ -23,50 +24,54 @@ typedef struct holdout {
     char **source;    /* [n] */
 } holdout;
 
-enum { LEARNED, HELD }; /* of running text: what is learned from, and what is held back */
+enum { LEARNED, HELD }; /* indices of streams of running text: to learn from; held out */
 
-/* The encoder of a side's lines. */
+/* Encodes the lines of one side. */
 typedef struct side_reader {
     wf_tokenizer *tokenizer;
-    const int32_t *first; /* [n_first]: what every output begins with */
+    const int32_t *first; /* [n_first]: tokens with which every output begins */
     int n_first;
 } side_reader;
 
 typedef struct dataset {
     const source_kind *kind;
     int64_t accum;    /* batches in an update */
-    int64_t epoch;    /* whose order is arranged; -1: none yet */
+    int64_t epoch;    /* epoch whose order is set; -1: none yet */
     int64_t vocab[2]; /* of source and target */
-    int64_t tokens;   /* of the targets in an epoch; 0: it never ends */
-    double longer;    /* tokens that an output may have more than its source */
+    int64_t tokens;   /* number of target tokens in an epoch; 0: an epoch never ends */
+    double longer;    /* how many tokens an output may be longer than its source */
     batch_ids ids;
     /* text */
-    wf_tokenizer *tokenizer[2]; /* of source and target: one object if the vocabulary is shared */
+    /* tokenizers of source and target, one object if the vocabulary is shared */
+    wf_tokenizer *tokenizer[2];
     uint64_t
-        hash; /* of the training text's tokens and their number, to know it again; 0: not text */
-    /* sequences that are made up */
+        /* hash of the training text's tokens and their number, by which it is recognised; 0: no
+         * text */
+        hash;
+    /* for generated sequences */
     task numbers;
-    int64_t rows, held; /* in a batch of the training; held out */
+    int64_t rows, held; /* sequences in a batch of the training; number of sequences held out */
     /* pairs */
-    wf_generation generation; /* how the model is used, for its forced first tokens */
+    /* settings of the model for generation, from which forced first tokens come */
+    wf_generation generation;
     side_reader reader[2];
     corpus train;
     batches order;
-    holdout valid, test; /* without pairs: there is none */
-    bool same;           /* the held-out pairs are those of the training */
-    const char *unheld;  /* why nothing is held out, though it was asked for; NULL: something is */
+    holdout valid, test; /* empty unless the data are pairs */
+    bool same;           /* the held-out pairs come from the training pairs */
+    const char *unheld;  /* why nothing is held out although it was requested; NULL: something is */
     /* running text */
     token_stream stream[2];
     windows windows[2];
-    int64_t unknown[2]; /* tokens that the vocabulary does not have */
-    int64_t zeros[2];   /* bytes that no text has */
+    int64_t unknown[2]; /* number of tokens that are not in the vocabulary */
+    int64_t zeros[2];   /* number of bytes that text does not contain */
 } dataset;
 
 struct dataset_options;
 struct running_options;
 
-/* Functions that set options by the data: called when the lines are surveyed, and when their tokens
- * are counted. */
+/* Callbacks that set options by the data: one when the lines have been surveyed, one when their
+ * tokens have been counted. */
 typedef struct dataset_follower {
     void (*lines)(void *user, const survey *s, struct dataset_options *o);
     void (*tokens)(void *user, const corpus *c, struct dataset_options *o);
@@ -74,56 +79,61 @@ typedef struct dataset_follower {
     void *user;
 } dataset_follower;
 
-/* Sources, tokenizers and batches of pairs of text. A field that is NULL or 0 is not used. */
+/* Sources, tokenizers and batches for pairs of text. Fields that are NULL or 0 are not used. */
 typedef struct dataset_options {
-    int text_task;                  /* a text_task_kind; -1: files */
-    const char *train[2];           /* source and target; [1] NULL: a file of both with TABs */
-    const char *valid[2];           /* the same; [0] NULL: `held` is held back */
-    int64_t held;                   /* pairs of the training's at most, and at most 1 % of them */
+    int text_task; /* a text_task_kind; -1: the pairs are in files */
+    /* files of source and target; [1] NULL: one file of both with TABs */
+    const char *train[2];
+    /* files for validation, likewise; [0] NULL: `held` pairs are held out */
+    const char *valid[2];
+    /* most pairs of the training to hold out; never more than 1 % of them */
+    int64_t held;
     int64_t valid_size;             /* of a text task */
-    wf_tokenizer_options tokens[2]; /* how to learn a vocabulary of source and target */
-    const char *spm[2];             /* or the files that have it, of source and target */
-    bool shared;                    /* one vocabulary for both sides */
-    bool targets;                   /* there may be targets without a source */
-    int64_t max_tokens;             /* of a sentence: longer pairs are left out */
+    wf_tokenizer_options tokens[2]; /* options for learning the vocabularies of source and target */
+    /* or .spm files that have the vocabularies of source and target */
+    const char *spm[2];
+    bool shared;        /* both sides share one vocabulary */
+    bool targets;       /* targets without a source are allowed */
+    int64_t max_tokens; /* most tokens of a sentence; longer pairs are left out */
     batches_limits batches;
-    dataset_follower follow; /* its functions may be NULL */
+    dataset_follower follow; /* its callbacks may be NULL */
 } dataset_options;
 
-/* Sources, tokenizers and batches of running text. A field that is NULL or 0 is not used. */
+/* Sources, tokenizers and batches for running text. Fields that are NULL or 0 are not used. */
 typedef struct running_options {
-    const char *text, *eval;     /* files; no second: what is held back is the end of the first, */
-    int64_t eval_bytes;          /* so many bytes, but no more than a tenth */
+    const char *text, *eval;     /* files of text; eval NULL: the end of `text` is held out, */
+    int64_t eval_bytes;          /* this many bytes, but at most a tenth */
     const char *marker;          /* a line that ends a document */
-    wf_tokenizer_options tokens; /* how to learn a vocabulary */
-    int64_t window, rows, accum; /* tokens; windows in a batch; batches in an update */
+    wf_tokenizer_options tokens; /* options for learning a vocabulary */
+    int64_t window, rows, accum; /* tokens in a window; windows in a batch; batches in an update */
     uint64_t seed;
     dataset_follower follow;
 } running_options;
 
-/* Options for the open functions of all rows of source.h. */
+/* Options for the open functions of all rows in source.h. */
 typedef struct source_options {
     task numbers;
-    int64_t rows, held; /* sequences that are made up: in a batch; held out */
+    int64_t rows, held; /* for generated sequences: how many in a batch; how many held out */
     dataset_options pairs;
     running_options running;
 } source_options;
 
-/* f: a model's file whose vocabulary is taken, or NULL: it is learned. False with message[256]. */
+/* Open a dataset. f: a model's file whose vocabulary is used, or NULL to learn one. False with
+ * message[256]. */
 bool dataset_open(dataset *m, const source_kind *kind, const source_options *o, const wf_file *f,
                   char *message);
-void dataset_free(dataset *m);        /* also of one that failed */
+void dataset_free(dataset *m);        /* also after a failed dataset_open */
 bool dataset_holds(const dataset *m); /* is anything held out? */
-/* Does it have tokenizers? Else its sequences are ids that mean nothing outside their task. */
+/* True if it has tokenizers. Otherwise ids have a meaning only within a task. */
 bool dataset_is_text(const dataset *m);
 
 int64_t dataset_vocab(const dataset *m, int side);
-/* Updates in an epoch; 0: it never ends. */
+/* Updates in an epoch; 0: an epoch never ends. */
 int64_t dataset_updates(const dataset *m);
 
-/* Batches in the update of step `step`, from 1. */
+/* Number of batches in the update of a step, which counts from 1. */
 int64_t dataset_parts(dataset *m, int64_t step);
-/* Writes batch `part` of that update into out. False: out of memory. */
+/* Write batch `part` of that update into out. False: out of memory. */
 bool dataset_batch(dataset *m, int64_t step, int64_t part, batch *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* tools/sources/source_made.c - sequences that are made up as they are needed: tasks.h. The training
- * never ends, and never meets what is held out. */
+/* tools/sources/source_made.c - sequences that are generated on demand: tasks.h. The training
+ * stream never ends, and never contains held-out sequences. */
 #include "dataset.h"
 
 enum { HELD_ROWS = 50 }; /* held-out sequences in a batch */
@@ -11,7 +11,7 @@ static bool open_made(dataset *m, const source_options *o, const wf_file *f, cha
     m->rows = o->rows;
     m->held = o->held;
     m->vocab[0] = m->vocab[1] = TASK_VOCAB;
-    m->longer = 1; /* so that one token too many shows */
+    m->longer = 1; /* allows one token too many, so that such a mistake shows */
     m->ids = (batch_ids){ TASK_START, TASK_END, TASK_END };
     return true;
 }

@@ -1,4 +1,5 @@
-/* tools/sources/source_pairs.c - pairs of text: from files, or from a task on text. See dataset.h. */
+/* tools/sources/source_pairs.c - pairs of text, from files or from a task on text. See
+ * dataset.h. */
 #include "dataset.h"
 
 #include <errno.h>
@@ -22,11 +23,11 @@ static bool out_of_memory(char *message) {
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* The origin of pairs: files, each of them read several times, or a task on text. */
+/* Where pairs come from: files that are read several times, or a task on text. */
 typedef struct origin {
-    dataset_options *options; /* a copy, which may follow the data */
+    dataset_options *options; /* the source's own copy, whose settings may depend on the data */
     spool train[2], valid[2];
-    uint64_t held_below; /* pairs of the training are held back if their hash is below; 0: none */
+    uint64_t held_below; /* training pairs with a hash below this are held out; 0: none */
 } origin;
 
 static void close_origin(origin *o) {
@@ -50,7 +51,7 @@ static bool open_origin(origin *o, dataset_options *options, char *message) {
     return ok;
 }
 
-/* The pairs of a stream: lines of files, or of a task on text. */
+/* The pairs of a stream: lines of files, or pairs of a task on text. */
 typedef struct stream_pairs {
     pair_lines lines;
     text_task_kind kind;
@@ -80,7 +81,7 @@ static bool is_validated(const void *from, const pair_lines *p) {
     return is_held(from, p);
 }
 
-/* Starts the pairs of training, or those that are held back. p must not move until
+/* Start reading the training pairs, or those that are held out. p must not move until
  * pairs_close(&p->lines). */
 static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
     const dataset_options *o = from->options;
@@ -99,7 +100,7 @@ static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
     p->lines.filter = from;
 }
 
-/* Reads the files once, for settings that follow the data. */
+/* Reads the files once, for settings that depend on the data. */
 static bool look(origin *from, char *message) {
     enum { SHARE = 100 };
     dataset_options *o = from->options;
@@ -118,7 +119,7 @@ static bool look(origin *from, char *message) {
 
 /* ---- vocabularies ---------------------------------------------------------------------------- */
 
-/* Adds the name of the option, which the library does not know. */
+/* Adds the name of the option to a message, because the library does not know it. */
 static void name_option(const dataset_options *o, char *message) {
     size_t n = strlen(message);
     if ((o->tokens[0].vocab_size || o->tokens[1].vocab_size) &&
@@ -139,14 +140,15 @@ static wf_tokenizer *learn(origin *from, bool src, bool tgt, char *message) {
     return t;
 }
 
-/* A separate source ends with a token of its own; a target's end is the model's. */
+/* Opens SentencePiece tokenizers. With separate vocabularies a source ends with an end token of its
+ * own; a target's end is the model's. */
 static bool open_sentencepiece(wf_tokenizer *t[2], const dataset_options *o, char *message) {
     t[0] = sentencepiece_open(o->spm[0], !o->shared, message);
     if (o->shared || !t[0]) return (t[1] = t[0]) != NULL;
     return (t[1] = sentencepiece_open(o->spm[1], false, message)) != NULL;
 }
 
-/* The end id is added to a source alone; a target's is the model's. */
+/* Adds the end id to sources alone; a target's end is the model's. */
 static wf_tokenizer *with_end(const wf_tokenizer *t, char *message) {
     wf_byte_level_options o;
     if (!wf_tokenizer_byte_level(t, &o)) return NULL;
@@ -173,7 +175,8 @@ static bool find_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
     return (t[1] = learn(from, false, true, message)) != NULL;
 }
 
-/* Rows say how long they are, so padding may be any id that both sides have. */
+/* Opens the tokenizers. Lengths mark padding, so the padding id may be any id that both sides
+ * have. */
 static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *message) {
     if (!find_tokenizers(m, from, f, message)) return false;
     const wf_tokenizer *t = m->tokenizer[SIDE_TGT];
@@ -184,7 +187,7 @@ static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
     return true;
 }
 
-/* A line without tokens stays without the tokens that are added to others. */
+/* Encodes a line. A line without tokens does not get the tokens that are added to other lines. */
 static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, int64_t capacity,
                       char *message) {
     const side_reader *r = user;
@@ -195,7 +198,7 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
     return n > 0 ? n + r->n_first : n;
 }
 
-/* Tokens that a search would force at the start of every output are learned there. */
+/* Outputs begin with the tokens that a search would force there, so that the model learns them. */
 static bool open_readers(dataset *m, const wf_file *f, char *message) {
     m->generation.options = wf_decode_defaults();
     if (f && !wf_generation_from_meta(f, NULL, &m->generation, message)) return false;
@@ -233,7 +236,7 @@ static bool keep_line(holdout *h, const char *const text[2], const size_t bytes[
     return source[n] && reference[n];
 }
 
-/* Keeps the pairs that are not too long, and their lines. */
+/* Keeps the pairs that are not too long, with their lines. */
 static bool read_holdout(holdout *h, pair_lines *p, char *message) {
     while (pairs_next(p, message)) {
         if (!corpus_take(&h->corpus, p, message)) return false;

@@ -1,5 +1,5 @@
-/* tools/sources/source_running.c - running text: one file, or its end, is held back; the
- * rest is what a vocabulary is learned from, and the model. See dataset.h. */
+/* tools/sources/source_running.c - running text: one file, or the end of the text, is held out. The
+ * vocabulary and the model are learned from the rest. See dataset.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,20 +13,20 @@
 #include "tools/data/language.h"
 #include "tools/data/refused.h"
 
-enum { LEAST_SHARE = 10 }; /* of the text, no more than a tenth is held back */
+enum { LEAST_SHARE = 10 }; /* at most a tenth of the text is held out */
 
 /* The files of a running text, and the length of the part to learn from. */
 typedef struct origin {
     const running_options *options;
     spool text, eval;
-    size_t stop; /* bytes to learn from, up to the next end of a line */
+    size_t stop; /* number of bytes to learn from, extended to the end of a line */
 } origin;
 
 static bool unreadable(const char *path, const char *why, char *message) {
     return refused(message, "%.100s can't be read: %.120s", path, why);
 }
 
-/* Reads the file to its end once, so that it can be read again from anywhere. */
+/* Reads the file to its end once, so that it can then be read from anywhere. */
 static bool size_of(spool *s, const char *path, size_t *size, char *message) {
     static char part[1 << 16];
     if (!s->keeps) {
@@ -81,7 +81,8 @@ static wf_tokenizer *learn(origin *from, char *message) {
 static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *message) {
     if (f && !tokenizers_open(m->tokenizer, f, message)) return false;
     if (!f) m->tokenizer[0] = m->tokenizer[1] = learn(from, message);
-    int32_t end = wf_tokenizer_special(m->tokenizer[0], WF_END_ID); /* and what text begins after */
+    /* the token after which text begins, too */
+    int32_t end = wf_tokenizer_special(m->tokenizer[0], WF_END_ID);
     m->ids = (batch_ids){ .start = end, .end = end };
     return m->tokenizer[0];
 }
@@ -89,7 +90,7 @@ static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *mes
 /* ---- ids ------------------------------------------------------------------------------------- */
 
 static bool add_part(dataset *m, int side, const char *text, size_t bytes, char *message) {
-    static int32_t ids[LONGEST_PART]; /* a token has a byte at least */
+    static int32_t ids[LONGEST_PART]; /* every token has at least one byte */
     int64_t n = wf_tokenizer_encode(m->tokenizer[0], text, bytes, ids, LONGEST_PART, message);
     int32_t unknown = wf_tokenizer_special(m->tokenizer[0], WF_UNK_ID);
     for (int64_t i = 0; i < n; i++) m->unknown[side] += ids[i] == unknown;
@@ -119,7 +120,7 @@ static bool add_all(dataset *m, int side, documents *d, const char *path, char *
     }
 }
 
-/* Tokenizes the text from `begin` to *end, and sets *end to where it stopped. */
+/* Tokenizes the text from `begin` to *end. *end becomes the offset where it stopped. */
 static bool open_stream(dataset *m, int side, spool *s, size_t begin, size_t *end, const char *path,
                         const char *marker, char *message) {
     documents d;
@@ -188,7 +189,7 @@ static const windows *windows_of(const dataset *m, task_stream stream) {
     return &m->windows[stream == STREAM_TRAIN ? LEARNED : HELD];
 }
 
-/* Running text has no test stream: the validation is the test. */
+/* Counts batches. Running text has no test stream: the validation is the test. */
 static int64_t count_batches(const dataset *m, task_stream stream) {
     return stream == STREAM_TEST ? 0 : windows_of(m, stream)->batches;
 }
@@ -211,7 +212,7 @@ static bool find_largest(const dataset *m, task_stream stream, int side, int64_t
     return stream != STREAM_TEST;
 }
 
-/* Running text has no sources, so that there are no outputs to judge. */
+/* Running text has no sources, so there are no outputs to evaluate. */
 static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
                              const char *text[2]) {
     (void)m;

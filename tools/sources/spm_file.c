@@ -1,4 +1,4 @@
-/* tools/sources/spm_file.c - the vocabulary of a new model from a .spm file. See
+/* tools/sources/spm_file.c - makes the vocabulary of a new model from a .spm file. See
  * spm_file.h. */
 #include "spm_file.h"
 
@@ -18,7 +18,7 @@ static char *fail_to_read(const char *path, const char *why, char *message) {
     return snprintf(message, WF_MESSAGE, "%.100s can't be read: %.120s", path, why), NULL;
 }
 
-/* Reads the whole file, to be freed; NULL with message. */
+/* Reads the whole file into new memory, which the caller frees. NULL with message. */
 static char *read_file(const char *path, size_t *size, char *message) {
     spool s;
     size_t room = 1 << 16;
@@ -46,14 +46,15 @@ static char *read_file(const char *path, size_t *size, char *message) {
     return why ? NULL : bytes;
 }
 
-/* Is the piece one of weft's special symbols, by its id in the file or by its name? */
+/* True if the piece is one of weft's special symbols, by its id in the file or by its name. */
 static bool is_special(const wf_sentencepiece_options *own, int32_t id, const char *piece) {
     for (int i = 0; i < WF_SPECIAL_IDS; i++)
         if (id == own->special[i] || strcmp(piece, specials[i]) == 0) return true;
     return false;
 }
 
-/* The pieces of the .spm file in the order of the new model's ids, to be freed. NULL: out of memory. */
+/* The pieces of the .spm file in the order of the new model's ids; the caller frees the array.
+ * NULL: out of memory. */
 static const char **order(const wf_tokenizer *t, const wf_sentencepiece_options *own, int64_t *n) {
     int64_t size = wf_tokenizer_size(t);
     const char **pieces = calloc((size_t)size + WF_SPECIAL_IDS, sizeof *pieces);
@@ -66,7 +67,7 @@ static const char **order(const wf_tokenizer *t, const wf_sentencepiece_options 
     return pieces;
 }
 
-/* Reads the pieces of the .spm file. */
+/* Makes the tokenizer from the pieces of the .spm file. */
 static wf_tokenizer *make(const wf_sentencepiece_options *own, bool source, char *message) {
     static const int32_t end = WF_END_ID;
     wf_sentencepiece_options o = { .model = own->model, .bytes = own->bytes };

@@ -1,11 +1,11 @@
-/* tools/sources/spm_file.h - the vocabulary of a new model from a .spm file that is there. */
+/* tools/sources/spm_file.h - makes the vocabulary of a new model from an existing .spm file. */
 #ifndef WEFT_TOOLS_SOURCES_SPM_FILE_H
 #define WEFT_TOOLS_SOURCES_SPM_FILE_H
 
 #include "models/text_formats.h"
 
-/* Makes the tokenizer: ids of weft's special symbols, then the file's pieces in their order. A
- * source ends with an end token, as Marian trains. NULL with message[256]. */
+/* Make the tokenizer. Its ids are weft's special symbols, then the file's pieces in their order.
+ * Sources end with an end token, as in Marian. NULL with message[256]. */
 wf_tokenizer *sentencepiece_open(const char *path, bool source, char *message);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { TOKENS = TASK_VOCAB - 1 }; /* 1..19 */
 
-/* One sequence in 16 is held out of training. */
+/* True for one sequence in 16, which is held out of training. */
 static bool held_out(const int32_t *src, int64_t n) {
     return wf_hash_bytes(0, src, (uint64_t)n * sizeof *src) % 16 == 0;
 }
@@ -21,15 +21,16 @@ typedef struct alphabet {
     uint32_t first, stride, size;
 } alphabet;
 
-/* All tokens; but a quarter of the training sequences have an alphabet of 1 to 6. Random sequences
- * so seldom repeat a token that a model trained on them alone errs where one comes twice. */
+/* Draws an alphabet. It usually has all tokens, but for a quarter of the training sequences only 1
+ * to 6 of them. Random sequences seldom repeat a token, and a model trained on those alone makes
+ * mistakes where a token occurs twice. */
 static alphabet draw_alphabet(task_stream stream, wf_philox words) {
     if (stream != STREAM_TRAIN || below(words.v[1], 4)) return (alphabet){ 0, 1, TOKENS };
     return (alphabet){ below(words.v[2], TOKENS), 1 + below(words.v[3], TOKENS - 1),
                        1 + below(words.v[1] << 2, 6) };
 }
 
-/* Draws the `attempt`-th sequence for an index: its length, its alphabet, its tokens. */
+/* Draws a sequence for an index: its length, its alphabet, its tokens. `attempt` counts retries. */
 static int64_t draw(const task *t, task_stream stream, uint64_t index, uint32_t attempt,
                     int32_t *src) {
     uint64_t key = wf_mix64(stream == STREAM_TRAIN ? wf_mix64(t->seed + 1) : 0) + (uint64_t)stream;

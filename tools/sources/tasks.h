@@ -1,8 +1,7 @@
 /* tools/sources/tasks.h - tasks on numbers that need no data: copy, reverse, sort.
  *
- * Every sequence is a pure function of (stream, seed, index). The streams can't meet: a sequence
- * belongs to training or to evaluation by a hash of its tokens, so what is evaluated was never
- * trained on. */
+ * Every sequence is a pure function of (stream, seed, index). A hash of its tokens decides if a
+ * sequence belongs to training or to evaluation. So no evaluated sequence was ever trained on. */
 #ifndef WEFT_TOOLS_SOURCES_TASKS_H
 #define WEFT_TOOLS_SOURCES_TASKS_H
 
@@ -13,23 +12,24 @@
 
 typedef enum { TASK_COPY, TASK_REVERSE, TASK_SORT } task_kind;
 
-/* Tokens are 1..19. 0 starts and ends a target; nothing pads: lengths and negative labels say what
- * counts. */
+/* Tokens are 1..19. 0 starts and ends a target. There is no padding token: lengths and negative
+ * labels mark the padding. */
 enum { TASK_VOCAB = 20, TASK_START = 0, TASK_END = 0, TASK_MAX_LEN = 512 };
 
 typedef enum { STREAM_TRAIN, STREAM_VALID, STREAM_TEST } task_stream;
 
 typedef struct task {
     task_kind kind;
-    int64_t min_len, max_len; /* 2..TASK_MAX_LEN: shorter ones are too few to hold some out */
-    uint64_t seed;            /* of the training stream; the others are the same for every seed */
+    int64_t min_len, max_len; /* 2..TASK_MAX_LEN: there are too few shorter ones to hold some out */
+    /* seed of the training stream; the other streams are the same for every seed */
+    uint64_t seed;
 } task;
 
-/* Sequence `index` of a stream into src and its answer into tgt; returns their length. */
+/* Write sequence `index` of a stream to src, and its answer to tgt. Returns their length. */
 int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t *src,
                       int32_t *tgt);
 
-/* `rows` sequences of a stream, from `first` on. False: out of memory. */
+/* Make a batch of `rows` sequences of a stream, from `first` on. False: out of memory. */
 bool batch_fill(batch *b, const task *t, task_stream stream, uint64_t first, int64_t rows);
 
 #endif

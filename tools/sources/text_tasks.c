@@ -1,4 +1,4 @@
-/* tools/sources/text_tasks.c - sums and dates. See text_tasks.h. */
+/* tools/sources/text_tasks.c - generates sums and dates. See text_tasks.h. */
 #include "text_tasks.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@ static uint32_t below(uint32_t word, uint32_t n) {
     return (uint32_t)((uint64_t)word * n >> 32);
 }
 
-/* The stream that a sum or a day, made of these two numbers, belongs to. */
+/* The stream of a sum or a day, determined by these two numbers. */
 static task_stream stream_of(int32_t a, int32_t b) {
     int32_t both[2] = { a, b };
     uint64_t part = wf_hash_bytes(0, both, sizeof both) % 16;
@@ -21,7 +21,7 @@ static task_stream stream_of(int32_t a, int32_t b) {
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* A number of 1 to 3 digits. */
+/* Draws a number of 1 to 3 digits. */
 static int32_t draw_number(uint32_t digits, uint32_t word) {
     static const uint32_t first[] = { 0, 10, 100, 1000 };
     uint32_t k = below(digits, 3);
@@ -42,10 +42,10 @@ typedef struct date {
 } date;
 
 enum { FIRST_YEAR = 1900, YEARS = 200 };
-enum { ANY, SHORT_YEAR = 1, SLASHES = 2 }; /* what a way of writing asks of the date */
+enum { ANY, SHORT_YEAR = 1, SLASHES = 2 }; /* conditions for a pattern: which dates it can write */
 
-/* D and M have one or two digits, DD and MM two; Do is "3rd", Mon "Mar", Month "March", Dow "Tue",
- * Day "Tuesday", Y the year and YY its last two digits. */
+/* Patterns of dates. D and M have one or two digits, DD and MM two; Do is "3rd", Mon "Mar", Month
+ * "March", Dow "Tue", Day "Tuesday", Y the year and YY its last two digits. */
 static const struct {
     const char *pattern;
     int asks;
@@ -85,7 +85,7 @@ static int days_in(int year, int month) {
     return days[month - 1] + (month == 2 && leap(year));
 }
 
-/* 0 is Sunday: Sakamoto's method, which counts a year from March on. */
+/* The weekday, where 0 is Sunday, by Sakamoto's method, which begins years in March. */
 static int weekday(date d) {
     static const int shift[] = { 0, 3, 2, 5, 0, 3, 5, 1, 4, 6, 2, 4 };
     int y = d.year - (d.month < 3);
@@ -97,7 +97,7 @@ static const char *ordinal_suffix(int day) {
     return day / 10 == 1 || day % 10 > 3 ? "th" : suffixes[day % 10];
 }
 
-/* One part of a date, by the name it has in a pattern. Returns its length. */
+/* Writes one part of a date, by its name in a pattern. Returns its length. */
 static int write_part(const char *name, size_t n, date d, char *out, size_t size) {
     static const char *const months[] = { "January",   "February", "March",    "April",
                                           "May",       "June",     "July",     "August",
@@ -139,7 +139,7 @@ static bool can_write(int asks, date d) {
     return !(asks & SLASHES) || d.day > 12 || d.day == d.month;
 }
 
-/* Draws one of the patterns that the date can be written in, each as likely. */
+/* Draws one of the patterns that can write the date, with equal probability. */
 static const char *pattern_for(date d, uint32_t word) {
     const char *allowed[WAYS];
     uint32_t n = 0;

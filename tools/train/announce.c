@@ -1,5 +1,5 @@
-/* tools/train/announce.c - the first lines of a training: its data, model, recipe and machine. See
- * announce.h. */
+/* tools/train/announce.c - prints the first lines of a training: its data, model, recipe and
+ * machine. See announce.h. */
 #include "announce.h"
 
 #include "tools/cli/numbers.h"

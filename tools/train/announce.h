@@ -1,5 +1,4 @@
-/* tools/train/announce.h - the lines and the event that tell, before the first step, what will be
- * trained and how. */
+/* tools/train/announce.h - prints, before the first step, what will be trained and how. */
 #ifndef WEFT_TOOLS_TRAIN_ANNOUNCE_H
 #define WEFT_TOOLS_TRAIN_ANNOUNCE_H
 

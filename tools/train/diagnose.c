@@ -1,4 +1,4 @@
-/* tools/train/diagnose.c - which number of a failed step is not finite. See diagnose.h. */
+/* tools/train/diagnose.c - finds the number of a failed step that is not finite. See diagnose.h. */
 #include "diagnose.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static bool finite_all(const float *x, int64_t n) {
     return true;
 }
 
-/* The largest of the parameters decides the size of the buffer they are read into. */
+/* A buffer for reading parameters, with the size of the largest. */
 static float *parameter_buffer(wf_tensor *const *params, int n) {
     size_t bytes = sizeof(float);
     for (int i = 0; i < n; i++)
@@ -29,7 +29,7 @@ static bool parameter_not_finite(wf_tensor *const *params, int n, float *buffer,
     return false;
 }
 
-/* fetch[0] is the loss; the gradients follow, of what is trained. */
+/* Looks at the gradients. fetch[0] is the loss; the gradients of the trained parameters follow. */
 static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, const wf_optimizer *o,
                                 float *buffer, char name[256]) {
     float loss, square = 0;

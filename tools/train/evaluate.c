@@ -1,5 +1,5 @@
-/* tools/train/evaluate.c - loss, token accuracy, exact match and metrics of text on unseen
- * sequences. See evaluate.h. */
+/* tools/train/evaluate.c - evaluates loss, token accuracy, exact match and metrics of text on
+ * unseen sequences. See evaluate.h. */
 #include "evaluate.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ typedef struct batch_loss {
     float nll, count, correct;
 } batch_loss;
 
-/* The loss of one batch, with the right targets fed. */
+/* Computes the loss of one batch, with the reference targets fed. */
 static bool find_loss(evaluator *e, batch_loss *loss, evaluation *v, char *message) {
     const wf_model *m = e->model;
     const batch *b = &e->batch;
@@ -48,8 +48,8 @@ static bool find_loss(evaluator *e, batch_loss *loss, evaluation *v, char *messa
     return ok;
 }
 
-/* Keeps the texts, of which any may be NULL, which is no memory; false then. They are freed here or with
- * the evaluation. */
+/* Keeps the texts of a sample, which are freed here or with the evaluation. A text that is NULL
+ * means that memory ran out; the result is then false. */
 static bool keep_sample(evaluation *v, int64_t number, char *source, char *reference,
                         char *output) {
     char *texts[SAMPLE_TEXTS] = { source, reference, output };
@@ -127,7 +127,8 @@ char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message) {
 enum { COUNTS = sizeof(evaluation_counts) / sizeof(int64_t) };
 static_assert(COUNTS * sizeof(int64_t) == sizeof(evaluation_counts), "numbers, and nothing else");
 
-/* Gathers `bytes` bytes of each rank, in the order of ranks, to be freed; NULL with a message. */
+/* Gathers `bytes` bytes from each rank, in the order of ranks; the caller frees them. NULL with a
+ * message. */
 static void *gather(wf_transport *t, const void *mine, size_t bytes, char *message) {
     void *all = calloc((size_t)wf_transport_size(t), bytes);
     if (all && wf_allgather(t, mine, all, bytes)) return all;
@@ -136,7 +137,7 @@ static void *gather(wf_transport *t, const void *mine, size_t bytes, char *messa
     return NULL;
 }
 
-/* Adds the losses of all ranks in the order of the batches, which the ranks took in turns. */
+/* Adds the losses of all ranks in the order of the batches, which ranks processed in turn. */
 static bool add_losses(wf_transport *t, const batch_loss *mine, int64_t n, evaluation *v,
                        char *message) {
     int64_t ranks = wf_transport_size(t), each = n / ranks + 1;
@@ -163,7 +164,7 @@ static bool add_counts(wf_transport *t, evaluation_counts *counts, char *message
 
 enum { TEXTS = SAMPLES * SAMPLE_TEXTS };
 
-/* The longest text of any rank, its end included; 0 with a message. */
+/* The length of the longest text on any rank, with its end. 0 with a message. */
 static size_t longest_text(wf_transport *t, char *const texts[TEXTS], char *message) {
     int64_t longest = 1;
     for (int i = 0; i < TEXTS; i++)
@@ -177,8 +178,8 @@ static size_t longest_text(wf_transport *t, char *const texts[TEXTS], char *mess
     return ok ? (size_t)longest : 0;
 }
 
-/* Each is of one rank, and known to all of them afterwards. A mark in front of a text says that it is
- * there: it may be empty. */
+/* Shares the samples. Each text comes from one rank, and afterwards all ranks have it. A mark
+ * before a text shows that it exists, because it may be empty. */
 static bool share_samples(wf_transport *t, char *texts[TEXTS], char *message) {
     size_t size = longest_text(t, texts, message) + 1;
     char *mine = size > 1 ? calloc(TEXTS, size) : NULL;
@@ -239,7 +240,7 @@ static bool judge(evaluator *e, task_stream stream, int64_t k, metrics *scores, 
     return ok;
 }
 
-/* Evaluates this rank's batches: losses[k / ranks] is that of batch k. */
+/* Evaluates this rank's batches. losses[k / ranks] is the loss of batch k. */
 static bool examine(evaluator *e, task_stream stream, batch_loss *losses, evaluation *v,
                     char *message) {
     const dataset *m = e->dataset;

@@ -1,11 +1,11 @@
-/* tools/train/evaluate.h - how well a model does on sequences that it was not trained on.
+/* tools/train/evaluate.h - evaluates a model on sequences that it was not trained on.
  *
- * Loss and token accuracy come from the evaluation plan (the right target is fed); exact matches,
- * and for text BLEU and its like, from greedy decoding, where the model sees nothing but the
- * source.
+ * Loss and token accuracy come from the evaluation plan, which is fed the reference targets. Exact
+ * matches, and for text BLEU and other metrics, come from greedy decoding, where the model sees
+ * only the source.
  *
- * Ranks take turns with the batches. What is real is added up in the order of the batches on each
- * of them, so that all have what one process has, to the bit. */
+ * Ranks process batches in turn. Every rank adds all real numbers in the order of the batches, so
+ * that the bits are those of one process. */
 #ifndef WEFT_TOOLS_TRAIN_EVALUATE_H
 #define WEFT_TOOLS_TRAIN_EVALUATE_H
 
@@ -14,25 +14,28 @@
 #include "tools/metrics/metrics.h"
 #include "tools/sources/dataset.h"
 
-/* Sequences that are shown, and what of each. */
+/* Number of samples that are shown, and the texts of each. */
 enum { SAMPLES = 3 };
 enum { SAMPLE_SOURCE, SAMPLE_REFERENCE, SAMPLE_OUTPUT, SAMPLE_TEXTS };
 
 typedef struct evaluation_counts {
-    int64_t sequences;     /* unseen ones */
-    int64_t judged, exact; /* outputs for them: none if there are no sources */
-    metric_counts text;    /* of text: what the metrics are made of */
+    int64_t sequences; /* unseen ones */
+    /* number of outputs that were compared, and that matched exactly; 0 without sources */
+    int64_t judged, exact;
+    metric_counts text; /* for text: counts from which metrics are computed */
 } evaluation_counts;
 
 typedef struct evaluation {
     evaluation_counts counts;
-    double nll, tokens, correct;           /* sums over target tokens */
-    double bytes;                          /* of the running text that they are of; else 0 */
-    char *samples[SAMPLES * SAMPLE_TEXTS]; /* of the first sequences; NULL: there are fewer */
+    double nll, tokens, correct; /* sums over target tokens */
+    /* bytes of the running text that was evaluated; else 0 */
+    double bytes;
+    /* texts of the first sequences; NULL if there are fewer */
+    char *samples[SAMPLES * SAMPLE_TEXTS];
 } evaluation;
 
-/* Bits that the model needs for a byte of running text: -log2 p of all tokens, ends of documents
- * included, divided by the bytes. No window sees the one before it. */
+/* Bits per byte of running text: -log2 p of all tokens, including ends of documents, divided by the
+ * number of bytes. A window does not see the window before it. */
 double bits_per_byte(const evaluation *v);
 
 typedef struct evaluator {
@@ -40,7 +43,7 @@ typedef struct evaluator {
     wf_decoder *decoder;
     wf_model *model;
     dataset *dataset;
-    wf_transport *transport; /* between the ranks that evaluate together; NULL: alone */
+    wf_transport *transport; /* connects the ranks that evaluate together; NULL: a single process */
     batch batch;
 } evaluator;
 
@@ -48,11 +51,12 @@ typedef struct evaluator {
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
                    char *message);
 void evaluator_free(evaluator *e);
-/* Bytes that evaluation and decoding need for the largest batches; 0 with a message. */
+/* The bytes that evaluation and decoding need for the largest batches. 0 with a message. */
 double evaluator_memory(evaluator *e, char *message);
-/* Evaluates the dataset's stream for validation or test. All ranks call it. */
+/* Evaluate the dataset's stream for validation or test. All ranks must call it. */
 bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message);
-/* Text that the model generates without a source, sampled, to be freed. NULL: message. */
+/* A text that the model generates without a source, by sampling; the caller frees it. NULL: see
+ * message. */
 char *write_sample(evaluator *e, int64_t tokens, uint64_t seed, char *message);
 void evaluation_free(evaluation *v);
 

@@ -1,4 +1,5 @@
-/* tools/train/identity.c - which training a model's file is of. See identity.h. */
+/* tools/train/identity.c - identifies the training that a model's file belongs to. See
+ * identity.h. */
 #include "identity.h"
 
 #include <inttypes.h>
@@ -8,7 +9,7 @@
 #include "core/base/random.h"
 #include "settings/settings.h"
 
-/* Does this key belong to the identity? The position ("train.step") does not. */
+/* True if this key is part of the identity. The position ("train.step") is not. */
 static bool defines(const char *key) {
     if (strncmp(key, "train.", 6) != 0) return strstr(key, "tokenizer.") != NULL;
     const option *o = option_find(&train_program, key + 6);
@@ -35,7 +36,7 @@ const char *identity_of(const wf_meta *pairs, int n, char text[IDENTITY_TEXT]) {
     return write_down(sum, text);
 }
 
-/* Older files have no identity, and a damaged one may have anything. */
+/* True if the text is an identity. Older files have none, and a damaged file may have anything. */
 static bool is_identity(const char *text) {
     return text && strlen(text) == IDENTITY_TEXT - 1 &&
            strspn(text, "0123456789abcdef") == IDENTITY_TEXT - 1;

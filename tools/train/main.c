@@ -1,4 +1,4 @@
-/* tools/train/main.c - the program `train`: one process, or several of one machine. */
+/* tools/train/main.c - the program `train`, which runs one process, or several on one machine. */
 #include "tools/cli/terminal.h"
 #include "train.h"
 

@@ -1,11 +1,11 @@
-/* tools/train/metadata.c - what a file of a training says beside its model. See metadata.h. */
+/* tools/train/metadata.c - the metadata in a training's file. See metadata.h. */
 #include "metadata.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Is this key written by the model's file, its vocabularies or its training? */
+/* True for a key that the model's file, its vocabularies or its training write themselves. */
 static bool written_anew(const wf_model *m, const char *key) {
     static const char *const own[] = { "weft.", "train.", "tokenizer.", "src_tokenizer.",
                                        "tgt_tokenizer." };

@@ -1,4 +1,4 @@
-/* tools/train/progress.c - the lines of a training's progress. See progress.h. */
+/* tools/train/progress.c - prints the progress of a training. See progress.h. */
 #include "progress.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static void heading(report *r, const progress *p) {
         "elapsed", "left");
 }
 
-/* The beginning that lines of training and of validation share. */
+/* The beginning that lines of training and of validation have in common. */
 static const char *beginning(const progress *p, char text[80]) {
     if (p->epoch > 0)
         snprintf(text, 80, "%6.2f %7lld/%-7lld %10.4g %10.5g %6.1f %%", p->epoch,

@@ -1,8 +1,8 @@
-/* tools/train/progress.h - the lines of a training's progress.
+/* tools/train/progress.h - prints the progress of a training.
  *
- * On a terminal a bar shows the progress, redrawn in place at most ten times a second. In a pipe or a
- * file there is a line per interval, one every 30 s at least, and never a control character. There are
- * no colours, so NO_COLOR has nothing to do. */
+ * On a terminal a bar shows the progress, redrawn in place at most ten times a second. A pipe or a
+ * file gets a line per interval, and at least one every 30 s, without control characters. There are
+ * no colours, so NO_COLOR has no effect. */
 #ifndef WEFT_TOOLS_TRAIN_PROGRESS_H
 #define WEFT_TOOLS_TRAIN_PROGRESS_H
 
@@ -10,23 +10,25 @@
 
 typedef struct progress {
     int64_t step, total;
-    double epoch;              /* passes over the text so far; 0 if it is no text */
-    double loss;               /* per token, with label smoothing: the training objective */
-    double nll;                /* per token, without smoothing: gives the perplexity */
+    double epoch; /* passes over the text so far; 0 if the data are not text */
+    /* loss per token with label smoothing, which is the training objective */
+    double loss;
+    /* loss per token without smoothing, from which perplexity is computed */
+    double nll;
     double accuracy;           /* of tokens, 0..1 */
     double tokens_per_second;  /* target tokens */
     double norm, rate;         /* norm of the gradient; learning rate */
     double elapsed, remaining; /* seconds */
-    /* share of the time spent in exchanges with other ranks; negative: a single rank */
+    /* share of the time spent in exchanges with other ranks; negative: there are no other ranks */
     double exchange_share;
-    int64_t bytes_sent; /* to other ranks, in the last update */
+    int64_t bytes_sent; /* bytes sent to other ranks in the last update */
 } progress;
 
-/* Prints a line, or nothing under a bar; and sends the event "step". */
+/* Print a line, unless there is a bar, and send the event "step". */
 void report_step(report *r, const progress *p);
-/* Prints the loss of a validation, and scores of its outputs; "": there are no outputs. */
+/* Print the loss of a validation and the scores of its outputs; "": there are no outputs. */
 void report_valid(report *r, const progress *p, const char *scores);
-/* Draws the bar; where there is none, prints a line if there was none for 30 s. */
+/* Draw the bar. Without a bar, print a line if none was printed for 30 s. */
 void report_bar(report *r, const progress *p);
 
 #endif

@@ -1,4 +1,5 @@
-/* tools/train/saving.c - the files of a training: its checkpoint, and the best weights. See saving.h. */
+/* tools/train/saving.c - writes the files of a training: its checkpoint, and the best weights. See
+ * saving.h. */
 #include "saving.h"
 
 #include <stdlib.h>

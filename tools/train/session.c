@@ -1,5 +1,5 @@
-/* tools/train/session.c - opening a training: the checkpoint, the data, the model, the plan, and
- * the first lines that say what will be done. See session.h. */
+/* tools/train/session.c - opens a training: the checkpoint, the data, the model, the plan, and the
+ * first lines of output. See session.h. */
 #include "session.h"
 
 #include <errno.h>
@@ -41,7 +41,8 @@ static wf_file *open_checkpoint(const session *s) {
     return f;
 }
 
-/* Opens the file of --init: the model to start from, or of a resume the one that it started from. */
+/* Opens the file of --init, the model to start from. For a resumed training it is the model that it
+ * once started from. */
 static wf_file *open_init(const session *s) {
     if (!s->set->model.init) return NULL;
     wf_file *f = wf_file_open(s->set->model.init);
@@ -66,7 +67,8 @@ static bool is_there(const char *path) {
     return stat(path, &s) == 0 && s.st_size > 0;
 }
 
-/* The lowest loss that an earlier part of this training kept; another training's is not replaced. */
+/* Finds the lowest loss that an earlier part of this training kept. The best weights of another
+ * training are not replaced. */
 static void find_best(session *s, const wf_file *f) {
     s->best_kept = INFINITY;
     if (!f || !*s->best_path) return;
@@ -80,7 +82,8 @@ static void find_best(session *s, const wf_file *f) {
              s->best_path);
 }
 
-/* Exits if the model file exists: a training may have taken hours, so only --overwrite replaces it. */
+/* Exits if the model file exists. A training may have taken hours, so only --overwrite replaces
+ * it. */
 static void refuse_to_replace(const session *s) {
     const char *const files[] = { s->set->run.model, s->best_path };
     for (int i = 0; i < 2; i++) {
@@ -92,15 +95,15 @@ static void refuse_to_replace(const session *s) {
     }
 }
 
-/* Files that can't be written are refused now: a training may take hours. */
+/* Files that cannot be written are reported now, because a training may take hours. */
 static void check_files(const session *s) {
     used_file best = { "the best weights beside --model", s->best_path, -1, USE_OUTPUT };
     check_uses(&train_program, &best, *s->best_path ? 1 : 0);
     if (!s->set->run.resume && !s->set->run.overwrite && !s->set->run.dry_run) refuse_to_replace(s);
 }
 
-/* Opens the data. f: the checkpoint of a resume, or NULL; model: the file whose vocabulary is taken: f, or
- * that of --init, or NULL. */
+/* Opens the data. f: the checkpoint of a resume, or NULL; model: the file whose vocabulary is used
+ * (f, or that of --init), or NULL. */
 static void open_dataset(session *s, const wf_file *f, const wf_file *model) {
     char message[WF_MESSAGE];
     const source_options o = settings_source(s->set);
@@ -114,13 +117,13 @@ bool session_evaluates(const session *s) {
     return dataset_holds(&s->dataset);
 }
 
-/* The file that the model is read from; NULL: it is new. */
+/* The file that the model is read from; NULL: the model is new. */
 static const char *model_path(const session *s) {
     return s->set->run.resume ? s->set->run.model : s->set->model.init;
 }
 
-/* Pairs are made with the model's start and end. A task of numbers has its own, and running text
- * goes on from an end. */
+/* Checks that pairs have the model's start and end. A task on numbers has its own, and running text
+ * begins after an end. */
 static void check_ids(session *s) {
     const wf_model *m = s->model;
     batch_ids *ids = &s->dataset.ids;
@@ -135,7 +138,7 @@ static void check_ids(session *s) {
              model_path(s));
 }
 
-/* The model in a file must fit the settings and the vocabulary in the same file. */
+/* Checks that the model in a file fits the settings and the vocabulary in the same file. */
 static void check_model(const session *s) {
     if (s->model->kind != settings_kind(s->set))
         fail(&train_program, "%s: its model is a %s, and its training of a %s", model_path(s),
@@ -182,8 +185,8 @@ static void open_model(session *s, const wf_file *f, const wf_file *init) {
                     s->set->run.model, (long long)s->at.step);
 }
 
-/* A file of weights alone lacks moments or averages; older ones do not say that they are no
- * checkpoint. */
+/* Checks that the file has the trainer's state. Files with weights alone lack moments or averages,
+ * and older ones are not marked as such. */
 static void check_state(const session *s, const wf_file *f) {
     const wf_optimizer *o = wf_trainer_optimizer(s->trainer);
     bool moments = !o->n_moments || wf_file_find(f, o->moments[0][0]->name);
@@ -222,7 +225,7 @@ static double state_bytes(const session *s) {
     return bytes;
 }
 
-/* Bytes of the training plan for the largest batches. */
+/* Bytes of the training plan with the largest batches. */
 static double step_bytes(session *s) {
     wf_plan *p = wf_trainer_plan(s->trainer);
     size_t most = 0;
@@ -251,13 +254,14 @@ static double trainer_bytes(const session *s) {
     return (double)bytes;
 }
 
-/* Saving copies parameters and state first, and rank 0 gathers them before that. */
+/* Bytes for saving, which first copies parameters and state; rank 0 gathers the state before
+ * that. */
 static double saving_bytes(const session *s) {
     if (!s->set->run.model || !s->leads) return 0;
     return (s->transport ? 2 : 1) * (parameter_bytes(s) + state_bytes(s));
 }
 
-/* Bytes of this process at its peak, known before the first step: a plan keeps the memory of its
+/* Peak memory of this process in bytes, known before the first step: a plan keeps the memory of its
  * largest batch. */
 static double memory_needed(session *s) {
     char message[WF_MESSAGE];
@@ -276,8 +280,8 @@ static double file_bytes(const wf_file *f) {
     return bytes;
 }
 
-/* Exits if the ranks on this machine need more memory than it has; only the first saves. started: bytes
- * of the program that started them. */
+/* Exits if the ranks on this machine need more memory than it has. Only the first rank saves.
+ * started: bytes of the program that started them. */
 static void check_memory(const session *s, double memory, double started) {
     double saving = saving_bytes(s), needed = (memory - saving) * s->here + saving + started;
     double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
@@ -304,7 +308,7 @@ void session_read(session *s) {
     open_dataset(s, s->from, s->from ? s->from : s->init);
 }
 
-/* Ranks other than 0 print nothing but why they fail. */
+/* Ranks other than 0 print only why they fail. */
 static void be_silent(settings *set) {
     set->run.quiet = true;
     set->run.json = set->run.profile = false;

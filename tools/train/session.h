@@ -1,5 +1,4 @@
-/* tools/train/session.h - a training in progress: what train opens once and every part of it
- * uses. */
+/* tools/train/session.h - a training in progress: what train opens once, and all its parts use. */
 #ifndef WEFT_TOOLS_TRAIN_SESSION_H
 #define WEFT_TOOLS_TRAIN_SESSION_H
 
@@ -12,7 +11,8 @@
 /* Sums over the steps since the last line. */
 typedef struct interval {
     double loss, nll, tokens, correct, seconds;
-    double exchanging; /* of the seconds, with other ranks; waiting for them is in it */
+    /* the seconds of these spent in exchanges with other ranks, including waiting for them */
+    double exchanging;
     int64_t steps;
 } interval;
 
@@ -22,9 +22,9 @@ typedef struct carried {
     int n;
 } carried;
 
-/* Work of this process in one step. */
+/* The work of this process in one step. */
 typedef struct step_work {
-    int64_t batches, parts; /* of its own; of all */
+    int64_t batches, parts; /* its own batches; batches of all ranks */
     int64_t sent, received; /* bytes */
     double seconds, exchanging;
 } step_work;
@@ -32,11 +32,12 @@ typedef struct step_work {
 typedef struct session {
     settings *set;
     wf_file *from, *init;    /* the checkpoint of a resume; the model to start from; or NULL */
-    wf_transport *transport; /* between the ranks that train together; NULL: alone */
-    int signalled;           /* by this signal; all ranks know it after the same step */
-    bool late;               /* the time is up, by rank 0's clock */
+    wf_transport *transport; /* connects the ranks that train together; NULL: a single process */
+    int signalled;           /* the signal that stops it; all ranks learn it after the same step */
+    bool late;               /* the time is up, by the clock of rank 0 */
     int here;                /* ranks on this machine */
-    bool leads;              /* rank 0, or alone: it writes the files and speaks */
+    /* this is rank 0 or a single process: it writes the files and prints */
+    bool leads;
     wf_pool *pool;
     wf_model *model;
     wf_trainer *trainer;
@@ -45,31 +46,31 @@ typedef struct session {
     dataset dataset;
     batch batch;
     wf_schedule schedule;
-    training_state at;       /* the steps that are done, and how good they were */
-    char run[IDENTITY_TEXT]; /* which training it is; "" until it is first written down */
+    training_state at;       /* the number of steps done, and the best loss */
+    char run[IDENTITY_TEXT]; /* identity of the training; "" until it is first written */
     carried carried;
     int64_t saved_step; /* in the file (-1: none) */
     double norm;
     interval recent;
-    double started, trained_seconds; /* clock at the first step; of steps alone */
-    double exchanged;                /* of these, with other ranks */
+    double started, trained_seconds; /* clock at the first step; seconds of steps alone */
+    double exchanged;                /* the part of these spent with other ranks */
     int64_t first_step;
-    char best_path[4096]; /* where the weights with the lowest loss are kept, or "" */
+    char best_path[4096]; /* file of the weights with the lowest loss, or "" */
     double best_kept;     /* their loss; infinite: there are none */
-    bool best_lost;       /* the last that should have been kept could not be written */
-    evaluation judged;    /* the last validation, after this step */
+    bool best_lost;       /* the last weights that should have been kept could not be written */
+    evaluation judged;    /* the last validation, and the step after which it was made */
     int64_t judged_step;
     report report;
     history history;
     telemetry telemetry;
 } session;
 
-/* Refusals come first: these functions print a sentence on stderr and exit. session_read reads
+/* These functions print a sentence on stderr and exit if something is wrong. session_read reads
  * settings and data, which forked processes share. */
 void session_read(session *s);
-void session_open(session *s);  /* the model, its plans, and the first lines */
+void session_open(session *s);  /* opens the model and its plans, and prints the first lines */
 bool session_close(session *s); /* false: events are missing */
 
-bool session_evaluates(const session *s); /* is there anything that was held back? */
+bool session_evaluates(const session *s); /* true if anything was held out */
 
 #endif

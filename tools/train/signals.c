@@ -1,4 +1,4 @@
-/* tools/train/signals.c - SIGINT and SIGTERM. See signals.h. */
+/* tools/train/signals.c - handles SIGINT and SIGTERM. See signals.h. */
 #include "signals.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 #include "tools/cli/options/options.h"
 
-/* A rank gets its signals in a thread of the transport's. */
+/* Atomic, because a rank receives its signals in a thread of the transport. */
 static atomic_int caught;
 
 static void on_signal(int number) {

@@ -1,5 +1,5 @@
-/* tools/train/signals.h - SIGINT and SIGTERM: the step is finished and saved first; the second one
- * ends the program at once. */
+/* tools/train/signals.h - handles SIGINT and SIGTERM: after the first, the step is finished and
+ * saved; the second ends the program at once. */
 #ifndef WEFT_TOOLS_TRAIN_SIGNALS_H
 #define WEFT_TOOLS_TRAIN_SIGNALS_H
 

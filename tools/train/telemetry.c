@@ -1,4 +1,4 @@
-/* tools/train/telemetry.c - a training's report and events. See telemetry.h. */
+/* tools/train/telemetry.c - writes a training's report and events. See telemetry.h. */
 #include "telemetry.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "tools/cli/numbers.h"
 #include "tools/history/run_page.h"
 
-/* ---- what is measured ------------------------------------------------------------------------- */
+/* ---- what is measured ------------------------------------------------------------------------ */
 
 static void add(session *s, const measured *m) {
     telemetry *t = &s->telemetry;
@@ -47,15 +47,15 @@ static measured measure_evaluation(const session *s, const evaluation *v) {
     return m;
 }
 
-/* ---- the example ------------------------------------------------------------------------------ */
+/* ---- the example ----------------------------------------------------------------------------- */
 
-/* The most tokens of a side of the example: a picture of more is none. */
+/* The most tokens of the example on each side. More are not readable in a picture. */
 static int64_t most_tokens(const session *s) {
     int64_t half = s->model->max_len / 2 - 1;
     return half < ALBUM_SIDE ? half : ALBUM_SIDE;
 }
 
-/* Take row i of the batch, the beginning of it. */
+/* Takes the beginning of row i of the batch as the example. */
 static void take_example(session *s, const batch *b, int64_t i) {
     telemetry *t = &s->telemetry;
     int64_t most = most_tokens(s), T = b->T - 1;
@@ -65,7 +65,7 @@ static void take_example(session *s, const batch *b, int64_t i) {
     memcpy(t->answer, b->answer + i * T, (size_t)t->length * sizeof *t->answer);
 }
 
-/* The beginning of the first held-out window of running text, behind its start. */
+/* Takes the beginning of the first held-out window of running text, after its start token. */
 static void take_window(session *s) {
     telemetry *t = &s->telemetry;
     const dataset *m = &s->dataset;
@@ -78,8 +78,8 @@ static void take_window(session *s) {
     batch_free(&b);
 }
 
-/* The held-out example whose answer has about a dozen tokens; a training that is resumed finds the same
- * one. */
+/* Chooses the held-out example whose answer has about a dozen tokens. A resumed training chooses
+ * the same one. */
 static void choose_example(session *s) {
     enum { IDEAL = 12 };
     const dataset *m = &s->dataset;
@@ -97,7 +97,7 @@ static void choose_example(session *s) {
     batch_free(&b);
 }
 
-/* Its attention can be looked at; models may have none. */
+/* Prepares the attention weights of the example, if the model has any. */
 static void open_attention(session *s) {
     telemetry *t = &s->telemetry;
     char message[WF_MESSAGE];
@@ -115,7 +115,7 @@ static void open_attention(session *s) {
     t->length = 0;
 }
 
-/* The weights of the example as a frame has them. False: out of memory. */
+/* Adds the weights of the example as a frame. False: out of memory. */
 static bool look(session *s, const char *const output[ALBUM_SAMPLES]) {
     telemetry *t = &s->telemetry;
     attention *a = &t->attention;
@@ -140,9 +140,9 @@ static bool look(session *s, const char *const output[ALBUM_SAMPLES]) {
     return ok;
 }
 
-/* ---- a validation ----------------------------------------------------------------------------- */
+/* ---- a validation ---------------------------------------------------------------------------- */
 
-/* A language model's text at this step, always from the same draws. */
+/* one step less, because the test at the end may evaluate this step again */
 static bool look_at_text(session *s) {
     enum { TOKENS = 60 };
     char message[WF_MESSAGE];
@@ -166,20 +166,20 @@ void telemetry_validation(session *s, const evaluation *v) {
     measured m = measure_evaluation(s, v);
     add(s, &m);
     if (!s->set->run.page) return;
-    album_cut(&s->telemetry.album,
-              s->at.step - 1); /* the test at the end may judge this step again */
+    /* one step less, because the test at the end may evaluate this step again */
+    album_cut(&s->telemetry.album, s->at.step - 1);
     if (v->bytes > 0 ? look_at_text(s) : look_at_samples(s, v)) return;
     errno = ENOMEM;
     report_failed(&s->report, "the report lacks a frame");
 }
 
-/* ---- the page --------------------------------------------------------------------------------- */
+/* ---- the page -------------------------------------------------------------------------------- */
 
 void telemetry_title(const session *s, char title[RUN_TITLE]) {
     const settings *set = s->set;
     char word[OPTION_TEXT_SIZE];
-    const char *pairs = set->data.train ? set->data.train : set->data.train_src;
-    const char *file = set->data.text ? set->data.text : pairs;
+    const char *file = set->data.train ? set->data.train : set->data.train_src;
+    if (set->data.text) file = set->data.text;
     const char *slash = file ? strrchr(file, '/') : NULL;
     option_text(option_find(&train_program, "task"), word);
     if (file)
@@ -188,7 +188,7 @@ void telemetry_title(const session *s, char title[RUN_TITLE]) {
         snprintf(title, RUN_TITLE, "Learning to %s", word);
 }
 
-/* The identity is known once the training was written down. */
+/* Sets the identity, which is known once the training has been written. */
 static bool identify(session *s) {
     settings_meta kept;
     int n;
@@ -237,9 +237,9 @@ void telemetry_write(session *s, bool ended) {
     warn(&train_program, "%s; the training goes on", message);
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
-/* A resume goes on with the page that it finds. */
+/* Opens the page. A resumed training continues an existing page. */
 static void open_page(session *s) {
     char message[WF_MESSAGE];
     if (!s->set->run.resume) return;

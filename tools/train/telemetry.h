@@ -1,7 +1,7 @@
-/* tools/train/telemetry.h - what a training leaves to be looked at while it runs: its report as a page, and
- * events for TensorBoard. Rank 0 alone does it.
+/* tools/train/telemetry.h - output for watching a training while it runs: its report as a page, and
+ * events for TensorBoard. Only rank 0 writes it.
  *
- * Nothing of a training depends on it: the checkpoint has the same bytes with it and without. */
+ * The training does not depend on it: the checkpoint has the same bytes with and without. */
 #ifndef WEFT_TOOLS_TRAIN_TELEMETRY_H
 #define WEFT_TOOLS_TRAIN_TELEMETRY_H
 
@@ -15,9 +15,9 @@
 struct session;
 
 typedef struct telemetry {
-    tensorboard *events; /* NULL: nobody asked for them */
-    album album;         /* outputs and attention at the validations */
-    /* The held-out example whose attention is looked at, cut to ALBUM_SIDE tokens of each side. */
+    tensorboard *events; /* NULL: --tensorboard was not given */
+    album album;         /* outputs and attention at each validation */
+    /* The held-out example whose attention is shown, cut to ALBUM_SIDE tokens on each side. */
     int32_t src[ALBUM_SIDE], answer[ALBUM_SIDE];
     int64_t n, length; /* length 0: there is none */
     language language;
@@ -25,17 +25,17 @@ typedef struct telemetry {
     bool lost; /* the page could not be written the last time */
 } telemetry;
 
-/* Open what was asked for; exits if it can't be written, or is of another training. */
+/* Open what the options ask for. Exits if it cannot be written, or belongs to another training. */
 void telemetry_open(struct session *s);
 double telemetry_memory(struct session *s); /* bytes of its plan */
 void telemetry_step(struct session *s, const progress *p);
-/* A validation, while the weights that were judged are in place. */
+/* Record a validation, while the evaluated weights are in place. */
 void telemetry_validation(struct session *s, const evaluation *v);
-/* Write the page, if one was asked for; a failure is told, and the training goes on. */
+/* Write the page, if one was requested. A failure is reported, and the training goes on. */
 void telemetry_write(struct session *s, bool ended);
-bool telemetry_close(struct session *s); /* false: events are missing, which is told */
+bool telemetry_close(struct session *s); /* false: events are missing, which has been reported */
 
-/* "Learning to sort", "Learning from pairs.tsv". */
+/* A title such as "Learning to sort" or "Learning from pairs.tsv". */
 enum { RUN_TITLE = 100 };
 void telemetry_title(const struct session *s, char title[RUN_TITLE]);
 

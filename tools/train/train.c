@@ -1,10 +1,10 @@
-/* tools/train/train.c - trains a model on a task or on text, saves it, and says how well it
- * does on unseen sequences.
+/* tools/train/train.c - trains a model on a task or on text, saves it, and evaluates it on unseen
+ * sequences.
  *
  * The model file is the checkpoint: a resumed training goes on as if it had never stopped, bit for
- * bit, because the data and the dropout of a step are functions of (seed, step). Not here: the
- * options (settings.c), what is opened first (session.c), the data (dataset.c), the words
- * (report.c), validations (validation.c), what can be watched (telemetry.c). */
+ * bit, because the data and the dropout of a step are functions of (seed, step). Other files have
+ * the options (settings.c), opening (session.c), data (dataset.c), messages (report.c), validations
+ * (validation.c), and output for watching (telemetry.c). */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -27,7 +27,7 @@
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* The interval so far as a line; a new interval begins if it was printed. */
+/* Reports the interval so far as a line. If it was printed, a new interval begins. */
 static void report_progress(session *s, bool line) {
     const interval *r = &s->recent;
     double per_step = s->trained_seconds / (double)(s->at.step - s->first_step);
@@ -83,7 +83,8 @@ static const char *step_error(const session *s) {
     return *why ? why : wf_plan_error(wf_trainer_plan(s->trainer));
 }
 
-/* One update, of this process's batches and of other ranks'. False: wf_trainer_error says why. */
+/* Makes one update from the batches of this process and of other ranks. False: see
+ * wf_trainer_error. */
 static bool run_step(session *s, int64_t step) {
     wf_trainer *t = s->trainer;
     double began = wf_seconds_now();
@@ -94,7 +95,7 @@ static bool run_step(session *s, int64_t step) {
         next_batch(s, step, part);
         ok = batch_feed(&s->batch, wf_trainer_plan(t), s->model) && wf_trainer_add(t, part);
     }
-    /* other ranks wait for this one's gradients */
+    /* the other ranks wait for this one's gradients */
     if (!ok && s->transport) fail(&train_program, "step %lld: %s", (long long)step, step_error(s));
     s->did = (step_work){ .batches = to - from, .parts = parts };
     ok = ok && wf_trainer_update(t, &now);
@@ -104,7 +105,7 @@ static bool run_step(session *s, int64_t step) {
     return ok;
 }
 
-/* A step that could not be made: nothing was updated, and the file is as it was. */
+/* Reports a step that failed: nothing was updated, and the file is unchanged. */
 static int step_failed(session *s, int64_t step) {
     char name[256], why[256] = "";
     report *r = &s->report;
@@ -128,7 +129,7 @@ static int step_failed(session *s, int64_t step) {
     return EXIT_NON_FINITE;
 }
 
-/* Ranks go by what they agreed on in the last step. */
+/* The signal that stops the training. Ranks use what they agreed on in the last step. */
 static int stop_signal(const session *s) {
     return s->transport ? s->signalled : caught_signal();
 }
@@ -138,7 +139,7 @@ static bool late(const session *s, double now) {
     return s->set->run.max_time > 0 && now - s->started >= s->set->run.max_time;
 }
 
-/* The command that goes on: what the checkpoint does not hold is typed again. */
+/* Prints the command that resumes, with the options that the checkpoint does not store. */
 static void say_saved(session *s, const char *signal) {
     char *command = command_again(&train_program, s->set->run.command, "--resume");
     say(&s->report, "%s: saved step %lld; go on with: %s", signal, (long long)s->at.step,
@@ -165,14 +166,14 @@ static bool due(int64_t step, int64_t every) {
     return every && step % every == 0;
 }
 
-/* A failure is said, and the training goes on. A report is written after each validation, or here, if
- * there are none. */
+/* Saves. A failure is reported, and the training goes on. The report is written after each
+ * validation, or here if there are none. */
 static void save_and_show(session *s) {
     save(s);
     if (!session_evaluates(s)) telemetry_write(s, false);
 }
 
-/* All steps, until the last, the end of the time or a signal. */
+/* Makes steps until the last one, the end of the time, or a signal. */
 static int train(session *s) {
     s->started = wf_seconds_now();
     while (s->at.step < s->set->run.max_steps && !stop_signal(s)) {
@@ -205,7 +206,7 @@ static void draw_curve(session *s) {
         fail(&train_program, "%s", message);
 }
 
-/* After the last step: save, evaluate, draw. */
+/* After the last step: saves, evaluates, draws. */
 static int finish(session *s) {
     char took[OPTION_TEXT_SIZE], size[OPTION_TEXT_SIZE];
     struct stat file;
@@ -229,8 +230,8 @@ static int finish(session *s) {
     return saved && !s->best_lost && !s->telemetry.lost ? EXIT_DONE : EXIT_FAILED;
 }
 
-/* How long an epoch, or all steps, will take: the first few steps are made, and nothing is kept of
- * them. */
+/* Estimates how long an epoch, or all steps, will take: makes the first few steps, and keeps
+ * nothing of them. */
 static int dry_run(session *s) {
     enum { TRIES = 3 };
     char took[OPTION_TEXT_SIZE], all[OPTION_TEXT_SIZE];
@@ -238,13 +239,14 @@ static int dry_run(session *s) {
     int64_t updates = dataset_updates(&s->dataset),
             last = updates ? updates : s->set->run.max_steps;
     if (last > TRIES) last = TRIES;
-    if (s->transport && last > 1 && last == updates) last--; /* it may have fewer batches */
+    /* the last update may have fewer batches */
+    if (s->transport && last > 1 && last == updates) last--;
     for (int64_t step = 1; step <= last; step++) {
         double began = wf_seconds_now();
         s->recent = (interval){ 0 };
         forecast_step();
         if (!run_step(s, step)) return step_failed(s, step);
-        /* the first plans: not counted */
+        /* these steps make the plans, so they are not counted */
         tokens = s->recent.tokens;
         seconds = wf_seconds_now() - began;
     }
@@ -282,7 +284,7 @@ static int run_rank(session *s) {
     int status = (s->set->run.dry_run ? dry_run : train_to_the_end)(s);
     if (!session_close(s) && status == EXIT_DONE) status = EXIT_FAILED;
     if (s->leads) status = close_stdout(&train_program, status);
-    wf_barrier(s->transport); /* nobody's exit code ends another before it is done */
+    wf_barrier(s->transport); /* no rank's exit code may end another before it is done */
     return status;
 }
 
@@ -294,7 +296,7 @@ static int run_process(wf_transport *t, void *user) {
     return code;
 }
 
-/* Why it ended is told here, if the rank that failed could not say it itself. */
+/* Runs the ranks. If the rank that failed could not report why, the reason is printed here. */
 static int run_processes(session *s) {
     wf_processes_result cause;
     int code = wf_processes_run((int)s->set->run.processes, run_process, s, _exit, &cause);

@@ -1,12 +1,12 @@
-/* tools/train/train.h - the training as one call: what main is, of any transport. */
+/* tools/train/train.h - a whole training as one function, for main functions with any transport. */
 #ifndef WEFT_TOOLS_TRAIN_TRAIN_H
 #define WEFT_TOOLS_TRAIN_TRAIN_H
 
 #include "core/transport.h"
 
-/* The whole program, after terminal_open: its exit code. transport: between the
- * processes that were started for this training, `here` of them on this machine; each calls this.
- * NULL: a single process, which may start others itself (--processes). May exit. */
+/* Run the whole program after terminal_open; returns its exit code, or exits. transport connects
+ * the processes that were started for this training, `here` of them on this machine, and each of
+ * them calls this. NULL: a single process, which may start others itself (--processes). */
 int train_main(int argc, char **argv, wf_transport *transport, int here);
 
 #endif

@@ -1,4 +1,5 @@
-/* tools/train/validation.c - what validation and the final test say and keep. See validation.h. */
+/* tools/train/validation.c - prints and keeps the results of validation and of the final test. See
+ * validation.h. */
 #include "validation.h"
 
 #include <math.h>
@@ -12,13 +13,13 @@
 #include "tools/cli/numbers.h"
 #include "tools/data/language.h"
 
-/* Exchanges weights and averages, or back: the averages are what is judged and kept as best. */
+/* Exchanges weights and averages, or back, because the averages are evaluated and kept as best. */
 static void swap_averages(session *s) {
     if (s->set->recipe.ema > 0 && !wf_trainer_swap_averages(s->trainer))
         ranks_failed(s, wf_trainer_error(s->trainer));
 }
 
-/* The test ends the curve of a training that was not validated at this step. */
+/* Adds the test to the curve, if the training was not validated at this step. */
 static void add_test(session *s, double loss) {
     series *curve = &s->history.of[VALID_LOSS];
     bool there = curve->n && curve->x[curve->n - 1] >= (double)s->at.step;
@@ -54,7 +55,7 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     return v;
 }
 
-/* The weights are kept beside the model whenever the loss is the lowest so far. */
+/* Keeps the weights beside the model whenever the loss is the lowest so far. */
 static void keep_best(session *s, double loss) {
     training_state at = s->at;
     if (!*s->best_path || loss >= s->best_kept) return;
@@ -66,8 +67,8 @@ static void keep_best(session *s, double loss) {
     s->at = at;
 }
 
-/* Sentences are judged by BLEU; single words, numbers and sequences of few symbols are right or
- * wrong. */
+/* True if sentences should be judged by BLEU. Single words, numbers and sequences of few symbols
+ * are judged as right or wrong. */
 static bool are_sentences(const session *s) {
     enum { FEW = 256 };
     if (s->set->data.task != LEARN_TEXT) return false;
@@ -77,7 +78,7 @@ static bool are_sentences(const session *s) {
     return kind != WF_WORDS || wf_tokenizer_size(t) > FEW;
 }
 
-/* Error rate of words if tokens are words, else of characters. */
+/* Writes the error rate of words if tokens are words, else of characters. */
 static int error_text(const session *s, const evaluation *v, char *text, size_t size) {
     bool words = wf_tokenizer_kind(s->dataset.tokenizer[SIDE_TGT]) == WF_WORDS;
     const edit_counts *e = words ? &v->counts.text.words : &v->counts.text.characters;
@@ -97,7 +98,7 @@ static void scores_text(const session *s, const evaluation *v, char text[120]) {
     error_text(s, v, text + n, 120 - (size_t)n);
 }
 
-/* A validation whose turn it is: a resumed training makes the same ones. */
+/* A regular validation. A resumed training makes the same ones. */
 void validate(session *s) {
     evaluation_free(&s->judged);
     evaluation v = s->judged = evaluated(s, STREAM_VALID, "valid");
@@ -120,7 +121,7 @@ void validate(session *s) {
     telemetry_write(s, false);
 }
 
-/* The one figure of the kind of data; all of them are in the log. */
+/* Writes the main figure for this kind of data; the log has all figures. */
 static void result_text(const session *s, const evaluation *v, char text[METRIC_TEXT]) {
     if (are_sentences(s))
         bleu_text(&v->counts.text.bleu[BLEU_13A], BLEU_13A, text);
@@ -129,7 +130,7 @@ static void result_text(const session *s, const evaluation *v, char text[METRIC_
                  (long long)v->counts.judged);
 }
 
-/* Results are text on stdout, or events. */
+/* True if results are printed as text on stdout, and not sent as events. */
 static bool prints(const session *s) {
     return s->leads && !s->set->run.json;
 }
@@ -154,10 +155,9 @@ static void say_running(session *s, const evaluation *v) {
     json_text(event(&s->report, "sample"), "text", text);
     event_send(&s->report);
     free(text);
-    if (prints(s)) {
-        printf("%.4f bits per byte\n", bits_per_byte(v));
-        fflush(stdout);
-    }
+    if (!prints(s)) return;
+    printf("%.4f bits per byte\n", bits_per_byte(v));
+    fflush(stdout);
 }
 
 static void say_samples(session *s, const evaluation *v) {

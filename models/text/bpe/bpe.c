@@ -1,8 +1,9 @@
-/* models/text/bpe/bpe.c - byte-pair encoding: the symbols, the merges, and the pieces that they make.
+/* models/text/bpe/bpe.c - byte-pair encoding: the symbols, the merges, and the pieces that they
+ * make.
  *
- * A symbol is known by its text as in a codes file, with "</w>" if it ends a word. So that this
- * text says all, no symbol inside a word ends in a literal "</w>"; so that a piece says all, none
- * at the end of a word ends in a literal "@@". */
+ * A symbol is identified by its text as in a codes file, with "</w>" if it ends a word. To keep
+ * this unambiguous, no symbol within a word ends in a literal "</w>". To keep pieces unambiguous,
+ * no symbol at the end of a word ends in a literal "@@". */
 #include "models/text/tokenizer.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ bool wf_add_symbol(wf_tokenizer *t, const char *text, size_t bytes, int32_t *sym
     return *symbol >= 0;
 }
 
-/* A character as a symbol: with the mark if it is the last of its word. */
+/* Writes a character as a symbol, with the mark if it is the last one of its word. */
 static size_t spell(const wf_tokenizer *t, wf_span character, bool last,
                     char text[CODE_POINT + MARK]) {
     memcpy(text, character.text, character.bytes);
@@ -53,9 +54,9 @@ bool wf_add_character(wf_tokenizer *t, wf_span character, bool last, int32_t *sy
 /* ---- merges ---------------------------------------------------------------------------------- */
 
 bool wf_can_merge(const wf_tokenizer *t, int32_t left, int32_t right) {
-    char tail[2 * MARK + MORE]; /* enough of the result to judge by */
+    char tail[2 * MARK + MORE]; /* the end of the result, which is enough to decide */
     wf_span l = text_of(t, left), r = text_of(t, right);
-    if (ends_word(l)) return false; /* read from a file: nothing can follow */
+    if (ends_word(l)) return false; /* read from a file: no symbol can follow the end of a word */
     bool last = ends_word(r);
     if (last) r.bytes -= MARK;
     size_t right_bytes = r.bytes < MARK ? r.bytes : MARK,
@@ -83,7 +84,8 @@ bool wf_add_merge(wf_tokenizer *t, int32_t left, int32_t right) {
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* "lo</w>" is the piece "lo", "hel" is the piece "hel@@"; of running text both are written alike. */
+/* The symbol "lo</w>" is the piece "lo", and "hel" is the piece "hel@@". For running text, symbol
+ * and piece are written alike. */
 bool wf_symbol_piece(wf_tokenizer *t, int32_t symbol) {
     wf_span s = text_of(t, symbol);
     if (t->kind == WF_BYTE_BPE) return wf_strings_add(&t->pieces, s.text, s.bytes) >= 0;

@@ -1,9 +1,11 @@
-/* models/text/bpe/bpe_apply.c - byte-pair encoding of a word, in the order of subword-nmt's apply_bpe: again
- * and again, the merge that was learned first among those that fit is applied at all its places. A
- * result that is not in the vocabulary is taken apart again by the merge that made it. */
+/* models/text/bpe/bpe_apply.c - byte-pair encoding of a word, in the order of subword-nmt's
+ * apply_bpe.
+ * Repeatedly, the earliest learned merge that fits is applied everywhere in the word. A result that
+ * is not in the vocabulary is split again into the two symbols that were merged. */
 #include "models/text/tokenizer.h"
 
-enum { LONG_WORD = 256, SEEN_BYTES = 1 << 24 }; /* what is remembered of words */
+/* LONG_WORD: longest word that is remembered; SEEN_BYTES: bytes of words that are remembered */
+enum { LONG_WORD = 256, SEEN_BYTES = 1 << 24 };
 
 /* Every character a link. */
 static bool lay_out(wf_tokenizer *t, wf_span word) {
@@ -26,7 +28,7 @@ static bool put_id(wf_tokenizer *t, int64_t *n, int32_t id) {
     return true;
 }
 
-/* A symbol outside of the vocabulary: its two halves, theirs, ... */
+/* Splits a symbol that is not in the vocabulary into its two halves, and those again. */
 static bool take_apart(wf_tokenizer *t, int32_t symbol, int64_t *n) {
     size_t depth = 0;
     if (!wf_grow(&t->stack, &t->stack_capacity, 1, sizeof *t->stack)) return false;
@@ -58,7 +60,7 @@ static int64_t apply(wf_tokenizer *t, wf_span word) {
 /* ---- what was seen --------------------------------------------------------------------------- */
 
 static void forget(wf_seen *s) {
-    wf_strings_free(&s->words); /* the other arrays are used again */
+    wf_strings_free(&s->words); /* the other arrays are reused */
 }
 
 static bool remember(wf_tokenizer *t, wf_span word, int64_t n) {

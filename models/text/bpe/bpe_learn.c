@@ -1,12 +1,12 @@
-/* models/text/bpe/bpe_learn.c - which pairs of symbols byte-pair encoding merges (Sennrich et al.
- * 2016).
+/* models/text/bpe/bpe_learn.c - learns the merges of byte-pair encoding (Sennrich et al. 2016).
  *
- * Every pair of neighbours knows how often it occurs and in which words; a heap knows the most
- * frequent. A merge visits the words of its pair and changes the counts around each place, so the
- * text is never counted again. Entries of the heap may be out of date: one that says too much is
- * put back with the truth, and a pair that gains gets a new one.
+ * For every pair of neighbours there is a count and a list of words; a heap gives the most frequent
+ * pair. A merge visits the words of its pair and changes the counts around each place, so the text
+ * is counted only once. Entries of the heap may be out of date: an entry with too high a count is
+ * put back with the right one, and a pair whose count grows gets a new entry.
  *
- * Order: the most frequent pair, of several the greatest by left, then right, as bytes. */
+ * The order is: the most frequent pair first; of several, the greatest by left, then right, as
+ * bytes. */
 #include "models/text/tokenizer.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@ typedef struct word {
 typedef struct pair {
     int32_t left, right;
     int64_t count;
-    int64_t offered; /* the largest count in the heap, 0: not there */
-    int32_t places;  /* its words: the newest in the list of places; -1: none */
+    int64_t offered; /* the largest count that it has in the heap; 0: it is not there */
+    int32_t places;  /* the newest entry of its words in the list of places; -1: none */
 } pair;
 
 typedef struct place {
@@ -53,7 +53,7 @@ static bool more_frequent(const void *context, const wf_item *a, const wf_item *
     return strcmp(wf_strings_at(symbols, p->right), wf_strings_at(symbols, q->right)) > 0;
 }
 
-/* The number of this pair; -1: no memory. */
+/* The index of this pair; -1: out of memory. */
 static int32_t pair_of(learner *l, int32_t left, int32_t right) {
     int32_t i = wf_pairs_find(&l->index, left, right);
     if (i >= 0) return i;
@@ -97,12 +97,12 @@ static bool offer(learner *l) {
     return true;
 }
 
-/* The most frequent pair that may be merged, in *best; -1: none is left. False: no memory. */
+/* Finds the most frequent pair that may be merged; *best -1: none is left. False: out of memory. */
 static bool choose(learner *l, int32_t *best) {
     for (*best = -1; l->heap.n;) {
         wf_item top = wf_heap_pop(&l->heap);
         pair *p = &l->pairs[top.value];
-        if (top.key != p->offered) continue; /* a newer entry said more */
+        if (top.key != p->offered) continue; /* a newer entry has a higher count */
         p->offered = top.key == p->count ? 0 : p->count;
         if (p->offered) {
             if (!wf_heap_push(&l->heap, (wf_item){ p->count, top.value })) return false;
@@ -116,7 +116,7 @@ static bool choose(learner *l, int32_t *best) {
 
 /* ---- a merge --------------------------------------------------------------------------------- */
 
-/* Left and right become one wherever they stand in this word, from left to right. */
+/* Merges left and right wherever they are neighbours in this word, from left to right. */
 static bool merge_in_word(learner *l, const wf_merge *m, int32_t w) {
     int32_t *s = l->text + l->words[w].begin;
     int32_t n = l->words[w].length, to = 0;

@@ -1,10 +1,11 @@
-/* models/text/bpe/codes.c - the codes file of subword-nmt: "#version: 0.2", then a merge per line, in
- * order, its two symbols with one space between them. A symbol that ends a word ends in "</w>".
+/* models/text/bpe/codes.c - reads and writes the codes file of subword-nmt. It has the line
+ * "#version:
+ * 0.2", then one merge per line, in order: its two symbols with a space between them. A symbol at
+ * the end of a word has the mark "</w>".
  *
  *     #version: 0.2
  *     l o
- *     lo w</w>
- */
+ *     lo w</w> */
 #include "models/text/tokenizer.h"
 
 #define HEADER "#version: 0.2"
@@ -19,7 +20,7 @@ static bool is_mark(wf_span s) {
     return s.bytes == MARK && memcmp(s.text, END_OF_WORD, MARK) == 0;
 }
 
-/* The two symbols of a line. */
+/* Finds the two symbols of a line. */
 static bool split(wf_span line, wf_span *left, wf_span *right, char *message) {
     const char *space = line.bytes ? memchr(line.text, ' ', line.bytes) : NULL;
     size_t n = space ? (size_t)(space - line.text) : line.bytes;

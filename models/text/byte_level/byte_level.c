@@ -1,5 +1,6 @@
-/* models/text/byte_level/byte_level.c - the tokenizer of a vocabulary and merges as GPT-2 has them: made, lines into
- * ids, ids into lines. See text.h, byte_level.h. */
+/* models/text/byte_level/byte_level.c - the tokenizer with a vocabulary and merges in the form of
+ * GPT-2: makes
+ * it, encodes and decodes. See text.h, byte_level.h. */
 #include "byte_level.h"
 
 #include <stdlib.h>
@@ -99,7 +100,7 @@ static bool read_line(wf_byte_level *b, wf_span line, char *message) {
     return ok;
 }
 
-/* A merges.txt: a merge on each line, but for one that begins with "#version". */
+/* Reads a merges.txt: one merge on each line, except a line that begins with "#version". */
 static bool read_merges(wf_byte_level *b, char *message) {
     wf_span rest = { b->merges_text, b->o.merges_bytes }, line;
     char why[WF_MESSAGE];
@@ -125,7 +126,7 @@ static bool check_ids(const wf_byte_level *b, const int32_t *ids, int n, int32_t
     return true;
 }
 
-/* before, after, silent in memory of our own. */
+/* Copies before, after and silent into memory of the tokenizer. */
 static bool copy_around(wf_byte_level *b, char *message) {
     wf_byte_level_options *o = &b->o;
     const int32_t **lists[] = { &o->before, &o->after, &o->silent };
@@ -185,7 +186,7 @@ bool wf_tokenizer_byte_level(const wf_tokenizer *t, wf_byte_level_options *o) {
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-/* One place at a time, and every byte a link. */
+/* Merges within a chunk: every byte is a link of the chain at first. */
 static bool merge_chunk(wf_byte_level *b, wf_span chunk) {
     const wf_merge_rule rule = wf_merges_rule(&b->merges, false);
     b->merger.n = 0;
@@ -194,7 +195,7 @@ static bool merge_chunk(wf_byte_level *b, wf_span chunk) {
     return wf_merge_all(&b->merger, &rule);
 }
 
-/* The ids of all chunks, from place `at` on; returns the place behind them, -1: no memory. */
+/* Writes the ids of all chunks from index `at` on. Returns the end; -1: out of memory. */
 static int64_t encode_chunks(wf_byte_level *b, wf_span text, int32_t *ids, int64_t capacity,
                              int64_t at) {
     for (size_t n; text.bytes; text.text += n, text.bytes -= n) {
@@ -206,7 +207,7 @@ static int64_t encode_chunks(wf_byte_level *b, wf_span text, int32_t *ids, int64
     return at;
 }
 
-/* With a space in front of it where the vocabulary wants one. */
+/* Encodes a text, with a space before it if the vocabulary wants one. */
 static int64_t encode_text(wf_byte_level *b, wf_span line, int32_t *ids, int64_t capacity,
                            int64_t at) {
     if (!b->o.prefix_space || !line.bytes || *line.text == ' ')
@@ -250,7 +251,7 @@ static bool is_text(const wf_byte_level_options *o, int32_t id) {
            !among(o->after, o->n_after, id) && !among(o->silent, o->n_silent, id);
 }
 
-/* The bytes that a piece spells, or itself if it is not spelled so. */
+/* Writes the bytes that a piece spells, or the piece itself if it is not spelled that way. */
 static size_t unspell(const char *piece, char *out) {
     size_t bytes = strlen(piece), n = 0;
     for (wf_span rest = { piece, bytes }, c; rest.bytes;
@@ -266,7 +267,7 @@ static size_t unspell(const char *piece, char *out) {
     return n;
 }
 
-/* Bytes that are not UTF-8 become U+FFFD, one for as many bytes as could have begun a character. */
+/* Replaces invalid UTF-8 by U+FFFD, one for each sequence that could have begun a character. */
 static void put_text(wf_sink *to, wf_span text) {
     for (size_t n; text.bytes; text.text += n, text.bytes -= n) {
         bool whole;

@@ -1,5 +1,6 @@
-/* models/text/byte_level/byte_level_cut.c - what GPT-2's byte-pair encoding merges within, as the library
- * tokenizers 0.23 does it. See byte_level.h. */
+/* models/text/byte_level/byte_level_cut.c - cuts text into the chunks of GPT-2's byte-pair
+ * encoding, as the
+ * library tokenizers 0.23 does. See byte_level.h. */
 #include "byte_level.h"
 
 #include "core/base/utf8.h"
@@ -13,7 +14,8 @@ static wf_unicode_class class_at(wf_span text, size_t at, size_t *bytes) {
     return wf_unicode_class_of((uint32_t)wf_utf8_code(c.text, c.bytes));
 }
 
-/* Where the characters from `at` on are no longer of this class; *last: where the last one begins. */
+/* The end of the run of characters of this class from `at` on; *last: where its last character
+ * begins. */
 static size_t run_end(wf_span text, size_t at, wf_unicode_class class, size_t *last) {
     size_t bytes;
     for (*last = at; at < text.bytes && class_at(text, at, &bytes) == class; at += bytes)
@@ -30,8 +32,9 @@ static size_t contraction(wf_span text) {
     return 0;
 }
 
-/* The first of 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ that fits:
- * blanks leave the last of them to what follows. */
+/* The first alternative of 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+|
+ * ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ that matches. White space before other text leaves its last
+ * character to that. */
 size_t wf_byte_level_chunk(wf_span text) {
     size_t n = contraction(text), bytes, last;
     if (n) return n;

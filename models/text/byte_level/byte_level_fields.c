@@ -1,4 +1,5 @@
-/* models/text/byte_level/byte_level_fields.c - a tokenizer of byte_level.h in a model's file. */
+/* models/text/byte_level/byte_level_fields.c - stores a byte-level tokenizer in a model's file; see
+ * byte_level.h. */
 #include "byte_level.h"
 #include "models/text/fields.h"
 

@@ -1,16 +1,17 @@
-/* models/text/byte_level/byte_level_learn.c - a vocabulary and merges as GPT-2 has them, learned here: what
- * vocabulary.c learned within GPT-2's chunks, with the first ids and the tokens around a line that
- * BART has. See byte_level.h. */
+/* models/text/byte_level/byte_level_learn.c - makes a vocabulary and merges in the form of GPT-2
+ * from what
+ * vocabulary.c learned within GPT-2's chunks, with BART's first ids and tokens around a line. See
+ * byte_level.h. */
 #include "byte_level.h"
 #include "core/base/utf8.h"
 
 #include <stdlib.h>
 
-/* The order of BART. The start of an output is its end, as there. */
+/* Special ids in BART's order. As there, an output starts with the end token. */
 enum { FIRST, PADDING, END, UNKNOWN };
 static const char *const specials[WF_SPECIAL_IDS] = { "<s>", "<pad>", "</s>", "<unk>" };
 
-/* Long chunks are cut between two characters: merges are learned within a part. */
+/* Long chunks are cut between two characters, so that merges are learned within a part. */
 bool wf_byte_level_chunk_next(wf_span *rest, wf_span *chunk) {
     if (!rest->bytes) return false;
     size_t n = wf_byte_level_chunk(*rest);
@@ -22,7 +23,7 @@ bool wf_byte_level_chunk_next(wf_span *rest, wf_span *chunk) {
     return true;
 }
 
-/* To be freed; NULL: no memory. */
+/* The text of merges.txt, which the caller frees; NULL: out of memory. */
 static char *merges_of(const wf_tokenizer *learned, size_t *bytes) {
     *bytes = wf_tokenizer_codes(learned, NULL, 0);
     char *merges = malloc(*bytes + 1);

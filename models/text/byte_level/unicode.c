@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* In order: a code point times four, and the class of all from there on. */
+/* In ascending order: code point * 4 + the class of all code points from there on. */
 static const uint32_t changes[] = {
 #include "unicode.inc"
 };

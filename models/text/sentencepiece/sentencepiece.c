@@ -1,5 +1,6 @@
-/* models/text/sentencepiece/sentencepiece.c - the tokenizer of a SentencePiece model: which id a piece has, what
- * stands around a line, what ids read as. See text.h. */
+/* models/text/sentencepiece/sentencepiece.c - the tokenizer of a SentencePiece model: maps pieces
+ * to ids, adds
+ * ids around a line, decodes. See text.h. */
 #include "sentencepiece.h"
 
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static wf_span piece_of(const wf_sentencepiece *s, int64_t id) {
     return (wf_span){ o->pieces[id], o->pieces[id] ? strlen(o->pieces[id]) : 0 };
 }
 
-/* All pieces as C strings, in memory of our own. */
+/* Copies all pieces as C strings into memory of the tokenizer. */
 static bool copy_pieces(wf_sentencepiece *s, char *message) {
     size_t bytes = 0, used = 0;
     for (int64_t id = 0; id < s->n; id++) bytes += piece_of(s, id).bytes + 1;
@@ -39,7 +40,7 @@ static bool copy_pieces(wf_sentencepiece *s, char *message) {
     return true;
 }
 
-/* The ids of given pieces, and by them those of the model's. */
+/* Indexes the given pieces by their text, and maps the model's ids to theirs. */
 static bool index_given(wf_sentencepiece *s, char *message) {
     const wf_spm *m = s->model;
     s->known_ids = calloc((size_t)s->n, sizeof *s->known_ids);
@@ -167,7 +168,7 @@ static int32_t id_of(const wf_sentencepiece *s, const wf_spm_token *token) {
     return token->id == s->model->unknown ? id_of_text(s, token->text) : s->ids[token->id];
 }
 
-/* ">>fra<<" at its start; nothing if there is none. */
+/* The code ">>fra<<" at the start of the line; empty if there is none. */
 static wf_span language_code(wf_span line) {
     for (size_t i = 2; line.bytes > 3 && !memcmp(line.text, ">>", 2) && i + 1 < line.bytes; i++)
         if (line.text[i] == '<' && line.text[i + 1] == '<') return (wf_span){ line.text, i + 2 };
@@ -199,7 +200,8 @@ int64_t wf_sentencepiece_encode(wf_sentencepiece *s, wf_span line, int32_t *ids,
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
-/* White space, as Python's str.strip knows it: the bytes of the one that the text begins with, or 0. */
+/* The number of bytes of white space, as in Python's str.strip, with which the text begins; or
+ * 0. */
 static size_t white(wf_span s) {
     static const int32_t above[] = { 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000 };
     size_t at = 0;
@@ -221,7 +223,7 @@ static wf_span strip(wf_span s) {
     return s;
 }
 
-/* Pieces that the model does not have kept their spaces as symbols. */
+/* Pieces that the model lacks contain spaces as symbols; turns these into spaces. */
 static void show_spaces(wf_spm_text *text) {
     size_t to = 0;
     for (size_t i = 0; i < text->bytes; to++) {
@@ -233,7 +235,7 @@ static void show_spaces(wf_spm_text *text) {
     text->bytes = to;
 }
 
-/* Does this stand for something that is no text? */
+/* True if the id stands for something other than text. */
 static bool is_special(const wf_sentencepiece *s, int32_t id) {
     const wf_sentencepiece_options *o = &s->o;
     if (o->added && id >= o->added) return true;

@@ -1,6 +1,7 @@
-/* models/text/sentencepiece/sentencepiece.h - inside models: a tokenizer made of a SentencePiece model, with a
- * vocabulary of its own or the model's. sentencepiece.c makes, uses and ends it;
- * sentencepiece_fields.c writes it into a model's file and reads it from there. */
+/* models/text/sentencepiece/sentencepiece.h - inside models: a tokenizer made from a SentencePiece
+ * model, with
+ * its own vocabulary or the model's. sentencepiece.c makes, uses and frees it;
+ * sentencepiece_fields.c writes it to a model's file and reads it. */
 #ifndef WEFT_MODELS_TEXT_SENTENCEPIECE_H
 #define WEFT_MODELS_TEXT_SENTENCEPIECE_H
 
@@ -10,12 +11,13 @@ typedef struct wf_sentencepiece {
     wf_spm *model;
     int64_t n;
     const char **pieces; /* by id; NULL: none */
-    char *texts;         /* theirs, one after the other */
-    /* With a vocabulary of its own: its pieces by text, their ids, and the ids of the model's. */
+    char *texts;         /* the texts of the pieces, one after the other */
+    /* For a vocabulary of its own: its pieces by text, their ids, and its ids for the model's
+     * pieces. */
     wf_strings known;
     int32_t *known_ids, *ids;
     int32_t *around;            /* before, after */
-    wf_sentencepiece_options o; /* as it was made, of what is here */
+    wf_sentencepiece_options o; /* the options it was made with, whose arrays are stored here */
 } wf_sentencepiece;
 
 void wf_sentencepiece_free(wf_sentencepiece *s);
@@ -24,10 +26,12 @@ int64_t wf_sentencepiece_encode(wf_sentencepiece *s, wf_span line, int32_t *ids,
 int64_t wf_sentencepiece_decode(const wf_sentencepiece *s, const int32_t *ids, int64_t n,
                                 wf_sink *to);
 
-/* The value of a field in a model's file, in the way of snprintf; 0: there is none. */
+/* Write the value of a field for a model's file, in the manner of snprintf; 0: there is no such
+ * field. */
 size_t wf_sentencepiece_field(const wf_sentencepiece *s, const char *field, char *text,
                               size_t size);
-/* A tokenizer from n fields, NULL where there is none; damaged or hostile ones too. */
+/* Make a tokenizer from n fields; a value is NULL if it is missing. Fields may be damaged or
+ * hostile. */
 wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char *const *values,
                                            int n, char *message);
 

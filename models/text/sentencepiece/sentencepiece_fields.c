@@ -1,5 +1,7 @@
-/* models/text/sentencepiece/sentencepiece_fields.c - a SentencePiece tokenizer in a model's file: the .spm file in
- * base 64 (RFC 4648), pieces as an array of strings in JSON, ids as decimal numbers with commas. */
+/* models/text/sentencepiece/sentencepiece_fields.c - stores a SentencePiece tokenizer in a model's
+ * file: the .spm
+ * file in base 64 (RFC 4648), pieces as a JSON array of strings, ids as decimal numbers between
+ * commas. */
 #include <stdlib.h>
 
 #include "models/text/fields.h"
@@ -21,7 +23,8 @@ static void put_base64(wf_sink *to, const unsigned char *bytes, size_t n) {
     }
 }
 
-/* In fours, the last of which may end in one or two '='. NULL with message. */
+/* Decodes groups of four characters; the last group may end in one or two '='. NULL with
+ * message. */
 static unsigned char *from_base64(const char *text, size_t *bytes, char *message) {
     size_t n = strlen(text), used = 0;
     signed char value[256];

@@ -1,24 +1,25 @@
-/* models/text/sentencepiece/spm.h - inside models: SentencePiece models (Kudo and Richardson 2018), as the
- * library of that name, version 0.2.3, reads and applies them: the same pieces, byte for byte.
+/* models/text/sentencepiece/spm.h - inside models: SentencePiece models (Kudo and Richardson
+ * 2018). Pieces are
+ * those of the library sentencepiece 0.2.3, byte for byte.
  *
- * spm_model.c reads the file, spm_trie.c finds pieces in text, spm_normalize.c makes a line what
- * the model was trained on, spm_unigram.c and spm_bpe.c cut it, spm_encode.c puts that together and
- * back. sentencepiece.c makes a tokenizer of it.
+ * spm_model.c reads the file, spm_trie.c finds pieces in text, spm_normalize.c normalises a line,
+ * spm_unigram.c and spm_bpe.c cut it into pieces, spm_encode.c combines these and decodes.
+ * sentencepiece.c makes a tokenizer of it.
  *
- * Nothing here knows a vocabulary but the file's own: a piece's id is its place in the file. */
+ * The only vocabulary here is the file's own: a piece's id is its index in the file. */
 #ifndef WEFT_MODELS_TEXT_SPM_H
 #define WEFT_MODELS_TEXT_SPM_H
 
 #include "models/text/tokenizer.h"
 
-#define SPACE_SYMBOL "\xE2\x96\x81" /* U+2581 in place of a space */
-#define REPLACEMENT "\xEF\xBF\xBD"  /* U+FFFD in place of a byte that is not UTF-8 */
+#define SPACE_SYMBOL "\xE2\x96\x81" /* U+2581, which stands for a space */
+#define REPLACEMENT "\xEF\xBF\xBD"  /* U+FFFD, which replaces a byte that is not UTF-8 */
 enum { SPACE_SYMBOL_BYTES = 3, REPLACEMENT_BYTES = 3 };
-/* The longest piece, and the longest text of a rule, in bytes: what a step of a line costs, however
- * hostile the file. */
+/* The longest piece, and the longest text of a rule, in bytes. It limits the time of each step
+ * through a line, even for a hostile file. */
 enum { WF_SPM_LONGEST = 1024 };
 
-/* The numbers of the file. */
+/* Types of pieces, with the numbers used in the file. */
 typedef enum {
     SPM_NORMAL = 1,
     SPM_UNKNOWN,
@@ -37,14 +38,14 @@ typedef struct wf_spm_piece {
 
 /* ---- spm_trie.c ------------------------------------------------------------------------------ */
 
-/* Strings by their bytes: a double array (Aoe 1989). The child of node n by byte c is base[n] + c,
- * if its parent is n. The array goes on for 256 nodes after every base: no step leaves it. */
+/* A trie as a double array (Aoe 1989). The child of node n for byte c is node base[n] + c, if the
+ * parent of that is n. The array has 256 nodes after every base, so no step leaves it. */
 typedef struct wf_trie_node {
-    int32_t base, parent, value; /* parent < 0: none; value -1: no string ends here */
+    int32_t base, parent, value; /* parent < 0: none; value -1: no string ends at this node */
 } wf_trie_node;
 
 typedef struct wf_trie {
-    wf_trie_node *nodes; /* the first is the root; NULL: no strings */
+    wf_trie_node *nodes; /* the first is the root; NULL: there are no strings */
     size_t n, capacity;
 } wf_trie;
 
@@ -53,10 +54,11 @@ typedef struct wf_trie_key {
     int32_t value;
 } wf_trie_key;
 
-bool wf_trie_build(wf_trie *t, wf_trie_key *keys, size_t n); /* sorts them; false: no memory */
+/* sorts the keys; false: out of memory */
+bool wf_trie_build(wf_trie *t, wf_trie_key *keys, size_t n);
 void wf_trie_free(wf_trie *t);
 
-/* The node one byte on; -1: there is none. */
+/* The child of a node for a byte; -1: there is none. */
 static inline int32_t trie_step(const wf_trie *t, int32_t node, char byte) {
     int32_t next = t->nodes[node].base + (unsigned char)byte;
     return t->nodes[next].parent == node ? next : -1;
@@ -65,11 +67,12 @@ static inline int32_t trie_step(const wf_trie *t, int32_t node, char byte) {
 /* ---- spm_normalize.c ------------------------------------------------------------------------- */
 
 typedef struct wf_spm_normalizer {
-    const unsigned char *units; /* of the rules' double array, four bytes each; NULL: no rules */
+    /* units of the rules' double array, four bytes each; NULL: there are no rules */
+    const unsigned char *units;
     size_t n_units;
-    wf_span replacements; /* what the rules give, each with its '\0' */
+    wf_span replacements; /* replacements of the rules, each with its '\0' */
     bool dummy_prefix, remove_extra, escape, suffix;
-    const wf_trie *symbols; /* those defined by the user stay as they are */
+    const wf_trie *symbols; /* symbols defined by the user, which are not normalised */
 } wf_spm_normalizer;
 
 typedef struct wf_spm_text {
@@ -77,18 +80,18 @@ typedef struct wf_spm_text {
     size_t bytes, capacity;
 } wf_spm_text;
 
-/* A precompiled map of characters into `n`. False: what is wrong with it. */
+/* Read a precompiled map of characters into `n`. False with message: what is wrong with it. */
 bool wf_spm_rules(wf_spm_normalizer *n, wf_span map, char *message);
 bool wf_spm_normalize(const wf_spm_normalizer *n, wf_span line, wf_spm_text *out, char *message);
 bool wf_spm_put(wf_spm_text *to, const char *text, size_t bytes); /* false: no memory */
 
-/* The longest symbol that text begins with; 0: none. */
+/* The length of the longest symbol with which the text begins; 0: none. */
 size_t wf_spm_symbol(const wf_trie *symbols, wf_span text);
 
 /* ---- the model: spm_model.c ------------------------------------------------------------------ */
 
 typedef struct wf_spm_token {
-    wf_span text; /* of an unknown one what stands in the normalised line */
+    wf_span text; /* text of an unknown piece: the part of the normalised line */
     int32_t id;
 } wf_spm_token;
 
@@ -98,21 +101,21 @@ typedef struct wf_spm {
     char *file;
     size_t file_bytes;
     wf_spm_kind kind;
-    bool byte_fallback, denormalizes, unused; /* has it pieces that are not used? */
-    wf_span unknown_surface;                  /* what an unknown piece reads as */
+    bool byte_fallback, denormalizes, unused; /* unused: it has pieces that are marked as unused */
+    wf_span unknown_surface;                  /* the text that an unknown piece is decoded to */
     int32_t special[WF_SPECIAL_IDS];
     wf_spm_normalizer normalizer, denormalizer;
 
     wf_spm_piece *pieces;
     size_t n, pieces_capacity;
     int32_t unknown, bytes[256]; /* ids */
-    float lowest;                /* score of a normal piece */
-    /* Pieces that text may become, and the others: by text, and their ids. */
+    float lowest;                /* lowest score of a normal piece */
+    /* Pieces that text may become, and other pieces: each by text, with their ids. */
     wf_strings normal, reserved;
     int32_t *normal_ids, *reserved_ids;
-    size_t longest;  /* bytes of a normal piece */
-    wf_trie trie;    /* normal pieces, of a unigram model */
-    wf_trie symbols; /* those that the user defined */
+    size_t longest;  /* bytes of the longest normal piece */
+    wf_trie trie;    /* normal pieces, for a unigram model */
+    wf_trie symbols; /* symbols that the user defined */
 
     /* The line at hand. */
     wf_spm_text line;
@@ -121,7 +124,8 @@ typedef struct wf_spm {
     wf_spm_best *best;
     size_t best_capacity;
     wf_merger merger;
-    int32_t *split; /* of unused pieces, by id: the bytes of the left part; NULL: none are */
+    /* for unused pieces, by id: bytes of the left part of the merge; NULL: there are none */
+    int32_t *split;
     wf_spm_token *stack;
     size_t stack_capacity;
 } wf_spm;
@@ -129,32 +133,32 @@ typedef struct wf_spm {
 wf_spm *wf_spm_read(const void *bytes, size_t n, char *message); /* copied */
 void wf_spm_free(wf_spm *m);
 
-/* The id of a piece, the unknown one's if there is no such piece. */
+/* The id of a piece; the unknown id if there is no such piece. */
 int32_t wf_spm_id(const wf_spm *m, wf_span text);
-/* The id of a piece, if text may become it. */
+/* The id of a piece that text may become, or the unknown id. */
 int32_t wf_spm_encode_id(const wf_spm *m, wf_span text);
 
-bool wf_spm_add(wf_spm *m, wf_span text, int32_t id); /* one token more; false: no memory */
-bool wf_spm_unigram(wf_spm *m, wf_span line);         /* the tokens of a normalised line */
+bool wf_spm_add(wf_spm *m, wf_span text, int32_t id); /* appends a token; false: out of memory */
+bool wf_spm_unigram(wf_spm *m, wf_span line);         /* finds the tokens of a normalised line */
 bool wf_spm_bpe(wf_spm *m, wf_span line);
 
 /* ---- spm_encode.c ---------------------------------------------------------------------------- */
 
-/* The tokens of any bytes, in m->tokens until the next call: how many; -1 with message. */
+/* The tokens of any bytes, in m->tokens until the next call. Returns how many; -1 with message. */
 int64_t wf_spm_encode(wf_spm *m, wf_span line, char *message);
 
-/* The text of pieces, as they come; by their ids, or -1: of any text, which reads as it is if no
- * piece of the model's is it. */
+/* Decodes pieces one by one, by their ids. With id -1 the piece may be any text, which is kept if
+ * the model has no such piece. */
 typedef struct wf_spm_decoder {
     const wf_spm *m;
     wf_spm_text text;
-    char bytes[4]; /* of byte pieces: the character at hand */
+    char bytes[4]; /* of byte pieces: the bytes of an incomplete character */
     size_t n_bytes;
     bool started, took_space, ok;
 } wf_spm_decoder;
 
 wf_spm_decoder wf_spm_decode(const wf_spm *m);
 void wf_spm_decode_piece(wf_spm_decoder *d, int32_t id, wf_span piece);
-bool wf_spm_decode_end(wf_spm_decoder *d, char *message); /* then text is all of it */
+bool wf_spm_decode_end(wf_spm_decoder *d, char *message); /* after it, text is complete */
 
 #endif

@@ -1,13 +1,16 @@
-/* models/text/sentencepiece/spm_bpe.c - byte-pair encoding as SentencePiece has it: of the pairs of neighbours that
- * make a piece the one with the highest score is merged, of several the leftmost; until there is
- * none. See spm.h. */
+/* models/text/sentencepiece/spm_bpe.c - byte-pair encoding as in SentencePiece. Of all neighbours
+ * that together
+ * are a piece, those with the highest score are merged, and of equal scores the leftmost, until
+ * there are none. See spm.h. */
 #include "spm.h"
 
 #include "core/base/utf8.h"
 
-enum { UNMERGED = -1, FROZEN = -2 }; /* symbols that are no ids; the user's are not merged */
+/* values for symbols without an id; FROZEN ones, defined by the user, are not merged */
+enum { UNMERGED = -1, FROZEN = -2 };
 
-/* Descending scores. The bits of a float, but for the sign, ascend with it; so -0 comes after +0. */
+/* A key that sorts by descending score. The bits of a float, apart from the sign, ascend with its
+ * value; so -0 comes after +0. */
 static int64_t key_of(float score) {
     int32_t bits;
     memcpy(&bits, &score, sizeof bits);
@@ -32,7 +35,7 @@ static wf_span text_of(const wf_spm *m, const wf_link *link) {
     return (wf_span){ m->line.at + link->begin, (size_t)link->bytes };
 }
 
-/* The piece that two neighbours make. */
+/* The piece that two neighbours make together. */
 static int32_t find_piece(void *model, const wf_link *left, const wf_link *right, int64_t *key) {
     wf_spm *m = model;
     wf_span text = text_of(m, left);
@@ -46,7 +49,7 @@ static int32_t find_piece(void *model, const wf_link *left, const wf_link *right
     return id;
 }
 
-/* An unused piece is taken apart again, as it was put together. */
+/* Splits an unused piece again, as it was merged. */
 static bool take_apart(wf_spm *m, wf_span text) {
     size_t n = 0;
     for (;;) {
@@ -72,7 +75,7 @@ static bool take(wf_spm *m, const wf_link *link) {
     return take_apart(m, text_of(m, link));
 }
 
-/* The line is that of m->line. */
+/* The line must be the one in m->line. */
 bool wf_spm_bpe(wf_spm *m, wf_span line) {
     const wf_merge_rule rule = { .find = find_piece, .context = m };
     if (m->split) memset(m->split, 0, m->n * sizeof *m->split);

@@ -1,4 +1,5 @@
-/* models/text/sentencepiece/spm_encode.c - any bytes into pieces, and pieces into text; see spm.h. */
+/* models/text/sentencepiece/spm_encode.c - cuts any bytes into pieces, and turns pieces into text;
+ * see spm.h. */
 #include "spm.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@ static bool is(wf_span s, const char *text) {
 
 /* ---- two simple kinds ------------------------------------------------------------------------ */
 
-/* Words begin with a space. */
+/* Cuts at spaces: words begin with a space. */
 static bool cut_words(wf_spm *m, wf_span line) {
     while (line.bytes) {
         wf_span word = { line.text, 0 };
@@ -40,7 +41,7 @@ static bool cut_characters(wf_spm *m, wf_span line) {
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-/* Unknown pieces in a row are one. */
+/* Joins consecutive unknown pieces into one. */
 static void join_unknown(wf_spm *m) {
     size_t n = 0;
     for (size_t i = 0; i < m->n_tokens; i++)
@@ -51,8 +52,8 @@ static void join_unknown(wf_spm *m) {
     m->n_tokens = n;
 }
 
-/* Or they are their bytes: as many pieces more as are counted here. From the last one on, so that
- * there is room. */
+/* Or replaces unknown pieces by pieces for their bytes. The additional pieces are counted first,
+ * and written from the end, so that they do not overwrite others. */
 static bool spell_unknown(wf_spm *m) {
     size_t n = m->n_tokens, all = n;
     for (size_t i = 0; i < n; i++)
@@ -100,8 +101,8 @@ static void put_out(wf_spm_decoder *d, const char *text, size_t bytes) {
     d->ok = d->ok && wf_spm_put(&d->text, text, bytes);
 }
 
-/* The bytes that wait, as characters. Those that may be the start of one stay, unless it is the
- * end. */
+/* Writes the pending bytes as characters. Bytes that may begin a character stay pending, unless
+ * this is the end. */
 static void flush(wf_spm_decoder *d, bool end) {
     while (d->n_bytes) {
         wf_span s = { d->bytes, d->n_bytes };
@@ -127,8 +128,8 @@ static void put_spaced(wf_spm_decoder *d, wf_span s) {
     }
 }
 
-/* Without the space that encoding puts in front of a line: of the first piece that says anything,
- * or of all before it where there are no spaces at a line's start. */
+/* Writes a piece. The space that encoding puts before a line is dropped: that of the first piece
+ * that has text, or of all before it if the normaliser removes spaces at a line's start. */
 static void put_piece(wf_spm_decoder *d, wf_span s) {
     const wf_spm_normalizer *n = &d->m->normalizer;
     bool strips = !d->started && (n->dummy_prefix || n->remove_extra);

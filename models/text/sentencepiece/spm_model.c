@@ -1,9 +1,10 @@
-/* models/text/sentencepiece/spm_model.c - a .spm file into a model: a protocol buffer (proto2) of pieces, what they
- * were trained with, and how text is normalised. See spm.h.
+/* models/text/sentencepiece/spm_model.c - reads a .spm file: a protocol buffer (proto2) with
+ * pieces, settings of
+ * their training, and rules for normalising text. See spm.h.
  *
- * A message is fields: a number and a kind of value, then the value. A field that is not known, or
- * has another kind than it should, is passed over, as protobuf does; a length that goes beyond its
- * message ends the reading. */
+ * A message consists of fields: a number and a type, then the value. As in protobuf, a field
+ * that is unknown or has an unexpected type is skipped. A length that exceeds its message is an
+ * error. */
 #include "core/file/lfs.h"
 #include "spm.h"
 
@@ -18,7 +19,7 @@ enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 typedef struct field {
     uint32_t number;
     int type;
-    uint64_t value; /* of a varint; the bits of a fixed one */
+    uint64_t value; /* value of a varint; bits of a fixed-size field */
     wf_span bytes;
 } field;
 
@@ -81,7 +82,7 @@ static bool read_piece(wf_spm *m, wf_span rest, char *message) {
     return true;
 }
 
-/* Ids of what is special: numbers 40 to 43. */
+/* Reads the ids of special pieces: fields 40 to 43. */
 static void read_special(wf_spm *m, const field *f) {
     static const int which[] = { WF_UNK_ID, WF_START_ID, WF_END_ID, WF_PAD_ID };
     if (f->number >= 40 && f->number <= 43) m->special[which[f->number - 40]] = (int32_t)f->value;
@@ -144,7 +145,7 @@ static int digit(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* "<0x0A>"; -1: not of this form. */
+/* The byte of a piece "<0x0A>"; -1: it has another form. */
 static int byte_of(wf_span s) {
     if (s.bytes != 6 || memcmp(s.text, "<0x", 3) || s.text[5] != '>') return -1;
     int high = digit(s.text[3]), low = digit(s.text[4]);
@@ -160,7 +161,7 @@ static bool take_byte(wf_spm *m, int32_t id, char *message) {
     return true;
 }
 
-/* Into the strings and ids of its kind. */
+/* Adds a piece to the strings and ids of its type. */
 static bool number_piece(wf_spm *m, int32_t id, char *message) {
     wf_spm_piece p = m->pieces[id];
     bool normal = is_normal(p.type);
@@ -205,7 +206,7 @@ static bool check_all(wf_spm *m, char *message) {
            fail(message, "no piece is a normal one, which has a score");
 }
 
-/* A trie of all normal pieces, or of those that the user defined. */
+/* Builds a trie of all normal pieces, or of those that the user defined. */
 static bool build_trie(wf_spm *m, wf_trie *trie, bool users) {
     size_t n = 0;
     wf_trie_key *keys = malloc((m->n + 1) * sizeof *keys);
@@ -243,7 +244,7 @@ wf_spm *wf_spm_read(const void *bytes, size_t n, char *message) {
     }
     if (n) memcpy(m->file, bytes, n);
     m->file_bytes = n;
-    /* what holds where the file says nothing */
+    /* defaults for fields that the file lacks */
     m->kind = SPM_UNIGRAM;
     m->unknown_surface = (wf_span){ " \xE2\x81\x87 ", 5 };
     m->special[WF_PAD_ID] = -1;

@@ -1,14 +1,17 @@
-/* models/text/sentencepiece/spm_normalize.c - a line as a SentencePiece model wants it; see spm.h.
+/* models/text/sentencepiece/spm_normalize.c - normalises a line for a SentencePiece model; see
+ * spm.h.
  *
- * What a line begins with is one of: the longest symbol that the user defined, as it is; the longest
- * text that a rule replaces; a character; a byte that is not UTF-8, replaced by U+FFFD. So it is cut
- * from left to right. The rules are a double array of another making (darts-clone), as it stands in
- * the file: no step of it is taken without looking whether it leaves the array. */
+ * The line is processed from left to right. At each place the next part is one of these: the
+ * longest symbol that the user defined, which is kept; the longest text that a rule replaces; one
+ * character; or a byte that is not UTF-8, which becomes U+FFFD. The rules are a double array in
+ * another format (darts-clone), as it is in the file, so every step is checked not to leave the
+ * array. */
 #include "spm.h"
 
 #include "core/base/utf8.h"
 
-/* MOST_RULES: the texts tried at the start of a line, from the shortest on, as in the library. */
+/* MOST_RULES: how many rules are tried at each place, beginning with the shortest, as in the
+ * library. */
 enum { MOST_RULES = 32, MOST_SYMBOLS = 64, BLOCK = 1024 };
 
 /* ---- symbols --------------------------------------------------------------------------------- */
@@ -49,7 +52,7 @@ bool wf_spm_rules(wf_spm_normalizer *n, wf_span map, char *message) {
     return true;
 }
 
-/* A unit of the array: a label, where the children are, whether a text ends here. */
+/* Parts of a unit of the array: its label, where its children are, whether a text ends here. */
 static uint32_t label(uint32_t unit) {
     return unit & 0x800000FF;
 }
@@ -66,7 +69,7 @@ static bool unit_at(const wf_spm_normalizer *n, uint32_t at, uint32_t *unit) {
     return true;
 }
 
-/* The longest text that a rule replaces, 0 if there is none, and by what. */
+/* The length of the longest text that a rule replaces, and its replacement; 0: none. */
 static size_t find_rule(const wf_spm_normalizer *n, wf_span text, wf_span *by) {
     uint32_t at = 0, unit, leaf;
     size_t longest = 0, value = 0;
@@ -101,7 +104,7 @@ bool wf_spm_put(wf_spm_text *to, const char *text, size_t bytes) {
     return true;
 }
 
-/* The longest rule that a line begins with, and its replacement. The line is not empty. */
+/* The longest rule with which a line begins, and its replacement. The line must not be empty. */
 static size_t prefix(const wf_spm_normalizer *n, wf_span line, wf_span *as) {
     size_t bytes = wf_spm_symbol(n->symbols, line);
     *as = (wf_span){ line.text, bytes };
@@ -139,7 +142,7 @@ static void cut_spaces(const wf_spm_normalizer *n, wf_spm_text *out) {
         out->bytes -= bytes;
 }
 
-/* A rule may replace a byte by any text: what a line costs is bounded all the same. */
+/* A rule may replace a byte by any text, so the length of a normalised line is limited. */
 static bool too_long(wf_span line, size_t bytes, char *message) {
     enum { LEAST = 1 << 16, TIMES = 32 };
     size_t most = line.bytes < (INT32_MAX - LEAST) / TIMES ? LEAST + TIMES * line.bytes : INT32_MAX;

@@ -1,14 +1,14 @@
-/* models/text/sentencepiece/spm_trie.c - a double array built from sorted strings; see spm.h.
+/* models/text/sentencepiece/spm_trie.c - builds a double array from sorted strings; see spm.h.
  *
- * A node's children take the first place where all of them are free, among the first few that are
- * free at all, else a fresh one at the end: both time and memory are linear in the strings. */
+ * The children of a node are put at the first place where all of them fit, among the first few free
+ * places, or else at the end of the array. So time and memory are linear in the strings. */
 #include <stdlib.h>
 
 #include "spm.h"
 
 enum { FAN_OUT = 256, TRIES = 32, FREE = -1, NO_PARENT = -2 };
 
-/* A trie while it is built. Free nodes are a list: base is the next one, value the one before. */
+/* A trie being built. Free nodes form a list: base is the next one, value the previous one. */
 typedef struct builder {
     wf_trie *t;
     const wf_trie_key *keys;
@@ -17,7 +17,7 @@ typedef struct builder {
     size_t n, capacity;
 } builder;
 
-/* Keys [from, to) share the `depth` bytes that lead to a node. */
+/* Keys [from, to), whose first `depth` bytes are equal and lead to a node. */
 typedef struct range {
     size_t from, to, depth;
     int32_t node;
@@ -76,7 +76,7 @@ static int32_t find_base(const builder *b, const unsigned char *labels, int n) {
     return (int32_t)t->n;
 }
 
-/* Where the keys begin that go on with a greater byte than key r.from does. */
+/* The first key after r.from whose next byte is greater. */
 static size_t end_of(const wf_trie_key *keys, range r) {
     char byte = keys[r.from].text.text[r.depth];
     while (r.from < r.to && keys[r.from].text.text[r.depth] == byte) r.from++;
@@ -111,7 +111,7 @@ bool wf_trie_build(wf_trie *t, wf_trie_key *keys, size_t n) {
     qsort(keys, n, sizeof *keys, compare);
     bool ok = extend(&b, FAN_OUT) && wf_grow(&b.todo, &b.capacity, 1, sizeof *b.todo);
     if (ok) {
-        /* No base is below 0: to high labels the first places would be free and of no use. */
+        /* no base is negative, so children with high bytes could not use these places */
         for (int32_t at = 0; at < FAN_OUT; at++) take(&b, at, NO_PARENT);
         b.todo[b.n++] = (range){ 0, n, 0, 0 };
     }

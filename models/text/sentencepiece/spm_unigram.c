@@ -1,16 +1,17 @@
-/* models/text/sentencepiece/spm_unigram.c - the most probable pieces of a line (Kudo 2018), by Viterbi's
+/* models/text/sentencepiece/spm_unigram.c - finds the most probable pieces of a line (Kudo 2018),
+ * by Viterbi's
  * algorithm over its bytes; see spm.h.
  *
- * Scores are added as the library adds them, in 32 bits and from left to right: where two ways are
- * equally good the last bit decides, and then what comes first, starts from left to right, pieces
- * from short to long. */
+ * Scores are added as in the library, in 32 bits and from left to right, because the last bit
+ * decides between almost equal paths. Between exactly equal paths the first one is taken, with
+ * starts from left to right and pieces from short to long. */
 #include "spm.h"
 
 #include "core/base/utf8.h"
 
-struct wf_spm_best { /* the best way to the byte at hand: its last piece */
+struct wf_spm_best { /* the best path to a byte: its last piece */
     float score;
-    int32_t start, id; /* start -1: there is no way yet */
+    int32_t start, id; /* start of that piece; -1: there is no path yet. Its id */
 };
 
 static const float unknown_penalty = 10;
@@ -19,13 +20,14 @@ static void offer(wf_spm_best *to, float score, int32_t start, int32_t id) {
     if (to->start == -1 || score > to->score) *to = (wf_spm_best){ score, start, id };
 }
 
-/* A symbol of the user's is worth more than any other way, a longer one more than shorter ones. */
+/* The score of a piece. A symbol of the user's beats every other path, and a longer one beats
+ * shorter ones. */
 static float score_of(const wf_spm *m, int32_t id, size_t bytes) {
     const wf_spm_piece *p = &m->pieces[id];
     return p->type == SPM_USER_DEFINED ? (float)((double)bytes * 0.1 - 0.1) : p->score;
 }
 
-/* All pieces from `start` on. Is one of them its first character? */
+/* Tries all pieces from `start` on. True if one of them is exactly the first character. */
 static bool offer_pieces(const wf_spm *m, wf_span line, size_t start, size_t character) {
     float before = m->best[start].score;
     bool single = false;
@@ -40,7 +42,7 @@ static bool offer_pieces(const wf_spm *m, wf_span line, size_t start, size_t cha
     return single;
 }
 
-/* From the last piece to the first, and then the other way round. */
+/* Collects the pieces of the best path from the last to the first, then reverses them. */
 static bool take_best(wf_spm *m, wf_span line) {
     size_t first = m->n_tokens;
     for (int32_t end = (int32_t)line.bytes; end > 0; end = m->best[end].start) {

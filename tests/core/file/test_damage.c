@@ -26,7 +26,7 @@ static wf_file *whole;
 
 static const float six[6] = { 1, -2, 3.5f, 0, INFINITY, 6 };
 
-/* What the state_dict of a model is (metadata of other makers alone), or what a model is. */
+/* Writes a small file: a model's state_dict with metadata of other programs alone, or a model. */
 static void write_small(bool metadata) {
     const wf_entry entries[] = {
         { "w", "F32", 2, { 2, 3 }, six, 24 },

@@ -158,7 +158,7 @@ TEST(only_the_files_own_bytes_are_given_back) {
     end_graph(g);
 }
 
-/* ---- leaves of several entries ----------------------------------------------------------------- */
+/* ---- leaves of several entries --------------------------------------------------------------- */
 
 /* Three of so many rows, of which some begin on whole panels; kept so, loaded so. */
 static const struct {
@@ -182,7 +182,7 @@ static wf_graph *with_matrix(int64_t rows, wf_layout layout, int n) {
     return g;
 }
 
-/* As if they were read into leaves of their own, and those were one. */
+/* The result must be as if the parts were read into separate leaves and then joined. */
 TEST_ROWS(a_leaf_is_loaded_from_parts, COUNT_OF(parts)) {
     char message[MESSAGE] = "";
     int64_t rows = parts[_i].rows, size = rows * 96;
@@ -226,7 +226,7 @@ TEST(parts_that_are_no_leaf_are_refused) {
     end_graph(g);
 }
 
-/* ---- several files ----------------------------------------------------------------------------- */
+/* ---- several files --------------------------------------------------------------------------- */
 
 static wf_file *file_of(const char *name, float first) {
     const float data[2] = { first, first + 1 };
@@ -270,7 +270,7 @@ TEST(files_that_are_not_one_are_refused) {
     wf_file_free(f);
 }
 
-/* ---- tensors that share a storage -------------------------------------------------------------- */
+/* ---- tensors that share a storage ------------------------------------------------------------ */
 
 #define TEXT "X\1\0\0\0"
 #define REBUILD "ctorch._utils\n_rebuild_tensor_v2\n(h\0"
@@ -320,7 +320,7 @@ TEST_ROWS(what_shares_a_storage_is_loaded_whole, 2) {
     end_graph(g);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static long peak(void) { /* bytes */
     struct rusage use;

@@ -225,7 +225,7 @@ TEST(a_file_does_not_know_the_layout) {
     end_graph(g);
 }
 
-/* ---- what is in the file and not in the graph, and the other way round ------------------------ */
+/* ---- what is in the file and not in the graph, and the other way round ----------------------- */
 
 static const float some[6] = { 1, 2, 3, 4, 5, 6 };
 

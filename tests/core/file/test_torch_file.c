@@ -348,7 +348,7 @@ TEST_ROWS(every_truncation_is_an_error, 2) {
     free(b.data);
 }
 
-/* Of an archive every change of what matters is seen; the older container has no checksum. */
+/* In an archive, every change that matters is noticed; the older container has no checksum. */
 TEST_ROWS(every_flipped_bit_is_an_error_or_harmless, 2) {
     bytes b = read_recorded(containers[_i]);
     wf_file *whole = parse(b);

@@ -295,7 +295,7 @@ TEST(a_plan_shows_what_rules_made) {
 
 /* ---- any name, any size, any mistake --------------------------------------------------------- */
 
-/* What could end a label early, and bytes that are no text. */
+/* Characters that could end a label early, and bytes that are not UTF-8. */
 static void nasty_name(char *name, uint64_t key) {
     static const char letters[] = "\"\\{}|<>&;\n\t\x01\x7f '[]()#/*-=.,:%$a0\xc3\xa9\xff\xe2\x82";
     size_t n = 1 + (size_t)(12 * number(key, 0));

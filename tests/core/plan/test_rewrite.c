@@ -56,7 +56,7 @@ static void of_two_slices(scene *s) {
     of_slices(s, 2);
 }
 
-/* What a rule has made is taken by the next. */
+/* A rule can match nodes that another rule has made. */
 static void of_three_slices(scene *s) {
     of_slices(s, 3);
 }
@@ -147,7 +147,7 @@ TEST_ROWS(a_rule_leaves_what_others_want, COUNT_OF(rules)) {
     }
 }
 
-/* What a program adds is added in its own order. */
+/* Additions that a program records keep their order. */
 TEST(sums_of_the_program_stay) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *a = drawn(g, "a", SHAPE(4, 3)), *b = drawn(g, "b", SHAPE(3, 5));

@@ -76,7 +76,7 @@ TEST(a_run_tells_what_is_computed) {
 
 /* ---- memory, once more ----------------------------------------------------------------------- */
 
-/* What is lent is read at every run, where it lies; what is computed is read where it lies. */
+/* Lent data are read in place at every run, and so are computed values. */
 TEST(values_are_read_where_they_lie) {
     static _Alignas(64) float lent[6] = { 1, 2, 3, 4, 5, 6 };
     float twice[6];

@@ -25,7 +25,7 @@ enum { MOST = 8 };
 static const int sizes[] = { 1, 2, 3, 5, MOST };
 static const int64_t most_bytes = SANITIZED ? 1 << 20 : 3 << 20;
 
-/* What ranks leave behind for the test: in memory of all of them. */
+/* Notes that ranks write for the test, in shared memory. */
 typedef struct notes {
     atomic_int met, signals[MOST], code[MOST], go;
     atomic_int pid[MOST];
@@ -98,7 +98,7 @@ static void *be_thread(void *arg) {
     return NULL;
 }
 
-/* The same in one process: the thread sanitizer sees all of it. */
+/* These collectives in one process, where the thread sanitizer sees all of them. */
 TEST_ROWS(collectives_of_threads, COUNT_OF(sizes)) {
     int n = sizes[_i];
     thread_rank ranks[MOST];
@@ -282,7 +282,7 @@ TEST(who_waits_for_one_that_ended_well_fails) {
     ck_assert_str_eq(cause.why, "another rank has ended before");
 }
 
-/* What a rank sent before it ended arrives. */
+/* Data that a rank sent before it ended arrive. */
 static int one_is_early(wf_transport *t, void *user) {
     int64_t at[3] = { 0, 1 << 17, 1 << 17 };
     static char all[1 << 17];
@@ -357,7 +357,7 @@ static void await_count(int wanted) {
     for (int r = 0; r < 2; r++) ck_assert_int_eq(seen->signals[r], wanted);
 }
 
-/* As a terminal and killall do it: to the caller and to each rank. */
+/* A terminal and killall send a signal to the caller and to each rank. */
 TEST(a_signal_comes_to_each_rank_once) {
     int status;
     pid_t caller = run_apart(2, await_signals);
@@ -380,7 +380,7 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* As GNU timeout does it: to the caller, and again to its group. A later one is another. */
+/* GNU timeout signals the caller, and then its group. A later signal counts as another. */
 TEST(a_signal_twice_at_once_is_one) {
     int status;
     pid_t caller = run_apart(2, await_signals);
@@ -470,7 +470,7 @@ static void flush_and_leave(int code) {
     _exit(code);
 }
 
-/* What waits in a stream is written once. */
+/* Buffered output of a stream is written once. */
 TEST(streams_are_written_once) {
     FILE *f = tmpfile();
     ck_assert_ptr_nonnull(f);

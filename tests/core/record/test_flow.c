@@ -200,7 +200,7 @@ TEST(rows_that_jump_are_refused) {
     ck_assert_int_ge(refused, 6);
 }
 
-/* As in a program's own rule, so with wf_vjp. */
+/* Gradient rules of a program behave like wf_vjp. */
 TEST(cotangents_stop_with_a_word_too) {
     wf_graph *g = wf_graph_new(NULL);
     wf_tensor *x = wf_param(g, "x", SHAPE(4), wf_init_uniform(1)), *y = wf_less(x, zero(x));

@@ -79,7 +79,7 @@ TEST(a_binding_may_be_too_large) {
     end_graph(g);
 }
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 TEST(extents_are_few_and_have_names) {
     char name[8], text[32];
@@ -106,7 +106,7 @@ TEST(extents_are_few_and_have_names) {
     ck_assert_int_lt(strlen(text), 4);
 }
 
-/* What wf_extent returns is no size, and says so where it is taken for one. */
+/* The value of wf_extent is not a size, and using it as one gives an error that says so. */
 TEST_ROWS(an_extent_is_for_inputs_alone, 9) {
     static const char *const says[] = {
         "reshape: a size of B, which is bound later: WF_KEEP keeps an axis",
@@ -205,7 +205,7 @@ TEST(paths_are_not_endless) {
     wf_graph_free(g);
 }
 
-/* ---- ops of a program that are not whole ------------------------------------------------------ */
+/* ---- ops of a program that are not whole ----------------------------------------------------- */
 
 static bool shape_silent(wf_call *c) {
     (void)c;
@@ -246,7 +246,7 @@ TEST(ops_are_looked_at) {
     }
 }
 
-/* ---- memory of the caller's, states of other plans -------------------------------------------- */
+/* ---- memory of the caller's, states of other plans ------------------------------------------- */
 
 /* A wrong extent or type is told, not read or written past the caller's array. */
 TEST(an_array_of_another_size_is_refused) {

@@ -441,7 +441,8 @@ static bool never_run(const wf_call *c, int phase, int64_t task, void *scratch) 
     return false;
 }
 
-/* What a cache of one's own must do: grow with the position, along an axis after the batch. */
+/* Requirements for a program's own cache: it grows with the position, along an axis after the
+ * batch. */
 TEST(caches_that_do_not_grow_are_refused) {
     static const struct {
         bool (*shape)(wf_call *);
@@ -507,7 +508,7 @@ TEST(lists_that_are_null_are_refused) {
     end_graph(g);
 }
 
-/* What is in text.h: an answer, and a sentence where there is room for one. */
+/* The functions of text.h return a failure, and a message if there is room for one. */
 TEST(no_tokenizer_answers) {
     char text[8] = "before", why[WF_MESSAGE] = "";
     int32_t ids[4] = { 0 };
@@ -570,7 +571,7 @@ TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
     wf_file_free(f), wf_tokenizer_free(t);
 }
 
-/* What is in model.h and decode.h. */
+/* The functions of model.h and decode.h do, too. */
 TEST(no_model_and_no_decoder_answer) {
     typedef wf_plan *(*plan_of_model)(wf_model *, wf_pool *);
     static const plan_of_model plans[] = {

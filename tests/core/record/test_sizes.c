@@ -146,7 +146,7 @@ TEST(what_is_added_to_an_extent_is_no_other) {
 
 /* ---- numbers that are made of extents -------------------------------------------------------- */
 
-/* What shape rules of a program's own say of B, T and U. */
+/* Messages of a program's own shape rules about B, T and U. */
 #define RULE(name, ...)                                                                            \
     static bool name(wf_call *c) {                                                                 \
         const int64_t b = c->in[0].shape[0], t = c->in[1].shape[0], u = c->in[2].shape[0];         \

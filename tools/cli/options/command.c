@@ -1,10 +1,10 @@
-/* tools/cli/options/command.c - a command line that goes on with the work of this one. See command.h. */
+/* tools/cli/options/command.c - the command line that continues a stopped run. See command.h. */
 #include "command.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Counts bytes while there is no buffer; then writes them. */
+/* Counts bytes while buffer is NULL; otherwise writes them. */
 typedef struct writer {
     char *text;
     size_t n;
@@ -19,7 +19,7 @@ static void put_text(writer *w, const char *part) {
     put(w, part, strlen(part));
 }
 
-/* One word of a shell: bare if nothing in it means anything to one. */
+/* Writes one word for a shell, without quotes if no character in it is special. */
 static void put_word(writer *w, const char *word) {
     static const char bare[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                "_-+=:,./%@";
@@ -46,8 +46,8 @@ static void put_option(writer *w, const option *o) {
     put_word(w, o->kind == OPTION_STRING ? *(const char **)o->value : option_text(o, text));
 }
 
-/* True if the option belongs on the new command line. A program may have taken a file away from
- * an option. */
+/* True if the option belongs on the new command line. The program may have cleared a file's
+ * option. */
 static bool is_wanted(const option *o, const char *more) {
     if (!o->seen || o->stored || o->of_new) return false;
     if (o->kind == OPTION_STRING && !*(const char **)o->value) return false;

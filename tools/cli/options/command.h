@@ -1,12 +1,12 @@
-/* tools/cli/options/command.h - a command line that goes on with the work of this one. */
+/* tools/cli/options/command.h - the command line that continues a stopped run. */
 #ifndef WEFT_TOOLS_CLI_COMMAND_H
 #define WEFT_TOOLS_CLI_COMMAND_H
 
 #include "options.h"
 
-/* "name more --option value ...": the options of this command line but those that a checkpoint holds
- * (`stored`) and those that only new work has (`of_new`), quoted for the shell. To be freed; NULL:
- * out of memory. */
+/* "name more --option value ...", quoted for the shell. It has the options of this command line
+ * except those that a checkpoint stores (`stored`) and those for new work alone (`of_new`). The
+ * caller frees it. NULL: out of memory. */
 char *command_again(const program *p, const char *name, const char *more);
 
 #endif

@@ -1,5 +1,6 @@
-/* tools/cli/options/completion.c - completions of bash, zsh and fish, from the table of options. See
- * manual.h. */
+/* tools/cli/options/completion.c - command-line completions for bash, zsh and fish, made from the
+ * table of
+ * options. See manual.h. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -16,17 +17,17 @@ static bool takes_words(const option *o) {
     return o->kind == OPTION_CHOICE;
 }
 
-/* The words of a choice, with other separators: "pre post". */
+/* Writes the words of a choice with another separator: "pre post". */
 static void put_words(FILE *out, const char *words, char separator) {
     for (; *words; words++) fputc(*words == '|' ? separator : *words, out);
 }
 
-/* "bash|zsh": the program's operand is one of some words. */
+/* True if the program's operand is one of several words, as in "bash|zsh". */
 static bool operand_is_words(const program *p) {
     return p->operand_name && strchr(p->operand_name, '|') && !strchr(p->operand_name, '[');
 }
 
-/* Calls put for each option of the program and each that all programs have. */
+/* Calls `put` for each option of the program, and for those that every program has. */
 static void each_option(const program *p, FILE *out,
                         void (*put)(const program *p, const option *o, FILE *out)) {
     int n;
@@ -36,7 +37,7 @@ static void each_option(const program *p, FILE *out,
     for (int i = 0; i < n; i++) put(p, &always[i], out);
 }
 
-/* A help's first clause, short enough for a list. */
+/* The length of the first clause of a help text, which is short enough for a list. */
 static int clause_length(const char *help) {
     enum { MOST = 70 };
     int n = (int)strcspn(help, ";:.");
@@ -45,7 +46,7 @@ static int clause_length(const char *help) {
     return n;
 }
 
-/* In single quotes of a shell; escape: characters that a backslash goes before. */
+/* Writes text in single quotes for a shell. escape: characters that get a backslash. */
 static void put_quoted(FILE *out, const char *text, int n, const char *escape) {
     for (int i = 0; i < n; i++) {
         if (text[i] == '\'')
@@ -59,7 +60,8 @@ static void put_quoted(FILE *out, const char *text, int n, const char *escape) {
 
 /* ---- bash ------------------------------------------------------------------------------------ */
 
-/* A line of `case`: words after an option of them. Files are what is left. */
+/* Writes a line of `case`: the words that may follow an option. Without such a line, files are
+ * completed. */
 static void bash_case(const program *p, const option *o, FILE *out) {
     (void)p;
     if (o->kind == OPTION_FLAG || takes_file(o)) return;
@@ -82,7 +84,7 @@ static void bash_name(const program *p, const option *o, FILE *out) {
     fprintf(out, " --%s", o->name);
 }
 
-/* bash makes `--name=value` three words: the value's option stands before the '='. */
+/* bash cuts `--name=value` into three words, so the option of a value may come before the '='. */
 static void bash_print(const program *p, FILE *out) {
     fprintf(out,
             "# bash completion of weft-%s\n_weft_%s() {\n"
@@ -111,7 +113,7 @@ static void bash_print(const program *p, FILE *out) {
 
 /* ---- zsh ------------------------------------------------------------------------------------- */
 
-/* The message and the action behind an option that takes a value. */
+/* Writes the message and the action for an option that takes a value. */
 static void zsh_value(const option *o, FILE *out) {
     if (o->kind == OPTION_FLAG) return;
     fputc(':', out);

@@ -10,7 +10,7 @@
 
 enum { LARGEST = 1 << 20 };
 
-/* The file's text. Values of options point into it, so it is kept until the program ends. */
+/* The file's text. Values of options point into it, so it lives as long as the program. */
 static char text_of_file[LARGEST + 1];
 
 static void read_all(const program *p, const char *path) {
@@ -30,8 +30,8 @@ static char *skip_blanks(char *at) {
     return at + strspn(at, " \t\r");
 }
 
-/* A quoted value is read in place. Returns what follows the closing quote; NULL: there is none, or
- * an escape that is none. */
+/* Reads a quoted value in place. Returns what follows the closing quote. NULL: there is no closing
+ * quote, or an escape is invalid. */
 static char *unquote(char *text) {
     static const char escapes[] = "\"\\nt", meant[] = "\"\\\n\t";
     char *to = text;
@@ -52,7 +52,7 @@ static char *unquote(char *text) {
     return NULL;
 }
 
-/* The value, ended by '\0'; what stands behind it may be a comment alone. */
+/* Terminates the value with '\0' and returns it. Only a comment may follow it. */
 static char *take_value(const program *p, const char *path, int line, char *value) {
     if (*value == '"') {
         char *rest = unquote(value);
@@ -80,7 +80,8 @@ static void set_option(const program *p, const char *path, int line, option *o, 
     o->seen = true;
 }
 
-/* One line: "name = value", a comment, or nothing. `given`: the options of the command line. */
+/* Reads one line: "name = value", a comment, or an empty line. `given`: options that were on the
+ * command line. */
 static void take_line(program *p, const char *path, int line, char *text, bool *given,
                       bool *there) {
     char hint[160];
@@ -122,9 +123,10 @@ void config_read(program *p, const char *path) {
 static void write_quoted(FILE *out, const char *text) {
     fputc('"', out);
     for (; *text; text++) {
-        const char *escape = *text == '\n' ? "\\n" : *text == '\t' ? "\\t" : NULL;
-        if (escape)
-            fputs(escape, out);
+        if (*text == '\n')
+            fputs("\\n", out);
+        else if (*text == '\t')
+            fputs("\\t", out);
         else if (*text == '"' || *text == '\\')
             fprintf(out, "\\%c", *text);
         else

@@ -5,8 +5,8 @@
  *     lr = 0.001
  *     share-vocab = true
  *
- * This is the part of TOML that options need: a name, '=' and a value on each line. Text may stand
- * without quotes if it has no '#'. The command line goes before the file. */
+ * The format is a subset of TOML: a name, '=' and a value on each line. Text without a '#' needs no
+ * quotes. Options on the command line override those in the file. */
 #ifndef WEFT_TOOLS_CLI_CONFIG_H
 #define WEFT_TOOLS_CLI_CONFIG_H
 
@@ -14,11 +14,11 @@
 
 #include "options.h"
 
-/* Set all options that stand in the file and were not on the command line. Exits with 1 if the file
- * can't be read, with 2 and the number of the line if it says what can't be. */
+/* Set all options in the file that were not on the command line. Exits with 1 if the file cannot be
+ * read, and with 2 and the number of the line if a line is invalid. */
 void config_read(program *p, const char *path);
 
-/* Write all options in the file's form: those that were given, and as comments the others. */
+/* Write all options in this format. Those that were not given are comments. */
 void config_write(const program *p, FILE *out);
 
 #endif

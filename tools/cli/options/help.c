@@ -1,4 +1,6 @@
-/* tools/cli/options/help.c - what --help and --version print: examples first, then the options by group. */
+/* tools/cli/options/help.c - prints the pages of --help and --version: examples first, then the
+ * options by
+ * group. */
 #include "help.h"
 
 #include <string.h>
@@ -8,7 +10,7 @@
 
 enum { INDENT = 28, WIDTH = 96 };
 
-/* Rows that print their table's text have no value of their own. */
+/* The value of rows that only print a text and have no value of their own. */
 static int none = -1;
 static const char *nothing;
 
@@ -22,12 +24,12 @@ const char *range_text(const option *o, double bound, char buffer[OPTION_TEXT_SI
     return buffer;
 }
 
-/* Words wrapped at WIDTH, from column INDENT on; `column` is where the line stands. */
+/* Writes words, wrapped at WIDTH and indented to INDENT. `column` is the current column. */
 static void wrap(FILE *out, int column, const char *text) {
     if (column + 2 > INDENT) {
         fputc('\n', out);
         column = 0;
-    } /* the option takes a line of its own */
+    } /* the option's name takes a line of its own */
     fprintf(out, "%*s", INDENT - column, "");
     for (int at = INDENT; *text;) {
         int word = (int)strcspn(text, " ");
@@ -41,7 +43,7 @@ static void wrap(FILE *out, int column, const char *text) {
     fputc('\n', out);
 }
 
-/* "1..256", or "1 or more" where the upper bound is no bound in practice. */
+/* Describes a range: "1..256", or "1 or more" if the upper bound is meaningless in practice. */
 static void describe_range(const option *o, char *text, size_t size) {
     char low[OPTION_TEXT_SIZE], high[OPTION_TEXT_SIZE];
     range_text(o, o->min, low);
@@ -56,8 +58,12 @@ void describe_default(const option *o, char *text, size_t size) {
     int n = snprintf(text, size, "%s", o->fallback ? o->fallback : option_text(o, value));
     for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++) {
         const case_default *d = &o->otherwise[i];
-        n += snprintf(text + n, size - (size_t)n, "%s%s for ", n ? "; " : "",
-                      d->said ? d->said : d->value);
+        bool again = i > 0 && d->said && d[-1].said && !strcmp(d->said, d[-1].said);
+        if (again)
+            n += snprintf(text + n, size - (size_t)n, ", ");
+        else
+            n += snprintf(text + n, size - (size_t)n, "%s%s for ", n ? "; " : "",
+                          d->said ? d->said : d->value);
         for (const char *c = d->cases; *c; c++)
             n += snprintf(text + n, size - (size_t)n, *c == '|' ? ", " : "%c", *c);
     }
@@ -86,7 +92,7 @@ static void print_option(const option *o, FILE *out) {
 }
 
 static const option always[] = {
-    { .name = "help", .letter = 'h', .help = "print this page" },
+    { .name = "help", .letter = 'h', .help = "print this help" },
     { .name = "version", .letter = 'V', .help = "print the version" },
     { .name = "man", .help = "print the manual page, which man -l - shows" },
     { .name = "completion",
@@ -99,9 +105,11 @@ static const option always[] = {
       .value = &nothing,
       .argument = "FILE",
       .use = USE_INPUT,
-      .help = "read options from a file of lines 'name = value'; the command line goes before it" },
+      .help = "read options from a file of lines 'name = value'; options on the command line "
+              "override it" },
     { .name = "dump-config",
-      .help = "print the options given as such a file, and the others as comments" },
+      .help = "print all options in the format of such a file; those that were not given are "
+              "comments" },
 };
 
 const option *help_always(int *n) {

@@ -1,4 +1,5 @@
-/* tools/cli/options/help.h - what --help and --version print, from the table of options. See options.h. */
+/* tools/cli/options/help.h - the text of --help and --version, made from the table of options. See
+ * options.h. */
 #ifndef WEFT_TOOLS_CLI_HELP_H
 #define WEFT_TOOLS_CLI_HELP_H
 
@@ -10,7 +11,7 @@ void help_print(const program *p, FILE *out);
 void version_print(const program *p, FILE *out);
 
 enum { HELP_TEXT = 512 };
-/* The help of an option, then its default and range: "(default 64; 1..4096)". */
+/* Writes the help text of an option, then its default and range: "(default 64; 1..4096)". */
 void help_describe(const option *o, char *text, size_t size);
 /* The n options that every program has. */
 const option *help_always(int *n);
@@ -18,7 +19,8 @@ const option *help_always(int *n);
 /* A bound of the row's range as text. */
 const char *range_text(const option *o, double bound, char buffer[OPTION_TEXT_SIZE]);
 
-/* The default as the help has it, "12; 256 for add, date, text"; "" if there is none. */
+/* Writes the default as the help shows it, "12; 256 for add, date, text". The text is "" if there
+ * is none. */
 void describe_default(const option *o, char *text, size_t size);
 
 #endif

@@ -1,4 +1,6 @@
-/* tools/cli/options/manual.c - a program's manual page in mdoc(7), from its table of options. See manual.h. */
+/* tools/cli/options/manual.c - writes a program's manual page in mdoc(7), from its table of
+ * options. See
+ * manual.h. */
 #include "manual.h"
 
 #include <stdbool.h>
@@ -7,12 +9,13 @@
 #include "core/graph.h"
 #include "help.h"
 
-/* The date in the page's foot: of the last change that its readers notice. */
+/* The date at the foot of the page: that of the last change that readers notice. */
 #define PAGE_DATE "November 24, 2026"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* A character that roff would read as its own. Dashes are to be copied as they are typed. */
+/* Writes a character so that roff does not interpret it. Dashes stay plain, so that they can be
+ * copied. */
 static void put_character(FILE *out, char c) {
     if (c == '\\')
         fputs("\\e", out);
@@ -26,20 +29,20 @@ static void put_characters(FILE *out, const char *text, size_t n) {
     for (size_t i = 0; i < n; i++) put_character(out, text[i]);
 }
 
-/* A line of text; a leading dot or quote would make it a request. */
+/* Writes a line of text. A dot or a quote at its beginning would make it a roff request. */
 static void put_line(FILE *out, const char *text, size_t n) {
     if (n && (*text == '.' || *text == '\'')) fputs("\\&", out);
     put_characters(out, text, n);
     fputc('\n', out);
 }
 
-/* The columns that a character takes in the source. */
+/* The number of columns that a character takes in the source. */
 static size_t width(char c) {
     return c == '\\' || c == '-' ? 2 : 1;
 }
 
-/* The length of the next line of text: it ends with a sentence, behind which roff sets a wider space,
- * or where no more words fit. */
+/* The length of the next line of text. It ends with a sentence, after which roff sets a wider
+ * space, or where no more words fit. */
 static size_t line_length(const char *text) {
     enum { MOST = 76 };
     size_t n = 0, columns = 0, fitting = 0;
@@ -60,7 +63,8 @@ static void put_text(FILE *out, const char *text) {
     }
 }
 
-/* An argument of a macro, in quotes: blanks belong to it, and it is not a macro itself. */
+/* Writes an argument of a macro, in quotes: it may contain spaces, and must not be taken for a
+ * macro. */
 static void put_argument(FILE *out, const char *text) {
     fputs("\"\\&", out);
     for (; *text; text++) {
@@ -97,7 +101,7 @@ static void put_group(FILE *out, const char *title, bool first) {
     fputs("\n.Bl -tag -width Ds\n", out);
 }
 
-/* Groups of options; `title`: of those before the first group's own. */
+/* Writes groups of options. `title` is for options before the first group. */
 static void put_options(FILE *out, const char *title, const option *rows, int n) {
     bool open = false;
     if (n && rows->help) {
@@ -115,7 +119,7 @@ static void put_options(FILE *out, const char *title, const option *rows, int n)
     if (open) fputs(".El\n", out);
 }
 
-/* Operands, and the options that words without a dash are values of. */
+/* Writes the synopsis: operands, and options whose values may be given without their names. */
 static void put_synopsis(FILE *out, const program *p) {
     fprintf(out, ".Sh SYNOPSIS\n.Nm\n.Op Ar option ...\n");
     if (!p->operand_name) return;
@@ -160,7 +164,7 @@ static void put_exit_codes(FILE *out) {
           out);
 }
 
-/* The examples of the help, each with the installed program's name. */
+/* Writes the examples of the help, with the name of the installed program. */
 static void put_examples(FILE *out, const program *p) {
     size_t length = strlen(p->name);
     fputs(".Sh EXAMPLES\n.Bd -literal -offset indent\n", out);

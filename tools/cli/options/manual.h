@@ -1,7 +1,7 @@
-/* tools/cli/options/manual.h - manual pages and completions of shells, from the table of options.
+/* tools/cli/options/manual.h - manual pages and shell completions, made from the table of options.
  *
- * The build installs what --man and --completion print, so that a page, the help and the options
- * are one text. Installed programs are called weft-NAME, and so is each page. */
+ * The build installs the output of --man and --completion, so that pages, help and options have one
+ * source. Installed programs and their pages are called weft-NAME. */
 #ifndef WEFT_TOOLS_CLI_MANUAL_H
 #define WEFT_TOOLS_CLI_MANUAL_H
 
@@ -9,7 +9,7 @@
 
 #include "options.h"
 
-/* In the language of mdoc(7), for section 1. */
+/* Write the page in the language mdoc(7), for section 1. */
 void manual_print(const program *p, FILE *out);
 
 #define SHELL_WORDS "bash|zsh|fish"

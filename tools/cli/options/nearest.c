@@ -1,13 +1,15 @@
-/* tools/cli/options/nearest.c - names of other programs, and the nearest name of this one. See nearest.h. */
+/* tools/cli/options/nearest.c - suggests an option for a name that does not exist. See nearest.h.
+ * */
 #include "nearest.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A program is asked for the names in `here` in their order; the first that it has is told. */
+/* A name that other programs use, and the names here. The first of these that the program has is
+ * suggested. */
 typedef struct synonym {
     const char *names; /* "hidden-size|dim" */
-    const char *here;  /* "d-model"; NULL: there is no such option */
+    const char *here;  /* the name here, such as "d-model"; NULL: there is no such option */
     const char *advice;
 } synonym;
 
@@ -89,7 +91,7 @@ bool option_same_name(const char *a, const char *b, size_t n) {
     return true;
 }
 
-/* The place in `words`, "a|b|c", of the one with that name; NULL: it is not among them. */
+/* Finds a name in `words`, "a|b|c". NULL: it is not there. */
 static const char *find_word(const char *words, const char *name, size_t length) {
     for (const char *word = words;; word++) {
         size_t n = strcspn(word, "|");
@@ -106,7 +108,7 @@ static const option *find_row(const program *p, const char *name, size_t length)
     return NULL;
 }
 
-/* The first of the words in `here` that is an option of the program. */
+/* The first word in `here` that is an option of the program. */
 static const option *first_row(const program *p, const char *here) {
     for (const char *word = here; word; word++) {
         size_t n = strcspn(word, "|");
@@ -135,7 +137,7 @@ static bool hint_synonym(const program *p, const char *name, size_t length, char
     return false;
 }
 
-/* Levenshtein's distance from a, of n bytes, to b; names longer than the row are cut. */
+/* Levenshtein distance from a, of n bytes, to b. Names longer than the array are cut. */
 static int distance(const char *a, size_t n, const char *b) {
     enum { LONGEST = 40 };
     int row[LONGEST + 1];
@@ -154,7 +156,7 @@ static int distance(const char *a, size_t n, const char *b) {
     return row[m];
 }
 
-/* The nearest name so far, and how far it is. */
+/* The nearest name so far, and its distance. */
 typedef struct nearest {
     const char *name;
     int distance;
@@ -168,11 +170,12 @@ static void compare(nearest *n, const char *name, size_t length, const char *the
     n->name = there;
 }
 
-/* One letter in three may be wrong, and two may be swapped: a name that merely has the same length
- * is not told. */
+/* One letter in three may be wrong, and two may be exchanged. Otherwise any name of the same length
+ * would be suggested. */
 void option_hint(const program *p, const char *name, size_t length, char *hint, size_t size) {
     static const char *const always[] = { "help", "version", "config", "dump-config" };
-    nearest n = { NULL, length < 3 ? 1 : length < 6 ? 3 : (int)(length / 3) + 1 };
+    int few = length < 3 ? 1 : 3;
+    nearest n = { NULL, length < 6 ? few : (int)(length / 3) + 1 };
     hint[0] = '\0';
     if (hint_synonym(p, name, length, hint, size)) return;
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)

@@ -1,5 +1,6 @@
-/* tools/cli/options/options.c - command lines from a table: parsing and refusals. The help is in help.c.
- * See options.h. */
+/* tools/cli/options/options.c - parses command lines by a table, and reports mistakes. The help is
+ * in
+ * help.c. See options.h. */
 #include "options.h"
 
 #include <assert.h>
@@ -36,7 +37,7 @@ static void complain(const program *p, const char *format, va_list arguments) {
     fputc('\n', stderr);
 }
 
-/* True: it is told elsewhere. */
+/* True if a callback of tell_failures took the sentence. */
 static bool tell(int code, const char *format, va_list arguments) {
     char sentence[256];
     if (!failure_told) return false;
@@ -79,7 +80,8 @@ void warn(const program *p, const char *format, ...) {
 
 int64_t default_threads(int64_t processes) {
     int64_t n = sysconf(_SC_NPROCESSORS_ONLN) / processes;
-    return n < 1 ? 1 : n > 8 ? 8 : n;
+    if (n < 1) return 1;
+    return n > 8 ? 8 : n;
 }
 
 bool nobody_reads(int descriptor) {
@@ -98,7 +100,7 @@ int close_stdout(const program *p, int status) {
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-/* "1e-09" says no more than "1e-9". */
+/* Shortens "1e-09" to "1e-9". */
 static void shorten_exponent(char *text) {
     char *at = strchr(text, 'e');
     if (!at) return;
@@ -109,14 +111,14 @@ static void shorten_exponent(char *text) {
 
 const char *shortest(double value, char buffer[OPTION_TEXT_SIZE]) {
     if (!isfinite(value)) return strcpy(buffer, "null");
-    double back = NAN; /* 17 digits tell every double from every other */
+    double back = NAN; /* 17 digits distinguish every double */
     for (int digits = 6; digits <= 17 && back != value; digits++)
         wf_parse_real(wf_format_real(value, digits, buffer), &back);
     shorten_exponent(buffer);
     return buffer;
 }
 
-/* The length of the word at text, which ends at '|' or at the end. */
+/* The length of the word at `text`, which ends at '|' or at the end. */
 static size_t word_length(const char *text) {
     return strcspn(text, "|");
 }
@@ -253,7 +255,8 @@ static void take(const program *p, option *o, const char *text) {
     if (!option_set(o, text, message)) usage_error(p, "%s", message);
 }
 
-/* The value that follows the option at argv[*i]. A word that looks like an option is not one. */
+/* The value that follows the option at argv[*i]. A word that looks like an option is not taken as a
+ * value. */
 static const char *next_value(const program *p, const option *o, int argc, char **argv, int *i) {
     bool missing = *i + 1 >= argc;
     if (!missing && o->kind == OPTION_STRING) missing = strncmp(argv[*i + 1], "--", 2) == 0;
@@ -293,7 +296,7 @@ static void parse_short(const program *p, int argc, char **argv, int *i) {
     usage_error(p, "there is no option %.20s", argv[*i]);
 }
 
-/* The value of the first option that may stand without its name and has none. */
+/* Gives the value to the first option that may be given without its name and is not set yet. */
 static bool take_by_place(const program *p, const char *text) {
     for (size_t i = 0; i < sizeof p->by_place / sizeof *p->by_place && p->by_place[i]; i++) {
         option *o = option_find(p, p->by_place[i]);
@@ -311,7 +314,7 @@ static void parse_operand(const program *p, const char *text) {
     *p->operand = text;
 }
 
-/* The library cannot refuse when it looks at these; a program can. */
+/* Checks environment variables that the library ignores if they are invalid. */
 static void check_environment(const program *p) {
     const char *caches = getenv("WEFT_CACHES");
     if (caches && *caches && strcmp(caches, wf_caches_text()) != 0)
@@ -327,7 +330,7 @@ bool is_dash(const char *path) {
     return path && strcmp(path, "-") == 0;
 }
 
-/* A model is mapped into memory where it is read, and renamed when it is written. */
+/* Refuses streams as models: a model is mapped when it is read, and renamed when it is written. */
 static void refuse_streams(const program *p) {
     static const char because[] = "a model must be a file, not a stream; give the file's name";
     for (const option *o = p->options; o < p->options + p->n; o++)
@@ -341,8 +344,8 @@ static bool is_dump(const char *text) {
     return strcmp(text, "--dump-config") == 0 || strcmp(text, "--dump_config") == 0;
 }
 
-/* Options first: words without a name take the places that these leave. They are moved to the front
- * of argv. */
+/* Parses options first. Words without a name are moved to the front of argv, and become values of
+ * the options that are not set yet. */
 static void parse_all(program *p, int argc, char **argv) {
     bool only_operands = false;
     int words = 0;
@@ -361,7 +364,7 @@ static void parse_all(program *p, int argc, char **argv) {
     for (int i = 1; i <= words; i++) parse_operand(p, argv[i]);
 }
 
-/* --completion SHELL or --completion=SHELL; `next`: the word behind it, or NULL. */
+/* Handles --completion SHELL and --completion=SHELL. `next`: the following word, or NULL. */
 static bool take_completion(const program *p, const char *text, const char *next) {
     static const char name[] = "--completion";
     size_t n = sizeof name - 1;
@@ -376,7 +379,7 @@ static bool take_completion(const program *p, const char *text, const char *next
     return true;
 }
 
-/* Texts that a program has of its table alone, whatever else is on the command line. */
+/* Prints texts that depend on the table alone, whatever else is on the command line. */
 static bool print_text(const program *p, const char *text, const char *next) {
     if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0)
         help_print(p, stdout);

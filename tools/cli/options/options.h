@@ -1,14 +1,15 @@
 /* tools/cli/options/options.h - command lines from a table.
  *
- * A program states its options once, as rows; parsing, --help, --version, the refusals and the
- * settings kept in a checkpoint all come from the rows. What is not here: what any option means.
+ * A program declares its options once, as rows. Parsing, --help, --version, error messages and the
+ * settings in a checkpoint all come from these rows. The meaning of options is not here.
  *
- *     static int64_t steps = 100;                       the default stands in the variable
+ *     static int64_t steps = 100;                       the variable holds the default
  *     static option rows[] = { GROUP("Training"), COUNT("steps", steps, 1, 1e9, "how many") };
- *     static program demo = { "demo", "shows options", "  demo --steps 3\n", rows, 2, NULL, NULL };
+ *     static program demo = { "demo", "shows options", "  demo --steps 3
+ * ", rows, 2, NULL, NULL };
  *     options_parse(&demo, argc, argv);                 exits after --help (0) or a mistake (2)
  *
- * `-` and `_` are alike in names; --name=value and --name value are the same. */
+ * In names, `-` and `_` are equivalent; --name=value and --name value are, too. */
 #ifndef WEFT_TOOLS_CLI_OPTIONS_H
 #define WEFT_TOOLS_CLI_OPTIONS_H
 
@@ -29,44 +30,46 @@ typedef enum {
     OPTION_STRING  /* const char *, or NULL */
 } option_kind;
 
-/* The use that a program makes of the file that an option names: see uses.h. */
+/* How a program uses the file that an option names: see uses.h. */
 typedef enum {
     USE_NONE,
     USE_INPUT,     /* "-": stdin */
-    USE_MODEL,     /* read as a file, never a stream */
+    USE_MODEL,     /* a model file that is read; never a stream */
     USE_OUTPUT,    /* replaced, whole; "-": stdout */
-    USE_NEW_MODEL, /* replaced, whole; never a stream */
+    USE_NEW_MODEL, /* a model file that is replaced as a whole; never a stream */
     USE_LOG,       /* written into; "-": stdout */
-    USE_FOLDER     /* files are made in it */
+    USE_FOLDER     /* a folder in which files are created */
 } file_use;
 
-/* A default for some cases, such as a task or a preset, which are named by words. */
+/* A default for certain cases, such as tasks or presets, which are named by words. */
 typedef struct case_default {
     const char *cases; /* "add|date" */
-    const char *value; /* as on the command line; NULL: it is computed, and `said` describes it */
-    const char *said;  /* description of the value, for the help */
+    /* the value as on the command line; NULL: it is computed, and `said` describes it */
+    const char *value;
+    const char *said; /* description of the value, for the help */
 } case_default;
 enum { MOST_CASES = 5 };
 
 typedef struct option {
-    const char *name; /* without the dashes; in a row without `help`: the title of a group */
-    char letter;      /* 'o' for -o FILE or -oFILE, not of a flag; 0: none */
+    const char *name; /* the name without dashes; in a row without `help`, the title of a group */
+    char letter;      /* 'o' allows -o FILE and -oFILE, not for flags; 0: none */
     option_kind kind;
-    void *value;          /* holds the default, then the value */
-    const char *argument; /* "N", "FILE", or the words of a choice */
+    void *value;          /* the variable that holds the default, and later the value */
+    const char *argument; /* "N", "FILE", or the words of a choice, as the help shows them */
     double min, max;
     const char *help;
     file_use use;         /* of a file */
-    const char *fallback; /* the default as the help states it, if the variable does not */
+    const char *fallback; /* the default as the help shows it, if it is not that of the variable */
     case_default otherwise[MOST_CASES];
     bool stored;        /* a setting that the checkpoint stores, and that a resume may not change */
     bool of_model;      /* a setting that comes from a model's file, if training starts from one */
-    bool of_new;        /* only for new work: refused when a checkpoint is resumed */
-    const char *before; /* the value for files from before the setting existed */
-    bool seen;          /* it was on the command line */
+    bool of_new;        /* for new work only: refused if a checkpoint is resumed */
+    const char *before; /* the value that files have from the time before the setting existed */
+    bool seen;          /* the option was on the command line */
 } option;
 
-/* Constructors of rows. Arguments after the help are further fields, as designated initialisers. */
+/* Macros that make rows. Arguments after the help set further fields, as designated
+ * initialisers. */
 #define GROUP(title)                                                                               \
     { .name = title }
 #define ROW(n, k, variable, word, ...)                                                             \
@@ -86,7 +89,7 @@ typedef struct option {
 #define LOG(n, variable, ...) NAMED_FILE(n, variable, USE_LOG, __VA_ARGS__)
 #define FOLDER(n, variable, ...)                                                                   \
     ROW(n, OPTION_STRING, variable, "DIR", __VA_ARGS__, .use = USE_FOLDER)
-/* OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")) */
+/* Defaults for some cases: OTHERWISE(FOR("add|date", "char"), FOR("text", "bpe")). */
 #define OTHERWISE(...) .otherwise = { __VA_ARGS__ }
 #define FOR(words, text)                                                                           \
     { .cases = words, .value = text }
@@ -98,24 +101,25 @@ typedef struct program {
     const char *operand_name; /* NULL: it takes none */
     const char **operand;
     file_use operand_use;
-    const char *by_place[2]; /* or the options that words without a dash are values of, in turn */
-    /* The file that --config names; NULL: there is none. Set by options_parse. */
+    /* or two options that take words without a dash as their values, in this order */
+    const char *by_place[2];
+    /* The file that --config names, or NULL. options_parse sets it. */
     const char *config;
 } program;
 
 void options_parse(program *p, int argc, char **argv);
 
-/* The row of that name, which must exist. */
+/* The row with that name, which must exist. */
 option *option_find(const program *p, const char *name);
-/* The row of that name, of which `length` bytes count; NULL: there is none. */
+/* The row whose name is the first `length` bytes of `name`. NULL: there is none. */
 option *option_named(const program *p, const char *name, size_t length);
 bool option_seen(const program *p, const char *name);
 
-/* Is the word one of "add|date"? */
+/* True if the word is one of those in "add|date". */
 bool option_among(const char *words, const char *word);
-/* The default in the case of that word; NULL: the variable's. */
+/* The default in the case that this word names. NULL: the variable's default. */
 const char *option_default(const option *o, const char *word);
-/* Give all rows that were not on the command line their default for this case. */
+/* Set all rows that were not on the command line to their default for this case. */
 void options_take_defaults(program *p, const char *word);
 
 /* Set from text; false with message[256] if it is not a value of the row. */
@@ -127,26 +131,26 @@ const char *option_text(const option *o, char buffer[OPTION_TEXT_SIZE]);
 /* Exit with 2 if the option was given although it would have no effect. */
 void option_no_effect(const program *p, const char *name, bool ineffective, const char *because);
 
-/* One sentence on stderr, after the program's name. usage_error exits with 2, fail with 1. */
+/* Print one sentence on stderr after the program's name. usage_error exits with 2, fail with 1. */
 _Noreturn void usage_error(const program *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 _Noreturn void fail(const program *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void warn(const program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* For one of several processes that fail together: `told` receives the sentence of usage_error and
- * fail, which then do not print it, before the exit. */
+/* For a process that fails together with others: before usage_error and fail exit, they pass the
+ * sentence to `told` instead of printing it. */
 void tell_failures(void (*told)(void *user, int code, const char *sentence), void *user);
 
 #define DEFAULT_THREADS "processors, at most 8"
-/* The default of --threads, for so many processes on this machine. */
+/* The default of --threads for so many processes on this machine. */
 int64_t default_threads(int64_t processes);
 
 /* True for "-", the name of a standard stream. */
 bool is_dash(const char *path);
-/* True if it is a pipe whose reader is gone. */
+/* True if the descriptor is a pipe that nobody reads any more. */
 bool nobody_reads(int descriptor);
-/* A full disk shows when stdout is closed: the last call of every main. A pipe that nobody reads any
- * more ends a program without a word, with the exit code of SIGPIPE. */
+/* Close stdout, where a full disk is noticed; the last call of every main. If stdout is a pipe that
+ * nobody reads any more, the program ends silently, with the exit code of SIGPIPE. */
 int close_stdout(const program *p, int status);
 
 /* The shortest decimal text that reads back as value; "null" if it is not finite. */

@@ -13,10 +13,11 @@
 typedef struct used {
     used_file file;
     const char *dashes; /* of an option's name */
-    bool standard;      /* a stream that the program was started with */
-    bool there, placed; /* it is there; or it is not, and its folder is */
-    struct stat s;      /* of the file; of the folder */
-    char *name;         /* in the folder, of one that is not there; to be freed */
+    bool standard;      /* a standard stream that the program was started with */
+    bool there, placed; /* the file exists; or its folder does, and it does not */
+    struct stat s;      /* status of the file, or of its folder */
+    /* the file's name within its folder, if the file does not exist; must be freed */
+    char *name;
 } used;
 
 static const char *last_name(const char *path) {
@@ -28,7 +29,7 @@ static bool writes(const used *u) {
     return u->file.use != USE_INPUT && u->file.use != USE_MODEL;
 }
 
-/* A dash, or a stream that is no option's. */
+/* True if the use is "-", or a stream that no option names. */
 static bool is_stream(const used *u) {
     return !u->file.path || is_dash(u->file.path);
 }
@@ -44,7 +45,8 @@ static void identify(const program *p, used *u) {
     if (!u->name) fail(p, "out of memory");
 }
 
-/* Files that do not exist yet: "a" and "A" may become one file on some file systems. */
+/* Compares files that do not exist yet. "a" and "A" count as equal, because some file systems make
+ * them one file. */
 static bool same_file(const used *a, const used *b) {
     if (a->there != b->there || a->s.st_dev != b->s.st_dev || a->s.st_ino != b->s.st_ino)
         return false;
@@ -104,7 +106,7 @@ static void add(list *l, const char *dashes, const used_file *file, bool standar
     identify(l->p, &l->all[l->n++]);
 }
 
-/* Files that the program's table and its streams name. */
+/* Adds the files that the program's options and streams name. */
 static void add_told(list *l) {
     static const used_file streams[] = { { "stdin", NULL, STDIN_FILENO, USE_INPUT },
                                          { "stdout", NULL, STDOUT_FILENO, USE_LOG },
@@ -119,7 +121,8 @@ static void add_told(list *l) {
     for (int i = 0; i < 3; i++) add(l, "", &streams[i], true);
 }
 
-/* Inputs among the further files may be thousands: they contradict none of each other. */
+/* There may be thousands of further inputs, which cannot contradict each other, so they are not
+ * compared with each other. */
 static void check_pairs(const list *l, int n_told, bool only_inputs) {
     for (int i = 0; i < l->n; i++)
         for (int k = 0; k < (i < n_told || !only_inputs ? i : n_told); k++)

@@ -1,8 +1,9 @@
-/* tools/cli/options/uses.h - which files a program reads and writes, asked before it opens one.
+/* tools/cli/options/uses.h - checks which files a program reads and writes, before it opens one.
  *
- * No output is an input or another output, whatever their names: through links, by another path, as
- * what a standard stream was redirected to, there already or not yet. Every program calls
- * check_uses between its options and its work; what there is to check stands in its table. */
+ * No output may be an input or another output. That holds for links, for other paths to a file, for
+ * files to which a standard stream was redirected, and for files that do not exist yet. Every
+ * program calls check_uses after parsing its options; the table of options says how each file is
+ * used. */
 #ifndef WEFT_TOOLS_CLI_USES_H
 #define WEFT_TOOLS_CLI_USES_H
 
@@ -11,13 +12,13 @@
 /* A file that no option names. */
 typedef struct used_file {
     const char *name; /* for people */
-    const char *path; /* NULL: the file open as `descriptor` */
+    const char *path; /* its path; NULL: the file open as `descriptor` */
     int descriptor;
-    file_use use; /* USE_NONE: not used after all */
+    file_use use; /* USE_NONE: it is not used after all */
 } used_file;
 
-/* Check all uses of files. Exits with 2 if two contradict each other, with 1 if an output cannot
- * be written. */
+/* Check all uses of files. Exits with 2 if two contradict each other, and with 1 if an output
+ * cannot be written. */
 void check_uses(const program *p, const used_file *more, int n);
 
 #endif

@@ -1,7 +1,7 @@
-/* tools/learn/0_gradient/gradient_checks.c - exercise 0: its tasks, and the mistakes that are
- * made there.
+/* tools/learn/0_gradient/gradient_checks.c - checks exercise 0: its tasks and known mistakes.
  *
- * A tape is written as a formula behind its length, in postfix: "n7 | x y * x + tanh z -". */
+ * A tape is described by its length and a formula in postfix notation: "n7 | x y * x + tanh z
+ * -". */
 #include <math.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static enum operation operation_in(const sample *s) {
     return operation_of(word, strlen(word));
 }
 
-/* The numbers of a case, some below 0; b is away from 0. */
+/* The numbers of a case, some of them below 0. b is not near 0. */
 static void operands(const sample *s, int i, double *a, double *b) {
     *a = s->in[A][i];
     *b = s->in[B][i] < 0 ? s->in[B][i] - 0.5 : s->in[B][i] + 0.5;
@@ -88,7 +88,7 @@ static void run_slopes(const sample *s, float *const *out) {
     }
 }
 
-/* One step by weft's op of the same name. */
+/* One step, recorded with weft's op of the same name. */
 static wf_tensor *record(enum operation operation, wf_tensor *a, wf_tensor *b) {
     switch (operation) {
     case LEAF:
@@ -120,7 +120,7 @@ static void weft_slopes(const sample *s, wf_graph *g, wf_tensor *const *in, wf_t
     wf_grad(wf_sum(y, WF_ALL_AXES, false), both, 2, out);
 }
 
-/* dy/da and dy/db of each operation, with mistakes. */
+/* dy/da and dy/db of each operation, correct or with mistakes. */
 static void model_slope(enum operation operation, double a, double b, uint64_t m, double *da,
                         double *db) {
     double y = value_of(operation, a, b);
@@ -233,7 +233,7 @@ enum {
     SLOPES_EXCHANGED
 };
 
-/* A case's tape with its values; false: the formula is none. */
+/* Makes a case's tape with its values. False: the formula is invalid. */
 static bool read_tape(const sample *s, struct node *tape) {
     int stack[MOST_NODES], top = 0, n = 0, letters[128] = { 0 };
     for (const char *at = strchr(s->text, '|') + 2; *at;) {
@@ -261,7 +261,7 @@ static void run_backward(const sample *s, float *const *out) {
     struct node tape[MOST_NODES];
     int n = s->size['n'];
     if (!read_tape(s, tape)) return;
-    /* Old gradients are no part of the result, and show if they are left. */
+    /* gradients from before are not part of the result, and show if they are not cleared */
     backward(tape, n);
     bool touched = false;
     for (int i = 0; i < n; i++) touched = touched || tape[i].grad != 0.75;

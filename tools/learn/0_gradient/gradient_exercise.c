@@ -15,7 +15,7 @@ void slopes(enum operation operation, double a, double b, double y, double *da, 
     case DIV:
         break;
     case TANH:
-        /* y is tanh(a) already: the slope needs nothing else. *db stays as it is. */
+        /* y is tanh(a) already, and the slope needs nothing else. Do not set *db. */
         break;
     case EXP:
         break;
@@ -27,8 +27,9 @@ void slopes(enum operation operation, double a, double b, double y, double *da, 
 }
 
 void backward(struct node *tape, int n) {
-    /* 1. Every grad is 0, but that of the last node: it changes with itself, one to one. */
+    /* 1. Every grad is 0, except that of the last node, which is 1: d result / d result. */
 
-    /* 2. From the last node to the first: its operands get its grad times their slopes. A node
-     * that is used twice gets two shares, which are added. */
+    /* 2. From the last node to the first: each operand's grad grows by the node's grad times the
+     * slope. If node
+     * that is used twice, both shares are added. */
 }

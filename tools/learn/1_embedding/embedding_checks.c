@@ -1,5 +1,4 @@
-/* tools/learn/1_embedding/embedding_checks.c - exercise 1: its tasks, and the mistakes that are
- * made there. */
+/* tools/learn/1_embedding/embedding_checks.c - checks exercise 1: its tasks and known mistakes. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +8,7 @@
 
 enum { TABLE, IDS };
 enum { EMBED_MISTAKES = 7, WAVE_MISTAKES = 12 };
-/* The bits of embed, then those of positions: input can have both. */
+/* Bits of mistakes: those of embed, then those of positions. `input` can have both kinds. */
 enum { NO_SCALE, BY_ROOT, BY_WIDTH, NEXT_ROW, PLACE, BY_COLUMNS, ROOT_OF_LENGTH };
 enum {
     FROM_1,
@@ -224,7 +223,7 @@ static const lesson_task input_task = {
 
 /* ---- the picture ----------------------------------------------------------------------------- */
 
-/* Waves from -1 to 1 are drawn as 0 to 1. */
+/* Draws waves, which are from -1 to 1, as 0 to 1. */
 static bool draw(picture *p) {
     enum { T = 24, D = 32 };
     *p = (picture){ .heads = 1, .rows = T, .columns = D, .row = "position", .column = "column" };

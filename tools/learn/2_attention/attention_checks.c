@@ -1,5 +1,4 @@
-/* tools/learn/2_attention/attention_checks.c - exercise 2: its tasks, and the mistakes that are
- * made there. */
+/* tools/learn/2_attention/attention_checks.c - checks exercise 2: its tasks and known mistakes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +22,8 @@ static void weft_softmax(const sample *s, wf_graph *g, wf_tensor *const *in, wf_
     out[0] = wf_softmax(in[X], -1);
 }
 
-/* One softmax over n numbers that are `step` apart. before: the largest number and the sum of
- * what came before, for those who do not begin anew. */
+/* A softmax over n numbers that are `step` apart. before: the largest number and the sum from came
+ * row before, for the mistake of not starting anew. */
 static void one_softmax(const float *x, int n, int step, uint64_t m, double before[2], double *y) {
     double most = HAS(m, MOST_FROM_0) ? 0 : -INFINITY, sum = 0, top = 0;
     if (HAS(m, RUNNING)) most = before[0];
@@ -355,7 +354,8 @@ static const lesson_task attention_task = {
 
 /* ---- the picture ----------------------------------------------------------------------------- */
 
-/* Twelve positions look at each other by the waves of exercise 1: near ones are alike. */
+/* Draws how twelve positions attend to each other by the waves of exercise 1: near ones are
+ * similar. */
 static bool draw(picture *p) {
     enum { N = 12, WIDTH = 16 };
     float x[N * WIDTH], mask[N * N], out[N * WIDTH];

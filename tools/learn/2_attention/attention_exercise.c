@@ -12,7 +12,7 @@ void softmax(const float *x, int rows, int columns, float *y) {
 }
 
 void causal_mask(int n, float *mask) {
-    /* Position i may look at itself and at what came before it. */
+    /* Position i may look at itself and at earlier positions. */
 }
 
 void attention(const float *q, const float *k, const float *v, const float *mask, int T, int S,

@@ -1,5 +1,4 @@
-/* tools/learn/3_heads/heads_checks.c - exercise 3: its tasks, and the mistakes that are made
- * there. */
+/* tools/learn/3_heads/heads_checks.c - checks exercise 3: its tasks and known mistakes. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -141,7 +140,8 @@ static const lesson_task heads_task = {
 
 /* ---- the picture ----------------------------------------------------------------------------- */
 
-/* Twelve positions by their waves, four heads with random weights. */
+/* Draws the attention of twelve positions, given by their waves, for four heads with random
+ * weights. */
 static bool draw(picture *p) {
     enum { N = 12, D = 32, H = 4 };
     float x[N * D], mask[N * N], out[N * D], w[4 * D * D], zeros[D] = { 0 };

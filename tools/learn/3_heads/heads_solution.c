@@ -17,7 +17,7 @@ static void take_head(const float *x, int n, int D, int h, int d, float *part) {
         for (int c = 0; c < d; c++) part[t * d + c] = x[t * D + h * d + c];
 }
 
-/* Back to where they came from. */
+/* Puts these columns back into x. */
 static void put_head(const float *part, int n, int D, int h, int d, float *x) {
     for (int t = 0; t < n; t++)
         for (int c = 0; c < d; c++) x[t * D + h * d + c] = part[t * d + c];

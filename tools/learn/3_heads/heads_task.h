@@ -4,16 +4,17 @@
 
 #include "attention_task.h"
 
-/* Matrices [D, D], an output in each row, and biases [D]. */
+/* Matrices [D, D], with a row for each output, and biases [D]. */
 struct attention_weights {
-    const float *wq, *bq, *wk, *bk, *wv, *bv; /* of queries, keys and values */
+    const float *wq, *bq, *wk, *bk, *wv, *bv; /* for queries, keys and values */
     const float *wo, *bo;                     /* of the output */
 };
 
 /* y [rows, out] = x [rows, in] w^T + b, with w [out, in] and b [out]. */
 void linear(const float *x, int rows, int in, const float *w, const float *b, int out, float *y);
 
-/* Queries come from x [T, D], keys and values from kv [S, D]; mask [T, S] or NULL, for all H
+/* Queries come from x [T, D], keys and values from kv [S, D]; the mask [T, S], or NULL, is for all
+ * H
  * heads. weights [H, T, S], out [T, D]. H divides D. */
 void multi_head(const struct attention_weights *w, const float *x, int T, const float *kv, int S,
                 const float *mask, int D, int H, float *weights, float *out);

@@ -1,5 +1,4 @@
-/* tools/learn/4_block/block_checks.c - exercise 4: its tasks, and the mistakes that are made
- * there. */
+/* tools/learn/4_block/block_checks.c - checks exercise 4: its tasks and known mistakes. */
 #include <stdlib.h>
 
 #include "ops/ops.h"
@@ -185,7 +184,7 @@ static void ff(const block *k, const double *x, double *y) {
     block_ff(&k->ff, x, k->rows, k->D, k->F, 0, y);
 }
 
-/* norm(x + f(x)), or with a mistake. */
+/* norm(x + f(x)), correct or with mistakes. */
 static void post(const block *k, uint64_t m, double *y) {
     int n = k->rows * k->D;
     ff(k, k->x, k->a);
@@ -199,7 +198,7 @@ static void post(const block *k, uint64_t m, double *y) {
     for (int i = 0; i < n && (HAS(m, NO_NORM) || HAS(m, NORM_OF_F)); i++) y[i] = k->a[i];
 }
 
-/* x + f(norm(x)), or with a mistake. */
+/* x + f(norm(x)), correct or with mistakes. */
 static void pre(const block *k, uint64_t m, double *y) {
     int n = k->rows * k->D;
     norm(k, k->x, k->a);

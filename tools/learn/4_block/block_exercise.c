@@ -1,7 +1,7 @@
 /* Exercise 4: feed-forward, residual and norm. The page README.md beside block_task.h has the
  * formulas.
  *
- * linear() of exercise 3 is there to be called. Fill the gaps, then run: tools/learn.sh 4 */
+ * You may call linear() of exercise 3. Fill the gaps, then run: tools/learn.sh 4 */
 #include "block_task.h"
 
 #include <math.h>
@@ -9,15 +9,17 @@
 void layer_norm(const struct norm_weights *w, const float *x, int rows, int D, float *y) {
     for (int t = 0; t < rows; t++) {
         float mean = 0, variance = 0;
-        /* 1. The mean of row t, and the mean of the squared distances from it. */
+        /* 1. The mean of row t, and the variance: the mean of the squared differences from the
+         * mean. */
 
-        /* 2. Each number: minus the mean, by sqrt(variance + EPS), times gamma[j], plus beta[j]. */
+        /* 2. From each number subtract the mean, divide by sqrt(variance + EPS), multiply by
+         * gamma[j], add beta[j]. */
     }
 }
 
 void feed_forward(const struct ff_weights *w, const float *x, int rows, int D, int F, float *y) {
     float inner[rows * F];
-    /* linear from D to F, relu (0 for what is below 0), linear from F to D. */
+    /* linear from D to F, relu (negative numbers become 0), linear from F to D. */
 }
 
 void post_norm(const struct norm_weights *norm, const struct ff_weights *ff, const float *x,

@@ -1,4 +1,4 @@
-/* tools/learn/5_encoder/encoder_checks.c - exercise 5: its tasks, and the mistakes that are
+/* tools/learn/5_encoder/encoder_checks.c - checks exercise 5: its tasks and known mistakes that are
  * made there. */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,8 @@ static void attend(const layer *l, const double *x, double *y) {
     float *mask = calloc((size_t)(l->S * l->S) + 1, sizeof *mask);
     if (!mask) return;
     for (int i = 0; i < l->S * l->S; i++) {
-        mask[i] = HAS(l->m, NO_MASK) ? 1 : l->keep[HAS(l->m, MASKED_ROWS) ? i / l->S : i % l->S];
+        int token = HAS(l->m, MASKED_ROWS) ? i / l->S : i % l->S;
+        mask[i] = HAS(l->m, NO_MASK) ? 1 : l->keep[token];
         if (HAS(l->m, KEEP_TURNED)) mask[i] = 1 - mask[i];
         if (HAS(l->m, MASKED_BOTH)) mask[i] *= l->keep[i / l->S];
     }
@@ -49,7 +50,7 @@ static void attend(const layer *l, const double *x, double *y) {
     free(mask);
 }
 
-/* y = norm(residual + f), or as the mistakes have it; to may be f. */
+/* y = norm(residual + f), correct or with mistakes; `to` may be f. */
 static void join(const layer *l, const struct norm_weights *norm, const double *residual,
                  const double *f, bool no_residual, bool no_norm, double *y) {
     int n = l->S * l->D;

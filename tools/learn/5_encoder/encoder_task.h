@@ -11,11 +11,11 @@ struct encoder_weights {
     struct norm_weights norm2; /* after the feed-forward */
 };
 
-/* x and out [S, D]; keep [S]: 1 for a token, 0 for padding, at which nobody looks. */
+/* x and out [S, D]; keep [S]: 1 for a token, 0 for padding, which no query may look at. */
 void encoder_layer(const struct encoder_weights *w, const float *x, const float *keep, int S, int D,
                    int H, int F, float *out);
 
-/* The layers w[0] to w[layers - 1], each on the result of the one before it. */
+/* Apply the layers w[0] to w[layers - 1], each to the result of the one before. */
 void encoder(const struct encoder_weights *w, int layers, const float *x, const float *keep, int S,
              int D, int H, int F, float *out);
 

@@ -1,5 +1,4 @@
-/* tools/learn/6_decoder/decoder_checks.c - exercise 6: its task, and the mistakes that are made
- * there. */
+/* tools/learn/6_decoder/decoder_checks.c - checks exercise 6: its task and known mistakes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +63,8 @@ static void self_attention(const layer *l, const double *x, double *f) {
     free(mask);
 }
 
-/* Where queries and memory are exchanged, sizes are taken as equal: they are in the first cases. */
+/* For the mistake of exchanging queries and memory, sizes are taken as equal. They are in the first
+ * cases. */
 static void cross_attention(const layer *l, const double *x, double *f) {
     int n = l->T * l->D, rows = l->S * l->D;
     float *mask = calloc((size_t)(l->T * l->S) + 1, sizeof *mask);
@@ -250,7 +250,8 @@ static const lesson_task layer_task = {
 
 /* ---- the picture ----------------------------------------------------------------------------- */
 
-/* Random weights, whose queries and keys find waves of positions: where does each position look? */
+/* Draws where each position looks, with random weights whose queries and keys compare waves of
+ * positions. */
 static bool draw(picture *p) {
     sample s;
     if (!sample_make(&s, &layer_task, "T10 S12 D16 H4 F16")) return false;

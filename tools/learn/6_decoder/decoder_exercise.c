@@ -1,7 +1,6 @@
 /* Exercise 6: the decoder. The page README.md beside decoder_task.h has the formulas.
  *
- * The functions of exercises 1 to 5 are there to be called. Fill the gaps, then run:
- * tools/learn.sh 6 */
+ * You may call the functions of exercises 1 to 5. Fill the gaps, then run: tools/learn.sh 6 */
 #include "decoder_task.h"
 
 void decoder_layer(const struct decoder_weights *w, const float *y, int T, const float *memory,
@@ -9,7 +8,8 @@ void decoder_layer(const struct decoder_weights *w, const float *y, int T, const
                    float *out) {
     float causal[T * T], padding[T * S], weights[H * T * T];
     float sum[T * D], a[T * D], b[T * D];
-    /* 1. Two masks: no position looks at a later one, and nobody looks at padding of the memory. */
+    /* 1. Two masks: no position looks at a later one, and no position looks at padding of the
+     * memory. */
 
     /* 2. a = norm1(y + multi_head(y, y)), with the causal mask. */
 

@@ -1,5 +1,4 @@
-/* tools/learn/7_model/model_checks.c - exercise 7: its tasks, and the mistakes that are made
- * there. */
+/* tools/learn/7_model/model_checks.c - checks exercise 7: its tasks and known mistakes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,7 +264,7 @@ static const int pad = 2;
 
 static void run_loss(const sample *s, float *const *out) {
     float loss = cross_entropy(s->in[LOGITS], s->ids[LABELS], s->size['n'], s->size['V'], pad);
-    /* The exercise as it comes returns NaN. */
+    /* the exercise with its gaps returns NaN */
     if (!isnan(loss)) out[0][0] = loss;
 }
 

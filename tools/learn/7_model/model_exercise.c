@@ -1,7 +1,6 @@
 /* Exercise 7: the whole model. The page README.md beside model_task.h has the formulas.
  *
- * The functions of exercises 1 to 6 are there to be called. Fill the gaps, then run:
- * tools/learn.sh 7 */
+ * You may call the functions of exercises 1 to 6. Fill the gaps, then run: tools/learn.sh 7 */
 #include "model_task.h"
 
 #include <math.h>

@@ -6,14 +6,16 @@
 #include "embedding_task.h"
 
 struct transformer_weights {
-    int V, D, H, F, layers;                   /* of the encoder, and of the decoder */
+    /* layers: of the encoder, and as many of the decoder */
+    int V, D, H, F, layers;
     const float *source_table, *target_table; /* [V, D] */
     const struct encoder_weights *encoder;    /* [layers] */
     const struct decoder_weights *decoder;    /* [layers] */
-    const float *wo, *bo;                     /* [V, D], [V]: from the last layer to logits */
+    /* [V, D], [V]: turn the last layer's output into logits */
+    const float *wo, *bo;
 };
 
-/* source [S] with its keep [S], target [T]: logits [T, V], what may follow each token of the
+/* source [S] with its keep [S], target [T] -> logits [T, V] for the token after each one of the
  * target. */
 void transformer(const struct transformer_weights *w, const int *source, const float *keep, int S,
                  const int *target, int T, float *logits);

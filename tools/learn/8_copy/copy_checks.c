@@ -1,5 +1,5 @@
-/* tools/learn/8_copy/copy_checks.c - exercise 8: its tasks, the mistakes that are made there,
- * and the training that it is for. */
+/* tools/learn/8_copy/copy_checks.c - checks exercise 8: its tasks and known mistakes, and the
+ * training at its end. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 enum { SOURCE };
 enum { SAME, BACK, NO_END, NO_START, LABELS_MARKED };
 
-/* Ids of a case from 1 on: 0 is the mark. */
+/* The ids of a case, from 1 on; 0 is MARK. */
 static int id_at(const sample *s, int64_t i) {
     return 1 + s->ids[SOURCE][i] % (s->size['V'] - 1);
 }
@@ -21,7 +21,7 @@ static void ids_of(const sample *s, int *ids) {
     for (int64_t i = 0; i < s->count[SOURCE]; i++) ids[i] = id_at(s, i);
 }
 
-/* Integers as results; those that are not written stay so. */
+/* Integer results begin with this value, and keep it if they are not written. */
 enum { UNWRITTEN_ID = -12345 };
 static int *new_ids(int64_t n) {
     int *ids = malloc((size_t)n * sizeof *ids);
@@ -276,7 +276,7 @@ enum {
     ONE_TOO_MANY
 };
 
-/* Made-up logits that depend on all tokens; the mark is the likeliest after e of them. */
+/* Made-up logits, which depend on all tokens. MARK becomes the likeliest after e of them. */
 static double made_logit(const sample *s, const int *tokens, int n, int v) {
     uint64_t h = 0;
     for (int i = 0; i < n; i++) h = h * 31 + (uint64_t)tokens[i] + 1;
@@ -307,7 +307,7 @@ static void run_greedy(const sample *s, float *const *out) {
     free(own), free(source);
 }
 
-/* The likeliest, or as the mistakes have it. */
+/* The likeliest token, correct or with mistakes. */
 static int chosen(const sample *s, const int *tokens, int n, uint64_t m) {
     int best = HAS(m, NEVER_MARK) ? 1 : 0;
     for (int v = best + 1; v < s->size['V']; v++) {

@@ -6,11 +6,11 @@
 #include <math.h>
 
 void shift(const int *source, int n, int *input, int *labels) {
-    /* The decoder reads MARK and the source, and is to write the source and MARK. */
+    /* The decoder reads MARK and the source. Its labels are the source and MARK. */
 }
 
 float rate(int step, float peak, int warmup) {
-    /* It rises in a line to peak at step `warmup`, then falls with 1 / sqrt(step). */
+    /* The rate rises linearly to `peak` at step `warmup`, then falls as 1 / sqrt(step). */
     return NAN;
 }
 
@@ -28,7 +28,7 @@ void train(struct copier *c, int steps) {
 int greedy(struct copier *c, const int *source, int most, int *out) {
     int tokens[most + 1];
     float logits[c->V];
-    /* tokens begins with MARK. Each time: the logits of what follows, the largest of them is
-     * next. */
+    /* tokens begins with MARK. In each step, take the logits of the next token; the largest one is
+     * that token. */
     return -1;
 }

@@ -1,7 +1,7 @@
 /* tools/learn/8_copy/copy_model.c - the Transformer of exercise 8. See copy_model.h.
  *
- * weft computes losses, gradients and logits. The learner's code owns the parameters meanwhile:
- * they are written into the graph before each run. */
+ * weft computes losses, gradients and logits. The learner's code owns the parameters, so they are
+ * written into the graph before each run. */
 #include "copy_model.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 enum { BATCH = 24, LENGTH = 6, VOCABULARY = 11, LOSSES = 20, MOST_ARRAYS = 128 };
 const struct copy_notes *copy_notes;
 
-/* A copier, and what it is made of. */
+/* A copier with the graph and plans behind it. */
 typedef struct machine {
     struct copier copier;
     wf_model *model;
@@ -32,7 +32,7 @@ static machine *machine_of(struct copier *c) {
     return (machine *)(void *)((char *)c - offsetof(machine, copier));
 }
 
-/* Nothing goes on after this. */
+/* Ends the program with the message unless ok. */
 static void check(bool ok, const char *message) {
     if (ok) return;
     printf("the model of this exercise failed: %s\n", message);

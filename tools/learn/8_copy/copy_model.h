@@ -1,5 +1,5 @@
-/* tools/learn/8_copy/copy_model.h - the copier behind exercise 8: a Transformer of weft, or in
- * the checks of single functions one that notes what it is given. */
+/* tools/learn/8_copy/copy_model.h - the copier behind exercise 8: a Transformer of weft; or, in
+ * the checks single functions are checked, one that records its arguments. */
 #ifndef WEFT_TOOLS_LEARN_COPY_MODEL_H
 #define WEFT_TOOLS_LEARN_COPY_MODEL_H
 
@@ -8,17 +8,17 @@
 #include "copy_task.h"
 #include "tools/learn/lesson.h"
 
-/* A Transformer that knows nothing yet. False: message[256]. */
+/* Make an untrained Transformer. False: message[256]. */
 bool copy_model_new(struct copier **c, char *message);
 void copy_model_free(struct copier *c);
-/* The loss of the first steps and of the last ones. */
+/* The mean loss of the first steps, and of the last steps. */
 void copy_model_losses(const struct copier *c, double *first, double *last);
 /* The last layer's cross-attention of a source copied by the learner: [H, rows, columns], to be
  * freed. */
 float *copy_model_attention(struct copier *c, const int *source, int *heads, int *rows,
                             int *columns);
 
-/* A training by the learner's functions, and its picture: copy_trial.c. */
+/* Train with the learner's functions, and draw the result: copy_trial.c. */
 bool copy_trial(FILE *report);
 bool copy_draw(picture *p);
 
@@ -26,7 +26,8 @@ bool copy_draw(picture *p);
 extern const lesson_task copy_rate_task, copy_adam_task;
 static const double beta1 = 0.9, beta2 = 0.98, eps = 1e-9;
 
-/* Where draw_sources, compute_gradient and next_logits go while no Transformer is meant. */
+/* Where draw_sources, compute_gradient and next_logits while functions are
+ * checked. */
 struct copy_notes {
     void (*draw)(struct copier *c, int *sources);
     float (*gradient)(struct copier *c, const int *sources, const int *input, const int *labels);

@@ -10,38 +10,40 @@ enum { WARMUP = 100 };
 
 /* A model in training: its sizes, and its parameters as arrays. */
 struct copier {
-    int batch, length, V; /* sources are [batch, length], of ids 1 to V - 1 */
+    int batch, length, V; /* sources are [batch, length], with ids 1 to V - 1 */
     int arrays;           /* of parameters: */
     int *size;            /* [arrays] */
-    float **x, **grad;    /* [arrays] of [size[i]]: values, and their gradient */
-    float **m, **v;       /* the same for adam, 0 at first */
+    /* arrays x[i] and grad[i] have size[i] numbers: parameters and their gradients */
+    float **x, **grad;
+    float **m, **v; /* arrays of the same sizes for adam, 0 at first */
 };
 
-/* New random sources [batch, length]. */
+/* Draw new random sources [batch, length]. */
 void draw_sources(struct copier *c, int *sources);
 
-/* Run the model on a batch: its mean loss, and c->grad. input and labels are [batch, length +
- * 1]. */
+/* Run the model on a batch. Returns its mean loss, and sets c->grad. input and labels are [batch,
+ * length + 1]. */
 float compute_gradient(struct copier *c, const int *sources, const int *input, const int *labels);
 
-/* The logits [V] of what follows the n tokens, of which the first is MARK. source [length]. */
+/* The logits [V] of the token after these n tokens, of which the first is MARK. source [length]. */
 void next_logits(struct copier *c, const int *source, const int *tokens, int n, float *logits);
 
 /* ---- what you write -------------------------------------------------------------------------- */
 
-/* source [n]: the decoder's input [n + 1] and its labels [n + 1]. */
+/* From a source [n], make the decoder's input [n + 1] and its labels [n + 1]. */
 void shift(const int *source, int n, int *input, int *labels);
 
 /* The learning rate of a step, counted from 1. */
 float rate(int step, float peak, int warmup);
 
-/* Move x [n] by its gradient; step counts from 1. beta1 0.9, beta2 0.98, eps 1e-9. */
+/* Move x [n] along its gradient. step counts from 1; beta1 is 0.9, beta2 0.98, eps 1e-9. */
 void adam(float *x, float *m, float *v, const float *grad, int n, float learning_rate, int step);
 
-/* So many steps, each with a new batch. */
+/* Train for so many steps, each with a new batch. */
 void train(struct copier *c, int steps);
 
-/* The likeliest tokens, one after the other, until MARK or `most`: out without MARK; how many. */
+/* Write the likeliest token each time, until MARK or `most` tokens. out does not get MARK. Returns
+ * how many. */
 int greedy(struct copier *c, const int *source, int most, int *out);
 
 #endif

@@ -1,5 +1,6 @@
-/* tools/learn/8_copy/copy_trial.c - the training that exercise 8 is for, by the learner's
- * functions. See copy_model.h. */
+/* tools/learn/8_copy/copy_trial.c - the training of exercise 8, with the learner's
+ * functions. See
+ * copy_model.h. */
 #include <string.h>
 
 #include "copy_model.h"

@@ -1,5 +1,5 @@
-/* tools/learn/9_product/product_checks.c - exercise 9: its task, the mistakes that are made
- * there, and the measurement that it is for. */
+/* tools/learn/9_product/product_checks.c - checks exercise 9: its task and known mistakes, and the
+ * measures its speed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static const lesson_task product_task = {
 enum { SIZE = 288, FEWEST = 5, ENOUGH = 60 };
 static const double patience = 2, burst = 0.0005; /* seconds */
 
-/* Multiply-adds as fast as this core can, for a moment: operations a second. */
+/* The rate of multiply-adds in a short burst at this core's peak, in operations a second. */
 static double peak_now(void) {
     static double rounds = 1 << 14;
     double from = wf_seconds_now(), flops = limit_loops_here()->multiply_add((int64_t)rounds);
@@ -111,8 +111,8 @@ typedef struct speed {
     double flops, peak; /* a second */
 } speed;
 
-/* Runs and bursts at the peak take turns, and the best of each counts: other programs can only
- * lower it. Both are so short that some pass without being interrupted. */
+/* Runs and bursts at the peak take turns, and the best of each counts, because other programs can
+ * lower them down. Both are so short that some are not interrupted. */
 static speed measure(void (*run)(void *user), void *user) {
     double until = wf_seconds_now() + patience;
     speed best = { rate_of(run, user), peak_now() };
@@ -142,7 +142,7 @@ static void run_weft(void *user) {
     wf_run(k->plan);
 }
 
-/* The next thing to do, by the share of the peak. */
+/* The next thing to do, depending on the share of the peak. */
 static const char *advice(double share) {
     if (share < 12)
         return "The inner loop runs down a column of b, through another line of memory with each "

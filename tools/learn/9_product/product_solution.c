@@ -1,12 +1,11 @@
-/* The solution of exercise 9: tiles in registers, over operands that are packed in the order in
- * which a
- * tile reads them. */
+/* The solution of exercise 9: tiles in registers, with operands packed in the order in which a tile
+ * reads them. */
 #include "product_task.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* W numbers at once; a tile of ROWS rows and two vectors of columns fits the registers. */
+/* A vector has W numbers. A tile of ROWS rows and two vectors of columns fits in the registers. */
 #if defined(__AVX512F__)
 enum { W = 16, ROWS = 12 };
 #elif defined(__AVX__)
@@ -19,7 +18,8 @@ enum { W = 4, ROWS = 4 };
 enum { COLUMNS = 2 * W, DEPTH = 256 };
 typedef float vector __attribute__((vector_size(sizeof(float) * W), aligned(4)));
 
-/* Column p of ROWS rows of a, one after the other: what a tile reads in order. */
+/* Packs column p of ROWS rows of a, for one p after the other, which is the order in which a tile
+ * reads. */
 static void pack_rows(const float *a, int lda, int rows, int depth, float *to) {
     for (int p = 0; p < depth; p++)
         for (int i = 0; i < ROWS; i++) to[p * ROWS + i] = i < rows ? a[i * lda + p] : 0;

@@ -1,4 +1,4 @@
-/* tools/train/ranks/forecast.c - ranks that are not there. See forecast.h. */
+/* tools/train/ranks/forecast.c - simulates the time of a training on more ranks. See forecast.h. */
 #include "forecast.h"
 
 #include <assert.h>
@@ -12,22 +12,23 @@
 #include "ranks.h"
 #include "tools/cli/numbers.h"
 
-/* ---- time on a network ------------------------------------------------------------------------ */
+/* ---- time on a network ----------------------------------------------------------------------- */
 
-/* Computing takes the time that it takes here. Exchanges, which take none here, take the network's time,
- * one after another. The training's thread waits for its own exchanges; those of the optimizer's thread
- * overlap with the training. */
+/* The simulated time: computing takes as long as on this machine. Exchanges take no time here, so
+ * the network's time is added, one exchange after another. The training's thread waits for its own
+ * exchanges; those of the optimizer's thread overlap with the training. */
 static struct {
     network n;
     pthread_t trains;
-    double behind; /* seconds that the training has waited: it is so much later there than here */
-    double before; /* of these, before this step */
-    double until;  /* time there: the end of the last exchange */
-    double worked; /* seconds of a processor that the optimizer's thread had taken by then */
+    /* seconds that the training has waited so far, by which simulated time is later */
+    double behind;
+    double before; /* the part of these before this step */
+    double until;  /* simulated time at which the last exchange ends */
+    double worked; /* processor time of the optimizer's thread at that point */
     pthread_mutex_t mutex;
 } in_use = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* Processor seconds of this thread, which packs and adds between its exchanges. */
+/* Processor time of this thread, which packs and adds between its exchanges. */
 static double seconds_worked(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -56,7 +57,7 @@ void forecast_step(void) {
 
 /* ---- ranks that are not there ---------------------------------------------------------------- */
 
-/* Fills the parts of the other ranks with this rank's own bytes, then zeros. */
+/* Fills the parts of the other ranks with this rank's own bytes, and then with zeros. */
 static bool repeat(const wf_transport *t, const char *own, int64_t n, char *receive,
                    const int64_t *at) {
     for (int r = 0; r < t->size; r++) {
@@ -115,8 +116,8 @@ void forecast_join(session *s) {
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-/* Reports an update that computes `compute` seconds and exchanges `moving`. share: batches of the
- * update per batch of this rank. Returns its seconds. */
+/* Reports an update that computes for `compute` seconds and exchanges for `moving`. share: batches
+ * of the update per batch of this rank. Returns its seconds. */
 static double say_network(session *s, double compute, double share, double moving) {
     int ranks = s->transport->size;
     double all = compute + moving, efficiency = share * compute / (ranks * all);

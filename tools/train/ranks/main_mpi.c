@@ -1,4 +1,5 @@
-/* tools/train/ranks/main_mpi.c - the program `train-mpi`: train, as one of the ranks that mpirun starts. */
+/* tools/train/ranks/main_mpi.c - the program `train-mpi`: train as one of the ranks that mpirun
+ * starts. */
 #include "mpi.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ static void tell_once(const char *sentence) {
     warn(&train_program, "%s", sentence);
 }
 
-/* Texts of the table of options need no other ranks. */
+/* True if the command line asks for help or the like, which needs no other ranks. */
 static bool asks_for_text(int argc, char **argv) {
     static const char *const asks[] = { "--help", "-h", "--version", "-V", "--man" };
     for (int i = 1; i < argc; i++) {
@@ -23,7 +24,7 @@ static bool asks_for_text(int argc, char **argv) {
     return false;
 }
 
-/* They have this program's name and examples. */
+/* Prints such a text with this program's name and examples. */
 static void print_text(int argc, char **argv) {
     train_program.name = "train-mpi";
     train_program.examples = "  mpirun -n 2 train-mpi --task sort -o ranks.safetensors\n"
@@ -34,7 +35,7 @@ static void print_text(int argc, char **argv) {
     options_parse(&train_program, argc, argv);
 }
 
-/* A failure before train_main has joined the ranks ends them, too. */
+/* Ends all ranks after a failure before train_main has joined them. */
 static void tell(void *transport, int code, const char *sentence) {
     wf_transport_fail(transport, code, sentence);
 }

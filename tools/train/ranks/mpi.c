@@ -1,9 +1,9 @@
 /* tools/train/ranks/mpi.c - collectives over MPI, and a ring of heartbeats. See mpi.h.
  *
- * Bytes go from rank to rank, in messages that an int counts. With Open MPI they are short enough for
- * its eager protocol: before a larger message it asks the receiver, whose answer queues behind the
- * receiver's own data on their one connection, so that the two send in turns and take twice the time.
- * MPI computes nothing, so results do not depend on it. */
+ * Bytes go from rank to rank in messages whose length fits an int. With Open MPI, messages are
+ * short enough for its eager protocol. For a larger message it first asks the receiver, whose
+ * answer waits behind the receiver's own data on the same connection. Then the two ranks send in
+ * turns, and take twice the time. MPI computes nothing, so results do not depend on it. */
 #include "mpi.h"
 
 #include <mpi.h>
@@ -17,23 +17,25 @@
 #include "core/base/clock.h"
 #include "network.h"
 
-/* The most bytes of a message, and messages between two ranks at a time. */
+/* The most bytes of a message, and the most messages between two ranks at a time. */
 #ifdef OPEN_MPI
 enum { PIECE = MPI_PIECE, AT_ONCE = MPI_AT_ONCE };
 #else
 enum { PIECE = 1 << 26, AT_ONCE = 1 };
 #endif
-enum { ASKED = 10, NAP_NS = 100000 }; /* polls without a pause; and the pause between later ones */
-enum { HEARTBEAT_NS = 100000000 };    /* between two heartbeats */
-enum { HEARD_NS = 200000000 };        /* until MPICH's mpirun has forwarded stderr */
-#define SILENCE 15.0                  /* seconds without a heartbeat: the rank hangs */
+/* polls without a pause; length of the pauses between later polls */
+enum { ASKED = 10, NAP_NS = 100000 };
+enum { HEARTBEAT_NS = 100000000 }; /* between two heartbeats */
+enum { HEARD_NS = 200000000 };     /* time for MPICH's mpirun to forward stderr */
+#define SILENCE 15.0 /* seconds without a heartbeat after which a rank counts as hung */
 enum { HEARTBEAT, LAST_HEARTBEAT };
 
 static struct {
     wf_transport transport;
     MPI_Comm data, heartbeats;
-    MPI_Request *requests; /* two for each rank and message at once */
-    MPI_Status *statuses;  /* as many; never read, but gcc warns of MPICH's STATUSES_IGNORE */
+    MPI_Request *requests; /* two for each rank and simultaneous message */
+    /* as many as requests; never read, but gcc warns about MPICH's STATUSES_IGNORE */
+    MPI_Status *statuses;
     void (*say)(const char *sentence);
     pthread_t watchdog;
     bool watched; /* the watchdog runs */
@@ -42,10 +44,10 @@ static struct {
 
 /* ---- failing --------------------------------------------------------------------------------- */
 
-/* A failure that all ranks find alike, such as a mistake in the command, is told by rank 0. */
+/* Lets rank 0 report a failure that all ranks find, such as a mistake on the command line. */
 static void wait_for_the_first(int rank) {
-    long ns = rank ? 500000000L + 20000000L * (rank < 20 ? rank : 20) : 0;
-    nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
+    int later = rank < 20 ? rank : 20;
+    if (rank > 0) nanosleep(&(struct timespec){ .tv_nsec = 500000000L + 20000000L * later }, NULL);
 }
 
 static void fail(wf_transport *t, int code, const char *why) {
@@ -55,7 +57,7 @@ static void fail(wf_transport *t, int code, const char *why) {
     MPI_Abort(MPI_COMM_WORLD, code ? code : 1);
 }
 
-/* Tells an error of MPI, which this rank alone knows. */
+/* Reports an error of MPI, which only this rank knows. */
 static bool ok(wf_transport *t, int error) {
     int length = 0;
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -69,14 +71,14 @@ static bool ok(wf_transport *t, int error) {
 
 /* ---- collectives ----------------------------------------------------------------------------- */
 
-/* The bytes that a collective moves: part r of `at` to or from rank r; or part 0 to all. */
+/* The bytes that a collective moves: part r of `at` to or from rank r; or part 0 to all ranks. */
 typedef struct side {
     char *bytes;
     const int64_t *at;
     bool to_all;
 } side;
 
-/* Message `number` to or from a rank: sender and receiver cut alike. */
+/* Message `number` to or from a rank. Sender and receiver cut in the same way. */
 static int piece(const side *s, int rank, int64_t number, char **at) {
     const int64_t *part = s->at + (s->to_all ? 0 : rank);
     int64_t from = part[0] + number * PIECE, left = part[1] - from;
@@ -85,7 +87,8 @@ static int piece(const side *s, int rank, int64_t number, char **at) {
     return left < PIECE ? (int)left : PIECE;
 }
 
-/* MPI waits by polling without end. A few polls are enough here, because other threads compute. */
+/* MPI waits by polling without pauses. A few such polls are enough here, because other threads
+ * compute. */
 static bool wait_for_all(wf_transport *t, int n) {
     for (int asked = 1, all = 0;; asked++) {
         if (!ok(t, MPI_Testall(n, mpi.requests, &all, mpi.statuses))) return false;
@@ -104,7 +107,7 @@ static bool receive_pieces(wf_transport *t, const side *in, int64_t number, int 
     return true;
 }
 
-/* Each rank begins with its neighbour, so that no two send to the same rank first. */
+/* Each rank begins with its neighbour, so that no two ranks send to the same one first. */
 static bool send_pieces(wf_transport *t, const side *out, int64_t number, int *moved) {
     for (int i = 1; i < t->size; i++) {
         char *at;
@@ -158,7 +161,7 @@ static bool barrier(wf_transport *t) {
 
 /* ---- heartbeats in a ring -------------------------------------------------------------------- */
 
-/* A rank sends heartbeats to the next rank and receives those of the one before. */
+/* A rank sends heartbeats to the next rank, and receives those of the previous one. */
 struct neighbours {
     int from, to, word, heard;
     MPI_Request out, in;
@@ -227,7 +230,7 @@ static wf_transport *give_up(const char *why) {
     return NULL;
 }
 
-/* The watchdog is another thread than the training's, so it needs MPI_THREAD_MULTIPLE. */
+/* The watchdog uses MPI from another thread than the training, so MPI_THREAD_MULTIPLE is needed. */
 wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence), int *here) {
     int level;
     wf_transport *t = &mpi.transport;

@@ -1,21 +1,22 @@
-/* tools/train/ranks/mpi.h - ranks over MPI, and who watches over them there: in `train-mpi` alone.
+/* tools/train/ranks/mpi.h - a transport over MPI with a watchdog, for `train-mpi` alone.
  *
  *     int here;
  *     wf_transport *t = mpi_join(&argc, &argv, say, &here);
  *     ...                          every rank, to its end
  *     mpi_leave();
  *
- * A rank that dies is noticed by mpirun; one that stands still, by its neighbour, within 15 s. Both
- * end all of them, and so does wf_transport_fail. An MPI without MPI_THREAD_MULTIPLE leaves no room
- * for who notices that: the first rank warns of it. */
+ * If a rank dies, mpirun notices. If a rank hangs, its neighbour notices within 15 s. In both cases
+ * all ranks end, as they do after wf_transport_fail. An MPI without MPI_THREAD_MULTIPLE has no
+ * watchdog for hung ranks; the first rank then prints a warning. */
 #ifndef WEFT_TOOLS_TRAIN_MPI_H
 #define WEFT_TOOLS_TRAIN_MPI_H
 
 #include "core/transport.h"
 
-/* here: ranks on this machine. say: tells the sentence of what failed, once. NULL: said. */
+/* Join as a rank. here: number of ranks on this machine. say: prints the sentence about a failure,
+ * once. NULL: a failure was printed. */
 wf_transport *mpi_join(int *argc, char ***argv, void (*say)(const char *sentence), int *here);
-/* Leaves MPI, together with all ranks. */
+/* Leave MPI, together with all ranks. */
 void mpi_leave(void);
 
 #endif

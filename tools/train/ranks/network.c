@@ -42,7 +42,7 @@ double network_seconds(const network *n, const traffic *t) {
     return (double)t->delays * n->delay + (double)t->bytes / n->rate;
 }
 
-/* Bytes to or from all other ranks, and the most to or from one of them. */
+/* Bytes to or from all other ranks, and the most of them to or from a single rank. */
 typedef struct direction {
     int64_t bytes, largest;
 } direction;

@@ -1,4 +1,4 @@
-/* tools/train/ranks/ranks.c - a training by several ranks. See ranks.h. */
+/* tools/train/ranks/ranks.c - trains with several ranks. See ranks.h. */
 #include "ranks.h"
 
 #include <assert.h>
@@ -12,7 +12,8 @@
 
 /* ---- one of several -------------------------------------------------------------------------- */
 
-/* A failure of this rank ends the others. One that follows from another rank's is not told. */
+/* A failure of this rank ends the other ranks. A failure caused by another rank's is not
+ * reported. */
 static void on_failure(void *transport, int code, const char *sentence) {
     wf_transport *t = transport;
     if (t->code) exit(t->code);
@@ -30,7 +31,7 @@ void ranks_join(session *s, wf_transport *t) {
     ranks_take(s, t);
 }
 
-/* The rank that failed, or its watchdog, has said why. */
+/* Ends this rank; the rank that failed, or its watchdog, has reported why. */
 void ranks_leave(session *s) {
     int code = s->transport->code ? s->transport->code : EXIT_FAILED;
     if (s->leads && s->started > 0 && s->set->run.model && s->saved_step >= 0)
@@ -67,7 +68,7 @@ bool ranks_agree(session *s, bool yes) {
     return yes;
 }
 
-/* State that differs between ranks: signals and clocks. */
+/* State that differs between ranks, such as signals and clocks. */
 typedef struct notice {
     int signal; /* that it got, or 0 */
     bool late;  /* its time is up */
@@ -84,10 +85,10 @@ void ranks_notice(session *s) {
     free(all);
 }
 
-/* Ranks compare these before the first step: all must train the same. */
+/* Ranks compare these before the first step, because all must train the same model. */
 typedef struct handshake {
     char version[32];
-    uint64_t training; /* a hash of its settings, its data and where it stands */
+    uint64_t training; /* hash of its settings, its data and its position */
     double best_kept;
 } handshake;
 
@@ -95,7 +96,7 @@ static uint64_t hash_store(uint64_t hash, const store *s) {
     return wf_hash_bytes(hash, s->data, s->size);
 }
 
-/* Hashes the held-out data, which all ranks must have alike. */
+/* Hashes the held-out data, which must be equal on all ranks. */
 static uint64_t hash_held(uint64_t hash, const dataset *m) {
     const holdout *held = &m->valid;
     const token_stream *stream = &m->stream[HELD];
@@ -142,13 +143,13 @@ void ranks_compare(session *s) {
     snprintf(mine.version, sizeof mine.version, "%s", wf_version());
     handshake *all = ranks_gather(s, &mine, sizeof mine);
     for (int r = 1; r < s->transport->size; r++) compare(r, &all[r], &all[0]);
-    s->best_kept = all[0].best_kept; /* the files are rank 0's */
+    s->best_kept = all[0].best_kept; /* files are written by rank 0 */
     free(all);
 }
 
-/* ---- a step that failed ----------------------------------------------------------------------- */
+/* ---- a step that failed ---------------------------------------------------------------------- */
 
-/* Names what is not finite, or else says what went wrong. */
+/* The name of a number that is not finite, or else the error message. */
 typedef struct diagnosis {
     char name[256], why[256];
 } diagnosis;

@@ -1,4 +1,5 @@
-/* tools/train/settings/defaults.c - settings that follow the size of the data. See defaults.h. */
+/* tools/train/settings/defaults.c - default settings that depend on the size of the data. See
+ * defaults.h. */
 #include "defaults.h"
 
 #include <math.h>
@@ -30,7 +31,7 @@ static const text_defaults by_bytes[] = {
     { 300000000, 4096, 16,  2,  0   },
 };
 
-/* Ids of byte-pair encoding, by the bytes of text that they are learned from. */
+/* Vocabulary size of byte-pair encoding, by the bytes of text that it is learned from. */
 static const struct { double bytes, ids; } by_text[] = {
     { 10000, 300 }, { 100000, 1000 }, { 500000, 3000 }, { 1800000, 8000 },
 };
@@ -39,10 +40,11 @@ static const struct { double bytes, ids; } by_text[] = {
 enum { SHORT = 24, VERY_SHORT = 20, REPEATED = 20, MOST_SYMBOLS = SURVEY_TYPES / 2 };
 enum { LEAST_TOKENS = 256, MOST_TOKENS = 4096 };
 
-/* Where `size` lies between the rows a and b: 0 at a, 1 at b, and not beyond. */
+/* The place of `size` between the rows a and b: 0 at a, 1 at b, limited to these. */
 static double place(double size, double a, double b) {
     double x = wf_log_of(size / a) / wf_log_of(b / a);
-    return x < 0 ? 0 : x > 1 ? 1 : x;
+    if (x < 0) return 0;
+    return x > 1 ? 1 : x;
 }
 
 static double straight(double a, double b, double x) {

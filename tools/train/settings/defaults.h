@@ -1,8 +1,8 @@
-/* tools/train/settings/defaults.h - settings that follow the size of the data.
+/* tools/train/settings/defaults.h - default settings that depend on the size of the data.
  *
- * Each rule is a table: a size and what was found to work there. Between two rows all is
- * interpolated over the logarithm of the size, so that nothing jumps; before the first row and after
- * the last it stays. */
+ * Each rule is a table of sizes and values that were found to work. Between two rows, values are
+ * interpolated over the logarithm of the size, so that they do not jump. Before the first row and
+ * after the last they are constant. */
 #ifndef WEFT_TOOLS_TRAIN_DEFAULTS_H
 #define WEFT_TOOLS_TRAIN_DEFAULTS_H
 
@@ -28,16 +28,16 @@ typedef struct text_defaults {
 } text_defaults;
 text_defaults defaults_for_text(double bytes);
 
-/* Tokens in a batch of so many pairs of so many tokens each, padding included. */
+/* Tokens in a batch, padding included, for so many pairs of so many tokens each. */
 int64_t defaults_batch_tokens(double batch, double tokens_per_pair);
-/* Ids of byte-pair encoding for so many bytes of text. */
+/* Vocabulary size of byte-pair encoding for so many bytes of text. */
 int64_t defaults_ids(double bytes);
-/* Characters for single words and what is as short, words for sequences of few symbols, such as
- * phonemes, and byte-pair encoding for sentences. */
+/* Characters for single words and similarly short lines; words for sequences of few different
+ * symbols, such as phonemes; byte-pair encoding for sentences. */
 wf_token_kind defaults_tokenizer(const survey_side *side, int64_t pairs);
-/* A tenth of all steps, and no more than the recipe has. */
+/* A tenth of all steps, but not more than the recipe has. */
 int64_t defaults_warmup(int64_t recipe, int64_t steps);
-/* The peak rate for a width: that of 128, less in proportion beyond it. */
+/* The peak rate for a width. Above 128 it falls in proportion. */
 double defaults_rate(double rate, double width);
 
 #endif

@@ -1,5 +1,5 @@
-/* tools/train/settings/settings_complete.c - settings that nobody gave, filled in, and contradictions refused.
- * See settings.h. */
+/* tools/train/settings/settings_complete.c - fills in settings that were not given, and reports
+ * contradictions. See settings.h. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,13 +30,14 @@ static void complete_sizes(settings *set) {
     if (!set->model.dec_layers) set->model.dec_layers = set->model.layers;
 }
 
-/* Takes the defaults that belong to the chosen word, where nothing else was asked for. */
+/* Takes the defaults for the chosen word, for options that were not given. */
 static void take_defaults_of(const char *choice) {
     char word[OPTION_TEXT_SIZE];
     options_take_defaults(&train_program, option_text(option_find(&train_program, choice), word));
 }
 
-/* Epochs that were enough in trials: every date and sum came out right, and a translator learned. */
+/* Numbers of epochs that were enough in trials: all dates and sums were right, and a translator
+ * learned. */
 static int64_t recipe_epochs(const settings *set) {
     char word[OPTION_TEXT_SIZE];
     option_text(option_find(&train_program, "task"), word);
@@ -46,8 +47,8 @@ static int64_t recipe_epochs(const settings *set) {
     return epochs ? strtoll(epochs, NULL, 10) : 0;
 }
 
-/* Steps after which a thousand unseen sequences come out right with a margin, for every seed
- * tried; of text, what so many epochs take. */
+/* The number of steps after which a thousand unseen sequences are right, with a margin, for every
+ * seed tried; for text, the steps of so many epochs. */
 static int64_t recipe_steps(const settings *set, int64_t updates, int64_t epochs) {
     bool quick = set->data.task == LEARN_COPY || set->data.task == LEARN_REVERSE;
     if (updates) return epochs * updates;
@@ -58,8 +59,8 @@ bool settings_has_horizon(const settings *set) {
     return set->recipe.schedule == WF_LINEAR_DECAY || set->recipe.schedule == WF_COSINE;
 }
 
-/* More steps than were planned: the same schedule over all of them, from the step that is reached. So
- * the rate may rise again, to less than its peak. */
+/* Stretches the schedule over more steps than were planned, from the step that was reached. So the
+ * rate may rise again, but stays below its peak. */
 static void stretch(settings *set) {
     bool said = option_seen(&train_program, "lr-steps");
     if (!settings_has_horizon(set)) return;
@@ -79,8 +80,8 @@ void settings_complete_steps(settings *set, int64_t updates) {
     if (pairs && !option_seen(p, "save-every")) set->run.save_every = updates;
     if (!set->run.max_steps)
         set->run.max_steps = set->run.resume && !set->run.epochs ? set->recipe.lr_steps : recipe;
-    if (!set->recipe.lr_steps &&
-        !settings_has_horizon(set)) /* a setting must not tell where this training stops */
+    /* a stored setting must not depend on where this training stops */
+    if (!set->recipe.lr_steps && !settings_has_horizon(set))
         set->recipe.lr_steps = recipe_steps(set, updates, recipe_epochs(set));
     if (!set->recipe.lr_steps)
         set->recipe.lr_steps = set->run.max_steps > recipe ? set->run.max_steps : recipe;
@@ -139,7 +140,7 @@ static void check_files(settings *set) {
     option_no_effect(p, "text-eval-size", set->data.text_eval, "--text-eval is what is held back");
 }
 
-/* Without --valid, pairs of the training are held back; a resume holds back the same. */
+/* Without --valid, pairs of the training are held out; a resume holds out the same ones. */
 static void complete_held(settings *set, const wf_file *f) {
     const char *stored = f ? setting_in_file(f, "held") : NULL;
     bool named = set->data.valid || set->data.valid_src;
@@ -163,7 +164,7 @@ static void complete_held(settings *set, const wf_file *f) {
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-/* One .spm file alone serves both sides. */
+/* A single .spm file is used for both sides. */
 static void complete_sentencepiece(settings *set) {
     const program *p = &train_program;
     bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;
@@ -176,8 +177,8 @@ static void complete_sentencepiece(settings *set) {
     if (!set->data.spm_tgt) set->data.spm_tgt = set->data.spm_src;
 }
 
-/* Takes the defaults of --task, --like, --tokenizer, --preset and --form for a new model; those of
- * --init for one from a file. */
+/* Takes the defaults of --task, --like, --tokenizer, --preset and --form for a new model, and those
+ * of --init for one from a file. */
 static void take_defaults(settings *set, const wf_file *init) {
     program *p = &train_program;
     take_defaults_of("task");
@@ -193,7 +194,7 @@ static void take_defaults(settings *set, const wf_file *init) {
     take_defaults_of("form");
 }
 
-/* stdout has the results as text or as events, and no picture among them. */
+/* Results, as text or events, have stdout to themselves: a picture cannot go there. */
 static void take_dashes(settings *set) {
     if (is_dash(set->run.curve))
         usage_error(&train_program, "--curve -: stdout gets the results: name a file");

@@ -1,5 +1,5 @@
-/* tools/train/settings/settings_file.c - settings and the state of a training in a checkpoint: written, and
- * taken from there by a resume. */
+/* tools/train/settings/settings_file.c - writes settings and the state of a training to a
+ * checkpoint, and reads them for a resume. */
 #include "settings.h"
 
 #include <assert.h>
@@ -37,7 +37,7 @@ static void add_meta(settings_meta *meta, const char *name, const char *value) {
     meta->n++;
 }
 
-/* Adds the model that a training started from, its held-out pairs and its frozen parameters. */
+/* Adds the model that the training started from, its held-out pairs and its frozen parameters. */
 static void add_start(const settings *set, settings_meta *meta) {
     if (settings_started(set)) add_meta(meta, "init", set->model.init_hash);
     char number[OPTION_TEXT_SIZE];
@@ -95,7 +95,7 @@ void settings_check_data(const settings *set, const wf_file *f, const dataset *m
          set->run.model);
 }
 
-/* The one setting that a resume may change: how far the schedule goes. */
+/* True for the settings that a resume may change: how far the schedule goes. */
 static bool changes_steps(settings *set, const option *o, const char *stored) {
     option row = *o;
     char message[256];
@@ -103,7 +103,7 @@ static bool changes_steps(settings *set, const option *o, const char *stored) {
     return o->value == &set->recipe.lr_steps && o->seen && option_set(&row, stored, message);
 }
 
-/* Takes a setting from the file. One that was given must be equal to it. */
+/* Takes a setting from the file. If it was given on the command line it must be equal. */
 static void take_from_file(settings *set, const wf_file *f, option *o, char *differences,
                            size_t size) {
     char given[OPTION_TEXT_SIZE], message[256];
@@ -120,7 +120,7 @@ static void take_from_file(settings *set, const wf_file *f, option *o, char *dif
     snprintf(differences + n, size - n, "%s--%s %s, not %s", n ? "; " : "", o->name, stored, given);
 }
 
-/* Which model it started from; --init may say it again. */
+/* Takes the model that it started from; --init may name it again. */
 static void take_start(settings *set, const wf_file *f) {
     const char *stored = setting_in_file(f, "init");
     if (stored && strlen(stored) >= sizeof set->model.init_hash)

@@ -1,5 +1,5 @@
-/* tools/train/settings/settings_follow.c - settings that follow the data: those that nobody gave, of a new
- * model, by the rules of defaults.h. See settings.h. */
+/* tools/train/settings/settings_follow.c - chooses settings of a new model by the data, by the
+ * rules of defaults.h, if they were not given. See settings.h. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ __attribute__((format(printf, 2, 3))) static void note(settings *set, const char
 
 /* ---- vocabularies ---------------------------------------------------------------------------- */
 
-/* One vocabulary for both sides is of the kind that suits both. */
+/* A shared vocabulary uses the kind of tokens that suits both sides. */
 static wf_token_kind joint_kind(wf_token_kind src, wf_token_kind tgt) {
     if (src == tgt) return src;
     return src == WF_BPE || tgt == WF_BPE ? WF_BPE : WF_CHARACTERS;

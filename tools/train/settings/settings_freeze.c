@@ -1,4 +1,4 @@
-/* tools/train/settings/settings_freeze.c - what is not trained: parameters by the beginnings of their names.
+/* tools/train/settings/settings_freeze.c - frozen parameters, chosen by prefixes of their names.
  * See settings.h. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,13 +8,13 @@
 
 enum { MOST = 4096 }; /* bytes of all prefixes, with a '\0' */
 
-/* Does the name begin with the first of the prefixes? An empty one is none. */
+/* True if the name begins with the first of the prefixes. An empty prefix fits no name. */
 static bool begins(const char *name, const char *prefix) {
     size_t n = strcspn(prefix, ",");
     return n && strncmp(name, prefix, n) == 0;
 }
 
-/* The next prefix of the list; NULL: there is none. */
+/* The next prefix of the list; NULL: there are no more. */
 static const char *next(const char *prefix) {
     const char *comma = strchr(prefix, ',');
     return comma ? comma + 1 : NULL;
@@ -66,12 +66,12 @@ void settings_check_freeze(const settings *set, const wf_model *m) {
     int64_t n = settings_frozen(set, m);
     if (n && n == wf_model_parameter_count(m))
         usage_error(&train_program, "--freeze %s leaves nothing to train", set->model.freeze);
-    if (!wf_ok(m->graph)) return; /* it may lack names, and has its own error to tell */
+    if (!wf_ok(m->graph)) return; /* a failed graph may lack names, and has its own error message */
     for (const char *prefix = set->model.freeze; prefix; prefix = next(prefix))
         check_prefix(m, prefix);
 }
 
-/* A checkpoint holds it, and a resume must find it there. */
+/* A checkpoint stores the list, and a resume must be able to read it. */
 void settings_refuse_freeze(const settings *set) {
     char why[WF_MESSAGE];
     if (!set->model.freeze) return;
@@ -81,7 +81,7 @@ void settings_refuse_freeze(const settings *set) {
 }
 
 void settings_take_freeze(settings *set, const wf_file *f) {
-    static char kept[MOST]; /* the file is closed soon */
+    static char kept[MOST]; /* a copy, because the file will be closed */
     const char *stored = setting_in_file(f, "freeze");
     if (set->model.freeze && (!stored || strcmp(stored, set->model.freeze) != 0))
         usage_error(&train_program, "%s was trained with %s%s, not --freeze %s: leave it out",

@@ -1,5 +1,5 @@
-/* tools/train/settings/settings_init.c - starting from a model's file: what the command line may not say
- * then, what the file says in its place, and the model without how it was trained. See
+/* tools/train/settings/settings_init.c - starts from a model's file: rejects options that the file
+ * determines, takes their values from the file, and reads the model without its training state. See
  * settings.h. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@ static uint64_t hash_entry(const wf_entry *e) {
     return wf_hash_bytes(hash, e->data, e->bytes);
 }
 
-/* The hash is of weights and configuration alone: a checkpoint and its best weights may be the same
- * model. */
+/* The hash covers only weights and configuration, so that a checkpoint and its best weights can be
+ * the same model. */
 void settings_hash_init(const wf_file *f, char hash[OPTION_TEXT_SIZE]) {
     uint64_t sum = 0;
     for (int i = 0; i < wf_file_count(f); i++) {
@@ -50,8 +50,8 @@ void settings_refuse_sizes(const char *because) {
         if (o->of_model) option_no_effect(p, o->name, true, because);
 }
 
-/* Takes the tokenizer of the model's file. Text needs a vocabulary; a task of numbers needs a model
- * of numbers. */
+/* Takes the tokenizer of the model's file. Text needs a vocabulary, and a task on numbers needs a
+ * model without one. */
 static void take_tokenizer(const settings *set, const wf_file *f, const char *path) {
     char message[WF_MESSAGE];
     const char *kind = wf_file_meta(f, "tokenizer.kind");
@@ -65,7 +65,7 @@ static void take_tokenizer(const settings *set, const wf_file *f, const char *pa
         fail(&train_program, "%s: %s", path, message);
 }
 
-/* Limits --max-len to the tokens that the model takes of a source and of a target, or in a window. */
+/* Limits --max-len to the tokens that the model allows in a source and a target, or in a window. */
 static void limit_length(settings *set, const wf_model *m, const char *path) {
     int64_t most = m->src ? m->max_len - 1 : (m->max_len - 1) / 2;
     if (settings_running(set)) most = m->max_len;
@@ -76,7 +76,7 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
     if (!said && (settings_text(set) || set->data.max_len > most)) set->data.max_len = most;
 }
 
-/* Records the model without its weights, to read its sizes. */
+/* Records the model without loading its weights, to read its sizes. */
 void settings_from_model(settings *set, const wf_file *f, const char *path) {
     char message[WF_MESSAGE];
     const char *added = wf_file_meta(f, "weft.added");

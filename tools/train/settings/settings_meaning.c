@@ -1,11 +1,11 @@
-/* tools/train/settings/settings_meaning.c - what the settings mean to the data, the model, the optimizer and
- * the schedule. See settings.h. */
+/* tools/train/settings/settings_meaning.c - turns settings into options of the data, the model, the
+ * optimizer and the schedule. See settings.h. */
 #include "models/choices.h"
 
 #include "settings.h"
 #include <assert.h>
 
-/* Places of words in the choices of settings.c. */
+/* Indices of words in the choices of settings.c. */
 enum { GATED = 1, NO_BIAS = 1 };
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -25,7 +25,7 @@ wf_tokenizer_options settings_tokens(const settings *set, int side) {
     return tokens;
 }
 
-/* A folder of transformers with a vocab.json has one vocabulary for both sides. */
+/* True if both sides share a vocabulary, as a folder of transformers with a vocab.json requires. */
 static bool settings_share_vocab(const settings *set) {
     bool byte_level = set->data.tokenizer == WF_BYTE_LEVEL && !set->data.tokenizer_tgt;
     return set->data.share_vocab || settings_in_one_row(set) || byte_level;
@@ -52,7 +52,7 @@ static dataset_options pairs_of(settings *set) {
     };
 }
 
-/* A batch has as many windows as --max-tokens allows. */
+/* The options for running text. A batch has as many windows as --max-tokens allows. */
 static running_options running_text_of(settings *set) {
     int64_t most = set->data.max_tokens / set->data.max_len;
     if (set->data.batch_size && (!set->data.max_tokens || set->data.batch_size < most))

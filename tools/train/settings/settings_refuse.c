@@ -1,12 +1,12 @@
-/* tools/train/settings/settings_refuse.c - options that contradict each other, or that would have no effect.
- * See settings.h. */
+/* tools/train/settings/settings_refuse.c - reports options that contradict each other, or that
+ * would have no effect. See settings.h. */
 #include <stdio.h>
 #include <string.h>
 
 #include "models/choices.h"
 #include "settings.h"
 
-/* Refuses numbers that the chosen optimizer does not use. */
+/* Reports numbers that the chosen optimizer does not use. */
 static void refuse_idle_numbers(const settings *set) {
     const program *p = &train_program;
     bool adam = set->recipe.optimizer == WF_ADAM || set->recipe.optimizer == WF_ADAMW;
@@ -57,7 +57,8 @@ void settings_refuse_unlike(const settings *set) {
         usage_error(p, "--like %s: %s", name, likes[set->model.like].text);
 }
 
-/* Options that some tasks do not read. `readers` are the tasks that do, or `idle` those that do not. */
+/* Options that some tasks do not use. `readers` are the tasks that use them, or `idle` those that
+ * do not. */
 static const struct {
     const char *options, *readers, *idle, *because;
 } by_task[] = {
@@ -132,7 +133,7 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
 }
 
-/* Refuses tokenizers and architectures that running text does not allow. */
+/* Reports tokenizers and architectures that are not possible for running text. */
 void settings_refuse_running(const settings *set) {
     const program *p = &train_program;
     if (!settings_running(set)) return;
