@@ -1,5 +1,6 @@
 /* models/model.c - pairs that bind and feed pairs of sentences
  * for any architecture. See model.h. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,8 @@ int64_t wf_model_begin(const wf_model *m, int64_t n) {
 }
 
 int64_t wf_model_longest_source(const wf_model *m) {
-    return !m ? 0 : m->src ? m->max_len : m->max_len - 1;
+    if (!m) return 0;
+    return m->src ? m->max_len : m->max_len - 1;
 }
 
 int64_t wf_model_room(const wf_model *m, int64_t n) {
@@ -83,6 +85,7 @@ static int64_t longest_row(const wf_batch *b) {
  * which is the start, comes before the source. */
 static void join(const wf_model *m, const wf_batch *b, int64_t i, int64_t T, int32_t *row) {
     int64_t n = b->src_length[i], k = target_length(b, i);
+    assert(k >= 1 && n + k <= T);
     for (int64_t t = n + k; t < T; t++) row[t] = m->end_id;
     memcpy(row + n, b->tgt + i * b->T, (size_t)k * sizeof *row);
     if (m->start_first) *row++ = b->tgt[i * b->T];

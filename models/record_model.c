@@ -11,6 +11,7 @@
 enum { MAX_BATCH = 1 << 20 };
 
 wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_memory, char *message) {
+    assert(kind && bytes >= sizeof(wf_model) && n_memory >= 0);
     wf_model *m = calloc(1, bytes);
     if (m) {
         m->kind = kind;
@@ -35,6 +36,7 @@ bool wf_model_add_map(wf_model *m, const char *name, bool source_queries, bool s
 void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dtype real,
                           uint64_t seed) {
     if (training) m->training = *training;
+    assert(!m->graph);
     m->graph = wf_graph_new(&(wf_graph_options){ .real = real, .seed = seed });
     wf_on_param(m->graph, m->training.on_param, m->training.user);
 }
@@ -101,6 +103,7 @@ static void loss(wf_model *m) {
 }
 
 void wf_model_finish(wf_model *m) {
+    assert(m->tgt && m->labels && m->hidden && m->logits);
     wf_named(m->logits, "logits");
     scores(m);
     loss(m);

@@ -18,7 +18,7 @@ LIMITS = {  # in the order of the counts below
     'core': (0, 0, 0, 0, 30),
     'ops': (0, 0, 0, 0, 22),
     'nn': (0, 0, 0, 0, 4),
-    'models': (0, 0, 0, 0, 21),
+    'models': (0, 0, 0, 0, 20),
     'tools': (0, 0, 0, 0, 4),
     'tests': (18, 3, 2, 652, 32),
 }

@@ -5,6 +5,8 @@
 #include "candidates.h"
 #include "ops/kernels/kernels.h"
 
+#include <assert.h>
+
 enum { BLOCK = 32 };
 
 double wf_logit_at(const logit_row *r, const void *values, int64_t i) {
@@ -41,6 +43,7 @@ static int64_t next_above(const logit_row *r, int64_t i, double limit) {
  * takes every candidate, because a logit may be -inf. log_prob holds the logit for now. */
 int wf_likeliest(const logit_row *r, double normaliser, int k, candidate *top) {
     int n = 0;
+    assert(k >= 1 && r->logits && r->open);
     for (int64_t i = 0; i < r->vocab; i++) {
         if (n == k && (i = next_above(r, i, top[n - 1].log_prob)) == r->vocab) break;
         if (wf_logit_at(r, r->open, i) == 0) continue;

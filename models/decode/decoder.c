@@ -7,6 +7,7 @@
  * run. search.c decides which hypotheses are extended and which end. */
 #include "decoder.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +175,7 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
 /* Rows of one sentence read its encoder outputs from the same memory. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
     if (!bind_rows(d, d->step, n, 1)) return false;
+    assert(n >= 1 && n <= d->capacity);
     for (int row = 0; row < n; row++) d->row_index[row] = owner[row];
     for (int i = 0; i < d->model->n_memory; i++) {
         memory_part *h = &d->memory[i];
@@ -185,6 +187,7 @@ bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
 }
 
 int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position) {
+    assert(position >= 0 && position <= n);
     int64_t start = d->model->start_first ? 0 : n;
     if (position == start) return d->model->start_id;
     return src[position < start ? position : position - 1];
@@ -206,6 +209,7 @@ bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t 
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position) {
     wf_plan *p = d->step;
     const wf_tensor *tgt = d->model->tgt;
+    assert(d->state && position >= 0);
     bool ok = wf_bind(p, "P", position) && wf_feed(p, tgt, ids, wf_bound_bytes(p, tgt)) &&
               wf_run_state(p, d->state);
     d->logits = ok ? wf_fetched(p, d->model->logits) : NULL;

@@ -1,4 +1,6 @@
 /* models/decode/hypothesis.c - what all searches ask of a hypothesis, and how one ends. */
+#include <assert.h>
+
 #include "ops/base/scalars.h"
 #include "search.h"
 
@@ -7,6 +9,7 @@ int64_t wf_length_of(const search *q, const sentence *s) {
 }
 
 const candidate *wf_candidates_of(const search *q, const live *h) {
+    assert(h->row >= 0 && h->row < q->b * q->width);
     return q->candidates + (int64_t)h->row * q->per_row;
 }
 
@@ -29,6 +32,7 @@ double wf_end_penalty(const search *q, const sentence *s) {
 
 void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at) {
     double total = h->total + end->log_prob;
+    assert(at >= 0 && at < 2 * q->width);
     s->ended[at] = (ended){ .last = h->last,
                             .length = wf_length_of(q, s),
                             .end_log_prob = end->log_prob,

@@ -4,6 +4,7 @@
  * There, the scores are logits in a greedy search and in sampling, and log-probabilities in a beam.
  * Here both are a logit minus a base, which is 0 or the row's normaliser. So a rule rewrites only a
  * few logits in a copy of the row. A banned token gets minus infinity. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -51,6 +52,7 @@ static int32_t last_trace(const sentence *s, int row) {
 static int64_t history(const search *q, const sentence *s, int row, int32_t *tokens) {
     int64_t length = wf_length_of(q, s), before = s->begin + 1;
     int32_t at = last_trace(s, row);
+    assert(length >= 0 && before + length <= q->d->model->max_len + 1);
     for (int64_t i = 0; i < before; i++)
         tokens[i] = wf_decoder_prompted(q->d, s->prompt, s->begin, i);
     for (int64_t i = length; i-- > 0; at = q->traces[at].before)
@@ -77,6 +79,7 @@ static void put(const ruled_row *r, int64_t token, double logit) {
 }
 
 static void ban(const ruled_row *r, int64_t token) {
+    assert(token >= 0 && token < r->own->vocab);
     put(r, token, -INFINITY);
 }
 

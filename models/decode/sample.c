@@ -7,6 +7,8 @@
 #include "ops/kernels/kernels.h"
 #include "search.h"
 
+#include <assert.h>
+
 /* BLOCK: how many shares are summed together. FEW: the largest k that is handled without a list of
  * all tokens. */
 enum { BLOCK = 256, FEW = 64 };
@@ -159,6 +161,7 @@ static double uniform(const wf_decode_options *o, int64_t index, int64_t step, i
 
 void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, const sentence *s,
                     int first, int n, char *scratch, candidate *out) {
+    assert(n >= 1 && first >= 0 && q->o->temperature > 0);
     double sharpness = 1 / q->o->temperature;
     if (r->real == WF_F64)
         wf_f64()->softmax_row(r->vocab, r->vocab, r->logits, sharpness, r->open, 1, false,

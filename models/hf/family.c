@@ -4,6 +4,7 @@
  * m2m_100. A new family needs a row below, and the names of its tensors if they differ. */
 #include "family.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -221,6 +222,7 @@ static void compose(const char *to, const char *number, int part, const char *ta
 }
 
 int wf_hf_tensor_name(const char *parameter, int part, char name[HF_NAME]) {
+    assert(part >= 0 && part < 3);
     for (size_t i = 0; i < sizeof stems / sizeof *stems; i++) {
         const char *number = "", *tail = after_stem(stems[i].from, parameter, &number);
         if (!tail) continue;

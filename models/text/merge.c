@@ -1,6 +1,7 @@
 /* models/text/merge.c - the merge loop of byte-pair encoding; see merge.h. */
 #include "merge.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static bool comes_first(const void *context, const wf_item *a, const wf_item *b) {
@@ -45,6 +46,7 @@ static bool join(wf_merger *g, wf_item item) {
 }
 
 bool wf_merge_all(wf_merger *g, const wf_merge_rule *rule) {
+    assert(rule->find && g->n >= 0);
     g->heap.before = comes_first;
     g->heap.n = 0;
     if (!wf_grow(&g->fresh, &g->fresh_capacity, (size_t)g->n + 1, sizeof *g->fresh)) return false;

@@ -1,6 +1,7 @@
 /* models/text/tables.c - numbered strings, a map of pairs, a heap; see tables.h. */
 #include "tables.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +34,11 @@ static uint64_t hash_of(const char *text, size_t bytes) {
 }
 
 const char *wf_strings_at(const wf_strings *s, int32_t i) {
+    assert(i >= 0 && i < s->n);
     return s->bytes + s->strings[i].start;
 }
 size_t wf_strings_bytes(const wf_strings *s, int32_t i) {
+    assert(i >= 0 && i < s->n);
     return s->strings[i].bytes;
 }
 
@@ -115,6 +118,7 @@ int32_t wf_pairs_find(const wf_pairs *p, int32_t left, int32_t right) {
 }
 
 bool wf_pairs_add(wf_pairs *p, int32_t left, int32_t right, int32_t value) {
+    assert(wf_pairs_find(p, left, right) < 0);
     if (2 * (p->n + 1) > p->n_slots) {
         wf_pairs larger = { .n = p->n, .n_slots = p->n_slots ? 2 * p->n_slots : 64 };
         larger.slots = calloc(larger.n_slots, sizeof *larger.slots);
@@ -147,6 +151,7 @@ bool wf_heap_push(wf_heap *h, wf_item item) {
 }
 
 wf_item wf_heap_pop(wf_heap *h) {
+    assert(h->n > 0);
     wf_item first = h->items[0], item = h->items[--h->n];
     size_t at = 0;
     for (size_t child; (child = 2 * at + 1) < h->n; at = child) {

@@ -1,6 +1,7 @@
 /* nn/train/sender.c - see sender.h. */
 #include "sender.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ static bool start(wf_sender *c) {
 }
 
 wf_sender *wf_sender_new(int rounds, bool thread, wf_round_work round, void *user) {
+    assert(rounds >= 0 && round);
     wf_sender *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->rounds = rounds;
@@ -67,6 +69,7 @@ bool wf_sender_threaded(const wf_sender *c) {
 }
 
 void wf_sender_ready(wf_sender *c, int rounds) {
+    assert(rounds >= 0 && rounds <= c->rounds);
     pthread_mutex_lock(&c->mutex);
     if (rounds > c->ready) c->ready = rounds;
     pthread_cond_broadcast(&c->changed);
@@ -86,6 +89,7 @@ bool wf_sender_finish(wf_sender *c) {
     if (!c->threaded) make_rounds(c);
     while (c->made < c->rounds && !c->failed) pthread_cond_wait(&c->changed, &c->mutex);
     bool ok = !c->failed;
+    assert(c->failed || c->made == c->rounds);
     c->ready = c->made = 0;
     c->failed = false;
     pthread_mutex_unlock(&c->mutex);

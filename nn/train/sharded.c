@@ -15,6 +15,7 @@
  * Transports move bytes; every sum of gradients is made by the ops that one process would use. */
 #include "sharded.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,6 +126,7 @@ bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches
 static const char *sum_of(const wf_sharded *s, const wf_piece *piece, int k) {
     wf_tensor *sums = s->parts->sums[piece->param];
     int64_t first = k * wf_count(s->slices.params[piece->param]) + piece->first;
+    assert(k < s->tree.depth && wf_leaf_lent(sums));
     return (const char *)wf_leaf_lent(sums) + (size_t)first * s->real;
 }
 

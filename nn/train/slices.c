@@ -1,6 +1,7 @@
 /* nn/train/slices.c - see slices.h. */
 #include "slices.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "core/transport.h"
@@ -12,6 +13,7 @@ static int64_t at_least(int64_t a, int64_t b) {
 
 bool wf_slices_new(wf_slices *s, wf_tensor *const *params, int n, int ranks, int64_t most) {
     int64_t blocks = 0;
+    assert(n >= 0 && ranks >= 1);
     *s = (wf_slices){ .n = n, .params = params, .ranks = ranks };
     s->first_block = calloc((size_t)n + 1, sizeof *s->first_block);
     if (!s->first_block) return false;
@@ -31,6 +33,7 @@ void wf_slices_free(wf_slices *s) {
 }
 
 wf_blocks wf_round_of(const wf_slices *s, int round) {
+    assert(round >= 0 && round < s->rounds);
     int64_t to = s->first_block[s->n] - s->in_round * round;
     return (wf_blocks){ at_least(0, to - s->in_round), to };
 }
@@ -38,6 +41,7 @@ wf_blocks wf_round_of(const wf_slices *s, int round) {
 /* The blocks that a rank owns in a round. They are counted from the end, where the last share is
  * the largest, so that rank 0 has a block if there is one. */
 wf_blocks wf_slice_in_round(const wf_slices *s, int rank, int round) {
+    assert(rank >= 0 && rank < s->ranks);
     wf_blocks all = wf_round_of(s, round);
     wf_range from_end = wf_rank_range(all.to - all.from, s->ranks - 1 - rank, s->ranks);
     return (wf_blocks){ all.to - from_end.to, all.to - from_end.from };
@@ -58,6 +62,7 @@ bool wf_next_piece(const wf_slices *s, wf_blocks *b, wf_piece *piece) {
     int64_t last = (end - begin) * WF_SQUARE_BLOCK, count = wf_count(s->params[low]);
     *piece = (wf_piece){ .param = low, .first = (b->from - begin) * WF_SQUARE_BLOCK };
     piece->n = (last < count ? last : count) - piece->first;
+    assert(piece->first >= 0 && piece->n > 0 && piece->first + piece->n <= count);
     b->from = end;
     return true;
 }

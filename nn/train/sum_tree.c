@@ -20,6 +20,7 @@ int wf_sum_tree_push(wf_sum_tree *t, int64_t from, int64_t to) {
     wf_sum_node node = { from, to };
     int added = 0;
     assert(from < to && to <= t->end);
+    assert(t->depth == 0 || t->node[t->depth - 1].to == from); /* in order, without a gap */
     for (; t->depth > 0 && are_siblings(t, t->node[t->depth - 1], node); added++)
         node.from = t->node[--t->depth].from;
     assert(t->depth < WF_SUM_TREE_DEPTH);

@@ -117,6 +117,7 @@ static bool open_trainer(wf_trainer *t, const wf_trainer_options *o, int64_t in_
     t->transport = wf_transport_size(o->transport) > 1 ? o->transport : NULL;
     t->most = o->micro_batches > 1 ? o->micro_batches : 1;
     t->way = t->transport ? &wf_in_shards : t->most > 1 ? &wf_in_parts : &wf_at_once;
+    assert(!t->way->gather == !t->way->release && !t->way->gather == !t->way->scatter);
     return allocate(t, o) && record_optimizer(t, o) && t->way->record(t) && make_step_plan(t, o) &&
            t->way->open(t, in_flight);
 }
@@ -204,6 +205,7 @@ bool wf_trainer_begin(wf_trainer *t, int64_t micro_batches, int64_t *from, int64
     }
     t->next = t->from;
     t->norm = NAN;
+    assert(0 <= t->from && t->from <= t->to && t->to <= micro_batches);
     wf_optimizer_rates(&t->options, wf_schedule_rate(&t->schedule, t->steps + 1), t->steps + 1,
                        t->rates);
     if (from) *from = t->from;
