@@ -4,7 +4,7 @@
  * A transport moves bytes and computes nothing, so results are the same with any of them. All ranks
  * call the same collectives in the same order, with matching sizes:
  *
- *     double mine = ..., all[2];                                                     2 ranks
+ *     double mine = 0.5, all[2];                                                    2 ranks
  *     wf_allgather(t, &mine, all, sizeof mine) || puts(wf_transport_error(t));
  *
  * NULL is the transport of a single process: rank 0 of 1. A program may bring its own transport, by
@@ -100,7 +100,7 @@ enum { WF_HUNG = 124, WF_MOST_PROCESSES = 256 };
 /* Run n ranks, each a child process of this program, which must have one thread at that time. Each
  * rank calls body with a transport over shared memory, and ends by leave(the result of body):
  * _exit, or a function that flushes the program's streams first. Returns the exit code of the first
- * failure when all ranks are gone, and 0 if there is none.
+ * failure when all ranks are gone, and 0 if there is none. body, leave and cause are not NULL.
  *
  * A rank that calls wf_transport_fail, returns another code than 0, is killed, or hangs (stopped,
  * not busy), ends the others: their collectives fail, and ranks still running 3 s later are killed.

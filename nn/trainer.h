@@ -3,7 +3,8 @@
  *
  *     wf_trainer *t = wf_trainer_new(g, loss_sum, count, &(wf_trainer_options){
  *         .optimizer = wf_optimizer_defaults(WF_ADAM),
- *         .schedule = { WF_COSINE, 1e-3, 100, 2000 } });
+ *         .schedule = { WF_COSINE, 1e-3, 100, 2000 },
+ *         .micro_batches = M });
  *     if (resuming) wf_trainer_load(t, "m.safetensors", NULL);
  *     while (ok && wf_trainer_steps(t) < 2000) {
  *         wf_plan *p = wf_trainer_plan(t);

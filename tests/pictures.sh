@@ -30,6 +30,20 @@ echo '1 2 3 4 5 6 7 8 9 10' |
 [ "$(cat output)" = '1 2 3 4 5 6 7 8 9 10' ] || fail "the model has not learned to copy: $(cat output)"
 same heatmap.svg 'run tools/quickstart.sh and copy quickstart/attention-heatmap.svg'
 
+# Each example has one, and gives the same bits everywhere.
+python=$(command -v python3) && {
+    "$python" "$source/tools/pictures/draw_examples.py" "$source" "$tools/.." examples > left
+    for example in "$source"/tools/examples/*.c "$source"/tools/examples/*.cpp; do
+        picture=example_$(basename "${example%.c*}").svg
+        grep -q "($(basename "$example")).*(../pictures/$picture)" "$source/tools/examples/README.md" ||
+            fail "the README of the examples does not show $picture"
+        [ -e "examples/$picture" ] || grep -q "$(basename "${example%.c*}")" left || fail "$picture was not drawn"
+        [ ! -e "examples/$picture" ] || cmp "examples/$picture" "$source/tools/pictures/$picture" ||
+            fail "tools/pictures/$picture is not what the example prints today: tools/pictures/draw_examples.py . build tools/pictures"
+    done
+    echo "pictures: $(ls examples | wc -l) of examples are what they print today"
+}
+
 "$tools/graph" --of attention > attention.dot
 if command -v dot > /dev/null; then
     dot -Tsvg attention.dot -o attention.svg
