@@ -54,8 +54,8 @@ only 'O_CREAT|fopen\([^)]*"[wa]|rename\(|mkstemp' 'a file is made elsewhere than
 only '(fprintf|fputs|fputc|fwrite|puts)\(.*stderr|perror|vfprintf' 'stderr is written to elsewhere' \
     terminal options report progress generate_output convert
 only '\<open\([^)]*O_RDONLY|inflate' 'text is opened elsewhere than in text_input.c' text_input output
-# The main that a learner's code is linked into has neither options nor files.
-for main in $(grep -l '^int main' $programs | grep -v '^tools/learn/lesson_main\.c$'); do
+# The main that a learner's code is linked into, and that of the manual's examples, have neither options nor files.
+for main in $(grep -l '^int main' $programs | grep -vE '^tools/(learn/lesson_main|docs/describe_ops)\.c$'); do
     sed -n '/^int main/,/^}/p' "$main" | grep -m 1 '(.*);$' | grep -q terminal_open ||
         fail "$main does not begin with terminal_open"
     sed -n '/^int main/,/^}/p' "$main" | grep -q 'check_uses\|train_main\|open_job\|convert_file' ||
