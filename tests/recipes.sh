@@ -65,5 +65,10 @@ cmp one.safetensors two.safetensors
 grep -q '"event":"test".*"sequences":100' events
 printf '5 6 7\n' | ./generate --model one.safetensors --quiet
 cd "$copy"
+# So are pages of the manual.
+if command -v python3 > /dev/null; then
+    python3 tools/docs/manual.py . build manual
+    [ -e manual/ops/hardswish.html ] && [ -e manual/ops/normalize.html ] || exit 1
+fi
 tests/house.sh . build/libweft.so build/libweft.a > house.log 2>&1 || { cat house.log >&2; exit 1; }
 echo "recipes: $count edits, built and tested"

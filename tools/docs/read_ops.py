@@ -127,10 +127,9 @@ def read_all(root):
     ops = {}
     for macro, (table, path) in TABLES.items():
         text = (root / path).read_text()
-        for line in (root / table).read_text().splitlines():
-            row = re.match(r'(\w+)\((\w+),.*\)$', line)
-            if row and row.group(1) in (macro, 'STEP' if macro in ('UNARY', 'BINARY') else macro):
-                ops[row.group(2)] = read_row(path, text, macro, row.group(2), re.sub(r'\s+', ' ', line))
+        for row in re.finditer(r'^([A-Z]+)\((\w+),.*?\)$(?=\n[A-Z#/]|\n?\Z)', (root / table).read_text(), flags=re.M | re.S):
+            if row.group(1) in (macro, 'STEP' if macro in ('UNARY', 'BINARY') else macro):
+                ops[row.group(2)] = read_row(path, text, macro, row.group(2), re.sub(r'\s+', ' ', row.group()))
     for path in sorted((root / 'ops').rglob('*.c')):
         text = path.read_text()
         for op in rows_of_file(str(path.relative_to(root)), text):
