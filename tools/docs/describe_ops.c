@@ -7,6 +7,7 @@
 
 #include "ops/ops.h"
 #include "tools/cli/jsonl.h"
+#include "tools/cli/terminal.h"
 #include "tools/draw/gradient_rule.h"
 #include "tools/draw/node_values.h"
 
@@ -256,6 +257,7 @@ int main(void) {
     jsonl out = { .stream = stdout };
     char message[WF_MESSAGE];
     bool whole = true;
+    terminal_open();
     for (int i = 0; i < wf_op_count(); i++) {
         const wf_op *op = wf_op_at(i);
         const op_example *row = example_of(op);
@@ -267,5 +269,6 @@ int main(void) {
         json_end(&out);
     }
     json_free(&out);
-    return whole && !out.failed && fflush(stdout) == 0 ? 0 : 1;
+    bool written = fflush(stdout) == 0 && !ferror(stdout);
+    return whole && written ? 0 : 1;
 }
