@@ -30,13 +30,18 @@ void wf_put(const wf_view *v, int64_t i, double value) {
 }
 
 /* Writes the first element, and then copies what is already written. */
+enum { FILLED = 1 << 11 }; /* elements that are copied again and again: they stay in the cache */
+
 void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value) {
     size_t size = wf_dtype_size(v->dtype);
+    int64_t n = to - from, most;
     if (from >= to) return;
     wf_put(v, from, value);
-    for (int64_t done = 1, n = to - from; done < n; done *= 2)
-        memcpy(wf_at(v, from + done), wf_at(v, from),
-               (size_t)(done < n - done ? done : n - done) * size);
+    for (int64_t done = 1; done < n; done += most) {
+        most = done < FILLED ? done : FILLED;
+        if (most > n - done) most = n - done;
+        memcpy(wf_at(v, from + done), wf_at(v, from), (size_t)most * size);
+    }
 }
 
 wf_tensor *wf_zero(wf_tensor *x) {

@@ -25,10 +25,11 @@ static inline int32_t shifted_right_logical(int32_t x, int32_t n) {
 }
 
 /* An arithmetic right shift. In C its result for a negative number depends on the compiler, so ~x,
- * which is not negative, is shifted. */
+ * which is not
+ * negative, is shifted. */
 static inline int32_t shifted_right(int32_t x, int32_t n) {
-    int32_t count = is_count(n) ? n : BITS_OF_AN_INTEGER - 1;
-    return x < 0 ? ~(~x >> count) : x >> count;
+    int32_t count = is_count(n) ? n : BITS_OF_AN_INTEGER - 1, sign = -(x < 0);
+    return ((x ^ sign) >> count) ^ sign;
 }
 
 static bool shape_bits(wf_call *c) {
@@ -41,17 +42,19 @@ static bool shape_bits(wf_call *c) {
 /* Shapes: a and b i32; they broadcast -> y i32, of their common shape.
  * Limits: A count of bits outside of 0..31 moves every bit out. */
 #define BITS(NAME, text, value)                                                                    \
+    static inline __attribute__((always_inline)) void loop_##NAME(                                 \
+        int64_t n, const int32_t *as, int64_t sa, const int32_t *bs, int64_t sb, int32_t *y) {     \
+        const int32_t first_a = *as, first_b = *bs;                                                \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const int32_t a = sa ? as[i] : first_a, b = sb ? bs[i] : first_b;                      \
+            y[i] = value;                                                                          \
+        }                                                                                          \
+    }                                                                                              \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         wf_runs r;                                                                                 \
         (void)phase, (void)scratch;                                                                \
-        for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);) {                                \
-            const int32_t *as = r.in[0], *bs = r.in[1];                                            \
-            int32_t *y = r.out;                                                                    \
-            for (int64_t i = 0; i < r.n; i++) {                                                    \
-                const int32_t a = as[i * r.step[0]], b = bs[i * r.step[1]];                        \
-                y[i] = value;                                                                      \
-            }                                                                                      \
-        }                                                                                          \
+        for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)                                  \
+            BY_STEPS(loop_##NAME, r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.out);             \
         return true;                                                                               \
     }                                                                                              \
     ELEMENTWISE_OF_TWO(NAME, shape_bits, .formula = #NAME "(a, b): " text,                         \

@@ -13,19 +13,22 @@ static inline int32_t floor_divided(int32_t a, int32_t b) {
 
 /* ---- loops: false for a division by 0 -------------------------------------------------------- */
 
-typedef bool loop_of_two(int64_t n, const int32_t *as, int64_t sa, const int32_t *bs, int64_t sb,
-                         int32_t *y);
+typedef bool loop_of_two(const wf_runs *r);
 typedef void loop_of_one(int64_t n, const int32_t *xs, int32_t *y);
 
 #define LOOP(name, fails, value)                                                                   \
-    static bool name##_integers(int64_t n, const int32_t *as, int64_t sa, const int32_t *bs,       \
-                                int64_t sb, int32_t *y) {                                          \
+    static inline __attribute__((always_inline)) bool loop_##name(                                 \
+        int64_t n, const int32_t *as, int64_t sa, const int32_t *bs, int64_t sb, int32_t *y) {     \
+        const int32_t first_a = *as, first_b = *bs;                                                \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            const int32_t a = as[i * sa], b = bs[i * sb];                                          \
+            const int32_t a = sa ? as[i] : first_a, b = sb ? bs[i] : first_b;                      \
             if (fails) return false;                                                               \
             y[i] = value;                                                                          \
         }                                                                                          \
         return true;                                                                               \
+    }                                                                                              \
+    static bool name##_integers(const wf_runs *r) {                                                \
+        return BY_STEPS(loop_##name, r->n, r->in[0], r->step[0], r->in[1], r->step[1], r->out);    \
     }
 #define INTEGER(name, value) LOOP(name, false, value)
 #define ENTIRE(name, value) LOOP(name, b == 0, value)
@@ -74,8 +77,7 @@ bool wf_takes_integer(enum wf_unary f) {
 bool wf_run_integers(const wf_call *c, enum wf_binary f, int64_t task) {
     wf_runs r;
     for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)
-        if (!loops_of_two[f](r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.out))
-            return wf_fail(c, "an integer is divided by 0");
+        if (!loops_of_two[f](&r)) return wf_fail(c, "an integer is divided by 0");
     return true;
 }
 

@@ -33,12 +33,30 @@ void wf_ids_walk(wf_walk *w, const wf_view *picked, const wf_view *ids, const wf
     wf_walk_start(w, 3, (const wf_view *[]){ picked, ids, &start });
 }
 
-/* y[j] = x[j * x_step + ids[j * id_step] * step] for n ids, all in range. */
+/* Rows of picks from an x whose steps along the axis are `step` elements apart. */
+typedef struct picks {
+    const int32_t *ids;
+    const char *x;
+    char *y; /* without gaps */
+    int64_t rows, n, id_row, id_step, x_row, x_step, step;
+} picks;
+
+/* y[r, j] = x[r * x_row + j * x_step + ids[r * id_row + j * id_step] * step], ids in range. */
 #define PICK(size)                                                                                 \
-    static void pick_##size(int64_t n, const int32_t *ids, int64_t id_step, const char *x,         \
-                            int64_t x_step, int64_t step, char *y) {                               \
-        for (int64_t j = 0; j < n; j++)                                                            \
-            memcpy(y + j * (size), x + (j * x_step + ids[j * id_step] * step) * (size), size);     \
+    static inline __attribute__((always_inline)) void pick_by_##size(                              \
+        const picks *p, int64_t id_step, int64_t x_step, int64_t step) {                           \
+        const int32_t *ids = p->ids;                                                               \
+        const char *x = p->x;                                                                      \
+        char *y = p->y;                                                                            \
+        for (int64_t r = 0; r < p->rows; r++, ids += p->id_row, x += p->x_row * (size))            \
+            for (int64_t j = 0; j < p->n; j++, y += (size))                                        \
+                memcpy(y, x + (j * x_step + ids[j * id_step] * step) * (size), size);              \
+    }                                                                                              \
+    static void pick_##size(const picks *p) {                                                      \
+        if (p->id_step == 1 && p->x_step == 0 && p->step == 1) /* along the last axis */           \
+            pick_by_##size(p, 1, 0, 1);                                                            \
+        else                                                                                       \
+            pick_by_##size(p, p->id_step, p->x_step, p->step);                                     \
     }
 PICK(4)
 PICK(8)
@@ -65,24 +83,46 @@ static bool shape_gather(wf_call *c) {
     return true;
 }
 
-/* Picks n elements of a row of the walk, from column j on. `at` is the index of the first element
+/* The number of the first pick whose id is not in [0, below); rows * n if there is none. */
+static int64_t first_bad(const picks *p, int64_t below) {
+    int64_t n = p->n, rows = p->rows;
+    if (p->id_row == n && p->id_step == 1) return first_outside(rows * n, p->ids, 1, below);
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t bad = first_outside(n, p->ids + r * p->id_row, p->id_step, below);
+        if (bad < n) return r * n + bad;
+    }
+    return rows * n;
+}
+
+/* Picks n elements, from column j of the walk's row on. `at` is the index of the first element
  * in the result. */
-static bool gather_run(const wf_call *c, const wf_walk *w, int64_t at, int64_t j, int64_t n) {
+static bool gather_rows(const wf_call *c, const wf_walk *w, int64_t at, int64_t j, int64_t rows,
+                        int64_t n) {
     const int *axis = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0];
-    const int32_t *ids = wf_at(&c->in[1], w->at[1]);
-    int64_t below = x->shape[*axis], step = x->stride[*axis];
-    size_t size = wf_dtype_size(x->dtype);
-    const char *from = wf_at(x, w->at[2] + j * w->step[2]);
-    ids += j * w->step[1];
-    int64_t bad = first_outside(n, ids, w->step[1], below);
-    if (bad < n) return wf_id_outside(c, ids[bad * w->step[1]], y, at + bad, below);
-    if (w->step[1] == 0 && w->step[2] == 1) /* one id for the whole row */
-        memcpy(wf_at(y, at), from + ids[0] * step * (int64_t)size, (size_t)n * size);
+    int64_t below = x->shape[*axis], size = (int64_t)wf_dtype_size(x->dtype);
+    picks p = { wf_at(&c->in[1], w->at[1] + j * w->step[1]),
+                wf_at(x, w->at[2] + j * w->step[2]),
+                wf_at(y, at),
+                .rows = rows,
+                .n = n,
+                .id_row = rows > 1 ? wf_walk_row(w, 1) : 0,
+                .id_step = w->step[1],
+                .x_row = rows > 1 ? wf_walk_row(w, 2) : 0,
+                .x_step = w->step[2],
+                .step = x->stride[*axis] };
+    int64_t bad = first_bad(&p, below);
+    if (bad < rows * n)
+        return wf_id_outside(c, p.ids[bad / n * p.id_row + bad % n * p.id_step], y, at + bad,
+                             below);
+    if (p.id_step == 0 && p.x_step == 1) /* one id for a whole row */
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(p.y + r * n * size, p.x + (r * p.x_row + p.ids[r * p.id_row] * p.step) * size,
+                   (size_t)(n * size));
     else if (size == 8)
-        pick_8(n, ids, w->step[1], from, w->step[2], step, wf_at(y, at));
+        pick_8(&p);
     else
-        pick_4(n, ids, w->step[1], from, w->step[2], step, wf_at(y, at));
+        pick_4(&p);
     return true;
 }
 
@@ -96,9 +136,11 @@ static bool eval_gather(const wf_call *c, int phase, int64_t task, void *scratch
     wf_task_range(wf_view_count(&c->out[0]), WF_GRAIN, task, &from, &to);
     if (from >= to) return true;
     wf_walk_seek(&w, from / w.columns);
-    for (int64_t j = from % w.columns, n; from < to; from += n, j = 0, wf_walk_next(&w)) {
+    for (int64_t j = from % w.columns, n, rows; from < to; from += rows * n, j = 0) {
         n = w.columns - j < to - from ? w.columns - j : to - from;
-        if (!gather_run(c, &w, from, j, n)) return false;
+        rows = n == w.columns ? wf_walk_ahead(&w, (to - from) / n) : 1;
+        if (!gather_rows(c, &w, from, j, rows, n)) return false;
+        wf_walk_skip(&w, rows);
     }
     return true;
 }

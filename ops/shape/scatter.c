@@ -76,25 +76,39 @@ static wf_view slab(const wf_view *v, int axis, int64_t from, int64_t to) {
 /* Combines x[i] with y[i], into y[i]. There are n elements, without gaps in both. */
 typedef void combine(wf_dtype type, int64_t n, void *y, const void *x);
 
+/* The kernel for more than one element; for one, which a call would cost most of, the same in C. */
+#define COMBINE(type, n, y, x, kernel, one_of)                                                     \
+    do {                                                                                           \
+        if ((n) > 1)                                                                               \
+            WF_KERNEL(type, kernel);                                                               \
+        else if ((type) == WF_F64)                                                                 \
+            *(double *)(y) = one_of(*(const double *)(y), *(const double *)(x));                   \
+        else                                                                                       \
+            *(float *)(y) = one_of(*(const float *)(y), *(const float *)(x));                      \
+    } while (0)
+#define ADDED(y, x) ((y) + (x))
+#define MULTIPLIED(y, x) ((y) * (x))
+#define LARGER(y, x) ((y) > (x) || (y) != (y) ? (y) : (x))
+
 FOR_EACH_WAY void add(wf_dtype type, int64_t n, void *y, const void *x) {
-    if (n > 1)
-        WF_KERNEL(type, accumulate(n, x, y));
-    else if (type == WF_F64)
-        *(double *)y += *(const double *)x;
-    else
-        *(float *)y += *(const float *)x;
+    COMBINE(type, n, y, x, accumulate(n, x, y), ADDED);
 }
 
 FOR_EACH_WAY void take_larger(wf_dtype type, int64_t n, void *y, const void *x) {
-    WF_KERNEL(type, binary[WF_BINARY_maximum](n, y, 1, x, 1, y));
+    COMBINE(type, n, y, x, binary[WF_BINARY_maximum](n, y, 1, x, 1, y), LARGER);
 }
 
 FOR_EACH_WAY void multiply(wf_dtype type, int64_t n, void *y, const void *x) {
-    WF_KERNEL(type, binary[WF_BINARY_mul](n, y, 1, x, 1, y));
+    COMBINE(type, n, y, x, binary[WF_BINARY_mul](n, y, 1, x, 1, y), MULTIPLIED);
 }
 
 FOR_EACH_WAY void replace(wf_dtype type, int64_t n, void *y, const void *x) {
-    memcpy(y, x, (size_t)n * wf_dtype_size(type));
+    if (n > 1)
+        memcpy(y, x, (size_t)n * wf_dtype_size(type));
+    else if (type == WF_F64)
+        memcpy(y, x, 8);
+    else
+        memcpy(y, x, 4);
 }
 
 /* The index of an element in src, for a message. `at` is its index in a slab. */
