@@ -103,8 +103,9 @@ typedef uint64_t __attribute__((may_alias)) word8;
             return;                                                                                \
         }                                                                                          \
         for (int64_t r = 0; r < rows; r++, x += x_row, y += y_row) {                               \
+            const word first = columns > 0 ? x[0] : 0;                                             \
             if (y_step == 1 && x_step == 0)                                                        \
-                for (int64_t c = 0; c < columns; c++) y[c] = x[0];                                 \
+                for (int64_t c = 0; c < columns; c++) y[c] = first;                                \
             else if (y_step == 1 && x_step == -1)                                                  \
                 for (int64_t c = 0; c < columns; c++) y[c] = x[-c];                                \
             else                                                                                   \

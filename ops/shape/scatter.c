@@ -118,25 +118,44 @@ static int64_t place_in_src(const wf_call *c, const wf_view *src, int64_t at) {
                     (int64_t)wf_dtype_size(whole->dtype);
 }
 
+/* Elements of a row of the walk, one by one. type: WF_F64, or WF_F32 for all of 4 bytes. */
+FOR_EACH_WAY bool write_elements(const wf_call *c, const wf_walk *w, const wf_view *src,
+                                 const int32_t *id, const wf_view *y, wf_dtype type,
+                                 combine *with) {
+    const int *axis = c->attrs;
+    int64_t below = y->shape[*axis], step = y->stride[*axis];
+    int64_t size = type == WF_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
+    const char *from = wf_at(src, w->at[0]);
+    char *to = wf_at(y, w->at[2]);
+    for (int64_t j = 0; j < w->columns; j++) {
+        int64_t i = id[j * w->step[1]];
+        if (i < 0 || i >= below)
+            return wf_id_outside(c, i, &c->in[SRC], place_in_src(c, src, w->at[0] + j * w->step[0]),
+                                 below);
+        with(type, 1, to + (j * w->step[2] + i * step) * size, from + j * w->step[0] * size);
+    }
+    return true;
+}
+
 FOR_EACH_WAY bool write_rows(const wf_call *c, const wf_view *src, const wf_view *ids,
                              const wf_view *y, combine *with) {
     const int *axis = c->attrs;
     int64_t below = y->shape[*axis], step = y->stride[*axis];
     wf_walk w;
     wf_ids_walk(&w, src, ids, y, *axis);
+    bool whole = w.step[1] == 0 && w.step[0] == 1 && w.step[2] == 1; /* one id for a row */
     for (int64_t row = 0; row < w.rows; row++, wf_walk_next(&w)) {
         const int32_t *id = wf_at(ids, w.at[1]);
-        bool same = w.step[1] == 0 && w.step[0] == 1 && w.step[2] == 1;
-        for (int64_t j = 0; j < w.columns; j++) {
-            int64_t i = id[j * w.step[1]];
-            if (i < 0 || i >= below)
-                return wf_id_outside(c, i, &c->in[SRC],
-                                     place_in_src(c, src, w.at[0] + j * w.step[0]), below);
-            void *to = wf_at(y, w.at[2] + j * w.step[2] + i * step);
-            const void *from = wf_at(src, w.at[0] + j * w.step[0]);
-            with(y->dtype, same ? w.columns : 1, to, from);
-            if (same) break;
+        if (!whole) {
+            bool ok = y->dtype == WF_F64 ? write_elements(c, &w, src, id, y, WF_F64, with)
+                                         : write_elements(c, &w, src, id, y, WF_F32, with);
+            if (!ok) return false;
+            continue;
         }
+        if (w.columns > 0 && (id[0] < 0 || id[0] >= below))
+            return wf_id_outside(c, id[0], &c->in[SRC], place_in_src(c, src, w.at[0]), below);
+        if (w.columns > 0)
+            with(y->dtype, w.columns, wf_at(y, w.at[2] + id[0] * step), wf_at(src, w.at[0]));
     }
     return true;
 }
