@@ -41,4 +41,7 @@ static inline int64_t wf_same_memory(wf_call *c) {
     return 0;
 }
 
+/* Is x a matrix with its axes exchanged by wf_transpose or wf_permute? */
+bool wf_is_turned(const wf_tensor *x);
+
 #endif

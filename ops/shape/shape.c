@@ -211,6 +211,11 @@ const wf_op wf_op_permute = {
     .run = &(const wf_kernel){ .strided = 1 },
 };
 
+bool wf_is_turned(const wf_tensor *x) {
+    const permute *p = x->op == &wf_op_permute ? x->attrs : NULL;
+    return p && p->n == 2 && p->order[0] == 1;
+}
+
 wf_tensor *wf_permute(wf_tensor *x, const int *order) {
     permute p = { .n = wf_rank(x) };
     if (p.n && !order) return wf_poison(x->graph, "permute: no order is given");
