@@ -78,7 +78,7 @@ void wf_walk_skip(wf_walk *w, int64_t rows) {
 
 /* FEW: columns that get a loop of their own; SHORT: bytes for which a call of memcpy costs too
  * much */
-enum { FEW = 4, SHORT = 64 };
+enum { FEW = 4, SHORT = 200 };
 
 /* Copies rows without gaps that are too short for calls of memcpy. */
 static void copy_short_rows(int64_t rows, size_t bytes, const char *x, int64_t x_row, char *y,
