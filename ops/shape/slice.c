@@ -118,12 +118,13 @@ static int64_t view_slice(wf_call *c) {
     return from * c->in[0].stride[s->axis];
 }
 
-/* x may be in panels if the slice takes whole panels of a matrix's rows. */
+/* x may be in panels if the slice takes whole panels of a matrix's rows: panels of the widest table, as the
+ * instruction set must not decide which weights are kept in bf16 or int8. */
 static uint32_t panels_slice(const wf_call *c) {
     const slice *s = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0];
     int64_t from = s->from < 0 ? s->from + x->shape[s->axis] : s->from, n = y->shape[s->axis];
-    int64_t whole = wf_panel_rows(x->dtype);
+    const int64_t whole = WF_PANEL_MOST;
     bool ends = from + n == x->shape[s->axis] || n % whole == 0;
     return x->ndim == 2 && s->axis == 0 && from % whole == 0 && ends;
 }

@@ -56,6 +56,27 @@ TEST(a_training_goes_on_with_another_instruction_set) {
     ck_assert(same_files("one", "parts"));
 }
 
+/* Widths that are no multiples of a panel's, of which every set has its own: a set that kept another
+ * choice of weights in bf16 or int8 would decode otherwise. */
+TEST_ROWS(weights_are_kept_the_same_with_every_instruction_set, 4) {
+    static const int widths[] = { 24, 32, 48, 96 };
+    run("train --task copy --quiet --threads 1 --valid-size 20 --max-steps 30 --d-model %d --heads "
+        "2 "
+        "--layers 1 --d-ff 40 --batch-size 8 -o model && for i in 1 2 3 4 5 6 7 8 9; do "
+        "echo 1 $i 3 $i 5 7; done > lines",
+        widths[_i]);
+    expect(0);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; wf_f32_at(i); i++) {
+            run("WEFT_ISA=%s generate --model model -i lines --weights %s --nbest 3 --sample "
+                "--quiet "
+                "--threads 1 -o %s",
+                wf_f32_at(i)->isa, k ? "int8" : "bf16", i ? "other" : "first");
+            expect(0);
+            ck_assert_msg(same_files("first", i ? "other" : "first"), "%s", wf_f32_at(i)->isa);
+        }
+}
+
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
 enum { ROWS = 12, WIDTH = 70, PARTS = 4, UPDATES = 6 };
