@@ -84,7 +84,7 @@ static bool map_json(attention *a, const wf_attention_map *map, jsonl *out) {
         if (!w) return false;
         for (int64_t h = 0; h < shape[1]; h++) {
             const char *begin = layer ? ",[" : "[";
-            json_raw(out, h ? "," : begin);
+            json_raw(out, "%s", h ? "," : begin);
             matrix_json(out, w + h * shape[2] * shape[3], shape[2], shape[3]);
         }
         json_raw(out, "]");
