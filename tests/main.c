@@ -44,7 +44,7 @@ Suite *suite_of(const char *name, const test_row *rows) {
 static const suite_entry suites[] = {
 #define SUITE(name) { #name, name##_suite, false },
 #define ROWS(name) { #name, name##_suite, true },
-#include "suites.inc"
+#include SUITES
 #undef SUITE
 #undef ROWS
 };

@@ -1,9 +1,10 @@
 #!/bin/sh
 # tests/systems.sh - weft built and tested with other compilers, levels, C libraries and processors: a table.
 #
-# usage: systems.sh [WAY...]        all of them (an hour or two on two cores), or those named: systems.sh clang-O2
+# usage: systems.sh [--arithmetic] [WAY...]    all of them (hours on two cores), or those named: systems.sh clang-O2
 #
-#   gcc-O0 gcc-O1 gcc-O2 gcc-O3 gcc-Os, clang-O0 ...         this machine's compilers; the kernels are at -O3 in all
+#   gcc-O0 gcc-O1 gcc-O2 gcc-O3 gcc-Os, clang-O0 ...         this machine's compilers; the kernels are at -O3 in all but
+#                                                            those that end with -all: clang-O1-all; also clang-19-O3 ...
 #   gcc-fortify2 gcc-fortify3 clang-fortify2 clang-fortify3  -O2 with _FORTIFY_SOURCE
 #   gcc-c2x clang-c2x                                        the next C
 #   musl                                                     static, with musl-gcc
@@ -11,9 +12,11 @@
 #   neon                                                     a part of aarch64, in about a minute: what `meson test` runs
 #   valgrind analyze                                         memcheck on the baseline kernels; clang's analyzer and cppcheck
 #
-# Everything compiles with -Wall -Wextra -Wpedantic -Wshadow -Werror. Besides the suites, each way trains the copy task
-# for 60 steps with every set of kernels that runs there, generates with the model, and compares both with what gcc-O2 made:
-# the same bits on every machine. `bench signature` prints the README's number. And it builds and runs the README's program.
+# Everything compiles with -Wall -Wextra -Wpedantic -Wshadow -Werror. Besides the suites, each way works with every set of
+# kernels that runs there, on one thread and on two: it trains the copy task for 200 steps and a language model for 20, and
+# decodes 200 lines greedily, with a beam of 4 and by drawing, with weights in f32, bf16 and int8. All eleven files must be
+# those of gcc-O2, whose SHA-256 are printed at the end: the same bits on every machine. `bench signature` prints the
+# README's number. And it builds and runs the README's program. --arithmetic: no suites but those that compare bits.
 #
 # Builds are kept in build-systems/ (WEFT_SYSTEMS: another folder), logs too: build-systems/WAY.log. Other machines' suites
 # run with systems/check.h. On Debian all of it needs: gcc clang musl-tools gcc-i686-linux-gnu gcc-aarch64-linux-gnu
@@ -28,7 +31,7 @@ export CK_DEFAULT_TIMEOUT="${CK_DEFAULT_TIMEOUT:-3600}"
 strict='-Wall -Wextra -Wpedantic -Wshadow -Werror'
 
 all_ways='gcc-O0 gcc-O1 gcc-O2 gcc-O3 gcc-Os clang-O0 clang-O1 clang-O2 clang-O3 clang-Os gcc-fortify2 gcc-fortify3
-    clang-fortify2 clang-fortify3 gcc-c2x clang-c2x musl i386 aarch64 s390x valgrind analyze'
+    clang-fortify2 clang-fortify3 gcc-c2x clang-c2x gcc-O1-all clang-O1-all musl i386 aarch64 s390x valgrind analyze'
 
 # Whole trainings, and what measures time, say nothing new about a compiler. Nor do, after -O2, the programs hundreds of
 # times, and the kernels: these are at -O3 always.
@@ -61,8 +64,8 @@ build() {
             -Dmpi=disabled -Dzlib=disabled -Dwerror="${werror:-true}" "$@"
     fi
     # shellcheck disable=SC2086 # words
-    ninja -C "$folder" tests/weft-tests ${programs-tools/train tools/generate tools/inspect tools/graph tools/convert \
-        tools/bench tests/bench}
+    ninja -C "$folder" "tests/$test_program" ${programs-tools/train tools/generate tools/inspect tools/graph \
+        tools/convert tools/bench tests/bench}
 }
 
 # native CC OPTIONS...
@@ -118,59 +121,74 @@ wrap_programs() {
 suites() {
     # One process for all tests: what the emulator has translated stays translated.
     [ -z "$wrapper" ] || export CK_FORK=no
-    ran="$ran, $# suites"
+    if [ -n "$arithmetic" ]; then ran="$ran, suites that compare bits"; else ran="$ran, $# suites"; fi
     # shellcheck disable=SC2086 # an emulator or nothing
-    WEFT_TOOLS=$tools ${WATCH:-} $wrapper "$folder/tests/weft-tests" "$@" > "$out/$way.suites" 2>&1 && status=0 || status=$?
+    WEFT_TOOLS=$tools ${WATCH:-} $wrapper "$folder/tests/$test_program" "$@" > "$out/$way.suites" 2>&1 && status=0 || status=$?
     cat "$out/$way.suites"
     checks=$(sed -n 's/.*%: Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\).*/\1 \2 \3/p' "$out/$way.suites" |
         awk -v had="${checks:-0}" '{ split(had, h, " "); print h[1] + $1 - $2 - $3 " of " h[3] + $1 }')
     return $status
 }
 
-# copy_task KERNELS
-copy_task() {
-    mkdir -p "$folder/copy"
-    WEFT_ISA=$1 "$tools/train" --task copy --seed 1 --max-steps 60 --d-model 32 --heads 2 --layers 1 --d-ff 64 \
-        --batch-size 16 --valid-size 20 --threads 2 --quiet -o "$folder/copy/new.safetensors" &&
-        mv "$folder/copy/new.safetensors" "$folder/copy/copy.safetensors" &&
-        printf '1 2 3\n9 8 7 6 5\n' | WEFT_ISA=$1 "$tools/generate" --model "$folder/copy/copy.safetensors" \
-            --quiet > "$folder/copy/answers" && [ "$(wc -l < "$folder/copy/answers")" = 2 ] || return 1
+# work KERNELS THREADS: eleven files in $folder/work
+work() {
+    files=$folder/work small='--d-model 32 --heads 2 --layers 1 --d-ff 64 --quiet --overwrite'
+    mkdir -p "$files"
+    awk 'BEGIN { for (i = 0; i < 200; i++) { for (k = 0; k < 3 + i % 8; k++) printf "%d ", (i * 7 + k * k) % 10; print "" } }' \
+        > "$files/lines"
+    # shellcheck disable=SC2086 # words
+    WEFT_ISA=$1 "$tools/train" --task copy --seed 1 --max-steps 200 $small --batch-size 16 --valid-size 20 --threads "$2" \
+        -o "$files/copy.safetensors" &&
+        (cd "$root" && WEFT_ISA=$1 "$tools/train" --task lm --text LICENSE --tokenizer byte --max-steps 20 $small \
+            --max-tokens 1024 --threads "$2" -o "$files/lm.safetensors") || return 1
+    for weights in f32 bf16 int8; do
+        for search in '--beam 1' '--beam 4' '--sample --seed 3'; do
+            name=$weights-$(echo "$search" | tr -d ' -')
+            WEFT_ISA=$1 "$tools/generate" --model "$files/copy.safetensors" -i "$files/lines" --weights $weights $search \
+                --threads "$2" --quiet > "$files/$name" && [ "$(wc -l < "$files/$name")" = 200 ] || return 1
+        done
+    done
+    (cd "$files" && rm -f ./*.best.safetensors sums lines && sha256sum -- * > ../sums)
 }
 
-# same_bits: the copy task's file and answers are those of gcc-O2
+# same_bits SET THREADS: the files are those of gcc-O2 with base and one thread
 same_bits() {
-    reference=$out/gcc-O2/copy
-    if [ ! -f "$reference/answers" ]; then
-        (way=gcc-O2 folder=$out/gcc-O2 cross='' wrapper='' && native gcc -Doptimization=2 && wrap_programs && copy_task base) ||
-            return
+    if [ "$way-$1-$2" = gcc-O2-base-1 ]; then
+        cp "$folder/sums" "$out/sums"
+    elif [ ! -f "$out/sums" ]; then
+        (way=gcc-O2 folder=$out/gcc-O2 cross='' wrapper='' && native gcc -Doptimization=2 && wrap_programs && work base 1 &&
+            cp "$folder/sums" "$out/sums") || return
     fi
-    cmp "$reference/copy.safetensors" "$folder/copy/copy.safetensors" && cmp "$reference/answers" "$folder/copy/answers"
+    diff "$out/sums" "$folder/sums"
 }
 
 readme() {
-    awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' "$root/README.md" > "$folder/copy/example.c"
+    mkdir -p "$folder/example"
+    awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' "$root/README.md" > "$folder/example/example.c"
     # shellcheck disable=SC2086 # words
-    $CC -std=c17 $strict -I"$folder/include" "$folder/copy/example.c" "$folder/libweft.a" ${static:-} -lm -pthread \
-        -o "$folder/copy/example" &&
-        (cd "$folder/copy" && $wrapper ./example > output) &&
-        awk '/^loss / { if (!n++) first = $2; last = $2 } END { exit !(last < first / 10) }' "$folder/copy/output"
+    $CC -std=c17 $strict -I"$folder/include" "$folder/example/example.c" "$folder/libweft.a" ${static:-} -lm -pthread \
+        -o "$folder/example/example" &&
+        (cd "$folder/example" && $wrapper ./example > output) &&
+        awk '/^loss / { if (!n++) first = $2; last = $2 } END { exit !(last < first / 10) }' "$folder/example/output"
 }
 
 # The sets of kernels that this build has and this machine runs.
 sets_here() {
     for set in base avx2 avx512 neon; do
-        ! WEFT_ISA=$set "$tools/bench" --help > /dev/null 2>&1 || echo $set
+        ! WEFT_ISA=$set "$tools/bench" gemm --size 4 --seconds 0 --threads 1 > /dev/null 2>&1 || echo $set
     done
 }
 
 programs_run() {
     number=$(sed -n 's/^ *`\([0-9a-f]\{32\}\)` everywhere.*/\1/p' "$root/README.md") sets=$(sets_here)
     for set in $sets; do
-        copy_task "$set" || { ran="$ran; the copy task FAILED with $set"; return 1; }
-        same_bits || { ran="$ran; the copy task has OTHER BITS with $set"; return 1; }
+        for threads in 1 2; do
+            work "$set" $threads || { ran="$ran; the work FAILED with $set"; return 1; }
+            same_bits "$set" $threads || { ran="$ran; OTHER BITS with $set, $threads threads"; return 1; }
+        done
         [ "$(WEFT_ISA=$set "$tools/bench" signature)" = "$number" ] || { ran="$ran; ANOTHER SIGNATURE with $set"; return 1; }
     done
-    ran="$ran, copy task and signature (same bits: $(echo $sets))"
+    ran="$ran, work and signature (same bits: $(echo $sets))"
     readme || { ran="$ran; the README's program FAILED"; return 1; }
     ran="$ran, README's program"
 }
@@ -186,6 +204,8 @@ refuses_files() {
 
 # whole SUITES...: all that is run of a build
 whole() {
+    # All suites of bits-tests.
+    [ -z "$arithmetic" ] || set --
     wrap_programs
     ran="-Werror"
     suites "$@" && good=0 || good=1
@@ -231,6 +251,9 @@ run_way() {
     case $way in
         gcc-O2 | clang-O2) native "${way%-*}" -Doptimization=2 || return; whole $(without $slow) ;;
         gcc-O? | clang-O?) native "${way%-*}" -Doptimization="${way#*-O}" || return; whole $(without $long) ;;
+        *-O?-all) level=${way%-all} level=${level#*-O}
+            native "${way%-O*}" -Doptimization="$level" -Dkernel-level="$level" || return; whole $(without $long) ;;
+        *-O?) native "${way%-O?}" -Doptimization="${way##*-O}" || return; whole $(without $long) ;;
         *-fortify?) native "${way%-*}" -Doptimization=2 \
             -Dc_args="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=${way#*-fortify}" || return; whole $(without $long) ;;
         *-c2x) native "${way%-*}" -Doptimization=2 -Dc_std=c2x || return; whole $(without $long) ;;
@@ -250,7 +273,11 @@ run_way() {
 }
 
 main() {
-    failed=0 ran_any=0
+    failed=0 ran_any=0 arithmetic='' test_program=weft-tests
+    if [ "${1:-}" = --arithmetic ]; then
+        arithmetic=yes test_program=bits-tests programs='tools/train tools/generate tools/bench'
+        shift
+    fi
     printf '%-15s| %-84s| %-14s| %s\n' way 'what ran' 'checks passed' seconds
     for way in ${*:-$all_ways}; do
         begin=$(date +%s)
@@ -266,6 +293,7 @@ main() {
         printf '%-15s| %-84s| %-14s| %s\n' "$way" "$ran" "$checks" $(($(date +%s) - begin))
         case $status in 0 | 77) ;; *) grep -E 'error|FAILED|:[FE]:' "$out/$way.log" | tail -n 12 ;; esac
     done
+    [ ! -f "$out/sums" ] || cat "$out/sums"
     [ $failed = 0 ] || exit 1
     [ $ran_any = 1 ] || exit 77
 }

@@ -48,7 +48,8 @@ static double log_in_double(double x) {
 static const uint64_t T(recorded)[] = { 0x6b672556dcdf6bba, 0x3f7ff030f26d5a05, 0x21657d95c1c65f2e,
                                         0x425110f538e441ef, 0x5e4a6cd5cdbff443, 0xa408cd145696f4bb,
                                         0x8bb297d690bed8a2, 0x965098636ed0a525, 0x9165c94ade3ec828,
-                                        0x64032be9c3c820ad };
+                                        0x64032be9c3c820ad, 0xc19f23bf922f9598, 0x64428497da5aa5f9,
+                                        0xdcc10b166a8792e3 };
 static const real T(exp_q)[] = { 0x1p-1f, 0x1.555498p-3f, 0x1.55546cp-5f, 0x1.12368cp-7f,
                                  0x1.6dab5cp-10f };
 /* Each may use those above it. */
@@ -56,6 +57,7 @@ static const real T(exp_q)[] = { 0x1p-1f, 0x1.555498p-3f, 0x1.55546cp-5f, 0x1.12
 #include "plain_sums.inc"
 #include "plain_attention.inc"
 #include "kernel_bits.inc"
+#include "kernel_bits_more.inc"
 #include "kernel_bits_heads.inc"
 /* clang-format on */
 #undef real
@@ -74,7 +76,8 @@ static const real T(exp_q)[] = { 0x1p-1f, 0x1.555498p-3f, 0x1.55546cp-5f, 0x1.12
 static const uint64_t T(recorded)[] = { 0x6799969c77724c29, 0x1204c5901778387e, 0x030de9eb78c989bb,
                                         0xd53895614a054905, 0x4e49c5f1bfbd2db2, 0x111b9698951ef1db,
                                         0x85f0633f525a2698, 0x20cce4e38ac25401, 0x2551681c208f86d2,
-                                        0x319f2be43863e0c6 };
+                                        0x319f2be43863e0c6, 0xae483eb223ca2b9a, 0x2551681c208f86d2,
+                                        0xe0ebbc7d60049e8b };
 static const real T(exp_q)[] = {
     0x1.0000000000005p-1,  0x1.555555555555dp-3,  0x1.5555555551dddp-5,  0x1.111111110e27cp-7,
     0x1.6c16c18047c29p-10, 0x1.a01a01b757a72p-13, 0x1.a019a31cb8e57p-16, 0x1.71dde6b4b598dp-19,
@@ -85,6 +88,7 @@ static const real T(exp_q)[] = {
 #include "plain_sums.inc"
 #include "plain_attention.inc"
 #include "kernel_bits.inc"
+#include "kernel_bits_more.inc"
 #include "kernel_bits_heads.inc"
 /* clang-format on */
 
@@ -109,6 +113,37 @@ TEST(every_table_draws_the_same_numbers) {
             ck_assert_mem_eq(v, got_v, sizeof(v));
             wf_f64_at(i)->draw_normal(WF_DRAWN, u, v, 0.3, y);
             ck_assert_mem_eq(first, y, sizeof(y));
+        }
+    }
+}
+
+/* Numbers that, times `inverse`, are halfway between two integers or a bit beside. */
+static void fill_halfway(int k, float largest, float *x) {
+    float inverse = 127 / largest;
+    for (int i = 0; i < k; i++) {
+        x[i] = (float)((floor(draw(-127, 126)) + 0.5) / (double)inverse);
+        x[i] = nextafterf(x[i], i % 3 ? largest : -largest);
+    }
+    x[k / 2] = largest;
+}
+
+/* The products with `inverse` are rounded before they become integers: no multiply-add. */
+TEST(every_table_rounds_rows_to_the_bytes_of_plain_c) {
+    enum { K = 133 };
+    float x[K], scale;
+    static char out[64 + 2 * 192];
+    for (int round = 0; round < 200; round++) {
+        float largest = (float)draw(0.5, 3), inverse = 127 / largest;
+        fill_halfway(K, largest, x);
+        for (int i = 0; wf_f32_at(i); i++) {
+            wf_f32_at(i)->int8_row(K, x, true, out);
+            memcpy(&scale, out, sizeof scale);
+            ck_assert(scale == largest / 127);
+            for (int k = 0; k < K; k++) {
+                volatile float product = x[k] * inverse;
+                ck_assert_msg((signed char)out[WF_INT8_HEAD + k] == (int)nearbyintf(product),
+                              "%s: byte %d of %a", wf_f32_at(i)->isa, k, (double)product);
+            }
         }
     }
 }
