@@ -5,7 +5,8 @@ A row: the room, the text that stands there once, what departs ($N: it stands fo
 $N itself), and what it is. Multiply-adds need no row: each of them is made to round twice."""
 
 # f32's sine is that of doubles, rounded: a double's last bit shows in one of 2^29 results.
-OF_F64_ALONE = {"trigonometry.inc"}
+# Normal numbers are drawn by the tables of f64.
+OF_F64_ALONE = {"trigonometry.inc", "draw.inc"}
 
 # Multiply-adds whose products are exact: whole numbers of few digits times a constant that ends in zeros, powers of two.
 EXACT_PRODUCTS = [
