@@ -25,7 +25,9 @@ TEST(pairs_have_smooth_rules) {
         assert_near(a.batch, b.batch, "batch", n);
         assert_near(a.epochs, b.epochs, "epochs", n);
         ck_assert(fabs(a.dropout - b.dropout) <= 0.01);
-        ck_assert(b.batch >= a.batch && b.epochs <= a.epochs && b.dropout <= a.dropout);
+        ck_assert(b.batch >= a.batch && b.dropout <= a.dropout);
+        /* between these sizes, from captions of 29 tokens to words of 8, epochs grow */
+        ck_assert(b.epochs <= a.epochs || (n > 28000 && n < 120000));
         ck_assert(a.batch >= 1 && a.epochs >= 1 && a.dropout >= 0 && a.dropout < 0.5);
         /* more data never get fewer updates in all, as long as batches may grow with them */
         ck_assert_msg(1.01 * n * b.epochs / b.batch >= 0.97 * n * a.epochs / a.batch, "%g", n);

@@ -8,7 +8,8 @@
 
 /* clang-format off */
 /* The fourth row is the recipe of the README's translator: 29,000 captions of 29 tokens, in batches
- * of 4,096. */
+ * of 4,096. The fifth is for 120,000 words of 8 letters, which have as many tokens as these captions,
+ * and learn more in 31 epochs than in 18. */
 static const pair_defaults by_pairs[] = {
     /* pairs  batch epochs dropout */
     {     100,   16,  200,  0.3  },
