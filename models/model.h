@@ -170,13 +170,11 @@ typedef struct wf_batch {
 WF_API bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t T);
 /* Bind a plan to these pairs, and feed them. A joined sequence is bound to the longest one. */
 WF_API bool wf_model_feed(const wf_model *m, wf_plan *p, const wf_batch *pairs);
-/* The column of tgt at which the target of a source of n tokens begins: n if decoder-only, else
- * 0. */
+/* The column of tgt where the target of a source of n tokens begins: n if decoder-only, else 0. */
 WF_API int64_t wf_model_begin(const wf_model *m, int64_t n);
 /* The number of tokens that the longest source may have. */
 WF_API int64_t wf_model_longest_source(const wf_model *m);
-/* The greatest number of tokens of an output for a source of n tokens. Below 0: the source is too
- * long. */
+/* The most tokens of an output for a source of n tokens. Below 0: the source is too long. */
 WF_API int64_t wf_model_room(const wf_model *m, int64_t n);
 
 /* ---- plans over the one graph: plans.c ------------------------------------------------------- */

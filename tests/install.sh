@@ -28,7 +28,7 @@ awk '/^loss / { if (!n++) first = $2; last = $2 } END { exit !(last < first / 10
     fail "the example did not learn"
 
 # So does the op in the comment of custom.h: what it says of an op of one's own is true.
-sed -n '/^ \* *A whole op/,/\*\/$/s/^ \*     //p' "$prefix/include/weft/ops/custom.h" > own_op.c
+sed -n '/^ \* *This is a complete op/,/\*\/$/s/^ \*     //p' "$prefix/include/weft/ops/custom.h" > own_op.c
 grep -q '^int main' own_op.c || fail "ops/custom.h holds no program"
 ${CC:-cc} -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -std=c17 own_op.c ${WEFT_TEST_CFLAGS:-} $flags -lm -o own_op
 LD_LIBRARY_PATH=$libraries ./own_op | grep -q 'error below 1e-8' || fail "the gradient of the op in custom.h is wrong"

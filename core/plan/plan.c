@@ -7,7 +7,6 @@
  * bind.c. */
 #include "plan.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -168,8 +168,6 @@ void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch) {
     }
 }
 
-enum { AHEAD = 2, CACHE_LINE = 64 };
-
 /* ---- running --------------------------------------------------------------------------------- */
 
 typedef struct job {
@@ -228,14 +226,14 @@ static bool run_measured(wf_plan *p, const exec *e) {
 static void fetch_ahead(const exec *e) {
     const char *views = (const char *)e->call.in;
     size_t bytes = (size_t)(e->call.n_in + e->call.n_out) * sizeof(wf_view);
-    for (size_t at = 0; at < bytes; at += CACHE_LINE) __builtin_prefetch(views + at);
+    for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(views + at);
 }
 
 static bool run_all(wf_plan *p) {
     wf_report_reset(&p->report, true);
     for (int i = 0; i < p->now->n_execs; i++) {
         exec *e = &p->now->execs[i];
-        if (i + AHEAD < p->now->n_execs) fetch_ahead(e + AHEAD);
+        if (i + 2 < p->now->n_execs) fetch_ahead(e + 2);
         e->call.step = p->step;
         e->call.micro_batch = p->micro_batch;
         if (!(p->profile ? run_measured(p, e) : run_call(p, &e->call)))

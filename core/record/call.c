@@ -61,9 +61,9 @@ bool wf_view_dense(const wf_view *v) {
 }
 
 void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns) {
+    *columns = v->ndim > 0 ? v->shape[v->ndim - 1] : 1;
     *rows = 1;
     for (int i = 0; i < v->ndim - 1; i++) *rows *= v->shape[i];
-    *columns = v->ndim > 0 ? v->shape[v->ndim - 1] : 1;
 }
 
 bool wf_same_shape(const wf_view *a, const wf_view *b) {
@@ -80,9 +80,8 @@ void wf_dense_strides(int ndim, const int64_t *shape, int64_t *stride) {
 }
 
 size_t wf_view_unit(const wf_view *v) {
-    return v->layout == WF_PANELS_INT8   ? 1
-           : v->layout == WF_PANELS_BF16 ? 2
-                                         : wf_dtype_size(v->dtype);
+    if (v->layout == WF_PANELS_INT8) return 1;
+    return v->layout == WF_PANELS_BF16 ? 2 : wf_dtype_size(v->dtype);
 }
 
 /* A row in int8 is rounded up to whole groups of 4, and has a scale. */

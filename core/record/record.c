@@ -5,7 +5,6 @@
 #include "record.h"
 #include "core/compose.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- operands -------------------------------------------------------------------------------- */

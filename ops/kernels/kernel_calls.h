@@ -65,7 +65,7 @@ typedef struct wf_int8_product {
     bool with_dot;
 } wf_int8_product;
 
-/* Of a row of A: its head, and then twice WF_INT8_HALF(k) bytes. Of a row of W. */
+/* Bytes of a row of A: its head, and then twice WF_INT8_HALF(k). Bytes of a row of W. */
 enum { WF_INT8_HEAD = 64 };
 #define WF_INT8_HALF(k) (((k) + 63) / 64 * 64)
 static inline size_t wf_int8_row_bytes(int64_t k) {

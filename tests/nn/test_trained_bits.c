@@ -1,6 +1,7 @@
 /* tests/nn/test_trained_bits.c - one arithmetic over whole trainings: what networks that convolve and
  * networks that recur have learned in 20 steps is to the bit what is recorded here, with every set of
  * kernels, on one thread and on two. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static bool step(wf_trainer *t, const wf_tensor *x, const wf_tensor *labels, int
     for (int r = 0; r < BATCH; r++) {
         double sum = 2.5;
         for (int i = 0; i < 9; i++) sum += wide[r * INPUTS / BATCH + i];
-        of[r] = sum < 0 ? 0 : sum < CLASSES ? (int32_t)sum : CLASSES - 1;
+        of[r] = (int32_t)fmin(fmax(sum, 0), CLASSES - 1);
     }
     const void *data = x->dtype == WF_F64 ? (void *)wide : (void *)narrow;
     return wf_trainer_begin(t, 1, NULL, NULL) &&
