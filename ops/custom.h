@@ -36,8 +36,8 @@
  *         wf_tensor *y = softsign_of(wf_transpose(x, 0, 1));
  *         wf_tensor *loss = wf_sum(wf_square(y), WF_ALL_AXES, false);
  *         double error = wf_check_gradients(g, loss, &x, 1, NULL);
- *         printf("%s error %s
- * ", wf_error(g), error < 1e-8 ? "below 1e-8" : "too large");
+ *         printf("%s error %s\n", wf_error(g),
+ *                error < 1e-8 ? "below 1e-8" : "too large");
  *         wf_graph_free(g);
  *         return !(error < 1e-8);
  *     }

@@ -126,9 +126,13 @@ def main():
     inside = [header for header, code in found if '...' in code and header == 'ops/custom.h']
     plus = [code for header, code in found if header == 'weft.hpp']
     plain = [(header, code) for header, code in found if header not in ('ops/custom.h', 'weft.hpp')]
+    torn = [line for _, code in found for line in code.split('\n') if len(re.findall(r'(?<!\\)"', line)) % 2]
+    for line in torn:
+        print(f'header_examples: a string is torn by the end of its line: {line.strip()}')
     unknown = [header for header, _ in plain if header not in AROUND]
     if unknown or sorted(header for header, _ in plain) != sorted(AROUND):
         print(f'header_examples: AROUND and the headers differ: {sorted(header for header, _ in plain)}')
+    if torn or unknown or sorted(header for header, _ in plain) != sorted(AROUND):
         return 1
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -5,8 +5,8 @@
  *
  *     static int64_t steps = 100;                       the variable holds the default
  *     static option rows[] = { GROUP("Training"), COUNT("steps", steps, 1, 1e9, "how many") };
- *     static program demo = { "demo", "shows options", "  demo --steps 3
- * ", rows, 2, NULL, NULL };
+ *     static program demo = { "demo", "shows options", "  demo --steps 3\n", rows, 2, NULL,
+ *                             NULL };
  *     options_parse(&demo, argc, argv);                 exits after --help (0) or a mistake (2)
  *
  * In names, `-` and `_` are equivalent; --name=value and --name value are, too. */
