@@ -1,5 +1,5 @@
-/* models/model.c - pairs that bind and feed pairs of sentences
- * for any architecture. See model.h. */
+/* models/model.c - binds and feeds pairs of sentences for a model of any architecture. See
+ * model.h. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

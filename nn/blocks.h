@@ -47,8 +47,8 @@ struct wf_feed_forward_layer {
     bool gated; /* false: there is no linear3 */
     double dropout;
 };
-/* Its layers linear1, linear2 and, if gated, linear3 in the current scope; sizes as of the
- * options. */
+/* The layers linear1, linear2 and, if gated, linear3, in the current scope and with the sizes of
+ * the options. */
 WF_API struct wf_feed_forward_layer wf_feed_forward_new(wf_graph *g, const wf_block_options *o);
 /* [..., D] */
 WF_API wf_tensor *wf_feed_forward(const struct wf_feed_forward_layer *l, wf_tensor *x);

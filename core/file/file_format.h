@@ -16,7 +16,7 @@
 /* The header of every file that weft writes begins with this. */
 #define WF_FILE_PREFIX "{\"" WF_FILE_METADATA "\":{\"" WF_FILE_CHECKSUM "\":\""
 
-#define WF_FILE_SCALE "_scale" /* after the name of an I8 matrix: the name of its scales */
+#define WF_FILE_SCALE "_scale" /* the I8 matrix "w" has its scales in "w_scale" */
 
 /* Bits of an element; 0: no such dtype. *name is set to a static copy of the name. */
 int wf_file_dtype(const char **name);

@@ -296,9 +296,8 @@ static bool keep_fetched(wf_plan *p, binding *b, int i) {
 
 /* Ask the op for a view; *offset -1: there is none, and its kernel computes the result. An op
  * without eval is asked again with a row-major copy of the operand. An op refuses to make a view
- * that would begin before the operand's first element, as one of a flipped axis does; one without
- * elements
- * begins nowhere. */
+ * that would begin before the operand's first element, as one of a flipped axis does; a view
+ * without elements begins nowhere. */
 static bool find_view(wf_plan *p, binding *b, exec *e, int64_t *offset) {
     const wf_op *op = e->call.op;
     *offset = op->view ? op->view(&e->call) : -1;

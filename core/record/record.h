@@ -153,8 +153,8 @@ int64_t wf_extent_tag(int i);
 int wf_extent_of(const wf_graph *g, int64_t size);
 /* Replace tags in a message by the names of their extents. */
 void wf_name_tags(const wf_graph *g, char *message, size_t size);
-/* Merges the messages of the two runs, unless they differ in words: numbers that differ get names.
- * */
+/* Merges the messages of the two runs, unless they differ in words. Numbers that differ get
+ * names. */
 void wf_name_numbers(const wf_graph *g, const char *first, const char *second,
                      char message[WF_MESSAGE]);
 

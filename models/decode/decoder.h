@@ -43,7 +43,7 @@ struct wf_decoder {
     int capacity;
     /* [model->n_memory] */
     memory_part *memory;
-    /* [capacity]: the sentence of each row, whose slices the row reads */
+    /* [capacity]: for each row, the index of the sentence whose slices of `memory` it reads */
     int32_t *row_index;
     grown prompts;
     /* logits of the last step, [rows,V] in the model's type; the memory belongs to the plan */

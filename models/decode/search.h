@@ -1,5 +1,5 @@
-/* models/decode/search.h - inside models: a search among hypotheses, shared by the files that choose
- * tokens (beam.c, sample.c), change logits (rules.c), watch (watch.c) and write results. */
+/* models/decode/search.h - inside models: a search among hypotheses, shared by the files that
+ * choose tokens (beam.c, sample.c), change logits (rules.c), watch (watch.c) and write results. */
 #ifndef WEFT_MODELS_DECODE_SEARCH_H
 #define WEFT_MODELS_DECODE_SEARCH_H
 
@@ -114,7 +114,8 @@ size_t wf_draw_scratch(int64_t vocab);
 
 /* ---- hypothesis.c ---------------------------------------------------------------------------- */
 
-/* The tokens of each live hypothesis so far; below 0 while the sentence still reads its prompt. */
+/* The number of tokens of each live hypothesis so far; below 0 while the sentence still reads its
+ * prompt. */
 int64_t wf_length_of(const search *q, const sentence *s);
 const candidate *wf_candidates_of(const search *q, const live *h);
 /* Finishes a hypothesis; it gets the place `at` among the finished ones. */

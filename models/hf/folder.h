@@ -96,8 +96,7 @@ void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* behind 
 /* One more sentence; what has no room is left out. */
 WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...);
 
-/* ---- pieces.c: parts of tokenizers' files -----------------------------------------------------
- * */
+/* ---- pieces.c: parts of tokenizers' files -------------------------------------------------- */
 
 /* Writes the first n pieces and their ids as a file. */
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,

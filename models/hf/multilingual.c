@@ -321,8 +321,9 @@ typedef struct made {
     const hf_languages *languages;
     const wf_tokenizer *src;
     wf_sentencepiece_options s, t;
-    const char *source, *target; /* pieces of the languages; target NULL: it has none */
-    bool fairseq;                /* its ids are */
+    /* pieces of the two languages; target NULL: target lines do not begin with a language */
+    const char *source, *target;
+    bool fairseq; /* the pieces have the ids that fairseq gives them */
 } made;
 
 static bool same_text(const char *a, const char *b) {
@@ -341,7 +342,8 @@ static bool usual_languages(const made *m, const hf_languages *l) {
     return id >= m->s.n_pieces;
 }
 
-/* True if the .spm file's pieces have the ids that fairseq gives them. */
+/* Sets m->fairseq: whether the .spm file's pieces have the ids that fairseq gives them. False with
+ * message: the file could not be read, or memory ran out. */
 static bool fairseq_places(made *m, char *message) {
     wf_sentencepiece_options o;
     bool ok = wf_sentencepiece_defaults(m->s.model, m->s.bytes, &o, message);

@@ -26,7 +26,8 @@ typedef struct hf_object {
     char *text, *keys; /* the file's text, and a copy that is decoded in place */
 } hf_object;
 
-/* The list lists names in files.c: the i-th, NULL past the last; is it one of them? */
+/* The list of names in files.c: the name with index i, or NULL past the last; and whether a name is
+ * in the list. */
 const char *wf_hf_file_name(int i);
 bool wf_hf_is_file(const char *name);
 /* The path of a listed file. False: it is too long. */

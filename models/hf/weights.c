@@ -35,8 +35,8 @@ static const wf_entry *find_copies(loading *l, const int *names, int n) {
     return found;
 }
 
-/* Finds a table of its own. If nothing is tied, the shared table of the file is used only where the
- * own one is missing: older transformers left copies of it out. */
+/* Finds the tensor of one table in a model that ties none. The shared tensor replaces a missing
+ * table of tokens, because older transformers left equal copies out of the file. */
 static const wf_entry *find_own(loading *l, int i) {
     const wf_entry *shared = wf_loader_find(&l->load, wf_hf_tables[HF_SHARED]);
     const wf_entry *own = wf_loader_find(&l->load, wf_hf_tables[i]);

@@ -82,8 +82,8 @@ typedef struct wf_sharded {
 
 /* ---- rank_graph.c ---------------------------------------------------------------------------- */
 
-/* With an own graph that has no values yet. exchange: of a round. NULL with
- * message[256]. */
+/* A rank with its own graph g, which has no values yet. exchange does one round of an exchange.
+ * NULL with message[256]. */
 wf_sharded *wf_shard_new(wf_graph *g, const wf_sharded_options *o, wf_round_work exchange,
                          char *message);
 void wf_sharded_free(wf_sharded *s);               /* before the graph */

@@ -25,8 +25,7 @@ static inline int32_t shifted_right_logical(int32_t x, int32_t n) {
 }
 
 /* An arithmetic right shift. In C its result for a negative number depends on the compiler, so ~x,
- * which is not
- * negative, is shifted. */
+ * which is not negative, is shifted. */
 static inline int32_t shifted_right(int32_t x, int32_t n) {
     int32_t count = is_count(n) ? n : BITS_OF_AN_INTEGER - 1, sign = -(x < 0);
     return ((x ^ sign) >> count) ^ sign;

@@ -107,8 +107,7 @@ static int64_t view_broadcast_to(wf_call *c) {
 
 /* Shapes: x and like of any type; the shape of x, aligned on the right, has the sizes of like or
  * 1 -> y of the shape of like.
- * Gradient: Each x_j stands in several places of y: dx_j of broadcast_to is the sum of dy over
- * them. The rule
+ * Gradient: Each x_j stands in several places of y: dx_j is the sum of dy over them. The rule
  * returns dy, and the engine sums it to the shape of x.
  * Limits: It is a view: no element is copied. A shape that does not broadcast fails the graph. */
 const wf_op wf_op_broadcast_to = {

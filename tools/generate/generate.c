@@ -102,11 +102,10 @@ static option rows[] = {
           "outputs are empty lines",
           .fallback = "1, without its score"),
     REAL("max-len-a", told.max_len_a, 0, 1000,
-         "for a source of n tokens, the maximum length of an output is a n + b: this is a",
+         "for a source of n tokens, the maximum length of an output is a * n + b tokens; this is a",
          OTHERWISE(FOR(GOES_ON, "0"))),
     REAL("max-len-b", told.max_len_b, 0, 100000,
-         "for a source of n tokens, the maximum length of an output is a n + b: this is "
-         "b",
+         "for a source of n tokens, the maximum length of an output is a * n + b tokens; this is b",
          OTHERWISE(FOR(TOKEN_IDS, "10"), FOR(GOES_ON, "200"))),
     COUNT("max-new-tokens", told.max_new, 1, 100000,
           "maximum length of an output in tokens, whatever the source",

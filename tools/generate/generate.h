@@ -22,7 +22,7 @@
 
 #define TOKEN_IDS "token ids" /* names the case of defaults for a model without a vocabulary */
 /* names the case of defaults for a language model, whose outputs continue the input */
-#define GOES_ON "text that goes on"
+#define GOES_ON "models of running text"
 
 enum { LONG_CROP, LONG_SPLIT, LONG_SKIP, LONG_STOP }; /* indices of the words of --long-lines */
 

@@ -1,15 +1,13 @@
 /* tools/learn/lesson.h - the checker of an exercise: tasks as rows, and the judge of results.
  *
  * A lesson has tasks, one for each function that the learner writes. A task declares its inputs by
- * shape, and its cases by sizes: "T3 S5 d8 causal" sets T, S and d, and the word is for the
- * task to look the task. Each row come the inputs, the right results (from weft's own ops, in f64),
- * and the
+ * shape, and its cases by sizes: "T3 S5 d8 causal" sets T, S and d, and the task interprets
+ * the word. Each row gives the inputs, the right results (from weft's own ops, in f64), and the
  * sentences.
  *
- * Every task also has a model: plain C that makes the known mistakes on request, one bit each. a
- * the learner's numbers are wrong, the judge looks for a set of at most three mistakes
- * that gives the same numbers in every case. Without mistakes the model gives the right
- * numbers. `learn
+ * Every task also has a model: plain C that makes the known mistakes on request, one bit each. If
+ * the learner's numbers are wrong, the judge looks for a set of at most three mistakes that gives
+ * the same numbers in every case. Without mistakes the model gives the right numbers. `learn
  * --mistakes` checks that, and that no two mistakes give the same numbers.
  *
  * All this is linked with the learner's code into one program, which learn (learn.h) starts and
@@ -160,8 +158,7 @@ bool same_number(double a, double b, double tolerance);
 /* The largest finite |x|, but not less than a tiny number. */
 double largest(const double *x, int64_t n);
 
-/* ---- mistakes that any function can have: lesson_patterns.c -----------------------------------
- * */
+/* ---- mistakes that any function can have: lesson_patterns.c -------------------------------- */
 
 typedef struct finding {
     char name[128], sentence[RESULT_MESSAGE];

@@ -1,5 +1,5 @@
-/* tools/learn/lesson_blocks.c - the blocks of a Transformer in double, correct or that
- * are made in them. See lesson_blocks.h. */
+/* tools/learn/lesson_blocks.c - the blocks of a Transformer in double, correct or with known
+ * mistakes. See lesson_blocks.h. */
 #include "lesson_blocks.h"
 
 #include <math.h>

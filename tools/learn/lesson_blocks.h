@@ -1,6 +1,5 @@
-/* tools/learn/lesson_blocks.h - the blocks of a Transformer in double, correct or with in
- * mistakes. Also their weights, as arrays of a task, as the learner's structs and as
- * weft's layers.
+/* tools/learn/lesson_blocks.h - the blocks of a Transformer in double, correct or with known
+ * mistakes. Also their weights, as arrays of a task, as the learner's structs and as weft's layers.
  *
  * Exercises 3 and 4 ask for one block each. Later exercises combine blocks, and use these
  * without mistakes. */
@@ -90,8 +89,7 @@ void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int 
 /* ---- their weights --------------------------------------------------------------------------- */
 
 /* Arrays of a task, from index `at` on. A layer of a stack of L layers uses its part of each array.
- * L is ""
- * or "L". */
+ * L is "" or "L". */
 enum {
     ATTENTION_ARRAYS = 4,
     NORM_ARRAYS = 2,

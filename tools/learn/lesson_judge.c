@@ -10,7 +10,7 @@
 enum { GUARD = 16, COLUMN = 15, WIDTH = 88 };
 
 /* Results begin as this signalling NaN, which shows elements that were not written. Arithmetic
- * with it it gives another NaN. */
+ * with it gives another NaN. */
 static const uint32_t unwritten_bits = 0x7fa0beef;
 void (*lesson_place)(const char *task, const char *text);
 

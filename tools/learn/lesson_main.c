@@ -5,7 +5,7 @@
  *
  * The report goes to the descriptor, where the learner's output cannot reach it. A line that
  * begins with '>' names the next call; the last such line of a crashed program tells where it
- * did. The line line "<" ends the report: without it, the learner's code has ended the program. */
+ * crashed. The line "<" ends the report: without it, the learner's code has ended the program. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* tools/learn/lesson_mistakes.c - finds the known mistakes that give the learner's numbers. See
  * lesson.h.
  *
- * Sets of one mistake are tried first, then of two, then of three, while there is patience. A
+ * Sets of one mistake are tried first, then of two, then of three, within a limit of time. A
  * set is compared case by case, so the first case dismisses most sets. */
 #include <math.h>
 #include <stdlib.h>
@@ -114,7 +114,8 @@ static bool says_enough(const result *r) {
     return n >= 8;
 }
 
-/* If the learner is wrong, and only there, the mistakes make a difference. */
+/* True if the mistakes change the right results of this case, and the learner's results are wrong
+ * in it; or if neither is so. */
 static bool differs_where_wrong(const result *r, const lesson_task *t, uint64_t set) {
     result right = *r;
     float *out[LESSON_OUTPUTS] = { NULL };

@@ -1,6 +1,5 @@
 /* models/text/byte_level/unicode.h - inside models: classes of code points for the rule by which
- * GPT-2 cuts
- * text. */
+ * GPT-2 cuts text. */
 #ifndef WEFT_MODELS_TEXT_UNICODE_H
 #define WEFT_MODELS_TEXT_UNICODE_H
 

@@ -1,6 +1,5 @@
 /* tools/cli/options/completion.c - command-line completions for bash, zsh and fish, made from the
- * table of
- * options. See manual.h. */
+ * table of options. See manual.h. */
 #include <stdbool.h>
 #include <string.h>
 

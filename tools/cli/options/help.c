@@ -1,6 +1,5 @@
 /* tools/cli/options/help.c - prints the pages of --help and --version: examples first, then the
- * options by
- * group. */
+ * options by group. */
 #include "help.h"
 
 #include <string.h>
@@ -108,8 +107,7 @@ static const option always[] = {
       .help = "read options from a file of lines 'name = value'; options on the command line "
               "override it" },
     { .name = "dump-config",
-      .help = "print all options in the format of such a file; those that were not given are "
-              "comments" },
+      .help = "print all options as a file for --config; those that were not given are comments" },
 };
 
 const option *help_always(int *n) {

@@ -1,6 +1,5 @@
 /* tools/cli/options/manual.c - writes a program's manual page in mdoc(7), from its table of
- * options. See
- * manual.h. */
+ * options. See manual.h. */
 #include "manual.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* tools/cli/options/nearest.c - suggests an option for a name that does not exist. See nearest.h.
- * */
+/* tools/cli/options/nearest.c - suggests an option for a name that does not exist. See
+ * nearest.h. */
 #include "nearest.h"
 
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* tools/cli/options/options.c - parses command lines by a table, and reports mistakes. The help is
- * in
- * help.c. See options.h. */
+ * in help.c. See options.h. */
 #include "options.h"
 
 #include <assert.h>

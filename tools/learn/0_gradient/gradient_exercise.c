@@ -30,6 +30,5 @@ void backward(struct node *tape, int n) {
     /* 1. Every grad is 0, except that of the last node, which is 1: d result / d result. */
 
     /* 2. From the last node to the first: each operand's grad grows by the node's grad times the
-     * slope. If node
-     * that is used twice, both shares are added. */
+     * slope. If a node is used twice, both shares are added. */
 }

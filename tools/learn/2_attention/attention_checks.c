@@ -22,7 +22,7 @@ static void weft_softmax(const sample *s, wf_graph *g, wf_tensor *const *in, wf_
     out[0] = wf_softmax(in[X], -1);
 }
 
-/* A softmax over n numbers that are `step` apart. before: the largest number and the sum from came
+/* A softmax over n numbers that are `step` apart. before: the largest number and the sum from the
  * row before, for the mistake of not starting anew. */
 static void one_softmax(const float *x, int n, int step, uint64_t m, double before[2], double *y) {
     double most = HAS(m, MOST_FROM_0) ? 0 : -INFINITY, sum = 0, top = 0;

@@ -14,8 +14,7 @@ struct attention_weights {
 void linear(const float *x, int rows, int in, const float *w, const float *b, int out, float *y);
 
 /* Queries come from x [T, D], keys and values from kv [S, D]; the mask [T, S], or NULL, is for all
- * H
- * heads. weights [H, T, S], out [T, D]. H divides D. */
+ * H heads. weights [H, T, S], out [T, D]. H divides D. */
 void multi_head(const struct attention_weights *w, const float *x, int T, const float *kv, int S,
                 const float *mask, int D, int H, float *weights, float *out);
 

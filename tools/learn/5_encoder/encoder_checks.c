@@ -1,5 +1,4 @@
-/* tools/learn/5_encoder/encoder_checks.c - checks exercise 5: its tasks and known mistakes that are
- * made there. */
+/* tools/learn/5_encoder/encoder_checks.c - checks exercise 5: its tasks and known mistakes. */
 #include <stdlib.h>
 #include <string.h>
 

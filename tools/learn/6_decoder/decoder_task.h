@@ -13,9 +13,9 @@ struct decoder_weights {
     struct norm_weights norm3; /* after it */
 };
 
-/* y and out [T, D]: the output so far. memory [S, D]: the encoder's result; keep [S] says rows
- * that are tokens, and 0 for padding. cross_weights [H, T, S]: where the
- * decoder looks in memory. */
+/* y and out [T, D]: the output so far. memory [S, D]: the encoder's result; keep [S] is 1 for its
+ * rows that are tokens, and 0 for padding. cross_weights [H, T, S]: where the decoder looks in
+ * memory. */
 void decoder_layer(const struct decoder_weights *w, const float *y, int T, const float *memory,
                    const float *keep, int S, int D, int H, int F, float *cross_weights, float *out);
 

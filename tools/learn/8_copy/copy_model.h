@@ -1,5 +1,5 @@
-/* tools/learn/8_copy/copy_model.h - the copier behind exercise 8: a Transformer of weft; or, in
- * the checks single functions are checked, one that records its arguments. */
+/* tools/learn/8_copy/copy_model.h - the copier behind exercise 8: a Transformer of weft; or, when
+ * single functions are checked, one that records its arguments. */
 #ifndef WEFT_TOOLS_LEARN_COPY_MODEL_H
 #define WEFT_TOOLS_LEARN_COPY_MODEL_H
 
@@ -26,7 +26,7 @@ bool copy_draw(picture *p);
 extern const lesson_task copy_rate_task, copy_adam_task;
 static const double beta1 = 0.9, beta2 = 0.98, eps = 1e-9;
 
-/* Where draw_sources, compute_gradient and next_logits while functions are
+/* Receives the calls of draw_sources, compute_gradient and next_logits while functions are
  * checked. */
 struct copy_notes {
     void (*draw)(struct copier *c, int *sources);

@@ -36,7 +36,8 @@ void shift(const int *source, int n, int *input, int *labels);
 /* The learning rate of a step, counted from 1. */
 float rate(int step, float peak, int warmup);
 
-/* Move x [n] along its gradient. step counts from 1; beta1 is 0.9, beta2 0.98, eps 1e-9. */
+/* Move x [n] against its gradient grad, by one step of Adam. step counts from 1; beta1 is 0.9,
+ * beta2 0.98, eps 1e-9. */
 void adam(float *x, float *m, float *v, const float *grad, int n, float learning_rate, int step);
 
 /* Train for so many steps, each with a new batch. */

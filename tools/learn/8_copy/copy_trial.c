@@ -1,5 +1,4 @@
-/* tools/learn/8_copy/copy_trial.c - the training of exercise 8, with the learner's
- * functions. See
+/* tools/learn/8_copy/copy_trial.c - the training of exercise 8, with the learner's functions. See
  * copy_model.h. */
 #include <string.h>
 

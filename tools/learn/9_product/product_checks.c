@@ -1,4 +1,4 @@
-/* tools/learn/9_product/product_checks.c - checks exercise 9: its task and known mistakes, and the
+/* tools/learn/9_product/product_checks.c - checks exercise 9: its task and known mistakes, and
  * measures its speed. */
 #include <math.h>
 #include <stdlib.h>
@@ -112,7 +112,7 @@ typedef struct speed {
 } speed;
 
 /* Runs and bursts at the peak take turns, and the best of each counts, because other programs can
- * lower them down. Both are so short that some are not interrupted. */
+ * only slow them down. Both are so short that some are not interrupted. */
 static speed measure(void (*run)(void *user), void *user) {
     double until = wf_seconds_now() + patience;
     speed best = { rate_of(run, user), peak_now() };
