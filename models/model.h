@@ -168,7 +168,7 @@ typedef struct wf_batch {
 } wf_batch;
 /* Bind a plan to B pairs of at most S and T tokens. False: see wf_plan_error. */
 WF_API bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t T);
-/* Bind a plan to these pairs, and feed them. A joined sequence is bound to the longest one. */
+/* Bind a plan to these pairs, and feed them. If decoder-only, T is bound to the longest pair. */
 WF_API bool wf_model_feed(const wf_model *m, wf_plan *p, const wf_batch *pairs);
 /* The column of tgt where the target of a source of n tokens begins: n if decoder-only, else 0. */
 WF_API int64_t wf_model_begin(const wf_model *m, int64_t n);

@@ -36,7 +36,7 @@ WF_API wf_tensor *wf_diagonal(wf_tensor *x, int64_t offset, int a, int b);
 WF_API wf_tensor *wf_expand(wf_tensor *x, int ndim, const int64_t *dims);
 /* that many steps of the value before and behind the axis */
 WF_API wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value);
-/* one after the other along the axis; equal beside it */
+/* one after the other along the axis; all other axes must be equal */
 WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);
 /* along a new axis of the result */
 WF_API wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis);

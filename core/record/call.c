@@ -1,4 +1,5 @@
-/* core/record/call.c - calls on shapes: their views, and what a rule reports of them. */
+/* core/record/call.c - fills the call that an op's shape rule reads, and takes the message of a
+ * rule that fails. */
 #include "record.h"
 
 #include <stdio.h>

@@ -102,9 +102,8 @@ WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
                           void *user, char *message);
 bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b);
-/* An object from pieces to ids, which has one for each id from 0 on: pieces by id, to be freed;
- * each
- * is in the object's text. NULL with message. */
+/* Reads an object from pieces to ids that has each id from 0 on. Returns the pieces by id, in an
+ * array to be freed; the texts belong to the object. NULL with message. */
 const char **wf_hf_pieces(const hf_object *o, int64_t *n, char *message);
 /* Pieces by id; NULL where the model's table has a row without a piece. The caller frees the
  * array. */

@@ -163,7 +163,8 @@ static int look_up(state *s, const wf_file *f, const wf_tensor *param, wf_tensor
     return found;
 }
 
-/* True if the file has each kind of moment for every parameter that it has, or for none. */
+/* False if the file has only some of the moments, or only some of the averages, of the parameters
+ * that it holds. */
 static bool complete(wf_trainer *t, state *s, int found) {
     if (found && s->lacking) {
         snprintf(t->error, sizeof t->error, "'%.200s' is in the model but not in the file",

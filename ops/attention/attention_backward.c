@@ -86,8 +86,8 @@ static void decompose_attention_backward(wf_tensor *dq, wf_tensor **results) {
 }
 
 /* Shapes: q, k, v, mask as of attention, dy and y [B, H, T, dv], stats -> dq, dk, dv as q, k, v.
- * Gradient: It is made of its decomposition: attention written with products and a softmax, whose
- * derivative it is.
+ * Gradient: It comes from the decomposition: the derivative of attention written with products and
+ * a softmax.
  * Limits: The weights are computed again from stats, which attention saved. */
 const wf_op wf_op_attention_backward = {
     .name = "attention_backward",

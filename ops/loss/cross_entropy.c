@@ -302,7 +302,7 @@ static double flops_backward(const wf_call *c) {
 
 /* Shapes: logits [..., V], labels [...] i32, lse [..., 2], dloss and dnll [] or absent -> dlogits
  * as logits.
- * Gradient: It is made of its decomposition: softmax less the labels, times the slopes.
+ * Gradient: It comes from the decomposition: softmax less the labels, times the slopes.
  * Limits: lse is what cross_entropy saved. */
 const wf_op wf_op_cross_entropy_backward = {
     .name = "cross_entropy_backward",

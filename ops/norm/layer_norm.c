@@ -145,8 +145,8 @@ static void decompose_layer_norm_backward(wf_tensor *dx, wf_tensor **results) {
 }
 
 /* Shapes: x and dy [..., D], weight [D] or absent, mean and rstd [...] -> dx as x.
- * Gradient: It is made of its decomposition: layer_norm written with sums and products, whose
- * derivative it is.
+ * Gradient: It comes from the decomposition: the derivative of layer_norm written with sums and
+ * products.
  * Limits: mean and rstd are those that layer_norm saved. */
 const wf_op wf_op_layer_norm_backward = {
     .name = "layer_norm_backward",
@@ -253,7 +253,7 @@ static double flops_weight_backward(const wf_call *c) {
 }
 
 /* Shapes: x and dy [..., D], mean and rstd [...] -> dweight and dbias [D].
- * Gradient: It is made of its decomposition, sums of dy h and of dy over the rows.
+ * Gradient: It comes from the decomposition, sums of dy h and of dy over the rows.
  * Limits: The sums over the rows have one order, whatever the number of threads. */
 const wf_op wf_op_layer_norm_weight_backward = {
     .name = "layer_norm_weight_backward",

@@ -163,8 +163,8 @@ static double flops_rms_norm_backward(const wf_call *c) {
 }
 
 /* Shapes: x and dy [..., D], weight [D] or absent, rstd [...] -> dx as x, dweight [D].
- * Gradient: It is made of its decomposition: rms_norm written with sums and products, whose
- * derivative it is.
+ * Gradient: It comes from the decomposition: the derivative of rms_norm written with sums and
+ * products.
  * Limits: rstd is what rms_norm saved. */
 const wf_op wf_op_rms_norm_backward = {
     .name = "rms_norm_backward",

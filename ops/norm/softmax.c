@@ -190,7 +190,7 @@ static void decompose_softmax_backward(wf_tensor *dx, wf_tensor **results) {
 }
 
 /* Shapes: y [..., n] and dy as y -> dx as y.
- * Gradient: It is made of its decomposition, y (dy - sum(dy y)), and so is every further one.
+ * Gradient: It comes from the decomposition, y (dy - sum(dy y)). So do all higher gradients.
  * Limits: y is what softmax gave: nothing checks that its rows sum to 1. */
 const wf_op wf_op_softmax_backward = {
     .name = "softmax_backward",
@@ -272,7 +272,7 @@ static void decompose_log_softmax_backward(wf_tensor *dx, wf_tensor **results) {
 }
 
 /* Shapes: y [..., n] and dy as y -> dx as y.
- * Gradient: It is made of its decomposition, dy - e^y sum(dy), and so is every further one.
+ * Gradient: It comes from the decomposition, dy - e^y sum(dy). So do all higher gradients.
  * Limits: y is what log_softmax gave. */
 const wf_op wf_op_log_softmax_backward = {
     .name = "log_softmax_backward",

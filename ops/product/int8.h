@@ -5,8 +5,8 @@
 
 #include "ops/base/walk.h"
 
-/* The rows of a are `count` matrices of m rows, the second operand of the walk. First all rows are
- * rounded into the call's work memory, with `group` of them in a task. Then they are multiplied. */
+/* The operand a, the second of the walk, has `count` matrices of m rows. First all rows are rounded
+ * into the call's work memory, `group` of them in a task. Then they are multiplied. */
 typedef struct wf_int8_plan {
     wf_walk batch;
     int64_t count, m, n, k, a_row, a_col;

@@ -43,8 +43,9 @@ static void fill_rows(const target *v, int64_t to, int64_t rows, int64_t columns
                      (wf_matrix){ wf_at(v->out, to), v->row, 1 });
 }
 
-/* Write steps [begin, end) of the axis from x, which has as many steps; or from its only element,
- * if `width` is 0. Rows of which the task has only a part come first and last. */
+/* Write steps [begin, end) of the axis in the elements of this task. x has `width` elements for
+ * each row; if width is 0, its only element is written everywhere. A task may begin and end inside
+ * a row. */
 static void write_steps(const target *v, int64_t begin, int64_t end, const wf_view *x,
                         int64_t width) {
     int64_t start = begin * v->inner, columns = (end - begin) * v->inner;

@@ -20,7 +20,7 @@ typedef struct token_stream {
     int64_t n;         /* number of ids, including end tokens */
     int64_t documents; /* number of documents that are not empty */
     int64_t bytes;     /* bytes of the text that the ids stand for */
-    int64_t ended;     /* those of documents that have ended */
+    int64_t ended;     /* bytes of the documents that have ended */
 } token_stream;
 
 /* Make a stream for ids in 0..vocab-1. in_memory: the limit in bytes, 0 for 64 MiB. */

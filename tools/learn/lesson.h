@@ -1,8 +1,8 @@
 /* tools/learn/lesson.h - the checker of an exercise: tasks as rows, and the judge of results.
  *
  * A lesson has tasks, one for each function that the learner writes. A task declares its inputs by
- * shape, and its cases by sizes: "T3 S5 d8 causal" sets T, S and d, and the task interprets
- * the word. Each row gives the inputs, the right results (from weft's own ops, in f64), and the
+ * shape, and its cases by sizes: "T3 S5 d8 causal" sets T, S and d, and the task interprets the
+ * word. Each row gives the inputs, the right results (from weft's own ops, in f64), and the
  * sentences.
  *
  * Every task also has a model: plain C that makes the known mistakes on request, one bit each. If

@@ -1,6 +1,5 @@
 /* models/text/byte_level/byte_level_cut.c - cuts text into the chunks of GPT-2's byte-pair
- * encoding, as the
- * library tokenizers 0.23 does. See byte_level.h. */
+ * encoding, as the library tokenizers 0.23 does. See byte_level.h. */
 #include "byte_level.h"
 
 #include "core/base/utf8.h"

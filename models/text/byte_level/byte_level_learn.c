@@ -1,7 +1,6 @@
 /* models/text/byte_level/byte_level_learn.c - makes a vocabulary and merges in the form of GPT-2
- * from what
- * vocabulary.c learned within GPT-2's chunks, with BART's first ids and tokens around a line. See
- * byte_level.h. */
+ * from what vocabulary.c learned within GPT-2's chunks, with BART's first ids and tokens around a
+ * line. See byte_level.h. */
 #include "byte_level.h"
 #include "core/base/utf8.h"
 

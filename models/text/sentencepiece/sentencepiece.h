@@ -1,6 +1,5 @@
 /* models/text/sentencepiece/sentencepiece.h - inside models: a tokenizer made from a SentencePiece
- * model, with
- * its own vocabulary or the model's. sentencepiece.c makes, uses and frees it;
+ * model, with its own vocabulary or the model's. sentencepiece.c makes, uses and frees it;
  * sentencepiece_fields.c writes it to a model's file and reads it. */
 #ifndef WEFT_MODELS_TEXT_SENTENCEPIECE_H
 #define WEFT_MODELS_TEXT_SENTENCEPIECE_H

@@ -1,7 +1,6 @@
 /* models/text/sentencepiece/sentencepiece_fields.c - stores a SentencePiece tokenizer in a model's
- * file: the .spm
- * file in base 64 (RFC 4648), pieces as a JSON array of strings, ids as decimal numbers between
- * commas. */
+ * file: the .spm file in base 64 (RFC 4648), pieces as a JSON array of strings, ids as decimal
+ * numbers between commas. */
 #include <stdlib.h>
 
 #include "models/text/fields.h"

@@ -1,6 +1,5 @@
-/* models/text/sentencepiece/spm.h - inside models: SentencePiece models (Kudo and Richardson
- * 2018). Pieces are
- * those of the library sentencepiece 0.2.3, byte for byte.
+/* models/text/sentencepiece/spm.h - inside models: SentencePiece models (Kudo and Richardson 2018).
+ * Pieces are those of the library sentencepiece 0.2.3, byte for byte.
  *
  * spm_model.c reads the file, spm_trie.c finds pieces in text, spm_normalize.c normalises a line,
  * spm_unigram.c and spm_bpe.c cut it into pieces, spm_encode.c combines these and decodes.

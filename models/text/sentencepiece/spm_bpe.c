@@ -1,7 +1,6 @@
 /* models/text/sentencepiece/spm_bpe.c - byte-pair encoding as in SentencePiece. Of all neighbours
- * that together
- * are a piece, those with the highest score are merged, and of equal scores the leftmost, until
- * there are none. See spm.h. */
+ * that together are a piece, those with the highest score are merged, and of equal scores the
+ * leftmost, until there are none. See spm.h. */
 #include "spm.h"
 
 #include "core/base/utf8.h"

@@ -1,9 +1,8 @@
 /* models/text/sentencepiece/spm_model.c - reads a .spm file: a protocol buffer (proto2) with
- * pieces, settings of
- * their training, and rules for normalising text. See spm.h.
+ * pieces, settings of their training, and rules for normalising text. See spm.h.
  *
- * A message consists of fields: a number and a type, then the value. As in protobuf, a field
- * that is unknown or has an unexpected type is skipped. A length that exceeds its message is an
+ * A message consists of fields: a number and a type, then the value. As in protobuf, a field that
+ * is unknown or has an unexpected type is skipped. A length that exceeds its message is an
  * error. */
 #include "core/file/lfs.h"
 #include "spm.h"
