@@ -100,7 +100,8 @@ enum { WF_HUNG = 124, WF_MOST_PROCESSES = 256 };
 /* Run n ranks, each a child process of this program, which must have one thread at that time. Each
  * rank calls body with a transport over shared memory, and ends by leave(the result of body):
  * _exit, or a function that flushes the program's streams first. Returns the exit code of the first
- * failure when all ranks are gone, and 0 if there is none. body, leave and cause are not NULL.
+ * failure when all ranks are gone, and 0 if there is none. It is 1, and no rank starts, if n is not
+ * from 1 to WF_MOST_PROCESSES, body or leave is NULL, or memory runs out. cause may be NULL.
  *
  * A rank that calls wf_transport_fail, returns another code than 0, is killed, or hangs (stopped,
  * not busy), ends the others: their collectives fail, and ranks still running 3 s later are killed.

@@ -9,7 +9,6 @@
  * process, and a rank would get them twice. SIGINT and SIGTERM are blocked in the ranks; the
  * watchdog delivers one for each that the parent received. */
 #define _GNU_SOURCE /* sigtimedwait, on systems where it is no part of POSIX */
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -232,8 +231,14 @@ static void run_ranks(struct run *r) {
 
 int wf_processes_run(int n, int (*body)(wf_transport *t, void *user), void *user,
                      void (*leave)(int code), wf_processes_result *cause) {
-    assert(body && leave && cause);
+    wf_processes_result untold;
+    if (!cause) cause = &untold;
     *cause = (wf_processes_result){ -1, 1, 0, "no memory that ranks can share" };
+    if (!body || !leave) {
+        snprintf(cause->why, sizeof cause->why, "the function %s of the ranks is NULL",
+                 body ? "leave" : "body");
+        return cause->code;
+    }
     if (n < 1 || n > WF_MOST_PROCESSES) {
         snprintf(cause->why, sizeof cause->why, "%d ranks: there are 1 to %d", n,
                  (int)WF_MOST_PROCESSES);

@@ -488,3 +488,18 @@ static void come_back(int code) {
 TEST(a_rank_does_not_go_on_as_its_caller) {
     ck_assert_int_eq(wf_processes_run(2, nothing_to_do, NULL, come_back, &cause), 128 + SIGKILL);
 }
+
+TEST(functions_of_ranks_that_are_null_are_refused) {
+    ck_assert_int_eq(wf_processes_run(2, NULL, NULL, flush_and_leave, &cause), 1);
+    ck_assert_str_eq(cause.why, "the function body of the ranks is NULL");
+    ck_assert_int_eq(cause.rank, -1);
+    ck_assert_int_eq(wf_processes_run(2, nothing_to_do, NULL, NULL, &cause), 1);
+    ck_assert_str_eq(cause.why, "the function leave of the ranks is NULL");
+    ck_assert_int_eq(wf_processes_run(2, NULL, NULL, NULL, NULL), 1);
+}
+
+/* A caller that does not ask for the cause gets the exit code alone. */
+TEST(the_cause_of_a_failure_may_go_unasked) {
+    ck_assert_int_eq(wf_processes_run(3, nothing_to_do, NULL, flush_and_leave, NULL), 0);
+    ck_assert_int_eq(wf_processes_run(0, nothing_to_do, NULL, flush_and_leave, NULL), 1);
+}
