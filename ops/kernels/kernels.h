@@ -49,7 +49,7 @@
         void (*sum_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
         void (*max_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
         void (*min_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
-        /* Element i of chain j is at i * step + j * chain in a, b (unless unused) and y. y[i] is  \
+        /* Element i of chain j is at i * step + j * chain in a, b (unless unused) and y. y[i]     \
          * is rounded; the value used for y[i + 1] is not. y may be a or b */                      \
         void (*scan)(wf_scan kind, int64_t n, int64_t chains, int64_t chain, int64_t step,         \
                      const real *a, const real *b, real *y);                                       \
@@ -98,7 +98,7 @@
          * word 1, v = word 2 << 32 | word 3 */                                                    \
         void (*draw)(uint64_t key, uint64_t stream, uint64_t first, uint64_t u[WF_DRAWN],          \
                      uint64_t v[WF_DRAWN]);                                                        \
-        /* Only for f64 (else NULL). From n such u and v, a multiple of WF_DRAWN_UNIT, it =         \
+        /* Only for f64 (else NULL). From n such u and v, a multiple of WF_DRAWN_UNIT, it makes    \
          * y = std * sqrt(-2 log(1 - a)) * cos(2 pi b); a, b are their highest 53 bits * 2^-53 */  \
         void (*draw_normal)(int64_t n, const uint64_t *u, const uint64_t *v, double std,           \
                             double *y);                                                            \
@@ -131,10 +131,9 @@
         /* unpack only row r of those */                                                           \
         void (*unpack_row)(int64_t width, int64_t k, const void *panel, bool bf16, int64_t r,      \
                            real *row);                                                             \
-        /* Products with weights in int8, only for f32 (else NULL): int8.inc. has_dot: true the\
+        /* Products with weights in int8, only for f32 (else NULL): int8.inc. has_dot: true if     \
          * the processor has VNNI, which multiplies 4 bytes in an instruction. int8_row rounds a   \
-         * row of k to `out`; then the product. with_dot: \
-         * by use VNNI, which gives the same bits */                                       \
+         * row of k to `out`; then the product. with_dot: use VNNI, which gives the same bits */   \
         bool (*has_dot)(void);                                                                     \
         void (*int8_row)(int64_t k, const real *x, bool with_dot, void *out);                      \
         void (*int8_panels)(const wf_int8_product *p);                                             \

@@ -86,4 +86,6 @@ wait $mpirun || code=$?
 echo "exit $code: a rank that stands still"
 
 "$tools/train-mpi" --help > out 2> err || fail help
+"$tools/train" --help | grep default > expected
+grep default out | cmp -s - expected || fail "train-mpi and train print other defaults"
 echo "mpi: all is right"

@@ -26,6 +26,7 @@ static bool asks_for_text(int argc, char **argv) {
 
 /* Prints such a text with this program's name and examples. */
 static void print_text(int argc, char **argv) {
+    settings_new(); /* the defaults that --help prints */
     train_program.name = "train-mpi";
     train_program.examples = "  mpirun -n 2 train-mpi --task sort -o ranks.safetensors\n"
                              "  mpirun -n 2 train-mpi --train pairs.tsv --valid held-back.tsv "
