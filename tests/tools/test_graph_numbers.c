@@ -86,6 +86,20 @@ TEST_ROWS(a_formula_is_what_the_ops_compute, COUNT_OF(formulas)) {
 }
 
 /* d/da (a b + c^2) = b, d/db = a, d/dc = 2 c, and d^2/dc^2 = 2. */
+/* x = 3 is read by x * y, whose slope is 5, and twice by x * x: 2 * 3. The larger share comes first,
+ * and the gradient is their sum. */
+TEST(a_gradient_has_the_shares_of_its_consumers) {
+    ok("graph --formula 'x*x - x*y' --x 3 --y 5 --table > table; cat table");
+    assert_contains(result.out, "gradient           1\n");
+    const char *larger = strstr(result.out, "  share by #"), *smaller;
+    ck_assert_ptr_nonnull(larger);
+    ck_assert_ptr_nonnull(smaller = strstr(larger + 1, "  share by #"));
+    ck_assert_ptr_nonnull(strstr(larger, " 6\n"));
+    ck_assert(strstr(larger, " 6\n") < smaller);
+    ck_assert_ptr_nonnull(strstr(smaller, " -5\n"));
+    ck_assert_ptr_null(strstr(smaller + 1, "  share by #"));
+}
+
 TEST(a_table_has_values_gradients_and_second_derivatives) {
     ok("graph --formula 'a*b + c^2' --a 2 --b -3 --c=10 --second --table");
     assert_contains(result.out, "a  []\n  value              2\n  gradient           -3\n"

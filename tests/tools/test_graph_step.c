@@ -51,7 +51,7 @@ TEST(without_a_terminal_all_nodes_are_written) {
     int forward = assert_walk();
     ck_assert_int_gt(forward, 100);
     ok("graph --step m.safetensors --source '3 1 2' --target '3 1 2' --backward > all; "
-       "grep -c 'gradient of' all; tail -n 1 all");
+       "grep -c 'recorded by the gradient rule of' all; tail -n 1 all");
     int backward = 0, nodes = 0;
     ck_assert_int_eq(sscanf(result.out, "%d\nnone of %d", &backward, &nodes), 2);
     ck_assert_int_gt(backward, 50);
@@ -111,6 +111,15 @@ TEST(commands_go_and_search) {
         expect(1);
         assert_contains(result.out, bad[i][1]);
     }
+}
+
+/* A command that finds nothing is told in a line of its own, and those after it still run. */
+TEST(commands_go_on_after_a_miss) {
+    run("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands 'n; h; /nothing; g 4; v'");
+    expect(1);
+    assert_contains(result.out, "    0\nno command: h\nno node has: nothing\n4/4  mul");
+    ok("graph --formula 'exp(a) * b' --a 0 --b 3 --backward --step");
+    assert_contains(result.out, "recorded by the gradient rule of 4 mul\n");
 }
 
 /* In a terminal keys are read line by line. Passes where no program makes one. */

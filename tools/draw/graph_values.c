@@ -4,6 +4,7 @@
  * plan then fetches them all. */
 #include "graph_values.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,10 +61,47 @@ static void record_second(graph_values *v) {
     }
 }
 
+/* The index of a node of the forward pass, or -1. */
+static int index_of(const graph_values *v, const wf_tensor *t) {
+    for (int i = 0; i < v->n; i++)
+        if (v->node[i] == t) return i;
+    return -1;
+}
+
+/* The operands of y that have a gradient, each once. */
+static int operands_of(const graph_values *v, const wf_tensor *y, wf_tensor **to) {
+    int n = 0;
+    for (int k = 0; k < y->n_in; k++) {
+        int i = y->in[k] ? index_of(v, y->in[k]) : -1;
+        bool again = i < 0 || !v->gradient[i];
+        for (int j = 0; j < n; j++) again = again || to[j] == y->in[k];
+        if (!again) to[n++] = y->in[k];
+    }
+    return n;
+}
+
+/* The shares that one consumer gives: the product of its gradient with the slopes of its operands.
+ * A consumer of several results gives none here, because only its first one has a gradient. */
+static void record_shares_of(graph_values *v, int consumer) {
+    wf_tensor *x[WF_MAX_OPERANDS], *dx[WF_MAX_OPERANDS], *y = v->node[consumer];
+    int n = operands_of(v, y, x);
+    if (!n || !v->gradient[consumer] || y->op->results > 1) return;
+    if (!wf_vjp(&y, &v->gradient[consumer], 1, x, n, dx)) return;
+    for (int k = 0; k < n; k++)
+        if (dx[k]) v->share[v->n_shares++] = (share){ x[k], y, dx[k], 0 };
+}
+
+static bool record_shares(graph_values *v, char *message) {
+    v->share = calloc((size_t)v->n * WF_MAX_OPERANDS + 1, sizeof *v->share);
+    if (!v->share) return explain(message, "out of memory");
+    for (int i = 0; i < v->n; i++) record_shares_of(v, i);
+    return true;
+}
+
 /* ---- one plan -------------------------------------------------------------------------------- */
 
 static bool fetch_all(graph_values *v, const subject *s, const example *e, char *message) {
-    wf_tensor **wanted = calloc(3 * (size_t)v->n + 2, sizeof *wanted);
+    wf_tensor **wanted = calloc(3 * (size_t)v->n + (size_t)v->n_shares + 2, sizeof *wanted);
     int n = 0;
     if (!wanted) return explain(message, "out of memory");
     wanted[n++] = s->result;
@@ -72,9 +110,25 @@ static bool fetch_all(graph_values *v, const subject *s, const example *e, char 
         if (v->gradient[i]) wanted[n++] = v->gradient[i];
         if (v->second[i]) wanted[n++] = v->second[i];
     }
+    for (int i = 0; i < v->n_shares; i++) wanted[n++] = v->share[i].value;
     bool ok = node_list_new(&v->list, wanted, n, e, message);
     free(wanted);
     return ok;
+}
+
+static int larger_first(const void *a, const void *b) {
+    double x = ((const share *)a)->size, y = ((const share *)b)->size;
+    return (x < y) - (x > y);
+}
+
+static void sort_shares(graph_values *v) {
+    for (int i = 0; i < v->n_shares; i++) {
+        numbers x;
+        if (!node_numbers(&v->list, v->share[i].value, &x)) continue;
+        for (int64_t k = 0; k < x.n; k++) v->share[i].size += fabs(x.x[k]);
+        free(x.x);
+    }
+    qsort(v->share, (size_t)v->n_shares, sizeof *v->share, larger_first);
 }
 
 bool graph_values_new(graph_values *v, const subject *s, const example *e, bool gradient,
@@ -83,8 +137,11 @@ bool graph_values_new(graph_values *v, const subject *s, const example *e, bool 
     if (!find_nodes(v, s, message)) return false;
     if (gradient) record_gradients(v);
     if (second) record_second(v);
+    if (gradient && !record_shares(v, message)) return false;
     if (!wf_ok(s->graph)) return explain(message, wf_error(s->graph));
-    return fetch_all(v, s, e, message);
+    if (!fetch_all(v, s, e, message)) return false;
+    sort_shares(v);
+    return true;
 }
 
 void graph_values_free(graph_values *v) {
@@ -92,6 +149,7 @@ void graph_values_free(graph_values *v) {
     free(v->node);
     free(v->gradient);
     free(v->second);
+    free(v->share);
     *v = (graph_values){ 0 };
 }
 
@@ -136,8 +194,7 @@ static void put_name(const graph_values *v, const wf_tensor *t, FILE *out) {
         put_clean(out, t->name, -1);
         return;
     }
-    for (int i = 0; i < v->n; i++)
-        if (v->node[i] == t) fprintf(out, "#%d", i + 1);
+    if (index_of(v, t) >= 0) fprintf(out, "#%d", index_of(v, t) + 1);
 }
 
 static void put_value(const graph_values *v, const char *label, const wf_tensor *t, FILE *out) {
@@ -148,6 +205,18 @@ static void put_value(const graph_values *v, const char *label, const wf_tensor 
         at += n + (at[n] == '\n');
     }
     free(text);
+}
+
+/* A gradient of one share is that share. */
+static void put_shares(const graph_values *v, const wf_tensor *t, FILE *out) {
+    char label[64];
+    int n = 0;
+    for (int i = 0; i < v->n_shares; i++) n += v->share[i].of == t;
+    for (int i = 0; i < v->n_shares && n > 1; i++) {
+        if (v->share[i].of != t) continue;
+        snprintf(label, sizeof label, "  share by #%d", index_of(v, v->share[i].by) + 1);
+        put_value(v, label, v->share[i].value, out);
+    }
 }
 
 void graph_values_table(const graph_values *v, FILE *out) {
@@ -166,6 +235,7 @@ void graph_values_table(const graph_values *v, FILE *out) {
                 t == v->loss && v->gradient[i] ? "  differentiated" : "");
         put_value(v, "value", t, out);
         if (v->gradient[i]) put_value(v, "gradient", v->gradient[i], out);
+        put_shares(v, t, out);
         if (v->second[i]) put_value(v, "second derivative", v->second[i], out);
     }
 }

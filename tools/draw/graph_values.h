@@ -11,12 +11,20 @@
 
 enum { MOST_VALUED = 400 }; /* most nodes that can be shown */
 
+/* The contribution of one consumer to a node's gradient. The gradient is the sum of its shares. */
+typedef struct share {
+    const wf_tensor *of, *by; /* the node, and the consumer */
+    wf_tensor *value;
+    double size; /* the sum of |value|, once the plan has run */
+} share;
+
 typedef struct graph_values {
     node_list list;
     wf_tensor *loss;
     wf_tensor **node;               /* [n] nodes of the forward pass, without constants */
     wf_tensor **gradient, **second; /* [n]; NULL where there is none */
-    int n;
+    struct share *share;            /* [n_shares], those of one consumer after the other */
+    int n, n_shares;
 } graph_values;
 
 /* Fetch the forward pass of a subject for the example. gradient: also fetch d loss / d node.
@@ -29,6 +37,7 @@ void graph_values_free(graph_values *v);
 /* Graphviz text with these options, which the caller frees. NULL: message[256]. */
 char *graph_values_dot(const graph_values *v, const subject *s, wf_dot_options options,
                        char *message);
+/* A gradient with more than one share is followed by its shares, the largest first. */
 void graph_values_table(const graph_values *v, FILE *out);
 
 #endif

@@ -134,7 +134,7 @@ static void show(const node_list *l, int i, bool all, FILE *out) {
     fprintf(out, "%d/%d  %s  ", i + 1, l->n, kind_of(t));
     put_clean(out, name_of(t), -1);
     if (t->forward) {
-        fprintf(out, "  gradient of ");
+        fputs("  recorded by the gradient rule of ", out);
         if (l->place[t->forward->id] >= 0) fprintf(out, "%d ", l->place[t->forward->id] + 1);
         fputs(kind_of(t->forward), out);
     }
@@ -274,14 +274,15 @@ void step_interactively(const node_list *l, FILE *in, FILE *out) {
 bool step_commands(const node_list *l, const char *commands, FILE *out) {
     session s = { .list = l, .out = out, .at = -1 };
     char line[COMMAND_TEXT];
+    bool all = true;
     for (const char *at = commands; !s.done; at++) {
         size_t n = strcspn(at, ";");
         snprintf(line, sizeof line, "%.*s", (int)n, at);
-        if (!obey(&s, line)) return false;
+        if (!obey(&s, line)) all = false;
         at += n;
         if (!*at) break;
     }
-    return true;
+    return all;
 }
 
 bool step_all(const node_list *l, FILE *out) {

@@ -14,7 +14,7 @@
 
 /* Read commands until `q` or the end of `in`, and print their results. */
 void step_interactively(const node_list *l, FILE *in, FILE *out);
-/* Run the commands, which are separated by semicolons. False: one is unknown, or finds nothing. */
+/* Run all commands, which are separated by semicolons. False: one is unknown, or finds nothing. */
 bool step_commands(const node_list *l, const char *commands, FILE *out);
 /* Print every node. True: all are finite, except for infinities that come from an operand. */
 bool step_all(const node_list *l, FILE *out);
