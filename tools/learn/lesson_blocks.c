@@ -26,7 +26,9 @@ void block_linear(const double *x, int rows, int in, const float *w, const float
     for (int t = 0; t < rows; t++) {
         for (int o = 0; o < out; o++) {
             double bias = HAS(m, LINEAR_BIAS_OF_ROW) ? b[t % out] : b[o];
+            if (HAS(m, LINEAR_FIRST_BIAS)) bias = b[0];
             if (HAS(m, LINEAR_NO_BIAS)) bias = 0;
+            if (HAS(m, LINEAR_BIAS_TWICE)) bias *= 2;
             double sum = HAS(m, LINEAR_BIAS_EACH) ? in * bias : bias;
             for (int i = HAS(m, LINEAR_LAST) ? in - 1 : 0; i < in; i++)
                 sum += x[t * in + i] * w[HAS(m, LINEAR_TURNED) ? i * out + o : o * in + i];
@@ -147,6 +149,10 @@ static void statistics(const double *x, int n, int step, uint64_t m, double befo
     double from = HAS(m, NORM_RAW_VARIANCE) ? 0 : *mean;
     for (int i = 0; i < n; i++) squares += (x[i * step] - from) * (x[i * step] - from);
     double variance = squares / (HAS(m, NORM_UNBIASED) ? n - 1 : n), eps = EPS;
+    if (HAS(m, NORM_ABSOLUTE)) {
+        variance = 0;
+        for (int i = 0; i < n; i++) variance += fabs(x[i * step] - from) / n;
+    }
     if (HAS(m, NORM_NOT_DIVIDED)) variance = squares;
     double deviation = sqrt(variance + eps);
     if (HAS(m, NORM_NO_EPS)) deviation = sqrt(variance);
@@ -164,6 +170,7 @@ void block_norm(const struct norm_weights *w, const double *x, int rows, int D, 
         int t = i / D, j = i % D;
         double gamma = HAS(m, NORM_GAMMA_OF_ROW) ? w->gamma[t % D] : w->gamma[j];
         if (HAS(m, NORM_NO_GAMMA)) gamma = 1;
+        if (HAS(m, NORM_GAMMA_PLUS_1)) gamma += 1;
         double beta = HAS(m, NORM_NO_BETA) ? 0 : w->beta[j];
         if (HAS(m, NORM_AXIS))
             statistics(x + j, rows, D, m, before, &mean, &inverse);
@@ -192,6 +199,7 @@ void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int 
     bool plain = HAS(m, FF_NO_RELU) || HAS(m, FF_RELU_LAST) || HAS(m, FF_RELU_FIRST);
     for (int i = 0; i < rows * F && !plain; i++) {
         double turned = HAS(m, FF_RELU_TURNED) ? -relu(-inner[i]) : relu(inner[i]);
+        if (HAS(m, FF_LEAKY)) turned -= 0.01 * relu(-inner[i]);
         inner[i] = HAS(m, FF_ABSOLUTE) ? fabs(inner[i]) : turned;
     }
     block_linear(inner, rows, F, w->w2, HAS(m, FF_B1_TWICE) ? w->b1 : w->b2, D, second, y);

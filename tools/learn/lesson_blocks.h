@@ -13,7 +13,15 @@
 /* ---- the blocks ------------------------------------------------------------------------------ */
 
 /* y [rows, out] = x [rows, in] w^T + b, w [out, in] */
-enum { LINEAR_TURNED, LINEAR_NO_BIAS, LINEAR_BIAS_OF_ROW, LINEAR_BIAS_EACH, LINEAR_LAST };
+enum {
+    LINEAR_TURNED,
+    LINEAR_NO_BIAS,
+    LINEAR_BIAS_OF_ROW,
+    LINEAR_BIAS_EACH,
+    LINEAR_LAST,
+    LINEAR_BIAS_TWICE,
+    LINEAR_FIRST_BIAS
+};
 void block_linear(const double *x, int rows, int in, const float *w, const float *b, int out,
                   uint64_t m, double *y);
 
@@ -63,6 +71,8 @@ enum {
     NORM_GAMMA_OF_ROW,
     NORM_NOT_DIVIDED,
     NORM_RAW_VARIANCE,
+    NORM_ABSOLUTE,
+    NORM_GAMMA_PLUS_1,
     NORM_MISTAKES
 };
 void block_norm(const struct norm_weights *w, const double *x, int rows, int D, uint64_t m,
@@ -81,6 +91,7 @@ enum {
     FF_RELU_TWICE,
     FF_RELU_TURNED,
     FF_B1_TWICE,
+    FF_LEAKY,
     FF_MISTAKES
 };
 void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int F, uint64_t m,

@@ -165,6 +165,32 @@ static bool find_twice(const results *r, const recipe *right, finding *f) {
     return false;
 }
 
+/* One part of a layer is v + f(norm(v)), where norm(v + f(v)) is asked for: its three steps change
+ * places. */
+static bool find_pre_norm(const results *r, const recipe *right, finding *f) {
+    for (int i = 0; i + 2 < right->steps; i++) {
+        const recipe_step *part = &right->step[i];
+        int v = part[1].a, made = right->inputs + i;
+        if (part[1].kind != STEP_ADD || part[2].kind != STEP_NORM || part->a != v) continue;
+        recipe c = *right;
+        c.step[i] = part[2];
+        c.step[i].a = v;
+        c.step[i + 1] = *part;
+        c.step[i + 1].a = made;
+        if (part->kind == STEP_ATTEND && part->b == v) c.step[i + 1].b = made;
+        c.step[i + 2] = part[1];
+        c.step[i + 2].a = v;
+        c.step[i + 2].b = made + 1;
+        if (!explains_all(r, &c)) continue;
+        snprintf(f->name, sizeof f->name, "norm before %s instead of after", part->name);
+        snprintf(f->sentence, sizeof f->sentence,
+                 "This part is x + f(norm(x)), where x is %s. It is asked for as norm(x + f(x)).",
+                 name_of(right, v));
+        return true;
+    }
+    return false;
+}
+
 static bool find_other_mask(const results *r, const recipe *right, finding *f) {
     static const char *const words[] = { "no mask", "the causal mask", "the mask of padding" };
     for (int i = 0; i < right->steps; i++) {
@@ -184,6 +210,6 @@ static bool find_other_mask(const results *r, const recipe *right, finding *f) {
 bool find_step(const results *r, finding *f) {
     const recipe *c = r->task->steps;
     return c &&
-           (find_other_value(r, c, false, f) || find_left_out(r, c, f) ||
+           (find_pre_norm(r, c, f) || find_other_value(r, c, false, f) || find_left_out(r, c, f) ||
             find_other_value(r, c, true, f) || find_twice(r, c, f) || find_other_mask(r, c, f));
 }

@@ -31,7 +31,9 @@ enum {
     EXP_TWICE,
     DIV_SLOPE_OF_B,
     TANH_PLUS,
-    RELU_MINUS
+    RELU_MINUS,
+    SIGMOID,
+    DIV_QUOTIENT
 };
 
 static double value_of(enum operation operation, double a, double b) {
@@ -144,6 +146,7 @@ static void model_slope(enum operation operation, double a, double b, uint64_t m
     case DIV:
         *da = HAS(m, DIV_BY_A) ? b : 1 / b;
         *db = (HAS(m, DIV_SIGN) ? a : -a) / (HAS(m, DIV_ONCE) ? b : b * b);
+        if (HAS(m, DIV_QUOTIENT)) *da = a / b;
         if (HAS(m, DIV_SLOPE_OF_B)) *db = -1 / (b * b);
         break;
     case TANH:
@@ -151,6 +154,7 @@ static void model_slope(enum operation operation, double a, double b, uint64_t m
         if (HAS(m, TANH_OF_A)) *da = 1 - a * a;
         if (HAS(m, NOT_SQUARED)) *da = 1 - y;
         if (HAS(m, TANH_PLUS)) *da = 1 + y * y;
+        if (HAS(m, SIGMOID)) *da = y * (1 - y);
         if (HAS(m, TANH_TWICE)) *da = 1 - tanh(y) * tanh(y);
         break;
     case EXP:
@@ -205,6 +209,10 @@ static const lesson_task slopes_task = {
         [TANH_PLUS] = { "tanh: plus", "The slope of tanh is 1 - y * y: it is never above 1." },
         [RELU_MINUS] = { "relu: -1 below 0", "Below 0 relu is flat, and its slope is 0. (-1 is that of "
                          "the absolute value.)" },
+        [SIGMOID] = { "tanh: the slope of the sigmoid", "y * (1 - y) belongs to 1 / (1 + exp(-x)). "
+                      "The slope of tanh is 1 - y * y." },
+        [DIV_QUOTIENT] = { "quotient: dy/da is y", "Of y = a / b, dy/da is 1 / b: a itself is not "
+                           "in its slope." },
         [TANH_TWICE] = { "tanh: taken twice", "y is tanh(a) already: the slope is 1 - y * y." },
         [EXP_TWICE] = { "exp: taken twice", "y is exp(a) already, and the slope of exp: it is y." },
         [DIV_SLOPE_OF_B] = { "quotient: a is missing", "-1 / (b * b) is the slope of 1 / b. Of "
@@ -230,7 +238,8 @@ enum {
     ONLY_B_OVERWRITTEN_TOO,
     VALUES_HANDED_ON,
     LAST_SKIPPED,
-    SLOPES_EXCHANGED
+    SLOPES_EXCHANGED,
+    EVERY_GRAD_1
 };
 
 /* Makes a case's tape with its values. False: the formula is invalid. */
@@ -312,6 +321,7 @@ static void model_backward(const sample *s, uint64_t m, double *const *out) {
     int n = s->size['n'];
     if (!read_tape(s, tape)) return;
     for (int i = 0; i < n && !HAS(m, NOT_CLEARED); i++) tape[i].grad = 0;
+    for (int i = 0; i < n && HAS(m, EVERY_GRAD_1); i++) tape[i].grad = 1;
     double first = HAS(m, SEED_VALUE) ? tape[n - 1].value : 1;
     if (!HAS(m, NO_SEED)) tape[HAS(m, FIRST_NODE) ? 0 : n - 1].grad = first;
     for (int k = HAS(m, LAST_SKIPPED) ? 1 : 0; k < n; k++) {
@@ -368,6 +378,8 @@ static const lesson_task backward_task = {
         [LAST_SKIPPED] = { "no share arrives", "Only the last node has a gradient. The walk begins "
                            "with tape[n - 1], and a share is the slope times the grad of the node, "
                            "not of its operand." },
+        [EVERY_GRAD_1] = { "every grad starts at 1", "Only the last node begins with 1, the slope "
+                           "of the result itself. All others begin with 0." },
         [SLOPES_EXCHANGED] = { "the slopes of a and b exchanged", "a gets the node's grad times "
                                "da, and b times db." },
     },

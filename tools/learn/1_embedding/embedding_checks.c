@@ -173,7 +173,7 @@ static const lesson_task positions_task = {
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
-enum { NO_POSITIONS = EMBED_MISTAKES + WAVE_MISTAKES, SCALED_TOO, OF_IDS, ONLY_POSITIONS };
+enum { NO_POSITIONS = EMBED_MISTAKES + WAVE_MISTAKES, SCALED_TOO, OF_IDS, ONLY_POSITIONS, TIMES };
 
 static void run_input(const sample *s, float *const *out) {
     input(s->in[TABLE], s->ids[IDS], s->size['T'], s->size['D'], out[0]);
@@ -191,6 +191,7 @@ static void model_input(const sample *s, uint64_t m, double *const *out) {
         for (int j = 0; j < D; j++) {
             double *y = &out[0][t * D + j], w = wave(at, j, T, D, m >> EMBED_MISTAKES);
             if (HAS(m, ONLY_POSITIONS)) *y = 0;
+            if (HAS(m, TIMES)) *y = *y * w - w;
             if (!HAS(m, NO_POSITIONS)) *y += HAS(m, SCALED_TOO) ? sqrt(D) * w : w;
         }
     }
@@ -215,6 +216,9 @@ static const lesson_task input_task = {
                   [OF_IDS] = { "positions of the ids",
                                "The waves are those of position ids[t], and not of t: the place "
                                "in the sequence counts." },
+                  [TIMES] = { "embeddings times positions",
+                              "The waves are added to the embeddings. A product is 0 wherever a "
+                              "wave is." },
                   [ONLY_POSITIONS] = { "no embeddings",
                                        "These are the positions alone: is the sum overwritten?" },
                   EMBED_ROWS,

@@ -10,7 +10,19 @@
 /* ---- softmax --------------------------------------------------------------------------------- */
 
 enum { X };
-enum { COLUMNS, ALL_ROWS, RUNNING, NO_EXP, NO_MAX, BY_LARGEST, LOG, TWO, MOST_FROM_0, MOST_AFTER };
+enum {
+    COLUMNS,
+    ALL_ROWS,
+    RUNNING,
+    NO_EXP,
+    NO_MAX,
+    BY_LARGEST,
+    LOG,
+    TWO,
+    MOST_FROM_0,
+    MOST_AFTER,
+    BY_COUNT
+};
 
 static void run_softmax(const sample *s, float *const *out) {
     softmax(s->in[X], s->size['r'], s->size['c'], out[0]);
@@ -42,7 +54,8 @@ static void one_softmax(const float *x, int n, int step, uint64_t m, double befo
         top = fmax(top, e);
     }
     for (int j = 0; j < n; j++) {
-        y[j * step] /= HAS(m, BY_LARGEST) ? top : sum;
+        double divisor = HAS(m, BY_LARGEST) ? top : sum;
+        y[j * step] /= HAS(m, BY_COUNT) ? n : divisor;
         if (HAS(m, LOG)) y[j * step] = log(y[j * step]);
     }
     before[0] = most;
@@ -89,6 +102,8 @@ static const lesson_task softmax_task = {
                      "infinity is no number. Subtract the row's largest number first." },
         [BY_LARGEST] = { "not divided by the sum", "The largest result of a row is 1 here. Divide by "
                          "the sum of the exponentials, so that a row sums to 1." },
+        [BY_COUNT] = { "divided by the number of columns", "Divide by the sum of the exponentials, so "
+                       "that a row sums to 1, and not by how many there are." },
         [LOG] = { "a logarithm too many", "These are log-probabilities. A softmax is the "
                                           "exponentials "
                   "themselves." },
@@ -103,7 +118,7 @@ static const lesson_task softmax_task = {
 
 /* ---- the causal mask ------------------------------------------------------------------------- */
 
-enum { UPPER, STRICT, INVERTED, ALL_ONES, ADDITIVE };
+enum { UPPER, STRICT, INVERTED, ALL_ONES, ADDITIVE, ONE_LATER };
 
 static void run_mask(const sample *s, float *const *out) {
     causal_mask(s->size['n'], out[0]);
@@ -121,6 +136,7 @@ static void model_mask(const sample *s, uint64_t m, double *const *out) {
         for (int j = 0; j < n; j++) {
             int from = HAS(m, UPPER) ? i : j, to = HAS(m, UPPER) ? j : i;
             bool may = HAS(m, STRICT) ? from < to : from <= to;
+            if (HAS(m, ONE_LATER)) may = j <= i + 1;
             out[0][i * n + j] = HAS(m, ALL_ONES) || may != HAS(m, INVERTED);
             if (HAS(m, ADDITIVE)) out[0][i * n + j] = may ? 0 : -INFINITY;
         }
@@ -145,6 +161,8 @@ static const lesson_task mask_task = {
         [INVERTED] = { "mask inverted", "1 stands where a position may look, and 0 where it may "
                                         "not. "
                        "These are exchanged." },
+        [ONE_LATER] = { "one later position is seen", "j <= i is the last one that i may look at. "
+                        "With i + 1 the answer itself is read." },
         [ADDITIVE] = { "0 and -INFINITY in the mask", "Such a mask is added to scores elsewhere. Here 1 "
                        "means may look, and 0 may not." },
         [ALL_ONES] = { "nothing is masked", "Every position may look at every other one. The "
@@ -176,7 +194,8 @@ enum {
     WEIGHTS_TURNED,
     ROOT_OF_VALUES,
     NOT_SQUARE_ROOT,
-    SCORES_MIXED
+    SCORES_MIXED,
+    V_OF_QUERY
 };
 
 static const float *mask_of(const sample *s) {
@@ -269,6 +288,14 @@ static void mix_scores(const sample *s, double *out) {
     free(score);
 }
 
+/* Outside of v there may be anything. */
+static double v_of_query(const sample *s, const double *w, int i, int c) {
+    double sum = 0;
+    if (i >= s->size['S']) return model_anything;
+    for (int j = 0; j < s->size['S']; j++) sum += w[j];
+    return sum * s->in[V][i * s->size['e'] + c];
+}
+
 static void model_attention(const sample *s, uint64_t m, double *const *out) {
     int T = s->size['T'], S = s->size['S'], e = s->size['e'];
     const float *v = s->in[V];
@@ -281,6 +308,7 @@ static void model_attention(const sample *s, uint64_t m, double *const *out) {
                 double weight = HAS(m, WEIGHTS_TURNED) ? w[(j * T + i) % (T * S)] : w[i * S + j];
                 sum += weight * v[HAS(m, V_COLUMNS) ? c * S + j : j * e + c];
             }
+            if (HAS(m, V_OF_QUERY)) sum = v_of_query(s, w + i * S, i, c);
             out[1][i * e + c] = sum;
         }
     }
@@ -344,6 +372,8 @@ static const lesson_task attention_task = {
                              "sqrt(d): d is the number of terms in each product." },
         [NOT_SQUARE_ROOT] = { "divided by the square of d", "The scores are divided by d * d. "
                               "Divide by the root of d." },
+        [V_OF_QUERY] = { "v is read by the query's row", "The weight of key j belongs to the value "
+                         "of key j: v[j * e + c], and not v[i * e + c]." },
         [V_COLUMNS] = { "v is read by columns", "Element c of value j is v[j * e + c]. Here it is "
                                                 "read "
                         "as v[c * S + j], as if v were transposed in memory." },

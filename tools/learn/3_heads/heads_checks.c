@@ -44,6 +44,10 @@ static const lesson_task linear_task = {
                                  "output: b[o]." },
         [LINEAR_BIAS_EACH] = { "the bias in each term", "b[o] is added once for each product. It "
                                "is added once, to their sum." },
+        [LINEAR_BIAS_TWICE] = { "the bias is added twice", "Does the sum begin with b[o], and is "
+                                "b[o] added at the end, too? Once is enough." },
+        [LINEAR_FIRST_BIAS] = { "the bias of the first output", "b[0] is added everywhere. Output o "
+                                "has the bias b[o]." },
         [LINEAR_LAST] = { "only the last term", "Each product overwrites the one before it: add "
                           "with +=." },
     },

@@ -1,5 +1,6 @@
 /* tools/learn/4_block/block_checks.c - checks exercise 4: its tasks and known mistakes. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ops/ops.h"
 #include "tools/learn/lesson_blocks.h"
@@ -76,6 +77,10 @@ static const lesson_task norm_task = {
                                 "numbers, and not in the squares: (x[j] - mean) * (x[j] - mean)." },
         [NORM_NOT_DIVIDED] = { "a sum in the place of the variance", "The sum of squares is not "
                                "divided by D. The variance is their mean." },
+        [NORM_ABSOLUTE] = { "distances are not squared", "The variance is the mean of the squares of "
+                            "the distances from the mean." },
+        [NORM_GAMMA_PLUS_1] = { "1 + gamma in the place of gamma", "gamma is the whole factor. (Some "
+                                "models store it less 1.)" },
         [NORM_RUNNING] = { "mean and variance are not set to 0 for every row", "They go on from "
                         "the row before: set them "
                            "inside the loop over rows." },
@@ -136,6 +141,8 @@ static const lesson_task ff_task = {
                             "is not used again: results may be negative." },
         [FF_RELU_TURNED] = { "relu keeps what is below 0", "relu sets to 0 what is below 0, and "
                              "keeps the rest. Here it is the other way round." },
+        [FF_LEAKY] = { "relu lets a hundredth through", "Below 0 relu is 0. (0.01 x there is leaky "
+                       "relu.)" },
         [FF_ABSOLUTE] = { "absolute value for relu", "relu is 0 for what is below 0, and not its "
                                                      "absolute value." },
     },
@@ -143,7 +150,7 @@ static const lesson_task ff_task = {
 
 /* ---- post_norm and pre_norm ------------------------------------------------------------------ */
 
-enum { NO_RESIDUAL, OTHER_ORDER, NORM_OF_F, NO_NORM, NO_F, TWICE, NORMED_RESIDUAL };
+enum { NO_RESIDUAL, OTHER_ORDER, NORM_OF_F, NO_NORM, NO_F, TWICE, BOTH, NORMED_RESIDUAL };
 
 static void run_post(const sample *s, float *const *out) {
     struct norm_weights norm = norm_of(s, NORM, 0);
@@ -217,12 +224,17 @@ static void model_block(const sample *s, uint64_t m, bool is_post, double *y) {
     block k = { norm_of(s, NORM, 0), ff_of(s, FF, 0), NULL,        NULL, NULL,
                 s->size['r'],        s->size['D'],    s->size['F'] };
     k.x = doubles_of(s->in[X], s->count[X]);
+    if (HAS(m, BOTH)) is_post = false;
     k.a = room(s->count[X]);
     k.b = room(s->count[X]);
     if (is_post)
         post(&k, m, y);
     else
         pre(&k, m, y);
+    if (HAS(m, BOTH)) {
+        memcpy(k.a, y, (size_t)s->count[X] * sizeof *y);
+        norm(&k, k.a, y);
+    }
     free(k.x), free(k.a), free(k.b);
 }
 
@@ -240,6 +252,8 @@ static void model_pre(const sample *s, uint64_t m, double *const *out) {
     [NORM_OF_F] = { "norm of the feed-forward's result", "This is x + norm(feed_forward(x))." },   \
     [NO_NORM] = { "no norm", "layer_norm is not used." },                                          \
     [NO_F] = { "no feed-forward", "feed_forward is not used, or its result is lost." },            \
+    [BOTH] = { "norm both before and after",                                                       \
+               "This is norm(x + feed_forward(norm(x))). One norm is enough." },                   \
     [TWICE] = { "x is added twice", "The residual is one x." }
 
 enum { V_X, V_1, V_2 };

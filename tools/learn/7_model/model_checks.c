@@ -258,7 +258,9 @@ enum {
     MOST_FROM_0,
     ONE_PLUS,
     MINUS_LOG,
-    BY_VOCABULARY
+    BY_VOCABULARY,
+    ONE_MINUS_P,
+    LAST_ID_MISSING
 };
 static const int pad = 2;
 
@@ -281,6 +283,7 @@ static double one_loss(const float *row, int V, int label, uint64_t m) {
     bool overflows = HAS(m, NO_MAX) && most > 88.7;
     bool vanishes = HAS(m, NO_MAX) && most < -103.3;
     for (int v = 0; v < V; v++) sum += row[v] - most < -103.3 ? 0 : exp(row[v] - most);
+    if (HAS(m, LAST_ID_MISSING)) sum -= exp(row[V - 1] - most);
     double loss = overflows ? INFINITY : log(sum) + most - row[label];
     if (vanishes) loss = -INFINITY;
     if (HAS(m, MINUS_LOG)) loss = most - log(sum) - row[label];
@@ -290,6 +293,7 @@ static double one_loss(const float *row, int V, int label, uint64_t m) {
     if (HAS(m, LARGEST_FOR_LABEL)) loss = log(sum);
     if (HAS(m, NOT_ADDED)) loss = log(sum) - row[label];
     if (HAS(m, NO_LOG)) loss = -exp(-loss);
+    if (HAS(m, ONE_MINUS_P)) loss = 1 - exp(-loss);
     if (HAS(m, BINARY)) loss /= log(2);
     if (HAS(m, LOGIT_ONLY)) loss = -row[label];
     return HAS(m, POSITIVE) ? -loss : loss;
@@ -336,6 +340,10 @@ static const lesson_task loss_task = {
         [LOGIT_ONLY] = { "the logit alone", "The label's logit is not compared with the others: "
                                             "log(sum of exp) is "
                          "missing." },
+        [ONE_MINUS_P] = { "1 - p in the place of -log p", "1 - p is at most 1, however wrong the "
+                          "model is, and its slope vanishes there. The loss is -log p." },
+        [LAST_ID_MISSING] = { "the last id is not in the sum", "All V logits are compared: v from 0 to "
+                              "V - 1." },
         [DECIMAL] = { "log10 of the sum", "The natural logarithm belongs to exp: log or logf." },
         [MINUS_LOG] = { "the logarithm is subtracted", "The largest logit and the logarithm of the sum "
                         "are added." },

@@ -10,7 +10,7 @@
 /* ---- shift ----------------------------------------------------------------------------------- */
 
 enum { SOURCE };
-enum { SAME, BACK, NO_END, NO_START, LABELS_MARKED };
+enum { SAME, BACK, NO_END, NO_START, LABELS_MARKED, FURTHER };
 
 /* The ids of a case, from 1 on; 0 is MARK. */
 static int id_at(const sample *s, int64_t i) {
@@ -51,6 +51,7 @@ static void model_shift(const sample *s, uint64_t m, double *const *out) {
     for (int i = 0; i <= n; i++) {
         out[0][i] = i > 0 ? id_at(s, i - 1) : MARK;
         out[1][i] = i < n ? id_at(s, i) : MARK;
+        if (HAS(m, FURTHER) && i < n) out[1][i] = i + 1 < n ? id_at(s, i + 1) : model_anything;
         if (HAS(m, NO_START)) out[0][i] = i < n ? id_at(s, i) : MARK;
         if (HAS(m, SAME)) out[1][i] = out[0][i];
         if (HAS(m, BACK)) out[0][i] = i + 1 < n ? id_at(s, i + 1) : MARK;
@@ -79,6 +80,8 @@ static const lesson_task shift_task = {
         [NO_START] = { "no shift", "Input and labels are one sequence. The input must begin with "
                                    "MARK and be one behind, "
                        "so that the model has to find every token." },
+        [FURTHER] = { "labels one further", "The label of input[i] is the token right behind it: "
+                      "labels[i] = source[i], and not source[i + 1]." },
         [LABELS_MARKED] = { "input and labels exchanged", "MARK begins the input, and ends the "
                                                           "labels." },
     },

@@ -9,7 +9,18 @@
 
 /* ---- rate ------------------------------------------------------------------------------------ */
 
-enum { FROM_0, NO_WARMUP, LARGER, NO_ROOT, STAYS, NO_PEAK, KEEPS_RISING, INTEGERS, ROOT_TURNED };
+enum {
+    FROM_0,
+    NO_WARMUP,
+    LARGER,
+    NO_ROOT,
+    STAYS,
+    NO_PEAK,
+    KEEPS_RISING,
+    INTEGERS,
+    ROOT_TURNED,
+    NO_WARMUP_IN_ROOT
+};
 
 static void run_rate(const sample *s, float *const *out) {
     for (int i = 0; i < s->size['n']; i++) {
@@ -34,6 +45,7 @@ static void model_rate(const sample *s, uint64_t m, double *const *out) {
         double rising = step / w, falling = HAS(m, NO_ROOT) ? w / step : sqrt(w / step);
         if (HAS(m, INTEGERS)) rising = floor(rising);
         if (HAS(m, ROOT_TURNED)) falling = sqrt(step / w);
+        if (HAS(m, NO_WARMUP_IN_ROOT)) falling = 1 / sqrt(step);
         if (HAS(m, STAYS)) falling = 1;
         if (HAS(m, KEEPS_RISING)) falling = INFINITY;
         if (HAS(m, NO_WARMUP)) rising = INFINITY;
@@ -58,6 +70,8 @@ const lesson_task copy_rate_task = {
         [NO_ROOT] = { "falls without a root", "It falls with the root: sqrt(warmup / step)." },
         [ROOT_TURNED] = { "the root of step / warmup", "That rises. Behind `warmup` the rate falls with "
                           "sqrt(warmup / step)." },
+        [NO_WARMUP_IN_ROOT] = { "falls from 1 / sqrt(step)", "At step `warmup` both are 1: it falls with "
+                                "sqrt(warmup / step)." },
         [STAYS] = { "it does not fall", "Behind `warmup` the rate falls with sqrt(warmup / "
                                         "step)." },
         [NO_PEAK] = { "not times the peak", "The curve has its peak at 1. Multiply by peak." },
@@ -91,7 +105,8 @@ enum {
     FACTORS_EXCHANGED,
     BETAS_TIMES_STEP,
     BETA1_KEEPS_V,
-    BETA1_TWICE
+    BETA1_TWICE,
+    OUTSIDE_ROOT
 };
 static const double learning_rate = 0.01F;
 
@@ -176,6 +191,7 @@ static void model_adam(const sample *s, uint64_t m, double *const *out) {
         if (HAS(m, MEAN_KEPT)) out[1][i] = mean;
         if (HAS(m, SQUARE_KEPT)) out[2][i] = square;
         double divisor = HAS(m, NO_SQUARE_ROOT) ? square + eps : sqrt(square) + eps;
+        if (HAS(m, OUTSIDE_ROOT)) divisor = sqrt(out[2][i]) / less2 + eps;
         double move = learning_rate * mean / divisor;
         out[0][i] = s->in[VALUE][i] + (HAS(m, UPHILL) ? move : -move);
     }
@@ -224,6 +240,8 @@ const lesson_task copy_adam_task = {
         [BETA1_KEEPS_V] = { "0.9 in the mean of squares", "v = 0.98 * v + 0.02 * grad * grad: it moves "
                             "slower than m." },
         [BETA1_TWICE] = { "0.9 in the place of 0.98", "beta2, of v and its correction, is 0.98." },
+        [OUTSIDE_ROOT] = { "the correction of v outside the root", "The root is taken of the corrected "
+                           "v: sqrt(v / (1 - 0.98^step)), and not sqrt(v) / (1 - 0.98^step)." },
         [BETAS_TIMES_STEP] = { "beta times the step", "It is a power: pow(0.9, step)." },
         [NO_MEAN] = { "the gradient in the place of m", "x moves by the mean m, which smooths the "
                                                         "gradient." },

@@ -24,8 +24,19 @@ enum {
     REST_OF_16,
     FIRST_TERM,
     LAST_MISSING,
-    FIRST_MISSING
+    FIRST_MISSING,
+    ROW_OF_4,
+    ROW_OF_6,
+    ROW_OF_8,
+    ROW_OF_12,
+    COLUMN_OF_4,
+    COLUMN_OF_8,
+    COLUMN_OF_16,
+    COLUMN_OF_32
 };
+
+enum { TILES = 4 };
+static const int tile_rows[TILES] = { 4, 6, 8, 12 }, tile_columns[TILES] = { 4, 8, 16, 32 };
 
 static void run_product(const sample *s, float *const *out) {
     product(s->in[A], s->in[B], out[0], s->size['m'], s->size['k'], s->size['n']);
@@ -35,6 +46,13 @@ static void weft_product(const sample *s, wf_graph *g, wf_tensor *const *in, wf_
     (void)s;
     (void)g;
     out[0] = wf_matmul(in[A], in[B]);
+}
+
+/* The first of the tile's rows, or columns, that number i is in, if a mistake from `from` on says so. */
+static int first_of_tile(uint64_t mistakes, int from, const int *sizes, int i) {
+    for (int k = 0; k < TILES; k++)
+        if (HAS(mistakes, from + k)) i -= i % sizes[k];
+    return i;
 }
 
 static void model_product(const sample *s, uint64_t mistakes, double *const *out) {
@@ -49,9 +67,11 @@ static void model_product(const sample *s, uint64_t mistakes, double *const *out
     for (int i = 0; i < m; i++) {
         for (int j = 0; j < n; j++) {
             double sum = HAS(mistakes, NOT_CLEARED) ? NAN : 0;
+            int row = first_of_tile(mistakes, ROW_OF_4, tile_rows, i);
+            int column = first_of_tile(mistakes, COLUMN_OF_4, tile_columns, j);
             for (int p = from; p < to; p++)
-                sum += (double)s->in[A][HAS(mistakes, A_TURNED) ? p * m + i : i * k + p] *
-                       s->in[B][HAS(mistakes, B_TURNED) ? j * k + p : p * n + j];
+                sum += (double)s->in[A][HAS(mistakes, A_TURNED) ? p * m + i : row * k + p] *
+                       s->in[B][HAS(mistakes, B_TURNED) ? j * k + p : p * n + column];
             out[0][HAS(mistakes, C_TURNED) ? j * m + i : i * n + j] = sum;
         }
     }
@@ -59,6 +79,8 @@ static void model_product(const sample *s, uint64_t mistakes, double *const *out
 
 #define REST_SENTENCE                                                                              \
     "Sums end before the last p: behind a loop in steps there must be one for the rest."
+#define ROW_SENTENCE "Is the row within the tile in the index of a, as in a[(i + r) * k + p]?"
+#define COLUMN_SENTENCE "Is the column within the tile in the index of b, as in b[p * n + j + c]?"
 static const lesson_task product_task = {
     .name = "product",
     .formula = "c[i][j] = the sum of a[i][p] * b[p][j] over all p",
@@ -81,6 +103,14 @@ static const lesson_task product_task = {
         [REST_OF_4] = { "the rest of k is left out, in steps of 4", REST_SENTENCE },
         [REST_OF_8] = { "the rest of k is left out, in steps of 8", REST_SENTENCE },
         [REST_OF_16] = { "the rest of k is left out, in steps of 16", REST_SENTENCE },
+        [ROW_OF_4] = { "every row of a tile of 4 is its first", ROW_SENTENCE },
+        [ROW_OF_6] = { "every row of a tile of 6 is its first", ROW_SENTENCE },
+        [ROW_OF_8] = { "every row of a tile of 8 is its first", ROW_SENTENCE },
+        [ROW_OF_12] = { "every row of a tile of 12 is its first", ROW_SENTENCE },
+        [COLUMN_OF_4] = { "every column of a tile of 4 is its first", COLUMN_SENTENCE },
+        [COLUMN_OF_8] = { "every column of a tile of 8 is its first", COLUMN_SENTENCE },
+        [COLUMN_OF_16] = { "every column of a tile of 16 is its first", COLUMN_SENTENCE },
+        [COLUMN_OF_32] = { "every column of a tile of 32 is its first", COLUMN_SENTENCE },
         [FIRST_TERM] = { "only the first term", "All p from 0 to k - 1 belong to the sum." },
         [LAST_MISSING] = { "the last term is missing", "All p from 0 to k - 1 belong to the sum." },
         [FIRST_MISSING] = { "the first term is missing", "All p from 0 to k - 1 belong to the sum." },
