@@ -22,11 +22,11 @@ SETUP(enter_folder, leave_folder)
 
 enum { MOST_SETS = 4 };
 
-/* With every instruction set that runs here, on one thread and on two. */
-TEST_ROWS(the_signature_is_the_published_one, 2 * MOST_SETS) {
-    const wf_kernels_f32 *t = wf_f32_at(_i / 2);
+/* With every instruction set that runs here on two threads, and with the best of them on one. */
+TEST_ROWS(the_signature_is_the_published_one, MOST_SETS + 1) {
+    const wf_kernels_f32 *t = _i < MOST_SETS ? wf_f32_at(_i) : wf_f32();
     if (!t) return;
-    run("WEFT_ISA=%s bench signature --threads %d", t->isa, _i % 2 + 1);
+    run("WEFT_ISA=%s bench signature --threads %d", t->isa, _i < MOST_SETS ? 2 : 1);
     expect(0);
     ck_assert_str_eq(result.out, SIGNATURE);
 }
