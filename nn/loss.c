@@ -66,8 +66,9 @@ static wf_tensor *times_its_log(wf_tensor *t) {
 
 wf_tensor *wf_kl_div(wf_tensor *input, wf_tensor *target, wf_reduction r, bool log_target) {
     WF_COMPOSE("kl_div", input, target);
-    if (log_target) return wf_composed(reduce(wf_mul(wf_exp(target), wf_sub(target, input)), r));
-    return wf_composed(reduce(wf_sub(times_its_log(target), wf_mul(target, input)), r));
+    wf_tensor *other = log_target ? wf_sub(target, input) : wf_mul(target, input);
+    if (log_target) return wf_composed(reduce(wf_mul(wf_exp(target), other), r));
+    return wf_composed(reduce(wf_sub(times_its_log(target), other), r));
 }
 
 /* log(1 - sigmoid(x)) = log sigmoid(x) - x, so that with p = 1 + (pos_weight - 1) t the loss is
@@ -100,7 +101,8 @@ wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, double eps
                          wf_axis_text(axis, text));
     wf_tensor *dot = wf_sum(product, WF_AXIS(axis), false);
     if (!(eps >= 0)) return wf_poison(dot->graph, "the eps of a cosine is %g", eps);
-    return wf_composed(wf_div(dot, wf_mul(length(a, axis, eps), length(b, axis, eps))));
+    wf_tensor *length_of_b = length(b, axis, eps);
+    return wf_composed(wf_div(dot, wf_mul(length(a, axis, eps), length_of_b)));
 }
 
 /* ---- of classes ------------------------------------------------------------------------------ */

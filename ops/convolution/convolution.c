@@ -225,8 +225,8 @@ wf_tensor *wf_conv2d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, const wf_
 wf_tensor *wf_conv1d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, const wf_conv_options *o) {
     WF_COMPOSE("conv1d", x, weight, bias ? bias : x);
     wf_conv_options columns = of_columns(o);
-    return wf_composed(
-        wf_squeeze(wf_conv2d(with_rows(x), with_rows(weight), bias, &columns), WF_AXIS(-2)));
+    wf_tensor *kernel = with_rows(weight);
+    return wf_composed(wf_squeeze(wf_conv2d(with_rows(x), kernel, bias, &columns), WF_AXIS(-2)));
 }
 
 /* ---- conv_transpose2d(y, w, bias, like): x from y and w -------------------------------------- */
@@ -317,8 +317,9 @@ wf_tensor *wf_conv_transpose1d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias,
                                const wf_conv_options *o) {
     WF_COMPOSE("conv_transpose1d", x, weight, bias ? bias : x);
     wf_conv_options columns = of_columns(o);
-    return wf_composed(wf_squeeze(
-        wf_conv_transpose2d(with_rows(x), with_rows(weight), bias, &columns), WF_AXIS(-2)));
+    wf_tensor *kernel = with_rows(weight);
+    return wf_composed(
+        wf_squeeze(wf_conv_transpose2d(with_rows(x), kernel, bias, &columns), WF_AXIS(-2)));
 }
 
 /* ---- conv2d_weight(x, y, like): w from x and y ----------------------------------------------- */

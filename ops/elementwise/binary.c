@@ -50,7 +50,8 @@ static wf_tensor *pow_by_exponent(wf_tensor *a, wf_tensor *b, wf_tensor *y, wf_t
 /* a^2 + b^2. For the angle t of the point (b, a), dt/da = b / (a^2 + b^2), dt/db = -a / (a^2 +
  * b^2). It is 1 at the origin, so that the gradient is 0 there, as in PyTorch. */
 static wf_tensor *square_of(wf_tensor *a, wf_tensor *b) {
-    wf_tensor *square = wf_add(wf_square(a), wf_square(b));
+    wf_tensor *square_of_b = wf_square(b);
+    wf_tensor *square = wf_add(wf_square(a), square_of_b);
     return wf_where(square, square, wf_constant(a->graph, 1));
 }
 

@@ -27,7 +27,8 @@ static wf_tensor *gelu_tanh_curvature(wf_tensor *x) {
     wf_tensor *t = wf_tanh(wf_mul(x, wf_affine(square, s * a, s)));
     wf_tensor *u1 = wf_affine(square, 3 * s * a, s), *u2 = wf_scale(x, 6 * s * a);
     wf_tensor *bend = wf_sub(u2, wf_scale(wf_mul(t, wf_square(u1)), 2));
-    return wf_mul(wf_affine(wf_square(t), -1, 1), wf_add(u1, wf_mul(wf_scale(x, 0.5), bend)));
+    wf_tensor *sum = wf_add(u1, wf_mul(wf_scale(x, 0.5), bend));
+    return wf_mul(wf_affine(wf_square(t), -1, 1), sum);
 }
 
 /* silu = x s, s the sigmoid, s' = s (1 - s): silu' = s + x s', and s'' = s' (1 - 2 s), so

@@ -290,10 +290,12 @@ static bool join(const formula *f, term *a, const term *b, const char *needed) {
     if (strlen(s.batch) + strlen(s.a) + strlen(s.b) > WF_MAX_DIMS)
         return fail(f, "too many axes at once, among them", b->letters[0]);
     strcat(strcat(strcat(result.letters, s.batch), s.a), s.b);
-    if (s.contracted[0])
+    if (s.contracted[0]) {
         result.x = contract(a, b, &s, &result);
-    else
-        result.x = wf_mul(arranged(a, result.letters), arranged(b, result.letters));
+    } else {
+        wf_tensor *factor = arranged(b, result.letters);
+        result.x = wf_mul(arranged(a, result.letters), factor);
+    }
     *a = result;
     return true;
 }

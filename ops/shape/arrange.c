@@ -202,7 +202,8 @@ wf_tensor *wf_triu(wf_tensor *x, int64_t diagonal) {
 
 wf_tensor *wf_outer(wf_tensor *a, wf_tensor *b) {
     WF_COMPOSE("outer", a, b);
-    return wf_composed(wf_mul(wf_unsqueeze(a, WF_AXIS(-1)), wf_unsqueeze(b, WF_AXIS(-2))));
+    wf_tensor *row = wf_unsqueeze(b, WF_AXIS(-2));
+    return wf_composed(wf_mul(wf_unsqueeze(a, WF_AXIS(-1)), row));
 }
 
 wf_tensor *wf_vecdot(wf_tensor *a, wf_tensor *b) {

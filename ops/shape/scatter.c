@@ -274,7 +274,8 @@ wf_tensor *wf_scatter_max(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src
 
 wf_tensor *wf_scatter_min(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
     WF_COMPOSE("scatter_min", x, ids, src);
-    return wf_composed(wf_neg(wf_scatter_max(wf_neg(x), axis, ids, wf_neg(src))));
+    wf_tensor *negative = wf_neg(src);
+    return wf_composed(wf_neg(wf_scatter_max(wf_neg(x), axis, ids, negative)));
 }
 
 /* ---- scatter_mul ----------------------------------------------------------------------------- */

@@ -109,7 +109,8 @@ wf_stft_result wf_stft(wf_tensor *x, const wf_stft_options *o) {
     wf_tensor *frames = wf_unfold(x, -1, o->n_fft, hop, 1);    /* [...,T,N] */
     wf_tensor *y = wf_matmul(frames, transform(g, o, length)); /* [...,T,2 F] */
     y = wf_transpose(y, -1, -2);                               /* [...,2 F,T] */
-    wf_stft_result r = { wf_slice(y, -2, 0, bins), wf_slice(y, -2, bins, WF_END) };
+    wf_stft_result r = { wf_slice(y, -2, 0, bins), NULL };
+    r.imag = wf_slice(y, -2, bins, WF_END);
     wf_composed(r.imag);
     return r;
 }

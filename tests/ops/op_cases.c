@@ -46,6 +46,11 @@ static wf_tensor *id_minus(wf_tensor *ids, int32_t less) {
     return wf_sub(ids, wf_constant_i32(ids->graph, less));
 }
 
+/* C does not define the order of arguments that are calls, and a's gradient has three terms. */
+static wf_tensor *products_that_share(wf_tensor *a, wf_tensor *b, wf_tensor *c) {
+    wf_tensor *product = wf_mul(wf_matmul(a, c), a);
+    return wf_add(wf_matmul(a, b), product);
+}
 static wf_tensor *used_twice(wf_tensor *x) {
     return wf_mul(x, wf_sigmoid(x));
 }
