@@ -14,6 +14,7 @@ EXACT_PRODUCTS = [
     ("math.inc", "FUSED(exponent, LN2_HIGH, "),
     ("attention_softmax.inc", "multiply_add(rounded[i] - ROUND, ALL((real)-LN2_HIGH), x[i])"),
     ("functions.inc", "FUSED(step, p, step - back)"),
+    ("functions.inc", "FUSED(-s.high, d.high, f)"),
     ("functions.inc", "FUSED(parts, HALF_PI, "),
     ("functions.inc", "FUSED(parts, HALF_PI_LOW, "),
 ]
