@@ -128,7 +128,7 @@ static void sort_shares(graph_values *v) {
         for (int64_t k = 0; k < x.n; k++) v->share[i].size += fabs(x.x[k]);
         free(x.x);
     }
-    qsort(v->share, (size_t)v->n_shares, sizeof *v->share, larger_first);
+    if (v->n_shares > 1) qsort(v->share, (size_t)v->n_shares, sizeof *v->share, larger_first);
 }
 
 bool graph_values_new(graph_values *v, const subject *s, const example *e, bool gradient,
