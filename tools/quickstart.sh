@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 need compiler meson ninja pkg-config
 say "building into build/: one to five minutes"
 configure build
-compile build train generate convert inspect graph bench
+compile build train generate convert inspect graph tools/bench
 
 out=quickstart
 mkdir -p $out

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Checks that each target that tools/*.sh compile is one target of the build: with a second of its name, Meson refuses.
+
+usage: scripts.py SOURCE_FOLDER BUILD_FOLDER
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def targets(build, source):
+    """Paths of all targets, such as tools/train."""
+    text = subprocess.run(['meson', 'introspect', '--targets', build], check=True, capture_output=True, text=True).stdout
+    folder = lambda t: pathlib.Path(t['defined_in']).parent.relative_to(source)
+    return [(folder(t) / t['name']).as_posix() for t in json.loads(text)]
+
+
+def main():
+    source, build = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
+    paths = targets(build, source)
+    asked = [(script.name, name) for script in sorted((source / 'tools').glob('*.sh'))
+             for line in re.findall(r'^ *compile build (.+)$', script.read_text(), flags=re.M) for name in line.split()]
+    bad = 0
+    for script, name in asked:
+        n = sum(path == name or path.endswith('/' + name) for path in paths)
+        if n != 1:
+            print(f'scripts: {script} compiles {name}, which is the name of {n} targets', file=sys.stderr)
+            bad += 1
+    print(f'scripts: {len(asked)} targets of scripts, {bad} of them not one')
+    return 1 if bad or len(asked) < 7 else 0
+
+
+sys.exit(main())
