@@ -98,7 +98,7 @@ typedef struct wf_model {
     int own_nodes;
 } wf_model;
 
-/* Which embeddings share a table: none; decoder input and output; these and encoder input. */
+/* Embeddings that share a table: none; decoder input and output; these and encoder input. */
 typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL } wf_tie;
 
 /* ---- a new model of any architecture: kinds.c ------------------------------------------------ */

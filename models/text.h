@@ -2,7 +2,7 @@
  *
  * A tokenizer holds the vocabulary of one side; a joint vocabulary is one object used for both. It
  * is learned from lines, or read from a vocabulary file (and a codes file), or from a model's file.
- * The same lines give the same tokenizer, byte for byte, on any machine.
+ * Equal lines give equal tokenizers, byte for byte, on any machine.
  *
  *     wf_tokenizer *t = wf_tokenizer_learn(&options, next_line, file, message);
  *     int64_t n = wf_tokenizer_encode(t, "a line", 6, ids, 100, message);

@@ -1,6 +1,6 @@
 /* ops/reduce/reduce.c - sums, maxima, minima and counts over any axes.
  *
- * The same code serves sum, sum_to (chain.c), max and min. An axis is reduced if the result, aligned on
+ * One code serves sum, sum_to (chain.c), max and min. An axis is reduced if the result, aligned on
  * the right, lacks it or has size 1 there. If the last axis is reduced, each result is folded over
  * its own elements ("across"), in blocks of BLOCK; otherwise whole rows are folded into a row of
  * results ("down"). The order of a sum depends only on the number of its terms. A mean is a sum

@@ -342,20 +342,26 @@ static const lesson_task loss_task = {
                          "missing." },
         [ONE_MINUS_P] = { "1 - p in the place of -log p", "1 - p is at most 1, however wrong the "
                           "model is, and its slope vanishes there. The loss is -log p." },
-        [LAST_ID_MISSING] = { "the last id is not in the sum", "All V logits are compared: v from 0 to "
+        [LAST_ID_MISSING] = { "the last id is not in the sum",
+            "All V logits are compared: v from 0 to "
                               "V - 1." },
         [DECIMAL] = { "log10 of the sum", "The natural logarithm belongs to exp: log or logf." },
-        [MINUS_LOG] = { "the logarithm is subtracted", "The largest logit and the logarithm of the sum "
+        [MINUS_LOG] = { "the logarithm is subtracted",
+            "The largest logit and the logarithm of the sum "
                         "are added." },
-        [BY_VOCABULARY] = { "divided by V", "It is a mean over rows: what a row has is not divided by "
+        [BY_VOCABULARY] = { "divided by V",
+            "It is a mean over rows: what a row has is not divided by "
                             "the number of ids." },
-        [PLUS_LABEL] = { "the label's logit is added", "-log p is log(sum of exp) minus the label's "
+        [PLUS_LABEL] = { "the label's logit is added",
+            "-log p is log(sum of exp) minus the label's "
                          "logit." },
         [STOPS_AT_PAD] = { "it stops at the first padding", "A row whose label is pad is left out, "
                            "and those behind it are counted: continue, and not break." },
-        [LARGEST_FOR_LABEL] = { "the largest logit in the place of the label's", "What counts is how "
+        [LARGEST_FOR_LABEL] = { "the largest logit in the place of the label's",
+            "What counts is how "
                                 "likely the right id was: logits[labels[i]]." },
-        [MOST_FROM_0] = { "the search for the largest begins at 0", "A row may have negative logits "
+        [MOST_FROM_0] = { "the search for the largest begins at 0",
+            "A row may have negative logits "
                           "alone: begin with its first one, or with -INFINITY." },
         [ONE_PLUS] = { "the sum does not begin at 0", "The sum of the exponentials is set to 0 for "
                        "every row." },
