@@ -75,6 +75,12 @@ once 'core/base/bf16\.h|ops/kernels/panels\.inc' '0x7[fF]{3} \+' 'bf16 is rounde
 once 'core/base/clock\.h' 'CLOCK_MONOTONIC' 'the time is read elsewhere than in clock.h'
 once 'core/op\.h' '\<MESSAGE = [0-9]' 'a size of messages beside WF_MESSAGE'
 
+# What a build leaves behind is not kept.
+if [ -d .git ] || [ -f .git ]; then
+    found=$(git ls-files 2> /dev/null | grep -E '\.(log|pid|o|so|a|orig|rej)$' || true)
+    [ -z "$found" ] || fail "a file that a build left is in the repository: $found"
+fi
+
 # A file's name is used once. (ops/kernels/blocks.h: another name compiles all kernels again.)
 found=$(echo "$library $programs" | tr ' ' '\n' | grep '\.[ch]$' | grep -vx 'ops/kernels/blocks\.h' | sed 's|.*/||' | sort | uniq -d)
 [ -z "$found" ] || fail "two files have one name: $found"

@@ -1,7 +1,7 @@
 /* models/hf/multilingual.c - reads and writes the tokenizers of M2M100, NLLB and mBART. They have
  * one SentencePiece model for all languages, but other ids than it, and the languages after them.
  *
- * Following tokenization_*.py of transformers, M2M100's vocab.json has the ids of pieces. The others
+ * In tokenization_*.py of transformers, M2M100's vocab.json has the ids of pieces. The others
  * use fairseq's ids: <s>, <pad>, </s>, <unk>, and then the model's ids plus one. Languages come
  * after the pieces, or as tokenizer_config.json lists them in "added_tokens_decoder". Text is cut
  * as the library sentencepiece cuts it; README.md says where transformers 5 differs. */

@@ -1,7 +1,7 @@
 /* models/hf/tokenizers.c - reads and writes Marian's tokenizers: two SentencePiece models cut
  * lines, and vocab.json has the ids of their pieces.
  *
- * Following tokenization_marian.py of transformers, a source ends with the end token, ">>fra<<" at its
+ * In tokenization_marian.py of transformers, a source ends with the end token, ">>fra<<" at its
  * beginning is one piece, and pieces that vocab.json lacks are unknown. */
 #include <stdlib.h>
 #include <string.h>
