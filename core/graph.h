@@ -58,6 +58,9 @@ typedef struct wf_graph_options {
     wf_dtype real;
     /* seed of initial values and random ops */
     uint64_t seed;
+    /* called when the first error happens, which is a good place for a breakpoint; may be NULL */
+    void (*on_error)(void *user, const char *message);
+    void *user;
 } wf_graph_options;
 
 /* Never NULL; options may be NULL. */
@@ -70,22 +73,14 @@ WF_API bool wf_ok(const wf_graph *g);
 WF_API const char *wf_error(const wf_graph *g);
 /* Fail the graph with this message; returns its poison tensor. */
 WF_API wf_tensor *wf_poison(wf_graph *g, const char *format, ...) WF_PRINTF(2, 3);
-/* The function is called when the first error happens, which is a good place for a breakpoint. */
-WF_API void wf_on_error(wf_graph *g, void (*call)(void *user, const char *message), void *user);
 /* The type of its real tensors, as its options said. */
 WF_API wf_dtype wf_real(const wf_graph *g);
-/* The seed of its options. */
-WF_API uint64_t wf_seed(const wf_graph *g);
 /* Tensors recorded, leaves included. */
 WF_API int wf_node_count(const wf_graph *g);
 /* NULL: there is none. */
 WF_API wf_tensor *wf_node(const wf_graph *g, int id);
 /* The version of the library, such as "0.2.0"; WF_VERSION is that of this header. */
 WF_API const char *wf_version(void);
-/* The caches from which block sizes are derived, as bytes/ways/threads of three levels:
- * "32K/8/1,512K/8/1,16M/16/2". They are those of the processor, or those of the environment
- * variable WEFT_CACHES, where the threads may be left out. */
-WF_API const char *wf_caches_text(void);
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
 
@@ -101,11 +96,6 @@ WF_API wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_
                            wf_init init);
 WF_API wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
                             const int64_t *shape, wf_init init);
-/* A buffer that wf_save leaves out and wf_load does not ask for, like one with PyTorch's
- * persistent=False. It is for values that can always be computed again, such as sums over
- * micro-batches. */
-WF_API wf_tensor *wf_transient_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
-                                      const int64_t *shape, wf_init init);
 /* Scalar constants of shape []: a real one, and an i32. */
 WF_API wf_tensor *wf_constant(wf_graph *g, double value);
 WF_API wf_tensor *wf_constant_i32(wf_graph *g, int32_t value);
@@ -123,8 +113,6 @@ WF_API wf_tensor *wf_shape(wf_graph *g, int ndim, const int64_t *shape);
  * declares itself do not go through it. NULL ends this. A tensor that is computed is computed in
  * every run of a plan that needs it, and is not packed (wf_set_layout). */
 WF_API void wf_on_param(wf_graph *g, wf_tensor *(*hook)(void *user, wf_tensor *param), void *user);
-/* True if the leaf was declared by a hook while it ran. */
-WF_API bool wf_from_hook(const wf_tensor *leaf);
 /* Give a tensor a name of its own, relative to the current scope, by which wf_find finds it, and
  * which pictures and messages show: wf_named(y, "logits"). Names are unique in a graph; a tensor
  * may have several, the first is shown. Returns t. */
@@ -139,9 +127,6 @@ WF_API wf_tensor *wf_find(const wf_graph *g, const char *name);
 WF_API const char *wf_scope(wf_graph *g, const char *path);
 /* Append ".name" to the scope; returns the previous path. */
 WF_API const char *wf_scope_push(wf_graph *g, const char *name);
-/* Write a shape as text, "[B,T,512]", with extents by name. Returns buffer. */
-WF_API const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer,
-                                 size_t size);
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 

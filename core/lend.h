@@ -1,10 +1,8 @@
 /* weft/core/lend.h - memory that a plan and its program share, instead of copies: zero-copy feeds
- * and fetches, values where they are stored, callbacks when a node is computed, memory given back
- * early.
+ * and fetches.
  *
  * wf_feed and wf_fetch (graph.h) copy, and are right nearly always. These are for programs that
- * pass much from plan to plan, such as a decoder's encoder outputs, or gradients on their way to
- * other processes. A pointer is valid as long as its function says, and no longer. */
+ * pass much from plan to plan, such as a decoder's encoder outputs. A pointer is valid as long as its function says, and no longer. */
 #ifndef WEFT_CORE_LEND_H
 #define WEFT_CORE_LEND_H
 
@@ -29,23 +27,6 @@ WF_API bool wf_feed_lent(wf_plan *p, const wf_tensor *t, void *data, size_t byte
 /* wf_fetch without a copy: a row-major view, valid until p runs again, is bound to other extents,
  * is released or freed. NULL: see wf_plan_error. */
 WF_API const void *wf_fetched(wf_plan *p, const wf_tensor *t);
-
-/* The values of a parameter or buffer where they are stored, row-major; valid as long as they are
- * neither written nor updated. NULL: it has no values yet, or is packed. */
-WF_API const void *wf_leaf_lent(const wf_tensor *leaf);
-
-/* Free the values of a parameter or buffer, which gets its initial values again. Plans that have
- * run with it must not run again. */
-WF_API void wf_leaf_forget(wf_tensor *leaf);
-
-/* Runs of p call `computed` for each node as soon as it has its value, on the thread that runs; not
- * for views, nor for nodes that a rewrite rule replaced. The callback must not use the plan. NULL
- * ends the calls. */
-WF_API void wf_plan_watch(wf_plan *p, void (*computed)(void *user, const wf_tensor *node),
-                          void *user);
-
-/* Free the memory of the plan's results; the next run allocates it again. */
-WF_API void wf_plan_release(wf_plan *p);
 
 #ifdef __cplusplus
 }

@@ -38,7 +38,7 @@ typedef struct wf_view {
 struct wf_call {
     const wf_op *op;
     const void *attrs;
-    wf_graph *graph; /* for wf_real, wf_seed and names in messages; an op must not record into it */
+    wf_graph *graph; /* for wf_real and names in messages; an op must not record into it */
     int n_in, n_out;
     wf_view *in, *out;
     /* value of the extent P: rows that the caches already hold; 0 while recording */
@@ -119,9 +119,6 @@ WF_API wf_tensor *wf_record(const wf_op *op, int n_in, wf_tensor *const *in, con
  * name. */
 WF_API bool wf_fail(const wf_call *c, const char *format, ...) WF_PRINTF(2, 3);
 
-/* A number that identifies a random op without a name: 0, 1, 2... in the current scope. */
-WF_API uint32_t wf_next_site(wf_graph *g);
-
 /* The shape of a view as "[B,T,512]", for messages. Returns one of a few rotating buffers of the
  * call. */
 WF_API const char *wf_show(const wf_call *c, const wf_view *v);
@@ -129,25 +126,14 @@ WF_API const char *wf_show(const wf_call *c, const wf_view *v);
 /* ---- helpers for shape rules and kernels ----------------------------------------------------- */
 
 WF_API int64_t wf_view_count(const wf_view *v); /* elements */
-WF_API size_t wf_view_unit(const wf_view *v);   /* bytes of an element in memory */
-/* The bytes of so many elements. A matrix packed in panels takes those of whole panels. */
-WF_API size_t wf_view_bytes(const wf_view *v, int64_t elements);
-WF_API bool wf_view_dense(const wf_view *v); /* row-major without gaps */
-/* columns: size of the last axis; rows: product of the others */
-WF_API void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns);
+/* True if both have the same axes. */
 WF_API bool wf_same_shape(const wf_view *a, const wf_view *b);
-WF_API void wf_dense_strides(int ndim, const int64_t *shape, int64_t *stride);
 /* sets strides to 0 */
 WF_API void wf_set_shape(wf_view *v, wf_dtype dtype, int ndim, const int64_t *shape);
 /* returns false, after wf_fail, if the shapes do not broadcast */
 WF_API bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, wf_view *out);
 /* the axis counted from 0; axis -1 is the last. Returns -1 if it is out of range */
 WF_API int wf_axis(int axis, int ndim);
-
-/* Checked sizes: false on overflow of int64_t / size_t. The one place where sizes are multiplied.
- */
-WF_API bool wf_mul_size(int64_t a, int64_t b, int64_t *out);
-WF_API bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out);
 
 /* Divide [0, n) into equal tasks of at most `grain`: 1, 2, 4, 8... of them, but at most n. Powers
  * of two, so that ops with different grains are divided at the same places, and the rows that a
@@ -161,16 +147,14 @@ static inline int64_t wf_task_count(int64_t n, int64_t grain) {
     }
     return count;
 }
-static inline int64_t wf_task_start(int64_t n, int64_t count, int64_t task) {
-    assert(n >= 0 && task >= 0 && task <= count);
-    int64_t at = n / count * task + n % count * task / count;
-    return task == count || n / count < 1024 ? at : at & ~(int64_t)15;
-}
 static inline void wf_task_range(int64_t n, int64_t grain, int64_t task, int64_t *from,
                                  int64_t *to) {
     int64_t count = wf_task_count(n, grain);
-    *from = wf_task_start(n, count, task);
-    *to = wf_task_start(n, count, task + 1);
+    int64_t whole = n / count, left = n % count;
+    int64_t mask = whole < 1024 ? -1 : ~(int64_t)15;
+    assert(task >= 0 && task < count);
+    *from = (whole * task + left * task / count) & mask;
+    *to = task + 1 == count ? n : (whole * (task + 1) + left * (task + 1) / count) & mask;
 }
 
 #ifdef __cplusplus

@@ -18,8 +18,6 @@ typedef struct wf_pool wf_pool;
 
 /* Make a pool of 1..256 threads; fewer if one cannot be started. NULL: out of memory. */
 WF_API wf_pool *wf_pool_new(int threads);
-/* Its threads, the caller included. */
-WF_API int wf_pool_threads(const wf_pool *pool);
 /* Free the plans that use it before. */
 WF_API void wf_pool_free(wf_pool *pool);
 
@@ -109,9 +107,6 @@ WF_API void wf_profile(wf_plan *p, bool on);
 /* Steps of the schedule, as bound now; and step i, 0..count-1, with its counters. */
 WF_API int wf_step_count(wf_plan *p);
 WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
-/* The recorded node that computes t in this plan: t itself, or the node into which a rewrite rule
- * fused it. NULL: the plan does not compute t. */
-WF_API const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t);
 
 /* ---- states: the caller's memory for a generation in progress -------------------------------- */
 
@@ -121,8 +116,6 @@ WF_API const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t);
 WF_API wf_state *wf_state_new(wf_plan *p);
 /* Free it before its plan. */
 WF_API void wf_state_free(wf_state *s);
-/* Bytes that the state has allocated. */
-WF_API size_t wf_state_bytes(const wf_state *s);
 /* Row i of the batch becomes the old row index[i]. n must not exceed the rows at creation. */
 WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 

@@ -1,7 +1,7 @@
 /* weft/core/save.h - the leaves of any graph saved to a file and loaded from one.
  *
  * Parameters hold what a model has learned; buffers hold an optimizer's moments and averages, and
- * tables. Transient buffers (wf_transient_buffer), such as sums over micro-batches, are never
+ * tables. Sums over micro-batches, which a trainer can always compute again, are never
  * saved: save between updates. A graph that is saved whole and loaded into one recorded in the same
  * way goes on training with the same bits, at any number of threads. No state of random numbers
  * needs saving: their bits are a function of the graph's seed, the site and the step. So a program

@@ -92,22 +92,12 @@ WF_API const char *wf_dtype_name(wf_dtype dtype);
  * leaf is running. */
 WF_API bool wf_write(wf_tensor *leaf, const void *data, size_t bytes);
 WF_API bool wf_read(const wf_tensor *leaf, void *data, size_t bytes);
-/* Copy the values of src to dst, a leaf of the same shape and type in this or another graph.
- * Layouts may differ; if they are equal, the stored bits are copied. False, without any change, in
- * the cases where wf_write fails. */
-WF_API bool wf_copy_leaf(wf_tensor *dst, const wf_tensor *src);
-/* Write or read n elements from index `first` on, in row-major order. It fails for a matrix in
- * panels. */
-WF_API bool wf_write_part(wf_tensor *leaf, int64_t first, int64_t n, const void *data);
-WF_API bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *data);
 /* Keep a matrix of parameters in this layout from now on; wf_write and wf_read convert. An op that
  * cannot read the layout gets a row-major copy, made in every run; wf_pack_weights (ops.h) chooses
  * only parameters that need no copies. False, without any change, for other tensors, while
  * the graph has plans, or out of memory; for bf16 and int8 in a graph of f64; for int8 with a NaN,
  * an infinity, or rows longer than 131,072. */
 WF_API bool wf_set_layout(wf_tensor *parameter, wf_layout layout);
-/* The layout of a parameter; WF_ROW_MAJOR for other tensors. */
-WF_API wf_layout wf_layout_of(const wf_tensor *t);
 
 #ifdef __cplusplus
 }

@@ -51,14 +51,6 @@ struct wf_transport {
     double seconds;
 };
 
-/* Every rank sends the bytes from send_at[r] to send_at[r + 1] to rank r. Rank r receives these
- * parts in the order of ranks. Both arrays have size + 1 offsets. */
-WF_API bool wf_alltoallv(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
-                         const int64_t *receive_at);
-/* Every rank receives what all ranks send: receive_at[r + 1] - receive_at[r] bytes of rank r. send
- * may point into receive, at this rank's own part. */
-WF_API bool wf_allgatherv(wf_transport *t, const void *send, void *receive,
-                          const int64_t *receive_at);
 /* Every rank receives `bytes` bytes of each rank: rank r's are at receive + r * bytes. If one rank
  * has no memory for the offsets, it fails on all ranks. */
 WF_API bool wf_allgather(wf_transport *t, const void *send, void *receive, size_t bytes);
@@ -72,16 +64,6 @@ WF_API const char *wf_transport_error(const wf_transport *t);
 WF_API int wf_transport_rank(const wf_transport *t);
 /* How many ranks there are. */
 WF_API int wf_transport_size(const wf_transport *t);
-
-/* Items [from, to). */
-typedef struct wf_range {
-    int64_t from, to;
-} wf_range;
-
-/* Rank's contiguous share of n items: [n rank / ranks, n (rank + 1) / ranks), rounded down, so that
- * shares differ by one item at most and the last rank's is the largest. Empty if there is no such
- * rank or n < 0. */
-WF_API wf_range wf_rank_range(int64_t n, int rank, int ranks);
 
 /* ---- ranks as processes of this machine ------------------------------------------------------ */
 

@@ -25,9 +25,6 @@ WF_API wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message);
 WF_API void wf_decoder_free(wf_decoder *d);
 /* The sentence of the last failure, or "". */
 WF_API const char *wf_decoder_error(const wf_decoder *d);
-/* The bytes needed to decode b sentences of s tokens, with one row each, into outputs of at most n
- * tokens. 0: see wf_decoder_error. */
-WF_API size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
 
 /* The length penalty: the number by which the total of an output of n tokens is divided. It is 1,
  * or ((5 + n) / 6)^alpha (Wu et al. 2016, eq. 14), or n^alpha, where alpha 1 gives the mean. n

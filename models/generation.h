@@ -36,20 +36,11 @@ typedef struct wf_generation {
 /* The options with the lists of g. g must live as long as they do. */
 WF_API wf_decode_options wf_generation_options(const wf_generation *g);
 
-/* True if the file has any such setting. */
-WF_API bool wf_generation_in_file(const wf_file *f);
 /* Read settings. Those that the file lacks keep their values in g. Ids must be in the vocabulary of
  * m, unless m is NULL. If a setting is invalid, it returns false with the reason in message, and g
  * does not change. */
 WF_API bool wf_generation_from_meta(const wf_file *f, const wf_model *m, wf_generation *g,
                                     char *message);
-
-/* The settings as metadata of a model's file: pairs, whose values are in text, and their number. */
-typedef struct wf_generation_text {
-    char of[WF_GENERATION_META][WF_GENERATION_TEXT];
-} wf_generation_text;
-WF_API int wf_generation_to_meta(const wf_generation *g, wf_generation_text *text,
-                                 wf_meta pairs[WF_GENERATION_META]);
 
 #ifdef __cplusplus
 }

@@ -38,17 +38,6 @@ WF_API bool wf_hf_import(const char *folder, wf_hf *out, char *message);
 /* Frees the model and the tokenizers. */
 WF_API void wf_hf_free(wf_hf *hf);
 
-/* The names of the files that wf_hf_import may read in a folder, whether or not they exist: those
- * that any folder may have, and weight files that an index in this folder names. With folder NULL
- * there is no index. A program must not overwrite a file of this list. False with message: out of
- * memory, or an invalid index. Free the list in either case. */
-typedef struct wf_hf_files {
-    char **names; /* [n] */
-    int n;
-} wf_hf_files;
-WF_API bool wf_hf_list_files(const char *folder, wf_hf_files *list, char *message);
-WF_API void wf_hf_files_free(wf_hf_files *list);
-
 /* Functions that write a folder. Both return false with message, which ends the export. */
 typedef struct wf_hf_writer {
     /* Called once, before anything is written, with the names of all files. May be NULL. */

@@ -10,6 +10,7 @@
 
 #include "choices.h"
 #include "model.h"
+#include "models/model_internal.h"
 
 /* One field of a configuration. The same row writes and reads it, so that both agree. */
 typedef struct wf_config_field {

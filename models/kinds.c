@@ -1,5 +1,6 @@
 /* models/kinds.c - the table of architectures, and a new model of any of them. See kind.h. */
 #include "kind.h"
+#include "models/model_internal.h"
 
 #include <string.h>
 

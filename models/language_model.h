@@ -45,8 +45,6 @@ WF_API wf_language_model_config wf_language_model_defaults(void);
 /* Llama's architecture: RMSNorm, rotary positions, SwiGLU, no biases, not tied; F 1376, 2 heads of
  * keys and values. */
 WF_API wf_language_model_config wf_language_model_llama(void);
-/* Do the sizes fit each other? False: message[256] says which do not. */
-WF_API bool wf_language_model_check(const wf_language_model_config *c, char *message);
 
 typedef struct wf_language_model {
     wf_model model;

@@ -8,6 +8,7 @@
 #include "core/plan/plan.h"
 #include "kind.h"
 #include "message.h"
+#include "models/model_internal.h"
 
 enum { MAX_PAIRS = 1 << 20 };
 

@@ -11,7 +11,7 @@
  *                       start_first, the start token comes before the prompt, and the output
  *                       continues the prompt
  *
- * wf_model_bind, wf_model_feed and wf_model_room work for both. wf_find finds every parameter by
+ * wf_model_feed and wf_model_room work for both. wf_find finds every parameter by
  * its name in files, as in wf_find(m->graph, "output.weight"). It also finds the output of a layer
  * by the layer's name, "transformer.decoder.layers.0", and "logits". Every `message` has room for
  * 256 bytes, or is NULL. Axes: B batch, S source length, T target length, H heads, D model width, V
@@ -101,48 +101,6 @@ typedef struct wf_model {
 /* Embeddings that share a table: none; decoder input and output; these and encoder input. */
 typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL } wf_tie;
 
-/* ---- a new model of any architecture: kinds.c ------------------------------------------------ */
-
-/* Sizes and choices for any model. An architecture uses those that it has. */
-typedef struct wf_model_sizes {
-    int64_t src_vocab, tgt_vocab;
-    /* most tokens of a source or of an output */
-    int64_t longest;
-    int64_t d_model, num_heads, dim_feedforward;
-    /* number of layers; a decoder-only model uses the second alone */
-    int64_t encoder_layers, decoder_layers;
-    wf_activation activation;
-    wf_positions positions;
-    wf_tie tie;
-    /* pre-norm, with a final norm on each stack */
-    bool norm_first;
-    int32_t start_id, end_id;
-    wf_norm_kind norm_kind;
-    /* heads of keys and values; 0: num_heads */
-    int64_t num_kv_heads;
-    /* gated feed-forward layers; no biases in projections and norms */
-    bool gated, no_bias;
-    /* decoder-only: most tokens of a whole sequence; 0: a source and an output of that length */
-    int64_t row;
-    /* decoder-only: an output continues its prompt directly, as running text does */
-    bool start_first;
-    /* encoder-decoder: a norm after the embeddings of each stack */
-    bool embedding_norm;
-} wf_model_sizes;
-/* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
-WF_API const wf_model_kind *wf_model_kind_at(int i);
-/* A kind's name in files, "language_model"; and for readers, "Language model". "" for NULL. */
-WF_API const char *wf_model_kind_name(const wf_model_kind *kind);
-WF_API const char *wf_model_kind_title(const wf_model_kind *kind);
-/* True if a source and an output are one sequence. */
-WF_API bool wf_model_kind_decoder_only(const wf_model_kind *kind);
-/* Are the sizes those of a model of this kind? False: message[256] says why not. */
-WF_API bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes,
-                              char *message);
-/* training NULL: no dropout, smoothing or hook. NULL with a message; else check wf_ok(m->graph). */
-WF_API wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
-                              const wf_training_config *training, wf_dtype real, uint64_t seed,
-                              char *message);
 /* with its graph */
 WF_API void wf_model_free(wf_model *m);
 /* The elements of all parameters. */
@@ -166,12 +124,8 @@ typedef struct wf_batch {
     /* [B,T]; NULL: labels are not fed */
     const int32_t *labels;
 } wf_batch;
-/* Bind a plan to B pairs of at most S and T tokens. False: see wf_plan_error. */
-WF_API bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t T);
 /* Bind a plan to these pairs, and feed them. If decoder-only, T is bound to the longest pair. */
 WF_API bool wf_model_feed(const wf_model *m, wf_plan *p, const wf_batch *pairs);
-/* The column of tgt where the target of a source of n tokens begins: n if decoder-only, else 0. */
-WF_API int64_t wf_model_begin(const wf_model *m, int64_t n);
 /* The number of tokens that the longest source may have. */
 WF_API int64_t wf_model_longest_source(const wf_model *m);
 /* The most tokens of an output for a source of n tokens. Below 0: the source is too long. */
@@ -185,14 +139,6 @@ WF_API wf_plan *wf_model_eval_plan(wf_model *m, wf_pool *pool);
 WF_API wf_plan *wf_model_score_plan(wf_model *m, wf_pool *pool);
 /* Attention weights of pairs: feeds them without labels; fetches the weights of all maps. */
 WF_API wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool);
-
-/* Encodes: feeds src and src_length; fetches the memory. Fails for a decoder-only model. */
-WF_API wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool);
-/* Decodes a step: feeds the memory, and tgt [B,n] from position "P" on; fetches logits. It runs
- * with a state. */
-WF_API wf_plan *wf_model_step_plan(wf_model *m, wf_pool *pool);
-/* Runs a prompt: a step that fetches hidden instead of logits. It shares the state of the steps. */
-WF_API wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool);
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,7 @@ typedef struct wf_model wf_model;
 typedef struct wf_training_config wf_training_config;
 
 /* Save the configuration, the weights and meta. With a trainer, which must be the model's, its
- * moments and averages are saved too, and the call is collective: see wf_trainer_write. The
+ * moments and averages are saved too, and the call is collective, as wf_trainer_save is. The
  * metadata "weft.kind" is "checkpoint" or "model", unless meta sets it; "weft.model" is the kind's
  * name. Parameters that a program has added to the graph are stored under their names. */
 WF_API bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer,
@@ -28,22 +28,12 @@ WF_API bool wf_model_save(const wf_model *m, const char *path, wf_trainer *train
  * NULL with a message. */
 WF_API wf_model *wf_model_load(const wf_file *f, const wf_training_config *training, wf_dtype real,
                                uint64_t seed, char *message);
-/* The first half of wf_model_load: records the model, with initial weights. */
-WF_API wf_model *wf_model_record(const wf_file *f, const wf_training_config *training,
-                                 wf_dtype real, uint64_t seed, char *message);
 /* The second half: loads the weights. Names are those of torch.nn.Transformer, with packed or
  * separate q, k, v, and tied tables under any of their names. If the file does not fit, the model
  * does not change. Added parameters are loaded if both the file and the graph have them: record
  * them after wf_model_load, then load the weights again. An added parameter that the file lacks
  * keeps its values; one that the graph lacks is skipped. */
 WF_API bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message);
-/* True if m keeps a matrix as WF_PANELS_INT8, and the file has each such matrix as I8. Otherwise
- * loading rounds values that were not rounded before. */
-WF_API bool wf_model_rounded(const wf_model *m, const wf_file *f);
-/* Describe a file's model in text [256], such as "a Transformer of width 64, 4 heads, ...". */
-WF_API bool wf_model_describe(const wf_file *f, char *text, char *message);
-/* Read the options of the layers of a file's model. */
-WF_API bool wf_model_read_block(const wf_file *f, wf_block_options *o, char *message);
 
 #ifdef __cplusplus
 }

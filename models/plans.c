@@ -4,6 +4,7 @@
  * No node is recorded here. Bind "B", "S" and "T" (and "P", the position, when decoding), feed,
  * run, fetch. */
 #include "model.h"
+#include "models/model_internal.h"
 
 #include <stdlib.h>
 

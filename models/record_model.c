@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/graph_internal.h"
 #include "kind.h"
 #include "message.h"
 

@@ -99,12 +99,8 @@ WF_API void wf_tokenizer_free(wf_tokenizer *t);
 
 /* The kind that it was made as. */
 WF_API wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t);
-/* true for a kind of running text */
-WF_API bool wf_tokenizer_running(const wf_tokenizer *t);
 /* ids are 0..size-1 */
 WF_API int64_t wf_tokenizer_size(const wf_tokenizer *t);
-/* 0 unless BPE */
-WF_API int64_t wf_tokenizer_merges(const wf_tokenizer *t);
 
 /* The id of a special symbol, where `which` is WF_PAD_ID, WF_UNK_ID, WF_START_ID or WF_END_ID.
  * Vocabularies made by other software have other ids for these. -1: there is none. */
@@ -136,10 +132,6 @@ WF_API int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t byt
 WF_API int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t n, char *text,
                                    size_t size);
 
-/* Check a line as described above, other than running text. False with "not UTF-8 at byte 17",
- * counted from 0. */
-WF_API bool wf_text_check(const char *line, size_t bytes, char *message);
-
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* Read a vocabulary: one piece per line, which may be followed by a space or tab and a count that
@@ -170,7 +162,6 @@ WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size)
 enum { WF_TOKENIZER_META = 10 };
 WF_API bool wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix, wf_meta *pairs, int *n,
                                  char *message);
-WF_API bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);
 WF_API wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char *message);
 
 #ifdef __cplusplus

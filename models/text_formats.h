@@ -43,9 +43,6 @@ WF_API bool wf_sentencepiece_defaults(const void *model, size_t bytes, wf_senten
  * does not exist, or a piece occurs twice. */
 WF_API wf_tokenizer *wf_tokenizer_from_sentencepiece(const wf_sentencepiece_options *o,
                                                      char *message);
-/* The options that the tokenizer was made with. They point to memory of the tokenizer. False: it is
- * of another kind. */
-WF_API bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o);
 
 /* ---- byte level ------------------------------------------------------------------------------ */
 
@@ -74,9 +71,6 @@ typedef struct wf_byte_level_options {
  * NULL with message: a byte has no piece, a merge's pieces are not in the vocabulary, a piece or a
  * merge occurs twice, or an id does not exist. */
 WF_API wf_tokenizer *wf_tokenizer_from_byte_level(const wf_byte_level_options *o, char *message);
-/* The options that the tokenizer was made with. They point to memory of the tokenizer. False: it is
- * of another kind. */
-WF_API bool wf_tokenizer_byte_level(const wf_tokenizer *t, wf_byte_level_options *o);
 
 #ifdef __cplusplus
 }

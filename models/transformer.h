@@ -36,8 +36,6 @@ typedef struct wf_transformer_config {
  * post-norm without final norms, scaled embeddings. Set the vocabularies, and the ids of start and
  * end if they are not 0. */
 WF_API wf_transformer_config wf_transformer_defaults(void);
-/* Do the sizes fit each other? False: message[256] says which do not. */
-WF_API bool wf_transformer_check(const wf_transformer_config *c, char *message);
 
 typedef struct wf_transformer {
     wf_model model;

@@ -8,6 +8,7 @@
  * sqrt(d)) V, is a fused op (ops/attention/attention_op.c). B batch, T queries, S keys, H heads, G
  * heads of keys and values, D = H d model width. */
 #include "core/compose.h"
+#include "core/op_internal.h"
 #include "module.h"
 
 /* The width d of a head; -1 if the heads do not divide the model width. */

@@ -1,15 +1,9 @@
-/* weft/nn/optimizer.h - optimizers and schedules of the learning rate. A trainer (trainer.h) uses
- * one of each. A program that makes its own plans can use them alone.
+/* weft/nn/optimizer.h - options of optimizers, and schedules of the learning rate. A trainer
+ * (trainer.h) is made with one of each. It records the gradients of a loss and one update per
+ * parameter.
  *
- * An optimizer records the gradients of a loss and one update per parameter. A plan that fetches
- * the updates makes a step; the rate of the step is fed:
- *
- *     wf_optimizer_options adam = wf_optimizer_defaults(WF_ADAM);
- *     wf_optimizer o = wf_optimizer_new(g, loss_sum, count, params, n, &adam);
- *     wf_plan *p = wf_plan_new(g, ...);                  feeds x and o.rates, fetches o.updates
- *     double rates[3];
- *     wf_optimizer_rates(&adam, 1e-3, step, rates);
- *     wf_feed_reals(p, o.rates, rates, 3) && wf_run(p); */
+ * A program that makes its own updates uses wf_grad and the ops of ops/training_ops.h, such as
+ * wf_adam_step. */
 #ifndef WEFT_NN_OPTIMIZER_H
 #define WEFT_NN_OPTIMIZER_H
 
@@ -61,7 +55,7 @@ WF_API wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind);
 enum { WF_MOST_MOMENTS = 3 };
 typedef struct wf_optimizer {
     wf_optimizer_kind kind;
-    /* the input [3] fed at every update: wf_optimizer_rates */
+    /* the input [3] fed at every update: the learning rate and two corrections for its step */
     wf_tensor *rates;
     /* global norm of the mean gradient, []. If it is not finite the run fails. NULL if unguarded */
     wf_tensor *norm;
@@ -77,37 +71,13 @@ typedef struct wf_optimizer {
     wf_tensor *(*moments)[WF_MOST_MOMENTS];
     int n_moments;
     /* Exponential moving averages of the parameters; NULL if the option average_decay is 0. After
-     * each update, a plan must run that fetches average_updates and feeds average_rate, an input
-     * [1], with wf_optimizer_average_rate. The first run sets the averages to the parameters, so
-     * their initial zeros have no effect. averages: buffers "<name>.<parameter>.average" */
+     * each update the trainer runs a plan that fetches average_updates and feeds average_rate, an
+     * input [1]. The first run sets the averages to the parameters, so their initial zeros have no
+     * effect. averages: buffers "<name>.<parameter>.average" */
     wf_tensor *average_rate;
     wf_tensor **averages;
     wf_tensor **average_updates;
 } wf_optimizer;
-/* Record the gradients of loss_sum / count and one update per parameter. Parameters that are not in
- * params are frozen. Free the arrays with wf_optimizer_free; the tensors are the graph's. */
-WF_API wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
-                                     wf_tensor *const *params, int n,
-                                     const wf_optimizer_options *o);
-/* Record an optimizer for gradients that the caller has recorded, or feeds as inputs. grads[i] is
- * the gradient with respect to params[i] of a sum of `count` losses. */
-WF_API wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads,
-                                                wf_tensor *count, wf_tensor *const *params, int n,
-                                                const wf_optimizer_options *o);
-/* Frees its memory; its nodes are the graph's. */
-WF_API void wf_optimizer_free(wf_optimizer *o);
-/* Compute the values to feed as rates at this step, counted from 1 (0 and less count as 1). They
- * are the learning rate and Adam's two bias corrections. For SGD they tell if this is the first
- * step, which has no dampening. If one is not finite the run fails, and nothing is updated. */
-WF_API void wf_optimizer_rates(const wf_optimizer_options *o, double rate, int64_t step,
-                               double out[3]);
-/* The value to feed as average_rate for the k-th averaging, counted from 1: (1 - d) / (1 - d^k),
- * where d is the decay. It makes the average bias-corrected at every k. */
-WF_API double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k);
-/* Exchange parameters and averages, in order to evaluate or save the averages. Call it again before
- * training goes on. False, with nothing exchanged, if there are no averages or no memory. Must not
- * be called while a plan is running. */
-WF_API bool wf_optimizer_swap_averages(const wf_optimizer *o);
 
 /* ---- parameters: parameters.c ---------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
  * the first axis, [T,B,...], so that a step is contiguous; a step keeps this axis, of size 1. At
  * steps beyond its length a row's state does not change, in both directions. So the backward
  * direction still has its first state when it reaches the row's last step. */
+#include "core/graph_internal.h"
 #include "module.h"
 
 #include <ctype.h>

@@ -125,11 +125,6 @@ WF_API bool wf_trainer_save(wf_trainer *t, const char *path, const wf_meta *meta
  * .allow = WF_ALLOW_MISSING, averages that the file lacks can be switched on, and begin with the
  * next update. On failure nothing has changed. */
 WF_API bool wf_trainer_load(wf_trainer *t, const char *path, const wf_load_options *options);
-/* Collective. Write a file of only these leaves and metadata, with moments and averages, as formats
- * of models need. A rank without memory for its list must still call it, with leaves NULL and n 1.
- * If that is rank 0 no file is written, and the other ranks do not wait. */
-WF_API bool wf_trainer_write(wf_trainer *t, const char *path, wf_tensor *const *leaves, int n,
-                             const wf_meta *meta, int n_meta);
 /* Load moments and averages from such a file, written after so many steps; load the parameters
  * before. Kinds of moments that the file lacks are zeros, as before step 1. */
 WF_API bool wf_trainer_resume(wf_trainer *t, const wf_file *f, int64_t steps);

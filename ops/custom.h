@@ -127,10 +127,6 @@ typedef struct wf_walk {
     int64_t index[WF_MAX_DIMS]; /* of the current row */
     int64_t at[WF_WALKERS];     /* offset of the current row in each view */
 } wf_walk;
-WF_API void wf_walk_start(wf_walk *w, int n, const wf_view *const *views); /* at row 0 */
-/* Go to this row; to the next one. */
-WF_API void wf_walk_seek(wf_walk *w, int64_t row);
-WF_API void wf_walk_next(wf_walk *w);
 typedef struct wf_runs {
     int64_t n; /* elements of this run */
     void *out;
@@ -163,14 +159,9 @@ WF_API void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t 
 /* A shape rule: out[0] is real and has the shape to which all operands broadcast. There are at most
  * three, all real. */
 WF_API bool wf_same_as_operands(wf_call *c);
-/* Each fails the call unless operand i has this type; or the graph's real type; or is real with
- * operand 0's shape; or (rows) has one element for each row of operand 0. `what` names it in the
- * message. */
+/* Each fails the call unless operand i has this type; or the graph's real type. */
 WF_API bool wf_want(wf_call *c, int i, wf_dtype type);
 WF_API bool wf_want_real(wf_call *c, int i);
-WF_API bool wf_want_like(wf_call *c, int i, bool rows, const char *what);
-/* Fails the call unless 0 <= axis < ndim. */
-WF_API bool wf_want_axis(wf_call *c, int axis, int ndim);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 /* ops/list.c - every op of the library, for tests and pictures. The list itself is list.inc. */
 #include "ops/base/op_base.h"
+#include "ops/ops_internal.h"
 
 static const wf_op *const ops[] = {
 #define OP(name) &wf_op_##name,

@@ -39,11 +39,8 @@
 extern "C" {
 #endif
 
-/* ---- the list -------------------------------------------------------------------------------- */
-WF_API int wf_op_count(void); /* every op of this library, for tests and pictures */
-/* i: 0..count-1 */
-WF_API const wf_op *wf_op_at(int i);
-WF_API const char *wf_isa(void); /* the kernels in use: "base" "avx2" "avx512" "neon" */
+/* The kernels in use: "base" "avx2" "avx512" "neon". */
+WF_API const char *wf_isa(void);
 
 #ifdef __cplusplus
 }

@@ -32,9 +32,6 @@ AROUND = {  # header: (before, {text: what stands for it}, behind)
     'nn/loss.h': (GRAPH + '''wf_tensor *y = wf_input(g, "y", WF_F32, 2, (int64_t[]){ 2, 3 });
     wf_tensor *target = wf_input(g, "target", WF_F32, 2, (int64_t[]){ 2, 3 }); ''', {}, 'CHECK(loss->ndim == 0 && rows->ndim == 2); ' + DONE),
     'nn/nn.h': (GRAPH + 'wf_tensor *x = wf_input(g, "x", WF_F32, 2, (int64_t[]){ 2, 784 }); ', {}, 'CHECK(y->shape[1] == 128); ' + DONE),
-    'nn/optimizer.h': (MODEL + '''wf_tensor *params[2]; int n = wf_parameters(g, params, 2); int64_t step = 1; float data[32 * 8] = { 1 }; ''',
-                       {'wf_plan_new(g, ...)': 'new_plan(g, x, &o)', 'wf_feed_reals': 'wf_bind(p, "B", 32) && wf_feed(p, x, data, sizeof data) && wf_feed_reals'},
-                       'CHECK(!*wf_plan_error(p)); wf_plan_free(p); wf_optimizer_free(&o); ' + DONE),
     'nn/trainer.h': (MODEL + 'bool resuming = false, ok = true; const int64_t M = 2; float data[32 * 8] = { 1 }; ',
                      {'wf_feed(p, x, ...)': 'wf_feed(p, x, data, sizeof data)', '2000': '3'}, 'CHECK(ok); ' + DONE),
     'models/text.h': ('''char message[256], text[64]; int32_t ids[100]; FILE *file = fopen("lines", "r");
@@ -56,10 +53,6 @@ static int next_line(void *from, const char **line, size_t *bytes) {
     *line = line_of_file;
     *bytes = strcspn(line_of_file, "\\n");
     return 1;
-}
-static wf_plan *new_plan(wf_graph *g, wf_tensor *x, const wf_optimizer *o) {
-    wf_tensor *feed[] = { x, o->rates };
-    return wf_plan_new(g, &(wf_plan_options){ .fetch = o->updates, .n_fetch = o->n, .feed = feed, .n_feed = 2 });
 }
 '''
 

@@ -77,10 +77,11 @@ def following(number):
         int(number, 0) + 1 if re.fullmatch(r'-?\w+', number) and number[-1:].isdigit() else f'{number} + 1')
 
 
-def interface(root):
+def interface(root, more=()):
+    """What the headers that weft.h includes declare, and then `more` headers: {name: declaration}."""
     headers = re.findall(r'#include "(.*?)"', (root / 'weft.h').read_text())
     found = {}
-    for header in headers:
+    for header in headers + list(more):
         for name, text in declarations((root / header).read_text()):
             if '{' in text or name not in found:  # one header may lay out a struct that another only names
                 found[name] = text

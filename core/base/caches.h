@@ -1,12 +1,11 @@
-/* core/base/caches.h - inside core: the processor's data caches, from which the sizes of blocks are
+/* core/base/caches.h - inside the library and its programs: the processor's data caches, from which the sizes of blocks are
  * derived.
  *
  *     const wf_caches *c = wf_caches_here();
  *     int64_t mine = c->l2.bytes / c->l2.threads;
  *
  * They are found at the first call; WEFT_CACHES=32K/8,512K/8,16M/16 overrides them. Only speed may
- * depend on them, never a bit of a result. Not installed; wf_caches_text of graph.h returns them as
- * text. */
+ * depend on them, never a bit of a result. Not installed. */
 #ifndef WEFT_CORE_BASE_CACHES_H
 #define WEFT_CORE_BASE_CACHES_H
 
@@ -26,6 +25,10 @@ typedef struct wf_caches {
 } wf_caches;
 
 const wf_caches *wf_caches_here(void);
+/* The caches from which block sizes are derived, as bytes/ways/threads of three levels:
+ * "32K/8/1,512K/8/1,16M/16/2". They are those of the processor, or those of the environment
+ * variable WEFT_CACHES, where the threads may be left out. */
+const char *wf_caches_text(void);
 
 /* ---- how they are found ---------------------------------------------------------------------- */
 

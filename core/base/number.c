@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/file.h"
+#include "core/file_internal.h"
 
 /* newlocale does not allocate memory for the C locale, so it does not fail. */
 static locale_t enter(void) {

@@ -2,6 +2,7 @@
  *
  * The one place where sizes are multiplied. A product that overflows gives false, never a wrapped
  * number, whatever a program or a file declares. */
+#include "core/op_internal.h"
 #include "core/record/record.h"
 
 bool wf_mul_size(int64_t a, int64_t b, int64_t *out) {

@@ -15,6 +15,8 @@
 #include "core/base/bf16.h"
 #include "core/base/int8_row.h"
 #include "core/base/memory.h"
+#include "core/file_internal.h"
+#include "core/graph_internal.h"
 #include "core/record/record.h"
 #include "loader.h"
 #include "reader.h"

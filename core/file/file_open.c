@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file_internal.h"
 #include "lfs.h"
 #include "reader.h"
 

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "core/base/random.h"
+#include "core/graph_internal.h"
 #include "core/op.h"
+#include "core/op_internal.h"
 #include "json.h"
 #include "reader.h"
 

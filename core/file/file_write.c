@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "core/base/random.h"
+#include "core/file_internal.h"
 #include "core/op.h"
 #include "file_format.h"
 #include "json.h"

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file_internal.h"
+#include "core/graph_internal.h"
 #include "core/record/record.h"
 #include "file_format.h"
 #include "leaves.h"

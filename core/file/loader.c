@@ -1,6 +1,7 @@
 /* core/file/loader.c - loads tensors of a file into leaves of a graph: names, copies, scales. See
  * loader.h. */
 #include "loader.h"
+#include "core/file_internal.h"
 
 #include <assert.h>
 #include <stdio.h>

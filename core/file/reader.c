@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/memory.h"
+#include "core/file_internal.h"
 #include "reader.h"
 
 /* ---- bytes ----------------------------------------------------------------------------------- */

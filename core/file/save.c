@@ -3,6 +3,7 @@
  * Row-major values are written in place, without a copy; only packed ones are copied. A matrix in
  * int8 becomes two tensors: its numbers, and the scale of each row. */
 #include "core/save.h"
+#include "core/file_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_internal.h"
+#include "core/op_internal.h"
 #include "pickle.h"
 #include "reader.h"
 #include "zip.h"

@@ -5,6 +5,7 @@
  * fetched tensors depend on; build the tree of modules from their paths; fold views into links;
  * fold repeated layers; make boxes; make links. */
 #include "dot.h"
+#include "core/run_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

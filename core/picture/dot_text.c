@@ -12,6 +12,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/utf8.h"
+#include "core/graph_internal.h"
 #include "dot.h"
 
 /* How boxes of a family look. A module looks like that one of its operations whose row comes

@@ -4,6 +4,8 @@
  * state, memory is planned for positions P up to a bound, which grows by a quarter at a time. For
  * each position up to that bound the schedule is built again, with the same memory offsets. */
 #include "core/basis.h"
+#include "core/op_internal.h"
+#include "core/run_internal.h"
 #include "plan.h"
 
 #include <assert.h>

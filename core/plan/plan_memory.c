@@ -2,6 +2,7 @@
  *
  * Lifetimes are those of storages, which several views share. An op that allows it overwrites an
  * operand that is read for the last time. The remaining storages get offsets in offsets.c. */
+#include "core/op_internal.h"
 #include "plan.h"
 
 #include <assert.h>

@@ -19,6 +19,7 @@
  * `active` and `epoch`). The mutex covers the time between the check and the sleep. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "pool.h"
+#include "core/run_internal.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -6,6 +6,7 @@
  * replaces, so that its readers and fetches find it. Nodes that are no longer needed are dropped
  * afterwards, when the plan marks the needed nodes again; until then they count as readers. */
 #include "rewrite.h"
+#include "core/run_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -2,6 +2,9 @@
  *
  * A run allocates no memory and computes no shapes, unless an extent or the position has
  * changed. */
+#include "core/graph_internal.h"
+#include "core/op_internal.h"
+#include "core/run_internal.h"
 #include "plan.h"
 
 #include <assert.h>

@@ -4,6 +4,8 @@
  * For each run its slots get the number of rows for which the plan was laid out. This number
  * depends only on the position (bind.c), so the strides of views of a state are known without the
  * state. */
+#include "core/op_internal.h"
+#include "core/run_internal.h"
 #include "plan.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* core/ranks/transport.c - the collectives as programs call them: traffic is counted, and a single
  * rank copies to itself. The transport's own functions move the bytes: exchange.c. */
 #include "core/transport.h"
+#include "core/transport_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* core/record/call.c - fills the call that an op's shape rule reads, and takes the message of a
  * rule that fails. */
+#include "core/graph_internal.h"
+#include "core/op_internal.h"
 #include "record.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* core/record/extent_text.c - the numbers that stand for named extents, and their text in messages:
  * extents.c says why there are two of each. */
+#include "core/graph_internal.h"
 #include "record.h"
 
 #include <inttypes.h>

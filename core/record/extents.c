@@ -7,6 +7,7 @@
  * out which sizes were, the shape rule that failed is run a second time, with other nominal sizes:
  * a number that differs between the two messages depends on an extent, and the two values tell how.
  * This happens only when a graph fails. */
+#include "core/op_internal.h"
 #include "record.h"
 
 #include <stdlib.h>

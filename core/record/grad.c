@@ -7,6 +7,7 @@
  * reason a pass holds only the nodes that y is computed from, not the whole graph. Gradients
  * through ops that have none are rejected before anything is recorded: flow.c. */
 #include "core/basis.h"
+#include "core/graph_internal.h"
 #include "record.h"
 
 #include <stdlib.h>

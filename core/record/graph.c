@@ -1,6 +1,7 @@
 /* core/record/graph.c - graphs: their memory, names, scopes, and the first error.
  *
  * A graph is a list of nodes in an arena. Its nodes do not move, and are freed with it. */
+#include "core/graph_internal.h"
 #include "record.h"
 
 #include <stdio.h>
@@ -114,6 +115,8 @@ wf_graph *wf_graph_new(const wf_graph_options *options) {
     }
     g->real = options ? options->real : WF_F32;
     g->seed = options ? options->seed : 0;
+    g->on_error = options ? options->on_error : NULL;
+    g->on_error_user = options ? options->user : NULL;
     g->poison = (wf_tensor){ .graph = g, .id = -1, .name = "", .dtype = g->real };
     g->scope = "";
     g->extents[0] = (extent){ .name = "P" };
@@ -165,12 +168,6 @@ wf_tensor *wf_poison(wf_graph *g, const char *format, ...) {
     g->failed = true;
     if (g->on_error) g->on_error(g->on_error_user, g->error);
     return &g->poison;
-}
-
-void wf_on_error(wf_graph *g, void (*call)(void *user, const char *message), void *user) {
-    if (!g || g == wf_failed_graph()) return;
-    g->on_error = call;
-    g->on_error_user = user;
 }
 
 wf_dtype wf_real(const wf_graph *g) {

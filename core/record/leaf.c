@@ -4,7 +4,9 @@
  * Recording a leaf allocates no data. The first use does, and computes its initial value, which is
  * a pure function of the graph's seed and the leaf's name. */
 #include "core/basis.h"
+#include "core/graph_internal.h"
 #include "core/lend.h"
+#include "core/op_internal.h"
 #include "record.h"
 
 #include <assert.h>
@@ -371,29 +373,6 @@ bool wf_read(const wf_tensor *t, void *data, size_t bytes) {
     if (!accessible(t, data, bytes) || !wf_leaf_data((wf_tensor *)(uintptr_t)t)) return false;
     convert(t, leaf_of(t)->layout, leaf_of(t)->data, WF_ROW_MAJOR, data);
     return true;
-}
-
-bool wf_copy_leaf(wf_tensor *dst, const wf_tensor *src) {
-    if (!accessible(dst, dst, wf_bytes(dst)) || !accessible(src, src, wf_bytes(src))) return false;
-    size_t axes = (size_t)dst->ndim * sizeof *dst->shape;
-    if (dst->kind == WF_CONSTANT || dst->dtype != src->dtype || dst->ndim != src->ndim ||
-        memcmp(dst->shape, src->shape, axes) != 0)
-        return false;
-    const void *stored = dst == src ? NULL : wf_leaf_data((wf_tensor *)(uintptr_t)src);
-    if (!stored) return dst == src;
-    wf_layout layout = leaf_of(src)->layout;
-    /* copied bit by bit, since packing the values again might round them again */
-    if (layout == leaf_of(dst)->layout) {
-        void *to = wf_leaf_data(dst);
-        if (to) memcpy(to, stored, bytes_in(dst, layout, wf_count(dst)));
-        return to;
-    }
-    if (layout == WF_ROW_MAJOR) return wf_write(dst, stored, wf_bytes(src));
-    void *rows = malloc(wf_bytes(src) + 1);
-    if (rows) convert(src, layout, stored, WF_ROW_MAJOR, rows);
-    bool ok = rows && wf_write(dst, rows, wf_bytes(src));
-    free(rows);
-    return ok;
 }
 
 /* A view of n elements of a row-major leaf, from `first` on. NULL if the leaf has no such

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/file_internal.h"
+#include "core/graph_internal.h"
 #include "record.h"
 
 enum { LONG_AXIS = 10, EDGE = 3, NUMBER = WF_REAL_TEXT };

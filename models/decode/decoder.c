@@ -6,6 +6,8 @@
  * decoder-only model runs its prompts through the KV cache, as far as all prompts reach in a single
  * run. search.c decides which hypotheses are extended and which end. */
 #include "decoder.h"
+#include "core/run_internal.h"
+#include "models/model_internal.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* models/decode/generation.c - the decoding settings in a model's file; see generation.h. */
 #include "models/generation.h"
+#include "models/generation_internal.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* models/decode/score.c - forced scoring: the log-probabilities of given outputs. */
 #include "candidates.h"
 #include "decoder.h"
+#include "models/model_internal.h"
 
 #include <stdlib.h>
 

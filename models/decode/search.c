@@ -11,6 +11,8 @@
 
 #include "core/base/memory.h"
 #include "core/plan/pool.h"
+#include "core/run_internal.h"
+#include "models/model_internal.h"
 #include "search.h"
 
 /* number of logits in a step from which on several threads are faster */

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file_internal.h"
 #include "model_file.h"
 #include "models/message.h"
+#include "models/model_internal.h"
 
 #define MODEL "weft.model" /* metadata: the kind's name */
 

@@ -6,6 +6,10 @@
  * against the model before the model changes. Sinusoidal tables are not stored, because the
  * configuration determines them. */
 #include "model_file.h"
+#include "core/file_internal.h"
+#include "core/graph_internal.h"
+#include "models/model_internal.h"
+#include "nn/trainer_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

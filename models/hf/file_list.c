@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "folder.h"
+#include "models/hf_internal.h"
 #include "models/message.h"
 
 static bool add(wf_hf_files *list, const char *name, size_t bytes) {

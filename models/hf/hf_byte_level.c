@@ -8,6 +8,7 @@
 
 #include "folder.h"
 #include "models/message.h"
+#include "models/text_internal.h"
 
 #define SETTINGS "tokenizer_config.json"
 enum { NAME = 80 };

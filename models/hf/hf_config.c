@@ -5,6 +5,7 @@
 #include "folder.h"
 #include "models/choices.h"
 #include "models/message.h"
+#include "models/model_internal.h"
 
 /* Constants that the files of every family have. */
 static const hf_constant common[] = {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file_internal.h"
 #include "folder.h"
 #include "models/message.h"
 

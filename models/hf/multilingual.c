@@ -12,6 +12,7 @@
 #include "folder.h"
 #include "languages.h"
 #include "models/message.h"
+#include "models/text_internal.h"
 
 #define SPM "sentencepiece.bpe.model"
 #define SETTINGS "tokenizer_config.json"

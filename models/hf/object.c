@@ -1,5 +1,6 @@
 /* models/hf/object.c - JSON objects of a folder's files; see object.h. */
 #include "object.h"
+#include "core/file_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

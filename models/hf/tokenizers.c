@@ -9,6 +9,7 @@
 #include "folder.h"
 #include "languages.h"
 #include "models/message.h"
+#include "models/text_internal.h"
 
 /* ---- read ------------------------------------------------------------------------------------ */
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/file/loader.h"
+#include "core/file_internal.h"
 #include "folder.h"
 #include "models/message.h"
 #include "models/transformer/tied.h"

@@ -6,6 +6,7 @@
 #include "models/kind.h"
 #include "models/language_model.h"
 #include "models/message.h"
+#include "models/model_internal.h"
 
 wf_language_model_config wf_language_model_defaults(void) {
     /* clang-format off */

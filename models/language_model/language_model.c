@@ -6,6 +6,7 @@
  * from "P", so that a plan with a state can read token by token or a whole prompt at once. B batch,
  * T length, D model width, V vocabulary. */
 #include "models/language_model.h"
+#include "models/model_internal.h"
 
 #include "models/kind.h"
 #include "models/message.h"

@@ -1,4 +1,5 @@
 /* models/text/text_lines.c - defines what a line, a word and a character are. */
+#include "models/text_internal.h"
 #include "tokenizer.h"
 
 #include "core/base/utf8.h"

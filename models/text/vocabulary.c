@@ -1,6 +1,7 @@
 /* models/text/vocabulary.c - learns a tokenizer from lines: counts, and assigns ids. */
 #include "models/choices.h"
 #include "models/text/byte_level/byte_level.h"
+#include "models/text_internal.h"
 #include "tokenizer.h"
 
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "models/choices.h"
 #include "models/text/byte_level/byte_level.h"
 #include "models/text/sentencepiece/sentencepiece.h"
+#include "models/text_internal.h"
 
 #include <stdlib.h>
 

@@ -9,6 +9,7 @@
 
 #include "core/base/bf16.h"
 #include "core/file/loader.h"
+#include "core/graph_internal.h"
 #include "models/file/model_file.h"
 #include "models/message.h"
 #include "tied.h"

@@ -7,6 +7,7 @@
  * sizes (plans.c, decoder.c). B batch, S source length, T target length, H heads, D model width, V
  * vocabulary. */
 #include "models/transformer.h"
+#include "models/model_internal.h"
 
 #include "models/kind.h"
 #include "models/message.h"

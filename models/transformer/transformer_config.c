@@ -10,6 +10,7 @@
 #include "models/file/model_file.h"
 #include "models/kind.h"
 #include "models/message.h"
+#include "models/model_internal.h"
 #include "models/transformer.h"
 #include "tied.h"
 

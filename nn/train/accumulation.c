@@ -1,5 +1,6 @@
 /* nn/train/accumulation.c - see accumulation.h. */
 #include "accumulation.h"
+#include "core/graph_internal.h"
 
 #include <stdlib.h>
 

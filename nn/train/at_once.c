@@ -1,5 +1,6 @@
 /* nn/train/at_once.c - updates from one micro-batch: one plan computes gradients and makes the
  * update. Also functions that all ways of training without ranks share (way.h). */
+#include "nn/optimizer_internal.h"
 #include "way.h"
 
 /* ---- one process ----------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
  * accumulation.c. */
 #include "accumulation.h"
 #include "nn/module.h"
+#include "nn/optimizer_internal.h"
 #include "ops/base/scalars.h"
 
 #include <float.h>

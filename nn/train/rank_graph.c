@@ -1,5 +1,8 @@
 /* nn/train/rank_graph.c - a rank's shard of the optimizer: its pieces of the parameters, a separate
  * graph with an optimizer for them, and buffers for the exchanges. See sharded.h. */
+#include "core/graph_internal.h"
+#include "core/transport_internal.h"
+#include "nn/optimizer_internal.h"
 #include "sharded.h"
 
 #include <stdio.h>

@@ -14,6 +14,10 @@
  *
  * Transports move bytes; every sum of gradients is made by the ops that one process would use. */
 #include "sharded.h"
+#include "core/graph_internal.h"
+#include "core/run_internal.h"
+#include "core/transport_internal.h"
+#include "nn/optimizer_internal.h"
 
 #include <assert.h>
 #include <math.h>

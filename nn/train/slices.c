@@ -1,5 +1,6 @@
 /* nn/train/slices.c - see slices.h. */
 #include "slices.h"
+#include "core/transport_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* nn/train/trainer.c - a training in progress: an optimizer, its plans, the loop of an update. An
  * update is made in one of three ways: see way.h. */
+#include "nn/optimizer_internal.h"
+#include "nn/trainer_internal.h"
 #include "way.h"
 
 #include <assert.h>

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file_internal.h"
+#include "nn/trainer_internal.h"
 #include "way.h"
 
 static const char step_key[] = "trainer.step";

@@ -11,6 +11,7 @@
 
 #include "attention_op.h"
 #include "core/compose.h"
+#include "core/op_internal.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 #include "ops/elementwise/dropout.h"

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "core/compose.h"
+#include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/scalars.h"
 #include "ops/base/shapes.h"

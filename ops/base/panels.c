@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/int8_row.h"
+#include "core/op_internal.h"
 #include "op_base.h"
 #include "panels.h"
 

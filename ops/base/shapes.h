@@ -4,6 +4,11 @@
 
 #include "ops/custom.h"
 
+/* Fails the call unless operand i is real and has operand 0's shape, or (rows) has one element for
+ * each row of operand 0. `what` names it in the message. */
+bool wf_want_like(wf_call *c, int i, bool rows, const char *what);
+/* Fails the call unless 0 <= axis < ndim. */
+bool wf_want_axis(wf_call *c, int axis, int ndim);
 /* Fails the call unless operand i is absent, or has the type of operand 0 and the shape of
  * `like`. */
 bool wf_addend_like(wf_call *c, int i, const wf_view *like);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/op_internal.h"
 #include "op_base.h"
 #include "shapes.h"
 #include "walk.h"

@@ -10,6 +10,11 @@
  * there. */
 int64_t wf_broadcast_stride(const wf_view *small, const wf_view *large, int axis);
 
+/* Begin a walk at row 0; go to this row; go to the next one. */
+void wf_walk_start(wf_walk *w, int n, const wf_view *const *views);
+void wf_walk_seek(wf_walk *w, int64_t row);
+void wf_walk_next(wf_walk *w);
+
 /* How many equally spaced rows there are from the current one on, along the axis before the row's
  * own, but at most `most`. wf_walk_skip moves on by so many of them. */
 int64_t wf_walk_ahead(const wf_walk *w, int64_t most);

@@ -10,6 +10,7 @@
  * windows and einsum. */
 #include "convolution.h"
 #include "core/compose.h"
+#include "core/op_internal.h"
 #include "ops/base/shapes.h"
 
 /* ---- sizes ----------------------------------------------------------------------------------- */

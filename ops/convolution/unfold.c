@@ -6,6 +6,7 @@
  * that are row-major (core/plan/plan_memory.c), which no view with overlapping windows is. */
 #include <string.h>
 
+#include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"

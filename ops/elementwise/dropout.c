@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/random.h"
+#include "core/graph_internal.h"
 #include "dropout.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/compose.h"
+#include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/norm/rows.h"

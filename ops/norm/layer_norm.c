@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/compose.h"
+#include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/reduce/reduce.h"

@@ -5,6 +5,7 @@
  * and dy, dweight. */
 #include <string.h>
 
+#include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "rows.h"

@@ -3,6 +3,8 @@
  * Each row of a is rounded to int8 with a scale of its own, so that no result depends on the rows
  * beside it. So before the products there is one pass over a, whose result all tasks share. */
 #include "int8.h"
+#include "core/op_internal.h"
+#include "ops/base/walk.h"
 
 #include "ops/base/op_base.h"
 

@@ -11,9 +11,11 @@
 
 #include "blocking.h"
 #include "core/compose.h"
+#include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
+#include "ops/base/walk.h"
 #include "ops/rules.h"
 
 enum { ADDEND = 2 }; /* operands: a, b, addend */

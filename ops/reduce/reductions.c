@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "core/compose.h"
+#include "core/graph_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "reduce.h"

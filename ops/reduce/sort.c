@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/compose.h"
+#include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/shape/index.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/graph_internal.h"
 #include "index.h"
 #include "ops/base/op_base.h"
 #include "ops/base/panels.h"

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "core/compose.h"
+#include "core/graph_internal.h"
+#include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"

@@ -4,6 +4,7 @@
  * tests/ops/ops_peer.py runs the same rows in PyTorch, by their names, in turns with these. Of a
  * convolution the weight is 3 x 3 with as many channels as x, padded to keep the image's size; its
  * gradients are run alone, from a random dy. */
+#include "core/graph_internal.h"
 #include "developer_bench.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* tests/calls/begun.c - options as a program would begin with them, and layers: see world.h. */
+#include "models/model_internal.h"
 #include "world.h"
 
 void begin_wf_pool_options(world *w, wf_pool_options *o) {

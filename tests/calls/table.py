@@ -3,7 +3,8 @@
 
 usage: table.py SOURCE_FOLDER table.inc DEPENDENCIES      (a makefile of what it read)
 
-Declarations are those of the installed headers, read by tests/interface.py. Every parameter is drawn by
+Declarations are those of the installed headers, and of the internal ones (*_internal.h) that the rooms
+of the library share, read by tests/interface.py. Every parameter is drawn by
 its type from the pools of world.h; a list has as many elements as the number beside it says. A public
 function with a parameter that no rule here fits ends the build: give it a rule, or a row in BY_HAND
 with a reason.
@@ -23,9 +24,9 @@ BY_HAND = {
                     'plans keep what they are given, and memory of theirs is written: suite run'),
     **dict.fromkeys((
         'wf_fail wf_show wf_view_count wf_view_unit wf_view_bytes wf_view_dense wf_view_rows wf_same_shape '
-        'wf_set_shape wf_broadcast_shapes wf_get wf_put wf_walk_start wf_walk_seek wf_walk_next wf_runs_start '
+        'wf_set_shape wf_broadcast_shapes wf_get wf_put wf_runs_start '
         'wf_runs_next wf_elementwise_tasks wf_row_tasks wf_row_range wf_same_as_operands wf_want wf_want_real '
-        'wf_want_like wf_want_axis wf_dense_strides').split(), OF_A_CALL),
+        'wf_dense_strides').split(), OF_A_CALL),
 }
 
 # Objects of pools; those that a function frees are made for it.
@@ -98,7 +99,7 @@ BEGUN = set('''wf_pool_options wf_stft_options wf_mel_options wf_block_options w
     wf_tokenizer_options wf_entry wf_meta wf_rename wf_sentencepiece_options wf_byte_level_options
     wf_adam_options wf_rmsprop_options wf_lion_options wf_conv_options wf_trainer_options'''.split())
 ALWAYS = {'pool', 'user', 'listener', 'put'}  # fields that options are of no use without
-CALLBACKS = {'call': 'told', 'hook': 'hook', 'keep': 'keep', 'each': 'each', 'trains': 'keep', 'on_param': 'hook',
+CALLBACKS = {'on_error': 'told', 'hook': 'hook', 'keep': 'keep', 'each': 'each', 'trains': 'keep', 'on_param': 'hook',
              'heard': 'heard', 'watched': 'watched', 'begin': 'begin_folder', 'put': 'put_file', 'next': 'next_line', 'fill': None}
 MAY_BE_NULL = set('''wf_find wf_node wf_computed_in wf_file_meta wf_tokenizer_piece wf_named wf_scope wf_scope_push
     wf_rotary_positions wf_rotary_positions_at wf_format_real'''.split())
@@ -329,7 +330,8 @@ class Writer:
 
 
 def main():
-    found = interface.interface(pathlib.Path(sys.argv[1]))
+    root, table, dependencies = map(pathlib.Path, sys.argv[1:])
+    found = interface.interface(root, sorted(p.relative_to(root) for p in root.glob('*/*_internal.h')))
     functions = {n: d for n, d in found.items()
                  if n.startswith('wf_') and re.match(rf'(?!typedef|define)[^{{]*\b{n}\s*\(', d)}
     gone = [n for n in BY_HAND if n not in functions]
@@ -345,7 +347,6 @@ def main():
     enums = dict.fromkeys(re.findall(r'typedef enum\b[^{;]*\{[^}]*\}\s*(wf_\w+);', headers), 'enum')
     w = Writer({**enums, **found})
     rows = [w.function(n, d) for n, d in functions.items() if n not in BY_HAND]
-    root, table, dependencies = map(pathlib.Path, sys.argv[1:])
     table.write_text('/* Written by tests/calls/table.py. */\n' + '\n'.join(w.lines)
                      + '\nstatic const public_function functions[] = {\n' + '\n'.join(rows) + '\n};\n')
     read = [*sorted(root.glob('*/*.h')), root / 'weft.h', root / 'tests/interface.py']

@@ -1,6 +1,10 @@
 /* tests/calls/world.c - the objects of test_calls.c, from their making to their end: see world.h. */
 #define _XOPEN_SOURCE 700
 #include "world.h"
+#include "models/hf_internal.h"
+#include "models/model_internal.h"
+#include "nn/optimizer_internal.h"
+#include "ops/ops_internal.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

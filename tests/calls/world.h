@@ -6,8 +6,18 @@
 #ifndef WEFT_TESTS_CALLS_WORLD_H
 #define WEFT_TESTS_CALLS_WORLD_H
 
-#include "models/hf.h"
-#include "nn/nn.h"
+#include "core/file_internal.h"
+#include "core/graph_internal.h"
+#include "core/op_internal.h"
+#include "core/run_internal.h"
+#include "core/transport_internal.h"
+#include "models/generation_internal.h"
+#include "models/hf_internal.h"
+#include "models/model_internal.h"
+#include "models/text_internal.h"
+#include "nn/optimizer_internal.h"
+#include "nn/trainer_internal.h"
+#include "ops/ops_internal.h"
 #include "tests/support/support.h"
 #include "weft.h"
 

@@ -5,6 +5,7 @@
 #include "core/base/utf8.h"
 #include "fuzz.h"
 #include "models/text/byte_level/byte_level.h"
+#include "models/text_internal.h"
 
 typedef struct vocabulary {
     wf_strings strings;

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "models/generation_internal.h"
 #include "models/hf/folder.h"
+#include "models/model_internal.h"
 
 enum { CONFIG, GENERATION, SETTINGS, VOCAB, INDEX, LINE, PARTS, LARGEST = 4096, PATH = 320 };
 enum { LONGEST = 64 }; /* line: fuzz_spm.c has longer ones */

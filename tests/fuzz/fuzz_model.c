@@ -1,7 +1,10 @@
 /* tests/fuzz/fuzz_model.c - any bytes as a model's file: refused with a sentence, or a model that
  * decodes, and that is the same when it was saved and loaded again, with its moments and its
  * vocabularies. Built with the mutator: most of what it tries has a right checksum. */
+#include "core/file_internal.h"
 #include "judge_model.h"
+#include "models/model_internal.h"
+#include "models/text_internal.h"
 #include "mutator.h"
 
 static bool has(const wf_file *f, const char *tail) {

@@ -3,6 +3,7 @@
  * byte chooses the corpus's limits. */
 #include "fuzz.h"
 #include "models/text.h"
+#include "models/text_internal.h"
 #include "tools/data/corpus.h"
 
 #define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* one is dropped: then none that is text */

@@ -1,6 +1,7 @@
 /* tests/fuzz/fuzz_safetensors.c - any bytes as a model's file: refused with a sentence, or every
  * entry is within the data, of the length that its shape says, and found again by its name. A graph
  * takes all of what it was given, or stays as it was. */
+#include "core/file_internal.h"
 #include "core/save.h"
 #include "fuzz.h"
 #include "judge_file.h"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/file_internal.h"
 #include "fuzz.h"
 #include "tools/train/settings/settings.h"
 

@@ -1,6 +1,7 @@
 /* tests/fuzz/fuzz_state_dict.c - any bytes as a state_dict of PyTorch's: refused with a sentence,
  * or a model that decodes, and that is the same when it was saved as a state_dict and read again.
  * Built with the mutator. */
+#include "core/file_internal.h"
 #include "judge_model.h"
 #include "mutator.h"
 

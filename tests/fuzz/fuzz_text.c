@@ -2,6 +2,7 @@
  * come back through tokenizers of another text and, to the byte, through those learned from it. The
  * same as token ids. */
 #include "core/base/utf8.h"
+#include "models/text_internal.h"
 #include "round_trip.h"
 #include "tools/data/lines.h"
 

@@ -4,6 +4,7 @@
  * The first byte says what the rest is: a file; a pickle of either container, so that what follows
  * it is right; or with it the storages of the older container. */
 #include "core/file/crc32.h"
+#include "core/file_internal.h"
 #include "fuzz.h"
 #include "judge_file.h"
 

@@ -4,6 +4,7 @@
 
 #include "fuzz.h"
 #include "models/decode.h"
+#include "models/model_internal.h"
 #include "models/text.h"
 #include "models/transformer.h"
 

@@ -1,5 +1,6 @@
 /* tests/fuzz/mutator.c - mutants of safetensors files as text and bytes; see mutator.h. */
 #include "mutator.h"
+#include "core/file_internal.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
 
 #include "fuzz.h"
 #include "models/text.h"
+#include "models/text_internal.h"
 
 typedef size_t writer(const wf_tokenizer *t, char *text, size_t size);
 

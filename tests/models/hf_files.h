@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "models/generation_internal.h"
 #include "models/hf.h"
 #include "tests/support/models.h"
 #include "tests/support/support.h"

@@ -5,6 +5,7 @@
 
 #include "models/choices.h"
 #include "models/decode.h"
+#include "models/model_internal.h"
 #include "tests/suites.h"
 #include "tests/support/faults.h"
 #include "tests/support/models.h"

@@ -3,6 +3,7 @@
  * What subword-nmt makes of a small corpus is recorded in data/bpe*, by record_bpe.py. */
 #include <stdio.h>
 
+#include "models/text_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 #include "texts.h"

@@ -3,6 +3,7 @@
  *
  * Draws against their distribution are in test_draws.c, greedy decoding and refusals of bad batches
  * also in test_models.c, failing allocations in test_model_faults.c. */
+#include "models/model_internal.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 

@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <math.h>
 
+#include "core/file_internal.h"
 #include "hf_files.h"
 #include "tests/suites.h"
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "models/language_model.h"
+#include "models/model_internal.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/file/loader.h"
+#include "core/file_internal.h"
 #include "models/choices.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"

@@ -5,6 +5,7 @@
  * Not here: learning (test_learning.c), PyTorch (test_torch.c), files (test_model_file.c). */
 #include <stdio.h>
 
+#include "models/model_internal.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 

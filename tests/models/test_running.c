@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "models/text_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 #include "texts.h"

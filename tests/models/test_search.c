@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "models/generation.h"
+#include "models/generation_internal.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "models/text_internal.h"
 #include "spm_files.h"
 #include "tests/models/texts.h"
 #include "tests/suites.h"

@@ -4,6 +4,7 @@
  * Single updates with known gradients are in test_optim.c. */
 #include <stdio.h>
 
+#include "nn/optimizer_internal.h"
 #include "nn/train/way.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"

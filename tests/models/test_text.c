@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/file_internal.h"
+#include "models/text_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 #include "tests/support/wall.h"

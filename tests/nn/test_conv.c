@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "nn/nn.h"
+#include "nn/optimizer_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

@@ -2,6 +2,7 @@
  *
  * Ten steps of each on a Transformer against PyTorch are in test_torch.c. */
 #include "nn/nn.h"
+#include "nn/optimizer_internal.h"
 #include "nn/train/accumulation.h"
 #include "tests/suites.h"
 #include "tests/support/faults.h"

@@ -3,6 +3,7 @@
  *
  * Single steps, clipping, accumulation and averages are in test_optim.c. */
 #include "nn/nn.h"
+#include "nn/optimizer_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

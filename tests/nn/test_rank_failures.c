@@ -7,6 +7,7 @@
 #include "core/ranks/region.h"
 #include "nn/train/sharded.h"
 #include "nn/train/way.h"
+#include "nn/trainer_internal.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 

@@ -1,5 +1,7 @@
 /* tests/nn/test_sharded.c - a trainer with ranks: the bits of one process, whatever is sharded how. Ranks are threads here, over the memory that processes would share. */
+#include "core/op_internal.h"
 #include "core/ranks/region.h"
+#include "core/transport_internal.h"
 #include "nn/train/sharded.h"
 #include "nn/train/way.h"
 #include "ops/custom.h"

@@ -5,6 +5,7 @@
 #include "core/ranks/region.h"
 #include "core/save.h"
 #include "nn/nn.h"
+#include "nn/trainer_internal.h"
 #include "tests/suites.h"
 #include "tests/support/wall.h"
 

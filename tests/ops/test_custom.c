@@ -1,5 +1,7 @@
 /* tests/ops/test_custom.c - ops of a program's own, from custom.h alone: values, gradients, any
  * strides and broadcasts, any number of threads, mistakes. */
+#include "core/op_internal.h"
+#include "ops/base/shapes.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

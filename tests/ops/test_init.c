@@ -1,4 +1,5 @@
 /* tests/ops/test_init.c - initial values and checked sizes. */
+#include "core/op_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/graph_internal.h"
 #include "op_cases.h"
+#include "ops/ops_internal.h"
 #include "tests/suites.h"
 
 TESTS(ops)

@@ -1,5 +1,6 @@
 /* tests/ops/test_panels.c - weights in panels: the same bits as row-major ones; bf16 is the product
  * with the rounded weights; and who can't read panels is given rows. */
+#include "models/model_internal.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 

@@ -1,5 +1,6 @@
 /* tests/scale/graphs.c - see graphs.h. */
 #include "graphs.h"
+#include "nn/optimizer_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "core/run_internal.h"
 #include "graphs.h"
+#include "models/model_internal.h"
 #include "models/transformer.h"
 #include "tests/suites.h"
 #include "tests/support/faults.h"

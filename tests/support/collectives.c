@@ -1,5 +1,6 @@
 /* tests/support/collectives.c - collectives against a plain computation. */
 #include "collectives.h"
+#include "core/transport_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "models/hf.h"
+#include "models/hf_internal.h"
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tests/support/support.h"

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/file_internal.h"
+#include "models/model_internal.h"
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tests/support/models.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "models/model.h"
+#include "models/model_internal.h"
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 

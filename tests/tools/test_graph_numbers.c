@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "core/file/json.h"
+#include "ops/ops_internal.h"
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tests/support/support.h"

@@ -2,6 +2,7 @@
  * is put in front of. */
 #include <stdio.h>
 
+#include "models/text_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 #include "tools/data/language.h"

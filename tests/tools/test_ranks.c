@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/file.h"
+#include "core/file_internal.h"
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 

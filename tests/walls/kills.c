@@ -26,6 +26,7 @@
 
 #include "core/base/random.h"
 #include "core/file.h"
+#include "core/file_internal.h"
 #include "scenes.h"
 
 enum { NOT_HERE = 77, SEEN = 1024 };

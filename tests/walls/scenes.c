@@ -1,6 +1,7 @@
 /* tests/walls/scenes.c - see scenes.h. */
 #define _GNU_SOURCE
 #include "scenes.h"
+#include "core/file_internal.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /* tools/bench/bench_measure.c - measures time and memory, and prints results. See bench.h. */
 #include "bench.h"
+#include "core/base/caches.h"
 #include "core/base/clock.h"
 #include "tools/cli/numbers.h"
 

@@ -1,6 +1,7 @@
 /* tools/cli/output.c - writes output files. See output.h. */
 #define _GNU_SOURCE /* O_TMPFILE */
 #include "output.h"
+#include "core/file_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /* tools/data/language.c - converts between lines and token ids for a model. See language.h. */
 #include "language.h"
+#include "models/text_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* tools/data/pairs.c - reads aligned lines, and rejects invalid ones. See pairs.h. */
 #include "pairs.h"
+#include "models/text_internal.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_internal.h"
 #include "ops/ops.h"
+#include "ops/ops_internal.h"
 #include "tools/cli/jsonl.h"
 #include "tools/cli/terminal.h"
 #include "tools/draw/gradient_rule.h"

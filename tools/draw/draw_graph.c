@@ -10,6 +10,7 @@
 
 #include "formula.h"
 #include "graph_page.h"
+#include "models/model_internal.h"
 
 #include "graph_values.h"
 #include "models/choices.h"

@@ -1,5 +1,6 @@
 /* tools/draw/example.c - one example for a subject. See example.h. */
 #include "example.h"
+#include "models/model_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

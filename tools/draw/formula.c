@@ -9,6 +9,8 @@
  * The parser is recursive, and records ops while it reads. Its depth is limited, so that no text
  * can overflow the stack. */
 #include "formula.h"
+#include "core/file_internal.h"
+#include "ops/ops_internal.h"
 
 #include "core/file.h"
 

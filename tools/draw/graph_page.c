@@ -6,6 +6,8 @@
  *     ops     formula, family, gradient rule
  *     steps   node, op, seconds, bytes, flops, tasks, place in the arena, last step that reads it */
 #include "graph_page.h"
+#include "core/graph_internal.h"
+#include "core/run_internal.h"
 
 #include <stdlib.h>
 

@@ -3,6 +3,7 @@
  * Gradients with respect to every node, and second derivatives, are recorded in the same graph. One
  * plan then fetches them all. */
 #include "graph_values.h"
+#include "core/graph_internal.h"
 
 #include <math.h>
 #include <stdlib.h>

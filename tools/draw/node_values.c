@@ -1,5 +1,6 @@
 /* tools/draw/node_values.c - computes the value of every node. See node_values.h. */
 #include "node_values.h"
+#include "core/graph_internal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* tools/draw/step_debugger.c - a walk through the nodes of one example. See step_debugger.h. */
 #include "step_debugger.h"
+#include "core/graph_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

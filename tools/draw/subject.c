@@ -1,6 +1,7 @@
 /* tools/draw/subject.c - makes the graphs that are drawn. See subject.h. Axes: B batch, T target
  * length (queries), S source length (keys), H heads, D model width. */
 #include "subject.h"
+#include "models/model_internal.h"
 
 #include <inttypes.h>
 #include <math.h>

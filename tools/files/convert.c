@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "convert_hf.h"
+#include "core/file_internal.h"
 #include "models/choices.h"
+#include "models/model_internal.h"
 #include "models/transformer.h"
 #include "tools/cli/numbers.h"
 #include "tools/cli/options/options.h"

@@ -6,6 +6,9 @@
  * export, so the next export may replace them. config.json is written last; until then no program
  * reads the folder. */
 #include "convert_hf.h"
+#include "models/generation_internal.h"
+#include "models/hf_internal.h"
+#include "models/text_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "core/file/loader.h"
+#include "core/file_internal.h"
 #include "models/model.h"
+#include "models/model_internal.h"
 #include "tools/cli/jsonl.h"
 #include "tools/cli/numbers.h"
 #include "tools/cli/options/options.h"

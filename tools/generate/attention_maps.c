@@ -1,6 +1,7 @@
 /* tools/generate/attention_maps.c - attention weights as JSON and as heat maps. See
  * attention_maps.h. */
 #include "attention_maps.h"
+#include "models/model_internal.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* tools/generate/explain.c - writes the page about one line: its texts and the attention. See
  * explain.h. */
 #include "explain.h"
+#include "models/model_internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_internal.h"
 #include "core/op.h"
 #include "explain.h"
 

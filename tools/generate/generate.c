@@ -4,6 +4,8 @@
  * This file has the options, and opens and closes everything. See generate.h for the other
  * files. */
 #include "generate.h"
+#include "core/file_internal.h"
+#include "models/model_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,6 +11,8 @@
 
 #include "core/base/clock.h"
 #include "generate.h"
+#include "models/model_internal.h"
+#include "models/text_internal.h"
 #include "tools/cli/retry.h"
 
 enum { WINDOW = 64 }; /* batches */

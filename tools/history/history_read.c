@@ -8,6 +8,7 @@
 
 #include "core/file.h"
 #include "core/file/json.h"
+#include "core/file_internal.h"
 #include "run_page.h"
 
 /* A page above this size is rejected. Real pages have at most 2 MB. */

@@ -1,6 +1,7 @@
 /* tools/sources/source_pairs.c - pairs of text, from files or from a task on text. See
  * dataset.h. */
 #include "dataset.h"
+#include "models/text_internal.h"
 
 #include <errno.h>
 #include <stdio.h>

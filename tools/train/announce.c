@@ -1,6 +1,7 @@
 /* tools/train/announce.c - prints the first lines of a training: its data, model, recipe and
  * machine. See announce.h. */
 #include "announce.h"
+#include "core/run_internal.h"
 
 #include "tools/cli/numbers.h"
 #include "tools/data/language.h"

@@ -1,6 +1,7 @@
 /* tools/train/evaluate.c - evaluates loss, token accuracy, exact match and metrics of text on
  * unseen sequences. See evaluate.h. */
 #include "evaluate.h"
+#include "models/model_internal.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,6 +1,8 @@
 /* tools/train/session.c - opens a training: the checkpoint, the data, the model, the plan, and the
  * first lines of output. See session.h. */
 #include "session.h"
+#include "models/model_internal.h"
+#include "nn/trainer_internal.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,7 @@
 /* tools/train/telemetry.c - writes a training's report and events. See telemetry.h. */
 #include "telemetry.h"
+#include "core/run_internal.h"
+#include "models/model_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
  *     l o
  *     lo w</w> */
 #include "models/text/tokenizer.h"
+#include "models/text_internal.h"
 
 #define HEADER "#version: 0.2"
 

@@ -1,6 +1,7 @@
 /* models/text/byte_level/byte_level.c - the tokenizer with a vocabulary and merges in the form of
  * GPT-2: makes it, encodes and decodes. See text.h, byte_level.h. */
 #include "byte_level.h"
+#include "models/text_internal.h"
 
 #include <stdlib.h>
 

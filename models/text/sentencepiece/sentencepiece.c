@@ -1,6 +1,7 @@
 /* models/text/sentencepiece/sentencepiece.c - the tokenizer of a SentencePiece model: maps pieces
  * to ids, adds ids around a line, decodes. See text.h. */
 #include "sentencepiece.h"
+#include "models/text_internal.h"
 
 #include <stdlib.h>
 

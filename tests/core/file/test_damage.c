@@ -4,6 +4,7 @@
  *
  * Malformed files by hand, truncations and random damage: test_file.c. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "core/file_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

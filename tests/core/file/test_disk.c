@@ -5,6 +5,7 @@
  * The calls fail in faults.c. Disks that are really full are in test_file.c; processes that are
  * killed while they write, too. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "core/file_internal.h"
 #include "tests/suites.h"
 #include "tests/support/faults.h"
 #include "tests/support/support.h"

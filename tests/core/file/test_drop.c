@@ -1,6 +1,7 @@
 /* tests/core/file/test_drop.c - files whose bytes are given back while they are loaded: the leaves
  * hold what they would hold otherwise, in no more memory than the file or the leaves take. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "core/file_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

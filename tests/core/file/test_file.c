@@ -4,6 +4,7 @@
  * Malformed files are rows of file_cases.h. The rest damages files that weft wrote, or takes the
  * disk away while it writes. */
 #define _XOPEN_SOURCE 700 /* mkdtemp, mkfifo */
+#include "core/file_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

@@ -4,6 +4,7 @@
  * The locale is made here, by localedef from the C library, from two small texts, so that no
  * language has to be installed. Where there is no localedef, that is said. */
 #define _XOPEN_SOURCE 700 /* mkdtemp, setenv */
+#include "core/file_internal.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 

@@ -1,6 +1,7 @@
 /* tests/core/file/test_replace.c - what a save does to what is in the folder already: permissions
  * are kept, what killed processes left is removed, and nothing else is. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "core/file_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

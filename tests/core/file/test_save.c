@@ -1,6 +1,9 @@
 /* tests/core/file/test_save.c - any graph saved and loaded: training that goes on with the same
  * bits, what is missing or does not fit and is said, and faults that change no leaf. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "core/file_internal.h"
+#include "core/graph_internal.h"
+#include "nn/optimizer_internal.h"
 #include "tests/suites.h"
 #include "tests/support/faults.h"
 #include "tests/support/support.h"

@@ -1,6 +1,7 @@
 /* tests/core/file/test_scaled.c - int8 matrices in files: numbers, and beside them a scale for each
  * row. What does not go together is refused. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "core/file_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

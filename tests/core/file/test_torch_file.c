@@ -4,6 +4,7 @@
  * The files of tests/data/torch_* are PyTorch's (record_torch_files.py); hostile ones are rows of
  * torch_cases.h, in both containers, and archives made here. */
 #define _XOPEN_SOURCE 700
+#include "core/file_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

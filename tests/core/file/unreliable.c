@@ -123,7 +123,7 @@ static int attempt(int i, enum fault kind, bool *done) {
     *done = calls < at;
     wf_file *f = wf_file_open(path);
     const char *why = NULL;
-    if (!wf_file_checked(f))
+    if (!wf_file_ok(f) || !wf_file_meta(f, "weft.checksum"))
         why = wf_file_error(f);
     else if (!ok && !*message)
         why = "it failed without a message";

@@ -1,6 +1,7 @@
 /* tests/core/plan/test_pool.c - the thread pool: every task once, failures, sharing, starting and
  * stopping. */
 #define _GNU_SOURCE /* sched_getaffinity */
+#include "core/run_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

@@ -1,5 +1,6 @@
 /* tests/core/plan/test_rewrite.c - what a plan runs in place of what was recorded: each rule where
  * it applies, and not where the inner node is wanted by others; the values are the same. */
+#include "core/run_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

@@ -1,6 +1,7 @@
 /* tests/core/plan/test_run.c - what a run leaves to see: memory that is used again, dropout,
  * profiles. */
 #include "core/lend.h"
+#include "core/run_internal.h"
 #include "ops/update/sums.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"

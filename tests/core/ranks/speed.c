@@ -1,5 +1,6 @@
 /* tests/core/ranks/speed.c - how long a collective takes, beside a copy in memory: medians. */
 #include "speed.h"
+#include "core/transport_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* tests/core/ranks/test_transport.c - ranks of one machine: what they send each other, and what becomes
  * of all when one fails. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "core/transport_internal.h"
 #include "tests/suites.h"
 #include "tests/support/collectives.h"
 #include "tests/support/commands.h"

@@ -2,7 +2,9 @@
  * sentence; NULL and poison are harmless everywhere. */
 #include <stdio.h>
 
+#include "core/graph_internal.h"
 #include "core/picture.h"
+#include "core/run_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
@@ -26,9 +28,8 @@ static void hear(void *user, const char *message) {
 }
 
 TEST(the_first_error_sticks) {
-    wf_graph *g = new_graph(WF_F32);
     heard h = { 0 };
-    wf_on_error(g, hear, &h);
+    wf_graph *g = wf_graph_new(&(wf_graph_options){ .seed = 7, .on_error = hear, .user = &h });
     wf_tensor *a = zeros(g, "a", SHAPE(2, 3)), *b = zeros(g, "b", SHAPE(4)), *dx;
     wf_tensor *poison = wf_add(a, b);
     ck_assert_ptr_nonnull(poison);
@@ -255,7 +256,6 @@ TEST(null_is_accepted_everywhere) {
         wf_pool_free(NULL), wf_state_free(NULL), wf_file_free(NULL);
     ck_assert(!wf_ok(NULL) && *wf_error(NULL));
     ck_assert_ptr_nonnull(wf_poison(NULL, "x"));
-    wf_on_error(NULL, hear, NULL);
     ck_assert_int_eq(wf_node_count(NULL), 0);
     ck_assert_ptr_null(wf_node(NULL, 0));
     ck_assert_ptr_null(wf_find(NULL, "x"));

@@ -7,10 +7,18 @@
  * it may be negative. A public function without a row is found by tests/house.sh. */
 #include <float.h>
 
+#include "core/base/caches.h"
+#include "core/file_internal.h"
+#include "core/graph_internal.h"
 #include "core/lend.h"
+#include "core/op_internal.h"
 #include "core/picture.h"
+#include "core/run_internal.h"
 #include "nn/nn.h"
+#include "nn/optimizer_internal.h"
+#include "nn/trainer_internal.h"
 #include "ops/elementwise/unary.h"
+#include "ops/ops_internal.h"
 #include "ops/update/sums.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"

@@ -4,6 +4,7 @@
  * Not here: mistakes (test_errors.c), running what was recorded (test_plan.c), ops (test_ops.c). */
 #include <stdio.h>
 
+#include "core/graph_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

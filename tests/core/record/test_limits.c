@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/graph_internal.h"
+#include "core/op_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 

@@ -1,8 +1,13 @@
 /* tests/core/record/test_misuse.c - what a program may get wrong with graphs, plans, states,
  * tokenizers, models and decoders: a sentence each, never a crash, and never a wrong number without
  * one. */
+#include "core/file_internal.h"
+#include "core/graph_internal.h"
+#include "core/run_internal.h"
 #include "models/generation.h"
+#include "models/model_internal.h"
 #include "models/text_formats.h"
+#include "models/text_internal.h"
 #include "models/transformer.h"
 #include "tests/suites.h"
 #include "tests/support/faults.h"

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/graph_internal.h"
 #include "nn/nn.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"

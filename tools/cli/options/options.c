@@ -1,6 +1,8 @@
 /* tools/cli/options/options.c - parses command lines by a table, and reports mistakes. The help is
  * in help.c. See options.h. */
 #include "options.h"
+#include "core/base/caches.h"
+#include "core/file_internal.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* tools/train/ranks/network.c - see network.h. */
 #include "network.h"
+#include "core/file_internal.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
 
 #include "defaults.h"
 #include "models/choices.h"
+#include "models/model_internal.h"
 #include "settings.h"
 
 bool settings_in_one_row(const settings *set) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/text_internal.h"
 #include "settings.h"
 
 enum { MOST = 4096 }; /* bytes of all prefixes, with a '\0' */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/random.h"
+#include "models/model_internal.h"
 #include "settings.h"
 
 bool settings_started(const settings *set) {

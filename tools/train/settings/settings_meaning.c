@@ -1,6 +1,7 @@
 /* tools/train/settings/settings_meaning.c - turns settings into options of the data, the model, the
  * optimizer and the schedule. See settings.h. */
 #include "models/choices.h"
+#include "models/model_internal.h"
 
 #include "settings.h"
 #include <assert.h>

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "models/choices.h"
+#include "models/model_internal.h"
 #include "settings.h"
 
 /* Reports numbers that the chosen optimizer does not use. */

@@ -1,0 +1,35 @@
+/* core/graph_internal.h - inside the library and its programs: parts of leaves, buffers that are
+ * not saved, sites of random ops, shapes as text. Not installed. */
+#ifndef WEFT_CORE_GRAPH_INTERNAL_H
+#define WEFT_CORE_GRAPH_INTERNAL_H
+
+#include "core/graph.h"
+
+/* True if the leaf was declared by a hook while it ran. */
+bool wf_from_hook(const wf_tensor *leaf);
+/* The seed of the graph's options. */
+uint64_t wf_seed(const wf_graph *g);
+/* A number that identifies a random op without a name: 0, 1, 2... in the current scope. */
+uint32_t wf_next_site(wf_graph *g);
+/* A buffer that wf_save leaves out and wf_load does not ask for, like one with PyTorch's
+ * persistent=False. It is for values that can always be computed again, such as sums over
+ * micro-batches. */
+wf_tensor *wf_transient_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
+                               const int64_t *shape, wf_init init);
+/* Write a shape as text, "[B,T,512]", with extents by name. Returns buffer. */
+const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer,
+                          size_t size);
+/* The layout of a parameter; WF_ROW_MAJOR for other tensors. */
+wf_layout wf_layout_of(const wf_tensor *t);
+/* Write or read n elements from index `first` on, in row-major order. It fails for a matrix in
+ * panels. */
+bool wf_write_part(wf_tensor *leaf, int64_t first, int64_t n, const void *data);
+bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *data);
+/* The values of a parameter or buffer where they are stored, row-major; valid as long as they are
+ * neither written nor updated. NULL: it has no values yet, or is packed. */
+const void *wf_leaf_lent(const wf_tensor *leaf);
+/* Free the values of a parameter or buffer, which gets its initial values again. Plans that have
+ * run with it must not run again. */
+void wf_leaf_forget(wf_tensor *leaf);
+
+#endif

@@ -1,0 +1,21 @@
+/* core/op_internal.h - inside the library: sizes and strides of views, checked. Not installed. */
+#ifndef WEFT_CORE_OP_INTERNAL_H
+#define WEFT_CORE_OP_INTERNAL_H
+
+#include "core/op.h"
+
+/* The bytes of an element in memory. */
+size_t wf_view_unit(const wf_view *v);
+/* The bytes of so many elements. A matrix packed in panels takes those of whole panels. */
+size_t wf_view_bytes(const wf_view *v, int64_t elements);
+/* True if it is row-major without gaps. */
+bool wf_view_dense(const wf_view *v);
+/* columns: the size of the last axis; rows: the product of the others. */
+void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns);
+/* The strides of a row-major view without gaps. */
+void wf_dense_strides(int ndim, const int64_t *shape, int64_t *stride);
+/* Checked sizes: false on overflow of int64_t / size_t. The one place where sizes are multiplied. */
+bool wf_mul_size(int64_t a, int64_t b, int64_t *out);
+bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out);
+
+#endif

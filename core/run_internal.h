@@ -1,0 +1,22 @@
+/* core/run_internal.h - inside the library and its programs: callbacks of a run, memory that is
+ * given back, what a plan made of a node. Not installed. */
+#ifndef WEFT_CORE_RUN_INTERNAL_H
+#define WEFT_CORE_RUN_INTERNAL_H
+
+#include "core/run.h"
+
+/* The recorded node that computes t in this plan: t itself, or the node into which a rewrite rule
+ * fused it. NULL: the plan does not compute t. */
+const wf_tensor *wf_computed_in(const wf_plan *p, const wf_tensor *t);
+/* Bytes that the state has allocated. */
+size_t wf_state_bytes(const wf_state *s);
+/* The threads of a pool, the caller included. */
+int wf_pool_threads(const wf_pool *pool);
+/* Runs of p call `computed` for each node as soon as it has its value, on the thread that runs; not
+ * for views, nor for nodes that a rewrite rule replaced. The callback must not use the plan. NULL
+ * ends the calls. */
+void wf_plan_watch(wf_plan *p, void (*computed)(void *user, const wf_tensor *node), void *user);
+/* Free the memory of the plan's results; the next run allocates it again. */
+void wf_plan_release(wf_plan *p);
+
+#endif

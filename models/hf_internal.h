@@ -1,0 +1,19 @@
+/* models/hf_internal.h - for the programs: the files that an import may read. Not installed. */
+#ifndef WEFT_MODELS_HF_INTERNAL_H
+#define WEFT_MODELS_HF_INTERNAL_H
+
+#include "models/hf.h"
+
+/* The names of the files that wf_hf_import may read in a folder, whether or not they exist: those
+ * that any folder may have, and weight files that an index in this folder names. With folder NULL
+ * there is no index. A program must not overwrite a file of this list. False with message: out of
+ * memory, or an invalid index. Free the list in either case. */
+typedef struct wf_hf_files {
+    char **names; /* [n] */
+    int n;
+} wf_hf_files;
+
+bool wf_hf_list_files(const char *folder, wf_hf_files *list, char *message);
+void wf_hf_files_free(wf_hf_files *list);
+
+#endif

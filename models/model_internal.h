@@ -1,0 +1,89 @@
+/* models/model_internal.h - inside the library and its programs: models of any kind, the plans that
+ * a decoder is made of, parts of loading. Every `message` has room for 256 bytes, or is NULL. Not
+ * installed. */
+#ifndef WEFT_MODELS_MODEL_INTERNAL_H
+#define WEFT_MODELS_MODEL_INTERNAL_H
+
+#include "models/decode.h"
+#include "models/language_model.h"
+#include "models/transformer.h"
+
+/* ---- a new model of any architecture: kinds.c ------------------------------------------------ */
+
+/* Sizes and choices for any model. An architecture uses those that it has. */
+typedef struct wf_model_sizes {
+    int64_t src_vocab, tgt_vocab;
+    /* most tokens of a source or of an output */
+    int64_t longest;
+    int64_t d_model, num_heads, dim_feedforward;
+    /* number of layers; a decoder-only model uses the second alone */
+    int64_t encoder_layers, decoder_layers;
+    wf_activation activation;
+    wf_positions positions;
+    wf_tie tie;
+    /* pre-norm, with a final norm on each stack */
+    bool norm_first;
+    int32_t start_id, end_id;
+    wf_norm_kind norm_kind;
+    /* heads of keys and values; 0: num_heads */
+    int64_t num_kv_heads;
+    /* gated feed-forward layers; no biases in projections and norms */
+    bool gated, no_bias;
+    /* decoder-only: most tokens of a whole sequence; 0: a source and an output of that length */
+    int64_t row;
+    /* decoder-only: an output continues its prompt directly, as running text does */
+    bool start_first;
+    /* encoder-decoder: a norm after the embeddings of each stack */
+    bool embedding_norm;
+} wf_model_sizes;
+/* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
+const wf_model_kind *wf_model_kind_at(int i);
+/* A kind's name in files, "language_model"; and for readers, "Language model". "" for NULL. */
+const char *wf_model_kind_name(const wf_model_kind *kind);
+const char *wf_model_kind_title(const wf_model_kind *kind);
+/* True if a source and an output are one sequence. */
+bool wf_model_kind_decoder_only(const wf_model_kind *kind);
+/* Are the sizes those of a model of this kind? False: message[256] says why not. */
+bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes, char *message);
+/* training NULL: no dropout, smoothing or hook. NULL with a message; else check wf_ok(m->graph). */
+wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
+                       const wf_training_config *training, wf_dtype real, uint64_t seed,
+                       char *message);
+/* Do the sizes of a configuration fit each other? False: message[256] says which do not. */
+bool wf_transformer_check(const wf_transformer_config *c, char *message);
+bool wf_language_model_check(const wf_language_model_config *c, char *message);
+
+/* ---- pairs: model.c -------------------------------------------------------------------------- */
+
+/* Bind a plan to B pairs of at most S and T tokens. False: see wf_plan_error. */
+bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t T);
+/* The column of tgt where the target of a source of n tokens begins: n if decoder-only, else 0. */
+int64_t wf_model_begin(const wf_model *m, int64_t n);
+
+/* ---- plans of a decoder: plans.c ------------------------------------------------------------- */
+
+/* Encodes: feeds src and src_length; fetches the memory. Fails for a decoder-only model. */
+wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool);
+/* Decodes a step: feeds the memory, and tgt [B,n] from position "P" on; fetches logits. It runs
+ * with a state. */
+wf_plan *wf_model_step_plan(wf_model *m, wf_pool *pool);
+/* Runs a prompt: a step that fetches hidden instead of logits. It shares the state of the steps. */
+wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool);
+/* The bytes needed to decode b sentences of s tokens, with one row each, into outputs of at most n
+ * tokens. 0: see wf_decoder_error. */
+size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
+
+/* ---- files: file/model_file.c ---------------------------------------------------------------- */
+
+/* The first half of wf_model_load: records the model, with initial weights. */
+wf_model *wf_model_record(const wf_file *f, const wf_training_config *training, wf_dtype real,
+                          uint64_t seed, char *message);
+/* True if m keeps a matrix as WF_PANELS_INT8, and the file has each such matrix as I8. Otherwise
+ * loading rounds values that were not rounded before. */
+bool wf_model_rounded(const wf_model *m, const wf_file *f);
+/* Describe a file's model in text [256], such as "a Transformer of width 64, 4 heads, ...". */
+bool wf_model_describe(const wf_file *f, char *text, char *message);
+/* Read the options of the layers of a file's model. */
+bool wf_model_read_block(const wf_file *f, wf_block_options *o, char *message);
+
+#endif
