@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include <check.h>
+#include "tests/support/marks.h"
 #undef fail /* an old name of Check; the programs have a function so called */
 
 typedef struct test_row {

@@ -7,8 +7,8 @@
 #include "core/graph_internal.h"
 #include "developer_bench.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "ops/ops.h"
 
@@ -106,33 +106,47 @@ static wf_tensor *normal_leaf(wf_graph *g, const char *name, int ndim, const int
     return wf_param(g, name, ndim, shape, wf_init_normal(1));
 }
 
-/* Element i of a leaf of ids is i * 7 modulo n. */
-static wf_tensor *ids_leaf(wf_graph *g, const char *name, int ndim, const int64_t *shape, int n) {
-    wf_tensor *leaf = wf_buffer(g, name, WF_I32, ndim, shape, wf_init_zeros());
-    size_t bytes = wf_bytes(leaf);
-    int32_t *id = malloc(bytes);
-    if (!id) fail(&bench_program, "no memory");
-    for (size_t i = 0; i < bytes / sizeof *id; i++) id[i] = (int32_t)(i * 7 % (size_t)n);
-    wf_write(leaf, id, bytes);
-    free(id);
-    return leaf;
+/* Initial values, which are computed only for rows that use the leaf. */
+
+static int64_t count_of(int ndim, const int64_t *shape) {
+    int64_t n = 1;
+    for (int i = 0; i < ndim; i++) n *= shape[i];
+    return n;
 }
 
-/* A leaf like x of |normal numbers|, or of 1 and 0 if `mask`. */
-static wf_tensor *positive_leaf(wf_graph *g, const char *name, wf_tensor *x, bool mask) {
-    wf_tensor *leaf = normal_leaf(g, name, x->ndim, x->shape);
-    size_t bytes = wf_bytes(leaf);
-    float *value = malloc(bytes);
-    if (!value || !wf_read(leaf, value, bytes)) fail(&bench_program, "no memory");
-    for (size_t i = 0; i < bytes / sizeof *value; i++) {
-        if (mask)
-            value[i] = value[i] > 0;
-        else if (value[i] < 0)
-            value[i] = -value[i];
-    }
-    wf_write(leaf, value, bytes);
-    free(value);
-    return leaf;
+/* Element i is i * 7 modulo init->a. */
+static void fill_ids(const wf_init *init, uint64_t key, wf_dtype type, int ndim,
+                     const int64_t *shape, void *data) {
+    int32_t *id = data;
+    (void)key, (void)type;
+    for (int64_t i = 0; i < count_of(ndim, shape); i++) id[i] = (int32_t)(i * 7 % (int64_t)init->a);
+}
+
+static void fill_normal(uint64_t key, wf_dtype type, int ndim, const int64_t *shape, void *data) {
+    wf_init normal = wf_init_normal(1);
+    normal.fill(&normal, key, type, ndim, shape, data);
+}
+
+/* |normal numbers| */
+static void fill_positive(const wf_init *init, uint64_t key, wf_dtype type, int ndim,
+                          const int64_t *shape, void *data) {
+    float *value = data;
+    (void)init;
+    fill_normal(key, type, ndim, shape, data);
+    for (int64_t i = 0; i < count_of(ndim, shape); i++) value[i] = fabsf(value[i]);
+}
+
+/* 1 and 0 at random */
+static void fill_mask(const wf_init *init, uint64_t key, wf_dtype type, int ndim,
+                      const int64_t *shape, void *data) {
+    float *value = data;
+    (void)init;
+    fill_normal(key, type, ndim, shape, data);
+    for (int64_t i = 0; i < count_of(ndim, shape); i++) value[i] = value[i] > 0;
+}
+
+static wf_tensor *ids_leaf(wf_graph *g, const char *name, int ndim, const int64_t *shape, int n) {
+    return wf_buffer(g, name, WF_I32, ndim, shape, (wf_init){ .fill = fill_ids, .a = n });
 }
 
 static void open_operands(wf_graph *g, operands *o) {
@@ -141,8 +155,8 @@ static void open_operands(wf_graph *g, operands *o) {
                          sound[] = { 16, 64, 512 }, filter[] = { 64, 64, 3 };
     o->x = normal_leaf(g, "x", 4, image);
     o->y = normal_leaf(g, "y", 4, image);
-    o->p = positive_leaf(g, "p", o->x, false);
-    o->m = positive_leaf(g, "m", o->x, true);
+    o->p = wf_param(g, "p", 4, image, (wf_init){ .fill = fill_positive });
+    o->m = wf_param(g, "m", 4, image, (wf_init){ .fill = fill_mask });
     o->u = wf_param(g, "u", 4, image, wf_init_uniform(0.99));
     o->v = normal_leaf(g, "v", 1, image + 3);
     o->w = normal_leaf(g, "w", 3, (int64_t[]){ 32, 1, 1 });

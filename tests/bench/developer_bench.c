@@ -16,7 +16,9 @@ static option rows[] = {
     COUNT("size", told.size, 1, 16384, "measure attention at one length",
           .fallback = "all of a list"),
     COUNT("threads", told.threads, 1, 256, "threads of the pool", .fallback = DEFAULT_THREADS),
-    REAL("seconds", told.seconds, 0, 3600, "least time to measure each line; three runs at least"),
+    REAL("seconds", told.seconds, 0, 3600,
+         "least time to measure each line, in three runs at least; 0: one run on little memory, to "
+         "see that it works"),
     FLAG("json", told.json, "results as JSON lines"),
 };
 
@@ -33,8 +35,8 @@ program bench_program = {
 };
 
 static void print_limits(bench_settings *set, int64_t threads) {
-    double flops = best_flops(threads);
-    bandwidth memory = measure_bandwidth(threads);
+    double flops = best_flops(threads, is_trial(set));
+    bandwidth memory = measure_bandwidth(threads, is_trial(set));
     if (!set->json)
         printf("%3lld threads   %8.1f GFLOP/s f32   %7.1f GB/s read   %7.1f GB/s triad\n",
                (long long)threads, flops / 1e9, memory.read / 1e9, memory.triad / 1e9);

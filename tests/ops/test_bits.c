@@ -1,7 +1,7 @@
 /* tests/ops/test_bits.c - one arithmetic: every kernel of every table gives the bits of its
  * definition in plain C, for numbers of every kind. The definitions are in plain_sums.inc and
  * plain_attention.inc, the kernels' runs in kernel_bits.inc; they are read for float and double. */
-#include <check.h>
+#include "tests/support/marks.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

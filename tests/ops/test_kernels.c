@@ -3,7 +3,7 @@
  * References are in long double. kernel_checks.inc, kernel_heads.inc and kernel_rows.inc hold the
  * tests; they are read twice, for float and for double. Errors are counted in units in the last
  * place (ulp) of the type: WEFT_SHOW_ULPS=1 prints them. */
-#include <check.h>
+#include "tests/support/marks.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #ifndef WEFT_TESTS_SUPPORT_SUPPORT_H
 #define WEFT_TESTS_SUPPORT_SUPPORT_H
 
-#include <check.h>
+#include "tests/support/marks.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -44,7 +44,8 @@ static option rows[] = {
     GROUP("For all"),
     COUNT("threads", told.threads, 1, 256, "number of threads", .fallback = DEFAULT_THREADS),
     REAL("seconds", told.seconds, 0, 3600,
-         "minimum time for measuring each line; there are at least three runs"),
+         "least time to measure each line, in three runs at least; 0: one run on little memory, to "
+         "see that it works"),
     FLAG("json", told.json, "print results as JSON lines"),
 };
 

@@ -17,7 +17,7 @@ enum { OPERANDS_BOTH, OPERANDS_HOT, OPERANDS_COLD };
 typedef struct bench_settings {
     int preset, mode, weights;
     int64_t batch, beam, threads, size;
-    double seconds;
+    double seconds;    /* least time for a line; 0: a trial, see is_trial */
     const char *shape; /* only products whose names begin with this */
     int operands;
     bool unguarded, profile, json;
@@ -26,6 +26,12 @@ typedef struct bench_settings {
 } bench_settings;
 
 extern program bench_program;
+
+/* --seconds 0: everything is run once on little memory, to see that it works. The figures of a
+ * trial have the right form and say little about speed. */
+static inline bool is_trial(const bench_settings *set) {
+    return set->seconds <= 0;
+}
 
 /* A measurement: the operand that names it, and its function. tests/bench has further ones for
  * developers. */
@@ -53,9 +59,9 @@ typedef struct bandwidth {
 /* The rate of f32 operations a second in a burst of about so many seconds, with the kernels'
  * instruction set. A multiply-add counts as two. */
 double peak_flops(int64_t threads, double seconds);
-/* The best of many bursts: other programs can only lower the rate. */
-double best_flops(int64_t threads);
-bandwidth measure_bandwidth(int64_t threads);
+/* The best of many bursts: other programs can only lower the rate. In a trial there is one. */
+double best_flops(int64_t threads, bool trial);
+bandwidth measure_bandwidth(int64_t threads, bool trial);
 /* Measures peak and bandwidth, sets set->bandwidth and prints both. */
 void measure_limits(bench_settings *set);
 void send_limits(bench_settings *set, int64_t threads, double flops, bandwidth memory);
@@ -71,7 +77,8 @@ typedef struct timing {
     int64_t runs;
 } timing;
 
-/* Calls run once without measuring, then until --seconds have passed. Runs and bursts at the peak
+/* Calls run once without measuring, then until --seconds have passed, in three turns at least (in a
+ * trial, one turn of one run). Runs and bursts at the peak
  * take turns, so that other programs slow both alike. False: a run failed. */
 bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out);
 

@@ -18,8 +18,8 @@
 
 enum { MOST_THREADS = 256, BURSTS = 5, ARRAYS = 3, ALIGNMENT = 64, PROCESSOR_NAME = 128 };
 
-/* elements of an array: 256 MB, more than caches hold */
-static const int64_t most_elements = INT64_C(64) << 20;
+/* elements of an array: 256 MB, more than caches hold; and in a trial */
+static const int64_t most_elements = INT64_C(64) << 20, trial_elements = INT64_C(1) << 18;
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
@@ -55,9 +55,9 @@ static double burst(worker *w, int64_t threads) {
 }
 
 /* The best of several bursts: other programs can only lower the rate. */
-static double best_rate(worker *w, int64_t threads) {
+static double best_rate(worker *w, int64_t threads, int bursts) {
     double best = 0;
-    for (int i = 0; i < BURSTS; i++) {
+    for (int i = 0; i < bursts; i++) {
         double rate = burst(w, threads);
         if (rate > best) best = rate;
     }
@@ -87,9 +87,9 @@ double peak_flops(int64_t threads, double seconds) {
     return burst(w, threads);
 }
 
-double best_flops(int64_t threads) {
+double best_flops(int64_t threads, bool trial) {
     double best = 0;
-    for (int i = 0; i < 5 * BURSTS; i++) {
+    for (int i = 0; i < (trial ? 1 : 5 * BURSTS); i++) {
         double rate = peak_flops(threads, 0.01);
         if (rate > best) best = rate;
     }
@@ -118,17 +118,19 @@ static void touch(worker *w) {
 }
 
 /* Elements of an array: many, but the three arrays take at most a quarter of the memory. */
-static int64_t elements_of_array(int64_t threads) {
+static int64_t elements_of_array(int64_t threads, bool trial) {
     double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    int64_t n = most_elements, fair = (int64_t)(installed / 4 / ARRAYS / sizeof(float));
+    int64_t n = trial ? trial_elements : most_elements,
+            fair = (int64_t)(installed / 4 / ARRAYS / sizeof(float));
     if (fair > 0 && fair < n) n = fair;
     return n / (threads * 1024) * (threads * 1024);
 }
 
-bandwidth measure_bandwidth(int64_t threads) {
+bandwidth measure_bandwidth(int64_t threads, bool trial) {
     worker w[MOST_THREADS] = { 0 };
     float *array[ARRAYS];
-    int64_t n = elements_of_array(threads);
+    int64_t n = elements_of_array(threads, trial);
+    int bursts = trial ? 1 : BURSTS;
     for (int k = 0; k < ARRAYS; k++)
         if (!(array[k] = aligned_alloc(ALIGNMENT, (size_t)n * sizeof(float))))
             fail(&bench_program, "out of memory");
@@ -140,9 +142,9 @@ bandwidth measure_bandwidth(int64_t threads) {
     for (int64_t i = 0; i < threads; i++) w[i].work = touch;
     burst(w, threads);
     for (int64_t i = 0; i < threads; i++) w[i].work = triad;
-    found.triad = best_rate(w, threads);
+    found.triad = best_rate(w, threads, bursts);
     for (int64_t i = 0; i < threads; i++) w[i].work = total;
-    found.read = best_rate(w, threads);
+    found.read = best_rate(w, threads, bursts);
     for (int k = 0; k < ARRAYS; k++) free(array[k]);
     return found;
 }
@@ -194,8 +196,8 @@ void send_limits(bench_settings *set, int64_t threads, double flops, bandwidth m
 }
 
 void measure_limits(bench_settings *set) {
-    double flops = best_flops(set->threads);
-    bandwidth memory = measure_bandwidth(set->threads);
+    double flops = best_flops(set->threads, is_trial(set));
+    bandwidth memory = measure_bandwidth(set->threads, is_trial(set));
     set->bandwidth = memory.read > memory.triad ? memory.read : memory.triad;
     say(&set->report, "limits: %.1f GFLOP/s f32, %.1f GB/s read, %.1f GB/s triad", flops / 1e9,
         memory.read / 1e9, memory.triad / 1e9);

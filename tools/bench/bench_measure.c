@@ -40,13 +40,14 @@ bool measure(const bench_settings *set, bool (*run)(void *user), void *user, tim
     int n = 0;
     double start = wf_seconds_now(), once = run(user) ? time_runs(run, user, 1) : -1;
     if (once < 0) return false;
-    int64_t runs = once < shortest_turn ? (int64_t)(shortest_turn / (once + 1e-9)) + 1 : 1;
-    while (n < LEAST_TURNS || (n < MOST_TURNS && wf_seconds_now() - start < set->seconds)) {
+    double turn = is_trial(set) ? 0 : shortest_turn;
+    int least = is_trial(set) ? 1 : LEAST_TURNS;
+    int64_t runs = once < turn ? (int64_t)(turn / (once + 1e-9)) + 1 : 1;
+    while (n < least || (n < MOST_TURNS && wf_seconds_now() - start < set->seconds)) {
         double seconds = time_runs(run, user, runs), burst = burst_share * seconds * (double)runs;
         if (seconds < 0) return false;
         taken[n] = seconds;
-        capacity[n++] =
-            seconds * peak_flops(set->threads, burst > shortest_turn ? burst : shortest_turn);
+        capacity[n++] = seconds * peak_flops(set->threads, burst > turn ? burst : turn);
     }
     *out =
         (timing){ .median = middle(taken, n), .capacity = middle(capacity, n), .runs = n * runs };
