@@ -27,6 +27,7 @@ typedef struct part {
     FILE *output;
     counts counts;
     double begun, seconds, cpu;
+    bool apart; /* its rows run in a process each */
     bool well;
 } part;
 
@@ -56,11 +57,11 @@ static double seconds_of(struct timeval t) {
     return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
 }
 
-/* In the child. A sanitized program forks slowly, because the parent's memory has a shadow. */
+/* In the child. Rows share it, because a fork takes longer than most of them. */
 static void run_alone(const part *p, int index) {
     dup2(fileno(p->output), STDOUT_FILENO);
     dup2(fileno(p->output), STDERR_FILENO);
-    if (p->suite->rows && SANITIZED) setenv("CK_FORK", "no", 1);
+    if (p->suite->rows && !p->apart) setenv("CK_FORK", "no", 1);
     tally_part(index);
     exit(run_here(&p->suite, 1).failures > 0);
 }
@@ -94,14 +95,15 @@ static void show(part *p, bool failures_only) {
     }
 }
 
-static bool read_counts(part *p) {
+/* Those of Check's closing line. False, and no change, if there is none. */
+static bool read_counts(part *p, counts *out) {
     char line[LINE];
     counts found;
     bool finished = false;
     rewind(p->output);
     while (fgets(line, sizeof line, p->output))
         if (closing_line(line, &found)) {
-            p->counts = found;
+            *out = found;
             finished = true;
         }
     return finished;
@@ -113,10 +115,23 @@ static double cpu_of_children(void) {
     return seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
 }
 
+/* A row crashed, and the others were lost with it. So they run again in processes of their own: then
+ * Check names the row, and goes on. */
+static bool is_run_apart(part *p, int index) {
+    counts found;
+    if (!p->suite->rows || p->apart || read_counts(p, &found)) return false;
+    show(p, false);
+    printf("%-16s did not finish: again, with a process for each row\n", p->suite->name);
+    fclose(p->output);
+    p->apart = true;
+    start(p, index);
+    return true;
+}
+
 static void finish(part *p, int status) {
     p->process = 0;
     p->seconds = now() - p->begun;
-    bool finished = read_counts(p);
+    bool finished = read_counts(p, &p->counts);
     p->well = finished && status == 0;
     if (!finished) p->counts.errors = 1;
     show(p, false);
@@ -128,16 +143,19 @@ static void finish(part *p, int status) {
     fflush(stdout);
 }
 
-/* Its processor time, with that of all processes it waited for, is added to ours when we wait for it. */
-static void wait_for_one(part *parts, int n) {
+/* Waits for a process of a suite; false: the suite runs again. Its processor time, with that of all
+ * processes it waited for, is added to ours when we wait for it. */
+static bool wait_for_one(part *parts, int n) {
     int status;
     double before = cpu_of_children();
     pid_t process = wait(&status);
     for (int i = 0; i < n; i++) {
         if (process <= 0 || parts[i].process != process) continue;
-        parts[i].cpu = cpu_of_children() - before;
+        parts[i].cpu += cpu_of_children() - before;
+        if (is_run_apart(&parts[i], i)) return false;
         finish(&parts[i], status);
     }
+    return true;
 }
 
 /* ---- their sum ------------------------------------------------------------------------------- */
@@ -185,8 +203,7 @@ bool run_at_once(const suite_entry *const *suites, int n, int jobs) {
             start(&parts[started], started);
             started++;
         } else {
-            wait_for_one(parts, started);
-            over++;
+            if (wait_for_one(parts, started)) over++;
         }
     }
     print_slowest(parts, n);

@@ -9,9 +9,8 @@
 typedef struct suite_entry {
     const char *name;
     Suite *(*make)(void);
-    bool
-        /* thousands of small tests from a table, which share a process where a fork is slow */
-        rows;
+    /* thousands of small tests from a table, which share a process */
+    bool rows;
 } suite_entry;
 
 /* Both end with Check's closing line over all suites, and return whether all is well. */

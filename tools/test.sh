@@ -92,7 +92,8 @@ jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 
 build build -Dtests=enabled
 say "the house, the instruction sets, the installed library, the NEON kernels in an emulator, MPI where it is"
-meson test -C build --no-suite all --no-rebuild --print-errorlogs ||
+# The kernels that are best here run with all suites, below.
+WEFT_OTHER_ISA=1 meson test -C build --no-suite all --no-rebuild --print-errorlogs ||
     fails "$(meson_failures build/meson-logs/testlog.txt)"
 tests 'release' build
 

@@ -118,7 +118,8 @@ static int64_t count_of(int ndim, const int64_t *shape) {
 static void fill_ids(const wf_init *init, uint64_t key, wf_dtype type, int ndim,
                      const int64_t *shape, void *data) {
     int32_t *id = data;
-    (void)key, (void)type;
+    (void)key;
+    (void)type;
     for (int64_t i = 0; i < count_of(ndim, shape); i++) id[i] = (int32_t)(i * 7 % (int64_t)init->a);
 }
 

@@ -22,11 +22,12 @@ SETUP(enter_folder, leave_folder)
 
 enum { MOST_SETS = 4 };
 
-/* With every instruction set that runs here on two threads, and with the best of them on one. */
-TEST_ROWS(the_signature_is_the_published_one, MOST_SETS + 1) {
-    const wf_kernels_f32 *t = _i < MOST_SETS ? wf_f32_at(_i) : wf_f32();
-    if (!t) return;
-    run("WEFT_ISA=%s bench signature --threads %d", t->isa, _i < MOST_SETS ? 2 : 1);
+/* With every instruction set that runs here: the best on one thread, the others on two. With
+ * sanitizers the best alone: they see memory, and bits are compared without them. */
+TEST_ROWS(the_signature_is_the_published_one, MOST_SETS) {
+    const wf_kernels_f32 *t = wf_f32_at(_i);
+    if (!t || (SANITIZED && t != wf_f32())) return;
+    run("WEFT_ISA=%s bench signature --threads %d", t->isa, t == wf_f32() ? 1 : 2);
     expect(0);
     ck_assert_str_eq(result.out, SIGNATURE);
 }
