@@ -116,7 +116,7 @@ static double cpu_of_children(void) {
 }
 
 /* A row crashed, and the others were lost with it. So they run again in processes of their own: then
- * Check names the row, and goes on. */
+ * Check names the row, and goes on. The suite has failed in any case. */
 static bool is_run_apart(part *p, int index) {
     counts found;
     if (!p->suite->rows || p->apart || read_counts(p, &found)) return false;
@@ -132,7 +132,7 @@ static void finish(part *p, int status) {
     p->process = 0;
     p->seconds = now() - p->begun;
     bool finished = read_counts(p, &p->counts);
-    p->well = finished && status == 0;
+    p->well = finished && status == 0 && !p->apart;
     if (!finished) p->counts.errors = 1;
     show(p, false);
     printf("%-16s %5d checks, %d failures, %d errors, %.1f s, CPU %.1f s%s\n", p->suite->name,
@@ -187,7 +187,8 @@ static bool print_sum(part *parts, int n) {
            sum.errors);
     for (int i = 0; i < n; i++) {
         if (parts[i].well) continue;
-        printf("suite %s:\n", parts[i].suite->name);
+        printf("suite %s:%s\n", parts[i].suite->name,
+               parts[i].apart ? " crashed while its rows shared a process" : "");
         show(&parts[i], parts[i].counts.run > 0);
         well = false;
     }
