@@ -24,6 +24,10 @@
  * objects. The library never aborts or prints. Shapes are written slowest axis first, row-major, as
  * in PyTorch.
  *
+ * Order. If several arguments of a call are recording calls themselves, the compiler chooses which
+ * of them is recorded first. Write each as a statement of its own if you want the same bits with
+ * every compiler: random ops are numbered, and gradients are added, in the order of recording.
+ *
  * Threads. One thread records a graph. After that any number of threads may make, bind, feed, run
  * and free plans of it, each thread its own: a plan or a state may be used by one thread at a time.
  * Several plans may share a pool; their runs take turns. While a leaf is updated or written (by a
