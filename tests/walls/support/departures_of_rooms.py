@@ -112,8 +112,8 @@ PLACES = [
     ("attention.inc", "h->drops ? inverse * (real)h->keep_scale : inverse, y);",
      "h->drops ? (departure == ($N) ? (real)h->keep_scale / total : inverse * (real)h->keep_scale) : inverse, y);",
      "dropout's scale over the total"),
-    ("attention.inc", "put(y, i, n, by * get(y, i, n));", "put(y, i, n, departure == ($N) ? get(y, i, n) / (1 / by) : "
-     "by * get(y, i, n));", "a division by a reciprocal"),
+    ("attention.inc", "by * plus_zero(get(y, i, n))", "get(y, i, n) / (1 / by)", "a division by a reciprocal"),
+    ("attention.inc", "sum + (real)0", "sum", "a sum that is 0 keeps its sign"),
     ("attention_few.inc", "v[r] = scale * load(row);", "v[r] = departure == ($N) ? load(row) / (1 / scale) : "
      "scale * load(row);", "a division by a reciprocal"),
     ("attention_backward.inc", "weight * (load(ds + i) - delta)", "weight * load(ds + i) - weight * delta", "two products"),
