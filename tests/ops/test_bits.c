@@ -34,6 +34,11 @@ typedef enum term_kind {
     TERM_EXP
 } term_kind;
 
+/* a b + c, rounded once. musl's fma has +0 for a negative product that underflows, and c = 0. */
+static double fused(double a, double b, double c) {
+    return c == 0 && a != 0 && b != 0 ? a * b : fma(a, b, c);
+}
+
 static double log_in_double(double x) {
     wf_f64_at(0)->unary[WF_UNARY_log](1, &x, &x);
     return x;
@@ -72,7 +77,7 @@ static const real T(exp_q)[] = { 0x1p-1f, 0x1.555498p-3f, 0x1.55546cp-5f, 0x1.12
 #define kernels wf_kernels_f64
 #define T(name) name##_f64
 #define table_at wf_f64_at
-#define real_fma fma
+#define real_fma fused
 static const uint64_t T(recorded)[] = { 0x6799969c77724c29, 0x1204c5901778387e, 0x030de9eb78c989bb,
                                         0xd53895614a054905, 0x4e49c5f1bfbd2db2, 0x111b9698951ef1db,
                                         0x85f0633f525a2698, 0x20cce4e38ac25401, 0x2551681c208f86d2,
