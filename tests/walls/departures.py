@@ -11,7 +11,7 @@ switched on (WEFT_DEPARTURE=number), and suites run until a test fails: bits fir
 then those of the room. A departure that no test names is a failure, and so is a test that fails without one.
 
 --short: one departure of each of two rooms, which change with the day, in f32, of the best set that runs here.
---long: all, of all sets, f32 and f64.
+--long: all, of all sets, f32 and f64 (hours). --once: of them, one departure of each room.
 --rows prints every departure; else each room's number and one of them. --emulator: how programs of another machine
 run, for WEFT_BUILD made by systems.sh. After a build; WEFT_BUILD: its folder (build)."""
 
@@ -62,13 +62,16 @@ INLINE double multiply_add_one_at(int n, double a, double b, double c) {
 }
 #define FUSED_at(n, a, b, c) multiply_add_at(n, ALL(a), ALL(b), ALL(c))
 """
-# Follows the coefficients: the last bit of the first one of a polynomial.
+# Follows the coefficients: the last bit of the first one of a polynomial. f32 rounds results that have double
+# coefficients: of these it is the last bit of the upper half.
 LAST_BIT = r"""
+#define LOW_FIRST (__BYTE_ORDER__ != __ORDER_BIG_ENDIAN__)
+#define LAST_BYTE(name) ((unsigned char *)name + (LOW_FIRST ? sizeof *name - sizeof(real) : sizeof(real) - 1))
 __attribute__((constructor)) static void change_coefficients(void) {
     const char *number = getenv("WEFT_DEPARTURE");
     unsigned char *first = NULL;
     switch (number ? atoi(number) : 0) { %s }
-    if (first) first[__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? sizeof(%s) - 1 : 0] ^= 1;
+    if (first) *first ^= 1;
 }
 """
 
@@ -77,6 +80,7 @@ class Departure:
     def __init__(self, number, room, what):
         self.number, self.room, self.what = number, room, what
         self.of_doubles = room in OF_F64_ALONE or "of doubles" in what
+        self.of_floats = "of floats" in what
 
 
 class Rooms:
@@ -134,10 +138,10 @@ class Rooms:
                 cases[name] = number
         self.text[room] = re.sub(r"static const (real|double) ", r"static \1 ", self.text[room])
         # A table may be of one type alone: only those that were defined are changed.
-        body = "".join(f"\n#ifdef HAS_{name}\n case {n}: first = (unsigned char *){name}; break;\n#endif\n"
+        body = "".join(f"\n#ifdef HAS_{name}\n case {n}: first = LAST_BYTE({name}); break;\n#endif\n"
                        for name, n in cases.items())
         self.text[room] = re.sub(r"(static (?:real|double) (\w+)\[\])", r"#define HAS_\2\n\1", self.text[room])
-        self.text[room] += LAST_BIT % (body, "real")
+        self.text[room] += LAST_BIT % body
 
     def put_after(self, room, beginning, text):
         at = self.text[room].index(beginning)
@@ -222,7 +226,8 @@ def chosen(options, rooms, numbers, real):
         room = rooms.departures[n].room
         if options.room and room != options.room or options.repeat and n != options.repeat:
             continue
-        if options.short and room in rooms_had or real == 32 and rooms.departures[n].of_doubles:
+        of_other_type = rooms.departures[n].of_doubles if real == 32 else rooms.departures[n].of_floats
+        if (options.short or options.once) and room in rooms_had or of_other_type:
             continue
         rooms_had.add(room)
         wanted.append(rooms.departures[n])
@@ -273,6 +278,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--long", action="store_true")
+    parser.add_argument("--once", action="store_true")
     parser.add_argument("--set", action="append")
     parser.add_argument("--bits", type=int, choices=[32, 64])
     parser.add_argument("--room")
@@ -280,7 +286,7 @@ def main():
     parser.add_argument("--emulator")
     parser.add_argument("--rows", action="store_true")
     options = parser.parse_args()
-    options.short = options.short or not (options.long or options.repeat or options.room)
+    options.short = options.short or not (options.long or options.once or options.repeat or options.room)
     began, count = time.monotonic(), Count(options.rows)
     folder = tempfile.mkdtemp(prefix="weft-wall-")
     try:

@@ -16,6 +16,7 @@ EXACT_PRODUCTS = [
     ("functions.inc", "FUSED(step, p, step - back)"),
     ("functions.inc", "FUSED(-s.high, d.high, f)"),
     ("functions.inc", "FUSED(parts, HALF_PI, "),
+    ("update.inc", "FUSED(-step, sign, "),
     ("functions.inc", "FUSED(parts, HALF_PI_LOW, "),
 ]
 
@@ -77,7 +78,7 @@ PLACES = [
     ("rotate.inc", "SWAPPED(a, LANES, 1) * s", "SWAPPED(a, LANES, 1) / (1 / s)", "a division by a reciprocal"),
     ("rotate.inc", "b * by_b", "b / (1 / by_b)", "a division by a reciprocal"),
     ("scan.inc", "return total + (double)b;", "return departure == ($N) ? (double)((real)total + b) : total + (double)b;",
-     "running sums are rounded to the type"),
+     "running sums of floats are rounded to the type"),
     ("dropout.inc", "get(x, i, n) * scale", "get(x, i, n) / (1 / scale)", "a division by a reciprocal"),
     ("draw.inc", "std * size * v_cos(angle)", "std * (size * v_cos(angle))", "a product in another order"),
     ("draw.inc", "(high + low) * 0x1p-53", "(high * 0x1p-53)", "numbers lose their low bits"),
