@@ -185,7 +185,7 @@ TEST(a_trainer_moves_running_statistics_and_saves_them) {
     wf_trainer *t =
         wf_trainer_new(g, loss, wf_constant(g, 6),
                        &(wf_trainer_options){ .optimizer = wf_optimizer_defaults(WF_SGD),
-                                              .schedule = { WF_CONSTANT_RATE, 0.1 },
+                                              .schedule = { .kind = WF_CONSTANT_RATE, .peak = 0.1 },
                                               .fetch = updates,
                                               .n_fetch = 2 });
     ck_assert_msg(wf_trainer_ok(t), "%s", wf_trainer_error(t));

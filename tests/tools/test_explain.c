@@ -152,8 +152,7 @@ static const char *const uses[] = {
     "echo 4 7 1 | generate --model $IDS --sample --nbest 4 --seed 3 --max-new-tokens 6",
     "generate --model $BOOK --prompt 'the d' --max-new-tokens 12 --beam 2 --nbest 2",
     "generate --model $BOOK --prompt '' --max-new-tokens 5 --sample --nbest 2 --seed 8",
-    "printf 'a house\\n' | generate --model $BOOK --max-new-tokens 7 --beam 3 --nbest 1 --stop "
-    "longest",
+    "echo a house | generate --model $BOOK --max-new-tokens 7 --beam 3 --nbest 1 --stop longest",
 };
 
 /* Totals are sums along the paths; what goes on has parents that went on. */
