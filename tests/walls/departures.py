@@ -29,7 +29,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "support"))
-from departures_of_rooms import EXACT_PRODUCTS, OF_F64_ALONE, PLACES, WITHOUT_RESULTS
+from departures_of_rooms import EXACT_PRODUCTS, OF_F32_ALONE, OF_F64_ALONE, PLACES, WITHOUT_RESULTS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("WEFT_BUILD", f"{ROOT}/build"))
@@ -124,7 +124,8 @@ class Rooms:
             line = found.string.count("\n", 0, found.start()) + 1
             begin = found.string.rfind("\n", 0, found.start()) + 1
             shown = found.string[begin:found.string.find("\n", begin)].strip(" \\")
-            number = self.new(room, f"line {line} rounds twice: {shown}")
+            of_floats = any(found.string.startswith(begin, found.start()) for r, begin in OF_F32_ALONE if r == room)
+            number = self.new(room, f"line {line} rounds twice{', of floats' * of_floats}: {shown}")
             return f"{found.group(1)}_at({number}, "
 
         calls = r"\b(multiply_add|multiply_add_doubles|multiply_add_one|FUSED)\("

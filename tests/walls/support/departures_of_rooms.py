@@ -5,8 +5,14 @@ A row: the room, the text that stands there once, what departs ($N: it stands fo
 $N itself), and what it is. Multiply-adds need no row: each of them is made to round twice."""
 
 # f32's sine is that of doubles, rounded: a double's last bit shows in one of 2^29 results.
-# Normal numbers are drawn by the tables of f64.
-OF_F64_ALONE = {"trigonometry.inc", "draw.inc"}
+# Normal numbers are drawn by the tables of f64. Multiply-adds of f32 need no integers.
+OF_F64_ALONE = {"trigonometry.inc", "draw.inc", "multiply_add_far.inc"}
+
+# Multiply-adds of two small terms of f64, whose second rounding shows in one of 2^23 results at most.
+OF_F32_ALONE = [
+    ("attention_softmax.inc", "multiply_add(rounded[i] - ROUND, ALL((real)-LN2_LOW), r[i])"),
+    ("functions.inc", "FUSED(a.low, b.high, a.low * b.low)"),
+]
 
 # Multiply-adds whose products are exact: whole numbers of few digits times a constant that ends in zeros, powers of two.
 EXACT_PRODUCTS = [
@@ -23,8 +29,8 @@ EXACT_PRODUCTS = [
 # They prefetch, choose sizes, or list the entries of the table.
 WITHOUT_RESULTS = {"prefetch.inc", "kernels.inc"}
 
-IN_ORDER = """({ doubles o = folded(x); double t = 0;
-    for (int i = 0; i < LANES64; i++) t += o[i]; t; })"""
+IN_ORDER = """({ double t = 0;
+    for (int i = 0; i < LINE; i++) t += (double)x.v[i / LANES][i % LANES]; t; })"""
 
 PLACES = [
     ("vector.inc", "#undef FOLD\n    return d[0];", f"#undef FOLD\n    return departure == ($N) ? {IN_ORDER} : d[0];",
@@ -48,7 +54,7 @@ PLACES = [
      "if (departure != ($N) && any(halfway | ((size > 0) & (size < FLOAT_LEAST))))", "no second look at halves"),
     ("multiply_add.inc", "tail = rounded_to_odd(tail, lost_by_sum(low_lost, high_lost, tail));",
      "tail = departure == ($N) ? tail : rounded_to_odd(tail, lost_by_sum(low_lost, high_lost, tail));",
-     "what is lost is not rounded to odd"),
+     "what a sum of doubles loses is not rounded to odd"),
     ("multiply_add_far.inc", "tie ? whole.low & 1 : !wide_less(rest, half)", "!wide_less(rest, half)", "halves go up"),
 
     ("math.inc", "select(x < 0, e, ALL((real)1)) / (1 + e)", "select(x < 0, e, ALL((real)1)) * (1 / (1 + e))",
