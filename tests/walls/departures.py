@@ -169,8 +169,8 @@ class Tests:
         drop = {compile_.index(flag) + k for flag in ("-MQ", "-MF") for k in (0, 1)} | {compile_.index("-MD")}
         compile_ = [word for i, word in enumerate(compile_) if i not in drop and not re.fullmatch("-O.", word)
                     and i not in (output, output - 1) and not word.endswith(name)]
-        # gcc 12 fails at -O1 with the switches of the base table's doubles: an internal error.
-        level = "-O2" if (kernels, real) == ("base", 64) else "-O1"
+        # gcc 12 has an internal error where it optimises switches between vectors of two doubles.
+        level = "-O0" if (kernels, real) == ("base", 64) else "-O1"
         compile_ += [level, "-w", "-iquote", ROOT, source]
         self.run(compile_ + ["-o", built])
         self.numbers = self.compiled(self.run(compile_ + ["-E", "-P", "-o", "-"]))

@@ -8,10 +8,12 @@ $N itself), and what it is. Multiply-adds need no row: each of them is made to r
 # Normal numbers are drawn by the tables of f64. Multiply-adds of f32 need no integers.
 OF_F64_ALONE = {"trigonometry.inc", "draw.inc", "multiply_add_far.inc"}
 
-# Multiply-adds of two small terms of f64, whose second rounding shows in one of 2^23 results at most.
+# Multiply-adds of two small terms of f64, whose second rounding shows in one of 2^19 results by estimate, or fewer.
 OF_F32_ALONE = [
     ("attention_softmax.inc", "multiply_add(rounded[i] - ROUND, ALL((real)-LN2_LOW), r[i])"),
+    ("math.inc", "FUSED(k, -LN2_LOW, FUSED(k, -LN2_HIGH, x"),
     ("functions.inc", "FUSED(a.low, b.high, a.low * b.low)"),
+    ("functions.inc", "FUSED(-s.high, d.low, FUSED(-s.high, d.high, f))"),
 ]
 
 # Multiply-adds whose products are exact: whole numbers of few digits times a constant that ends in zeros, powers of two.
