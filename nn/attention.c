@@ -128,6 +128,10 @@ wf_tensor *wf_mha(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *key
         return leave(outer, self_attention(l, query, o));
     }
     wf_tensor *k, *v;
+    if (o->rotary)
+        wf_poison(l->in_proj_weight->graph,
+                  "the table of rotary positions is that of the queries: turn the keys of "
+                  "wf_mha_keys_values by wf_rotate, then call wf_mha_attend");
     wf_mha_keys_values(l, key_value, &k, &v);
     return wf_mha_attend(l, query, k, v, o);
 }
@@ -154,11 +158,9 @@ wf_tensor *wf_mha_attend(const struct wf_mha_layer *l, wf_tensor *query, wf_tens
     if (!o) o = &plain;
     if (!made(l)) return no_attention(query, o);
     const char *outer = enter(l->in_proj_weight, l->path);
-    if (o->rotary)
-        wf_poison(l->in_proj_weight->graph, "rotary positions are for self-attention: the keys of "
-                                            "a memory are not turned");
     int64_t H = l->num_heads;
-    return leave(outer, attend(l, heads(l, project(l, query, 0, H), 0, H), k, v, o));
+    wf_tensor *q = heads(l, project(l, query, 0, H), 0, H);
+    return leave(outer, attend(l, turn(q, o), k, v, o));
 }
 
 wf_tensor *wf_key_mask(wf_tensor *lengths, wf_tensor *like, int axis) {

@@ -25,8 +25,9 @@ typedef struct wf_mha_options {
     bool causal;    /* query i sees keys j <= i + (keys - queries) */
     int64_t window; /* query i sees only keys j > i + (keys - queries) - window; 0: no such limit */
     bool cache;     /* self-attention: keys and values pass through wf_cache */
-    /* self-attention: the table of rotary positions (wf_rotary_positions) that rotates queries and
-     * keys, in pairs as the layer of positions says. NULL: no rotation. Keys are cached after it */
+    /* the table of rotary positions (wf_rotary_positions) that rotates queries, and in
+     * self-attention keys, in pairs as the layer of positions says; NULL: no rotation. Keys are
+     * cached after it. Before wf_mha_attend, wf_rotate turns the keys by the places of the memory */
     wf_tensor *rotary;
     bool interleaved;
     wf_tensor **weights; /* out: [B,H,T,S] from primitives, before dropout; NULL: not recorded */

@@ -182,10 +182,18 @@ static bool derive(reading *r) {
                 r->prefix);
 }
 
+/* Rotary positions are inside attention, where a torch.nn.Transformer has no place for them. */
+static bool has_torch_positions(const wf_transformer_config *c, char *message) {
+    return c->positions != WF_POSITIONS_ROTARY ||
+           fail(message, "no torch.nn.Transformer has rotary positions: train the model with "
+                         "--positions sinusoidal, learned or none");
+}
+
 wf_model *wf_transformer_from_state_dict(const wf_file *f, const wf_transformer_config *given,
                                          wf_dtype real, char *message) {
     if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f)), NULL;
     if (!given) return fail(message, "there is no configuration"), NULL;
+    if (!has_torch_positions(given, message)) return NULL;
     wf_transformer_config c = *given;
     reading r = { .file = f, .c = &c, .message = message };
     if (!derive(&r)) return NULL;
@@ -249,6 +257,7 @@ bool wf_transformer_save_state_dict(const wf_model *m, const char *path, bool bf
     if (!wf_transformer_of(m))
         return fail(message, "%s: no torch.nn.Transformer can load this kind of model (%s)", path,
                     m->kind->title);
+    if (!has_torch_positions(&wf_transformer_of(m)->config, message)) return false;
     size_t room = (size_t)wf_node_count(m->graph) + WF_TABLES + 1;
     wf_entry *entries = calloc(room, sizeof *entries);
     int n = entries ? list_entries(m, bf16, entries) : -1;

@@ -29,23 +29,35 @@ static wf_tensor *normed(const wf_transformer *m, bool wanted, const char *name,
     return wf_norm(&norm, x);
 }
 
+static struct wf_position_layer positions(const wf_transformer *m, const char *name) {
+    const wf_transformer_config *c = &m->config;
+    return wf_position_new(m->model.graph, name, c->positions, c->max_len, c->d_model);
+}
+
 /* [B,T] -> [B,T,D]. Source positions are always 0..S-1, at every position of the target. */
 static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer *tokens,
-                        const char *position, const char *norm, wf_tensor *ids) {
-    const wf_transformer_config *c = &m->config;
-    struct wf_position_layer places =
-        wf_position_new(m->model.graph, position, c->positions, c->max_len, c->d_model);
+                        const struct wf_position_layer *places, const char *norm, wf_tensor *ids) {
     wf_tensor *x = wf_embed(tokens, ids);
-    x = ids == m->model.src ? wf_add_positions_at(&places, x, wf_arange(x, 1))
-                            : wf_add_positions(&places, x);
-    x = normed(m, c->embedding_norm, norm, x);
-    return wf_drop(x, m->model.training.dropout, position); /* 5.4 */
+    x = ids == m->model.src ? wf_add_positions_at(places, x, wf_arange(x, 1))
+                            : wf_add_positions(places, x);
+    x = normed(m, m->config.embedding_norm, norm, x);
+    return wf_drop(x, m->model.training.dropout, places->path); /* 5.4 */
+}
+
+/* The table that rotates queries and keys of x [B,T,D] by their places, if positions are rotary (Su
+ * et al. 2021). In cross-attention, too: a token of the target begins to read near its own place. */
+static wf_tensor *rotations(const wf_transformer *m, const struct wf_position_layer *places,
+                            wf_tensor *x, bool source) {
+    int64_t head = m->config.d_model / m->config.num_heads;
+    if (places->kind != WF_POSITIONS_ROTARY) return NULL;
+    return source ? wf_rotary_positions_at(places, wf_arange(x, 1), head)
+                  : wf_rotary_positions(places, x, head);
 }
 
 /* ---- encoder (3.1, left) --------------------------------------------------------------------- */
 
 /* [B,S,D] -> the memory [B,S,D] */
-static wf_tensor *encoder(wf_transformer *m, wf_tensor *x) {
+static wf_tensor *encoder(wf_transformer *m, wf_tensor *rotary, wf_tensor *x) {
     const wf_transformer_config *c = &m->config;
     const char *outer = wf_scope_push(m->model.graph, "transformer.encoder");
     wf_block_options o = wf_model_block(&m->model);
@@ -54,7 +66,9 @@ static wf_tensor *encoder(wf_transformer *m, wf_tensor *x) {
     for (int64_t i = 0; i < c->encoder_layers; i++) {
         struct wf_encoder_block layer =
             wf_encoder_layer_new(m->model.graph, wf_layer_name(i, name), &o);
-        wf_mha_options self = { .mask = m->memory_mask, .weights = &map->weights[i] };
+        wf_mha_options self = { .mask = m->memory_mask,
+                                .rotary = rotary,
+                                .weights = &map->weights[i] };
         x = wf_named(wf_encoder_layer(&layer, x, &self), name);
     }
     x = normed(m, c->encoder_norm, "norm", x);
@@ -66,7 +80,8 @@ static wf_tensor *encoder(wf_transformer *m, wf_tensor *x) {
 
 /* [B,T,D] -> [B,T,D]. Each layer's keys and values of the memory are named, so that one plan can
  * compute them once per sentence, and another can be fed with them. */
-static wf_tensor *decoder(wf_transformer *m, wf_tensor *x) {
+static wf_tensor *decoder(wf_transformer *m, wf_tensor *memory_rotary, wf_tensor *rotary,
+                          wf_tensor *x) {
     const wf_transformer_config *c = &m->config;
     const char *outer = wf_scope_push(m->model.graph, "transformer.decoder");
     wf_block_options o = wf_model_block(&m->model);
@@ -76,8 +91,13 @@ static wf_tensor *decoder(wf_transformer *m, wf_tensor *x) {
         struct wf_decoder_block layer =
             wf_decoder_layer_new(m->model.graph, wf_layer_name(i, name), &o);
         wf_mha_keys_values(&layer.multihead_attn, m->memory, &m->cross_k[i], &m->cross_v[i]);
-        wf_mha_options self = { .causal = true, .cache = true, .weights = &self_map->weights[i] };
-        wf_mha_options cross = { .mask = m->memory_mask, .weights = &cross_map->weights[i] };
+        if (rotary) m->cross_k[i] = wf_rotate(m->cross_k[i], memory_rotary, false);
+        wf_mha_options self = {
+            .causal = true, .cache = true, .rotary = rotary, .weights = &self_map->weights[i]
+        };
+        wf_mha_options cross = { .mask = m->memory_mask,
+                                 .rotary = rotary,
+                                 .weights = &cross_map->weights[i] };
         x = wf_decoder_layer(&layer, x, m->cross_k[i], m->cross_v[i], &self, &cross);
         wf_named(x, name);
     }
@@ -120,14 +140,18 @@ static void forward(wf_transformer *m) {
     m->memory_mask = source_mask(m);
 
     struct wf_embedding_layer src = table(m, "src_embedding", c->src_vocab, all);
-    wf_tensor *x = embed(m, &src, "src_position", "src_embedding_norm", m->model.src); /* [B,S,D] */
-    m->memory = encoder(m, x);                                                         /* [B,S,D] */
+    struct wf_position_layer places = positions(m, "src_position");
+    wf_tensor *x = embed(m, &src, &places, "src_embedding_norm", m->model.src); /* [B,S,D] */
+    wf_tensor *src_rotary = rotations(m, &places, x, true);
+    m->memory = encoder(m, src_rotary, x); /* [B,S,D] */
 
     struct wf_embedding_layer tgt = src;
     if (!all) tgt = table(m, "tgt_embedding", c->tgt_vocab, tied);
-    wf_tensor *y = embed(m, &tgt, "tgt_position", "tgt_embedding_norm", m->model.tgt); /* [B,T,D] */
-    m->model.hidden = decoder(m, y);                                                   /* [B,T,D] */
-    wf_model_output(&m->model, all || tied ? &tgt : NULL, c->output_bias);             /* [B,T,V] */
+    places = positions(m, "tgt_position");
+    wf_tensor *y = embed(m, &tgt, &places, "tgt_embedding_norm", m->model.tgt); /* [B,T,D] */
+    wf_tensor *tgt_rotary = rotations(m, &places, y, false);
+    m->model.hidden = decoder(m, src_rotary, tgt_rotary, y);               /* [B,T,D] */
+    wf_model_output(&m->model, all || tied ? &tgt : NULL, c->output_bias); /* [B,T,V] */
     m->model.memory[m->model.n_memory - 1] = m->memory_mask;
 }
 

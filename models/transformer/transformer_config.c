@@ -65,8 +65,6 @@ bool wf_transformer_check(const wf_transformer_config *c, char *message) {
         return fail(message,
                     "tying all embeddings needs vocabularies of one size, not %lld and %lld",
                     (long long)c->src_vocab, (long long)c->tgt_vocab);
-    if (c->positions == WF_POSITIONS_ROTARY)
-        return fail(message, "a Transformer has no rotary positions: only a language model has");
     return wf_stack_ok(&layers, c->positions, message);
 }
 

@@ -165,11 +165,11 @@ static double cached_error(wf_plan *p, wf_state *s, const wf_model *m, const sen
     return error;
 }
 
-/* Token by token, then in pieces of 3; positions of every kind but one. */
-TEST_ROWS(cached_logits_equal_the_full_recomputation, 5) {
+/* Token by token, then in pieces of 3; positions of every kind. */
+TEST_ROWS(cached_logits_equal_the_full_recomputation, WF_POSITIONS_FAIRSEQ + 1) {
     static sentences b;
     wf_transformer_config c = small_config();
-    c.positions = (wf_positions)(_i < WF_POSITIONS_ROTARY ? _i : _i + 1);
+    c.positions = (wf_positions)_i;
     c.norm_first = _i != 1, c.embedding_norm = _i > 1;
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
     random_sentences(&b, &c, 4, 6, 12, 5);
@@ -284,10 +284,10 @@ static values memory_of(wf_model *m, const sentences *b) {
 
 /* Without positions a sentence is a set: other orders of its tokens give the same rows in that
  * order. */
-TEST_ROWS(without_positions_order_is_lost, 5) {
+TEST_ROWS(without_positions_order_is_lost, WF_POSITIONS_FAIRSEQ + 1) {
     static sentences b, turned;
     wf_transformer_config c = small_config();
-    c.positions = (wf_positions)(_i < WF_POSITIONS_ROTARY ? _i : _i + 1);
+    c.positions = (wf_positions)_i;
     wf_model *m = open_model(&c, NULL, WF_F64, 3);
     random_sentences(&b, &c, 1, 7, 1, 5);
     turned = b;
@@ -298,6 +298,32 @@ TEST_ROWS(without_positions_order_is_lost, 5) {
         memcpy(back.data + i * 16, y.data + (6 - i) * 16, 16 * sizeof(double));
     ck_assert(_i == 0 ? distance(back, x) < 1e-12 : distance(back, x) > 1e-3);
     free_values(&x, 1), free_values(&y, 1), free_values(&back, 1);
+    close_model(m);
+}
+
+/* Rotary positions count distances alone: behind a token that is not seen, every token of the source
+ * and what follows from it are the same. Sinusoidal positions count from the beginning. */
+TEST_ROWS(rotary_positions_are_relative, 2) {
+    static sentences b, later;
+    wf_transformer_config c = small_config();
+    c.positions = _i ? WF_POSITIONS_ROTARY : WF_POSITIONS_SINUSOIDAL;
+    c.pad_id = 3;
+    c.start_id = 0;
+    c.end_id = 0;
+    wf_model *m = open_model(&c, NULL, WF_F64, 3);
+    random_sentences(&b, &c, 1, 7, 1, 5);
+    b.src_length[0] = 7;
+    for (int i = 0; i < 7; i++) b.src[i] = b.src[i] == 3 ? 4 : b.src[i];
+    later = b;
+    later.S = 8;
+    later.src_length[0] = 8;
+    later.src[0] = 3;
+    memcpy(later.src + 1, b.src, 7 * sizeof *b.src);
+    values x = memory_of(m, &b), y = memory_of(m, &later),
+           rest = { x.count, y.data + y.count - x.count };
+    ck_assert_int_eq(x.count, 7 * 16);
+    ck_assert(_i ? distance(rest, x) < 1e-12 : distance(rest, x) > 1e-3);
+    free_values(&x, 1), free_values(&y, 1);
     close_model(m);
 }
 
@@ -337,7 +363,11 @@ TEST(bad_configurations_are_refused) {
     bad = c, bad.d_model = 15, bad.num_heads = 3, assert_refused(bad, "even d_model, not 15");
     bad = c, bad.d_model = 2, bad.num_heads = 1, bad.positions = WF_POSITIONS_FAIRSEQ,
     assert_refused(bad, "even d_model of 4 or more, not 2");
-    bad = c, bad.positions = WF_POSITIONS_ROTARY, assert_refused(bad, "no rotary positions");
+    bad = c;
+    bad.d_model = 12;
+    bad.num_heads = 4;
+    bad.positions = WF_POSITIONS_ROTARY;
+    assert_refused(bad, "heads of an even width, not 3");
     bad = c, bad.src_vocab = 0, assert_refused(bad, "source vocabulary is 0");
     bad = c, bad.tgt_vocab = INT64_MAX,
     assert_refused(bad, "target vocabulary is 9223372036854775807");

@@ -352,6 +352,30 @@ TEST(attention_returns_its_weights) {
     end_graph(g);
 }
 
+/* The keys of a memory are turned by the caller. If the memory is x, that is self-attention; a table
+ * of the queries alone does not say where keys are. */
+TEST(keys_of_a_memory_are_turned_beside) {
+    wf_graph *g = new_graph(WF_F64);
+    struct wf_mha_layer l = wf_mha_new(g, "mha", 8, 2, true, 0);
+    struct wf_position_layer at = wf_position_new(g, "at", WF_POSITIONS_ROTARY, 9, 8);
+    wf_tensor *x = noise(g, "x", SHAPE(2, 5, 8)), *memory = noise(g, "memory", SHAPE(2, 3, 8));
+    wf_mha_options o = { .rotary = wf_rotary_positions(&at, x, 4) };
+    wf_tensor *k, *v;
+    wf_mha_keys_values(&l, x, &k, &v);
+    wf_tensor *turned = wf_rotate(k, o.rotary, false);
+    wf_tensor *y[] = { wf_mha(&l, x, x, &o), wf_mha_attend(&l, x, turned, v, &o),
+                       wf_mha_attend(&l, x, k, v, &o), wf_mha_attend(&l, x, turned, v, NULL) };
+    values a[4];
+    evaluate(y, 4, 1, false, a);
+    ck_assert_double_le(distance(a[0], a[1]), 1e-14);
+    ck_assert_double_gt(distance(a[0], a[2]), 1e-3);
+    ck_assert_double_gt(distance(a[0], a[3]), 1e-3);
+    free_values(a, 4);
+    wf_mha(&l, x, memory, &o);
+    assert_contains(wf_error(g), "rotary positions is that of the queries");
+    wf_graph_free(g);
+}
+
 /* T5 has no factor before the softmax, scale 1; a mask of integers is one of reals. */
 TEST(attention_takes_a_scale_and_a_mask_of_integers) {
     wf_graph *g = new_graph(WF_F64);

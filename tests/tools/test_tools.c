@@ -300,6 +300,28 @@ TEST(a_language_model_learns_and_generates) {
     assert_contains(result.err, "self-attention of layer 2 of 2, mean of heads");
 }
 
+/* A Transformer with rotary positions is decoded, drawn with its rotations, and not written as a
+ * module of PyTorch, which would compute something else. */
+TEST(every_program_takes_rotary_positions) {
+    ok(QUICK "3 --positions rotary -o m.safetensors");
+    ok("inspect m.safetensors");
+    assert_contains(result.out, "rotary positions");
+    ok("echo 3 4 5 | generate m.safetensors --beam 2 --max-len-b 4");
+    ok("graph --of attention -m m.safetensors");
+    assert_contains(result.out, "Q rotated by position");
+    ok("graph --of encoder-layer -m m.safetensors");
+    assert_contains(result.out, "rotate");
+    ok("graph --of decoder-layer -m m.safetensors");
+    assert_contains(result.out, "rotate");
+    run("convert --to torch m.safetensors -o torch.safetensors");
+    expect(1);
+    assert_contains(result.err, "no torch.nn.Transformer has rotary positions");
+    ok(QUICK "3 -o plain && convert --to torch plain -o torch.safetensors");
+    run("convert --heads 2 --norm pre --positions rotary torch.safetensors -o back");
+    expect(1);
+    assert_contains(result.err, "no torch.nn.Transformer has rotary positions");
+}
+
 /* Every program that reads a model's file accepts a language model. */
 TEST(every_program_takes_a_language_model) {
     ok(QUICK "3 --arch language -o m.safetensors");

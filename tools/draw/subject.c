@@ -73,6 +73,7 @@ static wf_tensor *record_attention(wf_graph *g, const layer_form *f) {
     wf_tensor *k = wf_linear(&to_k, key);   /* [B, K, kv_heads * d_head] */
     wf_tensor *v = wf_linear(&to_v, value); /* [B, K, kv_heads * d_head] */
     wf_tensor *table = rotations(g, f, query);
+    wf_tensor *key_table = key == query ? table : rotations(g, f, key);
 
     wf_scope(g, "Q heads");
     q = split_heads(q, heads); /* [B, H, T, d_head] */
@@ -84,7 +85,7 @@ static wf_tensor *record_attention(wf_graph *g, const layer_form *f) {
         wf_scope(g, "Q rotated by position");
         q = wf_rotate(q, table, false);
         wf_scope(g, "K rotated by position");
-        k = wf_rotate(k, table, false);
+        k = wf_rotate(k, key_table, false);
     }
     k = share_heads(g, "K heads, shared", k, heads / kv_heads);
     v = share_heads(g, "V heads, shared", v, heads / kv_heads);
@@ -114,7 +115,8 @@ static wf_tensor *record_encoder_layer(wf_graph *g, const layer_form *f) {
     struct wf_encoder_block layer = wf_encoder_layer_new(g, "encoder layer", c);
     wf_tensor *x = wf_input(g, "x", wf_real(g), 3, (int64_t[]){ B, S, c->d_model });
     wf_tensor *mask = wf_input(g, "source mask", wf_real(g), 4, (int64_t[]){ B, 1, 1, S });
-    return wf_encoder_layer(&layer, x, &(wf_mha_options){ .mask = mask });
+    return wf_encoder_layer(&layer, x,
+                            &(wf_mha_options){ .mask = mask, .rotary = rotations(g, f, x) });
 }
 
 /* A layer of a decoder-only stack: causal self-attention and a feed-forward layer. */
@@ -136,8 +138,8 @@ static wf_tensor *record_decoder_layer(wf_graph *g, const layer_form *f) {
     wf_tensor *memory = wf_input(g, "memory", wf_real(g), 3, (int64_t[]){ B, S, c->d_model });
     wf_tensor *mask = wf_input(g, "source mask", wf_real(g), 4, (int64_t[]){ B, 1, 1, S }), *k, *v;
     wf_mha_keys_values(&layer.multihead_attn, memory, &k, &v);
-    return wf_decoder_layer(&layer, x, k, v, &(wf_mha_options){ .causal = true },
-                            &(wf_mha_options){ .mask = mask });
+    const wf_mha_options self = { .causal = true, .rotary = rotations(g, f, x) };
+    return wf_decoder_layer(&layer, x, k, v, &self, &(wf_mha_options){ .mask = mask });
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -207,8 +209,9 @@ static bool read_form(layer_form *form, const wf_file *f, char *message) {
     wf_model *m = wf_model_record(f, NULL, WF_F32, 1, message);
     if (!m) return false;
     const wf_language_model *l = wf_language_model_of(m);
+    const wf_positions positions = l ? l->config.positions : wf_transformer_of(m)->config.positions;
     form->decoder_only = l != NULL;
-    form->rotary = l && l->config.positions == WF_POSITIONS_ROTARY;
+    form->rotary = positions == WF_POSITIONS_ROTARY;
     wf_model_free(m);
     return true;
 }
