@@ -23,7 +23,8 @@
 #define WF_POSITIONS_NAMES(ROW) \
     ROW(WF_POSITIONS_NONE, "none") ROW(WF_POSITIONS_SINUSOIDAL, "sinusoidal") \
     ROW(WF_POSITIONS_LEARNED, "learned") ROW(WF_POSITIONS_ROTARY, "rotary") \
-    ROW(WF_POSITIONS_HALVES, "sinusoidal-halves") ROW(WF_POSITIONS_FAIRSEQ, "sinusoidal-fairseq")
+    ROW(WF_POSITIONS_HALVES, "sinusoidal-halves") ROW(WF_POSITIONS_FAIRSEQ, "sinusoidal-fairseq") \
+    ROW(WF_POSITIONS_SINUSOIDAL_ROTARY, "sinusoidal-rotary")
 #define WF_TIE_NAMES(ROW) \
     ROW(WF_TIE_NONE, "none") ROW(WF_TIE_DECODER, "decoder") ROW(WF_TIE_ALL, "all")
 #define WF_OPTIMIZER_NAMES(ROW) \

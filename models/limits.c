@@ -24,7 +24,8 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
         { "the number of heads", o->num_heads, 1, 1 << 16 },
         { "the feed-forward width", o->dim_feedforward, 1, 1 << 20 },
         { "the activation", (int64_t)o->activation, 0, WF_ACTIVATION_COUNT - 1 },
-        { "the kind of positions", (int64_t)positions, WF_POSITIONS_NONE, WF_POSITIONS_FAIRSEQ },
+        { "the kind of positions", (int64_t)positions, WF_POSITIONS_NONE,
+          WF_POSITIONS_SINUSOIDAL_ROTARY },
         { "the kind of norm", (int64_t)o->norm, WF_LAYER_NORM, WF_RMS_NORM },
         { "the number of heads of keys and values", o->num_kv_heads, 0, o->num_heads },
     };
@@ -35,7 +36,7 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
     if (o->num_kv_heads && o->num_heads % o->num_kv_heads)
         return fail(message, "%lld heads can't share %lld heads of keys and values evenly",
                     (long long)o->num_heads, (long long)o->num_kv_heads);
-    if (positions == WF_POSITIONS_ROTARY && o->d_model / o->num_heads % 2)
+    if (wf_rotates(positions) && o->d_model / o->num_heads % 2)
         return fail(message, "rotary positions need heads of an even width, not %lld",
                     (long long)(o->d_model / o->num_heads));
     bool fairseq = positions == WF_POSITIONS_FAIRSEQ, halves = positions == WF_POSITIONS_HALVES;

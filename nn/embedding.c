@@ -33,7 +33,11 @@ enum { LARGEST_TABLE = 1 << 22 };
 
 static bool sinusoidal(wf_positions kind) {
     return kind == WF_POSITIONS_SINUSOIDAL || kind == WF_POSITIONS_HALVES ||
-           kind == WF_POSITIONS_FAIRSEQ;
+           kind == WF_POSITIONS_FAIRSEQ || kind == WF_POSITIONS_SINUSOIDAL_ROTARY;
+}
+
+bool wf_rotates(wf_positions kind) {
+    return kind == WF_POSITIONS_ROTARY || kind == WF_POSITIONS_SINUSOIDAL_ROTARY;
 }
 
 static wf_sinusoid_form form_of(wf_positions kind) {
@@ -85,13 +89,13 @@ wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x) {
 wf_tensor *wf_rotary_positions_at(const struct wf_position_layer *l, wf_tensor *ids,
                                   int64_t head_dim) {
     if (!l) return no_layer(ids, "a table of positions");
-    if (l->kind != WF_POSITIONS_ROTARY) return NULL;
+    if (!wf_rotates(l->kind)) return NULL;
     if (!ids) return wf_poison(NULL, "rotary positions of NULL");
     const char *outer = wf_scope(ids->graph, l->path);
     return leave(outer, wf_rotary_table(ids, head_dim, l->base, l->interleaved)); /* [T,2,d] */
 }
 
 wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x, int64_t head_dim) {
-    if (!l || !x || l->kind != WF_POSITIONS_ROTARY) return wf_rotary_positions_at(l, x, head_dim);
+    if (!l || !x || !wf_rotates(l->kind)) return wf_rotary_positions_at(l, x, head_dim);
     return wf_rotary_positions_at(l, wf_position_ids(x, 1), head_dim);
 }

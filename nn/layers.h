@@ -52,8 +52,10 @@ typedef enum {
     WF_POSITIONS_LEARNED,
     /* nothing is added; attention rotates queries and keys by wf_rotary_positions */
     WF_POSITIONS_ROTARY,
-    WF_POSITIONS_HALVES, /* sinusoids in the order of WF_SINUSOID_HALVES */
-    WF_POSITIONS_FAIRSEQ /* sinusoids in the order of WF_SINUSOID_FAIRSEQ */
+    WF_POSITIONS_HALVES,  /* sinusoids in the order of WF_SINUSOID_HALVES */
+    WF_POSITIONS_FAIRSEQ, /* sinusoids in the order of WF_SINUSOID_FAIRSEQ */
+    /* sinusoids are added, and self-attention rotates queries and keys as well */
+    WF_POSITIONS_SINUSOIDAL_ROTARY
 } wf_positions;
 struct wf_position_layer {
     /* [max_len, D]: a parameter if learned, a buffer if sinusoidal. NULL for sinusoids of more than
@@ -66,6 +68,8 @@ struct wf_position_layer {
     bool interleaved;
     const char *path;
 };
+/* True if positions of this kind rotate queries and keys. */
+WF_API bool wf_rotates(wf_positions kind);
 /* The table of positions 0..max_len-1, if this kind has one. */
 WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
                                                 int64_t max_len, int64_t dim);

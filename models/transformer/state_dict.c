@@ -184,7 +184,7 @@ static bool derive(reading *r) {
 
 /* Rotary positions are inside attention, where a torch.nn.Transformer has no place for them. */
 static bool has_torch_positions(const wf_transformer_config *c, char *message) {
-    return c->positions != WF_POSITIONS_ROTARY ||
+    return !wf_rotates(c->positions) ||
            fail(message, "no torch.nn.Transformer has rotary positions: train the model with "
                          "--positions sinusoidal, learned or none");
 }

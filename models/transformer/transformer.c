@@ -45,11 +45,12 @@ static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer
 }
 
 /* The table that rotates queries and keys of x [B,T,D] by their places, if positions are rotary (Su
- * et al. 2021). In cross-attention, too: a token of the target begins to read near its own place. */
+ * et al. 2021). In cross-attention, too, if nothing else tells their order: a token of the target
+ * begins to read near its own place. */
 static wf_tensor *rotations(const wf_transformer *m, const struct wf_position_layer *places,
                             wf_tensor *x, bool source) {
     int64_t head = m->config.d_model / m->config.num_heads;
-    if (places->kind != WF_POSITIONS_ROTARY) return NULL;
+    if (!wf_rotates(places->kind)) return NULL;
     return source ? wf_rotary_positions_at(places, wf_arange(x, 1), head)
                   : wf_rotary_positions(places, x, head);
 }
@@ -85,18 +86,19 @@ static wf_tensor *decoder(wf_transformer *m, wf_tensor *memory_rotary, wf_tensor
     const wf_transformer_config *c = &m->config;
     const char *outer = wf_scope_push(m->model.graph, "transformer.decoder");
     wf_block_options o = wf_model_block(&m->model);
+    wf_tensor *across = c->positions == WF_POSITIONS_ROTARY ? rotary : NULL;
     const wf_attention_map *self_map = &m->model.maps[1], *cross_map = &m->model.maps[2];
     char name[32];
     for (int64_t i = 0; i < c->decoder_layers; i++) {
         struct wf_decoder_block layer =
             wf_decoder_layer_new(m->model.graph, wf_layer_name(i, name), &o);
         wf_mha_keys_values(&layer.multihead_attn, m->memory, &m->cross_k[i], &m->cross_v[i]);
-        if (rotary) m->cross_k[i] = wf_rotate(m->cross_k[i], memory_rotary, false);
+        if (across) m->cross_k[i] = wf_rotate(m->cross_k[i], memory_rotary, false);
         wf_mha_options self = {
             .causal = true, .cache = true, .rotary = rotary, .weights = &self_map->weights[i]
         };
         wf_mha_options cross = { .mask = m->memory_mask,
-                                 .rotary = rotary,
+                                 .rotary = across,
                                  .weights = &cross_map->weights[i] };
         x = wf_decoder_layer(&layer, x, m->cross_k[i], m->cross_v[i], &self, &cross);
         wf_named(x, name);

@@ -143,7 +143,8 @@ TEST(choices_of_before_are_read) {
 TEST(words_and_numbers_of_choices_stay) {
     ck_assert(strncmp(WF_NAMES(WF_ACTIVATION_NAMES), "relu|gelu|gelu-tanh|silu", 24) == 0);
     ck_assert_str_eq(WF_NAMES(WF_POSITIONS_NAMES),
-                     "none|sinusoidal|learned|rotary|sinusoidal-halves|sinusoidal-fairseq");
+                     "none|sinusoidal|learned|rotary|sinusoidal-halves|sinusoidal-fairseq|"
+                     "sinusoidal-rotary");
     ck_assert_str_eq(WF_NAMES(WF_TIE_NAMES), "none|decoder|all");
     ck_assert_str_eq(WF_NAMES(WF_OPTIMIZER_NAMES), "sgd|adam|adamw|rmsprop|adagrad|lion");
     ck_assert_str_eq(WF_NAMES(WF_SCHEDULE_NAMES), "constant|linear|cosine|inverse-sqrt|noam");

@@ -211,7 +211,7 @@ static bool read_form(layer_form *form, const wf_file *f, char *message) {
     const wf_language_model *l = wf_language_model_of(m);
     const wf_positions positions = l ? l->config.positions : wf_transformer_of(m)->config.positions;
     form->decoder_only = l != NULL;
-    form->rotary = positions == WF_POSITIONS_ROTARY;
+    form->rotary = wf_rotates(positions);
     wf_model_free(m);
     return true;
 }
