@@ -79,15 +79,17 @@ TEST(the_recipe_of_the_readme_stays) {
 
 /* Shell commands that make the lines, and the tokenizers that a training on them chooses. */
 static const struct {
-    const char *lines, *tokenizer, *targets;
+    const char *lines, *tokenizer, *targets, *positions;
 } kinds[] = {
-    { "seq 1000 1999 | awk '{ print \"w\" $1 \"\\tW ER \" $1 % 7 \" D\" }'", "char", "word" },
-    { "seq 100 999 | awk '{ print $1 \"+\" $1 \"\\t\" 2 * $1 }'", "char", "same" },
+    { "seq 1000 1999 | awk '{ print \"w\" $1 \"\\tW ER \" $1 % 7 \" D\" }'", "char", "word",
+      "sinusoidal-rotary" },
+    { "seq 100 999 | awk '{ print $1 \"+\" $1 \"\\t\" 2 * $1 }'", "char", "same",
+      "sinusoidal-rotary" },
     { "seq 400 | awk '{ print \"das ist ein satz, der mehr als ein wort hat: \" $1 \"\\tthis is a "
       "sentence that has more than a word: \" $1 }'",
-      "bpe", "same" },
-    { "seq 600 | awk '{ print $1 % 7, $1 % 5, 3, 1 \"\\t\" $1 % 5, $1 % 7, 1, 3 }'", "word",
-      "same" },
+      "bpe", "same", "sinusoidal" },
+    { "seq 600 | awk '{ print $1 % 7, $1 % 5, 3, 1 \"\\t\" $1 % 5, $1 % 7, 1, 3 }'", "word", "same",
+      "sinusoidal" },
 };
 
 SETUP(enter_folder, leave_folder)
@@ -104,15 +106,30 @@ TEST_ROWS(lines_say_what_a_token_is, COUNT_OF(kinds)) {
     ok("train --train pairs --dry-run --json");
     assert_setting("tokenizer", kinds[_i].tokenizer);
     assert_setting("tokenizer-tgt", kinds[_i].targets);
+    assert_setting("positions", kinds[_i].positions);
     assert_contains(result.err, "chosen   by the size of the data: tokenizer ");
     ok("train --train pairs --tokenizer char --epochs 3 --max-tokens 512 --dropout 0.05 --lr 0.001 "
-       "--dry-run --json");
+       "--positions learned --dry-run --json");
     assert_setting("tokenizer", "char"), assert_setting("tokenizer-tgt", "same");
     assert_setting("max-tokens", "512"), assert_setting("dropout", "0.05");
-    assert_setting("lr", "0.001");
+    assert_setting("lr", "0.001"), assert_setting("positions", "learned");
     ck_assert_ptr_null(strstr(result.err, "chosen "));
     ok("train --train pairs --share-vocab --dry-run --json");
     assert_setting("tokenizer-tgt", "same");
+}
+
+/* Rotary positions are not chosen where they can't be: in heads of an odd width, and in a class of
+ * transformers that has others. */
+TEST(positions_fit_the_model) {
+    run("%s > pairs", kinds[0].lines);
+    ok("train --train pairs --d-model 12 --heads 4 --positions sinusoidal --dry-run --json");
+    ok("train --train pairs --d-model 12 --heads 4 --dry-run --json");
+    assert_setting("positions", "sinusoidal");
+    ck_assert_ptr_null(strstr(result.err, "rotary"));
+    ok("train --train pairs --like bart --dry-run --json");
+    assert_setting("positions", "learned");
+    ok("train --train pairs --arch language --dry-run --json");
+    assert_setting("positions", "sinusoidal");
 }
 
 /* Letters and phonemes: each side has its own kind of token, in the file too. */

@@ -55,6 +55,17 @@ static void choose_ids(settings *set, double bytes) {
     if (merges) note(set, "%lld ids", (long long)set->data.vocab_size);
 }
 
+/* In characters order counts by distance, too: a letter is read by its neighbours, wherever they
+ * stand.
+ * Classes of --like have positions of their own, and a rotation needs heads of an even width. */
+static void choose_positions(settings *set) {
+    bool possible = set->model.d_model / set->model.heads % 2 == 0 && !settings_in_one_row(set);
+    if (given("positions") || set->model.like || !possible) return;
+    if (set->data.tokenizer != WF_CHARACTERS) return;
+    set->model.positions = WF_POSITIONS_SINUSOIDAL_ROTARY;
+    note(set, "%s positions", wf_positions_name(set->model.positions));
+}
+
 static void follow_lines(void *user, const survey *s, dataset_options *o) {
     settings *set = user;
     bool read = set->data.tokenizer == WF_SENTENCEPIECE,
@@ -62,6 +73,7 @@ static void follow_lines(void *user, const survey *s, dataset_options *o) {
     double bytes = (double)(s->side[0].bytes + s->side[1].bytes);
     if (!fixed) choose_kinds(set, s, o->shared);
     if (!read) choose_ids(set, o->shared ? bytes : bytes / 2);
+    choose_positions(set);
     for (int i = 0; i < 2; i++) o->tokens[i] = settings_tokens(set, i);
 }
 
