@@ -181,3 +181,33 @@ TEST(any_bytes_are_options_or_a_sentence) {
         ck_assert_msg(result.status == 0 || result.status == 2, "exit %d: %s", result.status, text);
     }
 }
+
+/* ---- numbers of the optimizers --------------------------------------------------------------- */
+
+static const struct {
+    const char *optimizer, *option, *one, *other;
+} optimizer_numbers[] = {
+    { "sgd", "--momentum", "0", "0.9" },     { "adam", "--beta1", "0.5", "0.9" },
+    { "adam", "--beta2", "0.5", "0.98" },    { "adam", "--eps", "1e-9", "1e-2" },
+    { "adamw", "--weight-decay", "0", "1" }, { "adamw", "--beta2", "0.5", "0.98" },
+    { "rmsprop", "--beta2", "0.5", "0.98" }, { "rmsprop", "--momentum", "0", "0.9" },
+    { "rmsprop", "--eps", "1e-9", "1e-2" },  { "lion", "--beta1", "0.5", "0.9" },
+    { "lion", "--beta2", "0.5", "0.98" },    { "lion", "--weight-decay", "0", "1" },
+    { "adagrad", "--eps", "1e-9", "1e-2" },
+};
+
+static void train_with(int row, const char *value, const char *losses) {
+    run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --batch-size 4 --warmup 0 "
+        "--max-steps 12 --log-every 1 --threads 1 --quiet --overwrite -o m --optimizer %s %s %s "
+        "--log log && grep -o '\"loss\":[^,]*' log > %s && rm log",
+        optimizer_numbers[row].optimizer, optimizer_numbers[row].option, value, losses);
+    expect(0);
+}
+
+/* An option that is accepted and changes nothing would be a lie. */
+TEST_ROWS(a_number_of_an_optimizer_changes_the_training, COUNT_OF(optimizer_numbers)) {
+    train_with(_i, optimizer_numbers[_i].one, "one");
+    train_with(_i, optimizer_numbers[_i].other, "other");
+    ck_assert_msg(!same_files("one", "other"), "%s %s: the same losses",
+                  optimizer_numbers[_i].optimizer, optimizer_numbers[_i].option);
+}

@@ -50,8 +50,9 @@ static option rows[] = {
     COUNT("min-len", told.data.min_len, 2, TASK_MAX_LEN,
           "minimum length of a generated sequence in tokens", STORED),
     COUNT("max-len", told.data.max_len, 2, 16384,
-          "maximum length of a sequence in tokens; longer pairs of text are left out. For"
-          " lm: tokens in a window of text, which is as far as the model looks back",
+          "maximum length of a source and of a target, each, in tokens; longer pairs of text "
+          "are left out. copy, reverse and sort take at most 512. For lm: tokens in a "
+          "window of text, which is as far as the model looks back",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
     MODEL("init", told.model.init,
@@ -77,7 +78,8 @@ static option rows[] = {
       .kind = OPTION_STRING,
       .value = &told.data.document_marker,
       .argument = "LINE",
-      .help = "a line that separates documents; it is not part of the text" },
+      .help = "a line that separates documents; it is not part of the text",
+      .fallback = "<|endoftext|>" },
 
     GROUP("Pairs of text"),
     INPUT("train", told.data.train,
@@ -96,11 +98,11 @@ static option rows[] = {
            OF_MODEL, BEFORE("word")),
     CHOICE("tokenizer-tgt", told.data.tokenizer_tgt, "same" WF_TOKEN_NAMES(WF_NAME_AFTER),
            "kind of tokens of targets, if it is not that of sources", OF_MODEL, BEFORE("same")),
-    INPUT("spm-src", told.data.spm_src, "for --tokenizer sentencepiece: the .spm file for sources",
-          NEW),
+    INPUT("spm-src", told.data.spm_src,
+          "SentencePiece model (.spm) for sources; with it --tokenizer is sentencepiece", NEW),
     INPUT("spm-tgt", told.data.spm_tgt,
-          "the .spm file for targets. If only one of the two is given, it serves both "
-          "sides",
+          "SentencePiece model (.spm) for targets. If only one of the two is given, it "
+          "serves both sides; --arch language takes only one",
           NEW),
     COUNT("vocab-size", told.data.vocab_size, 0, 1 << 20,
           "maximum size of the vocabulary, of each side or shared; 0: no limit",
@@ -192,40 +194,46 @@ static option rows[] = {
            "how the learning rate changes after the warm-up", OTHERWISE(FOR("lm", "cosine")),
            STORED),
     COUNT("warmup", told.recipe.warmup, 0, 1e9,
-          "number of steps in which the learning rate rises to its peak",
+          "number of steps in which the learning rate rises linearly to its peak. The "
+          "default for add, date, text and lm is at most a tenth of --lr-steps",
           OTHERWISE(FOR("text", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12,
           "step at which linear and cosine schedules end", .fallback = "enough for the task",
           STORED),
-    REAL("beta1", told.recipe.beta1, 0, 0.9999, "Adam and Lion: decay of the average of gradients",
+    REAL("beta1", told.recipe.beta1, 0, 0.9999,
+         "Adam and AdamW: decay of the average of gradients; Lion: share of the momentum in "
+         "the direction of a step",
          STORED),
     REAL("beta2", told.recipe.beta2, 0, 0.999999,
-         "Adam and RMSprop: decay of the average of squared gradients; Lion: decay of "
-         "its slower average",
+         "Adam, AdamW and RMSprop: decay of the average of squared gradients; Lion: decay "
+         "of the momentum",
          STORED),
-    REAL("eps", told.recipe.eps, 1e-30, 1, "Adam, RMSprop and Adagrad: number added to the divisor",
+    REAL("eps", told.recipe.eps, 1e-30, 1,
+         "Adam, AdamW, RMSprop and Adagrad: number added to the root that a step is "
+         "divided by",
          STORED),
     REAL("momentum", told.recipe.momentum, 0, 0.9999, "SGD and RMSprop: momentum", STORED),
     REAL("weight-decay", told.recipe.weight_decay, 0, 1,
-         "AdamW and Lion: weight decay, of matrices only", STORED),
+         "AdamW and Lion: decoupled weight decay of matrices, not of biases and norms", STORED),
     REAL("label-smoothing", told.recipe.label_smoothing, 0, 0.9,
          "share of the target's probability that is spread over all tokens",
          OTHERWISE(FOR("text", "0.1"), FOR("init", "0")), STORED),
     REAL("ema", told.recipe.ema, 0, 0.99999,
-         "decay of a moving average of the weights. Validation uses the average, and it "
-         "is saved as the best weights; 0: no average",
+         "decay of an exponential moving average of the weights. Validation uses the "
+         "average, and it is saved as the best weights, NAME.best.safetensors; the file of "
+         "the model keeps the weights of the last step. 0: no average",
          STORED, BEFORE("0")),
     REAL("clip-norm", told.recipe.clip_norm, 0, 1e9,
          "scale a gradient down if its norm is larger than this; 0: never", STORED),
 
     GROUP("Steps"),
     COUNT("batch-size", told.data.batch_size, 0, 65536,
-          "number of sequences in a batch; for text the maximum; 0: as many as "
-          "--max-tokens allows",
+          "number of sequences in a batch. For add, date, text and lm the maximum, which "
+          "--max-tokens limits, too; 0: as many as --max-tokens allows",
           OTHERWISE(FOR(OF_TEXT, "0")), STORED),
     COUNT("max-tokens", told.data.max_tokens, 0, 1e9,
-          "for text: maximum number of tokens in a batch, of sources and targets "
-          "together, including padding",
+          "for add, date, text and lm: maximum number of tokens in a batch, of sources and "
+          "targets together, including padding; 0: no limit",
           .fallback = "", OTHERWISE(FOR("add|date", "4096"), BY_DATA("text|lm", "4096")), STORED,
           BEFORE("0")),
     COUNT("accum", told.data.accum, 1, 4096,

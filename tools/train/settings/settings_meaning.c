@@ -132,14 +132,18 @@ wf_training_config settings_training(const settings *set) {
     };
 }
 
+/* Weight decay is that of AdamW and Lion; RMSprop's alpha is the second beta. */
 wf_optimizer_options settings_optimizer(const settings *set) {
+    wf_optimizer_kind kind = (wf_optimizer_kind)set->recipe.optimizer;
+    bool decays = kind == WF_ADAMW || kind == WF_LION;
     return (wf_optimizer_options){
-        .kind = (wf_optimizer_kind)set->recipe.optimizer,
+        .kind = kind,
         .momentum = set->recipe.momentum,
         .beta1 = set->recipe.beta1,
         .beta2 = set->recipe.beta2,
+        .alpha = set->recipe.beta2,
         .eps = set->recipe.eps,
-        .weight_decay = set->recipe.optimizer == WF_ADAMW ? set->recipe.weight_decay : 0,
+        .weight_decay = decays ? set->recipe.weight_decay : 0,
         .clip_norm = set->recipe.clip_norm,
         .average_decay = set->recipe.ema,
     };
