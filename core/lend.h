@@ -2,7 +2,8 @@
  * and fetches.
  *
  * wf_feed and wf_fetch (graph.h) copy, and are right nearly always. These are for programs that
- * pass much from plan to plan, such as a decoder's encoder outputs. A pointer is valid as long as its function says, and no longer. */
+ * pass much from plan to plan, such as a decoder's encoder outputs. A pointer is valid as long as
+ * its function says, and no longer. */
 #ifndef WEFT_CORE_LEND_H
 #define WEFT_CORE_LEND_H
 

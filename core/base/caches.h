@@ -1,5 +1,5 @@
-/* core/base/caches.h - inside the library and its programs: the processor's data caches, from which the sizes of blocks are
- * derived.
+/* core/base/caches.h - inside the library and its programs: the processor's data caches, from which
+ * the sizes of blocks are derived.
  *
  *     const wf_caches *c = wf_caches_here();
  *     int64_t mine = c->l2.bytes / c->l2.threads;

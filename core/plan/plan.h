@@ -2,10 +2,11 @@
  * installed.
  *
  * plan.c     which nodes must be computed             order.c    in which order
- * rewrite.c  rewrite rules: fusion of ops             bind.c     a binding: shapes, views, pointers
+ * rewrite.c  rewrite rules: fusion of ops             bind.c     a binding: shapes, views, schedule
  * plan_memory.c   lifetimes of storages                    offsets.c  what lies where in the arena
  * run.c      feed, run, fetch, profile                state.c    cached rows of a generation
- * pool.c     threads                                  plan_error.c  how a plan fails */
+ * pool.c     threads                                  plan_error.c  how a plan fails
+ * point.c    where the data of views lie */
 #ifndef WEFT_CORE_PLAN_PLAN_H
 #define WEFT_CORE_PLAN_PLAN_H
 

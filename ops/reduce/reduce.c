@@ -1,4 +1,4 @@
-/* ops/reduce/reduce.c - sums, maxima, minima and counts over any axes.
+/* ops/reduce/reduce.c - sums, maxima and minima over any axes.
  *
  * One code serves sum, sum_to (chain.c), max and min. An axis is reduced if the result, aligned on
  * the right, lacks it or has size 1 there. If the last axis is reduced, each result is folded over
@@ -444,58 +444,4 @@ wf_tensor *wf_max_or_least(wf_tensor *x, uint32_t axes) {
 
 wf_tensor *wf_min(wf_tensor *x, uint32_t axes, bool keepdim) {
     return record_extreme(&wf_op_min, x, axes, false, keepdim);
-}
-
-/* ---- inverse_count: 1 / (number of elements along these axes - correction) ------------------- */
-
-typedef struct count_attrs {
-    uint32_t axes;
-    double correction;
-} count_attrs;
-
-static bool shape_inverse_count(wf_call *c) {
-    const count_attrs *a = c->attrs;
-    if (!wf_want_axes(c, a->axes, c->in[0].ndim)) return false;
-    if (!isfinite(a->correction)) return wf_fail(c, "a correction of %g", a->correction);
-    wf_set_shape(&c->out[0], wf_real(c->graph), 0, NULL);
-    return true;
-}
-
-static bool eval_inverse_count(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const count_attrs *a = c->attrs;
-    double n = 1;
-    (void)phase;
-    (void)task;
-    (void)scratch;
-    for (int i = 0; i < c->in[0].ndim; i++)
-        if (a->axes >> i & 1) n *= (double)c->in[0].shape[i];
-    wf_put(&c->out[0], 0, 1 / fmax(n - a->correction, 0));
-    return true;
-}
-
-/* Shapes: like of any shape -> real [].
- * Limits: Axes without elements give an infinity; the sizes are those that the run has bound. */
-const wf_op wf_op_inverse_count = {
-    .name = "inverse_count",
-    .family = "constant",
-    .formula = "inverse_count(like): 1 / (the number of elements along the axes)",
-    .arity = 1,
-    .attr_bytes = sizeof(count_attrs),
-    .attributes = "uint32_t axes, double correction",
-    .shape = shape_inverse_count,
-    .no_grad = "it reads only a shape",
-    .shape_only = 1,
-    .run = &(const wf_kernel){ .eval = eval_inverse_count, .strided = 1 },
-};
-
-wf_tensor *wf_inverse_freedom(wf_tensor *like, uint32_t axes, double correction) {
-    count_attrs a;
-    memset(&a, 0, sizeof a);
-    a.axes = wf_axes(axes, wf_rank(like));
-    a.correction = correction;
-    return wf_record(&wf_op_inverse_count, 1, &like, &a);
-}
-
-wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes) {
-    return wf_inverse_freedom(like, axes, 0);
 }

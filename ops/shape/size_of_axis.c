@@ -1,8 +1,11 @@
 /* ops/shape/size_of_axis.c - sizes as values: the size of an axis (i32), and the number of elements
- * along axes (real). They are read when a plan runs, so they are the bound sizes. inverse_count
- * (reduce/reduce.c) is 1 over such a number. */
+ * along axes (real). They are read when a plan runs, so they are the bound sizes. */
+#include <math.h>
+#include <string.h>
+
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
+#include "ops/reduce/reduce.h"
 
 /* ---- size_of: i32 [] ------------------------------------------------------------------------- */
 
@@ -83,4 +86,58 @@ const wf_op wf_op_count_of = {
 wf_tensor *wf_count_of(wf_tensor *like, uint32_t axes) {
     axes = wf_axes(axes, wf_rank(like));
     return wf_record(&wf_op_count_of, 1, &like, &axes);
+}
+
+/* ---- inverse_count: 1 / (number of elements along these axes - correction) ------------------- */
+
+typedef struct count_attrs {
+    uint32_t axes;
+    double correction;
+} count_attrs;
+
+static bool shape_inverse_count(wf_call *c) {
+    const count_attrs *a = c->attrs;
+    if (!wf_want_axes(c, a->axes, c->in[0].ndim)) return false;
+    if (!isfinite(a->correction)) return wf_fail(c, "a correction of %g", a->correction);
+    wf_set_shape(&c->out[0], wf_real(c->graph), 0, NULL);
+    return true;
+}
+
+static bool eval_inverse_count(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const count_attrs *a = c->attrs;
+    double n = 1;
+    (void)phase;
+    (void)task;
+    (void)scratch;
+    for (int i = 0; i < c->in[0].ndim; i++)
+        if (a->axes >> i & 1) n *= (double)c->in[0].shape[i];
+    wf_put(&c->out[0], 0, 1 / fmax(n - a->correction, 0));
+    return true;
+}
+
+/* Shapes: like of any shape -> real [].
+ * Limits: Axes without elements give an infinity; the sizes are those that the run has bound. */
+const wf_op wf_op_inverse_count = {
+    .name = "inverse_count",
+    .family = "constant",
+    .formula = "inverse_count(like): 1 / (the number of elements along the axes)",
+    .arity = 1,
+    .attr_bytes = sizeof(count_attrs),
+    .attributes = "uint32_t axes, double correction",
+    .shape = shape_inverse_count,
+    .no_grad = "it reads only a shape",
+    .shape_only = 1,
+    .run = &(const wf_kernel){ .eval = eval_inverse_count, .strided = 1 },
+};
+
+wf_tensor *wf_inverse_freedom(wf_tensor *like, uint32_t axes, double correction) {
+    count_attrs a;
+    memset(&a, 0, sizeof a);
+    a.axes = wf_axes(axes, wf_rank(like));
+    a.correction = correction;
+    return wf_record(&wf_op_inverse_count, 1, &like, &a);
+}
+
+wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes) {
+    return wf_inverse_freedom(like, axes, 0);
 }

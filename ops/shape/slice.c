@@ -1,4 +1,5 @@
-/* ops/shape/slice.c - slice, pad and concat along an axis, and their adjoints unslice and unconcat.
+/* ops/shape/slice.c - slice and pad along an axis, and the adjoint unslice. See concat.c for what
+ * joins tensors.
  *
  * Offsets are computed from attributes and bound sizes, not from recorded sizes, so that one node
  * works for every length. */
@@ -10,20 +11,12 @@
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 #include "ops/rules.h"
+#include "steps.h"
 
 /* ---- writing ranges of an axis --------------------------------------------------------------- */
 
-/* The part of a result that one task writes. The result is assembled along an axis. */
-typedef struct target {
-    const wf_view *out;
-    int64_t inner;    /* elements in one step along the axis */
-    int64_t row;      /* elements in the whole axis */
-    int64_t from, to; /* the range of elements that the task writes */
-    bool add;         /* add to the values in memory, instead of replacing them */
-} target;
-
-static target target_of(const wf_call *c, int axis, int64_t task) {
-    target v = { .out = &c->out[0], .inner = 1 };
+wf_target wf_target_of(const wf_call *c, int axis, int64_t task) {
+    wf_target v = { .out = &c->out[0], .inner = 1 };
     for (int i = axis + 1; i < v.out->ndim; i++) v.inner *= v.out->shape[i];
     v.row = v.inner * v.out->shape[axis];
     wf_task_range(wf_view_count(v.out), WF_GRAIN, task, &v.from, &v.to);
@@ -32,8 +25,8 @@ static target target_of(const wf_call *c, int axis, int64_t task) {
 
 /* Write `columns` elements of each row from element `to` of the result on: copy or add those of x
  * from element `from` on, or repeat x's only element (width 0). */
-static void fill_rows(const target *v, int64_t to, int64_t rows, int64_t columns, const wf_view *x,
-                      int64_t from, int64_t width) {
+static void fill_rows(const wf_target *v, int64_t to, int64_t rows, int64_t columns,
+                      const wf_view *x, int64_t from, int64_t width) {
     if (v->add)
         for (int64_t r = 0; r < rows; r++)
             WF_KERNEL(x->dtype, accumulate(columns, wf_at(x, from + r * width),
@@ -46,7 +39,7 @@ static void fill_rows(const target *v, int64_t to, int64_t rows, int64_t columns
 /* Write steps [begin, end) of the axis in the elements of this task. x has `width` elements for
  * each row; if width is 0, its only element is written everywhere. A task may begin and end inside
  * a row. */
-static void write_steps(const target *v, int64_t begin, int64_t end, const wf_view *x,
+static void write_steps(const wf_target *v, int64_t begin, int64_t end, const wf_view *x,
                         int64_t width) {
     int64_t start = begin * v->inner, columns = (end - begin) * v->inner;
     if (columns == 0 || v->from >= v->to) return;
@@ -60,11 +53,11 @@ static void write_steps(const target *v, int64_t begin, int64_t end, const wf_vi
     }
 }
 
-static void fill_steps(const target *v, int64_t begin, int64_t end, const wf_view *x) {
+void wf_fill_steps(const wf_target *v, int64_t begin, int64_t end, const wf_view *x) {
     write_steps(v, begin, end, x, (end - begin) * v->inner);
 }
 
-static void put_steps(const target *v, int64_t begin, int64_t end, double value) {
+static void put_steps(const wf_target *v, int64_t begin, int64_t end, double value) {
     double memory;
     wf_view one = { .data = &memory, .dtype = v->out->dtype };
     wf_put(&one, 0, value);
@@ -212,7 +205,7 @@ static int64_t tasks_unslice(const wf_call *c, int phase) {
 }
 
 /* Add elements [from, to) of x to the steps of the result from `begin` on. */
-static void add_elements(const target *v, int64_t begin, const wf_view *x, int64_t width,
+static void add_elements(const wf_target *v, int64_t begin, const wf_view *x, int64_t width,
                          int64_t from, int64_t to) {
     for (int64_t at = from, n; at < to; at += n) {
         int64_t row = at / width, column = at % width;
@@ -225,7 +218,7 @@ static void add_elements(const target *v, int64_t begin, const wf_view *x, int64
 static bool unslice_in_place(const wf_call *c, int64_t task) {
     const unslice_attrs *p = c->attrs;
     int axis = p->part[0].axis;
-    target v = target_of(c, axis, task);
+    wf_target v = wf_target_of(c, axis, task);
     for (int k = 0; k < p->n; k++) {
         const wf_view *x = &c->in[operand_of(k)];
         int64_t begin = p->part[k].from, from, to;
@@ -241,7 +234,7 @@ static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratc
     if (unslices_in_place(c)) return unslice_in_place(c, task);
     const wf_view *addend = &c->in[UNSLICE_ADDEND];
     int axis = p->part[0].axis;
-    target v = target_of(c, axis, task);
+    wf_target v = wf_target_of(c, axis, task);
     int64_t n = v.out->shape[axis], filled = 0;
     (void)phase;
     (void)scratch;
@@ -254,7 +247,7 @@ static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratc
         int64_t from = p->part[k].from < 0 ? p->part[k].from + n : p->part[k].from;
         if (!v.add) put_steps(&v, filled, from, 0);
         filled = from + x->shape[axis];
-        fill_steps(&v, from, filled, x);
+        wf_fill_steps(&v, from, filled, x);
     }
     if (!v.add) put_steps(&v, filled, n, 0);
     return true;
@@ -354,12 +347,12 @@ static bool shape_pad(wf_call *c) {
 
 static bool eval_pad(const wf_call *c, int phase, int64_t task, void *scratch) {
     const pad *p = c->attrs;
-    target v = target_of(c, p->axis, task);
+    wf_target v = wf_target_of(c, p->axis, task);
     int64_t n = v.out->shape[p->axis];
     (void)phase;
     (void)scratch;
     put_steps(&v, 0, p->before, p->value);
-    fill_steps(&v, p->before, n - p->after, &c->in[0]);
+    wf_fill_steps(&v, p->before, n - p->after, &c->in[0]);
     put_steps(&v, n - p->after, n, p->value);
     return true;
 }
@@ -388,135 +381,4 @@ const wf_op wf_op_pad = {
 wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value) {
     pad p = { wf_pick_axis(axis, wf_rank(x)), before, after, value };
     return wf_record(&wf_op_pad, 1, &x, &p);
-}
-
-/* ---- concat: joins tensors along an axis ----------------------------------------------------- */
-
-enum { MAX_PARTS = WF_MAX_OPERANDS - 1 }; /* one less, because unconcat has one operand more */
-
-static bool shape_concat(wf_call *c) {
-    const int *axis = c->attrs;
-    const wf_view *first = &c->in[0];
-    int64_t total = 0;
-    if (!wf_want_axis(c, *axis, first->ndim)) return false;
-    for (int i = 0; i < c->n_in; i++) {
-        wf_view x = c->in[i];
-        if (!wf_want(c, i, first->dtype)) return false;
-        if (x.ndim > *axis && x.shape[*axis] > INT64_MAX - total)
-            return wf_fail(c, "the result is too large");
-        total += x.ndim > *axis ? x.shape[*axis] : 0;
-        x.shape[*axis] = first->shape[*axis];
-        if (!wf_same_shape(first, &x))
-            return wf_fail(c, "%s and %s differ beside axis %d", wf_show(c, first),
-                           wf_show(c, &c->in[i]), *axis);
-    }
-    wf_set_shape(&c->out[0], first->dtype, first->ndim, first->shape);
-    c->out[0].shape[*axis] = total;
-    return true;
-}
-
-static bool eval_concat(const wf_call *c, int phase, int64_t task, void *scratch) {
-    const int *axis = c->attrs;
-    target v = target_of(c, *axis, task);
-    (void)phase;
-    (void)scratch;
-    for (int64_t i = 0, at = 0; i < c->n_in; at += c->in[i++].shape[*axis])
-        fill_steps(&v, at, at + c->in[i].shape[*axis], &c->in[i]);
-    return true;
-}
-
-static wf_tensor *unconcat(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index);
-
-/* The gradient of each part is its range of dy. */
-static void grad_concat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    const int *axis = y->attrs;
-    for (int i = 0; i < y->n_in; i++)
-        if (need >> i & 1) dx[i] = unconcat(dy[0], y->in, y->n_in, *axis, i);
-}
-
-/* Shapes: 1 to 32 tensors of one type, equal beside the axis -> the sum of their sizes along it.
- * Limits: At most 32 operands in one node; wf_concat records several for more. */
-const wf_op wf_op_concat = {
-    .name = "concat",
-    .family = "shape",
-    .formula = "concat(x, ...): the operands one after the other along the axis",
-    .arity = -1,
-    .attr_bytes = sizeof(int),
-    .attributes = "int axis",
-    .shape = shape_concat,
-    .grad = grad_concat,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_concat },
-};
-
-/* If there are more parts than one node can have, the concatenation of the first ones becomes a
- * part of the next. */
-wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
-    wf_tensor *part[MAX_PARTS], *y;
-    int k = 0, i = 0;
-    if (n < 1 || !x) return wf_poison(NULL, "concat: no operands");
-    axis = wf_pick_axis(axis, wf_rank(x[0]));
-    do {
-        while (k < MAX_PARTS && i < n) part[k++] = x[i++];
-        y = wf_record(&wf_op_concat, k, part, &axis);
-        part[0] = y;
-        k = 1;
-    } while (i < n);
-    return y;
-}
-
-/* ---- unconcat(x, like...): the part of x that like[index] has in a concatenation of all `like`  */
-
-typedef struct unconcat_attrs {
-    int axis, index;
-} unconcat_attrs;
-
-static bool shape_unconcat(wf_call *c) {
-    const unconcat_attrs *s = c->attrs;
-    wf_view whole = c->in[s->index + 1];
-    wf_set_shape(&c->out[0], c->in[0].dtype, whole.ndim, whole.shape);
-    whole.shape[s->axis] = 0;
-    for (int i = 1; i < c->n_in; i++) whole.shape[s->axis] += c->in[i].shape[s->axis];
-    return wf_same_shape(&whole, &c->in[0]) ||
-           wf_fail(c, "%s is not a concatenation to %s", wf_show(c, &c->in[0]), wf_show(c, &whole));
-}
-
-static int64_t view_unconcat(wf_call *c) {
-    const unconcat_attrs *s = c->attrs;
-    int64_t at = 0;
-    for (int i = 1; i <= s->index; i++) at += c->in[i].shape[s->axis];
-    memcpy(c->out[0].stride, c->in[0].stride, sizeof c->out[0].stride);
-    return at * c->in[0].stride[s->axis];
-}
-
-/* The other parts have gradient 0. */
-static void grad_unconcat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
-    const unconcat_attrs *s = y->attrs;
-    wf_tensor *part[MAX_PARTS];
-    (void)need;
-    for (int i = 0; i < y->n_in - 1; i++)
-        part[i] = i == s->index ? dy[0] : wf_fill(y->in[i + 1], 0);
-    dx[0] = wf_concat(part, y->n_in - 1, s->axis);
-}
-
-/* Shapes: x as the concatenation of the others, which give their shapes -> y as the one with this
- * index.
- * Limits: A view. Only the shapes of the others are read. */
-const wf_op wf_op_unconcat = {
-    .name = "unconcat",
-    .family = "shape",
-    .formula = "unconcat(dy, ...): the part of dy that stands where one operand of a concat stood",
-    .arity = -1,
-    .attr_bytes = sizeof(unconcat_attrs),
-    .attributes = "int axis, int index",
-    .shape = shape_unconcat,
-    .view = view_unconcat,
-    .grad = grad_unconcat,
-    .shape_only = ~1u,
-    .run = &(const wf_kernel){ .strided = 1 },
-};
-
-static wf_tensor *unconcat(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index) {
-    wf_tensor *in[WF_MAX_OPERANDS] = { x };
-    memcpy(in + 1, like, (size_t)n * sizeof *in);
-    return wf_record(&wf_op_unconcat, n + 1, in, &(unconcat_attrs){ axis, index });
 }

@@ -16,9 +16,7 @@ static option rows[] = {
     COUNT("size", told.size, 1, 16384, "measure attention at one length",
           .fallback = "all of a list"),
     COUNT("threads", told.threads, 1, 256, "threads of the pool", .fallback = DEFAULT_THREADS),
-    REAL("seconds", told.seconds, 0, 3600,
-         "least time to measure each line, in three runs at least; 0: one run on little memory, to "
-         "see that it works"),
+    SECONDS_OPTION(told),
     FLAG("json", told.json, "results as JSON lines"),
 };
 

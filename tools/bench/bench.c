@@ -43,9 +43,7 @@ static option rows[] = {
 
     GROUP("For all"),
     COUNT("threads", told.threads, 1, 256, "number of threads", .fallback = DEFAULT_THREADS),
-    REAL("seconds", told.seconds, 0, 3600,
-         "least time to measure each line, in three runs at least; 0: one run on little memory, to "
-         "see that it works"),
+    SECONDS_OPTION(told),
     FLAG("json", told.json, "print results as JSON lines"),
 };
 

@@ -56,8 +56,8 @@ static void choose_ids(settings *set, double bytes) {
 }
 
 /* In characters order counts by distance, too: a letter is read by its neighbours, wherever they
- * stand.
- * Classes of --like have positions of their own, and a rotation needs heads of an even width. */
+ * stand. Classes of --like have positions of their own, and a rotation needs heads of an even
+ * width. */
 static void choose_positions(settings *set) {
     bool possible = set->model.d_model / set->model.heads % 2 == 0 && !settings_in_one_row(set);
     if (given("positions") || set->model.like || !possible) return;
