@@ -4,6 +4,7 @@
 
 #include "kind.h"
 #include "message.h"
+#include "nn/layers_internal.h"
 
 bool wf_limits_ok(const wf_limit *limits, size_t n, char *message) {
     for (const wf_limit *l = limits; l < limits + n; l++)

@@ -4,6 +4,7 @@
  * (Vaswani et al. 2017, 3.4): tokens and positions then have the same magnitude, and the same
  * table, unscaled, gives logits of magnitude 1 when it is tied to the output. */
 #include "module.h"
+#include "nn/layers_internal.h"
 
 #include <math.h>
 

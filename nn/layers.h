@@ -68,8 +68,6 @@ struct wf_position_layer {
     bool interleaved;
     const char *path;
 };
-/* True if positions of this kind rotate queries and keys. */
-WF_API bool wf_rotates(wf_positions kind);
 /* The table of positions 0..max_len-1, if this kind has one. */
 WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
                                                 int64_t max_len, int64_t dim);

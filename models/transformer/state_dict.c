@@ -12,6 +12,7 @@
 #include "core/graph_internal.h"
 #include "models/file/model_file.h"
 #include "models/message.h"
+#include "nn/layers_internal.h"
 #include "tied.h"
 
 #define ENCODER "transformer.encoder."

@@ -11,6 +11,7 @@
 
 #include "models/kind.h"
 #include "models/message.h"
+#include "nn/layers_internal.h"
 #include "tied.h"
 
 /* ---- embedding: tokens and their positions (3.4, 3.5) ---------------------------------------- */

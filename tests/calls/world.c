@@ -3,6 +3,7 @@
 #include "world.h"
 #include "models/hf_internal.h"
 #include "models/model_internal.h"
+#include "nn/layers_internal.h"
 #include "nn/optimizer_internal.h"
 #include "ops/ops_internal.h"
 

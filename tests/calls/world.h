@@ -15,6 +15,7 @@
 #include "models/hf_internal.h"
 #include "models/model_internal.h"
 #include "models/text_internal.h"
+#include "nn/layers_internal.h"
 #include "nn/optimizer_internal.h"
 #include "nn/trainer_internal.h"
 #include "ops/ops_internal.h"

@@ -11,6 +11,7 @@
 
 #include "models/language_model.h"
 #include "models/transformer.h"
+#include "nn/layers_internal.h"
 
 /* ---- one attention, as textbooks draw it ----------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 #include "core/op_internal.h"
 #include "core/picture.h"
 #include "core/run_internal.h"
+#include "nn/layers_internal.h"
 #include "nn/nn.h"
 #include "nn/optimizer_internal.h"
 #include "nn/trainer_internal.h"
