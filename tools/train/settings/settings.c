@@ -188,7 +188,9 @@ static option rows[] = {
     GROUP("Optimisation"),
     CHOICE("optimizer", told.recipe.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
            "how gradients update the parameters", OTHERWISE(FOR("lm", "adamw")), STORED),
-    REAL("lr", told.recipe.lr, 1e-9, 1e6, "peak learning rate, at the end of the warm-up",
+    REAL("lr", told.recipe.lr, 1e-9, 1e6,
+         "peak learning rate, at the end of the warm-up. For text and lm the default is "
+         "multiplied by 128 / --d-model where --d-model is above 128",
          OTHERWISE(FOR("init", "3e-4")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "how the learning rate changes after the warm-up", OTHERWISE(FOR("lm", "cosine")),
