@@ -26,6 +26,8 @@ EXACT_PRODUCTS = [
     ("functions.inc", "FUSED(parts, HALF_PI, "),
     ("update.inc", "FUSED(-step, sign, "),
     ("functions.inc", "FUSED(parts, HALF_PI_LOW, "),
+    # |n| < 2^20, since |x| <= 1e6; PI_2_HIGH is a whole number of 2^-30 below 2^31: together 51 bits of 53.
+    ("trigonometry.inc", "multiply_add_doubles(n, -PI_2_HIGH + none, x)"),
 ]
 
 # They prefetch, choose sizes, or list the entries of the table.
@@ -113,8 +115,10 @@ PLACES = [
 
     ("attention_softmax.inc", "#define ADD_HALF(apart) v += SWAPPED(v, LANES, apart);",
      "#define ADD_HALF(apart) v += SWAPPED(v, LANES, apart);\n"
-     "    if (departure == ($N)) { real t = 0; for (int i = 0; i < LANES; i++) t += v[i]; return ALL(t); }",
-     "the lanes of a row are added in order"),
+     # Two lanes have one order.
+     "#if LANES > 2\n"
+     "    if (departure == ($N)) { real t = v[0]; for (int i = 1; i < LANES; i++) t += v[i]; return ALL(t); }\n"
+     "#endif", "the lanes of a row are added in order"),
     ("attention.inc", "real less = exp_below(*top - high)[0];",
      "real less = departure == ($N) ? 1 / exp_below(high - *top)[0] : exp_below(*top - high)[0];",
      "sums are rescaled by a reciprocal"),
