@@ -910,16 +910,19 @@ def main():
     p.add_argument("program")
     p.add_argument("--graphs", type=int, default=1000)
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--minutes", type=float, default=float("inf"), help="ends then, though --graphs are not done")
     p.add_argument("--ops", help="only these")
     p.add_argument("--record")
     p.add_argument("--keep", help="a folder for programs that differ")
     a = p.parse_args()
     torch.set_default_dtype(torch.float64)
     names = a.ops.split(",") if a.ops else sorted(G)
-    weft, begin = Weft(a.program), time.process_time()
+    weft, begin, began = Weft(a.program), time.process_time(), time.monotonic()
     left_out, used, done = collections.Counter(), collections.Counter(), collections.Counter()
     recorded, wrong = [], 0
     for n in range(a.graphs):
+        if time.monotonic() - began > 60 * a.minutes:
+            break
         seed = a.seed * 1000003 + n
         g, shown, orders = write(seed, names, left_out)
         weft.run("\n".join(g.lines))
@@ -954,7 +957,7 @@ def main():
     print(f"seed {a.seed}: {done['graphs']} graphs, {wrong} wrong; {done['nodes']} nodes, "
           f"{done['orders 1']} with gradients, {done['orders 2']} with second order; "
           f"{weft.named} with a size bound later; "
-          f"{time.process_time() - begin:.0f} s of PyTorch")
+          f"{time.monotonic() - began:.0f} s, {time.process_time() - begin:.0f} s of PyTorch")
     print("left out: " + ", ".join(f"{k} {v}" for k, v in sorted(left_out.items())))
     rare = [f"{k} {used[k]}" for k in sorted(T, key=lambda k: used[k])[:12]]
     print("rarest: " + ", ".join(rare))
