@@ -29,7 +29,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "support"))
-from departures_of_rooms import EXACT_PRODUCTS, OF_F32_ALONE, OF_F64_ALONE, PLACES, WITHOUT_RESULTS
+from departures_of_rooms import EXACT_PRODUCTS, NEVER_SHOWN, OF_F32_ALONE, OF_F64_ALONE, PLACES, WITHOUT_RESULTS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("WEFT_BUILD", f"{ROOT}/build"))
@@ -113,13 +113,16 @@ class Rooms:
         """`new` is the expression that departs, or with $N in it all that stands in the place of `old`."""
         if self.text[room].count(old) != 1:
             sys.exit(f"departures: {room}: not there once: {old}")
+        # compiled() finds what is asked for in these words.
+        if "$N" in new and "departure == ($N)" not in new:
+            sys.exit(f"departures: {room}: does not ask for departure == ($N): {new}")
         number = self.new(room, what)
         text = new.replace("$N", str(number)) if "$N" in new else f"DEPARTS({number}, {old}, {new})"
         self.text[room] = self.text[room].replace(old, text)
 
     def unfuse(self, room):
         def one(found):
-            if any(found.string.startswith(begin, found.start()) for r, begin in EXACT_PRODUCTS if r == room):
+            if any(found.string.startswith(begin, found.start()) for r, begin in EXACT_PRODUCTS + NEVER_SHOWN if r == room):
                 return found.group()
             line = found.string.count("\n", 0, found.start()) + 1
             begin = found.string.rfind("\n", 0, found.start()) + 1
