@@ -616,9 +616,9 @@ K = {
     "smooth_l1_loss": lambda x, i, r: ((x[0] - x[1]).abs() - r[0]).abs(),
     "huber_loss": lambda x, i, r: ((x[0] - x[1]).abs() - r[0]).abs(),
     "std": lambda x, i, r: T["var"](x, i, r),
-    "vector_norm": lambda x, i, r: (
-        gaps(x[0].abs(), dims(i[0], x[0].dim())) if math.isinf(r[0])
-        else x[0].abs() if r[0] == 1 else T["vector_norm"](x, i, r)),
+    "vector_norm": lambda x, i, r: x[0].abs() if r[0] == 1 else torch.cat((
+        gaps(x[0].abs(), dims(i[0], x[0].dim())).flatten() if math.isinf(r[0]) else x[0].new_ones(1),
+        T["vector_norm"](x, i, r).flatten())),
 }
 for name in ("maximum", "minimum", "equal", "not_equal", "less", "less_equal", "greater",
              "greater_equal"):
