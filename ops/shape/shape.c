@@ -14,6 +14,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 /* ---- reshape: the same elements in row-major order, cut into other axes ---------------------- */
 
@@ -378,6 +379,10 @@ static bool eval_cast(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
+static bool emit_cast(wf_emitter *e, const wf_call *c) {
+    return wf_emit_choice(e, c, c->out[0].dtype == WF_I32 ? "id_of(x)" : "(float)x");
+}
+
 /* Between reals a cast is the identity. Ids have no gradient, so this is not called for them. */
 static void grad_cast(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y;
@@ -396,7 +401,9 @@ const wf_op wf_op_cast = {
     .shape = shape_cast,
     .view = view_cast,
     .grad = grad_cast,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_cast, .strided = 1 },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_cast, .strided = 1, .emit = emit_cast },
 };
 
 wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype) {

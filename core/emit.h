@@ -1,0 +1,36 @@
+/* weft/core/emit.h - a plan as one C file, which computes the same bits without weft. */
+#ifndef WEFT_CORE_EMIT_H
+#define WEFT_CORE_EMIT_H
+
+#include "graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wf_emit_options {
+    /* an identifier of C: the prefix of everything that the file declares; NULL: "model" */
+    const char *name;
+} wf_emit_options;
+
+/* The plan, with the extents bound now, as the text of a C11 file that needs no library, not even
+ * C's own, and allocates nothing. For a plan with the input `ids` and the fetch `logits` it has
+ *
+ *     enum { model_ARENA = 4096 };             // bytes, aligned to 64
+ *     typedef struct model { ...; const int32_t *ids; } model;
+ *     void model_start(model *m, void *arena);
+ *     int model_run(model *m);                 // 0, or 1: bad data, such as an id out of range
+ *     void model_get_logits(const model *m, float *to);
+ *
+ * and the values that the leaves have now. A run computes what wf_run does, updates included, to
+ * the bit. If a plan updates leaves, the struct has `float *weights`, memory for model_WEIGHTS
+ * floats that model_start fills.
+ * malloc'ed. NULL, and wf_plan_error says why: an op that has no form in C, extents that are not
+ * bound, a plan with a state, a graph of f64, weights in int8, two inputs or fetches of one
+ * name. */
+WF_API char *wf_emit(wf_plan *p, const wf_emit_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
