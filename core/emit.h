@@ -11,6 +11,8 @@ extern "C" {
 typedef struct wf_emit_options {
     /* an identifier of C: the prefix of everything that the file declares; NULL: "model" */
     const char *name;
+    /* the name of the function that runs each plan, after the prefix; NULL: "run" */
+    const char *const *runs;
 } wf_emit_options;
 
 /* The plan, with the extents bound now, as the text of a C11 file that needs no library, not even
@@ -26,9 +28,16 @@ typedef struct wf_emit_options {
  * the bit. If a plan updates leaves, the struct has `float *weights`, memory for model_WEIGHTS
  * floats that model_start fills.
  * malloc'ed. NULL, and wf_plan_error says why: an op that has no form in C, extents that are not
- * bound, a plan with a state, a graph of f64, weights in int8, two inputs or fetches of one
- * name. */
+ * bound, a graph of f64, weights in int8, two inputs or fetches of one name. */
 WF_API char *wf_emit(wf_plan *p, const wf_emit_options *options);
+
+/* Several plans of one graph in one file, with one copy of the weights. What a plan is fed and an
+ * earlier one fetches stays in memory between the two, as the encoder's results do for the steps of
+ * a decoder; its first axis may then be 1 where attention reads it for several rows. The function
+ * of a plan with a state has a parameter `position`, from 0 on: the caches' rows so far.
+ * message[256]. */
+WF_API char *wf_emit_plans(wf_plan *const *plans, int n, const wf_emit_options *options,
+                           char *message);
 
 #ifdef __cplusplus
 }

@@ -53,6 +53,10 @@ static void add_number(wf_text *t, bool marks, int64_t n) {
     wf_text_puts(t, text);
 }
 
+void wf_text_number(wf_text *t, int64_t n) {
+    add_number(t, true, n);
+}
+
 void wf_text_format(wf_text *t, bool marks, const char *format, va_list arguments) {
     char text[32];
     for (const char *at = format; *at;) {

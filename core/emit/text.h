@@ -20,6 +20,8 @@ void wf_text_puts(wf_text *t, const char *text);
  * uint64_t constant. With `marks`, a number of %n stands between two marks. */
 enum { WF_NUMBER_BEGINS = 1, WF_NUMBER_ENDS = 2 };
 void wf_text_format(wf_text *t, bool marks, const char *format, va_list arguments);
+/* the number between two marks */
+void wf_text_number(wf_text *t, int64_t n);
 void wf_text_print(wf_text *t, const char *format, ...);
 void wf_text_free(wf_text *t);
 /* Append the lines of `code`, each indented by its depth in braces. */

@@ -33,12 +33,13 @@ static void key_head(int64_t group, char text[32]) {
 /* The loops over batch and heads, and what all heads have in common. */
 static void emit_heads(wf_emitter *e, const wf_call *c) {
     const int64_t *q = c->in[IN_Q].shape;
+    const attention_attrs *a = c->attrs;
     wf_attention_head h = wf_attention_head_of(c);
     char keys[32];
     int64_t group = wf_attention_group(c);
     wf_emit_text(e, "head h = { .queries = %n, .keys = %n, .k_width = %n, .v_width = %n,\n",
                  h.queries, h.keys, h.k_width, h.v_width);
-    wf_emit_text(e, ".window = %n, .causal = %d, .additive = %d, .scale = %f };\n", h.window,
+    wf_emit_text(e, ".window = %n, .causal = %d, .additive = %d, .scale = %f };\n", a->window,
                  h.causal, h.additive, h.scale);
     if (h.drops) {
         wf_emit_stream(e);
