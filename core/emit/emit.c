@@ -155,7 +155,7 @@ static void free_emitter(wf_emitter *e) {
     }
     wf_text_free(&e->body), wf_text_free(&e->codes), wf_text_free(&e->functions);
     wf_text_free(&e->modules), wf_text_free(&e->weights), wf_text_free(&e->names);
-    wf_text_free(&e->getters), wf_text_free(&e->calls);
+    wf_text_free(&e->tables), wf_text_free(&e->getters), wf_text_free(&e->calls);
     free(e->forms);
     free(e->is_placed);
     free(e->leaves);

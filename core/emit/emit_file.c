@@ -37,12 +37,13 @@ static bool write_getter(wf_emitter *e, const wf_tensor *t) {
     wf_text place = { 0 }, loops = { 0 };
     static const int64_t none[1];
     wf_identifier(called(t), name, sizeof name);
-    if (!wf_add_place(e, v->at, v->view.dtype, &place)) return false;
+    if (!wf_add_place(e, v->at, v->view.dtype, false, &place)) return false;
     const wf_text *one[] = { &place };
     wf_text merged = { 0 };
     wf_merge_numbers(1, one, none, &merged);
     wf_text_print(&loops, "{\nconst %s *from = %s;\nint n = 0;\n", wf_c_type(v->view.dtype),
                   merged.at);
+    if (!merged.lacks && !wf_find_word(merged.at, "m")) wf_text_puts(&loops, "(void)m;\n");
     for (int i = 0; i < v->view.ndim; i++)
         wf_text_print(&loops, "for (int i%d = 0; i%d < %n; i%d++)\n", i, i, v->view.shape[i], i);
     wf_text_puts(&loops, "to[n++] = from[0");
@@ -153,6 +154,16 @@ static wf_text *plain_blocks(const char *const *lines, int *n) {
     return blocks;
 }
 
+/* Does the text use the name that the block defines? A variable may have the name of a function. */
+static bool is_used(const char *text, const char *name, const char *block) {
+    const char *begin = strstr(block, "static "), *own = begin ? wf_find_word(begin, name) : NULL;
+    size_t n = strlen(name);
+    bool is_function = own && own[n] == '(';
+    for (const char *at = text; (at = wf_find_word(at, name)); at += n)
+        if (!is_function || at[n] == '(') return true;
+    return false;
+}
+
 /* Put the plain functions that `code` names before it, and those that these name. Each needs only
  * earlier ones. */
 static bool add_plain(wf_text *code) {
@@ -164,7 +175,7 @@ static bool add_plain(wf_text *code) {
     for (int i = n - 1; ok && i >= 0; i--) {
         name_of_block(blocks[i].at, name);
         ok = !blocks[i].lacks && !words.lacks;
-        used[i] = ok && name[0] && wf_find_word(words.at, name);
+        used[i] = ok && name[0] && is_used(words.at, name, blocks[i].at);
         if (used[i]) add_without_comments(&words, blocks[i].at);
     }
     for (int i = 0; ok && i < n; i++)
@@ -275,6 +286,10 @@ static void write_end(const wf_emitter *e, wf_text *t) {
 }
 
 char *wf_join_file(wf_emitter *e) {
+    if ((double)(e->memory + e->scratch) * 4 > INT32_MAX - 64 || e->n_weights > INT32_MAX) {
+        wf_emitter_fail(e, "its memory is 2^31 bytes or more, which has no form in C");
+        return NULL;
+    }
     wf_text code = { 0 }, end = { 0 }, file = { 0 };
     wf_text_puts(&code, e->functions.at ? e->functions.at : "");
     wf_text_puts(&code, e->modules.at ? e->modules.at : "");
@@ -294,9 +309,10 @@ char *wf_join_file(wf_emitter *e) {
                   "/* The leaves' values: parameters, buffers, constants. */\n"
                   "static const float first_weights[%n] = {\n%s};\n\n",
                   e->n_weights ? e->n_weights : 1, e->n_weights ? e->weights.at : "    0\n");
+    if (e->tables.length) wf_text_puts(&file, e->tables.at);
     if (ok) wf_text_puts(&file, code.at);
     ok = ok && !file.lacks && !e->functions.lacks && !e->modules.lacks && !e->weights.lacks &&
-         !e->names.lacks && !e->getters.lacks && !e->calls.lacks;
+         !e->tables.lacks && !e->names.lacks && !e->getters.lacks && !e->calls.lacks;
     wf_text_free(&code), wf_text_free(&end);
     if (ok) return file.at;
     wf_text_free(&file);

@@ -1,4 +1,5 @@
 /* core/emit/emit_steps.c - a step of a schedule as a call of a C function. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,22 @@ static void place_leaf(wf_emitter *e, const wf_tensor *t, char name[MOST_NAME]) 
     e->n_weights += (wf_count(t) + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
 }
 
+/* A leaf of i32 is a table of its own, which no update may write; name: its name in C. */
+static bool place_table(wf_emitter *e, wf_tensor *t, char name[MOST_NAME]) {
+    int64_t n = wf_count(t);
+    wf_identifier(t->name && t->name[0] ? t->name : "constant", name, MOST_NAME);
+    if (e->is_placed[t->id]) return true;
+    e->is_placed[t->id] = true;
+    int32_t *values = malloc(((size_t)n + 1) * sizeof *values);
+    bool ok = values && wf_read(t, values, (size_t)n * sizeof *values);
+    wf_text_print(&e->tables, "static const int32_t ids_%s_%d[%n] = {", name, t->id, n ? n : 1);
+    for (int64_t i = 0; ok && i < n; i++)
+        wf_text_print(&e->tables, i % 16 ? " %n," : "\n    %n,", (int64_t)values[i]);
+    wf_text_puts(&e->tables, n ? "\n};\n\n" : " 0 };\n\n");
+    free(values);
+    return ok || wf_emitter_fail(e, "'%s' cannot be read", called(t));
+}
+
 const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of) {
     for (const part *q = e->parts; q < e->now; q++) {
         wf_plan *p = q->plan;
@@ -152,18 +169,30 @@ static void add_feed(wf_emitter *e, int index, int64_t offset, wf_dtype dtype, w
     add_member(t, name, offset);
 }
 
-bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, wf_text *t) {
-    const storage *s = &e->now->plan->now->storages[at.storage];
+/* The place of element `offset` of a leaf. */
+static bool add_leaf(wf_emitter *e, wf_tensor *of, int64_t offset, bool written, wf_text *t) {
     char name[MOST_NAME], member[MOST_NAME + 32];
+    if (of->dtype == WF_F32) {
+        place_leaf(e, of, name);
+        snprintf(member, sizeof member, "weights + at_%s_%d", name, of->id);
+        add_member(t, member, offset);
+        return true;
+    }
+    if (written)
+        return wf_emitter_fail(e, "'%s' is an i32 leaf that is updated: this has no form in C",
+                               called(of));
+    if (!place_table(e, of, name)) return false;
+    wf_text_print(t, "ids_%s_%d + ", name, of->id);
+    wf_text_number(t, offset);
+    return true;
+}
+
+bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, wf_text *t) {
+    const storage *s = &e->now->plan->now->storages[at.storage];
     if (s->place == IN_FEED) {
         add_feed(e, s->index, at.offset, dtype, t);
     } else if (s->place == IN_LEAF) {
-        const wf_tensor *of = e->now->plan->graph->nodes[s->index];
-        if (of->dtype != WF_F32)
-            return wf_emitter_fail(e, "'%s' is an i32 leaf, which has no form in C", called(of));
-        place_leaf(e, of, name);
-        snprintf(member, sizeof member, "weights + at_%s_%d", name, of->id);
-        add_member(t, member, at.offset);
+        return add_leaf(e, e->now->plan->graph->nodes[s->index], at.offset, written, t);
     } else {
         int64_t from =
             s->place == IN_STATE ? slot_at(e, s->index) : e->now->arena + (int64_t)(s->offset / 4);
@@ -180,16 +209,16 @@ static bool add_arguments(wf_emitter *e, const exec *x, wf_text *t) {
     for (int i = 0; ok && i < c->n_in; i++) {
         if (!is_given(e, c, i)) continue;
         separate(t, &any);
-        ok = wf_add_place(e, x->in[i], c->in[i].dtype, t);
+        ok = wf_add_place(e, x->in[i], c->in[i].dtype, c->op->writes >> i & 1, t);
     }
     for (int k = 0; ok && k < c->n_out; k++) {
         if (!uses(e, result_names[k])) continue;
         separate(t, &any);
-        ok = wf_add_place(e, x->out[k], c->out[k].dtype, t);
+        ok = wf_add_place(e, x->out[k], c->out[k].dtype, false, t);
     }
     if (ok && uses(e, "work")) {
         separate(t, &any);
-        ok = wf_add_place(e, (location){ x->work, 0 }, WF_F32, t);
+        ok = wf_add_place(e, (location){ x->work, 0 }, WF_F32, false, t);
     }
     if (e->uses_scratch) separate(t, &any), wf_text_puts(t, "floats(m, SCRATCH)");
     if (e->uses_stream) separate(t, &any), wf_text_puts(t, "stream_of(m)");
@@ -228,10 +257,26 @@ static void name_step(const wf_call *c, wf_text *t) {
     char name[MOST_NAME];
     wf_identifier(c->op->name, name, sizeof name);
     wf_text_puts(t, name);
+    if (v->ndim == 0) wf_text_puts(t, "_scalar");
     for (int i = 0; i < v->ndim; i++) {
         wf_text_puts(t, i ? "x" : "_");
         wf_text_number(t, v->shape[i]);
     }
+}
+
+/* Can the offsets of all elements be of type int? */
+static bool has_int_offsets(const wf_view *v) {
+    double last = 1;
+    for (int i = 0; i < v->ndim; i++)
+        last += fabs((double)v->stride[i]) * (double)(v->shape[i] > 0 ? v->shape[i] - 1 : 0);
+    return v->ndim < 0 || (last < INT32_MAX && (double)wf_view_count(v) < INT32_MAX);
+}
+
+static bool fits_int(wf_emitter *e, const wf_call *c) {
+    bool ok = true;
+    for (int i = 0; i < c->n_in; i++) ok = ok && has_int_offsets(&c->in[i]);
+    for (int k = 0; k < c->n_out; k++) ok = ok && has_int_offsets(&c->out[k]);
+    return ok || wf_emitter_fail(e, "%s: 2^31 elements or more have no form in C", c->op->name);
 }
 
 /* Write the body of a step. */
@@ -246,6 +291,7 @@ static bool write_body(wf_emitter *e, const exec *x) {
     for (int i = 0; i < c->n_in; i++)
         if (c->in[i].layout == WF_PANELS_INT8)
             return wf_emitter_fail(e, "%s: weights in int8 have no form in C", c->op->name);
+    if (!fits_int(e, c)) return false;
     wf_report_reset(&e->now->plan->report, true);
     if (run->emit(e, c)) return true;
     wf_plan_fail_at(e->now->plan, x->node, c->op);
@@ -381,6 +427,7 @@ void wf_end_module(wf_emitter *e) {
     const char *type = e->module_fails ? "int" : "void", *by = e->module_moves ? ", position" : "";
     wf_text_print(&e->modules, "static %s %s_%d(const %s *m%s) {\n", type, e->module, e->n_modules,
                   e->prefix, e->module_moves ? ", int position" : "");
+    if (!wf_find_word(e->calls.at, "m")) wf_text_puts(&e->modules, "    (void)m;\n");
     wf_text_add(&e->modules, e->calls.at, e->calls.length);
     wf_text_puts(&e->modules, e->module_fails ? "    return 0;\n}\n\n" : "}\n\n");
     if (e->module_fails)

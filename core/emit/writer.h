@@ -45,7 +45,7 @@ struct wf_emitter {
     wf_text body;
     bool uses_scratch, uses_stream, may_fail;
     /* of the whole file */
-    wf_text codes, functions, modules, weights, names, getters;
+    wf_text codes, functions, modules, weights, tables, names, getters;
     form *forms;
     size_t n_forms, cap_forms;
     int64_t scratch; /* most floats that a step asked for */
@@ -84,8 +84,9 @@ bool wf_merge_numbers(int n, const wf_text *const *texts, const int64_t *positio
 /* Write a step from its texts for n positions: a call in the function of its module. */
 bool wf_write_step(wf_emitter *e, int n, step_text *const *s, const int64_t *positions);
 void wf_end_module(wf_emitter *e);
-/* The place of a value of the part, which a run of the part fetches or is fed. */
-bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, wf_text *t);
+/* The place of a value of the part, which a run of the part fetches or is fed; written: of an
+ * operand that the step updates. */
+bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, wf_text *t);
 /* The value that an earlier part fetches and this one is fed. NULL: none does. */
 const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of);
 

@@ -74,7 +74,7 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
         return run_binary(c, WF_BINARY_##NAME, task);                                              \
     }                                                                                              \
     static bool emit_##NAME(wf_emitter *e, const wf_call *c) {                                     \
-        return wf_emit_elements(e, c, VALUE);                                                      \
+        return wf_emit_binary(e, c, WF_BINARY_##NAME, VALUE);                                      \
     }                                                                                              \
     ELEMENTWISE_OF_TWO(NAME, shape_##NAME, __VA_ARGS__)
 /* Shapes: a and b of one type; they broadcast -> y of their common shape. All but div, pow,

@@ -57,7 +57,7 @@ static bool shape_bits(wf_call *c) {
         return true;                                                                               \
     }                                                                                              \
     static bool emit_##NAME(wf_emitter *e, const wf_call *c) {                                     \
-        return wf_emit_elements(e, c, #value);                                                     \
+        return wf_emit_choice(e, c, #value);                                                       \
     }                                                                                              \
     ELEMENTWISE_OF_TWO(NAME, shape_bits, .formula = #NAME "(a, b): " text,                         \
                        .no_grad = "integers have no gradient")

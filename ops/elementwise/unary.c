@@ -3,7 +3,6 @@
  * clamp and leaky_relu, which have attributes, follow below. */
 #include "unary.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "core/compose.h"
@@ -87,7 +86,7 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
         return run_unary(c, WF_UNARY_##NAME, task);                                                \
     }                                                                                              \
     static bool emit_##NAME(wf_emitter *e, const wf_call *c) {                                     \
-        return wf_emit_elements(e, c, VALUE);                                                      \
+        return wf_emit_unary(e, c, WF_UNARY_##NAME, VALUE);                                        \
     }                                                                                              \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \
@@ -153,9 +152,9 @@ static bool eval_affine(const wf_call *c, int phase, int64_t task, void *scratch
 
 static bool emit_affine(wf_emitter *e, const wf_call *c) {
     const affine *a = c->attrs;
-    char value[96];
-    snprintf(value, sizeof value, "multiply_add(%af, x, %af)", (double)(float)a->scale,
-             (double)(float)a->shift);
+    char value[128], scale[WF_CONSTANT_TEXT], shift[WF_CONSTANT_TEXT];
+    snprintf(value, sizeof value, "multiply_add(%s, x, %s)", wf_emit_constant(a->scale, scale),
+             wf_emit_constant(a->shift, shift));
     return wf_emit_elements(e, c, value);
 }
 
@@ -218,11 +217,9 @@ static bool eval_clamp(const wf_call *c, int phase, int64_t task, void *scratch)
 
 static bool emit_clamp(wf_emitter *e, const wf_call *c) {
     const clamp *a = c->attrs;
-    char value[128];
-    if (isinf(a->low) || isinf(a->high))
-        return wf_fail(c, "an infinite bound has no form in C yet");
-    snprintf(value, sizeof value, "min_of(max_of(x, %af), %af)", (double)(float)a->low,
-             (double)(float)a->high);
+    char value[128], low[WF_CONSTANT_TEXT], high[WF_CONSTANT_TEXT];
+    snprintf(value, sizeof value, "min_of(max_of(x, %s), %s)", wf_emit_constant(a->low, low),
+             wf_emit_constant(a->high, high));
     return wf_emit_elements(e, c, value);
 }
 
@@ -274,8 +271,8 @@ static bool eval_leaky_relu(const wf_call *c, int phase, int64_t task, void *scr
 
 static bool emit_leaky_relu(wf_emitter *e, const wf_call *c) {
     const leak *a = c->attrs;
-    char value[96];
-    snprintf(value, sizeof value, "x > 0.0f ? x : %af * x", (double)(float)a->slope);
+    char value[96], slope[WF_CONSTANT_TEXT];
+    snprintf(value, sizeof value, "x > 0.0f ? x : %s * x", wf_emit_constant(a->slope, slope));
     return wf_emit_elements(e, c, value);
 }
 

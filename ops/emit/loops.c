@@ -1,6 +1,7 @@
 /* ops/emit/loops.c - loops in C over strided views. See loops.h. */
 #include "loops.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +64,13 @@ static bool is_plain(const char *function) {
     return false;
 }
 
+static bool is_type(const char *word) {
+    static const char *const types[] = { "float", "int32_t", "uint32_t", "int64_t" };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(word, types[i]) == 0) return true;
+    return false;
+}
+
 /* A word of the expression: an operand becomes its element, other words those of plain.c. */
 static bool add_word(wf_emitter *e, const wf_call *c, const wf_walk *w, const char *word) {
     char name[64];
@@ -79,48 +87,79 @@ static bool add_word(wf_emitter *e, const wf_call *c, const wf_walk *w, const ch
              strncmp(word, "v_", 2) == 0 ? word + 2 : word);
     wf_emit_text(e, "%s", name);
     bool is_macro = word[0] >= 'A' && word[0] <= 'Z';
-    return is_macro || strcmp(name, "float") == 0 || is_plain(name) ||
-           wf_fail(c, "%s has no form in C yet", name);
+    return is_macro || is_type(name) || is_plain(name) ||
+           wf_fail(c, "%s has no form in C", name);
+}
+
+/* A number with its exponent and suffix, such as 0x1.8p-3f. Returns its length. */
+static size_t number_length(const char *text) {
+    size_t n = 0;
+    while (is_word(text[n]) || text[n] == '.' ||
+           ((text[n] == '-' || text[n] == '+') && (text[n - 1] == 'p' || text[n - 1] == 'e')))
+        n++;
+    return n;
 }
 
 static bool add_value(wf_emitter *e, const wf_call *c, const wf_walk *w, const char *value) {
     while (*value) {
         char word[64];
         size_t n = 0;
-        if (!is_letter(*value)) { /* a number may end in letters: 1.0f, 0x1p-3f */
-            do wf_emit_text(e, "%s", (char[]){ *value, 0 });
-            while (is_word(*value++) && is_word(*value));
-            continue;
-        }
-        while (is_word(value[n]) && n + 1 < sizeof word) {
-            word[n] = value[n];
-            n++;
-        }
-        word[n] = 0;
+        bool number = *value >= '0' && *value <= '9';
+        while (is_word(value[n])) n++;
+        if (number) n = number_length(value);
+        if (n == 0) n = 1;
+        snprintf(word, sizeof word, "%.*s", (int)n, value);
         value += n;
-        if (!add_word(e, c, w, word)) return false;
+        if (!is_letter(word[0]))
+            wf_emit_text(e, "%s", word);
+        else if (!add_word(e, c, w, word))
+            return false;
     }
     return true;
 }
 
-bool wf_emit_choice(wf_emitter *e, const wf_call *c, const char *value) {
+/* Loops over the elements of out[0] with "out[...] = value;", or "if (value) return 1;". */
+static bool emit_loops(wf_emitter *e, const wf_call *c, bool assigns, const char *value) {
     const wf_view *views[WF_WALKERS] = { &c->out[0] };
     wf_walk w;
     for (int i = 0; i < c->n_in; i++) views[i + 1] = &c->in[i];
     wf_walk_start(&w, c->n_in + 1, views);
     wf_emit_rows(e, &w, 'i');
-    wf_emit_text(e, "for (int j = 0; j < %n; j++)\nout[", w.columns);
-    wf_emit_element_at(e, &w, 0, "j");
-    wf_emit_text(e, "] = ");
+    wf_emit_text(e, "for (int j = 0; j < %n; j++)\n", w.columns);
+    if (assigns) {
+        wf_emit_text(e, "out[");
+        wf_emit_element_at(e, &w, 0, "j");
+    }
+    wf_emit_text(e, assigns ? "] = " : "if (");
     bool ok = add_value(e, c, &w, value);
-    wf_emit_text(e, ";\n");
+    wf_emit_text(e, assigns ? ";\n" : ") return 1;\n");
     return ok;
+}
+
+bool wf_emit_choice(wf_emitter *e, const wf_call *c, const char *value) {
+    return emit_loops(e, c, true, value);
+}
+
+bool wf_emit_fails_if(wf_emitter *e, const wf_call *c, const char *condition) {
+    wf_emit_may_fail(e);
+    return emit_loops(e, c, false, condition);
 }
 
 bool wf_emit_elements(wf_emitter *e, const wf_call *c, const char *value) {
     for (int i = 0; i < c->n_in; i++)
-        if (c->in[i].dtype == WF_I32) return wf_fail(c, "on i32 it has no form in C yet");
+        if (c->in[i].dtype == WF_I32) return wf_fail(c, "on i32 it has no form in C");
     return wf_emit_choice(e, c, value);
+}
+
+const char *wf_emit_constant(double value, char text[WF_CONSTANT_TEXT]) {
+    float x = (float)value;
+    if (isnan(x))
+        strcpy(text, "(0.0f / 0.0f)");
+    else if (isinf(x))
+        strcpy(text, x < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)");
+    else
+        snprintf(text, WF_CONSTANT_TEXT, "%af", (double)x);
+    return text;
 }
 
 void wf_emit_copy(wf_emitter *e, const wf_view *to, const wf_view *from, const char *value) {

@@ -12,6 +12,13 @@
 bool wf_emit_elements(wf_emitter *e, const wf_call *c, const char *value);
 /* The same for any type: the value is a choice of operands. */
 bool wf_emit_choice(wf_emitter *e, const wf_call *c, const char *value);
+/* The same loops, in which the run fails if the condition is true of an element. */
+bool wf_emit_fails_if(wf_emitter *e, const wf_call *c, const char *condition);
+
+/* A float as a constant in such an expression. C has none for an infinity or a NaN: they are
+ * quotients. Returns text. */
+enum { WF_CONSTANT_TEXT = 40 };
+const char *wf_emit_constant(double value, char text[WF_CONSTANT_TEXT]);
 
 /* "for (int i0 = 0; ...)" for every axis of a walk but the row's own; `letter` is the i. */
 void wf_emit_rows(wf_emitter *e, const wf_walk *w, char letter);

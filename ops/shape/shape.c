@@ -112,6 +112,14 @@ static void grad_reshape(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_reshape_like(dy[0], y->in[0]);
 }
 
+/* The result has the elements of x in row-major order. */
+static bool emit_reshape(wf_emitter *e, const wf_call *c) {
+    wf_view to = c->in[0];
+    wf_dense_strides(to.ndim, to.shape, to.stride);
+    wf_emit_copy(e, &to, &c->in[0], wf_emit_operand(e, 0));
+    return true;
+}
+
 /* Shapes: x of any type -> the given sizes, with the same number of elements.
  * Gradient: y has the elements of x in their order: dx is dy in the shape of x.
  * Limits: A view, unless the strides of x cannot say it. One size may be WF_REST; WF_KEEPs stand
@@ -125,7 +133,10 @@ const wf_op wf_op_reshape = {
     .shape = shape_reshape,
     .view = view_reshape,
     .grad = grad_reshape,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = wf_copy_eval, .strided = 1 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = wf_copy_eval,
+                               .strided = 1,
+                               .emit = emit_reshape },
 };
 
 wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims) {
@@ -158,7 +169,10 @@ const wf_op wf_op_reshape_like = {
     .view = view_reshape,
     .grad = grad_reshape,
     .shape_only = 2,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = wf_copy_eval, .strided = 3 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = wf_copy_eval,
+                               .strided = 3,
+                               .emit = emit_reshape },
 };
 
 wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like) {

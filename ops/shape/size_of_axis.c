@@ -3,6 +3,7 @@
  * (reduce/reduce.c) is 1 over such a number. */
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 
 /* ---- size_of: i32 [] ------------------------------------------------------------------------- */
 
@@ -24,6 +25,12 @@ static bool eval_size_of(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
+static bool emit_size_of(wf_emitter *e, const wf_call *c) {
+    const int *axis = c->attrs;
+    wf_emit_text(e, "out[0] = %n;\n", c->in[0].shape[*axis]);
+    return true;
+}
+
 /* Shapes: like of any shape -> i32 [].
  * Limits: The size is that which the run has bound. */
 const wf_op wf_op_size_of = {
@@ -36,7 +43,7 @@ const wf_op wf_op_size_of = {
     .shape = shape_size_of,
     .no_grad = "it reads only a shape",
     .shape_only = 1,
-    .run = &(const wf_kernel){ .eval = eval_size_of, .strided = 1 },
+    .run = &(const wf_kernel){ .eval = eval_size_of, .strided = 1, .emit = emit_size_of },
 };
 
 wf_tensor *wf_size_of(wf_tensor *like, int axis) {
@@ -53,15 +60,24 @@ static bool shape_count_of(wf_call *c) {
     return true;
 }
 
-static bool eval_count_of(const wf_call *c, int phase, int64_t task, void *scratch) {
+static double count_of(const wf_call *c) {
     const uint32_t *axes = c->attrs;
     double n = 1;
+    for (int i = 0; i < c->in[0].ndim; i++)
+        if (*axes >> i & 1) n *= (double)c->in[0].shape[i];
+    return n;
+}
+
+static bool eval_count_of(const wf_call *c, int phase, int64_t task, void *scratch) {
     (void)phase;
     (void)task;
     (void)scratch;
-    for (int i = 0; i < c->in[0].ndim; i++)
-        if (*axes >> i & 1) n *= (double)c->in[0].shape[i];
-    wf_put(&c->out[0], 0, n);
+    wf_put(&c->out[0], 0, count_of(c));
+    return true;
+}
+
+static bool emit_count_of(wf_emitter *e, const wf_call *c) {
+    wf_emit_text(e, "out[0] = %f;\n", count_of(c));
     return true;
 }
 
@@ -77,7 +93,7 @@ const wf_op wf_op_count_of = {
     .shape = shape_count_of,
     .no_grad = "it reads only a shape",
     .shape_only = 1,
-    .run = &(const wf_kernel){ .eval = eval_count_of, .strided = 1 },
+    .run = &(const wf_kernel){ .eval = eval_count_of, .strided = 1, .emit = emit_count_of },
 };
 
 wf_tensor *wf_count_of(wf_tensor *like, uint32_t axes) {

@@ -169,6 +169,19 @@ static bool eval_accumulate(const wf_call *c, int phase, int64_t task, void *scr
     return true;
 }
 
+static bool emit_accumulate(wf_emitter *e, const wf_call *c) {
+    int64_t n = wf_view_count(&c->in[1]), room = c->in[0].shape[0];
+    wf_emit_may_fail(e);
+    wf_emit_text(e, "double depth = (double)at[%d], added = (double)at[%d];\n", AT_DEPTH, AT_ADDED);
+    wf_emit_text(e, "if (!(added >= 0 && added <= depth && depth - added < %n && depth <= %n)) ",
+                 room, room);
+    wf_emit_text(e, "return 1;\nint top = (int)depth, left = (int)(depth - added);\n");
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\nfloat sum = value[i];\n", n);
+    wf_emit_text(e, "for (int k = 1; k <= (int)added; k++) sum += sums[(top - k) * %n + i];\n", n);
+    wf_emit_text(e, "sums[left * %n + i] = sum;\n}\n", n);
+    return true;
+}
+
 /* Shapes: sums [depth, ...], value [...] real, at [2]: the depth of the stack and how many are
  * added -> no value.
  * Limits: Sums have the shape of a binary tree, so that their order does not depend on how
@@ -185,7 +198,8 @@ const wf_op wf_op_accumulate = {
     .writes = 1 << 0,
     .run = &(const wf_kernel){ .plan = plan_accumulate,
                                .tasks = tasks_accumulate,
-                               .eval = eval_accumulate },
+                               .eval = eval_accumulate,
+                               .emit = emit_accumulate },
 };
 
 wf_tensor *wf_accumulate(wf_tensor *sums, wf_tensor *value, wf_tensor *at) {
