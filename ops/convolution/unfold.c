@@ -154,16 +154,17 @@ static bool emit_fold(wf_emitter *e, const wf_call *c) {
     int64_t inner = 1, windows = c->in[0].shape[u->axis];
     for (int a = u->axis + 1; a < x->ndim; a++) inner *= x->shape[a];
     if (wf_view_count(x) == 0) return true;
-    if (u->step > INT32_MAX || u->dilation > INT32_MAX)
-        return wf_fail(c, "%s is too large for a form in C", wf_show(c, x));
+    /* a step past the end is never taken */
+    int64_t step = u->step < INT32_MAX ? u->step : INT32_MAX;
+    int64_t dilation = u->dilation < INT32_MAX ? u->dilation : INT32_MAX;
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\ndouble sum = 0;\n", wf_view_count(x));
     wf_emit_text(e, "int j = i %% %n, from = i / %n %% %n, slab = i / %n;\n", inner, inner,
                  x->shape[u->axis], inner * x->shape[u->axis]);
     wf_emit_text(e, "for (int k = 0; k < %n && from >= 0; k++) {\nint w = from / %n;\n", u->size,
-                 u->step);
-    wf_emit_text(e, "if (w < %n && w * %n == from)\nsum += (double)", windows, u->step);
+                 step);
+    wf_emit_text(e, "if (w < %n && w * %n == from)\nsum += (double)", windows, step);
     wf_emit_text(e, "dy[((slab * %n + w) * %n + j) * %n + k];\nfrom -= %n;\n}\n", windows, inner,
-                 u->size, u->dilation);
+                 u->size, dilation);
     wf_emit_text(e, "out[i] = (float)sum;\n}\n");
     return true;
 }

@@ -131,8 +131,8 @@ static inline float atan2_of(float a, float b) {
  * s = sqrt((1 - |x|) / 2). */
 static inline float asin_part(float x) {
     float size = abs_of(x), rest = (1.0f - size) * 0.5f;
-    int wide = size > 0.5f;
-    float z = wide ? rest : size * size, s = wide ? sqrt_of(rest) : size;
+    int far = size > 0.5f;
+    float z = far ? rest : size * size, s = far ? sqrt_of(rest) : size;
     return multiply_add(s, z * polynomial(z, asin_p, 5), s);
 }
 
@@ -227,11 +227,11 @@ static float fmod_of(float a, float b) {
     int ex = (int)(x.word >> 23), ey = (int)(y.word >> 23), e = ex > 1 ? ex : 1;
     uint32_t mx = (x.word & UINT32_C(0x7fffff)) | (ex ? UINT32_C(0x800000) : 0);
     uint32_t my = (y.word & UINT32_C(0x7fffff)) | (ey ? UINT32_C(0x800000) : 0);
+    mx %= my;
     for (int end = ey > 1 ? ey : 1; e > end; e--) {
-        if (mx >= my) mx -= my;
         mx <<= 1;
+        if (mx >= my) mx -= my;
     }
-    if (mx >= my) mx -= my;
     if (mx == 0) return with_sign(0.0f, a);
     for (; e > 1 && !(mx >> 23); e--) mx <<= 1;
     x.word = mx >> 23 ? (uint32_t)e << 23 | (mx & UINT32_C(0x7fffff)) : mx;
