@@ -196,8 +196,8 @@ static bool eval_conv(const wf_call *c, int phase, int64_t task, void *scratch) 
 
 bool wf_emit_convolution(wf_emitter *e, const wf_call *c, const conv *a, const wf_view *x,
                          const wf_view *y, const int64_t kernel[2], bool transposed) {
-    static const char *const names[] = { "source",  "target",   "kernel",
-                                         "stride",  "padding",  "dilation" };
+    static const char *const names[] = { "source", "target",  "kernel",
+                                         "stride", "padding", "dilation" };
     wf_emit_text(e, "const convolution c = { %n, %n, %n, %n, %d", x->shape[0], a->groups,
                  x->shape[1] / a->groups, y->shape[1] / a->groups, (int)transposed);
     for (int k = 0; k < (int)(sizeof names / sizeof *names); k++) {

@@ -24,8 +24,8 @@ bool wf_emit_max_pool2d_scatter(wf_emitter *e, const wf_call *c) {
     wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = 0;\n", wf_view_count(x));
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", wf_view_count(y));
     wf_emit_text(e, "int at = place_of_largest(&c, i, place[i]);\n");
-    wf_emit_text(e, "if (at >= 0) out[i / %n * %n + at] += dy[i];\n}\n",
-                 y->shape[2] * y->shape[3], x->shape[2] * x->shape[3]);
+    wf_emit_text(e, "if (at >= 0) out[i / %n * %n + at] += dy[i];\n}\n", y->shape[2] * y->shape[3],
+                 x->shape[2] * x->shape[3]);
     return true;
 }
 

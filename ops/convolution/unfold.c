@@ -189,8 +189,7 @@ const wf_op wf_op_fold = {
     .grad = grad_fold,
     .shape_only = 2,
     .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks, .eval = eval_fold, .emit = emit_fold },
+        &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_fold, .emit = emit_fold },
 };
 
 wf_tensor *wf_fold(wf_tensor *y, wf_tensor *like, int axis, int64_t size, int64_t step,

@@ -87,8 +87,7 @@ static bool add_word(wf_emitter *e, const wf_call *c, const wf_walk *w, const ch
              strncmp(word, "v_", 2) == 0 ? word + 2 : word);
     wf_emit_text(e, "%s", name);
     bool is_macro = word[0] >= 'A' && word[0] <= 'Z';
-    return is_macro || is_type(name) || is_plain(name) ||
-           wf_fail(c, "%s has no form in C", name);
+    return is_macro || is_type(name) || is_plain(name) || wf_fail(c, "%s has no form in C", name);
 }
 
 /* A number with its exponent and suffix, such as 0x1.8p-3f. Returns its length. */

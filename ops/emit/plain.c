@@ -63,7 +63,7 @@ static inline float lower(float a, float b) {
 
 /* The larger of two numbers; NaN if either is. */
 static inline float max_of(float a, float b) {
-    return a != a ? a : a > b ? a : b;
+    return a > b || a != a ? a : b;
 }
 
 /* The smaller of two numbers; NaN if either is. */
@@ -408,9 +408,8 @@ static uint64_t round_wide(wide x, int exponent) {
     } else {
         wide half = wide_left((wide){ 0, 1 }, lost - 1);
         whole.high = 0;
-        whole.low = lost > 64    ? x.high >> (lost - 64)
-                    : lost == 64 ? x.high
-                                 : x.high << (64 - lost) | x.low >> lost;
+        whole.low = lost >= 64 ? x.high : x.high << (64 - lost) | x.low >> lost;
+        if (lost > 64) whole.low >>= lost - 64;
         wide rest = wide_difference(x, wide_left(whole, lost));
         int tie = rest.high == half.high && rest.low == half.low;
         whole.low += tie ? whole.low & 1 : (uint64_t)!wide_less(rest, half);
@@ -628,7 +627,8 @@ static void product(int m, int n, int p, const float *a, int a_row, int a_column
                 for (int c = 0; c < columns; c++)
                     panel[r * 16 + c] = b[(k + r) * b_row + (j + c) * b_column];
             for (int i = 0; i < m; i += 6) {
-                const float *start = k ? y + i * y_row + j : d ? d + i * d_row + j : 0;
+                const float *start = k ? y + i * y_row + j : 0;
+                if (!k && d) start = d + i * d_row + j;
                 product_tile(m - i < 6 ? m - i : 6, columns, depth, a + i * a_row + k * a_column,
                              a_row, a_column, panel, 16, start, k ? y_row : d_row,
                              y + i * y_row + j, y_row);
@@ -645,7 +645,8 @@ static void softmax_row(int n, int open, const float *x, const float *mask, int 
     float_bits infinity;
     infinity.word = UINT32_C(0x7f800000);
     float top = -infinity.number;
-    open = open < 0 ? 0 : open < n ? open : n;
+    if (open < 0) open = 0;
+    if (open > n) open = n;
     for (int i = 0; i < open; i++)
         if (!mask || mask[i * mask_step] != 0) top = max_of(x[i], top);
     if (top == -infinity.number) open = 0;
@@ -918,9 +919,8 @@ static void attention_head(const head *h, float *scratch) {
     for (int t = 0; t < h->queries; t++) {
         float *stats = h->stats.data + t, inverse = total[t] == 0 ? 0.0f : 1 / total[t];
         float by = h->drops ? inverse * h->keep_scale : inverse;
-        stats[0] = total[t] != total[t]         ? total[t]
-                   : top[t] == -infinity.number ? 0.0f
-                                                : top[t] + 0.0f;
+        stats[0] = top[t] == -infinity.number ? 0.0f : top[t] + 0.0f;
+        if (total[t] != total[t]) stats[0] = total[t];
         stats[h->stats.row] = inverse;
         for (int j = 0; j < h->v_width; j++) h->y.data[t * h->y.row + j] *= by;
     }

@@ -108,9 +108,16 @@ static inline float angle(float a, float b) {
     int huge = max_of(a, b) > 0x1p125f;
     a = huge ? a * 0.25f : a;
     b = huge ? b * 0.25f : b;
-    int low = 2.0f * a < b || a == 0.0f, high = a > 2.0f * b;
-    float over = low ? a : high ? -b : a - b, under = low ? b : high ? a : a + b;
-    float parts = low ? 0.0f : high ? 1.0f : 0.5f;
+    float over = a - b, under = a + b, parts = 0.5f;
+    if (2.0f * a < b || a == 0.0f) {
+        over = a;
+        under = b;
+        parts = 0.0f;
+    } else if (a > 2.0f * b) {
+        over = -b;
+        under = a;
+        parts = 1.0f;
+    }
     float t = a == b ? 0.0f : over / under, z = t * t;
     float y = multiply_add(t, z * polynomial(z, atan_p, 6), t);
     return multiply_add(parts, HALF_PI, multiply_add(parts, HALF_PI_LOW, y));
@@ -461,24 +468,24 @@ static inline double cos_in_double(double x) {
     return sine_from(x, 1);
 }
 
-static const double sin_p[] = { -0x1.555555545d8b7p-3, 0x1.11110dedac4c5p-7,
-                                -0x1.a013a54cfcd3fp-13, 0x1.6dbd3e089ad17p-19 };
+static const double sin_p[] = { -0x1.555555545d8b7p-3, 0x1.11110dedac4c5p-7, -0x1.a013a54cfcd3fp-13,
+                                0x1.6dbd3e089ad17p-19 };
 
-static const double cos_p[] = { 0x1.55555555029ecp-5, -0x1.6c16bf53cfa4ep-10,
-                                0x1.a015c2e0d6eabp-16, -0x1.2523c0c19e793p-22 };
+static const double cos_p[] = { 0x1.55555555029ecp-5, -0x1.6c16bf53cfa4ep-10, 0x1.a015c2e0d6eabp-16,
+                                -0x1.2523c0c19e793p-22 };
 
-/* The same for a float, with as many terms as it needs. */
+/* sin(x + turn pi/2) for a float x, with as many terms as it needs. */
 static float sine_of_float(float number, uint64_t turn) {
     double x = (double)number;
     if (abs_of(number) > 1e6f) return (float)sine_from(x, turn);
     double_bits rounded = { multiply_add_double(x, 0.63661977236758134308, 0x1.8p52) };
     double n = rounded.number - 0x1.8p52;
-    double r = multiply_add_double(n, -0x1.0b4611a626331p-34,
-                                   multiply_add_double(n, -0x1.921fb544p0, x));
+    double r =
+        multiply_add_double(n, -0x1.0b4611a626331p-34, multiply_add_double(n, -0x1.921fb544p0, x));
     double z = r * r;
     double sine = multiply_add_double(r * z, polynomial_double(z, sin_p, 4), r);
-    double cosine = multiply_add_double(z * z, polynomial_double(z, cos_p, 4),
-                                        multiply_add_double(-0.5, z, 1));
+    double cosine =
+        multiply_add_double(z * z, polynomial_double(z, cos_p, 4), multiply_add_double(-0.5, z, 1));
     return (float)sine_of_turn(sine, cosine, rounded.word + turn);
 }
 
@@ -557,8 +564,7 @@ static void add_tap(int n, float weight, const float *x, int width, int place, i
     for (; a < begin && a < n; a++) y[a * step] = multiply_add(weight, 0.0f, y[a * step]);
     if (step == 1 && apart == 1)
         for (; a < end; a++) y[a] = multiply_add(weight, x[place + a], y[a]);
-    for (; a < end; a++)
-        y[a * step] = multiply_add(weight, x[place + a * apart], y[a * step]);
+    for (; a < end; a++) y[a * step] = multiply_add(weight, x[place + a * apart], y[a * step]);
     for (; a < n; a++) y[a * step] = multiply_add(weight, 0.0f, y[a * step]);
 }
 
@@ -700,9 +706,9 @@ static int32_t *sort_indices(int n, const float *x, int step, int descending, in
             int middle = n - from < half ? n : from + half;
             int end = n - from < 2 * half ? n : from + 2 * half, a = from, b = middle;
             for (int k = from; k < end; k++) {
-                int takes_b = a == middle || (b < end && comes_before(x[index[b] * step],
-                                                                      x[index[a] * step],
-                                                                      descending));
+                int takes_b =
+                    a == middle ||
+                    (b < end && comes_before(x[index[b] * step], x[index[a] * step], descending));
                 other[k] = takes_b ? index[b++] : index[a++];
             }
         }

@@ -44,8 +44,7 @@ const wf_op wf_op_is_training = {
     .shape = shape_is_training,
     .no_grad = "it is a property of the plan",
     .shape_only = 1,
-    .run =
-        &(const wf_kernel){ .eval = eval_is_training, .strided = 1, .emit = emit_is_training },
+    .run = &(const wf_kernel){ .eval = eval_is_training, .strided = 1, .emit = emit_is_training },
 };
 
 wf_tensor *wf_is_training(wf_tensor *like) {

@@ -107,8 +107,8 @@ static bool emit_argmax(wf_emitter *e, const wf_call *c) {
     wf_emit_text(e, ";\nint at = 0;\n");
     wf_emit_text(e, "for (int k = 1; k < %n && row[at * %n] == row[at * %n]; k++)\n",
                  c->in[0].shape[*axis], c->in[0].stride[*axis], c->in[0].stride[*axis]);
-    wf_emit_text(e, "if (!(row[k * %n] <= row[at * %n])) at = k;\nout[",
-                 c->in[0].stride[*axis], c->in[0].stride[*axis]);
+    wf_emit_text(e, "if (!(row[k * %n] <= row[at * %n])) at = k;\nout[", c->in[0].stride[*axis],
+                 c->in[0].stride[*axis]);
     wf_emit_element_at(e, &w, 0, "j");
     wf_emit_text(e, "] = at;\n}\n");
     return true;

@@ -100,8 +100,10 @@ static bool emit_scan(wf_emitter *e, const wf_call *c, const char *begin, const 
     wf_emit_text(e, "for (int i = 0; i < %n; i++)\nfor (int j = 0; j < %n; j++) {\n", x.outer,
                  x.inner);
     wf_emit_text(e, "double total = %s;\n", begin);
-    wf_emit_text(e, s->reverse ? "for (int r = %n - 1; r >= 0; r--) {\n"
-                               : "for (int r = 0; r < %n; r++) {\n", x.n);
+    wf_emit_text(e,
+                 s->reverse ? "for (int r = %n - 1; r >= 0; r--) {\n"
+                            : "for (int r = 0; r < %n; r++) {\n",
+                 x.n);
     wf_emit_text(e, "int k = (i * %n + r) * %n + j;\n", x.n, x.inner);
     wf_emit_text(e, "total = %s;\nout[k] = (float)total;\n}\n}\n", step);
     return true;
@@ -158,10 +160,9 @@ const wf_op wf_op_cumsum = {
     .attributes = "int axis, bool reverse",
     .shape = shape_scan,
     .grad = grad_cumsum,
-    .run = &(const wf_kernel){ .tasks = tasks_scan,
-                               .eval = eval_cumsum,
-                               .in_place = 1,
-                               .emit = emit_cumsum },
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_scan, .eval = eval_cumsum, .in_place = 1, .emit = emit_cumsum },
 };
 
 wf_tensor *wf_cumsum(wf_tensor *x, int axis, bool reverse) {
@@ -198,10 +199,9 @@ const wf_op wf_op_cumprod = {
     .attributes = "int axis, bool reverse",
     .shape = shape_scan,
     .grad = grad_cumprod,
-    .run = &(const wf_kernel){ .tasks = tasks_scan,
-                               .eval = eval_cumprod,
-                               .in_place = 1,
-                               .emit = emit_cumprod },
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_scan, .eval = eval_cumprod, .in_place = 1, .emit = emit_cumprod },
 };
 
 wf_tensor *wf_cumprod(wf_tensor *x, int axis, bool reverse) {

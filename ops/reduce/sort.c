@@ -343,8 +343,7 @@ static bool emit_sort(wf_emitter *e, const wf_call *c) {
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", p->outer * p->inner);
     wf_emit_text(e, "int slab = i / %n, column = i %% %n;\n", p->inner, p->inner);
     wf_emit_text(e, "const float *row = x + slab * %n + column;\n", p->n * p->inner);
-    wf_emit_text(e,
-                 "const int32_t *sorted = sort_indices(%n, row, %n, %d, index, index + %n);\n",
+    wf_emit_text(e, "const int32_t *sorted = sort_indices(%n, row, %n, %d, index, index + %n);\n",
                  p->n, p->inner, (int)s->descending, p->n);
     wf_emit_text(e, "for (int k = 0; k < %n; k++) {\n", p->k);
     wf_emit_text(e, "int at = (slab * %n + k) * %n + column;\n", p->k, p->inner);

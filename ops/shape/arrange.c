@@ -77,8 +77,7 @@ const wf_op wf_op_roll = {
     .shape = shape_roll,
     .grad = grad_roll,
     .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks, .eval = eval_roll, .emit = emit_roll },
+        &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_roll, .emit = emit_roll },
 };
 
 wf_tensor *wf_roll(wf_tensor *x, int64_t shift, int axis) {

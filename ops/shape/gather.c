@@ -182,10 +182,9 @@ const wf_op wf_op_gather = {
     .shape = shape_gather,
     .grad = grad_gather,
     .nondiff = 1 << 1,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
-                               .eval = eval_gather,
-                               .strided = 3,
-                               .emit = emit_gather },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_gather, .strided = 3, .emit = emit_gather },
 };
 
 wf_tensor *wf_gather(wf_tensor *x, int axis, wf_tensor *ids) {

@@ -232,8 +232,8 @@ static bool emit_resize(wf_emitter *e, const wf_call *c) {
                  taps);
     wf_emit_text(e, "for (int j = 0; j < %n; j++) {\nint tap = i %% %n * %n + k;\n", s.inner, s.m,
                  taps);
-    wf_emit_text(e, "float term = weight[tap] * x[(i / %n * %n + from[tap]) * %n + j];\n", s.m,
-                 s.n, s.inner);
+    wf_emit_text(e, "float term = weight[tap] * x[(i / %n * %n + from[tap]) * %n + j];\n", s.m, s.n,
+                 s.inner);
     wf_emit_text(e, "out[i * %n + j] = k ? out[i * %n + j] + term : term;\n}\n", s.inner, s.inner);
     return true;
 }

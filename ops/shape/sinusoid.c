@@ -115,9 +115,9 @@ static bool emit_sinusoid(wf_emitter *e, const wf_call *c) {
                  wf_view_count(&c->in[0]), a->dim);
     wf_emit_text(e, "double angle_of = ((double)ids[i] + %g) / length[j];\n",
                  wave_of(0, a->dim, a->form).first);
-    wf_emit_text(e, a->form == WF_SINUSOID_PAIRS ? "int cosine = j %% 2;\n"
-                                                 : "int cosine = j >= %n;\n",
-                 (a->dim + 1) / 2);
+    wf_emit_text(
+        e, a->form == WF_SINUSOID_PAIRS ? "int cosine = j %% 2;\n" : "int cosine = j >= %n;\n",
+        (a->dim + 1) / 2);
     wf_emit_text(e, "double value = cosine ? cos_in_double(angle_of) : sin_in_double(angle_of);\n");
     wf_emit_text(e, "out[i * %n + j] = (float)value;\n}\n", a->dim);
     return true;
@@ -136,8 +136,7 @@ const wf_op wf_op_sinusoid = {
     .no_grad = "it is a function of integers",
     .nondiff = 1,
     .run =
-        &(const wf_kernel){
-            .tasks = tasks_sinusoid, .eval = eval_sinusoid, .emit = emit_sinusoid },
+        &(const wf_kernel){ .tasks = tasks_sinusoid, .eval = eval_sinusoid, .emit = emit_sinusoid },
 };
 
 wf_tensor *wf_sinusoid_as(wf_tensor *ids, int64_t dim, wf_sinusoid_form form) {

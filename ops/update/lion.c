@@ -48,7 +48,8 @@ static bool emit_lion(wf_emitter *e, const wf_call *c) {
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", wf_view_count(&c->in[PARAM]));
     wf_emit_text(e, "float g = grad[i] * by, mixed = multiply_add(%f, m[i], %f * g);\n", o->beta1,
                  1 - o->beta1);
-    wf_emit_text(e, "float sign = mixed == 0 || mixed != mixed ? mixed : with_sign(1.0f, mixed);\n");
+    wf_emit_text(e,
+                 "float sign = mixed == 0 || mixed != mixed ? mixed : with_sign(1.0f, mixed);\n");
     wf_emit_text(e, "m[i] = faded(multiply_add(%f, m[i], %f * g));\n", o->beta2, 1 - o->beta2);
     wf_emit_text(e, "p[i] = multiply_add(-step, sign, p[i] * keep);\n}\n");
     return true;
