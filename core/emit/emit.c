@@ -114,8 +114,8 @@ static bool lay_out(wf_emitter *e) {
 
 static bool is_identifier(const char *name) {
     char same[MOST_PREFIX];
-    return wf_identifier(name, same, sizeof same) < sizeof same && strcmp(name, same) == 0 &&
-           name[0];
+    return name && wf_identifier(name, same, sizeof same) < sizeof same &&
+           strcmp(name, same) == 0 && name[0];
 }
 
 static bool can_be_emitted(wf_emitter *e) {
@@ -127,7 +127,8 @@ static bool can_be_emitted(wf_emitter *e) {
         if (!p || !wf_plan_ok(p))
             return p ? wf_emitter_fail_plan(e) : wf_emitter_fail(e, "no plan");
         if (!is_identifier(e->parts[i].name))
-            return wf_emitter_fail(e, "'%s' is no identifier of C", e->parts[i].name);
+            return wf_emitter_fail(e, "'%s' is no identifier of C",
+                                   e->parts[i].name ? e->parts[i].name : "");
         if (p->graph != e->parts[0].plan->graph)
             return wf_emitter_fail(e, "the plans are of several graphs");
         if (p->graph->real != WF_F32) return wf_emitter_fail(e, "a graph of f64 has no form in C");
