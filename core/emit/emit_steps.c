@@ -71,6 +71,12 @@ static void separate(wf_text *t, bool *any) {
     *any = true;
 }
 
+/* The next text of a list. */
+static void add_next(wf_text *t, bool *any, const char *text) {
+    separate(t, any);
+    wf_text_puts(t, text);
+}
+
 static void add_parameters(const wf_emitter *e, const exec *x, wf_text *t) {
     const wf_call *c = &x->call;
     bool any = false;
@@ -86,9 +92,9 @@ static void add_parameters(const wf_emitter *e, const exec *x, wf_text *t) {
         separate(t, &any);
         wf_text_print(t, "%s *%s", wf_c_type(c->out[k].dtype), result_names[k]);
     }
-    if (uses(e, "work")) separate(t, &any), wf_text_puts(t, "void *work");
-    if (e->uses_scratch) separate(t, &any), wf_text_puts(t, "float *scratch");
-    if (e->uses_stream) separate(t, &any), wf_text_puts(t, "uint64_t stream");
+    if (uses(e, "work")) add_next(t, &any, "void *work");
+    if (e->uses_scratch) add_next(t, &any, "float *scratch");
+    if (e->uses_stream) add_next(t, &any, "uint64_t stream");
     wf_text_puts(t, any ? ")" : "void)");
 }
 
@@ -220,8 +226,8 @@ static bool add_arguments(wf_emitter *e, const exec *x, wf_text *t) {
         separate(t, &any);
         ok = wf_add_place(e, (location){ x->work, 0 }, WF_F32, false, t);
     }
-    if (e->uses_scratch) separate(t, &any), wf_text_puts(t, "floats(m, SCRATCH)");
-    if (e->uses_stream) separate(t, &any), wf_text_puts(t, "stream_of(m)");
+    if (e->uses_scratch) add_next(t, &any, "floats(m, SCRATCH)");
+    if (e->uses_stream) add_next(t, &any, "stream_of(m)");
     wf_text_puts(t, ")");
     return ok;
 }

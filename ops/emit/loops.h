@@ -10,9 +10,9 @@
  * in unary.inc and binary.inc: v_exp is exp_of, real is float. At most three operands. False after
  * wf_fail: for i32, or if a function is not in plain.c. */
 bool wf_emit_elements(wf_emitter *e, const wf_call *c, const char *value);
-/* The same for any type: the value is a choice of operands. */
+/* Such loops for any type, i32 too. */
 bool wf_emit_choice(wf_emitter *e, const wf_call *c, const char *value);
-/* The same loops, in which the run fails if the condition is true of an element. */
+/* Loops in which the run fails if the condition is true of an element. */
 bool wf_emit_fails_if(wf_emitter *e, const wf_call *c, const char *condition);
 
 /* A float as a constant in such an expression. C has none for an infinity or a NaN: they are

@@ -68,9 +68,10 @@ static void emit_operand(wf_emitter *e, const reduction *r) {
 
 /* A sum has partial sums of ROWS rows, in scratch. */
 static void emit_down(wf_emitter *e, const reduction *r, fold_kind kind) {
-    const char *start = kind == FOLD_SUM   ? " = 0;"
-                        : kind == FOLD_MAX ? " = -infinity.number;"
-                                           : " = infinity.number;";
+    static const char *const starts[] = { [FOLD_SUM] = " = 0;",
+                                          [FOLD_MAX] = " = -infinity.number;",
+                                          [FOLD_MIN] = " = infinity.number;" };
+    const char *start = starts[kind];
     if (kind == FOLD_SUM)
         wf_emit_scratch(e, r->kept.columns);
     else

@@ -88,8 +88,9 @@ const wf_op wf_op_cache = {
     .shape = shape_cache,
     .view = view_cache,
     .grad = grad_cache,
-    .run = &(const wf_kernel){
-        .eval = eval_cache, .strided = 1 << 0, .cached = true, .emit = emit_cache },
+    .run =
+        &(const wf_kernel){
+            .eval = eval_cache, .strided = 1 << 0, .cached = true, .emit = emit_cache },
 };
 
 wf_tensor *wf_cache(wf_tensor *x, int axis) {
