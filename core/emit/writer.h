@@ -3,13 +3,13 @@
  * emit.c        what is written: plans, their order in memory, the file at the end
  * emit_steps.c  a step of a schedule as a call of a C function
  * emit_file.c   the parts of the file around these functions
- * text.c        text that grows, constants and identifiers of C */
+ * c_text.c      text that grows, constants and identifiers of C */
 #ifndef WEFT_CORE_EMIT_WRITER_H
 #define WEFT_CORE_EMIT_WRITER_H
 
+#include "c_text.h"
 #include "core/plan/plan.h"
 #include "emitter.h"
-#include "text.h"
 
 enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 8, MOST_POSITIONS = 4 };
 /* A leaf begins at a multiple of so many floats. */

@@ -1,6 +1,8 @@
 /* ops/emit/loops.c - loops in C over strided views. See loops.h. */
 #include "loops.h"
 
+#include "core/file.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -152,12 +154,15 @@ bool wf_emit_elements(wf_emitter *e, const wf_call *c, const char *value) {
 
 const char *wf_emit_constant(double value, char text[WF_CONSTANT_TEXT]) {
     float x = (float)value;
-    if (isnan(x))
+    char number[WF_REAL_TEXT];
+    if (isnan(x)) {
         strcpy(text, "(0.0f / 0.0f)");
-    else if (isinf(x))
+    } else if (isinf(x)) {
         strcpy(text, x < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)");
-    else
-        snprintf(text, WF_CONSTANT_TEXT, "%af", (double)x);
+    } else {
+        wf_format_real((double)x, 9, number);
+        snprintf(text, WF_CONSTANT_TEXT, strpbrk(number, ".e") ? "%sf" : "%s.0f", number);
+    }
     return text;
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/emit.h"
-#include "core/emit/text.h"
+#include "core/emit/c_text.h"
 #include "core/record/record.h"
 #include "op_cases.h"
 #include "ops/base/op_base.h"

@@ -1,5 +1,5 @@
-/* core/emit/text.c - text that grows, constants and identifiers of C. */
-#include "text.h"
+/* core/emit/c_text.c - text that grows, constants and identifiers of C. */
+#include "c_text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/file.h"
 
 void wf_text_add(wf_text *t, const char *text, size_t length) {
     if (t->lacks) return;
@@ -33,14 +34,14 @@ void wf_text_free(wf_text *t) {
 /* The number exactly, in decimal digits. C has no constant for an infinity or a NaN: they are
  * quotients. */
 static void add_real(wf_text *t, double x, bool is_float) {
-    char text[64];
+    char text[WF_REAL_TEXT + 32];
     const char *end = is_float ? "f" : "";
     if (isnan(x)) {
         snprintf(text, sizeof text, "(0.0%s / 0.0%s)", end, end);
     } else if (isinf(x)) {
         snprintf(text, sizeof text, "(%s1.0%s / 0.0%s)", x < 0 ? "-" : "", end, end);
     } else {
-        snprintf(text, sizeof text, "%.*g", is_float ? 9 : 17, is_float ? (double)(float)x : x);
+        wf_format_real(is_float ? (double)(float)x : x, is_float ? 9 : 17, text);
         if (!strpbrk(text, ".e")) strcat(text, ".0");
         strcat(text, end);
     }

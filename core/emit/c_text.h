@@ -1,6 +1,6 @@
-/* core/emit/text.h - text that grows, and names in C. Not installed. */
-#ifndef WEFT_CORE_EMIT_TEXT_H
-#define WEFT_CORE_EMIT_TEXT_H
+/* core/emit/c_text.h - text that grows, and names in C. Not installed. */
+#ifndef WEFT_CORE_EMIT_C_TEXT_H
+#define WEFT_CORE_EMIT_C_TEXT_H
 
 #include <stdarg.h>
 #include <stdbool.h>
