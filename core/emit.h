@@ -35,6 +35,8 @@ WF_API char *wf_emit(wf_plan *p, const wf_emit_options *options);
  * earlier one fetches stays in memory between the two, as the encoder's results do for the steps of
  * a decoder; its first axis may then be 1 where attention reads it for several rows. The function
  * of a plan with a state has a parameter `position`, from 0 on: the caches' rows so far.
+ * For several rows there is
+ * void model_step_copy(const model *m, int from, int to), which copies a row of the caches.
  * message[256]. */
 WF_API char *wf_emit_plans(wf_plan *const *plans, int n, const wf_emit_options *options,
                            char *message);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "core/file.h"
+#include "core/file_internal.h"
 
 void wf_text_add(wf_text *t, const char *text, size_t length) {
     if (t->lacks) return;

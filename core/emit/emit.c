@@ -102,11 +102,7 @@ static bool lay_out(wf_emitter *e) {
         q->arena = at;
         at += (int64_t)(b->arena + 63) / 64 * 16;
         q->state = at;
-        for (int k = 0; k < b->n_slots; k++)
-            at += (int64_t)((size_t)b->batch * b->slots[k].outer * b->slots[k].rows *
-                                b->slots[k].inner +
-                            63) /
-                  64 * 16;
+        at = wf_slot_at(q, b->n_slots);
     }
     e->memory = at;
     return true;

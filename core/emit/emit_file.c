@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/basis.h"
+#include "core/graph_internal.h"
 #include "writer.h"
 
 /* ---- inputs and fetches ---------------------------------------------------------------------- */
@@ -269,6 +270,24 @@ static void write_runs(const wf_emitter *e, wf_text *t) {
     }
 }
 
+/* A function that copies a row of the caches of a plan with a state. */
+static void write_copies(const wf_emitter *e, wf_text *t) {
+    for (const part *q = e->parts; q < e->parts + e->n_parts; q++) {
+        const binding *b = q->plan->now;
+        if (!q->plan->with_state || b->batch < 2) continue;
+        wf_text_print(t, "\nvoid %s_%s_copy(const %s *m, int from, int to) {\n", e->prefix, q->name,
+                      e->prefix);
+        for (int k = 0; k < b->n_slots; k++) {
+            int64_t n = wf_slot_floats(&b->slots[k]), at = wf_slot_at(q, k);
+            wf_text_print(t,
+                          "    for (int i = 0; i < %n; i++)\n"
+                          "        floats(m, %n)[to * %n + i] = floats(m, %n)[from * %n + i];\n",
+                          n, at, n, at, n);
+        }
+        wf_text_puts(t, "}\n");
+    }
+}
+
 static void write_end(const wf_emitter *e, wf_text *t) {
     const char *of = e->prefix;
     wf_text_print(t, "void %s_start(%s *m, void *arena%s) {\n    m->arena = arena;\n", of, of,
@@ -282,6 +301,7 @@ static void write_end(const wf_emitter *e, wf_text *t) {
         wf_text_puts(t, "    m->weights = first_weights;\n");
     wf_text_puts(t, "    m->step = 0;\n    m->micro_batch = 0;\n}\n");
     write_runs(e, t);
+    write_copies(e, t);
     if (e->getters.length) wf_text_puts(t, e->getters.at);
 }
 

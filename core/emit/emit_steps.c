@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/basis.h"
+#include "core/graph_internal.h"
 #include "writer.h"
 
 /* Calls in a function that is named after a module. */
@@ -150,13 +151,15 @@ static void add_member(wf_text *t, const char *member, int64_t offset) {
     wf_text_number(t, offset);
 }
 
-static int64_t slot_at(const wf_emitter *e, int slot_index) {
-    const binding *b = e->now->plan->now;
-    int64_t at = e->now->state;
-    for (int k = 0; k < slot_index; k++) {
-        const slot *s = &b->slots[k];
-        at += (int64_t)((size_t)b->batch * s->outer * s->rows * s->inner + 63) / 64 * 16;
-    }
+int64_t wf_slot_floats(const slot *s) {
+    return (int64_t)(s->outer * s->rows * s->inner / sizeof(float));
+}
+
+int64_t wf_slot_at(const part *p, int index) {
+    const binding *b = p->plan->now;
+    int64_t at = p->state;
+    for (int k = 0; k < index; k++)
+        at += (b->batch * wf_slot_floats(&b->slots[k]) + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
     return at;
 }
 
@@ -200,8 +203,8 @@ bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, wf_t
     } else if (s->place == IN_LEAF) {
         return add_leaf(e, e->now->plan->graph->nodes[s->index], at.offset, written, t);
     } else {
-        int64_t from =
-            s->place == IN_STATE ? slot_at(e, s->index) : e->now->arena + (int64_t)(s->offset / 4);
+        int64_t from = s->place == IN_STATE ? wf_slot_at(e->now, s->index)
+                                            : e->now->arena + (int64_t)(s->offset / 4);
         add_memory(t, dtype, from + at.offset);
     }
     return true;
@@ -238,21 +241,33 @@ void wf_step_free(step_text *s) {
     wf_text_free(&s->name), wf_text_free(&s->code), wf_text_free(&s->arguments);
 }
 
-/* Let rows of a batch share what an earlier part has computed once: attention reads it by an index
- * of rows, which here is 0 for all. */
-static bool share_rows(wf_emitter *e, exec *x) {
+/* An operand that an earlier part has computed lies as that part left it. Rows of a batch may share
+ * it, if attention reads it, which could do so by an index of rows. */
+static bool link_view(wf_emitter *e, exec *x, int i, const wf_tensor *fed, const wf_view *v) {
+    const wf_view *here = &wf_plan_value(e->now->plan, fed)->view;
+    const wf_kernel *run = kernel_of(x->call.op);
+    wf_view *in = &x->call.in[i];
+    bool shares = v->ndim > 0 && v->shape[0] == 1 && here->shape[0] != 1;
+    wf_view whole = *v;
+    if (shares) whole.shape[0] = here->shape[0];
+    if (!wf_same_shape(&whole, here) || (shares && !(run->indexed >> i & 1)))
+        return wf_emitter_fail(e, "'%s' has another size in the plan that reads it", called(fed));
+    if (wf_view_dense(v) && !shares) return true;
+    if (!wf_same_shape(in, here) || !((run->strided | run->indexed) >> i & 1))
+        return wf_emitter_fail(e, "'%s' does not lie in one piece", called(fed));
+    for (int k = 0; k < in->ndim; k++) in->stride[k] = shares && k == 0 ? 0 : v->stride[k];
+    return true;
+}
+
+static bool link_views(wf_emitter *e, exec *x) {
+    const binding *b = e->now->plan->now;
     for (int i = 0; i < x->call.n_in; i++) {
-        const storage *s =
-            x->in[i].storage < 0 ? NULL : &e->now->plan->now->storages[x->in[i].storage];
         const part *of;
-        if (!s || s->place != IN_FEED) continue;
-        const wf_tensor *fed = e->now->plan->feeds[s->index].tensor;
-        const bound_view *v = wf_linked(e, fed, &of), *here = wf_plan_value(e->now->plan, fed);
-        if (!v || wf_same_shape(&v->view, &here->view)) continue;
-        if (v->view.ndim < 1 || v->view.shape[0] != 1 || !(kernel_of(x->call.op)->indexed >> i & 1))
-            return wf_emitter_fail(e, "'%s' has another size in the plan that reads it",
-                                   called(fed));
-        x->call.in[i].stride[0] = 0;
+        int at = x->in[i].storage;
+        if (at < 0 || b->storages[at].place != IN_FEED) continue;
+        const wf_tensor *fed = e->now->plan->feeds[b->storages[at].index].tensor;
+        const bound_view *v = wf_linked(e, fed, &of);
+        if (v && !link_view(e, x, i, fed, &v->view)) return false;
     }
     return true;
 }
@@ -316,7 +331,7 @@ static void module_of(const wf_emitter *e, int step, char name[MOST_NAME]) {
 }
 
 static bool describe(wf_emitter *e, exec *x, step_text *s) {
-    if (!share_rows(e, x) || !write_body(e, x)) return false;
+    if (!link_views(e, x) || !write_body(e, x)) return false;
     add_parameters(e, x, &s->code);
     wf_text_puts(&s->code, " {\n");
     wf_text_add(&s->code, e->body.at, e->body.length);

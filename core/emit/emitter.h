@@ -10,7 +10,7 @@
 
 #include <stdarg.h>
 
-#include "core/op.h"
+#include "core/op_internal.h"
 
 typedef struct wf_emitter wf_emitter;
 

@@ -90,6 +90,11 @@ bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, wf_t
 /* The value that an earlier part fetches and this one is fed. NULL: none does. */
 const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of);
 
+/* The floats of a row of a cache; the first float of cache `index`, which after the last one is
+ * that behind them. */
+int64_t wf_slot_floats(const slot *s);
+int64_t wf_slot_at(const part *p, int index);
+
 /* emit_file.c */
 bool wf_write_getters(wf_emitter *e);
 bool wf_write_weights(wf_emitter *e);

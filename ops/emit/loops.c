@@ -1,11 +1,12 @@
 /* ops/emit/loops.c - loops in C over strided views. See loops.h. */
 #include "loops.h"
 
-#include "core/file.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "core/file_internal.h"
+#include "ops/base/walk.h"
 
 extern const char *const wf_plain_text[]; /* made from plain.c by embed.sh */
 
@@ -180,10 +181,12 @@ void wf_emit_copy(wf_emitter *e, const wf_view *to, const wf_view *from, const c
 /* ---- sums over rows -------------------------------------------------------------------------- */
 
 int64_t wf_emit_ranges(wf_emitter *e, const char *name, int64_t n, int64_t grain) {
-    int64_t count = wf_task_count(n, grain);
+    int64_t count = wf_task_count(n, grain), from, to;
     wf_emit_text(e, "static const int %s[] = { 0", name);
-    for (int64_t i = 1; i <= count; i++)
-        wf_emit_text(e, i % 12 ? ", %n" : ",\n%n", wf_task_start(n, count, i));
+    for (int64_t i = 0; i < count; i++) {
+        wf_task_range(n, grain, i, &from, &to);
+        wf_emit_text(e, i % 12 < 11 ? ", %n" : ",\n%n", to);
+    }
     wf_emit_text(e, " };\n");
     return count;
 }
