@@ -23,6 +23,8 @@
 #include "core/save.h"
 /* ranks of a training that move bytes between them */
 #include "core/transport.h"
+/* a plan as one C file */
+#include "core/emit.h"
 /* pictures of graphs and plans */
 #include "core/picture.h"
 
