@@ -64,7 +64,7 @@ static inline int64_t wf_given(const int64_t number[2], int i) {
 }
 bool wf_conv_count(wf_call *c, const conv *a, int axis, int64_t size, int64_t kernel, int64_t *n);
 
-/* "convolution c = { ... };" for the functions of ops/emit/plain_functions.c. Groups have so many
+/* "convolution c = { ... };" for the functions of ops/emit/plain_convolution.c. Groups have so many
  * sources and targets. False after wf_fail: a number is too large for int. */
 bool wf_emit_convolution(wf_emitter *e, const wf_call *c, const conv *a, const wf_view *x,
                          const wf_view *y, const int64_t kernel[2], bool transposed);

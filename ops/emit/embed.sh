@@ -1,7 +1,7 @@
 #!/bin/sh
 # ops/emit/embed.sh - files of C as an array of their lines, with "" for blank lines, ended by 0.
 #
-# usage: embed.sh plain.c more.c > plain_text.c      defines wf_plain_text
+# usage: embed.sh one.c more.c > plain_text.c      defines wf_plain_text
 set -eu
 echo '/* Made by ops/emit/embed.sh. */'
 echo 'extern const char *const wf_plain_text[];'

@@ -1,5 +1,5 @@
-/* tests/ops/test_plain.c - the functions of emitted files (ops/emit/plain.c, plain_functions.c),
- * compiled here, have the bits of the kernels: every row of unary.inc and binary.inc, for many
+/* tests/ops/test_plain.c - the functions of emitted files (ops/emit/plain_*.c), compiled
+ * here, have the bits of the kernels: every row of unary.inc and binary.inc, for many
  * random bit patterns. */
 #include "core/base/random.h"
 #include "ops/kernels/kernels.h"
@@ -9,9 +9,14 @@
 #if defined __GNUC__
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
-#include "ops/emit/plain.c"
-/* It needs the functions of the former. */
+/* clang-format off */
+#include "ops/emit/plain_numbers.c"
+#include "ops/emit/plain_double.c"
 #include "ops/emit/plain_functions.c"
+#include "ops/emit/plain_rows.c"
+#include "ops/emit/plain_attention.c"
+#include "ops/emit/plain_convolution.c"
+/* clang-format on */
 
 TESTS(plain)
 
