@@ -31,21 +31,24 @@ void wf_text_free(wf_text *t) {
 
 /* ---- constants ------------------------------------------------------------------------------- */
 
-/* The number exactly, in decimal digits. C has no constant for an infinity or a NaN: they are
- * quotients. */
-static void add_real(wf_text *t, double x, bool is_float) {
-    char text[WF_REAL_TEXT + 32];
+const char *wf_c_constant(double x, bool is_float, char text[WF_CONSTANT_TEXT]) {
     const char *end = is_float ? "f" : "";
+    if (is_float) x = (double)(float)x;
     if (isnan(x)) {
-        snprintf(text, sizeof text, "(0.0%s / 0.0%s)", end, end);
+        snprintf(text, WF_CONSTANT_TEXT, "(0.0%s / 0.0%s)", end, end);
     } else if (isinf(x)) {
-        snprintf(text, sizeof text, "(%s1.0%s / 0.0%s)", x < 0 ? "-" : "", end, end);
+        snprintf(text, WF_CONSTANT_TEXT, "(%s1.0%s / 0.0%s)", x < 0 ? "-" : "", end, end);
     } else {
-        wf_format_real(is_float ? (double)(float)x : x, is_float ? 9 : 17, text);
-        if (!strpbrk(text, ".e")) strcat(text, ".0");
-        strcat(text, end);
+        char number[WF_REAL_TEXT];
+        wf_format_real(x, is_float ? 9 : 17, number);
+        snprintf(text, WF_CONSTANT_TEXT, "%s%s%s", number, strpbrk(number, ".e") ? "" : ".0", end);
     }
-    wf_text_puts(t, text);
+    return text;
+}
+
+static void add_real(wf_text *t, double x, bool is_float) {
+    char text[WF_CONSTANT_TEXT];
+    wf_text_puts(t, wf_c_constant(x, is_float, text));
 }
 
 static void add_number(wf_text *t, bool marks, int64_t n) {
@@ -101,6 +104,26 @@ void wf_text_print(wf_text *t, const char *format, ...) {
     va_end(arguments);
 }
 
+void wf_text_marked(wf_text *t, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    wf_text_format(t, true, format, arguments);
+    va_end(arguments);
+}
+
+void wf_text_comment(wf_text *t, const char *text) {
+    for (char last = 0; *text; last = *text++) {
+        bool control = (unsigned char)*text < ' ' || *text == '\\';
+        bool mark = (last == '*' && *text == '/') || (last == '/' && *text == '*');
+        wf_text_add(t, " ", mark);
+        wf_text_add(t, control ? " " : text, 1);
+    }
+}
+
+const char *wf_text_of(const wf_text *t) {
+    return t->at ? t->at : "";
+}
+
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /* True if the line is the head of a loop or a condition, whose statement is the next line. */
@@ -110,18 +133,30 @@ static bool is_head(const char *line, size_t n) {
     return begins && line[n - 1] != '{' && line[n - 1] != ';' && line[n - 1] != '}';
 }
 
+enum { MOST_DEPTH = 16 };
+
+/* A block ends at the level of the line that began it. The line after it is at the level of the
+ * first of the heads before that one. */
 void wf_text_indent(wf_text *t, const char *code) {
-    int depth = 0, heads = 0;
+    int depth = 0, level = 0, base = 0, ends[MOST_DEPTH], after[MOST_DEPTH];
     while (*code) {
         code += strspn(code, " \n");
         size_t n = strcspn(code, "\n");
         if (!n) break;
-        if (code[0] == '}') depth--;
-        for (int i = 0; i < depth + heads; i++) wf_text_puts(t, "    ");
+        if (code[0] == '}' && depth > 0) {
+            level = ends[--depth];
+            base = after[depth];
+        }
+        for (int i = 0; i < level; i++) wf_text_puts(t, "    ");
         wf_text_add(t, code, n);
         wf_text_puts(t, "\n");
-        heads = is_head(code, n) ? heads + 1 : 0;
-        if (code[n - 1] == '{') depth += 1;
+        if (code[n - 1] == '{' && depth < MOST_DEPTH) {
+            ends[depth] = level;
+            after[depth++] = base;
+            base = ++level;
+        } else {
+            level = is_head(code, n) ? level + 1 : base;
+        }
         code += n;
     }
 }
@@ -132,15 +167,19 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static bool is_word(char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+bool wf_begins_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+bool wf_is_word(char c) {
+    return is_digit(c) || wf_begins_word(c);
 }
 
 size_t wf_identifier(const char *name, char *to, size_t size) {
     size_t n = 0;
     if (is_digit(name[0]) && n++ + 1 < size) to[0] = '_';
     for (; *name; name++, n++)
-        if (n + 1 < size) to[n] = is_word(*name) ? *name : '_';
+        if (n + 1 < size) to[n] = wf_is_word(*name) ? *name : '_';
     if (size) to[n < size ? n : size - 1] = 0;
     return n;
 }
@@ -148,6 +187,6 @@ size_t wf_identifier(const char *name, char *to, size_t size) {
 const char *wf_find_word(const char *text, const char *word) {
     size_t n = strlen(word);
     for (const char *at = text; (at = strstr(at, word)); at += n)
-        if ((at == text || !is_word(at[-1])) && !is_word(at[n])) return at;
+        if ((at == text || !wf_is_word(at[-1])) && !wf_is_word(at[n])) return at;
     return NULL;
 }

@@ -23,10 +23,24 @@ void wf_text_format(wf_text *t, bool marks, const char *format, va_list argument
 /* the number between two marks */
 void wf_text_number(wf_text *t, int64_t n);
 void wf_text_print(wf_text *t, const char *format, ...);
+/* These formats, with marks around the numbers of %n */
+void wf_text_marked(wf_text *t, const char *format, ...);
+/* Append what stands in a comment: without an end of the comment, or a second beginning. */
+void wf_text_comment(wf_text *t, const char *text);
+/* The text as a string, "" if there is none. */
+const char *wf_text_of(const wf_text *t);
 void wf_text_free(wf_text *t);
 /* Append the lines of `code`, each indented by its depth in braces. */
 void wf_text_indent(wf_text *t, const char *code);
 
+/* The number exactly, in decimal digits, as a constant of type float or double. C has none for an
+ * infinity or a NaN: they are quotients. Returns text. */
+enum { WF_CONSTANT_TEXT = 40 };
+const char *wf_c_constant(double x, bool is_float, char text[WF_CONSTANT_TEXT]);
+
+/* Can the character stand in an identifier, and begin one? */
+bool wf_is_word(char c);
+bool wf_begins_word(char c);
 /* A name as an identifier of C: other characters become '_'. Returns the bytes it needs, as
  * snprintf does. */
 size_t wf_identifier(const char *name, char *to, size_t size);

@@ -1,5 +1,5 @@
 /* ops/attention/attention_emit.c - attention and its gradient as C (core/emit/emitter.h): loops over
- * the heads, which functions of ops/emit/plain.c compute. */
+ * the heads, which functions of plain_attention.c compute. */
 #include <stdio.h>
 
 #include "attention_op.h"
@@ -37,13 +37,14 @@ static void emit_heads(wf_emitter *e, const wf_call *c) {
     wf_attention_head h = wf_attention_head_of(c);
     char keys[32];
     int64_t group = wf_attention_group(c);
-    wf_emit_text(e, "head h = { .queries = %n, .keys = %n, .k_width = %n, .v_width = %n,\n",
-                 h.queries, h.keys, h.k_width, h.v_width);
-    wf_emit_text(e, ".window = %n, .causal = %d, .additive = %d, .scale = %f };\n", a->window,
-                 h.causal, h.additive, h.scale);
+    wf_emit_text(e, "head h;\nh.queries = %n;\nh.keys = %n;\n", h.queries, h.keys);
+    wf_emit_text(e, "h.k_width = %n;\nh.v_width = %n;\n", h.k_width, h.v_width);
+    wf_emit_text(e, "h.window = %n;\nh.causal = %d;\n", a->window, h.causal);
+    wf_emit_text(e, "h.additive = %d;\nh.scale = %f;\n", h.additive, h.scale);
+    wf_emit_text(e, "h.mask.data = 0;\nh.adds = 0;\nh.drops = %d;\n", h.drops);
     if (h.drops) {
         wf_emit_stream(e);
-        wf_emit_text(e, "h.drops = 1;\nh.keep_scale = %f;\nh.threshold = %n;\n", h.keep_scale,
+        wf_emit_text(e, "h.keep_scale = %f;\nh.threshold = %n;\n", h.keep_scale,
                      (int64_t)h.threshold);
         wf_emit_text(e, "h.key = %u;\nh.stream = stream;\n", h.key);
     }
@@ -62,7 +63,7 @@ bool wf_emit_attention(wf_emitter *e, const wf_call *c) {
     wf_emit_scratch(e, 128 * (q->shape[3] + 1) + 2 * q->shape[2]);
     emit_heads(e, c);
     emit_matrix(e, "y", "out", &c->out[0], "i");
-    emit_matrix(e, "stats", "out1", &c->out[1], "i");
+    emit_matrix(e, "stats", wf_emit_result(e, 1, "stats"), &c->out[1], "i");
     wf_emit_text(e, "attention_head(&h, scratch);\n}\n");
     return true;
 }
@@ -77,9 +78,9 @@ bool wf_emit_attention_backward(wf_emitter *e, const wf_call *c) {
     emit_matrix(e, "dy", "dy", &c->in[IN_DY], "i");
     emit_matrix(e, "y", "y", &c->in[IN_Y], "i");
     emit_matrix(e, "stats", "stats", &c->in[IN_STATS], "i");
-    emit_matrix(e, "dq", "out", &c->out[0], "i");
-    emit_matrix(e, "dk", "out1", &c->out[1], keys);
-    emit_matrix(e, "dv", "out2", &c->out[2], keys);
+    emit_matrix(e, "dq", wf_emit_result(e, 0, "dq"), &c->out[0], "i");
+    emit_matrix(e, "dk", wf_emit_result(e, 1, "dk"), &c->out[1], keys);
+    emit_matrix(e, "dv", wf_emit_result(e, 2, "dv"), &c->out[2], keys);
     if (group > 1) wf_emit_text(e, "h.adds = i %% %n != 0;\n", group);
     wf_emit_text(e, "attention_head_backward(&h, scratch);\n}\n");
     return true;

@@ -13,7 +13,8 @@ static bool emit_windows(wf_emitter *e, const wf_call *c, const wf_view *x, cons
 bool wf_emit_max_pool2d(wf_emitter *e, const wf_call *c) {
     if (wf_view_count(&c->out[0]) == 0) return true;
     if (!emit_windows(e, c, &c->in[0], &c->out[0])) return false;
-    wf_emit_text(e, "largest_of_windows(&c, x, out, out1);\n");
+    wf_emit_result(e, 1, "place");
+    wf_emit_text(e, "largest_of_windows(&c, x, out, place);\n");
     return true;
 }
 

@@ -153,8 +153,8 @@ static bool eval_affine(const wf_call *c, int phase, int64_t task, void *scratch
 static bool emit_affine(wf_emitter *e, const wf_call *c) {
     const affine *a = c->attrs;
     char value[128], scale[WF_CONSTANT_TEXT], shift[WF_CONSTANT_TEXT];
-    snprintf(value, sizeof value, "multiply_add(%s, x, %s)", wf_emit_constant(a->scale, scale),
-             wf_emit_constant(a->shift, shift));
+    snprintf(value, sizeof value, "multiply_add(%s, x, %s)", wf_c_constant(a->scale, true, scale),
+             wf_c_constant(a->shift, true, shift));
     return wf_emit_elements(e, c, value);
 }
 
@@ -218,8 +218,8 @@ static bool eval_clamp(const wf_call *c, int phase, int64_t task, void *scratch)
 static bool emit_clamp(wf_emitter *e, const wf_call *c) {
     const clamp *a = c->attrs;
     char value[128], low[WF_CONSTANT_TEXT], high[WF_CONSTANT_TEXT];
-    snprintf(value, sizeof value, "min_of(max_of(x, %s), %s)", wf_emit_constant(a->low, low),
-             wf_emit_constant(a->high, high));
+    snprintf(value, sizeof value, "min_of(max_of(x, %s), %s)", wf_c_constant(a->low, true, low),
+             wf_c_constant(a->high, true, high));
     return wf_emit_elements(e, c, value);
 }
 
@@ -272,7 +272,7 @@ static bool eval_leaky_relu(const wf_call *c, int phase, int64_t task, void *scr
 static bool emit_leaky_relu(wf_emitter *e, const wf_call *c) {
     const leak *a = c->attrs;
     char value[96], slope[WF_CONSTANT_TEXT];
-    snprintf(value, sizeof value, "x > 0.0f ? x : %s * x", wf_emit_constant(a->slope, slope));
+    snprintf(value, sizeof value, "x > 0.0f ? x : %s * x", wf_c_constant(a->slope, true, slope));
     return wf_emit_elements(e, c, value);
 }
 

@@ -1,14 +1,12 @@
 /* ops/emit/loops.c - loops in C over strided views. See loops.h. */
 #include "loops.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/file_internal.h"
 #include "ops/base/walk.h"
 
-extern const char *const wf_plain_text[]; /* made from plain.c by embed.sh */
+extern const char *const wf_plain_text[]; /* made from plain_*.c by embed.sh */
 
 void wf_emit_rows(wf_emitter *e, const wf_walk *w, char letter) {
     const char name[] = { letter, 0 };
@@ -48,15 +46,7 @@ void wf_emit_element_at(wf_emitter *e, const wf_walk *w, int v, const char *j) {
     if (!any) wf_emit_text(e, "0");
 }
 
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_word(char c) {
-    return is_letter(c) || (c >= '0' && c <= '9');
-}
-
-/* Is this function in plain.c? */
+/* Does the plain C have this function? */
 static bool is_plain(const char *function) {
     char head[80];
     snprintf(head, sizeof head, " %s(", function);
@@ -74,7 +64,7 @@ static bool is_type(const char *word) {
     return false;
 }
 
-/* A word of the expression: an operand becomes its element, other words those of plain.c. */
+/* A word of the expression: an operand becomes its element, other words those of the plain C. */
 static bool add_word(wf_emitter *e, const wf_call *c, const wf_walk *w, const char *word) {
     char name[64];
     for (int i = 0; i < c->n_in; i++) {
@@ -96,7 +86,7 @@ static bool add_word(wf_emitter *e, const wf_call *c, const wf_walk *w, const ch
 /* A number with its exponent and suffix, such as 0x1.8p-3f. Returns its length. */
 static size_t number_length(const char *text) {
     size_t n = 0;
-    while (is_word(text[n]) || text[n] == '.' ||
+    while (wf_is_word(text[n]) || text[n] == '.' ||
            ((text[n] == '-' || text[n] == '+') && (text[n - 1] == 'p' || text[n - 1] == 'e')))
         n++;
     return n;
@@ -107,12 +97,12 @@ static bool add_value(wf_emitter *e, const wf_call *c, const wf_walk *w, const c
         char word[64];
         size_t n = 0;
         bool number = *value >= '0' && *value <= '9';
-        while (is_word(value[n])) n++;
+        while (wf_is_word(value[n])) n++;
         if (number) n = number_length(value);
         if (n == 0) n = 1;
         snprintf(word, sizeof word, "%.*s", (int)n, value);
         value += n;
-        if (!is_letter(word[0]))
+        if (!wf_begins_word(word[0]))
             wf_emit_text(e, "%s", word);
         else if (!add_word(e, c, w, word))
             return false;
@@ -153,20 +143,6 @@ bool wf_emit_elements(wf_emitter *e, const wf_call *c, const char *value) {
     return wf_emit_choice(e, c, value);
 }
 
-const char *wf_emit_constant(double value, char text[WF_CONSTANT_TEXT]) {
-    float x = (float)value;
-    char number[WF_REAL_TEXT];
-    if (isnan(x)) {
-        strcpy(text, "(0.0f / 0.0f)");
-    } else if (isinf(x)) {
-        strcpy(text, x < 0 ? "(-1.0f / 0.0f)" : "(1.0f / 0.0f)");
-    } else {
-        wf_format_real((double)x, 9, number);
-        snprintf(text, WF_CONSTANT_TEXT, strpbrk(number, ".e") ? "%sf" : "%s.0f", number);
-    }
-    return text;
-}
-
 void wf_emit_copy(wf_emitter *e, const wf_view *to, const wf_view *from, const char *value) {
     wf_walk w;
     wf_walk_start(&w, 2, (const wf_view *[]){ to, from });
@@ -191,14 +167,13 @@ int64_t wf_emit_ranges(wf_emitter *e, const char *name, int64_t n, int64_t grain
     return count;
 }
 
-static const char *const result_names[] = { "out", "out1" };
-
 void wf_emit_block_begin(wf_emitter *e, int64_t rows, int64_t grain, int64_t n, int sums) {
     int first = sums == 1; /* a single sum is result 1: result 0 has one row for each row */
     int64_t count = wf_emit_ranges(e, "block", rows, grain);
     wf_emit_scratch(e, sums * n);
     for (int k = 0; k < sums; k++)
-        wf_emit_text(e, "for (int j = 0; j < %n; j++) %s[j] = 0;\n", n, result_names[first + k]);
+        wf_emit_text(e, "for (int j = 0; j < %n; j++) %s[j] = 0;\n", n,
+                     wf_emit_result(e, first + k, NULL));
     wf_emit_text(e, "for (int b = 0; b < %n; b++) {\n", count);
     wf_emit_text(e, "for (int j = 0; j < %n; j++) scratch[j] = 0;\n", sums * n);
     wf_emit_text(e, "for (int r = block[b]; r < block[b + 1]; r++)\n");
@@ -208,6 +183,6 @@ void wf_emit_block_end(wf_emitter *e, int64_t n, int sums) {
     int first = sums == 1;
     for (int k = 0; k < sums; k++)
         wf_emit_text(e, "for (int j = 0; j < %n; j++) %s[j] += scratch[%n + j];\n", n,
-                     result_names[first + k], k * n);
+                     wf_emit_result(e, first + k, NULL), k * n);
     wf_emit_text(e, "}\n");
 }

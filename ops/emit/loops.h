@@ -2,23 +2,19 @@
 #ifndef WEFT_OPS_EMIT_LOOPS_H
 #define WEFT_OPS_EMIT_LOOPS_H
 
+#include "core/emit/c_text.h"
 #include "core/emit/emitter.h"
 #include "ops/custom.h"
 
 /* Loops over the elements of out[0], with "out[...] = value;" inside. value is an expression of the
- * operands' names, which broadcast to the result, and of functions of plain.c. It may be written as
- * in unary.inc and binary.inc: v_exp is exp_of, real is float. At most three operands. False after
- * wf_fail: for i32, or if a function is not in plain.c. */
+ * operands' names, which broadcast to the result, and of functions of ops/emit/plain_*.c. It may be
+ * written as in unary.inc and binary.inc: v_exp is exp_of, real is float. At most three operands.
+ * False after wf_fail: for i32, or if a function is not there. */
 bool wf_emit_elements(wf_emitter *e, const wf_call *c, const char *value);
 /* Such loops for any type, i32 too. */
 bool wf_emit_choice(wf_emitter *e, const wf_call *c, const char *value);
 /* Loops in which the run fails if the condition is true of an element. */
 bool wf_emit_fails_if(wf_emitter *e, const wf_call *c, const char *condition);
-
-/* A float as a constant in such an expression. C has none for an infinity or a NaN: they are
- * quotients. Returns text. */
-enum { WF_CONSTANT_TEXT = 40 };
-const char *wf_emit_constant(double value, char text[WF_CONSTANT_TEXT]);
 
 /* "for (int i0 = 0; ...)" for every axis of a walk but the row's own; `letter` is the i. */
 void wf_emit_rows(wf_emitter *e, const wf_walk *w, char letter);

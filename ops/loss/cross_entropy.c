@@ -136,6 +136,8 @@ static bool emit_cross_entropy(wf_emitter *e, const wf_call *c) {
     const cross_entropy_attrs *a = c->attrs;
     int64_t rows, n;
     wf_view_rows(&c->in[0], &rows, &n);
+    static const char *const results[] = { "loss_sum", "nll_sum", "counted", "stats" };
+    for (int k = 0; k < 4; k++) wf_emit_result(e, k, results[k]);
     wf_emit_may_fail(e);
     wf_emit_text(e, "double losses = 0, nlls = 0, count = 0;\n");
     wf_emit_text(e, "for (int r = 0; r < %n; r++) {\n", rows);
@@ -152,8 +154,9 @@ static bool emit_cross_entropy(wf_emitter *e, const wf_call *c) {
     }
     wf_emit_text(e, "}\nlosses += loss;\nnlls += nll;\ncount += labels[r] != %d;\n",
                  a->ignore_index);
-    wf_emit_text(e, "out3[2 * r] = top;\nout3[2 * r + 1] = (float)log_total;\n}\n");
-    wf_emit_text(e, "out[0] = (float)losses;\nout1[0] = (float)nlls;\nout2[0] = (float)count;\n");
+    wf_emit_text(e, "stats[2 * r] = top;\nstats[2 * r + 1] = (float)log_total;\n}\n");
+    wf_emit_text(
+        e, "loss_sum[0] = (float)losses;\nnll_sum[0] = (float)nlls;\ncounted[0] = (float)count;\n");
     return true;
 }
 

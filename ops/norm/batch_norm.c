@@ -153,20 +153,22 @@ static void emit_channel_sum(wf_emitter *e, const wf_view *x, const char *result
 
 static bool emit_batch_statistics(wf_emitter *e, const wf_call *c) {
     const wf_view *x = &c->in[X];
+    wf_emit_result(e, 0, "mean");
+    wf_emit_result(e, 1, "variance");
     if (!uses_batch(c)) {
-        wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = running_mean[i];\n", x->shape[1]);
-        wf_emit_text(e, "for (int i = 0; i < %n; i++) out1[i] = running_variance[i];\n",
+        wf_emit_text(e, "for (int i = 0; i < %n; i++) mean[i] = running_mean[i];\n", x->shape[1]);
+        wf_emit_text(e, "for (int i = 0; i < %n; i++) variance[i] = running_variance[i];\n",
                      x->shape[1]);
         return true;
     }
     wf_emit_scratch(e, PIECE);
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\ndouble total;\n", x->shape[1]);
     if (wf_view_count(x) == 0) {
-        wf_emit_text(e, "total = 0;\nout[i] = out1[i] = (float)(total / 0.0);\n}\n");
+        wf_emit_text(e, "total = 0;\nmean[i] = variance[i] = (float)(total / 0.0);\n}\n");
         return true;
     }
-    emit_channel_sum(e, x, "out", "sum(n, scratch)");
-    emit_channel_sum(e, x, "out1", "squares(n, scratch, out[i])");
+    emit_channel_sum(e, x, "mean", "sum(n, scratch)");
+    emit_channel_sum(e, x, "variance", "squares(n, scratch, mean[i])");
     wf_emit_text(e, "}\n");
     return true;
 }

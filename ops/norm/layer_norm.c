@@ -47,9 +47,11 @@ static bool emit_layer_norm(wf_emitter *e, const wf_call *c) {
     const layer_norm_attrs *a = c->attrs;
     int64_t rows, n;
     wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_result(e, 1, "mean");
+    wf_emit_result(e, 2, "rstd");
     wf_emit_text(e, "for (int r = 0; r < %n; r++)\n", rows);
     wf_emit_text(e,
-                 "layer_norm_row(%n, x + r * %n, %s, %s, %g, out + r * %n, out1 + r, out2 + r);\n",
+                 "layer_norm_row(%n, x + r * %n, %s, %s, %g, out + r * %n, mean + r, rstd + r);\n",
                  n, n, wf_emit_operand(e, 1), wf_emit_operand(e, 2), a->eps, n);
     return true;
 }
@@ -269,6 +271,8 @@ static bool eval_weight_backward(const wf_call *c, int phase, int64_t task, void
 static bool emit_weight_backward(wf_emitter *e, const wf_call *c) {
     int64_t rows, n;
     wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_result(e, 0, "dweight");
+    wf_emit_result(e, 1, "dbias");
     wf_emit_block_begin(e, rows, BLOCK_ROWS, n, 2);
     wf_emit_text(e, "for (int j = 0; j < %n; j++) {\n", n);
     wf_emit_text(e, "float g = dy[r * %n + j];\n", n);

@@ -44,7 +44,8 @@ static bool emit_rms_norm(wf_emitter *e, const wf_call *c) {
     int64_t rows, n;
     wf_view_rows(&c->in[0], &rows, &n);
     wf_emit_text(e, "for (int r = 0; r < %n; r++)\n", rows);
-    wf_emit_text(e, "rms_norm_row(%n, x + r * %n, %s, %g, out + r * %n, out1 + r);\n", n, n,
+    wf_emit_result(e, 1, "rstd");
+    wf_emit_text(e, "rms_norm_row(%n, x + r * %n, %s, %g, out + r * %n, rstd + r);\n", n, n,
                  wf_emit_operand(e, 1), a->eps, n);
     return true;
 }
@@ -169,6 +170,7 @@ static bool emit_rms_norm_backward(wf_emitter *e, const wf_call *c) {
     int64_t rows, n;
     const char *weight = wf_emit_operand(e, 1);
     wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_result(e, 1, "dweight");
     wf_emit_block_begin(e, rows, BLOCK_ROWS, n, 1);
     wf_emit_text(e, "for (int j = 0; j < %n; j++)\n", n);
     wf_emit_text(

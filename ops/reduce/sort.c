@@ -338,6 +338,7 @@ static bool emit_sort(wf_emitter *e, const wf_call *c) {
     const sort_plan *p = c->plan;
     const sort_attrs *s = c->attrs;
     if (wf_view_count(&c->out[VALUES]) == 0) return true;
+    wf_emit_result(e, 1, "places");
     wf_emit_scratch(e, 2 * p->n);
     wf_emit_text(e, "int32_t *index = (int32_t *)(void *)scratch;\n");
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", p->outer * p->inner);
@@ -347,7 +348,7 @@ static bool emit_sort(wf_emitter *e, const wf_call *c) {
                  p->n, p->inner, (int)s->descending, p->n);
     wf_emit_text(e, "for (int k = 0; k < %n; k++) {\n", p->k);
     wf_emit_text(e, "int at = (slab * %n + k) * %n + column;\n", p->k, p->inner);
-    wf_emit_text(e, "out[at] = row[sorted[k] * %n];\nout1[at] = sorted[k];\n}\n}\n", p->inner);
+    wf_emit_text(e, "out[at] = row[sorted[k] * %n];\nplaces[at] = sorted[k];\n}\n}\n", p->inner);
     return true;
 }
 

@@ -15,6 +15,7 @@
 #include "ops/base/op_base.h"
 #include "tests/suites.h"
 #include "tests/support/commands.h"
+#include "tests/support/emitted.h"
 
 TESTS(emit)
 
@@ -24,19 +25,7 @@ enum { PARTS = 8, MOST_PREFIX = 64, LARGE = 10000, TOO_LARGE = 500000 };
 /* -fno-builtin: nothing may be a call of libc. */
 #define FLAGS                                                                                      \
     "-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding "              \
-    "-fno-builtin -shared -fPIC"
-
-static const char *compiler(void) {
-    const char *other = getenv("WEFT_EMIT_CC");
-    return other ? other : WEFT_TEST_CC;
-}
-
-static bool has_compiler(void) {
-    run("echo 'int one = 1;' > one.c && %s -c one.c", compiler());
-    if (result.status == 0) return true;
-    printf("emit: skipped, because '%s' compiles nothing\n", compiler());
-    return false;
-}
+    "-fno-builtin -nostdlib -shared -fPIC"
 
 /* ---- one row --------------------------------------------------------------------------------- */
 
@@ -123,16 +112,16 @@ static void run_row(trial *t, fixture *f, wf_plan *p, wf_tensor **fetch) {
 static void write_row(trial *t, int index, dressing how) {
     fixture f;
     wf_tensor *fetch[MAX_OUTPUTS];
-    char path[MOST_PREFIX + 4];
+    char path[MOST_PREFIX + 4], message[256];
     snprintf(t->prefix, sizeof t->prefix, "row_%d_%d", index, (int)how);
     t->row = &op_cases[index];
     fixture_open(&f, t->row, WF_F32, how);
     fixture_differentiate(&f);
     wf_plan *p = plan_of(&f, fetch);
-    char *text = wf_emit(p, &(wf_emit_options){ .name = t->prefix });
+    char *text = wf_emit(&p, 1, &(wf_emit_options){ .name = t->prefix }, message);
     t->written = text != NULL;
     if (!text)
-        wf_text_print(&faults, "%s: %s\n", t->row->name, wf_plan_error(p));
+        wf_text_print(&faults, "%s: %s\n", t->row->name, message);
     else
         run_row(t, &f, p, fetch);
     snprintf(path, sizeof path, "%s.c", t->prefix);
@@ -205,12 +194,12 @@ SETUP(enter_folder, leave_folder)
 TEST_ROWS(rows_as_c_have_the_same_bits, PARTS) {
     trial *trials = calloc((size_t)op_case_count, sizeof *trials);
     int n = 0;
-    if (!has_compiler()) return;
+    if (!has_emitted_compiler("emit")) return;
     faults = (wf_text){ 0 };
     for (int i = _i; i < op_case_count; i += PARTS)
         if (is_tried(&op_cases[i])) write_row(&trials[n++], i, dressing_of(i));
     if (n == 0) return;
-    run("%s " FLAGS " row_*.c -o rows.so", compiler());
+    run("%s " FLAGS " row_*.c -o rows.so", emitted_compiler());
     if (result.status) wf_text_print(&faults, "%s", result.err);
     void *program = result.status ? NULL : dlopen("./rows.so", RTLD_NOW);
     for (int i = 0; i < n; i++) {
