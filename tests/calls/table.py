@@ -102,7 +102,7 @@ ALWAYS = {'pool', 'user', 'listener', 'put'}  # fields that options are of no us
 CALLBACKS = {'on_error': 'told', 'hook': 'hook', 'keep': 'keep', 'each': 'each', 'trains': 'keep', 'on_param': 'hook',
              'heard': 'heard', 'watched': 'watched', 'begin': 'begin_folder', 'put': 'put_file', 'next': 'next_line', 'fill': None}
 MAY_BE_NULL = set('''wf_find wf_node wf_computed_in wf_file_meta wf_tokenizer_piece wf_named wf_scope wf_scope_push
-    wf_rotary_positions wf_rotary_positions_at wf_format_real wf_emit'''.split())
+    wf_rotary_positions wf_rotary_positions_at wf_format_real'''.split())
 
 
 def parts(text):
@@ -302,7 +302,7 @@ class Writer:
         if name == 'wf_shape_text':  # no text at all in a buffer of no bytes
             return [f'(void){call};']
         if result in ('const char *', 'char *'):
-            if name == 'wf_dot':
+            if name in ('wf_dot', 'wf_emit'):
                 return [f'char *text = {call};', f'check_told(w, text != NULL, a{message[0]});', 'free(text);']
             return [f'check_text(w, {call}, {null});']
         if result in ('wf_tensor *', 'const wf_tensor *'):
