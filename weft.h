@@ -63,6 +63,8 @@
 #include "models/language_model.h"
 /* outputs of a model, and how likely outputs are */
 #include "models/decode.h"
+/* a model with its search as one C file */
+#include "models/model_emit.h"
 /* how a file says that it is generated with */
 #include "models/generation.h"
 /* tokenizers and vocabularies */

@@ -73,6 +73,7 @@ LENGTHS = {
     'wf_allgather.send': PAIRS, 'wf_allgather.receive': PAIRS, 'wf_allgatherv.send': PAIRS, 'wf_allgatherv.receive': PAIRS, 'wf_decode.results': ROW,
     'wf_decoded_free.results': ROW, 'wf_mha_options.weights': '1', 'wf_tokenizer_to_meta.pairs': 'WF_TOKENIZER_META',
     'wf_generation_to_meta.pairs': 'WF_GENERATION_META', 'wf_emit_options.runs': '8',
+    'wf_model_emit_options.memory_bytes': '1', 'wf_model_emit_options.weight_bytes': '1',
 }
 for function in ('wf_decode', 'wf_decode_greedy', 'wf_score', 'wf_batch'):
     for name in 'src src_length tgt tgt_length sentence_index out_length labels'.split():
@@ -302,7 +303,7 @@ class Writer:
         if name == 'wf_shape_text':  # no text at all in a buffer of no bytes
             return [f'(void){call};']
         if result in ('const char *', 'char *'):
-            if name in ('wf_dot', 'wf_emit'):
+            if name in ('wf_dot', 'wf_emit', 'wf_model_emit'):
                 return [f'char *text = {call};', f'check_told(w, text != NULL, a{message[0]});', 'free(text);']
             return [f'check_text(w, {call}, {null});']
         if result in ('wf_tensor *', 'const wf_tensor *'):
