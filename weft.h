@@ -23,6 +23,8 @@
 #include "core/save.h"
 /* ranks of a training that move bytes between them */
 #include "core/transport.h"
+/* a plan as one C file */
+#include "core/emit.h"
 /* pictures of graphs and plans */
 #include "core/picture.h"
 
@@ -61,6 +63,8 @@
 #include "models/language_model.h"
 /* outputs of a model, and how likely outputs are */
 #include "models/decode.h"
+/* a model with its search as one C file */
+#include "models/model_emit.h"
 /* how a file says that it is generated with */
 #include "models/generation.h"
 /* tokenizers and vocabularies */

@@ -15,6 +15,7 @@ extern "C" {
 
 typedef struct wf_call wf_call;     /* op.h */
 typedef struct wf_kernel wf_kernel; /* an op's `run` */
+struct wf_emitter;
 
 struct wf_kernel {
     /* Compute everything that does not depend on data once, and store it in `plan`: plan_bytes
@@ -51,6 +52,9 @@ struct wf_kernel {
     bool exclusive;
     /* out[0] lives in the caller's state when the plan has one; see ops/shape/cache.c */
     bool cached;
+    /* Write the body of a C function that computes what eval does, to the bit, for the bound shapes
+     * (core/emit/emitter.h). False after wf_fail. NULL: plans with this op have no form in C. */
+    bool (*emit)(struct wf_emitter *e, const wf_call *c);
 };
 
 #ifdef __cplusplus

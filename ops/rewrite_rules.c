@@ -4,6 +4,8 @@
 #include "ops/base/op_base.h"
 #include "rules.h"
 
+extern const char *const wf_plain_text[]; /* made from emit/plain_*.c */
+
 static const wf_rule rules[] = {
 #define RULE(op, operand, inner, function) { &wf_op_##op, operand, &wf_op_##inner, function },
 #include "rules.inc"
@@ -17,6 +19,7 @@ const struct wf_basis wf_basis = {
     .fill = &wf_op_fill,
     .sum_to = &wf_op_sum_to,
     .rules = rules,
+    .plain = wf_plain_text,
 };
 
 /* Fuses only sums of gradients: additions that a program records keep their order. */

@@ -20,11 +20,12 @@ for pair in 'core:ops|nn|models|tools' 'ops:nn|models|tools' 'nn:models|tools' '
     [ -z "$found" ] || fail "${pair%%:*} includes from a folder below it: $found"
 done
 
-# The library returns errors: it never ends the program, and never prints.
-found=$(grep -nE '(^|[^a-z_])(abort|exit|_exit|quick_exit|perror|printf|puts|putchar|vprintf) *\(' $library |
+# The library returns errors: it never ends the program, and never prints. Text for emitted programs may.
+runs=$(echo "$library" | grep -v '^models/emit/plain_')
+found=$(grep -nE '(^|[^a-z_])(abort|exit|_exit|quick_exit|perror|printf|puts|putchar|vprintf) *\(' $runs |
     grep -vE "$comment" || true)
 [ -z "$found" ] || fail "the library ends the program or prints: $found"
-found=$(grep -nwE 'stdout|stderr' $library | grep -vE "$comment" || true)
+found=$(grep -nwE 'stdout|stderr' $runs | grep -vE "$comment" || true)
 [ -z "$found" ] || fail "the library knows where to print: $found"
 
 # A stream in memory loses characters when memory is short, and tells only those who ask.

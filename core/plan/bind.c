@@ -216,10 +216,11 @@ static int growing_axis(wf_plan *p, const exec *e) {
     return -1;
 }
 
-/* The number of rows to reserve when n are needed, at most `most`. It grows by a quarter at a time:
+/* The number of rows to reserve when n are needed. It grows by a quarter at a time:
  * memory that grows row by row is then seldom moved, and at most a quarter is unused. */
-static int64_t reserved(int64_t n, int64_t most) {
-    int64_t enough = LEAST_ROWS;
+static int64_t reserved(const wf_plan *p, int64_t n) {
+    int64_t enough = LEAST_ROWS, most = p->graph->extents[0].max + 1;
+    if (p->reserves_all) return most;
     while (enough < n) enough += enough / 4;
     return enough < most ? enough : most;
 }
@@ -236,7 +237,7 @@ static bool add_slot(wf_plan *p, binding *b, exec *e) {
     if (axis < 1) return axis == 0 ? wf_plan_fail(p, "a cache cannot grow along the batch") : false;
     int64_t shape[WF_MAX_DIMS];
     memcpy(shape, out->shape, sizeof shape);
-    shape[axis] = reserved(shape[axis], p->graph->extents[0].max + 1) + 1;
+    shape[axis] = reserved(p, shape[axis]) + 1;
     wf_dense_strides(out->ndim, shape, out->stride);
     if (first) b->batch = shape[0];
     if (shape[0] != b->batch || shape[0] > INT32_MAX)
@@ -408,7 +409,7 @@ static bool reuse_offsets(binding *b) {
 
 /* Plan memory for this position and for all others with the same number of reserved rows. */
 static bool plan_up_to(wf_plan *p, binding *b, int64_t position) {
-    int64_t last = p->with_state ? reserved(position + 1, p->graph->extents[0].max + 1) - 1 : 0;
+    int64_t last = p->with_state ? reserved(p, position + 1) - 1 : 0;
     if (!lay_out(p, b, last)) return false;
     if (!plan_offsets(b)) return wf_plan_fail(p, "out of memory");
     b->planned = last;

@@ -108,6 +108,7 @@ const wf_op wf_op_attention_backward = {
                                .tasks = tasks_attention_backward,
                                .eval = eval_attention_backward,
                                .flops = flops_attention_backward,
+                               .emit = wf_emit_attention_backward,
                                .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V | 1 << IN_DY |
                                           1 << IN_Y | 1 << IN_STATS },
 };

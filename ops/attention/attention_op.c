@@ -351,7 +351,8 @@ const wf_op wf_op_attention = {
                                .eval = eval_attention,
                                .flops = flops_attention,
                                .strided = 1 << IN_Q | 1 << IN_K | 1 << IN_V,
-                               .indexed = 1 << IN_K | 1 << IN_V | 1 << IN_MASK },
+                               .indexed = 1 << IN_K | 1 << IN_V | 1 << IN_MASK,
+                               .emit = wf_emit_attention },
 };
 
 static attention_attrs attrs_of(const wf_attention_options *o) {

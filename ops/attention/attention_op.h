@@ -5,6 +5,7 @@
 #ifndef WEFT_OPS_ATTENTION_ATTENTION_OP_H
 #define WEFT_OPS_ATTENTION_ATTENTION_OP_H
 
+#include "core/emit/emitter.h"
 #include "ops/base/op_base.h"
 
 /* Indices of operands. The last three are operands of the backward op. */
@@ -47,5 +48,9 @@ double wf_attention_pairs(const wf_call *c);
 
 wf_tensor *wf_attention_primitives(wf_tensor *q, wf_tensor *k, wf_tensor *v, wf_tensor *mask,
                                    const attention_attrs *a);
+
+/* attention_emit.c */
+bool wf_emit_attention(wf_emitter *e, const wf_call *c);
+bool wf_emit_attention_backward(wf_emitter *e, const wf_call *c);
 
 #endif

@@ -14,6 +14,7 @@
 #include "ops/base/scalars.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 /* ---- rotary_table: ids [...] -> [..., 2, d]: rows of cosines, and of sines with their signs -- */
 
@@ -93,6 +94,27 @@ static bool eval_rotary_table(const wf_call *c, int phase, int64_t task, void *s
     return true;
 }
 
+/* The wave lengths are constants of the file. */
+static bool emit_rotary_table(wf_emitter *e, const wf_call *c) {
+    const table_attrs *a = c->attrs;
+    int64_t width = width_of(c), pairs = width / 2;
+    if (wf_view_count(&c->out[0]) == 0) return true;
+    wf_emit_text(e, "static const double length[] = {");
+    for (int64_t i = 0; i < pairs; i++)
+        wf_emit_text(e, i % 4 ? " %g," : "\n%g,",
+                     wf_pow_of(a->base, 2 * (double)i / (double)width));
+    wf_emit_text(e, "\n};\nfor (int r = 0; r < %n; r++) {\n", wf_view_count(&c->in[0]));
+    wf_emit_text(e, "float *cosine = out + r * %n, *sine = cosine + %n;\n", 2 * width, width);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", pairs);
+    wf_emit_text(e, "double angle_of = (double)ids[r] / length[i];\n");
+    wf_emit_text(e, "int first = %s, second = first + %n;\n", a->interleaved ? "2 * i" : "i",
+                 a->interleaved ? (int64_t)1 : pairs);
+    wf_emit_text(e, "cosine[first] = cosine[second] = (float)cos_in_double(angle_of);\n");
+    wf_emit_text(e, "sine[second] = (float)sin_in_double(angle_of);\n");
+    wf_emit_text(e, "sine[first] = -sine[second];\n}\n}\n");
+    return true;
+}
+
 /* Shapes: ids [...] i32, like [..., d] for its width, or absent -> real [..., 2, d].
  * Limits: d is even, and the base is above 0. Angles are computed in double. */
 const wf_op wf_op_rotary_table = {
@@ -110,6 +132,7 @@ const wf_op wf_op_rotary_table = {
     .run = &(const wf_kernel){ .plan = plan_rotary_table,
                                .tasks = tasks_rotary_table,
                                .eval = eval_rotary_table,
+                               .emit = emit_rotary_table,
                                .strided = 1 << 1 },
 };
 
@@ -195,6 +218,33 @@ static bool eval_rotate(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
+/* Both elements of a pair are read before one is written: y may be x. */
+static bool emit_rotate(wf_emitter *e, const wf_call *c) {
+    const rotate_attrs *a = c->attrs;
+    wf_view cosines = cosines_of(&c->in[1]);
+    wf_walk w;
+    if (wf_view_count(&c->out[0]) == 0) return true;
+    wf_walk_start(&w, 3, (const wf_view *[]){ &c->out[0], &c->in[0], &cosines });
+    wf_emit_rows(e, &w, 'i');
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) {\n", w.columns / 2);
+    wf_emit_text(e, "int first = %s, second = first + %n;\n", a->interleaved ? "2 * j" : "j",
+                 a->interleaved ? (int64_t)1 : w.columns / 2);
+    wf_emit_text(e, "const float *cosine = table + ");
+    wf_emit_row_at(e, &w, 'i', 2);
+    wf_emit_text(e, ", *sine = cosine + %n;\nfloat a = x[", w.columns);
+    wf_emit_row_at(e, &w, 'i', 1);
+    wf_emit_text(e, " + first * %n], b = x[", w.step[1]);
+    wf_emit_row_at(e, &w, 'i', 1);
+    wf_emit_text(e, " + second * %n];\nout[", w.step[1]);
+    wf_emit_row_at(e, &w, 'i', 0);
+    wf_emit_text(e, " + first] = multiply_add(a, cosine[first], b * sine[%s]);\nout[",
+                 a->back ? "second" : "first");
+    wf_emit_row_at(e, &w, 'i', 0);
+    wf_emit_text(e, " + second] = multiply_add(b, cosine[second], a * sine[%s]);\n}\n",
+                 a->back ? "first" : "second");
+    return true;
+}
+
 /* x [..., d] with the two elements of each pair exchanged. */
 static wf_tensor *partners(wf_tensor *x, bool interleaved) {
     int ndim = wf_rank(x), pair = interleaved ? ndim : ndim - 1;
@@ -241,6 +291,7 @@ const wf_op wf_op_rotate = {
     .run = &(const wf_kernel){ .plan = plan_rotate,
                                .tasks = tasks_rotate,
                                .eval = eval_rotate,
+                               .emit = emit_rotate,
                                .flops = flops_rotate,
                                .strided = 1 << 0,
                                .in_place = 1 << 0 },

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "op_base.h"
+#include "ops/emit/loops.h"
 #include "shapes.h"
 #include "walk.h"
 
@@ -36,6 +37,14 @@ static bool eval_check(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
+static bool emit_check(wf_emitter *e, const wf_call *c) {
+    wf_emit_may_fail(e);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++)\nif (x[i] - x[i] != 0) return 1;\n",
+                 wf_view_count(&c->in[0]));
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = x[i];\n", wf_view_count(&c->in[0]));
+    return true;
+}
+
 /* If the run does not fail, y is x, so dx = dy. */
 static void grad_check(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y;
@@ -53,8 +62,10 @@ const wf_op wf_op_check_finite = {
     .attr_bytes = sizeof(check_attrs),
     .shape = wf_same_as_operand,
     .grad = grad_check,
-    .run =
-        &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_check, .in_place = 1 << 0 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_check,
+                               .in_place = 1 << 0,
+                               .emit = emit_check },
 };
 
 wf_tensor *wf_check_finite(wf_tensor *x, const char *what) {

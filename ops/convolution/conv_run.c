@@ -194,6 +194,45 @@ static bool eval_conv(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
+bool wf_emit_convolution(wf_emitter *e, const wf_call *c, const conv *a, const wf_view *x,
+                         const wf_view *y, const int64_t kernel[2], bool transposed) {
+    static const char *const names[] = { "source", "target",  "kernel",
+                                         "stride", "padding", "dilation" };
+    wf_emit_text(e, "const convolution c = { %n, %n, %n, %n, %d", x->shape[0], a->groups,
+                 x->shape[1] / a->groups, y->shape[1] / a->groups, (int)transposed);
+    for (int k = 0; k < (int)(sizeof names / sizeof *names); k++) {
+        int64_t of[2];
+        for (int i = 0; i < 2; i++) {
+            int64_t all[] = { x->shape[2 + i], y->shape[2 + i], kernel[i],
+                              a->stride[i],    a->padding[i],   a->dilation[i] };
+            of[i] = all[k];
+            double reach = (double)(kernel[i] - 1) * (double)a->dilation[i] + (double)a->padding[i];
+            if (reach + (double)y->shape[2 + i] * (double)a->stride[i] > INT32_MAX / 2)
+                return wf_fail(c, "%s is too large for a form in C", wf_show(c, x));
+        }
+        wf_emit_text(e, ",\n.%s = { %n, %n }", names[k], of[0], of[1]);
+    }
+    wf_emit_text(e, " };\n");
+    return true;
+}
+
+static bool emit_conv(wf_emitter *e, const wf_call *c, bool transposed) {
+    const wf_view *y = &c->out[0];
+    if (wf_view_count(y) == 0) return true;
+    if (!wf_emit_convolution(e, c, c->attrs, &c->in[0], y, &c->in[1].shape[2], transposed))
+        return false;
+    wf_emit_text(e, "convolve(&c, x, weight, %s, out);\n", wf_emit_operand(e, BIAS));
+    return true;
+}
+
+static bool emit_conv2d(wf_emitter *e, const wf_call *c) {
+    return emit_conv(e, c, false);
+}
+
+static bool emit_transpose(wf_emitter *e, const wf_call *c) {
+    return emit_conv(e, c, true);
+}
+
 /* Every weight is multiplied once for each position of the smaller image, which is the result of a
  * convolution, or the operand of a transposed one. */
 static double flops_of(const wf_call *c, const wf_view *small) {
@@ -214,10 +253,12 @@ const wf_kernel wf_conv2d_kernel = { .plan_bytes = sizeof(conv_run),
                                      .plan = plan_conv,
                                      .tasks = tasks_conv,
                                      .eval = eval_conv,
-                                     .flops = flops_conv };
+                                     .flops = flops_conv,
+                                     .emit = emit_conv2d };
 
 const wf_kernel wf_conv_transpose2d_kernel = { .plan_bytes = sizeof(conv_run),
                                                .plan = plan_transpose,
                                                .tasks = tasks_conv,
                                                .eval = eval_conv,
-                                               .flops = flops_transpose };
+                                               .flops = flops_transpose,
+                                               .emit = emit_transpose };

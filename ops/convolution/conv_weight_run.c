@@ -148,6 +148,17 @@ static bool eval_weight(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
+static bool emit_weight(wf_emitter *e, const wf_call *c) {
+    const weight_run *r = c->plan;
+    if (r->lanes == 0) return true;
+    const wf_view *w = &c->out[0];
+    if (!wf_emit_convolution(e, c, c->attrs, &c->in[X], &c->in[DY], &w->shape[2], false))
+        return false;
+    wf_emit_text(e, "convolve_weight(&c, %n, %n, %n, x, dy, out);\n", r->parts, r->layout.chunk,
+                 r->band);
+    return true;
+}
+
 static double flops_weight(const wf_call *c) {
     const wf_view *w = &c->out[0];
     double channel = (double)wf_view_count(w) / (double)(w->shape[0] ? w->shape[0] : 1);
@@ -158,4 +169,5 @@ const wf_kernel wf_conv2d_weight_kernel = { .plan_bytes = sizeof(weight_run),
                                             .plan = plan_weight,
                                             .tasks = tasks_weight,
                                             .eval = eval_weight,
-                                            .flops = flops_weight };
+                                            .flops = flops_weight,
+                                            .emit = emit_weight };

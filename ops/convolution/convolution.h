@@ -11,6 +11,7 @@
 #ifndef WEFT_OPS_CONVOLUTION_CONVOLUTION_H
 #define WEFT_OPS_CONVOLUTION_CONVOLUTION_H
 
+#include "core/emit/emitter.h"
 #include "ops/base/op_base.h"
 
 typedef struct conv { /* arrays [2]: one number for the rows (H), one for the columns (W) */
@@ -62,6 +63,11 @@ static inline int64_t wf_given(const int64_t number[2], int i) {
     return n == WF_NO_PADDING ? 0 : n;
 }
 bool wf_conv_count(wf_call *c, const conv *a, int axis, int64_t size, int64_t kernel, int64_t *n);
+
+/* "convolution c = { ... };" for the functions of ops/emit/plain_convolution.c. Groups have so many
+ * sources and targets. False after wf_fail: a number is too large for int. */
+bool wf_emit_convolution(wf_emitter *e, const wf_call *c, const conv *a, const wf_view *x,
+                         const wf_view *y, const int64_t kernel[2], bool transposed);
 
 extern const wf_kernel wf_conv2d_kernel, wf_conv_transpose2d_kernel, wf_conv2d_weight_kernel;
 

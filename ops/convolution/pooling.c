@@ -7,19 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "convolution.h"
 #include "core/compose.h"
 #include "ops/base/shapes.h"
-
-typedef struct pool {
-    conv window; /* one with a group for each channel */
-    int64_t kernel[2];
-    int64_t
-        /* padding after the last element, which exceeds that before the first if sizes are rounded
-         * up */
-        after[2];
-    bool ceil_mode;
-} pool;
+#include "pooling.h"
 
 enum { LEAST_TASK = 1 << 15 }; /* elements of a task */
 
@@ -219,7 +209,8 @@ const wf_op wf_op_max_pool2d = {
                                .plan = plan_max_pool2d,
                                .tasks = tasks_max_pool2d,
                                .eval = eval_max_pool2d,
-                               .flops = flops_max_pool2d },
+                               .flops = flops_max_pool2d,
+                               .emit = wf_emit_max_pool2d },
 };
 
 wf_tensor *wf_max_pool2d(wf_tensor *x, const wf_pool_options *o) {
@@ -328,7 +319,10 @@ const wf_op wf_op_max_pool2d_scatter = {
     .grad = grad_scatter,
     .nondiff = 1 << 1,
     .shape_only = 1 << 2,
-    .run = &(const wf_kernel){ .plan = plan_places, .tasks = tasks_scatter, .eval = eval_scatter },
+    .run = &(const wf_kernel){ .plan = plan_places,
+                               .tasks = tasks_scatter,
+                               .eval = eval_scatter,
+                               .emit = wf_emit_max_pool2d_scatter },
 };
 
 /* ---- max_pool2d_gather(x, taps): takes x at the places of the windows' maxima ---------------- */
@@ -377,7 +371,10 @@ const wf_op wf_op_max_pool2d_gather = {
     .shape = shape_gather,
     .grad = grad_gather,
     .nondiff = 1 << 1,
-    .run = &(const wf_kernel){ .plan = plan_places, .tasks = tasks_gather, .eval = eval_gather },
+    .run = &(const wf_kernel){ .plan = plan_places,
+                               .tasks = tasks_gather,
+                               .eval = eval_gather,
+                               .emit = wf_emit_max_pool2d_gather },
 };
 
 /* ---- avg_pool2d: the mean of each window ----------------------------------------------------- */

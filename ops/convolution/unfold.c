@@ -10,6 +10,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 typedef struct unfold {
     int axis;
@@ -147,6 +148,27 @@ static bool eval_fold(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
+static bool emit_fold(wf_emitter *e, const wf_call *c) {
+    const unfold *u = c->attrs;
+    const wf_view *x = &c->out[0];
+    int64_t inner = 1, windows = c->in[0].shape[u->axis];
+    for (int a = u->axis + 1; a < x->ndim; a++) inner *= x->shape[a];
+    if (wf_view_count(x) == 0) return true;
+    /* a step past the end is never taken */
+    int64_t step = u->step < INT32_MAX ? u->step : INT32_MAX;
+    int64_t dilation = u->dilation < INT32_MAX ? u->dilation : INT32_MAX;
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\ndouble sum = 0;\n", wf_view_count(x));
+    wf_emit_text(e, "int j = i %% %n, from = i / %n %% %n, slab = i / %n;\n", inner, inner,
+                 x->shape[u->axis], inner * x->shape[u->axis]);
+    wf_emit_text(e, "for (int k = 0; k < %n && from >= 0; k++) {\nint w = from / %n;\n", u->size,
+                 step);
+    wf_emit_text(e, "if (w < %n && w * %n == from)\nsum += (double)", windows, step);
+    wf_emit_text(e, "dy[((slab * %n + w) * %n + j) * %n + k];\nfrom -= %n;\n}\n", windows, inner,
+                 u->size, dilation);
+    wf_emit_text(e, "out[i] = (float)sum;\n}\n");
+    return true;
+}
+
 /* The op is linear, and unfold is its adjoint. */
 static void grad_fold(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const unfold *u = y->attrs;
@@ -166,7 +188,8 @@ const wf_op wf_op_fold = {
     .shape = shape_fold,
     .grad = grad_fold,
     .shape_only = 2,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_fold },
+    .run =
+        &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_fold, .emit = emit_fold },
 };
 
 wf_tensor *wf_fold(wf_tensor *y, wf_tensor *like, int axis, int64_t size, int64_t step,

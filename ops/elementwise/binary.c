@@ -65,13 +65,16 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
 /* ...: the members of wf_op that hold the formula and the gradient. */
-#define ROW(NAME, ...)                                                                             \
+#define ROW(NAME, VALUE, ...)                                                                      \
     static bool shape_##NAME(wf_call *c) {                                                         \
         return shape_binary(c, WF_BINARY_##NAME);                                                  \
     }                                                                                              \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         (void)phase, (void)scratch;                                                                \
         return run_binary(c, WF_BINARY_##NAME, task);                                              \
+    }                                                                                              \
+    static bool emit_##NAME(wf_emitter *e, const wf_call *c) {                                     \
+        return wf_emit_binary(e, c, WF_BINARY_##NAME, VALUE);                                      \
     }                                                                                              \
     ELEMENTWISE_OF_TWO(NAME, shape_##NAME, __VA_ARGS__)
 /* Shapes: a and b of one type; they broadcast -> y of their common shape. All but div, pow,
@@ -95,9 +98,9 @@ static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
         if (need & 1) dx[0] = da;                                                                  \
         if (need & 2) dx[1] = db;                                                                  \
     }                                                                                              \
-    ROW(NAME, .formula = #NAME "(a, b): " text, .grad = grad_##NAME)
+    ROW(NAME, #value, .formula = #NAME "(a, b): " text, .grad = grad_##NAME)
 #define STEP(NAME, text, value)                                                                    \
-    ROW(NAME, .formula = #NAME "(a, b): " text, .no_grad = "it is piecewise constant",             \
+    ROW(NAME, #value, .formula = #NAME "(a, b): " text, .no_grad = "it is piecewise constant",     \
         .detaches = true)
 #define COMPARE(name, value)
 #include "binary.inc"
@@ -149,6 +152,9 @@ static bool run_compare(const wf_call *c, enum wf_binary f, int64_t task) {
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         (void)phase, (void)scratch;                                                                \
         return run_compare(c, WF_BINARY_##NAME, task);                                             \
+    }                                                                                              \
+    static bool emit_##NAME(wf_emitter *e, const wf_call *c) {                                     \
+        return wf_emit_choice(e, c, "(" #value ") ? 1.0f : 0.0f");                                 \
     }                                                                                              \
     ELEMENTWISE_OF_TWO(NAME, shape_compare, .formula = #NAME "(a, b): 1 if " #value ", else 0",    \
                        .no_grad = "a comparison is piecewise constant")

@@ -56,6 +56,9 @@ static bool shape_bits(wf_call *c) {
             BY_STEPS(loop_##NAME, r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.out);             \
         return true;                                                                               \
     }                                                                                              \
+    static bool emit_##NAME(wf_emitter *e, const wf_call *c) {                                     \
+        return wf_emit_choice(e, c, #value);                                                       \
+    }                                                                                              \
     ELEMENTWISE_OF_TWO(NAME, shape_bits, .formula = #NAME "(a, b): " text,                         \
                        .no_grad = "integers have no gradient")
 #include "bits.inc"

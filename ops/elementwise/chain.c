@@ -4,6 +4,7 @@
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 #include "ops/reduce/reduce.h"
 
 /* ---- copy: any strides, or panels, to row-major; row-major to panels ------------------------- */
@@ -31,6 +32,12 @@ static bool eval_copy(const wf_call *c, int phase, int64_t task, void *scratch) 
     return (repacks(c) ? wf_repack_eval : wf_copy_eval)(c, phase, task, scratch);
 }
 
+static bool emit_copy(wf_emitter *e, const wf_call *c) {
+    wf_view to = c->out[0];
+    wf_emit_copy(e, &to, &c->in[0], wf_emit_operand(e, 0));
+    return true;
+}
+
 /* Shapes: y as x, of any type.
  * Gradient: y is x: dx = dy.
  * Limits: none. The engine records it where an op wants rows without gaps, or packed ones. */
@@ -41,7 +48,8 @@ const wf_op wf_op_copy = {
     .arity = 1,
     .shape = shape_copy,
     .grad = grad_copy,
-    .run = &(const wf_kernel){ .tasks = tasks_copy, .eval = eval_copy, .strided = 1 },
+    .run = &(
+        const wf_kernel){ .tasks = tasks_copy, .eval = eval_copy, .strided = 1, .emit = emit_copy },
 };
 
 /* ---- fill: one value in the shape of another tensor ------------------------------------------ */
@@ -61,6 +69,13 @@ static bool eval_fill(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
+static bool emit_fill(wf_emitter *e, const wf_call *c) {
+    const double *value = c->attrs;
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = %f;\n", wf_view_count(&c->out[0]),
+                 *value);
+    return true;
+}
+
 /* Shapes: like of any shape and type -> y of that shape, real.
  * Limits: Only the shape of like is read. */
 const wf_op wf_op_fill = {
@@ -73,7 +88,9 @@ const wf_op wf_op_fill = {
     .shape = shape_fill,
     .no_grad = "it reads only a shape",
     .shape_only = 1,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_fill, .strided = 1 },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_fill, .strided = 1, .emit = emit_fill },
 };
 
 wf_tensor *wf_fill(wf_tensor *like, double value) {

@@ -16,6 +16,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 typedef struct dropout_attrs {
     double rate;
@@ -79,6 +80,15 @@ static void grad_dropout(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_record(&wf_op_dropout, 1, dy, y->attrs);
 }
 
+static bool emit_dropout(wf_emitter *e, const wf_call *c) {
+    const dropout_attrs *a = c->attrs;
+    wf_drop_params d = wf_drop_of(c, a->rate, a->site);
+    wf_emit_stream(e);
+    wf_emit_text(e, "dropout(%n, x, %f, %n, %u, stream, 0, out);\n", wf_view_count(&c->out[0]),
+                 d.scale, (int64_t)d.threshold, d.key);
+    return true;
+}
+
 /* Shapes: x real, of any shape -> y as x.
  * Limits: The rate is in [0, 1), rounded to a multiple of 2^-16. In plans that do not train y is
  * x. */
@@ -93,7 +103,10 @@ const wf_op wf_op_dropout = {
     .shape = shape_dropout,
     .view = view_dropout,
     .grad = grad_dropout,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_dropout, .in_place = 1 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_dropout,
+                               .in_place = 1,
+                               .emit = emit_dropout },
 };
 
 wf_tensor *wf_dropout_at(wf_tensor *x, double rate, uint64_t site) {

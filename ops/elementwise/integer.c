@@ -4,6 +4,7 @@
 
 #include "ops/base/op_base.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 /* -2^31 / -1 wraps, too. */
 static inline int32_t floor_divided(int32_t a, int32_t b) {
@@ -63,6 +64,48 @@ static loop_of_one *const loops_of_one[WF_UNARY_COUNT] = {
 #undef INTEGER
 #undef ENTIRE
 #undef INTEGER_UNARY
+
+/* ---- their text, for emitted files ----------------------------------------------------------- */
+
+#define INTEGER_UNARY(name, value)
+#define INTEGER(name, value) [WF_BINARY_##name] = #value,
+#define ENTIRE INTEGER
+static const char *const values_of_two[WF_BINARY_COUNT] = {
+#include "integer.inc"
+};
+#undef INTEGER
+#undef ENTIRE
+#undef INTEGER_UNARY
+
+#define INTEGER_UNARY(name, value) [WF_UNARY_##name] = #value,
+#define INTEGER(name, value)
+#define ENTIRE INTEGER
+static const char *const values_of_one[WF_UNARY_COUNT] = {
+#include "integer.inc"
+};
+#undef INTEGER
+#undef ENTIRE
+#undef INTEGER_UNARY
+
+#define INTEGER_UNARY(name, value)
+#define INTEGER(name, value)
+#define ENTIRE(name, value) [WF_BINARY_##name] = true,
+static const bool is_entire[WF_BINARY_COUNT] = {
+#include "integer.inc"
+};
+#undef INTEGER
+#undef ENTIRE
+#undef INTEGER_UNARY
+
+bool wf_emit_binary(wf_emitter *e, const wf_call *c, enum wf_binary f, const char *value) {
+    if (c->out[0].dtype != WF_I32) return wf_emit_choice(e, c, value);
+    if (is_entire[f] && !wf_emit_fails_if(e, c, "b == 0")) return false;
+    return wf_emit_choice(e, c, values_of_two[f]);
+}
+
+bool wf_emit_unary(wf_emitter *e, const wf_call *c, enum wf_unary f, const char *value) {
+    return wf_emit_choice(e, c, c->out[0].dtype == WF_I32 ? values_of_one[f] : value);
+}
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 /* The op's attribute is the site. */
 static bool shape_random(wf_call *c) {
@@ -63,6 +64,22 @@ static bool eval_randn(const wf_call *c, int phase, int64_t task, void *scratch)
     return eval_random(c, task, true);
 }
 
+static bool emit_random(wf_emitter *e, const wf_call *c, const char *function) {
+    wf_drop_params at = wf_drop_of(c, 0, *(const uint64_t *)c->attrs);
+    wf_emit_stream(e);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++)\nout[i] = %s(%u, stream, (uint64_t)i);\n",
+                 wf_view_count(&c->out[0]), function, at.key);
+    return true;
+}
+
+static bool emit_rand(wf_emitter *e, const wf_call *c) {
+    return emit_random(e, c, "random_uniform");
+}
+
+static bool emit_randn(wf_emitter *e, const wf_call *c) {
+    return emit_random(e, c, "random_normal");
+}
+
 /* Shapes: like of any shape -> real, of that shape.
  * Limits: Numbers depend on seed, step, micro-batch, site and element alone, so threads and
  * resumed runs draw the same. */
@@ -77,8 +94,10 @@ static bool eval_randn(const wf_call *c, int phase, int64_t task, void *scratch)
         .shape = shape_random,                                                                     \
         .no_grad = "it reads only a shape",                                                        \
         .shape_only = 1,                                                                           \
-        .run = &(                                                                                  \
-            const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 1 },  \
+        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
+                                   .eval = eval_##NAME,                                            \
+                                   .strided = 1,                                                   \
+                                   .emit = emit_##NAME },                                          \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *like, const char *site) {                                      \
         uint64_t at = wf_mix64(wf_site(like, site) ^ wf_hash_bytes(0, #NAME, strlen(#NAME)));      \

@@ -7,8 +7,9 @@
 
 #include "ops/base/op_base.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
-/* Needs eval_NAME. shape: the shape rule; ...: the members of wf_op that hold the formula and the
+/* Needs eval_NAME and emit_NAME. shape: the shape rule; ...: the members of wf_op that hold the formula and the
  * gradient. */
 #define ELEMENTWISE_OF_TWO(NAME, shape_rule, ...)                                                  \
     const wf_op wf_op_##NAME = {                                                                   \
@@ -17,9 +18,11 @@
         .arity = 2,                                                                                \
         .shape = shape_rule,                                                                       \
         __VA_ARGS__,                                                                               \
-        .run =                                                                                     \
-            &(const wf_kernel){                                                                    \
-                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 3, .in_place = 3 }, \
+        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
+                                   .eval = eval_##NAME,                                            \
+                                   .strided = 3,                                                   \
+                                   .in_place = 3,                                                  \
+                                   .emit = emit_##NAME },                                          \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *a, wf_tensor *b) {                                             \
         return wf_record(&wf_op_##NAME, 2, (wf_tensor *[]){ a, b }, NULL);                         \

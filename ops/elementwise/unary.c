@@ -2,11 +2,15 @@
  * value becomes a loop in kernels/, and the expression in the row records its gradient. affine,
  * clamp and leaky_relu, which have attributes, follow below. */
 #include "unary.h"
+
+#include <stdio.h>
+
 #include "core/compose.h"
 #include "integer.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 /* ---- second derivatives of the activations --------------------------------------------------- */
 
@@ -73,7 +77,7 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
 }
 
 /* ...: the members of wf_op that hold the formula and the gradient. */
-#define ROW(NAME, ...)                                                                             \
+#define ROW(NAME, VALUE, ...)                                                                      \
     static bool shape_##NAME(wf_call *c) {                                                         \
         return shape_unary(c, WF_UNARY_##NAME);                                                    \
     }                                                                                              \
@@ -81,15 +85,20 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
         (void)phase, (void)scratch;                                                                \
         return run_unary(c, WF_UNARY_##NAME, task);                                                \
     }                                                                                              \
+    static bool emit_##NAME(wf_emitter *e, const wf_call *c) {                                     \
+        return wf_emit_unary(e, c, WF_UNARY_##NAME, VALUE);                                        \
+    }                                                                                              \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \
         .family = "elementwise",                                                                   \
         .arity = 1,                                                                                \
         .shape = shape_##NAME,                                                                     \
         __VA_ARGS__,                                                                               \
-        .run =                                                                                     \
-            &(const wf_kernel){                                                                    \
-                .tasks = wf_elementwise_tasks, .eval = eval_##NAME, .strided = 1, .in_place = 1 }, \
+        .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,                                  \
+                                   .eval = eval_##NAME,                                            \
+                                   .strided = 1,                                                   \
+                                   .in_place = 1,                                                  \
+                                   .emit = emit_##NAME },                                          \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *x) {                                                           \
         return wf_record(&wf_op_##NAME, 1, &x, NULL);                                              \
@@ -117,9 +126,9 @@ static bool run_unary(const wf_call *c, enum wf_unary f, int64_t task) {
         (void)x, (void)need;                                                                       \
         dx[0] = derivative;                                                                        \
     }                                                                                              \
-    ROW(NAME, .formula = #NAME "(x): " text, .grad = grad_##NAME)
+    ROW(NAME, #value, .formula = #NAME "(x): " text, .grad = grad_##NAME)
 #define STEP(NAME, text, value)                                                                    \
-    ROW(NAME, .formula = #NAME "(x): " text, .no_grad = "it is piecewise constant",                \
+    ROW(NAME, #value, .formula = #NAME "(x): " text, .no_grad = "it is piecewise constant",        \
         .detaches = true)
 #include "unary.inc"
 #undef UNARY
@@ -141,6 +150,14 @@ static bool eval_affine(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
+static bool emit_affine(wf_emitter *e, const wf_call *c) {
+    const affine *a = c->attrs;
+    char value[128], scale[WF_CONSTANT_TEXT], shift[WF_CONSTANT_TEXT];
+    snprintf(value, sizeof value, "multiply_add(%s, x, %s)", wf_c_constant(a->scale, true, scale),
+             wf_c_constant(a->shift, true, shift));
+    return wf_emit_elements(e, c, value);
+}
+
 /* dy/dx = scale. */
 static void grad_affine(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const affine *a = y->attrs;
@@ -159,9 +176,11 @@ const wf_op wf_op_affine = {
     .attributes = "double scale, double shift",
     .shape = wf_same_as_operand,
     .grad = grad_affine,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks, .eval = eval_affine, .strided = 1, .in_place = 1 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_affine,
+                               .strided = 1,
+                               .in_place = 1,
+                               .emit = emit_affine },
 };
 
 wf_tensor *wf_affine(wf_tensor *x, double scale, double shift) {
@@ -196,6 +215,14 @@ static bool eval_clamp(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
+static bool emit_clamp(wf_emitter *e, const wf_call *c) {
+    const clamp *a = c->attrs;
+    char value[128], low[WF_CONSTANT_TEXT], high[WF_CONSTANT_TEXT];
+    snprintf(value, sizeof value, "min_of(max_of(x, %s), %s)", wf_c_constant(a->low, true, low),
+             wf_c_constant(a->high, true, high));
+    return wf_emit_elements(e, c, value);
+}
+
 /* The derivative is 1 between the bounds. It is 0 at the bounds and outside, where y is
  * constant. */
 static void grad_clamp(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
@@ -215,9 +242,11 @@ const wf_op wf_op_clamp = {
     .attributes = "double low, double high",
     .shape = shape_clamp,
     .grad = grad_clamp,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks, .eval = eval_clamp, .strided = 1, .in_place = 1 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_clamp,
+                               .strided = 1,
+                               .in_place = 1,
+                               .emit = emit_clamp },
 };
 
 wf_tensor *wf_clamp(wf_tensor *x, double low, double high) {
@@ -240,6 +269,13 @@ static bool eval_leaky_relu(const wf_call *c, int phase, int64_t task, void *scr
     return true;
 }
 
+static bool emit_leaky_relu(wf_emitter *e, const wf_call *c) {
+    const leak *a = c->attrs;
+    char value[96], slope[WF_CONSTANT_TEXT];
+    snprintf(value, sizeof value, "x > 0.0f ? x : %s * x", wf_c_constant(a->slope, true, slope));
+    return wf_emit_elements(e, c, value);
+}
+
 /* The condition is relu(x), which is nonzero where x > 0. A comparison would make a second
  * derivative an error instead of zeros (core/record/flow.c). At 0 the gradient is that of the left
  * side. */
@@ -260,9 +296,11 @@ const wf_op wf_op_leaky_relu = {
     .attributes = "double slope",
     .shape = wf_same_as_operand,
     .grad = grad_leaky_relu,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks, .eval = eval_leaky_relu, .strided = 1, .in_place = 1 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_leaky_relu,
+                               .strided = 1,
+                               .in_place = 1,
+                               .emit = emit_leaky_relu },
 };
 
 wf_tensor *wf_leaky_relu(wf_tensor *x, double slope) {

@@ -5,6 +5,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 static bool shape_where(wf_call *c) {
     wf_view both = { 0 };
@@ -24,6 +25,10 @@ static bool eval_where(const wf_call *c, int phase, int64_t task, void *scratch)
         WF_KERNEL(c->out[0].dtype,
                   where(r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.in[2], r.step[2], r.out));
     return true;
+}
+
+static bool emit_where(wf_emitter *e, const wf_call *c) {
+    return wf_emit_choice(e, c, "condition != 0.0f ? a : b");
 }
 
 /* dy goes to a where the condition holds, and to b elsewhere. The condition has no gradient: y is
@@ -46,9 +51,11 @@ const wf_op wf_op_where = {
     .shape = shape_where,
     .grad = grad_where,
     .nondiff = 1,
-    .run =
-        &(const wf_kernel){
-            .tasks = wf_elementwise_tasks, .eval = eval_where, .strided = 7, .in_place = 7 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = eval_where,
+                               .strided = 7,
+                               .in_place = 7,
+                               .emit = emit_where },
 };
 
 wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b) {

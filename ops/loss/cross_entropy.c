@@ -14,6 +14,7 @@
 #include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 #include "ops/norm/rows.h"
 
 typedef struct cross_entropy_attrs {
@@ -131,6 +132,34 @@ static bool eval_cross_entropy(const wf_call *c, int phase, int64_t task, void *
     return true;
 }
 
+static bool emit_cross_entropy(wf_emitter *e, const wf_call *c) {
+    const cross_entropy_attrs *a = c->attrs;
+    int64_t rows, n;
+    wf_view_rows(&c->in[0], &rows, &n);
+    static const char *const results[] = { "loss_sum", "nll_sum", "counted", "stats" };
+    for (int k = 0; k < 4; k++) wf_emit_result(e, k, results[k]);
+    wf_emit_may_fail(e);
+    wf_emit_text(e, "double losses = 0, nlls = 0, count = 0;\n");
+    wf_emit_text(e, "for (int r = 0; r < %n; r++) {\n", rows);
+    wf_emit_text(e, "double log_total = 0, nll = 0, loss = 0;\nfloat top = 0;\n");
+    wf_emit_text(e, "if (labels[r] != %d) {\n", a->ignore_index);
+    wf_emit_text(e, "if (labels[r] < 0 || labels[r] >= %n) return 1;\n", n);
+    wf_emit_text(e, "top = log_sum_exp(%n, logits + r * %n, &log_total);\n", n, n);
+    wf_emit_text(e, "nll = ((double)top - (double)logits[r * %n + labels[r]]) + log_total;\n", n);
+    wf_emit_text(e, "loss = nll;\n");
+    if (a->smoothing > 0) {
+        wf_emit_text(e, "double apart = sum_of_differences(%n, logits + r * %n, top);\n", n, n);
+        wf_emit_text(e, "loss = %g * nll + %g * (log_total - apart / %g);\n", 1 - a->smoothing,
+                     a->smoothing, (double)n);
+    }
+    wf_emit_text(e, "}\nlosses += loss;\nnlls += nll;\ncount += labels[r] != %d;\n",
+                 a->ignore_index);
+    wf_emit_text(e, "stats[2 * r] = top;\nstats[2 * r + 1] = (float)log_total;\n}\n");
+    wf_emit_text(
+        e, "loss_sum[0] = (float)losses;\nnll_sum[0] = (float)nlls;\ncounted[0] = (float)count;\n");
+    return true;
+}
+
 static void grad_cross_entropy(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
     wf_tensor *in[] = { y->in[0], y->in[1], y + LSE, dy[LOSS], dy[NLL] };
@@ -190,6 +219,7 @@ const wf_op wf_op_cross_entropy = {
     .run = &(const wf_kernel){ .plan = plan_cross_entropy,
                                .tasks = tasks_cross_entropy,
                                .eval = eval_cross_entropy,
+                               .emit = emit_cross_entropy,
                                .flops = flops_cross_entropy },
 };
 
@@ -291,6 +321,36 @@ static bool eval_backward(const wf_call *c, int phase, int64_t task, void *scrat
     return true;
 }
 
+/* "dx of column j = by (p - everywhere), less at the label", added to the result if another term is
+ * there. */
+static void emit_term(wf_emitter *e, const char *slope, double smoothing, int64_t n, bool adds) {
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) {\n", n);
+    wf_emit_text(e, "float p = exp_of((logits[r * %n + j] - top) - log_total);\n", n);
+    wf_emit_text(e, "float d = %s[0] * (p - %f);\n", slope, smoothing / (double)n);
+    wf_emit_text(e, "if (j == labels[r]) d -= (float)((double)%s[0] * %g);\n", slope,
+                 1 - smoothing);
+    wf_emit_text(e, adds ? "row[j] += d;\n}\n" : "row[j] = d;\n}\n");
+}
+
+/* The row is made in scratch, because the result may overwrite the logits. */
+static bool emit_backward(wf_emitter *e, const wf_call *c) {
+    const cross_entropy_attrs *a = c->attrs;
+    bool loss = c->in[IN_DLOSS].ndim >= 0, nll = c->in[IN_DNLL].ndim >= 0;
+    int64_t rows, n;
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_may_fail(e);
+    wf_emit_scratch(e, n);
+    wf_emit_text(e, "for (int r = 0; r < %n; r++) {\nfloat *row = scratch;\n", rows);
+    wf_emit_text(e, "if (labels[r] == %d) {\n", a->ignore_index);
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) out[r * %n + j] = 0;\ncontinue;\n}\n", n, n);
+    wf_emit_text(e, "if (labels[r] < 0 || labels[r] >= %n) return 1;\n", n);
+    wf_emit_text(e, "float top = lse[2 * r], log_total = lse[2 * r + 1];\n");
+    if (loss) emit_term(e, "dloss", a->smoothing, n, false);
+    if (nll) emit_term(e, "dnll", 0, n, loss);
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) out[r * %n + j] = row[j];\n}\n", n, n);
+    return true;
+}
+
 static void decompose_backward(wf_tensor *dx, wf_tensor **results) {
     wf_tensor *logits = dx->in[0], *y[3];
     from_primitives(logits, dx->in[1], dx->attrs, y);
@@ -321,6 +381,7 @@ const wf_op wf_op_cross_entropy_backward = {
     .run = &(const wf_kernel){ .plan = plan_backward,
                                .tasks = wf_row_tasks,
                                .eval = eval_backward,
+                               .emit = emit_backward,
                                .flops = flops_backward,
                                .in_place = 1 << 0 },
 };

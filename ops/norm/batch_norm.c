@@ -12,6 +12,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 /* ---- is_training: real [], 1 in a plan that trains, else 0 ----------------------------------- */
 
@@ -28,6 +29,11 @@ static bool eval_is_training(const wf_call *c, int phase, int64_t task, void *sc
     return true;
 }
 
+static bool emit_is_training(wf_emitter *e, const wf_call *c) {
+    wf_emit_text(e, "out[0] = %d;\n", (int)c->training);
+    return true;
+}
+
 /* Shapes: like of any shape -> real [].
  * Limits: It is 1 in a plan whose options say training. */
 const wf_op wf_op_is_training = {
@@ -38,7 +44,7 @@ const wf_op wf_op_is_training = {
     .shape = shape_is_training,
     .no_grad = "it is a property of the plan",
     .shape_only = 1,
-    .run = &(const wf_kernel){ .eval = eval_is_training, .strided = 1 },
+    .run = &(const wf_kernel){ .eval = eval_is_training, .strided = 1, .emit = emit_is_training },
 };
 
 wf_tensor *wf_is_training(wf_tensor *like) {
@@ -131,6 +137,42 @@ static bool eval_batch_statistics(const wf_call *c, int phase, int64_t task, voi
     return true;
 }
 
+/* Channel i is copied to scratch, in pieces. */
+static void emit_channel_sum(wf_emitter *e, const wf_view *x, const char *result,
+                             const char *value) {
+    int64_t inner = 1;
+    for (int i = 2; i < x->ndim; i++) inner *= x->shape[i];
+    int64_t count = x->shape[0] * inner;
+    wf_emit_text(e, "total = 0;\nfor (int from = 0; from < %n; from += %d) {\n", count, PIECE);
+    wf_emit_text(e, "int n = %n - from < %d ? %n - from : %d;\n", count, PIECE, count, PIECE);
+    wf_emit_text(e, "for (int k = 0; k < n; k++)\nscratch[k] = ");
+    wf_emit_text(e, "x[((from + k) / %n * %n + i) * %n + (from + k) %% %n];\n", inner, x->shape[1],
+                 inner, inner);
+    wf_emit_text(e, "total += %s;\n}\n%s[i] = (float)(total / %n.0);\n", value, result, count);
+}
+
+static bool emit_batch_statistics(wf_emitter *e, const wf_call *c) {
+    const wf_view *x = &c->in[X];
+    wf_emit_result(e, 0, "mean");
+    wf_emit_result(e, 1, "variance");
+    if (!uses_batch(c)) {
+        wf_emit_text(e, "for (int i = 0; i < %n; i++) mean[i] = running_mean[i];\n", x->shape[1]);
+        wf_emit_text(e, "for (int i = 0; i < %n; i++) variance[i] = running_variance[i];\n",
+                     x->shape[1]);
+        return true;
+    }
+    wf_emit_scratch(e, PIECE);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\ndouble total;\n", x->shape[1]);
+    if (wf_view_count(x) == 0) {
+        wf_emit_text(e, "total = 0;\nmean[i] = variance[i] = (float)(total / 0.0);\n}\n");
+        return true;
+    }
+    emit_channel_sum(e, x, "mean", "sum(n, scratch)");
+    emit_channel_sum(e, x, "variance", "squares(n, scratch, mean[i])");
+    wf_emit_text(e, "}\n");
+    return true;
+}
+
 /* v [C] as [C,1,...], which broadcasts to x [N,C,...]. */
 static wf_tensor *by_channel(wf_tensor *v, const wf_tensor *x) {
     uint32_t axes = 0;
@@ -186,6 +228,7 @@ const wf_op wf_op_batch_statistics = {
     .run = &(const wf_kernel){ .plan = plan_batch_statistics,
                                .tasks = tasks_batch_statistics,
                                .eval = eval_batch_statistics,
+                               .emit = emit_batch_statistics,
                                .flops = flops_batch_statistics },
 };
 

@@ -9,6 +9,7 @@
 #include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 #include "ops/reduce/reduce.h"
 #include "rows.h"
 
@@ -39,6 +40,19 @@ static bool eval_layer_norm(const wf_call *c, int phase, int64_t task, void *scr
     WF_KERNEL(x->dtype,
               layer_norm_rows(to - from, n, wf_at(x, from * n), c->in[1].data, c->in[2].data,
                               a->eps, wf_at(y, from * n), wf_at(mean, from), wf_at(rstd, from)));
+    return true;
+}
+
+static bool emit_layer_norm(wf_emitter *e, const wf_call *c) {
+    const layer_norm_attrs *a = c->attrs;
+    int64_t rows, n;
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_result(e, 1, "mean");
+    wf_emit_result(e, 2, "rstd");
+    wf_emit_text(e, "for (int r = 0; r < %n; r++)\n", rows);
+    wf_emit_text(e,
+                 "layer_norm_row(%n, x + r * %n, %s, %s, %g, out + r * %n, mean + r, rstd + r);\n",
+                 n, n, wf_emit_operand(e, 1), wf_emit_operand(e, 2), a->eps, n);
     return true;
 }
 
@@ -89,7 +103,10 @@ const wf_op wf_op_layer_norm = {
     .grad = grad_layer_norm,
     .decompose = decompose_layer_norm,
     .optional = 1 << 1 | 1 << 2,
-    .run = &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_layer_norm, .in_place = 1 << 0 },
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks,
+                               .eval = eval_layer_norm,
+                               .in_place = 1 << 0,
+                               .emit = emit_layer_norm },
 };
 
 wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps) {
@@ -138,6 +155,17 @@ static bool eval_layer_norm_backward(const wf_call *c, int phase, int64_t task, 
     return true;
 }
 
+static bool emit_layer_norm_backward(wf_emitter *e, const wf_call *c) {
+    int64_t rows, n;
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_text(e, "for (int r = 0; r < %n; r++)\n", rows);
+    wf_emit_text(e,
+                 "layer_norm_backward_row(%n, x + r * %n, %s, mean[r], rstd[r], dy + r * %n, "
+                 "out + r * %n);\n",
+                 n, n, wf_emit_operand(e, 1), n, n);
+    return true;
+}
+
 static void decompose_layer_norm_backward(wf_tensor *dx, wf_tensor **results) {
     wf_tensor *x = wf_alias(dx->in[0]), *weight = dx->in[1], *dy = dx->in[4],
               *y = normalised(x, dx->attrs);
@@ -163,7 +191,8 @@ const wf_op wf_op_layer_norm_backward = {
     .optional = 1 << 1,
     .run = &(const wf_kernel){ .tasks = wf_row_tasks,
                                .eval = eval_layer_norm_backward,
-                               .in_place = 1 << 0 | 1 << 4 },
+                               .in_place = 1 << 0 | 1 << 4,
+                               .emit = emit_layer_norm_backward },
 };
 
 /* ---- layer_norm_weight_backward: x, mean, rstd, dy -> dweight [D], dbias [D] ----------------- */
@@ -239,6 +268,21 @@ static bool eval_weight_backward(const wf_call *c, int phase, int64_t task, void
     return true;
 }
 
+static bool emit_weight_backward(wf_emitter *e, const wf_call *c) {
+    int64_t rows, n;
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_result(e, 0, "dweight");
+    wf_emit_result(e, 1, "dbias");
+    wf_emit_block_begin(e, rows, BLOCK_ROWS, n, 2);
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) {\n", n);
+    wf_emit_text(e, "float g = dy[r * %n + j];\n", n);
+    wf_emit_text(
+        e, "scratch[j] = multiply_add(g, (x[r * %n + j] - mean[r]) * rstd[r], scratch[j]);\n", n);
+    wf_emit_text(e, "scratch[%n + j] += g;\n}\n", n);
+    wf_emit_block_end(e, n, 2);
+    return true;
+}
+
 static wf_tensor *sum_over_rows(wf_tensor *x) {
     return wf_rank(x) == 1 ? x : wf_sum(x, wf_other_axes(wf_rank(x) - 1, wf_rank(x)), false);
 }
@@ -270,5 +314,6 @@ const wf_op wf_op_layer_norm_weight_backward = {
     .run = &(const wf_kernel){ .plan = plan_weight_backward,
                                .tasks = tasks_weight_backward,
                                .eval = eval_weight_backward,
+                               .emit = emit_weight_backward,
                                .flops = flops_weight_backward },
 };

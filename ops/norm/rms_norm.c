@@ -8,6 +8,7 @@
 #include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 #include "rows.h"
 
 typedef struct rms_norm_attrs {
@@ -35,6 +36,17 @@ static bool eval_rms_norm(const wf_call *c, int phase, int64_t task, void *scrat
     wf_row_range(c, task, &from, &to);
     WF_KERNEL(x->dtype, rms_norm_rows(to - from, n, wf_at(x, from * n), c->in[1].data, a->eps,
                                       wf_at(y, from * n), wf_at(rstd, from)));
+    return true;
+}
+
+static bool emit_rms_norm(wf_emitter *e, const wf_call *c) {
+    const rms_norm_attrs *a = c->attrs;
+    int64_t rows, n;
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_text(e, "for (int r = 0; r < %n; r++)\n", rows);
+    wf_emit_result(e, 1, "rstd");
+    wf_emit_text(e, "rms_norm_row(%n, x + r * %n, %s, %g, out + r * %n, rstd + r);\n", n, n,
+                 wf_emit_operand(e, 1), a->eps, n);
     return true;
 }
 
@@ -74,7 +86,10 @@ const wf_op wf_op_rms_norm = {
     .grad = grad_rms_norm,
     .decompose = decompose_rms_norm,
     .optional = 1 << 1,
-    .run = &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_rms_norm, .in_place = 1 << 0 },
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks,
+                               .eval = eval_rms_norm,
+                               .in_place = 1 << 0,
+                               .emit = emit_rms_norm },
 };
 
 wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps) {
@@ -150,6 +165,30 @@ static bool eval_rms_norm_backward(const wf_call *c, int phase, int64_t task, vo
     return true;
 }
 
+/* dweight first, because dx may overwrite x or dy. */
+static bool emit_rms_norm_backward(wf_emitter *e, const wf_call *c) {
+    int64_t rows, n;
+    const char *weight = wf_emit_operand(e, 1);
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_result(e, 1, "dweight");
+    wf_emit_block_begin(e, rows, BLOCK_ROWS, n, 1);
+    wf_emit_text(e, "for (int j = 0; j < %n; j++)\n", n);
+    wf_emit_text(
+        e, "scratch[j] = multiply_add(dy[r * %n + j], x[r * %n + j] * rstd[r], scratch[j]);\n", n,
+        n);
+    wf_emit_block_end(e, n, 1);
+    wf_emit_text(e, "for (int r = 0; r < %n; r++) {\ndouble scale = (double)rstd[r];\n", rows);
+    wf_emit_text(e, "double product = weighted_dot(%n, %s, dy + r * %n, x + r * %n, 0.0f);\n", n,
+                 weight, n, n);
+    wf_emit_text(e, "float along = (float)(product / %g * scale * scale);\n", (double)n);
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) {\n", n);
+    wf_emit_text(e, "float g = %s%s * dy[r * %n + j];\n", c->in[1].ndim < 0 ? "1.0f" : weight,
+                 c->in[1].ndim < 0 ? "" : "[j]", n);
+    wf_emit_text(e, "out[r * %n + j] = rstd[r] * multiply_add(x[r * %n + j], -along, g);\n}\n}\n",
+                 n, n);
+    return true;
+}
+
 static void decompose_rms_norm_backward(wf_tensor *dx, wf_tensor **results) {
     wf_tensor *x = wf_alias(dx->in[0]), *weight = dx->in[1], *dy = dx->in[3];
     wf_tensor *h = normalised(x, dx->attrs), *y = weight ? wf_mul(h, weight) : h;
@@ -183,6 +222,7 @@ const wf_op wf_op_rms_norm_backward = {
     .run = &(const wf_kernel){ .plan = plan_rms_norm_backward,
                                .tasks = tasks_rms_norm_backward,
                                .eval = eval_rms_norm_backward,
+                               .emit = emit_rms_norm_backward,
                                .flops = flops_rms_norm_backward,
                                .in_place = 1 << 0 | 1 << 3 },
 };

@@ -11,6 +11,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 #include "rows.h"
 
 /* ---- rows and masks -------------------------------------------------------------------------- */
@@ -99,6 +100,38 @@ static bool eval_softmax(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
+static bool emit_softmax(wf_emitter *e, const wf_call *c) {
+    const softmax_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0];
+    int64_t n = x->shape[x->ndim - 1], count, rows = x->ndim > 1 ? x->shape[x->ndim - 2] : 1;
+    wf_view row = *x;
+    wf_walk w;
+    wf_view_rows(x, &count, &n);
+    row.ndim--; /* a walk over the rows of x and of the mask */
+    wf_view mask = c->in[1];
+    int64_t step = mask.ndim > 0 ? wf_broadcast_stride(&c->in[1], x, x->ndim - 1) : 0;
+    if (mask.ndim > 0) mask.ndim--;
+    if (mask.ndim < 0) mask = (wf_view){ 0 };
+    wf_walk_start(&w, 2, (const wf_view *[]){ &row, &mask });
+    wf_emit_rows(e, &w, 'i');
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) {\nint r = (", w.columns);
+    wf_emit_element_at(e, &w, 0, "j");
+    wf_emit_text(e, ") / %n;\n", n ? n : 1);
+    if (a->causal)
+        wf_emit_text(e, "int open = r %% %n + %n;\n", rows, 1 + n - rows);
+    else
+        wf_emit_text(e, "int open = %n;\n", n);
+    wf_emit_text(e, "softmax_row(%n, open, x + r * %n, ", n, n);
+    if (c->in[1].ndim >= 0) {
+        wf_emit_text(e, "mask + ");
+        wf_emit_element_at(e, &w, 1, "j");
+    } else {
+        wf_emit_text(e, "0");
+    }
+    wf_emit_text(e, ", %n, out + r * %n);\n}\n", step, n);
+    return true;
+}
+
 /* dy_i/dx_j = y_i (i == j) - y_i y_j, so dx = y * (dy - sum(dy * y)); closed columns have y = 0,
  * and dx = 0. Bridle (1990), "Probabilistic interpretation of feedforward classification network
  * outputs". */
@@ -151,7 +184,9 @@ const wf_op wf_op_softmax = {
     .decompose = decompose_softmax,
     .optional = 1 << 1,
     .nondiff = 1 << 1,
-    .run = &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_softmax, .in_place = 1 << 0 },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_row_tasks, .eval = eval_softmax, .in_place = 1 << 0, .emit = emit_softmax },
 };
 
 wf_tensor *wf_masked_softmax(wf_tensor *x, wf_tensor *mask, bool causal) {
@@ -185,6 +220,15 @@ static bool eval_softmax_backward(const wf_call *c, int phase, int64_t task, voi
     return true;
 }
 
+static bool emit_softmax_backward(wf_emitter *e, const wf_call *c) {
+    int64_t rows, n;
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_text(e, "for (int i = 0; i < %n; i += %n) {\n", rows * n, n ? n : 1);
+    wf_emit_text(e, "float mean = (float)dot(%n, dy + i, y + i);\n", n);
+    wf_emit_text(e, "for (int j = i; j < i + %n; j++) out[j] = y[j] * (dy[j] - mean);\n}\n", n);
+    return true;
+}
+
 static void decompose_softmax_backward(wf_tensor *dx, wf_tensor **results) {
     wf_tensor *y = dx->in[0], *dy = dx->in[1];
     results[0] = wf_mul(y, wf_sub(dy, wf_sum(wf_mul(dy, y), WF_LAST_AXIS, true)));
@@ -202,7 +246,8 @@ const wf_op wf_op_softmax_backward = {
     .decompose = decompose_softmax_backward,
     .run = &(const wf_kernel){ .tasks = wf_row_tasks,
                                .eval = eval_softmax_backward,
-                               .in_place = 1 << 0 | 1 << 1 },
+                               .in_place = 1 << 0 | 1 << 1,
+                               .emit = emit_softmax_backward },
 };
 
 /* ---- log_softmax: y = x - log(sum(exp(x))) --------------------------------------------------- */
@@ -218,6 +263,16 @@ static bool eval_log_softmax(const wf_call *c, int phase, int64_t task, void *sc
     (void)scratch;
     wf_row_range(c, task, &from, &to);
     WF_KERNEL(x->dtype, log_softmax_rows(to - from, n, wf_at(x, from * n), wf_at(y, from * n)));
+    return true;
+}
+
+static bool emit_log_softmax(wf_emitter *e, const wf_call *c) {
+    int64_t rows, n;
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_text(e, "for (int i = 0; i < %n; i += %n) {\ndouble log_total;\n", rows * n, n ? n : 1);
+    wf_emit_text(e, "float top = log_sum_exp(%n, x + i, &log_total);\n", n);
+    wf_emit_text(e, "float rest = (float)log_total;\n");
+    wf_emit_text(e, "for (int j = i; j < i + %n; j++) out[j] = (x[j] - top) - rest;\n}\n", n);
     return true;
 }
 
@@ -244,8 +299,10 @@ const wf_op wf_op_log_softmax = {
     .shape = shape_log_softmax,
     .grad = grad_log_softmax,
     .decompose = decompose_log_softmax,
-    .run =
-        &(const wf_kernel){ .tasks = wf_row_tasks, .eval = eval_log_softmax, .in_place = 1 << 0 },
+    .run = &(const wf_kernel){ .tasks = wf_row_tasks,
+                               .eval = eval_log_softmax,
+                               .in_place = 1 << 0,
+                               .emit = emit_log_softmax },
 };
 
 wf_tensor *wf_log_softmax(wf_tensor *x, int axis) {
@@ -267,6 +324,18 @@ static bool eval_log_softmax_backward(const wf_call *c, int phase, int64_t task,
     return true;
 }
 
+static bool emit_log_softmax_backward(wf_emitter *e, const wf_call *c) {
+    int64_t rows, n;
+    wf_view_rows(&c->in[0], &rows, &n);
+    wf_emit_text(e, "for (int i = 0; i < %n; i += %n) {\n", rows * n, n ? n : 1);
+    wf_emit_text(e, "float total = (float)sum(%n, dy + i);\n", n);
+    wf_emit_text(e,
+                 "for (int j = i; j < i + %n; j++)\n"
+                 "out[j] = multiply_add(-exp_of(y[j]), total, dy[j]);\n}\n",
+                 n);
+    return true;
+}
+
 static void decompose_log_softmax_backward(wf_tensor *dx, wf_tensor **results) {
     wf_tensor *y = dx->in[0], *dy = dx->in[1];
     results[0] = wf_sub(dy, wf_mul(wf_exp(y), wf_sum(dy, WF_LAST_AXIS, true)));
@@ -284,5 +353,6 @@ const wf_op wf_op_log_softmax_backward = {
     .decompose = decompose_log_softmax_backward,
     .run = &(const wf_kernel){ .tasks = wf_row_tasks,
                                .eval = eval_log_softmax_backward,
-                               .in_place = 1 << 0 | 1 << 1 },
+                               .in_place = 1 << 0 | 1 << 1,
+                               .emit = emit_log_softmax_backward },
 };

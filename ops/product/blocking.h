@@ -3,6 +3,7 @@
 #ifndef WEFT_OPS_PRODUCT_BLOCKING_H
 #define WEFT_OPS_PRODUCT_BLOCKING_H
 
+#include "core/emit/emitter.h"
 #include "ops/base/walk.h"
 #include "ops/product/int8.h"
 
@@ -32,5 +33,8 @@ void wf_block_product(wf_product *p, wf_call *c);
 /* Set blocks of whole panels. With few rows the time is that of reading the panels from memory.
  * rows: of a panel; unit: bytes of an element. */
 void wf_block_panels(wf_product *p, wf_dtype type, int64_t rows, size_t unit);
+
+/* Writes the product as C: matmul_emit.c. */
+bool wf_emit_matmul(wf_emitter *e, const wf_call *c);
 
 #endif

@@ -451,7 +451,8 @@ const wf_op wf_op_matmul = {
                                .panels = panels_matmul,
                                .strided = 1 << 0 | 1 << 1 | 1 << ADDEND,
                                .exclusive = true,
-                               .in_place = 1 << ADDEND },
+                               .in_place = 1 << ADDEND,
+                               .emit = wf_emit_matmul },
 };
 
 wf_tensor *wf_gemm(wf_tensor *a, wf_tensor *b, wf_tensor *addend, unsigned transposed) {

@@ -7,6 +7,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 enum { SEARCHED = 256 }; /* size of the blocks whose maximum is computed at a time */
 
@@ -63,18 +64,25 @@ static int64_t tasks_argmax(const wf_call *c, int phase) {
     return phase == 0 ? wf_task_count(wf_view_count(&c->out[0]), argmax_grain(c)) : 0;
 }
 
-static bool eval_argmax(const wf_call *c, int phase, int64_t task, void *scratch) {
+/* x without its axis. */
+static wf_view rows_of(const wf_call *c) {
     const int *axis = c->attrs;
     wf_view x = c->in[0];
-    int64_t n = x.shape[*axis], step = x.stride[*axis], from, to;
-    wf_walk w;
-    (void)phase;
-    (void)scratch;
     x.ndim--;
     for (int i = *axis; i < x.ndim; i++) {
         x.shape[i] = x.shape[i + 1];
         x.stride[i] = x.stride[i + 1];
     }
+    return x;
+}
+
+static bool eval_argmax(const wf_call *c, int phase, int64_t task, void *scratch) {
+    const int *axis = c->attrs;
+    wf_view x = rows_of(c);
+    int64_t n = c->in[0].shape[*axis], step = c->in[0].stride[*axis], from, to;
+    wf_walk w;
+    (void)phase;
+    (void)scratch;
     wf_walk_start(&w, 1, (const wf_view *[]){ &x });
     wf_task_range(wf_view_count(&x), argmax_grain(c), task, &from, &to);
     for (int64_t i = from; i < to; i++) {
@@ -85,6 +93,24 @@ static bool eval_argmax(const wf_call *c, int phase, int64_t task, void *scratch
              : x.dtype == WF_F64 ? largest_double(p, n)
                                  : largest_float(p, n);
     }
+    return true;
+}
+
+static bool emit_argmax(wf_emitter *e, const wf_call *c) {
+    const int *axis = c->attrs;
+    wf_view x = rows_of(c);
+    wf_walk w;
+    wf_walk_start(&w, 2, (const wf_view *[]){ &c->out[0], &x });
+    wf_emit_rows(e, &w, 'i');
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) {\nconst float *row = x + ", w.columns);
+    wf_emit_element_at(e, &w, 1, "j");
+    wf_emit_text(e, ";\nint at = 0;\n");
+    wf_emit_text(e, "for (int k = 1; k < %n && row[at * %n] == row[at * %n]; k++)\n",
+                 c->in[0].shape[*axis], c->in[0].stride[*axis], c->in[0].stride[*axis]);
+    wf_emit_text(e, "if (!(row[k * %n] <= row[at * %n])) at = k;\nout[", c->in[0].stride[*axis],
+                 c->in[0].stride[*axis]);
+    wf_emit_element_at(e, &w, 0, "j");
+    wf_emit_text(e, "] = at;\n}\n");
     return true;
 }
 
@@ -101,6 +127,7 @@ const wf_op wf_op_argmax = {
     .no_grad = "an index is piecewise constant",
     .run = &(const wf_kernel){ .tasks = tasks_argmax,
                                .eval = eval_argmax,
+                               .emit = emit_argmax,
                                .flops = wf_flops_of_operand,
                                .strided = 1 },
 };

@@ -13,28 +13,7 @@
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 #include "reduce.h"
-
-enum {
-    BLOCK = 16384,         /* elements of one partial sum */
-    FOLDED = 2 * WF_GRAIN, /* elements of a task that folds rows, which are only read */
-    PACK = 4096,           /* elements gathered at a time: the block of the sum kernel */
-    STRIPE = 64,           /* fewest columns of a task that folds rows */
-    MOST_STRIPES = 16,
-    ROWS = 128 /* rows of a partial sum: keeps f32 sums accurate */
-};
-
-typedef enum fold_kind { FOLD_SUM, FOLD_MAX, FOLD_MIN } fold_kind;
-
-typedef struct reduction {
-    /* walks over the rows of the result, and over the rows of x along the same axes */
-    wf_walk kept;
-    wf_walk reduced; /* x along the others */
-    wf_dtype type;
-    bool across;
-    int64_t results, length; /* number of results; number of elements that each is made of */
-    int64_t pieces, group;   /* across: partial sums in a result, results in a task */
-    int64_t stripe, stripes; /* down: columns of a task, stripes in a row; group: rows of a task */
-} reduction;
+#include "reduction.h"
 
 /* ---- the plan of a reduction ----------------------------------------------------------------- */
 
@@ -324,12 +303,17 @@ static bool eval_sum(const wf_call *c, int phase, int64_t task, void *scratch) {
     return reduce(c, phase, task, FOLD_SUM, scratch);
 }
 
+static bool emit_sum(wf_emitter *e, const wf_call *c) {
+    return wf_emit_reduction(e, c, FOLD_SUM);
+}
+
 const wf_kernel wf_sum_kernel = { .plan_bytes = sizeof(reduction),
                                   .plan = plan_sum,
                                   .tasks = tasks_sum,
                                   .eval = eval_sum,
                                   .flops = wf_flops_of_operand,
-                                  .strided = 1 };
+                                  .strided = 1,
+                                  .emit = emit_sum };
 
 /* Sets the operand's shape, with size 1 along `axes`. */
 static bool reduced_shape(wf_call *c, uint32_t axes) {
@@ -407,6 +391,9 @@ static void grad_extreme(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         return reduce(c, phase, task, FOLD, scratch);                                              \
     }                                                                                              \
+    static bool emit_##NAME(wf_emitter *e, const wf_call *c) {                                     \
+        return wf_emit_reduction(e, c, FOLD);                                                      \
+    }                                                                                              \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \
         .family = "reduce",                                                                        \
@@ -421,7 +408,8 @@ static void grad_extreme(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
                                    .tasks = tasks_sum,                                             \
                                    .eval = eval_##NAME,                                            \
                                    .flops = wf_flops_of_operand,                                   \
-                                   .strided = 1 },                                                 \
+                                   .strided = 1,                                                   \
+                                   .emit = emit_##NAME },                                          \
     };
 EXTREME(max, FOLD_MAX, "the largest element over the axes")
 EXTREME(min, FOLD_MIN, "the smallest element over the axes")

@@ -6,6 +6,7 @@
  * contain no division, so they are right where x is 0. */
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 
 typedef struct scan_attrs {
     int axis;
@@ -92,6 +93,34 @@ static void scan_task(const wf_call *c, wf_scan kind, int64_t task) {
         }
 }
 
+/* begin: the total before the first element; step: the total with element k. */
+static bool emit_scan(wf_emitter *e, const wf_call *c, const char *begin, const char *step) {
+    const scan_attrs *s = c->attrs;
+    extent x = extent_of(c);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++)\nfor (int j = 0; j < %n; j++) {\n", x.outer,
+                 x.inner);
+    wf_emit_text(e, "double total = %s;\n", begin);
+    wf_emit_text(e,
+                 s->reverse ? "for (int r = %n - 1; r >= 0; r--) {\n"
+                            : "for (int r = 0; r < %n; r++) {\n",
+                 x.n);
+    wf_emit_text(e, "int k = (i * %n + r) * %n + j;\n", x.n, x.inner);
+    wf_emit_text(e, "total = %s;\nout[k] = (float)total;\n}\n}\n", step);
+    return true;
+}
+
+static bool emit_cumsum(wf_emitter *e, const wf_call *c) {
+    return emit_scan(e, c, "0", "total + (double)x[k]");
+}
+
+static bool emit_cumprod(wf_emitter *e, const wf_call *c) {
+    return emit_scan(e, c, "1", "total * (double)x[k]");
+}
+
+static bool emit_linear_scan(wf_emitter *e, const wf_call *c) {
+    return emit_scan(e, c, "0", "multiply_add_double((double)a[k], total, (double)b[k])");
+}
+
 /* x moved by one step: element i - 1 (i + 1, if reverse) in place of element i, and `first` in
  * place of the first. */
 static wf_tensor *previous(wf_tensor *x, int axis, bool reverse, double first) {
@@ -131,7 +160,9 @@ const wf_op wf_op_cumsum = {
     .attributes = "int axis, bool reverse",
     .shape = shape_scan,
     .grad = grad_cumsum,
-    .run = &(const wf_kernel){ .tasks = tasks_scan, .eval = eval_cumsum, .in_place = 1 },
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_scan, .eval = eval_cumsum, .in_place = 1, .emit = emit_cumsum },
 };
 
 wf_tensor *wf_cumsum(wf_tensor *x, int axis, bool reverse) {
@@ -168,7 +199,9 @@ const wf_op wf_op_cumprod = {
     .attributes = "int axis, bool reverse",
     .shape = shape_scan,
     .grad = grad_cumprod,
-    .run = &(const wf_kernel){ .tasks = tasks_scan, .eval = eval_cumprod, .in_place = 1 },
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_scan, .eval = eval_cumprod, .in_place = 1, .emit = emit_cumprod },
 };
 
 wf_tensor *wf_cumprod(wf_tensor *x, int axis, bool reverse) {
@@ -212,6 +245,7 @@ const wf_op wf_op_linear_scan = {
     .run = &(const wf_kernel){ .tasks = tasks_scan,
                                .eval = eval_linear_scan,
                                .flops = flops_linear_scan,
+                               .emit = emit_linear_scan,
                                .in_place = 3 },
 };
 

@@ -16,6 +16,7 @@
 #include "core/op_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 #include "ops/shape/index.h"
 
 enum { VALUES, INDICES };
@@ -333,6 +334,24 @@ static bool eval_sort(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
+static bool emit_sort(wf_emitter *e, const wf_call *c) {
+    const sort_plan *p = c->plan;
+    const sort_attrs *s = c->attrs;
+    if (wf_view_count(&c->out[VALUES]) == 0) return true;
+    wf_emit_result(e, 1, "places");
+    wf_emit_scratch(e, 2 * p->n);
+    wf_emit_text(e, "int32_t *index = (int32_t *)(void *)scratch;\n");
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", p->outer * p->inner);
+    wf_emit_text(e, "int slab = i / %n, column = i %% %n;\n", p->inner, p->inner);
+    wf_emit_text(e, "const float *row = x + slab * %n + column;\n", p->n * p->inner);
+    wf_emit_text(e, "const int32_t *sorted = sort_indices(%n, row, %n, %d, index, index + %n);\n",
+                 p->n, p->inner, (int)s->descending, p->n);
+    wf_emit_text(e, "for (int k = 0; k < %n; k++) {\n", p->k);
+    wf_emit_text(e, "int at = (slab * %n + k) * %n + column;\n", p->k, p->inner);
+    wf_emit_text(e, "out[at] = row[sorted[k] * %n];\nplaces[at] = sorted[k];\n}\n}\n", p->inner);
+    return true;
+}
+
 /* y is a selection of x, so dy goes back to where each value was. The indices are piecewise
  * constant. They are detached, so that a second derivative is 0 and not an error. */
 static void grad_sort(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
@@ -362,7 +381,8 @@ static double flops_sort(const wf_call *c) {
                                    .plan = plan_sort,                                              \
                                    .tasks = tasks_sort,                                            \
                                    .eval = eval_sort,                                              \
-                                   .flops = flops_sort },                                          \
+                                   .flops = flops_sort,                                            \
+                                   .emit = emit_sort },                                            \
     };
 SORT(sort, "x in order along the axis, and the indices")
 SORT(topk, "the k best of x along the axis, and their indices")

@@ -8,6 +8,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 #include "ops/update/sums.h"
 
 static int64_t block_count(const wf_call *c) {
@@ -57,6 +58,15 @@ static bool eval_square_sum(const wf_call *c, int phase, int64_t task, void *scr
     return true;
 }
 
+static bool emit_square_sum(wf_emitter *e, const wf_call *c) {
+    int64_t n = wf_view_count(&c->in[0]);
+    wf_emit_text(e, "double total = 0;\nfor (int i = 0; i < %n; i += %d)\n", n, WF_SQUARE_BLOCK);
+    wf_emit_text(e, "total += squares(%n - i < %d ? %n - i : %d, x + i, 0.0f);\n", n,
+                 WF_SQUARE_BLOCK, n, WF_SQUARE_BLOCK);
+    wf_emit_text(e, "out[0] = (float)total;\n");
+    return true;
+}
+
 /* y = sum of x^2: the derivative is 2 x. */
 static void grad_square_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)need;
@@ -75,6 +85,7 @@ const wf_op wf_op_square_sum = {
     .run = &(const wf_kernel){ .plan = plan_square_sum,
                                .tasks = tasks_square_sum,
                                .eval = eval_square_sum,
+                               .emit = emit_square_sum,
                                .flops = wf_flops_of_operand },
 };
 
@@ -102,6 +113,15 @@ static bool eval_square_sums(const wf_call *c, int phase, int64_t task, void *sc
     return true;
 }
 
+static bool emit_square_sums(wf_emitter *e, const wf_call *c) {
+    int64_t n = wf_view_count(&c->in[0]);
+    wf_emit_text(e, "for (int b = 0; b < %n; b++) {\nint i = b * %d;\n", block_count(c),
+                 WF_SQUARE_BLOCK);
+    wf_emit_text(e, "out[b] = (float)squares(%n - i < %d ? %n - i : %d, x + i, 0.0f);\n}\n", n,
+                 WF_SQUARE_BLOCK, n, WF_SQUARE_BLOCK);
+    return true;
+}
+
 /* Shapes: x real, of any shape -> [ceil(elements / 16384)].
  * Limits: The last block is what is left. The blocks are those of the row-major order. */
 const wf_op wf_op_square_sums = {
@@ -113,6 +133,7 @@ const wf_op wf_op_square_sums = {
     .no_grad = "square_sum has a gradient; the sums of blocks are for norms",
     .run = &(const wf_kernel){ .tasks = tasks_square_sums,
                                .eval = eval_square_sums,
+                               .emit = emit_square_sums,
                                .flops = wf_flops_of_operand },
 };
 

@@ -6,6 +6,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 /* ---- roll: step i of an axis goes to i + shift, around its end ------------------------------- */
 
@@ -44,6 +45,19 @@ static bool eval_roll(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
+static bool emit_roll(wf_emitter *e, const wf_call *c) {
+    const roll *r = c->attrs;
+    const wf_view *x = &c->in[0];
+    int64_t n = x->shape[r->axis], inner = 1;
+    for (int i = r->axis + 1; i < x->ndim; i++) inner *= x->shape[i];
+    if (wf_view_count(x) == 0) return true;
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", wf_view_count(x));
+    wf_emit_text(e, "int row = i / %n, column = i %% %n;\n", n * inner, n * inner);
+    wf_emit_text(e, "out[row * %n + (column + %n) %% %n] = x[i];\n}\n", n * inner,
+                 (r->shift % n + n) % n * inner, n * inner);
+    return true;
+}
+
 static void grad_roll(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const roll *r = y->attrs;
     (void)need;
@@ -62,7 +76,8 @@ const wf_op wf_op_roll = {
     .attributes = "int axis, int64_t shift",
     .shape = shape_roll,
     .grad = grad_roll,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_roll },
+    .run =
+        &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_roll, .emit = emit_roll },
 };
 
 wf_tensor *wf_roll(wf_tensor *x, int64_t shift, int axis) {

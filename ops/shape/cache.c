@@ -9,6 +9,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 typedef struct cache_attrs {
     int axis;
@@ -56,6 +57,16 @@ static bool eval_cache(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
+static bool emit_cache(wf_emitter *e, const wf_call *c) {
+    const cache_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0];
+    wf_view rows = *x; /* rows [P, P + n) of the memory */
+    memcpy(rows.stride, c->out[0].stride, sizeof rows.stride);
+    wf_emit_text(e, "out += %n;\n", c->position * rows.stride[wf_axis(a->axis, x->ndim)]);
+    wf_emit_copy(e, &rows, x, wf_emit_operand(e, 0));
+    return true;
+}
+
 /* Gradients exist only in plans without a state, where y is x: dx = dy. */
 static void grad_cache(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y;
@@ -77,7 +88,9 @@ const wf_op wf_op_cache = {
     .shape = shape_cache,
     .view = view_cache,
     .grad = grad_cache,
-    .run = &(const wf_kernel){ .eval = eval_cache, .strided = 1 << 0, .cached = true },
+    .run =
+        &(const wf_kernel){
+            .eval = eval_cache, .strided = 1 << 0, .cached = true, .emit = emit_cache },
 };
 
 wf_tensor *wf_cache(wf_tensor *x, int axis) {

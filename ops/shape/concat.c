@@ -4,6 +4,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 #include "steps.h"
 
 /* ---- concat: joins tensors along an axis ----------------------------------------------------- */
@@ -41,6 +42,22 @@ static bool eval_concat(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
+static bool emit_concat(wf_emitter *e, const wf_call *c) {
+    const int *axis = c->attrs;
+    wf_target v = wf_target_of(c, *axis, 0);
+    int64_t at = 0;
+    for (int k = 0; k < c->n_in; k++) {
+        int64_t width = c->in[k].shape[*axis] * v.inner;
+        if (!width || !v.row) continue;
+        wf_emit_text(e, "for (int i = 0; i < %n; i++)\nfor (int j = 0; j < %n; j++)\n",
+                     wf_view_count(v.out) / v.row, width);
+        wf_emit_text(e, "out[i * %n + %n + j] = %s[i * %n + j];\n", v.row, at,
+                     wf_emit_operand(e, k), width);
+        at += width;
+    }
+    return true;
+}
+
 static wf_tensor *unconcat(wf_tensor *x, wf_tensor *const *like, int n, int axis, int index);
 
 /* The gradient of each part is its range of dy. */
@@ -61,7 +78,8 @@ const wf_op wf_op_concat = {
     .attributes = "int axis",
     .shape = shape_concat,
     .grad = grad_concat,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_concat },
+    .run = &(
+        const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_concat, .emit = emit_concat },
 };
 
 /* If there are more parts than one node can have, the concatenation of the first ones becomes a

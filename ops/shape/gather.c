@@ -11,6 +11,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 bool wf_ids_fit(wf_call *c, int axis, const wf_view *x, const wf_view *ids, wf_view *picked) {
     if (axis < 0 || axis >= x->ndim) return wf_no_axis(c, x, axis);
@@ -145,6 +146,22 @@ static bool eval_gather(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
+static bool emit_gather(wf_emitter *e, const wf_call *c) {
+    const int *axis = c->attrs;
+    wf_walk w;
+    wf_ids_walk(&w, &c->out[0], &c->in[1], &c->in[0], *axis);
+    wf_emit_may_fail(e);
+    wf_emit_rows(e, &w, 'i');
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) {\nint k = ids[", w.columns);
+    wf_emit_element_at(e, &w, 1, "j");
+    wf_emit_text(e, "];\nif (k < 0 || k >= %n) return 1;\nout[", c->in[0].shape[*axis]);
+    wf_emit_element_at(e, &w, 0, "j");
+    wf_emit_text(e, "] = x[");
+    wf_emit_element_at(e, &w, 2, "j");
+    wf_emit_text(e, " + k * %n];\n}\n", c->in[0].stride[*axis]);
+    return true;
+}
+
 /* The gradient of an element that was picked n times is the sum of n elements of dy. */
 static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const int *axis = y->attrs;
@@ -165,7 +182,9 @@ const wf_op wf_op_gather = {
     .shape = shape_gather,
     .grad = grad_gather,
     .nondiff = 1 << 1,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_gather, .strided = 3 },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_gather, .strided = 3, .emit = emit_gather },
 };
 
 wf_tensor *wf_gather(wf_tensor *x, int axis, wf_tensor *ids) {

@@ -11,6 +11,7 @@
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 #include "ops/rules.h"
 
 /* ---- ids ------------------------------------------------------------------------------------- */
@@ -76,6 +77,16 @@ static bool eval_embedding(const wf_call *c, int phase, int64_t task, void *scra
     return true;
 }
 
+static bool emit_embedding(wf_emitter *e, const wf_call *c) {
+    int64_t width = c->in[0].shape[1];
+    wf_emit_may_fail(e);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", wf_view_count(&c->in[1]));
+    wf_emit_text(e, "if (ids[i] < 0 || ids[i] >= %n) return 1;\n", c->in[0].shape[0]);
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) out[i * %n + j] = table[ids[i] * %n + j];\n}\n",
+                 width, width, width);
+    return true;
+}
+
 static uint32_t panels_embedding(const wf_call *c) {
     (void)c;
     return 1;
@@ -99,6 +110,7 @@ const wf_op wf_op_embedding = {
     .nondiff = 1 << 1,
     .run = &(const wf_kernel){ .tasks = tasks_embedding,
                                .eval = eval_embedding,
+                               .emit = emit_embedding,
                                .panels = panels_embedding },
 };
 
@@ -164,6 +176,19 @@ static bool eval_embedding_backward(const wf_call *c, int phase, int64_t task, v
     return true;
 }
 
+static bool emit_embedding_backward(wf_emitter *e, const wf_call *c) {
+    int64_t width = c->out[0].shape[1];
+    bool adds = c->in[EMBEDDING_ADDEND].ndim >= 0;
+    wf_emit_may_fail(e);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = %s;\n", wf_view_count(&c->out[0]),
+                 adds ? "addend[i]" : "0");
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", wf_view_count(&c->in[1]));
+    wf_emit_text(e, "if (ids[i] < 0 || ids[i] >= %n) return 1;\n", c->out[0].shape[0]);
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) out[ids[i] * %n + j] += dy[i * %n + j];\n}\n",
+                 width, width, width);
+    return true;
+}
+
 /* The result is linear: dy[i, :] gets row ids[i] of the cotangent, and the addend all of it. */
 static void grad_embedding_backward(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
                                     uint32_t need) {
@@ -192,6 +217,7 @@ const wf_op wf_op_embedding_backward = {
     .shape_only = 4,
     .run = &(const wf_kernel){ .tasks = tasks_embedding_backward,
                                .eval = eval_embedding_backward,
+                               .emit = emit_embedding_backward,
                                .exclusive = true,
                                .in_place = 1 << EMBEDDING_ADDEND },
 };
@@ -229,6 +255,19 @@ static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *s
     return count_from(c, c->position);
 }
 
+static bool emit_count(wf_emitter *e, const wf_call *c, int64_t first) {
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = %n + i;\n", c->out[0].shape[0], first);
+    return true;
+}
+
+static bool emit_arange(wf_emitter *e, const wf_call *c) {
+    return emit_count(e, c, 0);
+}
+
+static bool emit_position_ids(wf_emitter *e, const wf_call *c) {
+    return emit_count(e, c, c->position);
+}
+
 /* Shapes: like of any shape -> i32 [n], n its size along the axis.
  * Limits: n is the bound size, so that it follows the length of a batch. */
 #define COUNT(NAME, text)                                                                          \
@@ -242,7 +281,7 @@ static bool eval_position_ids(const wf_call *c, int phase, int64_t task, void *s
         .shape = shape_count,                                                                      \
         .no_grad = "it reads only a shape",                                                        \
         .shape_only = 1,                                                                           \
-        .run = &(const wf_kernel){ .eval = eval_##NAME, .strided = 1 },                            \
+        .run = &(const wf_kernel){ .eval = eval_##NAME, .strided = 1, .emit = emit_##NAME },       \
     };                                                                                             \
     wf_tensor *wf_##NAME(wf_tensor *like, int axis) {                                              \
         axis = wf_pick_axis(axis, wf_rank(like));                                                  \

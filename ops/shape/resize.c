@@ -15,6 +15,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 enum { TAPS = 4 };
 
@@ -205,6 +206,38 @@ static bool eval_resize(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
+/* Tables of the taps: where they are, and their weights. */
+static void emit_taps(wf_emitter *e, const resize *r, const sides *s) {
+    int taps = tap_count(r->mode);
+    wf_emit_text(e, "static const int from[] = {");
+    for (int64_t i = 0; i < s->m * taps; i++) {
+        tap_list t = taps_of(r, i / taps, s->n, s->m);
+        wf_emit_text(e, i % 12 ? " %n," : "\n%n,", t.from[i % taps]);
+    }
+    wf_emit_text(e, "\n};\nstatic const float weight[] = {");
+    for (int64_t i = 0; i < s->m * taps; i++) {
+        tap_list t = taps_of(r, i / taps, s->n, s->m);
+        wf_emit_text(e, i % 6 ? " %f," : "\n%f,", t.weight[i % taps]);
+    }
+    wf_emit_text(e, "\n};\n");
+}
+
+static bool emit_resize(wf_emitter *e, const wf_call *c) {
+    const resize *r = c->attrs;
+    sides s = sides_of(r, &c->in[0], &c->out[0]);
+    int64_t taps = tap_count(r->mode);
+    if (wf_view_count(&c->out[0]) == 0) return true;
+    emit_taps(e, r, &s);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++)\nfor (int k = 0; k < %n; k++)\n", s.outer * s.m,
+                 taps);
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) {\nint tap = i %% %n * %n + k;\n", s.inner, s.m,
+                 taps);
+    wf_emit_text(e, "float term = weight[tap] * x[(i / %n * %n + from[tap]) * %n + j];\n", s.m, s.n,
+                 s.inner);
+    wf_emit_text(e, "out[i * %n + j] = k ? out[i * %n + j] + term : term;\n}\n", s.inner, s.inner);
+    return true;
+}
+
 static double flops_resize(const wf_call *c) {
     const resize *r = c->attrs;
     return 2.0 * tap_count(r->mode) * (double)wf_view_count(&c->out[0]);
@@ -232,7 +265,8 @@ const wf_op wf_op_resize = {
     .run = &(const wf_kernel){ .plan = plan_resize,
                                .tasks = tasks_resize,
                                .eval = eval_resize,
-                               .flops = flops_resize },
+                               .flops = flops_resize,
+                               .emit = emit_resize },
 };
 
 /* ---- resize_backward(dy, like x) -> dx: each image is one task, in the order of dy ----------- */
@@ -280,6 +314,23 @@ static bool eval_backward(const wf_call *c, int phase, int64_t task, void *scrat
     return true;
 }
 
+static bool emit_backward(wf_emitter *e, const wf_call *c) {
+    const resize *r = c->attrs;
+    const wf_view *dy = &c->in[0], *dx = &c->out[0];
+    sides s = sides_of(r, dx, dy);
+    int64_t taps = tap_count(r->mode);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = 0;\n", wf_view_count(dx));
+    if (wf_view_count(dx) == 0 || s.m == 0) return true;
+    emit_taps(e, r, &s);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++)\nfor (int k = 0; k < %n; k++)\n", s.outer * s.m,
+                 taps);
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) {\nint tap = i %% %n * %n + k;\n", s.inner, s.m,
+                 taps);
+    wf_emit_text(e, "out[(i / %n * %n + from[tap]) * %n + j] += weight[tap] * dy[i * %n + j];\n}\n",
+                 s.m, s.n, s.inner, s.inner);
+    return true;
+}
+
 /* The op is linear in dy, and resize is its adjoint. */
 static void grad_backward(wf_tensor *dx, wf_tensor *const *ddx, wf_tensor **ddy, uint32_t need) {
     resize r = *(const resize *)dx->attrs;
@@ -300,8 +351,10 @@ const wf_op wf_op_resize_backward = {
     .shape = shape_backward,
     .grad = grad_backward,
     .shape_only = 1 << 1,
-    .run =
-        &(const wf_kernel){ .plan = plan_backward, .tasks = tasks_backward, .eval = eval_backward },
+    .run = &(const wf_kernel){ .plan = plan_backward,
+                               .tasks = tasks_backward,
+                               .eval = eval_backward,
+                               .emit = emit_backward },
 };
 
 /* ---- constructors ---------------------------------------------------------------------------- */

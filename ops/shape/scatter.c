@@ -12,6 +12,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 /* ---- operands: src, ids, like, addend --------------------------------------------------------- */
 
@@ -174,15 +175,40 @@ FOR_EACH_WAY bool scatter(const wf_call *c, int phase, int64_t task, combine *wi
     return write_rows(c, &src, &ids, &y, with);
 }
 
-#define EVAL(name, with)                                                                           \
+/* An element k of the result becomes `begin`, an element of src, `end`. */
+static bool emit_writes(wf_emitter *e, const wf_call *c, const char *begin, const char *end) {
+    const int *axis = c->attrs;
+    const wf_view *y = &c->out[0];
+    wf_walk w;
+    wf_emit_may_fail(e);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = %s;\n", wf_view_count(y),
+                 c->in[ADDEND].ndim >= 0 ? "addend[i]" : "0");
+    if (wf_view_count(&c->in[SRC]) == 0) return true;
+    wf_ids_walk(&w, &c->in[SRC], &c->in[IDS], y, *axis);
+    wf_emit_rows(e, &w, 'i');
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) {\nint k = ids[", w.columns);
+    wf_emit_element_at(e, &w, 1, "j");
+    wf_emit_text(e, "];\nif (k < 0 || k >= %n) return 1;\n", y->shape[*axis]);
+    wf_emit_text(e, "k = k * %n + ", y->stride[*axis]);
+    wf_emit_element_at(e, &w, 2, "j");
+    wf_emit_text(e, ";\nout[k] = %ssrc[", begin);
+    wf_emit_element_at(e, &w, 0, "j");
+    wf_emit_text(e, "]%s;\n}\n", end);
+    return true;
+}
+
+#define EVAL(name, with, begin, end)                                                               \
+    static bool emit_##name(wf_emitter *e, const wf_call *c) {                                     \
+        return emit_writes(e, c, begin, end);                                                      \
+    }                                                                                              \
     static bool eval_##name(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         (void)scratch;                                                                             \
         return scatter(c, phase, task, with);                                                      \
     }
-EVAL(scatter_add, add)
-EVAL(scatter_max, take_larger)
-EVAL(scatter_mul, multiply)
-EVAL(scatter, replace)
+EVAL(scatter_add, add, "out[k] + ", "")
+EVAL(scatter_max, take_larger, "max_of(out[k], ", ")")
+EVAL(scatter_mul, multiply, "out[k] * ", "")
+EVAL(scatter, replace, "", "")
 
 /* Records the op with x both as `like` and as the addend. */
 static wf_tensor *onto(const wf_op *op, wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
@@ -219,6 +245,7 @@ const wf_op wf_op_scatter_add = {
     .shape_only = 1 << LIKE,
     .run = &(const wf_kernel){ .tasks = tasks_scatter,
                                .eval = eval_scatter_add,
+                               .emit = emit_scatter_add,
                                .flops = wf_flops_of_operand,
                                .exclusive = true,
                                .in_place = 1 << ADDEND },
@@ -263,6 +290,7 @@ const wf_op wf_op_scatter_max = {
     .shape_only = 1 << LIKE,
     .run = &(const wf_kernel){ .tasks = tasks_scatter,
                                .eval = eval_scatter_max,
+                               .emit = emit_scatter_max,
                                .flops = wf_flops_of_operand,
                                .exclusive = true,
                                .in_place = 1 << ADDEND },
@@ -316,6 +344,7 @@ const wf_op wf_op_scatter_mul = {
     .shape_only = 1 << LIKE,
     .run = &(const wf_kernel){ .tasks = tasks_scatter,
                                .eval = eval_scatter_mul,
+                               .emit = emit_scatter_mul,
                                .flops = wf_flops_of_operand,
                                .exclusive = true,
                                .in_place = 1 << ADDEND },
@@ -365,6 +394,7 @@ const wf_op wf_op_scatter = {
     .shape_only = 1 << LIKE,
     .run = &(const wf_kernel){ .tasks = tasks_scatter,
                                .eval = eval_scatter,
+                               .emit = emit_scatter,
                                .flops = wf_flops_of_operand,
                                .exclusive = true,
                                .in_place = 1 << ADDEND },

@@ -14,6 +14,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 /* ---- reshape: the same elements in row-major order, cut into other axes ---------------------- */
 
@@ -111,6 +112,14 @@ static void grad_reshape(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
     dx[0] = wf_reshape_like(dy[0], y->in[0]);
 }
 
+/* The result has the elements of x in row-major order. */
+static bool emit_reshape(wf_emitter *e, const wf_call *c) {
+    wf_view to = c->in[0];
+    wf_dense_strides(to.ndim, to.shape, to.stride);
+    wf_emit_copy(e, &to, &c->in[0], wf_emit_operand(e, 0));
+    return true;
+}
+
 /* Shapes: x of any type -> the given sizes, with the same number of elements.
  * Gradient: y has the elements of x in their order: dx is dy in the shape of x.
  * Limits: A view, unless the strides of x cannot say it. One size may be WF_REST; WF_KEEPs stand
@@ -124,7 +133,10 @@ const wf_op wf_op_reshape = {
     .shape = shape_reshape,
     .view = view_reshape,
     .grad = grad_reshape,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = wf_copy_eval, .strided = 1 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = wf_copy_eval,
+                               .strided = 1,
+                               .emit = emit_reshape },
 };
 
 wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims) {
@@ -157,7 +169,10 @@ const wf_op wf_op_reshape_like = {
     .view = view_reshape,
     .grad = grad_reshape,
     .shape_only = 2,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = wf_copy_eval, .strided = 3 },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks,
+                               .eval = wf_copy_eval,
+                               .strided = 3,
+                               .emit = emit_reshape },
 };
 
 wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like) {
@@ -378,6 +393,10 @@ static bool eval_cast(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
+static bool emit_cast(wf_emitter *e, const wf_call *c) {
+    return wf_emit_choice(e, c, c->out[0].dtype == WF_I32 ? "id_of(x)" : "(float)x");
+}
+
 /* Between reals a cast is the identity. Ids have no gradient, so this is not called for them. */
 static void grad_cast(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y;
@@ -396,7 +415,9 @@ const wf_op wf_op_cast = {
     .shape = shape_cast,
     .view = view_cast,
     .grad = grad_cast,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_cast, .strided = 1 },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_elementwise_tasks, .eval = eval_cast, .strided = 1, .emit = emit_cast },
 };
 
 wf_tensor *wf_cast(wf_tensor *x, wf_dtype dtype) {

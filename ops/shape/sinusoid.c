@@ -11,6 +11,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/scalars.h"
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 
 typedef struct sinusoid_attrs {
     int64_t dim;
@@ -103,6 +104,25 @@ static bool eval_sinusoid(const wf_call *c, int phase, int64_t task, void *scrat
     return true;
 }
 
+/* The wave lengths are constants of the file. */
+static bool emit_sinusoid(wf_emitter *e, const wf_call *c) {
+    const sinusoid_attrs *a = c->attrs;
+    if (wf_view_count(&c->out[0]) == 0) return true;
+    wf_emit_text(e, "static const double length[] = {");
+    for (int64_t i = 0; i < a->dim; i++)
+        wf_emit_text(e, i % 4 ? " %g," : "\n%g,", wave_of(i, a->dim, a->form).length);
+    wf_emit_text(e, "\n};\nfor (int i = 0; i < %n; i++)\nfor (int j = 0; j < %n; j++) {\n",
+                 wf_view_count(&c->in[0]), a->dim);
+    wf_emit_text(e, "double angle_of = ((double)ids[i] + %g) / length[j];\n",
+                 wave_of(0, a->dim, a->form).first);
+    wf_emit_text(
+        e, a->form == WF_SINUSOID_PAIRS ? "int cosine = j %% 2;\n" : "int cosine = j >= %n;\n",
+        (a->dim + 1) / 2);
+    wf_emit_text(e, "double value = cosine ? cos_in_double(angle_of) : sin_in_double(angle_of);\n");
+    wf_emit_text(e, "out[i * %n + j] = (float)value;\n}\n", a->dim);
+    return true;
+}
+
 /* Shapes: ids [...] i32 -> real [..., D].
  * Limits: D is 0 or more; of the form of fairseq even, and 4 or more. */
 const wf_op wf_op_sinusoid = {
@@ -115,7 +135,8 @@ const wf_op wf_op_sinusoid = {
     .shape = shape_sinusoid,
     .no_grad = "it is a function of integers",
     .nondiff = 1,
-    .run = &(const wf_kernel){ .tasks = tasks_sinusoid, .eval = eval_sinusoid },
+    .run =
+        &(const wf_kernel){ .tasks = tasks_sinusoid, .eval = eval_sinusoid, .emit = emit_sinusoid },
 };
 
 wf_tensor *wf_sinusoid_as(wf_tensor *ids, int64_t dim, wf_sinusoid_form form) {

@@ -5,6 +5,7 @@
 
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 #include "ops/reduce/reduce.h"
 
 /* ---- size_of: i32 [] ------------------------------------------------------------------------- */
@@ -27,6 +28,12 @@ static bool eval_size_of(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
+static bool emit_size_of(wf_emitter *e, const wf_call *c) {
+    const int *axis = c->attrs;
+    wf_emit_text(e, "out[0] = %n;\n", c->in[0].shape[*axis]);
+    return true;
+}
+
 /* Shapes: like of any shape -> i32 [].
  * Limits: The size is that which the run has bound. */
 const wf_op wf_op_size_of = {
@@ -39,7 +46,7 @@ const wf_op wf_op_size_of = {
     .shape = shape_size_of,
     .no_grad = "it reads only a shape",
     .shape_only = 1,
-    .run = &(const wf_kernel){ .eval = eval_size_of, .strided = 1 },
+    .run = &(const wf_kernel){ .eval = eval_size_of, .strided = 1, .emit = emit_size_of },
 };
 
 wf_tensor *wf_size_of(wf_tensor *like, int axis) {
@@ -56,15 +63,24 @@ static bool shape_count_of(wf_call *c) {
     return true;
 }
 
-static bool eval_count_of(const wf_call *c, int phase, int64_t task, void *scratch) {
+static double count_of(const wf_call *c) {
     const uint32_t *axes = c->attrs;
     double n = 1;
+    for (int i = 0; i < c->in[0].ndim; i++)
+        if (*axes >> i & 1) n *= (double)c->in[0].shape[i];
+    return n;
+}
+
+static bool eval_count_of(const wf_call *c, int phase, int64_t task, void *scratch) {
     (void)phase;
     (void)task;
     (void)scratch;
-    for (int i = 0; i < c->in[0].ndim; i++)
-        if (*axes >> i & 1) n *= (double)c->in[0].shape[i];
-    wf_put(&c->out[0], 0, n);
+    wf_put(&c->out[0], 0, count_of(c));
+    return true;
+}
+
+static bool emit_count_of(wf_emitter *e, const wf_call *c) {
+    wf_emit_text(e, "out[0] = %f;\n", count_of(c));
     return true;
 }
 
@@ -80,7 +96,7 @@ const wf_op wf_op_count_of = {
     .shape = shape_count_of,
     .no_grad = "it reads only a shape",
     .shape_only = 1,
-    .run = &(const wf_kernel){ .eval = eval_count_of, .strided = 1 },
+    .run = &(const wf_kernel){ .eval = eval_count_of, .strided = 1, .emit = emit_count_of },
 };
 
 wf_tensor *wf_count_of(wf_tensor *like, uint32_t axes) {
@@ -115,6 +131,16 @@ static bool eval_inverse_count(const wf_call *c, int phase, int64_t task, void *
     return true;
 }
 
+static bool emit_inverse_count(wf_emitter *e, const wf_call *c) {
+    const count_attrs *a = c->attrs;
+    int64_t n = 1;
+    for (int i = 0; i < c->in[0].ndim; i++)
+        if (a->axes >> i & 1) n *= c->in[0].shape[i];
+    wf_emit_text(e, "double n = (double)%n - %g;\n", n, a->correction);
+    wf_emit_text(e, "out[0] = (float)(1 / (n > 0 ? n : 0));\n");
+    return true;
+}
+
 /* Shapes: like of any shape -> real [].
  * Limits: Axes without elements give an infinity; the sizes are those that the run has bound. */
 const wf_op wf_op_inverse_count = {
@@ -127,7 +153,8 @@ const wf_op wf_op_inverse_count = {
     .shape = shape_inverse_count,
     .no_grad = "it reads only a shape",
     .shape_only = 1,
-    .run = &(const wf_kernel){ .eval = eval_inverse_count, .strided = 1 },
+    .run =
+        &(const wf_kernel){ .eval = eval_inverse_count, .strided = 1, .emit = emit_inverse_count },
 };
 
 wf_tensor *wf_inverse_freedom(wf_tensor *like, uint32_t axes, double correction) {

@@ -10,6 +10,7 @@
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 #include "ops/rules.h"
 #include "steps.h"
 
@@ -253,6 +254,27 @@ static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
+/* The part is added, as zero or the addend is there. */
+static bool emit_unslice(wf_emitter *e, const wf_call *c) {
+    const unslice_attrs *p = c->attrs;
+    const wf_view *addend = &c->in[UNSLICE_ADDEND];
+    wf_target v = wf_target_of(c, p->part[0].axis, 0);
+    int64_t size = v.out->shape[p->part[0].axis];
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = %s;\n", wf_view_count(v.out),
+                 addend->ndim >= 0 ? "addend[i]" : "0");
+    for (int k = 0; k < p->n; k++) {
+        const wf_view *x = &c->in[operand_of(k)];
+        int64_t from = p->part[k].from < 0 ? p->part[k].from + size : p->part[k].from;
+        int64_t width = x->shape[p->part[k].axis] * v.inner;
+        if (!width) continue;
+        wf_emit_text(e, "for (int i = 0; i < %n; i++)\nfor (int j = 0; j < %n; j++)\n",
+                     wf_view_count(x) / width, width);
+        wf_emit_text(e, "out[i * %n + %n + j] %s %s[i * %n + j];\n", v.row, from * v.inner,
+                     addend->ndim >= 0 ? "+=" : "=", wf_emit_operand(e, operand_of(k)), width);
+    }
+    return true;
+}
+
 /* The result is linear in its operands: the gradient of x is the same slice of dy, and the gradient
  * of the addend is dy. */
 static void grad_unslice(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
@@ -313,6 +335,7 @@ const wf_op wf_op_unslice = {
     .shape_only = 1 << UNSLICE_LIKE,
     .run = &(const wf_kernel){ .tasks = tasks_unslice,
                                .eval = eval_unslice,
+                               .emit = emit_unslice,
                                .exclusive = true,
                                .in_place = 1 << UNSLICE_ADDEND },
 };
@@ -357,6 +380,22 @@ static bool eval_pad(const wf_call *c, int phase, int64_t task, void *scratch) {
     return true;
 }
 
+static bool emit_pad(wf_emitter *e, const wf_call *c) {
+    const pad *p = c->attrs;
+    wf_target v = wf_target_of(c, p->axis, 0);
+    int64_t width = c->in[0].shape[p->axis] * v.inner,
+            rows = v.row ? wf_view_count(v.out) / v.row : 0;
+    if (c->out[0].dtype == WF_I32)
+        wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = %n;\n", wf_view_count(v.out),
+                     (int64_t)p->value);
+    else
+        wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = %f;\n", wf_view_count(v.out),
+                     p->value);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++)\nfor (int j = 0; j < %n; j++)\n", rows, width);
+    wf_emit_text(e, "out[i * %n + %n + j] = x[i * %n + j];\n", v.row, p->before * v.inner, width);
+    return true;
+}
+
 /* The padding is constant, so dx is the slice of dy that x occupies. */
 static void grad_pad(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const pad *p = y->attrs;
@@ -375,7 +414,7 @@ const wf_op wf_op_pad = {
     .attributes = "int axis, int64_t before, int64_t after, double value",
     .shape = shape_pad,
     .grad = grad_pad,
-    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_pad },
+    .run = &(const wf_kernel){ .tasks = wf_elementwise_tasks, .eval = eval_pad, .emit = emit_pad },
 };
 
 wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value) {

@@ -9,6 +9,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/emit/loops.h"
 
 /* ---- expand: repeats axes of size 1, and adds axes in front ---------------------------------- */
 
@@ -235,6 +236,22 @@ static bool eval_place(const wf_call *c, int phase, int64_t task, void *scratch)
     return true;
 }
 
+static bool emit_place(wf_emitter *e, const wf_call *c) {
+    wf_view y;
+    wf_walk w;
+    int64_t first = part_of(&c->out[0], c->attrs, &y);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) out[i] = 0;\n", wf_view_count(&c->out[0]));
+    if (wf_view_count(&c->in[0]) == 0) return true;
+    wf_walk_start(&w, 2, (const wf_view *[]){ &y, &c->in[0] });
+    wf_emit_rows(e, &w, 'i');
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) out[%n + ", w.columns, first);
+    wf_emit_element_at(e, &w, 0, "j");
+    wf_emit_text(e, "] = dy[");
+    wf_emit_element_at(e, &w, 1, "j");
+    wf_emit_text(e, "];\n");
+    return true;
+}
+
 /* The result is linear in dy, whose gradient is that part of the cotangent. */
 static void grad_place(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const part *p = y->attrs;
@@ -255,7 +272,9 @@ const wf_op wf_op_place = {
     .shape = shape_place,
     .grad = grad_place,
     .shape_only = 2,
-    .run = &(const wf_kernel){ .tasks = tasks_place, .eval = eval_place, .strided = 3 },
+    .run =
+        &(const wf_kernel){
+            .tasks = tasks_place, .eval = eval_place, .strided = 3, .emit = emit_place },
 };
 
 /* ---- flip: backwards along axes -------------------------------------------------------------- */

@@ -6,6 +6,7 @@
  * (Kingma & Ba 2015, algorithm 1). Weight decay: g += weight_decay p; decoupled, instead,
  * p -= rate weight_decay p before the step (Loshchilov & Hutter 2019, algorithm 2). */
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 #include "update.h"
 
 static const wf_adam_options adam_default = { 0.9, 0.999, 1e-8, 0, false };
@@ -54,6 +55,22 @@ static bool eval_adam(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
+static bool emit_adam(wf_emitter *e, const wf_call *c) {
+    const wf_adam_options *o = c->attrs;
+    wf_emit_finite_rates(e, 3);
+    wf_emit_text(e, "float by = scale[0], step = rates[0], keep = 1.0f;\n");
+    if (o->decoupled)
+        wf_emit_text(e, "keep = (float)(1 - (double)rates[0] * %g);\n", o->weight_decay);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", wf_view_count(&c->in[PARAM]));
+    wf_emit_text(e, "float g = multiply_add(grad[i], by, %f * p[i]);\n",
+                 o->decoupled ? 0 : o->weight_decay);
+    wf_emit_text(e, "m[i] = faded(multiply_add(%f, m[i], %f * g));\n", o->beta1, 1 - o->beta1);
+    wf_emit_text(e, "v[i] = faded(multiply_add(%f, v[i], %f * g * g));\n", o->beta2, 1 - o->beta2);
+    wf_emit_text(e, "float change = m[i] * rates[1] / (sqrt_of(v[i] * rates[2]) + %f);\n", o->eps);
+    wf_emit_text(e, "p[i] = multiply_add(-step, change, p[i] * keep);\n}\n");
+    return true;
+}
+
 static double flops_adam(const wf_call *c) {
     return 15.0 * (double)wf_view_count(&c->in[PARAM]);
 }
@@ -73,7 +90,9 @@ const wf_op wf_op_adam_step = {
     .shape = shape_adam,
     .no_grad = wf_no_update_value,
     .writes = 1 << PARAM | 1 << M | 1 << V,
-    .run = &(const wf_kernel){ .tasks = wf_update_tasks, .eval = eval_adam, .flops = flops_adam },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_update_tasks, .eval = eval_adam, .flops = flops_adam, .emit = emit_adam },
 };
 
 wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,

@@ -6,6 +6,7 @@
  *
  * sign(0) is 0, and the m in the sign is the m before the step. */
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 #include "update.h"
 
 enum { PARAM, MOMENTUM, GRAD, SCALE, RATES, OPERANDS };
@@ -39,6 +40,21 @@ static bool eval_lion(const wf_call *c, int phase, int64_t task, void *scratch) 
     return true;
 }
 
+static bool emit_lion(wf_emitter *e, const wf_call *c) {
+    const wf_lion_options *o = c->attrs;
+    wf_emit_finite_rates(e, 1);
+    wf_emit_text(e, "float by = scale[0], step = rates[0];\n");
+    wf_emit_text(e, "float keep = (float)(1 - (double)step * %g);\n", o->weight_decay);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", wf_view_count(&c->in[PARAM]));
+    wf_emit_text(e, "float g = grad[i] * by, mixed = multiply_add(%f, m[i], %f * g);\n", o->beta1,
+                 1 - o->beta1);
+    wf_emit_text(e,
+                 "float sign = mixed == 0 || mixed != mixed ? mixed : with_sign(1.0f, mixed);\n");
+    wf_emit_text(e, "m[i] = faded(multiply_add(%f, m[i], %f * g));\n", o->beta2, 1 - o->beta2);
+    wf_emit_text(e, "p[i] = multiply_add(-step, sign, p[i] * keep);\n}\n");
+    return true;
+}
+
 static double flops_lion(const wf_call *c) {
     return 10.0 * (double)wf_view_count(&c->in[PARAM]);
 }
@@ -57,7 +73,9 @@ const wf_op wf_op_lion_step = {
     .shape = shape_lion,
     .no_grad = wf_no_update_value,
     .writes = 1 << PARAM | 1 << MOMENTUM,
-    .run = &(const wf_kernel){ .tasks = wf_update_tasks, .eval = eval_lion, .flops = flops_lion },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_update_tasks, .eval = eval_lion, .flops = flops_lion, .emit = emit_lion },
 };
 
 wf_tensor *wf_lion_step(wf_tensor *param, wf_tensor *m, wf_tensor *grad, wf_tensor *scale,

@@ -8,6 +8,7 @@
  * Tieleman & Hinton (2012), Graves (2013), Duchi et al. (2011), in the form of torch.optim.RMSprop
  * and Adagrad. A variance that rounding makes negative is taken as 0. */
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 #include "update.h"
 
 enum { PARAM, SQUARES, AVERAGE, BUFFER, GRAD, SCALE, RATES, OPERANDS };
@@ -63,6 +64,29 @@ static bool eval_rmsprop(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
+static bool emit_rmsprop(wf_emitter *e, const wf_call *c) {
+    const wf_rmsprop_options *o = c->attrs;
+    double keep = o->sum ? 1 : o->alpha, fresh = o->sum ? 1 : 1 - o->alpha;
+    wf_emit_finite_rates(e, 1);
+    wf_emit_text(e, "float by = scale[0], step = rates[0];\n");
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", wf_view_count(&c->in[PARAM]));
+    wf_emit_text(e, "float g = multiply_add(grad[i], by, %f * p[i]);\n", o->weight_decay);
+    wf_emit_text(e, "float spread = faded(multiply_add(%f, v[i], %f * g * g));\n", keep, fresh);
+    wf_emit_text(e, "v[i] = spread;\n");
+    if (c->in[AVERAGE].ndim >= 0) {
+        wf_emit_text(e, "float mean = faded(multiply_add(%f, average[i], %f * g));\n", keep, fresh);
+        wf_emit_text(e, "average[i] = mean;\n");
+        wf_emit_text(e, "spread = max_of(multiply_add(-mean, mean, spread), 0.0f);\n");
+    }
+    wf_emit_text(e, "float change = g / (sqrt_of(spread) + %f);\n", o->eps);
+    if (c->in[BUFFER].ndim >= 0) {
+        wf_emit_text(e, "change = faded(multiply_add(%f, b[i], change));\n", o->momentum);
+        wf_emit_text(e, "b[i] = change;\n");
+    }
+    wf_emit_text(e, "p[i] = multiply_add(-step, change, p[i]);\n}\n");
+    return true;
+}
+
 static double flops_rmsprop(const wf_call *c) {
     return 10.0 * (double)wf_view_count(&c->in[PARAM]);
 }
@@ -85,8 +109,10 @@ const wf_op wf_op_rmsprop_step = {
     .no_grad = wf_no_update_value,
     .optional = 1 << AVERAGE | 1 << BUFFER,
     .writes = 1 << PARAM | 1 << SQUARES | 1 << AVERAGE | 1 << BUFFER,
-    .run = &(
-        const wf_kernel){ .tasks = wf_update_tasks, .eval = eval_rmsprop, .flops = flops_rmsprop },
+    .run = &(const wf_kernel){ .tasks = wf_update_tasks,
+                               .eval = eval_rmsprop,
+                               .flops = flops_rmsprop,
+                               .emit = emit_rmsprop },
 };
 
 wf_tensor *wf_rmsprop_step(wf_tensor *param, wf_tensor *squares, wf_tensor *average,

@@ -5,6 +5,7 @@
  * nesterov: p -= rate (g + momentum b); without a buffer: p -= rate g. Sutskever et al. (2013), in
  * the form of torch.optim.SGD: in the first step b = g, without dampening. */
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 #include "update.h"
 
 enum { SGD_PARAM, SGD_BUFFER, SGD_GRAD, SGD_SCALE, SGD_RATES, SGD_OPERANDS };
@@ -53,6 +54,28 @@ static bool eval_sgd(const wf_call *c, int phase, int64_t task, void *scratch) {
     return true;
 }
 
+static bool emit_sgd(wf_emitter *e, const wf_call *c) {
+    const wf_sgd_options *o = c->attrs;
+    bool moves = c->in[SGD_BUFFER].ndim >= 0;
+    wf_emit_finite_rates(e, rate_count(o));
+    wf_emit_text(e, "float by = scale[0], step = rates[0];\n");
+    if (moves && o->dampening != 0)
+        wf_emit_text(e, "float fresh = (float)(1 - %g * (double)rates[1]);\n", o->dampening);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", wf_view_count(&c->in[SGD_PARAM]));
+    wf_emit_text(e, "float g = multiply_add(grad[i], by, %f * p[i]);\n", o->weight_decay);
+    if (moves) {
+        wf_emit_text(e, "float moved = faded(multiply_add(%f, b[i], %s * g));\n", o->momentum,
+                     o->dampening != 0 ? "fresh" : "1.0f");
+        wf_emit_text(e, "b[i] = moved;\n");
+        if (o->nesterov)
+            wf_emit_text(e, "g = multiply_add(%f, moved, g);\n", o->momentum);
+        else
+            wf_emit_text(e, "g = moved;\n");
+    }
+    wf_emit_text(e, "p[i] = multiply_add(-step, g, p[i]);\n}\n");
+    return true;
+}
+
 static double flops_sgd(const wf_call *c) {
     return 6.0 * (double)wf_view_count(&c->in[SGD_PARAM]);
 }
@@ -73,7 +96,9 @@ const wf_op wf_op_sgd_step = {
     .no_grad = wf_no_update_value,
     .optional = 1 << SGD_BUFFER,
     .writes = 1 << SGD_PARAM | 1 << SGD_BUFFER,
-    .run = &(const wf_kernel){ .tasks = wf_update_tasks, .eval = eval_sgd, .flops = flops_sgd },
+    .run =
+        &(const wf_kernel){
+            .tasks = wf_update_tasks, .eval = eval_sgd, .flops = flops_sgd, .emit = emit_sgd },
 };
 
 wf_tensor *wf_sgd_step(wf_tensor *param, wf_tensor *momentum_buffer, wf_tensor *grad,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "ops/base/shapes.h"
+#include "ops/emit/loops.h"
 #include "sums.h"
 #include "update.h"
 
@@ -65,6 +66,13 @@ bool wf_rates_finite(const wf_call *c, int i, const char *const *names, int n) {
     return ok;
 }
 
+void wf_emit_finite_rates(wf_emitter *e, int n) {
+    wf_emit_may_fail(e);
+    wf_emit_text(e, "if (scale[0] - scale[0] != 0) return 1;\n");
+    for (int k = 0; k < n; k++)
+        wf_emit_text(e, "if (rates[%d] - rates[%d] != 0) return 1;\n", k, k);
+}
+
 /* ---- assign: leaf = value -------------------------------------------------------------------- */
 
 static bool shape_assign(wf_call *c) {
@@ -83,6 +91,11 @@ static bool eval_assign(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
+static bool emit_assign(wf_emitter *e, const wf_call *c) {
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) leaf[i] = value[i];\n", wf_view_count(&c->in[0]));
+    return true;
+}
+
 /* Shapes: leaf, and value as the leaf -> no value.
  * Limits: A plan performs it after all other readers of the leaf. */
 const wf_op wf_op_assign = {
@@ -93,7 +106,7 @@ const wf_op wf_op_assign = {
     .shape = shape_assign,
     .no_grad = wf_no_update_value,
     .writes = 1 << 0,
-    .run = &(const wf_kernel){ .tasks = wf_update_tasks, .eval = eval_assign },
+    .run = &(const wf_kernel){ .tasks = wf_update_tasks, .eval = eval_assign, .emit = emit_assign },
 };
 
 wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value) {
@@ -156,6 +169,19 @@ static bool eval_accumulate(const wf_call *c, int phase, int64_t task, void *scr
     return true;
 }
 
+static bool emit_accumulate(wf_emitter *e, const wf_call *c) {
+    int64_t n = wf_view_count(&c->in[1]), room = c->in[0].shape[0];
+    wf_emit_may_fail(e);
+    wf_emit_text(e, "double depth = (double)at[%d], added = (double)at[%d];\n", AT_DEPTH, AT_ADDED);
+    wf_emit_text(e, "if (!(added >= 0 && added <= depth && depth - added < %n && depth <= %n)) ",
+                 room, room);
+    wf_emit_text(e, "return 1;\nint top = (int)depth, left = (int)(depth - added);\n");
+    wf_emit_text(e, "for (int i = 0; i < %n; i++) {\nfloat sum = value[i];\n", n);
+    wf_emit_text(e, "for (int k = 1; k <= (int)added; k++) sum += sums[(top - k) * %n + i];\n", n);
+    wf_emit_text(e, "sums[left * %n + i] = sum;\n}\n", n);
+    return true;
+}
+
 /* Shapes: sums [depth, ...], value [...] real, at [2]: the depth of the stack and how many are
  * added -> no value.
  * Limits: Sums have the shape of a binary tree, so that their order does not depend on how
@@ -172,7 +198,8 @@ const wf_op wf_op_accumulate = {
     .writes = 1 << 0,
     .run = &(const wf_kernel){ .plan = plan_accumulate,
                                .tasks = tasks_accumulate,
-                               .eval = eval_accumulate },
+                               .eval = eval_accumulate,
+                               .emit = emit_accumulate },
 };
 
 wf_tensor *wf_accumulate(wf_tensor *sums, wf_tensor *value, wf_tensor *at) {

@@ -4,6 +4,7 @@
 #ifndef WEFT_OPS_UPDATE_UPDATE_H
 #define WEFT_OPS_UPDATE_UPDATE_H
 
+#include "core/emit/emitter.h"
 #include "ops/base/op_base.h"
 
 /* Elements in a task: fewer than WF_GRAIN, because each is in four tensors. */
@@ -31,5 +32,8 @@ int64_t wf_update_tasks(const wf_call *c, int phase);
  * task checks this before it writes. All tasks of all steps read the same numbers, so either all of
  * them write or none does. */
 bool wf_rates_finite(const wf_call *c, int i, const char *const *names, int n);
+
+/* The body of an emitted step fails if the scale, or one of the first n rates, is not finite. */
+void wf_emit_finite_rates(wf_emitter *e, int n);
 
 #endif

@@ -249,6 +249,13 @@ wf_file *const *draw_files(world *w, int place, int64_t n) {
     return list;
 }
 
+wf_plan *const *draw_plans(world *w, int place, int64_t n) {
+    if (absent(w, place)) return NULL;
+    wf_plan **list = taken(w, sizeof(void *), n);
+    for (int64_t i = 0; i < n; i++) list[i] = draw_plan(w, -1);
+    return list;
+}
+
 const wf_entry *const *draw_entries(world *w, int place, int64_t n) {
     if (absent(w, place)) return NULL;
     const wf_entry **list = taken(w, sizeof(void *), n);

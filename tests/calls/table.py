@@ -47,7 +47,7 @@ PATHS = {'path', 'folder'}
 LINES = {'line', 'vocabulary', 'codes', 'merges'}  # a text with its number of bytes beside it
 ELEMENTS = {
     'wf_tensor *const *': 'tensors', 'const int64_t *': 'sizes', 'const int32_t *': 'ids', 'const int *': 'axes_list',
-    'wf_file *const *': 'files', 'const wf_entry *const *': 'entries', 'const void *': 'data',
+    'wf_file *const *': 'files', 'wf_plan *const *': 'plans', 'const wf_entry *const *': 'entries', 'const void *': 'data',
     'const double *': 'reals', 'const char *const *': 'texts', 'const double': 'reals',
     'void *': 'room', 'wf_tensor **': 'room_for_tensors', 'int32_t *': 'room_for_ids', 'int64_t *': 'room_for_sizes',
     'double *': 'room_for_reals', 'int *': 'room_for_ints', 'size_t *': 'room_for_bytes', 'char *': 'room',
@@ -72,7 +72,8 @@ LENGTHS = {
     'wf_score.log_probs': PAIRS, 'wf_score.totals': ROW, 'wf_alltoallv.send': PAIRS, 'wf_alltoallv.receive': PAIRS,
     'wf_allgather.send': PAIRS, 'wf_allgather.receive': PAIRS, 'wf_allgatherv.send': PAIRS, 'wf_allgatherv.receive': PAIRS, 'wf_decode.results': ROW,
     'wf_decoded_free.results': ROW, 'wf_mha_options.weights': '1', 'wf_tokenizer_to_meta.pairs': 'WF_TOKENIZER_META',
-    'wf_generation_to_meta.pairs': 'WF_GENERATION_META',
+    'wf_generation_to_meta.pairs': 'WF_GENERATION_META', 'wf_emit_options.runs': '8',
+    'wf_model_emit_options.memory_bytes': '1', 'wf_model_emit_options.weight_bytes': '1',
 }
 for function in ('wf_decode', 'wf_decode_greedy', 'wf_score', 'wf_batch'):
     for name in 'src src_length tgt tgt_length sentence_index out_length labels'.split():
@@ -302,7 +303,7 @@ class Writer:
         if name == 'wf_shape_text':  # no text at all in a buffer of no bytes
             return [f'(void){call};']
         if result in ('const char *', 'char *'):
-            if name == 'wf_dot':
+            if name in ('wf_dot', 'wf_emit', 'wf_model_emit'):
                 return [f'char *text = {call};', f'check_told(w, text != NULL, a{message[0]});', 'free(text);']
             return [f'check_text(w, {call}, {null});']
         if result in ('wf_tensor *', 'const wf_tensor *'):

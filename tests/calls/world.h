@@ -122,6 +122,7 @@ const double *draw_reals(world *w, int place, int64_t n);
 const char *const *draw_texts(world *w, int place, int64_t n);
 wf_tensor *const *draw_tensors(world *w, int place, int64_t n);
 wf_file *const *draw_files(world *w, int place, int64_t n);
+wf_plan *const *draw_plans(world *w, int place, int64_t n);
 const wf_entry *const *draw_entries(world *w, int place, int64_t n);
 wf_tensor **draw_room_for_tensors(world *w, int place, int64_t n);
 int32_t *draw_room_for_ids(world *w, int place, int64_t n);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emit_model.h"
 #include "formula.h"
 #include "graph_page.h"
 #include "models/model_internal.h"
@@ -24,8 +25,10 @@ enum { MODULES, OPERATIONS };
 
 typedef struct settings {
     int of, level, norm;
-    const char *model, *output, *formula, *html, *source, *target, *commands;
-    int64_t depth, d_model, d_ff, heads, layers, batch_size, length, runs, threads;
+    const char *model, *output, *formula, *html, *source, *target, *commands, *prefix;
+    int64_t depth, d_model, d_ff, heads, layers, batch_size, length, runs, threads, beam,
+        max_length;
+    bool emit_c, dry_run;
     bool backward, plan, force, values, second, table, step;
     leaf_text leaves[MOST_LEAVES];
     int n_leaves;
@@ -118,8 +121,29 @@ static option rows[] = {
     COUNT("runs", told.runs, 1, 1e6, "number of timed runs; their mean is shown"),
     COUNT("threads", told.threads, 1, 256, "number of threads that run the plan"),
 
+    GROUP("C"),
+    FLAG("emit-c", told.emit_c,
+         "write the model and its search as one C11 file that needs no library, instead of "
+         "Graphviz text. It reads and writes token ids, and its outputs are those of generate. "
+         "Compiled with -DMODEL_MAIN it is a program for lines of ids"),
+    COUNT("max-length", told.max_length, 1, 1000000,
+          "with --emit-c: maximum length of a source and of an output in tokens; shorter ones need "
+          "less memory",
+          .fallback = "the model's own"),
+    COUNT("beam", told.beam, 1, 64,
+          "with --emit-c: hypotheses of the beam search; 1 is greedy search",
+          .fallback = "as generate"),
+    { .name = "prefix",
+      .kind = OPTION_STRING,
+      .value = &told.prefix,
+      .argument = "NAME",
+      .help = "with --emit-c: first part of the names that the file declares",
+      .fallback = "model" },
+    FLAG("dry-run", told.dry_run,
+         "with --emit-c: print how many bytes memory and weights take, and write nothing"),
+
     GROUP("Output"),
-    OUTPUT("output", told.output, "file for Graphviz text; - is stdout", .letter = 'o',
+    OUTPUT("output", told.output, "file for Graphviz text or C; - is stdout", .letter = 'o',
            .fallback = "stdout"),
     OUTPUT("html", told.html,
            "write a page for browsers instead. Modules can be folded, and each node has "
@@ -137,7 +161,8 @@ static program self = {
         "  graph --of encoder-layer --plan --d-model 256 | dot -Tpng > plan.png\n"
         "  graph --formula \"softmax(x @ w)\" --x \"1 2 3\" --w \"1 0; 0 1; 1 1\" --table\n"
         "  graph --step copy.safetensors --source \"3 1 2\"\n"
-        "  graph --html model.html copy.safetensors\n",
+        "  graph --html model.html copy.safetensors\n"
+        "  graph --emit-c copy.safetensors --max-length 20 -o copy.c\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
     .operand_name = "[MODEL]",
@@ -190,8 +215,10 @@ static int take_leaves(settings *set, int argc, char **argv) {
 
 /* Chooses the view, of which there may be only one. A formula is shown with its numbers. */
 static void choose_view(settings *set) {
-    int views = set->values + set->step + set->plan + (set->html != NULL);
-    if (views > 1) usage_error(&self, "--values, --step, --plan and --html are one at a time");
+    int views = set->values + set->step + set->plan + (set->html != NULL) + set->emit_c;
+    if (views > 1)
+        usage_error(&self, "--values, --step, --plan, --html and --emit-c are one at a time");
+    if (set->emit_c && !set->model) usage_error(&self, "--emit-c needs the file of a model");
     if (set->formula && !views) set->values = true;
     bool shown = set->values || set->step;
     if (shown && !option_seen(&self, "batch-size")) set->batch_size = 1;
@@ -233,10 +260,19 @@ static void refuse_idle_runs(const settings *set) {
     option_no_effect(&self, "output", set->step || set->html, "no Graphviz text is written");
 }
 
+static void refuse_idle_c(const settings *set) {
+    static const char *const of_c[] = { "max-length", "beam", "prefix", "dry-run" };
+    static const char *const drawn[] = { "of", "depth", "level", "force", "backward" };
+    for (int i = 0; i < 4; i++) option_no_effect(&self, of_c[i], !set->emit_c, "no C is written");
+    for (int i = 0; i < 5; i++) option_no_effect(&self, drawn[i], set->emit_c, "C is written");
+    option_no_effect(&self, "output", set->dry_run, "--dry-run writes nothing");
+}
+
 static void refuse_idle_options(const settings *set) {
     static const char *const drawn[] = { "depth", "level", "force" };
     refuse_idle_sizes(set);
     refuse_idle_runs(set);
+    refuse_idle_c(set);
     for (int i = 0; i < 3; i++)
         option_no_effect(&self, drawn[i], set->step || set->html, "no picture is drawn");
     option_no_effect(&self, "level", set->values, "--values shows every operation");
@@ -414,6 +450,21 @@ static int step(const settings *set, const subject *s, const wf_file *f) {
     return status;
 }
 
+/* ---- C ---------------------------------------------------------------------------------------- */
+
+static void write_c(const settings *set, const wf_file *f) {
+    char message[WF_MESSAGE];
+    emitted e;
+    if (!emit_model(&e, f, (int)set->beam, set->max_length, set->prefix, message))
+        fail(&self, "%s: %s", set->model, message);
+    if (!set->dry_run) write_text(set, e.text);
+    if (set->dry_run)
+        printf("%s\n", e.sizes);
+    else
+        warn(&self, "%s", e.sizes);
+    free(e.text);
+}
+
 /* ---- the program ----------------------------------------------------------------------------- */
 
 int main(int argc, char **argv) {
@@ -427,6 +478,11 @@ int main(int argc, char **argv) {
     check_uses(&self, NULL, 0);
     wf_file *f = set->model ? wf_file_open(set->model) : NULL;
     if (f && !wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
+    if (set->emit_c) {
+        write_c(set, f);
+        wf_file_free(f);
+        return close_stdout(&self, status);
+    }
     wf_block_options o = sizes(set, f);
     subject s;
     record(set, &s, &o, f);

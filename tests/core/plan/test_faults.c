@@ -5,6 +5,7 @@
  * soon as there is memory again, with the values that it has without a failure. */
 #include <unistd.h>
 
+#include "core/emit.h"
 #include "core/picture.h"
 #include "tests/suites.h"
 #include "tests/support/wall.h"
@@ -340,6 +341,42 @@ static bool files(void) {
     return !failed;
 }
 
+/* Two plans in one file: random bits, a value between them, weights that are updated. */
+typedef struct emitting_work {
+    wf_plan *plans[2];
+    char message[256];
+} emitting_work;
+
+static bool emit(void *arg) {
+    emitting_work *w = arg;
+    static const char *const runs[] = { "first", "second" };
+    char *text = wf_emit(w->plans, 2, &(wf_emit_options){ .runs = runs }, w->message);
+    if (text) said(text, strlen(text));
+    free(text);
+    return text != NULL;
+}
+
+static bool emitting(void) {
+    emitting_work w = { .message = "" };
+    failed = false;
+    bool was = faults_pause(true);
+    wf_graph *g = wf_graph_new(&(wf_graph_options){ .real = WF_F32, .seed = 3 });
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(D)), *h = wf_dropout(x, 0.5, NULL);
+    wf_tensor *leaf = wf_param(g, "w", SHAPE(D), wf_init_constant(1));
+    wf_tensor *update = wf_assign(leaf, wf_add(h, leaf));
+    w.plans[0] = wf_plan_new(
+        g,
+        &(wf_plan_options){ .fetch = &h, .n_fetch = 1, .feed = &x, .n_feed = 1, .training = true });
+    w.plans[1] = wf_plan_new(
+        g, &(wf_plan_options){ .fetch = &update, .n_fetch = 1, .feed = &h, .n_feed = 1 });
+    must(wf_plan_ok(w.plans[0]) && wf_plan_ok(w.plans[1]), "no plans");
+    faults_pause(was);
+    survive(emit(&w), emit, &w, w.message);
+    wf_plan_free(w.plans[0]), wf_plan_free(w.plans[1]);
+    wf_graph_free(g);
+    return !failed;
+}
+
 /* ---- every place ----------------------------------------------------------------------------- */
 
 static const wall_work scenarios[] = {
@@ -347,6 +384,7 @@ static const wall_work scenarios[] = {
     { "generating", generating, false }, { "checking gradients", checking, false },
     { "drawing", drawing, false },       { "files", files, false },
     { "crowding", crowding, true },      { "telling", telling, true },
+    { "emitting", emitting, false },
 };
 
 TEST_ROWS(every_failure_is_survived, 2 * COUNT_OF(scenarios)) {

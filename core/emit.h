@@ -1,0 +1,43 @@
+/* weft/core/emit.h - plans as one C file, which computes the same bits without weft. */
+#ifndef WEFT_CORE_EMIT_H
+#define WEFT_CORE_EMIT_H
+
+#include "graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wf_emit_options {
+    /* an identifier of C: the prefix of everything that the file declares; NULL: "model" */
+    const char *name;
+    /* the name of the function that runs each plan, after the prefix; NULL: "run", of one plan */
+    const char *const *runs;
+} wf_emit_options;
+
+/* Plans of one graph, with the extents bound now, as the text of a C11 file that needs no library,
+ * not even C's own, and allocates nothing. It holds one copy of the values that the leaves have
+ * now. For a plan with the input `ids` and the fetch `logits` it declares `struct model`, with a
+ * member `ids` for the program to set; model_ARENA, the bytes of memory that a run needs, aligned
+ * to 64; model_start(&m, arena); model_run(&m), which returns 0, or 1 for bad data, such as an id
+ * out of range; and model_get_logits(&m, to), which copies the result. A run computes what wf_run
+ * does, updates included, to the bit. If a plan updates leaves, model_start also takes `float
+ * *weights`, memory for model_WEIGHTS floats, which it fills. A plan with random bits has members
+ * run_step and run_micro_batch, as wf_random_step sets them; each run increments the step.
+ *
+ * What a plan is fed and an earlier one fetches stays in memory between the two, as the encoder's
+ * results do for the steps of a decoder; its first axis may then be 1 where attention reads it for
+ * several rows. A fetch of several plans is copied by model_run_get_logits. Plans with a state
+ * share its caches. Their functions have a parameter `position`, the caches' rows so far, at most
+ * model_run_LAST; so has the one that copies a result which depends on it. If the batch has
+ * several rows, model_run_copy(&m, from, to) copies a row of the caches.
+ *
+ * An input whose name is a word of C, or of the file, is a member with '_' behind that name.
+ * malloc'ed. NULL with message[256]: an op that has no form in C, extents that are not bound, a
+ * graph of f64, weights in int8, two inputs or fetches of one name, or 2^31 elements. */
+WF_API char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

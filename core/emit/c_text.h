@@ -1,0 +1,50 @@
+/* core/emit/c_text.h - text that grows, and names in C. Not installed. */
+#ifndef WEFT_CORE_EMIT_C_TEXT_H
+#define WEFT_CORE_EMIT_C_TEXT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Text that grows. Once memory is lacking it stays as it is, and `lacks` is true. */
+typedef struct wf_text {
+    char *at;
+    size_t length, capacity;
+    bool lacks;
+} wf_text;
+
+void wf_text_add(wf_text *t, const char *text, size_t length);
+void wf_text_puts(wf_text *t, const char *text);
+/* %s text, %d int, %n int64_t, %f and %g a double as a constant of type float or double, %u a
+ * uint64_t constant. With `marks`, a number of %n stands between two marks. */
+enum { WF_NUMBER_BEGINS = 1, WF_NUMBER_ENDS = 2 };
+void wf_text_format(wf_text *t, bool marks, const char *format, va_list arguments);
+/* the number between two marks */
+void wf_text_number(wf_text *t, int64_t n);
+void wf_text_print(wf_text *t, const char *format, ...);
+/* These formats, with marks around the numbers of %n */
+void wf_text_marked(wf_text *t, const char *format, ...);
+/* Append what stands in a comment: without an end of the comment, or a second beginning. */
+void wf_text_comment(wf_text *t, const char *text);
+/* The text as a string, "" if there is none. */
+const char *wf_text_of(const wf_text *t);
+void wf_text_free(wf_text *t);
+/* Append the lines of `code`, each indented by its depth in braces. */
+void wf_text_indent(wf_text *t, const char *code);
+
+/* The number exactly, in decimal digits, as a constant of type float or double. C has none for an
+ * infinity or a NaN: they are quotients. Returns text. */
+enum { WF_CONSTANT_TEXT = 40 };
+const char *wf_c_constant(double x, bool is_float, char text[WF_CONSTANT_TEXT]);
+
+/* Can the character stand in an identifier, and begin one? */
+bool wf_is_word(char c);
+bool wf_begins_word(char c);
+/* A name as an identifier of C: other characters become '_'. Returns the bytes it needs, as
+ * snprintf does. */
+size_t wf_identifier(const char *name, char *to, size_t size);
+/* Find `word` as a whole identifier in text. NULL: it is not there. */
+const char *wf_find_word(const char *text, const char *word);
+
+#endif

@@ -1,0 +1,265 @@
+/* core/emit/emit.c - plans as one C file: what emit.h promises.
+ *
+ * Every step of a schedule is a call of a C function, whose body the op's kernel writes
+ * (emitter.h). Steps with the same body call the same function. The calls of one module path, in
+ * the order of the schedule, are a function named after it. Memory lies where the plan puts it.
+ *
+ * A plan with a state has another schedule at every position. It is written at three positions:
+ * the texts must be equal but for numbers that grow evenly, which become a + b * position. */
+#include "core/emit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "writer.h"
+
+enum { PASSES = 3 };
+
+bool wf_emitter_fail(wf_emitter *e, const char *format, ...) {
+    va_list arguments;
+    if (e->message[0]) return false;
+    va_start(arguments, format);
+    vsnprintf(e->message, sizeof e->message, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool wf_emitter_fail_plan(wf_emitter *e) {
+    return wf_emitter_fail(e, "%s", e->now->plan->error);
+}
+
+bool wf_emitter_lacks(wf_emitter *e) {
+    return wf_emitter_fail(e, "out of memory");
+}
+
+/* ---- a plan ---------------------------------------------------------------------------------- */
+
+/* The texts of a part at one position. */
+typedef struct pass {
+    step_text *steps;
+    wf_text *getters, *members; /* by node and by feed */
+} pass;
+
+typedef struct passes {
+    int n, n_steps;
+    int64_t positions[PASSES];
+    pass at[PASSES];
+} passes;
+
+static void free_passes(const wf_plan *p, passes *all) {
+    for (int k = 0; k < all->n; k++) {
+        pass *one = &all->at[k];
+        for (int i = 0; one->steps && i < all->n_steps; i++) wf_step_free(&one->steps[i]);
+        for (int i = 0; one->getters && i < p->n_nodes; i++) wf_text_free(&one->getters[i]);
+        for (int i = 0; one->members && i < p->n_feeds; i++) wf_text_free(&one->members[i]);
+        free(one->steps);
+        free(one->getters);
+        free(one->members);
+    }
+}
+
+static bool describe_all(wf_emitter *e, int n_steps, pass *one) {
+    const wf_plan *p = e->now->plan;
+    bool ok = true;
+    one->steps = calloc((size_t)n_steps + 1, sizeof *one->steps);
+    one->getters = calloc((size_t)p->n_nodes + 1, sizeof *one->getters);
+    one->members = calloc((size_t)p->n_feeds + 1, sizeof *one->members);
+    if (!one->steps || !one->getters || !one->members) return wf_emitter_lacks(e);
+    for (int i = 0; ok && i < n_steps; i++) ok = wf_describe_step(e, i, &one->steps[i]);
+    for (int i = 0; ok && i < p->n_nodes; i++)
+        if (wf_has_getter(e, e->now, i)) ok = wf_describe_getter(e, i, &one->getters[i]);
+    for (int i = 0; ok && i < p->n_feeds; i++)
+        if (p->feeds[i].needed) ok = wf_describe_member(e, i, &one->members[i]);
+    return ok;
+}
+
+/* Describe the part at each position. False: it fails, or has another schedule. */
+static bool describe(wf_emitter *e, passes *all) {
+    wf_plan *p = e->now->plan;
+    for (int k = 0; k < all->n; k++) {
+        if (!wf_plan_prepare(p, all->positions[k])) return wf_emitter_fail_plan(e);
+        if (k == 0) all->n_steps = p->now->n_execs;
+        if (p->now->n_execs != all->n_steps)
+            return wf_emitter_fail(e, "the plan has other steps at other positions");
+        if (!wf_note_places(e, k == 0) || !describe_all(e, all->n_steps, &all->at[k])) return false;
+    }
+    return true;
+}
+
+static bool write_steps(wf_emitter *e, const passes *all) {
+    bool ok = true;
+    for (int i = 0; ok && i < all->n_steps; i++) {
+        step_text *one[PASSES];
+        for (int k = 0; k < all->n; k++) one[k] = &all->at[k].steps[i];
+        ok = wf_write_step(e, all->n, one, all->positions);
+    }
+    return ok && wf_end_module(e);
+}
+
+static bool write_results(wf_emitter *e, const passes *all) {
+    const wf_plan *p = e->now->plan;
+    const wf_text *one[PASSES];
+    bool ok = true;
+    for (int i = 0; ok && i < p->n_nodes; i++) {
+        for (int k = 0; k < all->n; k++) one[k] = &all->at[k].getters[i];
+        if (one[0]->length) ok = wf_write_getter(e, i, all->n, one, all->positions);
+    }
+    for (int i = 0; ok && i < p->n_feeds; i++) {
+        for (int k = 0; k < all->n; k++) one[k] = &all->at[k].members[i];
+        if (one[0]->length) ok = wf_write_member(e, i, all->n, one, all->positions);
+    }
+    return ok;
+}
+
+static bool write_part(wf_emitter *e) {
+    wf_plan *p = e->now->plan;
+    passes all = { .n = p->with_state ? PASSES : 1 };
+    if (p->with_state && e->now->last < PASSES)
+        return wf_emitter_fail(e, "a state of %lld positions has no form in C",
+                               (long long)e->now->last + 1);
+    if (p->with_state) {
+        all.positions[0] = e->now->last;
+        all.positions[1] = 1;
+        all.positions[2] = 2;
+    }
+    bool ok = describe(e, &all) && write_steps(e, &all) && write_results(e, &all);
+    free_passes(p, &all);
+    return ok;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* All rows of a state are reserved from the start, so that its layout depends on no position. */
+static void reserve_all(wf_plan *p, bool all) {
+    if (!p->with_state) return;
+    for (int i = 0; i < MAX_BINDINGS; i++) {
+        wf_binding_free(p->bindings[i]);
+        p->bindings[i] = NULL;
+    }
+    p->now = NULL;
+    p->ran = false;
+    p->reserves_all = all;
+}
+
+/* The last position at which the caches have room for the rows of a run. */
+static int64_t last_position(const wf_plan *p) {
+    int64_t last = p->graph->extents[0].max;
+    for (int i = 0; i < p->now->n_slots; i++) {
+        const slot *s = &p->now->slots[i];
+        int64_t room = (int64_t)s->rows - 1 - ((int64_t)s->used - p->now->position);
+        if (room < last) last = room;
+    }
+    return last;
+}
+
+static bool same_slots(const binding *a, const binding *b) {
+    bool same = a->n_slots == b->n_slots && a->batch == b->batch;
+    for (int i = 0; same && i < a->n_slots; i++) {
+        const slot *x = &a->slots[i], *y = &b->slots[i];
+        same = x->outer == y->outer && x->rows == y->rows && x->inner == y->inner &&
+               x->axis == y->axis;
+    }
+    return same;
+}
+
+/* Plans with a state share its caches. *at: the first free float. */
+static bool place_state(wf_emitter *e, part *q, int64_t *at) {
+    if (!q->plan->with_state) return true;
+    q->last = last_position(q->plan);
+    for (const part *other = e->parts; other < q; other++) {
+        if (!other->plan->with_state) continue;
+        if (!same_slots(other->plan->now, q->plan->now))
+            return wf_emitter_fail(e, "plans '%s' and '%s' have other caches", other->name,
+                                   q->name);
+        q->state = other->state;
+        return true;
+    }
+    q->state = *at;
+    *at = wf_slot_at(q, q->plan->now->n_slots);
+    return true;
+}
+
+/* Bind the plans, and place their arenas and the state one after the other. */
+static bool lay_out(wf_emitter *e) {
+    int64_t at = 0;
+    for (int i = 0; i < e->n_parts; i++) {
+        part *q = e->now = &e->parts[i];
+        reserve_all(q->plan, true);
+        if (!wf_plan_prepare(q->plan, 0)) return wf_emitter_fail_plan(e);
+        q->arena = at;
+        at += (int64_t)(q->plan->now->arena + 63) / 64 * 16;
+        if (!place_state(e, q, &at)) return false;
+    }
+    e->memory = at;
+    return true;
+}
+
+static bool is_identifier(const char *name) {
+    char same[MOST_PREFIX];
+    return name && wf_identifier(name, same, sizeof same) < sizeof same &&
+           strcmp(name, same) == 0 && name[0];
+}
+
+static bool can_be_emitted(wf_emitter *e) {
+    if (!is_identifier(e->prefix))
+        return wf_emitter_fail(e, "'%s' is no identifier of C", e->prefix);
+    for (int i = 0; i < e->n_parts; i++) {
+        wf_plan *p = e->parts[i].plan;
+        e->now = &e->parts[i];
+        if (!p || !wf_plan_ok(p))
+            return p ? wf_emitter_fail_plan(e) : wf_emitter_fail(e, "no plan");
+        if (!is_identifier(e->parts[i].name))
+            return wf_emitter_fail(e, "'%s' is no identifier of C",
+                                   e->parts[i].name ? e->parts[i].name : "");
+        if (p->graph != e->parts[0].plan->graph)
+            return wf_emitter_fail(e, "the plans are of several graphs");
+        if (p->graph->real != WF_F32) return wf_emitter_fail(e, "a graph of f64 has no form in C");
+    }
+    return true;
+}
+
+static bool write_all(wf_emitter *e) {
+    size_t n = (size_t)e->parts[0].plan->graph->n_nodes + 1;
+    e->is_placed = calloc(n, sizeof *e->is_placed);
+    e->leaves = malloc(n * sizeof *e->leaves);
+    if (!e->is_placed || !e->leaves) return wf_emitter_lacks(e);
+    if (!wf_claim_public(e) || !lay_out(e) || !wf_name_members(e)) return false;
+    for (int i = 0; i < e->n_parts; i++) {
+        e->now = &e->parts[i];
+        if (!write_part(e)) return false;
+    }
+    return wf_write_weights(e);
+}
+
+static void free_emitter(wf_emitter *e) {
+    for (int i = 0; i < e->n_parts; i++) {
+        wf_text_free(&e->parts[i].run);
+        free(e->parts[i].resting);
+        if (e->parts[i].plan && wf_plan_ok(e->parts[i].plan)) reserve_all(e->parts[i].plan, false);
+    }
+    wf_text_free(&e->body), wf_text_free(&e->codes), wf_text_free(&e->functions);
+    wf_text_free(&e->modules), wf_text_free(&e->weights), wf_text_free(&e->names);
+    wf_text_free(&e->tables), wf_text_free(&e->getters), wf_text_free(&e->calls);
+    wf_text_free(&e->members), wf_text_free(&e->taken);
+    free(e->inputs);
+    free(e->forms);
+    free(e->is_placed);
+    free(e->leaves);
+}
+
+char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message) {
+    wf_emitter e = { .prefix = options && options->name ? options->name : "model", .n_parts = n };
+    char *text = NULL;
+    if (n < 1 || n > MOST_PARTS || !plans) {
+        e.n_parts = 0;
+        wf_emitter_fail(&e, "%d plans, not 1 to %d", n, MOST_PARTS);
+    }
+    for (int i = 0; i < e.n_parts; i++)
+        e.parts[i] =
+            (part){ .plan = plans[i], .name = options && options->runs ? options->runs[i] : "run" };
+    if (e.n_parts && can_be_emitted(&e) && write_all(&e)) text = wf_join_file(&e);
+    if (message) snprintf(message, WF_MESSAGE, "%.255s", text ? "" : e.message);
+    free_emitter(&e);
+    return text;
+}

@@ -1,0 +1,54 @@
+/* core/emit/emit_numbers.c - texts for several positions become one: numbers that differ grow
+ * evenly with the position. */
+#include <stdlib.h>
+
+#include "writer.h"
+
+/* The number after a mark; *at moves behind the mark at its end. */
+static int64_t read_number(const char **at) {
+    char *end;
+    int64_t n = strtoll(*at + 1, &end, 10);
+    *at = end + 1;
+    return n;
+}
+
+static bool add_even(int n, const int64_t *number, const int64_t *positions, const char *instead,
+                     wf_text *to, bool *moves) {
+    int64_t slope = 0;
+    if (n > 1) slope = (number[0] - number[1]) / (positions[0] - positions[1]);
+    int64_t start = number[0] - slope * positions[0];
+    for (int i = 0; i < n; i++)
+        if (number[i] != start + slope * positions[i]) return false;
+    *moves |= slope != 0;
+    if (!slope)
+        wf_text_print(to, "%n", start);
+    else if (instead)
+        wf_text_puts(to, instead);
+    else if (slope == 1)
+        wf_text_print(to, start ? "(position + %n)" : "position", start);
+    else
+        wf_text_print(to, start ? "(position * %n + %n)" : "position * %n", slope, start);
+    return true;
+}
+
+bool wf_merge_numbers(int n, const wf_text *const *texts, const int64_t *positions,
+                      const char *instead, wf_text *to, bool *moves) {
+    const char *at[MOST_POSITIONS] = { NULL };
+    for (int i = 0; i < n; i++) at[i] = wf_text_of(texts[i]);
+    while (*at[0]) {
+        int64_t number[MOST_POSITIONS] = { 0 };
+        char letter = *at[0];
+        for (int i = 1; i < n; i++)
+            if (*at[i] != letter) return false;
+        if (letter != WF_NUMBER_BEGINS) {
+            wf_text_add(to, &letter, 1);
+            for (int i = 0; i < n; i++) at[i]++;
+            continue;
+        }
+        for (int i = 0; i < n; i++) number[i] = read_number(&at[i]);
+        if (!add_even(n, number, positions, instead, to, moves)) return false;
+    }
+    for (int i = 1; i < n; i++)
+        if (*at[i]) return false;
+    return true;
+}

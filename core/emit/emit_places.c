@@ -1,0 +1,182 @@
+/* core/emit/emit_places.c - where an operand or a result lies: in the memory of a run, among the
+ * weights, in what the program or an earlier plan provides. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/graph_internal.h"
+#include "writer.h"
+
+/* ---- leaves ---------------------------------------------------------------------------------- */
+
+/* Gives a leaf its place in the weights, if it has none yet; name: its name in C. */
+static void place_leaf(wf_emitter *e, const wf_tensor *t, char name[MOST_NAME]) {
+    wf_identifier(t->name && t->name[0] ? t->name : "constant", name, MOST_NAME);
+    if (e->is_placed[t->id]) return;
+    e->is_placed[t->id] = true;
+    e->leaves[e->n_leaves++] = t->id;
+    wf_text_print(&e->names, "    at_%s_%d = %n,\n", name, t->id, e->n_weights);
+    e->n_weights += (wf_count(t) + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
+}
+
+/* A leaf of i32 is a table of its own, which no update may write; name: its name in C. */
+static bool place_table(wf_emitter *e, wf_tensor *t, char name[MOST_NAME]) {
+    int64_t n = wf_count(t);
+    wf_identifier(t->name && t->name[0] ? t->name : "constant", name, MOST_NAME);
+    if (e->is_placed[t->id]) return true;
+    e->is_placed[t->id] = true;
+    int32_t *values = malloc(((size_t)n + 1) * sizeof *values);
+    bool ok = values && wf_read(t, values, (size_t)n * sizeof *values);
+    wf_text_print(&e->tables, "static const int32_t ids_%s_%d[%n] = {", name, t->id, n ? n : 1);
+    for (int64_t i = 0; ok && i < n; i++)
+        wf_text_print(&e->tables, i % 16 ? " %n," : "\n    %n,", (int64_t)values[i]);
+    wf_text_puts(&e->tables, n ? "\n};\n\n" : " 0 };\n\n");
+    free(values);
+    return ok || wf_emitter_fail(e, "'%s' cannot be read", called(t));
+}
+
+static void add_memory(wf_text *t, wf_dtype dtype, int64_t at) {
+    wf_text_print(t, dtype == WF_I32 ? "ints(m, " : "floats(m, ");
+    wf_text_number(t, at);
+    wf_text_puts(t, ")");
+}
+
+static void add_offset(wf_text *t, int64_t offset) {
+    if (offset) wf_text_marked(t, " + %n", offset);
+}
+
+/* The place of element `offset` of a leaf. */
+static bool add_leaf(wf_emitter *e, wf_tensor *of, int64_t offset, bool written, wf_text *t) {
+    char name[MOST_NAME];
+    if (of->dtype == WF_F32) {
+        place_leaf(e, of, name);
+        wf_text_print(t, "m->weights + at_%s_%d", name, of->id);
+        add_offset(t, offset);
+        return true;
+    }
+    if (written)
+        return wf_emitter_fail(e, "'%s' is an i32 leaf that is updated: this has no form in C",
+                               called(of));
+    if (!place_table(e, of, name)) return false;
+    wf_text_print(t, "ids_%s_%d", name, of->id);
+    wf_text_marked(t, " + %n", offset);
+    return true;
+}
+
+/* ---- between two parts ----------------------------------------------------------------------- */
+
+const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of) {
+    for (const part *q = e->now - 1; q >= e->parts; q--) {
+        const wf_plan *p = q->plan;
+        int at = t->id < p->n_index ? p->index[t->id] : -1;
+        if (at < 0 || !p->nodes[at].fetched || p->nodes[at].feed >= 0) continue;
+        *of = q;
+        return &p->now->values[at];
+    }
+    return NULL;
+}
+
+/* A value that lies elsewhere at every position cannot be read by another part. */
+static bool link_rests(wf_emitter *e, const part *of, const wf_tensor *t) {
+    int at = of->plan->index[t->id];
+    if (!of->resting || !of->resting[at].moves) return true;
+    return wf_emitter_fail(e, "'%s' depends on the position, which plan '%s' does not know",
+                           called(t), e->now->name);
+}
+
+bool wf_note_places(wf_emitter *e, bool first) {
+    part *q = e->now;
+    wf_plan *p = q->plan;
+    if (!p->with_state) return true;
+    if (!q->resting) q->resting = calloc((size_t)p->n_nodes + 1, sizeof *q->resting);
+    if (!q->resting) return wf_emitter_lacks(e);
+    for (int i = 0; i < p->n_nodes; i++) {
+        const bound_view *v = &p->now->values[i];
+        resting *r = &q->resting[i];
+        size_t offset = v->at.storage >= 0 ? p->now->storages[v->at.storage].offset : 0;
+        if (!p->nodes[i].fetched) continue;
+        if (first) *r = (resting){ *v, offset, false };
+        r->moves |= r->offset != offset || r->value.at.offset != v->at.offset ||
+                    r->value.at.storage != v->at.storage ||
+                    !wf_same_shape(&r->value.view, &v->view) ||
+                    memcmp(r->value.view.stride, v->view.stride,
+                           (size_t)v->view.ndim * sizeof *v->view.stride) != 0;
+    }
+    return true;
+}
+
+/* The axis of a dense view that has this stride, and at least this size; -1: none. */
+static int axis_of(const wf_view *dense, int64_t stride, int64_t size) {
+    for (int i = 0; i < dense->ndim; i++)
+        if (dense->stride[i] == stride && dense->shape[i] >= size) return i;
+    return -1;
+}
+
+/* A fed value lies row-major, `here`; the linked value, `there`, as its part left it, or is one row
+ * for all. Each axis of the view is an axis of `here`, or repeats an element. */
+static bool map_view(const wf_view *here, const wf_view *there, bool shares, wf_view *v) {
+    for (int k = 0; k < v->ndim; k++) {
+        int64_t size = v->shape[k];
+        int axis = size > 1 && v->stride[k] ? axis_of(here, v->stride[k], size) : -1;
+        if (size > 1 && v->stride[k] && axis < 0) return false;
+        if (axis >= 0) v->stride[k] = shares && axis == 0 ? 0 : there->stride[axis];
+    }
+    return true;
+}
+
+bool wf_link_view(wf_emitter *e, const wf_tensor *fed, int64_t offset, bool strided, bool indexed,
+                  wf_view *v) {
+    const part *of = NULL;
+    const bound_view *linked = wf_linked(e, fed, &of);
+    if (!linked) return true;
+    if (!link_rests(e, of, fed)) return false;
+    wf_view here = wf_plan_value(e->now->plan, fed)->view, whole = linked->view;
+    bool shares = whole.ndim > 0 && whole.shape[0] == 1 && here.shape[0] != 1;
+    if (shares) whole.shape[0] = here.shape[0];
+    if (!wf_same_shape(&whole, &here) || (shares && !indexed))
+        return wf_emitter_fail(e, "'%s' has another size in the plan that reads it", called(fed));
+    if (wf_view_dense(&linked->view) && !shares) return true;
+    wf_dense_strides(here.ndim, here.shape, here.stride);
+    if (offset == 0 && (strided || indexed) && map_view(&here, &whole, shares, v)) return true;
+    return wf_emitter_fail(e, "'%s' does not lie in one piece", called(fed));
+}
+
+/* ---- any place ------------------------------------------------------------------------------- */
+
+int64_t wf_slot_floats(const slot *s) {
+    return (int64_t)(s->outer * s->rows * s->inner / sizeof(float));
+}
+
+int64_t wf_slot_at(const part *p, int index) {
+    const binding *b = p->plan->now;
+    int64_t at = p->state;
+    for (int k = 0; k < index; k++)
+        at += (b->batch * wf_slot_floats(&b->slots[k]) + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
+    return at;
+}
+
+/* A place in the memory of a part, or a leaf. */
+static bool add_own(wf_emitter *e, const part *of, location at, wf_dtype dtype, bool written,
+                    wf_text *t) {
+    const storage *s = &of->plan->now->storages[at.storage];
+    if (s->place == IN_LEAF)
+        return add_leaf(e, of->plan->graph->nodes[s->index], at.offset, written, t);
+    int64_t from =
+        s->place == IN_STATE ? wf_slot_at(of, s->index) : of->arena + (int64_t)(s->offset / 4);
+    add_memory(t, dtype, from + at.offset);
+    return true;
+}
+
+bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, wf_text *t) {
+    const storage *s = &e->now->plan->now->storages[at.storage];
+    if (s->place != IN_FEED) return add_own(e, e->now, at, dtype, written, t);
+    const wf_tensor *fed = e->now->plan->feeds[s->index].tensor;
+    const part *of = NULL;
+    const bound_view *v = wf_linked(e, fed, &of);
+    if (v)
+        return add_own(e, of, (location){ v->at.storage, v->at.offset + at.offset }, dtype, written,
+                       t);
+    wf_text_print(t, "m->%s", wf_member_of(e, fed));
+    add_offset(t, at.offset);
+    return true;
+}

@@ -1,0 +1,111 @@
+/* core/emit/emit_plain.c - the functions of plain C (ops/emit/) that an emitted file needs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/basis.h"
+#include "writer.h"
+
+/* The name that a line or a block of plain C defines: the last word before a parenthesis, a bracket
+ * or a semicolon after "static" or "typedef", or the one after "#define". "": none */
+static void name_of_block(const char *block, char name[MOST_NAME]) {
+    const char *at = strstr(block, "static "), *end;
+    name[0] = 0;
+    if (at) {
+        end = at + strcspn(at, "([;");
+    } else if ((at = strstr(block, "#define "))) {
+        end = at + 8 + strcspn(at + 8, " (");
+    } else if ((at = strstr(block, "typedef "))) {
+        end = block + strlen(block);
+        while (end > at && *end != ';') end--;
+    } else {
+        return;
+    }
+    for (at = end; at > block && at[-1] != ' ' && at[-1] != '*';) at--;
+    snprintf(name, MOST_NAME, "%.*s", (int)(end - at), at);
+}
+
+bool wf_plain_defines(const char *name) {
+    size_t n = strlen(name);
+    for (const char *const *line = wf_basis.plain; line && *line; line++) {
+        char defined[MOST_NAME];
+        bool ends_type = **line == '}' && strncmp(*line + 1, " ", 1) == 0 &&
+                         strncmp(*line + 2, name, n) == 0 && (*line)[n + 2] == ';';
+        bool begins = strncmp(*line, "static ", 7) == 0 || strncmp(*line, "#define ", 8) == 0;
+        if (begins) name_of_block(*line, defined);
+        if (ends_type || (begins && strcmp(defined, name) == 0)) return true;
+    }
+    return false;
+}
+
+static void add_without_comments(wf_text *t, const char *code) {
+    for (const char *begin; (begin = strstr(code, "/*"));) {
+        wf_text_add(t, code, (size_t)(begin - code));
+        const char *end = strstr(begin, "*/");
+        code = end ? end + 2 : begin + strlen(begin);
+    }
+    wf_text_puts(t, code);
+}
+
+static void free_blocks(wf_text *blocks, int n) {
+    for (int i = 0; blocks && i < n; i++) wf_text_free(&blocks[i]);
+    free(blocks);
+}
+
+/* The blocks of the plain C: their lines joined. *n: their number. NULL: out of memory, or there
+ * are none. */
+static wf_text *plain_blocks(const char *const *lines, int *n) {
+    wf_text *blocks = NULL;
+    size_t capacity = 0;
+    bool ok = true;
+    *n = 0;
+    for (bool begins = true; ok && lines && *lines; lines++) {
+        if (!**lines) {
+            begins = true;
+            continue;
+        }
+        if (begins) ok = wf_grow(&blocks, &capacity, (size_t)*n + 1, sizeof *blocks);
+        if (ok && begins) blocks[(*n)++] = (wf_text){ 0 };
+        begins = false;
+        if (ok) wf_text_puts(&blocks[*n - 1], *lines);
+        ok = ok && !blocks[*n - 1].lacks;
+    }
+    if (ok) return blocks;
+    free_blocks(blocks, *n);
+    return NULL;
+}
+
+/* Does the text use the name that the block defines? A variable may have the name of a function. */
+static bool is_used(const char *text, const char *name, const char *block) {
+    const char *begin = strstr(block, "static "), *own = begin ? wf_find_word(begin, name) : NULL;
+    size_t n = strlen(name);
+    bool is_function = own && own[n] == '(';
+    for (const char *at = text; (at = wf_find_word(at, name)); at += n)
+        if (!is_function || at[n] == '(') return true;
+    return false;
+}
+
+bool wf_add_plain(wf_text *code) {
+    int n;
+    wf_text *blocks = plain_blocks(wf_basis.plain, &n), words = { 0 }, all = { 0 };
+    bool *used = calloc((size_t)n + 1, sizeof *used), ok = used && (blocks || !wf_basis.plain);
+    char name[MOST_NAME];
+    add_without_comments(&words, wf_text_of(code));
+    /* Each block needs only earlier ones. */
+    for (int i = n - 1; ok && i >= 0; i--) {
+        name_of_block(blocks[i].at, name);
+        used[i] = name[0] && is_used(wf_text_of(&words), name, blocks[i].at);
+        if (used[i]) add_without_comments(&words, blocks[i].at);
+        ok = !words.lacks;
+    }
+    for (int i = 0; ok && i < n; i++)
+        if (used[i]) wf_text_print(&all, "%s\n", blocks[i].at);
+    wf_text_puts(&all, wf_text_of(code));
+    ok = ok && !code->lacks && !words.lacks && !all.lacks;
+    free_blocks(blocks, blocks ? n : 0);
+    free(used);
+    wf_text_free(&words);
+    wf_text_free(code);
+    *code = all;
+    return ok;
+}

@@ -1,0 +1,33 @@
+/* core/emit/emitter.h - plans as C: the text that an op writes for one of its calls. Not installed.
+ *
+ * An op's kernel has a function `emit` (kernel.h), which writes the body of a C function that
+ * computes a call: the same bits as eval, for these shapes, in plain C11. The parameters of that
+ * function are the operands, under the names of the op's formula, the results `out`, `out1`, ... or
+ * as wf_emit_result names them, and what the body asks for below. emit.c writes the rest, and a
+ * function only once if several calls have the same body. Bodies may call what ops/emit/ has. */
+#ifndef WEFT_CORE_EMIT_EMITTER_H
+#define WEFT_CORE_EMIT_EMITTER_H
+
+#include <stdarg.h>
+
+#include "core/op_internal.h"
+
+typedef struct wf_emitter wf_emitter;
+
+/* Append to the body. %s: text. %n: an int64_t, a size, a stride or an offset. %f: a double as a
+ * constant of type float; %g: as a constant of type double. %u: a uint64_t, as a constant of that
+ * type. A line may begin anywhere: its indentation follows the braces. */
+void wf_emit_text(wf_emitter *e, const char *format, ...);
+/* The name of operand i, or "0" if the call does not have it. */
+const char *wf_emit_operand(const wf_emitter *e, int i);
+/* The name of result k, "out" or "out1"...; it is `name` from now on, if that is not NULL, which
+ * says what the result means. */
+const char *wf_emit_result(wf_emitter *e, int k, const char *name);
+/* The body uses this parameter: so many floats at `scratch`, which it finds undefined. */
+void wf_emit_scratch(wf_emitter *e, int64_t floats);
+/* The body uses the parameter `uint64_t stream`: random bits of this step and micro-batch. */
+void wf_emit_stream(wf_emitter *e);
+/* The body returns 0 at its end, or another number if the data are bad: the run then fails. */
+void wf_emit_may_fail(wf_emitter *e);
+
+#endif

@@ -1,0 +1,174 @@
+/* core/emit/writer.h - inside core: an emitted file while it is written. Not installed.
+ *
+ * emit.c          which plans are written, and their order in memory
+ * emit_steps.c    a step of a schedule as a call of a C function
+ * emit_places.c   where an operand or a result lies
+ * emit_numbers.c  numbers that depend on the position
+ * emit_modules.c  the functions of steps and of modules
+ * emit_results.c  the functions that copy results
+ * emit_names.c    names in the file: members, functions, words of C
+ * emit_plain.c    the functions of plain C that the file needs
+ * emit_file.c     the parts of the file around these functions
+ * c_text.c        text that grows, constants and identifiers of C */
+#ifndef WEFT_CORE_EMIT_WRITER_H
+#define WEFT_CORE_EMIT_WRITER_H
+
+#include "c_text.h"
+#include "core/plan/plan.h"
+#include "emitter.h"
+
+enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 8, MOST_POSITIONS = 4 };
+/* A leaf begins at a multiple of so many floats. */
+enum { LEAF_UNIT = 16 };
+
+static inline const char *wf_c_type(wf_dtype dtype) {
+    return dtype == WF_I32 ? "int32_t" : "float";
+}
+
+/* A function that computes one or several steps. */
+typedef struct form {
+    size_t code; /* where its parameters and body begin in the codes, which 0 ends */
+    char name[MOST_NAME];
+} form;
+
+/* Where a fetched value of a plan with a state lies at the first position. */
+typedef struct resting {
+    bound_view value;
+    size_t offset; /* of its storage */
+    bool moves;    /* it lies elsewhere, or has another shape, at another position */
+} resting;
+
+/* A plan, and the function that runs it. */
+typedef struct part {
+    wf_plan *plan;
+    const char *name; /* of the function, after the prefix */
+    int64_t arena;    /* first float of its arena */
+    int64_t state;    /* first float of its caches */
+    int64_t last;     /* the last position that it may run at */
+    resting *resting; /* by the plan's index of a node; NULL for a plan without a state */
+    wf_text run;      /* the body of the function */
+    bool fails;       /* some of its steps may fail */
+    bool draws;       /* some of them draw random bits */
+} part;
+
+/* An input that the program sets. */
+typedef struct member {
+    const wf_tensor *input;
+    char name[MOST_NAME];
+} member;
+
+/* The name of a parameter of a function; "" if the op gave none. */
+typedef char parameter_name[32];
+
+struct wf_emitter {
+    const char *prefix;
+    part parts[MOST_PARTS];
+    int n_parts;
+    part *now; /* the part that is written */
+    /* of the step that is written */
+    parameter_name operand[WF_MAX_OPERANDS], result[WF_MAX_RESULTS];
+    wf_text body;
+    bool uses_scratch, uses_stream, may_fail;
+    /* of the whole file */
+    wf_text codes, functions, modules, weights, tables, names, getters, members;
+    wf_text taken; /* the names at file scope, each between two line ends */
+    member *inputs;
+    int n_inputs;
+    form *forms;
+    size_t n_forms, cap_forms;
+    int64_t scratch; /* most floats that a step asked for */
+    bool *is_placed; /* by node id: the leaf has a place in the weights */
+    int *leaves;     /* the ids of those leaves in the order of their places */
+    int n_leaves;
+    int64_t n_weights;
+    int64_t memory; /* floats of all arenas and states */
+    bool updates;
+    /* the module whose calls are collected */
+    char module[MOST_NAME];
+    wf_text calls;
+    int n_calls, n_modules;
+    bool module_fails, module_moves; /* some call may fail, or depends on the position */
+    char message[ERROR_SIZE];
+};
+
+/* The message of the first failure stays. */
+bool wf_emitter_fail(wf_emitter *e, const char *format, ...) WF_PRINTF(2, 3);
+bool wf_emitter_fail_plan(wf_emitter *e); /* with the error of the part's plan */
+bool wf_emitter_lacks(wf_emitter *e);     /* "out of memory" */
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* The texts of a step, in which numbers stand between marks. */
+typedef struct step_text {
+    const char *formula; /* of the op, or NULL */
+    wf_text name, code, arguments, results;
+    bool may_fail, writes;
+    char module[MOST_NAME];
+} step_text;
+void wf_step_free(step_text *s);
+/* Describe step `index` of the part's schedule as it is bound now. */
+bool wf_describe_step(wf_emitter *e, int index, step_text *s);
+/* Write a step from its texts for n positions: a call in the function of its module. */
+bool wf_write_step(wf_emitter *e, int n, step_text *const *s, const int64_t *positions);
+bool wf_end_module(wf_emitter *e);
+
+/* One text from those for n positions: a number that differs becomes "(a + b * position)", and
+ * *moves true; or `instead`, if that is not NULL. False: the texts differ in more than numbers that
+ * grow evenly. */
+bool wf_merge_numbers(int n, const wf_text *const *texts, const int64_t *positions,
+                      const char *instead, wf_text *to, bool *moves);
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* The place of a value of the part, which a run of the part fetches or is fed; written: of an
+ * operand that the step updates. */
+bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, wf_text *t);
+/* The value that an earlier part fetches and this one is fed; *of: that part. NULL: none does. */
+const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of);
+/* A view of what this part is fed, `fed`, as a view of the linked value. indexed: attention reads
+ * it, so that rows may share it. False: it is no such view. */
+bool wf_link_view(wf_emitter *e, const wf_tensor *fed, int64_t offset, bool strided, bool indexed,
+                  wf_view *v);
+/* Compare where the fetches of a part with a state lie with where they lay at first. */
+bool wf_note_places(wf_emitter *e, bool first);
+
+/* The floats of a row of a cache; the first float of cache `index`, which after the last one is
+ * that behind them. */
+int64_t wf_slot_floats(const slot *s);
+int64_t wf_slot_at(const part *p, int index);
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* Is it a word of C, or a name that every file has for itself? */
+bool wf_is_word_of_c(const char *name);
+/* A name at file scope like `wanted`, with a number behind it if another has it. */
+bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]);
+/* The names that the program uses, which must differ; and the members for inputs. */
+bool wf_claim_public(wf_emitter *e);
+bool wf_name_members(wf_emitter *e);
+const char *wf_member_of(const wf_emitter *e, const wf_tensor *input);
+/* The name of the function that copies a fetch of the part. */
+void wf_getter_name(const wf_emitter *e, const part *of, const wf_tensor *t, char *to, size_t size);
+
+/* ---- results and inputs ---------------------------------------------------------------------- */
+
+/* Is node i of a part fetched for the program? */
+bool wf_has_getter(const wf_emitter *e, const part *of, int i);
+/* Describe the function for a fetch, and the shape of a feed, at the position now. */
+bool wf_describe_getter(wf_emitter *e, int index, wf_text *t);
+bool wf_write_getter(wf_emitter *e, int index, int n, const wf_text *const *texts,
+                     const int64_t *positions);
+bool wf_describe_member(wf_emitter *e, int index, wf_text *t);
+bool wf_write_member(wf_emitter *e, int index, int n, const wf_text *const *texts,
+                     const int64_t *positions);
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* Put the plain functions that `code` uses before it. False: out of memory. */
+bool wf_add_plain(wf_text *code);
+/* Does the plain C define this name? */
+bool wf_plain_defines(const char *name);
+bool wf_write_weights(wf_emitter *e);
+char *wf_join_file(wf_emitter *e);
+
+#endif

@@ -1,0 +1,188 @@
+/* models/emit/model_emit.c - a model and its search as one C file: what model_emit.h promises.
+ *
+ * The file has the plans of a decoder (decode/decoder.c), encode and step, for one source and
+ * `beam` rows, then the search. A source is padded to the most tokens that it may have: padding
+ * changes no bit. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/emit.h"
+#include "core/record/record.h"
+#include "model_emitter.h"
+#include "models/decode/decoder.h"
+#include "models/message.h"
+#include "models/model_internal.h"
+
+enum { MOST_BEAM = 64, LEAST_POSITIONS = 3 };
+
+/* ---- what can be written --------------------------------------------------------------------- */
+
+/* The rules of a search that the file does not have. */
+static bool search_fits(const wf_decode_options *o, char *message) {
+    if (o->sample) return fail(message, "a search that draws at random has no form in C");
+    if (o->beam > MOST_BEAM)
+        return fail(message, "a beam of %d has no form in C: 1 to %d", o->beam, MOST_BEAM);
+    if (o->nbest > 1) return fail(message, "%d outputs of a source have no form in C: 1", o->nbest);
+    if (o->n_forced) return fail(message, "forced tokens have no form in C");
+    if (o->no_repeat_ngram || o->repetition_penalty != 1 || o->decay != 1 || o->n_begin_banned)
+        return fail(message, "rules of repetition, of the beginning and of the end's decay have no "
+                             "form in C");
+    if (o->renormalize) return fail(message, "renormalized probabilities have no form in C");
+    return (!o->heard && !o->watched) || fail(message, "a listener has no form in C");
+}
+
+/* Every token but the end may be banned only if outputs may be empty. */
+static bool leaves_tokens(const model_emitter *e, char *message) {
+    const wf_decode_options *o = &e->search;
+    int64_t left = 0;
+    for (int32_t token = 0; token < e->model->tgt_vocab; token++) {
+        bool banned = token == e->model->end_id;
+        for (int i = 0; i < o->n_banned && !banned; i++) banned = o->banned[i] == token;
+        left += !banned;
+    }
+    return left > 0 || o->min_len == 0 ||
+           fail(message, "a minimum length of %lld, but every token is banned",
+                (long long)o->min_len);
+}
+
+static bool search_is_ok(model_emitter *e, char *message) {
+    wf_decoder d = { .model = e->model };
+    return wf_options_ok(&d, &e->search, 1)
+               ? search_fits(&e->search, message) && leaves_tokens(e, message)
+               : fail(message, "%s", d.error);
+}
+
+static int64_t lower(int64_t asked, int64_t most) {
+    return asked && asked < most ? asked : most;
+}
+
+/* The most tokens of a source, of an output and of a row of caches. */
+static bool take_lengths(model_emitter *e, const wf_model_emit_options *o, char *message) {
+    const wf_model *m = e->model;
+    int64_t most = wf_model_longest_source(m), room = wf_model_room(m, 0);
+    if (o->max_source < 0 || o->max_output < 0)
+        return fail(message, "sources of %lld tokens and outputs of %lld: both are 0 or more",
+                    (long long)o->max_source, (long long)o->max_output);
+    e->source = lower(o->max_source, most);
+    e->output = lower(o->max_output, room);
+    double longest = e->search.max_len_a * (double)e->source + e->search.max_len_b;
+    if (longest < (double)e->output) e->output = (int64_t)longest;
+    e->longest = wf_model_begin(m, e->source) + e->output + 1;
+    if (e->longest > m->max_len) e->longest = m->max_len;
+    if (e->longest < LEAST_POSITIONS && m->max_len >= LEAST_POSITIONS) e->longest = LEAST_POSITIONS;
+    return true;
+}
+
+static bool open_emitter(model_emitter *e, const wf_model_emit_options *o, char *message) {
+    if (!e->model) return fail(message, "there is no model");
+    if (!wf_ok(e->model->graph)) return fail(message, "%s", wf_error(e->model->graph));
+    e->name = o->name ? o->name : "model";
+    e->search = o->search ? *o->search : wf_decode_defaults();
+    return search_is_ok(e, message) && take_lengths(e, o, message);
+}
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+/* The plans as C. For that time a row of caches has no more positions than the search needs. */
+static char *emit_plans(const model_emitter *e, wf_plan *encode, wf_plan *step, char *message) {
+    static const char *const names[] = { "encode", "step" };
+    wf_plan *plans[] = { encode, step };
+    int skip = encode ? 0 : 1;
+    bool ok = !encode || (wf_bind(encode, "B", 1) && wf_bind(encode, "S", e->source));
+    if (!ok) return fail(message, "%s", wf_plan_error(encode)), NULL;
+    ok = wf_bind(step, "B", e->search.beam) && wf_bind(step, "T", 1) &&
+         (!encode || wf_bind(step, "S", e->source));
+    if (!ok) return fail(message, "%s", wf_plan_error(step)), NULL;
+    int64_t *positions = &e->model->graph->extents[0].max, all = *positions;
+    if (e->longest < all) *positions = e->longest;
+    char *text =
+        wf_emit(plans + skip, 2 - skip, &(wf_emit_options){ e->name, names + skip }, message);
+    *positions = all;
+    return text;
+}
+
+static char *emit_model(const model_emitter *e, char *message) {
+    wf_plan *encode = e->model->src ? wf_model_encode_plan(e->model, NULL) : NULL;
+    wf_plan *step = wf_model_step_plan(e->model, NULL);
+    char *text = NULL;
+    if (!step || (e->model->src && !encode))
+        fail(message, "out of memory");
+    else
+        text = emit_plans(e, encode, step, message);
+    wf_plan_free(encode);
+    wf_plan_free(step);
+    return text;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* The number that the file has under this name, after the prefix. -1: out of memory. */
+static int64_t number_in(const char *text, const char *prefix, const char *name) {
+    wf_text key = { 0 };
+    wf_text_print(&key, "    %s_%s = ", prefix, name);
+    const char *at = key.lacks ? NULL : strstr(text, key.at);
+    int64_t n = at ? strtoll(at + key.length, NULL, 10) : -1;
+    wf_text_free(&key);
+    return n;
+}
+
+static void write_head(model_emitter *e) {
+    wf_text *t = &e->text;
+    const char *of = e->name;
+    char about[WF_MESSAGE];
+    wf_model_text(e->model, about);
+    wf_text_print(t, "/* %s, and its search, as C that needs no library.\n *\n", about);
+    wf_text_print(t, " *     static _Alignas(64) unsigned char memory[%s_MEMORY];\n", of);
+    wf_text_print(t, " *     %s m;\n *     %s_start(&m, memory);\n", of, of);
+    wf_text_print(t, " *     int length = %s_generate(&m, source, n, output);\n *\n", of);
+    wf_text_print(
+        t,
+        " * reads n ids, at most %s_SOURCE, and writes those of the best output, at most\n"
+        " * %s_OUTPUT. It returns their number, -1 if it cannot read the source;\n"
+        " * %s_score(&m) is the score of the output. With -DMODEL_MAIN this file is a\n"
+        " * program: lines of ids in, lines of ids out. */\n",
+        of, of, of);
+}
+
+/* A name that the search has for itself cannot be the prefix. */
+static bool name_is_free(const model_emitter *e, char *message) {
+    bool own = strcmp(e->name, "model") == 0 || !e->name[0];
+    for (const char *const *line = wf_search_text; *line && !own; line++)
+        if (wf_find_word(*line, e->name))
+            return fail(message, "'%.80s' is a name that the file has for something else", e->name);
+    return true;
+}
+
+static bool write_file(model_emitter *e, const char *model, char *message) {
+    wf_text code = { 0 };
+    e->arena = number_in(model, e->name, "ARENA");
+    e->weights = number_in(model, e->name, "WEIGHTS");
+    if (e->arena < 0 || e->weights < 0) return fail(message, "out of memory");
+    e->memory = e->arena + wf_search_bytes(e);
+    if (e->memory > INT32_MAX - 64)
+        return fail(message, "its memory is 2^31 bytes or more, which has no form in C");
+    wf_add_plain_file(&code, wf_search_text, e->name);
+    write_head(e);
+    wf_text_puts(&e->text, model);
+    wf_write_search_numbers(e);
+    bool ok = !code.lacks && !e->text.lacks && wf_add_lacking(&e->text, code.at);
+    if (ok) wf_text_puts(&e->text, code.at);
+    wf_text_free(&code);
+    wf_add_plain_file(&e->text, wf_ids_text, e->name);
+    return (ok && !e->text.lacks) || fail(message, "out of memory");
+}
+
+char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message) {
+    static const wf_model_emit_options defaults = { 0 };
+    const wf_model_emit_options *o = options ? options : &defaults;
+    model_emitter e = { .model = m };
+    if (!open_emitter(&e, o, message) || !name_is_free(&e, message)) return NULL;
+    char *model = emit_model(&e, message);
+    bool ok = model && write_file(&e, model, message);
+    if (ok && o->memory_bytes) *o->memory_bytes = e.memory;
+    if (ok && o->weight_bytes) *o->weight_bytes = e.weights * 4;
+    free(model);
+    if (ok) return e.text.at;
+    wf_text_free(&e.text);
+    return NULL;
+}

@@ -1,0 +1,38 @@
+/* models/emit/model_emitter.h - inside models: the C file of a model while it is written.
+ *
+ * model_emit.c      what is written, and its parts in order
+ * emit_search.c     the numbers of the search, and what it asks of the model
+ * plain_parts.c     functions of plain C that the file still lacks; names
+ * plain_search.c    the search; plain_ids.c: a program. Both are embedded as text */
+#ifndef WEFT_MODELS_EMIT_MODEL_EMITTER_H
+#define WEFT_MODELS_EMIT_MODEL_EMITTER_H
+
+#include "core/emit/c_text.h"
+#include "models/model_emit.h"
+
+extern const char *const wf_search_text[], *const wf_ids_text[];
+
+typedef struct model_emitter {
+    wf_model *model;
+    const char *name;
+    wf_decode_options search;
+    int64_t source, output; /* most tokens */
+    int64_t longest;        /* positions of a row */
+    int64_t arena, memory;  /* bytes: of the model, and with the search */
+    int64_t weights;        /* floats */
+    wf_text text;           /* all of it */
+} model_emitter;
+
+/* The bytes of the search in plain_search.c, or more. */
+int64_t wf_search_bytes(const model_emitter *e);
+/* Append the numbers of the search, and the functions that it calls. */
+void wf_write_search_numbers(model_emitter *e);
+
+/* ---- plain_parts.c --------------------------------------------------------------------------- */
+
+/* Append the lines of a file of plain C, with the prefix `name` in place of "model". */
+void wf_add_plain_file(wf_text *t, const char *const *lines, const char *name);
+/* Append those functions of ops/emit/ that `code` calls and t lacks. False: out of memory. */
+bool wf_add_lacking(wf_text *t, const char *code);
+
+#endif

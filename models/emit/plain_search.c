@@ -1,0 +1,264 @@
+/* models/emit/plain_search.c - greedy and beam search in the C file of a model (model_emit.c): what
+ * models/decode/ does for one sentence, to the bit. embed.sh makes text of this file, and tests
+ * compile it with every model that they write.
+ *
+ * Before it stand the model, numbers in capitals, and the functions encode_source, run_step,
+ * copy_row, penalty and log_sum_exp. A model has BEAM rows of caches, one for each live output. */
+
+/* A token that may come next in an output. While candidates are sorted it has its logit. */
+typedef struct candidate {
+    double log_prob;
+    int32_t token;
+} candidate;
+
+/* A token of an output, and the index of the one before it in the trace; -1: none. */
+typedef struct traced {
+    int32_t token, before;
+} traced;
+
+/* An output that goes on: its row, its last token, and the index of that in the trace. */
+typedef struct live_output {
+    double total;
+    int row;
+    int32_t token, last;
+} live_output;
+
+/* An output that has ended, with so many tokens. */
+typedef struct ended_output {
+    double score;
+    int length;
+    int32_t last;
+} ended_output;
+
+typedef struct search {
+    candidate top[BEAM][BEAM + 1]; /* of every live output, the likeliest first */
+    live_output live[BEAM], next[BEAM];
+    ended_output ended[2 * BEAM]; /* the best score first */
+    traced trace[BEAM * (model_OUTPUT + 1)];
+    float logits[BEAM * VOCABULARY];
+    int32_t ids[BEAM]; /* the newest token of every row */
+    int32_t source[model_SOURCE + 1], n_source;
+    int count[BEAM], head[BEAM]; /* candidates of every live output, and those already taken */
+    int n_live, n_next, n_ended, n_trace;
+    int begin, limit; /* positions before the output; its most tokens */
+} search;
+
+_Static_assert(sizeof(search) <= model_MEMORY - model_ARENA, "the memory has room for the search");
+
+static search *search_of(const model *m) {
+    return (search *)(void *)(m->arena + model_ARENA);
+}
+
+/* ---- the source ------------------------------------------------------------------------- */
+
+/* The most tokens of an output for a source of n tokens. */
+static int limit_of(int n) {
+    int room = DECODER_ONLY ? LONGEST - 1 - n : LONGEST - 1;
+    double limit = LIMIT_A * (double)n + LIMIT_B;
+    if (room > model_OUTPUT) room = model_OUTPUT;
+    return limit < (double)room ? (int)limit : room;
+}
+
+/* The token at a position before the output: START, and the prompt of a decoder-only model. */
+static int32_t prompted(const search *s, int position) {
+    int start = START_FIRST ? 0 : s->begin;
+    if (position == start) return START;
+    return s->source[position < start ? position : position - 1];
+}
+
+/* Read the source. Returns 0 if a model of these sizes cannot read it. */
+static int begin_search(search *s, const int32_t *source, int n) {
+    if (n < (DECODER_ONLY ? 0 : 1) || n > model_SOURCE) return 0;
+    for (int i = 0; i < n; i++) {
+        if (source[i] < 0 || source[i] >= SOURCE_VOCABULARY) return 0;
+        s->source[i] = source[i];
+    }
+    for (int i = n; i < model_SOURCE; i++) s->source[i] = 0;
+    s->n_source = (int32_t)n;
+    s->begin = DECODER_ONLY ? n : 0;
+    s->limit = limit_of(n);
+    s->live[0].total = 0;
+    s->live[0].row = 0;
+    s->live[0].last = -1;
+    s->n_live = 1;
+    s->n_ended = 0;
+    s->n_trace = 0;
+    for (int row = 0; row < BEAM; row++) s->ids[row] = START;
+    s->ids[0] = prompted(s, 0);
+    return 1;
+}
+
+/* ---- candidates ------------------------------------------------------------------------- */
+
+/* May the token come next in an output of so many tokens? */
+static int is_allowed(int32_t token, int length) {
+    for (int i = 0; i < BANNED; i++)
+        if (token == banned[i]) return 0;
+    return token != END || length >= MIN_LENGTH;
+}
+
+/* The likeliest tokens, at most BEAM + 1, the lower id first if two are alike. */
+static int likeliest(const float *logits, int length, candidate *top) {
+    int n = 0;
+    for (int32_t token = 0; token < VOCABULARY; token++) {
+        double logit = (double)logits[token];
+        if (n == BEAM + 1 && !(logit > top[n - 1].log_prob)) continue;
+        if (!is_allowed(token, length)) continue;
+        int at = n < BEAM + 1 ? n++ : n - 1;
+        for (; at > 0 && logit > top[at - 1].log_prob; at--) top[at] = top[at - 1];
+        top[at].log_prob = logit;
+        top[at].token = token;
+    }
+    return n;
+}
+
+/* The candidates of live output i. At the limit this is the end alone. Returns 0 if the logits are
+ * no numbers. */
+static int choose(search *s, int i, int length) {
+    const float *logits = s->logits + s->live[i].row * VOCABULARY;
+    candidate *top = s->top[i];
+    double log_total, normaliser = (double)log_sum_exp(VOCABULARY, logits, &log_total);
+    normaliser += log_total;
+    if (normaliser - normaliser != 0) return 0;
+    s->head[i] = 0;
+    if (length < s->limit) {
+        s->count[i] = likeliest(logits, length, top);
+        for (int k = 0; k < s->count[i]; k++) top[k].log_prob -= normaliser;
+        return 1;
+    }
+    s->count[i] = 1;
+    top[0].token = END;
+    top[0].log_prob = AT_LIMIT == LIMIT_END ? (double)logits[END] - normaliser : 0;
+    return 1;
+}
+
+/* ---- a step ----------------------------------------------------------------------------- */
+
+static double next_total(const search *s, int i) {
+    return s->live[i].total + s->top[i][s->head[i]].log_prob;
+}
+
+/* The live output whose next candidate gives the best total, the lower token first if two are
+ * alike. -1: no candidate is left. */
+static int best_head(const search *s) {
+    int best = -1;
+    for (int i = 0; i < s->n_live; i++) {
+        if (s->head[i] == s->count[i]) continue;
+        if (best >= 0) {
+            double total = next_total(s, i), most = next_total(s, best);
+            int32_t token = s->top[i][s->head[i]].token, other = s->top[best][s->head[best]].token;
+            if (total < most || (total == most && token >= other)) continue;
+        }
+        best = i;
+    }
+    return best;
+}
+
+/* An output ends with this total: insert it among those that did, after equal scores. */
+static void end_output(search *s, int i, double total, int length) {
+    int end_counts = length < s->limit || AT_LIMIT != LIMIT_NO_END;
+    ended_output e;
+    e.score = total / penalty(length + end_counts);
+    e.length = length;
+    e.last = s->live[i].last;
+    int at = s->n_ended++;
+    for (; at > 0 && e.score > s->ended[at - 1].score; at--) s->ended[at] = s->ended[at - 1];
+    s->ended[at] = e;
+    if (STOP != STOP_SURE && s->n_ended > BEAM) s->n_ended = BEAM;
+}
+
+/* Could no live output score more, at this length, than the one that ended in this place? */
+static int is_hopeless(const search *s, int length, int place) {
+    return s->next[0].total / penalty(length) <= s->ended[place].score;
+}
+
+/* Is the search over? */
+static int is_done(const search *s, int length) {
+    int full = s->n_ended >= BEAM;
+    if (s->n_next == 0) return 1;
+    if (STOP == STOP_SURE) return full || (s->n_ended > 0 && is_hopeless(s, s->limit + 1, 0));
+    if (!full || STOP == STOP_FULL || BEAM == 1) return full;
+    int longest = s->limit + (AT_LIMIT != LIMIT_NO_END);
+    return is_hopeless(s, STOP == STOP_LONGEST ? longest : length + 1, s->n_ended - 1);
+}
+
+/* Take the best candidates of all live outputs: BEAM that go on; of the first BEAM, those that
+ * end. Where no end is needed at the limit, all that take their last token go on. */
+static void advance(search *s, int length) {
+    int last = AT_LIMIT == LIMIT_NO_END && length + 1 == s->limit;
+    s->n_next = 0;
+    for (int rank = 0; s->n_next < BEAM && !(last && rank == BEAM); rank++) {
+        int parent = best_head(s);
+        if (parent < 0) break;
+        double total = next_total(s, parent);
+        int32_t token = s->top[parent][s->head[parent]++].token;
+        if (token != END) {
+            live_output *next = &s->next[s->n_next++];
+            *next = s->live[parent];
+            next->total = total;
+            next->token = token;
+        } else if (rank < BEAM) {
+            end_output(s, parent, total, length);
+        }
+    }
+    if (!last && is_done(s, length)) s->n_next = 0;
+}
+
+/* Give every output that goes on a row: the first one that continues an output keeps its row, others
+ * get a free one, to which its caches are copied. */
+static void settle(const model *m, search *s) {
+    int used[BEAM] = { 0 }, stays[BEAM] = { 0 }, row = 0;
+    for (int i = 0; i < s->n_next; i++) {
+        stays[i] = !used[s->next[i].row];
+        used[s->next[i].row] = 1;
+    }
+    for (int i = 0; i < s->n_next; i++) {
+        live_output *next = &s->next[i];
+        if (!stays[i]) {
+            while (row < BEAM - 1 && used[row]) row++;
+            used[row] = 1;
+            copy_row(m, next->row, row);
+            next->row = row;
+        }
+        s->trace[s->n_trace].token = next->token;
+        s->trace[s->n_trace].before = next->last;
+        next->last = (int32_t)s->n_trace++;
+        s->ids[next->row] = next->token;
+        s->live[i] = *next;
+    }
+    s->n_live = s->n_next;
+}
+
+/* ---- the whole of it -------------------------------------------------------------------- */
+
+/* Follow the trace of the best output backwards. Returns its length. */
+static int write_best(const search *s, int32_t *output) {
+    int32_t at = s->ended[0].last;
+    for (int i = s->ended[0].length; i-- > 0; at = s->trace[at].before)
+        output[i] = s->trace[at].token;
+    return s->ended[0].length;
+}
+
+int model_generate(model *m, const int32_t *source, int n, int32_t *output) {
+    search *s = search_of(m);
+    s->n_ended = 0;
+    if (!begin_search(s, source, n) || encode_source(m, s->source, &s->n_source)) return -1;
+    for (int position = 0; s->n_live > 0; position++) {
+        int length = position - s->begin;
+        if (run_step(m, s->ids, position, s->logits)) return -1;
+        if (length < 0) {
+            s->ids[0] = prompted(s, position + 1);
+            continue;
+        }
+        for (int i = 0; i < s->n_live; i++)
+            if (!choose(s, i, length)) return -1;
+        advance(s, length);
+        settle(m, s);
+    }
+    return write_best(s, output);
+}
+
+/* The score of the output that was written last. */
+double model_score(const model *m) {
+    return search_of(m)->ended[0].score;
+}

@@ -1,0 +1,42 @@
+/* weft/models/model_emit.h - a model that decodes, with its search, as one C file that needs no
+ * library. It is core/emit.h for a whole model. */
+#ifndef WEFT_MODELS_MODEL_EMIT_H
+#define WEFT_MODELS_MODEL_EMIT_H
+
+#include "decode.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wf_model_emit_options {
+    /* an identifier of C: the prefix of everything that the file declares; NULL: "model" */
+    const char *name;
+    /* the most tokens of a source and of an output; 0, or more than the model has room for: as
+     * many as it has room for, or as the search allows */
+    int64_t max_source, max_output;
+    /* a greedy or a beam search; NULL: wf_decode_defaults */
+    const wf_decode_options *search;
+    /* each receives a number of bytes, or is NULL: of the memory of a run; of the weights */
+    int64_t *memory_bytes, *weight_bytes;
+} wf_model_emit_options;
+
+/* The model as the text of a C11 file, which allocates nothing and calls nothing:
+ *
+ *     static _Alignas(64) unsigned char memory[model_MEMORY];
+ *     model m;
+ *     model_start(&m, memory);
+ *     int length = model_generate(&m, source, n, output);
+ *
+ * writes the best output for n source ids, of at most model_OUTPUT, and returns its length; -1 if
+ * an id is not in the vocabulary, or n is not 1 to model_SOURCE. The prompt of a decoder-only model
+ * may be empty. It is the output that wf_decode finds, and model_score(&m) its score, to the bit.
+ * With -DMODEL_MAIN the file is a program, which reads lines of ids and writes lines of ids.
+ * malloc'ed. NULL with message[256]: what wf_emit refuses; a search that draws, has rules that
+ * change logits, forced tokens, several outputs, a beam above 64, or a listener. */
+WF_API char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

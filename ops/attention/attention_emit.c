@@ -1,0 +1,87 @@
+/* ops/attention/attention_emit.c - attention and its gradient as C (core/emit/emitter.h): loops over
+ * the heads, which functions of plain_attention.c compute. */
+#include <stdio.h>
+
+#include "attention_op.h"
+#include "ops/base/walk.h"
+#include "ops/emit/loops.h"
+
+/* "h.name = (matrix){ name + the offset of head h of batch b, strides };" */
+static void emit_matrix(wf_emitter *e, const char *member, const char *name, const wf_view *v,
+                        const char *head) {
+    wf_emit_text(e, "h.%s = (matrix){ (float *)%s + b * %n + %s * %n, %n, %n };\n", member, name,
+                 v->stride[0], head, v->stride[1], v->stride[2], v->stride[3]);
+}
+
+static void emit_mask(wf_emitter *e, const wf_call *c) {
+    const wf_view *mask = &c->in[IN_MASK];
+    wf_view scores = c->in[IN_Q], full = *mask;
+    scores.shape[3] = c->in[IN_K].shape[2];
+    if (mask->ndim < 0) return;
+    for (int i = 0; i < 4; i++) full.stride[i] = wf_broadcast_stride(mask, &scores, i);
+    emit_matrix(e, "mask", wf_emit_operand(e, IN_MASK), &full, "i");
+}
+
+/* The index of the head of k and v that head i of q uses. */
+static void key_head(int64_t group, char text[32]) {
+    if (group == 1)
+        snprintf(text, 32, "i");
+    else
+        snprintf(text, 32, "(i / %lld)", (long long)group);
+}
+
+/* The loops over batch and heads, and what all heads have in common. */
+static void emit_heads(wf_emitter *e, const wf_call *c) {
+    const int64_t *q = c->in[IN_Q].shape;
+    const attention_attrs *a = c->attrs;
+    wf_attention_head h = wf_attention_head_of(c);
+    char keys[32];
+    int64_t group = wf_attention_group(c);
+    wf_emit_text(e, "head h;\nh.queries = %n;\nh.keys = %n;\n", h.queries, h.keys);
+    wf_emit_text(e, "h.k_width = %n;\nh.v_width = %n;\n", h.k_width, h.v_width);
+    wf_emit_text(e, "h.window = %n;\nh.causal = %d;\n", a->window, h.causal);
+    wf_emit_text(e, "h.additive = %d;\nh.scale = %f;\n", h.additive, h.scale);
+    wf_emit_text(e, "h.mask.data = 0;\nh.adds = 0;\nh.drops = %d;\n", h.drops);
+    if (h.drops) {
+        wf_emit_stream(e);
+        wf_emit_text(e, "h.keep_scale = %f;\nh.threshold = %n;\n", h.keep_scale,
+                     (int64_t)h.threshold);
+        wf_emit_text(e, "h.key = %u;\nh.stream = stream;\n", h.key);
+    }
+    wf_emit_text(e, "for (int b = 0; b < %n; b++)\nfor (int i = 0; i < %n; i++) {\n", q[0], q[1]);
+    key_head(group, keys);
+    emit_matrix(e, "q", "q", &c->in[IN_Q], "i");
+    emit_matrix(e, "k", "k", &c->in[IN_K], keys);
+    emit_matrix(e, "v", "v", &c->in[IN_V], keys);
+    emit_mask(e, c);
+    if (h.drops)
+        wf_emit_text(e, "h.element = (uint64_t)(b * %n + i) * %n;\n", q[1], h.queries * h.keys);
+}
+
+bool wf_emit_attention(wf_emitter *e, const wf_call *c) {
+    const wf_view *q = &c->in[IN_Q];
+    wf_emit_scratch(e, 128 * (q->shape[3] + 1) + 2 * q->shape[2]);
+    emit_heads(e, c);
+    emit_matrix(e, "y", "out", &c->out[0], "i");
+    emit_matrix(e, "stats", wf_emit_result(e, 1, "stats"), &c->out[1], "i");
+    wf_emit_text(e, "attention_head(&h, scratch);\n}\n");
+    return true;
+}
+
+bool wf_emit_attention_backward(wf_emitter *e, const wf_call *c) {
+    const wf_view *k = &c->in[IN_K];
+    int64_t group = wf_attention_group(c);
+    char keys[32];
+    wf_emit_scratch(e, k->shape[2] * (k->shape[3] + c->in[IN_V].shape[3] + 2));
+    emit_heads(e, c);
+    key_head(group, keys);
+    emit_matrix(e, "dy", "dy", &c->in[IN_DY], "i");
+    emit_matrix(e, "y", "y", &c->in[IN_Y], "i");
+    emit_matrix(e, "stats", "stats", &c->in[IN_STATS], "i");
+    emit_matrix(e, "dq", wf_emit_result(e, 0, "dq"), &c->out[0], "i");
+    emit_matrix(e, "dk", wf_emit_result(e, 1, "dk"), &c->out[1], keys);
+    emit_matrix(e, "dv", wf_emit_result(e, 2, "dv"), &c->out[2], keys);
+    if (group > 1) wf_emit_text(e, "h.adds = i %% %n != 0;\n", group);
+    wf_emit_text(e, "attention_head_backward(&h, scratch);\n}\n");
+    return true;
+}

@@ -1,0 +1,22 @@
+/* ops/convolution/pooling.h - declarations that pooling.c and pooling_emit.c share. Not for other
+ * files. */
+#ifndef WEFT_OPS_CONVOLUTION_POOLING_H
+#define WEFT_OPS_CONVOLUTION_POOLING_H
+
+#include "convolution.h"
+
+typedef struct pool {
+    conv window; /* one with a group for each channel */
+    int64_t kernel[2];
+    /* padding after the last element, which exceeds that before the first if sizes are rounded up
+     */
+    int64_t after[2];
+    bool ceil_mode;
+} pool;
+
+/* Their form in C. */
+bool wf_emit_max_pool2d(wf_emitter *e, const wf_call *c);
+bool wf_emit_max_pool2d_scatter(wf_emitter *e, const wf_call *c);
+bool wf_emit_max_pool2d_gather(wf_emitter *e, const wf_call *c);
+
+#endif

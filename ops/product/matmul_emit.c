@@ -1,0 +1,113 @@
+/* ops/product/matmul_emit.c - the matrix product as C (core/emit/emitter.h). */
+#include "blocking.h"
+#include "ops/base/op_base.h"
+#include "ops/emit/loops.h"
+
+enum { ADDEND = 2, PANEL = 1024 }; /* floats of scratch that the function `product` uses */
+
+/* The view without its last two axes. */
+static wf_view without_matrix(const wf_view *v) {
+    wf_view lead = *v;
+    lead.ndim = v->ndim > 2 ? v->ndim - 2 : 0;
+    return lead;
+}
+
+typedef struct addend {
+    bool given;
+    int64_t row, column; /* strides of its last two axes; 0 where it broadcasts */
+} addend;
+
+static addend addend_of(const wf_call *c) {
+    const wf_view *d = &c->in[ADDEND], *y = &c->out[0];
+    if (d->ndim < 0) return (addend){ false, 0, 0 };
+    return (addend){ true, wf_broadcast_stride(d, y, y->ndim - 2),
+                     wf_broadcast_stride(d, y, y->ndim - 1) };
+}
+
+/* The sum begins with the addend. If that has no rows of adjacent elements, it is copied to the
+ * result first. */
+static void emit_one(wf_emitter *e, const wf_product *p, const wf_walk *w, addend d) {
+    bool copies = d.given && d.column != 1 && p->n > 1;
+    if (copies) {
+        wf_emit_text(e, "for (int r = 0; r < %n; r++)\nfor (int s = 0; s < %n; s++)\nout[", p->m,
+                     p->n);
+        wf_emit_element_at(e, w, 0, "j");
+        wf_emit_text(e, " + r * %n + s] = addend[", p->n);
+        wf_emit_element_at(e, w, 3, "j");
+        wf_emit_text(e, " + r * %n + s * %n];\n", d.row, d.column);
+    }
+    wf_emit_text(e, "product(%n, %n, %n, a + ", p->m, p->n, p->k);
+    wf_emit_element_at(e, w, 1, "j");
+    wf_emit_text(e, ", %n, %n, b + ", p->a_row, p->a_col);
+    wf_emit_element_at(e, w, 2, "j");
+    wf_emit_text(e, ", %n, %n, ", p->b_row, p->b_col);
+    if (d.given) {
+        wf_emit_text(e, copies ? "out + " : "addend + ");
+        wf_emit_element_at(e, w, copies ? 0 : 3, "j");
+    } else {
+        wf_emit_text(e, "0");
+    }
+    wf_emit_text(e, ", %n, out + ", copies ? p->n : d.row);
+    wf_emit_element_at(e, w, 0, "j");
+    wf_emit_text(e, ", %n, scratch);\n", p->n);
+}
+
+/* k in pieces: each a product of its own in work, and then their sum after the addend. */
+static void emit_pieces(wf_emitter *e, const wf_product *p, addend d) {
+    int64_t size = p->m * p->n;
+    wf_emit_text(e, "float *piece = work;\n");
+    for (int64_t i = 0; i < p->pieces; i++) {
+        int64_t from = p->k * i / p->pieces, k = p->k * (i + 1) / p->pieces - from;
+        wf_emit_text(e, "product(%n, %n, %n, a + %n, %n, %n, b + %n, ", p->m, p->n, k,
+                     from * p->a_col, p->a_row, p->a_col, from * p->b_row);
+        wf_emit_text(e, "%n, %n, 0, 0, piece + %n, %n, scratch);\n", p->b_row, p->b_col, i * size,
+                     p->n);
+    }
+    wf_emit_text(e, "for (int i = 0; i < %n; i++)\nfor (int j = 0; j < %n; j++) {\n", p->m, p->n);
+    if (d.given)
+        wf_emit_text(e, "float sum = addend[i * %n + j * %n] + piece[i * %n + j];\n", d.row,
+                     d.column, p->n);
+    else
+        wf_emit_text(e, "float sum = piece[i * %n + j];\n", p->n);
+    for (int64_t i = 1; i < p->pieces; i++)
+        wf_emit_text(e, "sum += piece[%n + i * %n + j];\n", i * size, p->n);
+    wf_emit_text(e, "out[i * %n + j] = sum;\n}\n", p->n);
+}
+
+/* If the whole batch has one b, and the rows of a, of c and of the addend follow each other evenly,
+ * they become the rows of one taller product. */
+static void merge_rows(wf_product *p, wf_walk *w, addend *d) {
+    if (w->columns <= 1 || w->step[2] != 0) return;
+    int64_t a_row = p->m == 1 ? w->step[1] : p->a_row, d_row = p->m == 1 ? w->step[3] : d->row;
+    if (w->step[1] != a_row * p->m || w->step[0] != p->n * p->m) return;
+    if (d->given && w->step[3] != d_row * p->m) return;
+    p->a_row = a_row;
+    d->row = d_row;
+    p->m *= w->columns;
+    w->columns = 1;
+}
+
+bool wf_emit_matmul(wf_emitter *e, const wf_call *c) {
+    wf_product p = *(const wf_product *)c->plan;
+    const wf_view *y = &c->out[0];
+    addend d = addend_of(c);
+    wf_walk w;
+    if (wf_view_count(y) == 0) return true;
+    wf_emit_scratch(e, PANEL);
+    if (p.pieces > 1) {
+        emit_pieces(e, &p, d);
+        return true;
+    }
+    wf_view lead[4] = {
+        without_matrix(y), without_matrix(&c->in[0]), without_matrix(&c->in[1]), { 0 }
+    };
+    if (d.given) lead[3] = without_matrix(&c->in[ADDEND]);
+    p.m = y->shape[y->ndim - 2];
+    wf_walk_start(&w, 4, (const wf_view *[]){ &lead[0], &lead[1], &lead[2], &lead[3] });
+    merge_rows(&p, &w, &d);
+    wf_emit_rows(e, &w, 'i');
+    wf_emit_text(e, "for (int j = 0; j < %n; j++) {\n", w.columns);
+    emit_one(e, &p, &w, d);
+    wf_emit_text(e, "}\n");
+    return true;
+}

@@ -1,0 +1,390 @@
+/* tests/models/test_model_emit.c - models with their search as C files: the outputs and scores of
+ * wf_decode, to the bit; what has no form in C is refused. WEFT_EMIT_CC names another compiler, as
+ * in suite `emit`. */
+#include <stdio.h>
+
+#include "models/language_model.h"
+#include "models/model_emit.h"
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tests/support/models.h"
+#include "tests/support/wall.h"
+
+TESTS(model_emit)
+
+#define STRICT "-std=c11 -O1 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding"
+
+enum { SOURCES = 150, MOST_SOURCE = 12, MOST_OUTPUT = 40 };
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+typedef enum form { PLAIN, PRE_NORM, GPT, LLAMA } form;
+
+static wf_model *language_model(bool llama, int vocab) {
+    wf_language_model_config c = llama ? wf_language_model_llama() : wf_language_model_defaults();
+    c.vocab = vocab;
+    c.max_len = 30;
+    c.d_model = 16;
+    c.num_heads = 4;
+    c.num_kv_heads = llama ? 2 : 0;
+    c.dim_feedforward = 24;
+    c.layers = 2;
+    wf_model *m = wf_language_model_new(&c, NULL, WF_F32, 3, NULL);
+    ck_assert(m && wf_ok(m->graph));
+    return m;
+}
+
+static wf_model *transformer(bool pre, int vocab) {
+    wf_transformer_config c = small_config();
+    c.src_vocab = vocab + 3;
+    c.tgt_vocab = vocab;
+    c.max_len = 30;
+    c.norm_first = pre;
+    c.activation = pre ? WF_GELU : WF_RELU;
+    c.positions = pre ? WF_POSITIONS_LEARNED : WF_POSITIONS_SINUSOIDAL;
+    return open_model(&c, NULL, WF_F32, 3);
+}
+
+/* Weights times a factor give a random model opinions. */
+static wf_model *model_of(form f, int vocab) {
+    wf_model *m = f < GPT ? transformer(f == PRE_NORM, vocab) : language_model(f == LLAMA, vocab);
+    for (int id = 0; id < wf_node_count(m->graph); id++) {
+        wf_tensor *t = wf_node(m->graph, id);
+        if (t->kind != WF_PARAM || t->ndim < 2) continue;
+        double *data = leaf_values(t);
+        for (int64_t i = 0; i < wf_count(t); i++) data[i] *= 1.7;
+        ck_assert(write_doubles(t, data));
+        free(data);
+    }
+    return m;
+}
+
+/* ---- sources, and what wf_decode makes of them ----------------------------------------------- */
+
+typedef struct answer {
+    int32_t n, tokens[MOST_OUTPUT];
+    double score;
+} answer;
+
+static int32_t source[SOURCES][MOST_SOURCE], length[SOURCES];
+
+static void draw_sources(const wf_model *m, int most) {
+    int64_t vocab = m->src ? m->src_vocab : m->tgt_vocab;
+    int least = m->src ? 1 : 0;
+    for (int i = 0; i < SOURCES; i++) {
+        length[i] = least + (int32_t)(number(7, (uint64_t)i) * (most + 1 - least));
+        for (int k = 0; k < MOST_SOURCE; k++)
+            source[i][k] = (int32_t)(number(8, (uint64_t)(i * MOST_SOURCE + k)) * (double)vocab);
+    }
+}
+
+static void write_file(const char *path, const void *data, size_t bytes) {
+    FILE *file = fopen(path, "wb");
+    ck_assert(file);
+    ck_assert_int_eq(fwrite(data, 1, bytes, file), bytes);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* With the limit of the file, if that is lower than the search's own. Returns the tokens of all. */
+static int decode_all(wf_model *m, const wf_decode_options *o, int64_t most_output) {
+    static answer all[SOURCES];
+    wf_decoder *d = open_decoder(m, NULL);
+    int total = 0;
+    memset(all, 0, sizeof all);
+    for (int i = 0; i < SOURCES; i++) {
+        wf_decode_options one = *o;
+        wf_decoded found;
+        double limit = floor(o->max_len_a * length[i] + o->max_len_b);
+        one.max_len_a = 0;
+        one.max_len_b = limit < (double)most_output ? limit : (double)most_output;
+        assert_decoder(d, wf_decode(d, 1, length[i], source[i], &length[i], NULL, &one, &found));
+        ck_assert(found.n == 1 && found.best->length <= MOST_OUTPUT);
+        all[i].n = (int32_t)found.best->length;
+        all[i].score = found.best->score;
+        memcpy(all[i].tokens, found.best->tokens, (size_t)all[i].n * sizeof(int32_t));
+        total += all[i].n;
+        wf_decoded_free(&found, 1);
+    }
+    wf_decoder_free(d);
+    write_file("expected", all, sizeof all);
+    return total;
+}
+
+/* ---- the emitted file ------------------------------------------------------------------------ */
+
+static void write_program(const char *text, const char *name) {
+    FILE *file = fopen("program.c", "w");
+    ck_assert(file);
+    fprintf(file, "#include <stdio.h>\n#include <string.h>\n%s\n", text);
+    fprintf(file,
+            "int main(void) {\n"
+            "    static _Alignas(64) unsigned char memory[%s_MEMORY];\n"
+            "    static %s m;\n"
+            "    struct { int32_t n, tokens[%d]; double score; } a;\n"
+            "    int32_t source[%d], n, output[%s_OUTPUT + 1];\n"
+            "    memset(memory, 0xff, sizeof memory);\n"
+            "    %s_start(&m, memory);\n"
+            "    while (fread(&n, 4, 1, stdin) == 1 && fread(source, 4, %d, stdin) == %d) {\n"
+            "        memset(&a, 0, sizeof a);\n"
+            "        a.n = %s_generate(&m, source, n, output);\n"
+            "        if (a.n < 0) return 1;\n"
+            "        memcpy(a.tokens, output, (size_t)a.n * 4);\n"
+            "        a.score = %s_score(&m);\n"
+            "        fwrite(&a, sizeof a, 1, stdout);\n"
+            "    }\n"
+            "    return 0;\n"
+            "}\n",
+            name, name, MOST_OUTPUT, MOST_SOURCE, name, name, MOST_SOURCE, MOST_SOURCE, name, name);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void write_sources(void) {
+    FILE *file = fopen("sources", "wb");
+    ck_assert(file);
+    for (int i = 0; i < SOURCES; i++) {
+        ck_assert_int_eq(fwrite(&length[i], 4, 1, file), 1);
+        ck_assert_int_eq(fwrite(source[i], 4, MOST_SOURCE, file), MOST_SOURCE);
+    }
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static bool compiles(const char *compiler) {
+    run("echo 'int one = 1;' > one.c && %s -c one.c", compiler);
+    return result.status == 0;
+}
+
+static const char *compiler(void) {
+    const char *other = getenv("WEFT_EMIT_CC");
+    return other ? other : WEFT_TEST_CC;
+}
+
+/* With the strict flags, and as fast as it can be. */
+static void compare(bool fast) {
+    const char *flags = fast ? "-O3 -march=native" : STRICT;
+    run("%s %s program.c -o program && ./program < sources > got && cmp got expected", compiler(),
+        flags);
+    ck_assert_msg(result.status == 0, "%s: %s %s", flags, result.out, result.err);
+}
+
+typedef struct trial {
+    form form;
+    int vocab, max_source, max_output;
+    const char *name;
+    wf_decode_options search;
+} trial;
+
+static void try(const trial *t) {
+    wf_model *m = model_of(t->form, t->vocab);
+    char message[WF_MESSAGE];
+    int64_t memory = 0, weights = 0;
+    int most = t->max_source ? t->max_source : MOST_SOURCE;
+    char *text = wf_model_emit(m,
+                               &(wf_model_emit_options){ .name = t->name,
+                                                         .max_source = t->max_source,
+                                                         .max_output = t->max_output,
+                                                         .search = &t->search,
+                                                         .memory_bytes = &memory,
+                                                         .weight_bytes = &weights },
+                               message);
+    ck_assert_msg(text, "%s", message);
+    ck_assert_int_gt(memory, 0);
+    ck_assert_int_ge(weights, 4 * wf_model_parameter_count(m));
+    write_file("model.c", text, strlen(text));
+    write_program(text, t->name ? t->name : "model");
+    free(text);
+    draw_sources(m, most);
+    write_sources();
+    int tokens = decode_all(m, &t->search, t->max_output ? t->max_output : MOST_OUTPUT);
+    ck_assert(tokens > 0 || t->search.max_len_b == 0);
+    compare(false);
+    if (compiles("clang")) {
+        run("clang " STRICT " -fsyntax-only model.c");
+        ck_assert_msg(result.status == 0, "%s", result.err);
+    }
+    if (t->form % 2) compare(true);
+    close_model(m);
+}
+
+SETUP(enter_folder, leave_folder)
+
+static const int32_t banned[] = { 3, 5 };
+
+#define DEFAULTS                                                                                   \
+    .nbest = 1, .max_len_a = 1, .max_len_b = 5, .repetition_penalty = 1, .decay = 1, .top_p = 1,   \
+    .temperature = 1
+static const trial trials[] = {
+    { PLAIN, 17, 0, 0, NULL, { DEFAULTS, .beam = 1 } },
+    { PRE_NORM, 17, 9, 8, "translator", { DEFAULTS, .beam = 1, .at_limit = WF_LIMIT_FREE_END } },
+    { PLAIN, 17, 10, 0, NULL, { DEFAULTS, .beam = 4, .penalty = WF_PENALTY_GNMT, .alpha = 0.6 } },
+    { PRE_NORM,
+      17,
+      0,
+      0,
+      NULL,
+      { DEFAULTS, .beam = 3, .penalty = WF_PENALTY_AVERAGE, .alpha = 1, .stop = WF_STOP_FULL,
+        .at_limit = WF_LIMIT_NO_END, .min_len = 4, .banned = banned, .n_banned = 2 } },
+    { PLAIN,
+      17,
+      12,
+      9,
+      NULL,
+      { DEFAULTS, .beam = 5, .penalty = WF_PENALTY_AVERAGE, .alpha = 0.7, .stop = WF_STOP_PRESENT,
+        .at_limit = WF_LIMIT_FREE_END } },
+    { PRE_NORM,
+      17,
+      0,
+      0,
+      NULL,
+      { DEFAULTS, .beam = 2, .penalty = WF_PENALTY_GNMT, .alpha = 2, .stop = WF_STOP_LONGEST,
+        .at_limit = WF_LIMIT_NO_END } },
+    { PLAIN, 5, 6, 6, NULL, { DEFAULTS, .beam = 64, .penalty = WF_PENALTY_AVERAGE, .alpha = 1 } },
+    { GPT, 17, 0, 0, NULL, { DEFAULTS, .beam = 1 } },
+    { GPT, 17, 9, 7, NULL, { DEFAULTS, .beam = 3, .stop = WF_STOP_FULL } },
+    { LLAMA, 17, 0, 0, NULL, { DEFAULTS, .beam = 1, .min_len = 3 } },
+    { LLAMA,
+      17,
+      12,
+      17,
+      NULL,
+      { DEFAULTS, .beam = 4, .penalty = WF_PENALTY_AVERAGE, .alpha = 1, .stop = WF_STOP_PRESENT } },
+    { LLAMA, 2, 3, 1, NULL, { DEFAULTS, .beam = 2 } },
+};
+
+TEST_ROWS(an_emitted_model_finds_the_same_outputs, COUNT_OF(trials)) {
+    if (!compiles(compiler())) {
+        printf("model_emit: skipped, because '%s' compiles nothing\n", compiler());
+        return;
+    }
+    try(&trials[_i]);
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+TEST(the_program_reads_and_writes_lines_of_ids) {
+    if (!compiles(compiler())) return;
+    wf_model *m = model_of(PLAIN, 17);
+    char *text = wf_model_emit(m, NULL, NULL);
+    ck_assert(text);
+    write_file("model.c", text, strlen(text));
+    free(text);
+    run("%s " STRICT " -DMODEL_MAIN model.c -o model", compiler());
+    expect(0);
+    const int32_t src[] = { 4, 9, 2 }, n = 3;
+    int32_t out[40], n_out;
+    wf_decoder *d = open_decoder(m, NULL);
+    assert_decoder(d, wf_decode_greedy(d, 1, 3, src, &n, 13, out, &n_out));
+    char line[400] = "";
+    for (int i = 0; i < n_out; i++) snprintf(line + strlen(line), 8, i ? " %d" : "%d", (int)out[i]);
+    strcat(line, "\n");
+    run("printf ' 4\\t9 2\\r\\n' | ./model");
+    expect(0);
+    ck_assert_str_eq(result.out, line);
+    run("printf '4 9 2' | ./model");
+    ck_assert_str_eq(result.out, line);
+    run("./model < /dev/null");
+    expect(0);
+    ck_assert_str_eq(result.out, "");
+    const char *const bad[] = { "", "4 x", "4 -1", "20", "99999999999999999999", "4,9" };
+    for (int i = 0; i < COUNT_OF(bad); i++) {
+        run("printf '4 9 2\\n%s\\n4 9 2\\n' | ./model", bad[i]);
+        expect(1);
+        ck_assert_str_eq(result.out, line);
+        ck_assert_msg(strstr(result.err, "line 2: not 1 to "), "%s", result.err);
+    }
+    wf_decoder_free(d);
+    close_model(m);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static bool listen(void *listener, int sentence, int32_t token) {
+    (void)listener;
+    (void)sentence;
+    (void)token;
+    return true;
+}
+
+typedef struct refusal {
+    const char *name, *says;
+    int64_t max_source, max_output;
+    wf_decode_options search;
+} refusal;
+
+static const int32_t end[] = { 0 };
+static const int32_t all_but_end[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+
+static const refusal refusals[] = {
+    { NULL, "draws at random", 0, 0, { DEFAULTS, .beam = 1, .sample = true } },
+    { NULL, "a beam of 65", 0, 0, { DEFAULTS, .beam = 65 } },
+    { NULL, "a beam of 0", 0, 0, { DEFAULTS, .beam = 0 } },
+    { NULL, "forced tokens", 0, 0, { DEFAULTS, .beam = 1, .forced = banned, .n_forced = 1 } },
+    { NULL, "rules of repetition", 0, 0, { DEFAULTS, .beam = 1, .no_repeat_ngram = 3 } },
+    { NULL,
+      "rules of repetition",
+      0,
+      0,
+      { DEFAULTS, .beam = 1, .begin_banned = banned, .n_begin_banned = 1 } },
+    { NULL, "renormalized", 0, 0, { DEFAULTS, .beam = 2, .renormalize = true } },
+    { NULL, "a listener", 0, 0, { DEFAULTS, .beam = 1, .heard = listen } },
+    { NULL,
+      "the end token 0 cannot be banned",
+      0,
+      0,
+      { DEFAULTS, .beam = 1, .banned = end, .n_banned = 1 } },
+    { NULL,
+      "every token is banned",
+      0,
+      0,
+      { DEFAULTS, .beam = 1, .min_len = 1, .banned = all_but_end, .n_banned = 16 } },
+    { NULL, "both are 0 or more", -1, 0, { DEFAULTS, .beam = 1 } },
+    { NULL, "both are 0 or more", 0, -1, { DEFAULTS, .beam = 1 } },
+    { "a b", "no identifier", 0, 0, { DEFAULTS, .beam = 1 } },
+    { "", "no identifier", 0, 0, { DEFAULTS, .beam = 1 } },
+    { "search", "for something else", 0, 0, { DEFAULTS, .beam = 1 } },
+    { "int", "for something else", 0, 0, { DEFAULTS, .beam = 1 } },
+};
+
+TEST_ROWS(what_has_no_form_is_refused, COUNT_OF(refusals)) {
+    const refusal *r = &refusals[_i];
+    wf_model *m = model_of(PLAIN, 17);
+    char message[WF_MESSAGE] = "";
+    ck_assert(!wf_model_emit(m,
+                             &(wf_model_emit_options){ .name = r->name,
+                                                       .max_source = r->max_source,
+                                                       .max_output = r->max_output,
+                                                       .search = &r->search },
+                             message));
+    ck_assert_msg(strstr(message, r->says), "'%s' is not '%s'", message, r->says);
+    close_model(m);
+}
+
+TEST(no_model_and_a_model_of_f64_are_refused) {
+    char message[WF_MESSAGE] = "";
+    ck_assert(!wf_model_emit(NULL, NULL, message));
+    ck_assert_str_eq(message, "there is no model");
+    wf_transformer_config c = small_config();
+    wf_model *m = open_model(&c, NULL, WF_F64, 3);
+    ck_assert(!wf_model_emit(m, NULL, message));
+    ck_assert_str_eq(message, "a graph of f64 has no form in C");
+    close_model(m);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static wf_model *m;
+
+static bool emit_once(void) {
+    char message[WF_MESSAGE] = "";
+    char *text = wf_model_emit(m, NULL, message);
+    must(text || message[0], "no text and no message");
+    if (text) wall_say(text, strlen(text));
+    free(text);
+    return text != NULL;
+}
+
+TEST(without_memory_there_is_a_message_and_no_file) {
+    const wall_work work = { "emit a model", emit_once, false };
+    m = model_of(LLAMA, 7);
+    ck_assert_int_gt(wall_fail_each(&work, false), 100);
+    close_model(m);
+}

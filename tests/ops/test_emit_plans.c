@@ -1,0 +1,377 @@
+/* tests/ops/test_emit_plans.c - plans as C files: what lies between several plans, what depends on
+ * the position, names of every kind. The results must have the bits of the library. */
+#include <stdio.h>
+
+#include "core/emit.h"
+#include "core/lend.h"
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tests/support/emitted.h"
+
+TESTS(emit_plans)
+
+enum { D = 4 };
+
+static char message[256];
+static FILE *expected;
+
+static void open_expected(void) {
+    expected = fopen("expected", "wb");
+    ck_assert(expected);
+}
+
+static void expect_fetch(wf_plan *p, const wf_tensor *t) {
+    char data[4096];
+    size_t bytes = wf_bound_bytes(p, t);
+    ck_assert(bytes <= sizeof data);
+    ck_assert_msg(wf_fetch(p, t, data, bytes), "%s", wf_plan_error(p));
+    ck_assert_int_eq(fwrite(data, 1, bytes, expected), bytes);
+}
+
+static wf_plan *plan(wf_graph *g, wf_plan_options o) {
+    wf_plan *p = wf_plan_new(g, &o);
+    ck_assert_msg(wf_plan_ok(p), "%s", wf_plan_error(p));
+    return p;
+}
+
+/* A list of feeds or fetches, and its length. */
+#define LIST(field, ...)                                                                           \
+    .field = (wf_tensor *[]){ __VA_ARGS__ },                                                       \
+    .n_##field = (int)(sizeof((wf_tensor *[]){ __VA_ARGS__ }) / sizeof(wf_tensor *))
+
+/* The text of plans whose functions have these names. */
+static char *emit(wf_plan *a, const char *name_a, wf_plan *b, const char *name_b) {
+    wf_plan *const plans[] = { a, b };
+    const char *const runs[] = { name_a, name_b };
+    return wf_emit(plans, b ? 2 : 1, &(wf_emit_options){ .runs = runs }, message);
+}
+
+static char *must_emit(wf_plan *a, const char *name_a, wf_plan *b, const char *name_b) {
+    char *text = emit(a, name_a, b, name_b);
+    ck_assert_msg(text, "%s", message);
+    return text;
+}
+
+static void must_refuse(wf_plan *a, const char *name_a, wf_plan *b, const char *name_b,
+                        const char *why) {
+    ck_assert_ptr_null(emit(a, name_a, b, name_b));
+    ck_assert_msg(strstr(message, why), "%s", message);
+}
+
+/* The program: what stands in main after the struct `m` has its memory. */
+static void try_main(char *text, const char *body) {
+    char program[8192];
+    fclose(expected);
+    snprintf(program, sizeof program,
+             "static unsigned char memory[model_ARENA + 64];\nstatic float number[1024];\n"
+             "static void print(int n) {\n    fwrite(number, 4, (size_t)n, stdout);\n}\n"
+             "int main(void) {\n    static model m;\n"
+             "    model_start(&m, memory + (64 - (uintptr_t)memory %% 64) %% 64);\n%s"
+             "    (void)print;\n    return 0;\n}\n",
+             body);
+    try_emitted(text, program);
+    free(text);
+}
+
+static const float numbers[] = { 0.5f,  -1.25f, 2,     3.5f,    -0.75f, 1.5f,  0.25f, -2,
+                                 1.75f, 0.125f, -0.5f, -3.125f, 4,      -1.5f, 2.75f, 0.375f };
+
+#define NUMBERS                                                                                    \
+    "    static const float numbers[] = { 0.5f, -1.25f, 2, 3.5f, -0.75f, 1.5f, 0.25f, -2,\n"       \
+    "        1.75f, 0.125f, -0.5f, -3.125f, 4, -1.5f, 2.75f, 0.375f };\n"
+
+static void feed(wf_plan *p, wf_tensor *t) {
+    ck_assert_msg(wf_feed(p, t, numbers, wf_bound_bytes(p, t)), "%s", wf_plan_error(p));
+}
+
+SETUP(enter_folder, leave_folder)
+
+/* ---- positions ------------------------------------------------------------------------------- */
+
+/* A graph with a cache of the rows of x: [B,T,D]. */
+typedef struct cached {
+    wf_graph *g;
+    wf_tensor *x, *rows, *y;
+} cached;
+
+static cached cached_rows(const char *input) {
+    cached c = { .g = new_graph(WF_F32) };
+    int64_t B = wf_extent(c.g, "B", 4), T = wf_extent(c.g, "T", 8);
+    wf_extent(c.g, "P", 12);
+    c.x = wf_input(c.g, input, WF_F32, SHAPE(B, T, D));
+    c.rows = wf_cache(c.x, 1);
+    c.y = wf_attention(c.x, c.rows, c.rows, NULL, &(wf_attention_options){ .causal = true });
+    wf_named(c.y, "y");
+    return c;
+}
+
+static wf_plan *cached_plan(cached c, wf_tensor *fetch, int64_t T) {
+    wf_plan *p =
+        plan(c.g, (wf_plan_options){ LIST(fetch, fetch), LIST(feed, c.x), .with_state = true });
+    ck_assert(wf_bind(p, "B", 1) && wf_bind(p, "T", T));
+    return p;
+}
+
+static void run_at(wf_plan *p, wf_state *s, cached c, int64_t position) {
+    ck_assert(wf_bind(p, "P", position));
+    feed(p, c.x);
+    ck_assert_msg(wf_run_state(p, s), "%s", wf_plan_error(p));
+}
+
+TEST(a_result_that_grows_is_copied_as_of_a_position) {
+    cached c = cached_rows("position");
+    wf_tensor *doubled = wf_scale(c.rows, 2);
+    wf_named(doubled, "doubled");
+    if (!has_emitted_compiler("emit_plans")) return;
+    wf_plan *p = cached_plan(c, doubled, 1);
+    char *text = must_emit(p, "run", NULL, NULL);
+    wf_state *s = wf_state_new(p);
+    open_expected();
+    for (int at = 0; at < 5; at++) {
+        run_at(p, s, c, at);
+        expect_fetch(p, doubled);
+    }
+    try_main(text,
+             NUMBERS "    m.position = numbers;\n"
+                     "    if (!model_run(&m, -1) || !model_run(&m, 13)) return 9;\n"
+                     "    if (model_run(&m, model_run_LAST) || model_run_LAST != 12) return 8;\n"
+                     "    for (int p = 0; p < 5; p++) {\n"
+                     "        if (model_run(&m, p)) return 1;\n"
+                     "        model_get_doubled(&m, p, number);\n"
+                     "        model_get_doubled(&m, 13, number);\n"
+                     "        print(4 * (p + 1));\n    }\n");
+    wf_state_free(s);
+    wf_plan_free(p);
+    end_graph(c.g);
+}
+
+TEST(what_depends_on_the_position_is_not_read_by_another_plan) {
+    cached c = cached_rows("x");
+    wf_tensor *doubled = wf_scale(c.rows, 2), *next = wf_exp(doubled);
+    wf_plan *a = cached_plan(c, doubled, 1);
+    wf_plan *b = plan(c.g, (wf_plan_options){ LIST(fetch, next), LIST(feed, doubled) });
+    ck_assert(wf_bind(b, "B", 1) && wf_bind(b, "T", 1));
+    must_refuse(a, "a", b, "b", "depends on the position");
+    wf_plan_free(a);
+    wf_plan_free(b);
+    end_graph(c.g);
+}
+
+TEST(plans_with_a_state_share_its_caches) {
+    cached c = cached_rows("x");
+    if (!has_emitted_compiler("emit_plans")) return;
+    wf_plan *prompt = cached_plan(c, c.y, 3), *step = cached_plan(c, c.y, 1);
+    char *text = must_emit(prompt, "prompt", step, "step");
+    wf_state *s = wf_state_new(prompt);
+    open_expected();
+    run_at(prompt, s, c, 0);
+    expect_fetch(prompt, c.y);
+    for (int at = 3; at < 6; at++) {
+        run_at(step, s, c, at);
+        expect_fetch(step, c.y);
+    }
+    try_main(text, NUMBERS "    m.x = numbers;\n"
+                           "    if (!model_prompt(&m, 11) || model_prompt_LAST != 10) return 9;\n"
+                           "    if (model_prompt(&m, 0)) return 1;\n"
+                           "    model_prompt_get_y(&m, number);\n    print(12);\n"
+                           "    for (int p = 3; p < 6; p++) {\n"
+                           "        if (model_step(&m, p)) return 1;\n"
+                           "        model_step_get_y(&m, number);\n        print(4);\n    }\n");
+    wf_state_free(s);
+    wf_plan_free(prompt);
+    wf_plan_free(step);
+    end_graph(c.g);
+}
+
+TEST(plans_with_other_caches_are_refused) {
+    cached c = cached_rows("x");
+    wf_tensor *narrow = wf_cache(wf_slice(c.x, 2, 0, 2), 1);
+    wf_plan *a = cached_plan(c, c.y, 1), *b = cached_plan(c, narrow, 1);
+    must_refuse(a, "a", b, "b", "have other caches");
+    wf_plan_free(a);
+    wf_plan_free(b);
+    end_graph(c.g);
+}
+
+/* The memory that the fetch would be read from is another one now. */
+TEST(a_plan_that_was_emitted_is_run_before_a_fetch) {
+    cached c = cached_rows("x");
+    float y[D];
+    wf_plan *p = cached_plan(c, c.y, 1);
+    wf_state *s = wf_state_new(p);
+    run_at(p, s, c, 0);
+    free(must_emit(p, "run", NULL, NULL));
+    ck_assert(!wf_fetch(p, c.y, y, sizeof y));
+    ck_assert_msg(strstr(wf_plan_error(p), "before a run"), "%s", wf_plan_error(p));
+    wf_state_free(s);
+    wf_plan_free(p);
+    end_graph(c.g);
+}
+
+/* ---- between plans --------------------------------------------------------------------------- */
+
+TEST(an_input_that_is_fetched_is_no_result_of_a_plan) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(4, 4)), *h = wf_scale(x, 3);
+    wf_tensor *z = wf_add(wf_exp(x), h);
+    wf_named(h, "h");
+    wf_named(z, "z");
+    if (!has_emitted_compiler("emit_plans")) return;
+    wf_plan *a = plan(g, (wf_plan_options){ LIST(fetch, x, h), LIST(feed, x) });
+    wf_plan *b = plan(g, (wf_plan_options){ LIST(fetch, z), LIST(feed, x, h) });
+    char *text = must_emit(a, "a", b, "b");
+    open_expected();
+    feed(a, x);
+    feed(b, x);
+    ck_assert(wf_run(a));
+    ck_assert(wf_feed(b, h, wf_fetched(a, h), wf_bound_bytes(b, h)) && wf_run(b));
+    expect_fetch(a, x);
+    expect_fetch(b, z);
+    try_main(text, NUMBERS "    m.x = numbers;\n    if (model_a(&m) || model_b(&m)) return 1;\n"
+                           "    model_get_x(&m, number);\n    print(16);\n"
+                           "    model_get_z(&m, number);\n    print(16);\n");
+    wf_plan_free(a);
+    wf_plan_free(b);
+    end_graph(g);
+}
+
+/* The first plan leaves h transposed, and the second one reads it both ways. */
+TEST(views_of_what_another_plan_computed_are_right) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(4, 4)), *h = wf_transpose(wf_exp(x), 0, 1);
+    wf_tensor *z = wf_sub(wf_scale(wf_transpose(h, 0, 1), 2), h);
+    wf_named(h, "h");
+    wf_named(z, "z");
+    if (!has_emitted_compiler("emit_plans")) return;
+    wf_plan *a = plan(g, (wf_plan_options){ LIST(fetch, h), LIST(feed, x) });
+    wf_plan *b = plan(g, (wf_plan_options){ LIST(fetch, z, h), LIST(feed, h) });
+    float kept[16];
+    feed(a, x);
+    ck_assert(wf_run(a) && wf_fetch(a, h, kept, sizeof kept));
+    ck_assert(wf_feed(b, h, kept, sizeof kept));
+    char *text = must_emit(a, "a", b, "b");
+    open_expected();
+    ck_assert(wf_run(b)); /* as if nothing had been emitted */
+    expect_fetch(b, z);
+    expect_fetch(b, h);
+    try_main(text, NUMBERS "    m.x = numbers;\n    if (model_a(&m) || model_b(&m)) return 1;\n"
+                           "    model_get_z(&m, number);\n    print(16);\n"
+                           "    model_get_h(&m, number);\n    print(16);\n");
+    wf_plan_free(a);
+    wf_plan_free(b);
+    end_graph(g);
+}
+
+TEST(every_plan_counts_its_own_steps) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(4, 4)), *y = wf_dropout(x, 0.5, NULL);
+    wf_named(y, "y");
+    if (!has_emitted_compiler("emit_plans")) return;
+    wf_plan_options o = { LIST(fetch, y), LIST(feed, x), .training = true };
+    wf_plan *a = plan(g, o), *b = plan(g, o);
+    wf_random_step(a, 5, 2);
+    wf_random_step(b, 90, 0);
+    char *text = must_emit(a, "a", b, "b");
+    open_expected();
+    for (int i = 0; i < 3; i++) {
+        wf_plan *p = i == 2 ? b : a;
+        feed(p, x);
+        ck_assert(wf_run(p));
+        expect_fetch(p, y);
+    }
+    try_main(text, NUMBERS "    m.x = numbers;\n"
+                           "    for (int i = 0; i < 3; i++) {\n"
+                           "        if (i == 2 ? model_b(&m) : model_a(&m)) return 1;\n"
+                           "        if (i == 2) model_b_get_y(&m, number);\n"
+                           "        else model_a_get_y(&m, number);\n"
+                           "        print(16);\n    }\n"
+                           "    if (m.a_step != 7 || m.b_step != 91) return 1;\n");
+    wf_plan_free(a);
+    wf_plan_free(b);
+    end_graph(g);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static wf_tensor *scoped(wf_graph *g, const char *scope, wf_tensor *(*op)(wf_tensor *),
+                         wf_tensor *x) {
+    wf_scope(g, scope);
+    wf_tensor *y = op(x);
+    wf_scope(g, "");
+    return y;
+}
+
+/* Inputs called as words of C, members and macros of the file; scopes called as functions of steps,
+ * of plain C and of leaves; a name that ends a comment; a factor that no float holds. */
+TEST(names_get_out_of_the_way_of_each_other) {
+    static const char *const inputs[] = { "int", "arena",    "weights",   "ROUND",
+                                          "m",   "run_step", "float_bits" };
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *in[COUNT_OF(inputs)], *y = NULL;
+    const double ones[] = { 1, 2, 3 };
+    if (!has_emitted_compiler("emit_plans")) return;
+    for (int i = 0; i < COUNT_OF(inputs); i++) {
+        in[i] = wf_input(g, inputs[i], WF_F32, SHAPE(3));
+        y = i ? wf_add(y, in[i]) : in[i];
+    }
+    wf_tensor *leaf = param_of(g, "a*/b/*", SHAPE(3), ones);
+    y = scoped(g, "at_w", wf_neg, scoped(g, "sqrt_of", wf_abs, y));
+    y = scoped(g, "exp", wf_exp, y);
+    y = scoped(g, "model_run", wf_sqrt, wf_scale(wf_mul(y, leaf), 1e39));
+    wf_named(y, "y*/");
+    wf_plan *p = plan(g, (wf_plan_options){ LIST(fetch, y), .feed = in, .n_feed = COUNT_OF(in) });
+    char *text = must_emit(p, "run", NULL, NULL);
+    open_expected();
+    for (int i = 0; i < COUNT_OF(in); i++) feed(p, in[i]);
+    ck_assert(wf_run(p));
+    expect_fetch(p, y);
+    try_main(text, NUMBERS "    m.int_ = m.arena_ = m.weights_ = m.ROUND_ = m.m = numbers;\n"
+                           "    m.run_step_ = m.float_bits_ = numbers;\n"
+                           "    if (model_run(&m)) return 1;\n"
+                           "    model_get_y__(&m, number);\n    print(3);\n");
+    wf_plan_free(p);
+    end_graph(g);
+}
+
+TEST(names_that_cannot_be_are_refused) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x.y", WF_F32, SHAPE(3)),
+              *other = wf_input(g, "x_y", WF_F32, SHAPE(3));
+    wf_tensor *y = wf_add(x, other), *z = wf_exp(x);
+    wf_plan *p = plan(g, (wf_plan_options){ LIST(fetch, y), LIST(feed, x, other) });
+    wf_plan *q = plan(g, (wf_plan_options){ LIST(fetch, z), LIST(feed, x) });
+    static const char *const prefixes[] = {
+        "int", "convolution", "floats", "multiply_add", "1x", ""
+    };
+    must_refuse(p, "run", NULL, NULL, "have one name in C");
+    must_refuse(q, "run", q, "run", "would be called 'model_run'");
+    must_refuse(q, "start", NULL, NULL, "would be called 'model_start'");
+    must_refuse(q, "a b", NULL, NULL, "is no identifier of C");
+    for (int i = 0; i < COUNT_OF(prefixes); i++) {
+        wf_emit_options o = { .name = prefixes[i] };
+        ck_assert_ptr_null(wf_emit(&q, 1, &o, message));
+        ck_assert_msg(strstr(message, i < 4 ? "cannot be the prefix" : "no identifier"), "%s",
+                      message);
+    }
+    wf_plan_free(p);
+    wf_plan_free(q);
+    end_graph(g);
+}
+
+/* A file without a step, and one without weights. */
+TEST(an_input_alone_is_a_file) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(3));
+    if (!has_emitted_compiler("emit_plans")) return;
+    wf_plan *p = plan(g, (wf_plan_options){ LIST(fetch, x), LIST(feed, x) });
+    char *text = must_emit(p, "run", NULL, NULL);
+    open_expected();
+    feed(p, x);
+    ck_assert(wf_run(p));
+    expect_fetch(p, x);
+    try_main(text, NUMBERS "    m.x = numbers;\n"
+                           "    if (model_ARENA < 64 || model_run(&m)) return 1;\n"
+                           "    model_get_x(&m, number);\n    print(3);\n");
+    wf_plan_free(p);
+    end_graph(g);
+}

@@ -1,0 +1,55 @@
+/* tests/support/emitted.c - see emitted.h. */
+#include "commands.h"
+
+#include <stdio.h>
+
+#include "emitted.h"
+
+#define STRICT                                                                                     \
+    "-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding -nostdlib"
+
+const char *emitted_compiler(void) {
+    const char *other = getenv("WEFT_EMIT_CC");
+    return other ? other : WEFT_TEST_CC;
+}
+
+static bool compiles(const char *compiler) {
+    return run("echo 'int one = 1;' > one.c && %s -c one.c", compiler)->status == 0;
+}
+
+bool has_emitted_compiler(const char *suite) {
+    if (compiles(emitted_compiler())) return true;
+    printf("%s: skipped, because '%s' compiles nothing\n", suite, emitted_compiler());
+    return false;
+}
+
+static void write_text(const char *path, const char *head, const char *text) {
+    FILE *file = fopen(path, "w");
+    ck_assert(file);
+    fprintf(file, "%s%s", head, text);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void compile_alone(const char *compiler) {
+    run("%s " STRICT " -O2 -c model.c && nm -u model.o", compiler);
+    ck_assert_msg(result.status == 0 && !result.out[0] && !result.err[0], "%s, alone: %s%s",
+                  compiler, result.out, result.err);
+}
+
+static void compare(const char *compiler, const char *flags) {
+    run("%s %s main.c -o main && ./main > got && cmp got expected", compiler, flags);
+    ck_assert_msg(result.status == 0, "%s %s: %s%s", compiler, flags, result.out, result.err);
+}
+
+void try_emitted(const char *text, const char *main) {
+    write_text("model.c", "", text);
+    write_text("main.c", "#include <stdio.h>\n#include \"model.c\"\n", main);
+    compile_alone(emitted_compiler());
+    compare(emitted_compiler(), "-std=c11 -O1");
+    compare(emitted_compiler(), "-O2 -march=native");
+    if (compiles("clang")) {
+        compile_alone("clang");
+        compare("clang", "-std=c11 -O1");
+    }
+    if (compiles("tcc")) compare("tcc", "");
+}

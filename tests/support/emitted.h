@@ -1,0 +1,16 @@
+/* tests/support/emitted.h - a C file that wf_emit wrote, compiled by the compilers of this machine
+ * and run, beside what the library computes. */
+#ifndef WEFT_TESTS_SUPPORT_EMITTED_H
+#define WEFT_TESTS_SUPPORT_EMITTED_H
+
+/* The compiler of the build, or the one that WEFT_EMIT_CC names, with options. */
+const char *emitted_compiler(void);
+/* False, which a line says: it compiles nothing here. */
+bool has_emitted_compiler(const char *suite);
+
+/* Compile the file `model.c` of the test's folder, which is `text`, by every compiler: the one
+ * above, and clang and tcc where they are. Strictly and alone, where it may need no symbol of any
+ * library; and with the program `main`, which must print the file `expected`. */
+void try_emitted(const char *text, const char *main);
+
+#endif

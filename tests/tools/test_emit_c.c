@@ -1,0 +1,103 @@
+/* tests/tools/test_emit_c.c - `graph --emit-c`: programs of trained models, compiled, write the
+ * lines that `generate` writes; what cannot be written is refused. WEFT_EMIT_CC names another
+ * compiler, as in suite `emit`. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tests/support/support.h"
+
+TESTS(emit_c)
+
+#define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 24 --quiet --threads 1 --valid-size 4 "
+#define STRICT "-std=c11 -O1 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding"
+
+static const char *compiler(void) {
+    const char *other = getenv("WEFT_EMIT_CC");
+    return other ? other : WEFT_TEST_CC;
+}
+
+static bool has_compiler(void) {
+    run("echo 'int one = 1;' > one.c && %s -c one.c", compiler());
+    if (result.status == 0) return true;
+    printf("emit_c: skipped, because '%s' compiles nothing\n", compiler());
+    return false;
+}
+
+SETUP(enter_folder, leave_folder)
+
+/* Lines of 1 to `most` ids from `low` on. */
+static void write_lines(int n, int low, int vocab, int most) {
+    FILE *file = fopen("lines", "w");
+    ck_assert(file);
+    for (int i = 0; i < n; i++) {
+        int length = 1 + (int)(number(1, (uint64_t)i) * most);
+        for (int k = 0; k < length; k++)
+            fprintf(file, "%s%d", k ? " " : "",
+                    low + (int)(number(2, (uint64_t)(i * most + k)) * (vocab - low)));
+        fputs("\n", file);
+    }
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void compare(const char *options, const char *search) {
+    run("graph --emit-c m %s -o m.c && %s " STRICT " -DMODEL_MAIN m.c -o program", options,
+        compiler());
+    ck_assert_msg(result.status == 0, "%s", result.err);
+    run("./program < lines > got && generate m --quiet %s < lines > expected && cmp got expected",
+        search);
+    ck_assert_msg(result.status == 0, "%s: %s %s", options, result.out, result.err);
+}
+
+TEST(a_program_writes_the_lines_of_generate) {
+    if (!has_compiler()) return;
+    ok("train --task copy " SIZE "--max-steps 30 -o m > /dev/null");
+    write_lines(300, 1, 11, 12);
+    compare("", "");
+    compare("--beam 4 --prefix copier", "--beam 4");
+}
+
+TEST(memory_is_printed_and_nothing_written) {
+    long memory, shorter, weights;
+    ok("train --task copy " SIZE "--max-steps 1 -o m > /dev/null");
+    ok("graph --emit-c m --dry-run");
+    ck_assert_int_eq(sscanf(result.out, "%ld bytes of memory, %ld bytes of w", &memory, &weights),
+                     2);
+    ok("graph --emit-c m --dry-run --max-length 8");
+    ck_assert_int_eq(sscanf(result.out, "%ld bytes of memory", &shorter), 1);
+    ck_assert(shorter > 0 && shorter < memory && weights > 0);
+    run("graph --emit-c m --dry-run --output m.c");
+    expect(2);
+    run("ls m.c");
+    ck_assert_int_ne(result.status, 0);
+}
+
+typedef struct refusal {
+    const char *options, *says;
+    int status;
+} refusal;
+
+static const refusal refusals[] = {
+    { "--emit-c", "needs the file of a model", 2 },
+    { "--emit-c m --html page.html", "one at a time", 2 },
+    { "--emit-c m --depth 2", "C is written", 2 },
+    { "--beam 2", "no C is written", 2 },
+    { "--emit-c m --beam 65", "65", 2 },
+    { "--emit-c m --max-length 0", "0", 2 },
+    { "--emit-c m --prefix 'a b' -o m.c", "no identifier", 1 },
+    { "--emit-c m --prefix search -o m.c", "for something else", 1 },
+    { "--emit-c int8 -o m.c", "weights in int8 have no form in C", 1 },
+};
+
+TEST(what_cannot_be_written_is_refused) {
+    ok("train --task copy " SIZE "--max-steps 1 -o m > /dev/null");
+    ok("convert --weights int8 m -o int8");
+    for (int i = 0; i < COUNT_OF(refusals); i++) {
+        run("graph %s", refusals[i].options);
+        ck_assert_msg(result.status == refusals[i].status && strstr(result.err, refusals[i].says),
+                      "%s: %d %s", refusals[i].options, result.status, result.err);
+    }
+    run("ls m.c");
+    ck_assert_int_ne(result.status, 0);
+}
