@@ -47,4 +47,8 @@ size_t wf_identifier(const char *name, char *to, size_t size);
 /* Find `word` as a whole identifier in text. NULL: it is not there. */
 const char *wf_find_word(const char *text, const char *word);
 
+/* Put the functions of plain C (ops/emit/) that `code` uses before it, without those that the text
+ * `there` has; NULL: none. False: out of memory. */
+bool wf_add_plain(wf_text *code, const char *there);
+
 #endif

@@ -185,7 +185,7 @@ static bool write_code(const wf_emitter *e, wf_text *code) {
     wf_text_puts(code, wf_text_of(&calls));
     bool ok = !calls.lacks && !code->lacks && !e->functions.lacks && !e->modules.lacks;
     wf_text_free(&calls);
-    return ok && wf_add_plain(code);
+    return ok && wf_add_plain(code, NULL);
 }
 
 static bool write_file(const wf_emitter *e, wf_text *file) {

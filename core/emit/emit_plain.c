@@ -85,7 +85,7 @@ static bool is_used(const char *text, const char *name, const char *block) {
     return false;
 }
 
-bool wf_add_plain(wf_text *code) {
+bool wf_add_plain(wf_text *code, const char *there) {
     int n;
     wf_text *blocks = plain_blocks(wf_basis.plain, &n), words = { 0 }, all = { 0 };
     bool *used = calloc((size_t)n + 1, sizeof *used), ok = used && (blocks || !wf_basis.plain);
@@ -99,7 +99,8 @@ bool wf_add_plain(wf_text *code) {
         ok = !words.lacks;
     }
     for (int i = 0; ok && i < n; i++)
-        if (used[i]) wf_text_print(&all, "%s\n", blocks[i].at);
+        if (used[i] && !(there && strstr(there, blocks[i].at)))
+            wf_text_print(&all, "%s\n", blocks[i].at);
     wf_text_puts(&all, wf_text_of(code));
     ok = ok && !code->lacks && !words.lacks && !all.lacks;
     free_blocks(blocks, blocks ? n : 0);

@@ -164,8 +164,6 @@ bool wf_write_member(wf_emitter *e, int index, int n, const wf_text *const *text
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Put the plain functions that `code` uses before it. False: out of memory. */
-bool wf_add_plain(wf_text *code);
 /* Does the plain C define this name? */
 bool wf_plain_defines(const char *name);
 bool wf_write_weights(wf_emitter *e);

@@ -165,7 +165,7 @@ static bool write_file(model_emitter *e, const char *model, char *message) {
     write_head(e);
     wf_text_puts(&e->text, model);
     wf_write_search_numbers(e);
-    bool ok = !code.lacks && !e->text.lacks && wf_add_lacking(&e->text, code.at);
+    bool ok = !e->text.lacks && wf_add_plain(&code, e->text.at);
     if (ok) wf_text_puts(&e->text, code.at);
     wf_text_free(&code);
     wf_add_plain_file(&e->text, wf_ids_text, e->name);

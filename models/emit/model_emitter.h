@@ -2,7 +2,7 @@
  *
  * model_emit.c      what is written, and its parts in order
  * emit_search.c     the numbers of the search, and what it asks of the model
- * plain_parts.c     functions of plain C that the file still lacks; names
+ * plain_file.c      a file of plain C with the model's prefix
  * plain_search.c    the search; plain_ids.c: a program. Both are embedded as text */
 #ifndef WEFT_MODELS_EMIT_MODEL_EMITTER_H
 #define WEFT_MODELS_EMIT_MODEL_EMITTER_H
@@ -28,11 +28,7 @@ int64_t wf_search_bytes(const model_emitter *e);
 /* Append the numbers of the search, and the functions that it calls. */
 void wf_write_search_numbers(model_emitter *e);
 
-/* ---- plain_parts.c --------------------------------------------------------------------------- */
-
 /* Append the lines of a file of plain C, with the prefix `name` in place of "model". */
 void wf_add_plain_file(wf_text *t, const char *const *lines, const char *name);
-/* Append those functions of ops/emit/ that `code` calls and t lacks. False: out of memory. */
-bool wf_add_lacking(wf_text *t, const char *code);
 
 #endif
