@@ -21,17 +21,13 @@ typedef struct wf_model_emit_options {
     int64_t *memory_bytes, *weight_bytes;
 } wf_model_emit_options;
 
-/* The model as the text of a C11 file, which allocates nothing and calls nothing:
- *
- *     static _Alignas(64) unsigned char memory[model_MEMORY];
- *     model m;
- *     model_start(&m, memory);
- *     int length = model_generate(&m, source, n, output);
- *
- * writes the best output for n source ids, of at most model_OUTPUT, and returns its length; -1 if
- * an id is not in the vocabulary, or n is not 1 to model_SOURCE. The prompt of a decoder-only model
- * may be empty. It is the output that wf_decode finds, and model_score(&m) its score, to the bit.
- * With -DMODEL_MAIN the file is a program, which reads lines of ids and writes lines of ids.
+/* The model as the text of a C11 file, which allocates nothing and calls nothing. A program gives it
+ * model_MEMORY bytes, aligned to 64, by model_start(&m, memory). model_generate(&m, source, n,
+ * output) then writes the best output for n source ids, of at most model_OUTPUT, and returns its
+ * length; -1 if an id is not in the vocabulary, or n is not 1 to model_SOURCE. The prompt of a
+ * decoder-only model may be empty. It is the output that wf_decode finds, and model_score(&m) its
+ * score, to the bit. With -DMODEL_MAIN the file is a program, which reads lines of ids and writes
+ * lines of ids.
  * malloc'ed. NULL with message[256]: what wf_emit refuses; a search that draws, has rules that
  * change logits, forced tokens, several outputs, a beam above 64, or a listener. */
 WF_API char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message);

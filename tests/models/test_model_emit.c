@@ -385,6 +385,7 @@ static bool emit_once(void) {
 TEST(without_memory_there_is_a_message_and_no_file) {
     const wall_work work = { "emit a model", emit_once, false };
     m = model_of(LLAMA, 7);
+    ck_assert(emit_once()); /* the first plans record nodes, which the graph keeps */
     ck_assert_int_gt(wall_fail_each(&work, false), 100);
     close_model(m);
 }
