@@ -14,9 +14,11 @@ double wf_logit_at(const logit_row *r, const void *values, int64_t i) {
 }
 
 double wf_logit_normaliser(const logit_row *r) {
-    double log_total;
-    double top = r->real == WF_F64 ? wf_f64()->log_sum_exp(r->vocab, r->logits, &log_total)
-                                   : wf_f32()->log_sum_exp(r->vocab, r->logits, &log_total);
+    double top, log_total;
+    if (r->real == WF_F64)
+        wf_f64()->log_sum_exp_rows(1, r->vocab, r->logits, &top, &log_total);
+    else
+        wf_f32()->log_sum_exp_rows(1, r->vocab, r->logits, &top, &log_total);
     return top + log_total;
 }
 

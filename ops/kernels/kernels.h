@@ -102,8 +102,9 @@
          * y = std * sqrt(-2 log(1 - a)) * cos(2 pi b); a, b are their highest 53 bits * 2^-53 */  \
         void (*draw_normal)(int64_t n, const uint64_t *u, const uint64_t *v, double std,           \
                             double *y);                                                            \
-        /* log(sum exp(x)) = m + *log_total; returns m, the largest x */                           \
-        real (*log_sum_exp)(int64_t n, const real *x, double *log_total);                          \
+        /* log(sum exp(x)) of each row = top[r] + log_total[r]; top is the largest x */            \
+        void (*log_sum_exp_rows)(int64_t rows, int64_t n, const real *x, double *top,              \
+                                 double *log_total);                                               \
         /* sum(x - from) */                                                                        \
         double (*difference_sum)(int64_t n, const real *x, real from);                             \
         /* dx[j] = dy * (exp(x[j] - top - log_total) - smoothing / n                               \

@@ -89,26 +89,50 @@ static double smoothed(const wf_call *c, int64_t row, double top, double log_tot
     return (1 - a->smoothing) * nll + a->smoothing * (log_total - sum / (double)n);
 }
 
+/* Counted rows whose logarithms are computed together, because one alone takes longer than a short
+ * row's exponentials. */
+enum { ROWS_TOGETHER = 16 };
+
+static void put_row_losses(const wf_call *c, int64_t row, double top, double log_total) {
+    const cross_entropy_attrs *a = c->attrs;
+    const wf_view *x = &c->in[0];
+    int64_t n = x->shape[x->ndim - 1], label = ((const int32_t *)c->in[1].data)[row];
+    double(*losses)[2] = c->work; /* loss and nll of each row */
+    double nll = (top - wf_get(x, row * n + label)) + log_total;
+    losses[row][LOSS] = a->smoothing > 0 ? smoothed(c, row, top, log_total, nll) : nll;
+    losses[row][NLL] = nll;
+    wf_put(&c->out[LSE], 2 * row, top);
+    wf_put(&c->out[LSE], 2 * row + 1, log_total);
+}
+
+static void put_ignored(const wf_call *c, int64_t row) {
+    double(*losses)[2] = c->work;
+    losses[row][LOSS] = 0;
+    losses[row][NLL] = 0;
+    wf_put(&c->out[LSE], 2 * row, 0);
+    wf_put(&c->out[LSE], 2 * row + 1, 0);
+}
+
 static bool row_losses(const wf_call *c, int64_t task) {
     const cross_entropy_attrs *a = c->attrs;
     const wf_view *x = &c->in[0];
     const int32_t *labels = c->in[1].data;
-    double(*losses)[2] = c->work; /* loss and nll of each row */
+    double top[ROWS_TOGETHER], log_total[ROWS_TOGETHER];
     int64_t n = x->shape[x->ndim - 1], from, to;
     wf_row_range(c, task, &from, &to);
-    for (int64_t r = from; r < to; r++) {
-        int32_t label = labels[r];
-        double top = 0, log_total = 0, nll = 0, loss = 0;
-        if (!label_ok(c, r)) return false;
-        if (label != a->ignore_index) {
-            top = WF_KERNEL(x->dtype, log_sum_exp(n, wf_at(x, r * n), &log_total));
-            nll = (top - wf_get(x, r * n + label)) + log_total;
-            loss = a->smoothing > 0 ? smoothed(c, r, top, log_total, nll) : nll;
+    while (from < to) {
+        int64_t rows = 0;
+        for (; rows < ROWS_TOGETHER && from + rows < to; rows++) {
+            if (labels[from + rows] == a->ignore_index) break;
+            if (!label_ok(c, from + rows)) return false;
         }
-        losses[r][LOSS] = loss;
-        losses[r][NLL] = nll;
-        wf_put(&c->out[LSE], 2 * r, top);
-        wf_put(&c->out[LSE], 2 * r + 1, log_total);
+        if (rows == 0) {
+            put_ignored(c, from++);
+            continue;
+        }
+        WF_KERNEL(x->dtype, log_sum_exp_rows(rows, n, wf_at(x, from * n), top, log_total));
+        for (int64_t r = 0; r < rows; r++) put_row_losses(c, from + r, top[r], log_total[r]);
+        from += rows;
     }
     return true;
 }
