@@ -280,3 +280,39 @@ TEST(scale_keeps_the_sign_of_zero) {
         end_graph(g);
     }
 }
+
+/* ---- whole quarters of a turn ---------------------------------------------------------------- */
+
+/* The frequencies 0 and n / 2 of a real signal have no imaginary part. */
+TEST(spectra_are_real_at_both_ends) {
+    double signal[17];
+    for (int i = 0; i < 17; i++) signal[i] = 1 / (i + 3.0);
+    for (wf_dtype real = WF_F32; real <= WF_F64; real++)
+        for (int n = 1; n <= 17; n++) {
+            wf_graph *g = new_graph(real);
+            wf_tensor *x = param_of(g, "x", SHAPE(n), signal);
+            wf_tensor *y = wf_stft(x, &(wf_stft_options){ .n_fft = n, .hop_length = 1 }).imag;
+            values v;
+            evaluate(&y, 1, 1, false, &v);
+            ck_assert_int_eq(v.count, n / 2 + 1);
+            ck_assert_msg(v.data[0] == 0, "%d points: %g at 0", n, v.data[0]);
+            if (n % 2 == 0)
+                ck_assert_msg(v.data[n / 2] == 0, "%d points: %g at the highest", n, v.data[n / 2]);
+            free_values(&v, 1);
+            end_graph(g);
+        }
+}
+
+/* Four points are multiplied by 1, -1 and 0 alone. */
+TEST(spectra_of_four_whole_numbers_are_whole) {
+    static const double want[2][3] = { { 15, -3, -5 }, { 0, 6, 0 } };
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = param_of(g, "x", SHAPE(4), (double[]){ 1, 2, 4, 8 });
+    wf_stft_result y = wf_stft(x, &(wf_stft_options){ .n_fft = 4, .window = WF_WINDOW_NONE });
+    values v[2];
+    evaluate((wf_tensor *[]){ y.real, y.imag }, 2, 1, false, v);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 3; i++) ck_assert_double_eq(v[k].data[i], want[k][i]);
+    free_values(v, 2);
+    end_graph(g);
+}
