@@ -17,13 +17,27 @@
 #define PI 3.141592653589793
 enum { MOST_FFT = 4096 }; /* the matrix has N (N + 2) elements */
 
+/* sin(2 pi m / n), 0 <= m < n. The angle is reflected into the first quarter of a turn, so that
+ * half turns have the sine 0: the nearest double to pi has 1.2e-16. */
+static double sine_of_turn(int64_t m, int64_t n) {
+    bool below = 2 * m > n;
+    int64_t twice = 2 * (below ? n - m : m), quarter = twice < n - twice ? twice : n - twice;
+    double sine = wf_sin_of(PI * (double)quarter / (double)n);
+    return below ? -sine : sine;
+}
+
+/* cos(2 pi m / n), 0 <= m < n: a quarter of a turn ahead. */
+static double cosine_of_turn(int64_t m, int64_t n) {
+    return sine_of_turn((4 * m + n) % (4 * n), 4 * n);
+}
+
 /* ---- windows --------------------------------------------------------------------------------- */
 
 /* Element n of a periodic window of this length: its first element is not repeated at the end. A
  * window of one point is 1, as in PyTorch. */
 static double window_at(wf_window kind, int64_t n, int64_t length) {
     if (length == 1) return 1;
-    double turn = wf_cos_of(2 * PI * (double)n / (double)length);
+    double turn = cosine_of_turn(n, length);
     switch (kind) {
     case WF_WINDOW_HANN:
         return 0.5 - 0.5 * turn;
@@ -44,11 +58,9 @@ static wf_tensor *transform(wf_graph *g, const wf_stft_options *o, int64_t lengt
     for (int64_t i = 0; i < length; i++) {
         int64_t row = before + i;
         double w = window_at(o->window, i, length);
-        /* whole turns are subtracted first, so that the angle stays exact */
         for (int64_t k = 0; k < bins; k++) {
-            double angle = 2 * PI * (double)(k * row % n) / (double)n;
-            wf_put(&m, row * 2 * bins + k, w * wf_cos_of(angle));
-            wf_put(&m, row * 2 * bins + bins + k, -w * wf_sin_of(angle));
+            wf_put(&m, row * 2 * bins + k, w * cosine_of_turn(k * row % n, n));
+            wf_put(&m, row * 2 * bins + bins + k, -w * sine_of_turn(k * row % n, n));
         }
     }
     wf_tensor *t = wf_constant_array(g, m.dtype, 2, shape, m.data);

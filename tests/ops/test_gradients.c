@@ -1,5 +1,5 @@
-/* tests/ops/test_gradients.c - every gradient against differences, first and second order; kinks;
- * and the checker itself.
+/* tests/ops/test_gradients.c - every gradient against differences, first and second order, and
+ * the checker itself. Kinks, where differences say nothing, are in test_numbers.c.
  *
  * Runs alone as `meson test gradients`. Bounds: 1e-8 first order, 1e-7 second, elementwise in
  * f64 on small operands; large ones along one random direction. */
@@ -151,92 +151,7 @@ TEST_ROWS(used_twice_gets_both_shares, op_case_count) {
     fixture_close(&f);
 }
 
-/* ---- kinks: the convention at the point where differences say nothing ------------------------ */
-
-static wf_tensor *clamp_to_one(wf_tensor *x) {
-    return wf_clamp(x, -1, 1);
-}
-static wf_tensor *clamp_between(wf_tensor *x) {
-    return wf_clamp_tensors(x, wf_constant(x->graph, -1), wf_constant(x->graph, 1));
-}
-static wf_tensor *max_with_itself(wf_tensor *x) {
-    return wf_maximum(x, wf_detach(x));
-}
-static wf_tensor *max_after_itself(wf_tensor *x) {
-    return wf_maximum(wf_detach(x), x);
-}
-static wf_tensor *min_with_itself(wf_tensor *x) {
-    return wf_minimum(x, wf_detach(x));
-}
-static wf_tensor *min_after_itself(wf_tensor *x) {
-    return wf_minimum(wf_detach(x), x);
-}
-static wf_tensor *max_of_all(wf_tensor *x) {
-    return wf_max(x, WF_ALL_AXES, false);
-}
-
-static wf_tensor *first_of(wf_tensor *x) {
-    return wf_cast(wf_fill(x, 0), WF_I32);
-}
-static wf_tensor *scatter_max_to_five(wf_tensor *x) {
-    return wf_scatter_max(wf_fill(wf_slice(x, 0, 0, 2), 5), 0, first_of(x), x);
-}
-static wf_tensor *scatter_max_with_itself(wf_tensor *x) {
-    return wf_scatter_max(x, 0, wf_arange(x, 0), wf_detach(x));
-}
-static wf_tensor *scatter_min_of_all(wf_tensor *x) {
-    return wf_scatter_min(wf_fill(x, INFINITY), 0, first_of(x), x);
-}
-static wf_tensor *scatter_mul_of_all(wf_tensor *x) {
-    return wf_slice(wf_scatter_mul(wf_fill(x, 1), 0, first_of(x), x), 0, 0, 1);
-}
-
-/* exp(1000 relu(x) + 1000): infinite, and so is its slope. */
-static wf_tensor *steep_relu(wf_tensor *x) {
-    return wf_exp(wf_affine(wf_relu(x), 1000, 1000));
-}
-
-static const struct {
-    const char *name;
-    wf_tensor *(*op)(wf_tensor *);
-    double x[4], slope[4];
-} kinks[] = {
-    { "relu at 0", wf_relu, { 0, -0.0, 1, -1 }, { 0, 0, 1, 0 } },
-    { "abs at 0", wf_abs, { 0, -0.0, 2, -2 }, { 0, 0, 1, -1 } },
-    { "clamp at its ends stops", clamp_to_one, { -1, 1, 0.5, 1.5 }, { 0, 0, 1, 0 } },
-    { "clamp_tensors at its ends passes", clamp_between, { -1, 1, 0.5, 1.5 }, { 1, 1, 1, 0 } },
-    { "maximum, a tie goes to the first", max_with_itself, { 0, 1, 2, 3 }, { 1, 1, 1, 1 } },
-    { "maximum, and not to the second", max_after_itself, { 0, 1, 2, 3 }, { 0, 0, 0, 0 } },
-    { "minimum, a tie goes to the first", min_with_itself, { 0, 1, 2, 3 }, { 1, 1, 1, 1 } },
-    { "minimum, and not to the second", min_after_itself, { 0, 1, 2, 3 }, { 0, 0, 0, 0 } },
-    { "relu stops an infinite slope", steep_relu, { -1, 0, -2, -3 }, { 0, 0, 0, 0 } },
-    { "max, ties divide it", max_of_all, { 2, 5, 5, 1 }, { 0, 0.5, 0.5, 0 } },
-    { "scatter_max, x takes part",
-      scatter_max_to_five,
-      { 2, 5, 5, 1 },
-      { 0, 1 / 3.0, 1 / 3.0, 0 } },
-    { "scatter_max, x and its equal",
-      scatter_max_with_itself,
-      { 1, 2, 3, 4 },
-      { 0.5, 0.5, 0.5, 0.5 } },
-    { "scatter_min, ties divide it", scatter_min_of_all, { 2, 1, 1, 5 }, { 0, 0.5, 0.5, 0 } },
-    { "scatter_mul at a 0", scatter_mul_of_all, { 2, 0, 3, 5 }, { 0, 30, 0, 0 } },
-    { "scatter_mul at two", scatter_mul_of_all, { 2, 0, 0, 5 }, { 0, 0, 0, 0 } },
-    { "max, all equal", max_of_all, { 3, 3, 3, 3 }, { 0.25, 0.25, 0.25, 0.25 } },
-};
-
-TEST_ROWS(kinks_keep_their_convention, COUNT_OF(kinks)) {
-    wf_graph *g = new_graph(WF_F64);
-    wf_tensor *x = param_of(g, "x", SHAPE(4), kinks[_i].x), *dx;
-    values v;
-    wf_grad(wf_sum(kinks[_i].op(x), WF_ALL_AXES, false), &x, 1, &dx);
-    evaluate(&dx, 1, 1, false, &v);
-    for (int i = 0; i < 4; i++)
-        ck_assert_msg(v.data[i] == kinks[_i].slope[i], "%s: slope at %g is %g, not %g",
-                      kinks[_i].name, kinks[_i].x[i], v.data[i], kinks[_i].slope[i]);
-    free_values(&v, 1);
-    end_graph(g);
-}
+/* ---- where there is nothing ------------------------------------------------------------------ */
 
 /* Where nothing may be attended or counted, gradients are exactly zero and never NaN. */
 static wf_tensor *softmax_shut(wf_tensor *x) {

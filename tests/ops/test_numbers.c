@@ -1,5 +1,6 @@
 /* tests/ops/test_numbers.c - operands at the ends of what a type holds: none, large, tiny, not
- * finite. PyTorch's values there are recorded: test_extremes_torch.c.
+ * finite; and where an op is exact or has a kink. PyTorch's values there are recorded:
+ * test_random_graphs.c.
  *
  * Not here: ordinary operands, in test_ops.c; functions' errors in units in the last place, in
  * test_kernels.c. */
@@ -266,7 +267,7 @@ TEST_ROWS(norms_of_what_is_not_finite_are_nan, 2) {
         }
 }
 
-/* ---- signs and kinks ------------------------------------------------------------------------- */
+/* ---- signs ----------------------------------------------------------------------------------- */
 
 TEST(scale_keeps_the_sign_of_zero) {
     for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
@@ -279,4 +280,145 @@ TEST(scale_keeps_the_sign_of_zero) {
         free_values(v, 2);
         end_graph(g);
     }
+}
+
+/* ---- kinks: the convention at the point where differences say nothing ------------------------ */
+
+static wf_tensor *clamp_to_one(wf_tensor *x) {
+    return wf_clamp(x, -1, 1);
+}
+static wf_tensor *clamp_between(wf_tensor *x) {
+    return wf_clamp_tensors(x, wf_constant(x->graph, -1), wf_constant(x->graph, 1));
+}
+static wf_tensor *max_with_itself(wf_tensor *x) {
+    return wf_maximum(x, wf_detach(x));
+}
+static wf_tensor *max_after_itself(wf_tensor *x) {
+    return wf_maximum(wf_detach(x), x);
+}
+static wf_tensor *min_with_itself(wf_tensor *x) {
+    return wf_minimum(x, wf_detach(x));
+}
+static wf_tensor *min_after_itself(wf_tensor *x) {
+    return wf_minimum(wf_detach(x), x);
+}
+static wf_tensor *max_of_all(wf_tensor *x) {
+    return wf_max(x, WF_ALL_AXES, false);
+}
+
+static wf_tensor *norm_by_sum(wf_tensor *x) {
+    return wf_vector_norm(x, 1, WF_ALL_AXES, false);
+}
+static wf_tensor *euclidean_norm(wf_tensor *x) {
+    return wf_vector_norm(x, 2, WF_ALL_AXES, false);
+}
+static wf_tensor *norm_by_maximum(wf_tensor *x) {
+    return wf_vector_norm(x, INFINITY, WF_ALL_AXES, false);
+}
+static wf_tensor *norm_by_minimum(wf_tensor *x) {
+    return wf_vector_norm(x, -INFINITY, WF_ALL_AXES, false);
+}
+
+static wf_tensor *first_of(wf_tensor *x) {
+    return wf_cast(wf_fill(x, 0), WF_I32);
+}
+static wf_tensor *scatter_max_to_five(wf_tensor *x) {
+    return wf_scatter_max(wf_fill(wf_slice(x, 0, 0, 2), 5), 0, first_of(x), x);
+}
+static wf_tensor *scatter_max_with_itself(wf_tensor *x) {
+    return wf_scatter_max(x, 0, wf_arange(x, 0), wf_detach(x));
+}
+static wf_tensor *scatter_min_of_all(wf_tensor *x) {
+    return wf_scatter_min(wf_fill(x, INFINITY), 0, first_of(x), x);
+}
+static wf_tensor *scatter_mul_of_all(wf_tensor *x) {
+    return wf_slice(wf_scatter_mul(wf_fill(x, 1), 0, first_of(x), x), 0, 0, 1);
+}
+
+/* exp(1000 relu(x) + 1000): infinite, and so is its slope. */
+static wf_tensor *steep_relu(wf_tensor *x) {
+    return wf_exp(wf_affine(wf_relu(x), 1000, 1000));
+}
+
+static const struct {
+    const char *name;
+    wf_tensor *(*op)(wf_tensor *);
+    double x[4], slope[4];
+} kinks[] = {
+    { "relu at 0", wf_relu, { 0, -0.0, 1, -1 }, { 0, 0, 1, 0 } },
+    { "abs at 0", wf_abs, { 0, -0.0, 2, -2 }, { 0, 0, 1, -1 } },
+    { "clamp at its ends stops", clamp_to_one, { -1, 1, 0.5, 1.5 }, { 0, 0, 1, 0 } },
+    { "clamp_tensors at its ends passes", clamp_between, { -1, 1, 0.5, 1.5 }, { 1, 1, 1, 0 } },
+    { "maximum, a tie goes to the first", max_with_itself, { 0, 1, 2, 3 }, { 1, 1, 1, 1 } },
+    { "maximum, and not to the second", max_after_itself, { 0, 1, 2, 3 }, { 0, 0, 0, 0 } },
+    { "minimum, a tie goes to the first", min_with_itself, { 0, 1, 2, 3 }, { 1, 1, 1, 1 } },
+    { "minimum, and not to the second", min_after_itself, { 0, 1, 2, 3 }, { 0, 0, 0, 0 } },
+    { "relu stops an infinite slope", steep_relu, { -1, 0, -2, -3 }, { 0, 0, 0, 0 } },
+    { "max, ties divide it", max_of_all, { 2, 5, 5, 1 }, { 0, 0.5, 0.5, 0 } },
+    { "scatter_max, x takes part",
+      scatter_max_to_five,
+      { 2, 5, 5, 1 },
+      { 0, 1 / 3.0, 1 / 3.0, 0 } },
+    { "scatter_max, x and its equal",
+      scatter_max_with_itself,
+      { 1, 2, 3, 4 },
+      { 0.5, 0.5, 0.5, 0.5 } },
+    { "scatter_min, ties divide it", scatter_min_of_all, { 2, 1, 1, 5 }, { 0, 0.5, 0.5, 0 } },
+    { "scatter_mul at a 0", scatter_mul_of_all, { 2, 0, 3, 5 }, { 0, 30, 0, 0 } },
+    { "scatter_mul at two", scatter_mul_of_all, { 2, 0, 0, 5 }, { 0, 0, 0, 0 } },
+    { "norm by the sum", norm_by_sum, { 0, -0.0, 2, -2 }, { 0, 0, 1, -1 } },
+    { "norm of nothing but 0", euclidean_norm, { 0, -0.0, 0, 0 }, { 0, 0, 0, 0 } },
+    { "norm by the maximum, ties", norm_by_maximum, { 2, -2, 1, 0 }, { 0.5, -0.5, 0, 0 } },
+    { "norm by the maximum of 0", norm_by_maximum, { 0, -0.0, 0, 0 }, { 0, 0, 0, 0 } },
+    { "norm by the minimum of 0", norm_by_minimum, { 0, 1, -1, -2 }, { 0, 0, 0, 0 } },
+    { "max, all equal", max_of_all, { 3, 3, 3, 3 }, { 0.25, 0.25, 0.25, 0.25 } },
+};
+
+TEST_ROWS(kinks_keep_their_convention, COUNT_OF(kinks)) {
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = param_of(g, "x", SHAPE(4), kinks[_i].x), *dx;
+    values v;
+    wf_grad(wf_sum(kinks[_i].op(x), WF_ALL_AXES, false), &x, 1, &dx);
+    evaluate(&dx, 1, 1, false, &v);
+    for (int i = 0; i < 4; i++)
+        ck_assert_msg(v.data[i] == kinks[_i].slope[i], "%s: slope at %g is %g, not %g",
+                      kinks[_i].name, kinks[_i].x[i], v.data[i], kinks[_i].slope[i]);
+    free_values(&v, 1);
+    end_graph(g);
+}
+
+/* ---- whole quarters of a turn ---------------------------------------------------------------- */
+
+/* The frequencies 0 and n / 2 of a real signal have no imaginary part. */
+TEST(spectra_are_real_at_both_ends) {
+    double signal[17];
+    for (int i = 0; i < 17; i++) signal[i] = 1 / (i + 3.0);
+    for (wf_dtype real = WF_F32; real <= WF_F64; real++)
+        for (int n = 1; n <= 17; n++) {
+            wf_graph *g = new_graph(real);
+            wf_tensor *x = param_of(g, "x", SHAPE(n), signal);
+            wf_tensor *y = wf_stft(x, &(wf_stft_options){ .n_fft = n, .hop_length = 1 }).imag;
+            values v;
+            evaluate(&y, 1, 1, false, &v);
+            ck_assert_int_eq(v.count, n / 2 + 1);
+            ck_assert_msg(v.data[0] == 0, "%d points: %g at 0", n, v.data[0]);
+            if (n % 2 == 0)
+                ck_assert_msg(v.data[n / 2] == 0, "%d points: %g at the highest", n, v.data[n / 2]);
+            free_values(&v, 1);
+            end_graph(g);
+        }
+}
+
+/* Four points are multiplied by 1, -1 and 0 alone. */
+TEST(spectra_of_four_whole_numbers_are_whole) {
+    static const double want[2][3] = { { 15, -3, -5 }, { 0, 6, 0 } };
+    wf_graph *g = new_graph(WF_F64);
+    wf_tensor *x = param_of(g, "x", SHAPE(4), (double[]){ 1, 2, 4, 8 });
+    wf_stft_result y = wf_stft(x, &(wf_stft_options){ .n_fft = 4, .window = WF_WINDOW_NONE });
+    values v[2];
+    evaluate((wf_tensor *[]){ y.real, y.imag }, 2, 1, false, v);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 3; i++) ck_assert_double_eq(v[k].data[i], want[k][i]);
+    free_values(v, 2);
+    end_graph(g);
 }
