@@ -13,6 +13,10 @@ typedef struct wf_emit_options {
     const char *name;
     /* the name of the function that runs each plan, after the prefix; NULL: "run", of one plan */
     const char *const *runs;
+    /* the positions that a row of the caches has room for, at least 4; 0: all that the graph has */
+    int64_t positions;
+    /* each receives a number, or is NULL: model_ARENA, in bytes; model_WEIGHTS, in floats */
+    int64_t *arena_bytes, *n_weights;
 } wf_emit_options;
 
 /* Plans of one graph, with the extents bound now, as the text of a C11 file that needs no library,
@@ -25,16 +29,17 @@ typedef struct wf_emit_options {
  * *weights`, memory for model_WEIGHTS floats, which it fills. A plan with random bits has members
  * run_step and run_micro_batch, as wf_random_step sets them; each run increments the step.
  *
- * What a plan is fed and an earlier one fetches stays in memory between the two, as the encoder's
- * results do for the steps of a decoder; its first axis may then be 1 where attention reads it for
- * several rows. A fetch of several plans is copied by model_run_get_logits. Plans with a state
- * share its caches. Their functions have a parameter `position`, the caches' rows so far, at most
- * model_run_LAST; so has the one that copies a result which depends on it. If the batch has
- * several rows, model_run_copy(&m, from, to) copies a row of the caches.
+ * A plan may be fed a node that an earlier plan fetches, as a decoder's steps are fed the encoder's
+ * results: its value then stays in memory between the two, and its first axis may be 1 where
+ * attention reads it for several rows. A fetch of several plans is copied by model_run_get_logits.
+ * Plans with a state share its caches. Their functions have a parameter `position`, the caches'
+ * rows so far, at most model_run_LAST; so has the one that copies a result which depends on it. If
+ * the batch has several rows, model_run_copy(&m, from, to) copies a row of the caches.
  *
  * An input whose name is a word of C, or of the file, is a member with '_' behind that name.
  * malloc'ed. NULL with message[256]: an op that has no form in C, extents that are not bound, a
- * graph of f64, weights in int8, two inputs or fetches of one name, or 2^31 elements. */
+ * graph of f64, weights in int8, 2^31 elements; two inputs or fetches of one name; fewer than 4
+ * positions of the caches. */
 WF_API char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message);
 
 #ifdef __cplusplus

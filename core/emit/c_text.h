@@ -50,5 +50,7 @@ const char *wf_find_word(const char *text, const char *word);
 /* Put the functions of plain C (ops/emit/) that `code` uses before it, without those that the text
  * `there` has; NULL: none. False: out of memory. */
 bool wf_add_plain(wf_text *code, const char *there);
+/* Does the plain C define this name? */
+bool wf_plain_defines(const char *name);
 
 #endif

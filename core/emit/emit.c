@@ -130,8 +130,8 @@ static bool write_part(wf_emitter *e) {
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* All rows of a state are reserved from the start, so that its layout depends on no position. */
-static void reserve_all(wf_plan *p, bool all) {
+/* So many rows of a state are reserved from the start: its layout then depends on no position. */
+static void reserve_rows(wf_plan *p, int64_t rows) {
     if (!p->with_state) return;
     for (int i = 0; i < MAX_BINDINGS; i++) {
         wf_binding_free(p->bindings[i]);
@@ -139,7 +139,7 @@ static void reserve_all(wf_plan *p, bool all) {
     }
     p->now = NULL;
     p->ran = false;
-    p->reserves_all = all;
+    p->reserves = rows;
 }
 
 /* The last position at which the caches have room for the rows of a run. */
@@ -182,10 +182,11 @@ static bool place_state(wf_emitter *e, part *q, int64_t *at) {
 
 /* Bind the plans, and place their arenas and the state one after the other. */
 static bool lay_out(wf_emitter *e) {
-    int64_t at = 0;
+    int64_t at = 0, rows = e->parts[0].plan->graph->extents[0].max + 1;
+    if (e->positions && e->positions < rows) rows = e->positions;
     for (int i = 0; i < e->n_parts; i++) {
         part *q = e->now = &e->parts[i];
-        reserve_all(q->plan, true);
+        reserve_rows(q->plan, rows);
         if (!wf_plan_prepare(q->plan, 0)) return wf_emitter_fail_plan(e);
         q->arena = at;
         at += (int64_t)(q->plan->now->arena + 63) / 64 * 16;
@@ -204,6 +205,8 @@ static bool is_identifier(const char *name) {
 static bool can_be_emitted(wf_emitter *e) {
     if (!is_identifier(e->prefix))
         return wf_emitter_fail(e, "'%s' is no identifier of C", e->prefix);
+    if (e->positions < 0)
+        return wf_emitter_fail(e, "%lld positions of the caches", (long long)e->positions);
     for (int i = 0; i < e->n_parts; i++) {
         wf_plan *p = e->parts[i].plan;
         e->now = &e->parts[i];
@@ -236,12 +239,12 @@ static void free_emitter(wf_emitter *e) {
     for (int i = 0; i < e->n_parts; i++) {
         wf_text_free(&e->parts[i].run);
         free(e->parts[i].resting);
-        if (e->parts[i].plan && wf_plan_ok(e->parts[i].plan)) reserve_all(e->parts[i].plan, false);
+        if (e->parts[i].plan && wf_plan_ok(e->parts[i].plan)) reserve_rows(e->parts[i].plan, 0);
     }
-    wf_text_free(&e->body), wf_text_free(&e->codes), wf_text_free(&e->functions);
-    wf_text_free(&e->modules), wf_text_free(&e->weights), wf_text_free(&e->names);
-    wf_text_free(&e->tables), wf_text_free(&e->getters), wf_text_free(&e->calls);
-    wf_text_free(&e->members), wf_text_free(&e->taken);
+    wf_text *const texts[] = { &e->body,    &e->codes,   &e->functions, &e->modules,
+                               &e->weights, &e->names,   &e->tables,    &e->getters,
+                               &e->calls,   &e->members, &e->taken };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) wf_text_free(texts[i]);
     free(e->inputs);
     free(e->forms);
     free(e->is_placed);
@@ -249,16 +252,21 @@ static void free_emitter(wf_emitter *e) {
 }
 
 char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message) {
-    wf_emitter e = { .prefix = options && options->name ? options->name : "model", .n_parts = n };
+    static const wf_emit_options defaults = { 0 };
+    const wf_emit_options *o = options ? options : &defaults;
+    wf_emitter e = { .prefix = o->name ? o->name : "model",
+                     .n_parts = n,
+                     .positions = o->positions };
     char *text = NULL;
     if (n < 1 || n > MOST_PARTS || !plans) {
         e.n_parts = 0;
         wf_emitter_fail(&e, "%d plans, not 1 to %d", n, MOST_PARTS);
     }
     for (int i = 0; i < e.n_parts; i++)
-        e.parts[i] =
-            (part){ .plan = plans[i], .name = options && options->runs ? options->runs[i] : "run" };
+        e.parts[i] = (part){ .plan = plans[i], .name = o->runs ? o->runs[i] : "run" };
     if (e.n_parts && can_be_emitted(&e) && write_all(&e)) text = wf_join_file(&e);
+    if (text && o->arena_bytes) *o->arena_bytes = wf_arena_bytes(&e);
+    if (text && o->n_weights) *o->n_weights = e.n_weights;
     if (message) snprintf(message, WF_MESSAGE, "%.255s", text ? "" : e.message);
     free_emitter(&e);
     return text;

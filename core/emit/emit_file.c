@@ -66,12 +66,16 @@ static void write_contents(const wf_emitter *e, wf_text *t) {
                   of);
 }
 
+int64_t wf_arena_bytes(const wf_emitter *e) {
+    int64_t bytes = e->memory * 4 + (e->scratch * 4 + 63) / 64 * 64;
+    return bytes ? bytes : 64;
+}
+
 static void write_sizes(const wf_emitter *e, wf_text *t) {
     const char *of = e->prefix;
-    int64_t bytes = e->memory * 4 + (e->scratch * 4 + 63) / 64 * 64;
     wf_text_print(t, "enum {\n    SCRATCH = %n, /* floats before it */\n", e->memory);
     wf_text_print(t, "    %s_ARENA = %n, /* bytes of memory, aligned to 64 */\n", of,
-                  bytes ? bytes : 64);
+                  wf_arena_bytes(e));
     for (const part *q = e->parts; q < e->parts + e->n_parts; q++)
         if (q->plan->with_state)
             wf_text_print(t, "    %s_%s_LAST = %n, /* the last position */\n", of, q->name,

@@ -60,7 +60,6 @@ bool wf_end_module(wf_emitter *e) {
     e->calls.length = 0;
     if (e->calls.at) e->calls.at[0] = 0;
     e->n_calls = 0;
-    e->now->fails |= e->module_fails;
     e->module_fails = e->module_moves = false;
     return ok || wf_emitter_lacks(e);
 }
@@ -75,8 +74,10 @@ typedef struct merged {
 } merged;
 
 static void free_merged(merged *to) {
-    wf_text_free(&to->name), wf_text_free(&to->code);
-    wf_text_free(&to->arguments), wf_text_free(&to->results);
+    wf_text_free(&to->name);
+    wf_text_free(&to->code);
+    wf_text_free(&to->arguments);
+    wf_text_free(&to->results);
 }
 
 static bool merge(wf_emitter *e, int n, step_text *const *s, const int64_t *positions, merged *to) {

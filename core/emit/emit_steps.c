@@ -145,8 +145,10 @@ static bool add_arguments(wf_emitter *e, const exec *x, wf_text *t) {
 /* ---- a step in texts ------------------------------------------------------------------------- */
 
 void wf_step_free(step_text *s) {
-    wf_text_free(&s->name), wf_text_free(&s->code);
-    wf_text_free(&s->arguments), wf_text_free(&s->results);
+    wf_text_free(&s->name);
+    wf_text_free(&s->code);
+    wf_text_free(&s->arguments);
+    wf_text_free(&s->results);
 }
 
 /* A copy of a step, whose operands of an earlier part lie as that part left them. */

@@ -47,8 +47,7 @@ typedef struct part {
     int64_t last;     /* the last position that it may run at */
     resting *resting; /* by the plan's index of a node; NULL for a plan without a state */
     wf_text run;      /* the body of the function */
-    bool fails;       /* some of its steps may fail */
-    bool draws;       /* some of them draw random bits */
+    bool draws;       /* some of its steps draw random bits */
 } part;
 
 /* An input that the program sets. */
@@ -62,6 +61,7 @@ typedef char parameter_name[32];
 
 struct wf_emitter {
     const char *prefix;
+    int64_t positions; /* of a row of the caches, as the caller asks; 0: all */
     part parts[MOST_PARTS];
     int n_parts;
     part *now; /* the part that is written */
@@ -164,9 +164,9 @@ bool wf_write_member(wf_emitter *e, int index, int n, const wf_text *const *text
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Does the plain C define this name? */
-bool wf_plain_defines(const char *name);
 bool wf_write_weights(wf_emitter *e);
+/* The memory that a run needs. */
+int64_t wf_arena_bytes(const wf_emitter *e);
 char *wf_join_file(wf_emitter *e);
 
 #endif

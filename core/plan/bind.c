@@ -220,7 +220,7 @@ static int growing_axis(wf_plan *p, const exec *e) {
  * memory that grows row by row is then seldom moved, and at most a quarter is unused. */
 static int64_t reserved(const wf_plan *p, int64_t n) {
     int64_t enough = LEAST_ROWS, most = p->graph->extents[0].max + 1;
-    if (p->reserves_all) return most;
+    if (p->reserves) return p->reserves > n ? p->reserves : n;
     while (enough < n) enough += enough / 4;
     return enough < most ? enough : most;
 }

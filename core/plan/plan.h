@@ -123,7 +123,7 @@ struct wf_plan {
     wf_graph *graph;
     wf_pool *pool;
     bool ok, training, with_state, profile, ran;
-    bool reserves_all; /* every row of a state at once: emit/ */
+    int64_t reserves; /* rows of a state that are reserved at once; 0: as they are needed */
     char error[ERROR_SIZE];
     planned *nodes; /* leaves, then values in id order with the updates among them */
     int n_nodes;

@@ -7,13 +7,12 @@
 #include <string.h>
 
 #include "core/emit.h"
-#include "core/record/record.h"
 #include "model_emitter.h"
 #include "models/decode/decoder.h"
 #include "models/message.h"
 #include "models/model_internal.h"
 
-enum { MOST_BEAM = 64, LEAST_POSITIONS = 3 };
+enum { MOST_BEAM = 64, LEAST_POSITIONS = 4 };
 
 /* ---- what can be written --------------------------------------------------------------------- */
 
@@ -67,9 +66,8 @@ static bool take_lengths(model_emitter *e, const wf_model_emit_options *o, char 
     e->output = lower(o->max_output, room);
     double longest = e->search.max_len_a * (double)e->source + e->search.max_len_b;
     if (longest < (double)e->output) e->output = (int64_t)longest;
-    e->longest = wf_model_begin(m, e->source) + e->output + 1;
-    if (e->longest > m->max_len) e->longest = m->max_len;
-    if (e->longest < LEAST_POSITIONS && m->max_len >= LEAST_POSITIONS) e->longest = LEAST_POSITIONS;
+    e->positions = wf_model_begin(m, e->source) + e->output + 1;
+    if (e->positions < LEAST_POSITIONS) e->positions = LEAST_POSITIONS;
     return true;
 }
 
@@ -83,25 +81,31 @@ static bool open_emitter(model_emitter *e, const wf_model_emit_options *o, char 
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
-/* The plans as C. For that time a row of caches has no more positions than the search needs. */
-static char *emit_plans(const model_emitter *e, wf_plan *encode, wf_plan *step, char *message) {
+/* The plans as C, in which a row of caches has no more positions than the search needs. */
+static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *message) {
     static const char *const names[] = { "encode", "step" };
     wf_plan *plans[] = { encode, step };
     int skip = encode ? 0 : 1;
     bool ok = !encode || (wf_bind(encode, "B", 1) && wf_bind(encode, "S", e->source));
-    if (!ok) return fail(message, "%s", wf_plan_error(encode)), NULL;
+    if (!ok) {
+        fail(message, "%s", wf_plan_error(encode));
+        return NULL;
+    }
     ok = wf_bind(step, "B", e->search.beam) && wf_bind(step, "T", 1) &&
          (!encode || wf_bind(step, "S", e->source));
-    if (!ok) return fail(message, "%s", wf_plan_error(step)), NULL;
-    int64_t *positions = &e->model->graph->extents[0].max, all = *positions;
-    if (e->longest < all) *positions = e->longest;
-    char *text =
-        wf_emit(plans + skip, 2 - skip, &(wf_emit_options){ e->name, names + skip }, message);
-    *positions = all;
-    return text;
+    if (!ok) {
+        fail(message, "%s", wf_plan_error(step));
+        return NULL;
+    }
+    wf_emit_options options = { .name = e->name,
+                                .runs = names + skip,
+                                .positions = e->positions,
+                                .arena_bytes = &e->arena,
+                                .n_weights = &e->weights };
+    return wf_emit(plans + skip, 2 - skip, &options, message);
 }
 
-static char *emit_model(const model_emitter *e, char *message) {
+static char *emit_model(model_emitter *e, char *message) {
     wf_plan *encode = e->model->src ? wf_model_encode_plan(e->model, NULL) : NULL;
     wf_plan *step = wf_model_step_plan(e->model, NULL);
     char *text = NULL;
@@ -115,16 +119,6 @@ static char *emit_model(const model_emitter *e, char *message) {
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
-
-/* The number that the file has under this name, after the prefix. -1: out of memory. */
-static int64_t number_in(const char *text, const char *prefix, const char *name) {
-    wf_text key = { 0 };
-    wf_text_print(&key, "    %s_%s = ", prefix, name);
-    const char *at = key.lacks ? NULL : strstr(text, key.at);
-    int64_t n = at ? strtoll(at + key.length, NULL, 10) : -1;
-    wf_text_free(&key);
-    return n;
-}
 
 static void write_head(model_emitter *e) {
     wf_text *t = &e->text;
@@ -155,9 +149,6 @@ static bool name_is_free(const model_emitter *e, char *message) {
 
 static bool write_file(model_emitter *e, const char *model, char *message) {
     wf_text code = { 0 };
-    e->arena = number_in(model, e->name, "ARENA");
-    e->weights = number_in(model, e->name, "WEIGHTS");
-    if (e->arena < 0 || e->weights < 0) return fail(message, "out of memory");
     e->memory = e->arena + wf_search_bytes(e);
     if (e->memory > INT32_MAX - 64)
         return fail(message, "its memory is 2^31 bytes or more, which has no form in C");

@@ -17,7 +17,7 @@ typedef struct model_emitter {
     const char *name;
     wf_decode_options search;
     int64_t source, output; /* most tokens */
-    int64_t longest;        /* positions of a row */
+    int64_t positions;      /* of a row of the caches */
     int64_t arena, memory;  /* bytes: of the model, and with the search */
     int64_t weights;        /* floats */
     wf_text text;           /* all of it */

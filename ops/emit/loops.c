@@ -6,8 +6,6 @@
 
 #include "ops/base/walk.h"
 
-extern const char *const wf_plain_text[]; /* made from plain_*.c by embed.sh */
-
 void wf_emit_rows(wf_emitter *e, const wf_walk *w, char letter) {
     const char name[] = { letter, 0 };
     for (int k = 0; k < w->ndim; k++)
@@ -46,17 +44,6 @@ void wf_emit_element_at(wf_emitter *e, const wf_walk *w, int v, const char *j) {
     if (!any) wf_emit_text(e, "0");
 }
 
-/* Does the plain C have this function? */
-static bool is_plain(const char *function) {
-    char head[80];
-    snprintf(head, sizeof head, " %s(", function);
-    for (int i = 0; wf_plain_text[i]; i++) {
-        bool is_static = strncmp(wf_plain_text[i], "static ", 7) == 0;
-        if (is_static && strstr(wf_plain_text[i], head)) return true;
-    }
-    return false;
-}
-
 static bool is_type(const char *word) {
     static const char *const types[] = { "float", "int32_t", "uint32_t", "int64_t" };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -80,7 +67,8 @@ static bool add_word(wf_emitter *e, const wf_call *c, const wf_walk *w, const ch
              strncmp(word, "v_", 2) == 0 ? word + 2 : word);
     wf_emit_text(e, "%s", name);
     bool is_macro = word[0] >= 'A' && word[0] <= 'Z';
-    return is_macro || is_type(name) || is_plain(name) || wf_fail(c, "%s has no form in C", name);
+    return is_macro || is_type(name) || wf_plain_defines(name) ||
+           wf_fail(c, "%s has no form in C", name);
 }
 
 /* A number with its exponent and suffix, such as 0x1.8p-3f. Returns its length. */

@@ -14,93 +14,66 @@ static double sum_of_lanes(const float lane[64]) {
     return d[0];
 }
 
+/* total += the terms i < n, in blocks of 4096. In a block lane j adds the terms j, j + 64, ...: `add`
+ * is `lane` with term i added. The first loop has no condition, so that compilers vectorise it. */
+#define ADD_TERMS(total, n, add)                                                                   \
+    for (int start = 0; start < (n); start += 4096) {                                              \
+        int size = (n)-start < 4096 ? (n)-start : 4096, whole = size / 64 * 64;                    \
+        float lanes[64];                                                                           \
+        for (int j = 0; j < 64; j++) lanes[j] = 0;                                                 \
+        for (int line = start; line < start + whole; line += 64)                                   \
+            for (int j = 0; j < 64; j++) {                                                         \
+                const float lane = lanes[j];                                                       \
+                const int i = line + j;                                                            \
+                lanes[j] = add;                                                                    \
+            }                                                                                      \
+        for (int j = 0; j < 64 && whole + j < size; j++) {                                         \
+            const float lane = lanes[j];                                                           \
+            const int i = start + whole + j;                                                       \
+            lanes[j] = add;                                                                        \
+        }                                                                                          \
+        total += sum_of_lanes(lanes);                                                              \
+    }
+
 /* The sum of n elements. */
 static double sum(int n, const float *x) {
     double total = 0;
-    for (int start = 0; start < n; start += 4096) {
-        int end = n - start < 4096 ? n : start + 4096, i = start;
-        float lane[64];
-        for (int j = 0; j < 64; j++) lane[j] = 0;
-        for (; end - i >= 64; i += 64)
-            for (int j = 0; j < 64; j++) lane[j] += x[i + j];
-        for (int j = 0; i + j < end; j++) lane[j] += x[i + j];
-        total += sum_of_lanes(lane);
-    }
+    ADD_TERMS(total, n, lane + x[i])
     return total;
 }
 
 /* The sum of x y. */
 static double dot(int n, const float *x, const float *y) {
     double total = 0;
-    for (int start = 0; start < n; start += 4096) {
-        int end = n - start < 4096 ? n : start + 4096, i = start;
-        float lane[64];
-        for (int j = 0; j < 64; j++) lane[j] = 0;
-        for (; end - i >= 64; i += 64)
-            for (int j = 0; j < 64; j++) lane[j] = multiply_add(x[i + j], y[i + j], lane[j]);
-        for (int j = 0; i + j < end; j++) lane[j] = multiply_add(x[i + j], y[i + j], lane[j]);
-        total += sum_of_lanes(lane);
-    }
+    ADD_TERMS(total, n, multiply_add(x[i], y[i], lane))
     return total;
 }
 
 /* The sum of (x - from)^2. */
 static double squares(int n, const float *x, float from) {
     double total = 0;
-    for (int start = 0; start < n; start += 4096) {
-        int end = n - start < 4096 ? n : start + 4096;
-        float lane[64];
-        for (int j = 0; j < 64; j++) lane[j] = 0;
-        for (int i = start; i < end; i += 64)
-            for (int j = 0; j < 64 && i + j < end; j++)
-                lane[j] = multiply_add(x[i + j] - from, x[i + j] - from, lane[j]);
-        total += sum_of_lanes(lane);
-    }
+    ADD_TERMS(total, n, multiply_add(x[i] - from, x[i] - from, lane))
     return total;
 }
 
 /* The sum of (w y) (x - from); w 0: ones. */
 static double weighted_dot(int n, const float *w, const float *y, const float *x, float from) {
     double total = 0;
-    for (int start = 0; start < n; start += 4096) {
-        int end = n - start < 4096 ? n : start + 4096;
-        float lane[64];
-        for (int j = 0; j < 64; j++) lane[j] = 0;
-        for (int i = start; i < end; i += 64)
-            for (int j = 0; j < 64 && i + j < end; j++) {
-                float g = (w ? w[i + j] : 1.0f) * y[i + j];
-                lane[j] = multiply_add(g, x[i + j] - from, lane[j]);
-            }
-        total += sum_of_lanes(lane);
-    }
+    ADD_TERMS(total, n, multiply_add((w ? w[i] : 1.0f) * y[i], x[i] - from, lane))
     return total;
 }
 
 /* The sum of exp(x - from). */
 static double sum_of_exp(int n, const float *x, float from) {
     double total = 0;
-    for (int start = 0; start < n; start += 4096) {
-        int end = n - start < 4096 ? n : start + 4096;
-        float lane[64];
-        for (int j = 0; j < 64; j++) lane[j] = 0;
-        for (int i = start; i < end; i += 64)
-            for (int j = 0; j < 64 && i + j < end; j++) lane[j] += exp_of(x[i + j] - from);
-        total += sum_of_lanes(lane);
-    }
+    ADD_TERMS(total, n, lane + exp_of(x[i] - from))
     return total;
 }
 
 /* The sum of x - from. */
 static double sum_of_differences(int n, const float *x, float from) {
     double total = 0;
-    for (int start = 0; start < n; start += 4096) {
-        int end = n - start < 4096 ? n : start + 4096;
-        float lane[64];
-        for (int j = 0; j < 64; j++) lane[j] = 0;
-        for (int i = start; i < end; i += 64)
-            for (int j = 0; j < 64 && i + j < end; j++) lane[j] += x[i + j] - from;
-        total += sum_of_lanes(lane);
-    }
+    ADD_TERMS(total, n, lane + (x[i] - from))
     return total;
 }
 

@@ -73,6 +73,7 @@ LENGTHS = {
     'wf_allgather.send': PAIRS, 'wf_allgather.receive': PAIRS, 'wf_allgatherv.send': PAIRS, 'wf_allgatherv.receive': PAIRS, 'wf_decode.results': ROW,
     'wf_decoded_free.results': ROW, 'wf_mha_options.weights': '1', 'wf_tokenizer_to_meta.pairs': 'WF_TOKENIZER_META',
     'wf_generation_to_meta.pairs': 'WF_GENERATION_META', 'wf_emit_options.runs': '8',
+    'wf_emit_options.arena_bytes': '1', 'wf_emit_options.n_weights': '1',
     'wf_model_emit_options.memory_bytes': '1', 'wf_model_emit_options.weight_bytes': '1',
 }
 for function in ('wf_decode', 'wf_decode_greedy', 'wf_score', 'wf_batch'):

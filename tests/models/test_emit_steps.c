@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "core/emit.h"
-#include "models/language_model.h"
 #include "models/model_internal.h"
 #include "models/transformer.h"
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tests/support/emitted.h"
+#include "tests/support/models.h"
 
 TESTS(emit_steps)
 
@@ -131,24 +131,10 @@ TEST(rows_share_what_the_encoder_computed_once) {
     try_model(transformer(), ROWS);
 }
 
-static wf_model *language_model(bool llama) {
-    wf_language_model_config c = llama ? wf_language_model_llama() : wf_language_model_defaults();
-    c.vocab = VOCABULARY;
-    c.max_len = 40;
-    c.d_model = 16;
-    c.num_heads = 4;
-    c.num_kv_heads = llama ? 2 : 0;
-    c.dim_feedforward = 24;
-    c.layers = 2;
-    wf_model *m = wf_language_model_new(&c, NULL, WF_F32, 3, NULL);
-    ck_assert(m && wf_ok(m->graph));
-    return m;
-}
-
 TEST(steps_of_a_language_model_have_the_same_bits) {
-    try_model(language_model(false), ROWS);
+    try_model(open_language_model(false, VOCABULARY, 40), ROWS);
 }
 
 TEST(steps_of_llama_have_the_same_bits) {
-    try_model(language_model(true), 1);
+    try_model(open_language_model(true, VOCABULARY, 40), 1);
 }

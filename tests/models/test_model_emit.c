@@ -3,36 +3,20 @@
  * in suite `emit`. */
 #include <stdio.h>
 
-#include "models/language_model.h"
 #include "models/model_emit.h"
 #include "tests/suites.h"
 #include "tests/support/commands.h"
+#include "tests/support/emitted.h"
 #include "tests/support/models.h"
 #include "tests/support/wall.h"
 
 TESTS(model_emit)
-
-#define STRICT "-std=c11 -O1 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding"
 
 enum { SOURCES = 150, MOST_SOURCE = 12, MOST_OUTPUT = 40 };
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
 typedef enum form { PLAIN, PRE_NORM, GPT, LLAMA } form;
-
-static wf_model *language_model(bool llama, int vocab) {
-    wf_language_model_config c = llama ? wf_language_model_llama() : wf_language_model_defaults();
-    c.vocab = vocab;
-    c.max_len = 30;
-    c.d_model = 16;
-    c.num_heads = 4;
-    c.num_kv_heads = llama ? 2 : 0;
-    c.dim_feedforward = 24;
-    c.layers = 2;
-    wf_model *m = wf_language_model_new(&c, NULL, WF_F32, 3, NULL);
-    ck_assert(m && wf_ok(m->graph));
-    return m;
-}
 
 static wf_model *transformer(bool pre, int vocab) {
     wf_transformer_config c = small_config();
@@ -47,7 +31,8 @@ static wf_model *transformer(bool pre, int vocab) {
 
 /* Weights times a factor give a random model opinions. */
 static wf_model *model_of(form f, int vocab) {
-    wf_model *m = f < GPT ? transformer(f == PRE_NORM, vocab) : language_model(f == LLAMA, vocab);
+    wf_model *m =
+        f < GPT ? transformer(f == PRE_NORM, vocab) : open_language_model(f == LLAMA, vocab, 30);
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         wf_tensor *t = wf_node(m->graph, id);
         if (t->kind != WF_PARAM || t->ndim < 2) continue;
@@ -148,21 +133,11 @@ static void write_sources(void) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-static bool compiles(const char *compiler) {
-    run("echo 'int one = 1;' > one.c && %s -c one.c", compiler);
-    return result.status == 0;
-}
-
-static const char *compiler(void) {
-    const char *other = getenv("WEFT_EMIT_CC");
-    return other ? other : WEFT_TEST_CC;
-}
-
 /* With the strict flags, and as fast as it can be. */
 static void compare(bool fast) {
-    const char *flags = fast ? "-O3 -march=native" : STRICT;
-    run("%s %s program.c -o program && ./program < sources > got && cmp got expected", compiler(),
-        flags);
+    const char *flags = fast ? "-O3 -march=native" : STRICT_FLAGS " -O1";
+    run("%s %s program.c -o program && ./program < sources > got && cmp got expected",
+        emitted_compiler(), flags);
     ck_assert_msg(result.status == 0, "%s: %s %s", flags, result.out, result.err);
 }
 
@@ -198,7 +173,7 @@ static void try(const trial *t) {
     ck_assert(tokens > 0 || t->search.max_len_b == 0);
     compare(false);
     if (compiles("clang")) {
-        run("clang " STRICT " -fsyntax-only model.c");
+        run("clang " STRICT_FLAGS " -fsyntax-only model.c");
         ck_assert_msg(result.status == 0, "%s", result.err);
     }
     if (t->form % 2) compare(true);
@@ -251,23 +226,20 @@ static const trial trials[] = {
 };
 
 TEST_ROWS(an_emitted_model_finds_the_same_outputs, COUNT_OF(trials)) {
-    if (!compiles(compiler())) {
-        printf("model_emit: skipped, because '%s' compiles nothing\n", compiler());
-        return;
-    }
+    if (!has_emitted_compiler("model_emit")) return;
     try(&trials[_i]);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
 TEST(the_program_reads_and_writes_lines_of_ids) {
-    if (!compiles(compiler())) return;
+    if (!has_emitted_compiler("model_emit")) return;
     wf_model *m = model_of(PLAIN, 17);
     char *text = wf_model_emit(m, NULL, NULL);
     ck_assert(text);
     write_file("model.c", text, strlen(text));
     free(text);
-    run("%s " STRICT " -DMODEL_MAIN model.c -o model", compiler());
+    run("%s " STRICT_FLAGS " -O1 -DMODEL_MAIN model.c -o model", emitted_compiler());
     expect(0);
     const int32_t src[] = { 4, 9, 2 }, n = 3;
     int32_t out[40], n_out;

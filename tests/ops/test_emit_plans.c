@@ -183,6 +183,34 @@ TEST(plans_with_a_state_share_its_caches) {
     end_graph(c.g);
 }
 
+/* The graph declares 13 positions. A file for six of them says so, and how large it is. */
+TEST(caches_have_as_many_positions_as_are_asked) {
+    static const int64_t asked[] = { 0, 6, 13, 99 }, too_few[] = { -1, 1, 3 };
+    cached c = cached_rows("x");
+    wf_plan *p = cached_plan(c, c.y, 1);
+    int64_t arena[COUNT_OF(asked)], n_weights = -1;
+    for (int i = 0; i < COUNT_OF(asked); i++) {
+        wf_emit_options o = { .positions = asked[i],
+                              .arena_bytes = &arena[i],
+                              .n_weights = &n_weights };
+        char line[64], *text = wf_emit(&p, 1, &o, message);
+        ck_assert_msg(text, "%s", message);
+        snprintf(line, sizeof line, "model_ARENA = %d,", (int)arena[i]);
+        ck_assert(strstr(text, line) && n_weights == 0);
+        ck_assert(strstr(text, i == 1 ? "model_run_LAST = 5," : "model_run_LAST = 12,"));
+        free(text);
+    }
+    /* 14 rows and 7 rows, the last of which is never used, in pieces of 64 bytes. */
+    ck_assert_int_eq(arena[0] - arena[1], 256 - 128);
+    ck_assert(arena[0] == arena[2] && arena[0] == arena[3]);
+    for (int i = 0; i < COUNT_OF(too_few); i++) {
+        ck_assert(!wf_emit(&p, 1, &(wf_emit_options){ .positions = too_few[i] }, message));
+        ck_assert_msg(strstr(message, "positions"), "%s", message);
+    }
+    wf_plan_free(p);
+    end_graph(c.g);
+}
+
 TEST(plans_with_other_caches_are_refused) {
     cached c = cached_rows("x");
     wf_tensor *narrow = wf_cache(wf_slice(c.x, 2, 0, 2), 1);

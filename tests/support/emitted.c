@@ -1,19 +1,17 @@
 /* tests/support/emitted.c - see emitted.h. */
-#include "commands.h"
-
-#include <stdio.h>
-
 #include "emitted.h"
 
-#define STRICT                                                                                     \
-    "-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding -nostdlib"
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "commands.h"
 
 const char *emitted_compiler(void) {
     const char *other = getenv("WEFT_EMIT_CC");
     return other ? other : WEFT_TEST_CC;
 }
 
-static bool compiles(const char *compiler) {
+bool compiles(const char *compiler) {
     return run("echo 'int one = 1;' > one.c && %s -c one.c", compiler)->status == 0;
 }
 
@@ -31,7 +29,7 @@ static void write_text(const char *path, const char *head, const char *text) {
 }
 
 static void compile_alone(const char *compiler) {
-    run("%s " STRICT " -O2 -c model.c && nm -u model.o", compiler);
+    run("%s " STRICT_FLAGS " -nostdlib -O2 -c model.c && nm -u model.o", compiler);
     ck_assert_msg(result.status == 0 && !result.out[0] && !result.err[0], "%s, alone: %s%s",
                   compiler, result.out, result.err);
 }

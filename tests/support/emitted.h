@@ -3,10 +3,18 @@
 #ifndef WEFT_TESTS_SUPPORT_EMITTED_H
 #define WEFT_TESTS_SUPPORT_EMITTED_H
 
+#include <stdbool.h>
+
 /* The compiler of the build, or the one that WEFT_EMIT_CC names, with options. */
 const char *emitted_compiler(void);
 /* False, which a line says: it compiles nothing here. */
 bool has_emitted_compiler(const char *suite);
+
+/* Does it compile a line here? */
+bool compiles(const char *compiler);
+/* Every warning is an error, and nothing is known of a library. */
+#define STRICT_FLAGS                                                                               \
+    "-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding"
 
 /* Compile the file `model.c` of the test's folder, which is `text`, by every compiler: the one
  * above, and clang and tcc where they are. Strictly and alone, where it may need no symbol of any

@@ -1,6 +1,8 @@
 /* tests/support/models.c - see models.h. */
 #include "models.h"
 
+#include "models/language_model.h"
+
 wf_transformer_config course_config(void) {
     wf_transformer_config c = wf_transformer_defaults();
     c.src_vocab = c.tgt_vocab = 20, c.max_len = 32;
@@ -35,6 +37,20 @@ wf_model *open_model(const wf_transformer_config *c, const wf_training_config *t
     wf_model *m = wf_transformer_new(c, training, real, seed, message);
     ck_assert_msg(m != NULL, "%s", message);
     ck_assert_msg(wf_ok(m->graph), "%s", wf_error(m->graph));
+    return m;
+}
+
+wf_model *open_language_model(bool llama, int vocab, int max_len) {
+    wf_language_model_config c = llama ? wf_language_model_llama() : wf_language_model_defaults();
+    c.vocab = vocab;
+    c.max_len = max_len;
+    c.d_model = 16;
+    c.num_heads = 4;
+    c.num_kv_heads = llama ? 2 : 0;
+    c.dim_feedforward = 24;
+    c.layers = 2;
+    wf_model *m = wf_language_model_new(&c, NULL, WF_F32, 3, NULL);
+    ck_assert(m && wf_ok(m->graph));
     return m;
 }
 

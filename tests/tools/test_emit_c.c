@@ -6,24 +6,12 @@
 
 #include "tests/suites.h"
 #include "tests/support/commands.h"
+#include "tests/support/emitted.h"
 #include "tests/support/support.h"
 
 TESTS(emit_c)
 
 #define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 24 --quiet --threads 1 --valid-size 4 "
-#define STRICT "-std=c11 -O1 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding"
-
-static const char *compiler(void) {
-    const char *other = getenv("WEFT_EMIT_CC");
-    return other ? other : WEFT_TEST_CC;
-}
-
-static bool has_compiler(void) {
-    run("echo 'int one = 1;' > one.c && %s -c one.c", compiler());
-    if (result.status == 0) return true;
-    printf("emit_c: skipped, because '%s' compiles nothing\n", compiler());
-    return false;
-}
 
 SETUP(enter_folder, leave_folder)
 
@@ -42,8 +30,8 @@ static void write_lines(int n, int low, int vocab, int most) {
 }
 
 static void compare(const char *options, const char *search) {
-    run("graph --emit-c m %s -o m.c && %s " STRICT " -DMODEL_MAIN m.c -o program", options,
-        compiler());
+    run("graph --emit-c m %s -o m.c && %s " STRICT_FLAGS " -O1 -DMODEL_MAIN m.c -o program",
+        options, emitted_compiler());
     ck_assert_msg(result.status == 0, "%s", result.err);
     run("./program < lines > got && generate m --quiet %s < lines > expected && cmp got expected",
         search);
@@ -51,7 +39,7 @@ static void compare(const char *options, const char *search) {
 }
 
 TEST(a_program_writes_the_lines_of_generate) {
-    if (!has_compiler()) return;
+    if (!has_emitted_compiler("emit_c")) return;
     ok("train --task copy " SIZE "--max-steps 30 -o m > /dev/null");
     write_lines(300, 1, 11, 12);
     compare("", "");
