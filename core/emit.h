@@ -13,6 +13,9 @@ typedef struct wf_emit_options {
     const char *name;
     /* the name of the function that runs each plan, after the prefix; NULL: "run", of one plan */
     const char *const *runs;
+    /* the plans use the same memory, one at a time: a run ends the results of the others, and no
+     * plan reads what another one fetched */
+    bool one_at_a_time;
 } wf_emit_options;
 
 /* Plans of one graph, with the extents bound now, as the text of a C11 file that needs no library,
