@@ -73,7 +73,8 @@ typedef struct wf_training_emit_options {
  *
  * With -DMODEL_MAIN the file is a program. It reads updates from stdin as whitespace-separated
  * integers: n, then for each of n batches B S T, src, src_length, tgt and labels; without a source,
- * S, src and src_length are left out. It writes the file to stdout after the last one.
+ * S, src and src_length are left out. It writes the file to stdout after the last one, or after
+ * that whose number is its argument.
  * malloc'ed. NULL with message[256]: what wf_emit refuses; a trainer that failed, has ranks, or needs
  * other inputs; shapes that the model has no room for; a file of another model. */
 WF_API char *wf_model_emit_training(wf_model *m, wf_trainer *t,

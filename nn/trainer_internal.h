@@ -11,7 +11,7 @@
 bool wf_trainer_write(wf_trainer *t, const char *path, wf_tensor *const *leaves, int n,
                       const wf_meta *meta, int n_meta);
 
-/* What a trainer of one process is made of. */
+/* The plans, tensors and numbers of a trainer of one process. */
 typedef struct wf_trainer_parts {
     /* make the update if there are several micro-batches, and the averages; NULL: there is none */
     wf_plan *update, *average;

@@ -82,7 +82,7 @@ struct wf_emitter {
     int n_leaves;
     int64_t n_weights;
     int64_t n_first; /* floats of the weights up to the last one that is not 0 at first */
-    int64_t memory; /* floats of all arenas and states */
+    int64_t memory;  /* floats of all arenas and states */
     bool updates;
     bool alone; /* the parts run one at a time, in the same memory */
     /* the module whose calls are collected */

@@ -58,8 +58,9 @@ static bool write_tensor(training_emitter *e, const wf_tensor *x, char *message)
     wf_identifier(x->name, name, sizeof name);
     snprintf(place, sizeof place, "at_%s_%d", name, x->id);
     if (x->dtype != WF_F32 || !wf_find_word(e->plan, place))
-        return fail(message, "'%.150s' is no part of the training: a file without it has no form "
-                             "in C",
+        return fail(message,
+                    "'%.150s' is no part of the training: a file without it has no form "
+                    "in C",
                     x->name);
     wf_text_puts(t, "    { ");
     add_literal(t, x->name);

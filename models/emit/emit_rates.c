@@ -33,18 +33,20 @@ static void write_sizes(training_emitter *e) {
                   e->most.B, e->most.S, e->most.T, e->parts.micro_batches);
     wf_text_print(t, "    START = %d,\n    END = %d,\n    NO_LABEL = %d,\n", (int)m->start_id,
                   (int)m->end_id, WF_IGNORE_LABEL);
-    wf_text_print(t, "    STEPS_BEFORE = %n, /* updates that were made before */\n    SHAPES = %d\n};\n\n",
-                  e->parts.steps, e->n_shapes);
+    wf_text_print(
+        t, "    STEPS_BEFORE = %n, /* updates that were made before */\n    SHAPES = %d\n};\n\n",
+        e->parts.steps, e->n_shapes);
 }
 
 static void write_types(training_emitter *e) {
     const char *of = e->name;
-    wf_text_print(&e->text,
-                  "/* B rows: sources [B,S] and their lengths [B], targets [B,T] and labels [B,T],\n"
-                  " * which are %d where nothing is counted. */\n"
-                  "typedef struct %s_batch {\n    int B, S, T;\n"
-                  "    const int32_t *src, *src_length, *tgt, *labels;\n} %s_batch;\n\n",
-                  WF_IGNORE_LABEL, of, of);
+    wf_text_print(
+        &e->text,
+        "/* B rows: sources [B,S] and their lengths [B], targets [B,T] and labels [B,T],\n"
+        " * which are %d where nothing is counted. */\n"
+        "typedef struct %s_batch {\n    int B, S, T;\n"
+        "    const int32_t *src, *src_length, *tgt, *labels;\n} %s_batch;\n\n",
+        WF_IGNORE_LABEL, of, of);
     wf_text_print(&e->text,
                   "/* An update: the loss for a label, the number of labels, the norm of the\n"
                   " * gradient before clipping, and the learning rate. */\n"
@@ -130,10 +132,11 @@ static void write_inputs(training_emitter *e) {
     add_input(e, e->parts.rates, "rates");
     add_input(e, e->parts.at, "at");
     add_input(e, e->parts.average_rate, "average_rate");
-    wf_text_print(t,
-                  "}\n\nstatic void set_batch(%s *m, const int32_t *src, const int32_t *src_length,\n"
-                  "                      const int32_t *tgt, const int32_t *labels) {\n",
-                  e->name);
+    wf_text_print(
+        t,
+        "}\n\nstatic void set_batch(%s *m, const int32_t *src, const int32_t *src_length,\n"
+        "                      const int32_t *tgt, const int32_t *labels) {\n",
+        e->name);
     add_input(e, m->src, "src");
     add_input(e, m->src_length, "src_length");
     add_input(e, m->tgt, "tgt");
@@ -180,7 +183,8 @@ static void write_updates(training_emitter *e) {
                       "    return %s_average(m);\n}\n\n",
                       e->parts.options->average_decay, e->parts.averaged_since, e->name);
     else
-        wf_text_puts(t, "    (void)m;\n    (void)step;\n    (void)average_rate;\n    return 0;\n}\n\n");
+        wf_text_puts(
+            t, "    (void)m;\n    (void)step;\n    (void)average_rate;\n    return 0;\n}\n\n");
 }
 
 /* ---- rates ----------------------------------------------------------------------------------- */
@@ -242,11 +246,13 @@ static void write_rates(training_emitter *e) {
     if (adam) {
         wf_text_print(t, "    rates[1] = (float)(1 / (1 - pow_in_double(%g, (double)step)));\n",
                       o->beta1);
-        wf_text_print(t, "    rates[2] = (float)(1 / (1 - pow_in_double(%g, (double)step)));\n}\n\n",
+        wf_text_print(t,
+                      "    rates[2] = (float)(1 / (1 - pow_in_double(%g, (double)step)));\n}\n\n",
                       o->beta2);
         return;
     }
-    wf_text_print(t, "    rates[1] = %s;\n    rates[2] = 1;\n}\n\n", dampens ? "step > 1 ? 1.0f : 0.0f" : "1");
+    wf_text_print(t, "    rates[1] = %s;\n    rates[2] = 1;\n}\n\n",
+                  dampens ? "step > 1 ? 1.0f : 0.0f" : "1");
 }
 
 void wf_write_training_numbers(training_emitter *e) {

@@ -8,9 +8,9 @@
 
 #include "core/emit.h"
 #include "core/plan/plan.h"
+#include "model_emitter.h"
 #include "models/message.h"
 #include "models/model_internal.h"
-#include "model_emitter.h"
 #include "training_emitter.h"
 
 /* ---- what can be written --------------------------------------------------------------------- */
@@ -108,8 +108,9 @@ static bool knows_inputs(const training_emitter *e, const wf_plan *p, char *mess
         for (size_t k = 0; k < sizeof known / sizeof *known; k++)
             found |= known[k] == p->feeds[i].tensor;
         if (!found)
-            return fail(message, "the training needs the input '%.150s', which is no part of a "
-                                 "batch",
+            return fail(message,
+                        "the training needs the input '%.150s', which is no part of a "
+                        "batch",
                         p->feeds[i].tensor->name);
     }
     return true;
@@ -173,14 +174,24 @@ static char *emit_plans(training_emitter *e, char *message) {
     plan_list l = { .n = 0 };
     char *text = NULL;
     if (make_plans(e, &l, message))
-        text = wf_emit(l.plans, l.n,
-                       &(wf_emit_options){ .name = e->name, .runs = l.names, .one_at_a_time = true },
-                       message);
+        text = wf_emit(
+            l.plans, l.n,
+            &(wf_emit_options){ .name = e->name, .runs = l.names, .one_at_a_time = true }, message);
     for (int i = 0; i < l.n && i < e->n_shapes; i++) wf_plan_free(l.plans[i]);
     return text;
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
+
+/* The number that the plans' text has under this name, after the prefix. -1: out of memory. */
+static int64_t number_in(const char *text, const char *prefix, const char *name) {
+    wf_text key = { 0 };
+    wf_text_print(&key, "    %s_%s = ", prefix, name);
+    const char *at = key.lacks ? NULL : strstr(text, key.at);
+    int64_t n = at ? strtoll(at + key.length, NULL, 10) : -1;
+    wf_text_free(&key);
+    return n;
+}
 
 static void write_head(training_emitter *e) {
     wf_text *t = &e->text;
@@ -193,17 +204,18 @@ static void write_head(training_emitter *e) {
     wf_text_print(t, " *     %s_batch batch = { B, S, T, src, src_length, tgt, labels };\n", of);
     wf_text_print(t, " *     while (...) %s_step(&m, &batch, 1, &progress);\n", of);
     if (e->options->file) wf_text_print(t, " *     %s_save(&m, write, context);\n", of);
-    wf_text_print(t,
-                  " *\n * makes updates after number %n; %s_step returns 1, and updates nothing, if\n"
-                  " * the data are bad or the gradient is not finite. With -DMODEL_MAIN this file\n"
-                  " * is a program, which writes the trained model to stdout. */\n",
-                  e->parts.steps, of);
+    wf_text_print(
+        t,
+        " *\n * makes updates after number %n; %s_step returns 1, and updates nothing, if\n"
+        " * the data are bad or the gradient is not finite. With -DMODEL_MAIN this file\n"
+        " * is a program, which writes the trained model to stdout. */\n",
+        e->parts.steps, of);
 }
 
 static bool write_file(training_emitter *e, const char *const *batches, char *message) {
     wf_text code = { 0 };
-    int64_t arena = wf_number_in(e->plan, e->name, "ARENA");
-    e->weights = wf_number_in(e->plan, e->name, "WEIGHTS");
+    int64_t arena = number_in(e->plan, e->name, "ARENA");
+    e->weights = number_in(e->plan, e->name, "WEIGHTS");
     if (arena < 0 || e->weights < 0) return fail(message, "out of memory");
     e->weights_at = arena + wf_training_bytes(e);
     e->memory = e->weights_at + (e->weights * 4 + 63) / 64 * 64;

@@ -96,7 +96,7 @@ static char *emit_plans(const model_emitter *e, wf_plan *encode, wf_plan *step, 
     int64_t *positions = &e->model->graph->extents[0].max, all = *positions;
     if (e->longest < all) *positions = e->longest;
     char *text =
-        wf_emit(plans + skip, 2 - skip, &(wf_emit_options){ .name = e->name, .runs = names + skip }, message);
+        wf_emit(plans + skip, 2 - skip, &(wf_emit_options){ e->name, names + skip }, message);
     *positions = all;
     return text;
 }
@@ -116,7 +116,8 @@ static char *emit_model(const model_emitter *e, char *message) {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-int64_t wf_number_in(const char *text, const char *prefix, const char *name) {
+/* The number that the file has under this name, after the prefix. -1: out of memory. */
+static int64_t number_in(const char *text, const char *prefix, const char *name) {
     wf_text key = { 0 };
     wf_text_print(&key, "    %s_%s = ", prefix, name);
     const char *at = key.lacks ? NULL : strstr(text, key.at);
@@ -154,8 +155,8 @@ static bool name_is_free(const model_emitter *e, char *message) {
 
 static bool write_file(model_emitter *e, const char *model, char *message) {
     wf_text code = { 0 };
-    e->arena = wf_number_in(model, e->name, "ARENA");
-    e->weights = wf_number_in(model, e->name, "WEIGHTS");
+    e->arena = number_in(model, e->name, "ARENA");
+    e->weights = number_in(model, e->name, "WEIGHTS");
     if (e->arena < 0 || e->weights < 0) return fail(message, "out of memory");
     e->memory = e->arena + wf_search_bytes(e);
     if (e->memory > INT32_MAX - 64)

@@ -28,8 +28,6 @@ int64_t wf_search_bytes(const model_emitter *e);
 /* Append the numbers of the search, and the functions that it calls. */
 void wf_write_search_numbers(model_emitter *e);
 
-/* The number that an emitted file has under this name, after the prefix. -1: out of memory. */
-int64_t wf_number_in(const char *text, const char *prefix, const char *name);
 /* Append the lines of a file of plain C, with the prefix `name` in place of "model". */
 void wf_add_plain_file(wf_text *t, const char *const *lines, const char *name);
 

@@ -49,7 +49,7 @@ static uint64_t hash_tensor(uint64_t h, const saved_tensor *s, const float *valu
 
 /* ---- the header ------------------------------------------------------------------------- */
 
-/* What receives the file, or only its length. */
+/* The receiver of the file, which may want only its length. */
 typedef struct receiver {
     int (*write)(void *context, const void *bytes, int n);
     void *context;

@@ -14,8 +14,8 @@
 
 enum { WF_MOST_SHAPES = 36 };
 
-extern const char *const wf_training_text[], *const wf_checkpoint_text[], *const wf_stdin_text[],
-    *const wf_training_main_text[];
+extern const char *const wf_training_text[],
+    *const wf_checkpoint_text[], *const wf_stdin_text[], *const wf_training_main_text[];
 
 typedef struct training_emitter {
     wf_model *model;
@@ -27,10 +27,10 @@ typedef struct training_emitter {
     int n_shapes;
     wf_batch_shape most; /* the largest of each size */
     char runs[WF_MOST_SHAPES][48];
-    int64_t weights; /* floats */
+    int64_t weights;            /* floats */
     int64_t memory, weights_at; /* bytes: of all memory; of it before the weights */
-    const char *plan; /* the text of the plans */
-    wf_text text;     /* all of it */
+    const char *plan;           /* the text of the plans */
+    wf_text text;               /* all of it */
 } training_emitter;
 
 /* Append the numbers of the training, and the functions that its step calls. */
