@@ -17,6 +17,9 @@ typedef struct wf_emit_options {
     int64_t positions;
     /* each receives a number, or is NULL: model_ARENA, in bytes; model_WEIGHTS, in floats */
     int64_t *arena_bytes, *n_weights;
+    /* the plans use the same memory, one at a time: a run ends the results of the others, and no
+     * plan reads what another one fetched */
+    bool one_at_a_time;
 } wf_emit_options;
 
 /* Plans of one graph, with the extents bound now, as the text of a C11 file that needs no library,

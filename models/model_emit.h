@@ -1,9 +1,11 @@
 /* weft/models/model_emit.h - a model that decodes, with its search, as one C file that needs no
- * library. It is core/emit.h for a whole model. */
+ * library; and the training of a model as such a file. It is core/emit.h for a whole model. */
 #ifndef WEFT_MODELS_MODEL_EMIT_H
 #define WEFT_MODELS_MODEL_EMIT_H
 
 #include "decode.h"
+
+#include "../nn/trainer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,6 +33,52 @@ typedef struct wf_model_emit_options {
  * malloc'ed. NULL with message[256]: what wf_emit refuses; a search that draws, has rules that
  * change logits, forced tokens, several outputs, a beam above 64, or a listener. */
 WF_API char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message);
+
+/* ---- training -------------------------------------------------------------------------------- */
+
+/* A batch has B rows: sources [B,S] and targets [B,T]. S is 0 if the model is decoder-only: a row
+ * of T tokens then has both. */
+typedef struct wf_batch_shape {
+    int64_t B, S, T;
+} wf_batch_shape;
+
+typedef struct wf_training_emit_options {
+    /* an identifier of C: the prefix of everything that the file declares; NULL: "model" */
+    const char *name;
+    /* n_shapes of them, at least one: the sizes of batches that the file computes as they are */
+    const wf_batch_shape *shapes;
+    int n_shapes;
+    /* a file that wf_model_save wrote of this model with this trainer: what the program saves has
+     * its metadata. NULL: the program saves nothing */
+    const wf_file *file;
+    /* the key in these metadata for the number of updates; NULL: none */
+    const char *step_key;
+    /* each receives a number of bytes, or is NULL: of all memory; of the weights in it, which are
+     * parameters, moments, averages and sums of gradients */
+    int64_t *memory_bytes, *weight_bytes;
+} wf_training_emit_options;
+
+/* The training of a model as the text of a C11 file, which allocates nothing and calls nothing. It
+ * goes on after the trainer's last update, with its optimizer, schedule, clipping and averages, and
+ * the model's dropout and label smoothing. A program gives it model_MEMORY bytes, aligned to 64, by
+ * model_begin(&m, memory). model_step(&m, batches, n, &progress) makes an update from n batches, at
+ * most as many as the trainer's micro_batches. A batch has sizes and arrays as wf_batch has; rows of
+ * a decoder-only model are tgt and labels alone. It returns 0; or 1 for bad data, or if the gradient
+ * is not finite: then nothing is updated. model_save(&m, write, context) calls write(context, bytes,
+ * n) with the parts of a safetensors file, which is the one that wf_model_save writes.
+ *
+ * The weights after a step are those of the library, to the bit, if each batch has one of the
+ * shapes. A batch of other sizes is padded to the first shape that has room for it, which changes
+ * roundings and the random bits of dropout.
+ *
+ * With -DMODEL_MAIN the file is a program. It reads updates from stdin as whitespace-separated
+ * integers: n, then for each of n batches B S T, src, src_length, tgt and labels; without a source,
+ * S, src and src_length are left out. It writes the file to stdout after the last one, or after
+ * that whose number is its argument.
+ * malloc'ed. NULL with message[256]: what wf_emit refuses; a trainer that failed, has ranks, or needs
+ * other inputs; shapes that the model has no room for; a file of another model. */
+WF_API char *wf_model_emit_training(wf_model *m, wf_trainer *t,
+                                    const wf_training_emit_options *options, char *message);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 
 #include "models/decode.h"
 #include "models/language_model.h"
+#include "models/model_emit.h"
 #include "models/transformer.h"
 
 /* ---- a new model of any architecture: kinds.c ------------------------------------------------ */
@@ -72,6 +73,13 @@ wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool);
 /* The bytes needed to decode b sentences of s tokens, with one row each, into outputs of at most n
  * tokens. 0: see wf_decoder_error. */
 size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
+
+/* ---- a training as C: emit/emit_training.c --------------------------------------------------- */
+
+/* Like wf_model_emit_training. batches: lines of C, NULL at the end, with a function next_update as
+ * in emit/plain_stdin.c, from which the program gets its batches; NULL: those of that file. */
+char *wf_model_emit_training_on(wf_model *m, wf_trainer *t, const wf_training_emit_options *options,
+                                const char *const *batches, char *message);
 
 /* ---- files: file/model_file.c ---------------------------------------------------------------- */
 

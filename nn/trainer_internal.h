@@ -1,5 +1,5 @@
-/* nn/trainer_internal.h - inside the library: a trainer's files in the form of a model's. Not
- * installed. */
+/* nn/trainer_internal.h - inside the library: a trainer's files in the form of a model's, and its
+ * plans and numbers for those who write them as C. Not installed. */
 #ifndef WEFT_NN_TRAINER_INTERNAL_H
 #define WEFT_NN_TRAINER_INTERNAL_H
 
@@ -10,5 +10,23 @@
  * If that is rank 0 no file is written, and the other ranks do not wait. */
 bool wf_trainer_write(wf_trainer *t, const char *path, wf_tensor *const *leaves, int n,
                       const wf_meta *meta, int n_meta);
+
+/* The plans, tensors and numbers of a trainer of one process. */
+typedef struct wf_trainer_parts {
+    /* make the update if there are several micro-batches, and the averages; NULL: there is none */
+    wf_plan *update, *average;
+    /* fetched by a plan of a micro-batch; the norm by that of the update, or NULL */
+    const wf_tensor *loss, *count, *norm;
+    /* fed: rates to the plan that makes the update; `at` [2] to those of micro-batches, or NULL */
+    const wf_tensor *rates, *average_rate, *at;
+    const wf_optimizer_options *options;
+    const wf_schedule *schedule;
+    int64_t micro_batches, steps, averaged_since;
+} wf_trainer_parts;
+/* False: the trainer failed, or it has other ranks. */
+bool wf_trainer_parts_of(const wf_trainer *t, wf_trainer_parts *parts);
+/* Make another plan of a micro-batch, for other sizes. It does not fetch the options' `fetch`. NULL:
+ * out of memory. */
+wf_plan *wf_trainer_step_plan(wf_trainer *t);
 
 #endif

@@ -180,7 +180,8 @@ static bool place_state(wf_emitter *e, part *q, int64_t *at) {
     return true;
 }
 
-/* Bind the plans, and place their arenas and the state one after the other. */
+/* Bind the plans, and place their arenas one after the other, or in the same place; then the
+ * state. */
 static bool lay_out(wf_emitter *e) {
     int64_t at = 0, rows = e->parts[0].plan->graph->extents[0].max + 1;
     if (e->positions && e->positions < rows) rows = e->positions;
@@ -188,9 +189,16 @@ static bool lay_out(wf_emitter *e) {
         part *q = e->now = &e->parts[i];
         reserve_rows(q->plan, rows);
         if (!wf_plan_prepare(q->plan, 0)) return wf_emitter_fail_plan(e);
-        q->arena = at;
-        at += (int64_t)(q->plan->now->arena + 63) / 64 * 16;
-        if (!place_state(e, q, &at)) return false;
+        int64_t arena = (int64_t)(q->plan->now->arena + 63) / 64 * 16;
+        q->arena = e->alone ? 0 : at;
+        if (!e->alone)
+            at += arena;
+        else if (arena > at)
+            at = arena;
+    }
+    for (int i = 0; i < e->n_parts; i++) {
+        e->now = &e->parts[i];
+        if (!place_state(e, e->now, &at)) return false;
     }
     e->memory = at;
     return true;
@@ -258,6 +266,7 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
                      .n_parts = n,
                      .positions = o->positions };
     char *text = NULL;
+    e.alone = options && options->one_at_a_time;
     if (n < 1 || n > MOST_PARTS || !plans) {
         e.n_parts = 0;
         wf_emitter_fail(&e, "%d plans, not 1 to %d", n, MOST_PARTS);

@@ -1,5 +1,6 @@
 /* core/emit/emit_file.c - an emitted file around its functions: the struct, weights, what the
  * program calls. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,22 @@
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
+static bool is_all_zeros(int64_t n, const float *values) {
+    for (int64_t i = 0; i < n; i++)
+        if (values[i] != 0 || signbit(values[i])) return false;
+    return true;
+}
+
+/* Zeros at the end, such as those of an optimizer's moments, are not written. */
+static void end_at(wf_emitter *e, size_t length) {
+    e->weights.length = length;
+    if (e->weights.at) e->weights.at[length] = 0;
+}
+
 bool wf_write_weights(wf_emitter *e) {
     const wf_graph *g = e->parts[0].plan->graph;
+    int64_t at = 0;
+    size_t length = 0;
     for (int k = 0; k < e->n_leaves; k++) {
         wf_tensor *t = g->nodes[e->leaves[k]];
         int64_t n = wf_count(t), room = (n + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
@@ -24,12 +39,24 @@ bool wf_write_weights(wf_emitter *e) {
         for (int64_t i = 0; i < room; i++)
             wf_text_print(&e->weights, i % 8 ? " %f," : "\n    %f,", i < n ? (double)values[i] : 0);
         wf_text_puts(&e->weights, "\n");
+        at += room;
+        if (!is_all_zeros(n, values)) {
+            length = e->weights.length;
+            e->n_first = at;
+        }
         free(values);
     }
+    end_at(e, length);
     return true;
 }
 
 /* ---- the struct, and what the program calls -------------------------------------------------- */
+
+/* The floats of the table. What a run updates is copied from it, and the rest of that is 0. */
+static int64_t first_weights(const wf_emitter *e) {
+    int64_t n = e->updates ? e->n_first : e->n_weights;
+    return n ? n : 1;
+}
 
 static void write_struct(const wf_emitter *e, wf_text *t) {
     wf_text_print(t, "typedef struct %s {\n    unsigned char *arena;\n", e->prefix);
@@ -101,7 +128,7 @@ static void write_head(const wf_emitter *e, wf_text *t) {
     wf_text_print(t,
                   "/* The leaves' values, at the end of the file. */\n"
                   "static const float first_weights[%n];\n\n",
-                  e->n_weights ? e->n_weights : 1);
+                  first_weights(e));
     wf_text_puts(t, wf_text_of(&e->tables));
 }
 
@@ -164,8 +191,9 @@ static void write_end(const wf_emitter *e, wf_text *t) {
     if (e->updates)
         wf_text_print(t,
                       "    m->weights = weights;\n"
-                      "    for (int i = 0; i < %s_WEIGHTS; i++) weights[i] = first_weights[i];\n",
-                      of);
+                      "    for (int i = 0; i < %n; i++) weights[i] = first_weights[i];\n"
+                      "    for (int i = %n; i < %s_WEIGHTS; i++) weights[i] = 0;\n",
+                      e->n_first, e->n_first, of);
     else
         wf_text_puts(t, "    m->weights = first_weights;\n");
     for (const part *q = e->parts; q < e->parts + e->n_parts; q++)
@@ -200,8 +228,7 @@ static bool write_file(const wf_emitter *e, wf_text *file) {
     wf_text_print(file,
                   "\n/* The leaves' values: parameters, buffers, constants. */\n"
                   "static const float first_weights[%n] = {\n%s};\n",
-                  e->n_weights ? e->n_weights : 1,
-                  e->n_weights ? wf_text_of(&e->weights) : "    0\n");
+                  first_weights(e), e->n_first ? wf_text_of(&e->weights) : "    0\n");
     wf_text_free(&code);
     return ok && !file->lacks && !e->weights.lacks && !e->tables.lacks && !e->names.lacks &&
            !e->getters.lacks && !e->members.lacks;

@@ -66,6 +66,7 @@ static bool add_leaf(wf_emitter *e, wf_tensor *of, int64_t offset, bool written,
 /* ---- between two parts ----------------------------------------------------------------------- */
 
 const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of) {
+    if (e->alone) return NULL;
     for (const part *q = e->now - 1; q >= e->parts; q--) {
         const wf_plan *p = q->plan;
         int at = t->id < p->n_index ? p->index[t->id] : -1;

@@ -12,7 +12,7 @@
 bool wf_has_getter(const wf_emitter *e, const part *of, int i) {
     const planned *n = &of->plan->nodes[i];
     if (!n->fetched || (n->node->op && n->node->op->writes)) return false;
-    if (n->feed >= 0) return true;
+    if (n->feed >= 0 || e->alone) return true;
     for (const part *q = of + 1; q < e->parts + e->n_parts; q++)
         if (wf_feed_of(q->plan, n->node) >= 0) return false;
     return true;

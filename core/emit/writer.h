@@ -17,7 +17,7 @@
 #include "core/plan/plan.h"
 #include "emitter.h"
 
-enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 8, MOST_POSITIONS = 4 };
+enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 40, MOST_POSITIONS = 4 };
 /* A leaf begins at a multiple of so many floats. */
 enum { LEAF_UNIT = 16 };
 
@@ -81,8 +81,10 @@ struct wf_emitter {
     int *leaves;     /* the ids of those leaves in the order of their places */
     int n_leaves;
     int64_t n_weights;
-    int64_t memory; /* floats of all arenas and states */
+    int64_t n_first; /* floats of the weights up to the last one that is not 0 at first */
+    int64_t memory;  /* floats of all arenas and states */
     bool updates;
+    bool alone; /* the parts run one at a time, in the same memory */
     /* the module whose calls are collected */
     char module[MOST_NAME];
     wf_text calls;

@@ -27,25 +27,30 @@ static void add_inputs(wf_tensor_list *feed, wf_graph *g, const wf_tensor_list *
     }
 }
 
-/* Makes the plan of a micro-batch. It fetches the numbers, and the gradients or sums that this way
- * needs. The lists have room for every input and every node. */
-static bool make_step_plan(wf_trainer *t, const wf_trainer_options *o) {
-    size_t nodes = (size_t)wf_node_count(t->g),
-           most = nodes + 2 + (size_t)o->n_fetch + (size_t)t->width;
+/* Makes a plan of a micro-batch. It fetches the numbers, n further values, and the gradients or sums
+ * that this way needs. The lists have room for every input and every node. NULL: out of memory. */
+static wf_plan *step_plan(wf_trainer *t, wf_tensor *const *more, int n) {
+    size_t nodes = (size_t)wf_node_count(t->g), most = nodes + 2 + (size_t)n + (size_t)t->width;
     wf_tensor **room = calloc(most + nodes + 2, sizeof *room);
     bool *seen = calloc(nodes + 1, sizeof *seen);
     wf_tensor_list fetch = { room, 0 }, feed = { room + most, 0 };
+    wf_plan *p = NULL;
     if (room && seen) {
         wf_list_add(&fetch, t->loss);
         wf_list_add(&fetch, t->count);
-        wf_list_add_all(&fetch, o->fetch, o->n_fetch);
+        wf_list_add_all(&fetch, more, n);
         wf_list_add_all(&fetch, t->sums, t->width - 2);
         add_inputs(&feed, t->g, &fetch, seen);
         t->way->list(t, &fetch, &feed);
-        t->step = wf_trainer_plan_of(t, &fetch, &feed, true);
+        p = wf_trainer_plan_of(t, &fetch, &feed, true);
     }
     free(room);
     free(seen);
+    return p;
+}
+
+static bool make_step_plan(wf_trainer *t, const wf_trainer_options *o) {
+    t->step = step_plan(t, o->fetch, o->n_fetch);
     if (!t->step) return wf_trainer_failed(t, "out of memory");
     return wf_plan_ok(t->step) || wf_trainer_failed(t, wf_plan_error(t->step));
 }
@@ -173,6 +178,30 @@ int64_t wf_trainer_steps(const wf_trainer *t) {
 
 const wf_optimizer *wf_trainer_optimizer(const wf_trainer *t) {
     return t ? &t->optimizer : NULL;
+}
+
+bool wf_trainer_parts_of(const wf_trainer *t, wf_trainer_parts *parts) {
+    if (!wf_trainer_ok(t) || t->transport) return false;
+    const wf_optimizer *o = &t->optimizer;
+    const wf_accumulation *a = &t->accumulation;
+    *parts = (wf_trainer_parts){ .update = t->update,
+                                 .average = t->average,
+                                 .loss = t->loss,
+                                 .count = t->count,
+                                 .norm = t->update ? a->norm : o->norm,
+                                 .rates = o->rates,
+                                 .average_rate = o->average_rate,
+                                 .at = a->at,
+                                 .options = &t->options,
+                                 .schedule = &t->schedule,
+                                 .micro_batches = t->most,
+                                 .steps = t->steps,
+                                 .averaged_since = t->averaged_since };
+    return true;
+}
+
+wf_plan *wf_trainer_step_plan(wf_trainer *t) {
+    return wf_trainer_ok(t) ? step_plan(t, NULL, 0) : NULL;
 }
 
 bool wf_trainer_memory(wf_trainer *t, size_t *bytes) {

@@ -18,6 +18,7 @@ import interface  # noqa: E402
 
 OF_A_CALL = 'its arguments are those of an op that runs: suites custom and rules'
 BY_HAND = {
+    'wf_model_emit_training_on': 'wf_model_emit_training calls it: suite emit_training',
     'wf_poison': 'variable arguments: suite errors',
     'wf_processes_run': 'it makes processes: suite transport',
     **dict.fromkeys('wf_feed_lent wf_feed_place wf_plan_watch wf_leaf_forget'.split(),
@@ -72,8 +73,9 @@ LENGTHS = {
     'wf_score.log_probs': PAIRS, 'wf_score.totals': ROW, 'wf_alltoallv.send': PAIRS, 'wf_alltoallv.receive': PAIRS,
     'wf_allgather.send': PAIRS, 'wf_allgather.receive': PAIRS, 'wf_allgatherv.send': PAIRS, 'wf_allgatherv.receive': PAIRS, 'wf_decode.results': ROW,
     'wf_decoded_free.results': ROW, 'wf_mha_options.weights': '1', 'wf_tokenizer_to_meta.pairs': 'WF_TOKENIZER_META',
-    'wf_generation_to_meta.pairs': 'WF_GENERATION_META', 'wf_emit_options.runs': '8',
+    'wf_generation_to_meta.pairs': 'WF_GENERATION_META', 'wf_emit_options.runs': '40',
     'wf_emit_options.arena_bytes': '1', 'wf_emit_options.n_weights': '1',
+    'wf_training_emit_options.memory_bytes': '1', 'wf_training_emit_options.weight_bytes': '1',
     'wf_model_emit_options.memory_bytes': '1', 'wf_model_emit_options.weight_bytes': '1',
 }
 for function in ('wf_decode', 'wf_decode_greedy', 'wf_score', 'wf_batch'):
@@ -304,7 +306,7 @@ class Writer:
         if name == 'wf_shape_text':  # no text at all in a buffer of no bytes
             return [f'(void){call};']
         if result in ('const char *', 'char *'):
-            if name in ('wf_dot', 'wf_emit', 'wf_model_emit'):
+            if name in ('wf_dot', 'wf_emit', 'wf_model_emit', 'wf_model_emit_training'):
                 return [f'char *text = {call};', f'check_told(w, text != NULL, a{message[0]});', 'free(text);']
             return [f'check_text(w, {call}, {null});']
         if result in ('wf_tensor *', 'const wf_tensor *'):

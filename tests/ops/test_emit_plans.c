@@ -403,3 +403,60 @@ TEST(an_input_alone_is_a_file) {
     wf_plan_free(p);
     end_graph(g);
 }
+
+/* ---- one at a time --------------------------------------------------------------------------- */
+
+/* Neither plan reads what the other one fetches, although both have the node h. A leaf of zeros
+ * behind all others is no part of the table of weights. */
+TEST(plans_that_run_one_at_a_time_share_memory) {
+    static const double ones[] = { 1, 2, 3, 4 };
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(4, 4)), *h = wf_exp(x);
+    wf_tensor *scale = param_of(g, "scale", SHAPE(4), ones);
+    wf_tensor *sum = wf_buffer(g, "sum", WF_F32, SHAPE(4, 4), wf_init_zeros());
+    wf_tensor *z = wf_softmax(wf_mul(h, scale), 1), *add = wf_assign(sum, wf_add(sum, z));
+    wf_named(h, "h");
+    wf_named(z, "z");
+    if (!has_emitted_compiler("emit_plans")) return;
+    wf_plan *a = plan(g, (wf_plan_options){ LIST(fetch, h), LIST(feed, x) });
+    wf_plan *b = plan(g, (wf_plan_options){ LIST(fetch, z, add), LIST(feed, h) });
+    wf_plan *const plans[] = { a, b };
+    const char *const runs[] = { "a", "b" };
+    wf_emit_options o = { .runs = runs, .one_at_a_time = true };
+    char *text = wf_emit(plans, 2, &o, message);
+    ck_assert_msg(text, "%s", message);
+    ck_assert(strstr(text, "first_weights[16] = {"));
+    ck_assert(strstr(text, "model_WEIGHTS = 32"));
+    open_expected();
+    feed(a, x);
+    ck_assert(wf_run(a));
+    expect_fetch(a, h);
+    for (int i = 0; i < 2; i++) {
+        feed(b, h);
+        ck_assert(wf_run(b));
+        expect_fetch(b, z);
+    }
+    float total[16];
+    ck_assert(wf_read(sum, total, sizeof total));
+    ck_assert_int_eq(fwrite(total, 1, sizeof total, expected), sizeof total);
+    fclose(expected);
+    try_emitted(text, "static _Alignas(64) unsigned char memory[model_ARENA];\n"
+                      "static float weights[model_WEIGHTS], number[16];\n"
+                      "int main(void) {\n" NUMBERS "    static model m;\n"
+                      "    weights[20] = 5;\n"
+                      "    model_start(&m, memory, weights);\n"
+                      "    m.x = m.h = numbers;\n"
+                      "    if (model_a(&m)) return 1;\n"
+                      "    model_get_h(&m, number);\n"
+                      "    fwrite(number, 1, sizeof number, stdout);\n"
+                      "    for (int i = 0; i < 2; i++) {\n"
+                      "        if (model_b(&m)) return 1;\n"
+                      "        model_get_z(&m, number);\n"
+                      "        fwrite(number, 1, sizeof number, stdout);\n    }\n"
+                      "    fwrite(weights + 16, 4, 16, stdout);\n"
+                      "    return 0;\n}\n");
+    free(text);
+    wf_plan_free(a);
+    wf_plan_free(b);
+    end_graph(g);
+}

@@ -12,6 +12,7 @@
 /* clang-format off */
 #include "ops/emit/plain_numbers.c"
 #include "ops/emit/plain_double.c"
+#include "ops/emit/plain_power.c"
 #include "ops/emit/plain_functions.c"
 #include "ops/emit/plain_rows.c"
 #include "ops/emit/plain_attention.c"
@@ -190,5 +191,23 @@ TEST(sines_and_cosines_in_double_have_the_bits_of_the_kernel) {
                      (memcmp(&s, &sines[i], sizeof s) == 0 && memcmp(&c, &cosines[i], 8) == 0);
         ck_assert_msg(equal, "of %a: %a, not %a, or %a, not %a", angles[i], s, sines[i], c,
                       cosines[i]);
+    }
+}
+
+/* The powers of an optimizer's decays, of which Adam needs one for every step. */
+TEST(powers_in_double_have_the_bits_of_the_kernel) {
+    enum { POWERS = 60000 };
+    static double bases[POWERS], exponents[POWERS], powers[POWERS];
+    static const double usual[] = { 0.9, 0.98, 0.99, 0.999, 0.9999, 0.5, 0, 0x1p-1022 };
+    for (int i = 0; i < POWERS; i++) {
+        uint64_t r = wf_mix64(78 + (uint64_t)i);
+        bases[i] = i % 2 ? usual[i / 2 % COUNT_OF(usual)] : (double)(r >> 11) * 0x1p-53;
+        exponents[i] = i % 4 < 2 ? 1 + i / 16 : (double)(1 + r % 10000000);
+    }
+    wf_f64()->binary[WF_BINARY_pow](POWERS, bases, 1, exponents, 1, powers);
+    for (int i = 0; i < POWERS; i++) {
+        double y = pow_in_double(bases[i], exponents[i]);
+        ck_assert_msg(memcmp(&y, &powers[i], sizeof y) == 0, "%a^%g is %a, not %a", bases[i],
+                      exponents[i], y, powers[i]);
     }
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "emit_model.h"
+#include "emit_train.h"
 #include "formula.h"
 #include "graph_page.h"
 #include "models/model_internal.h"
@@ -28,7 +29,7 @@ typedef struct settings {
     const char *model, *output, *formula, *html, *source, *target, *commands, *prefix;
     int64_t depth, d_model, d_ff, heads, layers, batch_size, length, runs, threads, beam,
         max_length;
-    bool emit_c, dry_run;
+    bool emit_c, emit_training, from_start, dry_run;
     bool backward, plan, force, values, second, table, step;
     leaf_text leaves[MOST_LEAVES];
     int n_leaves;
@@ -158,6 +159,14 @@ static option rows[] = {
       .argument = "NAME",
       .help = "with --emit-c: first part of the names that the file declares",
       .fallback = "model" },
+    FLAG("train", told.emit_training,
+         "with --emit-c: write the training of the model instead of its search: each update, with "
+         "its optimizer, schedule and random bits, has the bits of train. The program trains and "
+         "writes the model's file to stdout. It makes the sequences of copy, reverse and sort; for "
+         "text it reads batches of token ids, of at most --batch-size rows and --length tokens"),
+    FLAG("from-start", told.from_start,
+         "with --train: begin with the first update and the initial weights, not where the file "
+         "is"),
     FLAG("dry-run", told.dry_run,
          "with --emit-c: print how many bytes memory and weights take, and write nothing"),
 
@@ -183,7 +192,8 @@ static program self = {
         "  graph --formula \"softmax(x @ w)\" --x \"1 2 3\" --w \"1 0; 0 1; 1 1\" --table\n"
         "  graph --step copy.safetensors --source \"3 1 2\"\n"
         "  graph --html model.html copy.safetensors\n"
-        "  graph --emit-c copy.safetensors --max-length 20 -o copy.c\n",
+        "  graph --emit-c copy.safetensors --max-length 20 -o copy.c\n"
+        "  graph --emit-c copy.safetensors --train --from-start -o training.c\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
     .operand_name = "[MODEL]",
@@ -269,7 +279,8 @@ static void refuse_idle_runs(const settings *set) {
     static const char *const lines[] = { "source", "target" };
     for (int i = 0; i < 2; i++) {
         option_no_effect(&self, timed[i], !runs, "nothing is timed without --plan or --html");
-        option_no_effect(&self, counts[i], !runs && !shown, "nothing runs without --plan");
+        option_no_effect(&self, counts[i], !runs && !shown && !set->emit_training,
+                         "nothing runs without --plan");
         option_no_effect(&self, counts[i], set->formula != NULL, "a formula has no sentences");
         option_no_effect(&self, counts[i], shown && model, "the example is one line");
         option_no_effect(&self, lines[i], !shown, "only --values and --step have an example");
@@ -282,9 +293,13 @@ static void refuse_idle_runs(const settings *set) {
 }
 
 static void refuse_idle_c(const settings *set) {
-    static const char *const of_c[] = { "max-length", "beam", "prefix", "dry-run" };
+    static const char *const of_c[] = { "max-length", "beam",  "prefix",
+                                        "dry-run",    "train", "from-start" };
     static const char *const drawn[] = { "of", "depth", "level", "force", "backward" };
-    for (int i = 0; i < 4; i++) option_no_effect(&self, of_c[i], !set->emit_c, "no C is written");
+    for (int i = 0; i < 6; i++) option_no_effect(&self, of_c[i], !set->emit_c, "no C is written");
+    for (int i = 0; i < 2; i++)
+        option_no_effect(&self, of_c[i], set->emit_training, "a training has no search");
+    option_no_effect(&self, "from-start", !set->emit_training, "only --train begins a training");
     for (int i = 0; i < 5; i++) option_no_effect(&self, drawn[i], set->emit_c, "C is written");
     option_no_effect(&self, "output", set->dry_run, "--dry-run writes nothing");
 }
@@ -430,35 +445,13 @@ static void show_values(const settings *set, subject *s, const wf_block_options 
 
 /* ---- step by step ---------------------------------------------------------------------------- */
 
-/* For a model, the walk also visits its loss, its probabilities and its attention weights. */
-static bool list_nodes(node_list *l, const subject *s, const example *e, char *message) {
-    const wf_model *m = s->model;
-    int most = s->n + 2, n = s->n;
-    for (int k = 0; m && k < m->n_maps; k++) most += (int)m->maps[k].layers;
-    wf_tensor **wanted = calloc((size_t)most, sizeof *wanted);
-    if (!wanted) {
-        snprintf(message, WF_MESSAGE, "out of memory");
-        return false;
-    }
-    memcpy(wanted, s->fetch, (size_t)s->n * sizeof *wanted);
-    if (m) {
-        wanted[n++] = m->token_log_probs;
-        wanted[n++] = m->loss.loss;
-    }
-    for (int k = 0; m && k < m->n_maps; k++)
-        for (int64_t i = 0; i < m->maps[k].layers; i++) wanted[n++] = m->maps[k].weights[i];
-    bool ok = node_list_new(l, wanted, n, e, message);
-    free(wanted);
-    return ok;
-}
-
 static int step(const settings *set, const subject *s, const wf_file *f) {
     char message[WF_MESSAGE];
     node_list l;
     example e;
     int status = EXIT_DONE;
     make_example(set, &e, s, f);
-    if (!list_nodes(&l, s, &e, message)) fail(&self, "%s", message);
+    if (!node_list_of(&l, s, &e, message)) fail(&self, "%s", message);
     if (e.source) printf("source: %s\ntarget: %s\n\n", e.source, e.target);
     if (set->commands)
         status = step_commands(&l, set->commands, stdout) ? EXIT_DONE : EXIT_FAILED;
@@ -476,7 +469,16 @@ static int step(const settings *set, const subject *s, const wf_file *f) {
 static void write_c(const settings *set, const wf_file *f) {
     char message[WF_MESSAGE];
     emitted e;
-    if (!emit_model(&e, f, (int)set->beam, set->max_length, set->prefix, message))
+    const emit_train_options training = {
+        .path = set->model,
+        .prefix = set->prefix,
+        .batch_size = option_seen(&self, "batch-size") ? set->batch_size : 0,
+        .length = option_seen(&self, "length") ? set->length : 0,
+        .from_start = set->from_start,
+    };
+    if (!(set->emit_training
+              ? emit_train(&e, f, &training, message)
+              : emit_model(&e, f, (int)set->beam, set->max_length, set->prefix, message)))
         fail(&self, "%s: %s", set->model, message);
     if (!set->dry_run) write_text(set, e.text);
     if (set->dry_run)

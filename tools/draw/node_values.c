@@ -95,6 +95,27 @@ bool node_list_new(node_list *l, wf_tensor *const *wanted, int n, const example 
     return ok;
 }
 
+bool node_list_of(node_list *l, const subject *s, const example *e, char *message) {
+    const wf_model *m = s->model;
+    int most = s->n + 2, n = s->n;
+    for (int k = 0; m && k < m->n_maps; k++) most += (int)m->maps[k].layers;
+    wf_tensor **wanted = calloc((size_t)most, sizeof *wanted);
+    if (!wanted) {
+        snprintf(message, WF_MESSAGE, "out of memory");
+        return false;
+    }
+    memcpy(wanted, s->fetch, (size_t)s->n * sizeof *wanted);
+    if (m) {
+        wanted[n++] = m->token_log_probs;
+        wanted[n++] = m->loss.loss;
+    }
+    for (int k = 0; m && k < m->n_maps; k++)
+        for (int64_t i = 0; i < m->maps[k].layers; i++) wanted[n++] = m->maps[k].weights[i];
+    bool ok = node_list_new(l, wanted, n, e, message);
+    free(wanted);
+    return ok;
+}
+
 void node_list_free(node_list *l) {
     wf_plan_free(l->plan);
     free(l->node);

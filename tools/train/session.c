@@ -198,20 +198,8 @@ static void check_state(const session *s, const wf_file *f) {
 
 /* Opens the trainer. f: the checkpoint of a resume, or NULL. */
 static void open_trainer(session *s, const wf_file *f) {
-    wf_model *m = s->model;
-    wf_tensor *const sums[] = { m->loss.loss, m->loss.nll, m->correct };
-    wf_trainer_options o = { .optimizer = settings_optimizer(s->set),
-                             .schedule = s->schedule,
-                             .micro_batches = s->set->data.accum,
-                             .sums = sums,
-                             .n_sums = 3,
-                             .pool = s->pool,
-                             .transport = s->transport };
-    wf_tensor **params = settings_trained(s->set, m, &o.n_params);
-    if (!params) fail(&train_program, "out of memory");
-    o.params = params;
-    s->trainer = wf_trainer_new(m->graph, m->loss.loss, m->loss.count, &o);
-    free(params);
+    s->trainer = settings_trainer(s->set, s->model, s->pool, s->transport);
+    if (!s->trainer) fail(&train_program, "out of memory");
     if (!wf_trainer_ok(s->trainer)) ranks_failed(s, wf_trainer_error(s->trainer));
     if (f) check_state(s, f);
     if (f && !wf_trainer_resume(s->trainer, f, s->at.step))

@@ -100,6 +100,10 @@ bool settings_model_ok(const settings *set, const dataset *m, char *message);
 /* The architecture of the model. */
 const wf_model_kind *settings_kind(const settings *set);
 wf_schedule settings_schedule(const settings *set);
+/* The trainer of a model; NULL: out of memory, otherwise see wf_trainer_error. pool and transport
+ * are those of wf_trainer_options. */
+wf_trainer *settings_trainer(const settings *set, wf_model *m, wf_pool *pool,
+                             wf_transport *transport);
 
 /* ---- settings_init.c: starting from a model
  * ---------------------------------------------------- */

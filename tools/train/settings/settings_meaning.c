@@ -5,6 +5,7 @@
 
 #include "settings.h"
 #include <assert.h>
+#include <stdlib.h>
 
 /* Indices of words in the choices of settings.c. */
 enum { GATED = 1, NO_BIAS = 1 };
@@ -156,4 +157,22 @@ wf_schedule settings_schedule(const settings *set) {
         .warmup = set->recipe.warmup,
         .steps = set->recipe.lr_steps,
     };
+}
+
+wf_trainer *settings_trainer(const settings *set, wf_model *m, wf_pool *pool,
+                             wf_transport *transport) {
+    wf_tensor *const sums[] = { m->loss.loss, m->loss.nll, m->correct };
+    wf_trainer_options o = { .optimizer = settings_optimizer(set),
+                             .schedule = settings_schedule(set),
+                             .micro_batches = set->data.accum,
+                             .sums = sums,
+                             .n_sums = 3,
+                             .pool = pool,
+                             .transport = transport };
+    wf_tensor **params = settings_trained(set, m, &o.n_params);
+    if (!params) return NULL;
+    o.params = params;
+    wf_trainer *t = wf_trainer_new(m->graph, m->loss.loss, m->loss.count, &o);
+    free(params);
+    return t;
 }

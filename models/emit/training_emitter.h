@@ -1,0 +1,43 @@
+/* models/emit/training_emitter.h - inside models: the C file of a training while it is written.
+ *
+ * emit_training.c    what is written, and its parts in order
+ * emit_rates.c       shapes of batches, rates, what the step asks of the plans
+ * emit_checkpoint.c  what a saved file holds, as tables
+ * plain_training.c   the step; plain_checkpoint.c: saving; plain_stdin.c: batches of the program;
+ *                    plain_training_main.c: the program. These are embedded as text */
+#ifndef WEFT_MODELS_EMIT_TRAINING_EMITTER_H
+#define WEFT_MODELS_EMIT_TRAINING_EMITTER_H
+
+#include "core/emit/c_text.h"
+#include "models/model_emit.h"
+#include "nn/trainer_internal.h"
+
+enum { WF_MOST_SHAPES = 36 };
+
+extern const char *const wf_training_text[],
+    *const wf_checkpoint_text[], *const wf_stdin_text[], *const wf_training_main_text[];
+
+typedef struct training_emitter {
+    wf_model *model;
+    wf_trainer *trainer;
+    wf_trainer_parts parts;
+    const wf_training_emit_options *options;
+    const char *name;
+    wf_batch_shape shapes[WF_MOST_SHAPES]; /* the smallest first */
+    int n_shapes;
+    wf_batch_shape most; /* the largest of each size */
+    char runs[WF_MOST_SHAPES][48];
+    int64_t weights;            /* floats */
+    int64_t memory, weights_at; /* bytes: of all memory; of it before the weights */
+    const char *plan;           /* the text of the plans */
+    wf_text text;               /* all of it */
+} training_emitter;
+
+/* Append the numbers of the training, and the functions that its step calls. */
+void wf_write_training_numbers(training_emitter *e);
+/* The bytes of the state in plain_training.c, or more. */
+int64_t wf_training_bytes(const training_emitter *e);
+/* Append the tables of what a file holds. False with message[256]. */
+bool wf_write_checkpoint_tables(training_emitter *e, char *message);
+
+#endif

@@ -1,0 +1,19 @@
+/* tools/draw/emit_train.h - the training of a file that `train` wrote as one C file: graph --emit-c
+ * --train. */
+#ifndef WEFT_TOOLS_DRAW_EMIT_TRAIN_H
+#define WEFT_TOOLS_DRAW_EMIT_TRAIN_H
+
+#include "emit_model.h"
+
+typedef struct emit_train_options {
+    const char *path;           /* of the file */
+    const char *prefix;         /* NULL: "model" */
+    int64_t batch_size, length; /* of a batch of text; 0: the most that the training has */
+    bool from_start;            /* begin with the first update, and the initial weights */
+} emit_train_options;
+
+/* The caller frees the text. False with message[256]. Settings that cannot be read end the
+ * program, as they do in a resume. */
+bool emit_train(emitted *e, const wf_file *f, const emit_train_options *o, char *message);
+
+#endif

@@ -1,0 +1,117 @@
+/* tools/sources/plain_tasks.c - the sequences of a task (tasks.c) in the C file of a training, whose
+ * program so makes the batches that `train` makes. Embedded as text.
+ *
+ * Before it stand TASK, which is COPY, REVERSE or SORT, ROWS, MIN_LENGTH, MAX_LENGTH, LAST_STEP and
+ * task_seed. */
+
+#ifdef MODEL_MAIN
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TOKENS = 19 };
+
+typedef struct words {
+    uint32_t v[4];
+} words;
+
+/* Philox4x32-10 */
+static words random_words(uint64_t key, uint64_t low, uint64_t high) {
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    words x = { { (uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32) } };
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = UINT64_C(0xd2511f53) * x.v[0], p1 = UINT64_C(0xcd9e8d57) * x.v[2];
+        uint32_t y0 = (uint32_t)(p1 >> 32) ^ x.v[1] ^ k0, y2 = (uint32_t)(p0 >> 32) ^ x.v[3] ^ k1;
+        x = (words){ { y0, (uint32_t)p1, y2, (uint32_t)p0 } };
+        k0 += UINT32_C(0x9e3779b9);
+        k1 += UINT32_C(0xbb67ae85);
+    }
+    return x;
+}
+
+static uint64_t mixed(uint64_t h) {
+    h = (h ^ (h >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    h = (h ^ (h >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return h ^ (h >> 31);
+}
+
+/* One sequence in 16 is held out of training. */
+static int is_held_out(const int32_t *src, int n) {
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (int i = 0; i < 4 * n; i++) {
+        uint64_t byte = (uint32_t)src[i / 4] >> 8 * (i % 4) & 255;
+        h = (h ^ byte) * UINT64_C(0x100000001b3);
+    }
+    return mixed(h) % 16 == 0;
+}
+
+static uint32_t below(uint32_t word, uint32_t n) {
+    return (uint32_t)((uint64_t)word * n >> 32);
+}
+
+/* Draw sequence `index`. A quarter of them have only 1 to 6 different tokens. */
+static int draw_sequence(uint64_t index, uint32_t attempt, int32_t *src) {
+    uint64_t key = mixed(mixed(task_seed + 1));
+    words w = random_words(key, index, (uint64_t)attempt << 32);
+    int n = MIN_LENGTH + (int)below(w.v[0], MAX_LENGTH - MIN_LENGTH + 1);
+    uint32_t first = 0, stride = 1, size = TOKENS;
+    if (!below(w.v[1], 4)) {
+        first = below(w.v[2], TOKENS);
+        stride = 1 + below(w.v[3], TOKENS - 1);
+        size = 1 + below(w.v[1] << 2, 6);
+    }
+    for (int i = 0; i < n; i++) {
+        if (i % 4 == 0)
+            w = random_words(key, index, (uint64_t)attempt << 32 | (uint64_t)(i / 4 + 1));
+        src[i] = 1 + (int32_t)((first + stride * below(w.v[i % 4], size)) % TOKENS);
+    }
+    return n;
+}
+
+static int sequence_at(uint64_t index, int32_t *src, int32_t *answer) {
+    int n = draw_sequence(index, 0, src);
+    for (uint32_t attempt = 1; is_held_out(src, n); attempt++)
+        n = draw_sequence(index, attempt, src);
+    for (int i = 0; i < n; i++) {
+        int at = i;
+        answer[i] = src[TASK == REVERSE ? n - 1 - i : i];
+        if (TASK != SORT) continue;
+        for (; at > 0 && answer[at - 1] > src[i]; at--) answer[at] = answer[at - 1];
+        answer[at] = src[i];
+    }
+    return n;
+}
+
+/* Write row i: a source, and START, its answer and END; or all of it as one sequence. */
+static void write_row(const model_batch *b, int i, uint64_t index, int32_t *src,
+                      int32_t *src_length, int32_t *tgt, int32_t *labels) {
+    static int32_t source[MAX_LENGTH], answer[MAX_LENGTH];
+    int n = sequence_at(index, source, answer), begin = HAS_SOURCE ? 0 : n;
+    for (int k = 0; k < b->S; k++) src[i * b->S + k] = k < n ? source[k] : END;
+    src_length[i] = (int32_t)n;
+    for (int k = 0; k < b->T; k++) {
+        int at = k - begin;
+        int32_t id = at == 0 ? START : at > 0 && at <= n ? answer[at - 1] : END;
+        tgt[i * b->T + k] = at < 0 ? source[k] : id;
+        labels[i * b->T + k] = at < 0 || at > n ? NO_LABEL : at < n ? answer[at] : END;
+    }
+}
+
+/* The batch of an update. Returns 1; 0 after the last one. */
+static int next_update(model_batch *batches, int64_t step) {
+    static int32_t src[ROWS * MAX_LENGTH], src_length[ROWS];
+    static int32_t tgt[ROWS * (2 * MAX_LENGTH + 1)], labels[ROWS * (2 * MAX_LENGTH + 1)];
+    uint64_t first = (uint64_t)(step - 1) * ROWS;
+    int longest = 0;
+    if (step > LAST_STEP) return 0;
+    for (int i = 0; i < ROWS; i++) {
+        int n = sequence_at(first + (uint64_t)i, src, tgt);
+        if (n > longest) longest = n;
+    }
+    model_batch b = { ROWS, HAS_SOURCE ? longest : 0, 0, src, src_length, tgt, labels };
+    b.T = HAS_SOURCE ? longest + 1 : 2 * longest + 1;
+    for (int i = 0; i < ROWS; i++)
+        write_row(&b, i, first + (uint64_t)i, src, src_length, tgt, labels);
+    batches[0] = b;
+    return 1;
+}
+#endif
