@@ -95,8 +95,8 @@ TEST_ROWS(a_training_writes_the_file_of_train, COUNT_OF(trainings)) {
         "/dev/null",
         size, t->options, t->before, size, t->options, STEPS);
     ck_assert_msg(result.status == 0, "%s", result.err);
-    run("graph --emit-c m --train %s -o m.c && %s " STRICT_FLAGS " -O1 -DMODEL_MAIN m.c -o program", t->emit,
-        emitted_compiler());
+    run("graph --emit-c m --train %s -o m.c && %s " STRICT_FLAGS " -O1 -DMODEL_MAIN m.c -o program",
+        t->emit, emitted_compiler());
     ck_assert_msg(result.status == 0, "%s", result.err);
     run("./program %d > got && cmp got expected", STEPS);
     ck_assert_msg(result.status == 0, "%s: %s %s", t->options, result.out, result.err);
@@ -107,8 +107,8 @@ TEST(a_training_on_text_reads_batches) {
     if (!has_emitted_compiler("emit_c")) return;
     ok("seq 1 400 > text && train --task lm --text text --max-len 8 --batch-size 3 --max-steps 1 "
        "--text-eval-size 0 " PLAIN "-o m > /dev/null");
-    run("graph --emit-c m --train --batch-size 2 --length 6 -o m.c && %s " STRICT
-        " -DMODEL_MAIN m.c -o program",
+    run("graph --emit-c m --train --batch-size 2 --length 6 -o m.c && %s " STRICT_FLAGS
+        " -O1 -DMODEL_MAIN m.c -o program",
         emitted_compiler());
     ck_assert_msg(result.status == 0, "%s", result.err);
     run("echo '1 2 3  5 6 7 8 9 10  6 7 8 9 10 -1  1 2 7' | ./program > more");
