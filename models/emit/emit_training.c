@@ -13,6 +13,8 @@
 #include "models/model_internal.h"
 #include "training_emitter.h"
 
+enum { MOST_ROWS = 1 << 20 };
+
 /* ---- what can be written --------------------------------------------------------------------- */
 
 /* Shapes with room for the fewest tokens first. */
@@ -25,12 +27,14 @@ static int by_size(const void *a, const void *b) {
 static bool shape_ok(const wf_model *m, const wf_batch_shape *s, char *message) {
     int64_t most = wf_model_longest_source(m);
     bool source = m->src ? s->S >= 1 && s->S <= most : s->S == 0;
-    if (source && s->B >= 1 && s->T >= 1 && s->T <= m->max_len) return true;
-    return fail(message,
-                "batches of %lld rows, sources of %lld tokens and targets of %lld, but the model "
-                "has room for %lld to %lld and 1 to %lld",
-                (long long)s->B, (long long)s->S, (long long)s->T, (long long)(m->src != NULL),
-                (long long)(m->src ? most : 0), (long long)m->max_len);
+    bool rows = s->B >= 1 && s->B <= MOST_ROWS;
+    if (source && rows && s->T >= 1 && s->T <= m->max_len) return true;
+    return fail(
+        message,
+        "batches of %lld rows, sources of %lld tokens and targets of %lld, but there is room "
+        "for 1 to %d, %lld to %lld and 1 to %lld",
+        (long long)s->B, (long long)s->S, (long long)s->T, MOST_ROWS, (long long)(m->src != NULL),
+        (long long)(m->src ? most : 0), (long long)m->max_len);
 }
 
 static bool same_shape(const wf_batch_shape *a, const wf_batch_shape *b) {
@@ -208,7 +212,7 @@ static void write_head(training_emitter *e) {
         t,
         " *\n * makes updates after number %n; %s_step returns 1, and updates nothing, if\n"
         " * the data are bad or the gradient is not finite. With -DMODEL_MAIN this file\n"
-        " * is a program, which writes the trained model to stdout. */\n",
+        " * is a program, whose output is the file of the trained model. */\n",
         e->parts.steps, of);
 }
 

@@ -181,7 +181,7 @@ const wf_optimizer *wf_trainer_optimizer(const wf_trainer *t) {
 }
 
 bool wf_trainer_parts_of(const wf_trainer *t, wf_trainer_parts *parts) {
-    if (!wf_trainer_ok(t) || t->transport) return false;
+    if (!wf_trainer_ok(t) || !parts || t->transport) return false;
     const wf_optimizer *o = &t->optimizer;
     const wf_accumulation *a = &t->accumulation;
     *parts = (wf_trainer_parts){ .update = t->update,
@@ -201,7 +201,7 @@ bool wf_trainer_parts_of(const wf_trainer *t, wf_trainer_parts *parts) {
 }
 
 wf_plan *wf_trainer_step_plan(wf_trainer *t) {
-    return wf_trainer_ok(t) ? step_plan(t, NULL, 0) : NULL;
+    return wf_trainer_ok(t) ? step_plan(t, NULL, 0) : wf_plan_new(NULL, NULL);
 }
 
 bool wf_trainer_memory(wf_trainer *t, size_t *bytes) {

@@ -365,9 +365,10 @@ static const refusal refusals[] = {
     { NULL, "0 shapes of batches", 0, { 5, 7, 8 } },
     { NULL, "37 shapes of batches", 37, { 5, 7, 8 } },
     { NULL, "batches of 0 rows", 1, { 0, 7, 8 } },
+    { NULL, "batches of 9223372036854775807 rows", 1, { INT64_MAX, 7, 8 } },
     { NULL, "sources of 0 tokens", 1, { 5, 0, 8 } },
-    { NULL, "room for 1 to 12 and 1 to 12", 1, { 5, 7, 13 } },
-    { NULL, "room for 1 to 12 and 1 to 12", 1, { 5, 13, 8 } },
+    { NULL, "1048576, 1 to 12 and 1 to 12", 1, { 5, 7, 13 } },
+    { NULL, "1048576, 1 to 12 and 1 to 12", 1, { 5, 13, 8 } },
     { "a b", "no identifier", 1, { 5, 7, 8 } },
     { "", "no identifier", 1, { 5, 7, 8 } },
     { "training", "for something else", 1, { 5, 7, 8 } },
@@ -414,9 +415,10 @@ static wf_trainer *trainer;
 static wf_file *saved;
 
 static bool emit_once(void) {
-    const wf_batch_shape small[] = { { 2, 0, 3 }, { 2, 0, 4 } };
+    const wf_batch_shape small = { 2, 0, 3 };
     wf_training_emit_options o = {
-        .shapes = small, .n_shapes = 2, .file = saved, .step_key = "train.step"
+
+        .shapes = &small, .n_shapes = 1, .file = saved, .step_key = "train.step"
     };
     char message[WF_MESSAGE] = "";
     char *text = wf_model_emit_training(of_all, trainer, &o, message);
