@@ -180,22 +180,17 @@ static char *emit_plans(training_emitter *e, char *message) {
     if (make_plans(e, &l, message))
         text = wf_emit(
             l.plans, l.n,
-            &(wf_emit_options){ .name = e->name, .runs = l.names, .one_at_a_time = true }, message);
+            &(wf_emit_options){ .name = e->name,
+                                .runs = l.names,
+                                .one_at_a_time = true,
+                                .arena_bytes = &e->arena,
+                                .n_weights = &e->weights },
+            message);
     for (int i = 0; i < l.n && i < e->n_shapes; i++) wf_plan_free(l.plans[i]);
     return text;
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
-
-/* The number that the plans' text has under this name, after the prefix. -1: out of memory. */
-static int64_t number_in(const char *text, const char *prefix, const char *name) {
-    wf_text key = { 0 };
-    wf_text_print(&key, "    %s_%s = ", prefix, name);
-    const char *at = key.lacks ? NULL : strstr(text, key.at);
-    int64_t n = at ? strtoll(at + key.length, NULL, 10) : -1;
-    wf_text_free(&key);
-    return n;
-}
 
 static void write_head(training_emitter *e) {
     wf_text *t = &e->text;
@@ -218,10 +213,7 @@ static void write_head(training_emitter *e) {
 
 static bool write_file(training_emitter *e, const char *const *batches, char *message) {
     wf_text code = { 0 };
-    int64_t arena = number_in(e->plan, e->name, "ARENA");
-    e->weights = number_in(e->plan, e->name, "WEIGHTS");
-    if (arena < 0 || e->weights < 0) return fail(message, "out of memory");
-    e->weights_at = arena + wf_training_bytes(e);
+    e->weights_at = e->arena + wf_training_bytes(e);
     e->memory = e->weights_at + (e->weights * 4 + 63) / 64 * 64;
     if (e->memory > INT32_MAX - 64)
         return fail(message, "its memory is 2^31 bytes or more, which has no form in C");

@@ -28,6 +28,7 @@ typedef struct training_emitter {
     wf_batch_shape most; /* the largest of each size */
     char runs[WF_MOST_SHAPES][48];
     int64_t weights;            /* floats */
+    int64_t arena;              /* bytes that a run of a plan needs */
     int64_t memory, weights_at; /* bytes: of all memory; of it before the weights */
     const char *plan;           /* the text of the plans */
     wf_text text;               /* all of it */
