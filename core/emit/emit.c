@@ -234,8 +234,10 @@ static bool write_all(wf_emitter *e) {
     size_t n = (size_t)e->parts[0].plan->graph->n_nodes + 1;
     e->is_placed = calloc(n, sizeof *e->is_placed);
     e->leaves = malloc(n * sizeof *e->leaves);
-    if (!e->is_placed || !e->leaves) return wf_emitter_lacks(e);
+    e->panel_uses = calloc(n, sizeof *e->panel_uses);
+    if (!e->is_placed || !e->leaves || !e->panel_uses) return wf_emitter_lacks(e);
     if (!wf_claim_public(e) || !lay_out(e) || !wf_name_members(e)) return false;
+    wf_choose_panels(e);
     for (int i = 0; i < e->n_parts; i++) {
         e->now = &e->parts[i];
         if (!write_part(e)) return false;
@@ -257,6 +259,7 @@ static void free_emitter(wf_emitter *e) {
     free(e->forms);
     free(e->is_placed);
     free(e->leaves);
+    free(e->panel_uses);
 }
 
 char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message) {

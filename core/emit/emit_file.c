@@ -33,9 +33,14 @@ bool wf_write_weights(wf_emitter *e) {
             free(values);
             return wf_emitter_fail(e, "'%s' cannot be read", called(t));
         }
+        bool packed = e->panel_uses[t->id] == IN_PANELS;
+        if (packed && !wf_pack_panels(t, values)) {
+            free(values);
+            return wf_emitter_lacks(e);
+        }
         wf_text_puts(&e->weights, "    /* ");
         wf_text_comment(&e->weights, called(t));
-        wf_text_puts(&e->weights, " */");
+        wf_text_puts(&e->weights, packed ? ", in panels */" : " */");
         for (int64_t i = 0; i < room; i++)
             wf_text_print(&e->weights, i % 8 ? " %f," : "\n    %f,", i < n ? (double)values[i] : 0);
         wf_text_puts(&e->weights, "\n");

@@ -165,6 +165,7 @@ static bool link_step(wf_emitter *e, const exec *x, linked_step *s) {
     s->x.call.in = s->in;
     for (int i = 0; i < x->call.n_in; i++) {
         const storage *at = x->in[i].storage < 0 ? NULL : &b->storages[x->in[i].storage];
+        if (!wf_set_panels(e, x, i, &s->in[i])) return false;
         if (!at || at->place != IN_FEED || x->call.op->shape_only >> i & 1) continue;
         if (!wf_link_view(e, e->now->plan->feeds[at->index].tensor, x->in[i].offset,
                           run->strided >> i & 1, run->indexed >> i & 1, &s->in[i]))

@@ -2,6 +2,7 @@
  *
  * emit.c          which plans are written, and their order in memory
  * emit_steps.c    a step of a schedule as a call of a C function
+ * emit_panels.c   weights that products read in panels
  * emit_places.c   where an operand or a result lies
  * emit_numbers.c  numbers that depend on the position
  * emit_modules.c  the functions of steps and of modules
@@ -18,8 +19,12 @@
 #include "emitter.h"
 
 enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 40, MOST_POSITIONS = 4 };
-/* A leaf begins at a multiple of so many floats. */
-enum { LEAF_UNIT = 16 };
+/* A leaf begins at a multiple of so many floats; the rows of a panel, as ops/emit/plain_rows.c has
+ * them. */
+enum { LEAF_UNIT = 16, EMIT_PANEL = 32 };
+
+/* How a leaf is read: its readers have not been seen, all can read panels, or one cannot. */
+typedef enum panel_use { NO_USE, IN_PANELS, BY_ROWS } panel_use;
 
 static inline const char *wf_c_type(wf_dtype dtype) {
     return dtype == WF_I32 ? "int32_t" : "float";
@@ -76,9 +81,10 @@ struct wf_emitter {
     int n_inputs;
     form *forms;
     size_t n_forms, cap_forms;
-    int64_t scratch; /* most floats that a step asked for */
-    bool *is_placed; /* by node id: the leaf has a place in the weights */
-    int *leaves;     /* the ids of those leaves in the order of their places */
+    int64_t scratch;       /* most floats that a step asked for */
+    panel_use *panel_uses; /* by node id */
+    bool *is_placed;       /* by node id: the leaf has a place in the weights */
+    int *leaves;           /* the ids of those leaves in the order of their places */
     int n_leaves;
     int64_t n_weights;
     int64_t n_first; /* floats of the weights up to the last one that is not 0 at first */
@@ -119,6 +125,16 @@ bool wf_end_module(wf_emitter *e);
  * grow evenly. */
 bool wf_merge_numbers(int n, const wf_text *const *texts, const int64_t *positions,
                       const char *instead, wf_text *to, bool *moves);
+
+/* ---- panels ---------------------------------------------------------------------------------- */
+
+/* Choose how each leaf lies, from its readers in all parts, which are bound. */
+void wf_choose_panels(wf_emitter *e);
+/* Set the layout of operand i of a step of the part. False: it lies in panels that the step cannot
+ * read. */
+bool wf_set_panels(wf_emitter *e, const exec *x, int i, wf_view *v);
+/* Reorder the values of a leaf in panels. False: out of memory. */
+bool wf_pack_panels(const wf_tensor *leaf, float *values);
 
 /* ---- places ---------------------------------------------------------------------------------- */
 

@@ -71,12 +71,14 @@ static inline float lower(float a, float b) {
 
 /* The larger of two numbers; NaN if either is. */
 static inline float max_of(float a, float b) {
-    return a > b || a != a ? a : b;
+    float most = a > b ? a : b;
+    return a != a ? a : most;
 }
 
 /* The smaller of two numbers; NaN if either is. */
 static inline float min_of(float a, float b) {
-    return a < b || a != a ? a : b;
+    float least = a < b ? a : b;
+    return a != a ? a : least;
 }
 
 /* x limited to [low, high]; NaN stays. */

@@ -14,8 +14,9 @@ static double sum_of_lanes(const float lane[64]) {
     return d[0];
 }
 
-/* total += the terms i < n, in blocks of 4096. In a block lane j adds the terms j, j + 64, ...: `add`
- * is `lane` with term i added. The first loop has no condition, so that compilers vectorise it. */
+/* total += the terms i < n, in blocks of 4096. In a block lane j adds the terms j, j + 64, ...:
+ * `add` is `lane` with term i added. The first loop has no condition, so that compilers vectorise
+ * it. */
 #define ADD_TERMS(total, n, add)                                                                   \
     for (int start = 0; start < (n); start += 4096) {                                              \
         int size = (n)-start < 4096 ? (n)-start : 4096, whole = size / 64 * 64;                    \
@@ -81,10 +82,12 @@ static double sum_of_differences(int n, const float *x, float from) {
 static float largest(int n, const float *x, float sign) {
     float_bits infinity;
     float top[64];
+    int whole = n / 64 * 64;
     infinity.word = UINT32_C(0x7f800000);
     for (int j = 0; j < 64; j++) top[j] = -infinity.number;
-    for (int i = 0; i < n; i += 64)
-        for (int j = 0; j < 64 && i + j < n; j++) top[j] = max_of(sign * x[i + j], top[j]);
+    for (int i = 0; i < whole; i += 64)
+        for (int j = 0; j < 64; j++) top[j] = max_of(sign * x[i + j], top[j]);
+    for (int j = 0; j < 64 && whole + j < n; j++) top[j] = max_of(sign * x[whole + j], top[j]);
     for (int j = 0; j < 16; j++)
         top[j] = max_of(max_of(top[j], top[j + 16]), max_of(top[j + 32], top[j + 48]));
     for (int apart = 8; apart >= 1; apart /= 2)
@@ -104,52 +107,105 @@ static float extreme(int n, const float *x, float sign) {
 
 /* ---- products ----------------------------------------------------------------------------- */
 
-/* y[i, j] = d[i, j] + the sum over k of a[i, k] b[k, j], for rows <= 6 and columns <= 16: each
- * element is one chain of multiply-adds over k. d 0: zeros; d may be y. */
-static void product_tile(int rows, int columns, int n, const float *a, int a_row, int a_column,
-                         const float *b, int b_row, const float *d, int d_row, float *y,
-                         int y_row) {
-    float sum[6][16];
-    for (int i = 0; i < 96; i++) sum[i / 16][i % 16] = 0;
-    for (int i = 0; d && i < rows; i++)
-        for (int j = 0; j < columns; j++) sum[i][j] = d[i * d_row + j];
-    if (rows == 6 && columns == 16)
-        for (int k = 0; k < n; k++)
-            for (int i = 0; i < 6; i++)
-                for (int j = 0; j < 16; j++)
-                    sum[i][j] =
-                        multiply_add(a[i * a_row + k * a_column], b[k * b_row + j], sum[i][j]);
-    else
-        for (int k = 0; k < n; k++)
-            for (int i = 0; i < rows; i++)
-                for (int j = 0; j < columns; j++)
-                    sum[i][j] =
-                        multiply_add(a[i * a_row + k * a_column], b[k * b_row + j], sum[i][j]);
+/* y[i, j] = d[i, j] + the sum over k of a[i, k] b[k, j], for 32 columns: each element is one chain
+ * of multiply-adds over k. d 0: zeros; d may be y. It is called with a constant number of rows, at
+ * most 4: compilers then keep all sums in registers. */
+static inline void product_tile(int rows, int n, const float *a, int a_row, int a_column,
+                                const float *restrict b, int b_row, const float *d, int d_row,
+                                float *y, int y_row) {
+    float sum[4][32];
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < columns; j++) y[i * y_row + j] = sum[i][j];
+        for (int j = 0; j < 32; j++) sum[i][j] = d ? d[i * d_row + j] : 0.0f;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < rows; i++)
+            for (int j = 0; j < 32; j++)
+                sum[i][j] = multiply_add(a[i * a_row + k * a_column], b[k * b_row + j], sum[i][j]);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < 32; j++) y[i * y_row + j] = sum[i][j];
 }
 
-/* y [m, n] = a [m, p] b [p, n] + d, with any strides of a and b: 64 rows of 16 columns of b at a
- * time are copied to panel, 1024 floats. d_row 0: one row for all. */
+/* A tile of four rows. */
+static void product_rows(int n, const float *a, int a_row, int a_column, const float *b, int b_row,
+                         const float *d, int d_row, float *y, int y_row) {
+    product_tile(4, n, a, a_row, a_column, b, b_row, d, d_row, y, y_row);
+}
+
+/* A tile of one row. */
+static void product_row(int n, const float *a, int a_column, const float *b, int b_row,
+                        const float *d, float *y) {
+    product_tile(1, n, a, 0, a_column, b, b_row, d, 0, y, 0);
+}
+
+/* One row of fewer columns. */
+static void product_rest(int columns, int n, const float *a, int a_column, const float *b,
+                         int b_row, const float *d, float *y) {
+    float sum[32];
+    for (int j = 0; j < columns; j++) sum[j] = d ? d[j] : 0.0f;
+    for (int k = 0; k < n; k++)
+        for (int j = 0; j < columns; j++)
+            sum[j] = multiply_add(a[k * a_column], b[k * b_row + j], sum[j]);
+    for (int j = 0; j < columns; j++) y[j] = sum[j];
+}
+
+/* All m rows of at most 32 columns. */
+static void product_columns(int m, int columns, int n, const float *a, int a_row, int a_column,
+                            const float *b, int b_row, const float *d, int d_row, float *y,
+                            int y_row) {
+    int i = 0;
+    for (; columns == 32 && i + 4 <= m; i += 4)
+        product_rows(n, a + i * a_row, a_row, a_column, b, b_row, d ? d + i * d_row : 0, d_row,
+                     y + i * y_row, y_row);
+    for (; i < m; i++) {
+        const float *start = d ? d + i * d_row : 0;
+        if (columns == 32)
+            product_row(n, a + i * a_row, a_column, b, b_row, start, y + i * y_row);
+        else
+            product_rest(columns, n, a + i * a_row, a_column, b, b_row, start, y + i * y_row);
+    }
+}
+
+/* y [m, n] = a [m, p] b [p, n] + d, with any strides of a and b. If the columns of b are not
+ * adjacent, 32 rows of 32 columns at a time are copied to panel, 1024 floats. d_row 0: one row for
+ * all. */
 static void product(int m, int n, int p, const float *a, int a_row, int a_column, const float *b,
                     int b_row, int b_column, const float *d, int d_row, float *y, int y_row,
                     float *panel) {
-    for (int j = 0; j < n; j += 16) {
-        int columns = n - j < 16 ? n - j : 16;
-        for (int k = 0; k == 0 || k < p; k += 64) {
-            int depth = p - k < 64 ? p - k : 64;
-            for (int r = 0; r < depth; r++)
+    int copies = b_column != 1, deep = copies ? 32 : 128;
+    for (int j = 0; j < n; j += 32) {
+        int columns = n - j < 32 ? n - j : 32;
+        for (int k = 0; k == 0 || k < p; k += deep) {
+            int depth = p - k < deep ? p - k : deep;
+            const float *start = d ? d + j : 0, *from = b + k * b_row + j;
+            for (int r = 0; copies && r < depth; r++)
                 for (int c = 0; c < columns; c++)
-                    panel[r * 16 + c] = b[(k + r) * b_row + (j + c) * b_column];
-            for (int i = 0; i < m; i += 6) {
-                const float *start = k ? y + i * y_row + j : 0;
-                if (!k && d) start = d + i * d_row + j;
-                product_tile(m - i < 6 ? m - i : 6, columns, depth, a + i * a_row + k * a_column,
-                             a_row, a_column, panel, 16, start, k ? y_row : d_row,
-                             y + i * y_row + j, y_row);
-            }
+                    panel[r * 32 + c] = b[(k + r) * b_row + (j + c) * b_column];
+            product_columns(m, columns, depth, a + k * a_column, a_row, a_column,
+                            copies ? panel : from, copies ? 32 : b_row, k ? y + j : start,
+                            k ? y_row : d_row, y + j, y_row);
         }
     }
+}
+
+/* y [m, n] = a [m, p] b^T + d for b [n, p] in panels: 32 rows of b, or those that remain, lie
+ * transposed in p rows. */
+static void product_in_panels(int m, int n, int p, const float *a, int a_row, int a_column,
+                              const float *b, const float *d, int d_row, float *y, int y_row) {
+    for (int j = 0; j < n; j += 32) {
+        int columns = n - j < 32 ? n - j : 32;
+        for (int k = 0; k == 0 || k < p; k += 128) {
+            int depth = p - k < 128 ? p - k : 128;
+            const float *start = d ? d + j : 0;
+            product_columns(m, columns, depth, a + k * a_column, a_row, a_column,
+                            b + j * p + k * columns, columns, k ? y + j : start, k ? y_row : d_row,
+                            y + j, y_row);
+        }
+    }
+}
+
+/* y = row i of b [n, p] in panels. */
+static void row_in_panels(int n, int p, const float *b, int i, float *y) {
+    int first = i / 32 * 32, rows = n - first < 32 ? n - first : 32;
+    for (int k = 0; k < p; k++) y[k] = b[first * p + k * rows + i - first];
 }
 
 /* ---- rows: softmax, normalisation --------------------------------------------------------- */

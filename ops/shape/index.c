@@ -82,8 +82,13 @@ static bool emit_embedding(wf_emitter *e, const wf_call *c) {
     wf_emit_may_fail(e);
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", wf_view_count(&c->in[1]));
     wf_emit_text(e, "if (ids[i] < 0 || ids[i] >= %n) return 1;\n", c->in[0].shape[0]);
-    wf_emit_text(e, "for (int j = 0; j < %n; j++) out[i * %n + j] = table[ids[i] * %n + j];\n}\n",
-                 width, width, width);
+    if (c->in[0].layout == WF_PANELS)
+        wf_emit_text(e, "row_in_panels(%n, %n, table, ids[i], out + i * %n);\n}\n",
+                     c->in[0].shape[0], width, width);
+    else
+        wf_emit_text(e,
+                     "for (int j = 0; j < %n; j++) out[i * %n + j] = table[ids[i] * %n + j];\n}\n",
+                     width, width, width);
     return true;
 }
 

@@ -319,6 +319,39 @@ TEST(every_plan_counts_its_own_steps) {
     end_graph(g);
 }
 
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* A table of 70 rows that an embedding and products read, whole or some rows of it, lies in panels
+ * of 32 rows; one that is added to something, or cut elsewhere, lies by rows. */
+TEST(weights_that_products_read_lie_in_panels) {
+    static const int64_t cuts[] = { 32, 33 };
+    if (!has_emitted_compiler("emit_plans")) return;
+    for (int i = 0; i < COUNT_OF(cuts); i++) {
+        wf_graph *g = new_graph(WF_F32);
+        wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(4, 4));
+        wf_tensor *w = wf_param(g, "w", SHAPE(70, 4), wf_init_normal(1));
+        wf_tensor *b = wf_param(g, "b", SHAPE(7, 4), wf_init_normal(1));
+        wf_tensor *h = wf_embedding(w, wf_argmax(wf_gemm(x, w, NULL, WF_TRANSPOSE_B), 1));
+        wf_tensor *low = wf_gemm(h, wf_slice(w, 0, 0, cuts[i]), NULL, WF_TRANSPOSE_B);
+        wf_tensor *high = wf_gemm(x, wf_slice(w, 0, cuts[i], 70), NULL, WF_TRANSPOSE_B);
+        wf_tensor *small = wf_gemm(wf_add(x, wf_slice(b, 0, 0, 4)), b, NULL, WF_TRANSPOSE_B);
+        wf_tensor *y = wf_concat((wf_tensor *[]){ low, high, small }, 3, 1);
+        wf_named(y, "y");
+        wf_plan *p = plan(g, (wf_plan_options){ LIST(fetch, y), LIST(feed, x) });
+        char *text = must_emit(p, "run", NULL, NULL);
+        ck_assert(!strstr(text, "/* w, in panels */") == (cuts[i] != 32));
+        ck_assert(strstr(text, "/* b */"));
+        open_expected();
+        feed(p, x);
+        ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+        expect_fetch(p, y);
+        try_main(text, NUMBERS "    m.x = numbers;\n    if (model_run(&m)) return 1;\n"
+                               "    model_get_y(&m, number);\n    print(4 * 77);\n");
+        wf_plan_free(p);
+        end_graph(g);
+    }
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static wf_tensor *scoped(wf_graph *g, const char *scope, wf_tensor *(*op)(wf_tensor *),
