@@ -171,7 +171,7 @@ static option rows[] = {
          "with --sample: number by which logits are divided. Outputs are more random above 1, and "
          "less random below"),
     COUNT("seed", told.seed, 0, 9007199254740991,
-          "with --sample: seed of the random numbers. Each line of input has its own"),
+          "with --sample: seed of the random numbers, which also depend on the number of the line"),
 
     GROUP("Scoring"),
     FLAG("score", told.score,

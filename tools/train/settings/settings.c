@@ -143,7 +143,8 @@ static option rows[] = {
           OTHERWISE(FOR("bpe|byte-bpe|byte-level", "2")), OF_MODEL, BEFORE("1")),
     FLAG("share-vocab", told.data.share_vocab,
          "use one vocabulary, learned from both sides, for sources and targets. By default each "
-         "side has its own, except with --arch language and --like bart",
+         "side "
+         "has its own, except with --arch language or --tokenizer byte-level",
          NEW),
 
     GROUP("Model"),
@@ -365,9 +366,9 @@ static option rows[] = {
           "number of steps between validations; 0: only at the end",
           OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm", "250"))),
     COUNT("valid-size", told.data.valid_size, 0, 1e6,
-          "number of sequences in a validation. Generated ones are made anew, also for the test at "
-          "the end. With --task text and without --valid, pairs of --train are held out, at most "
-          "1 % of them; 0: no validation"),
+          "with a generated task: number of sequences in a validation, and in the test at the end. "
+          "With --task text and without --valid: number of pairs of --train that are held out for "
+          "validation, at most 1 % of them; 0: no validation"),
     FLAG("dry-run", told.run.dry_run,
          "make a few steps, print the time and memory that the training would take, and end "
          "without saving"),
