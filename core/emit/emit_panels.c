@@ -47,7 +47,9 @@ static void note_readers(const part *q, panel_use *uses) {
     }
 }
 
+/* Plans that run one at a time are a training, which saves its leaves as they lie. */
 void wf_choose_panels(wf_emitter *e) {
+    if (e->alone) return;
     for (int i = 0; i < e->n_parts; i++) note_readers(&e->parts[i], e->panel_uses);
 }
 
