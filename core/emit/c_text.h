@@ -47,8 +47,11 @@ size_t wf_identifier(const char *name, char *to, size_t size);
 /* Find `word` as a whole identifier in text. NULL: it is not there. */
 const char *wf_find_word(const char *text, const char *word);
 
-/* Put the functions of plain C (ops/emit/) that `code` uses before it, without those that the text
- * `there` has; NULL: none. False: out of memory. */
+/* Put what `code` uses of a text of C before it: of its blocks between blank lines those that define
+ * such a name, without those that the text `there` has; NULL: none. A block needs only earlier ones.
+ * False: out of memory. */
+bool wf_add_blocks(wf_text *code, const char *const *lines, const char *there);
+/* wf_add_blocks with the functions of plain C (ops/emit/) */
 bool wf_add_plain(wf_text *code, const char *there);
 /* Does the plain C define this name? */
 bool wf_plain_defines(const char *name);

@@ -85,10 +85,10 @@ static bool is_used(const char *text, const char *name, const char *block) {
     return false;
 }
 
-bool wf_add_plain(wf_text *code, const char *there) {
+bool wf_add_blocks(wf_text *code, const char *const *lines, const char *there) {
     int n;
-    wf_text *blocks = plain_blocks(wf_basis.plain, &n), words = { 0 }, all = { 0 };
-    bool *used = calloc((size_t)n + 1, sizeof *used), ok = used && (blocks || !wf_basis.plain);
+    wf_text *blocks = plain_blocks(lines, &n), words = { 0 }, all = { 0 };
+    bool *used = calloc((size_t)n + 1, sizeof *used), ok = used && (blocks || !lines);
     char name[MOST_NAME];
     add_without_comments(&words, wf_text_of(code));
     /* Each block needs only earlier ones. */
@@ -109,4 +109,8 @@ bool wf_add_plain(wf_text *code, const char *there) {
     wf_text_free(code);
     *code = all;
     return ok;
+}
+
+bool wf_add_plain(wf_text *code, const char *there) {
+    return wf_add_blocks(code, wf_basis.plain, there);
 }

@@ -85,10 +85,8 @@ static bool name_is_free(const training_emitter *e, char *message) {
                                          wf_training_main_text };
     if (strcmp(e->name, "model") == 0) return true;
     for (size_t i = 0; i < sizeof texts / sizeof *texts && e->name[0]; i++)
-        for (const char *const *line = texts[i]; *line; line++)
-            if (wf_find_word(*line, e->name))
-                return fail(message, "'%.80s' is a name that the file has for something else",
-                            e->name);
+        if (wf_plain_has_word(texts[i], e->name))
+            return fail(message, "'%.80s' is a name that the file has for something else", e->name);
     return true;
 }
 

@@ -11,8 +11,9 @@
 #include "models/decode/decoder.h"
 #include "models/message.h"
 #include "models/model_internal.h"
+#include "text_emitter.h"
 
-enum { MOST_BEAM = 64, LEAST_POSITIONS = 4 };
+enum { MOST_BEAM = 64, LEAST_POSITIONS = 4, LONGEST_LINE = 1 << 24 };
 
 /* ---- what can be written --------------------------------------------------------------------- */
 
@@ -71,12 +72,23 @@ static bool take_lengths(model_emitter *e, const wf_model_emit_options *o, char 
     return true;
 }
 
+static bool take_text(model_emitter *e, const wf_model_emit_options *o, char *message) {
+    bool has_both = (o->source_text != NULL) == (o->target_text != NULL);
+    e->tokenizers[0] = o->source_text;
+    e->tokenizers[1] = o->target_text;
+    e->line = o->max_line;
+    e->has_line = o->max_line > 0;
+    if (!has_both) return fail(message, "a tokenizer of one side alone has no form in C");
+    return (o->max_line >= 0 && o->max_line <= LONGEST_LINE) ||
+           fail(message, "lines of %lld bytes: 1 to %d", (long long)o->max_line, LONGEST_LINE);
+}
+
 static bool open_emitter(model_emitter *e, const wf_model_emit_options *o, char *message) {
     if (!e->model) return fail(message, "there is no model");
     if (!wf_ok(e->model->graph)) return fail(message, "%s", wf_error(e->model->graph));
     e->name = o->name ? o->name : "model";
     e->search = o->search ? *o->search : wf_decode_defaults();
-    return search_is_ok(e, message) && take_lengths(e, o, message);
+    return take_text(e, o, message) && search_is_ok(e, message) && take_lengths(e, o, message);
 }
 
 /* ---- the model ------------------------------------------------------------------------------- */
@@ -128,30 +140,37 @@ static void write_head(model_emitter *e) {
     wf_text_print(t, "/* %s, and its search, as C that needs no library.\n *\n", about);
     wf_text_print(t, " *     static _Alignas(64) unsigned char memory[%s_MEMORY];\n", of);
     wf_text_print(t, " *     %s m;\n *     %s_start(&m, memory);\n", of, of);
-    wf_text_print(t, " *     int length = %s_generate(&m, source, n, output);\n *\n", of);
+    wf_text_print(t, " *     int length = %s_generate(&m, source, n, output);\n", of);
+    wf_text_print(t, " *     int bytes = %s_translate(&m, line, length, text, sizeof text);\n *\n",
+                  of);
     wf_text_print(
         t,
-        " * reads n ids, at most %s_SOURCE, and writes those of the best output, at most\n"
-        " * %s_OUTPUT. It returns their number, -1 if it cannot read the source;\n"
-        " * %s_score(&m) is the score of the output. With -DMODEL_MAIN this file is a\n"
-        " * program: lines of ids in, lines of ids out. */\n",
-        of, of, of);
+        " * %s_generate reads n ids, at most %s_SOURCE, and writes those of the best output, at\n"
+        " * most %s_OUTPUT. It returns their number, -1 if it cannot read the source;\n"
+        " * %s_score(&m) is the score of the output.\n",
+        of, of, of, of);
+    wf_text_print(t,
+                  " * %s_translate reads a line of at most %s_LINE bytes, and writes %s that\n"
+                  " * `generate` gives for it, with a zero at its end, into at most %s_TEXT bytes. "
+                  "It returns\n"
+                  " * their number, or one of the errors below 0.\n"
+                  " * With -DMODEL_MAIN this file is a program: lines in, lines out. */\n",
+                  of, of, e->tokenizers[0] ? "the text" : "the ids", of);
 }
 
-/* A name that the search has for itself cannot be the prefix. */
+/* A name that the file has for itself cannot be the prefix. */
 static bool name_is_free(const model_emitter *e, char *message) {
+    const char *const *const texts[] = { wf_search_text, wf_blocks_text, wf_translate_text,
+                                         wf_main_text };
     bool own = strcmp(e->name, "model") == 0 || !e->name[0];
-    for (const char *const *line = wf_search_text; *line && !own; line++)
-        if (wf_find_word(*line, e->name))
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && !own; i++)
+        if (wf_plain_has_word(texts[i], e->name))
             return fail(message, "'%.80s' is a name that the file has for something else", e->name);
     return true;
 }
 
-static bool write_file(model_emitter *e, const char *model, char *message) {
+static bool write_parts(model_emitter *e, text_emitter *x, const char *model, char *message) {
     wf_text code = { 0 };
-    e->memory = e->arena + wf_search_bytes(e);
-    if (e->memory > INT32_MAX - 64)
-        return fail(message, "its memory is 2^31 bytes or more, which has no form in C");
     wf_add_plain_file(&code, wf_search_text, e->name);
     write_head(e);
     wf_text_puts(&e->text, model);
@@ -159,8 +178,18 @@ static bool write_file(model_emitter *e, const char *model, char *message) {
     bool ok = !e->text.lacks && wf_add_plain(&code, e->text.at);
     if (ok) wf_text_puts(&e->text, code.at);
     wf_text_free(&code);
-    wf_add_plain_file(&e->text, wf_ids_text, e->name);
-    return (ok && !e->text.lacks) || fail(message, "out of memory");
+    return ok ? wf_write_text(x, message) : fail(message, "out of memory");
+}
+
+static bool write_file(model_emitter *e, const char *model, char *message) {
+    text_emitter x = { 0 };
+    bool ok = wf_begin_text(&x, e, message);
+    e->memory = e->arena + wf_search_bytes(e) + x.bytes;
+    if (ok && e->memory > INT32_MAX - 64)
+        ok = fail(message, "its memory is 2^31 bytes or more, which has no form in C");
+    ok = ok && write_parts(e, &x, model, message);
+    wf_free_text(&x);
+    return ok;
 }
 
 char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message) {

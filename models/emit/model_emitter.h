@@ -3,24 +3,29 @@
  * model_emit.c      what is written, and its parts in order
  * emit_search.c     the numbers of the search, and what it asks of the model
  * plain_file.c      a file of plain C with the model's prefix
- * plain_search.c    the search; plain_ids.c: a program. Both are embedded as text */
+ * plain_search.c    the search, which is embedded as text
+ * text_emitter.h    lines of text */
 #ifndef WEFT_MODELS_EMIT_MODEL_EMITTER_H
 #define WEFT_MODELS_EMIT_MODEL_EMITTER_H
 
 #include "core/emit/c_text.h"
 #include "models/model_emit.h"
 
-extern const char *const wf_search_text[], *const wf_ids_text[];
+extern const char *const wf_search_text[], *const wf_blocks_text[], *const wf_translate_text[],
+                                                                        *const wf_main_text[];
 
 typedef struct model_emitter {
     wf_model *model;
     const char *name;
     wf_decode_options search;
-    int64_t source, output; /* most tokens */
-    int64_t positions;      /* of a row of the caches */
-    int64_t arena, memory;  /* bytes: of the model, and with the search */
-    int64_t weights;        /* floats */
-    wf_text text;           /* all of it */
+    wf_tokenizer *tokenizers[2]; /* of a source and of an output; NULL: they are ids */
+    int64_t line;                /* most bytes of a line */
+    bool has_line;               /* the caller has chosen that */
+    int64_t source, output;      /* most tokens */
+    int64_t positions;           /* of a row of the caches */
+    int64_t arena, memory;       /* bytes: of the model, and with the search */
+    int64_t weights;             /* floats */
+    wf_text text;                /* all of it */
 } model_emitter;
 
 /* The bytes of the search in plain_search.c, or more. */
@@ -28,6 +33,8 @@ int64_t wf_search_bytes(const model_emitter *e);
 /* Append the numbers of the search, and the functions that it calls. */
 void wf_write_search_numbers(model_emitter *e);
 
+/* Is the name a word of this text, outside comments? */
+bool wf_plain_has_word(const char *const *lines, const char *name);
 /* Append the lines of a file of plain C, with the prefix `name` in place of "model". */
 void wf_add_plain_file(wf_text *t, const char *const *lines, const char *name);
 

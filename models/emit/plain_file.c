@@ -3,28 +3,46 @@
 
 #include "model_emitter.h"
 
+/* The end of what begins at `at`: a comment or its part in this line, a word, or a character. */
+static size_t end_of_part(const char *at, bool *in_comment) {
+    size_t n = 1;
+    if (*in_comment || strncmp(at, "/*", 2) == 0) {
+        const char *end = strstr(at, "*/");
+        *in_comment = !end;
+        return end ? (size_t)(end + 2 - at) : strlen(at);
+    }
+    while (wf_is_word(*at) && wf_is_word(at[n])) n++;
+    return n;
+}
+
 /* Append a line. In code, outside comments and strings, "model" and "model_..." get the prefix. */
 static void add_line(wf_text *t, const char *line, const char *name, bool *in_comment) {
     bool in_string = false;
     for (const char *at = line; *at;) {
-        size_t n = 1;
-        if (*in_comment || strncmp(at, "/*", 2) == 0) {
-            const char *end = strstr(at, "*/");
-            *in_comment = !end;
-            n = end ? (size_t)(end + 2 - at) : strlen(at);
-        } else if (wf_is_word(*at)) {
-            while (wf_is_word(at[n])) n++;
-            if (!in_string && strncmp(at, "model", 5) == 0 && (n == 5 || at[5] == '_')) {
-                wf_text_puts(t, name);
-                at += 5;
-                n -= 5;
-            }
+        bool is_code = !*in_comment && !in_string && wf_is_word(*at);
+        size_t n = end_of_part(at, in_comment);
+        if (is_code && strncmp(at, "model", 5) == 0 && (n == 5 || at[5] == '_')) {
+            wf_text_puts(t, name);
+            at += 5;
+            n -= 5;
         } else if (*at == '"') {
             in_string = !in_string;
         }
         wf_text_add(t, at, n);
         at += n;
     }
+}
+
+bool wf_plain_has_word(const char *const *lines, const char *name) {
+    bool in_comment = false;
+    for (; *lines; lines++)
+        for (const char *at = *lines; *at;) {
+            bool is_code = !in_comment && wf_is_word(*at);
+            size_t n = end_of_part(at, &in_comment);
+            if (is_code && strncmp(at, name, n) == 0 && !name[n]) return true;
+            at += n;
+        }
+    return false;
 }
 
 void wf_add_plain_file(wf_text *t, const char *const *lines, const char *name) {

@@ -256,12 +256,16 @@ TEST(the_program_reads_and_writes_lines_of_ids) {
     run("./model < /dev/null");
     expect(0);
     ck_assert_str_eq(result.out, "");
-    const char *const bad[] = { "", "4 x", "4 -1", "20", "99999999999999999999", "4,9" };
+    run("printf '\\n4 9 2\\n \\n' | ./model");
+    expect(0);
+    ck_assert(result.out[0] == '\n' && strncmp(result.out + 1, line, strlen(line)) == 0);
+    ck_assert_str_eq(result.out + 1 + strlen(line), "\n");
+    const char *const bad[] = { "4 x", "4 -1", "20", "99999999999999999999", "4,9" };
     for (int i = 0; i < COUNT_OF(bad); i++) {
         run("printf '4 9 2\\n%s\\n4 9 2\\n' | ./model", bad[i]);
         expect(1);
         ck_assert_str_eq(result.out, line);
-        ck_assert_msg(strstr(result.err, "line 2: not 1 to "), "%s", result.err);
+        ck_assert_msg(strstr(result.err, "line 2: not ids of the vocabulary"), "%s", result.err);
     }
     wf_decoder_free(d);
     close_model(m);

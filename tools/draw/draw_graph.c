@@ -26,9 +26,9 @@ enum { MODULES, OPERATIONS };
 
 typedef struct settings {
     int of, level, norm;
-    const char *model, *output, *formula, *html, *source, *target, *commands, *prefix;
-    int64_t depth, d_model, d_ff, heads, layers, batch_size, length, runs, threads, beam,
-        max_length;
+    const char *model, *output, *formula, *html, *source, *target, *commands;
+    int64_t depth, d_model, d_ff, heads, layers, batch_size, length, runs, threads;
+    emit_settings c;
     bool emit_c, emit_training, from_start, dry_run;
     bool backward, plan, force, values, second, table, step;
     leaf_text leaves[MOST_LEAVES];
@@ -144,18 +144,19 @@ static option rows[] = {
     GROUP("C"),
     FLAG("emit-c", told.emit_c,
          "write the model and its search as one C11 file that needs no library, instead of "
-         "Graphviz text. It reads and writes token ids, and its outputs are those of generate. "
-         "Compiled with -DMODEL_MAIN it is a program for lines of ids"),
-    COUNT("max-length", told.max_length, 1, 1000000,
-          "with --emit-c: maximum length of a source and of an output in tokens; shorter ones need "
-          "less memory",
+         "Graphviz text. It reads and writes lines, or token ids, and its outputs are those of "
+         "generate. Compiled with -DMODEL_MAIN it is a program for lines"),
+    COUNT("max-length", told.c.max_length, 1, 1000000,
+          "with --emit-c: maximum length of a source and of an output in tokens, for less memory",
           .fallback = "the model's own"),
-    COUNT("beam", told.beam, 1, 64,
+    COUNT("max-line", told.c.max_line, 1, 1000000, "with --emit-c: maximum bytes of a line",
+          .fallback = "8 for each token of a source, at least 1024"),
+    COUNT("beam", told.c.beam, 1, 64,
           "with --emit-c: hypotheses of the beam search; 1 is greedy search",
           .fallback = "as generate"),
     { .name = "prefix",
       .kind = OPTION_STRING,
-      .value = &told.prefix,
+      .value = &told.c.prefix,
       .argument = "NAME",
       .help = "with --emit-c: first part of the names that the file declares",
       .fallback = "model" },
@@ -293,11 +294,11 @@ static void refuse_idle_runs(const settings *set) {
 }
 
 static void refuse_idle_c(const settings *set) {
-    static const char *const of_c[] = { "max-length", "beam",  "prefix",
-                                        "dry-run",    "train", "from-start" };
+    static const char *const of_c[] = { "max-length", "max-line", "beam",      "prefix",
+                                        "dry-run",    "train",    "from-start" };
     static const char *const drawn[] = { "of", "depth", "level", "force", "backward" };
-    for (int i = 0; i < 6; i++) option_no_effect(&self, of_c[i], !set->emit_c, "no C is written");
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 7; i++) option_no_effect(&self, of_c[i], !set->emit_c, "no C is written");
+    for (int i = 0; i < 3; i++)
         option_no_effect(&self, of_c[i], set->emit_training, "a training has no search");
     option_no_effect(&self, "from-start", !set->emit_training, "only --train begins a training");
     for (int i = 0; i < 5; i++) option_no_effect(&self, drawn[i], set->emit_c, "C is written");
@@ -471,14 +472,14 @@ static void write_c(const settings *set, const wf_file *f) {
     emitted e;
     const emit_train_options training = {
         .path = set->model,
-        .prefix = set->prefix,
+        .prefix = set->c.prefix,
         .batch_size = option_seen(&self, "batch-size") ? set->batch_size : 0,
         .length = option_seen(&self, "length") ? set->length : 0,
         .from_start = set->from_start,
     };
     if (!(set->emit_training
               ? emit_train(&e, f, &training, message)
-              : emit_model(&e, f, (int)set->beam, set->max_length, set->prefix, message)))
+              : emit_model(&e, f, &set->c, message)))
         fail(&self, "%s: %s", set->model, message);
     if (!set->dry_run) write_text(set, e.text);
     if (set->dry_run)

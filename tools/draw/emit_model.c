@@ -13,19 +13,17 @@
 enum { ROOM_OF_IDS = 10, ROOM_OF_RUNNING_TEXT = 200 };
 
 /* The search that `generate` makes with this model, unless options say otherwise. */
-static bool usual_settings(wf_generation *g, const wf_file *f, const wf_model *m, char *message) {
-    language l;
-    bool ok = language_open(&l, f, m, message);
+static bool usual_settings(wf_generation *g, const wf_file *f, const wf_model *m, const language *l,
+                           char *message) {
     g->options = usual_search(true);
-    if (!l.text || m->start_first) g->options.beam = 1;
-    if (!l.text) g->options.max_len_b = ROOM_OF_IDS;
+    if (!l->text || m->start_first) g->options.beam = 1;
+    if (!l->text) g->options.max_len_b = ROOM_OF_IDS;
     if (m->start_first) {
         g->options.max_len_a = 0;
         g->options.max_len_b = ROOM_OF_RUNNING_TEXT;
     }
-    if (ok && l.text) g->n_banned = no_text(l.tokenizer[SIDE_TGT], false, g->banned);
-    language_close(&l);
-    return ok && wf_generation_from_meta(f, m, g, message);
+    if (l->text) g->n_banned = no_text(l->tokenizer[SIDE_TGT], false, g->banned);
+    return wf_generation_from_meta(f, m, g, message);
 }
 
 /* Loading such a model as f32 would round what `generate` does not. */
@@ -36,32 +34,40 @@ static bool has_int8(const wf_file *f) {
     return rounded;
 }
 
-bool emit_model(emitted *e, const wf_file *f, int beam, int64_t max_length, const char *prefix,
-                char *message) {
+static void emit(emitted *e, wf_model *m, const language *l, const wf_generation *g,
+                 const emit_settings *set, char *message) {
+    wf_decode_options o = wf_generation_options(g);
+    int64_t memory, weights;
+    if (set->beam) {
+        o.beam = (int)set->beam;
+        o.sample = false;
+    }
+    o.nbest = 1;
+    wf_model_emit_options options = { .name = set->prefix,
+                                      .max_source = set->max_length,
+                                      .max_output = set->max_length,
+                                      .search = &o,
+                                      .source_text = l->tokenizer[SIDE_SRC],
+                                      .target_text = l->tokenizer[SIDE_TGT],
+                                      .max_line = set->max_line,
+                                      .memory_bytes = &memory,
+                                      .weight_bytes = &weights };
+    e->text = wf_model_emit(m, &options, message);
+    if (e->text)
+        snprintf(e->sizes, sizeof e->sizes,
+                 "%lld bytes of memory, %lld bytes of weights, %lld bytes of C", (long long)memory,
+                 (long long)weights, (long long)strlen(e->text));
+}
+
+bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *message) {
     wf_generation g = { 0 };
+    language l = { 0 };
+    *e = (emitted){ 0 };
     if (has_int8(f)) return refused(message, "weights in int8 have no form in C");
     wf_model *m = wf_model_load(f, NULL, WF_F32, 0, message);
-    int64_t memory, weights;
-    *e = (emitted){ 0 };
-    if (m && usual_settings(&g, f, m, message)) {
-        wf_decode_options o = wf_generation_options(&g);
-        if (beam) {
-            o.beam = beam;
-            o.sample = false;
-        }
-        o.nbest = 1;
-        wf_model_emit_options options = { .name = prefix,
-                                          .max_source = max_length,
-                                          .max_output = max_length,
-                                          .search = &o,
-                                          .memory_bytes = &memory,
-                                          .weight_bytes = &weights };
-        e->text = wf_model_emit(m, &options, message);
-        if (e->text)
-            snprintf(e->sizes, sizeof e->sizes,
-                     "%lld bytes of memory, %lld bytes of weights, %lld bytes of C",
-                     (long long)memory, (long long)weights, (long long)strlen(e->text));
-    }
+    if (m && language_open(&l, f, m, message) && usual_settings(&g, f, m, &l, message))
+        emit(e, m, &l, &g, set, message);
+    language_close(&l);
     wf_model_free(m);
     return e->text != NULL;
 }

@@ -10,9 +10,15 @@ typedef struct emitted {
     char sizes[WF_MESSAGE]; /* the bytes of memory, of weights and of the text, as text */
 } emitted;
 
-/* beam, max_length (most tokens of a source and of an output) and prefix: 0 or NULL for the model's
- * own. The caller frees the text. False with message[256]. */
-bool emit_model(emitted *e, const wf_file *f, int beam, int64_t max_length, const char *prefix,
-                char *message);
+/* 0 or NULL: the model's own. */
+typedef struct emit_settings {
+    int64_t beam;
+    int64_t max_length; /* most tokens of a source and of an output */
+    int64_t max_line;   /* most bytes of a line */
+    const char *prefix;
+} emit_settings;
+
+/* The caller frees the text. False with message[256]. */
+bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *message);
 
 #endif

@@ -1,8 +1,6 @@
 /* models/text/byte_level/unicode.c - classes of code points, from the table that unicode.py prints. */
 #include "unicode.h"
 
-#include <stddef.h>
-
 /* In ascending order: code point * 4 + the class of all code points from there on. */
 static const uint32_t changes[] = {
 #include "unicode.inc"
@@ -18,4 +16,9 @@ wf_unicode_class wf_unicode_class_of(uint32_t code_point) {
             high = middle;
     }
     return (wf_unicode_class)(changes[low] & 3);
+}
+
+const uint32_t *wf_unicode_changes(size_t *n) {
+    *n = sizeof changes / sizeof *changes;
+    return changes;
 }

@@ -235,8 +235,7 @@ static void show_spaces(wf_spm_text *text) {
     text->bytes = to;
 }
 
-/* True if the id stands for something other than text. */
-static bool is_special(const wf_sentencepiece *s, int32_t id) {
+bool wf_sentencepiece_special(const wf_sentencepiece *s, int32_t id) {
     const wf_sentencepiece_options *o = &s->o;
     if (o->added && id >= o->added) return true;
     for (int i = 0; i < WF_SPECIAL_IDS; i++)
@@ -253,7 +252,7 @@ int64_t wf_sentencepiece_decode(const wf_sentencepiece *s, const int32_t *ids, i
     for (int64_t i = 0; i < n && there; i++) {
         there = ids[i] >= 0 && ids[i] < s->n;
         const char *piece = there ? s->pieces[ids[i]] : NULL;
-        if (piece && !is_special(s, ids[i]))
+        if (piece && !wf_sentencepiece_special(s, ids[i]))
             wf_spm_decode_piece(&d, s->o.pieces ? -1 : ids[i], (wf_span){ piece, strlen(piece) });
     }
     bool ok = wf_spm_decode_end(&d, NULL) && there;

@@ -25,6 +25,9 @@ int64_t wf_sentencepiece_encode(wf_sentencepiece *s, wf_span line, int32_t *ids,
 int64_t wf_sentencepiece_decode(const wf_sentencepiece *s, const int32_t *ids, int64_t n,
                                 wf_sink *to);
 
+/* True if the id stands for something other than text. */
+bool wf_sentencepiece_special(const wf_sentencepiece *s, int32_t id);
+
 /* Write the value of a field for a model's file, in the manner of snprintf; 0: there is no such
  * field. */
 size_t wf_sentencepiece_field(const wf_sentencepiece *s, const char *field, char *text,

@@ -140,6 +140,10 @@ int32_t wf_spm_encode_id(const wf_spm *m, wf_span text);
 bool wf_spm_add(wf_spm *m, wf_span text, int32_t id); /* appends a token; false: out of memory */
 bool wf_spm_unigram(wf_spm *m, wf_span line);         /* finds the tokens of a normalised line */
 bool wf_spm_bpe(wf_spm *m, wf_span line);
+/* The scores of an unknown character, and of a symbol of the user's. The latter beats every other
+ * path, and a longer one beats shorter ones. */
+float wf_spm_unknown_score(const wf_spm *m);
+float wf_spm_user_score(size_t bytes);
 
 /* ---- spm_encode.c ---------------------------------------------------------------------------- */
 

@@ -19,11 +19,17 @@ static void offer(wf_spm_best *to, float score, int32_t start, int32_t id) {
     if (to->start == -1 || score > to->score) *to = (wf_spm_best){ score, start, id };
 }
 
-/* The score of a piece. A symbol of the user's beats every other path, and a longer one beats
- * shorter ones. */
+float wf_spm_unknown_score(const wf_spm *m) {
+    return m->lowest - unknown_penalty;
+}
+
+float wf_spm_user_score(size_t bytes) {
+    return (float)((double)bytes * 0.1 - 0.1);
+}
+
 static float score_of(const wf_spm *m, int32_t id, size_t bytes) {
     const wf_spm_piece *p = &m->pieces[id];
-    return p->type == SPM_USER_DEFINED ? (float)((double)bytes * 0.1 - 0.1) : p->score;
+    return p->type == SPM_USER_DEFINED ? wf_spm_user_score(bytes) : p->score;
 }
 
 /* Tries all pieces from `start` on. True if one of them is exactly the first character. */
@@ -58,7 +64,7 @@ static bool take_best(wf_spm *m, wf_span line) {
 }
 
 bool wf_spm_unigram(wf_spm *m, wf_span line) {
-    float unknown = m->lowest - unknown_penalty;
+    float unknown = wf_spm_unknown_score(m);
     if (!wf_grow(&m->best, &m->best_capacity, line.bytes + 1, sizeof *m->best)) return false;
     for (size_t i = 0; i <= line.bytes; i++) m->best[i] = (wf_spm_best){ .start = -1 };
     for (size_t start = 0, bytes; start < line.bytes; start += bytes) {

@@ -1,0 +1,300 @@
+/* models/emit/emit_kinds.c - the tables of words, characters and byte pairs; see text_emitter.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/utf8.h"
+#include "models/text/byte_level/byte_level.h"
+#include "models/text/byte_level/unicode.h"
+#include "text_emitter.h"
+
+const char *wf_pieces_name(const text_emitter *x, int side) {
+    if (x->is_joint) return "pieces";
+    return side ? "target_pieces" : "source_pieces";
+}
+
+static bool lacks(const wf_text *t, char *message) {
+    return t->lacks && !fail(message, "out of memory");
+}
+
+/* All pieces by id. The caller frees the array. NULL: out of memory. */
+static const char **pieces_of(const wf_tokenizer *t) {
+    int64_t n = wf_tokenizer_size(t);
+    const char **pieces = calloc((size_t)n + 1, sizeof *pieces);
+    for (int64_t id = 0; pieces && id < n; id++) pieces[id] = wf_tokenizer_piece(t, (int32_t)id);
+    return pieces;
+}
+
+/* One array is enough for a tokenizer of both sides. */
+static bool write_all_pieces(text_emitter *x, int side, const wf_tokenizer *t, char *message) {
+    if (x->is_joint && x->has_pieces) return true;
+    const char **pieces = pieces_of(t);
+    x->has_pieces = true;
+    bool ok = pieces || fail(message, "out of memory");
+    ok = ok && wf_write_pieces(&x->tables, wf_pieces_name(x, side), "Pieces by their ids.", pieces,
+                               wf_tokenizer_size(t), message);
+    free(pieces);
+    return ok;
+}
+
+/* ---- words and characters -------------------------------------------------------------------- */
+
+/* The pieces of a kind without merges, and their order. */
+static bool write_vocabulary(text_emitter *x, const wf_tokenizer *t, char *message) {
+    const char **pieces = pieces_of(t);
+    if (!pieces) return fail(message, "out of memory");
+    for (int id = 0; id < WF_SPECIAL_IDS; id++) pieces[id] = NULL;
+    int64_t n = wf_write_order(&x->tables, "source_order", pieces, wf_tokenizer_size(t));
+    free(pieces);
+    wf_text_print(&x->tables, "static const vocabulary source_text = { %s, source_order, %n };\n\n",
+                  wf_pieces_name(x, 0), n);
+    return !lacks(&x->tables, message);
+}
+
+static bool encode_plain(text_emitter *x, wf_tokenizer *t, char *message) {
+    static const char *const functions[] = { [WF_WORDS] = "encode_words",
+                                             [WF_CHARACTERS] = "encode_characters",
+                                             [WF_TEXT_CHARACTERS] = "encode_running" };
+    wf_text_print(&x->encode, "    (void)w;\n    return %s(&source_text, line, n, to);\n",
+                  functions[t->kind]);
+    return write_all_pieces(x, 0, t, message) && write_vocabulary(x, t, message);
+}
+
+/* The id or the symbol of every single byte. */
+static void write_bytes(text_emitter *x, const wf_tokenizer *t) {
+    int32_t bytes[256];
+    char spelled[CODE_POINT];
+    for (int byte = 0; byte < 256; byte++) {
+        wf_span s = { spelled, wf_spell_byte((unsigned char)byte, spelled) };
+        int32_t piece = wf_strings_find(&t->pieces, s.text, s.bytes);
+        if (t->kind == WF_BYTES)
+            bytes[byte] = piece < 0 ? WF_UNK_ID : piece + WF_SPECIAL_IDS;
+        else
+            bytes[byte] = wf_character_symbol(t, s, false);
+    }
+    wf_write_ids(&x->tables, "source_bytes", "What single bytes are.", bytes, 256);
+}
+
+static bool encode_bytes(text_emitter *x, wf_tokenizer *t, char *message) {
+    write_bytes(x, t);
+    wf_text_puts(&x->encode, "    (void)w;\n    return encode_bytes(source_bytes, line, n, to);\n");
+    (void)message;
+    return true;
+}
+
+/* ---- byte pairs ------------------------------------------------------------------------------ */
+
+typedef struct ranked {
+    wf_merge merge;
+    int32_t rank;
+} ranked;
+
+static int by_pair(const void *a, const void *b) {
+    const wf_merge *x = &((const ranked *)a)->merge, *y = &((const ranked *)b)->merge;
+    if (x->left != y->left) return x->left < y->left ? -1 : 1;
+    return (x->right > y->right) - (x->right < y->right);
+}
+
+static void write_merges(wf_text *t, const wf_merges *m) {
+    ranked *all = malloc((m->n + 1) * sizeof *all);
+    if (!all) t->lacks = true;
+    for (size_t i = 0; all && i < m->n; i++) all[i] = (ranked){ m->at[i], (int32_t)i };
+    if (all) qsort(all, m->n, sizeof *all, by_pair);
+    wf_text_puts(t, "/* Merges: left, right, rank, result. */\n"
+                    "static const merge source_merges[] = {");
+    for (size_t i = 0; all && i < m->n; i++)
+        wf_text_print(t, i % 4 ? " { %d, %d, %d, %d }," : "\n    { %d, %d, %d, %d },",
+                      (int)all[i].merge.left, (int)all[i].merge.right, (int)all[i].rank,
+                      (int)all[i].merge.result);
+    wf_text_puts(t, m->n ? "\n};\n\n" : " { 0, 0, 0, 0 } };\n\n");
+    free(all);
+}
+
+/* Numbers that are collected. */
+typedef struct numbers {
+    int32_t *at;
+    size_t n, capacity;
+    bool lacks;
+} numbers;
+
+static void add_number(numbers *to, int32_t number) {
+    to->lacks = to->lacks || !wf_grow(&to->at, &to->capacity, to->n + 1, sizeof *to->at);
+    if (!to->lacks) to->at[to->n++] = number;
+}
+
+/* The ids of a symbol that is not in the vocabulary: those of the symbols that it was merged from.
+ * The stack is the end of `stack`. */
+static void add_parts(const wf_tokenizer *t, int32_t symbol, numbers *stack, numbers *parts) {
+    size_t bottom = stack->n;
+    add_number(stack, symbol);
+    while (!stack->lacks && !parts->lacks && stack->n > bottom) {
+        const wf_symbol *s = &t->about[stack->at[--stack->n]];
+        if (s->id >= 0 || s->merge < 0) {
+            add_number(parts, s->id < 0 ? WF_UNK_ID : s->id);
+            continue;
+        }
+        add_number(stack, t->merges.at[s->merge].right);
+        add_number(stack, t->merges.at[s->merge].left);
+    }
+    add_number(parts, -1);
+}
+
+static void write_symbols(text_emitter *x, const wf_tokenizer *t) {
+    numbers ids = { 0 }, parts = { 0 }, stack = { 0 };
+    for (int32_t symbol = 0; symbol < t->symbols.n; symbol++) {
+        bool known = t->about[symbol].id >= 0;
+        add_number(&ids, known ? t->about[symbol].id : (int32_t)(-1 - (int64_t)parts.n));
+        if (!known) add_parts(t, symbol, &stack, &parts);
+    }
+    if (ids.lacks || parts.lacks || stack.lacks) x->tables.lacks = true;
+    wf_write_ids(&x->tables, "source_ids", "The ids of symbols.", ids.at, (int64_t)ids.n);
+    wf_write_ids(&x->tables, "source_parts", "The ids of symbols that are not in the vocabulary.",
+                 parts.at, (int64_t)parts.n);
+    free(ids.at), free(parts.at), free(stack.at);
+}
+
+/* Is the symbol a character, or one with the mark of a word's end? */
+static bool is_character(const wf_tokenizer *t, int32_t symbol) {
+    const char *text = wf_strings_at(&t->symbols, symbol);
+    size_t n = wf_strings_bytes(&t->symbols, symbol), bytes = wf_utf8_length(text, n);
+    return bytes && (bytes == n || strcmp(text + bytes, END_OF_WORD) == 0);
+}
+
+static bool write_characters(text_emitter *x, const wf_tokenizer *t, char *message) {
+    size_t all = (size_t)t->symbols.n + 1, n = 0;
+    const char **texts = malloc(all * sizeof *texts);
+    int32_t *symbols = malloc(all * sizeof *symbols);
+    bool ok = (texts && symbols) || fail(message, "out of memory");
+    for (int32_t i = 0; ok && i < t->symbols.n; i++) {
+        if (!is_character(t, i)) continue;
+        texts[n] = wf_strings_at(&t->symbols, i);
+        symbols[n++] = i;
+    }
+    ok = ok &&
+         wf_write_pieces(&x->tables, "source_characters",
+                         "Characters within a word and at its end.", texts, (int64_t)n, message);
+    if (ok) {
+        wf_write_order(&x->tables, "source_order", texts, (int64_t)n);
+        wf_write_ids(&x->tables, "source_symbols", "Their symbols.", symbols, (int64_t)n);
+        wf_text_print(&x->tables,
+                      "static const word_merges source_text = {\n"
+                      "    { source_characters, source_order, %n },\n    source_symbols,\n"
+                      "    { source_merges, %n, source_ids, source_parts },\n};\n\n",
+                      (int64_t)n, (int64_t)t->merges.n);
+    }
+    free(texts), free(symbols);
+    return ok;
+}
+
+static bool encode_parts(text_emitter *x, wf_tokenizer *t, char *message) {
+    write_merges(&x->tables, &t->merges);
+    write_symbols(x, t);
+    x->links = x->e->line + 1;
+    wf_text_puts(&x->encode, "    return encode_parts(&source_text, &w->merges, line, n, to);\n");
+    return write_characters(x, t, message);
+}
+
+static bool encode_chunks(text_emitter *x, wf_tokenizer *t, char *message) {
+    (void)message;
+    write_merges(&x->tables, &t->merges);
+    write_symbols(x, t);
+    write_bytes(x, t);
+    x->links = LONGEST_CHUNK + 1;
+    wf_text_print(&x->tables,
+                  "static const byte_merges source_text = {\n"
+                  "    source_bytes, { source_merges, %n, source_ids, source_parts },\n};\n\n",
+                  (int64_t)t->merges.n);
+    wf_text_puts(&x->encode, "    return encode_chunks(&source_text, &w->merges, line, n, to);\n");
+    return true;
+}
+
+/* ---- byte level ------------------------------------------------------------------------------ */
+
+static bool encode_level(text_emitter *x, wf_tokenizer *t, char *message) {
+    const wf_byte_level *b = t->byte_level;
+    size_t n_changes;
+    const uint32_t *changes = wf_unicode_changes(&n_changes);
+    (void)message;
+    write_merges(&x->tables, &b->merges);
+    wf_write_ids(&x->tables, "source_bytes", "The ids of single bytes.", b->bytes, 256);
+    wf_write_units(&x->tables, "source_changes",
+                   "Code points from which on the class is another, times 4, plus the class.",
+                   changes, (int64_t)n_changes);
+    wf_write_ids(&x->tables, "source_before", "What stands before a line.", b->o.before,
+                 b->o.n_before);
+    wf_write_ids(&x->tables, "source_after", "What stands behind a line.", b->o.after,
+                 b->o.n_after);
+    wf_text_print(&x->tables,
+                  "static const byte_level source_text = {\n"
+                  "    { source_bytes, { source_merges, %n, 0, 0 } },\n"
+                  "    source_changes, %n, %d,\n    source_before, source_after, %d, %d,\n};\n\n",
+                  (int64_t)b->merges.n, (int64_t)n_changes, (int)b->o.prefix_space, b->o.n_before,
+                  b->o.n_after);
+    x->links = x->room = x->e->line + 2;
+    wf_text_puts(&x->encode,
+                 "    return encode_level(&source_text, &w->merges, w->text, line, n, to);\n");
+    return true;
+}
+
+static bool is_among(const int32_t *ids, int n, int32_t id) {
+    for (int i = 0; i < n; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+/* An id that gives no text has no piece here. */
+static bool decode_level(text_emitter *x, const wf_tokenizer *t, char *message) {
+    const wf_byte_level_options *o = &t->byte_level->o;
+    const char **pieces = pieces_of(t);
+    bool ok = pieces || fail(message, "out of memory");
+    for (int32_t id = 0; ok && id < o->n_pieces; id++)
+        if (is_among(o->special, WF_SPECIAL_IDS, id) || is_among(o->before, o->n_before, id) ||
+            is_among(o->after, o->n_after, id) || is_among(o->silent, o->n_silent, id))
+            pieces[id] = NULL;
+    ok = ok &&
+         wf_write_pieces(&x->tables, "target_pieces", "Pieces by their ids; \"\" gives no text.",
+                         pieces, o->n_pieces, message);
+    free(pieces);
+    x->longest *= 3; /* U+FFFD for a byte */
+    wf_text_puts(&x->decode, "    (void)w;\n    decode_level(target_pieces, ids, n, to);\n");
+    return ok;
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+typedef struct emitted_kind {
+    bool (*encode)(text_emitter *x, wf_tokenizer *t, char *message);
+    bool (*decode)(text_emitter *x, const wf_tokenizer *t, char *message);
+    const char *decoder; /* the function that decodes with the pieces alone, or NULL */
+} emitted_kind;
+
+static bool encode_sentencepiece(text_emitter *x, wf_tokenizer *t, char *message) {
+    return wf_emit_sentencepiece(x, t, message);
+}
+
+static const emitted_kind kinds[] = {
+    [WF_WORDS] = { encode_plain, NULL, "decode_words" },
+    [WF_CHARACTERS] = { encode_plain, NULL, "decode_characters" },
+    [WF_BPE] = { encode_parts, NULL, "decode_parts" },
+    [WF_BYTES] = { encode_bytes, NULL, "decode_spelled" },
+    [WF_TEXT_CHARACTERS] = { encode_plain, NULL, "decode_running" },
+    [WF_BYTE_BPE] = { encode_chunks, NULL, "decode_spelled" },
+    [WF_SENTENCEPIECE] = { encode_sentencepiece, wf_emit_sentencepiece_text, NULL },
+    [WF_BYTE_LEVEL] = { encode_level, decode_level, NULL },
+};
+
+bool wf_emit_encoder(text_emitter *x, wf_tokenizer *t, char *message) {
+    return kinds[t->kind].encode(x, t, message) && !lacks(&x->tables, message);
+}
+
+bool wf_emit_decoder(text_emitter *x, const wf_tokenizer *t, char *message) {
+    const emitted_kind *k = &kinds[t->kind];
+    for (int64_t id = 0; id < wf_tokenizer_size(t); id++) {
+        const char *piece = wf_tokenizer_piece(t, (int32_t)id);
+        int64_t bytes = piece ? (int64_t)strlen(piece) + 1 : 1;
+        if (bytes > x->longest) x->longest = bytes;
+    }
+    if (!k->decoder) return k->decode(x, t, message) && !lacks(&x->tables, message);
+    wf_text_print(&x->decode, "    (void)w;\n    %s(%s, ids, n, to);\n", k->decoder,
+                  wf_pieces_name(x, 1));
+    return write_all_pieces(x, 1, t, message) && !lacks(&x->tables, message);
+}

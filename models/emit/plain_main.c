@@ -1,0 +1,59 @@
+/* models/emit/plain_main.c - the program in the C file of a model: a filter, which writes a line
+ * for each line that it reads, as `generate` does. embed.sh makes text of this file. */
+
+#ifdef MODEL_MAIN
+#include <stdio.h>
+
+enum { INPUT_ENDS = -100 };
+
+/* Read a line without its end, which is a line break, and a carriage return before that. Returns
+ * its bytes, or INPUT_ENDS, or model_LONG_LINE. */
+static int read_input(char *line, int is_first) {
+    int n = 0, c = getchar();
+    if (c == EOF) return INPUT_ENDS;
+    for (; c != '\n' && c != EOF; c = getchar()) {
+        if (n == model_LINE + 4) return model_LONG_LINE;
+        line[n++] = (char)c;
+    }
+    int mark = is_first && n >= 3 && line[0] == '\357' && line[1] == '\273' && line[2] == '\277';
+    if (n > 3 * mark && line[n - 1] == '\r') n--;
+    if (mark) n -= 3;
+    for (int i = 0; mark && i < n; i++) line[i] = line[i + 3];
+    return n > model_LINE ? model_LONG_LINE : n;
+}
+
+/* A line break within an output is escaped: each line has one line. */
+static void write_output(const char *out, int n) {
+    for (int i = 0; i < n; i++)
+        if (out[i] == '\n' || out[i] == '\r')
+            printf(out[i] == '\n' ? "\\n" : "\\r");
+        else
+            putchar(out[i]);
+    putchar('\n');
+}
+
+static const char *sentence_of(int error) {
+    if (error == model_LONG_LINE) return "it is too long";
+    if (error == model_BAD_LINE) return WHAT_A_LINE_IS;
+    if (error == model_NO_ROOM) return "its output is too long";
+    return "the model finds no output";
+}
+
+int main(void) {
+    static _Alignas(64) unsigned char memory[model_MEMORY];
+    static char line[model_LINE + 4], out[model_TEXT];
+    static model m;
+    model_start(&m, memory);
+    for (int number = 1, n; (n = read_input(line, number == 1)) != INPUT_ENDS; number++) {
+        if (n >= 0) n = model_translate(&m, line, (size_t)n, out, sizeof out);
+        if (n < 0) {
+            fflush(stdout);
+            fprintf(stderr, "line %d: %s\n", number, sentence_of(n));
+            return 1;
+        }
+        write_output(out, n);
+        if (fflush(stdout)) return 1;
+    }
+    return ferror(stdin) ? 1 : 0;
+}
+#endif

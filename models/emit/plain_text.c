@@ -1,0 +1,204 @@
+/* models/emit/plain_text.c - lines as ids and ids as lines in the C file of a model: what
+ * models/text/ does with words, characters and numbers, over tables that stand beside it. embed.sh
+ * makes text of this file.
+ *
+ * It consists of blocks between blank lines, and a model's file gets those that it uses: each block
+ * defines one name, and needs only blocks before it. Before all of them stand UTF-8, which is
+ * core/base/utf8.h, and numbers in capitals. */
+
+/* The ids of a line. Where there are more than `room`, the last ones are kept, or the first. */
+typedef struct id_list {
+    int32_t *at;
+    int room, n;
+} id_list;
+
+static void put_id(id_list *to, int32_t id) {
+    if (KEEPS_END || to->n < to->room) to->at[to->n % to->room] = id;
+    to->n++;
+}
+
+static void put_ids(id_list *to, const int32_t *ids, int n) {
+    for (int i = 0; i < n; i++) put_id(to, ids[i]);
+}
+
+/* The text of an output: n bytes, of which there is room for the first `size`. */
+typedef struct text_out {
+    char *at;
+    size_t size, n;
+} text_out;
+
+static void put_bytes(text_out *to, const char *bytes, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (to->n + i < to->size) to->at[to->n + i] = bytes[i];
+    to->n += n;
+}
+
+static size_t length_of(const char *text) {
+    size_t n = 0;
+    while (text[n]) n++;
+    return n;
+}
+
+/* ---- pieces -------------------------------------------------------------------------------- */
+
+/* Pieces, and n of their indices in the order of their bytes. */
+typedef struct vocabulary {
+    const char *const *pieces;
+    const int32_t *order;
+    int32_t n;
+} vocabulary;
+
+/* A piece ends before every byte. */
+static int byte_of_piece(const char *piece, size_t i) {
+    return piece[i] ? (int)(unsigned char)piece[i] : -1;
+}
+
+/* Below 0: the text comes before the piece; 0: it is the piece. */
+static int compare_piece(const char *text, size_t n, const char *piece) {
+    for (size_t i = 0; i < n; i++) {
+        int difference = (int)(unsigned char)text[i] - byte_of_piece(piece, i);
+        if (difference) return difference;
+    }
+    return piece[n] ? -1 : 0;
+}
+
+/* The index of a piece; -1: it is not among them. */
+static int32_t find_piece(const vocabulary *v, const char *text, size_t n) {
+    int32_t low = 0, high = v->n;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        int order = compare_piece(text, n, v->pieces[v->order[middle]]);
+        if (!order) return v->order[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return -1;
+}
+
+static void put_piece(const vocabulary *v, const char *text, size_t n, id_list *to) {
+    int32_t id = find_piece(v, text, n);
+    put_id(to, id < 0 ? UNKNOWN : id);
+}
+
+/* Only the unknown piece is text among the special ones. */
+static int is_text(int32_t id) {
+    return id >= SPECIAL_IDS || id == UNKNOWN;
+}
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+static int is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\v' || c == '\f';
+}
+
+/* The bytes of a line without its end. */
+static size_t line_body(const char *line, size_t n) {
+    if (n && line[n - 1] == '\n') n--;
+    if (n && line[n - 1] == '\r') n--;
+    return n;
+}
+
+static int is_utf8(const char *text, size_t n) {
+    return wf_utf8_prefix(text, n) == n;
+}
+
+/* Is it UTF-8, without the end of a line and without zero bytes? */
+static int is_line(const char *line, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (line[i] == '\n' || line[i] == '\r' || line[i] == '\0') return 0;
+    return is_utf8(line, n);
+}
+
+/* The next word is from *at to the result. They are equal if there is none. */
+static size_t next_word(const char *line, size_t n, size_t *at) {
+    while (*at < n && is_blank(line[*at])) ++*at;
+    size_t end = *at;
+    while (end < n && !is_blank(line[end])) end++;
+    return end;
+}
+
+/* ---- words and characters ------------------------------------------------------------------ */
+
+static int encode_words(const vocabulary *v, const char *line, size_t n, id_list *to) {
+    n = line_body(line, n);
+    if (!is_line(line, n)) return BAD_TEXT;
+    for (size_t at = 0, end; (end = next_word(line, n, &at)) > at; at = end)
+        put_piece(v, line + at, end - at, to);
+    return 0;
+}
+
+static int encode_characters(const vocabulary *v, const char *line, size_t n, id_list *to) {
+    n = line_body(line, n);
+    if (!is_line(line, n)) return BAD_TEXT;
+    for (size_t at = 0, bytes; at < n; at += bytes) {
+        bytes = wf_utf8_announced(line + at, n - at);
+        put_piece(v, line + at, bytes, to);
+    }
+    return 0;
+}
+
+static void decode_words(const char *const *pieces, const int32_t *ids, int n, text_out *to) {
+    for (int i = 0, words = 0; i < n; i++) {
+        if (!is_text(ids[i])) continue;
+        if (words++) put_bytes(to, " ", 1);
+        put_bytes(to, pieces[ids[i]], length_of(pieces[ids[i]]));
+    }
+}
+
+static void decode_characters(const char *const *pieces, const int32_t *ids, int n, text_out *to) {
+    for (int i = 0; i < n; i++)
+        if (is_text(ids[i])) put_bytes(to, pieces[ids[i]], length_of(pieces[ids[i]]));
+}
+
+/* ---- numbers: a model without a vocabulary of text ------------------------------------------ */
+
+static int is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static int is_between_ids(char c) {
+    return c == ' ' || c == '\t';
+}
+
+/* The number of a word; -1: it is no id. It may begin as strtoll allows. */
+static int32_t id_of_word(const char *word, size_t n) {
+    size_t at = 0;
+    int32_t id = 0;
+    while (at < n && (word[at] == '\v' || word[at] == '\f' || word[at] == '\r')) at++;
+    int minus = at < n && word[at] == '-';
+    if (at < n && (minus || word[at] == '+')) at++;
+    if (at == n) return -1;
+    for (; at < n; at++) {
+        if (!is_digit(word[at])) return -1;
+        if (id < SOURCE_VOCABULARY) id = id * 10 + (int32_t)(word[at] - '0');
+    }
+    return id < SOURCE_VOCABULARY && !(minus && id) ? id : -1;
+}
+
+static int encode_numbers(const char *line, size_t n, id_list *to) {
+    for (size_t at = 0, end; at < n; at = end) {
+        while (at < n && is_between_ids(line[at])) at++;
+        for (end = at; end < n && !is_between_ids(line[end]);) end++;
+        if (end == at) break;
+        int32_t id = id_of_word(line + at, end - at);
+        if (id < 0) return BAD_TEXT;
+        put_id(to, id);
+    }
+    return 0;
+}
+
+static void decode_numbers(const int32_t *ids, int n, text_out *to) {
+    for (int i = 0; i < n; i++) {
+        char digits[12];
+        size_t at = sizeof digits;
+        int32_t rest = ids[i];
+        do {
+            digits[--at] = (char)('0' + rest % 10);
+            rest /= 10;
+        } while (rest);
+        if (i) digits[--at] = ' ';
+        put_bytes(to, digits + at, sizeof digits - at);
+    }
+}
