@@ -176,14 +176,13 @@ static char *emit_plans(training_emitter *e, char *message) {
     plan_list l = { .n = 0 };
     char *text = NULL;
     if (make_plans(e, &l, message))
-        text = wf_emit(
-            l.plans, l.n,
-            &(wf_emit_options){ .name = e->name,
-                                .runs = l.names,
-                                .one_at_a_time = true,
-                                .arena_bytes = &e->arena,
-                                .n_weights = &e->weights },
-            message);
+        text = wf_emit(l.plans, l.n,
+                       &(wf_emit_options){ .name = e->name,
+                                           .runs = l.names,
+                                           .one_at_a_time = true,
+                                           .arena_bytes = &e->arena,
+                                           .n_weights = &e->weights },
+                       message);
     for (int i = 0; i < l.n && i < e->n_shapes; i++) wf_plan_free(l.plans[i]);
     return text;
 }

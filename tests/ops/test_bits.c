@@ -50,11 +50,12 @@ static double log_in_double(double x) {
 #define T(name) name##_f32
 #define table_at wf_f32_at
 #define real_fma fmaf
-static const uint64_t T(recorded)[] = { 0x6b672556dcdf6bba, 0x3f7ff030f26d5a05, 0x21657d95c1c65f2e,
-                                        0x425110f538e441ef, 0x5e4a6cd5cdbff443, 0xa408cd145696f4bb,
-                                        0x8bb297d690bed8a2, 0x965098636ed0a525, 0x9165c94ade3ec828,
-                                        0x64032be9c3c820ad, 0xc19f23bf922f9598, 0x64428497da5aa5f9,
-                                        0xdcc10b166a8792e3, 0xafce87bfb4950680, 0x3b9d49ea83b29739 };
+static const uint64_t T(recorded)[] = {
+    0x6b672556dcdf6bba, 0x3f7ff030f26d5a05, 0x21657d95c1c65f2e, 0x425110f538e441ef,
+    0x5e4a6cd5cdbff443, 0xa408cd145696f4bb, 0x8bb297d690bed8a2, 0x965098636ed0a525,
+    0x9165c94ade3ec828, 0x64032be9c3c820ad, 0xc19f23bf922f9598, 0x64428497da5aa5f9,
+    0xdcc10b166a8792e3, 0xafce87bfb4950680, 0x3b9d49ea83b29739
+};
 static const real T(exp_q)[] = { 0x1p-1f, 0x1.555498p-3f, 0x1.55546cp-5f, 0x1.12368cp-7f,
                                  0x1.6dab5cp-10f };
 /* Each may use those above it. */
@@ -78,11 +79,12 @@ static const real T(exp_q)[] = { 0x1p-1f, 0x1.555498p-3f, 0x1.55546cp-5f, 0x1.12
 #define T(name) name##_f64
 #define table_at wf_f64_at
 #define real_fma fused
-static const uint64_t T(recorded)[] = { 0x6799969c77724c29, 0x1204c5901778387e, 0x030de9eb78c989bb,
-                                        0xd53895614a054905, 0x4e49c5f1bfbd2db2, 0x111b9698951ef1db,
-                                        0x85f0633f525a2698, 0x20cce4e38ac25401, 0x2551681c208f86d2,
-                                        0x319f2be43863e0c6, 0xae483eb223ca2b9a, 0x2551681c208f86d2,
-                                        0xe0ebbc7d60049e8b, 0xb83f00b3f3a4e61e, 0x5f388e3e9229c0a2 };
+static const uint64_t T(recorded)[] = {
+    0x6799969c77724c29, 0x1204c5901778387e, 0x030de9eb78c989bb, 0xd53895614a054905,
+    0x4e49c5f1bfbd2db2, 0x111b9698951ef1db, 0x85f0633f525a2698, 0x20cce4e38ac25401,
+    0x2551681c208f86d2, 0x319f2be43863e0c6, 0xae483eb223ca2b9a, 0x2551681c208f86d2,
+    0xe0ebbc7d60049e8b, 0xb83f00b3f3a4e61e, 0x5f388e3e9229c0a2
+};
 static const real T(exp_q)[] = {
     0x1.0000000000005p-1,  0x1.555555555555dp-3,  0x1.5555555551dddp-5,  0x1.111111110e27cp-7,
     0x1.6c16c18047c29p-10, 0x1.a01a01b757a72p-13, 0x1.a019a31cb8e57p-16, 0x1.71dde6b4b598dp-19,

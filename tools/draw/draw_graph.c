@@ -477,9 +477,8 @@ static void write_c(const settings *set, const wf_file *f) {
         .length = option_seen(&self, "length") ? set->length : 0,
         .from_start = set->from_start,
     };
-    if (!(set->emit_training
-              ? emit_train(&e, f, &training, message)
-              : emit_model(&e, f, &set->c, message)))
+    if (!(set->emit_training ? emit_train(&e, f, &training, message)
+                             : emit_model(&e, f, &set->c, message)))
         fail(&self, "%s: %s", set->model, message);
     if (!set->dry_run) write_text(set, e.text);
     if (set->dry_run)
