@@ -15,6 +15,8 @@ typedef struct wf_emit_options {
     const char *const *runs;
     /* the positions that a row of the caches has room for, at least 4; 0: all that the graph has */
     int64_t positions;
+    /* the name of an extent, or NULL: plans without a state then choose its size in every run */
+    const char *sized_by;
     /* each receives a number, or is NULL: model_ARENA, in bytes; model_WEIGHTS, in floats */
     int64_t *arena_bytes, *n_weights;
     /* the plans use the same memory, one at a time: a run ends the results of the others, and no
@@ -38,6 +40,10 @@ typedef struct wf_emit_options {
  * Plans with a state share its caches. Their functions have a parameter `position`, the caches'
  * rows so far, at most model_run_LAST; so has the one that copies a result which depends on it. If
  * the batch has several rows, model_run_copy(&m, from, to) copies a row of the caches.
+ *
+ * With `sized_by`, functions of plans without a state have a parameter `size`, from 2 to what is
+ * bound, at least 5 (model_run_MOST): they compute what the plan does with so many of that extent.
+ * Later plans read their results as if all were there, with zeros behind them.
  *
  * An input whose name is a word of C, or of the file, is a member with '_' behind that name.
  * malloc'ed. NULL with message[256]: an op that has no form in C, extents that are not bound, a

@@ -4,8 +4,9 @@
  * (emitter.h). Steps with the same body call the same function. The calls of one module path, in
  * the order of the schedule, are a function named after it. Memory lies where the plan puts it.
  *
- * A plan with a state has another schedule at every position. It is written at three positions:
- * the texts must be equal but for numbers that grow evenly, which become a + b * position. */
+ * A plan with a state has another schedule at every position, and one whose runs choose a size at
+ * every size. It is written at several of them: the texts must be equal but for numbers that grow
+ * evenly, which become a + b * position, or size. Memory is laid out for the largest size. */
 #include "core/emit.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 #include "writer.h"
 
-enum { PASSES = 3 };
+enum { PASSES = 4, STATE_PASSES = 3 };
 
 bool wf_emitter_fail(wf_emitter *e, const char *format, ...) {
     va_list arguments;
@@ -39,6 +40,7 @@ bool wf_emitter_lacks(wf_emitter *e) {
 typedef struct pass {
     step_text *steps;
     wf_text *getters, *members; /* by node and by feed */
+    wf_text rest;               /* loops that clear what lies behind a size */
 } pass;
 
 typedef struct passes {
@@ -53,6 +55,7 @@ static void free_passes(const wf_plan *p, passes *all) {
         for (int i = 0; one->steps && i < all->n_steps; i++) wf_step_free(&one->steps[i]);
         for (int i = 0; one->getters && i < p->n_nodes; i++) wf_text_free(&one->getters[i]);
         for (int i = 0; one->members && i < p->n_feeds; i++) wf_text_free(&one->members[i]);
+        wf_text_free(&one->rest);
         free(one->steps);
         free(one->getters);
         free(one->members);
@@ -71,17 +74,27 @@ static bool describe_all(wf_emitter *e, int n_steps, pass *one) {
         if (wf_has_getter(e, e->now, i)) ok = wf_describe_getter(e, i, &one->getters[i]);
     for (int i = 0; ok && i < p->n_feeds; i++)
         if (p->feeds[i].needed) ok = wf_describe_member(e, i, &one->members[i]);
-    return ok;
+    return ok && (!e->now->sized || wf_describe_rest(e, &one->rest));
 }
 
-/* Describe the part at each position. False: it fails, or has another schedule. */
+/* Bind the part's plan at a position, or with a size. */
+static bool move_to(wf_emitter *e, int64_t at) {
+    wf_plan *p = e->now->plan;
+    if (e->now->sized && !wf_bind(p, e->sized_by, at)) return wf_emitter_fail_plan(e);
+    if (!wf_plan_prepare(p, e->now->sized ? 0 : at)) return wf_emitter_fail_plan(e);
+    return true;
+}
+
+/* Describe the part at each position or size. False: it fails, or has another schedule. */
 static bool describe(wf_emitter *e, passes *all) {
     wf_plan *p = e->now->plan;
+    int n_storages = 0;
     for (int k = 0; k < all->n; k++) {
-        if (!wf_plan_prepare(p, all->positions[k])) return wf_emitter_fail_plan(e);
+        if (!move_to(e, all->positions[k])) return false;
         if (k == 0) all->n_steps = p->now->n_execs;
-        if (p->now->n_execs != all->n_steps)
-            return wf_emitter_fail(e, "the plan has other steps at other positions");
+        if (k == 0) n_storages = p->now->n_storages;
+        if (p->now->n_execs != all->n_steps || (e->now->sized && p->now->n_storages != n_storages))
+            return wf_emitter_fail(e, "the plan has other steps at other positions or sizes");
         if (!wf_note_places(e, k == 0) || !describe_all(e, all->n_steps, &all->at[k])) return false;
     }
     return true;
@@ -95,6 +108,15 @@ static bool write_steps(wf_emitter *e, const passes *all) {
         ok = wf_write_step(e, all->n, one, all->positions);
     }
     return ok && wf_end_module(e);
+}
+
+static bool write_rest(wf_emitter *e, const passes *all) {
+    const wf_text *one[PASSES];
+    bool moves = false;
+    for (int k = 0; k < all->n; k++) one[k] = &all->at[k].rest;
+    if (!wf_merge_numbers(e->now, all->n, one, all->positions, NULL, &e->now->run, &moves))
+        return wf_emitter_fail(e, "'%s' leaves other results at other sizes", e->now->name);
+    return !e->now->run.lacks || wf_emitter_lacks(e);
 }
 
 static bool write_results(wf_emitter *e, const passes *all) {
@@ -114,16 +136,16 @@ static bool write_results(wf_emitter *e, const passes *all) {
 
 static bool write_part(wf_emitter *e) {
     wf_plan *p = e->now->plan;
-    passes all = { .n = p->with_state ? PASSES : 1 };
-    if (p->with_state && e->now->last < PASSES)
+    passes all = { .n = p->with_state ? STATE_PASSES : 1 };
+    if (e->now->sized) all.n = PASSES;
+    if (p->with_state && e->now->last < STATE_PASSES)
         return wf_emitter_fail(e, "a state of %lld positions has no form in C",
                                (long long)e->now->last + 1);
-    if (p->with_state) {
-        all.positions[0] = e->now->last;
-        all.positions[1] = 1;
-        all.positions[2] = 2;
-    }
-    bool ok = describe(e, &all) && write_steps(e, &all) && write_results(e, &all);
+    int first = p->with_state ? 1 : LEAST_SIZE;
+    all.positions[0] = e->now->last;
+    for (int k = 1; k < PASSES; k++) all.positions[k] = first + k - 1;
+    bool ok = describe(e, &all) && (!e->now->sized || move_to(e, e->now->last)) &&
+              write_steps(e, &all) && write_rest(e, &all) && write_results(e, &all);
     free_passes(p, &all);
     return ok;
 }
@@ -180,6 +202,24 @@ static bool place_state(wf_emitter *e, part *q, int64_t *at) {
     return true;
 }
 
+/* Keep the places of a part's storages at its largest size, which is bound. */
+static bool keep_rooms(wf_emitter *e, part *q) {
+    const wf_plan *p = q->plan;
+    const binding *b = p->now;
+    if (!e->sized_by || p->with_state) return true;
+    for (int i = 0; i < p->graph->n_extents; i++)
+        if (strcmp(p->graph->extents[i].name, e->sized_by) == 0) q->last = p->size[i];
+    if (q->last < LEAST_SIZE + PASSES - 1)
+        return wf_emitter_fail(e, "%lld of extent '%s' have no form in C: at least %d",
+                               (long long)q->last, e->sized_by, LEAST_SIZE + PASSES - 1);
+    q->rooms = malloc(((size_t)b->n_storages + 1) * sizeof *q->rooms);
+    if (!q->rooms) return wf_emitter_lacks(e);
+    for (int i = 0; i < b->n_storages; i++)
+        q->rooms[i] = (storage_room){ b->storages[i].offset, b->storages[i].bytes };
+    q->sized = true;
+    return true;
+}
+
 /* Bind the plans, and place their arenas one after the other, or in the same place; then the
  * state. */
 static bool lay_out(wf_emitter *e) {
@@ -198,7 +238,7 @@ static bool lay_out(wf_emitter *e) {
     }
     for (int i = 0; i < e->n_parts; i++) {
         e->now = &e->parts[i];
-        if (!place_state(e, e->now, &at)) return false;
+        if (!place_state(e, e->now, &at) || !keep_rooms(e, e->now)) return false;
     }
     e->memory = at;
     return true;
@@ -248,7 +288,9 @@ static bool write_all(wf_emitter *e) {
 static void free_emitter(wf_emitter *e) {
     for (int i = 0; i < e->n_parts; i++) {
         wf_text_free(&e->parts[i].run);
+        if (e->parts[i].sized) wf_bind(e->parts[i].plan, e->sized_by, e->parts[i].last);
         free(e->parts[i].resting);
+        free(e->parts[i].rooms);
         if (e->parts[i].plan && wf_plan_ok(e->parts[i].plan)) reserve_rows(e->parts[i].plan, 0);
     }
     wf_text *const texts[] = { &e->body,    &e->codes,   &e->functions, &e->modules,
@@ -267,9 +309,9 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
     const wf_emit_options *o = options ? options : &defaults;
     wf_emitter e = { .prefix = o->name ? o->name : "model",
                      .n_parts = n,
-                     .positions = o->positions };
+                     .positions = o->positions,
+                     .sized_by = o->sized_by };
     char *text = NULL;
-    e.alone = options && options->one_at_a_time;
     if (n < 1 || n > MOST_PARTS || !plans) {
         e.n_parts = 0;
         wf_emitter_fail(&e, "%d plans, not 1 to %d", n, MOST_PARTS);

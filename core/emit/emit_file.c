@@ -112,6 +112,8 @@ static void write_sizes(const wf_emitter *e, wf_text *t) {
         if (q->plan->with_state)
             wf_text_print(t, "    %s_%s_LAST = %n, /* the last position */\n", of, q->name,
                           q->last);
+        else if (q->sized)
+            wf_text_print(t, "    %s_%s_MOST = %n, /* the largest size */\n", of, q->name, q->last);
     wf_text_print(t, "    %s_WEIGHTS = %n, /* floats */\n};\n\n", of, e->n_weights);
     if (e->names.length)
         wf_text_print(t, "/* Where a leaf begins in the weights. */\nenum {\n%s};\n\n",
@@ -154,14 +156,19 @@ static void write_helpers(const wf_emitter *e, const char *code, wf_text *t) {
                         "    return mix(step << 32 | micro_batch);\n}\n\n");
 }
 
+void wf_add_limits(const wf_emitter *e, const part *q, const char *leave, wf_text *t) {
+    const char *by = wf_variable(q);
+    wf_text_print(t, "if (%s < %d || %s > %s_%s_%s) %s\n", by, q->sized ? LEAST_SIZE : 0, by,
+                  e->prefix, q->name, q->sized ? "MOST" : "LAST", leave);
+}
+
 static void write_runs(const wf_emitter *e, wf_text *t) {
     for (const part *q = e->parts; q < e->parts + e->n_parts; q++) {
-        bool moves = q->plan->with_state;
-        wf_text_print(t, "\nint %s_%s(%s *m%s) {\n", e->prefix, q->name, e->prefix,
-                      moves ? ", int position" : "");
-        if (moves)
-            wf_text_print(t, "    if (position < 0 || position > %s_%s_LAST) return 1;\n",
-                          e->prefix, q->name);
+        const char *by = wf_variable(q);
+        wf_text_print(t, "\nint %s_%s(%s *m%s%s) {\n", e->prefix, q->name, e->prefix,
+                      by[0] ? ", int " : "", by);
+        if (by[0]) wf_text_puts(t, "    ");
+        if (by[0]) wf_add_limits(e, q, "return 1;", t);
         if (!q->run.length) wf_text_puts(t, "    (void)m;\n");
         wf_text_puts(t, wf_text_of(&q->run));
         if (q->draws) wf_text_print(t, "    m->%s_step++;\n", q->name);

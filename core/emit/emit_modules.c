@@ -39,14 +39,16 @@ static const form *form_of(wf_emitter *e, const step_text *s, const char *name, 
 /* ---- modules --------------------------------------------------------------------------------- */
 
 static void add_module(wf_emitter *e, const char *name) {
-    const char *type = e->module_fails ? "int" : "void", *by = e->module_moves ? ", position" : "";
-    wf_text_print(&e->modules, "static %s %s(const %s *m%s) {\n", type, name, e->prefix,
-                  e->module_moves ? ", int position" : "");
+    const char *type = e->module_fails ? "int" : "void", *by = wf_variable(e->now);
+    char argument[16] = "";
+    if (e->module_moves) snprintf(argument, sizeof argument, ", %s", by);
+    wf_text_print(&e->modules, "static %s %s(const %s *m%s%s) {\n", type, name, e->prefix,
+                  e->module_moves ? ", int " : "", e->module_moves ? by : "");
     if (!wf_find_word(wf_text_of(&e->calls), "m")) wf_text_puts(&e->modules, "    (void)m;\n");
     wf_text_puts(&e->modules, wf_text_of(&e->calls));
     wf_text_puts(&e->modules, e->module_fails ? "    return 0;\n}\n\n" : "}\n\n");
     wf_text_print(&e->now->run, e->module_fails ? "    if (%s(m%s)) return 1;\n" : "    %s(m%s);\n",
-                  name, by);
+                  name, argument);
 }
 
 bool wf_end_module(wf_emitter *e) {
@@ -89,10 +91,10 @@ static bool merge(wf_emitter *e, int n, step_text *const *s, const int64_t *posi
         texts[2][i] = &s[i]->arguments;
         texts[3][i] = &s[i]->results;
     }
-    ok = wf_merge_numbers(n, texts[0], positions, "n", &to->name, &any) &&
-         wf_merge_numbers(n, texts[1], positions, NULL, &to->code, &to->moves) &&
-         wf_merge_numbers(n, texts[2], positions, NULL, &to->arguments, &to->lies) &&
-         wf_merge_numbers(n, texts[3], positions, NULL, &to->results, &any);
+    ok = wf_merge_numbers(e->now, n, texts[0], positions, "n", &to->name, &any) &&
+         wf_merge_numbers(e->now, n, texts[1], positions, NULL, &to->code, &to->moves) &&
+         wf_merge_numbers(e->now, n, texts[2], positions, NULL, &to->arguments, &to->lies) &&
+         wf_merge_numbers(e->now, n, texts[3], positions, NULL, &to->results, &any);
     if (!ok)
         return wf_emitter_fail(e, "%.80s: at another position it is computed otherwise",
                                s[0]->module);
@@ -117,7 +119,7 @@ static bool add_call(wf_emitter *e, const step_text *s, const merged *to, const 
     const char *arguments = to->arguments.at;
     int n = (int)to->arguments.length - 1;
     char all[16] = "";
-    if (to->moves) snprintf(all, sizeof all, "%sposition", n > 1 ? ", " : "");
+    if (to->moves) snprintf(all, sizeof all, "%s%s", n > 1 ? ", " : "", wf_variable(e->now));
     wf_text_print(&e->calls, s->may_fail ? "    if (%s" : "    %s", f->name);
     wf_text_add(&e->calls, arguments, (size_t)n);
     wf_text_print(&e->calls, s->may_fail ? "%s)) return 1;" : "%s);", all);
@@ -136,11 +138,13 @@ static bool add_call(wf_emitter *e, const step_text *s, const merged *to, const 
 
 bool wf_write_step(wf_emitter *e, int n, step_text *const *s, const int64_t *positions) {
     merged to = { .moves = false };
+    char parameter[16];
     bool ok = merge(e, n, s, positions, &to);
     if (e->n_calls == MOST_CALLS || strcmp(s[0]->module, e->module) != 0)
         ok = ok && wf_end_module(e);
     strcpy(e->module, s[0]->module);
-    if (ok && to.moves) ok = insert_last(e, &to.code, ") {", "int position");
+    snprintf(parameter, sizeof parameter, "int %s", wf_variable(e->now));
+    if (ok && to.moves) ok = insert_last(e, &to.code, ") {", parameter);
     const form *f = ok ? form_of(e, s[0], to.name.at, to.code.at) : NULL;
     ok = f && add_call(e, s[0], &to, f);
     free_merged(&to);

@@ -15,7 +15,7 @@ static const char *const words[] = {
     "typedef",  "union",     "unsigned", "void",          "volatile", "while",     "asm",
     "typeof",   "int32_t",   "uint32_t", "int64_t",       "uint64_t", "INT32_MAX", "INT32_MIN",
     "UINT32_C", "UINT64_C",  "INT64_C",  "main",          "linux",    "unix",      "floats",
-    "ints",     "stream_of", "SCRATCH",  "first_weights", "m",        "position"
+    "ints",     "stream_of", "SCRATCH",  "first_weights", "m",        "position",  "size"
 };
 
 bool wf_is_word_of_c(const char *name) {
@@ -97,7 +97,8 @@ bool wf_claim_public(wf_emitter *e) {
               claim_end(e, "WEIGHTS", "");
     for (const part *q = e->parts; ok && q < e->parts + e->n_parts; q++)
         ok = claim_end(e, q->name, "") && claim_end(e, q->name, "_copy") &&
-             claim_end(e, q->name, "_LAST") && claim_getters(e, q);
+             claim_end(e, q->name, "_LAST") && claim_end(e, q->name, "_MOST") &&
+             claim_getters(e, q);
     return ok;
 }
 
@@ -114,9 +115,11 @@ static bool is_own_member(const wf_emitter *e, const char *name) {
     return false;
 }
 
-/* "position" and "m" are good names for a member. */
+/* Parameters are good names for a member. */
 static bool is_reserved(const wf_emitter *e, const char *name) {
-    if (strcmp(name, "position") == 0 || strcmp(name, "m") == 0) return false;
+    static const char *const parameters[] = { "m", "position", "size" };
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
+        if (strcmp(name, parameters[i]) == 0) return false;
     return is_own_member(e, name) || !is_free_name(name);
 }
 

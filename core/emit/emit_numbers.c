@@ -12,8 +12,8 @@ static int64_t read_number(const char **at) {
     return n;
 }
 
-static bool add_even(int n, const int64_t *number, const int64_t *positions, const char *instead,
-                     wf_text *to, bool *moves) {
+static bool add_even(const char *variable, int n, const int64_t *number, const int64_t *positions,
+                     const char *instead, wf_text *to, bool *moves) {
     int64_t slope = 0;
     if (n > 1) slope = (number[0] - number[1]) / (positions[0] - positions[1]);
     int64_t start = number[0] - slope * positions[0];
@@ -25,13 +25,13 @@ static bool add_even(int n, const int64_t *number, const int64_t *positions, con
     else if (instead)
         wf_text_puts(to, instead);
     else if (slope == 1)
-        wf_text_print(to, start ? "(position + %n)" : "position", start);
+        wf_text_print(to, start ? "(%s + %n)" : "%s", variable, start);
     else
-        wf_text_print(to, start ? "(position * %n + %n)" : "position * %n", slope, start);
+        wf_text_print(to, start ? "(%s * %n + %n)" : "%s * %n", variable, slope, start);
     return true;
 }
 
-bool wf_merge_numbers(int n, const wf_text *const *texts, const int64_t *positions,
+bool wf_merge_numbers(const part *q, int n, const wf_text *const *texts, const int64_t *positions,
                       const char *instead, wf_text *to, bool *moves) {
     const char *at[MOST_POSITIONS] = { NULL };
     for (int i = 0; i < n; i++) at[i] = wf_text_of(texts[i]);
@@ -46,7 +46,7 @@ bool wf_merge_numbers(int n, const wf_text *const *texts, const int64_t *positio
             continue;
         }
         for (int i = 0; i < n; i++) number[i] = read_number(&at[i]);
-        if (!add_even(n, number, positions, instead, to, moves)) return false;
+        if (!add_even(wf_variable(q), n, number, positions, instead, to, moves)) return false;
     }
     for (int i = 1; i < n; i++)
         if (*at[i]) return false;

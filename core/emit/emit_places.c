@@ -85,10 +85,18 @@ static bool link_rests(wf_emitter *e, const part *of, const wf_tensor *t) {
                            called(t), e->now->name);
 }
 
+/* Have the axes that are longer than 1 these strides? */
+static bool same_strides(const wf_view *a, const wf_view *b) {
+    bool same = a->ndim == b->ndim;
+    for (int i = 0; same && i < a->ndim; i++)
+        same = a->stride[i] == b->stride[i] || a->shape[i] <= 1 || b->shape[i] <= 1;
+    return same;
+}
+
 bool wf_note_places(wf_emitter *e, bool first) {
     part *q = e->now;
     wf_plan *p = q->plan;
-    if (!p->with_state) return true;
+    if (!p->with_state && !q->sized) return true;
     if (!q->resting) q->resting = calloc((size_t)p->n_nodes + 1, sizeof *q->resting);
     if (!q->resting) return wf_emitter_lacks(e);
     for (int i = 0; i < p->n_nodes; i++) {
@@ -97,13 +105,36 @@ bool wf_note_places(wf_emitter *e, bool first) {
         size_t offset = v->at.storage >= 0 ? p->now->storages[v->at.storage].offset : 0;
         if (!p->nodes[i].fetched) continue;
         if (first) *r = (resting){ *v, offset, false };
-        r->moves |= r->offset != offset || r->value.at.offset != v->at.offset ||
-                    r->value.at.storage != v->at.storage ||
-                    !wf_same_shape(&r->value.view, &v->view) ||
-                    memcmp(r->value.view.stride, v->view.stride,
-                           (size_t)v->view.ndim * sizeof *v->view.stride) != 0;
+        r->moves |= r->value.at.offset != v->at.offset || r->value.at.storage != v->at.storage ||
+                    !same_strides(&r->value.view, &v->view);
+        if (!q->sized) r->moves |= r->offset != offset || !wf_same_shape(&r->value.view, &v->view);
     }
     return true;
+}
+
+/* The storage of node i, if a later part reads it in the memory of this one; else -1. */
+static int storage_read_later(const wf_emitter *e, int i) {
+    const part *q = e->now;
+    const binding *b = q->plan->now;
+    int at = b->values[i].at.storage;
+    bool linked = q->plan->nodes[i].fetched && !wf_has_getter(e, q, i);
+    return linked && at >= 0 && b->storages[at].place == IN_ARENA ? at : -1;
+}
+
+bool wf_describe_rest(wf_emitter *e, wf_text *t) {
+    const part *q = e->now;
+    const binding *b = q->plan->now;
+    for (int i = 0; i < q->plan->n_nodes; i++) {
+        int at = storage_read_later(e, i);
+        bool again = false;
+        for (int k = 0; k < i && at >= 0; k++) again |= storage_read_later(e, k) == at;
+        if (at < 0 || again) continue;
+        const storage_room *all = &q->rooms[at];
+        wf_text_marked(t, "    for (int i = %n; i < %n; i++) floats(m, %n)[i] = 0;\n",
+                       (int64_t)(b->storages[at].bytes / 4), (int64_t)(all->bytes / 4),
+                       q->arena + (int64_t)(all->offset / 4));
+    }
+    return !t->lacks || wf_emitter_lacks(e);
 }
 
 /* The axis of a dense view that has this stride, and at least this size; -1: none. */
@@ -162,8 +193,9 @@ static bool add_own(wf_emitter *e, const part *of, location at, wf_dtype dtype, 
     const storage *s = &of->plan->now->storages[at.storage];
     if (s->place == IN_LEAF)
         return add_leaf(e, of->plan->graph->nodes[s->index], at.offset, written, t);
+    size_t offset = of->rooms ? of->rooms[at.storage].offset : s->offset;
     int64_t from =
-        s->place == IN_STATE ? wf_slot_at(of, s->index) : of->arena + (int64_t)(s->offset / 4);
+        s->place == IN_STATE ? wf_slot_at(of, s->index) : of->arena + (int64_t)(offset / 4);
     add_memory(t, dtype, from + at.offset);
     return true;
 }

@@ -59,13 +59,14 @@ static bool add_getter(wf_emitter *e, const wf_tensor *t, bool moves, const wf_t
     wf_text_comment(&e->getters, called(t));
     wf_text_puts(&e->getters, ", ");
     wf_text_add(&e->getters, described->at, (size_t)(begin - described->at));
-    wf_text_print(&e->getters, " */\nvoid %s(const %s *m, %s%s *to) ", name, e->prefix,
-                  moves ? "int position, " : "", type);
+    wf_text_print(&e->getters, " */\nvoid %s(const %s *m, ", name, e->prefix);
+    if (moves) wf_text_print(&e->getters, "int %s, ", wf_variable(e->now));
+    wf_text_print(&e->getters, "%s *to) ", type);
     wf_text_puts(&body, begin);
     if (moves) {
         body.length = 0;
-        wf_text_print(&body, "{\nif (position < 0 || position > %s_%s_LAST) return;\n", e->prefix,
-                      e->now->name);
+        wf_text_puts(&body, "{\n");
+        wf_add_limits(e, e->now, "return;", &body);
         wf_text_puts(&body, begin + 2);
     }
     if (!wf_find_word(begin, "m")) {
@@ -85,7 +86,7 @@ bool wf_write_getter(wf_emitter *e, int index, int n, const wf_text *const *text
                      const int64_t *positions) {
     const wf_tensor *t = e->now->plan->nodes[index].node;
     wf_text merged = { 0 };
-    bool moves = false, ok = wf_merge_numbers(n, texts, positions, NULL, &merged, &moves);
+    bool moves = false, ok = wf_merge_numbers(e->now, n, texts, positions, NULL, &merged, &moves);
     if (!ok)
         wf_emitter_fail(e, "'%s': at another position it lies otherwise", called(t));
     else
@@ -120,7 +121,7 @@ bool wf_write_member(wf_emitter *e, int index, int n, const wf_text *const *text
     wf_text_puts(&e->members, first == e->now ? "/* " : "    /* ");
     if (e->n_parts > 1) wf_text_print(&e->members, "%s: ", e->now->name);
     if (first != e->now) wf_text_print(&e->members, "%s ", name);
-    wf_merge_numbers(n, texts, positions, NULL, &e->members, &moves);
+    wf_merge_numbers(e->now, n, texts, positions, NULL, &e->members, &moves);
     wf_text_puts(&e->members, " */\n");
     return !e->members.lacks || wf_emitter_lacks(e);
 }

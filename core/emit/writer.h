@@ -22,6 +22,8 @@ enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 40, MOST_POSITIONS = 4 };
 /* A leaf begins at a multiple of so many floats; the rows of a panel, as ops/emit/plain_rows.c has
  * them. */
 enum { LEAF_UNIT = 16, EMIT_PANEL = 32 };
+/* The smallest size that a run may choose: axes of size 1 are computed by other loops. */
+enum { LEAST_SIZE = 2 };
 
 /* How a leaf is read: its readers have not been seen, all can read panels, or one cannot. */
 typedef enum panel_use { NO_USE, IN_PANELS, BY_ROWS } panel_use;
@@ -36,23 +38,30 @@ typedef struct form {
     char name[MOST_NAME];
 } form;
 
-/* Where a fetched value of a plan with a state lies at the first position. */
+/* Where a fetched value lies at the first position or size. */
 typedef struct resting {
     bound_view value;
     size_t offset; /* of its storage */
-    bool moves;    /* it lies elsewhere, or has another shape, at another position */
+    bool moves;    /* it lies elsewhere, or with other strides, at another one */
 } resting;
+
+/* Where a storage of a part begins, and its bytes. */
+typedef struct storage_room {
+    size_t offset, bytes;
+} storage_room;
 
 /* A plan, and the function that runs it. */
 typedef struct part {
     wf_plan *plan;
-    const char *name; /* of the function, after the prefix */
-    int64_t arena;    /* first float of its arena */
-    int64_t state;    /* first float of its caches */
-    int64_t last;     /* the last position that it may run at */
-    resting *resting; /* by the plan's index of a node; NULL for a plan without a state */
-    wf_text run;      /* the body of the function */
-    bool draws;       /* some of its steps draw random bits */
+    const char *name;    /* of the function, after the prefix */
+    int64_t arena;       /* first float of its arena */
+    int64_t state;       /* first float of its caches */
+    int64_t last;        /* the last position that it may run at, or the largest size */
+    bool sized;          /* a run chooses the size of an extent */
+    storage_room *rooms; /* of a sized part: of its storages, at the largest size; or NULL */
+    resting *resting;    /* by the plan's index of a node; NULL if the part has no parameter */
+    wf_text run;         /* the body of the function */
+    bool draws;          /* some of its steps draw random bits */
 } part;
 
 /* An input that the program sets. */
@@ -66,7 +75,8 @@ typedef char parameter_name[32];
 
 struct wf_emitter {
     const char *prefix;
-    int64_t positions; /* of a row of the caches, as the caller asks; 0: all */
+    int64_t positions;    /* of a row of the caches, as the caller asks; 0: all */
+    const char *sized_by; /* the extent whose size a run chooses, or NULL */
     part parts[MOST_PARTS];
     int n_parts;
     part *now; /* the part that is written */
@@ -99,6 +109,12 @@ struct wf_emitter {
     char message[ERROR_SIZE];
 };
 
+/* The parameter of the functions of a part; "": they have none. */
+static inline const char *wf_variable(const part *q) {
+    if (q->plan->with_state) return "position";
+    return q->sized ? "size" : "";
+}
+
 /* The message of the first failure stays. */
 bool wf_emitter_fail(wf_emitter *e, const char *format, ...) WF_PRINTF(2, 3);
 bool wf_emitter_fail_plan(wf_emitter *e); /* with the error of the part's plan */
@@ -120,10 +136,10 @@ bool wf_describe_step(wf_emitter *e, int index, step_text *s);
 bool wf_write_step(wf_emitter *e, int n, step_text *const *s, const int64_t *positions);
 bool wf_end_module(wf_emitter *e);
 
-/* One text from those for n positions: a number that differs becomes "(a + b * position)", and
- * *moves true; or `instead`, if that is not NULL. False: the texts differ in more than numbers that
- * grow evenly. */
-bool wf_merge_numbers(int n, const wf_text *const *texts, const int64_t *positions,
+/* One text from those for n positions, or sizes: a number that differs becomes "(position * b + a)",
+ * with the part's variable, and *moves true; or `instead`, if that is not NULL. False: the texts
+ * differ in more than numbers that grow evenly. */
+bool wf_merge_numbers(const part *q, int n, const wf_text *const *texts, const int64_t *positions,
                       const char *instead, wf_text *to, bool *moves);
 
 /* ---- panels ---------------------------------------------------------------------------------- */
@@ -147,8 +163,10 @@ const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part 
  * it, so that rows may share it. False: it is no such view. */
 bool wf_link_view(wf_emitter *e, const wf_tensor *fed, int64_t offset, bool strided, bool indexed,
                   wf_view *v);
-/* Compare where the fetches of a part with a state lie with where they lay at first. */
+/* Compare where the fetches of a part lie with where they lay at the first position or size. */
 bool wf_note_places(wf_emitter *e, bool first);
+/* Describe the loops that clear what later parts read behind the size that is bound. */
+bool wf_describe_rest(wf_emitter *e, wf_text *t);
 
 /* The floats of a row of a cache; the first float of cache `index`, which after the last one is
  * that behind them. */
@@ -185,6 +203,8 @@ bool wf_write_member(wf_emitter *e, int index, int n, const wf_text *const *text
 bool wf_write_weights(wf_emitter *e);
 /* The memory that a run needs. */
 int64_t wf_arena_bytes(const wf_emitter *e);
+/* A statement that leaves a function of the part if its parameter is out of range. */
+void wf_add_limits(const wf_emitter *e, const part *q, const char *leave, wf_text *t);
 char *wf_join_file(wf_emitter *e);
 
 #endif

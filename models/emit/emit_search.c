@@ -83,8 +83,8 @@ static void write_encode(model_emitter *e) {
     if (e->model->src)
         wf_text_print(&e->text,
                       "    m->src = source;\n    m->src_length = n;\n"
-                      "    return %s_encode(m);\n}\n\n",
-                      e->name);
+                      "    return %s_encode(m%s);\n}\n\n",
+                      e->name, e->sized ? ", *n < 2 ? 2 : *n" : "");
     else
         wf_text_puts(&e->text, "    (void)m;\n    (void)source;\n    (void)n;\n"
                                "    return 0;\n}\n\n");

@@ -1,8 +1,8 @@
 /* models/emit/model_emit.c - a model and its search as one C file: what model_emit.h promises.
  *
  * The file has the plans of a decoder (decode/decoder.c), encode and step, for one source and
- * `beam` rows, then the search. A source is padded to the most tokens that it may have: padding
- * changes no bit. */
+ * `beam` rows, then the search. The decoder sees a source padded to the most tokens that it may
+ * have: padding changes no bit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "models/model_internal.h"
 #include "text_emitter.h"
 
-enum { MOST_BEAM = 64, LEAST_POSITIONS = 4, LONGEST_LINE = 1 << 24 };
+enum { MOST_BEAM = 64, LEAST_POSITIONS = 4, LEAST_SIZED = 5, LONGEST_LINE = 1 << 24 };
 
 /* ---- what can be written --------------------------------------------------------------------- */
 
@@ -93,7 +93,8 @@ static bool open_emitter(model_emitter *e, const wf_model_emit_options *o, char 
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
-/* The plans as C, in which a row of caches has no more positions than the search needs. */
+/* The plans as C. A row of caches has no more positions than the search needs. The encoder computes
+ * only the rows of a source, if its steps are alike for all lengths. */
 static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *message) {
     static const char *const names[] = { "encode", "step" };
     wf_plan *plans[] = { encode, step };
@@ -114,7 +115,15 @@ static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *
                                 .positions = e->positions,
                                 .arena_bytes = &e->arena,
                                 .n_weights = &e->weights };
-    return wf_emit(plans + skip, 2 - skip, &options, message);
+    char *text = NULL;
+    e->sized = encode && e->source >= LEAST_SIZED;
+    if (e->sized) {
+        options.sized_by = "S";
+        text = wf_emit(plans, 2, &options, message);
+        options.sized_by = NULL;
+        e->sized = text != NULL;
+    }
+    return text ? text : wf_emit(plans + skip, 2 - skip, &options, message);
 }
 
 static char *emit_model(model_emitter *e, char *message) {

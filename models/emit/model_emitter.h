@@ -23,6 +23,7 @@ typedef struct model_emitter {
     bool has_line;               /* the caller has chosen that */
     int64_t source, output;      /* most tokens */
     int64_t positions;           /* of a row of the caches */
+    bool sized;                  /* a run of the encoder has a length */
     int64_t arena, memory;       /* bytes: of the model, and with the search */
     int64_t weights;             /* floats */
     wf_text text;                /* all of it */

@@ -319,6 +319,60 @@ TEST(every_plan_counts_its_own_steps) {
     end_graph(g);
 }
 
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* One file computes 9 rows, 2 and 5. The second plan reads 9, with zeros behind those of the run. */
+TEST(a_run_chooses_the_size_of_an_extent) {
+    static const int64_t sizes[] = { 9, 2, 5 };
+    wf_graph *g = new_graph(WF_F32);
+    int64_t S = wf_extent(g, "S", 20);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(S, 4));
+    wf_tensor *w = wf_param(g, "w", SHAPE(40, 4), wf_init_normal(1));
+    wf_tensor *h = wf_softmax(wf_gemm(wf_exp(x), w, NULL, WF_TRANSPOSE_B), 1);
+    wf_tensor *y = wf_sum(h, WF_AXIS(0), false), *z = wf_scale(h, 3);
+    float rows[9 * 4];
+    wf_extent(g, "P", 12);
+    wf_named(y, "y");
+    wf_named(z, "z");
+    if (!has_emitted_compiler("emit_plans")) return;
+    for (int i = 0; i < COUNT_OF(rows); i++) rows[i] = numbers[i % COUNT_OF(numbers)];
+    wf_plan *a = plan(g, (wf_plan_options){ LIST(fetch, y, h), LIST(feed, x) });
+    wf_plan *b = plan(g, (wf_plan_options){ LIST(fetch, z), LIST(feed, h), .with_state = true });
+    wf_plan *const plans[] = { a, b };
+    wf_emit_options o = { .runs = (const char *const[]){ "a", "b" }, .sized_by = "S" };
+    ck_assert(wf_bind(b, "S", 9) && wf_bind(a, "S", 4) && !wf_emit(plans, 2, &o, message));
+    ck_assert_msg(strstr(message, "4 of extent 'S'"), "%s", message);
+    ck_assert(wf_bind(a, "S", 9));
+    char *text = wf_emit(plans, 2, &o, message);
+    ck_assert_msg(text, "%s", message);
+    wf_state *s = wf_state_new(b);
+    open_expected();
+    for (int i = 0; i < COUNT_OF(sizes); i++) {
+        float kept[9 * 40] = { 0 };
+        size_t n = (size_t)sizes[i];
+        ck_assert(wf_bind(a, "S", sizes[i]) && wf_feed(a, x, rows, n * 16));
+        ck_assert_msg(wf_run(a) && wf_fetch(a, h, kept, n * 160), "%s", wf_plan_error(a));
+        expect_fetch(a, y);
+        ck_assert_msg(wf_feed(b, h, kept, sizeof kept) && wf_run_state(b, s), "%s",
+                      wf_plan_error(b));
+        expect_fetch(b, z);
+    }
+    try_main(text,
+             NUMBERS "    static float x[36];\n"
+                     "    static const int sizes[] = { 9, 2, 5 };\n"
+                     "    for (int i = 0; i < 36; i++) x[i] = numbers[i % 16];\n"
+                     "    m.x = x;\n"
+                     "    for (int i = 0; i < 3; i++) {\n"
+                     "        if (model_a(&m, sizes[i]) || model_b(&m, 0)) return 1;\n"
+                     "        model_get_y(&m, number);\n        print(40);\n"
+                     "        model_get_z(&m, number);\n        print(360);\n    }\n"
+                     "    if (!model_a(&m, 1) || !model_a(&m, model_a_MOST + 1)) return 1;\n");
+    wf_state_free(s);
+    wf_plan_free(a);
+    wf_plan_free(b);
+    end_graph(g);
+}
+
 /* ---- weights --------------------------------------------------------------------------------- */
 
 /* A table of 70 rows that an embedding and products read, whole or some rows of it, lies in panels
