@@ -75,6 +75,14 @@ TEST(the_recipe_of_the_readme_stays) {
     ck_assert_double_eq(d.dropout, 0.2);
 }
 
+/* So it is with words and their sounds: 118,698 pairs of 14.83 tokens. */
+TEST(the_recipe_of_letters_to_sounds_stays) {
+    pair_defaults d = defaults_for_pairs(118698);
+    ck_assert_int_eq(defaults_batch_tokens(d.batch, 14.83), 2180);
+    ck_assert_int_eq(llround(d.epochs), 30);
+    ck_assert_int_eq(llround(100 * d.dropout), 5);
+}
+
 /* ---- by the lines ---------------------------------------------------------------------------- */
 
 /* Shell commands that make the lines, and the tokenizers that a training on them chooses. */
