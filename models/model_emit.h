@@ -20,8 +20,8 @@ typedef struct wf_model_emit_options {
     int64_t max_source, max_output;
     /* a greedy or a beam search; NULL: wf_decode_defaults */
     const wf_decode_options *search;
-    /* what turns lines into sources and outputs into lines, one object if they share it; NULL: lines
-     * are ids */
+    /* what turns lines into sources, and outputs into lines: one object if they share it; NULL:
+     * lines are ids */
     wf_tokenizer *source_text, *target_text;
     /* most bytes of a line; 0: 8 for each token of a source, at least 1,024 */
     int64_t max_line;
@@ -29,19 +29,20 @@ typedef struct wf_model_emit_options {
     int64_t *memory_bytes, *weight_bytes;
 } wf_model_emit_options;
 
-/* The model as the text of a C11 file, which allocates nothing and calls nothing. A program gives it
- * model_MEMORY bytes, aligned to 64, by model_start(&m, memory).
+/* The model as the text of a C11 file, which allocates nothing and calls nothing. A program gives
+ * it model_MEMORY bytes, aligned to 64, by model_start(&m, memory).
  *
  * model_generate(&m, source, n, output) writes the best output for n source ids, of at most
  * model_OUTPUT, and returns its length; -1 if an id is not in the vocabulary, or n is not 1 to
  * model_SOURCE. The prompt of a decoder-only model may be empty. It is the output that wf_decode
  * finds, and model_score(&m) its score, to the bit.
  *
- * model_translate(&m, line, bytes, out, size) reads a line of text, or of ids, and writes the output
- * for it with a '\0' into `size` bytes, of which model_TEXT are always enough. It returns the
- * output's length without that '\0', or an error: model_BAD_LINE, model_LONG_LINE (above model_LINE
- * bytes), model_NO_ROOM, model_NO_OUTPUT. A line without tokens has an empty output. A line with too
- * many is cropped, as the program `generate` does, whose output it is to the byte.
+ * model_translate(&m, line, bytes, out, size) reads a line of text, or of ids, and writes the
+ * output for it with a '\0' into `size` bytes; model_TEXT are enough, unless rules of SentencePiece
+ * lengthen outputs. It returns the output's length without that '\0', or an error: model_BAD_LINE,
+ * model_LONG_LINE (above model_LINE bytes), model_NO_ROOM, model_NO_OUTPUT. A line without tokens
+ * has an empty output. A line with too many is cropped, as the program `generate` does, whose
+ * output it is to the byte.
  *
  * With -DMODEL_MAIN the file is a program, which reads lines and writes lines; a line break within
  * an output is escaped. malloc'ed. NULL with message[256]: what wf_emit refuses; a search that

@@ -1,4 +1,4 @@
-/* models/emit/emit_sentencepiece.c - the tables of a SentencePiece tokenizer; see text_emitter.h. */
+/* models/emit/emit_sentencepiece.c - the tables of a SentencePiece tokenizer; text_emitter.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -171,11 +171,14 @@ static void write_head(model_emitter *e) {
 static bool name_is_free(const model_emitter *e, char *message) {
     const char *const *const texts[] = { wf_search_text, wf_blocks_text, wf_translate_text,
                                          wf_main_text };
-    bool own = strcmp(e->name, "model") == 0 || !e->name[0];
+    static const char *const tables[] = { "source_", "target_", "known_" };
+    bool own = strcmp(e->name, "model") == 0 || !e->name[0], taken = false;
     for (size_t i = 0; i < sizeof texts / sizeof *texts && !own; i++)
-        if (wf_plain_has_word(texts[i], e->name))
-            return fail(message, "'%.80s' is a name that the file has for something else", e->name);
-    return true;
+        taken = taken || wf_plain_has_word(texts[i], e->name);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        taken = taken || strncmp(e->name, tables[i], strlen(tables[i])) == 0;
+    return !taken ||
+           fail(message, "'%.80s' is a name that the file has for something else", e->name);
 }
 
 static bool write_parts(model_emitter *e, text_emitter *x, const char *model, char *message) {

@@ -10,7 +10,7 @@ static int begins_with_space(const char *text, size_t n) {
            text[2] == SPACE_SYMBOL[2];
 }
 
-/* ---- pieces that begin a text ----------------------------------------------------------------- */
+/* ---- pieces that begin a text ---------------------------------------------------------------- */
 
 /* The pieces from `low` to `high` in the order begin with the same n bytes. */
 typedef struct walk {
@@ -68,7 +68,7 @@ static size_t symbol_length(const vocabulary *symbols, const char *text, size_t 
     return longest;
 }
 
-/* ---- rules of characters ---------------------------------------------------------------------- */
+/* ---- rules of characters --------------------------------------------------------------------- */
 
 /* How a line is normalised: a double array of the texts that are replaced, and the replacements,
  * each with its zero; symbols of the user, which are kept. */
@@ -182,7 +182,7 @@ static int normalize(const normalizer *r, const char *line, size_t n, text_out *
     return to->n <= to->size;
 }
 
-/* ---- pieces of a line ------------------------------------------------------------------------- */
+/* ---- pieces of a line ------------------------------------------------------------------------ */
 
 /* `pieces` are those that text may become, with their scores by index. `ids` are their ids, or 0:
  * the indices are. `bytes` are the ids of the pieces for bytes that unknown text becomes, or 0.
@@ -200,7 +200,8 @@ typedef struct sentencepiece {
     int n_before;
 } sentencepiece;
 
-/* The pieces of a normalised line on their way to ids. Unknown text from `from` on waits for more. */
+/* The pieces of a normalised line on their way to ids. Unknown text, from `from` on, waits for
+ * more. */
 typedef struct cutting {
     const sentencepiece *s;
     const char *line;
@@ -241,7 +242,7 @@ static void cut(cutting *c, size_t begin, size_t end, int32_t piece) {
     }
 }
 
-/* ---- the most probable pieces ------------------------------------------------------------------ */
+/* ---- the most probable pieces ---------------------------------------------------------------- */
 
 /* The best path to a byte: the start of its last piece, and that. start -1: there is no path. */
 typedef struct best_path {
@@ -301,7 +302,7 @@ static void cut_probable(const sentencepiece *s, best_path *best, const char *li
     end_unknown(&c, n);
 }
 
-/* ---- merges ------------------------------------------------------------------------------------ */
+/* ---- merges ---------------------------------------------------------------------------------- */
 
 /* The lowest key is that of the highest score. The bits of a float, apart from the sign, ascend
  * with its value. */
@@ -362,7 +363,7 @@ static void cut_merged(const sentencepiece *s, merger *g, const char *line, size
     end_unknown(&c, n);
 }
 
-/* ---- two simple kinds -------------------------------------------------------------------------- */
+/* ---- two simple kinds ------------------------------------------------------------------------ */
 
 /* Words begin with a space. */
 static void cut_words(const sentencepiece *s, const char *line, size_t n, id_list *to) {
@@ -386,7 +387,7 @@ static void cut_characters(const sentencepiece *s, const char *line, size_t n, i
     end_unknown(&c, n);
 }
 
-/* ---- a line ------------------------------------------------------------------------------------ */
+/* ---- a line ---------------------------------------------------------------------------------- */
 
 /* The bytes of the code ">>fra<<" at the start of the line; 0: there is none. */
 static size_t language_code(const char *line, size_t n) {

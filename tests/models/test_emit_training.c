@@ -201,13 +201,6 @@ static void compare(const char *flags) {
     ck_assert_msg(result.status == 0, "%s: %s %s", flags, result.out, result.err);
 }
 
-/* Alone the file needs nothing, from the compiler and from clang. */
-static void compile_alone(const char *compiler) {
-    run("%s " STRICT " -nostdlib -c model.c -o model.o && nm -u model.o", compiler);
-    ck_assert_msg(result.status == 0 && !result.out[0] && !result.err[0], "%s: %s%s", compiler,
-                  result.out, result.err);
-}
-
 SETUP(enter_folder, leave_folder)
 
 #define CLIPPED .beta1 = 0.9, .beta2 = 0.98, .alpha = 0.95, .eps = 1e-9, .clip_norm = 0.7

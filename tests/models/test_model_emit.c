@@ -318,6 +318,8 @@ static const refusal refusals[] = {
     { "", "no identifier", 0, 0, { DEFAULTS, .beam = 1 } },
     { "search", "for something else", 0, 0, { DEFAULTS, .beam = 1 } },
     { "int", "for something else", 0, 0, { DEFAULTS, .beam = 1 } },
+    { "text_work", "for something else", 0, 0, { DEFAULTS, .beam = 1 } },
+    { "source_pieces", "for something else", 0, 0, { DEFAULTS, .beam = 1 } },
 };
 
 TEST_ROWS(what_has_no_form_is_refused, COUNT_OF(refusals)) {

@@ -28,7 +28,7 @@ static void write_text(const char *path, const char *head, const char *text) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-static void compile_alone(const char *compiler) {
+void compile_alone(const char *compiler) {
     run("%s " STRICT_FLAGS " -nostdlib -O2 -c model.c && nm -u model.o", compiler);
     ck_assert_msg(result.status == 0 && !result.out[0] && !result.err[0], "%s, alone: %s%s",
                   compiler, result.out, result.err);

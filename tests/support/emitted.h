@@ -16,9 +16,12 @@ bool compiles(const char *compiler);
 #define STRICT_FLAGS                                                                               \
     "-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding"
 
+/* Compile the file `model.c` of the test's folder strictly and alone: it may need no symbol of any
+ * library. */
+void compile_alone(const char *compiler);
+
 /* Compile the file `model.c` of the test's folder, which is `text`, by every compiler: the one
- * above, and clang and tcc where they are. Strictly and alone, where it may need no symbol of any
- * library; and with the program `main`, which must print the file `expected`. */
+ * above, and clang and tcc where they are. Strictly and alone, and with the program `main`, which must print the file `expected`. */
 void try_emitted(const char *text, const char *main);
 
 #endif

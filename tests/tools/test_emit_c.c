@@ -13,8 +13,11 @@ TESTS(emit_c)
 
 #define PLAIN "--d-model 16 --heads 2 --layers 1 --d-ff 24 --quiet --threads 1 "
 #define SIZE PLAIN "--valid-size 4 "
+#define SMALL PLAIN "--batch-size 8 "
 
 SETUP(enter_folder, leave_folder)
+
+/* ---- models of ids --------------------------------------------------------------------------- */
 
 /* Lines of 1 to `most` ids from `low` on. */
 static void write_lines(int n, int low, int vocab, int most) {
@@ -34,7 +37,8 @@ static void compare(const char *options, const char *search) {
     run("graph --emit-c m %s -o m.c && %s " STRICT_FLAGS " -O1 -DMODEL_MAIN m.c -o program",
         options, emitted_compiler());
     ck_assert_msg(result.status == 0, "%s", result.err);
-    run("./program < lines > got && generate m --quiet %s < lines > expected && cmp got expected",
+    run("./program < lines > got && generate m --quiet --threads 1 %s < lines > expected && cmp "
+        "got expected",
         search);
     ck_assert_msg(result.status == 0, "%s: %s %s", options, result.out, result.err);
 }
@@ -46,6 +50,102 @@ TEST(a_program_writes_the_lines_of_generate) {
     compare("", "");
     compare("--beam 4 --prefix copier", "--beam 4");
 }
+
+/* ---- models of text -------------------------------------------------------------------------- */
+
+static const char *const words[] = {
+    "ein",        "Mann",
+    "schläft",    "Frau",
+    ",",          "Hunde,",
+    "im",         "Ga\xCC\x88rten",
+    "ha\xC3\x9f", "\xE6\x97\xA5\xE6\x9C\xAC",
+    "it's",       "12",
+    "3.5",        "@@",
+    "<unk>",      "\xE2\x96\x81",
+    "  ",         "\t",
+    "\\n",        "\"?\"",
+    "zz\x01\x7f", "x",
+    "unknown",    "\xF0\x9F\x98\x80",
+};
+
+/* Lines of words, known and unknown, and some that are empty or very long. */
+static void write_text_lines(int n) {
+    FILE *file = fopen("lines", "w");
+    ck_assert(file);
+    fputs("\xEF\xBB\xBF", file);
+    for (int i = 0; i < n; i++) {
+        int length = i % 100 ? (int)(number(3, (uint64_t)i) * 12) : 100;
+        for (int k = 0; k < length; k++)
+            fprintf(file, "%s%s", k ? " " : "",
+                    words[(int)(number(4, (uint64_t)(i * 12 + k)) * COUNT_OF(words))]);
+        fputs(i % 9 ? "\n" : "\r\n", file);
+    }
+    fputs("the last line", file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void write_pairs(void) {
+    FILE *file = fopen("pairs.tsv", "w");
+    ck_assert(file);
+    for (int i = 0; i < 60; i++) {
+        for (int k = 0; k < 6; k++)
+            fprintf(file, "%s%s", k ? " " : "",
+                    words[(int)(number(5, (uint64_t)(i * 6 + k)) * 16)]);
+        fprintf(file, "\t%s %s ein Mann\n", words[i % 16], words[i % 5]);
+    }
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+typedef struct text_row {
+    const char *train, *emit, *search;
+} text_row;
+
+static const text_row texts[] = {
+    { "--train pairs.tsv --tokenizer word", "", "" },
+    { "--train pairs.tsv --tokenizer char --max-len 40", "--beam 1 --max-line 4000", "--beam 1" },
+    { "--train pairs.tsv --tokenizer bpe --share-vocab", "", "" },
+    { "--train pairs.tsv --tokenizer byte-level", "--beam 3", "--beam 3" },
+    { "--train pairs.tsv --tokenizer word --tokenizer-tgt bpe", "", "" },
+    { "--arch language --train pairs.tsv --tokenizer bpe --max-len 30", "", "" },
+    { "--task lm --text pairs.tsv --tokenizer byte-bpe --max-len 24", "", "" },
+    { "--task lm --text pairs.tsv --tokenizer text-char --max-len 24 --form llama", "", "" },
+    { "--train pairs.tsv --spm-src " WEFT_TEST_DATA "/words_de.spm", "", "" },
+};
+
+TEST_ROWS(a_program_writes_the_text_of_generate, COUNT_OF(texts)) {
+    const text_row *r = &texts[_i];
+    if (!has_emitted_compiler("emit_c")) return;
+    write_pairs();
+    run("train %s " SMALL "--max-steps 30 -o m > /dev/null", r->train);
+    ck_assert_msg(result.status == 0, "%s", result.err);
+    write_text_lines(1000);
+    compare(r->emit, r->search);
+}
+
+/* The program ends where generate does, at a line that it cannot read. */
+TEST(a_program_ends_at_a_line_that_is_no_text) {
+    static const char *const bad[] = { "\\377", "a\\303", "x\\ry", "a\\000b" };
+    if (!has_emitted_compiler("emit_c")) return;
+    write_pairs();
+    ok("train --train pairs.tsv --tokenizer word " SMALL "--max-steps 1 -o m > /dev/null");
+    ok("graph --emit-c m --max-line 100 -o m.c");
+    run("%s " STRICT_FLAGS " -O1 -DMODEL_MAIN m.c -o program", emitted_compiler());
+    expect(0);
+    for (int i = 0; i < COUNT_OF(bad); i++) {
+        run("printf 'ein Mann\n%s\nein' > in; generate m --quiet --threads 1 < in > expected",
+            bad[i]);
+        expect(1);
+        run("./program < in > got");
+        expect(1);
+        ck_assert_str_eq(result.err, "line 2: not a line of UTF-8 text\n");
+        ck_assert(same_files("got", "expected"));
+    }
+    run("printf '%%0100d\n%%0101d' 1 1 | ./program > got");
+    expect(1);
+    ck_assert_str_eq(result.err, "line 2: it is too long\n");
+}
+
+/* ---- memory, and what is refused ------------------------------------------------------------- */
 
 TEST(memory_is_printed_and_nothing_written) {
     long memory, shorter, weights;
@@ -133,6 +233,8 @@ static const refusal refusals[] = {
     { "--beam 2", "no C is written", 2 },
     { "--emit-c m --beam 65", "65", 2 },
     { "--emit-c m --max-length 0", "0", 2 },
+    { "--emit-c m --max-line 0", "0", 2 },
+    { "--max-line 100", "no C is written", 2 },
     { "--emit-c m --prefix 'a b' -o m.c", "no identifier", 1 },
     { "--emit-c m --prefix search -o m.c", "for something else", 1 },
     { "--emit-c int8 -o m.c", "weights in int8 have no form in C", 1 },

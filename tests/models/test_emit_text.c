@@ -1,0 +1,388 @@
+/* tests/models/test_emit_text.c - text in the C file of a model: lines become the ids of
+ * wf_tokenizer_encode, and ids the text of wf_tokenizer_decode, to the byte, for every kind of
+ * tokenizer; translations are those of the search in the library. WEFT_EMIT_CC names another
+ * compiler, as in suite `emit`. */
+#include <stdio.h>
+
+#include "models/model_emit.h"
+#include "spm_files.h"
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tests/support/emitted.h"
+#include "tests/support/models.h"
+#include "tests/support/wall.h"
+#include "texts.h"
+
+TESTS(emit_text)
+
+#define STRICT STRICT_FLAGS " -O1"
+
+enum { LINES = 1100, OUTPUTS = 300, MOST_BYTES = 500, MOST_IDS = 12, MANY_IDS = 4000 };
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static const char story[] =
+    "A man in a blue shirt is standing on a ladder cleaning a window .\n"
+    "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche .\n"
+    "Two men aren't here, and it's 12:30 o'clock; we'll see 1999 of them...\n"
+    "Ein kleines Mädchen klettert in ein Spielhaus aus Holz .\tTab and  two spaces\n"
+    "日本語の文 と français, naïve café \xF0\x9F\x98\x80 !\n"
+    "the lower the slower , the newest low , the widest and newest shows\n";
+
+static const char *const hostile[] = {
+    "",
+    " ",
+    "\t\v\f ",
+    "\n",
+    "\r\n",
+    "a\r",
+    "a\r\r\n",
+    "<s> </s> <unk> <pad>",
+    "@@ a@@ b</w> </w>",
+    "e\xCC\x81\xCC\x81\xCC\xA3 cafe\xCC\x81",
+    "\xE2\x96\x81\xE2\x96\x81 a \xE2\x96\x81",
+    "\xE2\x90\x80\xE2\x90\xA1 \xE2\x90\xA0 \xE2\x90\x8A",
+    "\x01\x02\x7f\x1b[0m",
+    ">>fra<< Haus",
+    ">><<",
+    ">>",
+    "it's we'll I'd 'tis 'll 're've",
+    "  two  spaces  ",
+    "\xEF\xAC\x81 \xE2\x91\xA0 \xEF\xBC\xA1 abc ab",
+    "\xC2\xA0nb\xE3\x80\x80sp\xE2\x80\x83x",
+    "\xF4\x8F\xBF\xBF \xEF\xBF\xBF",
+    "\xFF\xFE abc",
+    "\xC3",
+    "ab\xE2\x96",
+    "\xF0\x9F\x98",
+    "\xED\xA0\x80",
+    "\xC0\x80 x",
+    "x\ry",
+    "x\ny",
+    "?"
+    "?/ \\ \" %d",
+    "......!!!!!",
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+    "aaa",
+};
+
+/* A hostile line; any bytes; words of the story; a part of it with bytes changed. */
+static size_t draw_line(int i, char line[MOST_BYTES]) {
+    uint64_t key = (uint64_t)i * 1000;
+    size_t n = 1 + (size_t)(number(3, key) * (i % 50 ? 60 : MOST_BYTES - 1));
+    if (i < COUNT_OF(hostile)) return strlen(strcpy(line, hostile[i]));
+    for (size_t k = 0; k < n; k++) {
+        size_t from = (size_t)(number(4, key) * (double)(sizeof story - 1));
+        line[k] = story[(from + k) % (sizeof story - 1)];
+        if (i % 4 == 0) line[k] = (char)(int)(number(5, key + k) * 256);
+        if (i % 4 == 1 && number(6, key + k) < 0.1) line[k] = (char)(int)(number(5, key + k) * 256);
+        if (i % 4 && (line[k] == '\n' || line[k] == '\r')) line[k] = ' ';
+    }
+    return n;
+}
+
+static void put_number(FILE *to, int64_t number) {
+    int32_t n = (int32_t)number;
+    ck_assert_int_eq(fwrite(&n, sizeof n, 1, to), 1);
+}
+
+static FILE *create(const char *path) {
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    return file;
+}
+
+/* Lines, and what the tokenizer makes of them. */
+static int write_lines(wf_tokenizer *t, FILE *in, FILE *out) {
+    static int32_t ids[MANY_IDS];
+    char line[MOST_BYTES + 1], message[WF_MESSAGE];
+    int good = 0;
+    put_number(in, LINES);
+    for (int i = 0; i < LINES; i++) {
+        size_t bytes = draw_line(i, line);
+        int64_t n = wf_tokenizer_encode(t, line, bytes, ids, MANY_IDS, message);
+        ck_assert_int_le(n, MANY_IDS);
+        put_number(in, (int64_t)bytes);
+        fwrite(line, 1, bytes, in);
+        put_number(out, n);
+        if (n > 0) fwrite(ids, sizeof *ids, (size_t)n, out);
+        good += n > 0;
+    }
+    return good;
+}
+
+/* Outputs at random, and their text. */
+static void write_outputs(wf_tokenizer *t, FILE *in, FILE *out) {
+    static char text[1 << 16];
+    int32_t ids[MOST_IDS];
+    put_number(in, OUTPUTS);
+    for (int i = 0; i < OUTPUTS; i++) {
+        int n = (int)(number(8, (uint64_t)i) * (MOST_IDS + 1));
+        for (int k = 0; k < n; k++)
+            ids[k] =
+                (int32_t)(number(9, (uint64_t)(i * MOST_IDS + k)) * (double)wf_tokenizer_size(t));
+        int64_t bytes = wf_tokenizer_decode(t, ids, n, text, sizeof text);
+        ck_assert(bytes >= 0 && bytes < (int64_t)sizeof text);
+        put_number(in, n);
+        fwrite(ids, sizeof *ids, (size_t)n, in);
+        put_number(out, bytes);
+        fwrite(text, 1, (size_t)bytes, out);
+    }
+}
+
+/* ---- the emitted file ------------------------------------------------------------------------ */
+
+static const char program[] =
+    "#include <stdio.h>\n#include <string.h>\n#include \"model.c\"\n"
+    "static _Alignas(64) unsigned char memory[model_MEMORY];\n"
+    "static char line[model_LINE], text[model_TEXT];\n"
+    "static int32_t ids[4000];\n"
+    "static int32_t take(void) {\n"
+    "    int32_t n = 0;\n"
+    "    return fread(&n, 4, 1, stdin) == 1 ? n : -1;\n"
+    "}\n"
+    "int main(void) {\n"
+    "    static model m;\n"
+    "    memset(memory, 0xff, sizeof memory);\n"
+    "    model_start(&m, memory);\n"
+    "    for (int32_t left = take(); left > 0; left--) {\n"
+    "        id_list to = { ids, 4000, 0 };\n"
+    "        size_t n = (size_t)take();\n"
+    "        if (fread(line, 1, n, stdin) != n) return 1;\n"
+    "        int32_t found = encode_line(text_of(&m), line, n, &to) ? -1 : to.n;\n"
+    "        fwrite(&found, 4, 1, stdout);\n"
+    "        if (found > 0) fwrite(ids, 4, (size_t)found, stdout);\n"
+    "    }\n"
+    "    for (int32_t left = take(); left > 0; left--) {\n"
+    "        text_out to = { text, sizeof text, 0 };\n"
+    "        int32_t n = take(), bytes;\n"
+    "        if (fread(ids, 4, (size_t)n, stdin) != (size_t)n) return 1;\n"
+    "        decode_line(text_of(&m), ids, n, &to);\n"
+    "        bytes = (int32_t)to.n;\n"
+    "        fwrite(&bytes, 4, 1, stdout);\n"
+    "        fwrite(text, 1, to.n, stdout);\n"
+    "    }\n"
+    "    return 0;\n"
+    "}\n";
+
+static void write_text(const char *path, const char *text) {
+    FILE *file = create(path);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* A model with the vocabularies of these tokenizers. */
+static wf_model *model_of(const wf_tokenizer *source, const wf_tokenizer *target) {
+    wf_transformer_config c = small_config();
+    c.src_vocab = wf_tokenizer_size(source);
+    c.tgt_vocab = wf_tokenizer_size(target);
+    c.start_id = c.end_id = 0;
+    c.max_len = 40;
+    return open_model(&c, NULL, WF_F32, 3);
+}
+
+static char *emit(wf_model *m, wf_tokenizer *source, wf_tokenizer *target, char *message) {
+    return wf_model_emit(m,
+                         &(wf_model_emit_options){
+                             .max_output = MOST_IDS, .source_text = source, .target_text = target },
+                         message);
+}
+
+/* Lines by one tokenizer become ids, and ids by the other text. */
+static void same_text(wf_tokenizer *source, wf_tokenizer *target, int least) {
+    char message[WF_MESSAGE] = "";
+    wf_model *m = model_of(source, target);
+    char *text = emit(m, source, target, message);
+    ck_assert_msg(text, "%s", message);
+    write_text("model.c", text);
+    write_text("main.c", program);
+    free(text);
+    FILE *in = create("in"), *out = create("expected");
+    int good = write_lines(source, in, out);
+    write_outputs(target, in, out);
+    ck_assert_int_ge(good, least);
+    ck_assert(fclose(in) == 0 && fclose(out) == 0);
+    run("%s " STRICT " main.c -o main && ./main < in > got && cmp got expected",
+        emitted_compiler());
+    ck_assert_msg(result.status == 0, "%s%s", result.out, result.err);
+    close_model(m);
+}
+
+SETUP(enter_folder, leave_folder)
+
+/* ---- kinds that are learned ------------------------------------------------------------------ */
+
+static const wf_token_kind learned[] = { WF_WORDS,           WF_CHARACTERS, WF_BPE,       WF_BYTES,
+                                         WF_TEXT_CHARACTERS, WF_BYTE_BPE,   WF_BYTE_LEVEL };
+
+TEST_ROWS(text_is_that_of_a_learned_tokenizer, COUNT_OF(learned)) {
+    if (!has_emitted_compiler("emit_text")) return;
+    wf_tokenizer *t = learn_kind(learned[_i], story);
+    same_text(t, t, LINES / 3);
+    compile_alone(emitted_compiler());
+    if (compiles("clang")) compile_alone("clang");
+    wf_tokenizer_free(t);
+}
+
+TEST(each_side_may_have_its_own_kind) {
+    if (!has_emitted_compiler("emit_text")) return;
+    wf_tokenizer *t[COUNT_OF(learned)];
+    for (int i = 0; i < COUNT_OF(learned); i++) t[i] = learn_kind(learned[i], story);
+    for (int i = 0; i < COUNT_OF(learned); i++)
+        same_text(t[i], t[(i + 2) % COUNT_OF(learned)], LINES / 3);
+    for (int i = 0; i < COUNT_OF(learned); i++) wf_tokenizer_free(t[i]);
+}
+
+/* Merged pieces that the vocabulary lacks are split again, as by subword-nmt. */
+TEST(a_limited_vocabulary_splits_pieces_again) {
+    if (!has_emitted_compiler("emit_text")) return;
+    char message[WF_MESSAGE] = "";
+    wf_tokenizer *all = learn_kind(WF_BPE, story);
+    char *codes = text_of(all, wf_tokenizer_codes), *vocabulary = strdup("");
+    size_t n = 0;
+    for (int32_t id = 0; id < wf_tokenizer_size(all); id++) {
+        const char *piece = wf_tokenizer_piece(all, id);
+        vocabulary = realloc(vocabulary, n + strlen(piece) + 2);
+        if (id % 3) n += (size_t)sprintf(vocabulary + n, "%s\n", piece);
+    }
+    wf_tokenizer *t = wf_tokenizer_read(WF_BPE, vocabulary, n, codes, strlen(codes), message);
+    ck_assert_msg(t, "%s", message);
+    same_text(t, t, LINES / 3);
+    free(codes), free(vocabulary);
+    wf_tokenizer_free(all), wf_tokenizer_free(t);
+}
+
+/* ---- SentencePiece --------------------------------------------------------------------------- */
+
+static bool has_unused(wf_span model) {
+    wf_spm *m = wf_spm_read(model.text, model.bytes, NULL);
+    bool unused = m->unused && m->kind == SPM_BPE;
+    wf_spm_free(m);
+    return unused;
+}
+
+TEST(text_is_that_of_a_sentencepiece_model) {
+    if (!has_emitted_compiler("emit_text")) return;
+    char message[WF_MESSAGE] = "";
+    recorded r = open_recorded("spm.bin");
+    wf_span model;
+    int written = 0;
+    while (next_model(&r, &model)) {
+        wf_tokenizer *t = tokenizer_of(model);
+        pass_lines(&r);
+        if (has_unused(model)) {
+            wf_model *m = model_of(t, t);
+            ck_assert(!emit(m, t, t, message) && strstr(message, "unused pieces"));
+            close_model(m);
+        } else {
+            same_text(t, t, LINES * 3 / 4);
+            written++;
+        }
+        wf_tokenizer_free(t);
+    }
+    ck_assert_int_ge(written, 6);
+    close_recorded(&r);
+}
+
+/* Pieces in another order, with the languages behind them. */
+static wf_tokenizer *with_pieces(wf_span model, bool codes) {
+    char message[WF_MESSAGE] = "";
+    static const int32_t before[] = { 2, 7 }, after[] = { 1 };
+    const char *pieces[3000] = { "<s>", "</s>", "<unk>", ">>fra<<" };
+    wf_tokenizer *plain = tokenizer_of(model);
+    int32_t n = 4, all = (int32_t)wf_tokenizer_size(plain);
+    for (int32_t i = 3; i < all && n < 2990; i++)
+        if (i % 7) pieces[n++] = wf_tokenizer_piece(plain, all + 2 - i);
+    pieces[n] = "__de__";
+    wf_sentencepiece_options o = { .model = model.text,
+                                   .bytes = model.bytes,
+                                   .pieces = pieces,
+                                   .n_pieces = n + 1,
+                                   .special = { -1, 2, 0, 1 },
+                                   .before = before,
+                                   .after = after,
+                                   .n_before = 2,
+                                   .n_after = 1,
+                                   .language_codes = codes,
+                                   .added = codes ? 0 : n };
+    wf_tokenizer *t = wf_tokenizer_from_sentencepiece(&o, message);
+    ck_assert_msg(t, "%s", message);
+    wf_tokenizer_free(plain);
+    return t;
+}
+
+TEST_ROWS(text_is_that_of_a_sentencepiece_model_with_other_pieces, 2) {
+    if (!has_emitted_compiler("emit_text")) return;
+    recorded r = open_recorded("spm.bin");
+    wf_span model;
+    int written = 0;
+    while (next_model(&r, &model)) {
+        pass_lines(&r);
+        if (has_unused(model) || written == 3) continue;
+        wf_tokenizer *t = with_pieces(model, _i == 0), *plain = tokenizer_of(model);
+        same_text(t, _i ? t : plain, LINES * 3 / 4);
+        if (!written++) same_text(plain, t, LINES * 3 / 4);
+        wf_tokenizer_free(t), wf_tokenizer_free(plain);
+    }
+    ck_assert_int_eq(written, 3);
+    close_recorded(&r);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+TEST(text_that_has_no_form_is_refused) {
+    char message[WF_MESSAGE] = "", *word = malloc(5000);
+    memset(word, 'w', 4998);
+    strcpy(word + 4998, "\n");
+    wf_tokenizer *t = learn_kind(WF_WORDS, story), *longer = learn_kind(WF_WORDS, word);
+    wf_model *m = model_of(t, t), *n = model_of(longer, longer);
+    ck_assert(!emit(m, t, NULL, message));
+    ck_assert_str_eq(message, "a tokenizer of one side alone has no form in C");
+    ck_assert(!emit(m, t, longer, message) &&
+              strstr(message, "a tokenizer of 5 pieces for a model"));
+    ck_assert(!emit(n, longer, longer, message));
+    ck_assert_str_eq(message, "a piece of 4998 bytes has no form in C: 4095 are the most");
+    const wf_model_emit_options negative = { .source_text = t, .target_text = t, .max_line = -1 };
+    ck_assert(!wf_model_emit(m, &negative, message) && strstr(message, "lines of -1 bytes"));
+    wf_tokenizer_free(t), wf_tokenizer_free(longer);
+    close_model(m), close_model(n);
+    free(word);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static wf_model *failing_model;
+static wf_tokenizer *failing_text;
+
+static bool emit_once(void) {
+    char message[WF_MESSAGE] = "";
+    char *text = emit(failing_model, failing_text, failing_text, message);
+    must(text || message[0], "no text and no message");
+    if (text) wall_say(text, strlen(text));
+    free(text);
+    return text != NULL;
+}
+
+static void fail_each(void) {
+    const wall_work work = { "emit a model with text", emit_once, false };
+    failing_model = model_of(failing_text, failing_text);
+    ck_assert(emit_once()); /* the first plans record nodes, which the graph keeps */
+    ck_assert_int_gt(wall_fail_each(&work, false), 100);
+    close_model(failing_model);
+    wf_tokenizer_free(failing_text);
+}
+
+static const wf_token_kind failing[] = { WF_WORDS, WF_BPE, WF_BYTE_LEVEL };
+
+TEST_ROWS(without_memory_there_is_a_message_and_no_file, COUNT_OF(failing)) {
+    failing_text = learn_kind(failing[_i], "low lower lowest , low\n");
+    fail_each();
+}
+
+TEST(without_memory_there_is_no_file_of_a_sentencepiece_model) {
+    size_t bytes;
+    char *model = data_text("words_en.spm", &bytes);
+    failing_text = with_pieces((wf_span){ model, bytes }, true);
+    fail_each();
+    free(model);
+}
