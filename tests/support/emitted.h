@@ -21,7 +21,8 @@ bool compiles(const char *compiler);
 void compile_alone(const char *compiler);
 
 /* Compile the file `model.c` of the test's folder, which is `text`, by every compiler: the one
- * above, and clang and tcc where they are. Strictly and alone, and with the program `main`, which must print the file `expected`. */
+ * above, and clang and tcc where they are. It is compiled alone, and with the program `main`, which
+ * must print the file `expected`. */
 void try_emitted(const char *text, const char *main);
 
 #endif
