@@ -136,7 +136,7 @@ bool wf_describe_step(wf_emitter *e, int index, step_text *s);
 bool wf_write_step(wf_emitter *e, int n, step_text *const *s, const int64_t *positions);
 bool wf_end_module(wf_emitter *e);
 
-/* One text from those for n positions, or sizes: a number that differs becomes "(position * b + a)",
+/* One text from those for n positions or sizes: a number that differs becomes "(size * b + a)",
  * with the part's variable, and *moves true; or `instead`, if that is not NULL. False: the texts
  * differ in more than numbers that grow evenly. */
 bool wf_merge_numbers(const part *q, int n, const wf_text *const *texts, const int64_t *positions,

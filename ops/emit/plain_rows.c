@@ -107,33 +107,31 @@ static float extreme(int n, const float *x, float sign) {
 
 /* ---- products ----------------------------------------------------------------------------- */
 
-/* y[i, j] = d[i, j] + the sum over k of a[i, k] b[k, j], for 32 columns: each element is one chain
- * of multiply-adds over k. d 0: zeros; d may be y. It is called with a constant number of rows, at
- * most 4: compilers then keep all sums in registers. */
-static inline void product_tile(int rows, int n, const float *a, int a_row, int a_column,
-                                const float *restrict b, int b_row, const float *d, int d_row,
-                                float *y, int y_row) {
-    float sum[4][32];
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < 32; j++) sum[i][j] = d ? d[i * d_row + j] : 0.0f;
-    for (int k = 0; k < n; k++)
-        for (int i = 0; i < rows; i++)
-            for (int j = 0; j < 32; j++)
-                sum[i][j] = multiply_add(a[i * a_row + k * a_column], b[k * b_row + j], sum[i][j]);
-    for (int i = 0; i < rows; i++)
+/* The body of product_rows and product_row: y[i, j] = d[i, j] + the sum over k of a[i, k] b[k, j],
+ * for 32 columns. Each element is one chain of multiply-adds over k. d 0: zeros; d may be y. The
+ * number of rows is a constant, at most 4: compilers then keep all sums in registers. */
+#define PRODUCT_TILE(rows)                                                                         \
+    float sum[rows][32];                                                                           \
+    for (int i = 0; i < rows; i++)                                                                 \
+        for (int j = 0; j < 32; j++) sum[i][j] = d ? d[i * d_row + j] : 0.0f;                      \
+    for (int k = 0; k < n; k++)                                                                    \
+        for (int i = 0; i < rows; i++)                                                             \
+            for (int j = 0; j < 32; j++)                                                           \
+                sum[i][j] =                                                                        \
+                    multiply_add(a[i * a_row + k * a_column], b[k * b_row + j], sum[i][j]);        \
+    for (int i = 0; i < rows; i++)                                                                 \
         for (int j = 0; j < 32; j++) y[i * y_row + j] = sum[i][j];
-}
 
-/* A tile of four rows. */
+/* Four rows. */
 static void product_rows(int n, const float *a, int a_row, int a_column, const float *b, int b_row,
                          const float *d, int d_row, float *y, int y_row) {
-    product_tile(4, n, a, a_row, a_column, b, b_row, d, d_row, y, y_row);
+    PRODUCT_TILE(4)
 }
 
-/* A tile of one row. */
-static void product_row(int n, const float *a, int a_column, const float *b, int b_row,
-                        const float *d, float *y) {
-    product_tile(1, n, a, 0, a_column, b, b_row, d, 0, y, 0);
+/* One row. */
+static void product_row(int n, const float *a, int a_row, int a_column, const float *b, int b_row,
+                        const float *d, int d_row, float *y, int y_row) {
+    PRODUCT_TILE(1)
 }
 
 /* One row of fewer columns. */
@@ -151,14 +149,15 @@ static void product_rest(int columns, int n, const float *a, int a_column, const
 static void product_columns(int m, int columns, int n, const float *a, int a_row, int a_column,
                             const float *b, int b_row, const float *d, int d_row, float *y,
                             int y_row) {
-    int i = 0;
-    for (; columns == 32 && i + 4 <= m; i += 4)
+    int fours = columns == 32 ? m / 4 * 4 : 0;
+    for (int i = 0; i < fours; i += 4)
         product_rows(n, a + i * a_row, a_row, a_column, b, b_row, d ? d + i * d_row : 0, d_row,
                      y + i * y_row, y_row);
-    for (; i < m; i++) {
+    for (int i = fours; i < m; i++) {
         const float *start = d ? d + i * d_row : 0;
         if (columns == 32)
-            product_row(n, a + i * a_row, a_column, b, b_row, start, y + i * y_row);
+            product_row(n, a + i * a_row, a_row, a_column, b, b_row, start, d_row, y + i * y_row,
+                        y_row);
         else
             product_rest(columns, n, a + i * a_row, a_column, b, b_row, start, y + i * y_row);
     }

@@ -321,7 +321,7 @@ TEST(every_plan_counts_its_own_steps) {
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* One file computes 9 rows, 2 and 5. The second plan reads 9, with zeros behind those of the run. */
+/* One file computes 9 rows, 2 and 5. The second plan reads 9: zeros follow those of the run. */
 TEST(a_run_chooses_the_size_of_an_extent) {
     static const int64_t sizes[] = { 9, 2, 5 };
     wf_graph *g = new_graph(WF_F32);
