@@ -178,6 +178,7 @@ static wf_model *model_of(const wf_tokenizer *source, const wf_tokenizer *target
     c.tgt_vocab = wf_tokenizer_size(target);
     c.start_id = c.end_id = 0;
     c.max_len = 40;
+    c.encoder_layers = c.decoder_layers = 1;
     return open_model(&c, NULL, WF_F32, 3);
 }
 
@@ -372,7 +373,7 @@ static void fail_each(void) {
     wf_tokenizer_free(failing_text);
 }
 
-static const wf_token_kind failing[] = { WF_WORDS, WF_BPE, WF_BYTE_LEVEL };
+static const wf_token_kind failing[] = { WF_BPE, WF_BYTE_LEVEL };
 
 TEST_ROWS(without_memory_there_is_a_message_and_no_file, COUNT_OF(failing)) {
     failing_text = learn_kind(failing[_i], "low lower lowest , low\n");
