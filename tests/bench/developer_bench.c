@@ -13,11 +13,13 @@ static bench_settings told = { .seconds = 1 };
 static const char *subject;
 
 static option rows[] = {
-    COUNT("size", told.size, 1, 16384, "measure attention at one length",
-          .fallback = "all of a list"),
-    COUNT("threads", told.threads, 1, 256, "threads of the pool", .fallback = DEFAULT_THREADS),
+    COUNT("size", told.size, 1, 16384,
+          "with attention: measure only sequences of this number of tokens",
+          .fallback = "several lengths"),
+    COUNT("threads", told.threads, 1, 256, "number of threads that compute",
+          .fallback = DEFAULT_THREADS),
     SECONDS_OPTION(told),
-    FLAG("json", told.json, "results as JSON lines"),
+    FLAG("json", told.json, "print results as JSON objects, one on each line"),
 };
 
 program bench_program = {

@@ -48,28 +48,36 @@ TEST(h_is_help) {
 static const struct {
     const char *name, *help, *taken[3];
 } defaults[] = {
-    { "max-len", "12; 256 for add, date, text, lm", { "12", "256", "256" } },
+    { "max-len", "12; 256 with --task add, date, text or lm", { "12", "256", "256" } },
     { "tokenizer",
-      "char for add, date; from the data's size for text; byte-bpe for lm",
+      "char with --task add or date; word, char or bpe, chosen from the lines, with text; "
+      "byte-bpe with lm",
       { NULL, "char", "char" } },
-    { "vocab-size", "0; from the data's size for bpe, byte-level, byte-bpe", { "0", "0", "0" } },
-    { "min-freq", "1; 2 for bpe, byte-bpe, byte-level", { "1", "1", "1" } },
-    { "d-model", "64 for tiny; 128 for small; 512 for base", { "64", "64", "128" } },
-    { "d-ff", "128 for tiny; 256 for small; 2048 for base", { "128", "128", "256" } },
-    { "heads", "4 for tiny, small; 8 for base", { "4", "4", "4" } },
-    { "dropout", "0; from the data's size for text, lm; 0.1 for init", { "0", "0", "0.3" } },
-    { "warmup", "200; 800 for text; 100 for init", { "200", "200", "800" } },
-    { "label-smoothing", "0; 0.1 for text; 0 for init", { "0", "0", "0.1" } },
-    { "batch-size", "32; 0 for add, date, text, lm", { "32", "0", "0" } },
+    { "vocab-size",
+      "0; 300..8000, more for more text, with --tokenizer bpe or byte-level; 300..4096, more for "
+      "more "
+      "text, with byte-bpe",
+      { "0", "0", "0" } },
+    { "min-freq", "1; 2 with --tokenizer bpe, byte-bpe or byte-level", { "1", "1", "1" } },
+    { "d-model", "64 with --preset tiny; 128 with small; 512 with base", { "64", "64", "128" } },
+    { "d-ff", "128 with --preset tiny; 256 with small; 2048 with base", { "128", "128", "256" } },
+    { "heads", "4 with --preset tiny or small; 8 with base", { "4", "4", "4" } },
+    { "dropout",
+      "0; 0.1..0.3, less for more pairs, with --task text; 0..0.2, less for more text, with lm; "
+      "0.1 with --init",
+      { "0", "0", "0.3" } },
+    { "warmup", "200; 800 with --task text; 100 with --init", { "200", "200", "800" } },
+    { "label-smoothing", "0; 0.1 with --task text; 0 with --init", { "0", "0", "0.1" } },
+    { "batch-size", "32; 0 with --task add, date, text or lm", { "32", "0", "0" } },
     { "max-tokens",
-      "4096 for add, date; from the data's size for text, lm",
+      "4096 with --task add or date; 256..4096, more for more data, with text or lm",
       { NULL, "4096", "256" } },
     { "clip-norm", "1", { "1", "1", "1" } },
 };
 
 /* Options are mentioned in the help of others, too. */
 static void assert_default(const char *help, const char *name, const char *value) {
-    char head[64], expected[128];
+    char head[64], expected[256];
     snprintf(head, sizeof head, " --%s ", name);
     size_t n = (size_t)snprintf(expected, sizeof expected, "(default %s", value);
     for (const char *at = strstr(help, head); at; at = strstr(at + 1, head)) {
@@ -87,10 +95,11 @@ TEST(help_tells_the_defaults_that_runs_take) {
     snprintf(help, sizeof help, "%s", result.out);
     for (int i = 0; i < COUNT_OF(defaults); i++)
         assert_default(help, defaults[i].name, defaults[i].help);
-    assert_default(help, "preset", "tiny; small for text, lm");
+    assert_default(help, "preset", "tiny; small with --task text or lm");
     assert_default(help, "epochs",
-                   "15 for add; 5 for date; from the data's size for text, lm; 5 for init");
-    assert_default(help, "valid-every", "500; an epoch for add, date, text; 250 for lm");
+                   "15 with --task add; 5 with date; 2..200, fewer for more pairs, with text; "
+                   "2..40, fewer for more text, with lm; 5 with --init");
+    assert_default(help, "valid-every", "500; an epoch with --task add, date or text; 250 with lm");
     ok("yes 'a b\tb a' | head -n 9 > pairs");
     for (int t = 0; t < COUNT_OF(tasks); t++) {
         run("train %s --lr-steps 99999 --dry-run --quiet --json", tasks[t]);

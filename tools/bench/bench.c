@@ -16,35 +16,48 @@ static bench_settings told = { .seconds = 1, .beam = 1 };
 static const char *subject;
 
 static option rows[] = {
-    GROUP("For step"),
-    CHOICE("preset", told.preset, PRESET_WORDS,
-           "model and batch: those of the copy task, or the base model of the Transformer "
-           "paper"),
-    CHOICE("mode", told.mode, "train|forward|decode",
-           "what is timed: a training step, the logits of a batch, or decoding"),
-    CHOICE("weights", told.weights, "f32|bf16|int8",
-           "format of the weights in decoding; bf16 and int8 also print how much log-probabilities "
-           "change"),
-    COUNT("beam", told.beam, 1, 64, "number of hypotheses for each sentence in decoding"),
+    GROUP("For step: time of a model's steps"),
+    CHOICE(
+        "preset", told.preset, PRESET_WORDS,
+        "model and batch that are timed. copy: those of train --task copy. base: the base model of "
+        "\"Attention Is All You Need\", 2 sentences"),
+    CHOICE(
+        "mode", told.mode, "train|forward|decode",
+        "work that is timed. train: a training step. forward: the logits of a batch. decode: the "
+        "search for outputs"),
+    CHOICE(
+        "weights", told.weights, "f32|bf16|int8",
+        "with --mode decode: number format of the weight matrices. With bf16 and int8 it is also "
+        "printed how much they change log-probabilities"),
+    COUNT("beam", told.beam, 1, 64,
+          "with --mode decode: number of hypotheses of the beam search. 1 is greedy search"),
     COUNT("batch", told.batch, 1, 65536, "number of sentences in a batch",
-          .fallback = "32 for copy, 2 for base"),
-    FLAG("unguarded", told.unguarded, "train without clipping and without the check for NaN"),
-    FLAG("profile", told.profile, "print the time of each op, too"),
+          .fallback = "32 with --preset copy; 2 with base"),
+    FLAG("unguarded", told.unguarded,
+         "with --mode train: leave out gradient clipping and the check of gradients for NaN"),
+    FLAG("profile", told.profile,
+         "with --mode train or forward: also print the time of each kind of op"),
 
-    GROUP("For gemm"),
-    COUNT("size", told.size, 1, 16384, "measure one square product of this size",
-          .fallback = "all sizes of a list"),
+    GROUP("For gemm: time of matrix products"),
+    COUNT("size", told.size, 1, 16384, "measure only products of two N x N matrices",
+          .fallback = "15 products with the shapes of models"),
     ROW("shape", OPTION_STRING, told.shape, "NAME",
-        "measure products whose names begin with this, such as base or copy",
-        .fallback = "all products of a list"),
+        "measure only those of the 15 products whose names begin with this: square, base, copy or "
+        "decode. Each line of the output has its name",
+        .fallback = "all of them"),
     CHOICE("operands", told.operands, "both|hot|cold",
-           "hot: operands are in the cache (one product is repeated); cold: they are in "
-           "memory (each product has its own)"),
+           "place of the operands. hot: in the cache, because one product is repeated. cold: in "
+           "memory, "
+           "because each product has other operands"),
 
     GROUP("For all"),
-    COUNT("threads", told.threads, 1, 256, "number of threads", .fallback = DEFAULT_THREADS),
+    COUNT("threads", told.threads, 1, 256, "number of threads that compute",
+          .fallback = DEFAULT_THREADS),
     SECONDS_OPTION(told),
-    FLAG("json", told.json, "print results as JSON lines"),
+    FLAG("json", told.json,
+         "print JSON objects, one on each line, in place of tables: one for the machine's limits, "
+         "and "
+         "one for each measurement with its times in seconds"),
 };
 
 program bench_program = {

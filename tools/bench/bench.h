@@ -30,8 +30,8 @@ extern program bench_program;
 /* The row of --seconds in an option table. */
 #define SECONDS_OPTION(set)                                                                        \
     REAL("seconds", (set).seconds, 0, 3600,                                                        \
-         "least time to measure each line, in three runs at least; 0: one run on little memory, "  \
-         "to see that it works")
+         "number of seconds for which each line is measured, in at least three runs; 0: only one " \
+         "run with little memory, to see that it works")
 
 /* --seconds 0: everything is run once on little memory, to see that it works. The figures of a
  * trial have the right form and say little about speed. */

@@ -49,77 +49,96 @@ static settings told = { .of = SUBJECT_TRANSFORMER,
 
 static option rows[] = {
     GROUP("What is drawn"),
-    CHOICE("of", told.of, SUBJECT_WORDS, "what to draw: the whole model, or a part of it"),
-    CHOICE("level", told.level, "module|op", "draw a box for each module, or for each operation",
-           .fallback = "op for attention, otherwise module"),
-    COUNT("depth", told.depth, 1, 32, "number of module levels to draw",
+    CHOICE(
+        "of", told.of, SUBJECT_WORDS,
+        "what to draw. transformer: the whole model. attention, encoder-layer, decoder-layer: this "
+        "part of it"),
+    CHOICE("level", told.level, "module|op",
+           "what a box of the picture is: a module, such as a linear layer, or an operation",
+           .fallback = "op with --of attention; else module"),
+    COUNT("depth", told.depth, 1, 32,
+          "with --level module: number of levels of modules within modules to draw",
           .fallback = "down to attention and linear layers"),
     { .name = "formula",
       .kind = OPTION_STRING,
       .value = &told.formula,
       .argument = "TEXT",
-      .help = "draw this formula with its numbers. It may have + - * / @ ^, parentheses, "
-              "functions and variables. An option with the name of a variable sets its "
-              "values: --x \"1 2 3; 4 5 6\" is a matrix of two rows" },
-    FLAG("backward", told.backward, "draw the gradient, too, with dashed lines"),
-    FLAG("force", told.force, "draw graphs of more than 5,000 nodes, too"),
+      .help =
+          "draw this formula with its numbers, in place of a model. It may have + - * / @ (matrix "
+          "product) ^ (power), parentheses, functions and variables. An option with the name "
+          "of a variable sets its values: --x \"1 2 3; 4 5 6\" is a matrix of two rows" },
+    FLAG("backward", told.backward,
+         "also draw the operations that compute the gradients of the loss with respect to all "
+         "parameters, with dashed lines, or show them with --step and --html. --values has the "
+         "gradients in any case"),
+    FLAG("force", told.force,
+         "draw a graph even if it has more than 5,000 nodes, which is refused otherwise"),
 
     GROUP("Numbers"),
     FLAG("values", told.values,
-         "show numbers for one example in each node: its value, and the gradient of the "
-         "loss with respect to it. The loss is a model's own, the sum of squares of a "
-         "layer's result, or the sum of a formula's result"),
+         "show numbers for one example in each node of the picture: its value, and the gradient of "
+         "the loss with respect to it. The loss of a model is its own, that of a layer the sum of "
+         "squares of its result, and that of a formula the sum of its result"),
     FLAG("second", told.second,
-         "with --values: show second derivatives, too: for each node, the derivative of "
-         "the sum of its gradient with respect to the node"),
-    FLAG("table", told.table, "with --values: print a table instead of Graphviz text",
+         "with --values or --formula: also show second derivatives. For each node it is the "
+         "derivative, with respect to the node, of the sum of its gradient"),
+    FLAG("table", told.table,
+         "with --values or --formula: print the numbers as a table in place of Graphviz text",
          .fallback = "a table on a terminal"),
     FLAG("step", told.step,
-         "debug step by step: show every node for one example, in the order of a plan, "
-         "with formula, operands and result. Keys: n next, p previous, g N goes to node "
-         "N, /WORD searches names and ops, f finds the first node that is not finite, z "
-         "the next one with a row of zeros, v shows all numbers, q quits. Without a "
-         "terminal all nodes are written, and the exit code is 3 if one is not finite"),
+         "debug step by step: show the nodes for one example, in the order in which they are "
+         "computed, each with formula, operands and result. Keys: n next, p previous, g N goes to "
+         "node N, /WORD searches names and ops, f finds the first node that is not finite, z the "
+         "next one with a row of zeros, v shows all numbers, q quits. Without a terminal all nodes "
+         "are written, and the exit code is 3 if one is not finite"),
     { .name = "commands",
       .kind = OPTION_STRING,
       .value = &told.commands,
       .argument = "KEYS",
-      .help = "with --step: run these keys, separated by semicolons, and end: \"/softmax; n; "
-              "f\"" },
+      .help =
+          "with --step: run these keys in place of typed ones, and end. Semicolons separate them: "
+          "\"/softmax; n; f\"" },
     { .name = "source",
       .kind = OPTION_STRING,
       .value = &told.source,
       .argument = "LINE",
-      .help = "source line of the example, for a model",
-      .fallback = "tokens of its vocabulary" },
+      .help =
+          "with --values or --step of a model file: source of the example, a line as for generate",
+      .fallback = "any tokens of its vocabulary" },
     { .name = "target",
       .kind = OPTION_STRING,
       .value = &told.target,
       .argument = "LINE",
-      .help = "output line of the example",
+      .help = "with --source: target of the example, a line as generate writes it",
       .fallback = "the model's own output" },
 
     GROUP("Model"),
     MODEL("model", told.model,
-          "file of a model that train wrote. Without a file, the model is an "
-          "encoder-decoder Transformer with these sizes:",
+          "model file that train or convert wrote. It may also be a word without a dash. Without a "
+          "file, the model is a new encoder-decoder Transformer with the sizes below",
           .letter = 'm'),
-    COUNT("d-model", told.d_model, 1, 16384, "width of the model"),
-    COUNT("heads", told.heads, 1, 1024, "number of attention heads; must divide the width"),
+    COUNT("d-model", told.d_model, 1, 16384,
+          "width of the model: number of values in an embedding"),
+    COUNT("heads", told.heads, 1, 1024,
+          "number of attention heads in each layer. It must divide --d-model"),
     COUNT("d-ff", told.d_ff, 1, 65536, "inner width of the feed-forward layers"),
-    COUNT("layers", told.layers, 1, 256, "number of layers in the encoder and in the decoder"),
+    COUNT("layers", told.layers, 1, 256,
+          "number of layers in the encoder, and also in the decoder"),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
-           "LayerNorm before (pre-norm) or after (post-norm) each sublayer"),
+           "place of the LayerNorm: before each sublayer (pre-norm), or after it (post-norm)"),
 
     GROUP("Plan"),
     FLAG("plan", told.plan,
-         "run a plan of the graph, and show each operation's time, tasks and memory"),
-    COUNT("batch-size", told.batch_size, 1, 4096, "number of sentences in the batch",
+         "run the graph, and show in each operation its time, its number of parallel tasks and its "
+         "memory"),
+    COUNT("batch-size", told.batch_size, 1, 4096,
+          "number of sequences in the batch that is computed",
           .fallback = "8; 1 with --values or --step"),
-    COUNT("length", told.length, 1, 4096, "number of tokens in each sentence",
+    COUNT("length", told.length, 1, 4096, "number of tokens in each sequence of the batch",
           .fallback = "32; 4 with --values or --step"),
-    COUNT("runs", told.runs, 1, 1e6, "number of timed runs; their mean is shown"),
-    COUNT("threads", told.threads, 1, 256, "number of threads that run the plan"),
+    COUNT("runs", told.runs, 1, 1e6,
+          "with --plan or --html: number of timed runs. The mean of their times is shown"),
+    COUNT("threads", told.threads, 1, 256, "with --plan or --html: number of threads that compute"),
 
     GROUP("C"),
     FLAG("emit-c", told.emit_c,
@@ -143,12 +162,14 @@ static option rows[] = {
          "with --emit-c: print how many bytes memory and weights take, and write nothing"),
 
     GROUP("Output"),
-    OUTPUT("output", told.output, "file for Graphviz text or C; - is stdout", .letter = 'o',
-           .fallback = "stdout"),
-    OUTPUT("html", told.html,
-           "write a page for browsers instead. Modules can be folded, and each node has "
-           "its formula, shape, gradient, time and bytes. The page shows the graph as "
-           "recorded, as rewritten and as planned, and the plan's memory"),
+    OUTPUT("output", told.output,
+           "file for the Graphviz text or C; - is stdout. An existing file is replaced",
+           .letter = 'o', .fallback = "stdout"),
+    OUTPUT(
+        "html", told.html,
+        "file for an HTML page in place of Graphviz text. Its modules can be folded, and each node "
+        "has its formula, shape, gradient, time and bytes. It shows the graph as recorded, as "
+        "rewritten by fusion and as planned, and the plan's memory"),
 };
 
 static program self = {

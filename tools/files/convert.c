@@ -42,44 +42,60 @@ static settings told = {
 static option rows[] = {
     GROUP("Files"),
     CHOICE("from", told.from, "file|hf",
-           "file: FILE is a PyTorch state_dict or a model of weft; hf: FILE is a folder of"
-           " Hugging Face's transformers, which needs no further options"),
-    CHOICE("to", told.to, "weft|torch|hf",
-           "weft: write a model; torch: a state_dict for load_state_dict; hf: a folder for"
-           " from_pretrained"),
-    NEW_MODEL("output", told.output, "file to write, as safetensors; with --to hf, the folder",
-              .letter = 'o'),
-
-    FLAG("overwrite", told.overwrite, "with --to hf: replace a model that is in the folder"),
+           "kind of FILE. file: a PyTorch state_dict, as safetensors or torch.save wrote it, or a "
+           "model "
+           "of weft. hf: a folder of Hugging Face's transformers, which needs no further options"),
+    CHOICE(
+        "to", told.to, "weft|torch|hf",
+        "kind of the output. weft: a model file for the programs of weft. torch: a state_dict for "
+        "load_state_dict. hf: a folder for from_pretrained"),
+    NEW_MODEL(
+        "output", told.output,
+        "file to write, in the safetensors format; with --to hf the folder. It must be given. An "
+        "existing file is replaced; it may not be FILE",
+        .letter = 'o'),
+    FLAG(
+        "overwrite", told.overwrite,
+        "with --to hf: replace a model that is in the folder. Without it such a folder is refused"),
 
     GROUP("With --to weft: format of the weights"),
-    CHOICE("weights", told.weights, "f32|int8",
-           "format of the weight matrices: int8 with a scale for each row takes a quarter "
-           "of the bytes. To change it, FILE may be a model of weft, too",
-           .fallback = "f32"),
+    CHOICE(
+        "weights", told.weights, "f32|int8",
+        "number format of the weight matrices in the file. int8, with a scale for each row, takes "
+        "a quarter of the bytes of f32. FILE may also be a model of weft, which is then written "
+        "in the other format",
+        .fallback = "f32"),
 
     GROUP("With --to weft: what names and shapes do not determine"),
-    COUNT("heads", told.heads, 1, 65536, "number of attention heads (nhead); must be given",
+    COUNT("heads", told.heads, 1, 65536,
+          "number of attention heads in each layer (nhead). It must be given for a state_dict",
           .fallback = "none"),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
-           "LayerNorm before (norm_first=True) or after each sublayer; must be given"),
-    CHOICE("positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
-           "kind of position encoding; must be given if the file has no "
-           "src_position.weight"),
-    FLAG("scale-embedding", told.scale, "the model multiplies embeddings by sqrt(d_model)"),
+           "place of the LayerNorm: before each sublayer (norm_first=True) or after it. It must be "
+           "given for a state_dict"),
+    CHOICE(
+        "positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
+        "kind of position encoding, named as for train. It must be given for a state_dict without "
+        "a table src_position.weight"),
+    FLAG("scale-embedding", told.scale,
+         "say that the model multiplies embeddings by sqrt(d_model). By default it does not"),
     CHOICE("activation", told.activation, WF_NAMES(WF_ACTIVATION_NAMES),
-           "activation function of the feed-forward layers; gelu is the form with erf"),
-    REAL("layer-norm-eps", told.eps, 1e-30, 0.9, "number added inside the root of every LayerNorm"),
+           "activation function of the feed-forward layers. gelu is the exact one, and gelu-tanh "
+           "its approximation by tanh"),
+    REAL("layer-norm-eps", told.eps, 1e-30, 0.9,
+         "number that every LayerNorm adds to the variance before it takes the square root"),
     COUNT("pad-id", told.pad_id, -1, 16777215,
-          "id of the source token that attention ignores (padding); -1: none"),
+          "id of the padding token in sources, which attention ignores; -1: there is none"),
     COUNT("start-id", told.start_id, 0, 16777215,
-          "id of the token with which the decoder's input begins"),
+          "id of the token with which the decoder's input begins, before the first output"),
     COUNT("end-id", told.end_id, 0, 16777215, "id of the token with which every output ends"),
     COUNT("max-len", told.max_len, 1, 1048576,
-          "maximum number of tokens in a sentence, if no table of positions determines it"),
+          "maximum number of tokens in a source or an output, if no table of positions in FILE "
+          "determines it"),
 
     GROUP("With --to torch"),
-    CHOICE("dtype", told.dtype, "f32|bf16", "type of every tensor; bf16 is rounded to nearest"),
+    CHOICE("dtype", told.dtype, "f32|bf16",
+           "number format of every tensor in the state_dict. bf16 is rounded to nearest"),
 };
 
 static program self = {

@@ -21,8 +21,14 @@ static jsonl line; /* on stdout */
 
 static option rows[] = {
     GROUP("Output"),
-    FLAG("all", all, "show the optimizer's moments, too"),
-    FLAG("json", json, "print JSON lines: the file, its metadata, its tensors"),
+    FLAG("all", all,
+         "list the optimizer's moments, too, which train --resume needs. By default only the "
+         "model's "
+         "parameters are listed, and moments that are not finite"),
+    FLAG("json", json,
+         "print JSON objects, one on each line, in place of tables: one for each entry of the "
+         "metadata, one for each tensor with its shape and statistics (moments, too), and one for "
+         "the whole file"),
 };
 
 static program self = {

@@ -37,139 +37,167 @@ static settings told = {
 #define LANGUAGE(option, variable, text)                                                           \
     {                                                                                              \
         .name = option, .kind = OPTION_STRING, .value = &(variable), .argument = "CODE",           \
-        .help = text, .fallback = "as the model says"                                              \
+        .help = text, .fallback = "set by the model's file"                                        \
     }
 
 static option rows[] = {
     GROUP("Files"),
     MODEL("model", told.model,
-          "file of a model that train or convert wrote. It may also be the first word "
-          "without a dash",
+          "model file that train or convert wrote. It must be given, with this option or as the "
+          "first word without a dash",
           .letter = 'm'),
     INPUT("input", told.input,
-          "file of lines: text if the model has a vocabulary, else token ids. An empty "
-          "line gives an empty answer, except with a language model, which then writes "
-          "freely. It may also be the second word without a dash; - is stdin",
+          "file with a source on each line: text if the model has a vocabulary, else token ids. It "
+          "may also be the second word without a dash; - is stdin. An empty line has an empty "
+          "output, but a language model writes a text of its own",
           .letter = 'i', .fallback = "stdin"),
     { .name = "prompt",
       .kind = OPTION_STRING,
       .value = &told.prompt,
       .argument = "TEXT",
-      .help = "use this prompt instead of lines of input. A language model continues it, and "
-              "the output begins with it" },
+      .help = "use this text as the only source, in place of lines of input. A language model "
+              "continues it, and its output begins with it" },
     OUTPUT("output", told.output,
-           "file for the outputs, one line for each line of input. It is created when all "
-           "lines are done; - is stdout",
+           "file for the outputs, one line for each line of input. It is written when all lines "
+           "are done, and replaces an existing file; - is stdout",
            .letter = 'o', .fallback = "stdout"),
     FLAG("stream", told.stream,
-         "write each token as soon as it is chosen, one line of input at a time"),
+         "write each token as soon as it is chosen, and decode one line of input at a time"),
     FLAG("json", told.json,
-         "write a JSON object for each line: the source, and for each output its text, tokens, "
-         "log_probs (natural, the end token's last), their total, score, and cut (the maximum "
-         "length was reached)"),
-    INPUT("reference", told.reference,
-          "reference outputs, line by line. BLEU, chrF, character and word error rate and exact "
-          "matches are printed on stderr, or as a last object with --json"),
-    OUTPUT("attention", told.attention,
-           "write attention weights: all of them as JSON, an object for each line. If the name "
-           "ends in .svg: a picture of the last layer for the first line. - draws each line's "
-           "weights on stderr"),
+         "write a JSON object for each line of input: its source, and for each output the text, "
+         "tokens, log_probs (natural logarithms of their probabilities, the end token's last), "
+         "total (their sum), score (with the length penalty), and cut (true if it reached the "
+         "maximum length)"),
+    INPUT(
+        "reference", told.reference,
+        "file of right outputs. Line N belongs to line N of the input. BLEU, chrF, error rates of "
+        "characters and words, and the number of exact matches are printed on stderr at the end, "
+        "or with --json as a last object"),
+    OUTPUT(
+        "attention", told.attention,
+        "file for attention weights: all layers of all lines as JSON, an object for each line. "
+        "If the name ends in .svg, it is a picture of the last layer for the first line. - draws "
+        "the last layer for each line on stderr"),
     OUTPUT(
         "explain", told.explain,
-        "write an HTML page about the one line of input: its pieces, the beam as a tree, the ten "
-        "likeliest tokens of each step, all attention, and the numbers of every node. A browser "
-        "opens the file without a network"),
+        "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "
+        "ten likeliest tokens of each step, all attention, and the numbers of the graph's nodes. "
+        "A browser opens it without a network"),
     FLAG("raw", told.raw,
-         "write line breaks within an output unescaped. By default they are written as \\n and "
-         "\\r, and tabs in columns as \\t, so that each line of input has one line of output. With "
-         "--prompt they are unescaped unless there is --nbest"),
-    CHOICE("long-lines", told.long_lines, "crop|split|skip|stop",
-           "lines with more tokens than the model can read: crop keeps the beginning (of a prompt "
-           "the end); split cuts at ends of sentences or at spaces, and joins the outputs; skip "
-           "gives an empty answer; stop ends the run. Their number is printed at the end"),
-    FLAG("quiet", told.quiet, "do not print the speed"),
+         "write line breaks within an output as they are. By default they are written as \\n and "
+         "\\r, so that each line of input has one line of output, and with --nbest tabs as \\t. "
+         "With --prompt alone they are always written as they are"),
+    CHOICE(
+        "long-lines", told.long_lines, "crop|split|skip|stop",
+        "treatment of lines with more tokens than the model can read. crop: use the beginning "
+        "(of a prompt the end). split: cut at ends of sentences or at spaces, and join the "
+        "outputs. skip: write an empty output. stop: end with an error. The number of such lines "
+        "is printed at the end"),
+    FLAG("quiet", told.quiet, "do not print the speed on stderr"),
 
     GROUP("Search (the model's file may have other defaults)"),
     COUNT("beam", told.beam, 1, 1024,
-          "number of hypotheses kept at every step of the beam search; 1 is greedy search",
+          "number of hypotheses that beam search keeps at each token. 1 is greedy search: the "
+          "likeliest token is chosen each time",
           OTHERWISE(FOR(TOKEN_IDS, "1"), FOR(GOES_ON, "1"))),
     CHOICE("length-penalty-type", told.penalty, WF_NAMES(WF_PENALTY_NAMES),
-           "an output of n tokens has its log-probability divided by 1, ((5 + n) / 6)^alpha, or "
-           "n^alpha"),
+           "score by which outputs of different lengths are compared: the log-probability of an "
+           "output of n tokens, divided by 1 (none), by ((5 + n) / 6)^alpha (gnmt), or by n^alpha "
+           "(avg). --length-penalty is alpha"),
     REAL("length-penalty", told.length_penalty, 0, 10,
-         "alpha of the length penalty; larger values favour longer outputs",
+         "alpha of the length penalty, see --length-penalty-type. Larger values favour longer "
+         "outputs",
          OTHERWISE(FOR("avg", "1"))),
-    COUNT("nbest", told.nbest, 1, 1024,
-          "outputs for each line, best first, each on a line of its own: score, tab, text. Missing "
-          "outputs are empty lines",
-          .fallback = "1, without its score"),
+    COUNT(
+        "nbest", told.nbest, 1, 1024,
+        "number of outputs for each line, best first, at most --beam. Each is written on a line "
+        "of its own: score, TAB, text. If the search finds fewer, empty lines follow. Without the "
+        "option the best output is written without its score",
+        .fallback = "1"),
     REAL("max-len-a", told.max_len_a, 0, 1000,
-         "for a source of n tokens, the maximum length of an output is a * n + b tokens; this is a",
+         "maximum length of an output, as a part of that of its source: for a source of n tokens "
+         "it is a * n + b tokens. This is a, and --max-len-b is b",
          OTHERWISE(FOR(GOES_ON, "0"))),
     REAL("max-len-b", told.max_len_b, 0, 100000,
-         "for a source of n tokens, the maximum length of an output is a * n + b tokens; this is b",
+         "number of tokens that is added to the maximum length of an output: b in --max-len-a",
          OTHERWISE(FOR(TOKEN_IDS, "10"), FOR(GOES_ON, "200"))),
     COUNT("max-new-tokens", told.max_new, 1, 100000,
-          "maximum length of an output in tokens, whatever the source",
-          .fallback = "--max-len-a and --max-len-b"),
+          "maximum length of an output in tokens, whatever the length of its source",
+          .fallback = "by --max-len-a and --max-len-b"),
     COUNT("min-len", told.min_len, 0, 100000,
-          "minimum length of an output in tokens (min_new_tokens)"),
+          "minimum length of an output in tokens (min_new_tokens of transformers)"),
     COUNT("no-repeat-ngram-size", told.no_repeat_ngram, 0, 1000,
-          "allow no n-gram of this length twice in an output; 0: allow all"),
+          "length of n-grams, in tokens, that may occur only once in an output; 0: all may be "
+          "repeated"),
     REAL("repetition-penalty", told.repetition_penalty, 0.001, 1000,
-         "values above 1 make tokens less likely that have occurred before"),
+         "factor by which the scores of tokens that have already occurred are made worse. Below 1 "
+         "they are made better; 1 changes nothing"),
     { .name = "begin-suppress-tokens",
       .kind = OPTION_STRING,
       .value = &told.begin_suppress,
       .argument = "IDS",
-      .help = "token ids that an output may not begin with" },
-    REAL("length-decay", told.decay, 0.001, 1000,
-         "values above 1 make the end likelier with each token (exponential_decay_length_penalty)"),
+      .help = "token ids, separated by commas, with which an output may not begin",
+      .fallback = "none" },
+    REAL(
+        "length-decay", told.decay, 0.001, 1000,
+        "base of a power that makes the end token likelier with each further token, if it is above "
+        "1 (exponential_decay_length_penalty of transformers); 1 changes nothing"),
     COUNT("length-decay-start", told.decay_start, 0, 100000,
-          "tokens after which --length-decay begins"),
-    CHOICE("stop", told.stop, WF_NAMES(WF_STOP_NAMES),
-           "when the beam search of a line ends: sure, when better outputs are impossible; full, "
-           "when as many outputs have ended as --beam says; present, when also no open hypothesis "
-           "scores more at its present length; longest, or at its maximum length"),
+          "number of output tokens after which --length-decay begins"),
+    CHOICE(
+        "stop", told.stop, WF_NAMES(WF_STOP_NAMES),
+        "condition for the end of a line's beam search. Every search first waits until --beam "
+        "hypotheses have ended. full: it ends then. sure: it also waits until no open hypothesis "
+        "can become one of the --nbest. present: until no open hypothesis has a better score at "
+        "its present length than those that have ended. longest: until none could have one at "
+        "the maximum length"),
     CHOICE("at-limit", told.at_limit, WF_NAMES(WF_LIMIT_NAMES),
-           "what happens at the maximum length: end appends and scores the end token; free-end "
-           "appends it without a cost; no-end leaves the output open"),
+           "end of an output that reaches the maximum length. end: the end token is appended, and "
+           "its probability counts in the score. free-end: it is appended and does not count. "
+           "no-end: it is not appended"),
 
     GROUP("Drawing at random"),
     FLAG("sample", told.sample,
-         "draw each token at random instead of searching; with --nbest, draw this many "
-         "outputs. If the model's file asks for sampling, --beam turns it off and "
-         "searches"),
-    COUNT("top-k", told.top_k, 1, 1000000, "draw only from the k likeliest tokens",
+         "draw each token at random, by its probability, instead of searching. With --nbest, draw "
+         "that many outputs. If the model's file asks for sampling, it is the default, and --beam "
+         "searches instead"),
+    COUNT("top-k", told.top_k, 1, 1000000,
+          "with --sample: number of the likeliest tokens from which each token is drawn",
           .fallback = "all"),
     REAL("top-p", told.top_p, 0.001, 1,
-         "draw only from the fewest tokens whose probabilities sum to p (after --top-k)"),
+         "with --sample: draw each token only from the likeliest tokens whose probabilities add up "
+         "to this. --top-k is applied before"),
     REAL("temperature", told.temperature, 0.001, 1000,
-         "divide logits by this: outputs are more random above 1, and less random below "
-         "1"),
+         "with --sample: number by which logits are divided. Outputs are more random above 1, and "
+         "less random below"),
     COUNT("seed", told.seed, 0, 9007199254740991,
-          "seed of the random draws, which also depend on the number of the line"),
+          "with --sample: seed of the random numbers, which also depend on the number of the line"),
 
     GROUP("Scoring"),
     FLAG("score", told.score,
-         "read source<TAB>target, and write the natural logarithm of the target's probability, "
-         "including the end token; with --json also each token's"),
+         "write no outputs, but how likely given ones are: each line of input is a source, a TAB "
+         "and a target, and its line of output the natural logarithm of the target's probability "
+         "with its end token. With --json also that of each token"),
 
     GROUP("Languages (of a multilingual model)"),
-    LANGUAGE("source-language", told.source_language,
-             "language of the source, as the model's vocabulary spells it: eng_Latn, en"),
-    LANGUAGE("target-language", told.target_language,
-             "language of the output: fra_Latn, fr; or fra, if sources begin with >>fra<<"),
+    LANGUAGE(
+        "source-language", told.source_language,
+        "language of the sources, as the model's vocabulary writes it, such as eng_Latn or en"),
+    LANGUAGE(
+        "target-language", told.target_language,
+        "language of the outputs, as the model's vocabulary writes it, such as fra_Latn or fr. "
+        "For a model whose sources begin with >>fra<< it is fra"),
 
     GROUP("Work"),
     COUNT("batch-size", told.batch_size, 1, 4096,
-          "number of lines that are decoded together; the output does not depend on it"),
-    COUNT("threads", told.threads, 1, 256, "number of threads; the output does not depend on it",
+          "number of lines that are decoded together. The output does not depend on it"),
+    COUNT("threads", told.threads, 1, 256, "number of threads. The output does not depend on it",
           .fallback = DEFAULT_THREADS),
-    CHOICE("weights", told.weights, "f32|bf16|int8",
-           "format of the weight matrices: bf16 takes half and int8 a quarter of the bytes; both "
-           "are faster, and slightly less accurate",
-           .fallback = "f32, or int8 if the model has it"),
+    CHOICE(
+        "weights", told.weights, "f32|bf16|int8",
+        "number format of the weight matrices in memory. bf16 takes half of the bytes of f32 and "
+        "int8 a quarter. Both are faster and slightly less accurate",
+        .fallback = "f32, or int8 if the file has that"),
 };
 
 static program self = {

@@ -39,17 +39,19 @@ static struct {
 
 static option rows[] = {
     GROUP("What is checked"),
-    INPUT("file", told.file, "another file than yours in learn/"),
-    FLAG("solution", told.solution, "the solution instead of your file"),
+    INPUT("file", told.file, "file with the code to check, in place of the one in --folder"),
+    FLAG("solution", told.solution,
+         "check the solution that comes with the course, in place of your file"),
     ROW("folder", OPTION_STRING, told.folder, "DIR",
-        "folder with your files. If it or a file is missing, it is made, from the exercise",
+        "folder with your files. If it or a file in it is missing, it is made from the exercise",
         .fallback = "learn/ in the source tree"),
-    REAL("seconds", told.seconds, 1, 3600, "after so many a check is stopped"),
+    REAL("seconds", told.seconds, 1, 3600, "number of seconds after which a check is stopped"),
     GROUP("What is shown instead"),
-    FLAG("picture", told.picture, "your own attention, in the terminal"),
-    OUTPUT("output", told.output, "the picture as SVG, into a file", .letter = 'o',
+    FLAG("picture", told.picture, "draw the attention weights that your code computes"),
+    OUTPUT("output", told.output, "with --picture: file for the picture as SVG", .letter = 'o',
            .fallback = "the terminal"),
-    FLAG("mistakes", told.mistakes, "the mistakes that the checker knows, and how far each is off"),
+    FLAG("mistakes", told.mistakes,
+         "list the mistakes that the checker knows, and how far from right their results are"),
 };
 
 program learn_program = {
@@ -171,8 +173,8 @@ static void draw(const run_outcome *r) {
 
 /* ---- a check --------------------------------------------------------------------------------- */
 
-/* Prints the report without its lines about places. After a crash it is what the checker had
- * guessed before. */
+/* Prints the checker's report, without the lines that name a call (">") or the end ("<"). A line with
+ * "?" is a guess from before the call: it is printed only if the call crashed. */
 static void print_report(const run_outcome *r) {
     bool crashed = *r->fault != '\0';
     const char *end = r->report + r->bytes;

@@ -148,7 +148,7 @@ static void write_value(FILE *out, const option *o) {
 }
 
 void config_write(const program *p, FILE *out) {
-    char standard[160];
+    char standard[DEFAULT_TEXT];
     fprintf(out, "# options of %s, for --config; those behind # were not given\n", p->name);
     for (const option *o = p->options; o < p->options + p->n; o++) {
         if (!o->help) {
@@ -158,7 +158,7 @@ void config_write(const program *p, FILE *out) {
             write_value(out, o);
             fputc('\n', out);
         } else {
-            describe_default(o, standard, sizeof standard);
+            describe_default(p, o, standard, sizeof standard);
             fprintf(out, "# %s%s%s\n", o->name, *standard ? " = " : "", standard);
         }
     }

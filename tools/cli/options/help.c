@@ -52,25 +52,57 @@ static void describe_range(const option *o, char *text, size_t size) {
         snprintf(text, size, "%s..%s", low, range_text(o, o->max, high));
 }
 
-void describe_default(const option *o, char *text, size_t size) {
-    char value[OPTION_TEXT_SIZE];
-    int n = snprintf(text, size, "%s", o->fallback ? o->fallback : option_text(o, value));
-    for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++) {
-        const case_default *d = &o->otherwise[i];
-        bool again = i > 0 && d->said && d[-1].said && !strcmp(d->said, d[-1].said);
-        if (again)
-            n += snprintf(text + n, size - (size_t)n, ", ");
-        else
-            n += snprintf(text + n, size - (size_t)n, "%s%s for ", n ? "; " : "",
-                          d->said ? d->said : d->value);
-        for (const char *c = d->cases; *c; c++)
-            n += snprintf(text + n, size - (size_t)n, *c == '|' ? ", " : "%c", *c);
+/* Appends text, of which what does not fit is left out. */
+static void add(char *text, size_t size, const char *more) {
+    size_t n = strlen(text);
+    snprintf(text + n, size - n, "%s", more);
+}
+
+/* The row that a case of a default is about: a choice with that word, or an option of that name.
+ * NULL: the case is described in words of its own, as "token ids". */
+static const option *row_of_case(const program *p, const char *word) {
+    for (const option *o = p->options; o < p->options + p->n; o++)
+        if (o->help && o->kind == OPTION_CHOICE && option_among(o->argument, word)) return o;
+    return option_named(p, word, strlen(word));
+}
+
+/* Appends the cases "tiny|small" as "--preset tiny or small". `*last` is the row that was named
+ * last: its name is not repeated. */
+static void add_cases(const program *p, const char *cases, const option **last, char *text,
+                      size_t size) {
+    char word[64];
+    for (size_t n, i = 0; *cases; cases += n + (cases[n] == '|'), i++) {
+        n = strcspn(cases, "|");
+        snprintf(word, sizeof word, "%.*s", (int)n, cases);
+        const option *o = row_of_case(p, word);
+        if (i) add(text, size, cases[n] ? ", " : " or ");
+        bool is_word = !o || o->kind == OPTION_CHOICE;
+        if (o && o != *last) {
+            add(text, size, "--");
+            add(text, size, o->name);
+            if (is_word) add(text, size, " ");
+        }
+        if (is_word) add(text, size, word);
+        *last = o;
     }
 }
 
-void help_describe(const option *o, char *text, size_t size) {
-    char standard[160], range[80] = "";
-    describe_default(o, standard, sizeof standard);
+void describe_default(const program *p, const option *o, char *text, size_t size) {
+    char value[OPTION_TEXT_SIZE];
+    const option *last = NULL;
+    snprintf(text, size, "%s", o->fallback ? o->fallback : option_text(o, value));
+    for (int i = 0; i < MOST_CASES && o->otherwise[i].cases; i++) {
+        const case_default *d = &o->otherwise[i];
+        if (*text) add(text, size, "; ");
+        add(text, size, d->said ? d->said : d->value);
+        add(text, size, " with ");
+        add_cases(p, d->cases, &last, text, size);
+    }
+}
+
+void help_describe(const program *p, const option *o, char *text, size_t size) {
+    char standard[DEFAULT_TEXT], range[80] = "";
+    describe_default(p, o, standard, sizeof standard);
     if (o->kind == OPTION_COUNT || o->kind == OPTION_REAL) describe_range(o, range, sizeof range);
     if (!*standard && !*range)
         snprintf(text, size, "%s", o->help);
@@ -79,35 +111,37 @@ void help_describe(const option *o, char *text, size_t size) {
                  *standard && *range ? "; " : "", range);
 }
 
-static void print_option(const option *o, FILE *out) {
+static void print_option(const program *p, const option *o, FILE *out) {
     char head[160], text[HELP_TEXT];
     char letter[5] = "    ";
     if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
     int column = snprintf(head, sizeof head, "  %s--%s%s%s", letter, o->name,
                           o->argument ? " " : "", o->argument ? o->argument : "");
     fputs(head, out);
-    help_describe(o, text, sizeof text);
+    help_describe(p, o, text, sizeof text);
     wrap(out, column, text);
 }
 
 static const option always[] = {
-    { .name = "help", .letter = 'h', .help = "print this help" },
-    { .name = "version", .letter = 'V', .help = "print the version" },
-    { .name = "man", .help = "print the manual page, which man -l - shows" },
+    { .name = "help", .letter = 'h', .help = "print this help, and end" },
+    { .name = "version", .letter = 'V', .help = "print the version, and end" },
+    { .name = "man", .help = "print the manual page in the format that man -l - shows, and end" },
     { .name = "completion",
       .kind = OPTION_CHOICE,
       .value = &none,
       .argument = SHELL_WORDS,
-      .help = "print the completion of command lines for this shell" },
+      .help = "print a script by which this shell completes command lines, and end" },
     { .name = "config",
       .kind = OPTION_STRING,
       .value = &nothing,
       .argument = "FILE",
       .use = USE_INPUT,
-      .help = "read options from a file of lines 'name = value'; options on the command line "
-              "override it" },
+      .help =
+          "file with options, one on each line: name = value. Options on the command line override "
+          "it" },
     { .name = "dump-config",
-      .help = "print all options as a file for --config; those that were not given are comments" },
+      .help = "print all options as a file for --config, and end. Those that were not given are "
+              "comments" },
 };
 
 const option *help_always(int *n) {
@@ -122,8 +156,8 @@ void help_print(const program *p, FILE *out) {
         if (!p->options[i].help)
             fprintf(out, "\n%s\n", p->options[i].name);
         else
-            print_option(&p->options[i], out);
+            print_option(p, &p->options[i], out);
     }
     fputs("\nAlways there\n", out);
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++) print_option(&always[i], out);
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++) print_option(p, &always[i], out);
 }

@@ -77,7 +77,7 @@ static void put_argument(FILE *out, const char *text) {
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-static void put_option(FILE *out, const option *o) {
+static void put_option(FILE *out, const program *p, const option *o) {
     char text[HELP_TEXT];
     fputs(".It ", out);
     if (o->letter) fprintf(out, "Fl %c , ", o->letter);
@@ -89,7 +89,7 @@ static void put_option(FILE *out, const option *o) {
         put_argument(out, o->argument);
     }
     fputc('\n', out);
-    help_describe(o, text, sizeof text);
+    help_describe(p, o, text, sizeof text);
     put_text(out, text);
 }
 
@@ -101,7 +101,7 @@ static void put_group(FILE *out, const char *title, bool first) {
 }
 
 /* Writes groups of options. `title` is for options before the first group. */
-static void put_options(FILE *out, const char *title, const option *rows, int n) {
+static void put_options(FILE *out, const program *p, const char *title, const option *rows, int n) {
     bool open = false;
     if (n && rows->help) {
         put_group(out, title, true);
@@ -109,7 +109,7 @@ static void put_options(FILE *out, const char *title, const option *rows, int n)
     }
     for (const option *o = rows; o < rows + n; o++) {
         if (o->help) {
-            put_option(out, o);
+            put_option(out, p, o);
             continue;
         }
         put_group(out, o->name, !open);
@@ -200,8 +200,8 @@ void manual_print(const program *p, FILE *out) {
     snprintf(sentence, sizeof sentence, "%s.", p->purpose);
     put_text(out, sentence);
     fputs(".Pp\nIn names of options, dashes and underscores are alike.\n", out);
-    put_options(out, "Options", p->options, p->n);
-    put_options(out, "Always there", always, n);
+    put_options(out, p, "Options", p->options, p->n);
+    put_options(out, p, "Always there", always, n);
     put_environment(out);
     put_exit_codes(out);
     put_examples(out, p);

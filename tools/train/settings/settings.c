@@ -25,8 +25,8 @@ static const settings defaults = {
 #define OF_PAIRS "add|date|text" /* all tasks with pairs of text; "text" is the one from files */
 #define OF_TEXT OF_PAIRS "|lm"   /* and running text */
 /* Describes a default that defaults.c sets when the data are known. */
-#define BY_DATA(words, text)                                                                       \
-    { .cases = words, .value = text, .said = "from the data's size" }
+#define BY_DATA(words, text, described)                                                            \
+    { .cases = words, .value = text, .said = described }
 /* The value that older files mean, from before the setting existed. */
 #define BEFORE(text) .before = text
 
@@ -42,183 +42,242 @@ static settings told;
 
 static option rows[] = {
     GROUP("Task"),
-    CHOICE("task", told.data.task, LEARN_WORDS,
-           "copy, reverse, sort: sequences of tokens 1..19; add, date: sums and dates as "
-           "text; all five are generated. text: pairs of lines from files. lm: running "
-           "text, where a model predicts each token from those before it",
-           .fallback = "text, if there is --train; lm, if there is --text", STORED),
+    CHOICE(
+        "task", told.data.task, LEARN_WORDS,
+        "what the model learns. copy, reverse and sort: sequences of the tokens 1..19, which are "
+        "generated. add and date: sums and dates as text, which are generated, too. text: to "
+        "turn a source line into its target line, from the pairs of --train. lm: to predict "
+        "each token of the running text of --text from those before it",
+        .fallback = "text with --train or --train-src; lm with --text; else it must be given",
+        STORED),
     COUNT("min-len", told.data.min_len, 2, TASK_MAX_LEN,
-          "minimum length of a generated sequence in tokens", STORED),
+          "with --task copy, reverse or sort: minimum length of a generated sequence in tokens",
+          STORED),
     COUNT("max-len", told.data.max_len, 2, 16384,
-          "maximum length of a source and of a target, each, in tokens; longer pairs of text "
-          "are left out. copy, reverse and sort take at most 512. For lm: tokens in a "
-          "window of text, which is as far as the model looks back",
+          "maximum length in tokens. With --task copy, reverse and sort: of a generated sequence, "
+          "at most 512. With pairs of text: of a source and of a target, each; longer pairs are "
+          "left out. With --task lm: of a window of text, which is as far as the model looks back",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
     MODEL("init", told.model.init,
-          "fine-tune the model in this file: start from its weights, with its sizes and "
-          "vocabulary"),
+          "fine-tune the model in this file, which train or convert wrote: start from its weights, "
+          "sizes and vocabulary. Options that set these are refused"),
     { .name = "freeze",
       .kind = OPTION_STRING,
       .value = &told.model.freeze,
       .argument = "PREFIX[,PREFIX]",
-      .help = "do not train parameters whose names begin with one of these prefixes" },
+      .help = "do not train parameters whose names begin with one of these prefixes, such as "
+              "transformer.encoder. The program inspect lists the names in a model file" },
 
-    GROUP("Running text"),
+    GROUP("Running text (--task lm)"),
     INPUT("text", told.data.text,
-          "file of running text to learn from; every byte of it is used, and it may have "
-          "any size"),
+          "file of running text to learn from, of any size. Every byte of it is learned, line "
+          "breaks too, except the end that --text-eval-size holds out"),
     INPUT("text-eval", told.data.text_eval,
-          "running text for validation, which is never learned from"),
+          "file of running text for validation. The model never learns from it",
+          .fallback = "the end of --text"),
     COUNT("text-eval-size", told.data.text_eval_size, 0, 1e12,
-          "without --text-eval: hold out this many bytes at the end of --text for "
-          "validation, but at most a tenth of it; 0: none",
+          "without --text-eval: number of bytes at the end of --text that are held out for "
+          "validation, but at most a tenth of the file; 0: no validation",
           STORED, BEFORE("100000")),
     { .name = "document-marker",
       .kind = OPTION_STRING,
       .value = &told.data.document_marker,
       .argument = "LINE",
-      .help = "a line that separates documents; it is not part of the text",
+      .help = "content of the lines in --text and --text-eval that separate documents. At such a "
+              "line the model learns that a document ends, and it never learns the line itself",
       .fallback = "<|endoftext|>" },
 
-    GROUP("Pairs of text"),
+    GROUP("Pairs of text (--task text)"),
     INPUT("train", told.data.train,
-          "file of pairs to learn from: source<TAB>target on each line. With --arch "
-          "language a line may also be a target alone"),
+          "file of pairs to learn from. Each line has a source, a TAB and a target. With --arch "
+          "language a line without a TAB is a target alone"),
     INPUT("train-src", told.data.train_src,
-          "without --train: file of the sources, one on each line"),
-    INPUT("train-tgt", told.data.train_tgt, "file of the targets, with as many lines"),
-    INPUT("valid", told.data.valid, "file of pairs for validation, which are never learned from"),
-    INPUT("valid-src", told.data.valid_src, "without --valid: file of the sources for validation"),
-    INPUT("valid-tgt", told.data.valid_tgt, "file of the targets for validation"),
-    CHOICE("tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES),
-           "kind of tokens into which a line is cut", .fallback = "",
-           OTHERWISE(FOR("add|date", "char"), BY_DATA("text", "bpe"), FOR("lm", "byte-bpe"),
-                     FOR("bart", "byte-level")),
-           OF_MODEL, BEFORE("word")),
+          "file of sources to learn from, one on each line. It needs --train-tgt, and both "
+          "together replace --train"),
+    INPUT("train-tgt", told.data.train_tgt,
+          "file of targets to learn from. Line N is the target of line N of --train-src, so both "
+          "files have the same number of lines"),
+    INPUT(
+        "valid", told.data.valid,
+        "file of pairs for validation, in the format of --train. The model never learns from them",
+        .fallback = "some pairs of --train, see --valid-size"),
+    INPUT("valid-src", told.data.valid_src,
+          "file of sources for validation, one on each line. It needs --valid-tgt, and both "
+          "together replace --valid"),
+    INPUT("valid-tgt", told.data.valid_tgt,
+          "file of targets for validation. Line N is the target of line N of --valid-src"),
+    CHOICE(
+        "tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES),
+        "kind of tokens into which text is cut. word: words between spaces. char: characters. "
+        "bpe: parts of words by byte-pair encoding. byte, text-char, byte-bpe: bytes, characters "
+        "and byte-pair encoding for running text, which keep its line breaks. sentencepiece: "
+        "the model of --spm-src. byte-level: byte-pair encoding of bytes in GPT-2's format",
+        .fallback = "",
+        OTHERWISE(FOR("add|date", "char"),
+                  BY_DATA("text", "bpe", "word, char or bpe, chosen from the lines,"),
+                  FOR("lm", "byte-bpe"), FOR("bart", "byte-level")),
+        OF_MODEL, BEFORE("word")),
     CHOICE("tokenizer-tgt", told.data.tokenizer_tgt, "same" WF_TOKEN_NAMES(WF_NAME_AFTER),
-           "kind of tokens of targets, if it is not that of sources", OF_MODEL, BEFORE("same")),
+           "kind of tokens into which targets are cut, if it differs from that of sources. same: "
+           "the value of --tokenizer, which is then for both",
+           OF_MODEL, BEFORE("same")),
     INPUT("spm-src", told.data.spm_src,
-          "SentencePiece model (.spm) for sources; with it --tokenizer is sentencepiece", NEW),
+          "SentencePiece model (.spm) that cuts sources into tokens. It sets --tokenizer "
+          "sentencepiece, and also serves targets unless --spm-tgt is given",
+          NEW),
     INPUT("spm-tgt", told.data.spm_tgt,
-          "SentencePiece model (.spm) for targets. If only one of the two is given, it "
-          "serves both sides; --arch language takes only one",
+          "SentencePiece model (.spm) that cuts targets into tokens. It also serves sources unless "
+          "--spm-src is given. --arch language takes only one of the two",
           NEW),
     COUNT("vocab-size", told.data.vocab_size, 0, 1 << 20,
-          "maximum size of the vocabulary, of each side or shared; 0: no limit",
-          OTHERWISE(BY_DATA("bpe|byte-level", "8000"), BY_DATA("byte-bpe", "4096")), OF_MODEL,
-          BEFORE("0")),
+          "maximum number of tokens in the vocabulary of each side, or in the shared one. word and "
+          "char keep the most frequent tokens, and others are unknown; kinds of byte-pair encoding "
+          "stop merging at this size. 0: no limit",
+          OTHERWISE(BY_DATA("bpe|byte-level", "8000", "300..8000, more for more text,"),
+                    BY_DATA("byte-bpe", "4096", "300..4096, more for more text,")),
+          OF_MODEL, BEFORE("0")),
     COUNT("min-freq", told.data.min_freq, 1, 1e9,
-          "how often a word or a character must occur to get into the vocabulary, or a "
-          "pair of symbols to be merged by bpe",
+          "minimum number of times that a word or a character occurs in the training text to get "
+          "into the vocabulary, or that byte-pair encoding sees a pair of symbols to merge it",
           OTHERWISE(FOR("bpe|byte-bpe|byte-level", "2")), OF_MODEL, BEFORE("1")),
-    FLAG("share-vocab", told.data.share_vocab, "use one vocabulary for source and target", NEW),
+    FLAG("share-vocab", told.data.share_vocab,
+         "use one vocabulary, learned from both sides, for sources and targets. By default each "
+         "side "
+         "has its own, except with --arch language or --tokenizer byte-level",
+         NEW),
 
     GROUP("Model"),
     CHOICE("arch", told.model.arch, WF_NAMES(WF_MODEL_NAMES),
-           "transformer: an encoder and a decoder; language: a decoder-only model, which "
-           "reads a source and continues with its target",
+           "architecture. transformer: an encoder reads the source, and a decoder writes the "
+           "target. language: a decoder-only model reads a source and continues with its target",
            OTHERWISE(FOR("lm", "language")), OF_MODEL, BEFORE("transformer")),
     CHOICE("preset", told.model.preset, "tiny|small|base",
-           "sizes of the model, which the following options can change",
+           "set of sizes: the defaults of --d-model, --d-ff, --heads and --layers",
            OTHERWISE(FOR("text|lm", "small")), NEW),
     CHOICE("like", told.model.like, LIKE_WORDS,
-           "make a model that convert --to hf can write as this class of Hugging Face's "
-           "transformers: sets --norm, --positions and others. marian needs --spm-src; "
-           "bart learns its vocabulary",
+           "class of Hugging Face's transformers as which convert --to hf can write the model: "
+           "MarianMT or BART. It sets the defaults of --norm, --positions, --activation, "
+           "--embedding-norm and --tie. marian needs --spm-src; bart learns its vocabulary. none: "
+           "no such class",
            NEW),
     CHOICE("form", told.model.form, FORM_WORDS,
-           "form of a language model, that of GPT-2 or of Llama: sets the defaults of "
-           "--norm-kind, --positions, --activation, --feed-forward and --bias",
+           "with --arch language: form of the layers, that of GPT-2 or of Llama. It sets the "
+           "defaults of --norm-kind, --positions, --activation, --feed-forward and --bias",
            NEW),
     COUNT("d-model", told.model.d_model, 2, 16384,
-          "width of the model: size of embeddings and of every layer's output", .fallback = "",
-          OTHERWISE(FOR("tiny", "64"), FOR("small", "128"), FOR("base", "512")), OF_MODEL),
+          "width of the model: number of values in an embedding and in each output of a layer",
+          .fallback = "", OTHERWISE(FOR("tiny", "64"), FOR("small", "128"), FOR("base", "512")),
+          OF_MODEL),
     COUNT("d-ff", told.model.d_ff, 1, 65536, "inner width of the feed-forward layers",
           .fallback = "", OTHERWISE(FOR("tiny", "128"), FOR("small", "256"), FOR("base", "2048")),
           OF_MODEL),
-    COUNT("heads", told.model.heads, 1, 1024, "number of attention heads; must divide the width",
-          .fallback = "", OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), OF_MODEL),
+    COUNT("heads", told.model.heads, 1, 1024,
+          "number of attention heads in each layer. It must divide --d-model", .fallback = "",
+          OTHERWISE(FOR("tiny|small", "4"), FOR("base", "8")), OF_MODEL),
     COUNT("kv-heads", told.model.kv_heads, 0, 1024,
-          "number of heads of keys and values (grouped-query attention); must divide "
-          "--heads; 0: as many as --heads",
+          "with --arch language: number of heads of keys and values (grouped-query attention). It "
+          "must divide --heads; 0: as many as --heads",
           OF_MODEL, BEFORE("0")),
     COUNT("layers", told.model.layers, 1, 256,
-          "number of layers in the encoder and in the decoder; in a decoder-only model, "
-          "in all",
+          "number of layers. With --arch transformer the encoder has as many, and the decoder, too",
           .fallback = "", OTHERWISE(FOR("tiny", "2"), FOR("small", "4"), FOR("base", "6")), NEW),
-    COUNT("enc-layers", told.model.enc_layers, 1, 256, "number of layers in the encoder",
-          .fallback = "--layers", OF_MODEL),
-    COUNT("dec-layers", told.model.dec_layers, 1, 256, "number of layers in the decoder",
-          .fallback = "--layers", OF_MODEL),
+    COUNT("enc-layers", told.model.enc_layers, 1, 256,
+          "with --arch transformer: number of layers in the encoder", .fallback = "--layers",
+          OF_MODEL),
+    COUNT("dec-layers", told.model.dec_layers, 1, 256,
+          "with --arch transformer: number of layers in the decoder", .fallback = "--layers",
+          OF_MODEL),
     REAL("dropout", told.recipe.dropout, 0, 0.9,
-         "dropout rate of embeddings, residuals and inner layers",
-         OTHERWISE(BY_DATA("text", "0.2"), BY_DATA("lm", "0"), FOR("init", "0.1")), STORED),
+         "share of values that training sets to 0 at random (dropout), in embeddings, outputs of "
+         "sublayers and inner values of the feed-forward layers",
+         OTHERWISE(BY_DATA("text", "0.2", "0.1..0.3, less for more pairs,"),
+                   BY_DATA("lm", "0", "0..0.2, less for more text,"), FOR("init", "0.1")),
+         STORED),
     REAL("attention-dropout", told.recipe.attention_dropout, 0, 0.9,
-         "dropout rate of attention weights", STORED),
+         "share of attention weights that training sets to 0 at random", STORED),
     CHOICE("norm", told.model.norm, WF_NAMES(WF_NORM_NAMES),
-           "normalise before (pre-norm) or after (post-norm) each sublayer",
+           "place of the normalisation: before each sublayer (pre-norm), or after it (post-norm)",
            OTHERWISE(FOR("marian|bart", "post")), OF_MODEL),
     CHOICE("embedding-norm", told.model.embedding_norm, YES_WORDS,
-           "normalise the embeddings, too, in a model with an encoder and a decoder",
+           "with --arch transformer: whether a LayerNorm follows the embeddings of the encoder "
+           "and of the decoder, as in BART",
            OTHERWISE(FOR("bart", "yes")), OF_MODEL, BEFORE("no")),
-    CHOICE("positions", told.model.positions, WF_NAMES(WF_POSITIONS_NAMES),
-           "kind of position encoding",
-           OTHERWISE(BY_DATA("text", "sinusoidal"), FOR("lm|bart", "learned"),
-                     FOR("llama", "rotary"), FOR("marian", "sinusoidal-halves")),
-           OF_MODEL),
+    CHOICE(
+        "positions", told.model.positions, WF_NAMES(WF_POSITIONS_NAMES),
+        "kind of position encoding. sinusoidal: sines and cosines are added to embeddings, "
+        "sinusoidal-halves and sinusoidal-fairseq in the orders of Marian and fairseq. learned: "
+        "a trained table is added. rotary: attention rotates queries and keys. "
+        "sinusoidal-rotary: both",
+        OTHERWISE(BY_DATA("text", "sinusoidal",
+                          "sinusoidal, or sinusoidal-rotary if sources are cut into characters,"),
+                  FOR("lm|bart", "learned"), FOR("llama", "rotary"),
+                  FOR("marian", "sinusoidal-halves")),
+        OF_MODEL),
     CHOICE("activation", told.model.activation, WF_NAMES(WF_ACTIVATION_NAMES),
-           "activation function of the feed-forward layers",
+           "activation function of the feed-forward layers. gelu is the exact one, and gelu-tanh "
+           "its approximation by tanh",
            OTHERWISE(FOR("lm", "gelu-tanh"), FOR("llama|marian", "silu"), FOR("bart", "gelu")),
            OF_MODEL),
     CHOICE("norm-kind", told.model.norm_kind, WF_NAMES(WF_NORM_KIND_NAMES),
-           "kind of normalisation: LayerNorm or RMSNorm", OTHERWISE(FOR("llama", "rms")), OF_MODEL,
-           BEFORE("layer")),
-    CHOICE("feed-forward", told.model.feed_forward, FEED_FORWARD_WORDS,
-           "plain: two linear layers; gated: the inner layer is multiplied by a third "
-           "linear layer of the input, which is SwiGLU with --activation silu",
-           OTHERWISE(FOR("llama", "gated")), OF_MODEL, BEFORE("plain")),
-    CHOICE("bias", told.model.bias, BIAS_WORDS, "whether projections and norms have biases",
+           "with --arch language: kind of normalisation, LayerNorm or RMSNorm",
+           OTHERWISE(FOR("llama", "rms")), OF_MODEL, BEFORE("layer")),
+    CHOICE(
+        "feed-forward", told.model.feed_forward, FEED_FORWARD_WORDS,
+        "with --arch language: form of the feed-forward layers. plain: two linear layers. gated: "
+        "a third linear layer of the input multiplies the inner values, which is SwiGLU with "
+        "--activation silu",
+        OTHERWISE(FOR("llama", "gated")), OF_MODEL, BEFORE("plain")),
+    CHOICE("bias", told.model.bias, BIAS_WORDS,
+           "with --arch language: whether the linear layers and LayerNorms add a trained bias",
            OTHERWISE(FOR("llama", "no")), OF_MODEL, BEFORE("yes")),
     CHOICE("tie", told.model.tie, WF_NAMES(WF_TIE_NAMES),
-           "which embeddings share their matrix with the output layer: none; the "
-           "decoder's; or all, which adds the encoder's",
+           "embeddings that share one matrix with the output layer. none: no embedding. decoder: "
+           "that of the decoder. all: those of the encoder and of the decoder, which needs one "
+           "shared vocabulary",
            OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all")), OF_MODEL),
 
     GROUP("Optimisation"),
     CHOICE("optimizer", told.recipe.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
-           "how gradients update the parameters", OTHERWISE(FOR("lm", "adamw")), STORED),
+           "rule by which gradients update the parameters", OTHERWISE(FOR("lm", "adamw")), STORED),
     REAL("lr", told.recipe.lr, 1e-9, 1e6,
-         "peak learning rate, at the end of the warm-up. For text and lm the default is "
-         "multiplied by 128 / --d-model where --d-model is above 128",
+         "peak learning rate, which is reached at the end of the warm-up. For text and lm the "
+         "default is multiplied by 128 / --d-model if --d-model is above 128",
          OTHERWISE(FOR("init", "3e-4")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
-           "how the learning rate changes after the warm-up", OTHERWISE(FOR("lm", "cosine")),
-           STORED),
+           "course of the learning rate after the warm-up. constant: it stays at the peak. linear "
+           "and cosine: it falls to 0 at --lr-steps. inverse-sqrt, and noam, which is the same: it "
+           "is the peak times sqrt(--warmup / step)",
+           OTHERWISE(FOR("lm", "cosine")), STORED),
     COUNT("warmup", told.recipe.warmup, 0, 1e9,
-          "number of steps in which the learning rate rises linearly to its peak. The "
+          "number of steps in which the learning rate rises linearly from 0 to its peak. The "
           "default for add, date, text and lm is at most a tenth of --lr-steps",
           OTHERWISE(FOR("text", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12,
-          "step at which linear and cosine schedules end", .fallback = "enough for the task",
-          STORED),
+          "with --lr-schedule linear or cosine: number of the step at which the learning rate "
+          "reaches 0",
+          .fallback = "--max-steps, or its default if that is more", STORED),
     REAL("beta1", told.recipe.beta1, 0, 0.9999,
-         "Adam and AdamW: decay of the average of gradients; Lion: share of the momentum in "
-         "the direction of a step",
+         "with --optimizer adam or adamw: decay of the moving average of gradients. With lion: "
+         "share of the momentum in the direction of a step",
          STORED),
     REAL("beta2", told.recipe.beta2, 0, 0.999999,
-         "Adam, AdamW and RMSprop: decay of the average of squared gradients; Lion: decay "
-         "of the momentum",
+         "with --optimizer adam, adamw or rmsprop: decay of the moving average of squared "
+         "gradients. With lion: decay of the momentum",
          STORED),
     REAL("eps", told.recipe.eps, 1e-30, 1,
-         "Adam, AdamW, RMSprop and Adagrad: number added to the root that a step is "
-         "divided by",
+         "with --optimizer adam, adamw, rmsprop or adagrad: number added to the square root by "
+         "which a step is divided",
          STORED),
-    REAL("momentum", told.recipe.momentum, 0, 0.9999, "SGD and RMSprop: momentum", STORED),
+    REAL("momentum", told.recipe.momentum, 0, 0.9999,
+         "with --optimizer sgd or rmsprop: share of the last step that is added to the next",
+         STORED),
     REAL("weight-decay", told.recipe.weight_decay, 0, 1,
-         "AdamW and Lion: decoupled weight decay of matrices, not of biases and norms", STORED),
+         "with --optimizer adamw or lion: decay of weights. Each step makes a matrix "
+         "smaller by this times the learning rate times the matrix, but not biases and norms",
+         STORED),
     REAL("label-smoothing", told.recipe.label_smoothing, 0, 0.9,
-         "share of the target's probability that is spread over all tokens",
+         "share of the target's probability that the loss spreads evenly over all tokens",
          OTHERWISE(FOR("text", "0.1"), FOR("init", "0")), STORED),
     REAL("ema", told.recipe.ema, 0, 0.99999,
          "decay of an exponential moving average of the weights. Validation uses the "
@@ -226,88 +285,109 @@ static option rows[] = {
          "the model keeps the weights of the last step. 0: no average",
          STORED, BEFORE("0")),
     REAL("clip-norm", told.recipe.clip_norm, 0, 1e9,
-         "scale a gradient down if its norm is larger than this; 0: never", STORED),
+         "maximum norm of the gradient of all parameters together. A larger gradient is scaled "
+         "down to it; 0: never",
+         STORED),
 
     GROUP("Steps"),
     COUNT("batch-size", told.data.batch_size, 0, 65536,
-          "number of sequences in a batch. For add, date, text and lm the maximum, which "
-          "--max-tokens limits, too; 0: as many as --max-tokens allows",
+          "number of sequences in a batch. For add, date, text and lm it is the maximum, and "
+          "--max-tokens limits a batch, too; 0: only --max-tokens does",
           OTHERWISE(FOR(OF_TEXT, "0")), STORED),
     COUNT("max-tokens", told.data.max_tokens, 0, 1e9,
-          "for add, date, text and lm: maximum number of tokens in a batch, of sources and "
-          "targets together, including padding; 0: no limit",
-          .fallback = "", OTHERWISE(FOR("add|date", "4096"), BY_DATA("text|lm", "4096")), STORED,
-          BEFORE("0")),
+          "with --task add, date, text or lm: maximum number of tokens in a batch, sources and "
+          "targets together, with padding; 0: only --batch-size limits it",
+          .fallback = "",
+          OTHERWISE(FOR("add|date", "4096"),
+                    BY_DATA("text|lm", "4096", "256..4096, more for more data,")),
+          STORED, BEFORE("0")),
     COUNT("accum", told.data.accum, 1, 4096,
-          "for text: number of batches in an update. Their gradients are summed, which "
-          "needs only the memory of one batch",
+          "with --task add, date, text or lm: number of batches in a step. Their gradients are "
+          "added before the parameters are updated, with the memory of one batch",
           STORED, BEFORE("1")),
     COUNT("seed", told.recipe.seed, 0, 9007199254740991,
-          "seed of initial parameters, data and dropout", STORED),
-    COUNT("max-steps", told.run.max_steps, 1, 1e12, "stop after this step",
-          .fallback = "enough for the task; for text, as --epochs says"),
-    COUNT("epochs", told.run.epochs, 1, 1e6, "stop after this many passes over the text",
+          "seed of all random numbers: initial parameters, order of the data, generated sequences "
+          "and dropout. The same seed gives the same model",
+          STORED),
+    COUNT("max-steps", told.run.max_steps, 1, 1e12,
+          "number of the step at which the training ends. A step is one update of the parameters; "
+          "a resumed training counts on",
+          .fallback = "2000 with --task copy or reverse; 2500 with sort; else as --epochs says"),
+    COUNT("epochs", told.run.epochs, 1, 1e6,
+          "with --task add, date, text or lm: number of passes over the data after which the "
+          "training ends. A resumed training counts on",
           .fallback = "",
-          OTHERWISE(FOR("add", "15"), FOR("date", "5"), BY_DATA("text", "26"), BY_DATA("lm", "10"),
-                    FOR("init", "5"))),
+          OTHERWISE(FOR("add", "15"), FOR("date", "5"),
+                    BY_DATA("text", "26", "2..200, fewer for more pairs,"),
+                    BY_DATA("lm", "10", "2..40, fewer for more text,"), FOR("init", "5"))),
     COUNT("patience", told.run.patience, 0, 1e6,
-          "stop after this many validations without a lower loss; 0: never"),
-    REAL("max-time", told.run.max_time, 0.001, 1e9, "stop after this many seconds",
-         .fallback = "none"),
+          "number of validations in a row without a lower loss after which the training ends; 0: "
+          "it never ends so"),
+    REAL("max-time", told.run.max_time, 0.001, 1e9,
+         "number of seconds after which this run ends and saves, counted from its first step. A "
+         "step that has begun is finished. --resume continues, and counts from 0 again",
+         .fallback = "no limit"),
     COUNT("threads", told.run.threads, 1, 256,
-          "number of threads in each process; the result does not depend on it",
-          .fallback = DEFAULT_THREADS ", shared by the processes"),
+          "number of threads in each process. The result does not depend on it",
+          .fallback = DEFAULT_THREADS ", divided by --processes"),
 
     GROUP("Several processes"),
     COUNT("processes", told.run.processes, 1, 256,
-          "number of processes on this machine that train together (data-parallel, "
-          "ZeRO-1): each has --threads threads and some of an update's batches (--accum)."
-          " The result does not depend on it"),
+          "number of processes on this machine that train one model together (data-parallel, "
+          "ZeRO-1). Each has --threads threads and computes some of the --accum batches of a step. "
+          "The result does not depend on it"),
 
     COUNT("ranks", told.run.simulated_ranks, 2, 65536,
-          "with --dry-run: simulate one of this many ranks, on machines like this one",
+          "with --dry-run: simulate one process of a training with this many, each on a machine "
+          "like this one",
           .fallback = "--processes"),
     { .name = "network",
       .kind = OPTION_STRING,
       .value = &told.run.network,
       .argument = "RATE,DELAY",
-      .help = "with --ranks: the network between the machines, as bits per second and delay, "
-              "such as 10Gb,50us. An estimate of the time of an update is printed" },
+      .help = "with --dry-run and --ranks: network between the machines, as bits per second and "
+              "delay, such as 10Gb,50us. The time that a step would take is printed" },
 
     GROUP("Output"),
     NEW_MODEL("model", told.run.model,
-              "file to write: the model and everything that --resume needs, as safetensors",
+              "file for the model and all that --resume needs, in the safetensors format. The "
+              "weights of the best validation are written beside it, as NAME.best.safetensors. An "
+              "existing file needs --resume or --overwrite. Without -o nothing is saved",
               .letter = 'o'),
     FLAG("resume", told.run.resume,
-         "continue the training in the --model file, with the settings stored there. "
-         "More --epochs or --max-steps than before stretch the schedule"),
+         "continue the training in the --model file, with the settings stored there. Files of text "
+         "must be named again. More --epochs or --max-steps than before stretch the schedule"),
     FLAG("overwrite", told.run.overwrite,
          "replace an existing --model file, and the best weights beside it", NEW),
     COUNT("save-every", told.run.save_every, 0, 1e12,
-          "number of steps between saves; 0: only at the end",
+          "number of steps between saves of --model; 0: only at the end",
           OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" })),
     COUNT("valid-every", told.run.valid_every, 0, 1e12,
           "number of steps between validations; 0: only at the end",
           OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm", "250"))),
     COUNT("valid-size", told.data.valid_size, 0, 1e6,
-          "number of generated sequences in a validation, and in the test at the end. "
-          "Without --valid: number of pairs of --train to hold out for validation, at "
-          "most 1 % of them; 0: none"),
+          "with a generated task: number of sequences in a validation, and in the test at the end. "
+          "With --task text and without --valid: number of pairs of --train that are held out for "
+          "validation, at most 1 % of them; 0: no validation"),
     FLAG("dry-run", told.run.dry_run,
-         "make a few steps, print the time and memory that the training would take, and "
-         "end"),
-    COUNT("log-every", told.run.log_every, 1, 1e12, "number of steps between lines of progress"),
-    LOG("log", told.run.log, "write events to this file as JSON lines; - is the same as --json"),
+         "make a few steps, print the time and memory that the training would take, and end "
+         "without saving"),
+    COUNT("log-every", told.run.log_every, 1, 1e12,
+          "number of steps between lines of progress, on stderr and in --log"),
+    LOG("log", told.run.log,
+        "file for events as JSON lines: settings, progress, validations, result. - is stdout, as "
+        "with --json"),
     FLAG("json", told.run.json,
-         "write events as JSON lines on stdout instead of the result as text"),
-    OUTPUT("curve", told.run.curve, "draw the losses over steps as SVG into this file"),
+         "write the events of --log on stdout, in place of the result as text"),
+    OUTPUT("curve", told.run.curve,
+           "file for a picture (SVG) of the losses over the steps, which is drawn at the end"),
     OUTPUT("report", told.run.page,
-           "write a page for browsers at each validation, with curves, outputs, attention,"
-           " time by op, and memory. A resumed training continues the page"),
-    FOLDER("tensorboard", told.run.tensorboard,
-           "write loss, learning rate, gradient norm, speed and scores into this folder as"
-           " events for TensorBoard"),
-    FLAG("profile", told.run.profile, "print at the end how much time each op took"),
+           "file for an HTML page with curves, outputs, attention, time by op, and memory. It is "
+           "written at each validation. A resumed training continues the page"),
+    FOLDER(
+        "tensorboard", told.run.tensorboard,
+        "folder for events of TensorBoard: loss, learning rate, gradient norm, speed and scores"),
+    FLAG("profile", told.run.profile, "print at the end how much time each kind of op took"),
     FLAG("quiet", told.run.quiet, "print nothing on stderr except errors and warnings"),
 };
 
