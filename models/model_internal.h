@@ -16,7 +16,7 @@ typedef struct wf_model_sizes {
     /* most tokens of a source or of an output */
     int64_t longest;
     int64_t d_model, num_heads, dim_feedforward;
-    /* number of layers; a decoder-only model uses the second alone */
+    /* number of layers in each stack; a decoder-only model has decoder layers alone */
     int64_t encoder_layers, decoder_layers;
     wf_activation activation;
     wf_positions positions;
@@ -83,7 +83,7 @@ wf_model *wf_model_record(const wf_file *f, const wf_training_config *training, 
 bool wf_model_rounded(const wf_model *m, const wf_file *f);
 /* Describe a file's model in text [256], such as "a Transformer of width 64, 4 heads, ...". */
 bool wf_model_describe(const wf_file *f, char *text, char *message);
-/* Read the options of the layers of a file's model. */
+/* Read from a model's file the options with which its layers are made. */
 bool wf_model_read_block(const wf_file *f, wf_block_options *o, char *message);
 
 #endif

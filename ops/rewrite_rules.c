@@ -4,7 +4,7 @@
 #include "ops/base/op_base.h"
 #include "rules.h"
 
-extern const char *const wf_plain_text[]; /* made from emit/plain_*.c */
+extern const char *const wf_plain_text[]; /* the text of emit/plain_*.c, made when weft is built */
 
 static const wf_rule rules[] = {
 #define RULE(op, operand, inner, function) { &wf_op_##op, operand, &wf_op_##inner, function },

@@ -22,7 +22,7 @@ typedef struct loading {
     const wf_entry **found; /* the entry found for each leaf, or NULL */
     int n;
     wf_loader fit; /* the pairs that fit */
-    /* by id: the index of a chosen leaf, counted from 1 */
+    /* for each node id: 1 + its index in `leaves`, or 0 if it is not chosen */
     int *index;
     /* for each outcome, the reason of the first item that had it */
     char first[WF_MISFIT + 1][WF_MESSAGE];

@@ -125,7 +125,7 @@ struct wf_plan {
     bool ok, training, with_state, profile, ran;
     bool reserves_all; /* every row of a state at once: emit/ */
     char error[ERROR_SIZE];
-    planned *nodes; /* leaves, then values in id order with the updates among them */
+    planned *nodes; /* leaves first; then computed values and updates, in the order of their ids */
     int n_nodes;
     int32_t *index;              /* id -> index in nodes, or -1 */
     int32_t *fed;                /* id -> index in feeds, or -1 */

@@ -54,7 +54,8 @@ int wf_extent_of(const wf_graph *g, int64_t size) {
 
 typedef struct text {
     char *buffer;
-    size_t size, n; /* n: without the final 0 */
+    size_t size; /* bytes that the buffer has */
+    size_t n;    /* length of the text so far, without the final 0 */
 } text;
 
 static void put(text *t, const char *format, ...) WF_PRINTF(2, 3);

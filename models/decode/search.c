@@ -2,8 +2,8 @@
  * these occupy.
  *
  * At every step each row's candidates are chosen (in parallel: a row is a task), then each sentence
- * decides which of them go on (beam.c, sample.c). A child stays in its parent's row if it is the
- * first to ask, so that the cached rows of the others alone are copied. Idle rows stay in the batch
+ * decides which of them go on (beam.c, sample.c). The first child of a hypothesis stays in its
+ * parent's row of the KV cache, and only the other children get a copy of that row. Idle rows stay in the batch
  * until they are a quarter of it, because a smaller batch needs a new plan. */
 #include <math.h>
 #include <stdlib.h>

@@ -34,7 +34,8 @@ typedef struct wf_merger {
 } wf_merger;
 
 typedef struct wf_merge_rule {
-    /* Return the symbol that two neighbours become, and its key. Below 0: they are not merged. */
+    /* Return the symbol into which two neighbours merge, and set its key: smaller keys merge first. A
+     * result below 0: the two do not merge. */
     int32_t (*find)(void *context, const wf_link *left, const wf_link *right, int64_t *key);
     void *context;
     /* All places with a key are merged before those that these merges make possible, as in

@@ -145,7 +145,8 @@ wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interl
 
 typedef struct rotate_attrs {
     bool interleaved;
-    bool back; /* rotate by the transpose: by the negative angles, if the table is one of angles */
+    /* multiply by the transposed rotations, which for cosines and sines rotate by the negative angles */
+    bool back;
 } rotate_attrs;
 
 /* The table's cosines, [..., T, d]. The sines of a row are stored d elements after them. */

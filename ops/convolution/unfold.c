@@ -154,7 +154,7 @@ static bool emit_fold(wf_emitter *e, const wf_call *c) {
     int64_t inner = 1, windows = c->in[0].shape[u->axis];
     for (int a = u->axis + 1; a < x->ndim; a++) inner *= x->shape[a];
     if (wf_view_count(x) == 0) return true;
-    /* a step past the end is never taken */
+    /* Larger steps leave the target at once, whatever their size, and must fit an int of C. */
     int64_t step = u->step < INT32_MAX ? u->step : INT32_MAX;
     int64_t dilation = u->dilation < INT32_MAX ? u->dilation : INT32_MAX;
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\ndouble sum = 0;\n", wf_view_count(x));

@@ -27,7 +27,7 @@ typedef struct op_example {
     const char *op, *code;
     wf_tensor *(*record)(wf_tensor *const *x);
     bool training;
-    operand in[MOST_OPERANDS]; /* of dtype 0 behind the last one */
+    operand in[MOST_OPERANDS]; /* operands; one of dtype 0 ends the list */
 } op_example;
 
 static const wf_op *op_named(const char *name) {
