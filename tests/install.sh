@@ -137,6 +137,7 @@ for program in $(find "$prefix" -name 'weft-*' -type f -perm -100 | sort); do
     pages=$((pages + 1))
 done
 [ $pages -ge 6 ] || fail "only $pages programs are installed"
+: > log
 for page in "$man"/man1/weft-*.1 "$man/man7/weft.7"; do
     ! command -v mandoc > /dev/null || mandoc -Tlint "$page" 2>&1 | grep -v 'referenced manual not found: Xr weft' > log || true
     [ ! -s log ] || { cat log; fail "mandoc has objections to $page"; }
