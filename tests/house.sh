@@ -166,8 +166,10 @@ done
 # Suites that scripts name are there, and none runs twice.
 twice=$(sed -nE 's/^(SUITE|ROWS)\((.*)\)$/\2/p' tests/suites.inc | sort | uniq -d)
 [ -z "$twice" ] || fail "tests/suites.inc names a suite twice: $twice"
-for suite in $(sed -nE "s/^tests 'thread' [^ ]* (.*)/\1/p" tools/test.sh) \
-    $(sed -nE "s/^(emulated|without_files|slow|long)='(.*)'/\2/p; s/^ *suites ([a-z_ ]+)$/\1/p" tests/systems.sh); do
+for line in $(grep -hE '^(SUITE|ROWS)' tests/few/*_suites.inc); do
+    grep -qxF "$line" tests/suites.inc || fail "tests/few has the suite $line, which tests/suites.inc has not"
+done
+for suite in $(sed -nE "s/^(emulated|without_files|slow|long)='(.*)'/\2/p; s/^ *suites ([a-z_ ]+)$/\1/p" tests/systems.sh); do
     grep -qxE "(SUITE|ROWS)\($suite\)" tests/suites.inc || fail "a script runs the suite $suite, which is not there"
 done
 

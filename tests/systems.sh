@@ -276,10 +276,11 @@ run_way() {
         aarch64) foreign aarch64-linux-gnu-gcc aarch64 little qemu-aarch64 || return
             whole $emulated ;;
         neon) programs=${arithmetic:+tools/bench} level=1
+            [ -n "$arithmetic" ] || test_program=neon-tests
             foreign aarch64-linux-gnu-gcc aarch64 little qemu-aarch64 || return
             wrap_programs
             ran=-Werror
-            if [ -n "$arithmetic" ]; then suites && signatures; else suites gradients panels state extents nn; fi ;;
+            suites && { [ -z "$arithmetic" ] || signatures; } ;;
         # gcc cannot unroll some loops there and has no name for that warning.
         s390x) werror=false; foreign s390x-linux-gnu-gcc s390x big qemu-s390x || return
             wrap_programs; ran='warnings allowed'; suites $without_files && readme && refuses_files ;;

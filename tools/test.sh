@@ -25,11 +25,10 @@ $1
 # The allocations that tests ask for and no machine has: the sanitizers' allocators warn of thousands.
 without_warnings() { grep --line-buffered -v '^==[0-9]*==WARNING: [A-Za-z]*Sanitizer failed to allocate 0x' || true; }
 
-# tests NAME FOLDER SUITES...: run them with their output visible, and keep Check's closing line.
+# tests NAME FOLDER PROGRAM: run all its suites with their output visible, and keep Check's closing line.
 tests() {
     name=$1 folder=$2
-    shift 2
-    { WEFT_TOOLS=$PWD/$folder/tools "$folder/tests/weft-tests" --jobs "$jobs" "$@" && echo 0 > "$folder/status" ||
+    { WEFT_TOOLS=$PWD/$folder/tools "$folder/tests/$3" --jobs "$jobs" && echo 0 > "$folder/status" ||
         echo 1 > "$folder/status"; } 2>&1 | without_warnings | tee "$folder/tests.log"
     closing=$(grep '%: Checks:' "$folder/tests.log" | tail -n 1)
     closing=${closing:-did not finish}
@@ -86,7 +85,8 @@ need compiler meson ninja pkg-config check zlib
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=16
 export UBSAN_OPTIONS=print_stacktrace=1
 # Lines are all that a sanitizer tells of a place: variables, for a debugger, would cost two fifths of the compilers' time.
-sanitized='-Doptimization=1 -Ddebug=false -Db_ndebug=false -Db_lundef=false -Dtests=enabled'
+# No suite runs a program of MPI.
+sanitized='-Doptimization=1 -Ddebug=false -Db_ndebug=false -Db_lundef=false -Dtests=enabled -Dmpi=disabled'
 # As many suites at a time as there are processors. Each works in a folder of its own.
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 
@@ -95,15 +95,18 @@ say "the house, the instruction sets, the installed library, the NEON kernels in
 # The kernels that are best here run with all suites, below.
 WEFT_OTHER_ISA=1 meson test -C build --no-suite all --no-rebuild --print-errorlogs ||
     fails "$(meson_failures build/meson-logs/testlog.txt)"
-tests 'release' build
+tests 'release' build weft-tests
 
 build build-asan $sanitized -Db_sanitize=address,undefined '-Dc_args=-g1 -fno-sanitize-recover=all'
-tests 'address and undefined' build-asan
+tests 'address and undefined' build-asan weft-tests
 
-# These suites run no programs.
-targets=weft-tests
-build build-tsan $sanitized -Db_sanitize=thread -Dc_args=-g1
-tests 'thread' build-tsan pool transport sender sharded rank_failures plan rewrite run state
+# These suites run no programs, and no other kernels than the best here.
+best=$(sed -n 's/^Instruction set \([a-z0-9]*\)$/\1/p' build/tests.log | tail -n 1)
+kernels=base
+[ "${best:-base}" = base ] || kernels=base,$best
+targets=thread-tests
+build build-tsan $sanitized -Db_sanitize=thread -Dc_args=-g1 -Dkernels=$kernels
+tests 'thread' build-tsan thread-tests
 
 [ $failed = 0 ] || printf '\nFailures:\n%s' "$failures"
 printf '\n%s' "$results"

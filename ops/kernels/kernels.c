@@ -22,20 +22,25 @@ static bool runs_base(void) {
     return true;
 }
 
-#if defined(__x86_64__)
+/* meson.build defines WF_WITHOUT_ and the name for a set that is not built. The builtins also check,
+ * with XGETBV, that the operating system saves the wide registers. */
+#if defined(__x86_64__) && !defined(WF_WITHOUT_AVX2)
 EXISTS(avx2)
-EXISTS(avx512)
 
-/* The builtins also check, with XGETBV, that the operating system saves the wide registers. */
 static bool runs_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
+#endif
+#if defined(__x86_64__) && !defined(WF_WITHOUT_AVX512)
+EXISTS(avx512)
 
 static bool runs_avx512(void) {
-    return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 }
-#elif defined(__aarch64__)
+#endif
+#if defined(__aarch64__) && !defined(WF_WITHOUT_NEON)
 EXISTS(neon)
 
 static bool runs_neon(void) {
@@ -52,10 +57,13 @@ typedef struct table_row {
 /* The tables, from the simplest to the best. */
 static const table_row rows[] = {
     ROW(base),
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(WF_WITHOUT_AVX2)
     ROW(avx2),
+#endif
+#if defined(__x86_64__) && !defined(WF_WITHOUT_AVX512)
     ROW(avx512),
-#elif defined(__aarch64__)
+#endif
+#if defined(__aarch64__) && !defined(WF_WITHOUT_NEON)
     ROW(neon),
 #endif
 };

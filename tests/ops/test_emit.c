@@ -199,9 +199,12 @@ TEST_ROWS(rows_as_c_have_the_same_bits, PARTS) {
     for (int i = _i; i < op_case_count; i += PARTS)
         if (is_tried(&op_cases[i])) write_row(&trials[n++], i, dressing_of(i));
     if (n == 0) return;
-    run("%s " FLAGS " row_*.c -o rows.so", emitted_compiler());
-    if (result.status) wf_text_print(&faults, "%s", result.err);
-    void *program = result.status ? NULL : dlopen("./rows.so", RTLD_NOW);
+    /* With a sanitizer, which watches the emitter, a compiler reads one part of them in four: the text
+     * is the same in every build. */
+    bool compiled = !SANITIZED || _i % 4 == 0;
+    if (compiled) run("%s " FLAGS " row_*.c -o rows.so", emitted_compiler());
+    if (compiled && result.status) wf_text_print(&faults, "%s", result.err);
+    void *program = compiled && !result.status ? dlopen("./rows.so", RTLD_NOW) : NULL;
     for (int i = 0; i < n; i++) {
         if (program && trials[i].written) try_row(&trials[i], program);
         free_trial(&trials[i]);
