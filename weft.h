@@ -72,5 +72,6 @@
 #include "models/text_formats.h"
 /* folders of Hugging Face */
 #include "models/hf.h"
+#include "models/json_tokenizer.h"
 
 #endif
