@@ -16,7 +16,7 @@ WORDS = ("Die Straße über Größe naïve café résumé señor Ångström İst
 
 
 def corpus():
-    text = "\n".join(pydoc_data.topics.topics.values()) + "\n" + __import__("inspect").getsource(unicodedata.__class__.__mro__[0]) if False else "\n".join(pydoc_data.topics.topics.values())
+    text = "\n".join(pydoc_data.topics.topics.values())
     rng = random.Random(7)
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     lines += [" ".join(rng.choice(WORDS) for _ in range(rng.randrange(2, 12))) for _ in range(3000)]
@@ -298,8 +298,9 @@ def word_piece(lines, pre, normalizer=None, decoder=None, prefix="##"):
 
 
 def char_bpe(lines, normalizer=None, pre=None, decoder=None, unk="<unk>", suffix="</w>", **model):
-    trainer = trainers.BpeTrainer(vocab_size=1500, special_tokens=[unk], end_of_word_suffix=suffix or None, limit_alphabet=120, show_progress=False)
-    return train(models.BPE(unk_token=unk, end_of_word_suffix=suffix or None, **model), trainer, lines, normalizer, pre or pre_tokenizers.WhitespaceSplit(), None, decoder or decoders.BPEDecoder(suffix or "</w>"))
+    more = {"end_of_word_suffix": suffix} if suffix else {}
+    trainer = trainers.BpeTrainer(vocab_size=1500, special_tokens=[unk], limit_alphabet=120, show_progress=False, **more)
+    return train(models.BPE(unk_token=unk, **more, **model), trainer, lines, normalizer, pre or pre_tokenizers.WhitespaceSplit(), None, decoder or decoders.BPEDecoder(suffix or "</w>"))
 
 
 def changed(make, **what):

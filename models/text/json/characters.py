@@ -160,3 +160,27 @@ for i, name in enumerate(SCRIPTS):
                 script[c] = i + 1
 write("scripts", "some scripts * 2^21 of Unicode 16.0, where they change",
       (f"{c | script.get(c, 0) << 21:#x}" for c in range(0x110000) if c == 0 or script.get(c, 0) != script.get(c - 1, 0)))
+
+# Classes of UnicodeScripts: runs of code points, and which runs are of one script. A text is cut where two scripts
+# meet; 0 is none, which is never cut off.
+def cut(a, b):
+    return len(scripts.pre_tokenize_str(chr(a) + chr(b))) == 2
+
+
+scripts = pre_tokenizers.UnicodeScripts()
+probes = (0x61, 0x4E00)
+runs, last, number = [], None, {}
+for c in CODES:
+    none = not any(cut(p, c) for p in probes)
+    if last is None or none != last[1] or (not none and cut(last[0], c)):
+        runs.append((c, none))
+    last = (c, none)
+representatives, rows = [], []
+for c, none in runs:
+    of = 0 if none else next((i + 1 for i, r in enumerate(representatives) if not cut(r, c)), 0)
+    if not none and not of:
+        representatives.append(c)
+        of = len(representatives)
+    rows.append((c, of))
+write("cuts", "classes of UnicodeScripts * 2^21, where they change",
+      (f"{c | of << 21:#x}" for i, (c, of) in enumerate(rows) if i == 0 or of != rows[i - 1][1]))

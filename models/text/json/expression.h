@@ -109,7 +109,8 @@ bool wf_set_meet(wf_code_set *s, const wf_code_set *with);
 bool wf_set_fold(wf_code_set *s);
 /* Adds a property: "L", "Lu", "Han", "^L"... False if it is unknown or out of memory. */
 bool wf_set_property(wf_code_set *s, wf_span name, bool *known);
-bool wf_set_word(wf_code_set *s);
+/* \w. Oniguruma counts six numbers of Latin-1, such as U+00BD, only outside of a class. */
+bool wf_set_word(wf_code_set *s, bool in_class);
 bool wf_set_space(wf_code_set *s);
 
 #endif

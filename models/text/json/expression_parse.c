@@ -174,7 +174,7 @@ static bool property(parser *p, wf_code_set *set, bool inverted) {
 }
 
 /* An escape that stands for a set, added to an empty set. *known: it is one. */
-static bool escaped_set(parser *p, wf_code_set *set, bool *known) {
+static bool escaped_set(parser *p, wf_code_set *set, bool in_class, bool *known) {
     char c = p->rest.bytes ? *p->rest.text : '\0';
     *known = c && strchr("dDwWsShHpP", c);
     if (!*known) return true;
@@ -185,7 +185,7 @@ static bool escaped_set(parser *p, wf_code_set *set, bool *known) {
     if (kind == 's')
         ok = wf_set_space(set);
     else if (kind == 'w')
-        ok = wf_set_word(set);
+        ok = wf_set_word(set, in_class);
     else if (kind == 'd')
         ok = wf_set_property(set, (wf_span){ "Nd", 2 }, &unknown);
     else
@@ -204,7 +204,7 @@ static bool class_item(parser *p, int32_t *code, wf_code_set *inner, bool *is_se
     if (starts(p, "[:")) return refuse(p, "a POSIX bracket, which is not known here");
     if (accept(p, "[")) return parse_class(p, inner);
     if (accept(p, "\\")) {
-        if (!escaped_set(p, inner, is_set)) return false;
+        if (!escaped_set(p, inner, true, is_set)) return false;
         if (*is_set) return true;
         if (accept(p, "b")) {
             *code = '\b';
@@ -285,7 +285,7 @@ static bool word_edge(parser *p, bool inverted, uint32_t *out) {
     wf_code_set set;
     uint32_t node;
     if (!wf_set_new(&set)) return memory(p);
-    if (!finish_set(p, wf_set_word(&set) || memory(p), set, &node)) return false;
+    if (!finish_set(p, wf_set_word(&set, false) || memory(p), set, &node)) return false;
     return add(p,
                (expression_node){ .kind = NODE_LOOK,
                                   .a = OP_WORD_EDGE,
@@ -310,7 +310,7 @@ static bool parse_escape(parser *p, uint32_t *out) {
     if (accept(p, "z")) return look(p, OP_STOP, false, out);
     if (accept(p, "Z")) return look(p, OP_STOP, true, out);
     if (!wf_set_new(&set)) return memory(p);
-    bool ok = escaped_set(p, &set, &known);
+    bool ok = escaped_set(p, &set, false, &known);
     if (!ok || known) return finish_set(p, ok, set, out);
     wf_set_free(&set);
     if (!escaped_code(p, &code, &known)) return false;

@@ -168,7 +168,8 @@ bool wf_set_property(wf_code_set *s, wf_span name, bool *known) {
     return false;
 }
 
-bool wf_set_word(wf_code_set *s) {
+bool wf_set_word(wf_code_set *s, bool in_class) {
+    static const uint32_t numbers[] = { 0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE };
     for (size_t i = 0; i < wf_flags.n; i++) {
         uint32_t last =
             i + 1 < wf_flags.n ? (wf_flags.at[i + 1] & CODE_MASK) - 1 : LAST_CODE_POINT;
@@ -176,6 +177,8 @@ bool wf_set_word(wf_code_set *s) {
             !wf_set_add(s, wf_flags.at[i] & CODE_MASK, last))
             return false;
     }
+    for (size_t i = 0; in_class && i < sizeof numbers / sizeof *numbers; i++)
+        s->bits[numbers[i] >> 5] &= ~(1u << (numbers[i] & 31));
     return true;
 }
 

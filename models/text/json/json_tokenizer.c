@@ -161,41 +161,10 @@ static bool put_piece(wf_json_tokenizer *t, const wf_piece *p, bool second, char
     return true;
 }
 
-static void reverse(wf_line_token *at, size_t n) {
-    for (size_t i = 0; i < n / 2; i++) {
-        wf_line_token token = at[i];
-        at[i] = at[n - 1 - i];
-        at[n - 1 - i] = token;
-    }
-}
-
-/* Pieces from the end on, until there are enough tokens. */
-static bool put_backwards(wf_json_tokenizer *t, int64_t most, bool second, char *message) {
-    size_t begin = t->tokens.n;
-    for (size_t i = t->text.pieces.n; i-- > 0;) {
-        const wf_piece *p = &t->text.pieces.at[i];
-        size_t from = t->tokens.n;
-        if (!put_piece(t, p, second, message)) return false;
-        reverse(t->tokens.at + from, t->tokens.n - from);
-        if (p->id < 0 && (int64_t)(t->tokens.n - begin) >= most) break;
-    }
-    if (t->tokens.n > begin) reverse(t->tokens.at + begin, t->tokens.n - begin);
-    return true;
-}
-
 static bool put_text(wf_json_tokenizer *t, wf_span text, bool second, char *message) {
-    int64_t most = wf_post_limit(&t->post, second);
-    size_t begin = t->tokens.n;
     if (!prepare(t, text, message)) return false;
-    if (t->post.cut_left && most < INT64_MAX) {
-        if (!put_backwards(t, most, second, message)) return false;
-        return wf_line_tokens_end(&t->tokens, message);
-    }
-    for (size_t i = 0; i < t->text.pieces.n; i++) {
-        const wf_piece *p = &t->text.pieces.at[i];
-        if (!put_piece(t, p, second, message)) return false;
-        if (p->id < 0 && (int64_t)(t->tokens.n - begin) >= most) break;
-    }
+    for (size_t i = 0; i < t->text.pieces.n; i++)
+        if (!put_piece(t, &t->text.pieces.at[i], second, message)) return false;
     return wf_line_tokens_end(&t->tokens, message);
 }
 

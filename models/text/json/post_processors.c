@@ -26,10 +26,6 @@ static size_t part_begin(const wf_line_tokens *t, size_t i) {
 
 /* ---- truncation ------------------------------------------------------------------------------ */
 
-int64_t wf_post_limit(const wf_post *p, bool second) {
-    return p->truncates && (p->strategy != CUT_SECOND || second) ? p->most : INT64_MAX;
-}
-
 static bool cut(const wf_post *p, wf_line_tokens *t, size_t part, int64_t most, char *message) {
     size_t begin = part_begin(t, part), n = t->ends[part] - begin, keep = (size_t)most;
     if ((uint64_t)most >= n) return true;

@@ -64,8 +64,6 @@ typedef struct wf_post {
 /* Reads the fields "post_processor", "truncation" and "padding" of the file. */
 bool wf_post_read(wf_post *p, const json_tree *tree, char *message);
 void wf_post_free(wf_post *p);
-/* The tokens that a text may have before the others are not looked for; INT64_MAX: all. */
-int64_t wf_post_limit(const wf_post *p, bool second);
 /* t has one part or two, and is then one part. texts: the texts, whose characters are counted where
  * white space is trimmed. */
 bool wf_post_apply(wf_post *p, wf_line_tokens *t, const wf_span texts[2], bool special,
