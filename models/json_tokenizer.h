@@ -51,12 +51,12 @@ WF_API const char *wf_json_tokenizer_piece(const wf_json_tokenizer *t, int32_t i
  * `capacity` tokens are written; returns how many there are. -1 with message: the text is not UTF-8,
  * a character is unknown and the file has no token for that, an expression of the file takes too long
  * for this text, or out of memory. */
-WF_API int64_t wf_json_tokenizer_encode(wf_json_tokenizer *t, const char *text, size_t bytes,
+WF_API int64_t wf_json_tokenizer_encode(wf_json_tokenizer *t, const char *line, size_t bytes,
                                         bool special, wf_json_token *tokens, int64_t capacity,
                                         char *message);
 /* The same for two texts, such as a question and an answer. Offsets of tokens are those in their own
  * text. */
-WF_API int64_t wf_json_tokenizer_encode_pair(wf_json_tokenizer *t, const char *text, size_t bytes,
+WF_API int64_t wf_json_tokenizer_encode_pair(wf_json_tokenizer *t, const char *line, size_t bytes,
                                              const char *second, size_t second_bytes, bool special,
                                              wf_json_token *tokens, int64_t capacity,
                                              char *message);

@@ -374,5 +374,6 @@ RECIPES = {
     "added-gpt2": added(gpt2), "added-bert": added(bert), "added-t5": added(t5), "added-llama2": added(llama2), "added-bytes": added(lambda c: byte_bpe(c, None, normalizer=N.ByteLevel())),
     "cut": truncated(bert, 7), "cut-left": truncated(roberta, 6, direction="Left"), "cut-first": truncated(deberta, 9, 2, "OnlyFirst"), "cut-second": truncated(bert, 12, 0, "OnlySecond", "Left"),
     "padded": padded(bert, "BatchLongest", multiple=8), "padded-left": padded(t5, {"Fixed": 20}, "Left"), "cut-padded": padded(lambda c: Tokenizer.from_str(truncated(llama3, 10, direction="Left")(c)), {"Fixed": 12}),
+    "scripts": lambda c: word_level(c, P.UnicodeScripts(), N.NFKC()), "scripts-unigram": lambda c: unigram(c, None, P.Sequence([P.UnicodeScripts(), P.Digits(True)])),
     "ctc-words": lambda c: word_level(c, P.Whitespace(), decoder=D.CTC("[UNK]", "the", True)), "suffix-decoder": lambda c: word_level(c, P.Whitespace(), decoder=D.BPEDecoder("e")),
 }

@@ -12,6 +12,9 @@ static const uint32_t flag_rows[] = {
 static const uint32_t script_rows[] = {
 #include "characters_scripts.inc"
 };
+static const uint32_t cut_rows[] = {
+#include "characters_cuts.inc"
+};
 static const uint32_t class_rows[] = {
 #include "characters_classes.inc"
 };
@@ -38,6 +41,7 @@ static const uint32_t compose_rows[][3] = {
 const wf_character_table wf_categories = { category_rows, COUNT(category_rows) };
 const wf_character_table wf_flags = { flag_rows, COUNT(flag_rows) };
 const wf_character_table wf_scripts = { script_rows, COUNT(script_rows) };
+const wf_character_table wf_cuts = { cut_rows, COUNT(cut_rows) };
 static const wf_character_table classes = { class_rows, COUNT(class_rows) };
 static const wf_character_table breaks = { break_rows, COUNT(break_rows) };
 

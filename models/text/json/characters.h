@@ -60,7 +60,8 @@ typedef struct wf_character_table {
     size_t n;
 } wf_character_table;
 
-extern const wf_character_table wf_categories, wf_flags, wf_scripts;
+/* wf_cuts: classes of scripts of the pre-tokenizer UnicodeScripts; 0: none. */
+extern const wf_character_table wf_categories, wf_flags, wf_scripts, wf_cuts;
 
 enum { CODE_BITS = 21, CODE_MASK = (1 << CODE_BITS) - 1 };
 

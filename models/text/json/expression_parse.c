@@ -242,26 +242,30 @@ static bool class_part(parser *p, wf_code_set *set) {
 }
 
 /* The parts up to "&&" or "]". */
-static bool class_union(parser *p, wf_code_set *set) {
-    bool first = true;
-    while (p->rest.bytes && !starts(p, "&&") && (first || !starts(p, "]"))) {
-        if (first && starts(p, "]")) break;
+static bool class_union(parser *p, wf_code_set *set, bool empty) {
+    for (; p->rest.bytes && !starts(p, "&&") && !starts(p, "]"); empty = false)
         if (!class_part(p, set)) return false;
-        first = false;
-    }
-    return (p->rest.bytes && !(first && starts(p, "]"))) ||
-           refuse(p, "an empty class, or one without its end");
+    return (p->rest.bytes && !empty) || refuse(p, "an empty class, or one without its end");
+}
+
+/* A bracket at the start of a class is a character, if another one ends the class. */
+static bool first_bracket(parser *p) {
+    if (!starts(p, "]") || !memchr(p->rest.text + 1, ']', p->rest.bytes - 1)) return false;
+    skip(p, 1);
+    return true;
 }
 
 /* What follows "[". */
 static bool parse_class(parser *p, wf_code_set *set) {
     bool inverted = accept(p, "^"), ok;
     if (++p->depth > DEEPEST_GROUP) return refuse(p, "groups nested deeper than 32");
-    if (!class_union(p, set)) return false;
+    bool bracket = first_bracket(p);
+    if (bracket && !wf_set_add(set, ']', ']')) return memory(p);
+    if (!class_union(p, set, !bracket)) return false;
     while (accept(p, "&&")) {
         wf_code_set right;
         if (!wf_set_new(&right)) return memory(p);
-        ok = class_union(p, &right) && (wf_set_meet(set, &right) || memory(p));
+        ok = class_union(p, &right, false) && (wf_set_meet(set, &right) || memory(p));
         wf_set_free(&right);
         if (!ok) return false;
     }

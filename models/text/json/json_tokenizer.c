@@ -184,16 +184,16 @@ static int64_t encode(wf_json_tokenizer *t, const wf_span texts[2], int n, bool 
     return (int64_t)t->tokens.n;
 }
 
-int64_t wf_json_tokenizer_encode(wf_json_tokenizer *t, const char *text, size_t bytes, bool special,
+int64_t wf_json_tokenizer_encode(wf_json_tokenizer *t, const char *line, size_t bytes, bool special,
                                  wf_json_token *tokens, int64_t capacity, char *message) {
-    wf_span texts[2] = { { text, bytes }, { "", 0 } };
+    wf_span texts[2] = { { line, bytes }, { "", 0 } };
     return encode(t, texts, 1, special, tokens, capacity, message);
 }
 
-int64_t wf_json_tokenizer_encode_pair(wf_json_tokenizer *t, const char *text, size_t bytes,
+int64_t wf_json_tokenizer_encode_pair(wf_json_tokenizer *t, const char *line, size_t bytes,
                                       const char *second, size_t second_bytes, bool special,
                                       wf_json_token *tokens, int64_t capacity, char *message) {
-    wf_span texts[2] = { { text, bytes }, { second, second_bytes } };
+    wf_span texts[2] = { { line, bytes }, { second, second_bytes } };
     return encode(t, texts, 2, special, tokens, capacity, message);
 }
 

@@ -297,6 +297,30 @@ static bool apply_length(wf_text_step *s, wf_aligned *a) {
     return each(s, a, cut_length);
 }
 
+/* ---- UnicodeScripts -------------------------------------------------------------------------- */
+
+/* Cuts where two scripts meet. What is of none stays with the text before it; at the start of a piece
+ * it is dropped. */
+static bool cut_scripts(wf_text_step *s, wf_aligned *a, wf_piece p) {
+    wf_span text = piece_text(a, &p);
+    uint32_t last = 0;
+    size_t begin = 0;
+    (void)s;
+    for (size_t at = 0; at < text.bytes;) {
+        size_t from = at;
+        uint32_t script = wf_table_value(
+            &wf_cuts, (uint32_t)wf_utf8_next(text.text, text.bytes, &at));
+        if (!script || script == last) continue;
+        if (last && !wf_piece_keep(a, wf_piece_cut(a, &p, begin, from))) return false;
+        begin = from;
+        last = script;
+    }
+    return !last || wf_piece_keep(a, wf_piece_cut(a, &p, begin, text.bytes));
+}
+static bool apply_scripts(wf_text_step *s, wf_aligned *a) {
+    return each(s, a, cut_scripts);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 const wf_step_kind wf_pre_tokenizer_kinds[] = {
@@ -309,6 +333,7 @@ const wf_step_kind wf_pre_tokenizer_kinds[] = {
     { "Digits", "individual_digits", .read = read_digits, .cut = apply_digits },
     { "Split", "pattern", .read = read_split, .cut = apply_split },
     { "CharDelimiterSplit", "delimiter", .read = read_delimiter, .cut = apply_delimiter },
+    { "UnicodeScripts", NULL, .cut = apply_scripts },
     { "FixedLength", "length", .read = read_length, .cut = apply_length },
     { NULL, NULL, NULL, NULL, NULL, NULL },
 };
