@@ -1,4 +1,5 @@
-/* tests/calls/world.c - the objects of test_calls.c, from their making to their end: see world.h. */
+/* tests/calls/world.c - the objects of test_calls.c, from their making to their end: see world.h.
+ */
 #define _XOPEN_SOURCE 700
 #include "world.h"
 #include "models/hf_internal.h"

@@ -1,13 +1,13 @@
-/* tests/models/tokenizer_peer.c - tokens of texts on stdin, for tokenizer_peer.py, which compares them
- * with those of the library tokenizers.
+/* tests/models/tokenizer_peer.c - tokens of texts on stdin, for tokenizer_peer.py, which compares
+ * them with those of the library tokenizers.
  *
  *     tokenizer_peer FILE.json            the tokens of each text, and what they decode to
  *     tokenizer_peer FILE.json --time     seconds to load the file, and to encode all texts
  *
- * Numbers are 32 bits, the lowest byte first. A text is its length and its bytes; -1 and two texts are
- * a pair; -2 begins a text without special tokens. An answer is the number of tokens, and the id, type,
- * begin and end of each, and the text that they decode to, with special tokens and without. After a
- * number below 0 a message follows. */
+ * Numbers are 32 bits, the lowest byte first. A text is its length and its bytes; -1 and two texts
+ * are a pair; -2 begins a text without special tokens. An answer is the number of tokens, and the
+ * id, type, begin and end of each, and the text that they decode to, with special tokens and
+ * without. After a number below 0 a message follows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

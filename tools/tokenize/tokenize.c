@@ -29,7 +29,8 @@ static option rows[] = {
     FLAG("decode", decode, "the text of lines of ids"),
     GROUP("Text"),
     FLAG("pairs", pairs, "each line is two texts, between which a tab stands"),
-    FLAG("no-special", no_special, "no special tokens around a line; with --decode, none in the text"),
+    FLAG("no-special", no_special,
+         "no special tokens around a line; with --decode, none in the text"),
 };
 
 static program self = {
@@ -137,7 +138,8 @@ static void print_tokens(const job *j) {
     for (int64_t i = 0; i < j->n; i++) {
         const wf_json_token *k = &j->tokens[i];
         if (i) putchar(' ');
-        if (tokens) put_clean(stdout, piece(j, i), -1);
+        if (tokens)
+            put_clean(stdout, piece(j, i), -1);
         else
             printf("%" PRId32, k->id);
         if (offsets) printf(":%" PRId64 "-%" PRId64, k->begin, k->end);
@@ -172,8 +174,8 @@ static void decode_line(job *j, const char *line) {
     grow(j, (int64_t)j->in.length / 2 + 1);
     int64_t n = parse_ids(line, most, j->capacity, j->ids, message), bytes;
     if (n < 0) refuse(j, message);
-    while ((bytes = wf_json_tokenizer_decode(j->t, j->ids, n, no_special, j->text,
-                                             j->text_capacity, message)) >= 0 &&
+    while ((bytes = wf_json_tokenizer_decode(j->t, j->ids, n, no_special, j->text, j->text_capacity,
+                                             message)) >= 0 &&
            (size_t)bytes >= j->text_capacity) {
         j->text_capacity = 2 * (size_t)bytes + 1;
         j->text = realloc(j->text, j->text_capacity);
@@ -197,7 +199,8 @@ static void one_line(job *j, const char *line) {
         return;
     }
     encode(j, line);
-    if (json) send_tokens(j);
+    if (json)
+        send_tokens(j);
     else
         print_tokens(j);
 }
@@ -214,7 +217,8 @@ static void all_lines(job *j) {
         }
         if (status == LINE_FAILED)
             fail(&self, "%s can't be read: %s", input_name(), lines_failure(&j->in));
-        if (status == LINE_READ) one_line(j, line);
+        if (status == LINE_READ)
+            one_line(j, line);
         else if (fflush(stdout) != 0)
             break;
         if (status == LINE_WAIT && (status = lines_next(&j->in, true, &line)) == LINE_READ)

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "characters.h"
 #include "core/base/utf8.h"
+#include "models/text/characters/characters.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -77,8 +77,8 @@ static bool build(wf_added_tokens *t, bool normal, char *message) {
         t->first[normal][byte >> 5] |= 1u << (byte & 31);
         keys[n++] = (wf_trie_key){ text, t->at[i].id };
     }
-    ok = ok && (wf_trie_build(normal ? &t->normal : &t->raw, keys, n) ||
-                fail(message, "out of memory"));
+    ok = ok &&
+         (wf_trie_build(normal ? &t->normal : &t->raw, keys, n) || fail(message, "out of memory"));
     for (size_t i = 1; ok && i < n; i++)
         ok = keys[i].text.bytes != keys[i - 1].text.bytes ||
              memcmp(keys[i].text.text, keys[i - 1].text.text, keys[i].text.bytes) != 0 ||
@@ -133,7 +133,8 @@ bool wf_added_read(wf_added_tokens *t, const json_tree *tree, size_t value, wf_w
 
 void wf_added_free(wf_added_tokens *t) {
     for (size_t i = 0; i < t->n; i++) free(t->at[i].owned);
-    wf_trie_free(&t->raw), wf_trie_free(&t->normal), wf_strings_free(&t->specials), wf_pairs_free(&t->places);
+    wf_trie_free(&t->raw), wf_trie_free(&t->normal), wf_strings_free(&t->specials),
+        wf_pairs_free(&t->places);
     free(t->at);
     *t = (wf_added_tokens){ 0 };
 }

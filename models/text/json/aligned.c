@@ -123,7 +123,8 @@ static void copy(wf_aligned *a, size_t from, size_t bytes) {
 
 /* The place of a new character, where the old text is at byte `at` of the piece. */
 static wf_place place_at(const wf_aligned *a, const wf_piece *p, size_t at, bool is_new) {
-    if (is_new && at) at--;
+    if (is_new && at)
+        at--;
     else if (is_new || !p->bytes)
         return (wf_place){ p->from, p->from };
     return a->places[p->begin + (at < p->bytes ? at : p->bytes - 1)];

@@ -2,12 +2,12 @@
  * it came from, as the library tokenizers keeps it.
  *
  * A piece is a part of one buffer, in which a place belongs to each byte: the bytes of the original
- * that it stands for. Cutting a piece copies nothing. A change of a piece writes the new text behind
- * everything else; the old text stays until the next line. */
+ * that it stands for. Cutting a piece copies nothing. A change of a piece writes the new text
+ * behind everything else; the old text stays until the next line. */
 #ifndef WEFT_MODELS_TEXT_ALIGNED_H
 #define WEFT_MODELS_TEXT_ALIGNED_H
 
-#include "expression.h"
+#include "models/text/expressions/expression.h"
 
 typedef struct wf_place {
     uint32_t from, to;

@@ -6,9 +6,9 @@
  * none, each of its characters is. SentencePiece takes the longest rule at every place. */
 #include <stdlib.h>
 
-#include "characters.h"
 #include "core/base/utf8.h"
 #include "models/text/base64.h"
+#include "models/text/characters/characters.h"
 #include "steps.h"
 
 enum { LONGEST_CLUSTER = 5 };
@@ -18,8 +18,7 @@ bool wf_charsmap_read(wf_text_step *s, const wf_step_source *from) {
     size_t bytes;
     if (!wf_step_text(from, "precompiled_charsmap", &text)) return false;
     s->map = wf_base64_decode(text, &bytes, "the precompiled map", from->message);
-    return s->map &&
-           wf_spm_rules(&s->rules, (wf_span){ s->map, bytes }, from->message);
+    return s->map && wf_spm_rules(&s->rules, (wf_span){ s->map, bytes }, from->message);
 }
 
 static bool change_last(wf_aligned *a, int32_t by) {
@@ -33,7 +32,8 @@ static size_t count(wf_span s) {
     return n;
 }
 
-/* As many characters as there were stand for them; more are new; fewer drop the rest. */
+/* New characters stand for the old ones, one by one; further ones are new; if there are fewer, the
+ * rest is dropped. */
 static bool replace(wf_aligned *a, wf_span old, wf_span by) {
     size_t n_old = count(old), n_new = 0;
     for (size_t at = 0; at < by.bytes; n_new++) {

@@ -1,17 +1,18 @@
-/* models/text/json/json_tokenizer.c - a tokenizer.json from end to end; see models/json_tokenizer.h.
+/* models/text/json/json_tokenizer.c - a tokenizer.json from end to end; see
+ * models/json_tokenizer.h.
  *
- * A text goes through: added tokens that are not normalized are cut out; the normalizer changes each
- * piece between them, and the other added tokens are cut out; the pre-tokenizer cuts pieces into
- * words; the model makes tokens of each word; these are cut short, get special tokens around them, and
- * are padded. */
+ * A text goes through: added tokens that are not normalized are cut out; the normalizer changes
+ * each piece between them, and the other added tokens are cut out; the pre-tokenizer cuts pieces
+ * into words; the model makes tokens of each word; these are cut short, get special tokens around
+ * them, and are padded. */
 #include "models/json_tokenizer.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "added_tokens.h"
-#include "characters.h"
 #include "core/base/utf8.h"
+#include "models/text/characters/characters.h"
 #include "post_processors.h"
 #include "token_texts.h"
 
@@ -93,7 +94,7 @@ int64_t wf_json_tokenizer_size(const wf_json_tokenizer *t) {
 const char *wf_json_tokenizer_piece(const wf_json_tokenizer *t, int32_t id) {
     const wf_added_token *added = t ? wf_added_find(&t->added, id) : NULL;
     if (added) return added->content.text;
-    return t ? wf_ids_text(&t->model.vocabulary, id).text : NULL;
+    return t ? wf_id_text(&t->model.vocabulary, id).text : NULL;
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */
@@ -140,7 +141,7 @@ static void place(const wf_aligned *a, const wf_piece *p, const wf_word_token *w
 }
 
 static wf_span token_text(const wf_json_tokenizer *t, const wf_piece *p, const wf_word_token *w) {
-    if (!w->unknown && p->id < 0) return wf_ids_text(&t->model.vocabulary, w->id);
+    if (!w->unknown && p->id < 0) return wf_id_text(&t->model.vocabulary, w->id);
     return (wf_span){ t->text.text + p->begin + w->begin, w->end - w->begin };
 }
 
@@ -201,7 +202,7 @@ int64_t wf_json_tokenizer_encode_pair(wf_json_tokenizer *t, const char *line, si
 
 static bool put_token(wf_json_tokenizer *t, int32_t id, bool skip_special) {
     const wf_added_token *added = wf_added_find(&t->added, id);
-    wf_span text = added ? added->normal : wf_ids_text(&t->model.vocabulary, id);
+    wf_span text = added ? added->normal : wf_id_text(&t->model.vocabulary, id);
     if (!text.text) return true;
     if (skip_special && wf_strings_find(&t->added.specials, text.text, text.bytes) >= 0)
         return true;

@@ -41,8 +41,10 @@ static bool read_string(reader *r) {
 }
 
 static bool read_scalar(reader *r, char c) {
-    json_kind kind = c == 'n' ? JSON_NULL : c == 'f' ? JSON_FALSE : JSON_TRUE;
-    if (c != 'n' && c != 'f' && c != 't') kind = JSON_NUMBER;
+    json_kind kind = JSON_NUMBER;
+    if (c == 'n') kind = JSON_NULL;
+    if (c == 'f') kind = JSON_FALSE;
+    if (c == 't') kind = JSON_TRUE;
     json_value *v = add(r->tree, kind);
     if (!v) return false;
     v->begin = (uint32_t)(r->json.at - r->json.start);
@@ -85,8 +87,8 @@ static bool read_value(reader *r, bool *opened) {
 static bool refuse(const reader *r, char *message) {
     const char *error = r->json.error;
     if (!*error)
-        return fail(message, r->depth == MAX_DEPTH ? "the JSON is nested deeper than %d"
-                                                   : "out of memory",
+        return fail(message,
+                    r->depth == MAX_DEPTH ? "the JSON is nested deeper than %d" : "out of memory",
                     MAX_DEPTH);
     return fail(message, "%s", strncmp(error, "header ", 7) == 0 ? error + 7 : error);
 }

@@ -189,8 +189,7 @@ bool wf_bpe_word(wf_word_model *m, wf_span word, wf_word_tokens *to, char *messa
     int32_t known = wf_strings_find(&m->words, word.text, word.bytes);
     if (known >= 0) {
         size_t from = known ? m->word_ends[known - 1] : 0, n = m->word_ends[known] - from;
-        if (to->n + n > to->capacity &&
-            !wf_grow(&to->at, &to->capacity, to->n + n, sizeof *to->at))
+        if (to->n + n > to->capacity && !wf_grow(&to->at, &to->capacity, to->n + n, sizeof *to->at))
             return fail(message, "out of memory");
         for (size_t i = 0; i < n; i++) to->at[to->n++] = m->seen.at[from + i];
         return true;

@@ -8,7 +8,7 @@
 #include "core/base/utf8.h"
 #include "word_models.h"
 
-/* What an unknown character scores less than the lowest piece. */
+/* An unknown character scores this much less than the lowest piece. */
 #define UNKNOWN_PENALTY 10.0
 
 /* The best way to a place in the word. */

@@ -1,9 +1,9 @@
-/* models/text/json/normal_forms.c - NFC, NFD, NFKC and NFKD of Unicode 9.0 with the changes that the
- * crate unicode-normalization-alignments reports; see steps.h. */
+/* models/text/json/normal_forms.c - NFC, NFD, NFKC and NFKD of Unicode 9.0 with the changes that
+ * the crate unicode-normalization-alignments reports; see steps.h. */
 #include <stdlib.h>
 
-#include "characters.h"
 #include "core/base/utf8.h"
+#include "models/text/characters/characters.h"
 #include "steps.h"
 
 /* Text below these code points stays as it is. */
@@ -19,8 +19,9 @@ static bool stays(const wf_aligned *a, const wf_piece *p, uint32_t below) {
     return wf_piece_whole(a, p);
 }
 
-/* Sorts the marks behind a starter, which are the changes from `from` on, by their class; equal ones
- * stay in order. A long row, which only hostile text has, is distributed instead of inserted. */
+/* Sorts the marks behind a starter, which are the changes from `from` on, by their class; equal
+ * ones stay in order. A long row, which only hostile text has, is distributed instead of inserted.
+ */
 static bool sort_marks(wf_aligned *a, size_t from) {
     enum { FEW = 16, CLASSES = 256 };
     wf_change *c = a->changes + from;
@@ -49,7 +50,8 @@ static bool decompose(wf_aligned *a, const wf_piece *p, bool compatible) {
     wf_change_begin(a);
     for (size_t at = 0; at < p->bytes;) {
         wf_span s = piece_text(a, p);
-        size_t n = wf_decomposition((uint32_t)wf_utf8_next(s.text, s.bytes, &at), compatible, codes);
+        size_t n =
+            wf_decomposition((uint32_t)wf_utf8_next(s.text, s.bytes, &at), compatible, codes);
         for (size_t i = 0; i < n; i++) {
             if (!wf_combining_class(codes[i])) {
                 if (!sort_marks(a, starter)) return false;

@@ -1,6 +1,6 @@
 /* models/text/json/normalizers.c - the normalizers of a tokenizer.json; see steps.h. */
-#include "characters.h"
 #include "core/base/utf8.h"
+#include "models/text/characters/characters.h"
 #include "steps.h"
 
 /* ---- characters one by one ------------------------------------------------------------------- */
@@ -26,7 +26,8 @@ static bool filter(wf_aligned *a, wf_piece *p, bool (*drops)(uint32_t)) {
     for (size_t at = 0; at < p->bytes;) {
         uint32_t code = next_code(piece_text(a, p), &at);
         if (drops(code)) {
-            if (any) a->changes[a->n_changes - 1].change--;
+            if (any)
+                a->changes[a->n_changes - 1].change--;
             else
                 dropped++;
             continue;
@@ -80,7 +81,8 @@ static bool other_space(uint32_t c) {
     return c != ' ' && wf_is_space(c);
 }
 
-/* The ranges of the library. The sixth begins at 2B920 there, although Unicode's begins at 2B820. */
+/* The ranges of the library. The sixth begins at 2B920 there, although Unicode's begins at 2B820.
+ */
 static bool is_chinese(uint32_t c) {
     return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
            (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||

@@ -43,7 +43,8 @@ static bool cut(const wf_post *p, wf_line_tokens *t, size_t part, int64_t most, 
 static void share(int64_t most, int64_t *a, int64_t *b) {
     int64_t low = *a < *b ? *a : *b, high;
     bool swapped = *a > *b;
-    if (low > most) high = low;
+    if (low > most)
+        high = low;
     else
         high = low > most - low ? low : most - low;
     if (low + high > most) {
@@ -83,8 +84,8 @@ static uint32_t forward(wf_span s, uint32_t at, uint32_t n, uint32_t end) {
     return at < end ? at : end;
 }
 
-/* The library takes nothing off the end of a token that ends less than n characters behind the start
- * of the text. */
+/* The library takes nothing off the end of a token that ends less than n characters behind the
+ * start of the text. */
 static uint32_t backward(wf_span s, uint32_t end, uint32_t n, uint32_t begin) {
     uint32_t at = end;
     for (; n && at; n--) {
@@ -95,7 +96,8 @@ static uint32_t backward(wf_span s, uint32_t end, uint32_t n, uint32_t begin) {
     return at > begin ? at : begin;
 }
 
-/* The space that was put before the first word is not in the text, so nothing is taken off there. */
+/* The space that was put before the first word is not in the text, so nothing is taken off there.
+ */
 static void trim(const wf_post_processor *p, wf_line_tokens *t, const wf_span texts[2]) {
     for (size_t part = 0; part < t->n_parts; part++)
         for (size_t i = part_begin(t, part); i < t->ends[part]; i++) {
@@ -202,8 +204,7 @@ bool wf_post_apply(wf_post *p, wf_line_tokens *t, const wf_span texts[2], bool s
     for (size_t i = 0; i < p->n; i++) {
         const wf_post_processor *k = &p->at[i];
         if (k->trim) trim(k, t, texts);
-        if (k->kind == PROCESS_TEMPLATE && !apply_template(p, k, t, special, message))
-            return false;
+        if (k->kind == PROCESS_TEMPLATE && !apply_template(p, k, t, special, message)) return false;
         if ((k->kind == PROCESS_BERT || k->kind == PROCESS_ROBERTA) &&
             !apply_around(p, k, t, special, message))
             return false;

@@ -21,8 +21,13 @@ typedef struct wf_line_tokens {
     size_t n_parts, ends_capacity;
 } wf_line_tokens;
 
-typedef enum { NOT_A_PROCESSOR, PROCESS_BYTES, PROCESS_TEMPLATE, PROCESS_BERT, PROCESS_ROBERTA }
-    wf_process_kind;
+typedef enum {
+    NOT_A_PROCESSOR,
+    PROCESS_BYTES,
+    PROCESS_TEMPLATE,
+    PROCESS_BERT,
+    PROCESS_ROBERTA
+} wf_process_kind;
 
 /* A part of a template: a text, or the ids of a special token. */
 typedef struct wf_template_part {

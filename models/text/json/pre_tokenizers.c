@@ -1,8 +1,8 @@
 /* models/text/json/pre_tokenizers.c - the pre-tokenizers of a tokenizer.json; see steps.h. */
 #include <assert.h>
 
-#include "characters.h"
 #include "core/base/utf8.h"
+#include "models/text/characters/characters.h"
 #include "steps.h"
 
 /* ---- cutting by matches ---------------------------------------------------------------------- */
@@ -75,7 +75,8 @@ static bool cut_characters(wf_aligned *a, const wf_piece *p, wf_behavior behavio
 }
 
 /* Calls a function for each piece that is text; it keeps what becomes of the piece. */
-static bool each(wf_text_step *s, wf_aligned *a, bool (*cut)(wf_text_step *, wf_aligned *, wf_piece)) {
+static bool each(wf_text_step *s, wf_aligned *a,
+                 bool (*cut)(wf_text_step *, wf_aligned *, wf_piece)) {
     for (size_t i = 0; i < a->pieces.n; i++) {
         wf_piece p = a->pieces.at[i];
         if (p.id >= 0 ? !wf_piece_keep(a, p) : !cut(s, a, p)) return false;
@@ -188,8 +189,7 @@ static bool cut_words(wf_text_step *s, wf_aligned *a, wf_piece p) {
         size_t from = at;
         word_kind kind = kind_of((uint32_t)wf_utf8_next(text.text, text.bytes, &at));
         if (kind == last) continue;
-        if (last != KIND_SPACE && !wf_piece_keep(a, wf_piece_cut(a, &p, begin, from)))
-            return false;
+        if (last != KIND_SPACE && !wf_piece_keep(a, wf_piece_cut(a, &p, begin, from))) return false;
         begin = from;
         last = kind;
     }
@@ -242,8 +242,7 @@ static bool scheme(wf_text_step *s, const wf_step_source *from) {
     if (given && !wf_step_choice(from, "prepend_scheme", schemes, &s->choice)) return false;
     if (!wf_step_flag_or(from, "add_prefix_space", &prefix)) return false;
     if (!prefix && s->choice != SCHEME_NEVER)
-        return fail(from->message,
-                    "Metaspace: add_prefix_space does not match the prepend_scheme");
+        return fail(from->message, "Metaspace: add_prefix_space does not match the prepend_scheme");
     return true;
 }
 
@@ -299,8 +298,8 @@ static bool apply_length(wf_text_step *s, wf_aligned *a) {
 
 /* ---- UnicodeScripts -------------------------------------------------------------------------- */
 
-/* Cuts where two scripts meet. What is of none stays with the text before it; at the start of a piece
- * it is dropped. */
+/* Cuts where two scripts meet. What is of none stays with the text before it; at the start of a
+ * piece it is dropped. */
 static bool cut_scripts(wf_text_step *s, wf_aligned *a, wf_piece p) {
     wf_span text = piece_text(a, &p);
     uint32_t last = 0;
@@ -308,8 +307,8 @@ static bool cut_scripts(wf_text_step *s, wf_aligned *a, wf_piece p) {
     (void)s;
     for (size_t at = 0; at < text.bytes;) {
         size_t from = at;
-        uint32_t script = wf_table_value(
-            &wf_cuts, (uint32_t)wf_utf8_next(text.text, text.bytes, &at));
+        uint32_t script =
+            wf_table_value(&wf_cuts, (uint32_t)wf_utf8_next(text.text, text.bytes, &at));
         if (!script || script == last) continue;
         if (last && !wf_piece_keep(a, wf_piece_cut(a, &p, begin, from))) return false;
         begin = from;

@@ -123,8 +123,7 @@ bool wf_steps_read(wf_text_steps *s, const wf_step_kind *kinds, const char *what
     for (size_t at = value;;) {
         size_t type = wf_tree_find(tree, at, "type"), parts = wf_tree_find(tree, at, list);
         bool sequence = parts && (!type || wf_tree_is(tree, type, "Sequence"));
-        if (wf_tree_kind(tree, at) != JSON_OBJECT)
-            return fail(message, "a %s is no object", what);
+        if (wf_tree_kind(tree, at) != JSON_OBJECT) return fail(message, "a %s is no object", what);
         if (!sequence && !read_one(s, kinds, what, tree, at, message)) return false;
         if (s->n > MOST_STEPS) return fail(message, "more than %d %ss", MOST_STEPS, what);
         if (sequence) {
@@ -158,7 +157,8 @@ static bool is_itself(unsigned byte) {
 
 uint32_t wf_byte_character(unsigned char byte) {
     if (is_itself(byte)) return byte;
-    return 256u + (byte <= 32 ? byte : byte <= 160 ? byte - 127u + 33 : 67);
+    if (byte <= 32) return 256u + byte;
+    return byte <= 160 ? 256u + 33 + (byte - 127u) : 256u + 67;
 }
 
 int wf_character_byte(uint32_t code) {

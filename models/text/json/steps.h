@@ -62,8 +62,8 @@ struct wf_parts {
     char *message;
 };
 
-/* Reads a step, or the steps of a Sequence, from a value that may be null. `what` is the name of the
- * field and of the kind in messages: "normalizer"; `list` is the field of a Sequence. */
+/* Reads a step, or the steps of a Sequence, from a value that may be null. `what` is the name of
+ * the field and of the kind in messages: "normalizer"; `list` is the field of a Sequence. */
 bool wf_steps_read(wf_text_steps *s, const wf_step_kind *kinds, const char *what, const char *list,
                    const json_tree *tree, size_t value, char *message);
 void wf_steps_free(wf_text_steps *s);

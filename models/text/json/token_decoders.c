@@ -29,7 +29,8 @@ void wf_texts_swap(wf_parts *p) {
     p->next.n = p->next.text.bytes = 0;
 }
 
-static bool each(wf_text_step *s, wf_parts *p, bool (*change)(wf_text_step *, wf_parts *, wf_span, size_t)) {
+static bool each(wf_text_step *s, wf_parts *p,
+                 bool (*change)(wf_text_step *, wf_parts *, wf_span, size_t)) {
     for (size_t i = 0; i < p->now.n; i++)
         if (!change(s, p, wf_texts_at(&p->now, i), i) || !wf_texts_end(p)) return false;
     wf_texts_swap(p);
@@ -159,9 +160,9 @@ static bool decode_fuse(wf_text_step *s, wf_parts *p) {
 /* One text through several replacements. The lists are used for it, so the text is kept apart. */
 static bool put_clean(wf_parts *p, wf_span s) {
     static const char *const rules[][2] = {
-        { " .", "." },     { " ?", "?" },     { " !", "!" },      { " ,", "," },
-        { " ' ", "'" },    { " n't", "n't" }, { " 'm", "'m" },    { " do not", " don't" },
-        { " 's", "'s" },   { " 've", "'ve" }, { " 're", "'re" },
+        { " .", "." },   { " ?", "?" },     { " !", "!" },     { " ,", "," },
+        { " ' ", "'" },  { " n't", "n't" }, { " 'm", "'m" },   { " do not", " don't" },
+        { " 's", "'s" }, { " 've", "'ve" }, { " 're", "'re" },
     };
     size_t begin = p->next.text.bytes;
     if (!wf_texts_put(p, s)) return false;
@@ -170,7 +171,8 @@ static bool put_clean(wf_parts *p, wf_span s) {
         char *t = p->next.text.at;
         for (size_t at = begin; at < p->next.text.bytes;) {
             bool found = p->next.text.bytes - at >= n && memcmp(t + at, rules[i][0], n) == 0;
-            if (found) memcpy(t + out, rules[i][1], by); /* never longer than what it replaces */
+            if (found)
+                memcpy(t + out, rules[i][1], by); /* never longer than what it replaces */
             else
                 t[out] = t[at];
             out += found ? by : 1;
@@ -183,8 +185,8 @@ static bool put_clean(wf_parts *p, wf_span s) {
 
 static bool put_word_piece(wf_text_step *s, wf_parts *p, wf_span token, size_t i) {
     size_t begin = p->next.text.bytes;
-    bool more = i && token.bytes >= s->text.bytes &&
-                memcmp(token.text, s->text.text, s->text.bytes) == 0;
+    bool more =
+        i && token.bytes >= s->text.bytes && memcmp(token.text, s->text.text, s->text.bytes) == 0;
     if (more) token = (wf_span){ token.text + s->text.bytes, token.bytes - s->text.bytes };
     if (i && !more && !put_string(p, " ")) return false;
     if (!s->flags[0]) return wf_texts_put(p, token);
@@ -211,7 +213,8 @@ static bool read_ctc(wf_text_step *s, const wf_step_source *from) {
            wf_step_flag(from, "cleanup", &s->flags[0]);
 }
 
-/* Removes padding from every text that is not the one before, cleans it, and drops what is empty. */
+/* Removes padding from every text that is not the one before, cleans it, and drops what is empty.
+ */
 static bool decode_ctc(wf_text_step *s, wf_parts *p) {
     wf_span last = { NULL, 0 };
     for (size_t i = 0; i < p->now.n; i++) {
@@ -262,8 +265,7 @@ static bool read_metaspace(wf_text_step *s, const wf_step_source *from) {
         return false;
     if (!wf_step_flag_or(from, "add_prefix_space", &prefix)) return false;
     if (!prefix && s->choice)
-        return fail(from->message,
-                    "Metaspace: add_prefix_space does not match the prepend_scheme");
+        return fail(from->message, "Metaspace: add_prefix_space does not match the prepend_scheme");
     return wf_step_code(from, "replacement", &s->code) &&
            wf_step_text(from, "replacement", &s->text);
 }
@@ -306,8 +308,7 @@ static bool put_replace(wf_text_step *s, wf_parts *p, wf_span t, size_t i) {
     (void)i;
     if (!t.bytes) return true;
     for (; (result = wf_search_next(&search, &begin, &end)) == A_MATCH; last = end)
-        if (!wf_texts_put(p, (wf_span){ t.text + last, begin - last }) ||
-            !wf_texts_put(p, s->text))
+        if (!wf_texts_put(p, (wf_span){ t.text + last, begin - last }) || !wf_texts_put(p, s->text))
             return false;
     if (result > A_MATCH) return wf_match_refused(result, p->message);
     return wf_texts_put(p, (wf_span){ t.text + last, t.bytes - last });

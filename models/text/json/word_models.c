@@ -31,7 +31,7 @@ int32_t wf_ids_find(const wf_ids_of_text *v, wf_span text) {
     return i < 0 ? -1 : v->ids[i];
 }
 
-wf_span wf_ids_text(const wf_ids_of_text *v, int64_t id) {
+wf_span wf_id_text(const wf_ids_of_text *v, int64_t id) {
     int32_t i = id < 0 || (uint64_t)id >= v->n_ids ? -1 : v->by_id[id];
     if (i < 0) return (wf_span){ NULL, 0 };
     return (wf_span){ wf_strings_at(&v->texts, i), wf_strings_bytes(&v->texts, i) };
@@ -89,8 +89,8 @@ static bool put_unknown(const wf_word_model *m, wf_span word, wf_word_tokens *to
     if (m->unknown_id < 0)
         return fail(message, "the unknown token '%.*s' is not in the vocabulary",
                     (int)(m->unknown.bytes < 60 ? m->unknown.bytes : 60), m->unknown.text);
-    return wf_word_token_add(
-        to, (wf_word_token){ m->unknown_id, 0, (uint32_t)word.bytes, false }, message);
+    return wf_word_token_add(to, (wf_word_token){ m->unknown_id, 0, (uint32_t)word.bytes, false },
+                             message);
 }
 
 /* ---- WordLevel ------------------------------------------------------------------------------- */

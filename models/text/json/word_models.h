@@ -18,7 +18,7 @@ typedef struct wf_ids_of_text {
 /* The id of a text; of a text that is there, the new id is kept. False with message. */
 bool wf_ids_add(wf_ids_of_text *v, wf_span text, int64_t id, char *message);
 int32_t wf_ids_find(const wf_ids_of_text *v, wf_span text); /* -1: none */
-wf_span wf_ids_text(const wf_ids_of_text *v, int64_t id);   /* text NULL: none */
+wf_span wf_id_text(const wf_ids_of_text *v, int64_t id);    /* text NULL: none */
 void wf_ids_free(wf_ids_of_text *v);
 
 typedef struct wf_word_token {
@@ -50,8 +50,8 @@ struct wf_word_model {
     bool has_unknown, fuse_unknown, byte_fallback, ignore_merges;
     wf_span unknown; /* its text */
     int32_t unknown_id;
-    wf_span prefix, suffix; /* of a part that does not begin its word, and of one that ends it */
-    int32_t bytes[256];     /* ids of "<0x00>"...; -1: none */
+    wf_span prefix, suffix;  /* of a part that does not begin its word, and of one that ends it */
+    int32_t bytes[256];      /* ids of "<0x00>"...; -1: none */
     int64_t most_characters; /* WordPiece: of a word */
 
     /* BPE */

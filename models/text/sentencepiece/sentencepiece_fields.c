@@ -47,7 +47,8 @@ wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char
     if (n_added > 1) return fail(message, "%d first added pieces", n_added), NULL;
     if (n_special != WF_SPECIAL_IDS)
         return fail(message, "%d special ids: %d", n_special, WF_SPECIAL_IDS), NULL;
-    char *file = wf_base64_decode((wf_span){ model, strlen(model) }, &bytes, "the SentencePiece model", message);
+    char *file = wf_base64_decode((wf_span){ model, strlen(model) }, &bytes,
+                                  "the SentencePiece model", message);
     if (file && (!vocabulary || wf_pieces_read(&p, vocabulary, message))) {
         wf_sentencepiece_options o = { .model = file,
                                        .bytes = bytes,

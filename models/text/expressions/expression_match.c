@@ -1,4 +1,5 @@
-/* models/text/json/expression_match.c - finds matches of a regular expression; see expression.h.
+/* models/text/expressions/expression_match.c - finds matches of a regular expression; see
+ * expression.h.
  *
  * Matching backtracks: where several ways are possible, it takes the first, and keeps the others on
  * a stack. A repeat of one set keeps all of its lengths in one entry. Look-ahead and atomic groups
@@ -10,10 +11,10 @@
 #include "core/base/utf8.h"
 
 typedef enum {
-    CHOICE,    /* another way: go on at `pc` with `at` */
-    SHORTER,   /* a greedy repeat that can give characters back, down to `low` */
-    LONGER,    /* a lazy repeat that can take `low` more characters */
-    BARRIER    /* the operation `pc` of a look-ahead or an atomic group began at `at` */
+    CHOICE,  /* another way: go on at `pc` with `at` */
+    SHORTER, /* a greedy repeat that can give characters back, down to `low` */
+    LONGER,  /* a lazy repeat that can take `low` more characters */
+    BARRIER  /* the operation `pc` of a look-ahead or an atomic group began at `at` */
 } choice_kind;
 
 struct wf_choice {
@@ -92,8 +93,7 @@ static bool repeat(matcher *m, const wf_instruction *i) {
     while (n < i->most && take(m, set)) n++;
     *m->steps -= (int64_t)(m->at - from);
     m->pc++;
-    return i->b == POSSESSIVE || m->at == low ||
-           push(m, (wf_choice){ m->pc, SHORTER, m->at, low });
+    return i->b == POSSESSIVE || m->at == low || push(m, (wf_choice){ m->pc, SHORTER, m->at, low });
 }
 
 /* Whether the end of the text or a line break is here. An end just after a line break is none. */
@@ -242,8 +242,8 @@ static const char *find_text(const char *in, size_t n, const char *what, size_t 
 static wf_match_result next_literal(wf_search *s, size_t *begin, size_t *end) {
     const wf_instruction *i = s->e->code;
     if (s->at > s->text.bytes) return NO_MATCH;
-    const char *found = find_text(s->text.text + s->at, s->text.bytes - s->at,
-                                  s->e->literals + i->a, i->b);
+    const char *found =
+        find_text(s->text.text + s->at, s->text.bytes - s->at, s->e->literals + i->a, i->b);
     if (!found) return NO_MATCH;
     *begin = (size_t)(found - s->text.text);
     *end = s->at = *begin + i->b;

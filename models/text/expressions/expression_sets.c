@@ -1,9 +1,9 @@
-/* models/text/json/expression_sets.c - sets of code points for regular expressions; see
+/* models/text/expressions/expression_sets.c - sets of code points for regular expressions; see
  * expression.h. */
 #include <stdlib.h>
 
-#include "characters.h"
 #include "expression.h"
+#include "models/text/characters/characters.h"
 
 enum { WORDS = 0x10000 / 32 };
 
@@ -147,9 +147,9 @@ static const struct {
 };
 
 /* In the order of characters.py. */
-static const char *const scripts[] = { "Latin", "Greek",    "Cyrillic", "Armenian", "Hebrew",
-                                       "Arabic", "Devanagari", "Thai",   "Hangul",   "Hiragana",
-                                       "Katakana", "Han",   "Common",   "Inherited" };
+static const char *const scripts[] = { "Latin",    "Greek",      "Cyrillic", "Armenian", "Hebrew",
+                                       "Arabic",   "Devanagari", "Thai",     "Hangul",   "Hiragana",
+                                       "Katakana", "Han",        "Common",   "Inherited" };
 
 static bool is_name(wf_span s, const char *name) {
     for (; s.bytes && *name; s.text++, s.bytes--, name++)
@@ -171,8 +171,7 @@ bool wf_set_property(wf_code_set *s, wf_span name, bool *known) {
 bool wf_set_word(wf_code_set *s, bool in_class) {
     static const uint32_t numbers[] = { 0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE };
     for (size_t i = 0; i < wf_flags.n; i++) {
-        uint32_t last =
-            i + 1 < wf_flags.n ? (wf_flags.at[i + 1] & CODE_MASK) - 1 : LAST_CODE_POINT;
+        uint32_t last = i + 1 < wf_flags.n ? (wf_flags.at[i + 1] & CODE_MASK) - 1 : LAST_CODE_POINT;
         if ((wf_flags.at[i] >> CODE_BITS & IS_IN_WORD) &&
             !wf_set_add(s, wf_flags.at[i] & CODE_MASK, last))
             return false;

@@ -1,11 +1,12 @@
-/* models/text/json/expression.h - inside models: regular expressions as tokenizer.json has them, in
- * the syntax of Oniguruma (Ruby).
+/* models/text/expressions/expression.h - inside models: regular expressions as tokenizer.json has
+ * them, in the syntax of Oniguruma (Ruby).
  *
- * Known are literals, ".", classes with ranges, negation and "&&", \s \S \d \D \w \W \h \H, \p{..}
- * of general categories and some scripts, groups, (?i:..), alternatives in their order, greedy, lazy
- * and possessive repeats, atomic groups, look-ahead, look-behind of one character, ^ $ \A \z \Z \b
- * \B. Anything else is refused by name when the expression is compiled: captures that are used
- * again, recursion, absent operators, repeats of what may be empty.
+ * It knows literals, ".", classes with ranges, negation and "&&", \s \S \d \D \w \W \h \H and
+ * \p{..} of general categories and some scripts. It knows groups, (?i:..), alternatives in their
+ * order, greedy, lazy and possessive repeats, atomic groups, look-ahead, look-behind of one
+ * character, and ^ $ \A \z \Z \b \B. Anything else is refused by name when the expression is
+ * compiled: captures that are used again, recursion, absent operators, repeats of what may be
+ * empty.
  *
  * Matching backtracks, with a stack of its own: it never recurses. Its steps are limited by the
  * length of the text, so a hostile expression ends in an error. */
@@ -22,21 +23,21 @@ typedef struct wf_code_set {
 } wf_code_set;
 
 typedef enum {
-    OP_MATCH,     /* the end */
-    OP_TEXT,      /* the bytes [a, a + b) of `literals` */
-    OP_SET,       /* a character of set a */
-    OP_REPEAT,    /* characters of set a, `least` to `most`; b is a wf_greed */
-    OP_SPLIT,     /* first a, then b; `first` has a bit for bytes with which a may begin */
-    OP_JUMP,      /* to a */
-    OP_AHEAD,     /* the operations up to the next OP_END must match; a: after that; b: must not */
-    OP_BEHIND,    /* the character before is in set a; b: is not, or there is none */
-    OP_ATOMIC,    /* as OP_AHEAD, but the text is taken */
-    OP_END,       /* of OP_AHEAD or OP_ATOMIC */
+    OP_MATCH,  /* the end */
+    OP_TEXT,   /* the bytes [a, a + b) of `literals` */
+    OP_SET,    /* a character of set a */
+    OP_REPEAT, /* characters of set a, `least` to `most`; b is a wf_greed */
+    OP_SPLIT,  /* first a, then b; `first` has a bit for bytes with which a may begin */
+    OP_JUMP,   /* to a */
+    OP_AHEAD,  /* the operations up to the next OP_END must match; a: after that; b: must not */
+    OP_BEHIND, /* the character before is in set a; b: is not, or there is none */
+    OP_ATOMIC, /* as OP_AHEAD, but the text is taken */
+    OP_END,    /* of OP_AHEAD or OP_ATOMIC */
     OP_LINE_START,
     OP_LINE_END,
     OP_START,
-    OP_STOP,      /* b: or before the line break that ends the text */
-    OP_WORD_EDGE  /* b: no edge; a: the set of word characters */
+    OP_STOP,     /* b: or before the line break that ends the text */
+    OP_WORD_EDGE /* b: no edge; a: the set of word characters */
 } wf_op_kind;
 
 typedef enum { GREEDY, LAZY, POSSESSIVE } wf_greed;

@@ -1,5 +1,6 @@
-/* models/text/json/characters.h - inside models: Unicode data for tokenizer.json, each table as the
- * library tokenizers 0.23.3 has it. characters.py prints them, and says which version each is. */
+/* models/text/characters/characters.h - inside models: Unicode data for tokenizer.json, each table
+ * as the library tokenizers 0.23.3 has it. characters.py prints them, and says which version each
+ * is. */
 #ifndef WEFT_MODELS_TEXT_CHARACTERS_H
 #define WEFT_MODELS_TEXT_CHARACTERS_H
 
@@ -47,11 +48,11 @@ typedef enum {
 typedef enum {
     IS_PUNCTUATION = 1, /* of ASCII, or general category P */
     IS_NUMBER = 2,
-    IS_WORD = 4,      /* \w of added tokens and of Whitespace */
-    IS_ACCENT = 8,    /* what BERT strips: category Mn */
-    IS_MARK = 16,     /* what StripAccents strips: category M */
-    IS_CONTROL = 32,  /* what BERT cleans away: Cc, Cf, Co, without \t \n \r */
-    IS_IN_WORD = 64   /* \w of regular expressions in the file */
+    IS_WORD = 4,     /* \w of added tokens and of Whitespace */
+    IS_ACCENT = 8,   /* what BERT strips: category Mn */
+    IS_MARK = 16,    /* what StripAccents strips: category M */
+    IS_CONTROL = 32, /* what BERT cleans away: Cc, Cf, Co, without \t \n \r */
+    IS_IN_WORD = 64  /* \w of regular expressions in the file */
 } wf_character_flag;
 
 /* A table: code points where a value changes, with the value * 2^21, in ascending order. */
@@ -85,7 +86,7 @@ enum { MOST_DECOMPOSED = 32 };
 unsigned wf_combining_class(uint32_t code);
 /* Writes the whole decomposition, at most MOST_DECOMPOSED code points; returns how many. */
 size_t wf_decomposition(uint32_t code, bool compatible, uint32_t *out);
-/* What two code points compose to; 0: nothing. */
+/* The composition of two code points; 0: there is none. */
 uint32_t wf_composition(uint32_t first, uint32_t second);
 
 /* ---- grapheme clusters ----------------------------------------------------------------------- */

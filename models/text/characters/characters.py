@@ -2,7 +2,7 @@
 """Prints the tables of characters.c into the files characters_*.inc. Building weft does not need it.
 
     pip install unicodedata2==16.0.0 regex tokenizers==0.23.3
-    python3 models/text/json/characters.py models/text/json
+    python3 models/text/characters/characters.py models/text/characters
 
 The library tokenizers 0.23.3 has five sources of Unicode data, and a table here follows each: the regular expressions
 of Oniguruma (Unicode 16.0), Rust's own (17.0: white space, lower case, numbers), the crate regex (16.0: \\w), the crate
@@ -40,7 +40,7 @@ def write(name, what, rows, per_line=10):
     rows = list(rows)
     lines = [" ".join(f"{x}," for x in rows[i:i + per_line]) for i in range(0, len(rows), per_line)]
     (folder / f"characters_{name}.inc").write_text(
-        f"/* models/text/json/characters_{name}.inc - printed by characters.py: {what}. */\n" + "".join(f"    {line}\n" for line in lines))
+        f"/* models/text/characters/characters_{name}.inc - printed by characters.py: {what}. */\n" + "".join(f"    {line}\n" for line in lines))
 
 
 def changes(value, bits):

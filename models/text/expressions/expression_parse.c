@@ -1,57 +1,14 @@
-/* models/text/json/expression_parse.c - reads a regular expression in Oniguruma's syntax; see
- * expression.h. Groups may be nested DEEPEST_GROUP deep, so reading recurses no deeper. */
+/* models/text/expressions/expression_parse.c - reads a regular expression in Oniguruma's syntax;
+ * see expression.h. Groups may be nested DEEPEST_GROUP deep, so reading recurses no deeper. */
 #include "expression_parse.h"
 
 #include <stdlib.h>
 
-#include "core/base/utf8.h"
-
-typedef struct parser {
-    expression_tree *tree;
-    wf_span all, rest;
-    char *message;
-    bool any_case, dot_all;
-    int depth;
-    int32_t last_folded; /* the letter before, where cases are equal; 0: none */
-} parser;
-
-static bool parse_or(parser *p, uint32_t *out);
-
-static bool refuse(parser *p, const char *what) {
-    return fail(p->message, "the expression '%.*s' has %s",
-                (int)(p->all.bytes < 80 ? p->all.bytes : 80), p->all.text, what);
-}
-
-static bool memory(parser *p) {
-    return fail(p->message, "out of memory");
-}
-
-static bool starts(const parser *p, const char *with) {
-    size_t n = strlen(with);
-    return p->rest.bytes >= n && memcmp(p->rest.text, with, n) == 0;
-}
-
-static void skip(parser *p, size_t n) {
-    p->rest.text += n;
-    p->rest.bytes -= n;
-}
-
-static bool accept(parser *p, const char *with) {
-    if (!starts(p, with)) return false;
-    skip(p, strlen(with));
-    return true;
-}
-
-static int32_t next_code(parser *p) {
-    size_t at = 0;
-    int32_t code = wf_utf8_next(p->rest.text, p->rest.bytes, &at);
-    skip(p, at);
-    return code;
-}
+static bool parse_or(wf_expression_parser *p, uint32_t *out);
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-static bool add(parser *p, expression_node node, uint32_t *out) {
+static bool add(wf_expression_parser *p, expression_node node, uint32_t *out) {
     expression_tree *t = p->tree;
     if (t->n == MOST_NODES) return refuse(p, "more than 4,096 parts");
     if (t->n == t->capacity && !wf_grow(&t->nodes, &t->capacity, t->n + 1, sizeof *t->nodes))
@@ -69,7 +26,7 @@ static void first_of_set(const wf_code_set *s, uint32_t first[8]) {
 }
 
 /* Takes the set. */
-static bool add_set(parser *p, wf_code_set set, uint32_t *out) {
+static bool add_set(wf_expression_parser *p, wf_code_set set, uint32_t *out) {
     wf_expression *e = p->tree->e;
     expression_node node = { .kind = NODE_SET, .a = (uint32_t)e->n_sets };
     if (e->n_sets == e->sets_capacity &&
@@ -82,7 +39,7 @@ static bool add_set(parser *p, wf_code_set set, uint32_t *out) {
     return add(p, node, out);
 }
 
-static bool add_text(parser *p, const char *text, size_t bytes, uint32_t *out) {
+static bool add_text(wf_expression_parser *p, const char *text, size_t bytes, uint32_t *out) {
     wf_expression *e = p->tree->e;
     expression_node node = { .kind = NODE_TEXT, .b = (uint32_t)bytes };
     unsigned char byte = (unsigned char)*text;
@@ -94,12 +51,8 @@ static bool add_text(parser *p, const char *text, size_t bytes, uint32_t *out) {
     return add(p, node, out);
 }
 
-static bool is_letter(int32_t c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* Oniguruma lets one letter stand for two, such as the German sharp s for "ss": refused here. */
-static bool fold_pair(parser *p, int32_t code) {
+static bool fold_pair(wf_expression_parser *p, int32_t code) {
     static const char *const pairs[] = { "ss", "st", "ff", "fi", "fl" };
     char pair[2] = { (char)(p->last_folded | 32), (char)(code | 32) };
     bool bad = code >= 0x80;
@@ -109,7 +62,7 @@ static bool fold_pair(parser *p, int32_t code) {
     return !bad || refuse(p, "letters in (?i:...) whose cases have several lengths");
 }
 
-static bool literal(parser *p, int32_t code, uint32_t *out) {
+static bool literal(wf_expression_parser *p, int32_t code, uint32_t *out) {
     char text[WF_UTF8_MOST];
     wf_code_set set;
     if (code < 0) return refuse(p, "bytes that are not UTF-8");
@@ -124,168 +77,17 @@ static bool literal(parser *p, int32_t code, uint32_t *out) {
     return add_set(p, set, out);
 }
 
-/* ---- escapes --------------------------------------------------------------------------------- */
-
-static bool hex(parser *p, int least, int most, int32_t *code) {
-    int n = 0;
-    for (*code = 0; n < most && p->rest.bytes; n++) {
-        static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-        const char *found = *p->rest.text ? strchr(digits, *p->rest.text) : NULL;
-        if (!found) break;
-        *code = *code << 4 | (int32_t)((found - digits) & 15);
-        skip(p, 1);
-    }
-    return (n >= least && *code <= 0x10FFFF) || refuse(p, "a \\x or \\u without its digits");
-}
-
-/* An escape that stands for one character. *known: it is one. */
-static bool escaped_code(parser *p, int32_t *code, bool *known) {
-    static const char from[] = "ntrfvae", into[] = "\n\t\r\f\v\a\x1B";
-    const char *found = p->rest.bytes && *p->rest.text ? strchr(from, *p->rest.text) : NULL;
-    *known = true;
-    if (found) {
-        skip(p, 1);
-        *code = into[found - from];
-        return true;
-    }
-    if (accept(p, "x{"))
-        return hex(p, 1, 6, code) && (accept(p, "}") || refuse(p, "a \\x{ without its end"));
-    if (accept(p, "x")) return hex(p, 1, 2, code);
-    if (accept(p, "u")) return hex(p, 4, 4, code);
-    *known = p->rest.bytes && !is_letter(*p->rest.text) &&
-             !(*p->rest.text >= '0' && *p->rest.text <= '9');
-    if (*known) *code = next_code(p);
-    return true;
-}
-
-static bool property(parser *p, wf_code_set *set, bool inverted) {
-    if (!accept(p, "{")) return refuse(p, "a \\p without a name");
-    if (accept(p, "^")) inverted = !inverted;
-    const char *end = memchr(p->rest.text, '}', p->rest.bytes);
-    if (!end) return refuse(p, "a \\p without its end");
-    wf_span name = { p->rest.text, (size_t)(end - p->rest.text) };
-    bool known;
-    if (!wf_set_property(set, name, &known))
-        return known ? memory(p)
-                     : fail(p->message, "the property \\p{%.*s} of an expression is not known here",
-                            (int)(name.bytes < 40 ? name.bytes : 40), name.text);
-    skip(p, name.bytes + 1);
-    return !inverted || wf_set_invert(set) || memory(p);
-}
-
-/* An escape that stands for a set, added to an empty set. *known: it is one. */
-static bool escaped_set(parser *p, wf_code_set *set, bool in_class, bool *known) {
-    char c = p->rest.bytes ? *p->rest.text : '\0';
-    *known = c && strchr("dDwWsShHpP", c);
-    if (!*known) return true;
-    skip(p, 1);
-    char kind = (char)(c | 32);
-    bool ok, unknown;
-    if (kind == 'p') return property(p, set, c == 'P');
-    if (kind == 's')
-        ok = wf_set_space(set);
-    else if (kind == 'w')
-        ok = wf_set_word(set, in_class);
-    else if (kind == 'd')
-        ok = wf_set_property(set, (wf_span){ "Nd", 2 }, &unknown);
-    else
-        ok = wf_set_add(set, '0', '9') && wf_set_add(set, 'a', 'f') && wf_set_add(set, 'A', 'F');
-    return (ok && (kind == c || wf_set_invert(set))) || memory(p);
-}
-
-/* ---- classes --------------------------------------------------------------------------------- */
-
-static bool parse_class(parser *p, wf_code_set *set);
-
-/* A character of a class, or in *inner a set. */
-static bool class_item(parser *p, int32_t *code, wf_code_set *inner, bool *is_set) {
-    bool known;
-    *is_set = true;
-    if (starts(p, "[:")) return refuse(p, "a POSIX bracket, which is not known here");
-    if (accept(p, "[")) return parse_class(p, inner);
-    if (accept(p, "\\")) {
-        if (!escaped_set(p, inner, true, is_set)) return false;
-        if (*is_set) return true;
-        if (accept(p, "b")) {
-            *code = '\b';
-            return true;
-        }
-        if (!escaped_code(p, code, &known)) return false;
-        return known || refuse(p, "an escape in a class that is not known here");
-    }
-    *is_set = false;
-    *code = next_code(p);
-    return *code >= 0 || refuse(p, "bytes that are not UTF-8");
-}
-
-static bool class_range(parser *p, int32_t from, wf_code_set *inner, int32_t *to) {
-    bool is_set;
-    *to = from;
-    if (!starts(p, "-") || starts(p, "-]") || starts(p, "-&&")) return true;
-    skip(p, 1);
-    if (!class_item(p, to, inner, &is_set)) return false;
-    if (is_set) return refuse(p, "a range that ends in a set");
-    return *to >= from || refuse(p, "a range that goes backwards");
-}
-
-static bool class_part(parser *p, wf_code_set *set) {
-    wf_code_set inner;
-    int32_t from = 0, to;
-    bool is_set = false, ok = wf_set_new(&inner) || memory(p);
-    ok = ok && class_item(p, &from, &inner, &is_set);
-    if (ok && is_set) ok = wf_set_join(set, &inner) || memory(p);
-    else if (ok)
-        ok = class_range(p, from, &inner, &to) &&
-             (wf_set_add(set, (uint32_t)from, (uint32_t)to) || memory(p));
-    wf_set_free(&inner);
-    return ok;
-}
-
-/* The parts up to "&&" or "]". */
-static bool class_union(parser *p, wf_code_set *set, bool empty) {
-    for (; p->rest.bytes && !starts(p, "&&") && !starts(p, "]"); empty = false)
-        if (!class_part(p, set)) return false;
-    return (p->rest.bytes && !empty) || refuse(p, "an empty class, or one without its end");
-}
-
-/* A bracket at the start of a class is a character, if another one ends the class. */
-static bool first_bracket(parser *p) {
-    if (!starts(p, "]") || !memchr(p->rest.text + 1, ']', p->rest.bytes - 1)) return false;
-    skip(p, 1);
-    return true;
-}
-
-/* What follows "[". */
-static bool parse_class(parser *p, wf_code_set *set) {
-    bool inverted = accept(p, "^"), ok;
-    if (++p->depth > DEEPEST_GROUP) return refuse(p, "groups nested deeper than 32");
-    bool bracket = first_bracket(p);
-    if (bracket && !wf_set_add(set, ']', ']')) return memory(p);
-    if (!class_union(p, set, !bracket)) return false;
-    while (accept(p, "&&")) {
-        wf_code_set right;
-        if (!wf_set_new(&right)) return memory(p);
-        ok = class_union(p, &right, false) && (wf_set_meet(set, &right) || memory(p));
-        wf_set_free(&right);
-        if (!ok) return false;
-    }
-    p->depth--;
-    skip(p, 1); /* the "]" at which the union ended */
-    if (p->any_case && !wf_set_fold(set)) return memory(p);
-    return !inverted || wf_set_invert(set) || memory(p);
-}
-
 /* ---- parts ----------------------------------------------------------------------------------- */
 
 /* Takes the set, or frees it. */
-static bool finish_set(parser *p, bool ok, wf_code_set set, uint32_t *out) {
+static bool finish_set(wf_expression_parser *p, bool ok, wf_code_set set, uint32_t *out) {
     p->last_folded = 0;
     if (ok) return add_set(p, set, out);
     wf_set_free(&set);
     return false;
 }
 
-static bool word_edge(parser *p, bool inverted, uint32_t *out) {
+static bool word_edge(wf_expression_parser *p, bool inverted, uint32_t *out) {
     wf_code_set set;
     uint32_t node;
     if (!wf_set_new(&set)) return memory(p);
@@ -299,12 +101,12 @@ static bool word_edge(parser *p, bool inverted, uint32_t *out) {
                out);
 }
 
-static bool look(parser *p, wf_op_kind op, bool flag, uint32_t *out) {
+static bool look(wf_expression_parser *p, wf_op_kind op, bool flag, uint32_t *out) {
     return add(p, (expression_node){ .kind = NODE_LOOK, .a = op, .b = flag, .nullable = true },
                out);
 }
 
-static bool parse_escape(parser *p, uint32_t *out) {
+static bool parse_escape(wf_expression_parser *p, uint32_t *out) {
     wf_code_set set;
     bool known;
     int32_t code = 0;
@@ -314,14 +116,14 @@ static bool parse_escape(parser *p, uint32_t *out) {
     if (accept(p, "z")) return look(p, OP_STOP, false, out);
     if (accept(p, "Z")) return look(p, OP_STOP, true, out);
     if (!wf_set_new(&set)) return memory(p);
-    bool ok = escaped_set(p, &set, false, &known);
+    bool ok = wf_escaped_set(p, &set, false, &known);
     if (!ok || known) return finish_set(p, ok, set, out);
     wf_set_free(&set);
-    if (!escaped_code(p, &code, &known)) return false;
+    if (!wf_escaped_code(p, &code, &known)) return false;
     return known ? literal(p, code, out) : refuse(p, "an escape that is not known here");
 }
 
-static bool parse_dot(parser *p, uint32_t *out) {
+static bool parse_dot(wf_expression_parser *p, uint32_t *out) {
     wf_code_set set;
     if (!wf_set_new(&set)) return memory(p);
     bool ok = (p->dot_all || wf_set_add(&set, '\n', '\n')) && wf_set_invert(&set);
@@ -329,7 +131,7 @@ static bool parse_dot(parser *p, uint32_t *out) {
 }
 
 /* The set of the character before, which look-behind takes. */
-static bool behind(parser *p, bool inverted, uint32_t body, uint32_t *out) {
+static bool behind(wf_expression_parser *p, bool inverted, uint32_t body, uint32_t *out) {
     const expression_node *n = &p->tree->nodes[body];
     if (n->kind == NODE_TEXT) {
         wf_span s = { p->tree->e->literals + n->a, n->b };
@@ -337,23 +139,19 @@ static bool behind(parser *p, bool inverted, uint32_t body, uint32_t *out) {
         if (wf_utf8_length(s.text, s.bytes) == s.bytes) {
             uint32_t code = (uint32_t)wf_utf8_code(s.text, s.bytes);
             if (!wf_set_new(&set)) return memory(p);
-            if (!finish_set(p, wf_set_add(&set, code, code) || memory(p), set, &body))
-                return false;
+            if (!finish_set(p, wf_set_add(&set, code, code) || memory(p), set, &body)) return false;
             n = &p->tree->nodes[body];
         }
     }
     if (n->kind != NODE_SET) return refuse(p, "a look-behind of more than one character");
     return add(p,
-               (expression_node){ .kind = NODE_LOOK,
-                                  .a = OP_BEHIND,
-                                  .b = inverted,
-                                  .c = n->a,
-                                  .nullable = true },
+               (expression_node){
+                   .kind = NODE_LOOK, .a = OP_BEHIND, .b = inverted, .c = n->a, .nullable = true },
                out);
 }
 
 /* The options of (?im-im). False: something else. */
-static bool options(parser *p) {
+static bool options(wf_expression_parser *p) {
     bool on = true;
     while (p->rest.bytes && strchr("im-", *p->rest.text)) {
         if (*p->rest.text == '-') on = false;
@@ -366,12 +164,12 @@ static bool options(parser *p) {
 
 typedef enum { PLAIN, AHEAD, NOT_AHEAD, BEHIND, NOT_BEHIND, ATOMIC, OPTION } group_kind;
 
-static bool group_head(parser *p, group_kind *kind) {
+static bool group_head(wf_expression_parser *p, group_kind *kind) {
     static const struct {
         const char *text;
         group_kind kind;
-    } heads[] = { { "?:", PLAIN },      { "?=", AHEAD },       { "?!", NOT_AHEAD },
-                  { "?<=", BEHIND },    { "?<!", NOT_BEHIND }, { "?>", ATOMIC } };
+    } heads[] = { { "?:", PLAIN },   { "?=", AHEAD },       { "?!", NOT_AHEAD },
+                  { "?<=", BEHIND }, { "?<!", NOT_BEHIND }, { "?>", ATOMIC } };
     *kind = PLAIN;
     if (!starts(p, "?")) return true;
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
@@ -385,8 +183,8 @@ static bool group_head(parser *p, group_kind *kind) {
     return *kind == PLAIN || accept(p, ")");
 }
 
-/* What follows "(". */
-static bool parse_group(parser *p, uint32_t *out) {
+/* Reads a group behind its "(". */
+static bool parse_group(wf_expression_parser *p, uint32_t *out) {
     bool any_case = p->any_case, dot_all = p->dot_all;
     group_kind kind;
     uint32_t body;
@@ -413,23 +211,22 @@ static bool parse_group(parser *p, uint32_t *out) {
     return add(p, node, out);
 }
 
-static bool parse_part(parser *p, uint32_t *out) {
+static bool parse_part(wf_expression_parser *p, uint32_t *out) {
     wf_code_set set;
     if (accept(p, "(")) return parse_group(p, out);
     if (accept(p, "\\")) return parse_escape(p, out);
     if (accept(p, ".")) return parse_dot(p, out);
     if (accept(p, "^")) return look(p, OP_LINE_START, false, out);
     if (accept(p, "$")) return look(p, OP_LINE_END, false, out);
-    if (starts(p, "*") || starts(p, "+") || starts(p, "?"))
-        return refuse(p, "a repeat of nothing");
+    if (starts(p, "*") || starts(p, "+") || starts(p, "?")) return refuse(p, "a repeat of nothing");
     if (!accept(p, "[")) return literal(p, next_code(p), out);
     if (!wf_set_new(&set)) return memory(p);
-    return finish_set(p, parse_class(p, &set), set, out);
+    return finish_set(p, wf_expression_class(p, &set), set, out);
 }
 
 /* ---- repeats, sequences, alternatives -------------------------------------------------------- */
 
-static bool number(parser *p, uint32_t *n) {
+static bool number(wf_expression_parser *p, uint32_t *n) {
     bool any = false;
     for (*n = 0; p->rest.bytes && *p->rest.text >= '0' && *p->rest.text <= '9'; skip(p, 1)) {
         *n = *n * 10 + (uint32_t)(*p->rest.text - '0');
@@ -440,11 +237,12 @@ static bool number(parser *p, uint32_t *n) {
 }
 
 /* {n}, {n,}, {,m}, {n,m}. False: the brace is a literal, and is not taken. */
-static bool interval(parser *p, uint32_t *least, uint32_t *most) {
+static bool interval(wf_expression_parser *p, uint32_t *least, uint32_t *most) {
     wf_span from = p->rest;
     skip(p, 1);
     bool low = number(p, least), comma = accept(p, ","), high = comma && number(p, most);
-    if (!comma) *most = *least;
+    if (!comma)
+        *most = *least;
     else if (!high)
         *most = WF_ENDLESS;
     if ((low || high) && accept(p, "}")) return true;
@@ -452,7 +250,8 @@ static bool interval(parser *p, uint32_t *least, uint32_t *most) {
     return false;
 }
 
-static bool repeated(parser *p, uint32_t *node, uint32_t least, uint32_t most, wf_greed greed) {
+static bool repeated(wf_expression_parser *p, uint32_t *node, uint32_t least, uint32_t most,
+                     wf_greed greed) {
     const expression_node *body = &p->tree->nodes[*node];
     if (least > 1000 || (most > 1000 && most != WF_ENDLESS) || most < least)
         return refuse(p, "a repeat of more than 1,000 times, or backwards");
@@ -467,12 +266,13 @@ static bool repeated(parser *p, uint32_t *node, uint32_t least, uint32_t most, w
     return add(p, n, node);
 }
 
-static bool parse_repeats(parser *p, uint32_t *node) {
+static bool parse_repeats(wf_expression_parser *p, uint32_t *node) {
     while (p->rest.bytes) {
         uint32_t least = 0, most = WF_ENDLESS;
         wf_greed greed = GREEDY;
         bool braces = false;
-        if (accept(p, "?")) most = 1;
+        if (accept(p, "?"))
+            most = 1;
         else if (accept(p, "+"))
             least = 1;
         else if (!accept(p, "*")) {
@@ -481,7 +281,8 @@ static bool parse_repeats(parser *p, uint32_t *node) {
         }
         p->last_folded = 0;
         if (braces && starts(p, "?") && least == most) return refuse(p, "a repeat {n}?");
-        if (accept(p, "?")) greed = LAZY;
+        if (accept(p, "?"))
+            greed = LAZY;
         else if (!braces && accept(p, "+"))
             greed = POSSESSIVE;
         if (!repeated(p, node, least, most, greed)) return false;
@@ -489,7 +290,8 @@ static bool parse_repeats(parser *p, uint32_t *node) {
     return true;
 }
 
-static bool join(parser *p, expression_kind kind, uint32_t a, uint32_t b, uint32_t *out) {
+static bool join(wf_expression_parser *p, expression_kind kind, uint32_t a, uint32_t b,
+                 uint32_t *out) {
     const expression_node *x = &p->tree->nodes[a], *y = &p->tree->nodes[b];
     expression_node n = { .kind = kind, .a = a, .b = b };
     bool both = kind == NODE_OR || x->nullable;
@@ -498,21 +300,22 @@ static bool join(parser *p, expression_kind kind, uint32_t a, uint32_t b, uint32
     return add(p, n, out);
 }
 
-static bool parse_then(parser *p, uint32_t *out) {
+static bool parse_then(wf_expression_parser *p, uint32_t *out) {
     uint32_t part;
     if (!add(p, (expression_node){ .kind = NODE_EMPTY, .nullable = true }, out)) return false;
     p->last_folded = 0;
     while (p->rest.bytes && !starts(p, "|") && !starts(p, ")")) {
         if (!parse_part(p, &part) || !parse_repeats(p, &part)) return false;
         bool alone = p->tree->nodes[*out].kind == NODE_EMPTY;
-        if (alone) *out = part;
+        if (alone)
+            *out = part;
         else if (!join(p, NODE_THEN, *out, part, out))
             return false;
     }
     return true;
 }
 
-static bool parse_or(parser *p, uint32_t *out) {
+static bool parse_or(wf_expression_parser *p, uint32_t *out) {
     uint32_t ways[256], n = 0;
     do {
         if (n == 256) return refuse(p, "more than 256 alternatives");
@@ -525,7 +328,7 @@ static bool parse_or(parser *p, uint32_t *out) {
 }
 
 bool wf_expression_parse(expression_tree *t, wf_span pattern, uint32_t *root, char *message) {
-    parser p = { .tree = t, .all = pattern, .rest = pattern, .message = message };
+    wf_expression_parser p = { .tree = t, .all = pattern, .rest = pattern, .message = message };
     if (!parse_or(&p, root)) return false;
     return !p.rest.bytes || refuse(&p, "a ')' without its '('");
 }

@@ -1,4 +1,4 @@
-/* models/text/json/characters.c - Unicode data for tokenizer.json; see characters.h. */
+/* models/text/characters/characters.c - Unicode data for tokenizer.json; see characters.h. */
 #include "characters.h"
 
 #include "core/base/utf8.h"
@@ -190,7 +190,7 @@ enum {
     CONJUNCT_EXTEND
 };
 
-/* What has been seen of a cluster. */
+/* The state of a cluster after its last character. */
 typedef struct cluster {
     uint32_t last;    /* class of its last character */
     uint32_t regions; /* regional indicators in a row */
@@ -200,8 +200,7 @@ typedef struct cluster {
 } cluster;
 
 static bool joins_hangul(uint32_t a, uint32_t b) {
-    if (a == BREAK_L)
-        return b == BREAK_L || b == BREAK_V || b == BREAK_LV || b == BREAK_LVT;
+    if (a == BREAK_L) return b == BREAK_L || b == BREAK_V || b == BREAK_LV || b == BREAK_LVT;
     if (a == BREAK_LV || a == BREAK_V) return b == BREAK_V || b == BREAK_T;
     return (a == BREAK_LVT || a == BREAK_T) && b == BREAK_T;
 }
@@ -220,12 +219,18 @@ static bool joins(const cluster *c, uint32_t class, uint32_t conjunct) {
 
 static void extend(cluster *c, uint32_t class, uint32_t conjunct) {
     c->regions = class == BREAK_REGIONAL ? c->regions + 1 : 0;
-    c->picture = class == BREAK_PICTURE ||
-                 (c->picture && (class == BREAK_EXTEND || class == BREAK_ZWJ));
-    c->linked = c->consonant && ((c->linked && conjunct == CONJUNCT_EXTEND) ||
-                                 conjunct == CONJUNCT_LINKER);
+    c->picture =
+        class == BREAK_PICTURE || (c->picture && (class == BREAK_EXTEND || class == BREAK_ZWJ));
+    c->linked =
+        c->consonant && ((c->linked && conjunct == CONJUNCT_EXTEND) || conjunct == CONJUNCT_LINKER);
     c->consonant = conjunct == CONJUNCT_CONSONANT || (c->consonant && conjunct);
     c->last = class;
+}
+
+static uint32_t class_of(uint32_t code) {
+    if (code == '\r') return BREAK_CR;
+    if (code == '\n') return BREAK_LF;
+    return code < 0x20 ? BREAK_CONTROL : wf_table_value(&breaks, code);
 }
 
 size_t wf_cluster(const char *text, size_t n) {
@@ -234,8 +239,7 @@ size_t wf_cluster(const char *text, size_t n) {
     while (at < n) {
         size_t next = at;
         uint32_t code = (uint32_t)wf_utf8_next(text, n, &next);
-        uint32_t value = code < 0x20 ? 0 : wf_table_value(&breaks, code);
-        if (code < 0x20) value = code == '\r' ? BREAK_CR : code == '\n' ? BREAK_LF : BREAK_CONTROL;
+        uint32_t value = class_of(code);
         if (at && !joins(&c, value & 15, value >> 4)) break;
         extend(&c, value & 15, value >> 4);
         at = next;

@@ -1,4 +1,5 @@
-/* models/text/json/expression.c - makes a program of a regular expression; see expression.h. */
+/* models/text/expressions/expression.c - makes a program of a regular expression; see expression.h.
+ */
 #include "expression.h"
 
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static wf_instruction split_before(const expression_node *n) {
 }
 
 static bool emit_or(emitter *m, const expression_node *n) {
-    uint32_t split, jump;
+    uint32_t split = 0, jump = 0;
     if (!append(m, split_before(&m->tree->nodes[n->a]), &split) || !emit(m, n->a) ||
         !append(m, (wf_instruction){ .op = OP_JUMP }, &jump))
         return false;
@@ -45,7 +46,7 @@ static bool emit_or(emitter *m, const expression_node *n) {
 }
 
 static bool emit_group(emitter *m, wf_op_kind op, bool inverted, uint32_t body) {
-    uint32_t at, end;
+    uint32_t at = 0, end = 0;
     if (!append(m, (wf_instruction){ .op = op, .b = inverted }, &at) || !emit(m, body) ||
         !append(m, (wf_instruction){ .op = OP_END }, &end))
         return false;
@@ -82,13 +83,11 @@ static bool emit_repeat(emitter *m, const expression_node *n) {
     const expression_node *body = &m->tree->nodes[n->a];
     uint32_t at, end;
     if (body->kind == NODE_SET)
-        return append(m,
-                   (wf_instruction){ .op = OP_REPEAT,
-                                     .a = body->a,
-                                     .b = n->b,
-                                     .least = n->least,
-                                     .most = n->most },
-                   &at);
+        return append(
+            m,
+            (wf_instruction){
+                .op = OP_REPEAT, .a = body->a, .b = n->b, .least = n->least, .most = n->most },
+            &at);
     if (n->b != POSSESSIVE) return emit_copies(m, n);
     if (!append(m, (wf_instruction){ .op = OP_ATOMIC }, &at) || !emit_copies(m, n) ||
         !append(m, (wf_instruction){ .op = OP_END }, &end))
