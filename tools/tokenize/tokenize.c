@@ -36,9 +36,9 @@ static option rows[] = {
 static program self = {
     .name = "tokenize",
     .purpose = "turns lines into tokens of a tokenizer.json, and ids into lines",
-    .examples = "  tokenize --tokenizer tokenizer.json < text > ids\n"
-                "  tokenize --tokenizer tokenizer.json --tokens --offsets < text\n"
-                "  tokenize --tokenizer tokenizer.json --decode < ids\n",
+    .examples = "  tokenize --tokenizer tokenizer.json -i train.de > train.ids\n"
+                "  tokenize --tokenizer tokenizer.json --tokens --offsets < train.de\n"
+                "  tokenize --tokenizer tokenizer.json --decode -i train.ids\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
 };

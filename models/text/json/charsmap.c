@@ -1,5 +1,5 @@
 /* models/text/json/charsmap.c - a precompiled map of characters, applied as the library tokenizers
- * does; see steps.h.
+ * does; see text_steps.h.
  *
  * The rules are those of a SentencePiece model, but they are applied in another way: each grapheme
  * cluster of less than six bytes is replaced by the rule for its shortest beginning; where there is
@@ -9,7 +9,7 @@
 #include "core/base/utf8.h"
 #include "models/text/base64.h"
 #include "models/text/characters/characters.h"
-#include "steps.h"
+#include "text_steps.h"
 
 enum { LONGEST_CLUSTER = 5 };
 

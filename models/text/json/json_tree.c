@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/file/json.h"
+#include "core/file_internal.h"
 
 enum { MAX_DEPTH = 64 };
 
@@ -166,12 +167,13 @@ bool wf_tree_size(const json_tree *t, size_t i, int64_t most, int64_t *out) {
 
 /* Digits go into a whole number as long as they fit; the power of ten is applied in one step. */
 static double scale(uint64_t digits, int64_t exponent) {
-    double x = (double)digits;
+    double x = (double)digits, ten;
     for (; exponent < -308 && x != 0; exponent += 308) x /= 1e308;
     if (x == 0 || exponent > 308) return exponent > 308 && x != 0 ? INFINITY : x;
     char power[16];
     snprintf(power, sizeof power, "1e%d", (int)(exponent < 0 ? -exponent : exponent));
-    return exponent < 0 ? x / strtod(power, NULL) : x * strtod(power, NULL);
+    if (!wf_parse_real(power, &ten)) return NAN;
+    return exponent < 0 ? x / ten : x * ten;
 }
 
 bool wf_tree_real(const json_tree *t, size_t i, double *out) {

@@ -1,10 +1,10 @@
 /* models/text/json/normal_forms.c - NFC, NFD, NFKC and NFKD of Unicode 9.0 with the changes that
- * the crate unicode-normalization-alignments reports; see steps.h. */
+ * the crate unicode-normalization-alignments reports; see text_steps.h. */
 #include <stdlib.h>
 
 #include "core/base/utf8.h"
 #include "models/text/characters/characters.h"
-#include "steps.h"
+#include "text_steps.h"
 
 /* Text below these code points stays as it is. */
 static uint32_t unchanged_below(bool compatible, bool compose) {

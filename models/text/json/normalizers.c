@@ -1,7 +1,7 @@
-/* models/text/json/normalizers.c - the normalizers of a tokenizer.json; see steps.h. */
+/* models/text/json/normalizers.c - the normalizers of a tokenizer.json; see text_steps.h. */
 #include "core/base/utf8.h"
 #include "models/text/characters/characters.h"
-#include "steps.h"
+#include "text_steps.h"
 
 /* ---- characters one by one ------------------------------------------------------------------- */
 

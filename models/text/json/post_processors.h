@@ -3,7 +3,7 @@
 #ifndef WEFT_MODELS_TEXT_POST_PROCESSORS_H
 #define WEFT_MODELS_TEXT_POST_PROCESSORS_H
 
-#include "steps.h"
+#include "text_steps.h"
 
 typedef struct wf_line_token {
     int32_t id, type;

@@ -1,9 +1,9 @@
-/* models/text/json/pre_tokenizers.c - the pre-tokenizers of a tokenizer.json; see steps.h. */
+/* models/text/json/pre_tokenizers.c - the pre-tokenizers of a tokenizer.json; see text_steps.h. */
 #include <assert.h>
 
 #include "core/base/utf8.h"
 #include "models/text/characters/characters.h"
-#include "steps.h"
+#include "text_steps.h"
 
 /* ---- cutting by matches ---------------------------------------------------------------------- */
 

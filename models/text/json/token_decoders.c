@@ -1,5 +1,5 @@
 /* models/text/json/token_decoders.c - the decoders of a tokenizer.json: what tokens' texts become;
- * see steps.h. */
+ * see text_steps.h. */
 #include "core/base/utf8.h"
 #include "token_texts.h"
 

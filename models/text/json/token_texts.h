@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "steps.h"
+#include "text_steps.h"
 
 wf_span wf_texts_at(const wf_texts *t, size_t i);
 bool wf_texts_put(wf_parts *p, wf_span s); /* appends to the last text of the next list */

@@ -3,7 +3,7 @@
 #ifndef WEFT_MODELS_TEXT_WORD_MODELS_H
 #define WEFT_MODELS_TEXT_WORD_MODELS_H
 
-#include "steps.h"
+#include "text_steps.h"
 
 /* Tokens' texts and their ids. */
 typedef struct wf_ids_of_text {

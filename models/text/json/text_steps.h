@@ -1,10 +1,10 @@
-/* models/text/json/steps.h - inside models: the parts of a tokenizer.json that a text goes through.
+/* models/text/json/text_steps.h - inside models: the parts of a tokenizer.json that a text goes through.
  *
  * Normalizers change a piece of text, pre-tokenizers cut pieces, decoders change a list of tokens'
  * texts. Each is a row of a table: its type in the file, how its fields are read, what it does. A
  * Sequence is read into steps one after another. A type without a row is refused by name. */
-#ifndef WEFT_MODELS_TEXT_STEPS_H
-#define WEFT_MODELS_TEXT_STEPS_H
+#ifndef WEFT_MODELS_TEXT_TEXT_STEPS_H
+#define WEFT_MODELS_TEXT_TEXT_STEPS_H
 
 #include "aligned.h"
 #include "json_tree.h"

@@ -1,5 +1,5 @@
-/* models/text/json/steps.c - reads the steps of a tokenizer.json; see steps.h. */
-#include "steps.h"
+/* models/text/json/text_steps.c - reads the steps of a tokenizer.json; see text_steps.h. */
+#include "text_steps.h"
 
 #include <stdlib.h>
 
