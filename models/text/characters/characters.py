@@ -146,8 +146,10 @@ def conjunct(c):
     return 0
 
 
+# The module regex may know characters that Unicode 16.0 does not have; those are controls, pictures, or nothing.
 breaks = [0 if 0xD800 <= c < 0xE000 else break_of(c) | conjunct(c) << 4 for c in range(0x110000)]
-write("breaks", "grapheme cluster break | conjunct break << 4, * 2^21, where it changes",
+breaks = [b if category[c] != "Cn" or b in (BREAKS.index("Control"), len(BREAKS)) else 0 for c, b in enumerate(breaks)]
+write("breaks", "grapheme cluster break | conjunct break << 4, * 2^21, of Unicode 16.0, where it changes",
       (f"{c | breaks[c] << 21:#x}" for c in range(0x110000) if (c == 0 or breaks[c] != breaks[c - 1])))
 
 SCRIPTS = "Latin Greek Cyrillic Armenian Hebrew Arabic Devanagari Thai Hangul Hiragana Katakana Han Common Inherited".split()
