@@ -7,7 +7,8 @@
  *
  *     wf_json_tokenizer *t = wf_json_tokenizer_load(json, bytes, message);
  *     int64_t n = wf_json_tokenizer_encode(t, "a line", 6, true, tokens, 100, message);
- *     wf_json_tokenizer_decode(t, ids, n, true, text, sizeof text, message);
+ *     int32_t id = tokens[0].id;
+ *     wf_json_tokenizer_decode(t, &id, 1, true, text, sizeof text, message);
  *
  * No graph and no model is needed. Every function accepts NULL as the tokenizer, and then fails or
  * returns nothing. Every `message` has room for 256 bytes, or is NULL. Only one thread at a time
