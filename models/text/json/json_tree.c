@@ -17,8 +17,12 @@ typedef struct reader {
     int depth;
 } reader;
 
+static bool is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
 static char peek(struct wf_json *j) {
-    while (j->at < j->end && *j->at && strchr(" \t\n\r", *j->at)) j->at++;
+    while (j->at < j->end && is_space(*j->at)) j->at++;
     return j->at < j->end ? *j->at : '\0';
 }
 
