@@ -70,6 +70,8 @@
 /* tokenizers and vocabularies */
 #include "models/text.h"
 #include "models/text_formats.h"
+/* a tokenizer.json */
+#include "models/json_tokenizer.h"
 /* folders of Hugging Face */
 #include "models/hf.h"
 

@@ -29,8 +29,9 @@ LINES = [
     ("weft-graph --of atten", ["--of", "attention"]),
     ("weft-convert --positions learn", ["--positions", "learned"]),
     ("weft-inspect --js", ["--json"]),
+    ("weft-tokenize --off", ["--offsets"]),
 ]
-PROGRAMS = ["train", "generate", "graph", "inspect", "convert", "bench"]
+PROGRAMS = ["train", "generate", "graph", "inspect", "convert", "bench", "tokenize"]
 
 
 def read_until(terminal, text, seconds=20):

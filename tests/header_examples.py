@@ -36,6 +36,9 @@ AROUND = {  # header: (before, {text: what stands for it}, behind)
                      {'wf_feed(p, x, ...)': 'wf_feed(p, x, data, sizeof data)', '2000': '3'}, 'CHECK(ok); ' + DONE),
     'models/text.h': ('''char message[256], text[64]; int32_t ids[100]; FILE *file = fopen("lines", "r");
     wf_tokenizer_options options = wf_tokenizer_defaults(WF_WORDS); ''', {}, 'CHECK(n == 2 && strcmp(text, "a line") == 0); wf_tokenizer_free(t); fclose(file);'),
+    'models/json_tokenizer.h': (r'''char message[256], text[64]; wf_json_token tokens[100];
+    static const char json[] = "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\",\"vocab\":{\"a line\":0,\"?\":1}}}";
+    size_t bytes = sizeof json - 1; ''', {}, 'CHECK(n == 1 && tokens[0].end == 6 && strcmp(text, "a line") == 0); wf_json_tokenizer_free(t);'),
     'models/hf.h': ('char message[256]; ', {'if (!wf_hf_import("opus-mt-en-de", &hf, message)) ...': 'CHECK(wf_hf_import("opus-mt-en-de", &hf, message));'},
                     'CHECK(d == NULL || true);'),
 }

@@ -49,7 +49,7 @@ echo "pages: $options options of $commands commands are there"
 typed() { sed -n '/^\.Bd/,/^\.Ed/{/^\./d;s/\\-/-/g;s/\\e/\\/g;p;}' "$1"; }
 
 # The help and the page of a program have the same examples.
-programs='train generate convert inspect graph bench'
+programs='train generate convert inspect graph bench tokenize'
 if [ -x "$tools/train-mpi" ] && command -v mpirun > /dev/null; then programs="$programs train-mpi"; fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 for program in $programs; do
@@ -96,6 +96,7 @@ for i in 1 2 3 4 5 6 7 8; do cat "$source/LICENSE"; done > book.txt
 cp * "$folder/alone"
 cp -r "$source/tests/data/hf/marian" opus-mt-en-de
 cp "$source/tests/data/torch_f32.bin" pytorch_model.bin
+cp "$source/tests/data/tokenizer/gpt2.json" tokenizer.json
 quietly() { "$@" > log 2>&1 || { cat log >&2; exit 1; }; }
 quietly weft-train --task copy --d-model 16 --heads 8 --layers 1 --max-steps 2 --norm post -o eight.safetensors
 quietly weft-convert --to torch eight.safetensors -o in.safetensors

@@ -73,7 +73,6 @@ static bool hex4(struct wf_json *j, uint32_t *out) {
 static bool unicode_escape(struct wf_json *j, char **to) {
     uint32_t c, low = 0;
     if (!hex4(j, &c)) return false;
-    if (c == 0) return fail(j, "U+0000 in a string");
     if (c >= 0xD800 && c <= 0xDFFF) {
         bool pair = c < 0xDC00 && take(j, '\\') && take(j, 'u');
         if (pair && !hex4(j, &low)) return false;
@@ -94,7 +93,7 @@ static bool escape(struct wf_json *j, char **to) {
     return true;
 }
 
-bool wf_json_string(struct wf_json *j, char **out) {
+bool wf_json_text(struct wf_json *j, char **out, size_t *bytes) {
     if (!accept(j, '"')) return fail(j, "a string expected");
     char *to = *out = j->at;
     while (peek(j) != '"') {
@@ -107,7 +106,14 @@ bool wf_json_string(struct wf_json *j, char **out) {
     }
     j->at++;
     *to = 0; /* the closing quote is at this place or after it */
+    *bytes = (size_t)(to - *out);
     return true;
+}
+
+bool wf_json_string(struct wf_json *j, char **out) {
+    size_t bytes;
+    if (!wf_json_text(j, out, &bytes)) return false;
+    return !memchr(*out, '\0', bytes) || fail(j, "U+0000 in a string");
 }
 
 bool wf_json_size(struct wf_json *j, int64_t *out) {

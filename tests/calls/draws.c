@@ -274,6 +274,7 @@ ROOM(draw_room_for_sizes, int64_t)
 ROOM(draw_room_for_bytes, size_t)
 ROOM(draw_room_for_ints, int)
 ROOM(draw_room_for_reals, double)
+ROOM(draw_room_for_json_tokens, wf_json_token)
 
 wf_decoded *draw_room_for_decoded(world *w, int place, int64_t n) {
     ck_assert_int_le(n, COUNT_OF(w->results));

@@ -34,7 +34,7 @@ BY_HAND = {
 POOLS = {
     'wf_tensor': 'tensor', 'wf_graph': 'graph', 'wf_plan': 'plan', 'wf_state': 'state', 'wf_pool': 'pool',
     'wf_file': 'file', 'wf_model': 'model', 'wf_decoder': 'decoder', 'wf_tokenizer': 'tokenizer',
-    'wf_trainer': 'trainer', 'wf_transport': 'transport', 'wf_op': 'op',
+    'wf_json_tokenizer': 'json_tokenizer', 'wf_trainer': 'trainer', 'wf_transport': 'transport', 'wf_op': 'op',
     'wf_model_kind': 'kind', 'wf_optimizer': 'optimizer', 'wf_hf': 'hf',
 }
 FREED = {'wf_file_drop_loaded': 'dropped', 'wf_hf_export': 'imported'}
@@ -45,7 +45,7 @@ NUMBERS = {
 # By the parameter's name, whatever its type is.
 NAMED = {'axis': 'axis', 'axes': 'axes', 'capacity': 'count', 'ndim': 'rank', 'n': 'count'}
 PATHS = {'path', 'folder'}
-LINES = {'line', 'vocabulary', 'codes', 'merges'}  # a text with its number of bytes beside it
+LINES = {'line', 'vocabulary', 'codes', 'merges', 'json', 'second'}  # a text with its number of bytes beside it
 ELEMENTS = {
     'wf_tensor *const *': 'tensors', 'const int64_t *': 'sizes', 'const int32_t *': 'ids', 'const int *': 'axes_list',
     'wf_file *const *': 'files', 'wf_plan *const *': 'plans', 'const wf_entry *const *': 'entries', 'const void *': 'data',
@@ -53,7 +53,7 @@ ELEMENTS = {
     'void *': 'room', 'wf_tensor **': 'room_for_tensors', 'int32_t *': 'room_for_ids', 'int64_t *': 'room_for_sizes',
     'double *': 'room_for_reals', 'int *': 'room_for_ints', 'size_t *': 'room_for_bytes', 'char *': 'room',
     'const char *': 'bytes_of_text', 'int64_t': 'room_for_sizes', 'double': 'room_for_reals', 'char': 'room',
-    'wf_decoded *': 'room_for_decoded', 'wf_decoded': 'room_for_decoded',
+    'wf_decoded *': 'room_for_decoded', 'wf_decoded': 'room_for_decoded', 'wf_json_token *': 'room_for_json_tokens',
 }
 # How long a list is whose length is no parameter beside it.
 ROW, PAIRS = '64', '4096'
@@ -69,7 +69,8 @@ LENGTHS = {
     'wf_grad.grads': 'a2', 'wf_vjp.dy': 'a2', 'wf_vjp.dx': 'a4', 'wf_split.parts': 'a3', 'wf_chunk.parts': 'a2',
     'wf_file_load_leaves.leaves': 'a2', 'wf_file_load_from.leaves': 'a4',
     'wf_file_load_from.scales': 'a4', 'wf_feed_reals.values': 'a3', 'wf_tokenizer_encode.ids': 'a4',
-    'wf_tokenizer_decode.text': 'a4', 'wf_tokenizer_read.codes': 'a4', 'wf_decode_greedy.out': PAIRS,
+    'wf_tokenizer_decode.text': 'a4', 'wf_json_tokenizer_decode.text': 'a5', 'wf_json_tokenizer_encode.tokens': 'a5',
+    'wf_json_tokenizer_encode_pair.tokens': 'a7', 'wf_tokenizer_read.codes': 'a4', 'wf_decode_greedy.out': PAIRS,
     'wf_score.log_probs': PAIRS, 'wf_score.totals': ROW, 'wf_alltoallv.send': PAIRS, 'wf_alltoallv.receive': PAIRS,
     'wf_allgather.send': PAIRS, 'wf_allgather.receive': PAIRS, 'wf_allgatherv.send': PAIRS, 'wf_allgatherv.receive': PAIRS, 'wf_decode.results': ROW,
     'wf_decoded_free.results': ROW, 'wf_mha_options.weights': '1', 'wf_tokenizer_to_meta.pairs': 'WF_TOKENIZER_META',
@@ -105,7 +106,7 @@ BEGUN = set('''wf_pool_options wf_stft_options wf_mel_options wf_block_options w
 ALWAYS = {'pool', 'user', 'listener', 'put'}  # fields that options are of no use without
 CALLBACKS = {'on_error': 'told', 'hook': 'hook', 'keep': 'keep', 'each': 'each', 'trains': 'keep', 'on_param': 'hook',
              'heard': 'heard', 'watched': 'watched', 'begin': 'begin_folder', 'put': 'put_file', 'next': 'next_line', 'fill': None}
-MAY_BE_NULL = set('''wf_find wf_node wf_computed_in wf_file_meta wf_tokenizer_piece wf_named wf_scope wf_scope_push
+MAY_BE_NULL = set('''wf_find wf_node wf_computed_in wf_file_meta wf_tokenizer_piece wf_json_tokenizer_piece wf_named wf_scope wf_scope_push
     wf_rotary_positions wf_rotary_positions_at wf_format_real'''.split())
 
 

@@ -1,4 +1,5 @@
-/* tests/calls/world.c - the objects of test_calls.c, from their making to their end: see world.h. */
+/* tests/calls/world.c - the objects of test_calls.c, from their making to their end: see world.h.
+ */
 #define _XOPEN_SOURCE 700
 #include "world.h"
 #include "models/hf_internal.h"
@@ -168,6 +169,7 @@ void close_world(world *w) {
     for (int i = 0; i < w->n_optimizers; i++) wf_optimizer_free(&w->optimizers[i]);
     for (int i = 0; i < w->n_models; i++) wf_model_free(w->models[i]);
     for (int i = 0; i < w->n_tokenizers; i++) wf_tokenizer_free(w->tokenizers[i]);
+    for (int i = 0; i < w->n_json_tokenizers; i++) wf_json_tokenizer_free(w->json_tokenizers[i]);
     wf_hf_free(&w->hf);
     wf_hf_files_free(&w->listed);
     for (int i = 0; i < w->n_graphs; i++) wf_graph_free(w->graphs[i]);
@@ -407,6 +409,31 @@ void keep_tokenizer(world *w, wf_tokenizer *t) {
         w->tokenizers[w->n_tokenizers++] = t;
     else
         wf_tokenizer_free(t);
+}
+
+wf_json_tokenizer *made_json_tokenizer(world *w, int place) {
+    static const char json[] =
+        "{\"added_tokens\":[{\"id\":4,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":true,"
+        "\"rstrip\":false,\"normalized\":false,\"special\":true}],"
+        "\"normalizer\":{\"type\":\"NFC\"},\"pre_tokenizer\":{\"type\":\"Whitespace\"},"
+        "\"decoder\":{\"type\":\"Fuse\"},\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\","
+        "\"vocab\":{\"?\":0,\"a\":1,\"b\":2,\"ab\":3},\"merges\":[[\"a\",\"b\"]]}}";
+    char why[WF_MESSAGE];
+    if (absent(w, place)) return NULL;
+    return wf_json_tokenizer_load(json, sizeof json - 1, why);
+}
+
+wf_json_tokenizer *draw_json_tokenizer(world *w, int place) {
+    if (absent(w, place)) return NULL;
+    if (!w->n_json_tokenizers) keep_json_tokenizer(w, made_json_tokenizer(w, -2));
+    return w->json_tokenizers[dice(w, (uint64_t)w->n_json_tokenizers)];
+}
+
+void keep_json_tokenizer(world *w, wf_json_tokenizer *t) {
+    if (t && w->n_json_tokenizers < MOST_OBJECTS)
+        w->json_tokenizers[w->n_json_tokenizers++] = t;
+    else
+        wf_json_tokenizer_free(t);
 }
 
 const wf_op *draw_op(world *w, int place) {

@@ -23,7 +23,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=${BUILD:-$root/build-fuzz${QUICK:+-quick}}
-all="safetensors model state_dict torch_file vocabulary codes byte_level spm hf text json settings pairs metrics"
+all="safetensors model state_dict torch_file vocabulary codes byte_level spm tokenizer hf text json settings pairs metrics"
 mode=run
 case ${1:-} in --merge | --build | --damage) mode=${1#--}; shift ;; esac
 runs=1000000
@@ -105,7 +105,7 @@ run_target() {
 # Words that chance would not find: of its own, or of text.
 dictionary() {
     case $1 in
-        json | settings | torch_file | hf) echo "-dict=$here/dict/$1.dict" ;;
+        json | tokenizer | settings | torch_file | hf) echo "-dict=$here/dict/$1.dict" ;;
         text | vocabulary | codes | byte_level | spm | pairs | metrics) echo "-dict=$here/dict/text.dict" ;;
     esac
 }

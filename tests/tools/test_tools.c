@@ -21,7 +21,8 @@ TESTS(tools)
 
 /* ---- help ---------------------------------------------------------------------------------- */
 
-static const char *const programs[] = { "train", "generate", "graph", "inspect", "convert" };
+static const char *const programs[] = { "train",   "generate", "graph",
+                                        "inspect", "convert",  "tokenize" };
 
 SETUP(enter_folder, leave_folder)
 

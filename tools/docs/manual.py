@@ -23,7 +23,7 @@ import read_ops
 import reading_pages
 import web_pages
 
-PROGRAMS = ('train', 'generate', 'graph', 'inspect', 'convert', 'bench')
+PROGRAMS = ('train', 'generate', 'graph', 'inspect', 'convert', 'bench', 'tokenize')
 
 
 def run(*command):

@@ -1,55 +1,11 @@
 /* models/text/sentencepiece/sentencepiece_fields.c - stores a SentencePiece tokenizer in a model's
- * file: the .spm file in base 64 (RFC 4648), pieces as a JSON array of strings, ids as decimal
+ * file: the .spm file in base 64, pieces as a JSON array of strings, ids as decimal
  * numbers between commas. */
 #include <stdlib.h>
 
+#include "models/text/base64.h"
 #include "models/text/fields.h"
 #include "sentencepiece.h"
-
-/* ---- base 64 --------------------------------------------------------------------------------- */
-
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-static void put_base64(wf_sink *to, const unsigned char *bytes, size_t n) {
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t bits = (uint32_t)bytes[i] << 16;
-        if (i + 1 < n) bits |= (uint32_t)bytes[i + 1] << 8;
-        if (i + 2 < n) bits |= bytes[i + 2];
-        char four[4] = { digits[bits >> 18], digits[bits >> 12 & 63],
-                         i + 1 < n ? digits[bits >> 6 & 63] : '=',
-                         i + 2 < n ? digits[bits & 63] : '=' };
-        put(to, four, sizeof four);
-    }
-}
-
-/* Decodes groups of four characters; the last group may end in one or two '='. NULL with
- * message. */
-static unsigned char *from_base64(const char *text, size_t *bytes, char *message) {
-    size_t n = strlen(text), used = 0;
-    signed char value[256];
-    memset(value, -1, sizeof value);
-    for (int i = 0; i < 64; i++) value[(unsigned char)digits[i]] = (signed char)i;
-    unsigned char *out = malloc(n / 4 * 3 + 1);
-    if (!out) return fail(message, "out of memory"), NULL;
-    size_t padding = n && text[n - 1] == '=';
-    if (padding && n > 1 && text[n - 2] == '=') padding = 2;
-    bool ok = n % 4 == 0;
-    uint32_t bits = 0;
-    for (size_t i = 0; ok && i < n; i++) {
-        int v = i < n - padding ? value[(unsigned char)text[i]] : 0;
-        ok = v >= 0;
-        bits = (bits << 6 | (uint32_t)(v & 63)) & 0xFFFFFF;
-        if (i % 4 != 3) continue;
-        out[used++] = (unsigned char)(bits >> 16);
-        out[used++] = (unsigned char)(bits >> 8);
-        out[used++] = (unsigned char)bits;
-    }
-    *bytes = used - padding;
-    if (ok) return out;
-    free(out);
-    fail(message, "the SentencePiece model is not in base 64");
-    return NULL;
-}
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -57,7 +13,7 @@ size_t wf_sentencepiece_field(const wf_sentencepiece *s, const char *field, char
                               size_t size) {
     const wf_sentencepiece_options *o = &s->o;
     wf_sink to = sink(text, size);
-    if (!strcmp(field, "model")) put_base64(&to, o->model, o->bytes);
+    if (!strcmp(field, "model")) wf_base64_put(&to, o->model, o->bytes);
     if (!strcmp(field, "vocabulary") && o->pieces) wf_put_pieces(&to, s->pieces, s->n);
     if (!strcmp(field, "special")) wf_put_ids(&to, o->special, WF_SPECIAL_IDS);
     if (!strcmp(field, "before")) wf_put_ids(&to, o->before, o->n_before);
@@ -91,7 +47,8 @@ wf_tokenizer *wf_sentencepiece_from_fields(const char *const *fields, const char
     if (n_added > 1) return fail(message, "%d first added pieces", n_added), NULL;
     if (n_special != WF_SPECIAL_IDS)
         return fail(message, "%d special ids: %d", n_special, WF_SPECIAL_IDS), NULL;
-    unsigned char *file = from_base64(model, &bytes, message);
+    char *file = wf_base64_decode((wf_span){ model, strlen(model) }, &bytes,
+                                  "the SentencePiece model", message);
     if (file && (!vocabulary || wf_pieces_read(&p, vocabulary, message))) {
         wf_sentencepiece_options o = { .model = file,
                                        .bytes = bytes,

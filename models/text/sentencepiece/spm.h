@@ -82,6 +82,9 @@ typedef struct wf_spm_text {
 /* Read a precompiled map of characters into `n`. False with message: what is wrong with it. */
 bool wf_spm_rules(wf_spm_normalizer *n, wf_span map, char *message);
 bool wf_spm_normalize(const wf_spm_normalizer *n, wf_span line, wf_spm_text *out, char *message);
+/* The replacement by the rule for the shortest beginning of a text, as the library tokenizers asks
+ * for it. False: there is none. */
+bool wf_spm_first_rule(const wf_spm_normalizer *n, wf_span text, wf_span *by);
 bool wf_spm_put(wf_spm_text *to, const char *text, size_t bytes); /* false: no memory */
 
 /* The length of the longest symbol with which the text begins; 0: none. */

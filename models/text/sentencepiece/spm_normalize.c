@@ -69,14 +69,15 @@ static bool unit_at(const wf_spm_normalizer *n, uint32_t at, uint32_t *unit) {
     return true;
 }
 
-/* The length of the longest text that a rule replaces, and its replacement; 0: none. */
-static size_t find_rule(const wf_spm_normalizer *n, wf_span text, wf_span *by) {
+/* The length of the longest text that a rule replaces, of the first `most` ones, and its
+ * replacement; 0: none. */
+static size_t find_rule(const wf_spm_normalizer *n, wf_span text, size_t most, wf_span *by) {
     uint32_t at = 0, unit, leaf;
     size_t longest = 0, value = 0;
     size_t longest_rule = text.bytes < WF_SPM_LONGEST ? text.bytes : WF_SPM_LONGEST;
     if (!unit_at(n, 0, &unit)) return 0;
     at ^= offset(unit);
-    for (size_t i = 0, found = 0; i < longest_rule && found < MOST_RULES; i++) {
+    for (size_t i = 0, found = 0; i < longest_rule && found < most; i++) {
         unsigned char c = (unsigned char)text.text[i];
         at ^= c;
         if (!unit_at(n, at, &unit) || label(unit) != c) break;
@@ -91,6 +92,10 @@ static size_t find_rule(const wf_spm_normalizer *n, wf_span text, wf_span *by) {
     const char *start = n->replacements.text + value;
     *by = (wf_span){ start, strlen(start) };
     return longest;
+}
+
+bool wf_spm_first_rule(const wf_spm_normalizer *n, wf_span text, wf_span *by) {
+    return find_rule(n, text, 1, by) > 0;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -109,7 +114,7 @@ static size_t prefix(const wf_spm_normalizer *n, wf_span line, wf_span *as) {
     size_t bytes = wf_spm_symbol(n->symbols, line);
     *as = (wf_span){ line.text, bytes };
     if (bytes) return bytes;
-    if ((bytes = find_rule(n, line, as))) return bytes;
+    if ((bytes = find_rule(n, line, MOST_RULES, as))) return bytes;
     *as = (wf_span){ line.text, bytes = wf_utf8_length(line.text, line.bytes) };
     if (bytes) return bytes;
     *as = (wf_span){ REPLACEMENT, REPLACEMENT_BYTES };

@@ -1,0 +1,35 @@
+/* models/text/json/added_tokens.h - inside models: tokens that are cut out of a text before
+ * anything else, such as "<s>". */
+#ifndef WEFT_MODELS_TEXT_ADDED_TOKENS_H
+#define WEFT_MODELS_TEXT_ADDED_TOKENS_H
+
+#include "word_models.h"
+
+typedef struct wf_added_token {
+    wf_span content, normal; /* normal: as the normalizer leaves it, if it is normalized */
+    bool single_word, left_strip, right_strip, normalized, special;
+    int32_t id;
+    char *owned; /* the memory of `normal`, or NULL */
+} wf_added_token;
+
+typedef struct wf_added_tokens {
+    wf_added_token *at; /* by their ids, each once */
+    size_t n, capacity;
+    wf_strings specials;  /* contents of special tokens */
+    wf_pairs places;      /* of each id, while they are read */
+    wf_trie raw, normal;  /* of those that are not normalized, and of the others */
+    uint32_t first[2][8]; /* bytes with which they begin */
+} wf_added_tokens;
+
+/* Reads the field "added_tokens", which may be missing. Ids are as the library gives them: that of
+ * an equal text in the vocabulary, or the next free one; the file's are not asked. */
+bool wf_added_read(wf_added_tokens *t, const json_tree *tree, size_t value, wf_word_model *m,
+                   wf_text_steps *normalizers, wf_aligned *a, char *message);
+void wf_added_free(wf_added_tokens *t);
+const wf_added_token *wf_added_find(const wf_added_tokens *t, int32_t id); /* NULL: none */
+/* Cuts them out of the pieces. `normal`: those that are normalized. */
+bool wf_added_cut(const wf_added_tokens *t, wf_aligned *a, bool normal);
+/* Applies all steps to a piece. */
+bool wf_normalize(wf_text_steps *s, wf_aligned *a, wf_piece *p);
+
+#endif

@@ -1,0 +1,75 @@
+/* models/text/json/aligned.h - inside models: text that remembers which bytes of the original text
+ * it came from, as the library tokenizers keeps it.
+ *
+ * A piece is a part of one buffer, in which a place belongs to each byte: the bytes of the original
+ * that it stands for. Cutting a piece copies nothing. A change of a piece writes the new text
+ * behind everything else; the old text stays until the next line. */
+#ifndef WEFT_MODELS_TEXT_ALIGNED_H
+#define WEFT_MODELS_TEXT_ALIGNED_H
+
+#include "models/text/expressions/expression.h"
+
+typedef struct wf_place {
+    uint32_t from, to;
+} wf_place;
+
+typedef struct wf_piece {
+    size_t begin, bytes; /* in the buffer */
+    uint32_t from, to;   /* in the original text */
+    int32_t id;          /* of an added token; -1: text */
+} wf_piece;
+
+typedef struct wf_pieces_list {
+    wf_piece *at;
+    size_t n, capacity;
+} wf_pieces_list;
+
+/* One character of the new text. change 0: it stands for the next character of the old text; 1: it
+ * is new, and has the place of what is before it; -n: as 0, and n more characters are dropped. */
+typedef struct wf_change {
+    uint32_t code;
+    int32_t change;
+} wf_change;
+
+typedef struct wf_aligned {
+    char *text;
+    wf_place *places;
+    size_t used, text_capacity, places_capacity;
+    size_t most; /* bytes that the buffer may have for this line */
+    wf_pieces_list pieces, next;
+    wf_change *changes;
+    size_t n_changes, changes_capacity;
+    char *message;
+} wf_aligned;
+
+/* Begins with a line, which must be UTF-8, as one piece. False with message. */
+bool wf_aligned_begin(wf_aligned *a, const char *line, size_t bytes, char *message);
+void wf_aligned_free(wf_aligned *a);
+
+static inline wf_span piece_text(const wf_aligned *a, const wf_piece *p) {
+    return (wf_span){ a->text + p->begin, p->bytes };
+}
+
+/* A part of a piece. */
+wf_piece wf_piece_cut(const wf_aligned *a, const wf_piece *p, size_t begin, size_t end);
+/* Appends a piece to the next list, unless it is empty. False: out of memory. */
+bool wf_piece_keep(wf_aligned *a, wf_piece p);
+/* The next list becomes the list. */
+void wf_pieces_swap(wf_aligned *a);
+
+/* Collect the changes of a piece, one by one, and make them. */
+void wf_change_begin(wf_aligned *a);
+bool wf_change_add(wf_aligned *a, uint32_t code, int32_t change);
+/* The first `dropped` characters have no place in the new text. */
+bool wf_change_all(wf_aligned *a, wf_piece *p, size_t dropped);
+/* True if the changes of a piece begin with its first byte and end with its last, which only text
+ * without a place prevents. A piece of which nothing changes can then be left alone. */
+bool wf_piece_whole(const wf_aligned *a, const wf_piece *p);
+/* Puts text before a piece that is not empty. */
+bool wf_piece_prepend(wf_aligned *a, wf_piece *p, wf_span text);
+/* Replaces each match. */
+bool wf_piece_replace(wf_aligned *a, wf_piece *p, wf_expression *e, wf_span by);
+
+bool wf_match_refused(wf_match_result result, char *message); /* false, with message */
+
+#endif

@@ -1,0 +1,211 @@
+/* models/text/json/json_tree.c - a JSON text as a tree; see json_tree.h. */
+#include "json_tree.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/file/json.h"
+#include "core/file_internal.h"
+
+enum { MAX_DEPTH = 64 };
+
+typedef struct reader {
+    struct wf_json json;
+    json_tree *tree;
+    uint32_t open[MAX_DEPTH]; /* arrays and objects that are not closed */
+    int depth;
+} reader;
+
+static bool is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+static char peek(struct wf_json *j) {
+    while (j->at < j->end && is_space(*j->at)) j->at++;
+    return j->at < j->end ? *j->at : '\0';
+}
+
+static json_value *add(json_tree *t, json_kind kind) {
+    if (t->n == UINT32_MAX ||
+        (t->n == t->capacity && !wf_grow(&t->values, &t->capacity, t->n + 1, sizeof *t->values)))
+        return NULL;
+    json_value *v = &t->values[t->n++];
+    *v = (json_value){ .next = (uint32_t)t->n, .kind = kind };
+    return v;
+}
+
+static bool read_string(reader *r) {
+    json_value *v = add(r->tree, JSON_STRING);
+    char *text;
+    size_t bytes;
+    if (!v || !wf_json_text(&r->json, &text, &bytes)) return false;
+    v->begin = (uint32_t)(text - r->json.start);
+    v->bytes = (uint32_t)bytes;
+    return true;
+}
+
+static bool read_scalar(reader *r, char c) {
+    json_kind kind = JSON_NUMBER;
+    if (c == 'n') kind = JSON_NULL;
+    if (c == 'f') kind = JSON_FALSE;
+    if (c == 't') kind = JSON_TRUE;
+    json_value *v = add(r->tree, kind);
+    if (!v) return false;
+    v->begin = (uint32_t)(r->json.at - r->json.start);
+    if (!wf_json_skip(&r->json)) return false;
+    v->bytes = (uint32_t)(r->json.at - r->json.start) - v->begin;
+    return true;
+}
+
+/* Closes what ends here, and goes to the next value of what is open. False: there is no more, or a
+ * mistake. */
+static bool advance(reader *r, bool first) {
+    while (r->depth) {
+        json_value *list = &r->tree->values[r->open[r->depth - 1]];
+        bool object = list->kind == JSON_OBJECT;
+        char c = peek(&r->json);
+        if (c == (object ? '}' : ']')) {
+            r->json.at++;
+            list->next = (uint32_t)r->tree->n;
+            r->depth--;
+            first = false;
+            continue;
+        }
+        if (!first && !wf_json_expect(&r->json, ',')) return false;
+        return !object || (read_string(r) && wf_json_expect(&r->json, ':'));
+    }
+    return false;
+}
+
+static bool read_value(reader *r, bool *opened) {
+    char c = peek(&r->json);
+    *opened = c == '{' || c == '[';
+    if (c == '"') return read_string(r);
+    if (!*opened) return read_scalar(r, c);
+    if (r->depth == MAX_DEPTH || !add(r->tree, c == '{' ? JSON_OBJECT : JSON_ARRAY)) return false;
+    r->open[r->depth++] = (uint32_t)r->tree->n - 1;
+    r->json.at++;
+    return true;
+}
+
+static bool refuse(const reader *r, char *message) {
+    const char *error = r->json.error;
+    if (!*error)
+        return fail(message,
+                    r->depth == MAX_DEPTH ? "the JSON is nested deeper than %d" : "out of memory",
+                    MAX_DEPTH);
+    return fail(message, "%s", strncmp(error, "header ", 7) == 0 ? error + 7 : error);
+}
+
+bool wf_tree_read(json_tree *t, char *text, size_t bytes, char *message) {
+    reader r = { .tree = t };
+    bool opened = false;
+    *t = (json_tree){ .text = text };
+    if (bytes > UINT32_MAX / 2) return fail(message, "the JSON has more than 2 GB");
+    if (!wf_json_begin(&r.json, text, bytes)) return fail(message, "the JSON is not UTF-8");
+    if (peek(&r.json) != '{') return fail(message, "the JSON is no object");
+    do
+        if (!read_value(&r, &opened)) return refuse(&r, message);
+    while (advance(&r, opened));
+    if (*r.json.error || r.depth || !wf_json_finish(&r.json)) return refuse(&r, message);
+    return true;
+}
+
+void wf_tree_free(json_tree *t) {
+    free(t->values);
+    *t = (json_tree){ 0 };
+}
+
+/* ---- looking at it --------------------------------------------------------------------------- */
+
+size_t wf_tree_first(const json_tree *t, size_t list) {
+    assert(list < t->n);
+    bool holds = t->values[list].kind >= JSON_ARRAY && t->values[list].next > list + 1;
+    return holds ? list + 1 : 0;
+}
+
+size_t wf_tree_next(const json_tree *t, size_t list, size_t i) {
+    size_t next = t->values[i].next;
+    return next < t->values[list].next ? next : 0;
+}
+
+json_kind wf_tree_kind(const json_tree *t, size_t i) {
+    return (json_kind)t->values[i].kind;
+}
+
+wf_span wf_tree_text(const json_tree *t, size_t i) {
+    return (wf_span){ t->text + t->values[i].begin, t->values[i].bytes };
+}
+
+bool wf_tree_is(const json_tree *t, size_t i, const char *text) {
+    const json_value *v = &t->values[i];
+    return v->kind == JSON_STRING && v->bytes == strlen(text) &&
+           memcmp(t->text + v->begin, text, v->bytes) == 0;
+}
+
+size_t wf_tree_find(const json_tree *t, size_t object, const char *key) {
+    size_t found = 0;
+    if (t->values[object].kind != JSON_OBJECT) return 0;
+    for (size_t i = wf_tree_first(t, object); i;) {
+        size_t value = t->values[i].next;
+        if (wf_tree_is(t, i, key)) found = value;
+        i = wf_tree_next(t, object, value);
+    }
+    return found;
+}
+
+bool wf_tree_size(const json_tree *t, size_t i, int64_t most, int64_t *out) {
+    wf_span s = wf_tree_text(t, i);
+    *out = 0;
+    if (t->values[i].kind != JSON_NUMBER) return false;
+    for (; s.bytes; s.text++, s.bytes--) {
+        if (*s.text < '0' || *s.text > '9') return false;
+        if (*out > (most - (*s.text - '0')) / 10) return false;
+        *out = *out * 10 + (*s.text - '0');
+    }
+    return *out <= most;
+}
+
+/* ---- real numbers ---------------------------------------------------------------------------- */
+
+/* Digits go into a whole number as long as they fit; the power of ten is applied in one step. */
+static double scale(uint64_t digits, int64_t exponent) {
+    double x = (double)digits, ten;
+    for (; exponent < -308 && x != 0; exponent += 308) x /= 1e308;
+    if (x == 0 || exponent > 308) return exponent > 308 && x != 0 ? INFINITY : x;
+    char power[16];
+    snprintf(power, sizeof power, "1e%d", (int)(exponent < 0 ? -exponent : exponent));
+    if (!wf_parse_real(power, &ten)) return NAN;
+    return exponent < 0 ? x / ten : x * ten;
+}
+
+bool wf_tree_real(const json_tree *t, size_t i, double *out) {
+    wf_span s = wf_tree_text(t, i);
+    uint64_t digits = 0;
+    int64_t exponent = 0, written = 0;
+    bool point = false, full = false;
+    if (t->values[i].kind != JSON_NUMBER) return false;
+    bool negative = *s.text == '-';
+    size_t at = negative;
+    for (; at < s.bytes && ((s.text[at] >= '0' && s.text[at] <= '9') || s.text[at] == '.'); at++) {
+        if (s.text[at] == '.') {
+            point = true;
+            continue;
+        }
+        uint64_t digit = (uint64_t)(s.text[at] - '0');
+        full = full || digits > (UINT64_MAX - digit) / 10;
+        if (!full) digits = digits * 10 + digit;
+        exponent += full ? !point : -(int64_t)point;
+    }
+    if (at < s.bytes) {
+        bool minus = s.text[++at] == '-';
+        if (minus || s.text[at] == '+') at++;
+        for (; at < s.bytes; at++)
+            if (written < 100000) written = written * 10 + (s.text[at] - '0');
+        exponent += minus ? -written : written;
+    }
+    *out = scale(digits, exponent);
+    if (negative) *out = -*out;
+    return isfinite(*out);
+}

@@ -1,0 +1,205 @@
+/* models/text/json/model_bpe.c - the model BPE of a tokenizer.json; see word_models.h. */
+#include "core/base/utf8.h"
+#include "word_models.h"
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static bool optional_text(const wf_step_source *from, const char *key, wf_span *out) {
+    size_t value = wf_tree_find(from->tree, from->at, key);
+    *out = (wf_span){ "", 0 };
+    return !value || wf_tree_kind(from->tree, value) == JSON_NULL || wf_step_text(from, key, out);
+}
+
+static bool bad_merge(const wf_step_source *from, wf_span left, wf_span right, const char *why) {
+    return fail(from->message, "BPE: the merge '%.*s' '%.*s' %s",
+                (int)(left.bytes < 60 ? left.bytes : 60), left.text,
+                (int)(right.bytes < 60 ? right.bytes : 60), right.text, why);
+}
+
+static bool add_merge(wf_word_model *m, const wf_step_source *from, wf_span left, wf_span right) {
+    wf_merge merge = { wf_ids_find(&m->vocabulary, left), wf_ids_find(&m->vocabulary, right), -1 };
+    if (merge.left < 0 || merge.right < 0)
+        return bad_merge(from, left, right, "is of a part that is not in the vocabulary");
+    if (right.bytes < m->prefix.bytes)
+        return bad_merge(from, left, right, "is shorter than the prefix");
+    m->joined.bytes = 0;
+    if (!wf_spm_put(&m->joined, left.text, left.bytes) ||
+        !wf_spm_put(&m->joined, right.text + m->prefix.bytes, right.bytes - m->prefix.bytes))
+        return fail(from->message, "out of memory");
+    merge.result = wf_ids_find(&m->vocabulary, (wf_span){ m->joined.at, m->joined.bytes });
+    if (merge.result < 0)
+        return bad_merge(from, left, right, "gives what is not in the vocabulary");
+    if (wf_pairs_find(&m->merges.ranks, merge.left, merge.right) >= 0)
+        return bad_merge(from, left, right, "is there twice");
+    return wf_merges_add(&m->merges, merge) || fail(from->message, "out of memory");
+}
+
+/* A merge is "a b", or ["a", "b"]. */
+static bool read_merge(wf_word_model *m, const wf_step_source *from, size_t value) {
+    const json_tree *t = from->tree;
+    if (wf_tree_kind(t, value) == JSON_STRING) {
+        wf_span s = wf_tree_text(t, value);
+        const char *space = memchr(s.text, ' ', s.bytes);
+        if (s.bytes >= 8 && memcmp(s.text, "#version", 8) == 0) return true;
+        wf_span left = { s.text, space ? (size_t)(space - s.text) : s.bytes };
+        wf_span right = { space + 1, space ? s.bytes - left.bytes - 1 : 0 };
+        if (!space || memchr(right.text, ' ', right.bytes))
+            return bad_merge(from, s, (wf_span){ "", 0 }, "has not two parts");
+        return add_merge(m, from, left, right);
+    }
+    size_t left = wf_tree_first(t, value), right = left ? wf_tree_next(t, value, left) : 0;
+    if (!right || wf_tree_next(t, value, right) || wf_tree_kind(t, left) != JSON_STRING ||
+        wf_tree_kind(t, right) != JSON_STRING)
+        return fail(from->message, "BPE: a merge is no pair of texts");
+    return add_merge(m, from, wf_tree_text(t, left), wf_tree_text(t, right));
+}
+
+static bool no_dropout(const wf_step_source *from) {
+    size_t value = wf_tree_find(from->tree, from->at, "dropout");
+    double p = 0;
+    if (!value || wf_tree_kind(from->tree, value) == JSON_NULL) return true;
+    if (wf_tree_real(from->tree, value, &p) && p == 0) return true;
+    return fail(from->message, "BPE: dropout is not known here");
+}
+
+bool wf_bpe_read(wf_word_model *m, const wf_step_source *from) {
+    size_t merges, unknown = wf_tree_find(from->tree, from->at, "unk_token");
+    m->has_unknown = unknown && wf_tree_kind(from->tree, unknown) != JSON_NULL;
+    if (!no_dropout(from) || !optional_text(from, "unk_token", &m->unknown) ||
+        !optional_text(from, "continuing_subword_prefix", &m->prefix) ||
+        !optional_text(from, "end_of_word_suffix", &m->suffix) ||
+        !wf_step_flag_or(from, "fuse_unk", &m->fuse_unknown) ||
+        !wf_step_flag_or(from, "byte_fallback", &m->byte_fallback) ||
+        !wf_step_flag_or(from, "ignore_merges", &m->ignore_merges) ||
+        !wf_word_model_vocabulary(m, from) || !wf_step_value(from, "merges", &merges))
+        return false;
+    m->unknown_id = wf_ids_find(&m->vocabulary, m->unknown);
+    wf_word_model_bytes(m);
+    for (size_t i = wf_tree_first(from->tree, merges); i; i = wf_tree_next(from->tree, merges, i))
+        if (!read_merge(m, from, i)) return false;
+    return true;
+}
+
+/* ---- a word ---------------------------------------------------------------------------------- */
+
+/* An unknown character that was not added yet: its bytes; 0: none. */
+typedef struct unknown {
+    size_t bytes;
+} unknown;
+
+static bool add(wf_word_model *m, int32_t id, size_t bytes, char *message) {
+    return wf_merger_add(&m->merger, id, bytes) || fail(message, "out of memory");
+}
+
+/* The bytes of a character, with its prefix and suffix. */
+static bool add_bytes(wf_word_model *m, wf_span s, bool *done, char *message) {
+    *done = false;
+    for (size_t i = 0; i < s.bytes; i++)
+        if (m->bytes[(unsigned char)s.text[i]] < 0) return true;
+    *done = true;
+    for (size_t i = 0; i < s.bytes; i++)
+        if (!add(m, m->bytes[(unsigned char)s.text[i]], 1, message)) return false;
+    return true;
+}
+
+static bool add_unknown(wf_word_model *m, size_t bytes, unknown *u, char *message) {
+    if (!m->has_unknown) return true;
+    if (m->unknown_id < 0)
+        return fail(message, "the unknown token '%.*s' is not in the vocabulary",
+                    (int)(m->unknown.bytes < 60 ? m->unknown.bytes : 60), m->unknown.text);
+    if (u->bytes && !m->fuse_unknown) {
+        if (!add(m, m->unknown_id, u->bytes, message)) return false;
+        u->bytes = 0;
+    }
+    u->bytes += bytes;
+    return true;
+}
+
+/* A character as it is in the vocabulary. */
+static bool spell(wf_word_model *m, wf_span *s, bool first, bool last) {
+    bool prefix = !first && m->prefix.bytes, suffix = last && m->suffix.bytes;
+    if (!prefix && !suffix) return true;
+    m->joined.bytes = 0;
+    if (prefix && !wf_spm_put(&m->joined, m->prefix.text, m->prefix.bytes)) return false;
+    if (!wf_spm_put(&m->joined, s->text, s->bytes)) return false;
+    if (suffix && !wf_spm_put(&m->joined, m->suffix.text, m->suffix.bytes)) return false;
+    *s = (wf_span){ m->joined.at, m->joined.bytes };
+    return true;
+}
+
+/* Unknown characters wait for the next known one. Bytes do not wait, so they may come before an
+ * unknown character that they follow: as in the library. */
+static bool add_characters(wf_word_model *m, wf_span word, char *message) {
+    unknown u = { 0 };
+    m->merger.n = 0;
+    for (size_t at = 0, n; at < word.bytes; at += n) {
+        n = wf_utf8_announced(word.text + at, word.bytes - at);
+        wf_span s = { word.text + at, n };
+        bool done = false;
+        if (!spell(m, &s, !at, at + n == word.bytes)) return fail(message, "out of memory");
+        int32_t id = wf_ids_find(&m->vocabulary, s);
+        if (id >= 0) {
+            if (u.bytes && !add(m, m->unknown_id, u.bytes, message)) return false;
+            u.bytes = 0;
+            if (!add(m, id, n, message)) return false;
+            continue;
+        }
+        if (m->byte_fallback && !add_bytes(m, s, &done, message)) return false;
+        if (!done && !add_unknown(m, n, &u, message)) return false;
+    }
+    return !u.bytes || add(m, m->unknown_id, u.bytes, message);
+}
+
+static bool merge_word(wf_word_model *m, wf_span word, wf_word_tokens *to, char *message) {
+    wf_merge_rule rule = wf_merges_rule(&m->merges, false);
+    if (!add_characters(m, word, message)) return false;
+    if (!m->merger.n) return true;
+    if (!wf_merge_all(&m->merger, &rule)) return fail(message, "out of memory");
+    for (int32_t i = 0; i >= 0; i = m->merger.chain[i].after) {
+        const wf_link *l = &m->merger.chain[i];
+        wf_word_token token = { l->symbol, (uint32_t)l->begin, (uint32_t)(l->begin + l->bytes),
+                                false };
+        if (!wf_word_token_add(to, token, message)) return false;
+    }
+    return true;
+}
+
+/* ---- words that were seen -------------------------------------------------------------------- */
+
+enum { LONGEST_WORD = 64, MOST_WORDS = 1 << 16 };
+
+/* Remembers the tokens from `first` on. Words that cannot be kept are found again. */
+static void remember(wf_word_model *m, wf_span word, const wf_word_tokens *to, size_t first) {
+    size_t n = to->n - first, words = (size_t)m->words.n;
+    if (word.bytes > LONGEST_WORD) return;
+    if (words == MOST_WORDS) {
+        wf_strings_free(&m->words);
+        m->seen.n = words = 0;
+    }
+    if (!wf_grow(&m->word_ends, &m->word_ends_capacity, words + 1, sizeof *m->word_ends) ||
+        !wf_grow(&m->seen.at, &m->seen.capacity, m->seen.n + n + 1, sizeof *m->seen.at) ||
+        wf_strings_add(&m->words, word.text, word.bytes) < 0)
+        return;
+    for (size_t i = first; i < to->n; i++) m->seen.at[m->seen.n++] = to->at[i];
+    m->word_ends[words] = m->seen.n;
+}
+
+bool wf_bpe_word(wf_word_model *m, wf_span word, wf_word_tokens *to, char *message) {
+    size_t first = to->n;
+    int32_t known = wf_strings_find(&m->words, word.text, word.bytes);
+    if (known >= 0) {
+        size_t from = known ? m->word_ends[known - 1] : 0, n = m->word_ends[known] - from;
+        if (to->n + n > to->capacity && !wf_grow(&to->at, &to->capacity, to->n + n, sizeof *to->at))
+            return fail(message, "out of memory");
+        for (size_t i = 0; i < n; i++) to->at[to->n++] = m->seen.at[from + i];
+        return true;
+    }
+    int32_t id = m->ignore_merges ? wf_ids_find(&m->vocabulary, word) : -1;
+    if (id >= 0) {
+        wf_word_token token = { id, 0, (uint32_t)word.bytes, false };
+        if (!wf_word_token_add(to, token, message)) return false;
+    } else if (!merge_word(m, word, to, message))
+        return false;
+    remember(m, word, to, first);
+    return true;
+}

@@ -1,0 +1,104 @@
+/* models/text/json/text_steps.h - inside models: the parts of a tokenizer.json that a text goes through.
+ *
+ * Normalizers change a piece of text, pre-tokenizers cut pieces, decoders change a list of tokens'
+ * texts. Each is a row of a table: its type in the file, how its fields are read, what it does. A
+ * Sequence is read into steps one after another. A type without a row is refused by name. */
+#ifndef WEFT_MODELS_TEXT_TEXT_STEPS_H
+#define WEFT_MODELS_TEXT_TEXT_STEPS_H
+
+#include "aligned.h"
+#include "json_tree.h"
+#include "models/text/sentencepiece/spm.h"
+
+typedef struct wf_text_step wf_text_step;
+typedef struct wf_parts wf_parts;
+
+/* Where a step is read from. */
+typedef struct wf_step_source {
+    const json_tree *tree;
+    size_t at; /* the object */
+    const char *type;
+    char *message;
+} wf_step_source;
+
+typedef struct wf_step_kind {
+    const char *type;
+    const char *mark; /* a field that tells what an object without a type is; NULL: none */
+    bool (*read)(wf_text_step *s, const wf_step_source *from);
+    bool (*normalize)(wf_text_step *s, wf_aligned *a, wf_piece *p);
+    bool (*cut)(wf_text_step *s, wf_aligned *a); /* the pieces of the list */
+    bool (*decode)(wf_text_step *s, wf_parts *p);
+} wf_step_kind;
+
+typedef enum { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS } wf_behavior;
+
+/* A kind uses the fields that it has. */
+struct wf_text_step {
+    const wf_step_kind *kind;
+    wf_span text, other; /* in the file's text */
+    uint32_t code;
+    bool flags[4];
+    int64_t sizes[2];
+    int choice; /* a wf_behavior, or another kind's own */
+    wf_expression expression;
+    char *map; /* a precompiled map of characters, decoded */
+    wf_spm_normalizer rules;
+};
+
+typedef struct wf_text_steps {
+    wf_text_step *at;
+    size_t n, capacity;
+} wf_text_steps;
+
+/* Texts one after another, which decoders change. Text i ends at ends[i]. */
+typedef struct wf_texts {
+    wf_spm_text text;
+    size_t *ends;
+    size_t n, capacity;
+} wf_texts;
+
+struct wf_parts {
+    wf_texts now, next;
+    char *message;
+};
+
+/* Reads a step, or the steps of a Sequence, from a value that may be null. `what` is the name of
+ * the field and of the kind in messages: "normalizer"; `list` is the field of a Sequence. */
+bool wf_steps_read(wf_text_steps *s, const wf_step_kind *kinds, const char *what, const char *list,
+                   const json_tree *tree, size_t value, char *message);
+void wf_steps_free(wf_text_steps *s);
+
+extern const wf_step_kind wf_normalizer_kinds[], wf_pre_tokenizer_kinds[], wf_decoder_kinds[];
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+/* Each is false with message where a field is missing or of another type. */
+bool wf_step_text(const wf_step_source *from, const char *key, wf_span *out);
+bool wf_step_code(const wf_step_source *from, const char *key, uint32_t *out);
+bool wf_step_flag(const wf_step_source *from, const char *key, bool *out);
+/* A field that may be missing or null, and then leaves *out as it is. */
+bool wf_step_flag_or(const wf_step_source *from, const char *key, bool *out);
+bool wf_step_size(const wf_step_source *from, const char *key, int64_t least, int64_t *out);
+/* One of several words, which end with NULL: its index. */
+bool wf_step_choice(const wf_step_source *from, const char *key, const char *const *words,
+                    int *out);
+/* {"String": ...} or {"Regex": ...} */
+bool wf_step_pattern(const wf_step_source *from, wf_text_step *s);
+/* A field that is an array or object. */
+bool wf_step_value(const wf_step_source *from, const char *key, size_t *out);
+
+/* ---- shared by several kinds ----------------------------------------------------------------- */
+
+/* The character that stands for a byte in byte-level text. */
+uint32_t wf_byte_character(unsigned char byte);
+/* The byte that a character stands for; -1: none. */
+int wf_character_byte(uint32_t code);
+/* Every byte becomes its character. */
+bool wf_piece_to_bytes(wf_aligned *a, wf_piece *p);
+/* Normal forms; normal_forms.c. */
+bool wf_piece_normal(wf_aligned *a, wf_piece *p, bool compatible, bool compose);
+/* Precompiled maps; charsmap.c. */
+bool wf_charsmap_read(wf_text_step *s, const wf_step_source *from);
+bool wf_charsmap_normalize(wf_text_step *s, wf_aligned *a, wf_piece *p);
+
+#endif

@@ -1,0 +1,19 @@
+/* models/text/json/token_texts.h - inside models: the list of texts that decoders change. A decoder
+ * writes the next list from the list now, and then swaps both. */
+#ifndef WEFT_MODELS_TEXT_TOKEN_TEXTS_H
+#define WEFT_MODELS_TEXT_TOKEN_TEXTS_H
+
+#include <stdlib.h>
+
+#include "text_steps.h"
+
+wf_span wf_texts_at(const wf_texts *t, size_t i);
+bool wf_texts_put(wf_parts *p, wf_span s); /* appends to the last text of the next list */
+bool wf_texts_end(wf_parts *p);            /* ends that text */
+void wf_texts_swap(wf_parts *p);
+
+static inline void wf_texts_release(wf_spm_text *t) {
+    free(t->at);
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* tests/tools/test_tokenize.c - the program tokenize: lines to tokens in every form, ids to lines, what
+ * is refused. Which tokens a line has is asked by suite tokenizer. */
+#include <stdio.h>
+
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+
+TESTS(tokenize)
+
+#define DATA WEFT_TEST_DATA "/tokenizer/"
+#define GPT2 "tokenize --tokenizer " DATA "gpt2.json "
+#define BERT "tokenize --tokenizer " DATA "bert-uncased.json "
+
+SETUP(enter_folder, leave_folder)
+
+TEST(ids_come_back_as_the_lines) {
+    ok("printf 'Hello w\\303\\266rld!\\n\\n  two  spaces\\tand a tab\\n\\360\\237\\230\\200' > "
+       "text");
+    ok(GPT2 "-i text > ids; wc -l < ids");
+    ck_assert_int_eq(atoi(result.out), 4);
+    ok(GPT2 "--decode < ids > back; echo >> text; cmp text back");
+    ok(GPT2 "< text | cmp - ids");
+    ok("gzip -c text | " GPT2 "| cmp - ids");
+    ck_assert_str_eq(result.err, "");
+}
+
+TEST(tokens_are_shown_in_every_form) {
+    ok("echo 'a b' | " GPT2);
+    ck_assert_str_eq(result.out, "65 288\n");
+    ok("echo 'a b' | " GPT2 "--tokens --offsets");
+    ck_assert_str_eq(result.out, "a:0-1 \xC4\xA0"
+                                 "b:1-3\n");
+    ok("echo 'a b' | " GPT2 "--counts");
+    ck_assert_str_eq(result.out, "2\n");
+    ok("echo 'a b' | " GPT2 "--json");
+    ck_assert_str_eq(result.out, "{\"event\":\"line\",\"ids\":[65,288],\"type_ids\":[0,0],"
+                                 "\"tokens\":[\"a\",\"\xC4\xA0"
+                                 "b\"],"
+                                 "\"offsets\":[[0,1],[1,3]]}\n");
+    ok("echo '65 288' | " GPT2 "--decode --json");
+    ck_assert_str_eq(result.out, "{\"event\":\"line\",\"text\":\"a b\"}\n");
+}
+
+TEST(special_tokens_go_around_a_line_or_two) {
+    ok("echo 'a' | " BERT "--tokens");
+    ck_assert_str_eq(result.out, "[CLS] a [SEP]\n");
+    ok("echo 'a' | " BERT "--tokens --no-special");
+    ck_assert_str_eq(result.out, "a\n");
+    ok("printf 'a\\tb\\nc\\n' | " BERT "--tokens --pairs");
+    ck_assert_str_eq(result.out, "[CLS] a [SEP] b [SEP]\n[CLS] c [SEP]\n");
+    ok("echo 'a' | " BERT "| " BERT "--decode; echo 'a' | " BERT "| " BERT "--decode --no-special");
+    ck_assert_str_eq(result.out, "[CLS] a [SEP]\na\n");
+}
+
+/* A line of a megabyte has more tokens than there is room for at first. */
+TEST(a_long_line_is_one_line) {
+    ok("yes '7 x' | head -n 30000 | tr -d '\\n' > text; " GPT2 "--counts < text");
+    ck_assert_int_gt(atoi(result.out), 50000);
+    ok(GPT2 "< text | " GPT2 "--decode > back; echo >> text; cmp text back");
+}
+
+static const struct {
+    const char *command;
+    int status;
+    const char *says;
+} refused[] = {
+    { "tokenize", 2, "say which tokenizer.json with --tokenizer FILE" },
+    { "tokenize --tokenizer none", 1, "none" },
+    { "echo '{}' > t; tokenize --tokenizer t", 1, "t: the file has no model" },
+    { "echo '{\"normalizer\":{\"type\":\"Odd\"}}' > t; tokenize --tokenizer t", 1,
+      "the normalizer 'Odd' is not known here" },
+    { GPT2 "-i none", 1, "none can't be read" },
+    { "printf 'a\\n\\377\\n' | " GPT2, 1, "stdin, line 2: not UTF-8 at byte 0" },
+    { "echo x | " GPT2 "--decode", 1, "stdin, line 1: " },
+    { "yes | head -c 4000000 | tr -d '\\n' | " GPT2, 1, "line 1: it is longer than a megabyte" },
+    { GPT2 "--json --tokens < /dev/null", 2, "--json shows everything" },
+    { GPT2 "--decode --offsets < /dev/null", 2, "--decode prints text" },
+    { GPT2 "--counts --tokens < /dev/null", 2, "--counts prints a number" },
+    { "tokenize --tokenizer - < /dev/null", 2, "only one of --tokenizer and --input" },
+    { "echo a | " GPT2 "> /dev/full", 1, "No space left" },
+    { "echo a | " GPT2 "--json > /dev/full", 1, "No space left" },
+};
+
+TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {
+    run("%s", refused[_i].command);
+    expect(refused[_i].status);
+    assert_contains(result.err, refused[_i].says);
+}

@@ -1,0 +1,261 @@
+/* tools/tokenize/tokenize.c - turns lines into tokens of a tokenizer.json, and ids into lines. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/op.h"
+#include "models/json_tokenizer.h"
+#include "tools/cli/jsonl.h"
+#include "tools/cli/options/options.h"
+#include "tools/cli/options/uses.h"
+#include "tools/cli/terminal.h"
+#include "tools/data/lines.h"
+
+static const char *tokenizer, *input;
+static bool tokens, offsets, decode, counts, json, pairs, no_special;
+static jsonl out; /* on stdout */
+
+static option rows[] = {
+    GROUP("Files"),
+    INPUT("tokenizer", tokenizer, "the tokenizer.json"),
+    INPUT("input", input, "text, one line each; with --decode ids", .letter = 'i',
+          .fallback = "stdin"),
+    GROUP("What is printed"),
+    FLAG("tokens", tokens, "the tokens' texts instead of their ids"),
+    FLAG("offsets", offsets, "behind each token the bytes of the line that it stands for"),
+    FLAG("counts", counts, "how many tokens each line has"),
+    FLAG("json", json, "JSON lines: ids, type ids, tokens, offsets; or the text"),
+    FLAG("decode", decode, "the text of lines of ids"),
+    GROUP("Text"),
+    FLAG("pairs", pairs, "each line is two texts, between which a tab stands"),
+    FLAG("no-special", no_special,
+         "no special tokens around a line; with --decode, none in the text"),
+};
+
+static program self = {
+    .name = "tokenize",
+    .purpose = "turns lines into tokens of a tokenizer.json, and ids into lines",
+    .examples = "  tokenize --tokenizer tokenizer.json -i train.de > train.ids\n"
+                "  tokenize --tokenizer tokenizer.json --tokens --offsets < train.de\n"
+                "  tokenize --tokenizer tokenizer.json --decode -i train.ids\n",
+    .options = rows,
+    .n = sizeof rows / sizeof *rows,
+};
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static char *read_file(const char *path, size_t *bytes) {
+    text_input in;
+    size_t capacity = 0;
+    char *text = NULL;
+    ssize_t got;
+    *bytes = 0;
+    if (!text_input_open(&in, path)) fail(&self, "%s can't be read: %s", path, strerror(errno));
+    do {
+        if (*bytes == capacity) {
+            capacity = capacity ? 2 * capacity : 1 << 16;
+            char *more = realloc(text, capacity);
+            if (!more) fail(&self, "out of memory for %s", path);
+            text = more;
+        }
+        got = text_input_read(&in, text + *bytes, capacity - *bytes);
+        if (got > 0) *bytes += (size_t)got;
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    if (got < 0) fail(&self, "%s can't be read: %s", path, text_input_failure(&in));
+    text_input_close(&in);
+    return text;
+}
+
+static wf_json_tokenizer *load(void) {
+    char message[WF_MESSAGE];
+    size_t bytes;
+    char *text = read_file(tokenizer, &bytes);
+    wf_json_tokenizer *t = wf_json_tokenizer_load(text, bytes, message);
+    free(text);
+    if (!t) fail(&self, "%s: %s", tokenizer, message);
+    return t;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+typedef struct job {
+    wf_json_tokenizer *t;
+    lines in;
+    wf_json_token *tokens;
+    int32_t *ids;
+    char *text;
+    int64_t n, capacity; /* tokens; ids have the same capacity */
+    size_t text_capacity;
+} job;
+
+static const char *input_name(void) {
+    return input ? input : "stdin";
+}
+
+static _Noreturn void refuse(const job *j, const char *message) {
+    fail(&self, "%s, line %" PRId64 ": %s", input_name(), j->in.number, message);
+}
+
+static void grow(job *j, int64_t n) {
+    if (n <= j->capacity) return;
+    j->capacity = 2 * n;
+    j->tokens = realloc(j->tokens, (size_t)j->capacity * sizeof *j->tokens);
+    j->ids = realloc(j->ids, (size_t)j->capacity * sizeof *j->ids);
+    if (!j->tokens || !j->ids) refuse(j, "out of memory");
+}
+
+static int64_t encode_once(job *j, const char *line, char *message) {
+    const char *tab = pairs ? memchr(line, '\t', j->in.length) : NULL;
+    if (!tab)
+        return wf_json_tokenizer_encode(j->t, line, j->in.length, !no_special, j->tokens,
+                                        j->capacity, message);
+    size_t first = (size_t)(tab - line);
+    return wf_json_tokenizer_encode_pair(j->t, line, first, tab + 1, j->in.length - first - 1,
+                                         !no_special, j->tokens, j->capacity, message);
+}
+
+static void encode(job *j, const char *line) {
+    char message[WF_MESSAGE];
+    j->n = encode_once(j, line, message);
+    if (j->n > j->capacity) {
+        grow(j, j->n);
+        j->n = encode_once(j, line, message);
+    }
+    if (j->n < 0) refuse(j, message);
+}
+
+static const char *piece(const job *j, int64_t i) {
+    const char *text = wf_json_tokenizer_piece(j->t, j->tokens[i].id);
+    return text ? text : "";
+}
+
+static void print_tokens(const job *j) {
+    if (counts) {
+        printf("%" PRId64 "\n", j->n);
+        return;
+    }
+    for (int64_t i = 0; i < j->n; i++) {
+        const wf_json_token *k = &j->tokens[i];
+        if (i) putchar(' ');
+        if (tokens)
+            put_clean(stdout, piece(j, i), -1);
+        else
+            printf("%" PRId32, k->id);
+        if (offsets) printf(":%" PRId64 "-%" PRId64, k->begin, k->end);
+    }
+    putchar('\n');
+}
+
+static void send_tokens(job *j) {
+    for (int64_t i = 0; i < j->n; i++) j->ids[i] = j->tokens[i].id;
+    json_begin(&out, "line");
+    json_ints(&out, "ids", j->ids, j->n);
+    for (int64_t i = 0; i < j->n; i++) j->ids[i] = j->tokens[i].type;
+    json_ints(&out, "type_ids", j->ids, j->n);
+    json_open(&out, "tokens", '[');
+    for (int64_t i = 0; i < j->n; i++) {
+        json_item(&out);
+        json_string(&out, piece(j, i));
+    }
+    json_close(&out, ']');
+    json_open(&out, "offsets", '[');
+    for (int64_t i = 0; i < j->n; i++) {
+        json_item(&out);
+        json_raw(&out, "[%" PRId64 ",%" PRId64 "]", j->tokens[i].begin, j->tokens[i].end);
+    }
+    json_close(&out, ']');
+    json_end(&out);
+}
+
+static void decode_line(job *j, const char *line) {
+    char message[WF_MESSAGE];
+    int64_t most = INT32_MAX;
+    grow(j, (int64_t)j->in.length / 2 + 1);
+    int64_t n = parse_ids(line, most, j->capacity, j->ids, message), bytes;
+    if (n < 0) refuse(j, message);
+    while ((bytes = wf_json_tokenizer_decode(j->t, j->ids, n, no_special, j->text, j->text_capacity,
+                                             message)) >= 0 &&
+           (size_t)bytes >= j->text_capacity) {
+        j->text_capacity = 2 * (size_t)bytes + 1;
+        j->text = realloc(j->text, j->text_capacity);
+        if (!j->text) refuse(j, "out of memory");
+    }
+    if (bytes < 0) refuse(j, message);
+    if (json) {
+        json_begin(&out, "line");
+        json_key(&out, "text");
+        json_bytes(&out, j->text, (size_t)bytes);
+        json_end(&out);
+        return;
+    }
+    fwrite(j->text, 1, (size_t)bytes, stdout);
+    putchar('\n');
+}
+
+static void one_line(job *j, const char *line) {
+    if (decode) {
+        decode_line(j, line);
+        return;
+    }
+    encode(j, line);
+    if (json)
+        send_tokens(j);
+    else
+        print_tokens(j);
+}
+
+static void all_lines(job *j) {
+    char *line;
+    line_status status;
+    if (!lines_open(&j->in, input))
+        fail(&self, "%s can't be read: %s", input_name(), strerror(errno));
+    while ((status = lines_next(&j->in, false, &line)) != LINE_END) {
+        if (status == LINE_TOO_LONG) {
+            j->in.number++;
+            refuse(j, "it is longer than a megabyte");
+        }
+        if (status == LINE_FAILED)
+            fail(&self, "%s can't be read: %s", input_name(), lines_failure(&j->in));
+        if (status == LINE_READ)
+            one_line(j, line);
+        else if (fflush(stdout) != 0)
+            break;
+        if (status == LINE_WAIT && (status = lines_next(&j->in, true, &line)) == LINE_READ)
+            one_line(j, line);
+        if (status == LINE_END || ferror(stdout) || out.failed) break;
+    }
+    lines_close(&j->in);
+}
+
+static void check_options(void) {
+    if (!tokenizer) usage_error(&self, "say which tokenizer.json with --tokenizer FILE");
+    option_no_effect(&self, "tokens", json, "--json shows everything");
+    option_no_effect(&self, "offsets", json, "--json shows everything");
+    option_no_effect(&self, "counts", json, "--json shows everything");
+    option_no_effect(&self, "tokens", decode, "--decode prints text");
+    option_no_effect(&self, "offsets", decode, "--decode prints text");
+    option_no_effect(&self, "counts", decode, "--decode prints text");
+    option_no_effect(&self, "pairs", decode, "--decode prints text");
+    option_no_effect(&self, "tokens", counts, "--counts prints a number");
+    option_no_effect(&self, "offsets", counts, "--counts prints a number");
+    if (is_dash(tokenizer) && (!input || is_dash(input)))
+        usage_error(&self, "only one of --tokenizer and --input can be stdin");
+}
+
+int main(int argc, char **argv) {
+    terminal_open();
+    options_parse(&self, argc, argv);
+    check_options();
+    check_uses(&self, NULL, 0);
+    out.stream = stdout;
+    job j = { .t = load() };
+    grow(&j, 1024);
+    all_lines(&j);
+    int status = out.failed ? EXIT_FAILED : EXIT_DONE;
+    if (out.failed && !ferror(stdout)) warn(&self, "out of memory: not all of it is shown");
+    wf_json_tokenizer_free(j.t);
+    free(j.tokens), free(j.ids), free(j.text);
+    json_free(&out);
+    return close_stdout(&self, status);
+}
