@@ -11,7 +11,7 @@
 /* The longest content, which limits the time of each place in a text. */
 enum { LONGEST_CONTENT = 4096 };
 
-bool wf_normalize(wf_text_steps *s, wf_aligned *a, wf_piece *p) {
+bool wf_normalize_piece(wf_text_steps *s, wf_aligned *a, wf_piece *p) {
     for (size_t i = 0; i < s->n; i++)
         if (!s->at[i].kind->normalize(&s->at[i], a, p)) return false;
     return true;
@@ -37,7 +37,7 @@ static bool normal_content(wf_added_token *t, wf_text_steps *normalizers, wf_ali
     if (!t->normalized || !normalizers->n) return true;
     if (!wf_aligned_begin(a, t->content.text, t->content.bytes, message)) return false;
     wf_piece p = a->pieces.at[0];
-    if (!wf_normalize(normalizers, a, &p)) return false;
+    if (!wf_normalize_piece(normalizers, a, &p)) return false;
     t->owned = malloc(p.bytes + 1);
     if (!t->owned) return fail(message, "out of memory");
     memcpy(t->owned, a->text + p.begin, p.bytes);

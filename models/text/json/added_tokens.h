@@ -30,6 +30,6 @@ const wf_added_token *wf_added_find(const wf_added_tokens *t, int32_t id); /* NU
 /* Cuts them out of the pieces. `normal`: those that are normalized. */
 bool wf_added_cut(const wf_added_tokens *t, wf_aligned *a, bool normal);
 /* Applies all steps to a piece. */
-bool wf_normalize(wf_text_steps *s, wf_aligned *a, wf_piece *p);
+bool wf_normalize_piece(wf_text_steps *s, wf_aligned *a, wf_piece *p);
 
 #endif

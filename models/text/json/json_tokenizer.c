@@ -104,7 +104,7 @@ static bool prepare(wf_json_tokenizer *t, wf_span text, char *message) {
     if (!wf_aligned_begin(a, text.text, text.bytes, message)) return false;
     if (!wf_added_cut(&t->added, a, false)) return false;
     for (size_t i = 0; i < a->pieces.n; i++)
-        if (a->pieces.at[i].id < 0 && !wf_normalize(&t->normalizers, a, &a->pieces.at[i]))
+        if (a->pieces.at[i].id < 0 && !wf_normalize_piece(&t->normalizers, a, &a->pieces.at[i]))
             return false;
     if (!wf_added_cut(&t->added, a, true)) return false;
     for (size_t i = 0; i < t->pre_tokenizers.n; i++)
