@@ -29,7 +29,8 @@ bool wf_write_weights(wf_emitter *e) {
         wf_tensor *t = g->nodes[e->leaves[k]];
         int64_t n = wf_count(t), room = (n + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
         float *values = malloc(((size_t)n + 1) * sizeof *values);
-        if (!values || !wf_read(t, values, (size_t)n * sizeof *values)) {
+        if (!values) return wf_emitter_lacks(e);
+        if (!wf_read(t, values, (size_t)n * sizeof *values)) {
             free(values);
             return wf_emitter_fail(e, "'%s' cannot be read", called(t));
         }

@@ -122,6 +122,8 @@ static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *
         text = wf_emit(plans, 2, &options, message);
         options.sized_by = NULL;
         e->sized = text != NULL;
+        /* a graph may have no such form, but a lack of memory must not choose the other one */
+        if (!text && strstr(message, "out of memory")) return NULL;
     }
     return text ? text : wf_emit(plans + skip, 2 - skip, &options, message);
 }
