@@ -310,7 +310,8 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
     wf_emitter e = { .prefix = o->name ? o->name : "model",
                      .n_parts = n,
                      .positions = o->positions,
-                     .sized_by = o->sized_by };
+                     .sized_by = o->sized_by,
+                     .alone = o->one_at_a_time };
     char *text = NULL;
     if (n < 1 || n > MOST_PARTS || !plans) {
         e.n_parts = 0;
