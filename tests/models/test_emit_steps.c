@@ -132,9 +132,9 @@ TEST(rows_share_what_the_encoder_computed_once) {
 }
 
 TEST(steps_of_a_language_model_have_the_same_bits) {
-    try_model(open_language_model(false, VOCABULARY, 40), ROWS);
+    try_model(open_language_model(false, NULL, VOCABULARY, 40), ROWS);
 }
 
 TEST(steps_of_llama_have_the_same_bits) {
-    try_model(open_language_model(true, VOCABULARY, 40), 1);
+    try_model(open_language_model(true, NULL, VOCABULARY, 40), 1);
 }

@@ -35,23 +35,10 @@ static const wf_batch_shape shapes[] = { { 5, 7, 8 }, { 5, 4, 6 }, { 3, 7, 5 } }
 
 /* ---- a training of the library --------------------------------------------------------------- */
 
-static wf_model *language_model(bool llama, const wf_training_config *training) {
-    wf_language_model_config c = llama ? wf_language_model_llama() : wf_language_model_defaults();
-    c.vocab = VOCABULARY;
-    c.max_len = 12;
-    c.d_model = 16;
-    c.num_heads = 4;
-    c.num_kv_heads = llama ? 2 : 0;
-    c.dim_feedforward = 24;
-    c.layers = 2;
-    wf_model *m = wf_language_model_new(&c, training, WF_F32, 3, NULL);
-    ck_assert(m && wf_ok(m->graph));
-    return m;
-}
-
 static wf_model *model_of(const recipe *r) {
     wf_transformer_config c = small_config();
-    if (r->form != TRANSFORMER) return language_model(r->form == LLAMA, &r->training);
+    if (r->form != TRANSFORMER)
+        return open_language_model(r->form == LLAMA, &r->training, VOCABULARY, 12);
     c.src_vocab = c.tgt_vocab = VOCABULARY;
     c.max_len = 12;
     return open_model(&c, &r->training, WF_F32, 3);

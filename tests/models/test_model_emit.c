@@ -31,8 +31,8 @@ static wf_model *transformer(bool pre, int vocab) {
 
 /* Weights times a factor give a random model opinions. */
 static wf_model *model_of(form f, int vocab) {
-    wf_model *m =
-        f < GPT ? transformer(f == PRE_NORM, vocab) : open_language_model(f == LLAMA, vocab, 30);
+    wf_model *m = f < GPT ? transformer(f == PRE_NORM, vocab)
+                          : open_language_model(f == LLAMA, NULL, vocab, 30);
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         wf_tensor *t = wf_node(m->graph, id);
         if (t->kind != WF_PARAM || t->ndim < 2) continue;

@@ -40,7 +40,8 @@ wf_model *open_model(const wf_transformer_config *c, const wf_training_config *t
     return m;
 }
 
-wf_model *open_language_model(bool llama, int vocab, int max_len) {
+wf_model *open_language_model(bool llama, const wf_training_config *training, int vocab,
+                              int max_len) {
     wf_language_model_config c = llama ? wf_language_model_llama() : wf_language_model_defaults();
     c.vocab = vocab;
     c.max_len = max_len;
@@ -49,7 +50,7 @@ wf_model *open_language_model(bool llama, int vocab, int max_len) {
     c.num_kv_heads = llama ? 2 : 0;
     c.dim_feedforward = 24;
     c.layers = 2;
-    wf_model *m = wf_language_model_new(&c, NULL, WF_F32, 3, NULL);
+    wf_model *m = wf_language_model_new(&c, training, WF_F32, 3, NULL);
     ck_assert(m && wf_ok(m->graph));
     return m;
 }
