@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "writer.h"
+#include "emit_steps.h"
 
 /* Calls in a function that is named after a module. */
 enum { MOST_CALLS = 40 };

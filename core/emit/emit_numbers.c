@@ -2,7 +2,7 @@
  * evenly with the position. */
 #include <stdlib.h>
 
-#include "writer.h"
+#include "emit_steps.h"
 
 /* The number after a mark; *at moves behind the mark at its end. */
 static int64_t read_number(const char **at) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/graph_internal.h"
-#include "writer.h"
+#include "emit_steps.h"
 
 /* ---- fetches --------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "writer.h"
+#include "emit_steps.h"
 
 /* ---- what ops ask for ------------------------------------------------------------------------ */
 

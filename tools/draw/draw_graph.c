@@ -2,25 +2,23 @@
  * picture, with its numbers, step by step, or as a page.
  *
  * This file has the options. subject.h and formula.h make the graph that is shown; graph_values.h,
- * step_debugger.h and graph_page.h show it. */
+ * step_debugger.h and graph_page.h show it; emit/emit_program.h writes it as C. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "emit_model.h"
-#include "emit_train.h"
 #include "formula.h"
 #include "graph_page.h"
-#include "models/model_internal.h"
-
 #include "graph_values.h"
 #include "models/choices.h"
+#include "models/model_internal.h"
 #include "step_debugger.h"
 #include "tools/cli/options/options.h"
 #include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
 #include "tools/cli/terminal.h"
+#include "tools/emit/emit_program.h"
 
 enum { MODULES, OPERATIONS };
 
@@ -28,8 +26,7 @@ typedef struct settings {
     int of, level, norm;
     const char *model, *output, *formula, *html, *source, *target, *commands;
     int64_t depth, d_model, d_ff, heads, layers, batch_size, length, runs, threads;
-    emit_settings c;
-    bool emit_c, emit_training, from_start, dry_run;
+    emit_request c;
     bool backward, plan, force, values, second, table, step;
     leaf_text leaves[MOST_LEAVES];
     int n_leaves;
@@ -142,33 +139,33 @@ static option rows[] = {
     COUNT("threads", told.threads, 1, 256, "with --plan or --html: number of threads that compute"),
 
     GROUP("C"),
-    FLAG("emit-c", told.emit_c,
+    FLAG("emit-c", told.c.asked,
          "write the model and its search as one C11 file that needs no library, instead of "
          "Graphviz text. It reads and writes lines, or token ids, and its outputs are those of "
          "generate. Compiled with -DMODEL_MAIN it is a program for lines"),
-    COUNT("max-length", told.c.max_length, 1, 1000000,
+    COUNT("max-length", told.c.model.max_length, 1, 1000000,
           "with --emit-c: maximum length of a source and of an output in tokens, for less memory",
           .fallback = "the model's own"),
-    COUNT("max-line", told.c.max_line, 1, 1000000, "with --emit-c: maximum bytes of a line",
+    COUNT("max-line", told.c.model.max_line, 1, 1000000, "with --emit-c: maximum bytes of a line",
           .fallback = "8 for each token of a source, at least 1024"),
-    COUNT("beam", told.c.beam, 1, 64,
+    COUNT("beam", told.c.model.beam, 1, 64,
           "with --emit-c: hypotheses of the beam search; 1 is greedy search",
           .fallback = "as generate"),
     { .name = "prefix",
       .kind = OPTION_STRING,
-      .value = &told.c.prefix,
+      .value = &told.c.model.prefix,
       .argument = "NAME",
       .help = "with --emit-c: first part of the names that the file declares",
       .fallback = "model" },
-    FLAG("train", told.emit_training,
+    FLAG("train", told.c.training,
          "with --emit-c: write the training of the model instead of its search: each update, with "
          "its optimizer, schedule and random bits, has the bits of train. The program trains and "
          "writes the model's file to stdout. It makes the sequences of copy, reverse and sort; for "
          "text it reads batches of token ids, of at most --batch-size rows and --length tokens"),
-    FLAG("from-start", told.from_start,
+    FLAG("from-start", told.c.from_start,
          "with --train: begin with the first update and the initial weights, not where the file "
          "is"),
-    FLAG("dry-run", told.dry_run,
+    FLAG("dry-run", told.c.dry_run,
          "with --emit-c: print how many bytes memory and weights take, and write nothing"),
 
     GROUP("Output"),
@@ -247,10 +244,10 @@ static int take_leaves(settings *set, int argc, char **argv) {
 
 /* Chooses the view, of which there may be only one. A formula is shown with its numbers. */
 static void choose_view(settings *set) {
-    int views = set->values + set->step + set->plan + (set->html != NULL) + set->emit_c;
+    int views = set->values + set->step + set->plan + (set->html != NULL) + set->c.asked;
     if (views > 1)
         usage_error(&self, "--values, --step, --plan, --html and --emit-c are one at a time");
-    if (set->emit_c && !set->model) usage_error(&self, "--emit-c needs the file of a model");
+    if (set->c.asked && !set->model) usage_error(&self, "--emit-c needs the file of a model");
     if (set->formula && !views) set->values = true;
     bool shown = set->values || set->step;
     if (shown && !option_seen(&self, "batch-size")) set->batch_size = 1;
@@ -280,7 +277,7 @@ static void refuse_idle_runs(const settings *set) {
     static const char *const lines[] = { "source", "target" };
     for (int i = 0; i < 2; i++) {
         option_no_effect(&self, timed[i], !runs, "nothing is timed without --plan or --html");
-        option_no_effect(&self, counts[i], !runs && !shown && !set->emit_training,
+        option_no_effect(&self, counts[i], !runs && !shown && !set->c.training,
                          "nothing runs without --plan");
         option_no_effect(&self, counts[i], set->formula != NULL, "a formula has no sentences");
         option_no_effect(&self, counts[i], shown && model, "the example is one line");
@@ -293,23 +290,11 @@ static void refuse_idle_runs(const settings *set) {
     option_no_effect(&self, "output", set->step || set->html, "no Graphviz text is written");
 }
 
-static void refuse_idle_c(const settings *set) {
-    static const char *const of_c[] = { "max-length", "max-line", "beam",      "prefix",
-                                        "dry-run",    "train",    "from-start" };
-    static const char *const drawn[] = { "of", "depth", "level", "force", "backward" };
-    for (int i = 0; i < 7; i++) option_no_effect(&self, of_c[i], !set->emit_c, "no C is written");
-    for (int i = 0; i < 3; i++)
-        option_no_effect(&self, of_c[i], set->emit_training, "a training has no search");
-    option_no_effect(&self, "from-start", !set->emit_training, "only --train begins a training");
-    for (int i = 0; i < 5; i++) option_no_effect(&self, drawn[i], set->emit_c, "C is written");
-    option_no_effect(&self, "output", set->dry_run, "--dry-run writes nothing");
-}
-
 static void refuse_idle_options(const settings *set) {
     static const char *const drawn[] = { "depth", "level", "force" };
     refuse_idle_sizes(set);
     refuse_idle_runs(set);
-    refuse_idle_c(set);
+    refuse_idle_emission(&self, &set->c);
     for (int i = 0; i < 3; i++)
         option_no_effect(&self, drawn[i], set->step || set->html, "no picture is drawn");
     option_no_effect(&self, "level", set->values, "--values shows every operation");
@@ -468,23 +453,13 @@ static int step(const settings *set, const subject *s, const wf_file *f) {
 /* ---- C ---------------------------------------------------------------------------------------- */
 
 static void write_c(const settings *set, const wf_file *f) {
-    char message[WF_MESSAGE];
-    emitted e;
-    const emit_train_options training = {
-        .path = set->model,
-        .prefix = set->c.prefix,
-        .batch_size = option_seen(&self, "batch-size") ? set->batch_size : 0,
-        .length = option_seen(&self, "length") ? set->length : 0,
-        .from_start = set->from_start,
-    };
-    if (!(set->emit_training ? emit_train(&e, f, &training, message)
-                             : emit_model(&e, f, &set->c, message)))
-        fail(&self, "%s: %s", set->model, message);
-    if (!set->dry_run) write_text(set, e.text);
-    if (set->dry_run)
+    emitted e = emit_program(&self, &set->c, f, set->model, set->batch_size, set->length);
+    if (set->c.dry_run) {
         printf("%s\n", e.sizes);
-    else
+    } else {
+        write_text(set, e.text);
         warn(&self, "%s", e.sizes);
+    }
     free(e.text);
 }
 
@@ -501,7 +476,7 @@ int main(int argc, char **argv) {
     check_uses(&self, NULL, 0);
     wf_file *f = set->model ? wf_file_open(set->model) : NULL;
     if (f && !wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
-    if (set->emit_c) {
+    if (set->c.asked) {
         write_c(set, f);
         wf_file_free(f);
         return close_stdout(&self, status);

@@ -1,7 +1,7 @@
-/* tools/draw/emit_model.h - a model's file as one C file, with the search that `generate` makes with
+/* tools/emit/emit_model.h - a model's file as one C file, with the search that `generate` makes with
  * it: graph --emit-c. */
-#ifndef WEFT_TOOLS_DRAW_EMIT_MODEL_H
-#define WEFT_TOOLS_DRAW_EMIT_MODEL_H
+#ifndef WEFT_TOOLS_EMIT_EMIT_MODEL_H
+#define WEFT_TOOLS_EMIT_EMIT_MODEL_H
 
 #include "models/model_emit.h"
 

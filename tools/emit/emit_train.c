@@ -1,4 +1,4 @@
-/* tools/draw/emit_train.c - the training of a file as one C file; see emit_train.h.
+/* tools/emit/emit_train.c - the training of a file as one C file; see emit_train.h.
  *
  * The file's settings make the model and the trainer that a resume has. For a task on numbers the
  * program makes its own batches, as tools/sources/plain_tasks.c does, so their sizes are known. */

@@ -1,4 +1,4 @@
-/* tools/draw/emit_model.c - a model's file as one C file; see emit_model.h. */
+/* tools/emit/emit_model.c - a model's file as one C file; see emit_model.h. */
 #include "emit_model.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* tools/draw/emit_train.h - the training of a file that `train` wrote as one C file: graph --emit-c
+/* tools/emit/emit_train.h - the training of a file that `train` wrote as one C file: graph --emit-c
  * --train. */
-#ifndef WEFT_TOOLS_DRAW_EMIT_TRAIN_H
-#define WEFT_TOOLS_DRAW_EMIT_TRAIN_H
+#ifndef WEFT_TOOLS_EMIT_EMIT_TRAIN_H
+#define WEFT_TOOLS_EMIT_EMIT_TRAIN_H
 
 #include "emit_model.h"
 

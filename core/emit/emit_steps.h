@@ -1,0 +1,27 @@
+/* core/emit/emit_steps.h - inside core: a step of a plan as texts of C. Not installed. */
+#ifndef WEFT_CORE_EMIT_EMIT_STEPS_H
+#define WEFT_CORE_EMIT_EMIT_STEPS_H
+
+#include "writer.h"
+
+/* The texts of a step, in which numbers stand between marks. */
+typedef struct step_text {
+    const char *formula; /* of the op, or NULL */
+    wf_text name, code, arguments, results;
+    bool may_fail, writes;
+    char module[MOST_NAME];
+} step_text;
+void wf_step_free(step_text *s);
+/* Describe step `index` of the part's schedule as it is bound now. */
+bool wf_describe_step(wf_emitter *e, int index, step_text *s);
+/* Write a step from its texts for n positions: a call in the function of its module. */
+bool wf_write_step(wf_emitter *e, int n, step_text *const *s, const int64_t *positions);
+bool wf_end_module(wf_emitter *e);
+
+/* One text from those for n positions or sizes: a number that differs becomes "(size * b + a)",
+ * with the part's variable, and *moves true; or `instead`, if that is not NULL. False: the texts
+ * differ in more than numbers that grow evenly. */
+bool wf_merge_numbers(const part *q, int n, const wf_text *const *texts, const int64_t *positions,
+                      const char *instead, wf_text *to, bool *moves);
+
+#endif

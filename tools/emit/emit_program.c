@@ -1,0 +1,37 @@
+/* tools/emit/emit_program.c - graph --emit-c; see emit_program.h. */
+#include "emit_program.h"
+
+#include "emit_train.h"
+
+static void refuse(const program *p, const char *const *names, bool idle, const char *why) {
+    for (; *names; names++) option_no_effect(p, *names, idle, why);
+}
+
+void refuse_idle_emission(const program *p, const emit_request *r) {
+    static const char *const of_search[] = { "max-length", "max-line", "beam", NULL };
+    static const char *const of_any[] = { "prefix", "dry-run", "train", "from-start", NULL };
+    static const char *const of_pictures[] = { "of", "depth", "level", "force", "backward", NULL };
+    refuse(p, of_search, !r->asked, "no C is written");
+    refuse(p, of_any, !r->asked, "no C is written");
+    refuse(p, of_search, r->training, "a training has no search");
+    refuse(p, of_pictures, r->asked, "C is written");
+    option_no_effect(p, "from-start", !r->training, "only --train begins a training");
+    option_no_effect(p, "output", r->dry_run, "--dry-run writes nothing");
+}
+
+emitted emit_program(const program *p, const emit_request *r, const wf_file *f, const char *path,
+                     int64_t batch_size, int64_t length) {
+    char message[WF_MESSAGE];
+    emitted e;
+    const emit_train_options training = {
+        .path = path,
+        .prefix = r->model.prefix,
+        .batch_size = option_seen(p, "batch-size") ? batch_size : 0,
+        .length = option_seen(p, "length") ? length : 0,
+        .from_start = r->from_start,
+    };
+    bool ok =
+        r->training ? emit_train(&e, f, &training, message) : emit_model(&e, f, &r->model, message);
+    if (!ok) fail(p, "%s: %s", path, message);
+    return e;
+}
