@@ -2,8 +2,8 @@
  * hidden units, G gates.
  *
  * Parameters are named and laid out as those of torch.nn.GRU and LSTM; x is [B,T,I], as with
- * batch_first. The steps are recorded one by one, so T must be a number, not an extent: a plan that
- * binds another size fails. Shorter rows are marked by `lengths`. */
+ * batch_first. The steps are recorded one by one, so T must be a number: an extent is refused when
+ * the layer is recorded. Shorter rows are marked by `lengths`. */
 #ifndef WEFT_NN_RECURRENT_H
 #define WEFT_NN_RECURRENT_H
 

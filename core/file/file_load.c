@@ -452,7 +452,7 @@ static int by_place(const void *a, const void *b) {
 /* Entries that share bytes with loaded ones lose their data, too. Both lists are in the order of
  * the data. */
 static void forget(const wf_file *f, const room *r) {
-    /* the end of the loaded entries that begin before this tensor ends */
+    /* the highest end of a loaded entry, of those that begin before this tensor ends */
     const char *end = NULL;
     int i = 0;
     qsort(r->items, (size_t)r->n, sizeof *r->items, by_place);

@@ -35,7 +35,7 @@ enum { MAX_THREADS = 256, CACHE_LINE = 64 };
 /* rounds of spinning; crowded: with more threads than processors */
 enum { SPINS = 1500, SPINS_CROWDED = 50 };
 
-/* The bits of the epoch: the job number above, and the flag STOP. */
+/* The epoch in bits: bit 0 is the flag STOP, and the bits above it are the number of the job. */
 #define STOP UINT64_C(1)
 #define JOB UINT64_C(2)
 

@@ -7,7 +7,7 @@
 enum { INPUT_ENDS = -100 };
 
 /* Read a line without its end, which is a line break, and a carriage return before that. Returns
- * its bytes, or INPUT_ENDS, or model_LONG_LINE. */
+ * the number of its bytes, or INPUT_ENDS, or model_LONG_LINE. */
 static int read_input(char *line, int is_first) {
     int n = 0, c = getchar();
     if (c == EOF) return INPUT_ENDS;

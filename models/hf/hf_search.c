@@ -12,7 +12,8 @@
 #include "folder.h"
 #include "models/message.h"
 
-/* new tokens if a file sets none; most that a file may set */
+/* DEFAULT_NEW: new tokens of an output if a file sets none. LONGEST: the largest number that a file
+ * may set. */
 enum { DEFAULT_NEW = 20, LONGEST = 1000000000 };
 
 /* ---- what is known --------------------------------------------------------------------------- */

@@ -19,7 +19,8 @@ typedef struct hf_languages {
     bool behind;
 } hf_languages;
 
-/* The family's row after `last`, or its first for NULL. NULL: there are no more. */
+/* Returns the family's row after `last`, or its first row if `last` is NULL. Returns NULL after the
+ * last row. */
 const hf_languages *wf_hf_languages_next(const char *family, const hf_languages *last);
 
 enum { HF_LANGUAGE = 80 };

@@ -198,7 +198,7 @@ static bool exchange_round(wf_sharded *s, int round) {
     return !elements || add_sums(s, round, micro_batches, elements);
 }
 
-/* Gradients of a round to their owners, who add them. */
+/* Sends the gradient sums of a round (slices.h) to the ranks that own them, which add them. */
 static bool exchange(void *sharded, int round) {
     wf_sharded *s = sharded;
     return told_why(s, exchange_round(s, round), s->exchange_error);

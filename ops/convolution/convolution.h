@@ -55,13 +55,13 @@ void wf_conv_fill(const conv_layout *l, const wf_view *x, int64_t image, int64_t
 int64_t wf_conv_chunk(const conv_layout *l, int64_t chunk, int64_t *from); /* rows of a chunk */
 
 bool wf_conv_options_fit(wf_call *c, const conv *a); /* else fails the call */
-/* The number of results along axis 0 or 1. Fails the call if there are none. */
-/* The number that options give for the rows (i = 0) or the columns (i = 1). A single number is for
- * both. */
+/* The number that options give for the rows (i = 0) or the columns (i = 1). If the second number is
+ * 0, the first is for both. */
 static inline int64_t wf_given(const int64_t number[2], int i) {
     int64_t n = i && !number[1] ? number[0] : number[i];
     return n == WF_NO_PADDING ? 0 : n;
 }
+/* The number of results along axis 0 or 1. Fails the call if there are none. */
 bool wf_conv_count(wf_call *c, const conv *a, int axis, int64_t size, int64_t kernel, int64_t *n);
 
 /* "convolution c = { ... };" for the functions of ops/emit/plain_convolution.c. Groups have so many

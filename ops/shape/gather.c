@@ -169,8 +169,8 @@ static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     dx[0] = wf_scatter_like(y->in[0], *axis, y->in[1], dy[0]);
 }
 
-/* Shapes: x [..., n, ...] of any type, ids i32 with the axes of x, its sizes or 1 beside the
- * axis, K along it -> x with K instead of n.
+/* Shapes: x [..., n, ...] of any type, ids i32 with as many axes: K along the axis, and along each
+ * other axis x's size or 1 -> x with K instead of n.
  * Limits: An id outside of 0..n-1 fails the run, with its place in the message. */
 const wf_op wf_op_gather = {
     .name = "gather",

@@ -113,8 +113,9 @@ static int64_t view_slice(wf_call *c) {
     return from * c->in[0].stride[s->axis];
 }
 
-/* x may be in panels if the slice takes whole panels of a matrix's rows: panels of the widest table, as the
- * instruction set must not decide which weights are kept in bf16 or int8. */
+/* x may be in panels if the slice takes whole panels of a matrix's rows. The panels of the widest
+ * instruction set count, because the processor must not decide which weights are kept in bf16 or
+ * int8. */
 static uint32_t panels_slice(const wf_call *c) {
     const slice *s = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0];

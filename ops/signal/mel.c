@@ -41,8 +41,9 @@ static bool options_fit(const wf_mel_options *o, double top) {
            top <= 1e9;
 }
 
-/* Filter i rises from corner i to 1 at corner i + 1 and falls to 0 at corner i + 2. Corners are evenly
- * spaced on the mel scale. Unless `plain` each has the area 1 over frequencies. */
+/* Filter i rises from corner i to 1 at corner i + 1 and falls to 0 at corner i + 2. Corners are
+ * evenly spaced on the mel scale. Unless `plain` is set, a filter has the area 1 over
+ * frequencies. */
 static void fill_filter(const wf_mel_options *o, double top, int64_t i, wf_view *m) {
     double corner[3], low = mel_of(o->f_min, o->htk), high = mel_of(top, o->htk);
     int64_t bins = o->n_fft / 2 + 1;

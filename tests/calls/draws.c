@@ -67,7 +67,8 @@ int64_t draw_axes(world *w, int place) {
     return sets[dice(w, COUNT_OF(sets))];
 }
 
-/* A list has as many elements, at least: nobody says that there are more. */
+/* A number of axes. The list passed with it is made with that many elements, because the library
+ * can't see how long a list is. */
 int64_t draw_rank(world *w, int place) {
     static const int64_t wrong[] = { INT32_MIN, -1, 8, 9, 20 };
     (void)place;

@@ -49,7 +49,7 @@ static int64_t take_apart(const char *path, side sides[2]) {
     return failed || other ? -1 : pairs;
 }
 
-/* From two files the same lines come, one side after the other. */
+/* Two files give the same lines as one file with TABs: a source and a target in turn. */
 static void put_together(const side sides[2], int64_t pairs) {
     char path[2][32], message[256] = "";
     int file[2];

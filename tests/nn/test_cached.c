@@ -274,8 +274,8 @@ TEST(windows_are_the_same_at_any_position) {
     }
 }
 
-/* Attention of rows that share keys, values and mask gives the bits of attention to copies of them.
- * Keys of all forms of the kernel; one query a row, or several. */
+/* Rows that share keys, values and mask get the bits of attention to copies of them. The numbers of
+ * keys reach each form of the kernel, and a row has one query or two. */
 TEST_ROWS(hypotheses_share_keys, 3 * 2 * 2 * 2 * 2) {
     enum { ROWS = 9, MOST_KEYS = 150, H = 4, G = 2, WIDEST = 32 };
     enum { MEMORY = 3, MOST = MEMORY * H * MOST_KEYS * WIDEST };

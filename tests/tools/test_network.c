@@ -44,7 +44,8 @@ TEST(exchanges_take_a_delay_and_the_time_of_their_bytes) {
     ck_assert_int_eq(t.delays, 2);
 }
 
-/* A rank's data go to each of the others through one link. */
+/* A rank sends its data to every other rank through its one link. The larger of the bytes that it
+ * sends and receives counts. */
 TEST(what_all_get_is_sent_to_each) {
     static const int64_t at[] = { 0, 100, 1100, 1200, 1300 };
     traffic t = { 0 };

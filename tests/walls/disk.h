@@ -31,9 +31,9 @@ typedef struct state {
 
 typedef void judge(void *context, const state *s);
 
-/* Every state is shown to the judge, some more than once. `draws`: how many are drawn at random for
- * each moment and model. `stride`: only every so manieth moment of writing is looked at, but each
- * around a name or a flush. */
+/* Calls the judge with every state that is taken; some states are taken twice. `draws` is the
+ * number of random states for each moment and disk model. Only every `stride`-th moment of writing
+ * is looked at, but each moment around a rename, a removal or a flush. */
 void cut_power(const recording *r, int draws, int stride, uint64_t seed, judge *j, void *context);
 
 /* The state when the first `ops` operations are all there. To be freed. */

@@ -207,7 +207,8 @@ static void go_on_and_compare(play *p, const blow *b) {
             tell(p, b, o->name, "has an event in the line of another");
 }
 
-/* Around names and flushes every call; of the many writes between them some. */
+/* A short scene is killed at every call. A long one is killed at every fourth call, and at each
+ * call beside a rename, a removal or a flush. */
 static bool worth_it(const play *p, int at) {
     if (p->r.calls < 200 || at % 4 == 0) return true;
     for (int i = 0; i < p->r.n; i++)

@@ -1,4 +1,4 @@
-/* tools/draw/example.c - one example for a subject. See example.h. */
+/* tools/draw/example.c - example inputs for the graph that is drawn. See example.h. */
 #include "example.h"
 #include "models/model_internal.h"
 

@@ -1,4 +1,4 @@
-/* tools/draw/example.h - one example for a subject: the values of its inputs.
+/* tools/draw/example.h - one example for a subject, which is a graph to draw: values of its inputs.
  *
  * A model gets a line and an output. The line is given or made up; the output is given or the
  * model's own greedy one. A layer gets random numbers, the same in every run, and masks that leave

@@ -52,7 +52,7 @@ static option rows[] = {
     NEW_MODEL(
         "output", told.output,
         "file to write, in the safetensors format; with --to hf the folder. It must be given. An "
-        "existing file is replaced; it may not be FILE",
+        "existing file is replaced, but the file that is read may not be",
         .letter = 'o'),
     FLAG(
         "overwrite", told.overwrite,
@@ -73,10 +73,9 @@ static option rows[] = {
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
            "place of the LayerNorm: before each sublayer (norm_first=True) or after it. It must be "
            "given for a state_dict"),
-    CHOICE(
-        "positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
-        "kind of position encoding, named as for train. It must be given for a state_dict without "
-        "a table src_position.weight"),
+    CHOICE("positions", told.positions, WF_NAMES(WF_POSITIONS_NAMES),
+           "kind of position encoding, with the names that train --help explains. It must be given "
+           "for a state_dict without a table src_position.weight"),
     FLAG("scale-embedding", told.scale,
          "say that the model multiplies embeddings by sqrt(d_model). By default it does not"),
     CHOICE("activation", told.activation, WF_NAMES(WF_ACTIVATION_NAMES),

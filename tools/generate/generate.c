@@ -86,7 +86,7 @@ static option rows[] = {
     FLAG("raw", told.raw,
          "write line breaks within an output as they are. By default they are written as \\n and "
          "\\r, so that each line of input has one line of output, and with --nbest tabs as \\t. "
-         "With --prompt alone they are always written as they are"),
+         "With --prompt and without --nbest, text is always written as it is"),
     CHOICE(
         "long-lines", told.long_lines, "crop|split|skip|stop",
         "treatment of lines with more tokens than the model can read. crop: use the beginning "

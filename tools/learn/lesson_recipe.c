@@ -140,7 +140,7 @@ static bool find_left_out(const results *r, const recipe *right, finding *f) {
     return false;
 }
 
-/* A value is added twice: a step more, behind the sum. */
+/* Tries recipes with one more step, which adds an operand of a sum to that sum again. */
 static bool find_twice(const results *r, const recipe *right, finding *f) {
     for (int i = 0; i < right->steps; i++) {
         if (right->step[i].kind != STEP_ADD || right->steps == RECIPE_STEPS) continue;

@@ -18,19 +18,24 @@ static jsonl out; /* on stdout */
 
 static option rows[] = {
     GROUP("Files"),
-    INPUT("tokenizer", tokenizer, "the tokenizer.json"),
-    INPUT("input", input, "text, one line each; with --decode ids", .letter = 'i',
-          .fallback = "stdin"),
+    INPUT("tokenizer", tokenizer, "tokenizer file in the format of a Hugging Face tokenizer.json"),
+    INPUT("input", input, "file whose lines are texts; with --decode, lines of token ids",
+          .letter = 'i', .fallback = "stdin"),
     GROUP("What is printed"),
-    FLAG("tokens", tokens, "the tokens' texts instead of their ids"),
-    FLAG("offsets", offsets, "behind each token the bytes of the line that it stands for"),
-    FLAG("counts", counts, "how many tokens each line has"),
-    FLAG("json", json, "JSON lines: ids, type ids, tokens, offsets; or the text"),
-    FLAG("decode", decode, "the text of lines of ids"),
+    FLAG("tokens", tokens, "print the text of each token instead of its id"),
+    FLAG("offsets", offsets,
+         "after each token, print the positions in bytes where its part of the line begins and "
+         "ends"),
+    FLAG("counts", counts, "print the number of tokens of each line instead of the tokens"),
+    FLAG("json", json,
+         "print a JSON object for each line: ids, type ids, tokens and offsets; with --decode, the "
+         "text"),
+    FLAG("decode", decode, "read lines of token ids, and print the text of each line"),
     GROUP("Text"),
-    FLAG("pairs", pairs, "each line is two texts, between which a tab stands"),
-    FLAG("no-special", no_special,
-         "no special tokens around a line; with --decode, none in the text"),
+    FLAG("pairs", pairs, "read two texts from each line, with a TAB between them, as one input"),
+    FLAG(
+        "no-special", no_special,
+        "add no special tokens, such as [CLS] and </s>; with --decode, leave them out of the text"),
 };
 
 static program self = {

@@ -405,7 +405,7 @@ static const struct {
       3, 17 },
 };
 
-/* A pickle of n bytes takes a small multiple of n. */
+/* Reading a pickle of n bytes takes memory of at most a small multiple of n. */
 TEST_ROWS(a_hostile_pickle_takes_little_memory, COUNT_OF(greedy)) {
     enum { SIZE = 1 << 20 };
     struct rusage before, after;

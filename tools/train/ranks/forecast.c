@@ -20,7 +20,7 @@
 static struct {
     network n;
     pthread_t trains;
-    /* seconds that the training has waited so far, by which simulated time is later */
+    /* seconds by which simulated time is ahead of the clock: the training's waits so far */
     double behind;
     double before; /* the part of these before this step */
     double until;  /* simulated time at which the last exchange ends */
