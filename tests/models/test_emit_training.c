@@ -242,7 +242,7 @@ TEST_ROWS(a_program_saves_what_the_library_saves, COUNT_OF(recipes)) {
     write_updates(r, m, r->before, STEPS);
     train(r, m, t, STEPS);
     save_as("expected", m, t);
-    compare(_i % 2 ? "-O2 -march=native" : STRICT);
+    if (compiles_row(_i)) compare(_i % 2 ? "-O2 -march=native" : STRICT);
     if (_i % 2 && !SANITIZED) compile_alone(emitted_compiler()); /* as in try_emitted */
     if (_i == 0 && !SANITIZED && compiles("clang")) compile_alone("clang");
     wf_trainer_free(t);

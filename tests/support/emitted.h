@@ -10,6 +10,10 @@ const char *emitted_compiler(void);
 /* False, which a line says: it compiles nothing here. */
 bool has_emitted_compiler(const char *suite);
 
+/* Are the programs of this row of a table compiled and run? A sanitizer watches the emitter, and the
+ * text is the same in every build: so sanitized suites compile every fourth row. */
+bool compiles_row(int row);
+
 /* Does it compile a line here? */
 bool compiles(const char *compiler);
 /* Every warning is an error, and nothing is known of a library. */

@@ -119,7 +119,10 @@ TEST_ROWS(a_program_writes_the_text_of_generate, COUNT_OF(texts)) {
     run("train %s " SMALL "--max-steps 30 -o m > /dev/null", r->train);
     ck_assert_msg(result.status == 0, "%s", result.err);
     write_text_lines(1000);
-    compare(r->emit, r->search);
+    if (compiles_row(_i))
+        compare(r->emit, r->search);
+    else
+        ok("graph --emit-c m -o m.c");
 }
 
 /* The program ends where generate does, at a line that it cannot read. */
@@ -195,8 +198,10 @@ TEST_ROWS(a_training_writes_the_file_of_train, COUNT_OF(trainings)) {
         "/dev/null",
         size, t->options, t->before, size, t->options, STEPS);
     ck_assert_msg(result.status == 0, "%s", result.err);
-    run("graph --emit-c m --train %s -o m.c && %s " STRICT_FLAGS " -O1 -DMODEL_MAIN m.c -o program",
-        t->emit, emitted_compiler());
+    run("graph --emit-c m --train %s -o m.c", t->emit);
+    ck_assert_msg(result.status == 0, "%s", result.err);
+    if (!compiles_row(_i)) return;
+    run("%s " STRICT_FLAGS " -O1 -DMODEL_MAIN m.c -o program", emitted_compiler());
     ck_assert_msg(result.status == 0, "%s", result.err);
     run("./program %d > got && cmp got expected", STEPS);
     ck_assert_msg(result.status == 0, "%s: %s %s", t->options, result.out, result.err);
