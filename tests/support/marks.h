@@ -24,7 +24,7 @@ static inline void mark_line(const char *file, int line) {
 #define ck_assert_msg(expression, ...)                                                             \
     ((expression) ? mark_line(__FILE__, __LINE__)                                                  \
                   : _ck_assert_failed(__FILE__, __LINE__, "Assertion '" #expression "' failed",    \
-                                      ##__VA_ARGS__))
+                                      __VA_ARGS__))
 
 #endif
 #endif
