@@ -9,12 +9,14 @@
  * emit_results.c  the functions that copy results
  * emit_names.c    names in the file: members, functions, words of C
  * emit_plain.c    the functions of plain C that the file needs
+ * emit_weights.c  the values of the leaves
  * emit_file.c     the parts of the file around these functions
  * c_text.c        text that grows, constants and identifiers of C */
 #ifndef WEFT_CORE_EMIT_WRITER_H
 #define WEFT_CORE_EMIT_WRITER_H
 
 #include "c_text.h"
+#include "core/emit.h"
 #include "core/plan/plan.h"
 #include "emitter.h"
 
@@ -24,6 +26,8 @@ enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 40, MOST_POSITIONS = 4 };
 enum { LEAF_UNIT = 16, EMIT_PANEL = 32 };
 /* The smallest size that a run may choose: axes of size 1 are computed by other loops. */
 enum { LEAST_SIZE = 2 };
+/* Bytes at the beginning of a file of weights. */
+enum { FILE_HEAD = 64 };
 
 /* How a leaf is read: its readers have not been seen, all can read panels, or one cannot. */
 typedef enum panel_use { NO_USE, IN_PANELS, BY_ROWS } panel_use;
@@ -97,8 +101,12 @@ struct wf_emitter {
     int *leaves;           /* the ids of those leaves in the order of their places */
     int n_leaves;
     int64_t n_weights;
-    int64_t n_first; /* floats of the weights up to the last one that is not 0 at first */
-    int64_t memory;  /* floats of all arenas and states */
+    float *values;         /* of all weights */
+    int64_t n_first;       /* floats of the weights up to the last one that is not 0 at first */
+    wf_emit_weights *file; /* receives the values as bytes; NULL: they are an array */
+    int64_t file_bytes;
+    uint64_t checksum; /* of these bytes */
+    int64_t memory;    /* floats of all arenas and states */
     bool updates;
     bool alone; /* the parts run one at a time, in the same memory */
     /* the module whose calls are collected */
@@ -178,7 +186,11 @@ bool wf_write_member(wf_emitter *e, int index, int n, const wf_text *const *text
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+/* Read the values of all leaves, and make the array or the file of them. */
 bool wf_write_weights(wf_emitter *e);
+/* The floats that the array or the file has. What a run updates is copied from it, and the rest of
+ * that is 0. */
+int64_t wf_first_weights(const wf_emitter *e);
 /* The memory that a run needs. */
 int64_t wf_arena_bytes(const wf_emitter *e);
 /* A statement that leaves a function of the part if its parameter is out of range. */

@@ -90,6 +90,8 @@ CALLERS = {
     'wf_chunk.n': 'count', 'wf_vjp.n_y': 'count', 'wf_vjp.n_x': 'count', 'wf_decoder_memory.b': 'rows',
     'wf_decoder_memory.s': 'rows', 'wf_pool_new.threads': 'rows', 'wf_scope.path': 'text', 'wf_bind.extent': 'extent', 'wf_hf_import.out': 'fresh_hf', 'wf_hf_list_files.list': 'fresh_list',
     'wf_decoded_free.results': 'no_results', 'wf_record.attrs': 'nothing',
+    'wf_emit_options.weights': None, 'wf_model_emit_options.weights': None,
+    'wf_training_emit_options.weights': None,
     'wf_tokenizer_options.codes_bytes': 'bytes', 'wf_alltoallv.send_at': 'offsets', 'wf_alltoallv.receive_at': 'offsets',
     'wf_allgatherv.receive_at': 'offsets', 'wf_allgather.bytes': 'rows', 'wf_file_find.name': 'text', 'wf_sentencepiece_options.n_pieces': 'count',
     'wf_byte_level_options.n_pieces': 'count', 'wf_trainer_begin.micro_batches': 'size',
@@ -169,6 +171,8 @@ class Writer:
         """The C expression that draws it, and whether it needs what is drawn before."""
         callers = CALLERS.get(f'{owner}.{name}')
         base, pointer = self.base(kind), '*' in kind or array
+        if f'{owner}.{name}' in CALLERS and not callers:
+            return 'NULL', False
         if callers:
             return f'draw_{callers}(w, {place})', False
         if kind == 'callback' or kind == 'wf_line_reader':

@@ -34,6 +34,14 @@ static bool has_int8(const wf_file *f) {
     return rounded;
 }
 
+void emitted_sizes(emitted *e, int64_t memory, int64_t weights, const char *of_weights) {
+    int n = snprintf(e->sizes, sizeof e->sizes, "%lld bytes of memory, %lld %s, %lld bytes of C",
+                     (long long)memory, (long long)weights, of_weights, (long long)strlen(e->text));
+    if (e->weights.n)
+        snprintf(e->sizes + n, sizeof e->sizes - (size_t)n, ", %zu bytes of the weights' file",
+                 e->weights.n);
+}
+
 static void emit(emitted *e, wf_model *m, const language *l, const wf_generation *g,
                  const emit_settings *set, char *message) {
     wf_decode_options o = wf_generation_options(g);
@@ -51,12 +59,11 @@ static void emit(emitted *e, wf_model *m, const language *l, const wf_generation
                                       .target_text = l->tokenizer[SIDE_TGT],
                                       .max_line = set->max_line,
                                       .memory_bytes = &memory,
-                                      .weight_bytes = &weights };
+                                      .weight_bytes = &weights,
+                                      .weights = set->weights ? &e->weights : NULL,
+                                      .weights_name = set->weights };
     e->text = wf_model_emit(m, &options, message);
-    if (e->text)
-        snprintf(e->sizes, sizeof e->sizes,
-                 "%lld bytes of memory, %lld bytes of weights, %lld bytes of C", (long long)memory,
-                 (long long)weights, (long long)strlen(e->text));
+    if (e->text) emitted_sizes(e, memory, weights, "bytes of weights");
 }
 
 bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *message) {

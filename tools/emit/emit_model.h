@@ -7,7 +7,8 @@
 
 typedef struct emitted {
     char *text;
-    char sizes[WF_MESSAGE]; /* the bytes of memory, of weights and of the text, as text */
+    char sizes[WF_MESSAGE];  /* the bytes of memory, of weights and of the texts, as text */
+    wf_emit_weights weights; /* if they are a file */
 } emitted;
 
 /* 0 or NULL: the model's own. */
@@ -16,9 +17,13 @@ typedef struct emit_settings {
     int64_t max_length; /* most tokens of a source and of an output */
     int64_t max_line;   /* most bytes of a line */
     const char *prefix;
+    const char *weights; /* the path of a file of weights */
 } emit_settings;
 
-/* The caller frees the text. False with message[256]. */
+/* The caller frees the text and the bytes of weights. False with message[256]. */
 bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *message);
+
+/* The sizes of a model with so many bytes of memory and weights. */
+void emitted_sizes(emitted *e, int64_t memory, int64_t weights, const char *of_weights);
 
 #endif
