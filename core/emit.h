@@ -23,8 +23,9 @@ typedef struct wf_emit_options {
     int64_t positions;
     /* the name of an extent, or NULL: plans without a state then choose its size in every run */
     const char *sized_by;
-    /* each receives a number, or is NULL: model_ARENA, in bytes; model_WEIGHTS, in floats */
-    int64_t *arena_bytes, *n_weights;
+    /* each receives a number, or is NULL: model_ARENA, in bytes; model_WEIGHTS, in floats; and the
+     * weights in int8 */
+    int64_t *arena_bytes, *n_weights, *n_int8;
     /* the plans use the same memory, one at a time: a run ends the results of the others, and no
      * plan reads what another one fetched */
     bool one_at_a_time;
@@ -60,8 +61,11 @@ typedef struct wf_emit_options {
  * checksum: each run then returns 1.
  *
  * An input whose name is a word of C, or of the file, is a member with '_' behind that name.
+ * Weights in int8 (wf_pack_weights) that products and embedding read stay so: integers row by row,
+ * and the scales of rows among the floats.
+ *
  * malloc'ed. NULL with message[256]: an op that has no form in C, extents that are not bound, a
- * graph of f64, weights in int8, 2^31 elements; two inputs or fetches of one name; fewer than 4
+ * graph of f64, weights in int8 that other ops read, 2^31 elements; two inputs or fetches of one name; fewer than 4
  * positions of the caches. */
 WF_API char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message);
 

@@ -36,7 +36,8 @@ typedef struct wf_model_emit_options {
     const char *weights_name;
 } wf_model_emit_options;
 
-/* The model as the text of a C11 file, which allocates nothing and calls nothing. A program gives
+/* The model as the text of a C11 file, which allocates nothing and calls nothing. Matrices in int8
+ * (wf_pack_weights) stay so. A program gives
  * it model_MEMORY bytes, aligned to 64, by model_start(&m, memory).
  *
  * model_generate(&m, source, n, output) writes the best output for n source ids, of at most

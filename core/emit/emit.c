@@ -295,7 +295,7 @@ static void free_emitter(wf_emitter *e) {
     }
     wf_text *const texts[] = { &e->body,    &e->codes,   &e->functions, &e->modules,
                                &e->weights, &e->names,   &e->tables,    &e->getters,
-                               &e->calls,   &e->members, &e->taken };
+                               &e->calls,   &e->members, &e->taken,     &e->int8_text };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) wf_text_free(texts[i]);
     free(e->inputs);
     free(e->forms);
@@ -303,6 +303,7 @@ static void free_emitter(wf_emitter *e) {
     free(e->leaves);
     free(e->panel_uses);
     free(e->values);
+    free(e->int8);
 }
 
 char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message) {
@@ -325,6 +326,7 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
     if (e.n_parts && can_be_emitted(&e) && write_all(&e)) text = wf_join_file(&e);
     if (text && o->arena_bytes) *o->arena_bytes = wf_arena_bytes(&e);
     if (text && o->n_weights) *o->n_weights = e.n_weights;
+    if (text && o->n_int8) *o->n_int8 = e.n_int8;
     if (!text && o->weights) {
         free(o->weights->bytes);
         *o->weights = (wf_emit_weights){ 0 };

@@ -15,6 +15,7 @@ static int64_t array_length(const wf_emitter *e) {
 static void write_struct(const wf_emitter *e, wf_text *t) {
     wf_text_print(t, "typedef struct %s {\n    unsigned char *arena;\n", e->prefix);
     wf_text_print(t, "    %sfloat *weights;\n", e->updates ? "" : "const ");
+    if (e->n_int8) wf_text_puts(t, "    const signed char *int8_weights;\n");
     for (const part *q = e->parts; q < e->parts + e->n_parts; q++)
         if (q->draws)
             wf_text_print(t,
@@ -63,6 +64,8 @@ static void write_sizes(const wf_emitter *e, wf_text *t) {
         else if (q->sized)
             wf_text_print(t, "    %s_%s_MOST = %n, /* the largest size */\n", of, q->name, q->last);
     wf_text_print(t, "    %s_WEIGHTS = %n, /* floats */\n", of, e->n_weights);
+    if (e->n_int8)
+        wf_text_print(t, "    %s_INT8 = %n, /* bytes of weights in int8 */\n", of, e->n_int8);
     if (e->file)
         wf_text_print(t, "    %s_FILE = %n, /* bytes of the file of weights */\n", of,
                       e->file_bytes);
@@ -90,6 +93,8 @@ static void write_head(const wf_emitter *e, wf_text *t) {
                       "/* The leaves' values, at the end of the file. */\n"
                       "static const float first_weights[%n];\n\n",
                       array_length(e));
+    if (!e->file && e->n_int8)
+        wf_text_print(t, "static const signed char first_int8[%s_INT8];\n\n", e->prefix);
     wf_text_puts(t, wf_text_of(&e->tables));
 }
 
@@ -201,6 +206,10 @@ static void write_start(const wf_emitter *e, wf_text *t) {
                       "    const float *first_weights = (const float *)file + %d;\n",
                       of, e->checksum, FILE_HEAD / 4);
     write_first_values(e, "first_weights", t);
+    if (e->n_int8 && e->file)
+        wf_text_print(t, "    m->int8_weights = (const signed char *)(first_weights + %n);\n",
+                      wf_first_weights(e));
+    if (e->n_int8 && !e->file) wf_text_puts(t, "    m->int8_weights = first_int8;\n");
     wf_text_puts(t, e->file ? "    return 0;\n}\n" : "}\n");
 }
 
@@ -235,15 +244,24 @@ static bool write_file(const wf_emitter *e, wf_text *file) {
                       "\n/* The leaves' values: parameters, buffers, constants. */\n"
                       "static const float first_weights[%n] = {\n%s};\n",
                       array_length(e), e->n_first ? wf_text_of(&e->weights) : "    0\n");
+    if (!e->file && e->n_int8)
+        wf_text_print(
+            file,
+            "\n/* Leaves in int8, row by row: a value is an integer times the scale of its "
+            "row. */\n"
+            "static const signed char first_int8[%s_INT8] = {\n%s};\n",
+            e->prefix, wf_text_of(&e->int8_text));
     wf_text_free(&code);
-    return ok && !file->lacks && !e->weights.lacks && !e->tables.lacks && !e->names.lacks &&
-           !e->getters.lacks && !e->members.lacks;
+    return ok && !file->lacks && !e->weights.lacks && !e->int8_text.lacks && !e->tables.lacks &&
+           !e->names.lacks && !e->getters.lacks && !e->members.lacks;
 }
 
 char *wf_join_file(wf_emitter *e) {
     wf_text file = { 0 };
-    if ((double)(e->memory + e->scratch) * 4 > INT32_MAX - 64 || e->n_weights > INT32_MAX) {
-        wf_emitter_fail(e, "its memory is 2^31 bytes or more, which has no form in C");
+    if ((double)(e->memory + e->scratch) * 4 > INT32_MAX - 64 ||
+        (double)e->n_weights * 4 + (double)e->n_int8 > INT32_MAX - 128) {
+        wf_emitter_fail(e,
+                        "its memory or its weights are 2^31 bytes or more, which has no form in C");
         return NULL;
     }
     if (write_file(e, &file)) return file.at;

@@ -21,9 +21,9 @@
 #include "emitter.h"
 
 enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 40, MOST_POSITIONS = 4 };
-/* A leaf begins at a multiple of so many floats; the rows of a panel, as ops/emit/plain_rows.c has
+/* A leaf begins at a multiple of so many floats, or bytes in int8; the rows of a panel, as ops/emit/plain_rows.c has
  * them. */
-enum { LEAF_UNIT = 16, EMIT_PANEL = 32 };
+enum { LEAF_UNIT = 16, INT8_UNIT = 64, EMIT_PANEL = 32 };
 /* The smallest size that a run may choose: axes of size 1 are computed by other loops. */
 enum { LEAST_SIZE = 2 };
 /* Bytes at the beginning of a file of weights. */
@@ -89,7 +89,7 @@ struct wf_emitter {
     wf_text body;
     bool uses_scratch, uses_stream, may_fail;
     /* of the whole file */
-    wf_text codes, functions, modules, weights, tables, names, getters, members;
+    wf_text codes, functions, modules, weights, int8_text, tables, names, getters, members;
     wf_text taken; /* the names at file scope, each between two line ends */
     member *inputs;
     int n_inputs;
@@ -100,8 +100,9 @@ struct wf_emitter {
     bool *is_placed;       /* by node id: the leaf has a place in the weights */
     int *leaves;           /* the ids of those leaves in the order of their places */
     int n_leaves;
-    int64_t n_weights;
-    float *values;         /* of all weights */
+    int64_t n_weights, n_int8; /* floats; weights in int8 */
+    float *values;             /* of all weights */
+    signed char *int8;
     int64_t n_first;       /* floats of the weights up to the last one that is not 0 at first */
     wf_emit_weights *file; /* receives the values as bytes; NULL: they are an array */
     int64_t file_bytes;
@@ -143,6 +144,8 @@ bool wf_pack_panels(const wf_tensor *leaf, float *values);
 /* The place of a value of the part, which a run of the part fetches or is fed; written: of an
  * operand that the step updates. */
 bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, wf_text *t);
+/* The place of a leaf in int8, and the place of its scales behind a comma. */
+bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t);
 /* The value that an earlier part fetches and this one is fed; *of: that part. NULL: none does. */
 const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of);
 /* A view of what this part is fed, `fed`, as a view of the linked value. indexed: attention reads

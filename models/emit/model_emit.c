@@ -115,6 +115,7 @@ static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *
                                 .positions = e->positions,
                                 .arena_bytes = &e->arena,
                                 .n_weights = &e->weights,
+                                .n_int8 = &e->int8,
                                 .weights = e->file };
     char *text = NULL;
     e->sized = encode && e->source >= LEAST_SIZED;
@@ -217,7 +218,7 @@ char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *mes
     char *model = emit_model(&e, message);
     bool ok = model && write_file(&e, model, message);
     if (ok && o->memory_bytes) *o->memory_bytes = e.memory;
-    if (ok && o->weight_bytes) *o->weight_bytes = e.weights * 4;
+    if (ok && o->weight_bytes) *o->weight_bytes = e.weights * 4 + e.int8;
     free(model);
     if (ok) return e.text.at;
     if (o->weights) free(o->weights->bytes);

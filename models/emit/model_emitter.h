@@ -29,7 +29,7 @@ typedef struct model_emitter {
     int64_t positions;           /* of a row of the caches */
     bool sized;                  /* a run of the encoder has a length */
     int64_t arena, memory;       /* bytes: of the model, and with the search */
-    int64_t weights;             /* floats */
+    int64_t weights, int8;       /* floats; weights in int8 */
     wf_emit_weights *file;       /* receives the weights; NULL: they are an array */
     const char *file_name;       /* where the program finds them */
     wf_text text;                /* all of it */

@@ -76,6 +76,7 @@ LENGTHS = {
     'wf_decoded_free.results': ROW, 'wf_mha_options.weights': '1', 'wf_tokenizer_to_meta.pairs': 'WF_TOKENIZER_META',
     'wf_generation_to_meta.pairs': 'WF_GENERATION_META', 'wf_emit_options.runs': '40',
     'wf_emit_options.arena_bytes': '1', 'wf_emit_options.n_weights': '1',
+    'wf_emit_options.n_int8': '1',
     'wf_training_emit_options.memory_bytes': '1', 'wf_training_emit_options.weight_bytes': '1',
     'wf_model_emit_options.memory_bytes': '1', 'wf_model_emit_options.weight_bytes': '1',
 }

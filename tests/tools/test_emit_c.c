@@ -50,6 +50,11 @@ TEST(a_program_writes_the_lines_of_generate) {
     compare("", "");
     compare("--beam 4 --prefix copier", "--beam 4");
     compare("--beam 4 --prefix copier --weights-file copier.weights", "--beam 4");
+    compare("--beam 4 --weights int8", "--beam 4 --weights int8");
+    compare("--weights int8 --weights-file w", "--weights int8");
+    ok("mv m whole && convert --weights int8 whole -o m");
+    compare("", "");
+    compare("--weights f32", "--weights f32");
 }
 
 /* The program opens the file beside itself, or its argument, and refuses every other one. */
@@ -135,6 +140,8 @@ static const text_row texts[] = {
     { "--train pairs.tsv --tokenizer byte-level", "--beam 3", "--beam 3" },
     { "--train pairs.tsv --tokenizer word --tokenizer-tgt bpe", "", "" },
     { "--arch language --train pairs.tsv --tokenizer bpe --max-len 30", "", "" },
+    { "--train pairs.tsv --tokenizer bpe --share-vocab --tie all", "--weights int8 --beam 4",
+      "--weights int8 --beam 4" },
     { "--task lm --text pairs.tsv --tokenizer byte-bpe --max-len 24", "", "" },
     { "--task lm --text pairs.tsv --tokenizer text-char --max-len 24 --form llama", "", "" },
     { "--train pairs.tsv --spm-src " WEFT_TEST_DATA "/words_de.spm", "", "" },
@@ -271,8 +278,9 @@ static const refusal refusals[] = {
     { "--emit-c m --weights-file nowhere/w -o m.c", "nowhere/w", 1 },
     { "--emit-c m --prefix 'a b' -o m.c", "no identifier", 1 },
     { "--emit-c m --prefix search -o m.c", "for something else", 1 },
-    { "--emit-c int8 -o m.c", "weights in int8 have no form in C", 1 },
     { "--train", "no C is written", 2 },
+    { "--weights int8", "no C is written", 2 },
+    { "--emit-c m --train --weights int8", "a training has no search", 2 },
     { "--emit-c m --from-start", "only --train begins a training", 2 },
     { "--emit-c m --train --beam 2", "a training has no search", 2 },
     { "--emit-c m --train --max-length 9", "a training has no search", 2 },

@@ -35,6 +35,7 @@ typedef struct settings {
 /* Static, because the rows of the option table hold addresses of these settings. */
 static settings told = { .of = SUBJECT_TRANSFORMER,
                          .level = -1,
+                         .c.model.weights = -1,
                          .norm = WF_NORM_POST,
                          .d_model = 512,
                          .d_ff = 2048,

@@ -11,13 +11,18 @@ typedef struct emitted {
     wf_emit_weights weights; /* if they are a file */
 } emitted;
 
+/* The format of matrices: words for an option. */
+#define EMIT_WEIGHTS "f32|int8"
+enum { EMIT_F32, EMIT_INT8 };
+
 /* 0 or NULL: the model's own. */
 typedef struct emit_settings {
     int64_t beam;
     int64_t max_length; /* most tokens of a source and of an output */
     int64_t max_line;   /* most bytes of a line */
     const char *prefix;
-    const char *weights; /* the path of a file of weights */
+    int weights;              /* EMIT_F32, EMIT_INT8; -1: as the file */
+    const char *weights_file; /* the path of a file of weights */
 } emit_settings;
 
 /* The caller frees the text and the bytes of weights. False with message[256]. */

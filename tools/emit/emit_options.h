@@ -11,11 +11,15 @@
              "write the model and its search as one C11 file that needs no library, instead of "   \
              "Graphviz text. It reads and writes lines, or token ids, and its outputs are those "  \
              "of generate. Compiled with -DMODEL_MAIN it is a program for lines"),                 \
-        OUTPUT("weights-file", c.model.weights,                                                    \
+        OUTPUT("weights-file", c.model.weights_file,                                               \
                "with --emit-c: write the weights to this file instead of an array in the C "       \
                "file, which compiles faster then. The program takes its bytes, or opens it "       \
                "beside itself",                                                                    \
                .fallback = "an array"),                                                            \
+        CHOICE("weights", c.model.weights, EMIT_WEIGHTS,                                           \
+               "with --emit-c: number format of the weight matrices. int8 takes a quarter of the " \
+               "bytes of f32; outputs are then those of generate --weights int8",                  \
+               .fallback = "f32, or int8 if the file has that"),                                   \
         COUNT("max-length", c.model.max_length, 1, 1000000,                                        \
               "with --emit-c: maximum length of a source and of an output in tokens, for less "    \
               "memory",                                                                            \

@@ -11,7 +11,7 @@ static void refuse(const program *p, const char *const *names, bool idle, const 
 }
 
 void refuse_idle_emission(const program *p, const emit_request *r) {
-    static const char *const of_search[] = { "max-length", "max-line", "beam", NULL };
+    static const char *const of_search[] = { "max-length", "max-line", "beam", "weights", NULL };
     static const char *const of_any[] = { "prefix",     "dry-run",      "train",
                                           "from-start", "weights-file", NULL };
     static const char *const of_pictures[] = { "of", "depth", "level", "force", "backward", NULL };
@@ -30,7 +30,7 @@ emitted emit_program(const program *p, const emit_request *r, const wf_file *f, 
     const emit_train_options training = {
         .path = path,
         .prefix = r->model.prefix,
-        .weights = r->model.weights,
+        .weights = r->model.weights_file,
         .batch_size = option_seen(p, "batch-size") ? batch_size : 0,
         .length = option_seen(p, "length") ? length : 0,
         .from_start = r->from_start,
@@ -44,8 +44,8 @@ emitted emit_program(const program *p, const emit_request *r, const wf_file *f, 
 void emit_weights(const program *p, const emit_request *r, const emitted *e) {
     char message[WF_MESSAGE];
     output o;
-    if (!r->model.weights) return;
-    if (!output_open(&o, r->model.weights, message)) fail(p, "%s", message);
+    if (!r->model.weights_file) return;
+    if (!output_open(&o, r->model.weights_file, message)) fail(p, "%s", message);
     fwrite(e->weights.bytes, 1, e->weights.n, o.stream);
     if (!output_close(&o, message)) fail(p, "%s", message);
 }
