@@ -8,6 +8,12 @@
 extern "C" {
 #endif
 
+/* The values of the leaves as the bytes of a second file, little-endian. */
+typedef struct wf_emit_weights {
+    unsigned char *bytes; /* malloc'ed */
+    size_t n;
+} wf_emit_weights;
+
 typedef struct wf_emit_options {
     /* an identifier of C: the prefix of everything that the file declares; NULL: "model" */
     const char *name;
@@ -17,11 +23,15 @@ typedef struct wf_emit_options {
     int64_t positions;
     /* the name of an extent, or NULL: plans without a state then choose its size in every run */
     const char *sized_by;
-    /* each receives a number, or is NULL: model_ARENA, in bytes; model_WEIGHTS, in floats */
-    int64_t *arena_bytes, *n_weights;
+    /* each receives a number, or is NULL: model_ARENA, in bytes; model_WEIGHTS, in floats; and the
+     * weights in int8 */
+    int64_t *arena_bytes, *n_weights, *n_int8;
     /* the plans use the same memory, one at a time: a run ends the results of the others, and no
      * plan reads what another one fetched */
     bool one_at_a_time;
+    /* receives the values of the leaves, which the text then does not have: model_start takes
+     * them. NULL: they are an array in the text */
+    wf_emit_weights *weights;
 } wf_emit_options;
 
 /* Plans of one graph, with the extents bound now, as the text of a C11 file that needs no library,
@@ -45,9 +55,17 @@ typedef struct wf_emit_options {
  * bound, at least 5 (model_run_MOST): they compute what the plan does with so many of that extent.
  * Later plans read their results as if all were there, with zeros behind them.
  *
+ * With `weights`, model_start(&m, arena, file, size) takes these bytes too, model_FILE of them, which
+ * begin at a multiple of 4 and may be constant data, or mapped. It reads them once, and runs read
+ * them again, unless plans update leaves. It returns 0; or 1 if they are others, by their size or a
+ * checksum: each run then returns 1.
+ *
  * An input whose name is a word of C, or of the file, is a member with '_' behind that name.
+ * Weights in int8 (wf_pack_weights) that products and embedding read stay so: integers row by row,
+ * and the scales of rows among the floats.
+ *
  * malloc'ed. NULL with message[256]: an op that has no form in C, extents that are not bound, a
- * graph of f64, weights in int8, 2^31 elements; two inputs or fetches of one name; fewer than 4
+ * graph of f64, weights in int8 that other ops read, 2^31 elements; two inputs or fetches of one name; fewer than 4
  * positions of the caches. */
 WF_API char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message);
 

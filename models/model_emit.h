@@ -6,6 +6,7 @@
 #include "decode.h"
 #include "text.h"
 
+#include "../core/emit.h"
 #include "../nn/trainer.h"
 
 #ifdef __cplusplus
@@ -27,9 +28,16 @@ typedef struct wf_model_emit_options {
     int64_t max_line;
     /* each receives a number of bytes, or is NULL: of the memory of a run; of the weights */
     int64_t *memory_bytes, *weight_bytes;
+    /* receives the bytes of a file of weights, which the text then does not have, as wf_emit's
+     * options say; or NULL */
+    wf_emit_weights *weights;
+    /* the name under which the program finds that file beside itself; NULL: NAME.weights, after
+     * the prefix */
+    const char *weights_name;
 } wf_model_emit_options;
 
-/* The model as the text of a C11 file, which allocates nothing and calls nothing. A program gives
+/* The model as the text of a C11 file, which allocates nothing and calls nothing. Matrices in int8
+ * (wf_pack_weights) stay so. A program gives
  * it model_MEMORY bytes, aligned to 64, by model_start(&m, memory).
  *
  * model_generate(&m, source, n, output) writes the best output for n source ids, of at most
@@ -44,8 +52,11 @@ typedef struct wf_model_emit_options {
  * has an empty output. A line with too many is cropped, as the program `generate` does, whose
  * output it is to the byte.
  *
+ * With a file of weights, model_start(&m, memory, file, size) takes its bytes, and returns 0, or 1 if
+ * they are others: model_generate then returns -1.
+ *
  * With -DMODEL_MAIN the file is a program, which reads lines and writes lines; a line break within
- * an output is escaped. malloc'ed. NULL with message[256]: what wf_emit refuses; a search that
+ * an output is escaped. Its argument is the path of a file of weights. malloc'ed. NULL with message[256]: what wf_emit refuses; a search that
  * draws, has rules that change logits, forced tokens, several outputs, a beam above 64, or a
  * listener; a tokenizer of another size, with a piece above 4,095 bytes, or, in byte-pair encoding
  * by SentencePiece, with unused pieces. */
@@ -73,6 +84,9 @@ typedef struct wf_training_emit_options {
     /* each receives a number of bytes, or is NULL: of all memory; of the weights in it, which are
      * parameters, moments, averages and sums of gradients */
     int64_t *memory_bytes, *weight_bytes;
+    /* a file of weights: as in wf_model_emit_options */
+    wf_emit_weights *weights;
+    const char *weights_name;
 } wf_training_emit_options;
 
 /* The training of a model as the text of a C11 file, which allocates nothing and calls nothing. It
@@ -82,7 +96,8 @@ typedef struct wf_training_emit_options {
  * most as many as the trainer's micro_batches. A batch has sizes and arrays as wf_batch has; rows of
  * a decoder-only model are tgt and labels alone. It returns 0; or 1 for bad data, or if the gradient
  * is not finite: then nothing is updated. model_save(&m, write, context) calls write(context, bytes,
- * n) with the parts of a safetensors file, which is the one that wf_model_save writes.
+ * n) with the parts of a safetensors file, which is the one that wf_model_save writes. With a file of
+ * weights, model_begin(&m, memory, file, size) takes its bytes, and returns 0, or 1 if they are others.
  *
  * The weights after a step are those of the library, to the bit, if each batch has one of the
  * shapes. A batch of other sizes is padded to the first shape that has room for it, which changes
@@ -91,7 +106,7 @@ typedef struct wf_training_emit_options {
  * With -DMODEL_MAIN the file is a program. It reads updates from stdin as whitespace-separated
  * integers: n, then for each of n batches B S T, src, src_length, tgt and labels; without a source,
  * S, src and src_length are left out. It writes the file to stdout after the last one, or after
- * that whose number is its argument.
+ * that whose number is its argument; a second argument is the path of a file of weights.
  * malloc'ed. NULL with message[256]: what wf_emit refuses; a trainer that failed, has ranks, or needs
  * other inputs; shapes that the model has no room for; a file of another model. */
 WF_API char *wf_model_emit_training(wf_model *m, wf_trainer *t,

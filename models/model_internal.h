@@ -89,6 +89,9 @@ wf_model *wf_model_record(const wf_file *f, const wf_training_config *training, 
 /* True if m keeps a matrix as WF_PANELS_INT8, and the file has each such matrix as I8. Otherwise
  * loading rounds values that were not rounded before. */
 bool wf_model_rounded(const wf_model *m, const wf_file *f);
+/* Load a model of f32 whose matrices lie in this layout. as_file: in int8 instead, if the file has
+ * them so. NULL with message[256]. */
+wf_model *wf_model_load_packed(const wf_file *f, wf_layout layout, bool as_file, char *message);
 /* Describe a file's model in text [256], such as "a Transformer of width 64, 4 heads, ...". */
 bool wf_model_describe(const wf_file *f, char *text, char *message);
 /* Read from a model's file the options with which its layers are made. */

@@ -21,7 +21,7 @@ for pair in 'core:ops|nn|models|tools' 'ops:nn|models|tools' 'nn:models|tools' '
 done
 
 # The library returns errors: it never ends the program, and never prints. Text for emitted programs may.
-runs=$(echo "$library" | grep -v '^models/emit/plain_')
+runs=$(echo "$library" | grep -vE '^models/emit/(program/)?plain_')
 found=$(grep -nE '(^|[^a-z_])(abort|exit|_exit|quick_exit|perror|printf|puts|putchar|vprintf) *\(' $runs |
     grep -vE "$comment" || true)
 [ -z "$found" ] || fail "the library ends the program or prints: $found"
@@ -37,7 +37,7 @@ found=$(grep -nE '(open_memstream|fmemopen) *\(' $sources || true)
 found=$(grep -nE '\<(strto(d|f|ld)|atof|setlocale|uselocale|newlocale) *\(' $library $programs |
     grep -v '^core/base/number\.c:' || true)
 [ -z "$found" ] || fail "a number read by the locale, or the locale set: $found"
-found=$(grep -nE 'printf *\(.*%[-+ #0-9.*]*l?[aefgAEFG]' $sources | grep -vE '^core/base/number\.c:|^models/emit/plain_|message' || true)
+found=$(grep -nE 'printf *\(.*%[-+ #0-9.*]*l?[aefgAEFG]' $sources | grep -vE '^core/base/number\.c:|^models/emit/(program/)?plain_|message' || true)
 [ -z "$found" ] || fail "a real number written by the locale: $found"
 
 # The programs write and speak through one place each: a file is written by output.c, or is the log; what people are
@@ -72,7 +72,7 @@ once 'core/base/utf8\.h' '0x[cC]0\) *[!=]=|0x80 \| \(|0x[cC]0 \||& 0x3[fF]\>' 'U
 once 'core/file/json\.c' '\\\\u%' 'a string of JSON is escaped elsewhere than in json.c'
 # Emitted files have these functions in plain C.
 once 'core/base/random\.h|tools/sources/plain_tasks\.c' '1099511628211|0x0*100000001[bB]3' 'FNV elsewhere than in random.h'
-once 'core/base/random\.h|models/emit/plain_checkpoint\.c' '0x9[eE]3779[bB]97[fF]4[aA]7[cC]15' 'a hash of words is mixed elsewhere than in random.h'
+once 'core/base/random\.h|ops/emit/plain_rows\.c' '0x9[eE]3779[bB]97[fF]4[aA]7[cC]15' 'a hash of words is mixed elsewhere than in random.h'
 once 'core/base/bf16\.h|ops/kernels/panels\.inc' '0x7[fF]{3} \+' 'bf16 is rounded elsewhere than in bf16.h'
 once 'core/base/clock\.h' 'CLOCK_MONOTONIC' 'the time is read elsewhere than in clock.h'
 once 'core/op\.h' '\<MESSAGE = [0-9]' 'a size of messages beside WF_MESSAGE'

@@ -295,13 +295,15 @@ static void free_emitter(wf_emitter *e) {
     }
     wf_text *const texts[] = { &e->body,    &e->codes,   &e->functions, &e->modules,
                                &e->weights, &e->names,   &e->tables,    &e->getters,
-                               &e->calls,   &e->members, &e->taken };
+                               &e->calls,   &e->members, &e->taken,     &e->int8_text };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) wf_text_free(texts[i]);
     free(e->inputs);
     free(e->forms);
     free(e->is_placed);
     free(e->leaves);
     free(e->panel_uses);
+    free(e->values);
+    free(e->int8);
 }
 
 char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message) {
@@ -311,8 +313,10 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
                      .n_parts = n,
                      .positions = o->positions,
                      .sized_by = o->sized_by,
-                     .alone = o->one_at_a_time };
+                     .alone = o->one_at_a_time,
+                     .file = o->weights };
     char *text = NULL;
+    if (o->weights) *o->weights = (wf_emit_weights){ 0 };
     if (n < 1 || n > MOST_PARTS || !plans) {
         e.n_parts = 0;
         wf_emitter_fail(&e, "%d plans, not 1 to %d", n, MOST_PARTS);
@@ -322,6 +326,11 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
     if (e.n_parts && can_be_emitted(&e) && write_all(&e)) text = wf_join_file(&e);
     if (text && o->arena_bytes) *o->arena_bytes = wf_arena_bytes(&e);
     if (text && o->n_weights) *o->n_weights = e.n_weights;
+    if (text && o->n_int8) *o->n_int8 = e.n_int8;
+    if (!text && o->weights) {
+        free(o->weights->bytes);
+        *o->weights = (wf_emit_weights){ 0 };
+    }
     if (message) snprintf(message, WF_MESSAGE, "%.255s", text ? "" : e.message);
     free_emitter(&e);
     return text;

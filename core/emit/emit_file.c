@@ -1,72 +1,21 @@
 /* core/emit/emit_file.c - an emitted file around its functions: the struct, weights, what the
  * program calls. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "writer.h"
 
-/* ---- weights --------------------------------------------------------------------------------- */
-
-static bool is_all_zeros(int64_t n, const float *values) {
-    for (int64_t i = 0; i < n; i++)
-        if (values[i] != 0 || signbit(values[i])) return false;
-    return true;
-}
-
-/* Zeros at the end, such as those of an optimizer's moments, are not written. */
-static void end_at(wf_emitter *e, size_t length) {
-    e->weights.length = length;
-    if (e->weights.at) e->weights.at[length] = 0;
-}
-
-bool wf_write_weights(wf_emitter *e) {
-    const wf_graph *g = e->parts[0].plan->graph;
-    int64_t at = 0;
-    size_t length = 0;
-    for (int k = 0; k < e->n_leaves; k++) {
-        wf_tensor *t = g->nodes[e->leaves[k]];
-        int64_t n = wf_count(t), room = (n + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
-        float *values = malloc(((size_t)n + 1) * sizeof *values);
-        if (!values) return wf_emitter_lacks(e);
-        if (!wf_read(t, values, (size_t)n * sizeof *values)) {
-            free(values);
-            return wf_emitter_fail(e, "'%s' cannot be read", called(t));
-        }
-        bool packed = e->panel_uses[t->id] == IN_PANELS;
-        if (packed && !wf_pack_panels(t, values)) {
-            free(values);
-            return wf_emitter_lacks(e);
-        }
-        wf_text_puts(&e->weights, "    /* ");
-        wf_text_comment(&e->weights, called(t));
-        wf_text_puts(&e->weights, packed ? ", in panels */" : " */");
-        for (int64_t i = 0; i < room; i++)
-            wf_text_print(&e->weights, i % 8 ? " %f," : "\n    %f,", i < n ? (double)values[i] : 0);
-        wf_text_puts(&e->weights, "\n");
-        at += room;
-        if (!is_all_zeros(n, values)) {
-            length = e->weights.length;
-            e->n_first = at;
-        }
-        free(values);
-    }
-    end_at(e, length);
-    return true;
-}
-
 /* ---- the struct, and what the program calls -------------------------------------------------- */
 
-/* The floats of the table. What a run updates is copied from it, and the rest of that is 0. */
-static int64_t first_weights(const wf_emitter *e) {
-    int64_t n = e->updates ? e->n_first : e->n_weights;
+/* An array of no elements is not C. */
+static int64_t array_length(const wf_emitter *e) {
+    int64_t n = wf_first_weights(e);
     return n ? n : 1;
 }
 
 static void write_struct(const wf_emitter *e, wf_text *t) {
     wf_text_print(t, "typedef struct %s {\n    unsigned char *arena;\n", e->prefix);
     wf_text_print(t, "    %sfloat *weights;\n", e->updates ? "" : "const ");
+    if (e->n_int8) wf_text_puts(t, "    const signed char *int8_weights;\n");
     for (const part *q = e->parts; q < e->parts + e->n_parts; q++)
         if (q->draws)
             wf_text_print(t,
@@ -94,9 +43,8 @@ static void write_contents(const wf_emitter *e, wf_text *t) {
                   " *   steps: a function for each op and shape\n"
                   " *   modules: functions that call the steps in their order, named after the\n"
                   " *   model's modules; behind a call stands what it computes\n"
-                  " *   what the program calls\n"
-                  " *   the values of the weights */\n",
-                  of);
+                  " *   what the program calls%s */\n",
+                  of, e->file ? "" : "\n *   the values of the weights");
 }
 
 int64_t wf_arena_bytes(const wf_emitter *e) {
@@ -115,7 +63,13 @@ static void write_sizes(const wf_emitter *e, wf_text *t) {
                           q->last);
         else if (q->sized)
             wf_text_print(t, "    %s_%s_MOST = %n, /* the largest size */\n", of, q->name, q->last);
-    wf_text_print(t, "    %s_WEIGHTS = %n, /* floats */\n};\n\n", of, e->n_weights);
+    wf_text_print(t, "    %s_WEIGHTS = %n, /* floats */\n", of, e->n_weights);
+    if (e->n_int8)
+        wf_text_print(t, "    %s_INT8 = %n, /* bytes of weights in int8 */\n", of, e->n_int8);
+    if (e->file)
+        wf_text_print(t, "    %s_FILE = %n, /* bytes of the file of weights */\n", of,
+                      e->file_bytes);
+    wf_text_puts(t, "};\n\n");
     if (e->names.length)
         wf_text_print(t, "/* Where a leaf begins in the weights. */\nenum {\n%s};\n\n",
                       e->names.at);
@@ -123,9 +77,10 @@ static void write_sizes(const wf_emitter *e, wf_text *t) {
 
 static void write_head(const wf_emitter *e, wf_text *t) {
     write_contents(e, t);
+    wf_text_puts(t, "#include <stdint.h>\n");
+    if (e->file) wf_text_puts(t, "#include <stddef.h>\n");
     wf_text_puts(t,
-                 "#include <stdint.h>\n\n"
-                 "/* A product and a sum are fused only where multiply_add says so; and no loop\n"
+                 "\n/* A product and a sum are fused only where multiply_add says so; and no loop\n"
                  " * becomes a call of memset. */\n"
                  "#if defined __clang__\n#pragma STDC FP_CONTRACT OFF\n"
                  "#elif defined __GNUC__\n"
@@ -133,10 +88,13 @@ static void write_head(const wf_emitter *e, wf_text *t) {
                  "\"no-tree-loop-distribute-patterns\")\n#endif\n\n");
     write_sizes(e, t);
     write_struct(e, t);
-    wf_text_print(t,
-                  "/* The leaves' values, at the end of the file. */\n"
-                  "static const float first_weights[%n];\n\n",
-                  first_weights(e));
+    if (!e->file)
+        wf_text_print(t,
+                      "/* The leaves' values, at the end of the file. */\n"
+                      "static const float first_weights[%n];\n\n",
+                      array_length(e));
+    if (!e->file && e->n_int8)
+        wf_text_print(t, "static const signed char first_int8[%s_INT8];\n\n", e->prefix);
     wf_text_puts(t, wf_text_of(&e->tables));
 }
 
@@ -170,6 +128,7 @@ static void write_runs(const wf_emitter *e, wf_text *t) {
                       by[0] ? ", int " : "", by);
         if (by[0]) wf_text_puts(t, "    ");
         if (by[0]) wf_add_limits(e, q, "return 1;", t);
+        if (e->file) wf_text_puts(t, "    if (!m->weights) return 1;\n");
         if (!q->run.length) wf_text_puts(t, "    (void)m;\n");
         wf_text_puts(t, wf_text_of(&q->run));
         if (q->draws) wf_text_print(t, "    m->%s_step++;\n", q->name);
@@ -197,23 +156,65 @@ static void write_copies(const wf_emitter *e, wf_text *t) {
     }
 }
 
-static void write_end(const wf_emitter *e, wf_text *t) {
-    const char *of = e->prefix;
-    wf_text_print(t, "void %s_start(%s *m, void *arena%s) {\n    m->arena = arena;\n", of, of,
-                  e->updates ? ", float *weights" : "");
-    if (e->updates)
-        wf_text_print(t,
-                      "    m->weights = weights;\n"
-                      "    for (int i = 0; i < %n; i++) weights[i] = first_weights[i];\n"
-                      "    for (int i = %n; i < %s_WEIGHTS; i++) weights[i] = 0;\n",
-                      e->n_first, e->n_first, of);
+/* Set the weights of the struct, or copy their first values to memory of the program. */
+static void write_first_values(const wf_emitter *e, const char *from, wf_text *t) {
+    if (!e->updates) {
+        wf_text_print(t, "    m->weights = %s;\n", from);
+        return;
+    }
+    wf_text_print(t,
+                  "    for (int i = 0; i < %n; i++) weights[i] = %s[i];\n"
+                  "    for (int i = %n; i < %s_WEIGHTS; i++) weights[i] = 0;\n"
+                  "    m->weights = weights;\n",
+                  e->n_first, from, e->n_first, e->prefix);
+}
+
+/* Words of 4 bytes are summed as the machine reads them. */
+static void write_check(const wf_emitter *e, wf_text *t) {
+    wf_text_print(t,
+                  "/* The checksum of the file of weights. */\n"
+                  "static uint64_t checksum_of(const uint32_t *word) {\n"
+                  "    uint64_t sum = 0;\n"
+                  "    for (int i = 0; i < %s_FILE / 4; i++)\n"
+                  "        sum = mix_word(sum, word[i]);\n"
+                  "    return sum;\n}\n\n",
+                  e->prefix);
+}
+
+static void write_start(const wf_emitter *e, wf_text *t) {
+    const char *of = e->prefix, *weights = e->updates ? ", float *weights" : "";
+    if (e->file) write_check(e, t);
+    if (e->file)
+        wf_text_print(
+            t,
+            "/* Returns 0, or 1: these are not the bytes of the file of weights, or do not "
+            "begin at a\n * multiple of 4. They are read in every run%s. */\n"
+            "int %s_start(%s *m, void *arena%s, const void *file, size_t size) {\n",
+            e->updates ? " of this function alone" : "", of, of, weights);
     else
-        wf_text_puts(t, "    m->weights = first_weights;\n");
+        wf_text_print(t, "void %s_start(%s *m, void *arena%s) {\n", of, of, weights);
+    wf_text_puts(t, "    m->arena = arena;\n");
     for (const part *q = e->parts; q < e->parts + e->n_parts; q++)
         if (q->draws)
             wf_text_print(t, "    m->%s_step = %u;\n    m->%s_micro_batch = %u;\n", q->name,
                           q->plan->step, q->name, (uint64_t)q->plan->micro_batch);
-    wf_text_puts(t, "}\n");
+    if (e->file)
+        wf_text_print(t,
+                      "    m->weights = 0;\n"
+                      "    if (size != %s_FILE || (uintptr_t)file %% 4 != 0) return 1;\n"
+                      "    if (checksum_of(file) != %u) return 1;\n"
+                      "    const float *first_weights = (const float *)file + %d;\n",
+                      of, e->checksum, FILE_HEAD / 4);
+    write_first_values(e, "first_weights", t);
+    if (e->n_int8 && e->file)
+        wf_text_print(t, "    m->int8_weights = (const signed char *)(first_weights + %n);\n",
+                      wf_first_weights(e));
+    if (e->n_int8 && !e->file) wf_text_puts(t, "    m->int8_weights = first_int8;\n");
+    wf_text_puts(t, e->file ? "    return 0;\n}\n" : "}\n");
+}
+
+static void write_end(const wf_emitter *e, wf_text *t) {
+    write_start(e, t);
     write_runs(e, t);
     write_copies(e, t);
     wf_text_puts(t, wf_text_of(&e->getters));
@@ -238,19 +239,29 @@ static bool write_file(const wf_emitter *e, wf_text *file) {
     bool ok = write_code(e, &code);
     write_head(e, file);
     wf_text_print(file, "/* ---- arithmetic ---- */\n\n%s", wf_text_of(&code));
-    wf_text_print(file,
-                  "\n/* The leaves' values: parameters, buffers, constants. */\n"
-                  "static const float first_weights[%n] = {\n%s};\n",
-                  first_weights(e), e->n_first ? wf_text_of(&e->weights) : "    0\n");
+    if (!e->file)
+        wf_text_print(file,
+                      "\n/* The leaves' values: parameters, buffers, constants. */\n"
+                      "static const float first_weights[%n] = {\n%s};\n",
+                      array_length(e), e->n_first ? wf_text_of(&e->weights) : "    0\n");
+    if (!e->file && e->n_int8)
+        wf_text_print(
+            file,
+            "\n/* Leaves in int8, row by row: a value is an integer times the scale of its "
+            "row. */\n"
+            "static const signed char first_int8[%s_INT8] = {\n%s};\n",
+            e->prefix, wf_text_of(&e->int8_text));
     wf_text_free(&code);
-    return ok && !file->lacks && !e->weights.lacks && !e->tables.lacks && !e->names.lacks &&
-           !e->getters.lacks && !e->members.lacks;
+    return ok && !file->lacks && !e->weights.lacks && !e->int8_text.lacks && !e->tables.lacks &&
+           !e->names.lacks && !e->getters.lacks && !e->members.lacks;
 }
 
 char *wf_join_file(wf_emitter *e) {
     wf_text file = { 0 };
-    if ((double)(e->memory + e->scratch) * 4 > INT32_MAX - 64 || e->n_weights > INT32_MAX) {
-        wf_emitter_fail(e, "its memory is 2^31 bytes or more, which has no form in C");
+    if ((double)(e->memory + e->scratch) * 4 > INT32_MAX - 64 ||
+        (double)e->n_weights * 4 + (double)e->n_int8 > INT32_MAX - 128) {
+        wf_emitter_fail(e,
+                        "its memory or its weights are 2^31 bytes or more, which has no form in C");
         return NULL;
     }
     if (write_file(e, &file)) return file.at;

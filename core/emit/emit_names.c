@@ -8,14 +8,15 @@
 
 /* The words of C11, and names that a file declares or uses in every function. */
 static const char *const words[] = {
-    "auto",     "break",     "case",     "char",          "const",    "continue",  "default",
-    "do",       "double",    "else",     "enum",          "extern",   "float",     "for",
-    "goto",     "if",        "inline",   "int",           "long",     "register",  "restrict",
-    "return",   "short",     "signed",   "sizeof",        "static",   "struct",    "switch",
-    "typedef",  "union",     "unsigned", "void",          "volatile", "while",     "asm",
-    "typeof",   "int32_t",   "uint32_t", "int64_t",       "uint64_t", "INT32_MAX", "INT32_MIN",
-    "UINT32_C", "UINT64_C",  "INT64_C",  "main",          "linux",    "unix",      "floats",
-    "ints",     "stream_of", "SCRATCH",  "first_weights", "m",        "position",  "size"
+    "auto",     "break",     "case",        "char",          "const",    "continue",  "default",
+    "do",       "double",    "else",        "enum",          "extern",   "float",     "for",
+    "goto",     "if",        "inline",      "int",           "long",     "register",  "restrict",
+    "return",   "short",     "signed",      "sizeof",        "static",   "struct",    "switch",
+    "typedef",  "union",     "unsigned",    "void",          "volatile", "while",     "asm",
+    "typeof",   "int32_t",   "uint32_t",    "int64_t",       "uint64_t", "INT32_MAX", "INT32_MIN",
+    "UINT32_C", "UINT64_C",  "INT64_C",     "main",          "linux",    "unix",      "floats",
+    "ints",     "stream_of", "SCRATCH",     "first_weights", "m",        "position",  "size",
+    "size_t",   "uintptr_t", "checksum_of", "first_int8"
 };
 
 bool wf_is_word_of_c(const char *name) {
@@ -94,7 +95,7 @@ bool wf_claim_public(wf_emitter *e) {
         return wf_emitter_fail(e, "'%s' cannot be the prefix: it is a word of C or of the file",
                                e->prefix);
     bool ok = claim(e, e->prefix) && claim_end(e, "start", "") && claim_end(e, "ARENA", "") &&
-              claim_end(e, "WEIGHTS", "");
+              claim_end(e, "WEIGHTS", "") && claim_end(e, "FILE", "") && claim_end(e, "INT8", "");
     for (const part *q = e->parts; ok && q < e->parts + e->n_parts; q++)
         ok = claim_end(e, q->name, "") && claim_end(e, q->name, "_copy") &&
              claim_end(e, q->name, "_LAST") && claim_end(e, q->name, "_MOST") &&
@@ -104,9 +105,11 @@ bool wf_claim_public(wf_emitter *e) {
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* A member that the file itself has: "arena", "weights", "run_step", "run_micro_batch". */
+/* A member that the file itself has: "arena", "weights", "int8_weights", "run_step",
+ * "run_micro_batch". */
 static bool is_own_member(const wf_emitter *e, const char *name) {
     if (strcmp(name, "arena") == 0 || strcmp(name, "weights") == 0) return true;
+    if (strcmp(name, "int8_weights") == 0) return true;
     for (const part *q = e->parts; q < e->parts + e->n_parts; q++) {
         size_t n = strlen(q->name);
         if (strncmp(name, q->name, n) != 0) continue;

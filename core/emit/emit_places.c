@@ -35,6 +35,19 @@ static bool place_table(wf_emitter *e, wf_tensor *t, char name[MOST_NAME]) {
     return ok || wf_emitter_fail(e, "'%s' cannot be read", called(t));
 }
 
+/* A leaf in int8 has its integers in one array, and the scales of its rows among the floats. */
+static void place_int8_leaf(wf_emitter *e, const wf_tensor *t, char name[MOST_NAME]) {
+    int64_t n = wf_count(t);
+    wf_identifier(t->name && t->name[0] ? t->name : "constant", name, MOST_NAME);
+    if (e->is_placed[t->id]) return;
+    e->is_placed[t->id] = true;
+    e->leaves[e->n_leaves++] = t->id;
+    wf_text_print(&e->names, "    at_%s_%d = %n,\n", name, t->id, e->n_int8);
+    wf_text_print(&e->names, "    at_%s_%d_scales = %n,\n", name, t->id, e->n_weights);
+    e->n_int8 += (n + INT8_UNIT - 1) / INT8_UNIT * INT8_UNIT;
+    e->n_weights += (t->shape[0] + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
+}
+
 static void add_memory(wf_text *t, wf_dtype dtype, int64_t at) {
     wf_text_print(t, dtype == WF_I32 ? "ints(m, " : "floats(m, ");
     wf_text_number(t, at);
@@ -197,6 +210,22 @@ static bool add_own(wf_emitter *e, const part *of, location at, wf_dtype dtype, 
     int64_t from =
         s->place == IN_STATE ? wf_slot_at(of, s->index) : of->arena + (int64_t)(offset / 4);
     add_memory(t, dtype, from + at.offset);
+    return true;
+}
+
+bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t) {
+    const storage *s = &e->now->plan->now->storages[at.storage];
+    char name[MOST_NAME];
+    const wf_tensor *of = e->now->plan->graph->nodes[s->index];
+    int64_t width = of->shape[1];
+    if (at.offset % width != 0)
+        return wf_emitter_fail(e, "'%s': a part of its rows in int8 has no form in C", called(of));
+    place_int8_leaf(e, of, name);
+    wf_text_print(t, "m->int8_weights + at_%s_%d", name, of->id);
+    add_offset(t, at.offset);
+    if (!with_scales) return true;
+    wf_text_print(t, ", m->weights + at_%s_%d_scales", name, of->id);
+    add_offset(t, at.offset / width);
     return true;
 }
 

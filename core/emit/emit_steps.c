@@ -91,6 +91,13 @@ static void add_next(wf_text *t, bool *any, const char *text) {
     wf_text_puts(t, text);
 }
 
+/* The scales of an operand in int8 are a parameter behind it. */
+static bool uses_scales(const wf_emitter *e, const wf_call *c, int i) {
+    char name[sizeof e->operand[i] + 8];
+    snprintf(name, sizeof name, "%s_scales", e->operand[i]);
+    return c->in[i].layout == WF_PANELS_INT8 && uses(e, name);
+}
+
 static void add_parameters(const wf_emitter *e, const exec *x, wf_text *t) {
     const wf_call *c = &x->call;
     bool any = false;
@@ -99,7 +106,9 @@ static void add_parameters(const wf_emitter *e, const exec *x, wf_text *t) {
         if (!is_given(e, c, i)) continue;
         separate(t, &any);
         wf_text_print(t, "%s%s *%s", c->op->writes >> i & 1 ? "" : "const ",
-                      wf_c_type(c->in[i].dtype), e->operand[i]);
+                      c->in[i].layout == WF_PANELS_INT8 ? "signed char" : wf_c_type(c->in[i].dtype),
+                      e->operand[i]);
+        if (uses_scales(e, c, i)) wf_text_print(t, ", const float *%s_scales", e->operand[i]);
     }
     for (int k = 0; k < c->n_out; k++) {
         if (!uses(e, e->result[k])) continue;
@@ -120,7 +129,10 @@ static bool add_arguments(wf_emitter *e, const exec *x, wf_text *t) {
     for (int i = 0; ok && i < c->n_in; i++) {
         if (!is_given(e, c, i)) continue;
         separate(t, &any);
-        ok = wf_add_place(e, x->in[i], c->in[i].dtype, c->op->writes >> i & 1, t);
+        if (c->in[i].layout == WF_PANELS_INT8)
+            ok = wf_add_int8_place(e, x->in[i], uses_scales(e, c, i), t);
+        else
+            ok = wf_add_place(e, x->in[i], c->in[i].dtype, c->op->writes >> i & 1, t);
     }
     for (int k = 0; ok && k < c->n_out; k++) {
         if (!uses(e, e->result[k])) continue;
@@ -211,7 +223,7 @@ static bool write_body(wf_emitter *e, const exec *x) {
     name_operands(e, c);
     if (!run->emit) return wf_emitter_fail(e, "%s: this op has no form in C", c->op->name);
     for (int i = 0; i < c->n_in; i++)
-        if (c->in[i].layout == WF_PANELS_INT8)
+        if (c->in[i].layout == WF_PANELS_INT8 && !(run->panels && run->panels(c) >> i & 1))
             return wf_emitter_fail(e, "%s: weights in int8 have no form in C", c->op->name);
     if (!fits_int(e, c)) return false;
     wf_report_reset(&e->now->plan->report, true);

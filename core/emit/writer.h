@@ -9,21 +9,25 @@
  * emit_results.c  the functions that copy results
  * emit_names.c    names in the file: members, functions, words of C
  * emit_plain.c    the functions of plain C that the file needs
+ * emit_weights.c  the values of the leaves
  * emit_file.c     the parts of the file around these functions
  * c_text.c        text that grows, constants and identifiers of C */
 #ifndef WEFT_CORE_EMIT_WRITER_H
 #define WEFT_CORE_EMIT_WRITER_H
 
 #include "c_text.h"
+#include "core/emit.h"
 #include "core/plan/plan.h"
 #include "emitter.h"
 
 enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 40, MOST_POSITIONS = 4 };
-/* A leaf begins at a multiple of so many floats; the rows of a panel, as ops/emit/plain_rows.c has
+/* A leaf begins at a multiple of so many floats, or bytes in int8; the rows of a panel, as ops/emit/plain_rows.c has
  * them. */
-enum { LEAF_UNIT = 16, EMIT_PANEL = 32 };
+enum { LEAF_UNIT = 16, INT8_UNIT = 64, EMIT_PANEL = 32 };
 /* The smallest size that a run may choose: axes of size 1 are computed by other loops. */
 enum { LEAST_SIZE = 2 };
+/* Bytes at the beginning of a file of weights. */
+enum { FILE_HEAD = 64 };
 
 /* How a leaf is read: its readers have not been seen, all can read panels, or one cannot. */
 typedef enum panel_use { NO_USE, IN_PANELS, BY_ROWS } panel_use;
@@ -85,7 +89,7 @@ struct wf_emitter {
     wf_text body;
     bool uses_scratch, uses_stream, may_fail;
     /* of the whole file */
-    wf_text codes, functions, modules, weights, tables, names, getters, members;
+    wf_text codes, functions, modules, weights, int8_text, tables, names, getters, members;
     wf_text taken; /* the names at file scope, each between two line ends */
     member *inputs;
     int n_inputs;
@@ -96,9 +100,14 @@ struct wf_emitter {
     bool *is_placed;       /* by node id: the leaf has a place in the weights */
     int *leaves;           /* the ids of those leaves in the order of their places */
     int n_leaves;
-    int64_t n_weights;
-    int64_t n_first; /* floats of the weights up to the last one that is not 0 at first */
-    int64_t memory;  /* floats of all arenas and states */
+    int64_t n_weights, n_int8; /* floats; weights in int8 */
+    float *values;             /* of all weights */
+    signed char *int8;
+    int64_t n_first;       /* floats of the weights up to the last one that is not 0 at first */
+    wf_emit_weights *file; /* receives the values as bytes; NULL: they are an array */
+    int64_t file_bytes;
+    uint64_t checksum; /* of these bytes */
+    int64_t memory;    /* floats of all arenas and states */
     bool updates;
     bool alone; /* the parts run one at a time, in the same memory */
     /* the module whose calls are collected */
@@ -135,6 +144,8 @@ bool wf_pack_panels(const wf_tensor *leaf, float *values);
 /* The place of a value of the part, which a run of the part fetches or is fed; written: of an
  * operand that the step updates. */
 bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, wf_text *t);
+/* The place of a leaf in int8, and the place of its scales behind a comma. */
+bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t);
 /* The value that an earlier part fetches and this one is fed; *of: that part. NULL: none does. */
 const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of);
 /* A view of what this part is fed, `fed`, as a view of the linked value. indexed: attention reads
@@ -178,7 +189,11 @@ bool wf_write_member(wf_emitter *e, int index, int n, const wf_text *const *text
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+/* Read the values of all leaves, and make the array or the file of them. */
 bool wf_write_weights(wf_emitter *e);
+/* The floats that the array or the file has. What a run updates is copied from it, and the rest of
+ * that is 0. */
+int64_t wf_first_weights(const wf_emitter *e);
 /* The memory that a run needs. */
 int64_t wf_arena_bytes(const wf_emitter *e);
 /* A statement that leaves a function of the part if its parameter is out of range. */

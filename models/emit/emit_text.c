@@ -174,6 +174,8 @@ bool wf_write_text(text_emitter *x, char *message) {
     wf_add_plain_file(t, wf_translate_text, x->e->name);
     wf_text_print(t, "#define WHAT_A_LINE_IS \"not %s\"\n",
                   source ? "a line of UTF-8 text" : "ids of the vocabulary");
+    if (x->e->file) wf_write_weights_reader(t, x->e->file_name, x->e->name);
     wf_add_plain_file(t, wf_main_text, x->e->name);
+    wf_add_plain_file(t, x->e->file ? wf_main_file_text : wf_main_array_text, x->e->name);
     return (ok && !t->lacks) || fail(message, "out of memory");
 }

@@ -81,8 +81,10 @@ static bool open_emitter(training_emitter *e, char *message) {
 
 /* A name that the training has for itself cannot be the prefix. */
 static bool name_is_free(const training_emitter *e, char *message) {
-    const char *const *const texts[] = { wf_training_text, wf_checkpoint_text, wf_stdin_text,
-                                         wf_training_main_text };
+    const char *const *const texts[] = { wf_training_text,    wf_checkpoint_text,
+                                         wf_stdin_text,       wf_training_main_text,
+                                         wf_begin_array_text, wf_begin_file_text,
+                                         wf_weights_text };
     if (strcmp(e->name, "model") == 0) return true;
     for (size_t i = 0; i < sizeof texts / sizeof *texts && e->name[0]; i++)
         if (wf_plain_has_word(texts[i], e->name))
@@ -181,7 +183,8 @@ static char *emit_plans(training_emitter *e, char *message) {
                                            .runs = l.names,
                                            .one_at_a_time = true,
                                            .arena_bytes = &e->arena,
-                                           .n_weights = &e->weights },
+                                           .n_weights = &e->weights,
+                                           .weights = e->options->weights },
                        message);
     for (int i = 0; i < l.n && i < e->n_shapes; i++) wf_plan_free(l.plans[i]);
     return text;
@@ -196,7 +199,8 @@ static void write_head(training_emitter *e) {
     wf_model_text(e->model, about);
     wf_text_print(t, "/* %s, and its training, as C that needs no library.\n *\n", about);
     wf_text_print(t, " *     static _Alignas(64) unsigned char memory[%s_MEMORY];\n", of);
-    wf_text_print(t, " *     %s m;\n *     %s_begin(&m, memory);\n", of, of);
+    wf_text_print(t, " *     %s m;\n *     %s_begin(&m, memory%s);\n", of, of,
+                  e->options->weights ? ", weights, size" : "");
     wf_text_print(t, " *     %s_batch batch = { B, S, T, src, src_length, tgt, labels };\n", of);
     wf_text_print(t, " *     while (...) %s_step(&m, &batch, 1, &progress);\n", of);
     if (e->options->file) wf_text_print(t, " *     %s_save(&m, write, context);\n", of);
@@ -210,6 +214,7 @@ static void write_head(training_emitter *e) {
 
 static bool write_file(training_emitter *e, const char *const *batches, char *message) {
     wf_text code = { 0 };
+    bool apart = e->options->weights != NULL;
     e->weights_at = e->arena + wf_training_bytes(e);
     e->memory = e->weights_at + (e->weights * 4 + 63) / 64 * 64;
     if (e->memory > INT32_MAX - 64)
@@ -220,6 +225,7 @@ static bool write_file(training_emitter *e, const char *const *batches, char *me
     wf_write_training_numbers(e);
     if (e->options->file && !wf_write_checkpoint_tables(e, message)) return false;
     wf_add_plain_file(&e->text, wf_training_text, e->name);
+    wf_add_plain_file(&e->text, apart ? wf_begin_file_text : wf_begin_array_text, e->name);
     if (e->options->file) wf_add_plain_file(&e->text, wf_checkpoint_text, e->name);
     if (e->text.lacks) return fail(message, "out of memory");
     wf_text_puts(&code, e->text.at + begin);
@@ -229,7 +235,9 @@ static bool write_file(training_emitter *e, const char *const *batches, char *me
     if (ok) wf_text_puts(&e->text, code.at);
     wf_text_free(&code);
     wf_add_plain_file(&e->text, batches ? batches : wf_stdin_text, e->name);
+    if (apart) wf_write_weights_reader(&e->text, e->options->weights_name, e->name);
     wf_add_plain_file(&e->text, wf_training_main_text, e->name);
+    wf_add_plain_file(&e->text, apart ? wf_training_file_text : wf_training_array_text, e->name);
     return (ok && !e->text.lacks) || fail(message, "out of memory");
 }
 
@@ -237,6 +245,8 @@ char *wf_model_emit_training_on(wf_model *m, wf_trainer *t, const wf_training_em
                                 const char *const *batches, char *message) {
     static const wf_training_emit_options defaults = { 0 };
     training_emitter e = { .model = m, .trainer = t, .options = options ? options : &defaults };
+    wf_emit_weights *file = e.options->weights;
+    if (file) *file = (wf_emit_weights){ 0 };
     if (!open_emitter(&e, message) || !name_is_free(&e, message)) return NULL;
     char *plan = emit_plans(&e, message);
     e.plan = plan;
@@ -245,6 +255,8 @@ char *wf_model_emit_training_on(wf_model *m, wf_trainer *t, const wf_training_em
     if (ok && e.options->weight_bytes) *e.options->weight_bytes = e.weights * 4;
     free(plan);
     if (ok) return e.text.at;
+    if (file) free(file->bytes);
+    if (file) *file = (wf_emit_weights){ 0 };
     wf_text_free(&e.text);
     return NULL;
 }

@@ -114,7 +114,9 @@ static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *
                                 .runs = names + skip,
                                 .positions = e->positions,
                                 .arena_bytes = &e->arena,
-                                .n_weights = &e->weights };
+                                .n_weights = &e->weights,
+                                .n_int8 = &e->int8,
+                                .weights = e->file };
     char *text = NULL;
     e->sized = encode && e->source >= LEAST_SIZED;
     if (e->sized) {
@@ -150,7 +152,8 @@ static void write_head(model_emitter *e) {
     wf_model_text(e->model, about);
     wf_text_print(t, "/* %s, and its search, as C that needs no library.\n *\n", about);
     wf_text_print(t, " *     static _Alignas(64) unsigned char memory[%s_MEMORY];\n", of);
-    wf_text_print(t, " *     %s m;\n *     %s_start(&m, memory);\n", of, of);
+    wf_text_print(t, " *     %s m;\n *     %s_start(&m, memory%s);\n", of, of,
+                  e->file ? ", weights, size" : "");
     wf_text_print(t, " *     int length = %s_generate(&m, source, n, output);\n", of);
     wf_text_print(t, " *     int bytes = %s_translate(&m, line, length, text, sizeof text);\n *\n",
                   of);
@@ -171,8 +174,8 @@ static void write_head(model_emitter *e) {
 
 /* A name that the file has for itself cannot be the prefix. */
 static bool name_is_free(const model_emitter *e, char *message) {
-    const char *const *const texts[] = { wf_search_text, wf_blocks_text, wf_translate_text,
-                                         wf_main_text };
+    const char *const *const texts[] = { wf_search_text, wf_blocks_text,    wf_translate_text,
+                                         wf_main_text,   wf_main_file_text, wf_weights_text };
     static const char *const tables[] = { "source_", "target_", "known_" };
     bool own = strcmp(e->name, "model") == 0 || !e->name[0], taken = false;
     for (size_t i = 0; i < sizeof texts / sizeof *texts && !own; i++)
@@ -209,14 +212,17 @@ static bool write_file(model_emitter *e, const char *model, char *message) {
 char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message) {
     static const wf_model_emit_options defaults = { 0 };
     const wf_model_emit_options *o = options ? options : &defaults;
-    model_emitter e = { .model = m };
+    model_emitter e = { .model = m, .file = o->weights, .file_name = o->weights_name };
+    if (o->weights) *o->weights = (wf_emit_weights){ 0 };
     if (!open_emitter(&e, o, message) || !name_is_free(&e, message)) return NULL;
     char *model = emit_model(&e, message);
     bool ok = model && write_file(&e, model, message);
     if (ok && o->memory_bytes) *o->memory_bytes = e.memory;
-    if (ok && o->weight_bytes) *o->weight_bytes = e.weights * 4;
+    if (ok && o->weight_bytes) *o->weight_bytes = e.weights * 4 + e.int8;
     free(model);
     if (ok) return e.text.at;
+    if (o->weights) free(o->weights->bytes);
+    if (o->weights) *o->weights = (wf_emit_weights){ 0 };
     wf_text_free(&e.text);
     return NULL;
 }

@@ -4,6 +4,7 @@
  * emit_search.c     the numbers of the search, and what it asks of the model
  * plain_file.c      a file of plain C with the model's prefix
  * plain_search.c    the search, which is embedded as text
+ * program/          the program around the file, and how it reads weights
  * text_emitter.h    lines of text */
 #ifndef WEFT_MODELS_EMIT_MODEL_EMITTER_H
 #define WEFT_MODELS_EMIT_MODEL_EMITTER_H
@@ -11,8 +12,11 @@
 #include "core/emit/c_text.h"
 #include "models/model_emit.h"
 
-extern const char *const wf_search_text[], *const wf_blocks_text[], *const wf_translate_text[],
-                                                                        *const wf_main_text[];
+extern const char *const wf_search_text[],
+    *const wf_blocks_text[], *const wf_translate_text[], *const wf_main_text[],
+                                                             *const wf_main_array_text[],
+                                                                 *const wf_main_file_text[],
+                                                                     *const wf_weights_text[];
 
 typedef struct model_emitter {
     wf_model *model;
@@ -25,7 +29,9 @@ typedef struct model_emitter {
     int64_t positions;           /* of a row of the caches */
     bool sized;                  /* a run of the encoder has a length */
     int64_t arena, memory;       /* bytes: of the model, and with the search */
-    int64_t weights;             /* floats */
+    int64_t weights, int8;       /* floats; weights in int8 */
+    wf_emit_weights *file;       /* receives the weights; NULL: they are an array */
+    const char *file_name;       /* where the program finds them */
     wf_text text;                /* all of it */
 } model_emitter;
 
@@ -38,5 +44,7 @@ void wf_write_search_numbers(model_emitter *e);
 bool wf_plain_has_word(const char *const *lines, const char *name);
 /* Append the lines of a file of plain C, with the prefix `name` in place of "model". */
 void wf_add_plain_file(wf_text *t, const char *const *lines, const char *name);
+/* Append what reads the file of weights, which the program finds under `path`; NULL: NAME.weights. */
+void wf_write_weights_reader(wf_text *t, const char *path, const char *name);
 
 #endif

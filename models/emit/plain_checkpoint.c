@@ -6,11 +6,6 @@
 
 /* ---- the checksum ----------------------------------------------------------------------- */
 
-static uint64_t mix_word(uint64_t h, uint64_t word) {
-    h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ (h >> 32);
-}
-
 static int length_of(const char *text) {
     int n = 0;
     while (text[n]) n++;

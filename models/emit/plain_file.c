@@ -1,7 +1,8 @@
-/* models/emit/plain_file.c - a file of plain C with the prefix of a model. */
+/* models/emit/plain_file.c - a file of plain C with the prefix of a model; and what reads a file of
+ * weights. */
 #include <string.h>
 
-#include "model_emitter.h"
+#include "text_emitter.h"
 
 /* The end of what begins at `at`: a comment or its part in this line, a word, or a character. */
 static size_t end_of_part(const char *at, bool *in_comment) {
@@ -53,4 +54,16 @@ void wf_add_plain_file(wf_text *t, const char *const *lines, const char *name) {
         else
             wf_text_puts(t, "\n");
     }
+}
+
+/* The name without its folder. */
+void wf_write_weights_reader(wf_text *t, const char *path, const char *name) {
+    const char *folder = path ? strrchr(path, '/') : NULL;
+    wf_text_puts(t, "#define FILE_NAME ");
+    if (path)
+        wf_write_string(t, folder ? folder + 1 : path);
+    else
+        wf_text_print(t, "\"%s.weights\"", name);
+    wf_text_puts(t, "\n");
+    wf_add_plain_file(t, wf_weights_text, name);
 }

@@ -26,14 +26,6 @@ static training *training_of(const model *m) {
     return (training *)(void *)(m->arena + model_ARENA);
 }
 
-void model_begin(model *m, void *memory) {
-    unsigned char *bytes = memory;
-    model_start(m, memory, (float *)(void *)(bytes + WEIGHTS_AT));
-    training *t = training_of(m);
-    t->steps = STEPS_BEFORE;
-    set_inputs(m, t->rates, t->at, t->average_rate);
-}
-
 /* The number of updates made, including those before the file was written. */
 int64_t model_steps(const model *m) {
     return training_of(m)->steps;

@@ -3,8 +3,8 @@
  * emit_training.c    what is written, and its parts in order
  * emit_rates.c       shapes of batches, rates, what the step asks of the plans
  * emit_checkpoint.c  what a saved file holds, as tables
- * plain_training.c   the step; plain_checkpoint.c: saving; plain_stdin.c: batches of the program;
- *                    plain_training_main.c: the program. These are embedded as text */
+ * plain_training.c   the step; plain_checkpoint.c: saving; plain_begin_array.c, plain_begin_file.c:
+ *                    its beginning; program/: the program. These are embedded as text */
 #ifndef WEFT_MODELS_EMIT_TRAINING_EMITTER_H
 #define WEFT_MODELS_EMIT_TRAINING_EMITTER_H
 
@@ -14,8 +14,13 @@
 
 enum { WF_MOST_SHAPES = 36 };
 
-extern const char *const wf_training_text[],
-    *const wf_checkpoint_text[], *const wf_stdin_text[], *const wf_training_main_text[];
+extern const char *const wf_training_text[], *const wf_begin_array_text[],
+                                                 *const wf_begin_file_text[],
+                                                     *const wf_checkpoint_text[],
+                                                         *const wf_stdin_text[],
+                                                             *const wf_training_main_text[],
+                                                                 *const wf_training_array_text[],
+                                                                     *const wf_training_file_text[];
 
 typedef struct training_emitter {
     wf_model *model;

@@ -233,3 +233,13 @@ wf_model *wf_model_load(const wf_file *f, const wf_training_config *training, wf
     wf_model_free(m);
     return NULL;
 }
+
+/* The matrices are packed before they are loaded, so that each is written once. */
+wf_model *wf_model_load_packed(const wf_file *f, wf_layout layout, bool as_file, char *message) {
+    wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
+    bool ok = m && wf_pack_weights(m->graph, as_file ? WF_PANELS_INT8 : layout, message);
+    if (ok && as_file && !wf_model_rounded(m, f)) ok = wf_pack_weights(m->graph, layout, message);
+    if (ok && wf_model_load_weights(m, f, message)) return m;
+    wf_model_free(m);
+    return NULL;
+}

@@ -8,6 +8,7 @@
  * plain_double.c       a logarithm, sines and cosines in double
  * plain_functions.c    the other functions of one or two numbers, and of integers
  * plain_rows.c         sums, products of matrices, normalisation, random bits, order
+ * plain_int8.c         products with weights in int8
  * plain_attention.c    attention and its gradient
  * plain_convolution.c  convolution and pooling */
 #include <stdint.h>

@@ -310,6 +310,12 @@ static uint64_t mix(uint64_t h) {
     return h ^ (h >> 31);
 }
 
+/* One step of a hash over words. */
+static uint64_t mix_word(uint64_t h, uint64_t word) {
+    h = (h ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    return h ^ (h >> 32);
+}
+
 /* Four words of random bits: Philox4x32-10 (Salmon et al. 2011). */
 static void philox(uint64_t key, uint64_t counter, uint64_t stream, uint32_t word[4]) {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32), x0 = (uint32_t)counter,

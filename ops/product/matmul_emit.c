@@ -27,7 +27,13 @@ static addend addend_of(const wf_call *c) {
 /* The sum begins with the addend. If that has no rows of adjacent elements, it is copied to the
  * result first. */
 static void emit_one(wf_emitter *e, const wf_product *p, const wf_walk *w, addend d,
-                     bool in_panels) {
+                     wf_layout layout) {
+    static const char *const functions[] = { [WF_ROW_MAJOR] = "product",
+                                             [WF_PANELS] = "product_in_panels",
+                                             [WF_PANELS_INT8] = "product_in_int8" };
+    static const char *const ends[] = { [WF_ROW_MAJOR] = ", %n, scratch);\n",
+                                        [WF_PANELS] = ", %n);\n",
+                                        [WF_PANELS_INT8] = ", %n, work);\n" };
     bool copies = d.given && d.column != 1 && p->n > 1;
     if (copies) {
         wf_emit_text(e, "for (int r = 0; r < %n; r++)\nfor (int s = 0; s < %n; s++)\nout[", p->m,
@@ -37,11 +43,11 @@ static void emit_one(wf_emitter *e, const wf_product *p, const wf_walk *w, adden
         wf_emit_element_at(e, w, 3, "j");
         wf_emit_text(e, " + r * %n + s * %n];\n", d.row, d.column);
     }
-    wf_emit_text(e, in_panels ? "product_in_panels" : "product");
-    wf_emit_text(e, "(%n, %n, %n, a + ", p->m, p->n, p->k);
+    wf_emit_text(e, "%s(%n, %n, %n, a + ", functions[layout], p->m, p->n, p->k);
     wf_emit_element_at(e, w, 1, "j");
     wf_emit_text(e, ", %n, %n, b", p->a_row, p->a_col);
-    if (!in_panels) {
+    if (layout == WF_PANELS_INT8) wf_emit_text(e, ", b_scales");
+    if (layout == WF_ROW_MAJOR) {
         wf_emit_text(e, " + ");
         wf_emit_element_at(e, w, 2, "j");
         wf_emit_text(e, ", %n, %n", p->b_row, p->b_col);
@@ -55,7 +61,7 @@ static void emit_one(wf_emitter *e, const wf_product *p, const wf_walk *w, adden
     }
     wf_emit_text(e, ", %n, out + ", copies ? p->n : d.row);
     wf_emit_element_at(e, w, 0, "j");
-    wf_emit_text(e, in_panels ? ", %n);\n" : ", %n, scratch);\n", p->n);
+    wf_emit_text(e, ends[layout], p->n);
 }
 
 /* k in pieces: each a product of its own in work, and then their sum after the addend. */
@@ -97,10 +103,10 @@ bool wf_emit_matmul(wf_emitter *e, const wf_call *c) {
     wf_product p = *(const wf_product *)c->plan;
     const wf_view *y = &c->out[0];
     addend d = addend_of(c);
-    bool in_panels = c->in[1].layout == WF_PANELS;
+    wf_layout layout = c->in[1].layout;
     wf_walk w;
     if (wf_view_count(y) == 0) return true;
-    if (!in_panels) wf_emit_scratch(e, PANEL);
+    if (layout == WF_ROW_MAJOR) wf_emit_scratch(e, PANEL);
     if (p.pieces > 1) {
         emit_pieces(e, &p, d);
         return true;
@@ -114,7 +120,7 @@ bool wf_emit_matmul(wf_emitter *e, const wf_call *c) {
     merge_rows(&p, &w, &d);
     wf_emit_rows(e, &w, 'i');
     wf_emit_text(e, "for (int j = 0; j < %n; j++) {\n", w.columns);
-    emit_one(e, &p, &w, d, in_panels);
+    emit_one(e, &p, &w, d, layout);
     wf_emit_text(e, "}\n");
     return true;
 }

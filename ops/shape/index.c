@@ -85,6 +85,11 @@ static bool emit_embedding(wf_emitter *e, const wf_call *c) {
     if (c->in[0].layout == WF_PANELS)
         wf_emit_text(e, "row_in_panels(%n, %n, table, ids[i], out + i * %n);\n}\n",
                      c->in[0].shape[0], width, width);
+    else if (c->in[0].layout == WF_PANELS_INT8)
+        wf_emit_text(e,
+                     "for (int j = 0; j < %n; j++)\n"
+                     "out[i * %n + j] = (float)table[ids[i] * %n + j] * table_scales[ids[i]];\n}\n",
+                     width, width, width);
     else
         wf_emit_text(e,
                      "for (int j = 0; j < %n; j++) out[i * %n + j] = table[ids[i] * %n + j];\n}\n",

@@ -76,6 +76,7 @@ LENGTHS = {
     'wf_decoded_free.results': ROW, 'wf_mha_options.weights': '1', 'wf_tokenizer_to_meta.pairs': 'WF_TOKENIZER_META',
     'wf_generation_to_meta.pairs': 'WF_GENERATION_META', 'wf_emit_options.runs': '40',
     'wf_emit_options.arena_bytes': '1', 'wf_emit_options.n_weights': '1',
+    'wf_emit_options.n_int8': '1',
     'wf_training_emit_options.memory_bytes': '1', 'wf_training_emit_options.weight_bytes': '1',
     'wf_model_emit_options.memory_bytes': '1', 'wf_model_emit_options.weight_bytes': '1',
 }
@@ -90,6 +91,8 @@ CALLERS = {
     'wf_chunk.n': 'count', 'wf_vjp.n_y': 'count', 'wf_vjp.n_x': 'count', 'wf_decoder_memory.b': 'rows',
     'wf_decoder_memory.s': 'rows', 'wf_pool_new.threads': 'rows', 'wf_scope.path': 'text', 'wf_bind.extent': 'extent', 'wf_hf_import.out': 'fresh_hf', 'wf_hf_list_files.list': 'fresh_list',
     'wf_decoded_free.results': 'no_results', 'wf_record.attrs': 'nothing',
+    'wf_emit_options.weights': None, 'wf_model_emit_options.weights': None,
+    'wf_training_emit_options.weights': None,
     'wf_tokenizer_options.codes_bytes': 'bytes', 'wf_alltoallv.send_at': 'offsets', 'wf_alltoallv.receive_at': 'offsets',
     'wf_allgatherv.receive_at': 'offsets', 'wf_allgather.bytes': 'rows', 'wf_file_find.name': 'text', 'wf_sentencepiece_options.n_pieces': 'count',
     'wf_byte_level_options.n_pieces': 'count', 'wf_trainer_begin.micro_batches': 'size',
@@ -169,6 +172,8 @@ class Writer:
         """The C expression that draws it, and whether it needs what is drawn before."""
         callers = CALLERS.get(f'{owner}.{name}')
         base, pointer = self.base(kind), '*' in kind or array
+        if f'{owner}.{name}' in CALLERS and not callers:
+            return 'NULL', False
         if callers:
             return f'draw_{callers}(w, {place})', False
         if kind == 'callback' or kind == 'wf_line_reader':

@@ -148,8 +148,9 @@ typedef struct trial {
     wf_decode_options search;
 } trial;
 
-static void try(const trial *t, bool compiled) {
+static void try(const trial *t, bool int8, bool compiled) {
     wf_model *m = model_of(t->form, t->vocab);
+    if (int8) ck_assert(wf_pack_weights(m->graph, WF_PANELS_INT8, NULL));
     char message[WF_MESSAGE];
     int64_t memory = 0, weights = 0;
     int most = t->max_source ? t->max_source : MOST_SOURCE;
@@ -163,7 +164,8 @@ static void try(const trial *t, bool compiled) {
                                message);
     ck_assert_msg(text, "%s", message);
     ck_assert_int_gt(memory, 0);
-    ck_assert_int_ge(weights, 4 * wf_model_parameter_count(m));
+    ck_assert_int_ge(weights, (int8 ? 1 : 4) * wf_model_parameter_count(m));
+    ck_assert(!int8 || weights < 3 * wf_model_parameter_count(m));
     write_file("model.c", text, strlen(text));
     write_program(text, t->name ? t->name : "model");
     free(text);
@@ -226,9 +228,22 @@ static const trial trials[] = {
     { LLAMA, 2, 3, 1, NULL, { DEFAULTS, .beam = 2 } },
 };
 
+/* With weights in int8. */
+static const trial rounded[] = {
+    { PLAIN, 17, 0, 0, NULL, { DEFAULTS, .beam = 4, .penalty = WF_PENALTY_AVERAGE, .alpha = 1 } },
+    { PRE_NORM, 17, 9, 8, NULL, { DEFAULTS, .beam = 1 } },
+    { GPT, 17, 9, 7, NULL, { DEFAULTS, .beam = 3 } },
+    { LLAMA, 17, 0, 0, NULL, { DEFAULTS, .beam = 1 } },
+};
+
 TEST_ROWS(an_emitted_model_finds_the_same_outputs, COUNT_OF(trials)) {
     if (!has_emitted_compiler("model_emit")) return;
-    try(&trials[_i], compiles_row(_i));
+    try(&trials[_i], false, compiles_row(_i));
+}
+
+TEST_ROWS(an_emitted_model_in_int8_finds_the_same_outputs, COUNT_OF(rounded)) {
+    if (!has_emitted_compiler("model_emit")) return;
+    try(&rounded[_i], true, compiles_row(_i));
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */

@@ -86,6 +86,62 @@ static void feed(wf_plan *p, wf_tensor *t) {
 
 SETUP(enter_folder, leave_folder)
 
+/* ---- a file of weights ----------------------------------------------------------------------- */
+
+/* A program gives model_start the bytes; and refuses fewer, others, and those that begin between two
+ * words. */
+#define TRY_FILE                                                                                   \
+    "int main(void) {\n    static _Alignas(4) unsigned char bytes[model_FILE + 4];\n"              \
+    "    static _Alignas(64) unsigned char memory[model_ARENA];\n    static model m;\n"            \
+    "    static float y[4], weights[model_WEIGHTS];\n    (void)weights;\n"                         \
+    "    FILE *in = fopen(\"weights\", \"rb\");\n"                                                 \
+    "    if (!in || fread(bytes, 1, model_FILE + 1, in) != model_FILE) return 1;\n"                \
+    "    fclose(in);\n    m.x = y;\n    y[0] = 2;\n"                                               \
+    "    if (!START(bytes, model_FILE - 4) || !model_run(&m)) return 2;\n"                         \
+    "    if (!START(bytes + 1, model_FILE) || !model_run(&m)) return 3;\n"                         \
+    "    bytes[70] ^= 1;\n    if (!START(bytes, model_FILE) || !model_run(&m)) return 4;\n"        \
+    "    bytes[70] ^= 1;\n    if (START(bytes, model_FILE)) return 5;\n"                           \
+    "    for (int i = 0; i < 3; i++) {\n        if (model_run(&m)) return 6;\n"                    \
+    "        model_get_y(&m, y);\n        fwrite(y, 4, 4, stdout);\n    }\n    return 0;\n}\n"
+
+static void try_file(bool updates) {
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(D)),
+              *w = wf_param(g, "w", SHAPE(D), wf_init_zeros());
+    wf_tensor *y = wf_named(wf_add(wf_mul(x, w), wf_constant(g, 0.5)), "y");
+    wf_tensor *update = updates ? wf_assign(w, wf_add(w, y)) : NULL;
+    wf_emit_weights file;
+    ck_assert(wf_write(w, numbers, D * sizeof(float)));
+    wf_plan *p = plan(g, (wf_plan_options){ .fetch = (wf_tensor *[]){ y, update },
+                                            .n_fetch = updates ? 2 : 1,
+                                            LIST(feed, x) });
+    char *text = wf_emit(&p, 1, &(wf_emit_options){ .weights = &file }, message);
+    ck_assert_msg(text, "%s", message);
+    ck_assert_ptr_null(strstr(text, "-1.25"));
+    open_expected();
+    FILE *out = fopen("weights", "wb");
+    ck_assert(out && fwrite(file.bytes, 1, file.n, out) == file.n && fclose(out) == 0);
+    float in[D] = { 2 };
+    for (int i = 0; i < 3; i++) {
+        ck_assert(wf_feed(p, x, in, sizeof in) && wf_run(p));
+        ck_assert(wf_fetch(p, y, in, sizeof in) && fwrite(in, 4, D, expected) == D);
+    }
+    fclose(expected);
+    try_emitted(text, updates
+                          ? "#define START(b, n) model_start(&m, memory, weights, b, n)\n" TRY_FILE
+                          : "#define START(b, n) model_start(&m, memory, b, n)\n" TRY_FILE);
+    free(text);
+    free(file.bytes);
+    wf_plan_free(p);
+    end_graph(g);
+}
+
+TEST(weights_are_a_second_file) {
+    if (!has_emitted_compiler("emit_plans")) return;
+    try_file(false);
+    try_file(true);
+}
+
 /* ---- positions ------------------------------------------------------------------------------- */
 
 /* A graph with a cache of the rows of x: [B,T,D]. */

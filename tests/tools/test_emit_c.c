@@ -49,6 +49,39 @@ TEST(a_program_writes_the_lines_of_generate) {
     write_lines(300, 1, 11, 12);
     compare("", "");
     compare("--beam 4 --prefix copier", "--beam 4");
+    compare("--beam 4 --prefix copier --weights-file copier.weights", "--beam 4");
+    compare("--beam 4 --weights int8", "--beam 4 --weights int8");
+    compare("--weights int8 --weights-file w", "--weights int8");
+    ok("mv m whole && convert --weights int8 whole -o m");
+    compare("", "");
+    compare("--weights f32", "--weights f32");
+}
+
+/* The program opens the file beside itself, or its argument, and refuses every other one. */
+TEST(a_program_takes_its_file_of_weights_alone) {
+    static const char *const others[] = {
+        "head -c 100 w > other",                                        /* shorter */
+        "cat w m > other",                                              /* longer */
+        "cp w other; printf x | dd of=other bs=1 seek=99 conv=notrunc", /* changed */
+        "graph --emit-c second --weights-file other > /dev/null",       /* of another model */
+    };
+    if (!has_emitted_compiler("emit_c")) return;
+    ok("train --task copy " SIZE "--max-steps 2 -o m > /dev/null");
+    ok("train --task copy " SIZE "--max-steps 3 -o second > /dev/null");
+    ok("graph --emit-c m --weights-file w -o m.c && mkdir there");
+    run("%s " STRICT_FLAGS " -O1 -DMODEL_MAIN m.c -o there/program", emitted_compiler());
+    expect(0);
+    run("echo 3 4 | there/program");
+    expect(1);
+    ck_assert_str_eq(result.err, "there/w: cannot read the weights\n");
+    run("echo 3 4 | there/program w > got && cp w there && echo 3 4 | there/program > expected");
+    expect(0);
+    ck_assert(same_files("got", "expected"));
+    for (int i = 0; i < COUNT_OF(others); i++) {
+        run("{ %s; } 2> told && echo 3 4 | there/program other", others[i]);
+        expect(1);
+        ck_assert_str_eq(result.err, "other: not the weights of this program\n");
+    }
 }
 
 /* ---- models of text -------------------------------------------------------------------------- */
@@ -107,6 +140,8 @@ static const text_row texts[] = {
     { "--train pairs.tsv --tokenizer byte-level", "--beam 3", "--beam 3" },
     { "--train pairs.tsv --tokenizer word --tokenizer-tgt bpe", "", "" },
     { "--arch language --train pairs.tsv --tokenizer bpe --max-len 30", "", "" },
+    { "--train pairs.tsv --tokenizer bpe --share-vocab --tie all", "--weights int8 --beam 4",
+      "--weights int8 --beam 4" },
     { "--task lm --text pairs.tsv --tokenizer byte-bpe --max-len 24", "", "" },
     { "--task lm --text pairs.tsv --tokenizer text-char --max-len 24 --form llama", "", "" },
     { "--train pairs.tsv --spm-src " WEFT_TEST_DATA "/words_de.spm", "", "" },
@@ -163,6 +198,10 @@ TEST(memory_is_printed_and_nothing_written) {
     ok("graph --emit-c m --dry-run --max-length 8");
     ck_assert_int_eq(sscanf(result.out, "%ld bytes of memory", &shorter), 1);
     ck_assert(shorter > 0 && shorter < memory && weights > 0);
+    ok("graph --emit-c m --dry-run --weights-file w");
+    ck_assert_msg(strstr(result.out, " bytes of the weights' file"), "%s", result.out);
+    run("ls w");
+    ck_assert_int_ne(result.status, 0);
     run("graph --emit-c m --dry-run --output m.c");
     expect(2);
     run("ls m.c");
@@ -182,7 +221,7 @@ static const trained trainings[] = {
     { "--task copy", "--max-steps 1", "--from-start" },
     { "--task reverse --arch language --dropout 0.1 --optimizer adamw --lr-schedule cosine "
       "--max-len 4",
-      "--max-steps 1", "--from-start --prefix gpt" },
+      "--max-steps 1", "--from-start --prefix gpt --weights-file w" },
     { "--task sort --arch language --form llama --optimizer lion --lr 1e-4 --ema 0.9 "
       "--label-smoothing 0.1 --max-len 4 --seed 5",
       "--max-steps 7", "" },
@@ -240,10 +279,13 @@ static const refusal refusals[] = {
     { "--emit-c m --max-length 0", "0", 2 },
     { "--emit-c m --max-line 0", "0", 2 },
     { "--max-line 100", "no C is written", 2 },
+    { "--weights-file w", "no C is written", 2 },
+    { "--emit-c m --weights-file nowhere/w -o m.c", "nowhere/w", 1 },
     { "--emit-c m --prefix 'a b' -o m.c", "no identifier", 1 },
     { "--emit-c m --prefix search -o m.c", "for something else", 1 },
-    { "--emit-c int8 -o m.c", "weights in int8 have no form in C", 1 },
     { "--train", "no C is written", 2 },
+    { "--weights int8", "no C is written", 2 },
+    { "--emit-c m --train --weights int8", "a training has no search", 2 },
     { "--emit-c m --from-start", "only --train begins a training", 2 },
     { "--emit-c m --train --beam 2", "a training has no search", 2 },
     { "--emit-c m --train --max-length 9", "a training has no search", 2 },

@@ -18,7 +18,7 @@
 #include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
 #include "tools/cli/terminal.h"
-#include "tools/emit/emit_program.h"
+#include "tools/emit/emit_options.h"
 
 enum { MODULES, OPERATIONS };
 
@@ -35,6 +35,7 @@ typedef struct settings {
 /* Static, because the rows of the option table hold addresses of these settings. */
 static settings told = { .of = SUBJECT_TRANSFORMER,
                          .level = -1,
+                         .c.model.weights = -1,
                          .norm = WF_NORM_POST,
                          .d_model = 512,
                          .d_ff = 2048,
@@ -138,35 +139,7 @@ static option rows[] = {
           "with --plan or --html: number of timed runs. The mean of their times is shown"),
     COUNT("threads", told.threads, 1, 256, "with --plan or --html: number of threads that compute"),
 
-    GROUP("C"),
-    FLAG("emit-c", told.c.asked,
-         "write the model and its search as one C11 file that needs no library, instead of "
-         "Graphviz text. It reads and writes lines, or token ids, and its outputs are those of "
-         "generate. Compiled with -DMODEL_MAIN it is a program for lines"),
-    COUNT("max-length", told.c.model.max_length, 1, 1000000,
-          "with --emit-c: maximum length of a source and of an output in tokens, for less memory",
-          .fallback = "the model's own"),
-    COUNT("max-line", told.c.model.max_line, 1, 1000000, "with --emit-c: maximum bytes of a line",
-          .fallback = "8 for each token of a source, at least 1024"),
-    COUNT("beam", told.c.model.beam, 1, 64,
-          "with --emit-c: hypotheses of the beam search; 1 is greedy search",
-          .fallback = "as generate"),
-    { .name = "prefix",
-      .kind = OPTION_STRING,
-      .value = &told.c.model.prefix,
-      .argument = "NAME",
-      .help = "with --emit-c: first part of the names that the file declares",
-      .fallback = "model" },
-    FLAG("train", told.c.training,
-         "with --emit-c: write the training of the model instead of its search: each update, with "
-         "its optimizer, schedule and random bits, has the bits of train. The program trains and "
-         "writes the model's file to stdout. It makes the sequences of copy, reverse and sort; for "
-         "text it reads batches of token ids, of at most --batch-size rows and --length tokens"),
-    FLAG("from-start", told.c.from_start,
-         "with --train: begin with the first update and the initial weights, not where the file "
-         "is"),
-    FLAG("dry-run", told.c.dry_run,
-         "with --emit-c: print how many bytes memory and weights take, and write nothing"),
+    EMIT_OPTIONS(told.c),
 
     GROUP("Output"),
     OUTPUT("output", told.output,
@@ -458,9 +431,11 @@ static void write_c(const settings *set, const wf_file *f) {
         printf("%s\n", e.sizes);
     } else {
         write_text(set, e.text);
+        emit_weights(&self, &set->c, &e);
         warn(&self, "%s", e.sizes);
     }
     free(e.text);
+    free(e.weights.bytes);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */

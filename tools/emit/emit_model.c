@@ -26,12 +26,12 @@ static bool usual_settings(wf_generation *g, const wf_file *f, const wf_model *m
     return wf_generation_from_meta(f, m, g, message);
 }
 
-/* Loading such a model as f32 would round what `generate` does not. */
-static bool has_int8(const wf_file *f) {
-    wf_model *m = wf_model_record(f, NULL, WF_F32, 0, NULL);
-    bool rounded = m && wf_pack_weights(m->graph, WF_PANELS_INT8, NULL) && wf_model_rounded(m, f);
-    wf_model_free(m);
-    return rounded;
+void emitted_sizes(emitted *e, int64_t memory, int64_t weights, const char *of_weights) {
+    int n = snprintf(e->sizes, sizeof e->sizes, "%lld bytes of memory, %lld %s, %lld bytes of C",
+                     (long long)memory, (long long)weights, of_weights, (long long)strlen(e->text));
+    if (e->weights.n)
+        snprintf(e->sizes + n, sizeof e->sizes - (size_t)n, ", %zu bytes of the weights' file",
+                 e->weights.n);
 }
 
 static void emit(emitted *e, wf_model *m, const language *l, const wf_generation *g,
@@ -51,20 +51,19 @@ static void emit(emitted *e, wf_model *m, const language *l, const wf_generation
                                       .target_text = l->tokenizer[SIDE_TGT],
                                       .max_line = set->max_line,
                                       .memory_bytes = &memory,
-                                      .weight_bytes = &weights };
+                                      .weight_bytes = &weights,
+                                      .weights = set->weights_file ? &e->weights : NULL,
+                                      .weights_name = set->weights_file };
     e->text = wf_model_emit(m, &options, message);
-    if (e->text)
-        snprintf(e->sizes, sizeof e->sizes,
-                 "%lld bytes of memory, %lld bytes of weights, %lld bytes of C", (long long)memory,
-                 (long long)weights, (long long)strlen(e->text));
+    if (e->text) emitted_sizes(e, memory, weights, "bytes of weights");
 }
 
 bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *message) {
     wf_generation g = { 0 };
     language l = { 0 };
     *e = (emitted){ 0 };
-    if (has_int8(f)) return refused(message, "weights in int8 have no form in C");
-    wf_model *m = wf_model_load(f, NULL, WF_F32, 0, message);
+    wf_layout layout = set->weights == EMIT_INT8 ? WF_PANELS_INT8 : WF_ROW_MAJOR;
+    wf_model *m = wf_model_load_packed(f, layout, set->weights < 0, message);
     if (m && language_open(&l, f, m, message) && usual_settings(&g, f, m, &l, message))
         emit(e, m, &l, &g, set, message);
     language_close(&l);

@@ -7,8 +7,13 @@
 
 typedef struct emitted {
     char *text;
-    char sizes[WF_MESSAGE]; /* the bytes of memory, of weights and of the text, as text */
+    char sizes[WF_MESSAGE];  /* the bytes of memory, of weights and of the texts, as text */
+    wf_emit_weights weights; /* if they are a file */
 } emitted;
+
+/* The format of matrices: words for an option. */
+#define EMIT_WEIGHTS "f32|int8"
+enum { EMIT_F32, EMIT_INT8 };
 
 /* 0 or NULL: the model's own. */
 typedef struct emit_settings {
@@ -16,9 +21,14 @@ typedef struct emit_settings {
     int64_t max_length; /* most tokens of a source and of an output */
     int64_t max_line;   /* most bytes of a line */
     const char *prefix;
+    int weights;              /* EMIT_F32, EMIT_INT8; -1: as the file */
+    const char *weights_file; /* the path of a file of weights */
 } emit_settings;
 
-/* The caller frees the text. False with message[256]. */
+/* The caller frees the text and the bytes of weights. False with message[256]. */
 bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *message);
+
+/* The sizes of a model with so many bytes of memory and weights. */
+void emitted_sizes(emitted *e, int64_t memory, int64_t weights, const char *of_weights);
 
 #endif

@@ -1,15 +1,19 @@
 /* tools/emit/emit_program.c - graph --emit-c; see emit_program.h. */
 #include "emit_program.h"
 
+#include <stdio.h>
+
 #include "emit_train.h"
+#include "tools/cli/output.h"
 
 static void refuse(const program *p, const char *const *names, bool idle, const char *why) {
     for (; *names; names++) option_no_effect(p, *names, idle, why);
 }
 
 void refuse_idle_emission(const program *p, const emit_request *r) {
-    static const char *const of_search[] = { "max-length", "max-line", "beam", NULL };
-    static const char *const of_any[] = { "prefix", "dry-run", "train", "from-start", NULL };
+    static const char *const of_search[] = { "max-length", "max-line", "beam", "weights", NULL };
+    static const char *const of_any[] = { "prefix",     "dry-run",      "train",
+                                          "from-start", "weights-file", NULL };
     static const char *const of_pictures[] = { "of", "depth", "level", "force", "backward", NULL };
     refuse(p, of_search, !r->asked, "no C is written");
     refuse(p, of_any, !r->asked, "no C is written");
@@ -26,6 +30,7 @@ emitted emit_program(const program *p, const emit_request *r, const wf_file *f, 
     const emit_train_options training = {
         .path = path,
         .prefix = r->model.prefix,
+        .weights = r->model.weights_file,
         .batch_size = option_seen(p, "batch-size") ? batch_size : 0,
         .length = option_seen(p, "length") ? length : 0,
         .from_start = r->from_start,
@@ -34,4 +39,13 @@ emitted emit_program(const program *p, const emit_request *r, const wf_file *f, 
         r->training ? emit_train(&e, f, &training, message) : emit_model(&e, f, &r->model, message);
     if (!ok) fail(p, "%s: %s", path, message);
     return e;
+}
+
+void emit_weights(const program *p, const emit_request *r, const emitted *e) {
+    char message[WF_MESSAGE];
+    output o;
+    if (!r->model.weights_file) return;
+    if (!output_open(&o, r->model.weights_file, message)) fail(p, "%s", message);
+    fwrite(e->weights.bytes, 1, e->weights.n, o.stream);
+    if (!output_close(&o, message)) fail(p, "%s", message);
 }

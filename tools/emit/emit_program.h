@@ -20,5 +20,7 @@ void refuse_idle_emission(const program *p, const emit_request *r);
  * such form ends the program. */
 emitted emit_program(const program *p, const emit_request *r, const wf_file *f, const char *path,
                      int64_t batch_size, int64_t length);
+/* Write the file of weights, if one is asked for. A file that cannot be written ends the program. */
+void emit_weights(const program *p, const emit_request *r, const emitted *e);
 
 #endif

@@ -171,13 +171,12 @@ bool emit_train(emitted *e, const wf_file *f, const emit_train_options *o, char 
                                              .file = f,
                                              .step_key = "train.step",
                                              .memory_bytes = &memory,
-                                             .weight_bytes = &weights };
+                                             .weight_bytes = &weights,
+                                             .weights = o->weights ? &e->weights : NULL,
+                                             .weights_name = o->weights };
         e->text = wf_model_emit_training_on(r.model, r.trainer, &options, r.batches, message);
     }
-    if (e->text)
-        snprintf(e->sizes, sizeof e->sizes,
-                 "%lld bytes of memory, %lld of them weights and moments, %lld bytes of C",
-                 (long long)memory, (long long)weights, (long long)strlen(e->text));
+    if (e->text) emitted_sizes(e, memory, weights, "of them weights and moments");
     close_recipe(&r);
     return e->text != NULL;
 }

@@ -8,11 +8,12 @@
 typedef struct emit_train_options {
     const char *path;           /* of the file */
     const char *prefix;         /* NULL: "model" */
+    const char *weights;        /* the path of a file of weights, or NULL */
     int64_t batch_size, length; /* of a batch of text; 0: the most that the training has */
     bool from_start;            /* begin with the first update, and the initial weights */
 } emit_train_options;
 
-/* The caller frees the text. False with message[256]. Settings that cannot be read end the
+/* The caller frees the text and the bytes of weights. False with message[256]. Settings that cannot be read end the
  * program, as they do in a resume. */
 bool emit_train(emitted *e, const wf_file *f, const emit_train_options *o, char *message);
 

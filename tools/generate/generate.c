@@ -266,21 +266,12 @@ static void choose_languages(job *j) {
     }
 }
 
-/* Packs the weights in the requested layout. The default is that of the file: int8 if that needs no
+/* With the weights in the requested layout. The default is that of the file: int8 if that needs no
  * rounding. */
-static bool pack(const settings *set, wf_model *m, const wf_file *f, char *message) {
+static wf_model *load_model(const settings *set, const wf_file *f, char *message) {
     static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
-    if (set->weights >= 0) return wf_pack_weights(m->graph, layouts[set->weights], message);
-    return wf_pack_weights(m->graph, WF_PANELS_INT8, message) &&
-           (wf_model_rounded(m, f) || wf_pack_weights(m->graph, WF_PANELS, message));
-}
-
-/* The model is packed before its weights are loaded, so that each is written once. */
-static wf_model *load_packed(const settings *set, const wf_file *f, char *message) {
-    wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
-    if (m && pack(set, m, f, message) && wf_model_load_weights(m, f, message)) return m;
-    wf_model_free(m);
-    return NULL;
+    bool given = set->weights >= 0;
+    return wf_model_load_packed(f, given ? layouts[set->weights] : WF_PANELS, !given, message);
 }
 
 static void open_model(job *j, settings *set) {
@@ -288,7 +279,7 @@ static void open_model(job *j, settings *set) {
     wf_file *f = j->file = wf_file_open(j->set->model);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     wf_file_drop_loaded(f);
-    j->model = load_packed(j->set, f, message);
+    j->model = load_model(j->set, f, message);
     if (!j->model) fail(&self, "%s: %s", j->set->model, message);
     if (!language_open(&j->language, f, j->model, message))
         fail(&self, "%s: %s", j->set->model, message);

@@ -1,4 +1,4 @@
-/* models/emit/plain_stdin.c - the updates that the program of a training reads from stdin. embed.sh
+/* models/emit/program/plain_stdin.c - the updates that the program of a training reads from stdin. embed.sh
  * makes text of this file. */
 
 #ifdef MODEL_MAIN

@@ -1,4 +1,4 @@
-/* models/emit/plain_main.c - the program in the C file of a model: a filter, which writes a line
+/* models/emit/program/plain_main.c - the program in the C file of a model: a filter, which writes a line
  * for each line that it reads, as `generate` does. embed.sh makes text of this file. */
 
 #ifdef MODEL_MAIN
@@ -39,13 +39,11 @@ static const char *sentence_of(int error) {
     return "the model finds no output";
 }
 
-int main(void) {
-    static _Alignas(64) unsigned char memory[model_MEMORY];
+/* Answer all lines of stdin. Returns the program's status. */
+static int answer_lines(model *m) {
     static char line[model_LINE + 4], out[model_TEXT];
-    static model m;
-    model_start(&m, memory);
     for (int number = 1, n; (n = read_input(line, number == 1)) != INPUT_ENDS; number++) {
-        if (n >= 0) n = model_translate(&m, line, (size_t)n, out, sizeof out);
+        if (n >= 0) n = model_translate(m, line, (size_t)n, out, sizeof out);
         if (n < 0) {
             fflush(stdout);
             fprintf(stderr, "line %d: %s\n", number, sentence_of(n));
@@ -56,4 +54,3 @@ int main(void) {
     }
     return ferror(stdin) ? 1 : 0;
 }
-#endif

@@ -1,4 +1,4 @@
-/* models/emit/plain_training_main.c - the program in the C file of a training: makes updates, up to
+/* models/emit/program/plain_training_main.c - the program in the C file of a training: makes updates, up to
  * the number that is its argument, and writes the file that is saved to stdout. embed.sh makes text
  * of this file. */
 
@@ -11,18 +11,15 @@ static int write_bytes(void *context, const void *bytes, int n) {
 }
 #endif
 
-int main(int argc, char **argv) {
-    static _Alignas(64) unsigned char memory[model_MEMORY];
+/* Make updates up to this number. Returns the program's status. */
+static int train(model *m, int64_t last) {
     static model_batch batches[MOST_BATCHES];
-    static model m;
     model_progress now = { 0 };
-    int64_t last = argc > 1 ? strtoll(argv[1], 0, 10) : INT64_MAX;
     int n = 0;
-    model_begin(&m, memory);
-    while (model_steps(&m) < last) {
-        n = next_update(batches, model_steps(&m) + 1);
+    while (model_steps(m) < last) {
+        n = next_update(batches, model_steps(m) + 1);
         if (n < 1) break;
-        if (model_step(&m, batches, n, &now)) break;
+        if (model_step(m, batches, n, &now)) break;
         n = 0;
         if (now.step % 100 == 0)
             fprintf(stderr, "%lld: loss %.4g, norm %.3g, rate %.3g\n", (long long)now.step,
@@ -32,12 +29,15 @@ int main(int argc, char **argv) {
         fprintf(stderr,
                 n < 0 ? "update %lld: no batches of such sizes\n"
                       : "update %lld: an id is out of range, or the gradient not finite\n",
-                (long long)model_steps(&m) + 1);
+                (long long)model_steps(m) + 1);
         return 1;
     }
 #if SAVED_TENSORS
-    if (model_save(&m, write_bytes, stdout)) return 1;
+    if (model_save(m, write_bytes, stdout)) return 1;
 #endif
     return fflush(stdout) ? 1 : 0;
 }
-#endif
+
+static int64_t last_update(int argc, char **argv) {
+    return argc > 1 ? strtoll(argv[1], 0, 10) : INT64_MAX;
+}

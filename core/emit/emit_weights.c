@@ -1,0 +1,148 @@
+/* core/emit/emit_weights.c - the values of the leaves: arrays in the text, or a second file of
+ * bytes, which has the same numbers in the same order. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/int8_row.h"
+#include "core/base/random.h"
+#include "core/graph_internal.h"
+#include "writer.h"
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A leaf in int8 has the scales of its rows among the floats. */
+static bool is_int8(const wf_tensor *t) {
+    return wf_layout_of(t) == WF_PANELS_INT8;
+}
+
+static int64_t floats_of(const wf_tensor *t) {
+    return is_int8(t) ? t->shape[0] : wf_count(t);
+}
+
+static int64_t room_of(const wf_tensor *t) {
+    return (floats_of(t) + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
+}
+
+static int64_t int8_room_of(const wf_tensor *t) {
+    return is_int8(t) ? (wf_count(t) + INT8_UNIT - 1) / INT8_UNIT * INT8_UNIT : 0;
+}
+
+static bool is_all_zeros(int64_t n, const float *values) {
+    for (int64_t i = 0; i < n; i++)
+        if (values[i] != 0 || signbit(values[i])) return false;
+    return true;
+}
+
+static bool read_leaf(wf_emitter *e, const wf_tensor *t, float *values) {
+    if (!wf_read(t, values, (size_t)wf_count(t) * sizeof *values))
+        return wf_emitter_fail(e, "'%s' cannot be read", called(t));
+    return e->panel_uses[t->id] != IN_PANELS || wf_pack_panels(t, values) || wf_emitter_lacks(e);
+}
+
+/* Rounding what was rounded gives the same integers and scales. */
+static bool read_int8_leaf(wf_emitter *e, const wf_tensor *t, float *scales, signed char *q) {
+    int64_t width = t->shape[1];
+    float *rows = malloc(((size_t)wf_count(t) + 1) * sizeof *rows);
+    if (!rows) return wf_emitter_lacks(e);
+    bool ok = wf_read(t, rows, (size_t)wf_count(t) * sizeof *rows);
+    for (int64_t i = 0; ok && i < t->shape[0]; i++) {
+        scales[i] = wf_int8_scale(width, rows + i * width);
+        wf_int8_round(width, rows + i * width, scales[i], q + i * width);
+    }
+    free(rows);
+    return ok || wf_emitter_fail(e, "'%s' cannot be read", called(t));
+}
+
+/* Zeros at the end, such as those of an optimizer's moments, are no first values. */
+static bool read_leaves(wf_emitter *e) {
+    const wf_graph *g = e->parts[0].plan->graph;
+    int64_t at = 0, byte = 0;
+    e->values = calloc((size_t)e->n_weights + 1, sizeof *e->values);
+    e->int8 = calloc((size_t)e->n_int8 + 1, sizeof *e->int8);
+    if (!e->values || !e->int8) return wf_emitter_lacks(e);
+    for (int k = 0; k < e->n_leaves; k++) {
+        const wf_tensor *t = g->nodes[e->leaves[k]];
+        float *values = e->values + at;
+        bool ok =
+            is_int8(t) ? read_int8_leaf(e, t, values, e->int8 + byte) : read_leaf(e, t, values);
+        if (!ok) return false;
+        at += room_of(t);
+        byte += int8_room_of(t);
+        if (!is_all_zeros(floats_of(t), values)) e->n_first = at;
+    }
+    return true;
+}
+
+int64_t wf_first_weights(const wf_emitter *e) {
+    return e->updates ? e->n_first : e->n_weights;
+}
+
+/* ---- a file of bytes ------------------------------------------------------------------------- */
+
+/* A program that reads the words in another order of bytes computes another checksum. */
+static void put_word(unsigned char *to, uint32_t word, uint64_t *checksum) {
+    for (int i = 0; i < 4; i++) to[i] = (unsigned char)(word >> 8 * i);
+    *checksum = wf_mix_word(*checksum, word);
+}
+
+static uint32_t word_at(const unsigned char *from) {
+    uint32_t word = 0;
+    for (int i = 0; i < 4; i++) word |= (uint32_t)from[i] << 8 * i;
+    return word;
+}
+
+static bool write_bytes(wf_emitter *e) {
+    int64_t n = wf_first_weights(e);
+    unsigned char head[FILE_HEAD] = "weft: weights of a program in C\n";
+    e->file_bytes = FILE_HEAD + n * 4 + e->n_int8;
+    unsigned char *to = malloc((size_t)e->file_bytes);
+    if (!to) return wf_emitter_lacks(e);
+    for (int i = 0; i < FILE_HEAD; i += 4) put_word(to + i, word_at(head + i), &e->checksum);
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t word;
+        memcpy(&word, &e->values[i], sizeof word);
+        put_word(to + FILE_HEAD + i * 4, word, &e->checksum);
+    }
+    unsigned char *behind = to + FILE_HEAD + n * 4;
+    const unsigned char *int8 = (const unsigned char *)e->int8;
+    for (int64_t i = 0; i < e->n_int8; i += 4)
+        put_word(behind + i, word_at(int8 + i), &e->checksum);
+    *e->file = (wf_emit_weights){ to, (size_t)e->file_bytes };
+    return true;
+}
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+static void add_name(wf_text *t, const wf_tensor *of, const char *how) {
+    wf_text_puts(t, "    /* ");
+    wf_text_comment(t, called(of));
+    wf_text_print(t, "%s */", how);
+}
+
+static bool write_arrays(wf_emitter *e) {
+    const wf_graph *g = e->parts[0].plan->graph;
+    int64_t at = 0, byte = 0;
+    for (int k = 0; k < e->n_leaves; k++) {
+        const wf_tensor *t = g->nodes[e->leaves[k]];
+        bool packed = e->panel_uses[t->id] == IN_PANELS, int8 = is_int8(t);
+        const char *how = packed ? ", in panels" : "";
+        if (int8) how = ", scales of rows";
+        int64_t n = at < e->n_first ? room_of(t) : 0, bytes = int8_room_of(t);
+        if (n) add_name(&e->weights, t, how);
+        for (int64_t i = 0; i < n; i++)
+            wf_text_print(&e->weights, i % 8 ? " %f," : "\n    %f,", (double)e->values[at + i]);
+        if (n) wf_text_puts(&e->weights, "\n");
+        if (bytes) add_name(&e->int8_text, t, "");
+        for (int64_t i = 0; i < bytes; i++)
+            wf_text_print(&e->int8_text, i % 20 ? " %d," : "\n    %d,", (int)e->int8[byte + i]);
+        if (bytes) wf_text_puts(&e->int8_text, "\n");
+        at += room_of(t);
+        byte += bytes;
+    }
+    return (!e->weights.lacks && !e->int8_text.lacks) || wf_emitter_lacks(e);
+}
+
+bool wf_write_weights(wf_emitter *e) {
+    return read_leaves(e) && (e->file ? write_bytes(e) : write_arrays(e));
+}

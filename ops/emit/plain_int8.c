@@ -1,0 +1,65 @@
+/* ops/emit/plain_int8.c - products with weights in int8 for emitted files. See plain_numbers.c. */
+
+/* Round n elements of x to integers from -127 to 127 with one scale, which is returned: 0 for a row
+ * of zeros, NaN if an element is infinite or NaN. */
+static float round_row(int n, const float *x, int step, int16_t *to) {
+    float_bits most, scale;
+    most.word = 0;
+    for (int i = 0; i < n; i++) {
+        float_bits b = { x[i * step] };
+        b.word &= UINT32_C(0x7fffffff);
+        most.word = b.word > most.word ? b.word : most.word;
+    }
+    int is_finite = most.word < UINT32_C(0x7f800000), is_zero = most.number < 0x1p-100f;
+    scale.word = is_finite ? 0 : UINT32_C(0x7fc00000);
+    for (int i = 0; i < n && (is_zero || !is_finite); i++) to[i] = 0;
+    if (is_zero || !is_finite) return scale.number;
+    float by = 127.0f / most.number;
+    for (int i = 0; i < n; i++) to[i] = (int16_t)(x[i * step] * by + ROUND - ROUND);
+    return most.number / 127.0f;
+}
+
+/* sum[r] = the products of row r of four, n integers each, with a row of weights, added. */
+static void four_sums(int n, const int16_t *a, const signed char *w, int32_t *sum) {
+    const int16_t *a1 = a + n, *a2 = a + 2 * n, *a3 = a + 3 * n;
+    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (int k = 0; k < n; k++) {
+        s0 += a[k] * w[k];
+        s1 += a1[k] * w[k];
+        s2 += a2[k] * w[k];
+        s3 += a3[k] * w[k];
+    }
+    sum[0] = s0;
+    sum[1] = s1;
+    sum[2] = s2;
+    sum[3] = s3;
+}
+
+/* The products of n integers with a row of weights, added. */
+static int32_t one_sum(int n, const int16_t *a, const signed char *w) {
+    int32_t sum = 0;
+    for (int k = 0; k < n; k++) sum += a[k] * w[k];
+    return sum;
+}
+
+/* y [m, n] = a [m, p] w^T + d for w [n, p] in int8, with a scale for each of its rows. Four rows of
+ * a at a time are rounded to work. d 0: zeros; d may be y. d_row 0: one row for all. */
+static void product_in_int8(int m, int n, int p, const float *a, int a_row, int a_column,
+                            const signed char *w, const float *scales, const float *d, int d_row,
+                            float *y, int y_row, int16_t *work) {
+    for (int i = 0; i < m; i += 4) {
+        int rows = m - i < 4 ? m - i : 4;
+        float scale[4];
+        int32_t sum[4];
+        for (int r = 0; r < rows; r++)
+            scale[r] = round_row(p, a + (i + r) * a_row, a_column, work + r * p);
+        for (int j = 0; j < n; j++) {
+            if (rows == 4) four_sums(p, work, w + j * p, sum);
+            for (int r = 0; r < rows && rows < 4; r++) sum[r] = one_sum(p, work + r * p, w + j * p);
+            for (int r = 0; r < rows; r++) {
+                float product = (float)sum[r] * scale[r] * scales[j];
+                y[(i + r) * y_row + j] = d ? product + d[(i + r) * d_row + j] : product;
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+/* tools/emit/emit_options.h - the options of graph --emit-c, as rows of its table. c: the
+ * emit_request that they set, a static object. */
+#ifndef WEFT_TOOLS_EMIT_EMIT_OPTIONS_H
+#define WEFT_TOOLS_EMIT_EMIT_OPTIONS_H
+
+#include "emit_program.h"
+
+#define EMIT_OPTIONS(c)                                                                            \
+    GROUP("C"),                                                                                    \
+        FLAG("emit-c", c.asked,                                                                    \
+             "write the model and its search as one C11 file that needs no library, instead of "   \
+             "Graphviz text. It reads and writes lines, or token ids, and its outputs are those "  \
+             "of generate. Compiled with -DMODEL_MAIN it is a program for lines"),                 \
+        OUTPUT("weights-file", c.model.weights_file,                                               \
+               "with --emit-c: write the weights to this file instead of an array in the C "       \
+               "file, which compiles faster then. The program takes its bytes, or opens it "       \
+               "beside itself",                                                                    \
+               .fallback = "an array"),                                                            \
+        CHOICE("weights", c.model.weights, EMIT_WEIGHTS,                                           \
+               "with --emit-c: number format of the weight matrices. int8 takes a quarter of the " \
+               "bytes of f32; outputs are then those of generate --weights int8",                  \
+               .fallback = "f32, or int8 if the file has that"),                                   \
+        COUNT("max-length", c.model.max_length, 1, 1000000,                                        \
+              "with --emit-c: maximum length of a source and of an output in tokens, for less "    \
+              "memory",                                                                            \
+              .fallback = "the model's own"),                                                      \
+        COUNT("max-line", c.model.max_line, 1, 1000000, "with --emit-c: maximum bytes of a line",  \
+              .fallback = "8 for each token of a source, at least 1024"),                          \
+        COUNT("beam", c.model.beam, 1, 64,                                                         \
+              "with --emit-c: hypotheses of the beam search; 1 is greedy search",                  \
+              .fallback = "as generate"),                                                          \
+        { .name = "prefix",                                                                        \
+          .kind = OPTION_STRING,                                                                   \
+          .value = &c.model.prefix,                                                                \
+          .argument = "NAME",                                                                      \
+          .help = "with --emit-c: first part of the names that the file declares",                 \
+          .fallback = "model" },                                                                   \
+        FLAG("train", c.training,                                                                  \
+             "with --emit-c: write the training of the model instead of its search: each "         \
+             "update, with its optimizer, schedule and random bits, has the bits of train. The "   \
+             "program trains and writes the model's file to stdout. It makes the sequences of "    \
+             "copy, reverse and sort; for text it reads batches of token ids, of at most "         \
+             "--batch-size rows and --length tokens"),                                             \
+        FLAG("from-start", c.from_start,                                                           \
+             "with --train: begin with the first update and the initial weights, not where the "   \
+             "file is"),                                                                           \
+        FLAG("dry-run", c.dry_run,                                                                 \
+             "with --emit-c: print how many bytes memory and weights take, and write nothing")
+
+#endif
