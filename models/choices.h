@@ -33,10 +33,12 @@
 #define WF_SCHEDULE_NAMES(ROW) \
     ROW(WF_CONSTANT_RATE, "constant") ROW(WF_LINEAR_DECAY, "linear") ROW(WF_COSINE, "cosine") \
     ROW(WF_INVERSE_SQRT, "inverse-sqrt") ROW(WF_NOAM, "noam")
-#define WF_TOKEN_NAMES(ROW) \
+/* Kinds that options name. WF_TOKEN_NAMES are all. */
+#define WF_LEARNED_NAMES(ROW) \
     ROW(WF_WORDS, "word") ROW(WF_CHARACTERS, "char") ROW(WF_BPE, "bpe") \
     ROW(WF_BYTES, "byte") ROW(WF_TEXT_CHARACTERS, "text-char") ROW(WF_BYTE_BPE, "byte-bpe") \
     ROW(WF_SENTENCEPIECE, "sentencepiece") ROW(WF_BYTE_LEVEL, "byte-level")
+#define WF_TOKEN_NAMES(ROW) WF_LEARNED_NAMES(ROW) ROW(WF_JSON_TEXT, "json")
 
 #define WF_PENALTY_NAMES(ROW) \
     ROW(WF_PENALTY_NONE, "none") ROW(WF_PENALTY_GNMT, "gnmt") ROW(WF_PENALTY_AVERAGE, "avg")
@@ -45,6 +47,8 @@
     ROW(WF_STOP_LONGEST, "longest")
 #define WF_LIMIT_NAMES(ROW) \
     ROW(WF_LIMIT_END, "end") ROW(WF_LIMIT_FREE_END, "free-end") ROW(WF_LIMIT_NO_END, "no-end")
+#define WF_ROTARY_STRETCH_NAMES(ROW) \
+    ROW(WF_ROTARY_PLAIN, "plain") ROW(WF_ROTARY_LINEAR, "linear") ROW(WF_ROTARY_LLAMA3, "llama3")
 #define WF_NORM_KIND_NAMES(ROW) WF_NORM_KINDS(ROW) /* layers.h */
 
 /* The place of norms as options name it. Configurations and files store norm_first, a number. */
@@ -78,6 +82,7 @@ WF_NAMES_OF(wf_stop, WF_STOP_NAMES)
 WF_NAMES_OF(wf_limit_rule, WF_LIMIT_NAMES)
 WF_NAMES_OF(wf_norm_place, WF_NORM_NAMES)
 WF_NAMES_OF(wf_norm_kind, WF_NORM_KIND_NAMES)
+WF_NAMES_OF(wf_rotary_stretch, WF_ROTARY_STRETCH_NAMES)
 /* clang-format on */
 
 #endif

@@ -70,7 +70,7 @@ struct wf_model_kind {
     wf_block_options (*block)(const void *config);
 };
 /* bytes */
-enum { WF_MOST_FIELDS = 32, WF_MOST_CONFIG = 512 };
+enum { WF_MOST_FIELDS = 48, WF_MOST_CONFIG = 512 };
 /* Memory for a configuration of any kind. */
 typedef union wf_any_config {
     char bytes[WF_MOST_CONFIG];

@@ -7,7 +7,7 @@
  * encoder-decoder can; with empty sources it learns to continue any text. With start_first the
  * start token comes before the source, and the output continues the source directly: this is for
  * prompts of running text. wf_model_feed joins pairs; model.h has the plans, and decode.h makes
- * outputs. Axes: B batch, T length, H heads, D model width, V vocabulary. */
+ * outputs. With start_if_empty a prompt is the beginning of a row as it is. Axes: B batch, T length, H heads, D model width, V vocabulary. */
 #ifndef WEFT_MODELS_LANGUAGE_MODEL_H
 #define WEFT_MODELS_LANGUAGE_MODEL_H
 
@@ -37,6 +37,17 @@ typedef struct wf_language_model_config {
     bool gated;               /* feed-forward layers are gated: SwiGLU with WF_SILU */
     int32_t start_id, end_id; /* the token between source and target; the token after a target */
     bool start_first;         /* the start token comes before the source instead */
+    /* with start_first: a row begins with the source itself, as in models of other software, whose
+     * tokenizers put a start token into the source where there is to be one. The start token stands
+     * before an output without a source alone */
+    bool start_if_empty;
+    int64_t head_dim;        /* width of a head; 0: d_model / num_heads */
+    bool qkv_bias, out_bias; /* biases of attention without other biases: wf_block_options */
+    bool qk_norm;            /* norms of queries and keys: wf_block_options */
+    int64_t window;          /* a token sees the last `window` tokens, itself among them; 0: all */
+    /* of rotary positions: see wf_rotary_table_scaled. rotary_base 0: 10000 */
+    double rotary_base;
+    wf_rotary_scaling rotary_scaling;
 } wf_language_model_config;
 
 /* D 512, 8 heads, 6 layers, F 2048, gelu-tanh, learned positions up to 1024, pre-norm with a final

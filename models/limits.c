@@ -31,15 +31,18 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
         { "the number of heads of keys and values", o->num_kv_heads, 0, o->num_heads },
     };
     if (!wf_limits_ok(limits, sizeof limits / sizeof *limits, message)) return false;
-    if (o->d_model % o->num_heads)
+    if (o->head_dim < 0 || o->head_dim > 1 << 16)
+        return fail(message, "heads are %lld wide, not between 1 and 65536",
+                    (long long)o->head_dim);
+    if (!o->head_dim && o->d_model % o->num_heads)
         return fail(message, "d_model %lld is not divisible by %lld heads", (long long)o->d_model,
                     (long long)o->num_heads);
     if (o->num_kv_heads && o->num_heads % o->num_kv_heads)
         return fail(message, "%lld heads can't share %lld heads of keys and values evenly",
                     (long long)o->num_heads, (long long)o->num_kv_heads);
-    if (wf_rotates(positions) && o->d_model / o->num_heads % 2)
+    if (wf_rotates(positions) && wf_head_dim(o) % 2)
         return fail(message, "rotary positions need heads of an even width, not %lld",
-                    (long long)(o->d_model / o->num_heads));
+                    (long long)wf_head_dim(o));
     bool fairseq = positions == WF_POSITIONS_FAIRSEQ, halves = positions == WF_POSITIONS_HALVES;
     bool sinusoidal = positions == WF_POSITIONS_SINUSOIDAL || halves || fairseq;
     if (sinusoidal && (o->d_model % 2 || (fairseq && o->d_model < 4)))

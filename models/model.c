@@ -36,12 +36,13 @@ int64_t wf_model_parameter_count(const wf_model *m) {
 }
 
 int64_t wf_model_begin(const wf_model *m, int64_t n) {
-    return !m || m->src ? 0 : n;
+    if (!m || m->src) return 0;
+    return m->start_if_empty && n > 0 ? n - 1 : n;
 }
 
 int64_t wf_model_longest_source(const wf_model *m) {
     if (!m) return 0;
-    return m->src ? m->max_len : m->max_len - 1;
+    return m->src || m->start_if_empty ? m->max_len : m->max_len - 1;
 }
 
 int64_t wf_model_room(const wf_model *m, int64_t n) {
@@ -73,32 +74,33 @@ static int64_t target_length(const wf_batch *b, int64_t i) {
     return n;
 }
 
-static int64_t longest_row(const wf_batch *b) {
+static int64_t longest_row(const wf_model *m, const wf_batch *b) {
     int64_t most = 1;
     for (int64_t i = 0; i < b->B; i++) {
-        int64_t n = b->src_length[i] + target_length(b, i);
+        int64_t n = wf_model_begin(m, b->src_length[i]) + target_length(b, i);
         if (n > most) most = n;
     }
     return most;
 }
 
 /* Writes row i [T]: the source and the target. With start_first, the first token of the target,
- * which is the start, comes before the source. */
+ * which is the start, comes before the source; with start_if_empty a source takes its place. */
 static void join(const wf_model *m, const wf_batch *b, int64_t i, int64_t T, int32_t *row) {
-    int64_t n = b->src_length[i], k = target_length(b, i);
-    assert(k >= 1 && n + k <= T);
-    for (int64_t t = n + k; t < T; t++) row[t] = m->end_id;
-    memcpy(row + n, b->tgt + i * b->T, (size_t)k * sizeof *row);
-    if (m->start_first) *row++ = b->tgt[i * b->T];
+    int64_t n = b->src_length[i], k = target_length(b, i), begin = wf_model_begin(m, n);
+    assert(k >= 1 && begin + k <= T);
+    for (int64_t t = begin + k; t < T; t++) row[t] = m->end_id;
+    memcpy(row + begin, b->tgt + i * b->T, (size_t)k * sizeof *row);
+    if (m->start_first && begin == n) *row++ = b->tgt[i * b->T];
     if (n) memcpy(row, b->src + i * b->S, (size_t)n * sizeof *row);
 }
 
 /* Writes the label of each token of a row, which is the token after it. Labels of the source are
  * not counted. */
-static void join_labels(const wf_batch *b, int64_t i, int64_t T, int32_t *labels) {
-    int64_t n = b->src_length[i], k = target_length(b, i);
+static void join_labels(const wf_model *m, const wf_batch *b, int64_t i, int64_t T,
+                        int32_t *labels) {
+    int64_t begin = wf_model_begin(m, b->src_length[i]), k = target_length(b, i);
     for (int64_t t = 0; t < T; t++) labels[t] = WF_IGNORE_LABEL;
-    memcpy(labels + n, b->labels + i * b->T, (size_t)k * sizeof *labels);
+    memcpy(labels + begin, b->labels + i * b->T, (size_t)k * sizeof *labels);
 }
 
 /* Checks these lists, because a plan can only check the tensors that it is fed. */
@@ -116,7 +118,7 @@ static bool pairs_ok(wf_plan *p, const wf_batch *b) {
 
 /* Joins pairs directly in the plan's memory, so that feeding a batch allocates nothing. */
 static bool feed_one_sequence(const wf_model *m, wf_plan *p, const wf_batch *b) {
-    int64_t T = longest_row(b);
+    int64_t T = longest_row(m, b);
     size_t bytes = (size_t)(b->B * T) * sizeof(int32_t);
     void *rows, *labels = NULL;
     bool ok = wf_bind(p, "B", b->B) && wf_bind(p, "T", T) &&
@@ -124,7 +126,7 @@ static bool feed_one_sequence(const wf_model *m, wf_plan *p, const wf_batch *b) 
               (!b->labels || wf_feed_place(p, m->labels, bytes, &labels));
     for (int64_t i = 0; ok && i < b->B; i++) {
         if (rows) join(m, b, i, T, (int32_t *)rows + i * T);
-        if (labels) join_labels(b, i, T, (int32_t *)labels + i * T);
+        if (labels) join_labels(m, b, i, T, (int32_t *)labels + i * T);
     }
     return ok;
 }

@@ -68,6 +68,8 @@ typedef struct wf_model {
     int32_t start_id, end_id;
     /* decoder-only: the order is start, prompt, output, not prompt, start, output */
     bool start_first;
+    /* decoder-only: a prompt has no start token before it; an output without a prompt has one */
+    bool start_if_empty;
     wf_graph *graph;
     /* inputs, i32: [B,S], right-padded; [B]. NULL if decoder-only */
     wf_tensor *src, *src_length;

@@ -17,7 +17,8 @@
  *
  * Every function accepts NULL as the tokenizer, and then fails or returns 0 ids or no piece.
  *
- * text_formats.h has tokenizers made by other software: SentencePiece and byte level.
+ * text_formats.h has tokenizers made by other software: SentencePiece, byte level, and
+ * tokenizer.json.
  *
  * Files are not handled here: the caller reads and writes bytes. Neither are languages and
  * punctuation. Every `message` has room for 256 bytes, or is NULL. Only one thread at a time may
@@ -50,7 +51,9 @@ typedef enum {
     /* a SentencePiece model from a .spm file (Kudo and Richardson 2018), not learned here */
     WF_SENTENCEPIECE,
     /* lines in byte-pair encoding of bytes, with a vocabulary and merges in the form of GPT-2 */
-    WF_BYTE_LEVEL
+    WF_BYTE_LEVEL,
+    /* lines as a tokenizer.json says, which is not learned here */
+    WF_JSON_TEXT
 } wf_token_kind;
 
 /* The first ids. Text never becomes one of them, except WF_UNK_ID: "<s>" in a line is three
@@ -144,22 +147,23 @@ WF_API wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabular
                                        const char *codes, size_t codes_bytes, char *message);
 
 /* The bytes of a vocabulary file, special symbols first, and of a codes file (BPE), both in the
- * manner of snprintf. Reading both again gives the same tokenizer. SentencePiece has neither: 0
- * bytes. */
+ * manner of snprintf. Reading both again gives the same tokenizer. SentencePiece, byte level and
+ * tokenizer.json have neither: 0 bytes. */
 WF_API size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size);
 WF_API size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size);
 
 /* Write the tokenizer as metadata of a model's file: "PREFIX.kind" (word, char, bpe, byte,
- * text-char, byte-bpe, sentencepiece, byte-level), "PREFIX.vocabulary" and, for BPE,
+ * text-char, byte-bpe, sentencepiece, byte-level, json), "PREFIX.vocabulary" and, for BPE,
  * "PREFIX.codes". SentencePiece has "PREFIX.model" (in base 64), "PREFIX.special" and, if needed,
  * "PREFIX.vocabulary" (a JSON array), "PREFIX.before", "PREFIX.after", "PREFIX.codes" ("language"),
  * "PREFIX.added". Byte level has the same, with the merges in "PREFIX.codes", and "PREFIX.silent"
- * and "PREFIX.prefix" ("space"). The pairs are appended to the *n pairs that meta has; it must have
+ * and "PREFIX.prefix" ("space"). A tokenizer.json is "PREFIX.model", with "PREFIX.special" and
+ * "PREFIX.rows". The pairs are appended to the *n pairs that meta has; it must have
  * room for WF_TOKENIZER_META more. *n becomes the new number. Pairs live until the next call or
  * wf_tokenizer_free. False with message (256 bytes, or NULL): out of memory, and *n is unchanged.
  * The prefix, at most 64 bytes, is "tokenizer" if both sides share it, else "src_tokenizer" or
  * "tgt_tokenizer". */
-enum { WF_TOKENIZER_META = 10 };
+enum { WF_TOKENIZER_META = 11 };
 WF_API bool wf_tokenizer_to_meta(wf_tokenizer *t, const char *prefix, wf_meta *pairs, int *n,
                                  char *message);
 WF_API wf_tokenizer *wf_tokenizer_from_meta(const wf_file *f, const char *prefix, char *message);

@@ -1,5 +1,5 @@
-/* weft/models/text_formats.h - tokenizers made by other software: SentencePiece, and GPT-2's
- * byte-level byte-pair encoding. */
+/* weft/models/text_formats.h - tokenizers made by other software: SentencePiece, GPT-2's byte-level
+ * byte-pair encoding, and tokenizer.json. */
 #ifndef WEFT_MODELS_TEXT_FORMATS_H
 #define WEFT_MODELS_TEXT_FORMATS_H
 
@@ -71,6 +71,23 @@ typedef struct wf_byte_level_options {
  * NULL with message: a byte has no piece, a merge's pieces are not in the vocabulary, a piece or a
  * merge occurs twice, or an id does not exist. */
 WF_API wf_tokenizer *wf_tokenizer_from_byte_level(const wf_byte_level_options *o, char *message);
+
+/* ---- tokenizer.json -------------------------------------------------------------------------- */
+
+typedef struct wf_json_text_options {
+    /* a tokenizer.json: json_tokenizer.h */
+    const char *json;
+    size_t bytes;
+    /* number of ids; those above the file's have no piece and give no text. 0: the file's */
+    int64_t rows;
+    /* ids of padding, unknown, start, end; -1: none */
+    int32_t special[WF_SPECIAL_IDS];
+} wf_json_text_options;
+
+/* Make a tokenizer; everything is copied. A line becomes the ids that the library tokenizers gives
+ * with special tokens, and ids become text without special tokens. NULL with message: the data are
+ * no tokenizer.json, or have more ids than rows. */
+WF_API wf_tokenizer *wf_tokenizer_from_json(const wf_json_text_options *o, char *message);
 
 #ifdef __cplusplus
 }

@@ -18,5 +18,6 @@ bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);
  * of another kind. */
 bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o);
 bool wf_tokenizer_byte_level(const wf_tokenizer *t, wf_byte_level_options *o);
+bool wf_tokenizer_json(const wf_tokenizer *t, wf_json_text_options *o);
 
 #endif

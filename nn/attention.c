@@ -6,44 +6,73 @@
  * in_proj_weight holds W_Q, W_K, W_V one below the other, so that self-attention computes all three
  * in one product, and cross-attention computes keys and values in one. The core, softmax(Q K^T /
  * sqrt(d)) V, is a fused op (ops/attention/attention_op.c). B batch, T queries, S keys, H heads, G
- * heads of keys and values, D = H d model width. */
+ * heads of keys and values, D model width, d width of a head: D / H, or another one. */
 #include "core/compose.h"
 #include "core/op_internal.h"
+#include "layers_internal.h"
 #include "module.h"
 
-/* The width d of a head; -1 if the heads do not divide the model width. */
-static int64_t head_width(wf_graph *g, int64_t embed_dim, int64_t num_heads, int64_t num_kv_heads) {
-    if (embed_dim < 1 || num_heads < 1 || embed_dim % num_heads)
-        wf_poison(g, "a width of %lld does not divide into %lld heads", (long long)embed_dim,
-                  (long long)num_heads);
-    else if (num_kv_heads < 1 || num_heads % num_kv_heads)
-        wf_poison(g, "%lld heads do not divide into %lld groups", (long long)num_heads,
-                  (long long)num_kv_heads);
+/* Poisons the graph if the heads do not divide the model width; a width of their own need not. */
+static bool heads_fit(wf_graph *g, const wf_block_options *o) {
+    if (o->d_model < 1 || o->num_heads < 1 || wf_head_dim(o) < 1)
+        wf_poison(g, "a width of %lld does not divide into %lld heads", (long long)o->d_model,
+                  (long long)o->num_heads);
+    else if (o->num_kv_heads < 1 || o->num_heads % o->num_kv_heads)
+        wf_poison(g, "%lld heads do not divide into %lld groups", (long long)o->num_heads,
+                  (long long)o->num_kv_heads);
     else
-        return embed_dim / num_heads;
-    return -1;
+        return true;
+    return false;
+}
+
+/* The width of all heads of queries, keys or values; -1: it is too large. */
+static int64_t heads_width(int64_t heads, int64_t d) {
+    int64_t width, three;
+    return wf_mul_size(heads, d, &width) && wf_mul_size(3, width, &three) ? width : -1;
+}
+
+static struct wf_mha_layer mha_new(wf_graph *g, const char *name, const wf_block_options *o) {
+    struct wf_mha_layer l = { .embed_dim = o->d_model,
+                              .num_heads = o->num_heads,
+                              .num_kv_heads = o->num_kv_heads,
+                              .dropout = o->attention_dropout };
+    const char *outer = wf_scope_push(g, name);
+    int64_t width = -1, rows = -1;
+    if (heads_fit(g, o)) {
+        l.head_dim = wf_head_dim(o);
+        width = heads_width(o->num_heads, l.head_dim);
+    }
+    /* cannot overflow: there are at most num_heads groups, so it is at most 3 widths */
+    if (width > 0) rows = width + 2 * o->num_kv_heads * l.head_dim;
+    l.in_proj_weight = wf_param(g, "in_proj_weight", 2, (int64_t[]){ rows, o->d_model },
+                                wf_init_xavier_uniform(o->d_model, width > 0 ? width : 1));
+    if (o->bias || o->qkv_bias)
+        l.in_proj_bias = wf_param(g, "in_proj_bias", 1, &rows, wf_init_zeros());
+    if (o->qk_norm) {
+        l.q_norm = wf_rms_norm_new(g, "q_norm", l.head_dim, o->layer_norm_eps);
+        l.k_norm = wf_rms_norm_new(g, "k_norm", l.head_dim, o->layer_norm_eps);
+    }
+    l.out_proj = wf_linear_new(g, "out_proj", width, o->d_model, o->bias || o->out_bias);
+    l.path = wf_scope(g, outer);
+    return l;
 }
 
 struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t embed_dim,
                                        int64_t num_heads, int64_t num_kv_heads, bool bias,
                                        double dropout) {
-    struct wf_mha_layer l = { .embed_dim = embed_dim,
-                              .num_heads = num_heads,
-                              .num_kv_heads = num_kv_heads,
-                              .dropout = dropout };
-    const char *outer = wf_scope_push(g, name);
-    int64_t d = head_width(g, embed_dim, num_heads, num_kv_heads), rows;
-    if (d < 0 || !wf_mul_size(3, embed_dim, &rows))
-        rows = -1;
-    else
-        /* cannot overflow: there are at most num_heads groups, so it is at most 3 D */
-        rows = embed_dim + 2 * num_kv_heads * d;
-    l.in_proj_weight = wf_param(g, "in_proj_weight", 2, (int64_t[]){ rows, embed_dim },
-                                wf_init_xavier_uniform(embed_dim, embed_dim));
-    if (bias) l.in_proj_bias = wf_param(g, "in_proj_bias", 1, &rows, wf_init_zeros());
-    l.out_proj = wf_linear_new(g, "out_proj", embed_dim, embed_dim, bias);
-    l.path = wf_scope(g, outer);
-    return l;
+    const wf_block_options o = { .d_model = embed_dim,
+                                 .num_heads = num_heads,
+                                 .num_kv_heads = num_kv_heads,
+                                 .bias = bias,
+                                 .attention_dropout = dropout };
+    return mha_new(g, name, &o);
+}
+
+struct wf_mha_layer wf_self_attention_new(wf_graph *g, const char *name,
+                                          const wf_block_options *o) {
+    wf_block_options grouped = *o;
+    if (!grouped.num_kv_heads) grouped.num_kv_heads = o->num_heads;
+    return mha_new(g, name, &grouped);
 }
 
 struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64_t num_heads,
@@ -67,7 +96,7 @@ static wf_tensor *no_attention(const wf_tensor *x, const wf_mha_options *o) {
  * are those of queries, then keys, then values. */
 static wf_tensor *project(const struct wf_mha_layer *l, wf_tensor *x, int64_t from, int64_t to) {
     wf_tensor *weight = l->in_proj_weight, *bias = l->in_proj_bias;
-    int64_t d = l->embed_dim / l->num_heads;
+    int64_t d = l->head_dim;
     if (to - from < l->num_heads + 2 * l->num_kv_heads) { /* a slice of the projection is enough */
         weight = wf_slice(weight, 0, from * d, to * d);
         if (bias) bias = wf_slice(bias, 0, from * d, to * d);
@@ -75,16 +104,19 @@ static wf_tensor *project(const struct wf_mha_layer *l, wf_tensor *x, int64_t fr
     return wf_gemm(x, weight, bias, WF_TRANSPOSE_B);
 }
 
-/* Takes n heads, from the i-th on, out of the result of project: [B,T,... d] -> [B,n,T,d]. */
-static wf_tensor *heads(const struct wf_mha_layer *l, wf_tensor *packed, int64_t i, int64_t n) {
-    int64_t d = l->embed_dim / l->num_heads, split[] = { WF_KEEP, WF_KEEP, n, WF_REST };
+/* Takes n heads, from the i-th on, out of the result of project: [B,T,... d] -> [B,n,T,d]. norm is
+ * the norm of each of these heads, if there is one. */
+static wf_tensor *heads(const struct wf_mha_layer *l, wf_tensor *packed, int64_t i, int64_t n,
+                        const struct wf_norm_layer *norm) {
+    int64_t d = l->head_dim, split[] = { WF_KEEP, WF_KEEP, n, WF_REST };
     wf_tensor *x = wf_reshape(wf_slice(packed, 2, i * d, (i + n) * d), 4, split); /* [B,T,n,d] */
+    if (norm && norm->weight) x = wf_norm(norm, x);
     return wf_permute(x, (int[]){ 0, 2, 1, 3 });
 }
 
 /* Merge the heads and apply the output projection: [B,H,T,d] -> [B,T,D]. */
 static wf_tensor *combine(const struct wf_mha_layer *l, wf_tensor *x) {
-    int64_t merge[] = { WF_KEEP, WF_KEEP, l->embed_dim };
+    int64_t merge[] = { WF_KEEP, WF_KEEP, l->num_heads * l->head_dim };
     return wf_linear(&l->out_proj, wf_reshape(wf_permute(x, (int[]){ 0, 2, 1, 3 }), 3, merge));
 }
 
@@ -110,12 +142,13 @@ static wf_tensor *self_attention(const struct wf_mha_layer *l, wf_tensor *x,
                                  const wf_mha_options *o) {
     int64_t H = l->num_heads, G = l->num_kv_heads;
     wf_tensor *qkv = project(l, x, 0, H + 2 * G); /* [B,T,(H + 2 G) d] */
-    wf_tensor *k = turn(heads(l, qkv, H, G), o), *v = heads(l, qkv, H + G, G);
+    wf_tensor *k = turn(heads(l, qkv, H, G, &l->k_norm), o);
+    wf_tensor *v = heads(l, qkv, H + G, G, NULL);
     if (o->cache) {
         k = wf_cache(k, 2);
         v = wf_cache(v, 2);
     }
-    return attend(l, turn(heads(l, qkv, 0, H), o), k, v, o);
+    return attend(l, turn(heads(l, qkv, 0, H, &l->q_norm), o), k, v, o);
 }
 
 wf_tensor *wf_mha(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *key_value,
@@ -148,8 +181,8 @@ void wf_mha_keys_values(const struct wf_mha_layer *l, wf_tensor *memory, wf_tens
     const char *outer = enter(l->in_proj_weight, l->path);
     int64_t H = l->num_heads, G = l->num_kv_heads;
     wf_tensor *kv = project(l, memory, H, H + 2 * G); /* [B,S,2 G d] */
-    *k = heads(l, kv, 0, G);
-    *v = leave(outer, heads(l, kv, G, G));
+    *k = heads(l, kv, 0, G, &l->k_norm);
+    *v = leave(outer, heads(l, kv, G, G, NULL));
 }
 
 wf_tensor *wf_mha_attend(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *k, wf_tensor *v,
@@ -159,7 +192,7 @@ wf_tensor *wf_mha_attend(const struct wf_mha_layer *l, wf_tensor *query, wf_tens
     if (!made(l)) return no_attention(query, o);
     const char *outer = enter(l->in_proj_weight, l->path);
     int64_t H = l->num_heads;
-    wf_tensor *q = heads(l, project(l, query, 0, H), 0, H);
+    wf_tensor *q = heads(l, project(l, query, 0, H), 0, H, &l->q_norm);
     return leave(outer, attend(l, turn(q, o), k, v, o));
 }
 

@@ -8,13 +8,17 @@
 extern "C" {
 #endif
 
-/* softmax(Q K^T / sqrt(d)) V per head (Vaswani et al. 2017, 3.2.2). */
+/* softmax(Q K^T / sqrt(d)) V per head (Vaswani et al. 2017, 3.2.2). d is D / H, but layers of
+ * blocks may have another one; out_proj is then [D, H d]. */
 struct wf_mha_layer {
     /* [(H + 2 G) d, D]; [(H + 2 G) d] or NULL. Rows: H d of W_Q, then G d of W_K and G d of W_V */
     wf_tensor *in_proj_weight, *in_proj_bias;
     struct wf_linear_layer out_proj;
     int64_t embed_dim, num_heads, num_kv_heads; /* D, H, G */
-    double dropout;                             /* of the weights */
+    int64_t head_dim;                           /* d */
+    /* RMSNorms of each head of queries and of keys, before they are rotated; weight NULL: none */
+    struct wf_norm_layer q_norm, k_norm;
+    double dropout; /* of the weights */
     const char *path;
 };
 typedef struct wf_mha_options {

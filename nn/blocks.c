@@ -5,6 +5,7 @@
  *     post-norm    Norm(x + Dropout(f(x)))        Vaswani et al. 2017, 3.1 and 5.4
  *     pre-norm     x + Dropout(f(Norm(x)))        Xiong et al. 2020: trains without warm-up
  */
+#include "layers_internal.h"
 #include "module.h"
 
 wf_tensor *wf_activate(wf_activation a, wf_tensor *x) {
@@ -58,12 +59,6 @@ static wf_tensor *after(const wf_block_options *o, const struct wf_norm_layer *n
     return o->norm_first ? y : wf_norm(norm, y);
 }
 
-static struct wf_mha_layer self_attention_new(wf_graph *g, const wf_block_options *o) {
-    return wf_mha_grouped_new(g, "self_attn", o->d_model, o->num_heads,
-                              o->num_kv_heads ? o->num_kv_heads : o->num_heads, o->bias,
-                              o->attention_dropout);
-}
-
 /* ---- encoder layer --------------------------------------------------------------------------- */
 
 struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
@@ -74,7 +69,7 @@ struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
     }
     struct wf_encoder_block l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
-    l.self_attn = self_attention_new(g, o);
+    l.self_attn = wf_self_attention_new(g, "self_attn", o);
     l.ff = wf_feed_forward_new(g, o);
     l.norm1 = norm_new(g, "norm1", o);
     l.norm2 = norm_new(g, "norm2", o);
@@ -103,7 +98,7 @@ struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
     }
     struct wf_decoder_block l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
-    l.self_attn = self_attention_new(g, o);
+    l.self_attn = wf_self_attention_new(g, "self_attn", o);
     l.multihead_attn =
         wf_mha_new(g, "multihead_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
     l.ff = wf_feed_forward_new(g, o);

@@ -93,7 +93,8 @@ wf_tensor *wf_rotary_positions_at(const struct wf_position_layer *l, wf_tensor *
     if (!wf_rotates(l->kind)) return NULL;
     if (!ids) return wf_poison(NULL, "rotary positions of NULL");
     const char *outer = wf_scope(ids->graph, l->path);
-    return leave(outer, wf_rotary_table(ids, head_dim, l->base, l->interleaved)); /* [T,2,d] */
+    return leave(outer, wf_rotary_table_scaled(ids, head_dim, l->base, l->interleaved,
+                                               &l->scaling)); /* [T,2,d] */
 }
 
 wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x, int64_t head_dim) {

@@ -63,9 +63,11 @@ struct wf_position_layer {
     wf_tensor *weight;
     wf_positions kind;
     int64_t dim;
-    /* of rotary positions, see wf_rotary. Initially 10000 and false; may be changed before use */
+    /* of rotary positions, see wf_rotary_table_scaled. Initially 10000 and false; these and the
+     * scaling may be changed before use */
     double base;
     bool interleaved;
+    wf_rotary_scaling scaling; /* initially none */
     const char *path;
 };
 /* The table of positions 0..max_len-1, if this kind has one. */

@@ -190,8 +190,10 @@ bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
 
 int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position) {
     assert(position >= 0 && position <= n);
-    int64_t start = d->model->start_first ? 0 : n;
-    if (position == start) return d->model->start_id;
+    const wf_model *m = d->model;
+    if (m->start_if_empty && src) return src[position];
+    int64_t start = m->start_first ? 0 : n;
+    if (position == start) return m->start_id;
     return src[position < start ? position : position - 1];
 }
 

@@ -69,8 +69,8 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
                       int most_rows);
 /* Sets the number of rows to n; row i belongs to sentence owner[i]. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
-/* Decoder-only: the token at a position of a row, up to the start token. The prompt has n
- * tokens. */
+/* Decoder-only: the token at a position of a row, up to the start token. src is the prompt, or
+ * NULL; n is what wf_model_begin says of it. */
 int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position);
 /* Decoder-only: runs the first n tokens of each of b rows through the KV cache. */
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n);

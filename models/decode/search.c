@@ -96,7 +96,7 @@ static void open_sentence(search *q, int i, int s, const int32_t *src, int64_t n
     to->index = i;
     to->limit = limit_of(q, n);
     to->begin = wf_model_begin(q->d->model, n);
-    to->prompt = src ? src + (int64_t)i * s : NULL;
+    to->prompt = src && n > 0 ? src + (int64_t)i * s : NULL;
     to->live[0] = (live){ .row = i, .last = -1 };
     to->n_live = 1;
     q->owner[i] = i;

@@ -280,14 +280,21 @@ static const emitted_kind kinds[] = {
     [WF_BYTE_BPE] = { encode_chunks, NULL, "decode_spelled" },
     [WF_SENTENCEPIECE] = { encode_sentencepiece, wf_emit_sentencepiece_text, NULL },
     [WF_BYTE_LEVEL] = { encode_level, decode_level, NULL },
+    [WF_JSON_TEXT] = { NULL, NULL, NULL },
 };
 
+static bool has_form(const wf_tokenizer *t, char *message) {
+    return t->kind != WF_JSON_TEXT || fail(message, "a tokenizer.json has no form in C");
+}
+
 bool wf_emit_encoder(text_emitter *x, wf_tokenizer *t, char *message) {
+    if (!has_form(t, message)) return false;
     return kinds[t->kind].encode(x, t, message) && !lacks(&x->tables, message);
 }
 
 bool wf_emit_decoder(text_emitter *x, const wf_tokenizer *t, char *message) {
     const emitted_kind *k = &kinds[t->kind];
+    if (!has_form(t, message)) return false;
     for (int64_t id = 0; id < wf_tokenizer_size(t); id++) {
         const char *piece = wf_tokenizer_piece(t, (int32_t)id);
         int64_t bytes = piece ? (int64_t)strlen(piece) + 1 : 1;

@@ -86,6 +86,8 @@ static bool take_text(model_emitter *e, const wf_model_emit_options *o, char *me
 static bool open_emitter(model_emitter *e, const wf_model_emit_options *o, char *message) {
     if (!e->model) return fail(message, "there is no model");
     if (!wf_ok(e->model->graph)) return fail(message, "%s", wf_error(e->model->graph));
+    if (e->model->start_if_empty)
+        return fail(message, "a model whose rows begin with their prompts has no form in C");
     e->name = o->name ? o->name : "model";
     e->search = o->search ? *o->search : wf_decode_defaults();
     return take_text(e, o, message) && search_is_ok(e, message) && take_lengths(e, o, message);

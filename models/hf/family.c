@@ -160,11 +160,7 @@ const char *const wf_hf_tables[4] = { "model.encoder.embed_tokens.weight",
                                       "model.decoder.embed_tokens.weight", "lm_head.weight",
                                       "model.shared.weight" };
 
-/* The stem of a parameter's name in weft, and in these folders. # is a number, the same in both,
- * and @ one of q, k, v. After the stem both names are equal. */
-static const struct {
-    const char *from, *to;
-} stems[] = {
+static const hf_stem stems[] = {
     { "transformer.encoder.layers.#.self_attn.in_proj_",
       "model.encoder.layers.#.self_attn.@_proj." },
     { "transformer.encoder.layers.#.self_attn.", "model.encoder.layers.#.self_attn." },
@@ -221,15 +217,19 @@ static void compose(const char *to, const char *number, int part, const char *ta
     snprintf(name + n, HF_NAME - n, "%s", tail);
 }
 
-int wf_hf_tensor_name(const char *parameter, int part, char name[HF_NAME]) {
+int wf_hf_name_by(const hf_stem *rows, int n, const char *parameter, int part, char name[HF_NAME]) {
     assert(part >= 0 && part < 3);
-    for (size_t i = 0; i < sizeof stems / sizeof *stems; i++) {
-        const char *number = "", *tail = after_stem(stems[i].from, parameter, &number);
+    for (int i = 0; i < n; i++) {
+        const char *number = "", *tail = after_stem(rows[i].from, parameter, &number);
         if (!tail) continue;
-        compose(stems[i].to, number, part, tail, name);
-        return strchr(stems[i].to, '@') ? 3 : 1;
+        compose(rows[i].to, number, part, tail, name);
+        return strchr(rows[i].to, '@') ? 3 : 1;
     }
     return 0;
+}
+
+int wf_hf_tensor_name(const char *parameter, int part, char name[HF_NAME]) {
+    return wf_hf_name_by(stems, sizeof stems / sizeof *stems, parameter, part, name);
 }
 
 bool wf_hf_is_positions(const char *tensor) {

@@ -12,14 +12,16 @@ typedef struct hf_config {
     /* shared: encoder's and decoder's tables are one; tied: the output's and the decoder's are
      * one */
     bool shared, tied;
+    bool decoder_only; /* of a search: the output continues the source */
 } hf_config;
 
 /* A key of config.json that weft uses. */
 typedef struct hf_key {
     const char *name;
-    /* what `at` is: int64_t, int64_t, bool or activation */
-    enum { HF_COUNT, HF_ID, HF_FLAG, HF_ACTIVATION } type;
-    size_t offset;      /* in an hf_config */
+    /* what `at` is: int64_t, int64_t, int64_t, bool, activation, double. HF_FIRST_ID may be a list
+     * of several ids, of which the first is read */
+    enum { HF_COUNT, HF_ID, HF_FIRST_ID, HF_FLAG, HF_ACTIVATION, HF_REAL } type;
+    size_t offset;      /* in an hf_config, or an hf_lm_config */
     const char *absent; /* the value if the key is missing; NULL: it must be present */
 } hf_key;
 extern const hf_key wf_hf_keys[];
@@ -59,6 +61,15 @@ extern const int wf_hf_n_activations;
 
 /* longest name; rows before position 0 in a learned table */
 enum { HF_NAME = 128, HF_SKIPPED_ROWS = 2 };
+
+/* The stem of a parameter's name in weft, and in these folders. # is a number, the same in both,
+ * and @ one of q, k, v. After the stem both names are equal. */
+typedef struct hf_stem {
+    const char *from, *to;
+} hf_stem;
+/* The name of part `part` of a parameter by a table of n stems. Returns how many parts the
+ * parameter has: 3 if the name has an @. 0: it is unknown. */
+int wf_hf_name_by(const hf_stem *stems, int n, const char *parameter, int part, char name[HF_NAME]);
 
 /* The name of part `part` of a parameter other than a token table. q, k and v are three parts of a
  * packed projection. Returns how many parts the parameter has; 0: it is unknown. */

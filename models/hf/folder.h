@@ -20,16 +20,41 @@ typedef struct hf_search {
 
 /* ---- hf_config.c: config.json ---------------------------------------------------------------- */
 
+/* Most ids of a list of ends. */
+enum { HF_MOST_ENDS = 16 };
+/* Reads the key of a row into c, the configuration that the row is of. */
+bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
+bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
+                          char *message);
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message);
 /* Finishes the configuration after the ids of generation_config.json were read: checks that this
  * family has such a Transformer. */
 bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
 
+/* ---- lm/: language models -------------------------------------------------------------------- */
+
+/* True if config.json is that of a family of language models. The second function reads its
+ * folder. */
+bool wf_hf_is_lm(const hf_object *config);
+const char *wf_hf_lm_family_names(void);
+bool wf_hf_import_lm(const char *folder, const hf_object *config, wf_hf *out, char *message);
+
+/* ---- import.c -------------------------------------------------------------------------------- */
+
+/* Reads generation_config.json, or where there is none what config.json says. */
+bool wf_hf_find_search(const char *folder, const hf_object *config, hf_config *c, hf_search *s,
+                       wf_hf *out, char *message);
+/* Puts the file's name before a message about a tensor. Returns ok. */
+bool wf_hf_of_file(const char *name, bool ok, char *message);
+
 /* ---- hf_search.c: generation_config.json, or config.json in old folders ---------------------- */
 
 bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *notes, char *message);
 bool wf_hf_is_search_key(const char *name);
-/* Parses the settings in g that weft's search does not support, as pairs. Free o in either case.
+/* True if a setting may be among the unsupported ones; sample: the search draws. */
+bool wf_hf_may_be_not_done(const char *name, bool sample);
+/* hf_not_done.c: parses the settings in g that weft's search does not support, as pairs. Free o in
+ * either case.
  * False: this is no list of such settings, or out of memory. */
 bool wf_hf_not_done(hf_object *o, const wf_generation *g, char *message);
 

@@ -2,6 +2,7 @@
  * known to change no result. */
 #include <string.h>
 
+#include "core/file_internal.h"
 #include "folder.h"
 #include "models/choices.h"
 #include "models/message.h"
@@ -38,13 +39,20 @@ static bool wrong(const hf_object *o, const hf_value *v, const char *want, char 
     return fail(message, "%s: '%.60s' is %s, not %s", o->file, v->key, wf_hf_show(v, text), want);
 }
 
-static bool check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
-                           char *message) {
+/* 1 and 1.0 are the same. */
+static bool same_number(const hf_value *v, const char *want) {
+    double is, number;
+    return wf_hf_real(v, &is) && wf_parse_real(want, &number) && is == number;
+}
+
+bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
+                          char *message) {
     if (wf_hf_is_null(v)) return true;
     const hf_value *as = c->as ? wf_hf_find(o, c->as) : NULL;
     const char *want = c->as ? (as ? as->text : v->text) : c->value;
     size_t n = c->as ? (as ? as->bytes : v->bytes) : strlen(c->value);
     if (v->bytes == n && memcmp(v->text, want, n) == 0) return true;
+    if (!c->as && same_number(v, c->value)) return true;
     return c->as ? fail(message, "%s: '%s' is %.*s but '%s' is %.*s", o->file, v->key,
                         v->bytes < 30 ? (int)v->bytes : 30, v->text, c->as, n < 30 ? (int)n : 30,
                         want)
@@ -72,7 +80,8 @@ static bool read_id(const hf_value *v, int64_t *out) {
     return true;
 }
 
-static bool read_key(const hf_object *o, const hf_key *row, hf_config *c, char *message) {
+bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message) {
+    int32_t ids[HF_MOST_ENDS];
     const hf_value *v = wf_hf_find(o, row->name), absent = { row->name, row->absent, 0 };
     void *at = (char *)c + row->offset;
     if (!v && !row->absent)
@@ -84,6 +93,14 @@ static bool read_key(const hf_object *o, const hf_key *row, hf_config *c, char *
         return wf_hf_bool(&there, at) || wrong(o, &there, "true or false", message);
     case HF_ACTIVATION:
         return read_activation(o, &there, at, message);
+    case HF_REAL:
+        return wf_hf_real(&there, at) || wrong(o, &there, "a number", message);
+    case HF_FIRST_ID:
+        if (*there.text != '[' || wf_hf_ids(&there, 1, ids, HF_MOST_ENDS) < 1)
+            return (!v && wf_hf_int(&there, at)) || read_id(&there, at) ||
+                   wrong(o, &there, "a token's id, or a list of ids", message);
+        *(int64_t *)at = ids[0];
+        return true;
     case HF_ID:
         return (!v && wf_hf_int(&there, at)) || read_id(&there, at) ||
                wrong(o, &there, "a token's id", message);
@@ -102,8 +119,8 @@ static bool find_family(const hf_object *o, const hf_family **family, char *mess
         return fail(message, "%s: 'model_type' is missing: it names the family", o->file);
     *family = wf_hf_family(type);
     if (!*family)
-        return fail(message, "%s: 'model_type' is '%.60s', which is none of %s", o->file, type,
-                    wf_hf_family_names());
+        return fail(message, "%s: 'model_type' is '%.60s', which is none of %s, %s", o->file, type,
+                    wf_hf_family_names(), wf_hf_lm_family_names());
     return !classes || wf_hf_lists(classes, (*family)->architecture) ||
            wrong(o, classes, (*family)->architecture, message);
 }
@@ -112,7 +129,7 @@ static bool check_keys(const hf_object *o, const hf_family *family, char *messag
     for (int i = 0; i < o->n; i++) {
         const hf_value *v = &o->values[i];
         const hf_constant *c = constant_of(family, v->key);
-        if (c && !check_constant(o, v, c, message)) return false;
+        if (c && !wf_hf_check_constant(o, v, c, message)) return false;
         if (c || key_of(v->key) || wf_hf_is_search_key(v->key) || wf_hf_ignored_key(v->key))
             continue;
         return fail(message,
@@ -133,7 +150,7 @@ bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *
     *c = (hf_config){ .c = wf_transformer_defaults() };
     if (!find_family(o, family, message) || !check_keys(o, *family, message)) return false;
     for (int i = 0; i < wf_hf_n_keys; i++)
-        if (!read_key(o, &wf_hf_keys[i], c, message)) return false;
+        if (!wf_hf_read_key(o, &wf_hf_keys[i], c, message)) return false;
     return same(o->file, "attention_heads", c->c.num_heads, c->decoder_heads, message) &&
            same(o->file, "ffn_dim", c->c.dim_feedforward, c->decoder_ffn, message);
 }

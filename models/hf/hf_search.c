@@ -15,6 +15,8 @@
 /* DEFAULT_NEW: new tokens of an output if a file sets none. LONGEST: the largest number that a file
  * may set. */
 enum { DEFAULT_NEW = 20, LONGEST = 1000000000 };
+/* new tokens of a prompt if a file sets none: as `generate` has them */
+enum { NEW_OF_PROMPT = 200 };
 
 /* ---- what is known --------------------------------------------------------------------------- */
 
@@ -216,6 +218,23 @@ static bool agreed_id(const hf_object *o, const char *key, int64_t *of_config, c
     return true;
 }
 
+/* Reads the end. That of a language model may be a list, of which one is the model's. */
+static bool read_end(const hf_object *o, hf_config *c, wf_generation *g, char *notes,
+                     char *message) {
+    int32_t ids[HF_MOST_ENDS];
+    const hf_value *v = wf_hf_find(o, "eos_token_id");
+    int n = v && *v->text == '[' ? wf_hf_ids(v, 1, ids, HF_MOST_ENDS) : 0;
+    if (!c->decoder_only || n < 2) return agreed_id(o, "eos_token_id", &c->end, message);
+    if (c->end < 0) c->end = ids[0];
+    for (int i = 0; i < n; i++)
+        if (ids[i] == c->end) {
+            tell_not_done(o, v, g, notes);
+            return true;
+        }
+    return fail(message, "%s: 'eos_token_id' has not %lld, which it is in config.json", o->file,
+                (long long)c->end);
+}
+
 static int64_t target_vocab(const hf_config *c) {
     return c->c.tgt_vocab ? c->c.tgt_vocab : c->c.src_vocab;
 }
@@ -257,6 +276,24 @@ static bool read_penalty(const hf_object *o, wf_decode_options *d, char *message
     d->alpha = 1;
     return !v || (wf_hf_real(v, &d->alpha) && d->alpha >= 0 && d->alpha <= 10) ||
            wrong(o, v, "between 0 and 10", message);
+}
+
+/* Reads the length limits of a language model. Those that count the prompt, too, are not done,
+ * unless they are no less than what the model can read. */
+static bool read_own_lengths(const hf_object *o, const hf_config *c, wf_generation *g, char *notes,
+                             char *message) {
+    int64_t most = c->c.max_len, fresh = 0, least = 0;
+    wf_decode_options *d = &g->options;
+    if (!whole(o, "max_length", 1, LONGEST, &most, message) ||
+        !whole(o, "max_new_tokens", 1, LONGEST - 1, &fresh, message) ||
+        !whole(o, "min_length", 0, LONGEST, &least, message) ||
+        !whole(o, "min_new_tokens", 0, LONGEST, &d->min_len, message))
+        return false;
+    if (!fresh && most < c->c.max_len) tell_not_done(o, wf_hf_find(o, "max_length"), g, notes);
+    if (least) tell_not_done(o, wf_hf_find(o, "min_length"), g, notes);
+    d->max_len_a = 0;
+    d->max_len_b = fresh ? (double)fresh : NEW_OF_PROMPT;
+    return true;
 }
 
 /* Reads length limits. transformers counts the start and a forced end; weft counts neither. */
@@ -381,15 +418,17 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
     bool samples;
     *s = (hf_search){ .g.options = wf_decode_defaults() };
     if (strcmp(o->file, "config.json") != 0 && !check_known(o, message)) return false;
-    bool ok = agreed_id(o, "decoder_start_token_id", &c->start, message) &&
-              agreed_id(o, "eos_token_id", &c->end, message) &&
-              agreed_id(o, "pad_token_id", &c->pad, message) &&
+    bool ok = (c->decoder_only || agreed_id(o, "decoder_start_token_id", &c->start, message)) &&
+              read_end(o, c, g, notes, message) &&
+              (c->decoder_only || agreed_id(o, "pad_token_id", &c->pad, message)) &&
               whole(o, "num_beams", 1, 1024, &beam, message) &&
               flag(o, "renormalize_logits", &s->renormalize, message) &&
               read_ban(o, "bad_words_ids", 2, c, g, message) &&
               read_ban(o, "suppress_tokens", 1, c, g, message) &&
               read_stop(o, &g->options, message) && read_penalty(o, &g->options, message) &&
-              read_forced(o, c, g, message) && read_lengths(o, c, &g->options, message) &&
+              read_forced(o, c, g, message) &&
+              (c->decoder_only ? read_own_lengths(o, c, g, notes, message)
+                               : read_lengths(o, c, &g->options, message)) &&
               read_repetition(o, &g->options, message) && read_beginning(o, c, g, message);
     g->options.beam = (int)beam;
     g->options.renormalize = s->renormalize;
@@ -398,70 +437,13 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
     return true;
 }
 
-/* ---- unsupported settings, written back ------------------------------------------------------ */
-
-/* The length of a value in bytes: it ends at "; " outside of strings and brackets, or at the
- * end. */
-static size_t value_bytes(const char *text) {
-    int depth = 0;
-    bool quoted = false;
-    size_t n = 0;
-    for (; text[n]; n++) {
-        char c = text[n];
-        if (quoted && c == '\\' && text[n + 1])
-            n++;
-        else if (c == '"')
-            quoted = !quoted;
-        else if (!quoted && (c == '[' || c == '{'))
-            depth++;
-        else if (!quoted && (c == ']' || c == '}'))
-            depth--;
-        else if (!quoted && depth == 0 && strncmp(text + n, "; ", 2) == 0)
-            break;
-    }
-    return n;
-}
-
-static bool put_pair(hf_text *t, const char **at) {
-    char name[HF_SHOWN];
-    size_t n = strcspn(*at, "="), bytes;
-    if ((*at)[n] != '=' || n >= sizeof name) return false;
-    memcpy(name, *at, n);
-    name[n] = '\0';
-    *at += n + 1;
-    bytes = value_bytes(*at);
-    wf_hf_put_text(t, t->n > 1 ? "," : "", t->n > 1);
-    wf_hf_put_string(t, name);
-    wf_hf_put_text(t, ":", 1);
-    wf_hf_put_text(t, *at, bytes);
-    *at += bytes;
-    *at += strncmp(*at, "; ", 2) == 0 ? 2 : 0;
-    return true;
-}
+/* Settings that count prompts, and several ends: language models have them. */
+static const char *const of_prompts[] = { "eos_token_id", "max_length", "min_length" };
 
 /* True if a setting may be among the unsupported ones. Those that export.c writes because weft
  * supports them are not. */
-static bool may_be_not_done(const char *name, bool sample) {
+bool wf_hf_may_be_not_done(const char *name, bool sample) {
     bool drawn = strcmp(name, "do_sample") == 0 || listed(of_samples, COUNT_OF(of_samples), name);
-    return neutral_row(name) >= 0 || (drawn && !sample);
-}
-
-bool wf_hf_not_done(hf_object *o, const wf_generation *g, char *message) {
-    hf_text t = { 0 };
-    const char *at = g->not_done;
-    bool ok = true;
-    *o = (hf_object){ 0 };
-    wf_hf_put_text(&t, "{", 1);
-    while (*at && ok) ok = put_pair(&t, &at);
-    wf_hf_put_text(&t, "}", 1);
-    if (t.failed || !ok) {
-        free(t.text);
-        return fail(message, t.failed ? "out of memory" : "generate.not-done: no list of settings");
-    }
-    if (!wf_hf_object_parse(o, "generate.not-done", t.text, t.n, message)) return false;
-    for (int i = 0; i < o->n; i++)
-        if (!may_be_not_done(o->values[i].key, g->options.sample))
-            return fail(message, "generate.not-done: '%.60s' is not a setting of this kind",
-                        o->values[i].key);
-    return true;
+    return neutral_row(name) >= 0 || (drawn && !sample) ||
+           listed(of_prompts, COUNT_OF(of_prompts), name);
 }

@@ -8,8 +8,7 @@
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* Puts the file's name before a message about a tensor. */
-static bool of_file(const char *name, bool ok, char *message) {
+bool wf_hf_of_file(const char *name, bool ok, char *message) {
     char sentence[WF_MESSAGE];
     if (ok || !message) return ok;
     memcpy(sentence, message, sizeof sentence);
@@ -24,7 +23,7 @@ static bool read_weights(const char *folder, const hf_config *c, wf_hf *out, cha
     out->model = wf_transformer_new(&c->c, NULL, WF_F32, 0, message);
     bool ok = out->model &&
               (wf_ok(out->model->graph) || fail(message, "%s", wf_error(out->model->graph)));
-    ok = ok && of_file(name, wf_hf_load_weights(f, out->model, message), message);
+    ok = ok && wf_hf_of_file(name, wf_hf_load_weights(f, out->model, message), message);
     wf_file_free(f);
     return ok;
 }
@@ -50,8 +49,8 @@ static bool shut_out(const hf_search *s, wf_hf *out, char *message) {
     return ok || fail(message, "out of memory");
 }
 
-static bool read_search(const char *folder, const hf_object *config, hf_config *c, hf_search *s,
-                        wf_hf *out, char *message) {
+bool wf_hf_find_search(const char *folder, const hf_object *config, hf_config *c, hf_search *s,
+                       wf_hf *out, char *message) {
     hf_object o;
     if (!wf_hf_exists(folder, "generation_config.json"))
         return wf_hf_read_search(config, c, s, out->notes, message);
@@ -63,20 +62,24 @@ static bool read_search(const char *folder, const hf_object *config, hf_config *
 
 /* ---- the folder ------------------------------------------------------------------------------ */
 
-bool wf_hf_import(const char *folder, wf_hf *out, char *message) {
+static bool import_pairs(const char *folder, const hf_object *o, wf_hf *out, char *message) {
     const hf_family *family;
-    hf_object o;
     hf_config c;
     hf_search s;
-    if (out) *out = (wf_hf){ .generation.options = wf_decode_defaults() };
-    if (!folder || !out) return fail(message, "there is no folder, or no room for what is in it");
-    bool ok = wf_hf_object_read(&o, folder, "config.json", message) &&
-              wf_hf_read_config(&o, &family, &c, message) &&
-              read_search(folder, &o, &c, &s, out, message) &&
+    bool ok = wf_hf_read_config(o, &family, &c, message) &&
+              wf_hf_find_search(folder, o, &c, &s, out, message) &&
               wf_hf_complete(family, &c, message) && read_weights(folder, &c, out, message) &&
               shut_out(&s, out, message);
     if (ok) out->generation = s.g;
-    ok = ok && wf_hf_read_tokenizers(folder, family, &c, out, message);
+    return ok && wf_hf_read_tokenizers(folder, family, &c, out, message);
+}
+
+bool wf_hf_import(const char *folder, wf_hf *out, char *message) {
+    hf_object o;
+    if (out) *out = (wf_hf){ .generation.options = wf_decode_defaults() };
+    if (!folder || !out) return fail(message, "there is no folder, or no room for what is in it");
+    bool ok = wf_hf_object_read(&o, folder, "config.json", message);
+    if (ok) ok = (wf_hf_is_lm(&o) ? wf_hf_import_lm : import_pairs)(folder, &o, out, message);
     wf_hf_object_free(&o);
     return ok;
 }

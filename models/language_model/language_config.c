@@ -15,7 +15,7 @@ wf_language_model_config wf_language_model_defaults(void) {
         .d_model = 512, .num_heads = 8, .dim_feedforward = 2048, .layers = 6,
         .activation = WF_GELU_TANH, .positions = WF_POSITIONS_LEARNED,
         .tied = true, .norm_first = true, .final_norm = true, .bias = true,
-        .layer_norm_eps = 1e-5,
+        .layer_norm_eps = 1e-5, .rotary_base = 10000,
     };
     /* clang-format on */
 }
@@ -44,7 +44,29 @@ static wf_block_options block(const void *config) {
                                .layer_norm_eps = c->layer_norm_eps,
                                .norm = c->norm,
                                .num_kv_heads = c->num_kv_heads,
-                               .gated = c->gated };
+                               .gated = c->gated,
+                               .head_dim = c->head_dim,
+                               .qkv_bias = c->qkv_bias,
+                               .out_bias = c->out_bias,
+                               .qk_norm = c->qk_norm };
+}
+
+/* Are the numbers of rotary positions those of a table? */
+static bool rotary_ok(const wf_language_model_config *c, char *message) {
+    const wf_rotary_scaling *s = &c->rotary_scaling;
+    if (c->rotary_base != 0 && !(c->rotary_base > 1 && c->rotary_base <= 1e12))
+        return fail(message, "the base of rotary positions is %g, not between 1 and 1e12",
+                    c->rotary_base);
+    if (!wf_rotary_stretch_name((int)s->kind))
+        return fail(message, "there is no scaling of rotary positions number %d", (int)s->kind);
+    if (s->kind == WF_ROTARY_PLAIN) return true;
+    if (!(s->factor >= 1 && s->factor <= 1e6))
+        return fail(message, "rotary positions are scaled by %g, not 1 to 1e6", s->factor);
+    if (s->kind == WF_ROTARY_LINEAR) return true;
+    bool ok = s->low > 0 && s->low < s->high && s->high <= 1e6 && s->original >= 1 &&
+              s->original <= 1 << 30;
+    return ok || fail(message, "rotary positions turn %g to %g times in %g positions: no range",
+                      s->low, s->high, s->original);
 }
 
 bool wf_language_model_check(const wf_language_model_config *c, char *message) {
@@ -55,10 +77,13 @@ bool wf_language_model_check(const wf_language_model_config *c, char *message) {
         { "the number of layers", c->layers, 0, 256 },
         { "the start id", c->start_id, 0, wf_last_id(c->vocab) },
         { "the end id", c->end_id, 0, wf_last_id(c->vocab) },
+        { "the window of attention", c->window, 0, 1 << 20 },
     };
     const wf_block_options layers = block(c);
+    if (c->start_if_empty && !c->start_first)
+        return fail(message, "a row that begins with its source has its start token first");
     return wf_limits_ok(limits, sizeof limits / sizeof *limits, message) &&
-           wf_stack_ok(&layers, c->positions, message);
+           wf_stack_ok(&layers, c->positions, message) && rotary_ok(c, message);
 }
 
 /* ---- in files -------------------------------------------------------------------------------- */
@@ -77,6 +102,12 @@ static const wf_config_field fields[] = {
     WF_FIELD_SINCE(start_first, "0")
     WF_FIELD_NAMED_SINCE(wf_norm_kind, norm, WF_NORM_KIND_NAMES, "layer")
     WF_FIELD_SINCE(num_kv_heads, "0") WF_FIELD_SINCE(gated, "0")
+    WF_FIELD_SINCE(start_if_empty, "0") WF_FIELD_SINCE(head_dim, "0")
+    WF_FIELD_SINCE(qkv_bias, "0") WF_FIELD_SINCE(out_bias, "0") WF_FIELD_SINCE(qk_norm, "0")
+    WF_FIELD_SINCE(window, "0") WF_FIELD_SINCE(rotary_base, "10000")
+    WF_FIELD_NAMED_SINCE(wf_rotary_stretch, rotary_scaling.kind, WF_ROTARY_STRETCH_NAMES, "plain")
+    WF_FIELD_SINCE(rotary_scaling.factor, "0") WF_FIELD_SINCE(rotary_scaling.low, "0")
+    WF_FIELD_SINCE(rotary_scaling.high, "0") WF_FIELD_SINCE(rotary_scaling.original, "0")
 };
 /* clang-format on */
 

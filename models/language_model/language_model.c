@@ -10,6 +10,7 @@
 
 #include "models/kind.h"
 #include "models/message.h"
+#include "nn/layers_internal.h"
 
 static const char *const tied_names[] = { "embedding.weight", "output.weight" };
 
@@ -24,15 +25,19 @@ static wf_tensor *embed(const wf_language_model *l, const struct wf_embedding_la
 static wf_tensor *layers(const wf_language_model *l, const struct wf_position_layer *places,
                          wf_tensor *x) {
     const wf_language_model_config *c = &l->config;
-    wf_tensor *turns = wf_rotary_positions(places, x, c->d_model / c->num_heads);
     wf_graph *g = l->model.graph;
-    const char *outer = wf_scope_push(g, "transformer");
     const wf_block_options o = wf_model_block(&l->model);
+    wf_tensor *turns = wf_rotary_positions(places, x, wf_head_dim(&o));
+    const char *outer = wf_scope_push(g, "transformer");
     char name[32];
     for (int64_t i = 0; i < c->layers; i++) {
         struct wf_encoder_block layer = wf_encoder_layer_new(g, wf_layer_name(i, name), &o);
         wf_mha_options self = {
-            .causal = true, .cache = true, .rotary = turns, .weights = &l->model.maps[0].weights[i]
+            .causal = true,
+            .window = c->window,
+            .cache = true,
+            .rotary = turns,
+            .weights = &l->model.maps[0].weights[i],
         };
         x = wf_named(wf_encoder_layer(&layer, x, &self), name);
     }
@@ -53,6 +58,8 @@ static void forward(wf_language_model *l) {
                                                      c->d_model, c->scale_embedding, c->tied);
     struct wf_position_layer places =
         wf_position_new(l->model.graph, "position", c->positions, c->max_len, c->d_model);
+    if (c->rotary_base != 0) places.base = c->rotary_base;
+    places.scaling = c->rotary_scaling;
     l->model.hidden = layers(l, &places, embed(l, &table, &places));     /* [B,T,D] */
     wf_model_output(&l->model, c->tied ? &table : NULL, c->output_bias); /* [B,T,V] */
 }
@@ -69,6 +76,7 @@ static wf_language_model *allocate(const wf_language_model_config *c, char *mess
     m->start_id = c->start_id;
     m->end_id = c->end_id;
     m->start_first = c->start_first;
+    m->start_if_empty = c->start_if_empty;
     if (c->tied) {
         m->tied = tied_names;
         m->n_tied = 2;

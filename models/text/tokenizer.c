@@ -1,6 +1,7 @@
 /* models/text/tokenizer.c - converts lines to ids, and ids to lines; see text.h. */
 #include "tokenizer.h"
 #include "models/text/byte_level/byte_level.h"
+#include "models/text/json/json_text.h"
 #include "models/text/sentencepiece/sentencepiece.h"
 #include "models/text_internal.h"
 
@@ -14,6 +15,7 @@ void wf_tokenizer_free(wf_tokenizer *t) {
     wf_merges_free(&t->merges), wf_merger_free(&t->merger);
     free(t->about), free(t->seen.ends), free(t->seen.ids), free(t->stack), free(t->ids);
     wf_sentencepiece_free(t->sentencepiece), wf_byte_level_free(t->byte_level);
+    wf_json_text_free(t->json);
     for (int i = 0; i < WF_TOKENIZER_META; i++) free(t->stored[i]);
     free(t);
 }
@@ -27,6 +29,7 @@ bool wf_tokenizer_running(const wf_tokenizer *t) {
 int64_t wf_tokenizer_size(const wf_tokenizer *t) {
     if (!t) return 0;
     if (t->byte_level) return t->byte_level->o.n_pieces;
+    if (t->json) return t->json->rows;
     return t->sentencepiece ? t->sentencepiece->n : (int64_t)t->pieces.n + WF_SPECIAL_IDS;
 }
 int64_t wf_tokenizer_merges(const wf_tokenizer *t) {
@@ -36,6 +39,7 @@ int64_t wf_tokenizer_merges(const wf_tokenizer *t) {
 int32_t wf_tokenizer_special(const wf_tokenizer *t, int which) {
     if (!t || which < 0 || which >= WF_SPECIAL_IDS) return -1;
     if (t->byte_level) return t->byte_level->o.special[which];
+    if (t->json) return t->json->special[which];
     return t->sentencepiece ? t->sentencepiece->o.special[which] : which;
 }
 
@@ -43,6 +47,7 @@ const char *wf_tokenizer_piece(const wf_tokenizer *t, int32_t id) {
     if (id < 0 || id >= wf_tokenizer_size(t)) return NULL;
     if (t->sentencepiece) return t->sentencepiece->pieces[id];
     if (t->byte_level) return t->byte_level->pieces[id];
+    if (t->json) return wf_json_tokenizer_piece(t->json->tokenizer, id);
     return id < WF_SPECIAL_IDS ? specials[id] : wf_strings_at(&t->pieces, id - WF_SPECIAL_IDS);
 }
 
@@ -116,6 +121,8 @@ int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int
     if (t->byte_level)
         return wf_byte_level_encode(t->byte_level, (wf_span){ line, bytes }, out, to.capacity,
                                     message);
+    if (t->json)
+        return wf_json_text_encode(t->json, (wf_span){ line, bytes }, out, to.capacity, message);
     if (wf_is_running(t->kind))
         return put_running(t, (wf_span){ line, bytes }, &to, message) ? to.n : -1;
     if (!wf_text_check(line, bytes, message)) return -1;
@@ -145,6 +152,7 @@ int64_t wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *in, int64_t n,
     if (!t || (n > 0 && !in)) return -1;
     if (t->sentencepiece) return wf_sentencepiece_decode(t->sentencepiece, in, n, &s);
     if (t->byte_level) return wf_byte_level_decode(t->byte_level, in, n, &s);
+    if (t->json) return wf_json_text_decode(t->json, in, n, text, size);
     for (int64_t i = 0; i < n; i++) {
         const char *piece = wf_tokenizer_piece(t, in[i]);
         if (!piece) return -1;

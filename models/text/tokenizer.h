@@ -6,7 +6,8 @@
  * symbols and merges, bpe_learn.c finds the merges, bpe_apply.c applies them to a word, and codes.c
  * reads and writes them; merge.c is the loop of every tokenizer that merges pairs. Running text is
  * first spelled, and then cut into chunks instead of words: running.c. SentencePiece
- * (sentencepiece.h, spm.h) and GPT-2's byte level (byte_level.h) are separate.
+ * (sentencepiece.h, spm.h), GPT-2's byte level (byte_level.h) and tokenizer.json (json_text.h) are
+ * separate.
  *
  * In byte-pair encoding, a token is written in two ways. As a symbol it is written as in a codes
  * file: "lo</w>" ends a word, "lo" does not. As a piece it is written as in a vocabulary file: "lo"
@@ -59,6 +60,7 @@ struct wf_tokenizer {
 
     struct wf_sentencepiece *sentencepiece; /* only for that kind: sentencepiece.h */
     struct wf_byte_level *byte_level;       /* only for that kind: byte_level.h */
+    struct wf_json_text *json;              /* only for that kind: json_text.h */
 
     char *stored[WF_TOKENIZER_META]; /* results of wf_tokenizer_to_meta: keys and values */
 };

@@ -203,6 +203,8 @@ static bool check_options(const wf_tokenizer_options *o, wf_line_reader next, ch
     if (!o || !next) return fail(message, "there are no options or no lines to learn from");
     if (!wf_token_kind_name((int)o->kind))
         return fail(message, "kind %d is not one of %s", (int)o->kind, WF_NAMES(WF_TOKEN_NAMES));
+    if (o->kind == WF_JSON_TEXT)
+        return fail(message, "json is not learned here: it is read from a tokenizer.json");
     if (o->kind == WF_SENTENCEPIECE)
         return fail(message, "sentencepiece is not learned here: it is read from a .spm file");
     if (o->vocab_size && (o->vocab_size <= WF_SPECIAL_IDS || o->vocab_size > INT32_MAX))

@@ -2,6 +2,7 @@
  * and as metadata of a model's file. The same code reads both, and checks everything. */
 #include "models/choices.h"
 #include "models/text/byte_level/byte_level.h"
+#include "models/text/json/json_text.h"
 #include "models/text/sentencepiece/sentencepiece.h"
 #include "models/text_internal.h"
 
@@ -106,6 +107,10 @@ wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size
                       "merges.txt");
         return NULL;
     }
+    if (kind == WF_JSON_TEXT) {
+        fail(message, "json has no vocabulary file: it is read from a tokenizer.json");
+        return NULL;
+    }
     if (wf_has_merges(kind) != (codes != NULL) || !vocabulary) {
         fail(message, !vocabulary ? "there is no vocabulary"
                       : codes     ? "codes are for byte-pair encoding alone"
@@ -127,7 +132,7 @@ wf_tokenizer *wf_tokenizer_read(wf_token_kind kind, const char *vocabulary, size
 
 size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size) {
     wf_sink s = sink(text, size);
-    if (t && (t->sentencepiece || t->byte_level)) return 0;
+    if (t && (t->sentencepiece || t->byte_level || t->json)) return 0;
     for (int32_t id = 0; id < wf_tokenizer_size(t); id++) {
         const char *piece = wf_tokenizer_piece(t, id);
         put(&s, piece, strlen(piece));
@@ -138,8 +143,9 @@ size_t wf_tokenizer_vocabulary(const wf_tokenizer *t, char *text, size_t size) {
 
 /* ---- in a model's file ----------------------------------------------------------------------- */
 
-static const char *const fields[] = { "kind",   "vocabulary", "codes", "model",  "special",
-                                      "before", "after",      "added", "silent", "prefix" };
+static const char *const fields[] = { "kind",    "vocabulary", "codes", "model",
+                                      "special", "before",     "after", "added",
+                                      "silent",  "prefix",     "rows" };
 enum { KIND, VOCABULARY, CODES, LONGEST_PREFIX = 64 };
 
 /* Writes the value of a field; 0: there is no such field. */
@@ -148,6 +154,7 @@ static size_t value_of(const wf_tokenizer *t, int field, char *text, size_t size
     if (t->sentencepiece)
         return wf_sentencepiece_field(t->sentencepiece, fields[field], text, size);
     if (t->byte_level) return wf_byte_level_field(t->byte_level, fields[field], text, size);
+    if (t->json) return wf_json_text_field(t->json, fields[field], text, size);
     if (field == VOCABULARY) return wf_tokenizer_vocabulary(t, text, size);
     return field == CODES && wf_has_merges(t->kind) ? wf_tokenizer_codes(t, text, size) : 0;
 }
@@ -187,6 +194,8 @@ static wf_tokenizer *read_fields(wf_token_kind kind, const char *const *text, ch
         return wf_sentencepiece_from_fields(fields, text, WF_TOKENIZER_META, message);
     if (kind == WF_BYTE_LEVEL)
         return wf_byte_level_from_fields(fields, text, WF_TOKENIZER_META, message);
+    if (kind == WF_JSON_TEXT)
+        return wf_json_text_from_fields(fields, text, WF_TOKENIZER_META, message);
     return wf_tokenizer_read(kind, text[VOCABULARY],
                              text[VOCABULARY] ? strlen(text[VOCABULARY]) : 0, text[CODES],
                              text[CODES] ? strlen(text[CODES]) : 0, message);

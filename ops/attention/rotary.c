@@ -22,7 +22,25 @@ typedef struct table_attrs {
     int64_t dim; /* 0: the size of the last axis of `like` */
     double base;
     bool interleaved;
+    /* those of a wf_rotary_scaling */
+    int scaling;
+    double factor, low, high, original;
 } table_attrs;
+
+/* False after wf_fail. */
+static bool scaling_ok(wf_call *c) {
+    const table_attrs *a = c->attrs;
+    if (a->scaling == WF_ROTARY_PLAIN) return true;
+    if (a->scaling != WF_ROTARY_LINEAR && a->scaling != WF_ROTARY_LLAMA3)
+        return wf_fail(c, "there is no scaling number %d", a->scaling);
+    if (!(a->factor >= 1) || !isfinite(a->factor))
+        return wf_fail(c, "the factor is %g, not 1 or more", a->factor);
+    if (a->scaling == WF_ROTARY_LINEAR) return true;
+    bool ok = a->low > 0 && a->low < a->high && isfinite(a->high) && a->original > 0 &&
+              isfinite(a->original);
+    return ok || wf_fail(c, "turns of %g to %g in %g positions are no range", a->low, a->high,
+                         a->original);
+}
 
 static bool shape_rotary_table(wf_call *c) {
     const table_attrs *a = c->attrs;
@@ -35,6 +53,7 @@ static bool shape_rotary_table(wf_call *c) {
     if (!(a->base > 0) || !isfinite(a->base))
         return wf_fail(c, "base is %g, not above 0 and finite", a->base);
     if (ids->ndim > WF_MAX_DIMS - 2) return wf_fail(c, "ids of %d axes", ids->ndim);
+    if (!scaling_ok(c)) return false;
     wf_view *y = &c->out[0];
     wf_set_shape(y, wf_real(c->graph), ids->ndim, ids->shape);
     y->shape[y->ndim++] = 2;
@@ -48,6 +67,19 @@ static int64_t width_of(const wf_call *c) {
 
 static int64_t row_grain(int64_t width) {
     return width < WF_GRAIN ? WF_GRAIN / (width + 1) + 1 : 1;
+}
+
+/* The length that the angle of pair i divides positions by. */
+static double length_of(const table_attrs *a, int64_t i, int64_t width) {
+    const double turn = 6.283185307179586; /* 2 pi */
+    double length = wf_pow_of(a->base, 2 * (double)i / (double)width);
+    if (a->scaling == WF_ROTARY_PLAIN) return length;
+    if (a->scaling == WF_ROTARY_LINEAR) return length * a->factor;
+    double turns = a->original / (turn * length);
+    if (turns > a->high) return length;
+    if (turns < a->low) return length * a->factor;
+    double kept = (turns - a->low) / (a->high - a->low);
+    return length / ((1 - kept) / a->factor + kept);
 }
 
 /* Computes wave lengths, angles, sines and cosines for the pairs of a row. */
@@ -83,8 +115,7 @@ static bool eval_rotary_table(const wf_call *c, int phase, int64_t task, void *s
            *cosine = sine + pairs;
     (void)phase;
     wf_task_range(wf_view_count(&c->in[0]), row_grain(width), task, &from, &to);
-    for (int64_t i = 0; i < pairs; i++)
-        length[i] = wf_pow_of(a->base, 2 * (double)i / (double)width);
+    for (int64_t i = 0; i < pairs; i++) length[i] = length_of(a, i, width);
     for (int64_t row = from; row < to; row++) {
         for (int64_t i = 0; i < pairs; i++) angle[i] = (double)ids[row] / length[i];
         wf_f64()->unary[WF_UNARY_sin](pairs, angle, sine);
@@ -101,8 +132,7 @@ static bool emit_rotary_table(wf_emitter *e, const wf_call *c) {
     if (wf_view_count(&c->out[0]) == 0) return true;
     wf_emit_text(e, "static const double length[] = {");
     for (int64_t i = 0; i < pairs; i++)
-        wf_emit_text(e, i % 4 ? " %g," : "\n%g,",
-                     wf_pow_of(a->base, 2 * (double)i / (double)width));
+        wf_emit_text(e, i % 4 ? " %g," : "\n%g,", length_of(a, i, width));
     wf_emit_text(e, "\n};\nfor (int r = 0; r < %n; r++) {\n", wf_view_count(&c->in[0]));
     wf_emit_text(e, "float *cosine = out + r * %n, *sine = cosine + %n;\n", 2 * width, width);
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", pairs);
@@ -116,14 +146,16 @@ static bool emit_rotary_table(wf_emitter *e, const wf_call *c) {
 }
 
 /* Shapes: ids [...] i32, like [..., d] for its width, or absent -> real [..., 2, d].
- * Limits: d is even, and the base is above 0. Angles are computed in double. */
+ * Limits: d is even, and the base is above 0. Angles are computed in double, and those of
+ * wf_rotary_table_scaled are smaller. */
 const wf_op wf_op_rotary_table = {
     .name = "rotary_table",
     .family = "constant",
     .formula = "rotary_table(ids, like): the cosines and sines of id / base^(2i/d)",
     .arity = 2,
     .attr_bytes = sizeof(table_attrs),
-    .attributes = "int64_t dim, double base, bool interleaved",
+    .attributes = "int64_t dim, double base, bool interleaved, int scaling, double factor, "
+                  "double low, double high, double original",
     .shape = shape_rotary_table,
     .no_grad = "it is a function of integers",
     .nondiff = 3,
@@ -136,9 +168,28 @@ const wf_op wf_op_rotary_table = {
                                .strided = 1 << 1 },
 };
 
+static wf_tensor *record_table(wf_tensor *ids, int64_t dim, double base, bool interleaved,
+                               wf_rotary_scaling s) {
+    const table_attrs a = { .dim = dim,
+                            .base = base,
+                            .interleaved = interleaved,
+                            .scaling = (int)s.kind,
+                            .factor = s.factor,
+                            .low = s.low,
+                            .high = s.high,
+                            .original = s.original };
+    return wf_record(&wf_op_rotary_table, 2, (wf_tensor *[]){ ids, NULL }, &a);
+}
+
 wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved) {
-    return wf_record(&wf_op_rotary_table, 2, (wf_tensor *[]){ ids, NULL },
-                     &(table_attrs){ dim, base, interleaved });
+    return record_table(ids, dim, base, interleaved, (wf_rotary_scaling){ WF_ROTARY_PLAIN });
+}
+
+wf_tensor *wf_rotary_table_scaled(wf_tensor *ids, int64_t dim, double base, bool interleaved,
+                                  const wf_rotary_scaling *scaling) {
+    WF_COMPOSE("rotary_table_scaled", ids);
+    const wf_rotary_scaling s = scaling ? *scaling : (wf_rotary_scaling){ WF_ROTARY_PLAIN };
+    return wf_composed(record_table(ids, dim, base, interleaved, s));
 }
 
 /* ---- rotate: x [..., T, d], table [..., T, 2, d] -> x rotated -------------------------------- */
@@ -307,6 +358,6 @@ wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved) {
 wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool interleaved) {
     WF_COMPOSE("rotary", x, ids);
     wf_tensor *table = wf_record(&wf_op_rotary_table, 2, (wf_tensor *[]){ ids, x },
-                                 &(table_attrs){ 0, base, interleaved });
+                                 &(table_attrs){ .base = base, .interleaved = interleaved });
     return wf_composed(wf_rotate(x, table, interleaved));
 }

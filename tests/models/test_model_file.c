@@ -149,7 +149,7 @@ TEST(words_and_numbers_of_choices_stay) {
     ck_assert_str_eq(WF_NAMES(WF_OPTIMIZER_NAMES), "sgd|adam|adamw|rmsprop|adagrad|lion");
     ck_assert_str_eq(WF_NAMES(WF_SCHEDULE_NAMES), "constant|linear|cosine|inverse-sqrt|noam");
     ck_assert_str_eq(WF_NAMES(WF_TOKEN_NAMES),
-                     "word|char|bpe|byte|text-char|byte-bpe|sentencepiece|byte-level");
+                     "word|char|bpe|byte|text-char|byte-bpe|sentencepiece|byte-level|json");
     ck_assert_str_eq(wf_activation_name(WF_SILU), "silu");
     ck_assert_ptr_null(wf_activation_name(WF_ACTIVATION_COUNT));
     ck_assert_ptr_null(wf_tie_name(-1));

@@ -192,6 +192,21 @@ TEST(a_folder_searches_as_generate_does) {
 }
 
 /* Unsupported settings are printed again with the model. */
+/* A model's file has the tokenizer.json, and each line goes on as transformers recorded it. */
+TEST(a_prompt_goes_on_as_in_transformers) {
+    copy_of("lm_llama", "folder");
+    ok("convert --from hf folder -o m && mv folder gone && inspect m");
+    ok("generate -m m --beam 1 --max-new-tokens 10 < gone/lines.txt > out");
+    ok("tr '\\001-\\011\\013-\\037' ' ' < out | cmp - gone/texts.txt");
+    ok("rm gone/tokenizer.json && convert --from hf gone -o ids");
+    ok("echo 5 6 7 | generate -m ids --max-new-tokens 3 --json --attention w.json");
+    ok("echo 5 | generate -m m --explain page.html --attention w.svg");
+    ok("generate -m m --prompt 'the house' --attention w.svg --explain page.html");
+    run("graph --emit-c m -o m.c");
+    expect(1);
+    assert_contains(result.err, "a model whose rows begin with their prompts has no form in C");
+}
+
 TEST(what_is_not_done_stays_with_the_model) {
     copy_of("marian", "folder");
     ok("sed -i 's/\"num_beams\": 4/\"num_beams\": 4, \"num_beam_groups\": 2/' "

@@ -261,7 +261,9 @@ const char *language_label(const language *l, int side, int32_t id, char label[L
     size_t bytes;
     const wf_tokenizer *t = l->text ? l->tokenizer[side] : NULL;
     const char *piece = language_piece(l, side, id, buffer);
-    bool spelled = wf_tokenizer_running(t) || (t && wf_tokenizer_kind(t) == WF_BYTE_LEVEL);
+    bool spelled =
+        wf_tokenizer_running(t) ||
+        (t && (wf_tokenizer_kind(t) == WF_BYTE_LEVEL || wf_tokenizer_kind(t) == WF_JSON_TEXT));
     char *text = spelled ? line_of_ids(t, &id, 1, &bytes) : NULL;
     if (spelled && !text) return NULL;
     bool readable = text && is_readable(text, bytes);

@@ -186,6 +186,13 @@ static const char *final_norms(const wf_transformer_config *c) {
     return c->decoder_norm ? "a final norm on the decoder" : "no final norms";
 }
 
+static void tell_language_model(const wf_model *m) {
+    char text[WF_MESSAGE], parameters[OPTION_TEXT_SIZE];
+    wf_model_text(m, text);
+    fprintf(stderr, "%s; %s parameters\n", text,
+            thousands((double)wf_model_parameter_count(m), parameters));
+}
+
 static void tell(const wf_model *m) {
     static const char *const ties[] = { [WF_TIE_NONE] = "not tied",
                                         [WF_TIE_DECODER] = "tied in the decoder",
@@ -312,7 +319,7 @@ static void convert_from_hf(const settings *set) {
     if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
         !save_imported(&hf, target, message))
         fail(&self, "%s", message);
-    tell(hf.model);
+    (wf_language_model_of(hf.model) ? tell_language_model : tell)(hf.model);
     wf_hf_free(&hf);
 }
 

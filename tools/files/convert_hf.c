@@ -81,7 +81,9 @@ bool save_imported(const wf_hf *hf, const char *target, char *message) {
     wf_generation_text text;
     wf_meta meta[2 * WF_TOKENIZER_META + WF_GENERATION_META];
     int n = wf_generation_to_meta(&hf->generation, &text, meta);
-    if (hf->src && hf->tgt &&
+    bool shared = hf->src && hf->src == hf->tgt;
+    if (shared && !wf_tokenizer_to_meta(hf->src, "tokenizer", meta, &n, message)) return false;
+    if (hf->src && hf->tgt && !shared &&
         (!wf_tokenizer_to_meta(hf->src, "src_tokenizer", meta, &n, message) ||
          !wf_tokenizer_to_meta(hf->tgt, "tgt_tokenizer", meta, &n, message)))
         return false;

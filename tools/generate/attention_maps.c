@@ -195,9 +195,12 @@ const char **attention_column_labels(const attention *a) {
     int64_t n = attention_columns(a);
     const char **labels = labels_new(n, &text);
     bool ok = labels && add_labels(a, SIDE_SRC, a->src, a->n, labels, text);
+    /* 1: the source's first token takes the place of the start */
+    int64_t begun = a->model->start_if_empty && a->n > 0;
     if (ok && n > a->n)
-        ok = add_labels(a, SIDE_TGT, a->tgt, a->t, labels + a->n, text + a->n * LABEL_TEXT);
-    if (ok && n > a->n && a->model->start_first) start_before(labels, a->n);
+        ok = add_labels(a, SIDE_TGT, a->tgt + begun, a->t - begun, labels + a->n,
+                        text + a->n * LABEL_TEXT);
+    if (ok && n > a->n && a->model->start_first && !begun) start_before(labels, a->n);
     return labels_or_null(labels, ok);
 }
 

@@ -97,10 +97,12 @@ static bool fed_json(const job *j, jsonl *out) {
     bool ok = true;
     json_open(out, "fed_pieces", '[');
     int64_t before = wf_model_begin(j->model, a->n);
-    if (j->model->start_first && before) ok = piece_json(j, SIDE_TGT, a->tgt[0], out);
-    for (int64_t i = 0; ok && i < before; i++) ok = piece_json(j, SIDE_SRC, a->src[i], out);
-    bool start_is_there = j->model->start_first && before;
-    for (int64_t i = start_is_there; ok && i < a->t; i++)
+    /* the source's first token takes the place of the start */
+    bool begun = j->model->start_if_empty && a->n > 0;
+    bool start_is_there = j->model->start_first && before && !begun;
+    if (start_is_there) ok = piece_json(j, SIDE_TGT, a->tgt[0], out);
+    for (int64_t i = 0; ok && i < before + begun; i++) ok = piece_json(j, SIDE_SRC, a->src[i], out);
+    for (int64_t i = start_is_there || begun; ok && i < a->t; i++)
         ok = piece_json(j, SIDE_TGT, a->tgt[i], out);
     json_close(out, ']');
     json_int(out, "fed_before", before);

@@ -108,7 +108,7 @@ static option rows[] = {
     INPUT("valid-tgt", told.data.valid_tgt,
           "file of targets for validation. Line N is the target of line N of --valid-src"),
     CHOICE(
-        "tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES),
+        "tokenizer", told.data.tokenizer, WF_NAMES(WF_LEARNED_NAMES),
         "kind of tokens into which text is cut. word: words between spaces. char: characters. "
         "bpe: parts of words by byte-pair encoding. byte, text-char, byte-bpe: bytes, characters "
         "and byte-pair encoding for running text, which keep its line breaks. sentencepiece: "
@@ -118,7 +118,7 @@ static option rows[] = {
                   BY_DATA("text", "bpe", "word, char or bpe, chosen from the lines,"),
                   FOR("lm", "byte-bpe"), FOR("bart", "byte-level")),
         OF_MODEL, BEFORE("word")),
-    CHOICE("tokenizer-tgt", told.data.tokenizer_tgt, "same" WF_TOKEN_NAMES(WF_NAME_AFTER),
+    CHOICE("tokenizer-tgt", told.data.tokenizer_tgt, "same" WF_LEARNED_NAMES(WF_NAME_AFTER),
            "kind of tokens into which targets are cut, if it differs from that of sources. same: "
            "the value of --tokenizer, which is then for both",
            OF_MODEL, BEFORE("same")),

@@ -1,0 +1,241 @@
+/* models/hf/lm/lm_config.c - config.json of a language model. Every key is used, or must have a
+ * certain value, or is known to change no result. */
+#include <string.h>
+
+#include "lm_family.h"
+#include "models/message.h"
+#include "models/model_internal.h"
+
+/* Keys that wf_hf_lm_read_config reads itself. */
+static const char *const own_keys[] = { "rope_scaling", "rope_parameters", "layer_types" };
+
+static bool wrong(const hf_object *o, const hf_value *v, const char *want, char *message) {
+    char text[HF_SHOWN];
+    return fail(message, "%s: '%.60s' is %s, not %s", o->file, v->key, wf_hf_show(v, text), want);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static bool listed(const char *const *names, int n, const char *name) {
+    for (int i = 0; i < n && names[i]; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+static bool has_key(const hf_lm_family *f, const char *name) {
+    for (const hf_key *k = f->keys; k->name; k++)
+        if (strcmp(k->name, name) == 0) return true;
+    return false;
+}
+
+static const hf_constant *constant_of(const hf_lm_family *f, const char *name) {
+    for (const hf_constant *c = f->constants; c->name; c++)
+        if (strcmp(c->name, name) == 0) return c;
+    return NULL;
+}
+
+static bool is_rotary(const hf_lm_family *f) {
+    return f->positions == WF_POSITIONS_ROTARY;
+}
+
+static bool check_keys(const hf_object *o, const hf_lm_family *f, char *message) {
+    const int own = sizeof own_keys / sizeof *own_keys;
+    for (int i = 0; i < o->n; i++) {
+        const hf_value *v = &o->values[i];
+        const hf_constant *c = constant_of(f, v->key);
+        if (c && !wf_hf_check_constant(o, v, c, message)) return false;
+        if (c || has_key(f, v->key) || listed(f->ignored, HF_LM_IGNORED, v->key) ||
+            (is_rotary(f) && listed(own_keys, own, v->key)) || wf_hf_is_search_key(v->key) ||
+            wf_hf_ignored_key(v->key))
+            continue;
+        return fail(message,
+                    "%s: '%.60s' is not known of this family: if it changes no result, take it out",
+                    o->file, v->key);
+    }
+    return true;
+}
+
+/* The family of config.json; NULL: none. The name is compared as it is written in the file. */
+static const hf_lm_family *family_of(const hf_object *o) {
+    const hf_value *v = wf_hf_find(o, "model_type");
+    char name[32];
+    if (!v || *v->text != '"' || v->bytes < 2 || v->bytes >= sizeof name) return NULL;
+    memcpy(name, v->text + 1, v->bytes - 2);
+    name[v->bytes - 2] = '\0';
+    return wf_hf_lm_family(name);
+}
+
+bool wf_hf_is_lm(const hf_object *config) {
+    return family_of(config) != NULL;
+}
+
+static bool find_family(const hf_object *o, const hf_lm_family **family, char *message) {
+    const hf_value *classes = wf_hf_find(o, "architectures");
+    *family = family_of(o);
+    if (!*family) return fail(message, "%s: 'model_type' is that of no language model", o->file);
+    return !classes || wf_hf_lists(classes, (*family)->architecture) ||
+           wrong(o, classes, (*family)->architecture, message);
+}
+
+/* ---- rotary positions ------------------------------------------------------------------------ */
+
+static bool needed(const hf_object *rope, const char *key, double *out, char *message) {
+    const hf_value *v = wf_hf_find(rope, key);
+    if (!v) return fail(message, "%s: '%s' of the rotary positions is missing", rope->file, key);
+    return wf_hf_real(v, out) || wrong(rope, v, "a number", message);
+}
+
+/* Every key of the object is read here, or must have this value. */
+static bool known_rope_keys(const hf_object *rope, wf_rotary_stretch kind, char *message) {
+    static const char *const all[] = { "rope_type",
+                                       "type",
+                                       "rope_theta",
+                                       "factor",
+                                       "low_freq_factor",
+                                       "high_freq_factor",
+                                       "original_max_position_embeddings" };
+    static const hf_constant whole = { "partial_rotary_factor", "1", NULL };
+    static const int known[] = {
+        [WF_ROTARY_PLAIN] = 3, [WF_ROTARY_LINEAR] = 4, [WF_ROTARY_LLAMA3] = 7
+    };
+    for (int i = 0; i < rope->n; i++) {
+        const hf_value *v = &rope->values[i];
+        bool partial = strcmp(v->key, whole.name) == 0;
+        if (partial && !wf_hf_check_constant(rope, v, &whole, message)) return false;
+        if (partial || listed(all, known[kind], v->key) || wf_hf_is_null(v)) continue;
+        return fail(message, "%s: '%.60s' of the rotary positions is not known of their type",
+                    rope->file, v->key);
+    }
+    return true;
+}
+
+static bool read_rope_type(const hf_object *rope, wf_rotary_stretch *kind, char *message) {
+    static const char *const names[] = { "default", "linear", "llama3" };
+    const hf_value *v = wf_hf_find(rope, "rope_type"), *old = wf_hf_find(rope, "type");
+    char type[32] = "";
+    if (!v) v = old;
+    *kind = WF_ROTARY_PLAIN;
+    if (!v) return true;
+    for (int i = 0; wf_hf_string(v, type, sizeof type) && i < 3; i++)
+        if (strcmp(names[i], type) == 0) {
+            *kind = (wf_rotary_stretch)i;
+            return true;
+        }
+    return wrong(rope, v, "one of default, linear, llama3", message);
+}
+
+static bool read_rope(const hf_object *rope, hf_lm_config *c, char *message) {
+    wf_rotary_scaling *s = &c->c.rotary_scaling;
+    if (!read_rope_type(rope, &s->kind, message) || !known_rope_keys(rope, s->kind, message))
+        return false;
+    if (wf_hf_find(rope, "rope_theta") && !needed(rope, "rope_theta", &c->c.rotary_base, message))
+        return false;
+    if (s->kind == WF_ROTARY_PLAIN) return true;
+    if (!needed(rope, "factor", &s->factor, message)) return false;
+    return s->kind == WF_ROTARY_LINEAR ||
+           (needed(rope, "low_freq_factor", &s->low, message) &&
+            needed(rope, "high_freq_factor", &s->high, message) &&
+            needed(rope, "original_max_position_embeddings", &s->original, message));
+}
+
+/* Newer files have everything in 'rope_parameters'; older ones the scaling in 'rope_scaling'. */
+static bool read_ropes(const hf_object *o, const hf_lm_family *f, hf_lm_config *c, char *message) {
+    for (int i = 0; i < 2; i++) {
+        hf_object rope;
+        if (!is_rotary(f) || !wf_hf_find(o, own_keys[i])) continue;
+        bool ok = wf_hf_object_in(&rope, o, own_keys[i], message) && read_rope(&rope, c, message);
+        wf_hf_object_free(&rope);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* How many times an array of strings has this one; -1: it is no such array. */
+static int64_t times(const hf_value *v, const char *string) {
+    size_t k = strlen(string);
+    int64_t n = 0;
+    if (*v->text != '[') return -1;
+    for (size_t i = 0; i + k + 2 <= v->bytes; i++)
+        n += v->text[i] == '"' && memcmp(v->text + i + 1, string, k) == 0 &&
+             v->text[i + k + 1] == '"';
+    return n;
+}
+
+/* Reads in how many layers attention has a window; older files say it by max_window_layers. */
+static bool windowed_layers(const hf_object *o, const hf_lm_config *c, int64_t *n, char *message) {
+    const hf_value *v = wf_hf_find(o, "layer_types");
+    bool slides = c->slides && c->window;
+    int64_t first = c->window_from < 0 ? 0 : c->window_from;
+    *n = slides && first < c->c.layers ? c->c.layers - first : 0;
+    if (!v) return true;
+    int64_t sliding = times(v, "sliding_attention"), full = times(v, "full_attention");
+    if (sliding < 0 || sliding + full != c->c.layers)
+        return wrong(o, v, "'full_attention' or 'sliding_attention' for each layer", message);
+    if (sliding && !slides)
+        return fail(message, "%s: 'layer_types' has 'sliding_attention', but there is no window",
+                    o->file);
+    *n = sliding;
+    return true;
+}
+
+/* A window that no text of the model reaches changes nothing. */
+static bool read_window(const hf_object *o, hf_lm_config *c, char *message) {
+    int64_t n;
+    if (!windowed_layers(o, c, &n, message)) return false;
+    if (n == 0 || c->window >= c->c.max_len) return true;
+    if (n < c->c.layers)
+        return fail(message,
+                    "%s: 'sliding_window' is %lld in %lld of %lld layers: weft's layers have the "
+                    "same",
+                    o->file, (long long)c->window, (long long)n, (long long)c->c.layers);
+    c->c.window = c->window;
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+bool wf_hf_lm_read_config(const hf_object *o, const hf_lm_family **family, hf_lm_config *c,
+                          char *message) {
+    *c = (hf_lm_config){ .c = wf_language_model_defaults(), .window_from = -1 };
+    if (!find_family(o, family, message) || !check_keys(o, *family, message)) return false;
+    c->slides = (*family)->slides;
+    for (const hf_key *row = (*family)->keys; row->name; row++)
+        if (!wf_hf_read_key(o, row, c, message)) return false;
+    return read_ropes(o, *family, c, message) && read_window(o, c, message);
+}
+
+static bool ends_ok(hf_lm_config *c, char *message) {
+    if (c->end < 0)
+        return fail(message, "'eos_token_id' is neither in config.json nor in "
+                             "generation_config.json, and nothing is guessed");
+    if (c->end >= c->c.vocab || c->start >= c->c.vocab)
+        return fail(message, "config.json: '%s' is not in the vocabulary of %lld",
+                    c->end >= c->c.vocab ? "eos_token_id" : "bos_token_id", (long long)c->c.vocab);
+    return true;
+}
+
+bool wf_hf_lm_complete(const hf_lm_family *f, hf_lm_config *c, char *message) {
+    wf_language_model_config *m = &c->c;
+    if (!ends_ok(c, message)) return false;
+    if (c->ff_bias && !c->attention_bias)
+        return fail(message, "config.json: 'mlp_bias' is true and 'attention_bias' false, which no "
+                             "model of weft is");
+    m->positions = f->positions;
+    m->norm = f->norm;
+    m->gated = f->gated;
+    m->bias = f->bias || c->ff_bias;
+    m->qkv_bias = !m->bias && (f->qkv_bias || c->attention_bias);
+    m->out_bias = !m->bias && c->attention_bias;
+    m->qk_norm = f->qk_norm;
+    if (!m->dim_feedforward) m->dim_feedforward = 4 * m->d_model;
+    if (m->num_kv_heads == m->num_heads) m->num_kv_heads = 0;
+    if (m->num_heads && m->d_model % m->num_heads == 0 && m->head_dim == m->d_model / m->num_heads)
+        m->head_dim = 0;
+    m->start_first = m->start_if_empty = true;
+    m->end_id = (int32_t)c->end;
+    m->start_id = (int32_t)(c->start < 0 ? c->end : c->start);
+    char reason[WF_MESSAGE];
+    return wf_language_model_check(m, reason) || fail(message, "config.json: %.240s", reason);
+}

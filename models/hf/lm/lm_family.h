@@ -1,0 +1,59 @@
+/* models/hf/lm/lm_family.h - inside models/hf: the keys and tensor names of a family of language
+ * models. A family consists of table rows, without code. */
+#ifndef WEFT_MODELS_HF_LM_LM_FAMILY_H
+#define WEFT_MODELS_HF_LM_LM_FAMILY_H
+
+#include "models/hf/folder.h"
+#include "models/language_model.h"
+
+/* The configuration in config.json: that of the language model, and further values. */
+typedef struct hf_lm_config {
+    wf_language_model_config c;
+    int64_t start, end;          /* -1 if it has none */
+    bool attention_bias;         /* of queries, keys, values and the output's projection */
+    bool ff_bias;                /* of feed-forward layers */
+    bool slides;                 /* attention has the window of `window` tokens */
+    int64_t window, window_from; /* in layers from window_from on; -1: all of them */
+} hf_lm_config;
+
+enum { HF_LM_KEYS = 24, HF_LM_CONSTANTS = 16, HF_LM_STEMS = 12, HF_LM_IGNORED = 24 };
+
+/* Each table ends at the first row without a name. */
+typedef struct hf_lm_family {
+    const char *name;         /* model_type */
+    const char *architecture; /* the class of transformers that can generate */
+    wf_positions positions;
+    wf_norm_kind norm;
+    bool gated, bias, qkv_bias, qk_norm;
+    bool slides;          /* a sliding window needs no other key to be in use */
+    bool transposed;      /* matrices of layers are [in, out], and q, k and v are one tensor */
+    const char *optional; /* the beginning of all names, which some files leave out; or NULL */
+    hf_key keys[HF_LM_KEYS];
+    hf_constant constants[HF_LM_CONSTANTS];
+    const char *ignored[HF_LM_IGNORED]; /* keys that change no result */
+    hf_stem stems[HF_LM_STEMS];
+    /* endings of tensors of layers that old files have and that have no effect */
+    const char *dropped[4];
+} hf_lm_family;
+
+const hf_lm_family *wf_hf_lm_family(const char *model_type); /* NULL: none */
+
+/* The name of part `part` of a parameter. Returns how many parts the parameter has; 0: unknown. */
+int wf_hf_lm_name(const hf_lm_family *family, const char *parameter, int part, char name[HF_NAME]);
+/* True if the folder's tensor is the transposed parameter. */
+bool wf_hf_lm_transposed(const hf_lm_family *family, const wf_tensor *parameter);
+bool wf_hf_lm_dropped(const hf_lm_family *family, const char *tensor);
+
+/* ---- lm_config.c ----------------------------------------------------------------------------- */
+
+bool wf_hf_lm_read_config(const hf_object *o, const hf_lm_family **family, hf_lm_config *c,
+                          char *message);
+/* Finishes the configuration after the ids of generation_config.json were read. */
+bool wf_hf_lm_complete(const hf_lm_family *family, hf_lm_config *c, char *message);
+
+/* ---- lm_weights.c ---------------------------------------------------------------------------- */
+
+bool wf_hf_lm_load_weights(const wf_file *f, const hf_lm_family *family, wf_model *m,
+                           char *message);
+
+#endif
