@@ -145,6 +145,19 @@ TEST(a_program_ends_at_a_line_that_is_no_text) {
     ck_assert_str_eq(result.err, "line 2: it is too long\n");
 }
 
+/* With these flags a compiler computes other bits, so the file does not let itself be compiled. */
+TEST(other_arithmetic_is_refused) {
+    static const char *const flags[] = { "-ffast-math", "-Ofast", "-D__FLT_EVAL_METHOD__=2" };
+    if (!has_emitted_compiler("emit_c")) return;
+    ok("train --task copy " SIZE "--max-steps 1 -o m > /dev/null");
+    ok("graph --emit-c m -o m.c");
+    for (int i = 0; i < COUNT_OF(flags); i++) {
+        run("%s -std=c11 -w -c m.c %s", emitted_compiler(), flags[i]);
+        ck_assert_int_ne(result.status, 0);
+        ck_assert_msg(strstr(result.err, "other bits"), "%s: %s", flags[i], result.err);
+    }
+}
+
 /* ---- memory, and what is refused ------------------------------------------------------------- */
 
 TEST(memory_is_printed_and_nothing_written) {
