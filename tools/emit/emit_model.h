@@ -8,6 +8,8 @@
 typedef struct emitted {
     char *text;
     char sizes[WF_MESSAGE]; /* the bytes of memory, of weights and of the text, as text */
+    char about[WF_MESSAGE]; /* the model in a sentence; "" of a training */
+    bool ids;               /* its lines are ids, not text */
 } emitted;
 
 /* 0 or NULL: the model's own. */
