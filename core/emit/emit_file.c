@@ -80,12 +80,30 @@ static void write_head(const wf_emitter *e, wf_text *t) {
     wf_text_puts(t, "#include <stdint.h>\n");
     if (e->file) wf_text_puts(t, "#include <stddef.h>\n");
     wf_text_puts(t,
-                 "\n/* A product and a sum are fused only where multiply_add says so; and no loop\n"
+                 "\n#if defined __FAST_MATH__ || (defined __FLT_EVAL_METHOD__ && \\\n"
+                 "    __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16)\n"
+                 "#error \"other bits: no -ffast-math, and on i386 -msse2 -mfpmath=sse\"\n"
+                 "#endif\n\n"
+                 "/* A product and a sum are fused only where multiply_add says so; and no loop\n"
                  " * becomes a call of memset. */\n"
                  "#if defined __clang__\n#pragma STDC FP_CONTRACT OFF\n"
                  "#elif defined __GNUC__\n"
                  "#pragma GCC optimize(\"fp-contract=off\", "
-                 "\"no-tree-loop-distribute-patterns\")\n#endif\n\n");
+                 "\"no-tree-loop-distribute-patterns\")\n#endif\n\n"
+                 "#ifdef __TINYC__\n"
+                 "/* This compiler calls them for structs. */\n"
+                 "__attribute__((weak)) void *memset(void *to, int byte, __SIZE_TYPE__ n) {\n"
+                 "    for (unsigned char *at = to; n; n--) *at++ = (unsigned char)byte;\n"
+                 "    return to;\n}\n\n"
+                 "__attribute__((weak)) void *memmove(void *to, const void *from, "
+                 "__SIZE_TYPE__ n) {\n"
+                 "    unsigned char *at = to;\n"
+                 "    const unsigned char *source = from;\n"
+                 "    if (at <= source)\n"
+                 "        for (; n; n--) *at++ = *source++;\n"
+                 "    else\n"
+                 "        for (; n; n--) at[n - 1] = source[n - 1];\n"
+                 "    return to;\n}\n#endif\n\n");
     write_sizes(e, t);
     write_struct(e, t);
     if (!e->file)

@@ -182,6 +182,14 @@ static int is_done(const search *s, int length) {
     return is_hopeless(s, STOP == STOP_LONGEST ? longest : length + 1, s->n_ended - 1);
 }
 
+/* By members: for a whole struct some compilers call memcpy. */
+static void copy_live(live_output *to, const live_output *from) {
+    to->total = from->total;
+    to->row = from->row;
+    to->token = from->token;
+    to->last = from->last;
+}
+
 /* Take the best candidates of all live outputs: BEAM that go on; of the first BEAM, those that
  * end. Where no end is needed at the limit, all that take their last token go on. */
 static void advance(search *s, int length) {
@@ -194,7 +202,7 @@ static void advance(search *s, int length) {
         int32_t token = s->top[parent][s->head[parent]++].token;
         if (token != END) {
             live_output *next = &s->next[s->n_next++];
-            *next = s->live[parent];
+            copy_live(next, &s->live[parent]);
             next->total = total;
             next->token = token;
         } else if (rank < BEAM) {
@@ -207,7 +215,8 @@ static void advance(search *s, int length) {
 /* Give every output that goes on a row: the first one that continues an output keeps its row, others
  * get a free one, to which its caches are copied. */
 static void settle(const model *m, search *s) {
-    int used[BEAM] = { 0 }, stays[BEAM] = { 0 }, row = 0;
+    int used[BEAM], stays[BEAM], row = 0;
+    for (int i = 0; i < BEAM; i++) used[i] = 0;
     for (int i = 0; i < s->n_next; i++) {
         stays[i] = !used[s->next[i].row];
         used[s->next[i].row] = 1;
@@ -215,7 +224,7 @@ static void settle(const model *m, search *s) {
     for (int i = 0; i < s->n_next; i++) {
         live_output *next = &s->next[i];
         if (!stays[i]) {
-            while (row < BEAM - 1 && used[row]) row++;
+            while (used[row] && row + 1 < BEAM) row++;
             used[row] = 1;
             copy_row(m, next->row, row);
             next->row = row;
@@ -224,7 +233,7 @@ static void settle(const model *m, search *s) {
         s->trace[s->n_trace].before = next->last;
         next->last = (int32_t)s->n_trace++;
         s->ids[next->row] = next->token;
-        s->live[i] = *next;
+        copy_live(&s->live[i], next);
     }
     s->n_live = s->n_next;
 }

@@ -95,9 +95,10 @@ static float sum_of_line(const float lane[16]) {
  * scores on entry. */
 static void attend(const head *h, int t, int first, int n, int from, int to, float *score,
                    float *top, float *total) {
-    float *y = h->y.data + t * h->y.row, lane[16] = { 0 }, high = *top, shift;
+    float *y = h->y.data + t * h->y.row, lane[16], high = *top, shift;
     float_bits infinity;
     infinity.word = UINT32_C(0x7f800000);
+    for (int i = 0; i < 16; i++) lane[i] = 0;
     for (int s = 0; s < n; s++) high = score[s] > high ? score[s] : high;
     if (high > *top && first > 0) {
         float less = exp_below(*top - high);
@@ -156,9 +157,10 @@ static void attention_head(const head *h, float *scratch) {
  * scores on entry, ds the products of dy and v. */
 static void weights_of_query(const head *h, int t, int n, float *p, float *ds) {
     float_bits infinity;
-    float lane[16] = { 0 }, top = h->stats.data[t], inverse = h->stats.data[h->stats.row + t];
+    float lane[16], top = h->stats.data[t], inverse = h->stats.data[h->stats.row + t];
     float scale = h->drops ? h->keep_scale : 1.0f;
     infinity.word = UINT32_C(0x7f800000);
+    for (int i = 0; i < 16; i++) lane[i] = 0;
     for (int j = 0; j < h->v_width; j++)
         lane[j % 16] = multiply_add(element(&h->dy, t, j), element(&h->y, t, j), lane[j % 16]);
     float delta = sum_of_line(lane);

@@ -13,8 +13,14 @@ static inline double multiply_add_double(double a, double b, double c) {
 typedef struct wide {
     uint64_t high, low;
 } wide;
+static wide wide_of(uint64_t high, uint64_t low) {
+    wide x;
+    x.high = high;
+    x.low = low;
+    return x;
+}
 static wide wide_left(wide x, int n) {
-    if (n >= 64) return (wide){ x.low << (n - 64), 0 };
+    if (n >= 64) return wide_of(x.low << (n - 64), 0);
     if (n > 0) x.high = x.high << n | x.low >> (64 - n);
     x.low <<= n;
     return x;
@@ -22,8 +28,8 @@ static wide wide_left(wide x, int n) {
 /* x 2^-n; its last bit is 1 if a lost bit is 1. */
 static wide wide_right(wide x, int n) {
     if (n == 0) return x;
-    if (n >= 128) return (wide){ 0, x.high || x.low };
-    wide y = { n >= 64 ? 0 : x.high >> n, n >= 64 ? x.high >> (n - 64) : x.low >> n };
+    if (n >= 128) return wide_of(0, x.high || x.low);
+    wide y = wide_of(n >= 64 ? 0 : x.high >> n, n >= 64 ? x.high >> (n - 64) : x.low >> n);
     if (n < 64) y.low |= x.high << (64 - n);
     wide back = wide_left(y, n);
     y.low |= back.high != x.high || back.low != x.low;
@@ -33,20 +39,20 @@ static int wide_less(wide a, wide b) {
     return a.high < b.high || (a.high == b.high && a.low < b.low);
 }
 static wide wide_sum(wide a, wide b) {
-    wide sum = { a.high + b.high, a.low + b.low };
+    wide sum = wide_of(a.high + b.high, a.low + b.low);
     sum.high += sum.low < a.low;
     return sum;
 }
 static wide wide_difference(wide a, wide b) {
-    return (wide){ a.high - b.high - (a.low < b.low), a.low - b.low };
+    return wide_of(a.high - b.high - (a.low < b.low), a.low - b.low);
 }
 static wide wide_product(uint64_t a, uint64_t b) {
     const uint64_t half = UINT64_C(0xffffffff);
     uint64_t low = (a & half) * (b & half), high = (a >> 32) * (b >> 32);
     uint64_t one = (a >> 32) * (b & half), other = (a & half) * (b >> 32);
     uint64_t middle = (low >> 32) + (one & half) + (other & half);
-    return (wide){ high + (one >> 32) + (other >> 32) + (middle >> 32),
-                   middle << 32 | (low & half) };
+    return wide_of(high + (one >> 32) + (other >> 32) + (middle >> 32),
+                   middle << 32 | (low & half));
 }
 /* |x| = the result 2^exponent, which has 53 bits; x is neither 0, infinite nor NaN. */
 static uint64_t digits_of(double x, int *exponent) {
@@ -68,7 +74,7 @@ static uint64_t round_wide(wide x, int exponent) {
     if (lost <= 0) {
         whole = wide_left(x, -lost);
     } else {
-        wide half = wide_left((wide){ 0, 1 }, lost - 1);
+        wide half = wide_left(wide_of(0, 1), lost - 1);
         whole.high = 0;
         whole.low = lost >= 64 ? x.high : x.high << (64 - lost) | x.low >> lost;
         if (lost > 64) whole.low >>= lost - 64;
@@ -86,7 +92,7 @@ static double multiply_add_double(double a, double b, double c) {
     if (!finite || a == 0 || b == 0) return a * b + c;
     if (c == 0) return a * b;
     uint64_t ma = digits_of(a, &ea), mb = digits_of(b, &eb), mc = digits_of(c, &ec);
-    wide product = wide_left(wide_product(ma, mb), 20), term = wide_left((wide){ 0, mc }, 73);
+    wide product = wide_left(wide_product(ma, mb), 20), term = wide_left(wide_of(0, mc), 73);
     int e = ea + eb - 20, apart = e - (ec - 73);
     if (apart > 0) term = wide_right(term, apart);
     if (apart < 0) {

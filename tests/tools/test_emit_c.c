@@ -1,5 +1,5 @@
 /* tests/tools/test_emit_c.c - `graph --emit-c`: programs of trained models, compiled, write the
- * lines that `generate` writes; what cannot be written is refused. WEFT_EMIT_CC names another
+ * lines that `generate` writes, and so do pages; what cannot be written is refused. WEFT_EMIT_CC names another
  * compiler, as in suite `emit`. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,6 +183,91 @@ TEST(a_program_ends_at_a_line_that_is_no_text) {
     ck_assert_str_eq(result.err, "line 2: it is too long\n");
 }
 
+/* With these flags a compiler computes other bits, so the file does not let itself be compiled. */
+TEST(other_arithmetic_is_refused) {
+    static const char *const flags[] = { "-ffast-math", "-Ofast", "-D__FLT_EVAL_METHOD__=2" };
+    if (!has_emitted_compiler("emit_c")) return;
+    ok("train --task copy " SIZE "--max-steps 1 -o m > /dev/null");
+    ok("graph --emit-c m -o m.c");
+    for (int i = 0; i < COUNT_OF(flags); i++) {
+        run("%s -std=c11 -w -c m.c %s", emitted_compiler(), flags[i]);
+        ck_assert_int_ne(result.status, 0);
+        ck_assert_msg(strstr(result.err, "other bits"), "%s: %s", flags[i], result.err);
+    }
+}
+
+/* ---- a page ---------------------------------------------------------------------------------- */
+
+static bool has_page_tools(void) {
+    if (run("command -v clang && command -v wasm-ld && command -v node")->status == 0) return true;
+    printf("emit_c: skipped, because clang, lld or node is not here\n");
+    return false;
+}
+
+static const text_row pages[] = {
+    { "--task copy", "", "" },
+    { "--train pairs.tsv --tokenizer bpe --share-vocab", "--beam 3", "--beam 3" },
+    { "--task lm --text pairs.tsv --tokenizer byte-bpe --max-len 24", "", "" },
+};
+
+/* A page shows bytes that are no UTF-8 as U+FFFD. */
+TEST_ROWS(a_page_computes_the_lines_of_generate, COUNT_OF(pages)) {
+    const text_row *r = &pages[_i];
+    char script[512];
+    if (!has_page_tools()) return;
+    source_path("tests/targets/page.js", script, sizeof script);
+    write_pairs();
+    run("train %s " SMALL "--max-steps 30 -o m > /dev/null", r->train);
+    ck_assert_msg(result.status == 0, "%s", result.err);
+    if (_i == 0)
+        write_lines(50, 1, 11, 12);
+    else
+        ok("{ head -n 50 pairs.tsv | cut -f 1; echo; echo \"it's 日本\"; } > lines");
+    run("graph --emit-html m %s -o page.html && node %s page.html < lines > got && "
+        "generate m --quiet --threads 1 %s < lines > bytes && "
+        "node -e 'process.stdout.write(fs.readFileSync(0, \"utf8\"))' < bytes > expected && "
+        "cmp got expected",
+        r->emit, script, r->search);
+    ck_assert_msg(result.status == 0, "%s: %s %s", r->train, result.out, result.err);
+}
+
+/* It answers what stands behind # in its address. */
+TEST(a_browser_shows_an_output) {
+    char with[300];
+    if (!has_page_tools() || !browser()) return;
+    snprintf(with, sizeof with, "%s --virtual-time-budget=20000", browser());
+    ok("train --task copy " SIZE "--max-steps 1 -o m > /dev/null");
+    ok("graph --emit-html m -o page.html && echo 3 1 2 | generate m --quiet > expected");
+    draw_page(with, "page.html#3%201%202");
+    run("grep -F \"class=\\\"output\\\">$(cat expected)</div>\" drawn.html");
+    ck_assert_msg(result.status == 0, "the output is not shown");
+}
+
+TEST(a_page_says_what_it_cannot_read) {
+    char script[512];
+    if (!has_page_tools()) return;
+    source_path("tests/targets/page.js", script, sizeof script);
+    ok("train --task copy " SIZE "--max-steps 1 -o m > /dev/null");
+    ok("graph --emit-html m --max-line 9 -o page.html");
+    run("printf '1 2\nx\n1 2 3 4 5 6\n' | node %s page.html | sed 1d", script);
+    expect(0);
+    ck_assert_str_eq(result.out, "!These are no ids of the vocabulary.\n!This line is too long.\n");
+}
+
+TEST(a_page_needs_a_compiler) {
+    ok("train --task copy " SIZE "--max-steps 1 -o m > /dev/null");
+    ok("mkdir bin && ln -s \"$(command -v graph)\" bin/graph");
+    run("PATH=$PWD/bin graph --emit-html m -o page.html");
+    expect(1);
+    ck_assert_str_eq(result.err, "graph: m: a page needs clang and lld, and there is no clang\n");
+    ok("printf '#!/bin/sh\necho no linker here >&2\nexit 1\n' > bin/clang && chmod +x bin/clang");
+    run("PATH=$PWD/bin:$PATH graph --emit-html m -o page.html");
+    expect(1);
+    ck_assert_msg(strstr(result.err, "needs lld: no linker here\n"), "%s", result.err);
+    run("ls page.html");
+    ck_assert_int_ne(result.status, 0);
+}
+
 /* ---- memory, and what is refused ------------------------------------------------------------- */
 
 TEST(memory_is_printed_and_nothing_written) {
@@ -273,6 +358,10 @@ typedef struct refusal {
 static const refusal refusals[] = {
     { "--emit-c", "needs the file of a model", 2 },
     { "--emit-c m --html page.html", "one at a time", 2 },
+    { "--emit-html m --emit-c", "one at a time", 2 },
+    { "--emit-html", "needs the file of a model", 2 },
+    { "--emit-html m --train", "a page has no training", 2 },
+    { "--emit-html m --prefix a", "a page declares nothing", 2 },
     { "--emit-c m --depth 2", "C is written", 2 },
     { "--beam 2", "no C is written", 2 },
     { "--emit-c m --beam 65", "65", 2 },

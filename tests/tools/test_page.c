@@ -53,6 +53,8 @@ TEST(assets_are_the_files_to_the_byte) {
                    { "tools/page/explain.js", page_explain_js },
                    { "tools/page/graph.css", page_graph_css },
                    { "tools/page/graph.js", page_graph_js },
+                   { "tools/page/model.css", page_model_css },
+                   { "tools/page/model.js", page_model_js },
                    { "tools/page/report.css", page_report_css },
                    { "tools/page/report.js", page_report_js } };
     for (int i = 0; i < COUNT_OF(assets); i++) {

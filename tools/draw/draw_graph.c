@@ -218,9 +218,10 @@ static int take_leaves(settings *set, int argc, char **argv) {
 /* Chooses the view, of which there may be only one. A formula is shown with its numbers. */
 static void choose_view(settings *set) {
     int views = set->values + set->step + set->plan + (set->html != NULL) + set->c.asked;
-    if (views > 1)
-        usage_error(&self, "--values, --step, --plan, --html and --emit-c are one at a time");
-    if (set->c.asked && !set->model) usage_error(&self, "--emit-c needs the file of a model");
+    if (views + set->c.page > 1)
+        usage_error(&self, "--values, --step, --plan, --html and --emit-... are one at a time");
+    set->c.asked |= set->c.page;
+    if (set->c.asked && !set->model) usage_error(&self, "--emit-... needs the file of a model");
     if (set->formula && !views) set->values = true;
     bool shown = set->values || set->step;
     if (shown && !option_seen(&self, "batch-size")) set->batch_size = 1;

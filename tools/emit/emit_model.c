@@ -43,6 +43,8 @@ static void emit(emitted *e, wf_model *m, const language *l, const wf_generation
         o.sample = false;
     }
     o.nbest = 1;
+    e->ids = !l->text;
+    wf_model_text(m, e->about);
     wf_model_emit_options options = { .name = set->prefix,
                                       .max_source = set->max_length,
                                       .max_output = set->max_length,

@@ -9,6 +9,8 @@ typedef struct emitted {
     char *text;
     char sizes[WF_MESSAGE];  /* the bytes of memory, of weights and of the texts, as text */
     wf_emit_weights weights; /* if they are a file */
+    char about[WF_MESSAGE];  /* the model in a sentence; "" of a training */
+    bool ids;                /* its lines are ids, not text */
 } emitted;
 
 /* The format of matrices: words for an option. */

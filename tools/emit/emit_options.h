@@ -11,6 +11,9 @@
              "write the model and its search as one C11 file that needs no library, instead of "   \
              "Graphviz text. It reads and writes lines, or token ids, and its outputs are those "  \
              "of generate. Compiled with -DMODEL_MAIN it is a program for lines"),                 \
+        FLAG("emit-html", c.page,                                                                  \
+             "write a page that runs the model in a browser, as WebAssembly of what --emit-c "     \
+             "writes. clang and lld compile it, so they must be installed"),                       \
         OUTPUT("weights-file", c.model.weights_file,                                               \
                "with --emit-c: write the weights to this file instead of an array in the C "       \
                "file, which compiles faster then. The program takes its bytes, or opens it "       \

@@ -1,8 +1,9 @@
-/* tools/emit/emit_program.c - graph --emit-c; see emit_program.h. */
+/* tools/emit/emit_program.c - graph --emit-c and --emit-html; see emit_program.h. */
 #include "emit_program.h"
 
 #include <stdio.h>
 
+#include "emit_page.h"
 #include "emit_train.h"
 #include "tools/cli/output.h"
 
@@ -20,6 +21,9 @@ void refuse_idle_emission(const program *p, const emit_request *r) {
     refuse(p, of_search, r->training, "a training has no search");
     refuse(p, of_pictures, r->asked, "C is written");
     option_no_effect(p, "from-start", !r->training, "only --train begins a training");
+    option_no_effect(p, "train", r->page, "a page has no training");
+    option_no_effect(p, "prefix", r->page, "a page declares nothing");
+    option_no_effect(p, "weights-file", r->page, "a page is one file");
     option_no_effect(p, "output", r->dry_run, "--dry-run writes nothing");
 }
 
@@ -37,6 +41,7 @@ emitted emit_program(const program *p, const emit_request *r, const wf_file *f, 
     };
     bool ok =
         r->training ? emit_train(&e, f, &training, message) : emit_model(&e, f, &r->model, message);
+    if (ok && r->page && !r->dry_run) ok = emit_page(&e, path, message);
     if (!ok) fail(p, "%s: %s", path, message);
     return e;
 }

@@ -1,4 +1,5 @@
-/* tools/emit/emit_program.h - graph --emit-c: its options, and the C file that they ask for. */
+/* tools/emit/emit_program.h - graph --emit-c and --emit-html: their options, and the C file or
+ * the page that they ask for. */
 #ifndef WEFT_TOOLS_EMIT_EMIT_PROGRAM_H
 #define WEFT_TOOLS_EMIT_EMIT_PROGRAM_H
 
@@ -6,7 +7,8 @@
 #include "tools/cli/options/options.h"
 
 typedef struct emit_request {
-    bool asked;    /* --emit-c */
+    bool asked;    /* --emit-c, or --emit-html */
+    bool page;     /* --emit-html: a page that computes, not the C file itself */
     bool training; /* --train: the training of the model, not its search */
     bool from_start, dry_run;
     emit_settings model;
@@ -15,7 +17,7 @@ typedef struct emit_request {
 /* End the program if an option of --emit-c, or one for pictures, has no effect. */
 void refuse_idle_emission(const program *p, const emit_request *r);
 
-/* The model's file, or its training, as C. A training of text takes the shape of its batches from
+/* The model's file, or its training, as C, or as a page. A training of text takes the shape of its batches from
  * --batch-size and --length, if they were given. The caller frees the text. A model that has no
  * such form ends the program. */
 emitted emit_program(const program *p, const emit_request *r, const wf_file *f, const char *path,

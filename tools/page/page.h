@@ -5,7 +5,8 @@
  *     json_reals(data, "loss", losses, n);      the fields of the page's data: see jsonl.h
  *     bool written = page_end(&p);
  *
- * A page needs no network and may not use one: its content security policy forbids every request.
+ * A page needs no network and may not use one: its content security policy forbids every request,
+ * and allows WebAssembly, which the page itself must have.
  * It follows the reader's light or dark mode and is readable from 400 pixels on. page.css and
  * page.js are part of every page; page.js lists the functions that a page's own script can call.
  * The data are one object, which scripts find in the variable `data`. Its first field is the title.
@@ -24,6 +25,7 @@
 extern const char *const page_page_css[], *const page_page_js[];
 extern const char *const page_explain_css[], *const page_explain_js[];
 extern const char *const page_graph_css[], *const page_graph_js[];
+extern const char *const page_model_css[], *const page_model_js[];
 extern const char *const page_report_css[], *const page_report_js[];
 
 typedef struct page {
