@@ -294,6 +294,27 @@ TEST_ROWS(running_text_goes_out_and_comes_back, 4) {
     ok("tokenize --tokenizer d/tokenizer.json < text > ids && test -s ids");
 }
 
+/* An imported model learns running text with its tokenizer.json, or pairs, and goes out again. */
+TEST(an_imported_language_model_is_trained_on) {
+    copy_of("lm_llama", "folder");
+    ok("convert --from hf folder -o m && for i in 1 2 3 4 5 6 7 8 9; do echo 'the house runs'; "
+       "done "
+       "> text; paste text text > pairs");
+    ok("train --init m --task lm --text text --threads 1 --max-steps 60 --warmup 2 --lr 0.02 "
+       "--quiet "
+       "-o tuned && generate -m tuned --prompt 'the house' --beam 1 --max-new-tokens 3 --quiet");
+    assert_contains(result.out, "the house runs");
+    ok("train --resume --task lm --text text --threads 1 --max-steps 62 --quiet -o tuned");
+    ok("convert --to hf tuned -o out && cmp out/tokenizer.json folder/tokenizer.json");
+    ok("train --init m --train pairs --threads 1 --max-steps 1 --quiet -o of-pairs");
+    run("train --task lm --text text --tokenizer json -o new");
+    expect(2);
+    assert_contains(result.err, "a tokenizer.json comes with a model");
+    /* a target has no start token of its own */
+    ok("printf 'the\\t house\\n' | generate -m m --score --json --quiet");
+    ck_assert_ptr_null(strstr(result.out, "<s>"));
+}
+
 /* A model by the defaults has no way out, and is told the one flag that gives it one. */
 TEST(what_has_no_way_out_is_told_the_flag) {
     ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs; train --train pairs --preset tiny --max-steps 1 "

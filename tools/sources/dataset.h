@@ -29,7 +29,7 @@ enum { LEARNED, HELD }; /* indices of streams of running text: to learn from; he
 /* Encodes the lines of one side. */
 typedef struct side_reader {
     wf_tokenizer *tokenizer;
-    const int32_t *first; /* [n_first]: tokens with which every output begins */
+    const int32_t *first; /* [n_first]: tokens with which every output begins; NULL of sources */
     int n_first;
 } side_reader;
 

@@ -108,11 +108,12 @@ static option rows[] = {
     INPUT("valid-tgt", told.data.valid_tgt,
           "file of targets for validation. Line N is the target of line N of --valid-src"),
     CHOICE(
-        "tokenizer", told.data.tokenizer, WF_NAMES(WF_LEARNED_NAMES),
+        "tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES),
         "kind of tokens into which text is cut. word: words between spaces. char: characters. "
         "bpe: parts of words by byte-pair encoding. byte, text-char, byte-bpe: bytes, characters "
         "and byte-pair encoding for running text, which keep its line breaks. sentencepiece: "
-        "the model of --spm-src. byte-level: byte-pair encoding of bytes in GPT-2's format",
+        "the model of --spm-src. byte-level: byte-pair encoding of bytes in GPT-2's format. json: "
+        "the tokenizer.json of a model that was read from Hugging Face, with --init",
         .fallback = "",
         OTHERWISE(FOR("add|date", "char"),
                   BY_DATA("text", "bpe", "word, char or bpe, chosen from the lines,"),

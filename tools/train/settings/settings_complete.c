@@ -169,6 +169,9 @@ static void complete_held(settings *set, const wf_file *f) {
 static void complete_sentencepiece(settings *set) {
     const program *p = &train_program;
     bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;
+    if (set->data.tokenizer == WF_JSON_TEXT && !set->model.init && !set->run.resume)
+        usage_error(p, "--tokenizer json: a tokenizer.json comes with a model that convert --from "
+                       "hf has read: --init MODEL");
     if (wanted && !set->data.spm_src && !set->data.spm_tgt)
         usage_error(p, "--tokenizer sentencepiece: say which vocabulary, --spm-src FILE and "
                        "--spm-tgt FILE, or one for both");
