@@ -139,6 +139,7 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->start_id = s->start_id;
     c->end_id = s->end_id;
     c->start_first = s->start_first;
+    c->start_if_empty = s->start_first && s->start_if_empty;
 }
 
 static bool check(const void *config, char *message) {

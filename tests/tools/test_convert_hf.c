@@ -307,12 +307,42 @@ TEST(an_imported_language_model_is_trained_on) {
     ok("train --resume --task lm --text text --threads 1 --max-steps 62 --quiet -o tuned");
     ok("convert --to hf tuned -o out && cmp out/tokenizer.json folder/tokenizer.json");
     ok("train --init m --train pairs --threads 1 --max-steps 1 --quiet -o of-pairs");
-    run("train --task lm --text text --tokenizer json -o new");
-    expect(2);
-    assert_contains(result.err, "a tokenizer.json comes with a model");
     /* a target has no start token of its own */
     ok("printf 'the\\t house\\n' | generate -m m --score --json --quiet");
     ck_assert_ptr_null(strstr(result.out, "<s>"));
+}
+
+/* A new model with a tokenizer.json that is there. */
+TEST(a_tokenizer_json_is_taken) {
+    copy_of("lm_llama", "folder");
+    ok("for i in 1 2 3 4 5 6 7 8 9; do echo 'the house runs'; done > text");
+    ok("train --task lm --text text --tokenizer-json folder/tokenizer.json --end-token '</s>' "
+       "--form "
+       "llama --d-model 16 --heads 2 --layers 1 --d-ff 24 --max-len 32 --threads 1 --max-steps 60 "
+       "--warmup 2 --lr 0.02 --quiet -o m");
+    ok("generate -m m --prompt 'the house' --beam 1 --max-new-tokens 3 --quiet");
+    assert_contains(result.out, "the house runs");
+    ok("train --resume --task lm --text text --threads 1 --max-steps 62 --quiet -o m");
+    ok("convert --to hf m -o d && cmp d/tokenizer.json folder/tokenizer.json && convert --from hf "
+       "d "
+       "-o back && convert --to hf back -o d2 && diff -r d d2");
+    static const char *const refused[][2] = {
+        { "--tokenizer json", "--tokenizer json: say which one" },
+        { "--tokenizer-json folder/tokenizer.json", "say which of its tokens ends a document" },
+        { "--end-token a", "--end-token would have no effect: it is for --tokenizer-json" },
+    };
+    for (int i = 0; i < COUNT_OF(refused); i++) {
+        run("train --task lm --text text -o new %s", refused[i][0]);
+        expect(2);
+        assert_contains(result.err, refused[i][1]);
+    }
+    run("train --task lm --text text -o new --tokenizer-json folder/tokenizer.json --end-token "
+        "xyz");
+    expect(1);
+    assert_contains(result.err, "folder/tokenizer.json: it has no token 'xyz'");
+    run("train --task lm --text text -o new --tokenizer-json folder/config.json --end-token x");
+    expect(1);
+    assert_contains(result.err, "folder/config.json: ");
 }
 
 /* A model by the defaults has no way out, and is told the one flag that gives it one. */

@@ -9,6 +9,7 @@
 #include "dataset.h"
 #include "models/choices.h"
 #include "models/text_internal.h"
+#include "spm_file.h"
 #include "tools/cli/numbers.h"
 #include "tools/data/documents.h"
 #include "tools/data/language.h"
@@ -70,6 +71,7 @@ static wf_tokenizer *learn(origin *from, char *message) {
     const running_options *o = from->options;
     char why[WF_MESSAGE];
     documents d;
+    if (o->json) return json_tokenizer_open(o->json, o->end_token, message);
     documents_start(&d, &from->text, 0, from->stop, o->marker);
     wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, next_part, &d, why);
     documents_close(&d);

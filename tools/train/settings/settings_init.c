@@ -42,8 +42,9 @@ void settings_hash_init(const wf_file *f, char hash[OPTION_TEXT_SIZE]) {
 /* ---- what the file says ---------------------------------------------------------------------- */
 
 void settings_refuse_sizes(const char *because) {
-    static const char *const said[] = { "preset",      "like",    "form",   "layers",
-                                        "share-vocab", "spm-src", "spm-tgt" };
+    static const char *const said[] = { "preset",  "like",           "form",
+                                        "layers",  "share-vocab",    "spm-src",
+                                        "spm-tgt", "tokenizer-json", "end-token" };
     const program *p = &train_program;
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         option_no_effect(p, said[i], true, because);

@@ -66,6 +66,7 @@ static const struct {
     { .options = "text|text-eval|text-eval-size|document-marker",
       .readers = "lm",
       .because = "it is for --task lm" },
+    { .options = "tokenizer-json|end-token", .readers = "lm", .because = "it is for running text" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
       .idle = "lm",
       .because = "running text is in --text" },
@@ -125,6 +126,8 @@ void settings_refuse_idle(const settings *set) {
     for (int i = 0; i < 2; i++)
         option_no_effect(p, files[i], !spm, "it is for --tokenizer sentencepiece");
     bool json = set->data.tokenizer == WF_JSON_TEXT;
+    option_no_effect(p, "tokenizer-json", !json, "it is for --tokenizer json");
+    option_no_effect(p, "end-token", !set->data.tokenizer_json, "it is for --tokenizer-json");
     for (int i = 0; i < 3; i++) {
         option_no_effect(p, learned[i], spm, "the .spm file says it");
         option_no_effect(p, learned[i], json, "the tokenizer.json says it");
