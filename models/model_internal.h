@@ -34,6 +34,8 @@ typedef struct wf_model_sizes {
     int64_t row;
     /* decoder-only: an output continues its prompt directly, as running text does */
     bool start_first;
+    /* with start_first: a prompt is the beginning of a row as it is */
+    bool start_if_empty;
     /* encoder-decoder: a norm after the embeddings of each stack */
     bool embedding_norm;
 } wf_model_sizes;

@@ -14,7 +14,7 @@
 
 /* ---- the configuration as a config.json ------------------------------------------------------ */
 
-static const char *activation_name(wf_activation activation) {
+const char *wf_hf_activation_name(wf_activation activation) {
     for (int i = 0; i < wf_hf_n_activations; i++)
         if (wf_hf_activations[i].activation == activation) return wf_hf_activations[i].name;
     return NULL;
@@ -31,7 +31,7 @@ static bool describe(const wf_hf *hf, const hf_family **family, hf_config *c, ch
     if (!t->bias || t->layer_norm_eps != 1e-5)
         return fail(message, "a %s model has biases, and 1e-05 inside its norms' roots",
                     (*family)->name);
-    if (!activation_name(t->activation))
+    if (!wf_hf_activation_name(t->activation))
         return fail(message, "transformers has no activation '%s'",
                     wf_activation_name((int)t->activation));
     *c = (hf_config){ .c = *t, .pad = t->pad_id, .start = t->start_id, .end = t->end_id };
@@ -47,66 +47,17 @@ static bool describe(const wf_hf *hf, const hf_family **family, hf_config *c, ch
     return true;
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------ */
-
-WF_PRINTF(2, 3) static void put(hf_text *t, const char *format, ...) {
-    char part[WF_MESSAGE];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(part, sizeof part, format, args);
-    va_end(args);
-    wf_hf_put_text(t, part, (size_t)n);
-}
-
-/* Writes the comma after the previous pair, and a key. */
-static void key(hf_text *t, const char *name) {
-    put(t, "%s  \"%s\": ", t->n ? ",\n" : "{\n", name);
-}
-
-static void put_int(hf_text *t, const char *name, int64_t value) {
-    key(t, name);
-    put(t, "%lld", (long long)value);
-}
-
-static void put_flag(hf_text *t, const char *name, bool value) {
-    key(t, name);
-    put(t, "%s", value ? "true" : "false");
-}
-
-/* A number with the fewest digits that read back as the same number. */
-static const char *real_text(double value, char text[WF_REAL_TEXT]) {
-    double back = value;
-    for (int digits = 1; digits <= 17; digits++)
-        if (wf_parse_real(wf_format_real(value, digits, text), &back) && back == value) break;
-    return text;
-}
-
-static void put_real(hf_text *t, const char *name, double value) {
-    char text[WF_REAL_TEXT];
-    key(t, name);
-    put(t, "%s", real_text(value, text));
-}
-
-static bool write_text(hf_text *t, const char *name, wf_hf_put put_file, void *user,
-                       char *message) {
-    bool ok =
-        t->failed ? fail(message, "out of memory") : put_file(user, name, t->text, t->n, message);
-    free(t->text);
-    *t = (hf_text){ 0 };
-    return ok;
-}
-
 /* ---- config.json ----------------------------------------------------------------------------- */
 
 static void put_key(hf_text *t, const hf_key *row, const hf_config *c) {
     const void *at = (const char *)c + row->offset;
     if (row->type == HF_FLAG) {
-        put_flag(t, row->name, *(const bool *)at);
+        wf_hf_put_flag(t, row->name, *(const bool *)at);
     } else if (row->type == HF_ACTIVATION) {
-        key(t, row->name);
-        wf_hf_put_string(t, activation_name(*(const wf_activation *)at));
+        wf_hf_put_key(t, row->name);
+        wf_hf_put_string(t, wf_hf_activation_name(*(const wf_activation *)at));
     } else
-        put_int(t, row->name, *(const int64_t *)at);
+        wf_hf_put_int(t, row->name, *(const int64_t *)at);
 }
 
 static bool only_of_two(const char *name) {
@@ -117,26 +68,26 @@ static bool only_of_two(const char *name) {
 static bool write_config(const hf_family *family, const hf_config *c, wf_hf_put put_file,
                          void *user, char *message) {
     hf_text t = { 0 };
-    key(&t, "architectures");
-    put(&t, "[\"%s\"]", family->architecture);
-    key(&t, "model_type");
-    put(&t, "\"%s\"", family->name);
-    put_flag(&t, "is_encoder_decoder", true);
-    key(&t, "dtype");
-    put(&t, "\"float32\"");
+    wf_hf_put_key(&t, "architectures");
+    wf_hf_put_as(&t, "[\"%s\"]", family->architecture);
+    wf_hf_put_key(&t, "model_type");
+    wf_hf_put_as(&t, "\"%s\"", family->name);
+    wf_hf_put_flag(&t, "is_encoder_decoder", true);
+    wf_hf_put_key(&t, "dtype");
+    wf_hf_put_as(&t, "\"float32\"");
     for (int i = 0; i < wf_hf_n_keys; i++)
         if (family->may_separate || !only_of_two(wf_hf_keys[i].name))
             put_key(&t, &wf_hf_keys[i], c);
-    put(&t, "\n}\n");
-    return write_text(&t, "config.json", put_file, user, message);
+    wf_hf_put_as(&t, "\n}\n");
+    return wf_hf_put_file(&t, "config.json", put_file, user, message);
 }
 
 /* ---- generation_config.json ------------------------------------------------------------------ */
 
 static void put_ids(hf_text *t, const char *name, const int32_t *ids, int n) {
-    key(t, name);
-    for (int i = 0; i < n; i++) put(t, "%s[%d]", i ? ", " : "[", (int)ids[i]);
-    put(t, "]");
+    wf_hf_put_key(t, name);
+    for (int i = 0; i < n; i++) wf_hf_put_as(t, "%s[%d]", i ? ", " : "[", (int)ids[i]);
+    wf_hf_put_as(t, "]");
 }
 
 /* transformers divides scores by a power of the length n. The penalty of 'gnmt', ((5 + n) /
@@ -156,7 +107,8 @@ static void tell_what_is_lost(const wf_generation *g, char *notes) {
         wf_hf_note(notes,
                    "generation_config.json: 'length_penalty' is %s, which weighs outputs of about "
                    "%d tokens as the penalty 'gnmt' of %s, which transformers does not have",
-                   real_text(length_penalty(d), is), USUAL_LENGTH, real_text(d->alpha, was));
+                   wf_hf_real_text(length_penalty(d), is), USUAL_LENGTH,
+                   wf_hf_real_text(d->alpha, was));
     }
     if (d->max_len_a > 0)
         wf_hf_note(notes, "generation_config.json: the longest output is that of the model: "
@@ -176,35 +128,35 @@ static int64_t longest(const hf_config *c, const wf_decode_options *d) {
  * its stopping rules only "never" is as safe as 'sure': it finds the same best output, but may
  * search longer. */
 static void put_beam(hf_text *t, const wf_decode_options *d) {
-    put_real(t, "length_penalty", length_penalty(d));
+    wf_hf_put_real(t, "length_penalty", length_penalty(d));
     if (d->stop == WF_STOP_LONGEST || d->stop == WF_STOP_SURE) {
-        key(t, "early_stopping");
-        put(t, "\"never\"");
+        wf_hf_put_key(t, "early_stopping");
+        wf_hf_put_as(t, "\"never\"");
     } else
-        put_flag(t, "early_stopping", d->stop == WF_STOP_FULL);
+        wf_hf_put_flag(t, "early_stopping", d->stop == WF_STOP_FULL);
 }
 
 static void put_sample(hf_text *t, const wf_decode_options *d) {
-    put_flag(t, "do_sample", true);
-    put_int(t, "top_k", d->top_k);
-    put_real(t, "top_p", d->top_p);
-    put_real(t, "temperature", d->temperature);
+    wf_hf_put_flag(t, "do_sample", true);
+    wf_hf_put_int(t, "top_k", d->top_k);
+    wf_hf_put_real(t, "top_p", d->top_p);
+    wf_hf_put_real(t, "temperature", d->temperature);
 }
 
 static void put_rules(hf_text *t, const wf_generation *g) {
     const wf_decode_options *d = &g->options;
-    if (d->no_repeat_ngram) put_int(t, "no_repeat_ngram_size", d->no_repeat_ngram);
-    if (d->repetition_penalty != 1) put_real(t, "repetition_penalty", d->repetition_penalty);
+    if (d->no_repeat_ngram) wf_hf_put_int(t, "no_repeat_ngram_size", d->no_repeat_ngram);
+    if (d->repetition_penalty != 1) wf_hf_put_real(t, "repetition_penalty", d->repetition_penalty);
     if (d->decay != 1) {
         char text[WF_REAL_TEXT];
-        key(t, "exponential_decay_length_penalty");
-        put(t, "[%lld, %s]", (long long)d->decay_start, real_text(d->decay, text));
+        wf_hf_put_key(t, "exponential_decay_length_penalty");
+        wf_hf_put_as(t, "[%lld, %s]", (long long)d->decay_start, wf_hf_real_text(d->decay, text));
     }
     if (!g->n_begin_banned) return;
-    key(t, "begin_suppress_tokens");
+    wf_hf_put_key(t, "begin_suppress_tokens");
     for (int i = 0; i < g->n_begin_banned; i++)
-        put(t, "%s%d", i ? ", " : "[", (int)g->begin_banned[i]);
-    put(t, "]");
+        wf_hf_put_as(t, "%s%d", i ? ", " : "[", (int)g->begin_banned[i]);
+    wf_hf_put_as(t, "]");
 }
 
 /* Writes settings that were imported although weft does not support them. */
@@ -212,38 +164,54 @@ static bool put_not_done(hf_text *t, const wf_generation *g, char *message) {
     hf_object o;
     bool ok = wf_hf_not_done(&o, g, message);
     for (int i = 0; ok && i < o.n; i++) {
-        key(t, o.values[i].key);
+        wf_hf_put_key(t, o.values[i].key);
         wf_hf_put_text(t, o.values[i].text, o.values[i].bytes);
     }
     wf_hf_object_free(&o);
     return ok;
 }
 
-static bool write_search(const hf_config *c, const wf_generation *g, int n_shut_out,
-                         wf_hf_put put_file, void *user, char *message) {
+/* Ids and lengths. Those of a language model do not count the prompt. */
+static void put_lengths(hf_text *t, const hf_config *c, const wf_generation *g) {
+    const wf_decode_options *d = &g->options;
+    if (c->decoder_only) {
+        wf_hf_put_int(t, "bos_token_id", c->start);
+        /* several ends are among the settings that are not done */
+        if (!strstr(g->not_done, "eos_token_id=")) wf_hf_put_int(t, "eos_token_id", c->end);
+        wf_hf_put_int(t, "num_beams", d->sample ? 1 : d->beam);
+        wf_hf_put_int(t, "max_new_tokens",
+                      (int64_t)d->max_len_b + (d->at_limit != WF_LIMIT_NO_END));
+        if (d->min_len) wf_hf_put_int(t, "min_new_tokens", d->min_len);
+        return;
+    }
+    wf_hf_put_int(t, "decoder_start_token_id", c->start);
+    wf_hf_put_int(t, "eos_token_id", c->end);
+    wf_hf_put_int(t, "pad_token_id", c->pad);
+    wf_hf_put_int(t, "num_beams", d->sample ? 1 : d->beam);
+    wf_hf_put_int(t, "max_length", longest(c, d));
+    if (d->min_len) wf_hf_put_int(t, "min_length", d->min_len + 1);
+}
+
+bool wf_hf_write_search(const hf_config *c, const wf_generation *g, int n_shut_out,
+                        wf_hf_put put_file, void *user, char *message) {
     const wf_decode_options *d = &g->options;
     hf_text t = { 0 };
-    put_int(&t, "decoder_start_token_id", c->start);
-    put_int(&t, "eos_token_id", c->end);
-    put_int(&t, "pad_token_id", c->pad);
-    put_int(&t, "num_beams", d->sample ? 1 : d->beam);
-    put_int(&t, "max_length", longest(c, d));
-    if (d->min_len) put_int(&t, "min_length", d->min_len + 1);
+    put_lengths(&t, c, g);
     if (d->sample)
         put_sample(&t, d);
     else if (d->beam > 1)
         put_beam(&t, d);
     put_rules(&t, g);
-    if (d->at_limit != WF_LIMIT_NO_END) put_int(&t, "forced_eos_token_id", c->end);
-    if (g->n_forced) put_int(&t, "forced_bos_token_id", g->forced[0]);
+    if (d->at_limit != WF_LIMIT_NO_END) wf_hf_put_int(&t, "forced_eos_token_id", c->end);
+    if (g->n_forced) wf_hf_put_int(&t, "forced_bos_token_id", g->forced[0]);
     if (g->n_banned) put_ids(&t, "bad_words_ids", g->banned, g->n_banned);
-    if (n_shut_out || d->renormalize) put_flag(&t, "renormalize_logits", true);
+    if (n_shut_out || d->renormalize) wf_hf_put_flag(&t, "renormalize_logits", true);
     if (!put_not_done(&t, g, message)) {
         free(t.text);
         return false;
     }
-    put(&t, "\n}\n");
-    return write_text(&t, "generation_config.json", put_file, user, message);
+    wf_hf_put_as(&t, "\n}\n");
+    return wf_hf_put_file(&t, "generation_config.json", put_file, user, message);
 }
 
 /* ---- the folder ------------------------------------------------------------------------------ */
@@ -303,19 +271,30 @@ static bool put_all(const gathered *g, const wf_hf_writer *to, char *message) {
     return true;
 }
 
+/* Makes all files other than the weights. A language model has no family of the others: NULL. */
+static bool make_files(wf_hf *hf, const hf_family *family, const hf_config *c, int n_shut_out,
+                       gathered *files, char *message) {
+    if (!family) return wf_hf_lm_write(hf, gather, files, message);
+    return wf_hf_write_tokenizers(hf, family, c, gather, files, message) &&
+           wf_hf_write_search(c, &hf->generation, n_shut_out, gather, files, message) &&
+           write_config(family, c, gather, files, message);
+}
+
+static bool save_weights(const wf_hf *hf, const hf_family *family, int n_shut_out, const char *path,
+                         char *message) {
+    if (!family) return wf_hf_lm_save_weights(hf->model, path, message);
+    return wf_hf_save_weights(hf->model, family, hf->generation.banned, n_shut_out, path, message);
+}
+
 /* Writes the folder. All files other than the weights are made before the first is written. */
 static bool write_folder(wf_hf *hf, const char *folder, const hf_family *family, const hf_config *c,
                          int n_shut_out, const wf_hf_writer *to, char *message) {
-    const wf_generation *g = &hf->generation;
     gathered files = { .names = { HF_WEIGHTS }, .n = 1 };
     char path[HF_PATH];
     bool ok = wf_hf_path(path, folder, HF_WEIGHTS) || fail(message, "the path is too long");
-    ok = ok && wf_hf_write_tokenizers(hf, family, c, gather, &files, message) &&
-         write_search(c, g, n_shut_out, gather, &files, message) &&
-         write_config(family, c, gather, &files, message);
+    ok = ok && make_files(hf, family, c, n_shut_out, &files, message);
     ok = ok && (!to->begin || to->begin(to->user, files.names, files.n, message)) &&
-         wf_hf_save_weights(hf->model, family, g->banned, n_shut_out, path, message) &&
-         put_all(&files, to, message);
+         save_weights(hf, family, n_shut_out, path, message) && put_all(&files, to, message);
     gathered_free(&files);
     return ok;
 }
@@ -330,12 +309,13 @@ bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, char *m
         return fail(message, "there is no model, no folder, or no way to write");
     const wf_transformer *t = wf_transformer_of(hf->model);
     hf->notes[0] = '\0';
-    if (wf_language_model_of(hf->model))
-        return fail(message, "a language model can't be written as a folder of transformers yet: "
-                             "only an encoder-decoder can");
+    if (wf_language_model_of(hf->model) && wf_ok(hf->model->graph) &&
+        own_parameters_only(hf->model))
+        return write_folder(hf, folder, NULL, NULL, 0, to, message);
     if (!t || t->model.graph == NULL || !wf_ok(t->model.graph) || !own_parameters_only(hf->model))
-        return fail(message, "only an encoder-decoder Transformer without added parameters can be "
-                             "written so");
+        return fail(message,
+                    "only an encoder-decoder Transformer or a language model without added "
+                    "parameters can be written so");
     if (!describe(hf, &family, &c, message)) return false;
     int n = count_shut_out(hf->model, &hf->generation);
     if (n < 0) return fail(message, "out of memory");

@@ -2,6 +2,7 @@
 #ifndef WEFT_MODELS_HF_FOLDER_H
 #define WEFT_MODELS_HF_FOLDER_H
 
+#include "core/file_internal.h"
 #include "family.h"
 #include "models/hf.h"
 #include "models/kind.h"
@@ -17,6 +18,10 @@ typedef struct hf_search {
     wf_generation g;
     bool renormalize;
 } hf_search;
+
+/* Takes a file that was made. False with message. */
+typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_t size,
+                          char *message);
 
 /* ---- hf_config.c: config.json ---------------------------------------------------------------- */
 
@@ -37,6 +42,10 @@ bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
  * folder. */
 bool wf_hf_is_lm(const hf_object *config);
 const char *wf_hf_lm_family_names(void);
+/* Makes the files of a folder other than the weights; and writes these. False with message: there
+ * is no family of such models. */
+bool wf_hf_lm_write(wf_hf *hf, wf_hf_put put, void *user, char *message);
+bool wf_hf_lm_save_weights(const wf_model *m, const char *path, char *message);
 bool wf_hf_import_lm(const char *folder, const hf_object *config, wf_hf *out, char *message);
 
 /* ---- import.c -------------------------------------------------------------------------------- */
@@ -89,8 +98,10 @@ bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_
 
 /* ---- export.c: the files of a folder are made first, and then written ------------------------ */
 
-typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_t size,
-                          char *message);
+bool wf_hf_write_search(const hf_config *c, const wf_generation *g, int n_shut_out,
+                        wf_hf_put put_file, void *user, char *message);
+/* The name in transformers; NULL: it has no such activation. */
+const char *wf_hf_activation_name(wf_activation activation);
 
 /* ---- tokenizers: tokenizers.c (Marian), multilingual.c (M2M100, NLLB, mBART), hf_byte_level.c */
 
@@ -117,6 +128,18 @@ typedef struct hf_text {
 void wf_hf_put_text(hf_text *t, const char *part, size_t n);
 void wf_hf_put_string(hf_text *t, const char *s);                     /* in quotes */
 void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* behind another */
+
+/* Formatted text of at most 255 bytes. */
+WF_PRINTF(2, 3) void wf_hf_put_as(hf_text *t, const char *format, ...);
+/* A pair of an object: the comma after the previous one, or the bracket, and the key. */
+void wf_hf_put_key(hf_text *t, const char *name);
+void wf_hf_put_int(hf_text *t, const char *name, int64_t value);
+void wf_hf_put_flag(hf_text *t, const char *name, bool value);
+void wf_hf_put_real(hf_text *t, const char *name, double value);
+/* A number with the fewest digits that read back as the same number; returns text. */
+const char *wf_hf_real_text(double value, char text[WF_REAL_TEXT]);
+/* Writes a text as a file, and frees it. */
+bool wf_hf_put_file(hf_text *t, const char *name, wf_hf_put put_file, void *user, char *message);
 
 /* One more sentence; what has no room is left out. */
 WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...);

@@ -292,7 +292,9 @@ static bool read_own_lengths(const hf_object *o, const hf_config *c, wf_generati
     if (!fresh && most < c->c.max_len) tell_not_done(o, wf_hf_find(o, "max_length"), g, notes);
     if (least) tell_not_done(o, wf_hf_find(o, "min_length"), g, notes);
     d->max_len_a = 0;
-    d->max_len_b = fresh ? (double)fresh : NEW_OF_PROMPT;
+    /* a forced end counts in transformers */
+    if (fresh && d->at_limit != WF_LIMIT_NO_END) fresh--;
+    d->max_len_b = wf_hf_find(o, "max_new_tokens") ? (double)fresh : NEW_OF_PROMPT;
     return true;
 }
 

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "core/file/json.h"
+#include "core/file_internal.h"
 #include "folder.h"
+#include "models/message.h"
 
 void wf_hf_put_text(hf_text *t, const char *part, size_t n) {
     if (t->failed || n > SIZE_MAX / 4 - t->n) {
@@ -39,6 +41,50 @@ void wf_hf_put_token(hf_text *t, const char *key, const char *piece) {
     wf_hf_put_string(t, key);
     wf_hf_put_text(t, ": ", 2);
     wf_hf_put_string(t, piece);
+}
+
+void wf_hf_put_as(hf_text *t, const char *format, ...) {
+    char part[WF_MESSAGE];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(part, sizeof part, format, args);
+    va_end(args);
+    wf_hf_put_text(t, part, (size_t)n);
+}
+
+void wf_hf_put_key(hf_text *t, const char *name) {
+    wf_hf_put_as(t, "%s  \"%s\": ", t->n ? ",\n" : "{\n", name);
+}
+
+void wf_hf_put_int(hf_text *t, const char *name, int64_t value) {
+    wf_hf_put_key(t, name);
+    wf_hf_put_as(t, "%lld", (long long)value);
+}
+
+void wf_hf_put_flag(hf_text *t, const char *name, bool value) {
+    wf_hf_put_key(t, name);
+    wf_hf_put_as(t, "%s", value ? "true" : "false");
+}
+
+const char *wf_hf_real_text(double value, char text[WF_REAL_TEXT]) {
+    double back = value;
+    for (int digits = 1; digits <= 17; digits++)
+        if (wf_parse_real(wf_format_real(value, digits, text), &back) && back == value) break;
+    return text;
+}
+
+void wf_hf_put_real(hf_text *t, const char *name, double value) {
+    char text[WF_REAL_TEXT];
+    wf_hf_put_key(t, name);
+    wf_hf_put_as(t, "%s", wf_hf_real_text(value, text));
+}
+
+bool wf_hf_put_file(hf_text *t, const char *name, wf_hf_put put_file, void *user, char *message) {
+    bool ok =
+        t->failed ? fail(message, "out of memory") : put_file(user, name, t->text, t->n, message);
+    free(t->text);
+    *t = (hf_text){ 0 };
+    return ok;
 }
 
 void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...) {

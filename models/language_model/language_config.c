@@ -132,11 +132,14 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->num_kv_heads = s->num_kv_heads;
     c->gated = s->gated;
     c->scale_embedding = true;
-    c->bias = c->output_bias = !s->no_bias;
+    c->bias = !s->no_bias;
+    /* running text: as GPT-2 */
+    c->output_bias = c->bias && !s->start_first;
     c->norm_first = c->final_norm = s->norm_first;
     c->start_id = s->start_id;
     c->end_id = s->end_id;
     c->start_first = s->start_first;
+    c->start_if_empty = s->start_first && s->start_if_empty;
 }
 
 static bool check(const void *config, char *message) {

@@ -122,7 +122,8 @@ int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int
         return wf_byte_level_encode(t->byte_level, (wf_span){ line, bytes }, out, to.capacity,
                                     message);
     if (t->json)
-        return wf_json_text_encode(t->json, (wf_span){ line, bytes }, out, to.capacity, message);
+        return wf_json_text_encode(t->json, (wf_span){ line, bytes }, true, out, to.capacity,
+                                   message);
     if (wf_is_running(t->kind))
         return put_running(t, (wf_span){ line, bytes }, &to, message) ? to.n : -1;
     if (!wf_text_check(line, bytes, message)) return -1;
@@ -137,6 +138,12 @@ int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int
             return fail(message, "out of memory"), -1;
     }
     return to.n;
+}
+
+int64_t wf_tokenizer_encode_text(wf_tokenizer *t, const char *text, size_t bytes, int32_t *out,
+                                 int64_t capacity, char *message) {
+    if (!t || !t->json) return wf_tokenizer_encode(t, text, bytes, out, capacity, message);
+    return wf_json_text_encode(t->json, (wf_span){ text, bytes }, false, out, capacity, message);
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */

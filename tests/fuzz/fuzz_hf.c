@@ -12,6 +12,7 @@
 #include "fuzz.h"
 #include "models/generation_internal.h"
 #include "models/hf/folder.h"
+#include "models/hf/lm/lm_family.h"
 #include "models/model_internal.h"
 
 enum { CONFIG, GENERATION, SETTINGS, VOCAB, INDEX, LINE, PARTS, LARGEST = 4096, PATH = 320 };
@@ -180,6 +181,25 @@ static bool parse(hf_object *o, const char *name, part p) {
     return ok;
 }
 
+/* A language model has a configuration of its own. */
+static void judge_language_model(const hf_object *config, const hf_object *search) {
+    char message[WF_MESSAGE] = "", notes[WF_HF_NOTES] = "";
+    const hf_lm_family *family;
+    hf_lm_config c;
+    hf_search s;
+    bool ok = wf_hf_lm_read_config(config, &family, &c, message);
+    hf_config as = { .decoder_only = true, .start = -1, .end = c.end, .pad = -1 };
+    as.c.src_vocab = as.c.tgt_vocab = c.c.vocab;
+    as.c.max_len = c.c.max_len;
+    ok = ok && wf_hf_read_search(search, &as, &s, notes, message);
+    c.end = as.end;
+    ok = ok && wf_hf_lm_complete(family, &c, message);
+    if (!ok) fuzz_must_say(message);
+    if (ok) judge_search(&s.g, &as);
+    fuzz_must(!ok || wf_language_model_check(&c.c, NULL));
+    judge_notes(notes);
+}
+
 static bool read_configs(const part *parts, const hf_family **family, hf_config *c) {
     char message[WF_MESSAGE] = "", notes[WF_HF_NOTES] = "";
     hf_object config, generation = { 0 };
@@ -187,6 +207,9 @@ static bool read_configs(const part *parts, const hf_family **family, hf_config 
     const bool own = parts[GENERATION].bytes;
     bool ok = parse(&config, "config.json", parts[CONFIG]) &&
               (!own || parse(&generation, "generation_config.json", parts[GENERATION]));
+    bool language_model = ok && wf_hf_is_lm(&config);
+    if (language_model) judge_language_model(&config, own ? &generation : &config);
+    ok = ok && !language_model;
     if (ok) {
         ok = wf_hf_read_config(&config, family, c, message) &&
              wf_hf_read_search(own ? &generation : &config, c, &s, notes, message) &&

@@ -10,9 +10,14 @@ and as older ones did, and converted with `convert --from hf`. Then, through lib
   greedy    generate() without sampling, both sides in f32: the same token ids for every prompt, or it is told;
             a tie is where transformers' own two best logits are less than 1e-5 apart
   text      `generate` with the folder's tokenizer.json: the same text as transformers, which decodes it
+  back      `convert --to hf`, opened without a warning, gives the same logits; imported again, the same bytes
+  trained   models of `train --task lm`, of both forms: `convert --to hf`, opened without a warning, gives the ids, the
+            log-probabilities and the text that weft gives; imported and written again, the same folder
 """
 import argparse
+import ctypes
 import json
+import logging
 import pathlib
 import shutil
 import subprocess
@@ -25,8 +30,9 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import (AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig,
-                          MistralForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM)
+from transformers import (AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM,
+                          MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
+                          Qwen3ForCausalLM)
 
 from hf_peer import Weft
 
@@ -202,8 +208,118 @@ def compare_text(build, path, model, tokenizer, n):
     run = subprocess.run([build / "tools" / "generate", "-m", path, "--beam", "1", "--max-new-tokens", "8", "--quiet", "--json"],
                          input="".join(line + "\n" for line in lines), capture_output=True, text=True, check=True)
     ours = [json.loads(line)["outputs"][0]["text"] for line in run.stdout.splitlines()]
-    theirs = [tokenizer.decode(torch_greedy(model, [tokenizer(line).input_ids], 8)[0], skip_special_tokens=True) for line in lines]
+    rows = [torch_greedy(model, [tokenizer(line).input_ids], 8)[0] for line in lines]
+    theirs = [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
     return sum(a == b for a, b in zip(ours, theirs))
+
+
+class Warnings(logging.Handler):
+    """What is said while a folder is opened."""
+    def __enter__(self):
+        self.said, self.caught = [], warnings.catch_warnings(record=True)
+        self.list = self.caught.__enter__()
+        warnings.simplefilter("always")
+        transformers.logging.set_verbosity_warning()
+        self.logger = logging.getLogger("transformers")
+        self.logger.addHandler(self)
+        return self
+
+    def emit(self, record):
+        self.said.append(record.getMessage())
+
+    def __exit__(self, *_):
+        self.logger.removeHandler(self)
+        transformers.logging.set_verbosity_error()
+        self.said += [str(w.message) for w in self.list]
+        self.caught.__exit__(None, None, None)
+
+
+def run(*command, **more):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **more)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: {done.stderr}")
+    return done.stdout
+
+
+def compare_back(build, path, model):
+    """What differs in the folder that is written, or ''."""
+    folder, again = path.with_name("back"), path.with_name("again.safetensors")
+    run(build / "tools" / "convert", "--to", "hf", path, "-o", folder)
+    with Warnings() as w:
+        written = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    ids = torch.arange(2, 40)[None] % V
+    with torch.no_grad():
+        same = torch.equal(model(ids).logits, written(ids).logits)
+    run(build / "tools" / "convert", "--from", "hf", folder, "-o", again)
+    bytes_same = path.read_bytes() == again.read_bytes()
+    return " ".join(w.said + ["other logits"] * (not same) + ["other bytes"] * (not bytes_same))
+
+
+# ---- trained by weft ---------------------------------------------------------------------------------------------------
+
+def weft_encode(weft, path, lines):
+    lib, message = weft.lib, ctypes.create_string_buffer(256)
+    lib.wf_tokenizer_from_meta.restype, lib.wf_tokenizer_encode.restype = ctypes.c_void_p, ctypes.c_int64
+    t = ctypes.c_void_p(lib.wf_tokenizer_from_meta(ctypes.c_void_p(lib.wf_file_open(str(path).encode())), b"tokenizer", message))
+    if not t:
+        sys.exit(message.value.decode())
+    out, ids = [], (ctypes.c_int32 * 4096)()
+    for line in lines:
+        text = line.encode()
+        n = lib.wf_tokenizer_encode(t, text, ctypes.c_size_t(len(text)), ids, ctypes.c_int64(4096), message)
+        out.append(list(ids[:n]))
+    return out
+
+
+def hostile_lines(text, n):
+    rng, lines = np.random.default_rng(4), [line for line in text.splitlines() if line]
+    letters = [*" \t\n\r\v\f  aZ09.,'-_()<>½éßя日本\u00a0\u3000\u200b\U0001F600\0\x7f", "  ", " \n", "\n "]
+    mixed = ["".join(rng.choice(letters, rng.integers(1, 40))) for _ in range(n)]
+    return mixed + [str(rng.choice(lines)) for _ in range(n)]
+
+
+def run_trained(build, form, tokens, text, prompts):
+    lines = hostile_lines(text.read_text(), prompts // 2)
+    with tempfile.TemporaryDirectory() as work:
+        path, folder = pathlib.Path(work) / "model", pathlib.Path(work) / "folder"
+        run(build / "tools" / "train", "--task", "lm", "--text", text, "--tokenizer", tokens, *form.split(), "--d-model", 48,
+            "--heads", 4, "--layers", 2, "--d-ff", 96, "--max-len", 96, "--max-steps", 400, "--threads", 1, "--quiet", "-o", path)
+        run(build / "tools" / "convert", "--to", "hf", path, "-o", folder)
+        with Warnings() as w:
+            model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+            tokenizer = AutoTokenizer.from_pretrained(folder)
+        theirs = [tokenizer(line).input_ids for line in lines]
+        ours = weft_encode(Weft(build), path, lines)
+        ids = sum([tokenizer.bos_token_id, *a] == b for a, b in zip(ours, theirs))
+        # the whole row as a target after no prompt, which weft begins with the start token
+        weft, error = Weft(build), 0.0
+        decoder = weft.open(path, 1)
+        model.double()
+        for row in ours[:40]:
+            row = np.array([row[:90]], np.int32)
+            got = weft.score(decoder, np.zeros((1, 0), np.int32), np.zeros(1, np.int32), row, np.array([row.shape[1]], np.int32))
+            with torch.no_grad():
+                logs = torch.log_softmax(model(torch.tensor([[tokenizer.bos_token_id, *row[0]]])).logits, -1)[0]
+            error = max([error, *(abs(logs[i, k].item() - got[0, i]) for i, k in enumerate(row[0]))])
+        model.float()
+        asked = [line for line in text.read_text().splitlines() if line.strip()][:40]
+        answers = run(build / "tools" / "generate", "-m", path, "--beam", 1, "--max-new-tokens", 12, "--quiet", "--json",
+                      input="".join(line[:40] + "\n" for line in asked))
+        same = 0
+        for line, answer in zip(asked, answers.splitlines()):
+            row = torch.tensor([tokenizer(line[:40]).input_ids])
+            with torch.no_grad():
+                found = model.generate(row, attention_mask=torch.ones_like(row), max_new_tokens=12, do_sample=False,
+                                       pad_token_id=tokenizer.eos_token_id)[0, row.shape[1]:]
+            same += tokenizer.decode(found, skip_special_tokens=True) == json.loads(answer)["outputs"][0]["text"]
+        run(build / "tools" / "convert", "--from", "hf", folder, "-o", path.with_name("back"))
+        run(build / "tools" / "convert", "--to", "hf", path.with_name("back"), "-o", path.with_name("folder2"))
+        back = all((folder / f.name).read_bytes() == f.read_bytes() for f in path.with_name("folder2").iterdir())
+    ok = not w.said and ids == len(lines) and error <= BOUND and same == len(asked) and back
+    print(f"trained {form} {tokens}: {type(model).__name__}, ids of {ids} of {len(lines)} lines, scores {error:.1e}, "
+          f"text {same} of {len(asked)}, {'same folder' if back else 'another folder'} {' '.join(w.said)}   "
+          f"{'ok' if ok else 'DIFFERS'}", flush=True)
+    return ok
 
 
 def run_case(build, name, prompts):
@@ -218,13 +334,14 @@ def run_case(build, name, prompts):
         error = compare_scores(Weft(build), path, model, rng)
         same, ties = compare_greedy(build, path, model, rng, prompts)
         tokenizer = add_tokenizer(folder, family != "gpt2")
+        back = compare_back(build, path, model)
         with_text = path.with_name("text.safetensors")
         subprocess.run([build / "tools" / "convert", "--from", "hf", folder, "-o", with_text], check=True, capture_output=True)
         lines = max(prompts // 20, 1)
         texts = compare_text(build, with_text, model, tokenizer, lines)
-    ok = error <= BOUND and same + ties == prompts and texts >= lines - ties
+    ok = error <= BOUND and same + ties == prompts and texts >= lines - ties and not back
     print(f"{name:16} scores {error:.1e}   greedy {same} of {prompts}, ties {ties}   text {texts} of {lines}   "
-          f"{'ok' if ok else 'DIFFERS'}", flush=True)
+          f"back {back or 'same'}   {'ok' if ok else 'DIFFERS'}", flush=True)
     return ok
 
 
@@ -233,10 +350,16 @@ def main():
     a.add_argument("build", type=lambda p: pathlib.Path(p).resolve())
     a.add_argument("--prompts", type=int, default=1000)
     a.add_argument("--only", action="append")
+    a.add_argument("--trained", action="store_true", help="only the models that weft trains")
     a = a.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
-    if not all([run_case(a.build, name, a.prompts) for name in a.only or CASES]):
+    same = [run_case(a.build, name, a.prompts) for name in a.only or ([] if a.trained else CASES)]
+    text = pathlib.Path(__file__).resolve().parents[2] / "models" / "README.md"
+    forms = "--form gpt", "--form gpt --positions sinusoidal", "--form llama", "--form llama --tie none --kv-heads 2"
+    for form in [] if a.only else forms:
+        same += [run_trained(a.build, form, tokens, text, a.prompts) for tokens in ("byte-bpe", "byte")]
+    if not all(same):
         sys.exit("not all are the same")
 
 

@@ -6,6 +6,7 @@
  * transformers. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "hf_files.h"
+#include "hf_wall.h"
 #include "models/language_model.h"
 #include "models/text_internal.h"
 #include "tests/suites.h"
@@ -61,7 +62,8 @@ TEST_ROWS(scores_are_those_of_transformers, COUNT_OF(names)) {
                            tgt->data, ids_in(f, "tgt_length"), p, NULL),
                   "%s", wf_decoder_error(d));
     for (int i = 0; i < b * (t + 1); i++) ck_assert_double_eq_tol(p[i], want[i], 2e-5);
-    free(p), wf_decoder_free(d), wf_file_free(f), wf_hf_free(&hf);
+    free(p);
+    wf_decoder_free(d), wf_file_free(f), wf_hf_free(&hf);
 }
 
 TEST_ROWS(prompts_go_on_as_in_transformers, COUNT_OF(names)) {
@@ -85,7 +87,8 @@ TEST_ROWS(prompts_go_on_as_in_transformers, COUNT_OF(names)) {
                           "prompt %d: token %d is another", i, k);
     }
     wf_decoded_free(results, b);
-    free(results), wf_decoder_free(d), wf_file_free(f), wf_hf_free(&hf);
+    free(results);
+    wf_decoder_free(d), wf_file_free(f), wf_hf_free(&hf);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -180,6 +183,124 @@ TEST(no_prompt_is_the_start_alone) {
     ck_assert_int_eq(wf_model_longest_source(hf.model), hf.model->max_len);
     ck_assert_int_eq(wf_model_room(hf.model, hf.model->max_len), 0);
     wf_decoder_free(d), wf_hf_free(&hf);
+}
+
+/* ---- out and in ------------------------------------------------------------------------------ */
+
+TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
+    char path[512], message[WF_MESSAGE] = "";
+    wf_hf hf = import(recorded(names[_i], path));
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
+    ck_assert_str_eq(hf.notes, "");
+    wf_hf again = import(folder);
+    assert_same(&hf, &again);
+    wf_hf_free(&hf), wf_hf_free(&again);
+}
+
+/* In and, `out`, out again, as in test_hf.c. */
+TEST_ROWS(every_failure_is_survived, 4 * 3) {
+    static const char *const some[] = { "lm_gpt2", "lm_llama", "lm_qwen3" };
+    char message[WF_MESSAGE] = "";
+    bool out = _i & 1, persistent = _i & 2;
+    const wall_work in_or_out = { out ? "export" : "import", out ? exporting : importing, false };
+    recorded(some[_i / 4], imported);
+    wf_hf whole = import(imported);
+    exported = &whole;
+    ck_assert_msg(wf_hf_export(&whole, folder, &whole_files, message), "%s", message);
+    wall_fail_each(&in_or_out, persistent);
+    wf_hf_free(&whole);
+}
+
+/* Models that weft makes, small ones. */
+static wf_language_model_config tiny(bool llama) {
+    wf_language_model_config c = llama ? wf_language_model_llama() : wf_language_model_defaults();
+    c.vocab = 11;
+    c.d_model = 12;
+    c.num_heads = 2;
+    c.num_kv_heads = llama ? 1 : 0;
+    c.dim_feedforward = 10;
+    c.layers = 1;
+    c.max_len = 9;
+    c.start_first = true;
+    return c;
+}
+
+static wf_hf made(const wf_language_model_config *c) {
+    char message[WF_MESSAGE] = "";
+    wf_hf hf = { .generation.options = wf_decode_defaults() };
+    hf.model = wf_language_model_new(c, NULL, WF_F32, 3, message);
+    ck_assert_msg(hf.model != NULL, "%s", message);
+    return hf;
+}
+
+/* Scores of a row; weft's own model begins it with its start token, as a prompt. */
+static void scores_of(const wf_hf *hf, double p[5]) {
+    const int32_t row[] = { 3, 9, 1, 7 }, n = 4, none = 0;
+    wf_decoder *d = wf_decoder_new(hf->model, NULL, NULL);
+    ck_assert_msg(wf_score(d, 1, 0, NULL, &none, 4, row, &n, p, NULL), "%s", wf_decoder_error(d));
+    wf_decoder_free(d);
+}
+
+/* Scaled embeddings and sinusoids are written as what they compute: the scores have the same
+ * bits. */
+TEST_ROWS(what_is_made_here_computes_the_same_there, 8) {
+    char message[WF_MESSAGE] = "";
+    double ours[5], theirs[5];
+    wf_language_model_config c = tiny(_i & 1);
+    c.scale_embedding = _i & 2;
+    if (_i & 4 && !(_i & 1)) c.positions = WF_POSITIONS_SINUSOIDAL;
+    if (_i & 4 && _i & 1) c.tied = true;
+    wf_hf hf = made(&c);
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
+    assert_contains(hf.notes, "the folder has no tokenizer");
+    wf_hf again = import(folder);
+    scores_of(&hf, ours);
+    scores_of(&again, theirs);
+    ck_assert(memcmp(ours, theirs, sizeof ours) == 0);
+    wf_hf_free(&hf), wf_hf_free(&again);
+}
+
+static void output_bias(wf_language_model_config *c) {
+    c->output_bias = true;
+}
+static void post_norm(wf_language_model_config *c) {
+    c->norm_first = false;
+}
+static void start_between(wf_language_model_config *c) {
+    c->start_first = false;
+}
+static void no_bias(wf_language_model_config *c) {
+    c->bias = false;
+}
+static void learned(wf_language_model_config *c) {
+    c->positions = WF_POSITIONS_LEARNED;
+}
+static void out_bias(wf_language_model_config *c) {
+    c->out_bias = true;
+}
+
+TEST(what_no_family_has_is_not_written) {
+    static const struct {
+        bool llama;
+        void (*change)(wf_language_model_config *c);
+        const char *sentence;
+    } rows[] = {
+        { false, output_bias, "its output has a bias" },
+        { false, post_norm, "its norms are not those of transformers" },
+        { false, start_between, "its start token stands between a prompt and its output" },
+        { false, no_bias, "its form is neither that of GPT-2 nor that of Llama" },
+        { true, learned, "its form is neither that of GPT-2 nor that of Llama" },
+        { true, out_bias, "its form is neither that of GPT-2 nor that of Llama" },
+    };
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        char message[WF_MESSAGE] = "";
+        wf_language_model_config c = tiny(rows[i].llama);
+        rows[i].change(&c);
+        wf_hf hf = made(&c);
+        ck_assert(!wf_hf_export(&hf, folder, &whole_files, message));
+        assert_contains(message, rows[i].sentence);
+        wf_hf_free(&hf);
+    }
 }
 
 /* ---- folders that are refused ---------------------------------------------------------------- */

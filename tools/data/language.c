@@ -182,7 +182,10 @@ static int64_t read_ids(const language *l, int side, const char *line, size_t by
 int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,
                       int64_t capacity, char *message) {
     if (!l->text) return read_ids(l, side, line, bytes, ids, capacity, message);
-    return wf_tokenizer_encode(l->tokenizer[side], line, bytes, ids, capacity, message);
+    wf_tokenizer *t = l->tokenizer[side];
+    /* an output goes on from what stands before it */
+    return side == SIDE_TGT ? wf_tokenizer_encode_text(t, line, bytes, ids, capacity, message)
+                            : wf_tokenizer_encode(t, line, bytes, ids, capacity, message);
 }
 
 static char *number_line(const int32_t *ids, int64_t n) {

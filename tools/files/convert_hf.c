@@ -18,6 +18,7 @@
 
 #include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
+#include "tools/data/language.h"
 #include "tools/generate/usual_search.h"
 
 #define UNFINISHED "weft-export.unfinished"
@@ -268,17 +269,32 @@ typedef struct unsaid {
     bool search, tokenizer;
 } unsaid;
 
+/* The search that `generate` makes with a prompt. An end that is forced would change the score
+ * alone. */
+static wf_decode_options search_of_prompts(void) {
+    wf_decode_options o = usual_search(true);
+    o.beam = 1;
+    o.max_len_a = 0;
+    o.max_len_b = USUAL_ROOM_OF_PROMPTS;
+    o.at_limit = WF_LIMIT_NO_END;
+    return o;
+}
+
 static unsaid load_model(const program *p, const char *model, wf_hf *hf) {
     char message[WF_MESSAGE];
     wf_file *f = wf_file_open(model);
     if (!wf_file_ok(f)) fail(p, "%s", wf_file_error(f));
     hf->model = wf_model_load(f, NULL, WF_F32, 0, message);
-    hf->generation.options = usual_search(is_of_text(f));
+    bool goes_on = hf->model && hf->model->start_first;
+    hf->generation.options = goes_on ? search_of_prompts() : usual_search(is_of_text(f));
     bool ok = hf->model && wf_generation_from_meta(f, hf->model, &hf->generation, message);
-    hf->src = tokenizer(f, "src_tokenizer", message, &ok);
-    hf->tgt = tokenizer(f, "tgt_tokenizer", message, &ok);
+    hf->src = tokenizer(f, goes_on ? "tokenizer" : "src_tokenizer", message, &ok);
+    hf->tgt = goes_on ? hf->src : tokenizer(f, "tgt_tokenizer", message, &ok);
+    /* as generate does */
+    if (goes_on && hf->src && !wf_generation_in_file(f))
+        hf->generation.n_banned = no_text(hf->src, false, hf->generation.banned);
     unsaid u = { .search = !wf_generation_in_file(f),
-                 .tokenizer = wf_tokenizer_in_file(f, "tokenizer") };
+                 .tokenizer = !goes_on && wf_tokenizer_in_file(f, "tokenizer") };
     wf_file_free(f);
     if (!ok) fail(p, "%s: %s", model, message);
     return u;

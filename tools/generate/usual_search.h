@@ -6,6 +6,8 @@
 #include "models/decode.h"
 
 enum { USUAL_BEAM = 4, USUAL_PENALTY = WF_PENALTY_GNMT, USUAL_ROOM = 50 };
+/* tokens that go on from a prompt */
+enum { USUAL_ROOM_OF_PROMPTS = 200 };
 #define USUAL_ALPHA 0.6
 
 static inline wf_decode_options usual_search(bool text) {

@@ -29,7 +29,7 @@ enum { LEARNED, HELD }; /* indices of streams of running text: to learn from; he
 /* Encodes the lines of one side. */
 typedef struct side_reader {
     wf_tokenizer *tokenizer;
-    const int32_t *first; /* [n_first]: tokens with which every output begins */
+    const int32_t *first; /* [n_first]: tokens with which every output begins; NULL of sources */
     int n_first;
 } side_reader;
 
@@ -101,11 +101,12 @@ typedef struct dataset_options {
 
 /* Sources, tokenizers and batches for running text. Fields that are NULL or 0 are not used. */
 typedef struct running_options {
-    const char *text, *eval;     /* files of text; eval NULL: the end of `text` is held out, */
-    int64_t eval_bytes;          /* this many bytes, but at most a tenth */
-    const char *marker;          /* a line that ends a document */
-    wf_tokenizer_options tokens; /* options for learning a vocabulary */
-    int64_t window, rows, accum; /* tokens in a window; windows in a batch; batches in an update */
+    const char *text, *eval;      /* files of text; eval NULL: the end of `text` is held out, */
+    int64_t eval_bytes;           /* this many bytes, but at most a tenth */
+    const char *marker;           /* a line that ends a document */
+    wf_tokenizer_options tokens;  /* options for learning a vocabulary */
+    const char *json, *end_token; /* a tokenizer.json instead, and its token that ends a document */
+    int64_t window, rows, accum;  /* tokens in a window; windows in a batch; batches in an update */
     uint64_t seed;
     dataset_follower follow;
 } running_options;

@@ -195,7 +195,9 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
     int64_t room = capacity > r->n_first ? capacity - r->n_first : 0;
     if (room && r->n_first) memcpy(ids, r->first, (size_t)r->n_first * sizeof *ids);
     int32_t *rest = room ? ids + r->n_first : ids;
-    int64_t n = wf_tokenizer_encode(r->tokenizer, line, bytes, rest, room, message);
+    /* an output goes on from what stands before it */
+    int64_t n = r->first ? wf_tokenizer_encode_text(r->tokenizer, line, bytes, rest, room, message)
+                         : wf_tokenizer_encode(r->tokenizer, line, bytes, rest, room, message);
     return n > 0 ? n + r->n_first : n;
 }
 

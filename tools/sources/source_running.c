@@ -8,12 +8,15 @@
 #include "core/base/random.h"
 #include "dataset.h"
 #include "models/choices.h"
+#include "models/text_internal.h"
+#include "spm_file.h"
 #include "tools/cli/numbers.h"
 #include "tools/data/documents.h"
 #include "tools/data/language.h"
 #include "tools/data/refused.h"
 
 enum { LEAST_SHARE = 10 }; /* at most a tenth of the text is held out */
+enum { MOST_IDS = 2 * LONGEST_PART };
 
 /* The files of a running text, and the length of the part to learn from. */
 typedef struct origin {
@@ -68,6 +71,7 @@ static wf_tokenizer *learn(origin *from, char *message) {
     const running_options *o = from->options;
     char why[WF_MESSAGE];
     documents d;
+    if (o->json) return json_tokenizer_open(o->json, o->end_token, message);
     documents_start(&d, &from->text, 0, from->stop, o->marker);
     wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, next_part, &d, why);
     documents_close(&d);
@@ -90,8 +94,12 @@ static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *mes
 /* ---- ids ------------------------------------------------------------------------------------- */
 
 static bool add_part(dataset *m, int side, const char *text, size_t bytes, char *message) {
-    static int32_t ids[LONGEST_PART]; /* every token has at least one byte */
-    int64_t n = wf_tokenizer_encode(m->tokenizer[0], text, bytes, ids, LONGEST_PART, message);
+    /* every token has at least one byte, but a tokenizer.json may change the text first */
+    static int32_t ids[MOST_IDS];
+    int64_t n = wf_tokenizer_encode_text(m->tokenizer[0], text, bytes, ids, MOST_IDS, message);
+    if (n > MOST_IDS)
+        return refused(message, "%zu bytes become %lld tokens, more than %d", bytes, (long long)n,
+                       MOST_IDS);
     int32_t unknown = wf_tokenizer_special(m->tokenizer[0], WF_UNK_ID);
     for (int64_t i = 0; i < n; i++) m->unknown[side] += ids[i] == unknown;
     for (size_t i = 0; i < bytes; i++) m->zeros[side] += text[i] == '\0';

@@ -1,5 +1,5 @@
-/* tools/sources/spm_file.c - makes the vocabulary of a new model from a .spm file. See
- * spm_file.h. */
+/* tools/sources/spm_file.c - makes the vocabulary of a new model from a .spm file or tokenizer.json.
+ * See spm_file.h. */
 #include "spm_file.h"
 
 #include <errno.h>
@@ -99,5 +99,37 @@ wf_tokenizer *sentencepiece_open(const char *path, bool source, char *message) {
     wf_tokenizer *t = ok ? make(&own, source, why) : NULL;
     if (!t) snprintf(message, WF_MESSAGE, "%.100s: %.150s", path, why);
     free(model);
+    return t;
+}
+
+/* ---- tokenizer.json -------------------------------------------------------------------------- */
+
+static int32_t id_of(const wf_tokenizer *t, const char *piece) {
+    for (int32_t id = 0; id < wf_tokenizer_size(t); id++) {
+        const char *text = wf_tokenizer_piece(t, id);
+        if (text && strcmp(text, piece) == 0) return id;
+    }
+    return -1;
+}
+
+/* Makes the tokenizer again with the id of its end. */
+static wf_tokenizer *with_end(wf_json_text_options *o, const char *end, char *message) {
+    wf_tokenizer *t = wf_tokenizer_from_json(o, message);
+    if (!t) return NULL;
+    o->special[WF_START_ID] = o->special[WF_END_ID] = id_of(t, end);
+    wf_tokenizer_free(t);
+    if (o->special[WF_END_ID] >= 0) return wf_tokenizer_from_json(o, message);
+    return snprintf(message, WF_MESSAGE, "it has no token '%.80s'", end), NULL;
+}
+
+wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message) {
+    char why[WF_MESSAGE];
+    wf_json_text_options o = { .special = { -1, -1, -1, -1 } };
+    char *json = read_file(path, &o.bytes, message);
+    if (!json) return NULL;
+    o.json = json;
+    wf_tokenizer *t = with_end(&o, end, why);
+    if (!t) snprintf(message, WF_MESSAGE, "%.80s: %.160s", path, why);
+    free(json);
     return t;
 }

@@ -1,4 +1,5 @@
-/* tools/sources/spm_file.h - makes the vocabulary of a new model from an existing .spm file. */
+/* tools/sources/spm_file.h - makes the vocabulary of a new model from an existing .spm file or
+ * tokenizer.json. */
 #ifndef WEFT_TOOLS_SOURCES_SPM_FILE_H
 #define WEFT_TOOLS_SOURCES_SPM_FILE_H
 
@@ -7,5 +8,8 @@
 /* Make the tokenizer. Its ids are weft's special symbols, then the file's pieces in their order.
  * Sources end with an end token, as in Marian. NULL with message[256]. */
 wf_tokenizer *sentencepiece_open(const char *path, bool source, char *message);
+/* Make a tokenizer with the ids of the file. Texts end with the token `end`. NULL with
+ * message[256]. */
+wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message);
 
 #endif

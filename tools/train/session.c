@@ -125,12 +125,12 @@ static const char *model_path(const session *s) {
 }
 
 /* Checks that pairs have the model's start and end. A task on numbers has its own, and running text
- * begins after an end. */
+ * begins after an end, or as an imported model begins it. */
 static void check_ids(session *s) {
     const wf_model *m = s->model;
     batch_ids *ids = &s->dataset.ids;
     const source_kind *kind = s->dataset.kind;
-    if (kind->text && !kind->running) {
+    if (kind->text && (!kind->running || m->start_if_empty)) {
         ids->start = m->start_id;
         ids->end = m->end_id;
     }

@@ -135,6 +135,13 @@ bool wf_hf_lm_transposed(const hf_lm_family *family, const wf_tensor *parameter)
            strncmp(parameter->name, "transformer.", strlen("transformer.")) == 0;
 }
 
+int64_t wf_hf_lm_rows(const wf_language_model_config *c, const wf_tensor *parameter, int i,
+                      int parts) {
+    int64_t kv = c->num_kv_heads ? c->num_kv_heads : c->num_heads;
+    if (parts == 1) return parameter->shape[0];
+    return parameter->shape[0] / (c->num_heads + 2 * kv) * (i == 0 ? c->num_heads : kv);
+}
+
 bool wf_hf_lm_dropped(const hf_lm_family *family, const char *tensor) {
     size_t n = strlen(tensor);
     for (const char *const *end = family->dropped; *end; end++) {

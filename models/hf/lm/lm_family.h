@@ -44,6 +44,15 @@ int wf_hf_lm_name(const hf_lm_family *family, const char *parameter, int part, c
 bool wf_hf_lm_transposed(const hf_lm_family *family, const wf_tensor *parameter);
 bool wf_hf_lm_dropped(const hf_lm_family *family, const char *tensor);
 
+/* The rows of part i of a parameter: of queries, keys and values, which are its parts. */
+int64_t wf_hf_lm_rows(const wf_language_model_config *c, const wf_tensor *parameter, int i,
+                      int parts);
+
+/* ---- lm_tokenizer.c: tokenizer.json, tokenizer_config.json ----------------------------------- */
+
+bool wf_hf_lm_read_tokenizer(const char *folder, const hf_lm_config *c, wf_hf *out, char *message);
+bool wf_hf_lm_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *message);
+
 /* ---- lm_config.c ----------------------------------------------------------------------------- */
 
 bool wf_hf_lm_read_config(const hf_object *o, const hf_lm_family **family, hf_lm_config *c,

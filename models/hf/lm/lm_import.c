@@ -33,24 +33,6 @@ static bool read_search(const char *folder, const hf_object *config, hf_lm_confi
     return true;
 }
 
-static bool read_tokenizer(const char *folder, const hf_lm_config *c, wf_hf *out, char *message) {
-    char reason[WF_MESSAGE];
-    size_t bytes;
-    if (!wf_hf_exists(folder, "tokenizer.json")) {
-        wf_hf_note(out->notes, "there is no tokenizer.json: the model reads and writes token ids");
-        return true;
-    }
-    char *json = wf_hf_read(folder, "tokenizer.json", &bytes, message);
-    if (!json) return false;
-    const wf_json_text_options o = { .json = json,
-                                     .bytes = bytes,
-                                     .rows = c->c.vocab,
-                                     .special = { -1, -1, c->c.start_id, c->c.end_id } };
-    out->src = out->tgt = wf_tokenizer_from_json(&o, reason);
-    free(json);
-    return out->src || fail(message, "tokenizer.json: %.220s", reason);
-}
-
 bool wf_hf_import_lm(const char *folder, const hf_object *config, wf_hf *out, char *message) {
     const hf_lm_family *family;
     hf_lm_config c;
@@ -58,5 +40,5 @@ bool wf_hf_import_lm(const char *folder, const hf_object *config, wf_hf *out, ch
            read_search(folder, config, &c, out, message) &&
            wf_hf_lm_complete(family, &c, message) &&
            read_weights(folder, family, &c, out, message) &&
-           read_tokenizer(folder, &c, out, message);
+           wf_hf_lm_read_tokenizer(folder, &c, out, message);
 }

@@ -41,14 +41,6 @@ static bool same_output(loading *l, const wf_entry *table) {
                 table->name, output->name);
 }
 
-/* The rows of part i of the parameter: of queries, keys, values. */
-static int64_t rows_of(const loading *l, const wf_tensor *leaf, int i, int parts) {
-    const wf_language_model_config *c = l->c;
-    int64_t kv = c->num_kv_heads ? c->num_kv_heads : c->num_heads;
-    if (parts == 1) return leaf->shape[0];
-    return leaf->shape[0] / (c->num_heads + 2 * kv) * (i == 0 ? c->num_heads : kv);
-}
-
 static bool fits(const loading *l, const wf_entry *e, const wf_tensor *leaf, int64_t rows) {
     bool turned = wf_hf_lm_transposed(l->family, leaf);
     const int64_t *s = e->shape;
@@ -120,7 +112,7 @@ static bool find_leaf(loading *l, wf_tensor *leaf) {
         wf_hf_lm_name(l->family, leaf->name, i, name);
         part[i] = find_name(l, name);
         if (!part[i]) return fail(message, "'%s' is missing", name);
-        if (!fits(l, part[i], leaf, rows_of(l, leaf, i, parts)) ||
+        if (!fits(l, part[i], leaf, wf_hf_lm_rows(l->c, leaf, i, parts)) ||
             !check(l, part[i], part[0], message))
             return false;
     }

@@ -17,8 +17,9 @@ typedef struct wf_json_text {
 } wf_json_text;
 
 void wf_json_text_free(wf_json_text *j);
-int64_t wf_json_text_encode(wf_json_text *j, wf_span line, int32_t *ids, int64_t capacity,
-                            char *message);
+/* special: with the special tokens around the line. */
+int64_t wf_json_text_encode(wf_json_text *j, wf_span line, bool special, int32_t *ids,
+                            int64_t capacity, char *message);
 int64_t wf_json_text_decode(const wf_json_text *j, const int32_t *ids, int64_t n, char *text,
                             size_t size);
 

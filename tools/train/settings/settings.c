@@ -108,11 +108,12 @@ static option rows[] = {
     INPUT("valid-tgt", told.data.valid_tgt,
           "file of targets for validation. Line N is the target of line N of --valid-src"),
     CHOICE(
-        "tokenizer", told.data.tokenizer, WF_NAMES(WF_LEARNED_NAMES),
+        "tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES),
         "kind of tokens into which text is cut. word: words between spaces. char: characters. "
         "bpe: parts of words by byte-pair encoding. byte, text-char, byte-bpe: bytes, characters "
         "and byte-pair encoding for running text, which keep its line breaks. sentencepiece: "
-        "the model of --spm-src. byte-level: byte-pair encoding of bytes in GPT-2's format",
+        "the model of --spm-src. byte-level: byte-pair encoding of bytes in GPT-2's format. json: "
+        "that of --tokenizer-json, or of a model from Hugging Face, with --init",
         .fallback = "",
         OTHERWISE(FOR("add|date", "char"),
                   BY_DATA("text", "bpe", "word, char or bpe, chosen from the lines,"),
@@ -122,6 +123,17 @@ static option rows[] = {
            "kind of tokens into which targets are cut, if it differs from that of sources. same: "
            "the value of --tokenizer, which is then for both",
            OF_MODEL, BEFORE("same")),
+    INPUT("tokenizer-json", told.data.tokenizer_json,
+          "tokenizer.json of Hugging Face that cuts running text into tokens. It sets --tokenizer "
+          "json, and needs --end-token",
+          NEW),
+    { .name = "end-token",
+      .kind = OPTION_STRING,
+      .value = &told.data.end_token,
+      .argument = "TOKEN",
+      .help = "token of --tokenizer-json that ends a document, such as <|endoftext|> or </s>",
+      .fallback = "none",
+      NEW },
     INPUT("spm-src", told.data.spm_src,
           "SentencePiece model (.spm) that cuts sources into tokens. It sets --tokenizer "
           "sentencepiece, and also serves targets unless --spm-tgt is given",

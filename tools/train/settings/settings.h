@@ -45,6 +45,7 @@ typedef struct data_settings {
     /* the second: 0 means the same as the first, otherwise 1 + the kind */
     int tokenizer, tokenizer_tgt;
     const char *spm_src, *spm_tgt;
+    const char *tokenizer_json, *end_token;
     int64_t vocab_size, min_freq;
     bool share_vocab;
     int64_t batch_size, max_tokens, accum;

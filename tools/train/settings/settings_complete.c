@@ -169,6 +169,13 @@ static void complete_held(settings *set, const wf_file *f) {
 static void complete_sentencepiece(settings *set) {
     const program *p = &train_program;
     bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;
+    bool json = set->data.tokenizer == WF_JSON_TEXT && !set->model.init && !set->run.resume;
+    if (json && !set->data.tokenizer_json)
+        usage_error(p, "--tokenizer json: say which one, --tokenizer-json FILE, or a model from "
+                       "Hugging Face, --init MODEL");
+    if (json && !set->data.end_token)
+        usage_error(p, "--tokenizer-json: say which of its tokens ends a document, as --end-token "
+                       "'<|endoftext|>'");
     if (wanted && !set->data.spm_src && !set->data.spm_tgt)
         usage_error(p, "--tokenizer sentencepiece: say which vocabulary, --spm-src FILE and "
                        "--spm-tgt FILE, or one for both");
@@ -188,6 +195,8 @@ static void take_defaults(settings *set, const wf_file *init) {
         return;
     }
     bool spm = set->data.spm_src || set->data.spm_tgt;
+    if (set->data.tokenizer_json && !option_seen(p, "tokenizer"))
+        set->data.tokenizer = WF_JSON_TEXT;
     if (spm && !option_seen(p, "tokenizer")) set->data.tokenizer = WF_SENTENCEPIECE;
     take_defaults_of("like");
     take_defaults_of("tokenizer");

@@ -42,8 +42,9 @@ void settings_hash_init(const wf_file *f, char hash[OPTION_TEXT_SIZE]) {
 /* ---- what the file says ---------------------------------------------------------------------- */
 
 void settings_refuse_sizes(const char *because) {
-    static const char *const said[] = { "preset",      "like",    "form",   "layers",
-                                        "share-vocab", "spm-src", "spm-tgt" };
+    static const char *const said[] = { "preset",  "like",           "form",
+                                        "layers",  "share-vocab",    "spm-src",
+                                        "spm-tgt", "tokenizer-json", "end-token" };
     const program *p = &train_program;
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         option_no_effect(p, said[i], true, because);
@@ -66,6 +67,8 @@ static void take_tokenizer(const settings *set, const wf_file *f, const char *pa
         fail(&train_program, "%s: %s", path, message);
 }
 
+enum { USUAL_WINDOW = 1024 }; /* tokens */
+
 /* Limits --max-len to the tokens that the model allows in a source and a target, or in a window. */
 static void limit_length(settings *set, const wf_model *m, const char *path) {
     int64_t most = m->src ? m->max_len - 1 : (m->max_len - 1) / 2;
@@ -74,6 +77,8 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
     if (said && set->data.max_len > most)
         usage_error(&train_program, "--max-len %lld: the model in %s takes at most %lld tokens",
                     (long long)set->data.max_len, path, (long long)most);
+    /* a window of all that an imported model reads could be a hundred thousand tokens */
+    if (!said && m->start_if_empty && most > USUAL_WINDOW) most = USUAL_WINDOW;
     if (!said && (settings_text(set) || set->data.max_len > most)) set->data.max_len = most;
 }
 

@@ -64,6 +64,8 @@ static running_options running_text_of(settings *set) {
                               .eval_bytes = set->data.text_eval_size,
                               .marker = set->data.document_marker,
                               .tokens = settings_tokens(set, 0),
+                              .json = set->data.tokenizer_json,
+                              .end_token = set->data.end_token,
                               .window = set->data.max_len,
                               .rows = most,
                               .accum = set->data.accum,
@@ -105,7 +107,8 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                              .gated = set->model.feed_forward == GATED,
                              .no_bias = set->model.bias == NO_BIAS,
                              .row = m->kind->running ? set->data.max_len : 0,
-                             .start_first = m->kind->running };
+                             .start_first = m->kind->running,
+                             .start_if_empty = set->data.tokenizer == WF_JSON_TEXT };
 }
 
 const wf_model_kind *settings_kind(const settings *set) {

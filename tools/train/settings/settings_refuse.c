@@ -66,6 +66,7 @@ static const struct {
     { .options = "text|text-eval|text-eval-size|document-marker",
       .readers = "lm",
       .because = "it is for --task lm" },
+    { .options = "tokenizer-json|end-token", .readers = "lm", .because = "it is for running text" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
       .idle = "lm",
       .because = "running text is in --text" },
@@ -124,7 +125,13 @@ void settings_refuse_idle(const settings *set) {
     static const char *const learned[] = { "vocab-size", "min-freq", "share-vocab" };
     for (int i = 0; i < 2; i++)
         option_no_effect(p, files[i], !spm, "it is for --tokenizer sentencepiece");
-    for (int i = 0; i < 3; i++) option_no_effect(p, learned[i], spm, "the .spm file says it");
+    bool json = set->data.tokenizer == WF_JSON_TEXT;
+    option_no_effect(p, "tokenizer-json", !json, "it is for --tokenizer json");
+    option_no_effect(p, "end-token", !set->data.tokenizer_json, "it is for --tokenizer-json");
+    for (int i = 0; i < 3; i++) {
+        option_no_effect(p, learned[i], spm, "the .spm file says it");
+        option_no_effect(p, learned[i], json, "the tokenizer.json says it");
+    }
     option_no_effect(p, "valid-size",
                      settings_from_files(set) && (set->data.valid || set->data.valid_src),
                      "all pairs of --valid are used");
@@ -139,7 +146,7 @@ void settings_refuse_running(const settings *set) {
     const program *p = &train_program;
     if (!settings_running(set)) return;
     if (set->data.tokenizer != WF_BYTES && set->data.tokenizer != WF_TEXT_CHARACTERS &&
-        set->data.tokenizer != WF_BYTE_BPE)
+        set->data.tokenizer != WF_BYTE_BPE && set->data.tokenizer != WF_JSON_TEXT)
         usage_error(p,
                     "--tokenizer %s loses line breaks: byte, text-char and byte-bpe keep a "
                     "text as it is",

@@ -1,0 +1,225 @@
+/* models/hf/lm/lm_export.c - a language model of weft as a folder that transformers opens:
+ * config.json, generation_config.json and the weights. lm_tokenizer.c writes the tokenizer.
+ *
+ * Models that were trained here differ from those of transformers in two ways that have the same
+ * results. Scaled embeddings are written multiplied by their scale, and the output's table beside
+ * them. Sinusoidal positions are written as the table of learned ones that they are equal to. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lm_family.h"
+#include "models/choices.h"
+#include "models/message.h"
+
+/* ---- which family it is ---------------------------------------------------------------------- */
+
+static bool is_gpt2(const wf_language_model_config *c) {
+    bool table = c->positions == WF_POSITIONS_LEARNED || c->positions == WF_POSITIONS_SINUSOIDAL ||
+                 c->positions == WF_POSITIONS_HALVES || c->positions == WF_POSITIONS_FAIRSEQ;
+    return table && c->norm == WF_LAYER_NORM && !c->gated && c->bias && !c->qk_norm && !c->window &&
+           !c->head_dim && (!c->num_kv_heads || c->num_kv_heads == c->num_heads);
+}
+
+static bool is_llama(const wf_language_model_config *c) {
+    return c->positions == WF_POSITIONS_ROTARY && c->norm == WF_RMS_NORM && c->gated;
+}
+
+static const hf_lm_family *family_of(const wf_language_model_config *c) {
+    if (is_gpt2(c)) return wf_hf_lm_family("gpt2");
+    if (!is_llama(c)) return NULL;
+    bool out = c->bias || c->out_bias, qkv = c->bias || c->qkv_bias;
+    if (c->qk_norm) return qkv == out && !c->bias ? wf_hf_lm_family("qwen3") : NULL;
+    if (qkv && !out) return wf_hf_lm_family("qwen2");
+    if (out && !qkv) return NULL;
+    if (c->window) return qkv ? NULL : wf_hf_lm_family("mistral");
+    return wf_hf_lm_family("llama");
+}
+
+static const hf_lm_family *describe(const wf_language_model_config *c, hf_lm_config *out,
+                                    char *message) {
+    const hf_lm_family *f = family_of(c);
+    const char *why = NULL;
+    if (c->output_bias)
+        why = "its output has a bias, which no language model of transformers has";
+    else if (!c->norm_first || !c->final_norm)
+        why = "its norms are not those of transformers: before each sublayer, and one at the end";
+    else if (!c->start_first)
+        why =
+            "its start token stands between a prompt and its output, which it does in no language "
+            "model of transformers";
+    else if (!f)
+        why = "its form is neither that of GPT-2 nor that of Llama: --form llama trains one";
+    else if (!wf_hf_activation_name(c->activation))
+        why = "transformers does not have its activation";
+    if (why) return fail(message, "%s", why), NULL;
+    *out = (hf_lm_config){ .c = *c, .start = c->start_id, .end = c->end_id };
+    out->c.tied = c->tied && !c->scale_embedding;
+    out->c.head_dim = c->head_dim ? c->head_dim : c->d_model / c->num_heads;
+    out->c.num_kv_heads = c->num_kv_heads ? c->num_kv_heads : c->num_heads;
+    if (c->rotary_base == 0) out->c.rotary_base = 10000;
+    out->attention_bias = c->bias || (c->qkv_bias && c->out_bias);
+    out->ff_bias = c->bias;
+    out->slides = c->window > 0;
+    out->window = c->window;
+    out->window_from = c->window ? 0 : c->layers;
+    return f;
+}
+
+/* ---- config.json ----------------------------------------------------------------------------- */
+
+/* Llama's files say silu, and Marian's swish. */
+static const char *activation_of(wf_activation a) {
+    return a == WF_SILU ? "silu" : wf_hf_activation_name(a);
+}
+
+static void put_row(hf_text *t, const hf_key *row, const hf_lm_config *c) {
+    const void *at = (const char *)c + row->offset;
+    bool none = strcmp(row->name, "sliding_window") == 0 && !c->window;
+    /* a part of 'rope_parameters' */
+    if (strcmp(row->name, "rope_theta") == 0) return;
+    if (none || row->type == HF_ACTIVATION) wf_hf_put_key(t, row->name);
+    if (none)
+        wf_hf_put_as(t, "null");
+    else if (row->type == HF_ACTIVATION)
+        wf_hf_put_string(t, activation_of(*(const wf_activation *)at));
+    else if (row->type == HF_FLAG)
+        wf_hf_put_flag(t, row->name, *(const bool *)at);
+    else if (row->type == HF_REAL)
+        wf_hf_put_real(t, row->name, *(const double *)at);
+    else
+        wf_hf_put_int(t, row->name, *(const int64_t *)at);
+}
+
+/* A number that Python reads as a float: transformers warns of others. */
+static const char *float_text(double value, char text[WF_REAL_TEXT]) {
+    wf_hf_real_text(value, text);
+    if (!strpbrk(text, ".e")) memcpy(text + strlen(text), ".0", 3);
+    return text;
+}
+
+static void put_rope(hf_text *t, const wf_language_model_config *c) {
+    static const char *const types[] = { "default", "linear", "llama3" };
+    const wf_rotary_scaling *s = &c->rotary_scaling;
+    char text[WF_REAL_TEXT];
+    wf_hf_put_key(t, "rope_parameters");
+    wf_hf_put_as(t, "{\"rope_type\": \"%s\", \"rope_theta\": %s", types[s->kind],
+                 float_text(c->rotary_base, text));
+    if (s->kind != WF_ROTARY_PLAIN)
+        wf_hf_put_as(t, ", \"factor\": %s", float_text(s->factor, text));
+    if (s->kind == WF_ROTARY_LLAMA3) {
+        wf_hf_put_as(t, ", \"low_freq_factor\": %s", float_text(s->low, text));
+        wf_hf_put_as(t, ", \"high_freq_factor\": %s", float_text(s->high, text));
+        wf_hf_put_as(t, ", \"original_max_position_embeddings\": %lld", (long long)s->original);
+    }
+    wf_hf_put_as(t, "}");
+}
+
+static bool write_config(const hf_lm_family *f, const hf_lm_config *c, wf_hf_put put, void *user,
+                         char *message) {
+    hf_text t = { 0 };
+    wf_hf_put_key(&t, "architectures");
+    wf_hf_put_as(&t, "[\"%s\"]", f->architecture);
+    wf_hf_put_key(&t, "model_type");
+    wf_hf_put_as(&t, "\"%s\"", f->name);
+    wf_hf_put_key(&t, "dtype");
+    wf_hf_put_as(&t, "\"float32\"");
+    for (const hf_key *row = f->keys; row->name; row++) put_row(&t, row, c);
+    if (f->positions == WF_POSITIONS_ROTARY) put_rope(&t, &c->c);
+    wf_hf_put_as(&t, "\n}\n");
+    return wf_hf_put_file(&t, "config.json", put, user, message);
+}
+
+bool wf_hf_lm_write(wf_hf *hf, wf_hf_put put, void *user, char *message) {
+    const wf_language_model_config *c = &wf_language_model_of(hf->model)->config;
+    hf_lm_config out;
+    const hf_lm_family *f = describe(c, &out, message);
+    const hf_config search = { .decoder_only = true, .start = c->start_id, .end = c->end_id };
+    return f && wf_hf_lm_write_tokenizer(hf, put, user, message) &&
+           wf_hf_write_search(&search, &hf->generation, 0, put, user, message) &&
+           write_config(f, &out, put, user, message);
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+typedef struct saving {
+    const hf_lm_family *family;
+    const wf_language_model_config *c;
+    wf_entry *entries; /* entries whose names and data must be freed */
+    int n;
+} saving;
+
+/* Adds `rows` of the parameter's columns, transposed if the family has it so. False: out of
+ * memory. */
+static bool add(saving *s, const char *name, const wf_tensor *t, int64_t rows, const float *values,
+                float scale) {
+    bool turned = wf_hf_lm_transposed(s->family, t);
+    int64_t columns = t->ndim == 2 ? t->shape[1] : 1;
+    wf_entry *e = &s->entries[s->n++];
+    char *copy = malloc(strlen(name) + 1);
+    float *data = malloc((size_t)(rows * columns) * sizeof *data + 1);
+    *e = (wf_entry){ .name = copy, .dtype = "F32", .ndim = t->ndim, .data = data };
+    if (!copy || !data) return false;
+    memcpy(copy, name, strlen(name) + 1);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < columns; k++)
+            data[turned ? k * rows + i : i * columns + k] = values[i * columns + k] * scale;
+    e->shape[turned] = rows;
+    if (t->ndim == 2) e->shape[!turned] = columns;
+    e->bytes = (size_t)(rows * columns) * sizeof *data;
+    return true;
+}
+
+static bool add_parts(saving *s, const wf_tensor *t, const float *values) {
+    char name[HF_NAME];
+    int parts = wf_hf_lm_name(s->family, t->name, 0, name);
+    int64_t columns = t->ndim == 2 ? t->shape[1] : 1;
+    bool table = strcmp(t->name, "embedding.weight") == 0, ok = parts > 0;
+    float scale = table && s->c->scale_embedding ? (float)sqrt((double)s->c->d_model) : 1;
+    for (int i = 0; ok && i < parts; i++) {
+        int64_t rows = wf_hf_lm_rows(s->c, t, i, parts);
+        wf_hf_lm_name(s->family, t->name, i, name);
+        ok = add(s, name, t, rows, values, scale);
+        values += rows * columns;
+    }
+    return ok;
+}
+
+/* Adds a leaf; a table that is tied and scaled is the output's, too, without the scale. */
+static bool add_leaf(saving *s, const wf_tensor *t) {
+    char name[HF_NAME];
+    float *values = malloc(wf_bytes(t) + 1);
+    bool ok = values && wf_read(t, values, wf_bytes(t)) && add_parts(s, t, values);
+    bool output = s->c->tied && s->c->scale_embedding && strcmp(t->name, "embedding.weight") == 0;
+    if (ok && output) {
+        wf_hf_lm_name(s->family, "output.weight", 0, name);
+        ok = add(s, name, t, t->shape[0], values, 1);
+    }
+    free(values);
+    return ok;
+}
+
+bool wf_hf_lm_save_weights(const wf_model *m, const char *path, char *message) {
+    const wf_meta format = { "format", "pt" };
+    hf_lm_config out;
+    saving s = { .c = &wf_language_model_of(m)->config };
+    s.family = describe(s.c, &out, message);
+    if (!s.family) return false;
+    const wf_tensor *positions = wf_find(m->graph, "position.weight");
+    bool rotates = s.family->positions == WF_POSITIONS_ROTARY;
+    if (!rotates && !positions)
+        return fail(message, "its sinusoidal positions are too many for a table");
+    s.entries = calloc(3 * (size_t)wf_node_count(m->graph) + 2, sizeof *s.entries);
+    bool ok = s.entries;
+    for (int id = 0; ok && id < wf_node_count(m->graph); id++)
+        if (wf_node(m->graph, id)->kind == WF_PARAM) ok = add_leaf(&s, wf_node(m->graph, id));
+    if (ok && positions && positions->kind != WF_PARAM) ok = add_leaf(&s, positions);
+    ok = ok ? wf_file_save(path, s.entries, s.n, &format, 1, message)
+            : fail(message, "out of memory");
+    for (int i = 0; s.entries && i < s.n; i++) {
+        free((void *)(uintptr_t)s.entries[i].name);
+        free((void *)(uintptr_t)s.entries[i].data);
+    }
+    free(s.entries);
+    return ok;
+}

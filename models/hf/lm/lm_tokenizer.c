@@ -1,0 +1,167 @@
+/* models/hf/lm/lm_tokenizer.c - the tokenizer.json of a language model's folder, read and written.
+ *
+ * One that was read is written as it was. Running text in bytes, or in byte-pair encoding of bytes,
+ * becomes a tokenizer.json that gives the same ids, with the start token before them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lm_family.h"
+#include "models/message.h"
+#include "models/text_internal.h"
+
+/* ---- read ------------------------------------------------------------------------------------ */
+
+bool wf_hf_lm_read_tokenizer(const char *folder, const hf_lm_config *c, wf_hf *out, char *message) {
+    char reason[WF_MESSAGE];
+    size_t bytes;
+    if (!wf_hf_exists(folder, "tokenizer.json")) {
+        wf_hf_note(out->notes, "there is no tokenizer.json: the model reads and writes token ids");
+        return true;
+    }
+    char *json = wf_hf_read(folder, "tokenizer.json", &bytes, message);
+    if (!json) return false;
+    const wf_json_text_options o = { .json = json,
+                                     .bytes = bytes,
+                                     .rows = c->c.vocab,
+                                     .special = { -1, -1, c->c.start_id, c->c.end_id } };
+    out->src = out->tgt = wf_tokenizer_from_json(&o, reason);
+    free(json);
+    return out->src || fail(message, "tokenizer.json: %.220s", reason);
+}
+
+enum { LONGEST_PIECE = 2048 };
+
+/* ---- written --------------------------------------------------------------------------------- */
+
+/* Chunks as running text has them (models/text/running.c): letters, digits or other characters,
+ * each with one space before it; or white space, up to the end of a line. */
+#define BLANK " \\t\\n\\u000B\\f\\r"
+#define LETTER "A-Za-z\\u0080-\\uDBFF\\uDFFF"
+#define CHUNKS                                                                                     \
+    " ?[" LETTER "]+| ?[0-9]+| ?[^" BLANK LETTER "0-9]+|[ \\t\\u000B\\f\\r]*\\n|"                  \
+    "[ \\t\\u000B\\f\\r]+(?= [^" BLANK "])|[ \\t\\u000B\\f\\r]+"
+
+static void put_special(hf_text *t, const wf_tokenizer *from) {
+    wf_hf_put_as(t, "  \"added_tokens\": [");
+    for (int32_t id = 0; id < WF_SPECIAL_IDS; id++) {
+        wf_hf_put_as(t, "%s\n    {\"id\": %d, \"content\": ", id ? "," : "", (int)id);
+        wf_hf_put_string(t, wf_tokenizer_piece(from, id));
+        wf_hf_put_as(t, ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, "
+                        "\"normalized\": false, \"special\": true}");
+    }
+    wf_hf_put_as(t, "\n  ],\n");
+}
+
+/* The start token stands before each text. */
+static void put_template(hf_text *t, const char *start, int32_t id) {
+    wf_hf_put_as(t, "  \"post_processor\": {\"type\": \"TemplateProcessing\",\n    \"single\": [");
+    for (int part = 0; part < 2; part++) {
+        wf_hf_put_as(t, part ? "],\n    \"pair\": [" : "");
+        wf_hf_put_as(t, "{\"SpecialToken\": {\"id\": ");
+        wf_hf_put_string(t, start);
+        wf_hf_put_as(t, ", \"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}");
+        if (part) wf_hf_put_as(t, ", {\"Sequence\": {\"id\": \"B\", \"type_id\": 0}}");
+    }
+    wf_hf_put_as(t, "],\n    \"special_tokens\": {");
+    wf_hf_put_string(t, start);
+    wf_hf_put_as(t, ": {\"id\": ");
+    wf_hf_put_string(t, start);
+    wf_hf_put_as(t, ", \"ids\": [%d], \"tokens\": [", (int)id);
+    wf_hf_put_string(t, start);
+    wf_hf_put_as(t, "]}}},\n");
+}
+
+/* Merges are the lines of a codes file, after its header: two pieces with a space between them. */
+static void put_merges(hf_text *t, const char *codes) {
+    bool first = true;
+    for (const char *line = strchr(codes, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        size_t n = strcspn(line + 1, "\n"), left = strcspn(line + 1, " ");
+        char piece[2][LONGEST_PIECE];
+        if (n >= LONGEST_PIECE || left >= n) continue;
+        memcpy(piece[0], line + 1, left);
+        piece[0][left] = '\0';
+        memcpy(piece[1], line + left + 2, n - left - 1);
+        piece[1][n - left - 1] = '\0';
+        wf_hf_put_as(t, first ? "\n      [" : ",\n      [");
+        wf_hf_put_string(t, piece[0]);
+        wf_hf_put_as(t, ", ");
+        wf_hf_put_string(t, piece[1]);
+        wf_hf_put_as(t, "]");
+        first = false;
+    }
+}
+
+static bool put_model(hf_text *t, wf_tokenizer *from, char *message) {
+    size_t size = wf_tokenizer_merges(from) ? wf_tokenizer_codes(from, NULL, 0) + 1 : 1;
+    char *codes = malloc(size);
+    if (!codes) return fail(message, "out of memory");
+    *codes = '\0';
+    if (size > 1) wf_tokenizer_codes(from, codes, size);
+    wf_hf_put_as(t, "  \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null,\n"
+                    "    \"continuing_subword_prefix\": null, \"end_of_word_suffix\": null,\n"
+                    "    \"fuse_unk\": false, \"byte_fallback\": false, ");
+    wf_hf_put_as(t, "\"ignore_merges\": false,\n    \"vocab\": {");
+    for (int32_t id = 0; id < wf_tokenizer_size(from); id++) {
+        wf_hf_put_as(t, id ? ",\n      " : "\n      ");
+        wf_hf_put_string(t, wf_tokenizer_piece(from, id));
+        wf_hf_put_as(t, ": %d", (int)id);
+    }
+    wf_hf_put_as(t, "\n    },\n    \"merges\": [");
+    put_merges(t, codes);
+    wf_hf_put_as(t, "\n    ]\n  }\n}\n");
+    free(codes);
+    return true;
+}
+
+static bool write_running(wf_tokenizer *from, int32_t start, wf_hf_put put, void *user,
+                          char *message) {
+    hf_text t = { 0 };
+    bool merges = wf_tokenizer_merges(from) > 0;
+    wf_hf_put_as(&t, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
+    put_special(&t, from);
+    wf_hf_put_as(&t, "  \"normalizer\": null,\n  \"pre_tokenizer\": {\"type\": \"Sequence\", "
+                     "\"pretokenizers\": [");
+    if (merges) {
+        wf_hf_put_as(&t, "\n    {\"type\": \"Split\", \"pattern\": {\"Regex\": \"");
+        wf_hf_put_text(&t, CHUNKS, strlen(CHUNKS));
+        wf_hf_put_as(&t, "\"},\n      \"behavior\": \"Isolated\", \"invert\": false},");
+    }
+    wf_hf_put_as(&t, "\n    {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
+                     "\"trim_offsets\": false, \"use_regex\": false}]},\n");
+    put_template(&t, wf_tokenizer_piece(from, start), start);
+    wf_hf_put_as(&t, "  \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
+                     "\"trim_offsets\": false, \"use_regex\": false},\n");
+    if (put_model(&t, from, message))
+        return wf_hf_put_file(&t, "tokenizer.json", put, user, message);
+    free(t.text);
+    return false;
+}
+
+static bool write_settings(const wf_hf *hf, wf_hf_put put, void *user, char *message) {
+    hf_text t = { 0 };
+    const char *start = wf_tokenizer_piece(hf->src, hf->model->start_id);
+    const char *end = wf_tokenizer_piece(hf->src, hf->model->end_id);
+    wf_hf_put_key(&t, "tokenizer_class");
+    wf_hf_put_as(&t, "\"PreTrainedTokenizerFast\"");
+    wf_hf_put_int(&t, "model_max_length", hf->model->max_len);
+    wf_hf_put_flag(&t, "clean_up_tokenization_spaces", false);
+    if (start) wf_hf_put_token(&t, "bos_token", start);
+    if (end) wf_hf_put_token(&t, "eos_token", end);
+    wf_hf_put_text(&t, "\n}\n", 3);
+    return wf_hf_put_file(&t, "tokenizer_config.json", put, user, message);
+}
+
+bool wf_hf_lm_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *message) {
+    wf_json_text_options o;
+    bool json = wf_tokenizer_json(hf->src, &o);
+    wf_token_kind kind = wf_tokenizer_kind(hf->src);
+    bool bytes = hf->src && (kind == WF_BYTES || kind == WF_BYTE_BPE);
+    if (!json && !bytes) {
+        wf_hf_note(hf->notes, "the folder has no tokenizer: only text in bytes, or in byte-pair "
+                              "encoding of bytes, has a tokenizer.json");
+        return true;
+    }
+    bool ok = json ? put(user, "tokenizer.json", o.json, o.bytes, message)
+                   : write_running(hf->src, hf->model->start_id, put, user, message);
+    return ok && write_settings(hf, put, user, message);
+}
