@@ -28,7 +28,9 @@ typedef struct model_emitter {
     int64_t source, output;      /* most tokens */
     int64_t positions;           /* of a row of the caches */
     bool sized;                  /* a run of the encoder has a length */
-    int64_t arena, memory;       /* bytes: of the model, and with the search */
+    bool sees_logits;            /* the search reads them where they lie */
+    int64_t arena, memory;       /* bytes: of the model, and with the search and the text */
+    int64_t text_at;             /* where the memory of a line begins */
     int64_t weights, int8;       /* floats; weights in int8 */
     wf_emit_weights *file;       /* receives the weights; NULL: they are an array */
     const char *file_name;       /* where the program finds them */
