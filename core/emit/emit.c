@@ -372,9 +372,9 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
                      .sized_by = o->sized_by,
                      .alone = o->one_at_a_time,
                      .in_order = o->in_order,
-                     .file = o->weights };
+                     .file = o->weights_file };
     char *text = NULL;
-    if (o->weights) *o->weights = (wf_emit_weights){ 0 };
+    if (o->weights_file) *o->weights_file = (wf_emit_weights){ 0 };
     if (n < 1 || n > MOST_PARTS || !plans) {
         e.n_parts = 0;
         wf_emitter_fail(&e, "%d plans, not 1 to %d", n, MOST_PARTS);
@@ -385,9 +385,9 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
     if (text && o->arena_bytes) *o->arena_bytes = wf_arena_bytes(&e);
     if (text && o->n_weights) *o->n_weights = e.n_weights;
     if (text && o->n_int8) *o->n_int8 = e.n_int8;
-    if (!text && o->weights) {
-        free(o->weights->bytes);
-        *o->weights = (wf_emit_weights){ 0 };
+    if (!text && o->weights_file) {
+        free(o->weights_file->bytes);
+        *o->weights_file = (wf_emit_weights){ 0 };
     }
     if (message) snprintf(message, WF_MESSAGE, "%.255s", text ? "" : e.message);
     free_emitter(&e);

@@ -21,8 +21,8 @@
 #include "emitter.h"
 
 enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 40, MOST_POSITIONS = 4 };
-/* A leaf begins at a multiple of so many floats, or bytes in int8; the rows of a panel, as ops/emit/plain_rows.c has
- * them. */
+/* A leaf begins at a multiple of so many floats, or bytes in int8; the rows of a panel, as
+ * ops/emit/plain_rows.c has them. */
 enum { LEAF_UNIT = 16, INT8_UNIT = 64, EMIT_PANEL = 32 };
 /* The smallest size that a run may choose: axes of size 1 are computed by other loops. */
 enum { LEAST_SIZE = 2 };

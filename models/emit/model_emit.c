@@ -117,7 +117,7 @@ static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *
                                 .in_order = true,
                                 .n_weights = &e->weights,
                                 .n_int8 = &e->int8,
-                                .weights = e->file };
+                                .weights_file = e->file };
     char *text = NULL;
     e->sized = encode && e->source >= LEAST_SIZED;
     if (e->sized) {
@@ -216,8 +216,8 @@ static bool write_file(model_emitter *e, const char *model, char *message) {
 char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message) {
     static const wf_model_emit_options defaults = { 0 };
     const wf_model_emit_options *o = options ? options : &defaults;
-    model_emitter e = { .model = m, .file = o->weights, .file_name = o->weights_name };
-    if (o->weights) *o->weights = (wf_emit_weights){ 0 };
+    model_emitter e = { .model = m, .file = o->weights_file, .file_name = o->weights_name };
+    if (o->weights_file) *o->weights_file = (wf_emit_weights){ 0 };
     if (!open_emitter(&e, o, message) || !name_is_free(&e, message)) return NULL;
     char *model = emit_model(&e, message);
     e.sees_logits = model && strstr(model, "_see_logits(");
@@ -226,8 +226,8 @@ char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *mes
     if (ok && o->weight_bytes) *o->weight_bytes = e.weights * 4 + e.int8;
     free(model);
     if (ok) return e.text.at;
-    if (o->weights) free(o->weights->bytes);
-    if (o->weights) *o->weights = (wf_emit_weights){ 0 };
+    if (o->weights_file) free(o->weights_file->bytes);
+    if (o->weights_file) *o->weights_file = (wf_emit_weights){ 0 };
     wf_text_free(&e.text);
     return NULL;
 }

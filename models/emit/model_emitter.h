@@ -46,7 +46,8 @@ void wf_write_search_numbers(model_emitter *e);
 bool wf_plain_has_word(const char *const *lines, const char *name);
 /* Append the lines of a file of plain C, with the prefix `name` in place of "model". */
 void wf_add_plain_file(wf_text *t, const char *const *lines, const char *name);
-/* Append what reads the file of weights, which the program finds under `path`; NULL: NAME.weights. */
+/* Append what reads the file of weights, which the program finds under `path`; NULL: NAME.weights.
+ * */
 void wf_write_weights_reader(wf_text *t, const char *path, const char *name);
 
 #endif

@@ -115,7 +115,7 @@ static void try_file(bool updates) {
     wf_plan *p = plan(g, (wf_plan_options){ .fetch = (wf_tensor *[]){ y, update },
                                             .n_fetch = updates ? 2 : 1,
                                             LIST(feed, x) });
-    char *text = wf_emit(&p, 1, &(wf_emit_options){ .weights = &file }, message);
+    char *text = wf_emit(&p, 1, &(wf_emit_options){ .weights_file = &file }, message);
     ck_assert_msg(text, "%s", message);
     ck_assert_ptr_null(strstr(text, "-1.25"));
     open_expected();

@@ -48,7 +48,7 @@ static int64_t memory_with(wf_model *m, wf_model_emit_options o, int64_t length,
     o.max_source = o.max_output = length;
     o.memory_bytes = &bytes;
     o.weight_bytes = NULL;
-    o.weights = &weights;
+    o.weights_file = &weights;
     free(wf_model_emit(m, &o, message));
     free(weights.bytes);
     return bytes;
@@ -105,7 +105,7 @@ static void emit(emitted *e, wf_model *m, const language *l, const wf_generation
                                       .max_line = set->max_line,
                                       .memory_bytes = &memory,
                                       .weight_bytes = &weights,
-                                      .weights = set->weights_file ? &e->weights : NULL,
+                                      .weights_file = set->weights_file ? &e->weights : NULL,
                                       .weights_name = set->weights_file };
     e->text = wf_model_emit(m, &options, message);
     if (!e->text) return;
