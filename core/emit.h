@@ -29,9 +29,13 @@ typedef struct wf_emit_options {
     /* the plans use the same memory, one at a time: a run ends the results of the others, and no
      * plan reads what another one fetched */
     bool one_at_a_time;
+    /* the plans run in this order, each as often as is wanted: a run ends the results of later ones
+     * and their caches, which lie in the memory of what it did not fetch; and model_see_NAME(&m)
+     * says where a result lies until the next run, if it lies there row-major */
+    bool in_order;
     /* receives the values of the leaves, which the text then does not have: model_start takes
      * them. NULL: they are an array in the text */
-    wf_emit_weights *weights;
+    wf_emit_weights *weights_file;
 } wf_emit_options;
 
 /* Plans of one graph, with the extents bound now, as the text of a C11 file that needs no library,
@@ -55,18 +59,18 @@ typedef struct wf_emit_options {
  * bound, at least 5 (model_run_MOST): they compute what the plan does with so many of that extent.
  * Later plans read their results as if all were there, with zeros behind them.
  *
- * With `weights`, model_start(&m, arena, file, size) takes these bytes too, model_FILE of them, which
- * begin at a multiple of 4 and may be constant data, or mapped. It reads them once, and runs read
- * them again, unless plans update leaves. It returns 0; or 1 if they are others, by their size or a
- * checksum: each run then returns 1.
+ * With `weights_file`, model_start(&m, arena, file, size) takes these bytes too, model_FILE of
+ * them, which begin at a multiple of 4 and may be constant data, or mapped. It reads them once, and
+ * runs read them again, unless plans update leaves. It returns 0; or 1 if they are others, by their
+ * size or a checksum: each run then returns 1.
  *
  * An input whose name is a word of C, or of the file, is a member with '_' behind that name.
  * Weights in int8 (wf_pack_weights) that products and embedding read stay so: integers row by row,
  * and the scales of rows among the floats.
  *
  * malloc'ed. NULL with message[256]: an op that has no form in C, extents that are not bound, a
- * graph of f64, weights in int8 that other ops read, 2^31 elements; two inputs or fetches of one name; fewer than 4
- * positions of the caches. */
+ * graph of f64, weights in int8 that other ops read, 2^31 elements; two inputs or fetches of one
+ * name; fewer than 4 positions of the caches. */
 WF_API char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message);
 
 #ifdef __cplusplus

@@ -30,7 +30,7 @@ typedef struct wf_model_emit_options {
     int64_t *memory_bytes, *weight_bytes;
     /* receives the bytes of a file of weights, which the text then does not have, as wf_emit's
      * options say; or NULL */
-    wf_emit_weights *weights;
+    wf_emit_weights *weights_file;
     /* the name under which the program finds that file beside itself; NULL: NAME.weights, after
      * the prefix */
     const char *weights_name;
@@ -52,14 +52,14 @@ typedef struct wf_model_emit_options {
  * has an empty output. A line with too many is cropped, as the program `generate` does, whose
  * output it is to the byte.
  *
- * With a file of weights, model_start(&m, memory, file, size) takes its bytes, and returns 0, or 1 if
- * they are others: model_generate then returns -1.
+ * With a file of weights, model_start(&m, memory, file, size) takes its bytes, and returns 0, or 1
+ * if they are others: model_generate then returns -1.
  *
  * With -DMODEL_MAIN the file is a program, which reads lines and writes lines; a line break within
- * an output is escaped. Its argument is the path of a file of weights. malloc'ed. NULL with message[256]: what wf_emit refuses; a search that
- * draws, has rules that change logits, forced tokens, several outputs, a beam above 64, or a
- * listener; a tokenizer of another size, with a piece above 4,095 bytes, or, in byte-pair encoding
- * by SentencePiece, with unused pieces. */
+ * an output is escaped. Its argument is the path of a file of weights. malloc'ed. NULL with
+ * message[256]: what wf_emit refuses; a search that draws, has rules that change logits, forced
+ * tokens, several outputs, a beam above 64, or a listener; a tokenizer of another size, with a
+ * piece above 4,095 bytes, or, in byte-pair encoding by SentencePiece, with unused pieces. */
 WF_API char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message);
 
 /* ---- training -------------------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ typedef struct wf_training_emit_options {
      * parameters, moments, averages and sums of gradients */
     int64_t *memory_bytes, *weight_bytes;
     /* a file of weights: as in wf_model_emit_options */
-    wf_emit_weights *weights;
+    wf_emit_weights *weights_file;
     const char *weights_name;
 } wf_training_emit_options;
 
@@ -93,11 +93,12 @@ typedef struct wf_training_emit_options {
  * goes on after the trainer's last update, with its optimizer, schedule, clipping and averages, and
  * the model's dropout and label smoothing. A program gives it model_MEMORY bytes, aligned to 64, by
  * model_begin(&m, memory). model_step(&m, batches, n, &progress) makes an update from n batches, at
- * most as many as the trainer's micro_batches. A batch has sizes and arrays as wf_batch has; rows of
- * a decoder-only model are tgt and labels alone. It returns 0; or 1 for bad data, or if the gradient
- * is not finite: then nothing is updated. model_save(&m, write, context) calls write(context, bytes,
- * n) with the parts of a safetensors file, which is the one that wf_model_save writes. With a file of
- * weights, model_begin(&m, memory, file, size) takes its bytes, and returns 0, or 1 if they are others.
+ * most as many as the trainer's micro_batches. A batch has sizes and arrays as wf_batch has; rows
+ * of a decoder-only model are tgt and labels alone. It returns 0; or 1 for bad data, or if the
+ * gradient is not finite: then nothing is updated. model_save(&m, write, context) calls
+ * write(context, bytes, n) with the parts of a safetensors file, which is the one that
+ * wf_model_save writes. With a file of weights, model_begin(&m, memory, file, size) takes its
+ * bytes, and returns 0, or 1 if they are others.
  *
  * The weights after a step are those of the library, to the bit, if each batch has one of the
  * shapes. A batch of other sizes is padded to the first shape that has room for it, which changes

@@ -220,6 +220,61 @@ static bool keep_rooms(wf_emitter *e, part *q) {
     return true;
 }
 
+/* ---- memory that later plans use again ------------------------------------------------------- */
+
+/* The first floats, so many, that nothing has taken. */
+static int64_t free_floats(const wf_emitter *e, int64_t n) {
+    int64_t at = 0;
+    for (int k = 0; k < e->n_spans; k++) {
+        const span *s = &e->spans[k];
+        if (at >= s->to || at + n <= s->from) continue;
+        at = (s->to + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
+        k = -1;
+    }
+    return at;
+}
+
+static bool take_floats(wf_emitter *e, int64_t from, int64_t n) {
+    if (!wf_grow(&e->spans, &e->cap_spans, (size_t)e->n_spans + 1, sizeof *e->spans))
+        return wf_emitter_lacks(e);
+    e->spans[e->n_spans++] = (span){ from, from + n };
+    if (from + n > e->memory) e->memory = from + n;
+    return true;
+}
+
+/* A plan without a state keeps only what it fetches while later ones run. */
+static bool keep_fetches(wf_emitter *e, const part *q) {
+    const binding *b = q->plan->now;
+    bool ok = true;
+    for (int i = 0; ok && i < q->plan->n_nodes; i++) {
+        int at = b->values[i].at.storage;
+        if (!q->plan->nodes[i].fetched || at < 0 || b->storages[at].place != IN_ARENA) continue;
+        ok = take_floats(e, q->arena + (int64_t)(b->storages[at].offset / 4),
+                         (int64_t)(b->storages[at].bytes + 3) / 4);
+    }
+    return ok;
+}
+
+/* Each arena, and then the state, lies where it finds room. */
+static bool lay_out_in_order(wf_emitter *e) {
+    int64_t ends = 0;
+    for (int i = 0; i < e->n_parts; i++) {
+        part *q = e->now = &e->parts[i];
+        int64_t n = (int64_t)(q->plan->now->arena + 63) / 64 * 16, state = 0;
+        q->arena = free_floats(e, n);
+        if (q->arena + n > ends) ends = q->arena + n;
+        bool ok = q->plan->with_state ? take_floats(e, q->arena, n) : keep_fetches(e, q);
+        if (!ok || !keep_rooms(e, q) || !place_state(e, q, &state)) return false;
+        if (!state) continue; /* it has none, or that of an earlier plan */
+        q->state = free_floats(e, state);
+        if (!take_floats(e, q->state, state)) return false;
+    }
+    if (ends > e->memory) e->memory = ends;
+    return true;
+}
+
+/* ---- all memory ------------------------------------------------------------------------------ */
+
 /* Bind the plans, and place their arenas one after the other, or in the same place; then the
  * state. */
 static bool lay_out(wf_emitter *e) {
@@ -236,6 +291,7 @@ static bool lay_out(wf_emitter *e) {
         else if (arena > at)
             at = arena;
     }
+    if (e->in_order) return lay_out_in_order(e);
     for (int i = 0; i < e->n_parts; i++) {
         e->now = &e->parts[i];
         if (!place_state(e, e->now, &at) || !keep_rooms(e, e->now)) return false;
@@ -304,6 +360,7 @@ static void free_emitter(wf_emitter *e) {
     free(e->panel_uses);
     free(e->values);
     free(e->int8);
+    free(e->spans);
 }
 
 char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message) {
@@ -314,9 +371,10 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
                      .positions = o->positions,
                      .sized_by = o->sized_by,
                      .alone = o->one_at_a_time,
-                     .file = o->weights };
+                     .in_order = o->in_order,
+                     .file = o->weights_file };
     char *text = NULL;
-    if (o->weights) *o->weights = (wf_emit_weights){ 0 };
+    if (o->weights_file) *o->weights_file = (wf_emit_weights){ 0 };
     if (n < 1 || n > MOST_PARTS || !plans) {
         e.n_parts = 0;
         wf_emitter_fail(&e, "%d plans, not 1 to %d", n, MOST_PARTS);
@@ -327,9 +385,9 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
     if (text && o->arena_bytes) *o->arena_bytes = wf_arena_bytes(&e);
     if (text && o->n_weights) *o->n_weights = e.n_weights;
     if (text && o->n_int8) *o->n_int8 = e.n_int8;
-    if (!text && o->weights) {
-        free(o->weights->bytes);
-        *o->weights = (wf_emit_weights){ 0 };
+    if (!text && o->weights_file) {
+        free(o->weights_file->bytes);
+        *o->weights_file = (wf_emit_weights){ 0 };
     }
     if (message) snprintf(message, WF_MESSAGE, "%.255s", text ? "" : e.message);
     free_emitter(&e);

@@ -63,8 +63,8 @@ static bool claim_end(wf_emitter *e, const char *middle, const char *end) {
     return claim(e, name);
 }
 
-void wf_getter_name(const wf_emitter *e, const part *of, const wf_tensor *t, char *to,
-                    size_t size) {
+void wf_getter_name(const wf_emitter *e, const part *of, const char *verb, const wf_tensor *t,
+                    char *to, size_t size) {
     int parts = 0;
     char name[MOST_NAME];
     for (const part *q = e->parts; q < e->parts + e->n_parts; q++) {
@@ -72,8 +72,8 @@ void wf_getter_name(const wf_emitter *e, const part *of, const wf_tensor *t, cha
         parts += at >= 0 && wf_has_getter(e, q, at);
     }
     wf_identifier(called(t), name, sizeof name);
-    snprintf(to, size, "%s_%s%sget_%s", e->prefix, parts > 1 ? of->name : "", parts > 1 ? "_" : "",
-             name);
+    snprintf(to, size, "%s_%s%s%s_%s", e->prefix, parts > 1 ? of->name : "", parts > 1 ? "_" : "",
+             verb, name);
 }
 
 static bool claim_getters(wf_emitter *e, const part *q) {
@@ -81,7 +81,9 @@ static bool claim_getters(wf_emitter *e, const part *q) {
     for (int i = 0; i < q->plan->n_nodes; i++) {
         if (!wf_has_getter(e, q, i)) continue;
         const wf_tensor *t = q->plan->nodes[i].node;
-        wf_getter_name(e, q, t, name, sizeof name);
+        wf_getter_name(e, q, "see", t, name, sizeof name);
+        if (e->in_order && !claim(e, name)) return false;
+        wf_getter_name(e, q, "get", t, name, sizeof name);
         if (wf_find_word(wf_text_of(&e->taken), name))
             return wf_emitter_fail(e, "two fetches have one name in C, '%s': wf_named gives one",
                                    name);

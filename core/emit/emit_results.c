@@ -54,7 +54,7 @@ static bool add_getter(wf_emitter *e, const wf_tensor *t, bool moves, const wf_t
     wf_text body = { 0 };
     char name[2 * MOST_PREFIX + MOST_NAME + 8];
     const char *begin = strchr(wf_text_of(described), '{'), *type = wf_c_type(t->dtype);
-    wf_getter_name(e, e->now, t, name, sizeof name);
+    wf_getter_name(e, e->now, "get", t, name, sizeof name);
     wf_text_puts(&e->getters, "\n/* ");
     wf_text_comment(&e->getters, called(t));
     wf_text_puts(&e->getters, ", ");
@@ -82,6 +82,22 @@ static bool add_getter(wf_emitter *e, const wf_tensor *t, bool moves, const wf_t
     return (ok && !e->getters.lacks) || wf_emitter_lacks(e);
 }
 
+/* A function that says where the value lies, if that is the same everywhere, and row-major. */
+static bool add_seer(wf_emitter *e, int index, const wf_text *described) {
+    const wf_tensor *t = e->now->plan->nodes[index].node;
+    const char *place = strstr(wf_text_of(described), "from = ") + strlen("from = ");
+    char name[2 * MOST_PREFIX + MOST_NAME + 8];
+    if (!wf_view_dense(&e->now->plan->now->values[index].view)) return true;
+    wf_getter_name(e, e->now, "see", t, name, sizeof name);
+    wf_text_print(&e->getters,
+                  "\n/* where it lies until the next run */\n"
+                  "const %s *%s(const %s *m) {\n    return ",
+                  wf_c_type(t->dtype), name, e->prefix);
+    wf_text_add(&e->getters, place, strcspn(place, ";"));
+    wf_text_puts(&e->getters, ";\n}\n");
+    return !e->getters.lacks || wf_emitter_lacks(e);
+}
+
 bool wf_write_getter(wf_emitter *e, int index, int n, const wf_text *const *texts,
                      const int64_t *positions) {
     const wf_tensor *t = e->now->plan->nodes[index].node;
@@ -91,6 +107,7 @@ bool wf_write_getter(wf_emitter *e, int index, int n, const wf_text *const *text
         wf_emitter_fail(e, "'%s': at another position it lies otherwise", called(t));
     else
         ok = merged.lacks ? wf_emitter_lacks(e) : add_getter(e, t, moves, &merged);
+    if (ok && e->in_order && !moves) ok = add_seer(e, index, &merged);
     wf_text_free(&merged);
     return ok;
 }

@@ -4,8 +4,9 @@
  * computes a call: the same bits as eval, for these shapes, in plain C11. The parameters of that
  * function are the operands, under the names of the op's formula, the results `out`, `out1`, ... or
  * as wf_emit_result names them, and what the body asks for below. Weights in int8 are two operands:
- * b is signed char, row-major, and b_scales has a float for each row; b = b[i, j] b_scales[i]. emit.c writes the rest, and a
- * function only once if several calls have the same body. Bodies may call what ops/emit/ has. */
+ * b is signed char, row-major, and b_scales has a float for each row; b = b[i, j] b_scales[i].
+ * emit.c writes the rest, and a function only once if several calls have the same body. Bodies may
+ * call what ops/emit/ has. */
 #ifndef WEFT_CORE_EMIT_EMITTER_H
 #define WEFT_CORE_EMIT_EMITTER_H
 

@@ -21,8 +21,8 @@
 #include "emitter.h"
 
 enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 40, MOST_POSITIONS = 4 };
-/* A leaf begins at a multiple of so many floats, or bytes in int8; the rows of a panel, as ops/emit/plain_rows.c has
- * them. */
+/* A leaf begins at a multiple of so many floats, or bytes in int8; the rows of a panel, as
+ * ops/emit/plain_rows.c has them. */
 enum { LEAF_UNIT = 16, INT8_UNIT = 64, EMIT_PANEL = 32 };
 /* The smallest size that a run may choose: axes of size 1 are computed by other loops. */
 enum { LEAST_SIZE = 2 };
@@ -53,6 +53,11 @@ typedef struct resting {
 typedef struct storage_room {
     size_t offset, bytes;
 } storage_room;
+
+/* Floats of the memory that something has taken. */
+typedef struct span {
+    int64_t from, to;
+} span;
 
 /* A plan, and the function that runs it. */
 typedef struct part {
@@ -109,7 +114,11 @@ struct wf_emitter {
     uint64_t checksum; /* of these bytes */
     int64_t memory;    /* floats of all arenas and states */
     bool updates;
-    bool alone; /* the parts run one at a time, in the same memory */
+    bool alone;    /* the parts run one at a time, in the same memory */
+    bool in_order; /* the temporary memory of a part is that of later ones */
+    span *spans;
+    int n_spans;
+    size_t cap_spans;
     /* the module whose calls are collected */
     char module[MOST_NAME];
     wf_text calls;
@@ -172,8 +181,9 @@ bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]);
 bool wf_claim_public(wf_emitter *e);
 bool wf_name_members(wf_emitter *e);
 const char *wf_member_of(const wf_emitter *e, const wf_tensor *input);
-/* The name of the function that copies a fetch of the part. */
-void wf_getter_name(const wf_emitter *e, const part *of, const wf_tensor *t, char *to, size_t size);
+/* The name of the function that copies a fetch of the part, "get", or says where it lies, "see". */
+void wf_getter_name(const wf_emitter *e, const part *of, const char *verb, const wf_tensor *t,
+                    char *to, size_t size);
 
 /* ---- results and inputs ---------------------------------------------------------------------- */
 

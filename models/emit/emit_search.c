@@ -9,7 +9,8 @@
 int64_t wf_search_bytes(const model_emitter *e) {
     int64_t beam = e->search.beam, output = e->output + 1;
     int64_t candidates = beam * (beam + 1) * 16, outputs = 2 * beam * 24 + 2 * beam * 16;
-    int64_t tokens = beam * output * 8, logits = beam * e->model->tgt_vocab * 4;
+    int64_t tokens = beam * output * 8;
+    int64_t logits = e->sees_logits ? 0 : beam * e->model->tgt_vocab * 4;
     int64_t numbers = (3 * beam + e->source + 1 + 16) * 4;
     return (candidates + outputs + tokens + logits + numbers + 63) / 64 * 64;
 }
@@ -37,7 +38,11 @@ static void write_rules(model_emitter *e) {
     const wf_model *m = e->model;
     const wf_decode_options *o = &e->search;
     int64_t source_vocabulary = m->src ? m->src_vocab : m->tgt_vocab;
-    wf_text_puts(t, "enum {\n    DECODER_ONLY = ");
+    wf_text_print(t,
+                  "enum {\n    COPIED_LOGITS = %n, /* logits that do not lie where they can be "
+                  "read */\n",
+                  e->sees_logits ? 0 : (int64_t)e->search.beam * m->tgt_vocab);
+    wf_text_puts(t, "    DECODER_ONLY = ");
     wf_text_print(t, "%d, /* 1: a source and its output are one sequence */\n", !m->src);
     wf_text_print(t, "    START_FIRST = %d,  /* 1: START stands before the source in it */\n",
                   m->start_first);
@@ -94,11 +99,16 @@ static void write_requests(model_emitter *e) {
     wf_text *t = &e->text;
     write_encode(e);
     wf_text_print(t,
-                  "/* Read the token of every row; the logits of the next one. */\n"
-                  "static int run_step(%s *m, const int32_t *ids, int position, float *logits) {\n"
-                  "    m->tgt = ids;\n    if (%s_step(m, position)) return 1;\n"
-                  "    %s_get_logits(m, logits);\n    return 0;\n}\n\n",
-                  e->name, e->name, e->name);
+                  "/* Read the token of every row. Returns the logits of the next one, or a null "
+                  "pointer. */\n"
+                  "static const float *run_step(%s *m, const int32_t *ids, int position, "
+                  "float *copy) {\n"
+                  "    m->tgt = ids;\n    if (%s_step(m, position)) return 0;\n",
+                  e->name, e->name);
+    if (e->sees_logits)
+        wf_text_print(t, "    (void)copy;\n    return %s_see_logits(m);\n}\n\n", e->name);
+    else
+        wf_text_print(t, "    %s_get_logits(m, copy);\n    return copy;\n}\n\n", e->name);
     wf_text_print(t, "static void copy_row(const %s *m, int from, int to) {\n", e->name);
     if (e->search.beam > 1)
         wf_text_print(t, "    %s_step_copy(m, from, to);\n}\n\n", e->name);

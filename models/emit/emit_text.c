@@ -87,7 +87,7 @@ static void write_memory(text_emitter *x, wf_text *t) {
     const char *of = x->e->name;
     wf_text_print(
         t,
-        "/* The line at hand. */\ntypedef struct text_work {\n"
+        "/* The line at hand, before the model runs and after it. */\ntypedef struct text_work {\n"
         "    int32_t tokens[%s_SOURCE + 1], source[%s_SOURCE + 1], output[%s_OUTPUT + 1];\n",
         of, of, of);
     if (x->links) wf_text_puts(t, "    merger merges;\n");
@@ -99,11 +99,11 @@ static void write_memory(text_emitter *x, wf_text *t) {
         "} text_work;\n\n"
         "_Static_assert(sizeof(search) <= %n, \"the memory has room for the search\");\n"
         "_Static_assert(sizeof(text_work) <= %n, \"the memory has room for the text\");\n\n",
-        x->e->memory - x->e->arena - x->bytes, x->bytes);
+        wf_search_bytes(x->e), x->bytes);
     wf_text_print(t,
                   "static text_work *text_of(const %s *m) {\n"
-                  "    return (text_work *)(void *)(m->arena + %s_MEMORY - %n);\n}\n\n",
-                  of, of, x->bytes);
+                  "    return (text_work *)(void *)(m->arena + %n);\n}\n\n",
+                  of, x->e->text_at);
 }
 
 static void write_calls(const text_emitter *x, wf_text *t) {

@@ -186,7 +186,7 @@ static char *emit_plans(training_emitter *e, char *message) {
                                            .one_at_a_time = true,
                                            .arena_bytes = &e->arena,
                                            .n_weights = &e->weights,
-                                           .weights = e->options->weights },
+                                           .weights_file = e->options->weights_file },
                        message);
     for (int i = 0; i < l.n && i < e->n_shapes; i++) wf_plan_free(l.plans[i]);
     return text;
@@ -202,7 +202,7 @@ static void write_head(training_emitter *e) {
     wf_text_print(t, "/* %s, and its training, as C that needs no library.\n *\n", about);
     wf_text_print(t, " *     static _Alignas(64) unsigned char memory[%s_MEMORY];\n", of);
     wf_text_print(t, " *     %s m;\n *     %s_begin(&m, memory%s);\n", of, of,
-                  e->options->weights ? ", weights, size" : "");
+                  e->options->weights_file ? ", weights, size" : "");
     wf_text_print(t, " *     %s_batch batch = { B, S, T, src, src_length, tgt, labels };\n", of);
     wf_text_print(t, " *     while (...) %s_step(&m, &batch, 1, &progress);\n", of);
     if (e->options->file) wf_text_print(t, " *     %s_save(&m, write, context);\n", of);
@@ -216,7 +216,7 @@ static void write_head(training_emitter *e) {
 
 static bool write_file(training_emitter *e, const char *const *batches, char *message) {
     wf_text code = { 0 };
-    bool apart = e->options->weights != NULL;
+    bool apart = e->options->weights_file != NULL;
     e->weights_at = e->arena + wf_training_bytes(e);
     e->memory = e->weights_at + (e->weights * 4 + 63) / 64 * 64;
     if (e->memory > INT32_MAX - 64)
@@ -247,7 +247,7 @@ char *wf_model_emit_training_on(wf_model *m, wf_trainer *t, const wf_training_em
                                 const char *const *batches, char *message) {
     static const wf_training_emit_options defaults = { 0 };
     training_emitter e = { .model = m, .trainer = t, .options = options ? options : &defaults };
-    wf_emit_weights *file = e.options->weights;
+    wf_emit_weights *file = e.options->weights_file;
     if (file) *file = (wf_emit_weights){ 0 };
     if (!open_emitter(&e, message) || !name_is_free(&e, message)) return NULL;
     char *plan = emit_plans(&e, message);

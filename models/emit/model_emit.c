@@ -116,9 +116,10 @@ static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *
                                 .runs = names + skip,
                                 .positions = e->positions,
                                 .arena_bytes = &e->arena,
+                                .in_order = true,
                                 .n_weights = &e->weights,
                                 .n_int8 = &e->int8,
-                                .weights = e->file };
+                                .weights_file = e->file };
     char *text = NULL;
     e->sized = encode && e->source >= LEAST_SIZED;
     if (e->sized) {
@@ -203,7 +204,10 @@ static bool write_parts(model_emitter *e, text_emitter *x, const char *model, ch
 static bool write_file(model_emitter *e, const char *model, char *message) {
     text_emitter x = { 0 };
     bool ok = wf_begin_text(&x, e, message);
-    e->memory = e->arena + wf_search_bytes(e) + x.bytes;
+    e->memory = e->arena + wf_search_bytes(e);
+    /* a line is read before the model runs, and written after it: both use the same memory */
+    e->text_at = x.bytes <= e->arena ? 0 : e->memory;
+    if (e->text_at) e->memory += x.bytes;
     if (ok && e->memory > INT32_MAX - 64)
         ok = fail(message, "its memory is 2^31 bytes or more, which has no form in C");
     ok = ok && write_parts(e, &x, model, message);
@@ -214,17 +218,18 @@ static bool write_file(model_emitter *e, const char *model, char *message) {
 char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message) {
     static const wf_model_emit_options defaults = { 0 };
     const wf_model_emit_options *o = options ? options : &defaults;
-    model_emitter e = { .model = m, .file = o->weights, .file_name = o->weights_name };
-    if (o->weights) *o->weights = (wf_emit_weights){ 0 };
+    model_emitter e = { .model = m, .file = o->weights_file, .file_name = o->weights_name };
+    if (o->weights_file) *o->weights_file = (wf_emit_weights){ 0 };
     if (!open_emitter(&e, o, message) || !name_is_free(&e, message)) return NULL;
     char *model = emit_model(&e, message);
+    e.sees_logits = model && strstr(model, "_see_logits(");
     bool ok = model && write_file(&e, model, message);
     if (ok && o->memory_bytes) *o->memory_bytes = e.memory;
     if (ok && o->weight_bytes) *o->weight_bytes = e.weights * 4 + e.int8;
     free(model);
     if (ok) return e.text.at;
-    if (o->weights) free(o->weights->bytes);
-    if (o->weights) *o->weights = (wf_emit_weights){ 0 };
+    if (o->weights_file) free(o->weights_file->bytes);
+    if (o->weights_file) *o->weights_file = (wf_emit_weights){ 0 };
     wf_text_free(&e.text);
     return NULL;
 }

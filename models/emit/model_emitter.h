@@ -28,7 +28,9 @@ typedef struct model_emitter {
     int64_t source, output;      /* most tokens */
     int64_t positions;           /* of a row of the caches */
     bool sized;                  /* a run of the encoder has a length */
-    int64_t arena, memory;       /* bytes: of the model, and with the search */
+    bool sees_logits;            /* the search reads them where they lie */
+    int64_t arena, memory;       /* bytes: of the model, and with the search and the text */
+    int64_t text_at;             /* where the memory of a line begins */
     int64_t weights, int8;       /* floats; weights in int8 */
     wf_emit_weights *file;       /* receives the weights; NULL: they are an array */
     const char *file_name;       /* where the program finds them */
@@ -44,7 +46,8 @@ void wf_write_search_numbers(model_emitter *e);
 bool wf_plain_has_word(const char *const *lines, const char *name);
 /* Append the lines of a file of plain C, with the prefix `name` in place of "model". */
 void wf_add_plain_file(wf_text *t, const char *const *lines, const char *name);
-/* Append what reads the file of weights, which the program finds under `path`; NULL: NAME.weights. */
+/* Append what reads the file of weights, which the program finds under `path`; NULL: NAME.weights.
+ * */
 void wf_write_weights_reader(wf_text *t, const char *path, const char *name);
 
 #endif

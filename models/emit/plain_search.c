@@ -35,7 +35,7 @@ typedef struct search {
     live_output live[BEAM], next[BEAM];
     ended_output ended[2 * BEAM]; /* the best score first */
     traced trace[BEAM * (model_OUTPUT + 1)];
-    float logits[BEAM * VOCABULARY];
+    float logits[COPIED_LOGITS + 1];
     int32_t ids[BEAM]; /* the newest token of every row */
     int32_t source[model_SOURCE + 1], n_source;
     int count[BEAM], head[BEAM]; /* candidates of every live output, and those already taken */
@@ -114,8 +114,8 @@ static int likeliest(const float *logits, int length, candidate *top) {
 
 /* The candidates of live output i. At the limit this is the end alone. Returns 0 if the logits are
  * no numbers. */
-static int choose(search *s, int i, int length) {
-    const float *logits = s->logits + s->live[i].row * VOCABULARY;
+static int choose(search *s, const float *all, int i, int length) {
+    const float *logits = all + s->live[i].row * VOCABULARY;
     candidate *top = s->top[i];
     double log_total, normaliser = (double)log_sum_exp(VOCABULARY, logits, &log_total);
     normaliser += log_total;
@@ -254,13 +254,14 @@ int model_generate(model *m, const int32_t *source, int n, int32_t *output) {
     if (!begin_search(s, source, n) || encode_source(m, s->source, &s->n_source)) return -1;
     for (int position = 0; s->n_live > 0; position++) {
         int length = position - s->begin;
-        if (run_step(m, s->ids, position, s->logits)) return -1;
+        const float *logits = run_step(m, s->ids, position, s->logits);
+        if (!logits) return -1;
         if (length < 0) {
             s->ids[0] = prompted(s, position + 1);
             continue;
         }
         for (int i = 0; i < s->n_live; i++)
-            if (!choose(s, i, length)) return -1;
+            if (!choose(s, logits, i, length)) return -1;
         advance(s, length);
         settle(m, s);
     }

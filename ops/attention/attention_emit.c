@@ -60,7 +60,8 @@ static void emit_heads(wf_emitter *e, const wf_call *c) {
 
 bool wf_emit_attention(wf_emitter *e, const wf_call *c) {
     const wf_view *q = &c->in[IN_Q];
-    wf_emit_scratch(e, 128 * (q->shape[3] + 1) + 2 * q->shape[2]);
+    int64_t keys = c->in[IN_K].shape[2], block = keys < 128 ? keys : 128;
+    wf_emit_scratch(e, block * (q->shape[3] + 1) + 2 * q->shape[2]);
     emit_heads(e, c);
     emit_matrix(e, "y", "out", &c->out[0], "i");
     emit_matrix(e, "stats", wf_emit_result(e, 1, "stats"), &c->out[1], "i");

@@ -119,10 +119,11 @@ static void attend(const head *h, int t, int first, int n, int from, int to, flo
     *total += sum_of_line(lane);
 }
 
-/* y = dropout(softmax(scale q k^T, masked)) v, keys in blocks of 128. scratch: 128 (k_width + 1) +
- * 2 queries floats. */
+/* y = dropout(softmax(scale q k^T, masked)) v, keys in blocks of 128. scratch: k_width + 1 floats for
+ * each key, at most 128, and 2 for each query. */
 static void attention_head(const head *h, float *scratch) {
-    float *kt = scratch, *score = kt + 128 * h->k_width, *top = score + 128;
+    int block = h->keys < 128 ? h->keys : 128;
+    float *kt = scratch, *score = kt + block * h->k_width, *top = score + block;
     float *total = top + h->queries;
     float_bits infinity;
     int end = keys_in_use(h), from, to;
@@ -132,8 +133,8 @@ static void attention_head(const head *h, float *scratch) {
         total[t] = 0;
         for (int j = 0; j < h->v_width; j++) h->y.data[t * h->y.row + j] = 0;
     }
-    for (int first = 0; first < end; first += 128) {
-        int n = end - first < 128 ? end - first : 128;
+    for (int first = 0; first < end; first += block) {
+        int n = end - first < block ? end - first : block;
         turn(&h->k, first, n, h->k_width, h->scale, kt);
         for (int t = 0; t < h->queries; t++) {
             keys_of_query(h, t, end, &from, &to);

@@ -19,7 +19,7 @@ static float round_row(int n, const float *x, int step, int16_t *to) {
     return most.number / 127.0f;
 }
 
-/* sum[r] = the products of row r of four, n integers each, with a row of weights, added. */
+/* sum[32 r] = the products of row r of four, n integers each, with a row of weights, added. */
 static void four_sums(int n, const int16_t *a, const signed char *w, int32_t *sum) {
     const int16_t *a1 = a + n, *a2 = a + 2 * n, *a3 = a + 3 * n;
     int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
@@ -30,9 +30,9 @@ static void four_sums(int n, const int16_t *a, const signed char *w, int32_t *su
         s3 += a3[k] * w[k];
     }
     sum[0] = s0;
-    sum[1] = s1;
-    sum[2] = s2;
-    sum[3] = s3;
+    sum[32] = s1;
+    sum[64] = s2;
+    sum[96] = s3;
 }
 
 /* The products of n integers with a row of weights, added. */
@@ -42,23 +42,34 @@ static int32_t one_sum(int n, const int16_t *a, const signed char *w) {
     return sum;
 }
 
+/* sum[32 r + c] = those of row r of a and row c of the weights, for at most 4 and 32 of them. */
+static void sums_of_rows(int rows, int columns, int n, const int16_t *a, const signed char *w,
+                         int32_t *sum) {
+    for (int c = 0; c < columns && rows == 4; c++) four_sums(n, a, w + c * n, sum + c);
+    for (int r = 0; r < rows && rows < 4; r++)
+        for (int c = 0; c < columns; c++) sum[32 * r + c] = one_sum(n, a + r * n, w + c * n);
+}
+
 /* y [m, n] = a [m, p] w^T + d for w [n, p] in int8, with a scale for each of its rows. Four rows of
  * a at a time are rounded to work. d 0: zeros; d may be y. d_row 0: one row for all. */
 static void product_in_int8(int m, int n, int p, const float *a, int a_row, int a_column,
                             const signed char *w, const float *scales, const float *d, int d_row,
                             float *y, int y_row, int16_t *work) {
+    float scale[4];
+    int32_t sum[128];
     for (int i = 0; i < m; i += 4) {
         int rows = m - i < 4 ? m - i : 4;
-        float scale[4];
-        int32_t sum[4];
         for (int r = 0; r < rows; r++)
             scale[r] = round_row(p, a + (i + r) * a_row, a_column, work + r * p);
-        for (int j = 0; j < n; j++) {
-            if (rows == 4) four_sums(p, work, w + j * p, sum);
-            for (int r = 0; r < rows && rows < 4; r++) sum[r] = one_sum(p, work + r * p, w + j * p);
+        for (int j = 0; j < n; j += 32) {
+            int columns = n - j < 32 ? n - j : 32;
+            sums_of_rows(rows, columns, p, work, w + j * p, sum);
             for (int r = 0; r < rows; r++) {
-                float product = (float)sum[r] * scale[r] * scales[j];
-                y[(i + r) * y_row + j] = d ? product + d[(i + r) * d_row + j] : product;
+                const float *start = d ? d + (i + r) * d_row + j : 0;
+                for (int c = 0; c < columns; c++) {
+                    float product = (float)sum[32 * r + c] * scale[r] * scales[j + c];
+                    y[(i + r) * y_row + j + c] = start ? product + start[c] : product;
+                }
             }
         }
     }

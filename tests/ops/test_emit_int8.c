@@ -77,7 +77,8 @@ static void try_row(const product_row *r, wf_plan *p, bool apart) {
     wf_emit_weights file;
     int64_t n_int8 = 0;
     char *text = wf_emit(
-        &p, 1, &(wf_emit_options){ .n_int8 = &n_int8, .weights = apart ? &file : NULL }, message);
+        &p, 1, &(wf_emit_options){ .n_int8 = &n_int8, .weights_file = apart ? &file : NULL },
+        message);
     ck_assert_msg(text, "%s", message);
     ck_assert_int_ge(n_int8, r->n * r->k);
     if (apart) write_bytes("weights", file.bytes, file.n);

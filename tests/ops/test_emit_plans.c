@@ -115,7 +115,7 @@ static void try_file(bool updates) {
     wf_plan *p = plan(g, (wf_plan_options){ .fetch = (wf_tensor *[]){ y, update },
                                             .n_fetch = updates ? 2 : 1,
                                             LIST(feed, x) });
-    char *text = wf_emit(&p, 1, &(wf_emit_options){ .weights = &file }, message);
+    char *text = wf_emit(&p, 1, &(wf_emit_options){ .weights_file = &file }, message);
     ck_assert_msg(text, "%s", message);
     ck_assert_ptr_null(strstr(text, "-1.25"));
     open_expected();
@@ -140,6 +140,65 @@ TEST(weights_are_a_second_file) {
     if (!has_emitted_compiler("emit_plans")) return;
     try_file(false);
     try_file(true);
+}
+
+/* ---- plans in their order -------------------------------------------------------------------- */
+
+enum { WIDE = 512 };
+
+/* The first plan needs wide temporary values; the second one reads what
+ * the first one fetched, and has caches. In order they share memory. */
+TEST(plans_in_their_order_share_memory) {
+    if (!has_emitted_compiler("emit_plans")) return;
+    wf_graph *g = new_graph(WF_F32);
+    int64_t B = wf_extent(g, "B", 4), T = wf_extent(g, "T", 8), bytes, apart;
+    wf_extent(g, "P", 12);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(D)), *table, *rows, *y, *z;
+    table = wf_param(g, "table", SHAPE(1, D), wf_init_normal(1));
+    wf_tensor *wide = wf_param(g, "wide", SHAPE(D, WIDE), wf_init_normal(1));
+    wf_tensor *hidden = wf_tanh(wf_matmul(wf_add(table, x), wide));
+    y = wf_named(wf_gemm(wf_relu(hidden), wide, NULL, WF_TRANSPOSE_B), "y"); /* [1,D] */
+    wf_tensor *in = wf_input(g, "in", WF_F32, SHAPE(B, T, D));
+    rows = wf_cache(wf_mul(in, y), 1);
+    z = wf_named(wf_attention(in, rows, rows, NULL, &(wf_attention_options){ .causal = true }),
+                 "z");
+    wf_plan *first = plan(g, (wf_plan_options){ LIST(fetch, y), LIST(feed, x) });
+    wf_plan *second =
+        plan(g, (wf_plan_options){ LIST(fetch, z), LIST(feed, in, y), .with_state = true });
+    ck_assert(wf_bind(second, "B", 1) && wf_bind(second, "T", 1));
+    open_expected();
+    float value[D], made[D];
+    memcpy(value, numbers, sizeof value);
+    ck_assert(wf_feed(first, x, numbers, sizeof value) && wf_run(first));
+    ck_assert(wf_fetch(first, y, made, sizeof made));
+    wf_state *s = wf_state_new(second);
+    for (int position = 0; position < 5; position++) {
+        ck_assert(wf_bind(second, "P", position) && wf_feed(second, in, value, sizeof value));
+        ck_assert(wf_feed(second, y, made, sizeof made));
+        ck_assert_msg(wf_run_state(second, s), "%s", wf_plan_error(second));
+        ck_assert(wf_fetch(second, z, value, sizeof value));
+        expect_fetch(second, z);
+    }
+    wf_plan *const plans[] = { first, second };
+    wf_emit_options o = { .runs = (const char *const[]){ "first", "second" },
+                          .arena_bytes = &apart };
+    free(wf_emit(plans, 2, &o, message));
+    o.in_order = true;
+    o.arena_bytes = &bytes;
+    char *text = wf_emit(plans, 2, &o, message);
+    ck_assert_msg(text, "%s", message);
+    ck_assert(bytes < apart);
+    try_main(text, NUMBERS "    float value[4];\n    m.x = numbers;\n"
+                           "    if (model_first(&m)) return 1;\n"
+                           "    for (int i = 0; i < 4; i++) value[i] = numbers[i];\n"
+                           "    m.in = value;\n    for (int i = 0; i < 5; i++) {\n"
+                           "        if (model_second(&m, i)) return 2;\n"
+                           "        for (int k = 0; k < 4; k++) value[k] = model_see_z(&m)[k];\n"
+                           "        model_get_z(&m, number);\n        print(4);\n    }\n");
+    wf_state_free(s);
+    wf_plan_free(first);
+    wf_plan_free(second);
+    end_graph(g);
 }
 
 /* ---- positions ------------------------------------------------------------------------------- */
@@ -256,8 +315,9 @@ TEST(caches_have_as_many_positions_as_are_asked) {
         ck_assert(strstr(text, i == 1 ? "model_run_LAST = 5," : "model_run_LAST = 12,"));
         free(text);
     }
-    /* 14 rows and 7 rows, the last of which is never used, in pieces of 64 bytes. */
-    ck_assert_int_eq(arena[0] - arena[1], 256 - 128);
+    /* 14 rows and 7 rows, the last of which is never used, in pieces of 64 bytes; and for attention
+     * 5 floats of each key in use, and 2 more. */
+    ck_assert_int_eq(arena[0] - arena[1], 256 - 128 + 320 - 128);
     ck_assert(arena[0] == arena[2] && arena[0] == arena[3]);
     for (int i = 0; i < COUNT_OF(too_few); i++) {
         ck_assert(!wf_emit(&p, 1, &(wf_emit_options){ .positions = too_few[i] }, message));

@@ -287,6 +287,16 @@ TEST(memory_is_printed_and_nothing_written) {
     ck_assert_msg(strstr(result.out, " bytes of the weights' file"), "%s", result.out);
     run("ls w");
     ck_assert_int_ne(result.status, 0);
+    run("graph --emit-c m --ram %ld -o m.c && rm m.c && graph --emit-c m --ram %ld -o m.c", memory,
+        memory - 1);
+    expect(1);
+    const char *would = strstr(result.err, "; --max-length ");
+    ck_assert_msg(would && sscanf(would, "; --max-length %ld would fit", &shorter) == 1, "%s",
+                  result.err);
+    run("graph --emit-c m --dry-run --ram %ld --max-length %ld", memory - 1, shorter);
+    expect(0);
+    run("graph --emit-c m --dry-run --ram %ld --max-length %ld", memory - 1, shorter + 1);
+    expect(1);
     run("graph --emit-c m --dry-run --output m.c");
     expect(2);
     run("ls m.c");
@@ -374,6 +384,10 @@ static const refusal refusals[] = {
     { "--emit-c m --prefix search -o m.c", "for something else", 1 },
     { "--train", "no C is written", 2 },
     { "--weights int8", "no C is written", 2 },
+    { "--ram 64K", "no C is written", 2 },
+    { "--emit-c m --ram 64G -o m.c", "no size", 2 },
+    { "--emit-c m --ram K -o m.c", "no size", 2 },
+    { "--emit-c m --ram 4K --beam 4 -o m.c", "is above --ram 4096", 1 },
     { "--emit-c m --train --weights int8", "a training has no search", 2 },
     { "--emit-c m --from-start", "only --train begins a training", 2 },
     { "--emit-c m --train --beam 2", "a training has no search", 2 },

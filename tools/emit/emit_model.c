@@ -2,6 +2,7 @@
 #include "emit_model.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "models/generation.h"
@@ -34,6 +35,58 @@ void emitted_sizes(emitted *e, int64_t memory, int64_t weights, const char *of_w
                  e->weights.n);
 }
 
+/* ---- a budget -------------------------------------------------------------------------------- */
+
+/* The bytes of memory with other lengths and another beam; -1: there is no such file. */
+static int64_t memory_with(wf_model *m, wf_model_emit_options o, int64_t length, int64_t beam) {
+    char message[WF_MESSAGE];
+    wf_decode_options search = *o.search;
+    wf_emit_weights weights;
+    int64_t bytes = -1;
+    search.beam = (int)beam;
+    o.search = &search;
+    o.max_source = o.max_output = length;
+    o.memory_bytes = &bytes;
+    o.weight_bytes = NULL;
+    o.weights_file = &weights;
+    free(wf_model_emit(m, &o, message));
+    free(weights.bytes);
+    return bytes;
+}
+
+/* The largest n below `most` that fits as the length, or as the beam; 0: none does. */
+static int64_t largest_that_fits(wf_model *m, const wf_model_emit_options *o, int64_t ram,
+                                 bool is_beam, int64_t most) {
+    int64_t fits = 0, above = most;
+    while (above - fits > 1) {
+        int64_t n = fits + (above - fits) / 2;
+        int64_t bytes =
+            memory_with(m, *o, is_beam ? o->max_source : n, is_beam ? n : o->search->beam);
+        if (bytes >= 0 && bytes <= ram)
+            fits = n;
+        else
+            above = n;
+    }
+    return fits;
+}
+
+/* Say what would fit in the budget. */
+static void tell_what_fits(wf_model *m, const wf_model_emit_options *o, int64_t ram,
+                           char *message) {
+    char length[64] = "", beam[64] = "";
+    int64_t longest = o->max_source ? o->max_source : wf_model_longest_source(m);
+    int64_t n = largest_that_fits(m, o, ram, false, longest);
+    int64_t hypotheses = largest_that_fits(m, o, ram, true, o->search->beam);
+    if (n) snprintf(length, sizeof length, "; --max-length %lld would fit", (long long)n);
+    if (hypotheses)
+        snprintf(beam, sizeof beam, "%s --beam %lld%s", n ? ", or" : ";", (long long)hypotheses,
+                 n ? "" : " would fit");
+    refused(message, "its memory of %lld bytes is above --ram %lld%s%s",
+            (long long)*o->memory_bytes, (long long)ram, length, beam);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
 static void emit(emitted *e, wf_model *m, const language *l, const wf_generation *g,
                  const emit_settings *set, char *message) {
     wf_decode_options o = wf_generation_options(g);
@@ -54,10 +107,16 @@ static void emit(emitted *e, wf_model *m, const language *l, const wf_generation
                                       .max_line = set->max_line,
                                       .memory_bytes = &memory,
                                       .weight_bytes = &weights,
-                                      .weights = set->weights_file ? &e->weights : NULL,
+                                      .weights_file = set->weights_file ? &e->weights : NULL,
                                       .weights_name = set->weights_file };
     e->text = wf_model_emit(m, &options, message);
-    if (e->text) emitted_sizes(e, memory, weights, "bytes of weights");
+    if (!e->text) return;
+    emitted_sizes(e, memory, weights, "bytes of weights");
+    if (!set->ram || memory <= set->ram) return;
+    tell_what_fits(m, &options, set->ram, message);
+    free(e->text);
+    free(e->weights.bytes);
+    *e = (emitted){ 0 };
 }
 
 bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *message) {

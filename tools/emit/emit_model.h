@@ -22,6 +22,7 @@ typedef struct emit_settings {
     int64_t beam;
     int64_t max_length; /* most tokens of a source and of an output */
     int64_t max_line;   /* most bytes of a line */
+    int64_t ram;        /* most bytes of memory */
     const char *prefix;
     int weights;              /* EMIT_F32, EMIT_INT8; -1: as the file */
     const char *weights_file; /* the path of a file of weights */

@@ -20,8 +20,8 @@
                "beside itself",                                                                    \
                .fallback = "an array"),                                                            \
         CHOICE("weights", c.model.weights, EMIT_WEIGHTS,                                           \
-               "with --emit-c: number format of the weight matrices. int8 takes a quarter of the " \
-               "bytes of f32; outputs are then those of generate --weights int8",                  \
+               "with --emit-c: number format of the weight matrices. int8 takes a quarter of "     \
+               "the bytes of f32; outputs are then those of generate --weights int8",              \
                .fallback = "f32, or int8 if the file has that"),                                   \
         COUNT("max-length", c.model.max_length, 1, 1000000,                                        \
               "with --emit-c: maximum length of a source and of an output in tokens, for less "    \
@@ -32,6 +32,13 @@
         COUNT("beam", c.model.beam, 1, 64,                                                         \
               "with --emit-c: hypotheses of the beam search; 1 is greedy search",                  \
               .fallback = "as generate"),                                                          \
+        { .name = "ram",                                                                           \
+          .kind = OPTION_STRING,                                                                   \
+          .value = &c.ram,                                                                         \
+          .argument = "SIZE",                                                                      \
+          .help = "with --emit-c: most bytes of memory, such as 524288, 512K or 2M. A model that " \
+                  "needs more is refused, with what would fit",                                    \
+          .fallback = "any" },                                                                     \
         { .name = "prefix",                                                                        \
           .kind = OPTION_STRING,                                                                   \
           .value = &c.model.prefix,                                                                \

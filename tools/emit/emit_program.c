@@ -2,6 +2,7 @@
 #include "emit_program.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "emit_page.h"
 #include "emit_train.h"
@@ -12,7 +13,8 @@ static void refuse(const program *p, const char *const *names, bool idle, const 
 }
 
 void refuse_idle_emission(const program *p, const emit_request *r) {
-    static const char *const of_search[] = { "max-length", "max-line", "beam", "weights", NULL };
+    static const char *const of_search[] = { "max-length", "max-line", "beam",
+                                             "weights",    "ram",      NULL };
     static const char *const of_any[] = { "prefix",     "dry-run",      "train",
                                           "from-start", "weights-file", NULL };
     static const char *const of_pictures[] = { "of", "depth", "level", "force", "backward", NULL };
@@ -27,10 +29,25 @@ void refuse_idle_emission(const program *p, const emit_request *r) {
     option_no_effect(p, "output", r->dry_run, "--dry-run writes nothing");
 }
 
+/* A number of bytes, with K or M behind it for 1,024 or 1,048,576 of them. */
+static int64_t bytes_of(const program *p, const char *text) {
+    char *end;
+    long long n = strtoll(text, &end, 10);
+    int64_t unit = 1;
+    if (*end == 'K') unit = 1 << 10;
+    if (*end == 'M') unit = 1 << 20;
+    if (unit > 1) end++;
+    if (*end || end == text || n < 1 || n > INT32_MAX)
+        usage_error(p, "--ram '%s' is no size, such as 512K", text);
+    return n * unit;
+}
+
 emitted emit_program(const program *p, const emit_request *r, const wf_file *f, const char *path,
                      int64_t batch_size, int64_t length) {
     char message[WF_MESSAGE];
     emitted e;
+    emit_settings model = r->model;
+    if (r->ram) model.ram = bytes_of(p, r->ram);
     const emit_train_options training = {
         .path = path,
         .prefix = r->model.prefix,
@@ -40,7 +57,7 @@ emitted emit_program(const program *p, const emit_request *r, const wf_file *f, 
         .from_start = r->from_start,
     };
     bool ok =
-        r->training ? emit_train(&e, f, &training, message) : emit_model(&e, f, &r->model, message);
+        r->training ? emit_train(&e, f, &training, message) : emit_model(&e, f, &model, message);
     if (ok && r->page && !r->dry_run) ok = emit_page(&e, path, message);
     if (!ok) fail(p, "%s: %s", path, message);
     return e;

@@ -11,6 +11,7 @@ typedef struct emit_request {
     bool page;     /* --emit-html: a page that computes, not the C file itself */
     bool training; /* --train: the training of the model, not its search */
     bool from_start, dry_run;
+    const char *ram; /* as text, such as 512K */
     emit_settings model;
 } emit_request;
 
@@ -22,7 +23,7 @@ void refuse_idle_emission(const program *p, const emit_request *r);
  * such form ends the program. */
 emitted emit_program(const program *p, const emit_request *r, const wf_file *f, const char *path,
                      int64_t batch_size, int64_t length);
-/* Write the file of weights, if one is asked for. A file that cannot be written ends the program. */
+/* Write the file of weights, if one is asked for. A failure ends the program. */
 void emit_weights(const program *p, const emit_request *r, const emitted *e);
 
 #endif

@@ -172,7 +172,7 @@ bool emit_train(emitted *e, const wf_file *f, const emit_train_options *o, char 
                                              .step_key = "train.step",
                                              .memory_bytes = &memory,
                                              .weight_bytes = &weights,
-                                             .weights = o->weights ? &e->weights : NULL,
+                                             .weights_file = o->weights ? &e->weights : NULL,
                                              .weights_name = o->weights };
         e->text = wf_model_emit_training_on(r.model, r.trainer, &options, r.batches, message);
     }

@@ -13,8 +13,8 @@ typedef struct emit_train_options {
     bool from_start;            /* begin with the first update, and the initial weights */
 } emit_train_options;
 
-/* The caller frees the text and the bytes of weights. False with message[256]. Settings that cannot be read end the
- * program, as they do in a resume. */
+/* The caller frees the text and the bytes of weights. False with message[256]. Settings that cannot
+ * be read end the program, as they do in a resume. */
 bool emit_train(emitted *e, const wf_file *f, const emit_train_options *o, char *message);
 
 #endif

@@ -1,5 +1,5 @@
-/* models/emit/program/plain_main.c - the program in the C file of a model: a filter, which writes a line
- * for each line that it reads, as `generate` does. embed.sh makes text of this file. */
+/* models/emit/program/plain_main.c - the program in the C file of a model: a filter, which writes a
+ * line for each line that it reads, as `generate` does. embed.sh makes text of this file. */
 
 #ifdef MODEL_MAIN
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* models/emit/program/plain_stdin.c - the updates that the program of a training reads from stdin. embed.sh
- * makes text of this file. */
+/* models/emit/program/plain_stdin.c - the updates that the program of a training reads from stdin.
+ * embed.sh makes text of this file. */
 
 #ifdef MODEL_MAIN
 #include <stdio.h>

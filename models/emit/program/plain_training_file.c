@@ -1,6 +1,6 @@
-/* models/emit/program/plain_training_file.c - the end of the program in the C file of a training whose
- * weights are a file: its second argument, or FILE_NAME in the program's folder. embed.sh makes text
- * of this file. */
+/* models/emit/program/plain_training_file.c - the end of the program in the C file of a training
+ * whose weights are a file: its second argument, or FILE_NAME in the program's folder. embed.sh
+ * makes text of this file. */
 
 int main(int argc, char **argv) {
     static _Alignas(64) unsigned char memory[model_MEMORY], file[model_FILE + 1];

@@ -1,5 +1,5 @@
-/* models/emit/program/plain_weights.c - reading the file of weights, in the program in a C file. embed.sh
- * makes text of this file. Before it stands FILE_NAME. */
+/* models/emit/program/plain_weights.c - reading the file of weights, in the program in a C file.
+ * embed.sh makes text of this file. Before it stands FILE_NAME. */
 
 #ifdef MODEL_MAIN
 #include <stdio.h>
