@@ -144,8 +144,8 @@ static option rows[] = {
          "Graphviz text. It reads and writes lines, or token ids, and its outputs are those of "
          "generate. Compiled with -DMODEL_MAIN it is a program for lines"),
     FLAG("emit-html", told.c.page,
-         "write a page that runs the model in a browser, as WebAssembly of what --emit-c writes. "
-         "clang and lld compile it, so they must be installed"),
+         "write a page that runs the model in a browser, as WebAssembly of what --emit-c writes, "
+         "with its options. clang and lld compile it, so they must be installed"),
     COUNT("max-length", told.c.model.max_length, 1, 1000000,
           "with --emit-c: maximum length of a source and of an output in tokens, for less memory",
           .fallback = "the model's own"),
