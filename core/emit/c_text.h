@@ -47,6 +47,9 @@ size_t wf_identifier(const char *name, char *to, size_t size);
 /* Find `word` as a whole identifier in text. NULL: it is not there. */
 const char *wf_find_word(const char *text, const char *word);
 
+/* The comment above the values of the leaves, which are the end of what wf_emit writes. */
+#define WF_VALUES_TITLE "/* The leaves' values: parameters, buffers, constants. */\n"
+
 /* Put what `code` uses of a text of C before it: of its blocks between blank lines those that define
  * such a name, without those that the text `there` has; NULL: none. A block needs only earlier ones.
  * False: out of memory. */

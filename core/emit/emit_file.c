@@ -44,7 +44,7 @@ static void write_contents(const wf_emitter *e, wf_text *t) {
                   " *   modules: functions that call the steps in their order, named after the\n"
                   " *   model's modules; behind a call stands what it computes\n"
                   " *   what the program calls%s */\n",
-                  of, e->file ? "" : "\n *   the values of the weights");
+                  of, e->file ? "" : "\n *   the values of the weights, at the end of the file");
 }
 
 int64_t wf_arena_bytes(const wf_emitter *e) {
@@ -54,7 +54,9 @@ int64_t wf_arena_bytes(const wf_emitter *e) {
 
 static void write_sizes(const wf_emitter *e, wf_text *t) {
     const char *of = e->prefix;
-    wf_text_print(t, "enum {\n    SCRATCH = %n, /* floats before it */\n", e->memory);
+    wf_text_print(
+        t, "enum {\n    SCRATCH = %n, /* where the memory of a single step begins, in floats */\n",
+        e->memory);
     wf_text_print(t, "    %s_ARENA = %n, /* bytes of memory, aligned to 64 */\n", of,
                   wf_arena_bytes(e));
     for (const part *q = e->parts; q < e->parts + e->n_parts; q++)
@@ -258,9 +260,7 @@ static bool write_file(const wf_emitter *e, wf_text *file) {
     write_head(e, file);
     wf_text_print(file, "/* ---- arithmetic ---- */\n\n%s", wf_text_of(&code));
     if (!e->file)
-        wf_text_print(file,
-                      "\n/* The leaves' values: parameters, buffers, constants. */\n"
-                      "static const float first_weights[%n] = {\n%s};\n",
+        wf_text_print(file, "\n" WF_VALUES_TITLE "static const float first_weights[%n] = {\n%s};\n",
                       array_length(e), e->n_first ? wf_text_of(&e->weights) : "    0\n");
     if (!e->file && e->n_int8)
         wf_text_print(

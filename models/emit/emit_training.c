@@ -221,8 +221,9 @@ static bool write_file(training_emitter *e, const char *const *batches, char *me
     e->memory = e->weights_at + (e->weights * 4 + 63) / 64 * 64;
     if (e->memory > INT32_MAX - 64)
         return fail(message, "its memory is 2^31 bytes or more, which has no form in C");
+    size_t before_values = wf_code_length(e->plan);
     write_head(e);
-    wf_text_puts(&e->text, e->plan);
+    wf_text_add(&e->text, e->plan, before_values);
     size_t begin = e->text.length;
     wf_write_training_numbers(e);
     if (e->options->file && !wf_write_checkpoint_tables(e, message)) return false;
@@ -240,6 +241,7 @@ static bool write_file(training_emitter *e, const char *const *batches, char *me
     if (apart) wf_write_weights_reader(&e->text, e->options->weights_name, e->name);
     wf_add_plain_file(&e->text, wf_training_main_text, e->name);
     wf_add_plain_file(&e->text, apart ? wf_training_file_text : wf_training_array_text, e->name);
+    wf_text_print(&e->text, "\n%s", e->plan + before_values);
     return (ok && !e->text.lacks) || fail(message, "out of memory");
 }
 

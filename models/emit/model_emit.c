@@ -171,8 +171,15 @@ static void write_head(model_emitter *e) {
                   " * `generate` gives for it, with a zero at its end, into at most %s_TEXT bytes. "
                   "It returns\n"
                   " * their number, or one of the errors below 0.\n"
-                  " * With -DMODEL_MAIN this file is a program: lines in, lines out. */\n",
+                  " * With -DMODEL_MAIN this file is a program: lines in, lines out.\n *\n",
                   of, of, e->tokenizers[0] ? "the text" : "the ids", of);
+    wf_text_print(
+        t,
+        " * The model stands first, then its search (%s_generate), the text\n"
+        " * (%s_translate), and at the end of the file the weights. Attention is in the\n"
+        " * modules with attn in their names: attention_head computes one head, and says\n"
+        " * where the weights of a query are. */\n",
+        of, of);
 }
 
 /* A name that the file has for itself cannot be the prefix. */
@@ -191,14 +198,17 @@ static bool name_is_free(const model_emitter *e, char *message) {
 
 static bool write_parts(model_emitter *e, text_emitter *x, const char *model, char *message) {
     wf_text code = { 0 };
+    size_t before_values = wf_code_length(model);
     wf_add_plain_file(&code, wf_search_text, e->name);
     write_head(e);
-    wf_text_puts(&e->text, model);
+    wf_text_add(&e->text, model, before_values);
     wf_write_search_numbers(e);
     bool ok = !e->text.lacks && wf_add_plain(&code, e->text.at);
     if (ok) wf_text_puts(&e->text, code.at);
     wf_text_free(&code);
-    return ok ? wf_write_text(x, message) : fail(message, "out of memory");
+    if (ok && !wf_write_text(x, message)) return false;
+    if (ok) wf_text_print(&e->text, "\n%s", model + before_values);
+    return (ok && !e->text.lacks) || fail(message, "out of memory");
 }
 
 static bool write_file(model_emitter *e, const char *model, char *message) {

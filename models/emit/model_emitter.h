@@ -42,6 +42,10 @@ int64_t wf_search_bytes(const model_emitter *e);
 /* Append the numbers of the search, and the functions that it calls. */
 void wf_write_search_numbers(model_emitter *e);
 
+/* The bytes of the text of plans before the values of the weights. These are many lines of numbers,
+ * so they follow all that is read. */
+size_t wf_code_length(const char *plans);
+
 /* Is the name a word of this text, outside comments? */
 bool wf_plain_has_word(const char *const *lines, const char *name);
 /* Append the lines of a file of plain C, with the prefix `name` in place of "model". */

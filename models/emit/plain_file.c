@@ -34,6 +34,11 @@ static void add_line(wf_text *t, const char *line, const char *name, bool *in_co
     }
 }
 
+size_t wf_code_length(const char *plans) {
+    const char *values = strstr(plans, WF_VALUES_TITLE);
+    return values ? (size_t)(values - plans) : strlen(plans);
+}
+
 bool wf_plain_has_word(const char *const *lines, const char *name) {
     bool in_comment = false;
     for (; *lines; lines++)

@@ -92,7 +92,7 @@ static float sum_of_line(const float lane[16]) {
 }
 
 /* Query t and the keys [first, first + n): y becomes y less + p v, total likewise; score has n
- * scores on entry. */
+ * scores on entry, and their exponentials p, not yet divided by the total, on return. */
 static void attend(const head *h, int t, int first, int n, int from, int to, float *score,
                    float *top, float *total) {
     float *y = h->y.data + t * h->y.row, lane[16], high = *top, shift;
@@ -141,6 +141,8 @@ static void attention_head(const head *h, float *scratch) {
             if (to <= first) continue;
             scores_of(&h->q, t, h->k_width, n, kt, score);
             mask_scores(h, t, first, n, from, to, score);
+            /* Afterwards score[s] / total[t] is the weight of key first + s, if all keys are in one
+             * block: with more of them, later blocks may make it less. */
             attend(h, t, first, n, from, to, score, &top[t], &total[t]);
         }
     }

@@ -25,16 +25,23 @@ typedef union double_bits {
     uint64_t word;
 } double_bits;
 
+/* A function that is called rarely. Within a loop it would only be in the way. */
+#ifdef __GNUC__
+#define RARE __attribute__((noinline, cold))
+#else
+#define RARE
+#endif
+
 /* a b + c, rounded once: the processor's instruction, or computed in double, where the product is
- * exact, and rounded to odd before it is rounded to float. */
+ * exact. The sum is then rounded twice, to double and to float. That is wrong only where the double
+ * is half way between two floats, or below the normal ones: there it is first rounded to odd. */
 #if defined __FP_FAST_FMAF || defined __FMA__ || defined __aarch64__ || defined __ARM_FEATURE_FMA
 static inline float multiply_add(float a, float b, float c) {
     return __builtin_fmaf(a, b, c);
 }
 #else
-static float multiply_add(float a, float b, float c) {
-    double product = (double)a * (double)b, sum = product + (double)c, of_c = sum - product;
-    double lost = (product - (sum - of_c)) + ((double)c - of_c);
+RARE static float round_to_odd(double product, double c, double sum) {
+    double of_c = sum - product, lost = (product - (sum - of_c)) + (c - of_c);
     double_bits odd = { sum };
     if ((lost > 0 || lost < 0) && !(odd.word & 1)) {
         if ((lost > 0) == (sum > 0))
@@ -43,6 +50,15 @@ static float multiply_add(float a, float b, float c) {
             odd.word--;
     }
     return (float)odd.number;
+}
+static inline float multiply_add(float a, float b, float c) {
+    double product = (double)a * (double)b;
+    double_bits sum = { product + (double)c };
+    uint32_t exponent = (uint32_t)(sum.word >> 52) & 0x7ff, rest = (uint32_t)sum.word & 0x1fffffff;
+    /* A sum with exponent 0 is 0, exactly. */
+    if (rest == 0x10000000 || exponent - 1 < 896)
+        return round_to_odd(product, (double)c, sum.number);
+    return (float)sum.number;
 }
 #endif
 

@@ -3,7 +3,6 @@
  * must have the bits of wf_run. WEFT_EMIT_CC names another compiler, with options.
  *
  * Without a compiler the rows are skipped, which a line says. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +23,7 @@ enum { PARTS = 8, MOST_PREFIX = 64, LARGE = 10000, TOO_LARGE = 500000 };
 
 /* -fno-builtin: nothing may be a call of libc. */
 #define FLAGS                                                                                      \
-    "-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding "              \
-    "-fno-builtin -nostdlib -shared -fPIC"
+    "-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding -fno-builtin"
 
 /* ---- one row --------------------------------------------------------------------------------- */
 
@@ -170,17 +168,46 @@ static void compare(const trial *t, int i, const void *got) {
     compared++;
 }
 
-static void try_row(const trial *t, void *program) {
-    void *to[MAX_OUTPUTS];
-    char name[MOST_PREFIX + 8];
-    int (*function)(void *const *);
-    snprintf(name, sizeof name, "%s_try", t->prefix);
-    *(void **)&function = dlsym(program, name);
-    ck_assert_msg(function, "%s", name);
-    for (int i = 0; i < t->n; i++) to[i] = calloc((size_t)t->count[i] + 1, 4);
-    if (function(to)) wf_text_print(&faults, "%s: the run fails\n", t->row->name);
-    for (int i = 0; i < t->n; i++) compare(t, i, to[i]);
-    for (int i = 0; i < t->n; i++) free(to[i]);
+/* The program that runs all rows. It writes for each row whether it failed, then its outputs. */
+static void write_main(const trial *trials, int n) {
+    FILE *file = fopen("rows.c", "w");
+    int64_t most = 1;
+    ck_assert(file);
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < trials[k].n; i++)
+            if (trials[k].count[i] > most) most = trials[k].count[i];
+    fprintf(file, "#include <stdint.h>\n#include <stdio.h>\n\nstatic int32_t room[%d][%lld];\n",
+            MAX_OUTPUTS, (long long)most);
+    for (int k = 0; k < n; k++)
+        if (trials[k].written) fprintf(file, "int %s_try(void *const *to);\n", trials[k].prefix);
+    fprintf(file,
+            "\nint main(void) {\n    int32_t failed;\n    void *to[%d];\n"
+            "    for (int i = 0; i < %d; i++) to[i] = room[i];\n",
+            MAX_OUTPUTS, MAX_OUTPUTS);
+    for (int k = 0; k < n; k++) {
+        const trial *t = &trials[k];
+        if (!t->written) continue;
+        fprintf(file, "    failed = %s_try(to);\n    fwrite(&failed, 4, 1, stdout);\n", t->prefix);
+        for (int i = 0; i < t->n; i++)
+            fprintf(file, "    fwrite(room[%d], 4, %lld, stdout);\n", i, (long long)t->count[i]);
+    }
+    fprintf(file, "    return 0;\n}\n");
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Read what the program wrote for a row. */
+static void read_row(const trial *t, FILE *got) {
+    int32_t failed;
+    ck_assert_msg(fread(&failed, 4, 1, got) == 1, "%s: the program ended", t->row->name);
+    if (failed) wf_text_print(&faults, "%s: the run fails\n", t->row->name);
+    for (int i = 0; i < t->n; i++) {
+        size_t n = (size_t)t->count[i];
+        void *output = calloc(n + 1, 4);
+        ck_assert_msg(output && fread(output, 4, n, got) == n, "%s: the program ended",
+                      t->row->name);
+        compare(t, i, output);
+        free(output);
+    }
 }
 
 static void free_trial(trial *t) {
@@ -200,15 +227,19 @@ TEST_ROWS(rows_as_c_have_the_same_bits, PARTS) {
         if (is_tried(&op_cases[i])) write_row(&trials[n++], i, dressing_of(i));
     if (n == 0) return;
     bool compiled = compiles_row(_i);
-    if (compiled) run("%s " FLAGS " row_*.c -o rows.so", emitted_compiler());
+    write_main(trials, n);
+    if (compiled)
+        run("%s " FLAGS " -c row_*.c && %s -std=c11 row_*.o rows.c -o rows && ./rows > got",
+            emitted_compiler(), emitted_compiler());
     if (compiled && result.status) wf_text_print(&faults, "%s", result.err);
-    void *program = compiled && !result.status ? dlopen("./rows.so", RTLD_NOW) : NULL;
+    FILE *got = compiled && !result.status ? fopen("got", "r") : NULL;
     for (int i = 0; i < n; i++) {
-        if (program && trials[i].written) try_row(&trials[i], program);
+        if (got && trials[i].written) read_row(&trials[i], got);
         free_trial(&trials[i]);
     }
+    if (got) fclose(got);
+    if (compiled) ck_assert_int_gt(compared + (int)faults.length, 0);
     free(trials);
-    if (program) dlclose(program);
     if (faults.length) printf("%s", faults.at);
     ck_assert_msg(!faults.length, "%d outputs are equal, others not:\n%.3000s", compared,
                   faults.at);

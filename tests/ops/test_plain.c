@@ -173,6 +173,37 @@ TEST_ROWS(a_function_of_two_numbers_has_the_bits_of_the_kernel, COUNT_OF(of_two)
     }
 }
 
+/* Any a, b and c; products half way between two floats, or nearly, with a small c; and sums below
+ * the normal numbers. */
+static void make_terms(uint64_t key, float *a, float *b, float *c) {
+    uint64_t r = wf_mix64(key), s = wf_mix64(r);
+    bool negative = s >> 40 & 1;
+    *a = number_at(r, 1);
+    *b = number_at(r, 2);
+    *c = number_at(r, 3);
+    if (r % 4 == 0) return;
+    *a = 1.0f + (float)(2 * (r >> 8 & 0x7ff) + 1) * 0x1p-12f;
+    *b = 1.0f + (float)(2 * (r >> 20 & 0x7ff) + 1) * 0x1p-12f;
+    *c = ldexpf(negative ? -1.0f : 1.0f, -(int)(s % 140));
+    if (r % 4 == 1) *c = (float)(int32_t)(s % 4096 - 2048) * 0x1p-24f;
+    if (r % 4 == 2) return;
+    float apart = (float)(1 + (r >> 8 & 0xff)) * 0x1p-23f;
+    *a = (1.0f + apart) * 0x1p-75f;
+    *b = (negative ? apart - 1.0f : 1.0f - apart) * 0x1p-75f;
+    *c = of_word((uint32_t)s & 0x80ffffff);
+}
+
+TEST(multiply_add_rounds_once) {
+    enum { SUMS = 2000000 };
+    float a, b, c;
+    for (int i = 0; i < SUMS; i++) {
+        make_terms((uint64_t)i, &a, &b, &c);
+        float y = multiply_add(a, b, c), once = fmaf(a, b, c);
+        ck_assert_msg(same(y, once), "%a %a + %a is %a, not %a", (double)a, (double)b, (double)c,
+                      (double)y, (double)once);
+    }
+}
+
 /* In double: angles of positions, which are at most 2^31, and any others. */
 TEST(sines_and_cosines_in_double_have_the_bits_of_the_kernel) {
     enum { ANGLES = 50000 };

@@ -14,13 +14,19 @@ enum { NO_PROGRAM = 127 };
 
 static const char *const command[] = {
     /* --stack-first: a stack that is too small ends the module, and overwrites no data */
-    "clang",     "--target=wasm32",
-    "-std=c11",  "-O3",
-    "-msimd128", "-ffreestanding",
-    "-nostdlib", "-Wl,--no-entry,--strip-all,--stack-first,-z,stack-size=262144",
-    "-x",        "c",
-    "-",         "-o",
-    "-",         NULL
+    "clang",
+    "--target=wasm32",
+    "-std=c11",
+    "-O3",
+    "-ffreestanding",
+    "-nostdlib",
+    "-Wl,--no-entry,--strip-all,--stack-first,-z,stack-size=262144",
+    "-x",
+    "c",
+    "-",
+    "-o",
+    "-",
+    NULL
 };
 
 /* The files of a run of the compiler. */

@@ -13,7 +13,7 @@
              "of generate. Compiled with -DMODEL_MAIN it is a program for lines"),                 \
         FLAG("emit-html", c.page,                                                                  \
              "write a page that runs the model in a browser, as WebAssembly of what --emit-c "     \
-             "writes. clang and lld compile it, so they must be installed"),                       \
+             "writes, with its options. clang and lld compile it, so they must be installed"),     \
         OUTPUT("weights-file", c.model.weights_file,                                               \
                "with --emit-c: write the weights to this file instead of an array in the C "       \
                "file, which compiles faster then. The program takes its bytes, or opens it "       \
