@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emit_places.h"
 #include "emit_steps.h"
 
 enum { PASSES = 4, STATE_PASSES = 3 };

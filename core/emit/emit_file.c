@@ -2,7 +2,7 @@
  * program calls. */
 #include <string.h>
 
-#include "writer.h"
+#include "emit_places.h"
 
 /* ---- the struct, and what the program calls -------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "writer.h"
+#include "emit_places.h"
 
 /* The words of C11, and names that a file declares or uses in every function. */
 static const char *const words[] = {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/graph_internal.h"
-#include "writer.h"
+#include "emit_places.h"
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/graph_internal.h"
+#include "emit_places.h"
 #include "emit_steps.h"
 
 /* ---- fetches --------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emit_places.h"
 #include "emit_steps.h"
 
 /* ---- what ops ask for ------------------------------------------------------------------------ */
