@@ -182,13 +182,13 @@ static wf_tensor *record_table(wf_tensor *ids, int64_t dim, double base, bool in
 }
 
 wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved) {
-    return record_table(ids, dim, base, interleaved, (wf_rotary_scaling){ WF_ROTARY_PLAIN });
+    return record_table(ids, dim, base, interleaved, (wf_rotary_scaling){ .kind = WF_ROTARY_PLAIN });
 }
 
 wf_tensor *wf_rotary_table_scaled(wf_tensor *ids, int64_t dim, double base, bool interleaved,
                                   const wf_rotary_scaling *scaling) {
     WF_COMPOSE("rotary_table_scaled", ids);
-    const wf_rotary_scaling s = scaling ? *scaling : (wf_rotary_scaling){ WF_ROTARY_PLAIN };
+    const wf_rotary_scaling s = scaling ? *scaling : (wf_rotary_scaling){ .kind = WF_ROTARY_PLAIN };
     return wf_composed(record_table(ids, dim, base, interleaved, s));
 }
 
