@@ -70,8 +70,8 @@ struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t em
 
 struct wf_mha_layer wf_self_attention_new(wf_graph *g, const char *name,
                                           const wf_block_options *o) {
-    wf_block_options grouped = *o;
-    if (!grouped.num_kv_heads) grouped.num_kv_heads = o->num_heads;
+    wf_block_options grouped = o ? *o : (wf_block_options){ .d_model = 0 };
+    if (!grouped.num_kv_heads) grouped.num_kv_heads = grouped.num_heads;
     return mha_new(g, name, &grouped);
 }
 

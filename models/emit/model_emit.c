@@ -228,6 +228,8 @@ static bool write_file(model_emitter *e, const char *model, char *message) {
 char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message) {
     static const wf_model_emit_options defaults = { 0 };
     const wf_model_emit_options *o = options ? options : &defaults;
+    char unread[WF_MESSAGE];
+    if (!message) message = unread;
     model_emitter e = { .model = m, .file = o->weights_file, .file_name = o->weights_name };
     if (o->weights_file) *o->weights_file = (wf_emit_weights){ 0 };
     if (!open_emitter(&e, o, message) || !name_is_free(&e, message)) return NULL;

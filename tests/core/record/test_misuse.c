@@ -544,7 +544,7 @@ TEST(no_tokenizer_answers) {
 
 TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
     char why[WF_MESSAGE] = "";
-    for (int kind = -1; kind < 10; kind++) {
+    for (int kind = -1; kind < WF_JSON_TEXT + 2; kind++) {
         wf_tokenizer *t = wf_tokenizer_read(
             (wf_token_kind)kind, "a\nb\n", 4,
             kind == WF_BPE || kind == WF_BYTE_BPE ? "#version: 0.2\n" : NULL, 14, why);
@@ -553,6 +553,8 @@ TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
             assert_contains(why, "it is read from a .spm file");
         else if (kind == WF_BYTE_LEVEL)
             assert_contains(why, "it is read from a vocab.json and a merges.txt");
+        else if (kind == WF_JSON_TEXT)
+            assert_contains(why, "it is read from a tokenizer.json");
         else if (!t)
             assert_contains(why, "is not one of word|char|bpe|");
         wf_tokenizer_free(t);
