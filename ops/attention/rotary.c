@@ -182,7 +182,8 @@ static wf_tensor *record_table(wf_tensor *ids, int64_t dim, double base, bool in
 }
 
 wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved) {
-    return record_table(ids, dim, base, interleaved, (wf_rotary_scaling){ .kind = WF_ROTARY_PLAIN });
+    return record_table(ids, dim, base, interleaved,
+                        (wf_rotary_scaling){ .kind = WF_ROTARY_PLAIN });
 }
 
 wf_tensor *wf_rotary_table_scaled(wf_tensor *ids, int64_t dim, double base, bool interleaved,
