@@ -151,11 +151,16 @@ work() {
     (cd "$files" && rm -f ./*.best.safetensors sums lines && sha256sum -- * > ../sums)
 }
 
+# newer_source FILE: a source was changed after FILE was written
+newer_source() {
+    [ -n "$(cd "$root" && find core ops nn models tools -name '*.[ch]' -newer "$1" | head -n 1)" ]
+}
+
 # same_bits SET THREADS: the files are those of gcc-O2 with base and one thread
 same_bits() {
     if [ "$way-$1-$2" = gcc-O2-base-1 ]; then
         cp "$folder/sums" "$out/sums"
-    elif [ ! -f "$out/sums" ]; then
+    elif [ ! -f "$out/sums" ] || newer_source "$out/sums"; then
         (way=gcc-O2 folder=$out/gcc-O2 cross='' wrapper='' && native gcc -Doptimization=2 && wrap_programs && work base 1 &&
             cp "$folder/sums" "$out/sums") || return
     fi
