@@ -198,7 +198,8 @@ void wf_caches_mend(wf_caches *c, int processors) {
         wf_cache_level *level = level_of(c, i + 1);
         if (!is_known(level, i)) *level = bounds[i].usual;
         if (level->ways < 1 || level->ways > MOST_WAYS) level->ways = bounds[i].usual.ways;
-        /* cpuid of x86-64 counts the ids that threads sharing a cache could have: there may be fewer threads. */
+        /* cpuid of x86-64 counts the ids that threads sharing a cache could have: there may be
+         * fewer threads. */
         level->threads = between(1, level->threads, processors);
     }
     if (has_second && !has_third)

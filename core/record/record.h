@@ -84,9 +84,8 @@ bool wf_is_poison(const wf_tensor *t);
 wf_graph *wf_failed_graph(void);
 void wf_copy_view(const wf_view *from, const wf_view *to); /* between any layouts */
 void *wf_leaf_data(wf_tensor *t); /* allocate and initialise the values; NULL: out of memory */
-/* Allocate the values of a leaf that has none yet, in *data; NULL there if it has some. False: out
- * of memory, or its initial value is being computed. The caller then makes the memory the leaf's,
- * or releases it. */
+/* Allocate *data for the values of a leaf; NULL if it has values. wf_leaf_settle then gives it to
+ * the leaf, or releases it. False: out of memory, or the initial value is being computed. */
 bool wf_leaf_reserve(const wf_tensor *t, void **data);
 void wf_leaf_settle(wf_tensor *t, void *data, bool keep);
 /* Write n elements, from element `first` on, to a leaf that has memory. In a packed leaf they are

@@ -82,7 +82,8 @@ static void write_units(wf_text *t, const char *side, const wf_spm_normalizer *r
     free(units);
 }
 
-/* The pieces are `pieces`; symbols of the user are among them. */
+/* Write how a side normalises its lines. `pieces` is the name of the array that holds the user's
+ * symbols. */
 static void write_rules(wf_text *t, const char *side, const wf_spm_normalizer *r,
                         const char *pieces, int64_t n_symbols) {
     if (r->n_units) write_units(t, side, r);

@@ -127,7 +127,8 @@ static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *
         text = wf_emit(plans, 2, &options, message);
         options.sized_by = NULL;
         e->sized = text != NULL;
-        /* a graph may have no such form, but a lack of memory must not choose the other one */
+        /* A graph may have no form whose size is chosen in every run, and then gets the fixed one
+         * below. A lack of memory is an error instead, so that the text stays the same. */
         if (!text && strstr(message, "out of memory")) return NULL;
     }
     return text ? text : wf_emit(plans + skip, 2 - skip, &options, message);

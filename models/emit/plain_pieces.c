@@ -1,7 +1,8 @@
 /* models/emit/plain_pieces.c - ids as text by SentencePiece in the C file of a model, over tables
  * that stand beside it. It consists of blocks, as plain_text.c does. */
 
-/* An id is one of IS_PIECE and so on. One that gives no text is skipped. */
+/* Tables that turn ids into text. is[id] says how an id is written: IS_PIECE and so on. Nothing is
+ * written for IS_SKIPPED. */
 typedef struct sentencepiece_text {
     const char *const *pieces;
     const unsigned char *is, *byte;

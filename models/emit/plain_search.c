@@ -23,7 +23,8 @@ typedef struct live_output {
     int32_t token, last;
 } live_output;
 
-/* An output that has ended, with so many tokens. */
+/* An output that has ended: its score, its number of tokens, and the index of the last one in the
+ * trace. */
 typedef struct ended_output {
     double score;
     int length;

@@ -55,7 +55,8 @@ static int32_t piece_here(const vocabulary *v, const walk *w) {
     return v->pieces[index][w->n] ? -1 : index;
 }
 
-/* The length of the longest symbol with which the text begins, of the 64 shortest; 0: none. */
+/* The length of the longest symbol with which the text begins; 0: none. Symbols are tried from the
+ * shortest on, and the search ends after 64 that match, as in the SentencePiece library. */
 static size_t symbol_length(const vocabulary *symbols, const char *text, size_t n) {
     size_t longest = 0;
     walk w = begin_walk(symbols);
@@ -184,10 +185,10 @@ static int normalize(const normalizer *r, const char *line, size_t n, text_out *
 
 /* ---- pieces of a line ------------------------------------------------------------------------ */
 
-/* `pieces` are those that text may become, with their scores by index. `ids` are their ids, or 0:
- * the indices are. `bytes` are the ids of the pieces for bytes that unknown text becomes, or 0.
- * `known` are the pieces among which unknown text is looked up, and `codes` those of language
- * codes, or 0: there are none. */
+/* Tables that turn a line into ids. `scores` and `ids` go by the indices of `pieces`; without `ids`
+ * the indices are the ids. Unknown text becomes the ids of its `bytes`. Without `bytes` it is
+ * looked up in `known`, and is `unknown` if it is not there. `codes` are pieces of language codes.
+ * A table that a model lacks is 0. */
 typedef struct sentencepiece {
     const normalizer *rules;
     vocabulary pieces;

@@ -6,7 +6,8 @@
  * defines one name, and needs only blocks before it. Before all of them stand UTF-8, which is
  * core/base/utf8.h, and numbers in capitals. */
 
-/* The ids of a line. Where there are more than `room`, the last ones are kept, or the first. */
+/* The ids of a line. If there are more than `room`, the last ones are kept where KEEPS_END is 1,
+ * and the first ones elsewhere. */
 typedef struct id_list {
     int32_t *at;
     int room, n;

@@ -78,7 +78,7 @@ static int64_t first_phase_tasks(const reduction *r) {
                      : wf_task_count(r->kept.rows, r->group) * r->stripes;
 }
 
-/* ---- across: each result is folded over its own elements ------------------------------------- */
+/* ---- across: the last axis is reduced, and a result is folded over its own elements ---------- */
 
 /* True if the elements of a result are contiguous. */
 static bool is_contiguous(const reduction *r) {

@@ -434,7 +434,8 @@ TEST(slices_hold_every_element_once) {
 
 /* ---- while the last micro-batch is run ------------------------------------------------------- */
 
-/* A rank of two; the other's sums are its own. Its exchanges are counted. */
+/* A transport for rank 1 of 2 where no other rank runs: sums arrive as zeros, and the other's part
+ * of what is gathered is a copy of the rank's own. Exchanges are counted. */
 typedef struct lone {
     wf_transport t;
     pthread_mutex_t mutex;

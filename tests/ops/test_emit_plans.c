@@ -609,8 +609,8 @@ TEST(an_input_alone_is_a_file) {
 
 /* ---- one at a time --------------------------------------------------------------------------- */
 
-/* Neither plan reads what the other one fetches, although both have the node h. A leaf of zeros
- * behind all others is no part of the table of weights. */
+/* The plans may share memory, because b is fed its own h and does not read the one that a fetches.
+ * The leaf `sum` is zeros at the end of the weights, so it is left out of their table. */
 TEST(plans_that_run_one_at_a_time_share_memory) {
     static const double ones[] = { 1, 2, 3, 4 };
     wf_graph *g = new_graph(WF_F32);

@@ -94,7 +94,8 @@ static bool update(wf_trainer *t, const wf_tensor *x) {
     return ok && wf_trainer_update(t, NULL);
 }
 
-/* A rank with a set of its own: it is chosen when a kernel is first asked for. */
+/* Each rank trains with an instruction set of its own. WEFT_ISA is set before anything else,
+ * because the first use of a kernel reads it. */
 static int train_rank(wf_transport *ranks, void *path) {
     static const char *const sets[] = { "base", "avx2", "neon", "" };
     if (ranks) setenv("WEFT_ISA", sets[wf_transport_rank(ranks) % 4], 1);

@@ -176,7 +176,8 @@ static void choose_content(disk *d, int inode, choice how, int which) {
     hash_content(c);
 }
 
-/* Sizes up to a moment; of the data any pages, which make the file as long as they reach. */
+/* The content after a crash keeps all changes of its size up to a moment, and any pages of its
+ * data. A page behind the end makes the file longer. */
 static void choose_ordered(disk *d, int inode, int moment) {
     const pending *p = &d->data[inode];
     content *c = &d->made[inode];

@@ -37,7 +37,8 @@ void emitted_sizes(emitted *e, int64_t memory, int64_t weights, const char *of_w
 
 /* ---- a budget -------------------------------------------------------------------------------- */
 
-/* The bytes of memory with other lengths and another beam; -1: there is no such file. */
+/* The bytes of memory that the file would need with this length and beam; -1: the model cannot be
+ * written with them. */
 static int64_t memory_with(wf_model *m, wf_model_emit_options o, int64_t length, int64_t beam) {
     char message[WF_MESSAGE];
     wf_decode_options search = *o.search;

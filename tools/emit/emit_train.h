@@ -1,5 +1,5 @@
-/* tools/emit/emit_train.h - the training of a file that `train` wrote as one C file: graph --emit-c
- * --train. */
+/* tools/emit/emit_train.h - one C file that continues a training whose state `train` has saved:
+ * graph --emit-c --train. */
 #ifndef WEFT_TOOLS_EMIT_EMIT_TRAIN_H
 #define WEFT_TOOLS_EMIT_EMIT_TRAIN_H
 

@@ -15,8 +15,8 @@ static void find_weights(const char *program) {
     snprintf(weights_path, sizeof weights_path, "%.*s%s", folder, program, FILE_NAME);
 }
 
-/* Read at most model_FILE bytes of the file, and one more, which says that there are others.
- * Returns 0, or 1 after a message. */
+/* Read model_FILE bytes of the file, and one more if there is one, which shows that the file is too
+ * long. Returns 0, or 1 after a message. */
 static int read_weights(const char *path, const char *program, unsigned char *bytes, size_t *size) {
     if (path)
         snprintf(weights_path, sizeof weights_path, "%s", path);

@@ -131,7 +131,8 @@ static option rows[] = {
       .kind = OPTION_STRING,
       .value = &told.data.end_token,
       .argument = "TOKEN",
-      .help = "token of --tokenizer-json that ends a document, such as <|endoftext|> or </s>",
+      .help = "token of --tokenizer-json that training puts at the end of each document, such as "
+              "<|endoftext|> or </s>",
       .fallback = "none",
       NEW },
     INPUT("spm-src", told.data.spm_src,
