@@ -14,7 +14,8 @@ bool wf_view_dense(const wf_view *v);
 void wf_view_rows(const wf_view *v, int64_t *rows, int64_t *columns);
 /* The strides of a row-major view without gaps. */
 void wf_dense_strides(int ndim, const int64_t *shape, int64_t *stride);
-/* Checked sizes: false on overflow of int64_t / size_t. The one place where sizes are multiplied. */
+/* Checked sizes: false on overflow of int64_t / size_t. The one place where sizes are
+ * multiplied. */
 bool wf_mul_size(int64_t a, int64_t b, int64_t *out);
 bool wf_shape_bytes(wf_dtype dtype, int ndim, const int64_t *shape, size_t *out);
 

@@ -7,7 +7,8 @@
  * encoder-decoder can; with empty sources it learns to continue any text. With start_first the
  * start token comes before the source, and the output continues the source directly: this is for
  * prompts of running text. wf_model_feed joins pairs; model.h has the plans, and decode.h makes
- * outputs. With start_if_empty a prompt is the beginning of a row as it is. Axes: B batch, T length, H heads, D model width, V vocabulary. */
+ * outputs. With start_if_empty a prompt is the beginning of a row as it is. Axes: B batch, T
+ * length, H heads, D model width, V vocabulary. */
 #ifndef WEFT_MODELS_LANGUAGE_MODEL_H
 #define WEFT_MODELS_LANGUAGE_MODEL_H
 

@@ -108,8 +108,8 @@ typedef struct wf_training_emit_options {
  * integers: n, then for each of n batches B S T, src, src_length, tgt and labels; without a source,
  * S, src and src_length are left out. It writes the file to stdout after the last one, or after
  * that whose number is its argument; a second argument is the path of a file of weights.
- * malloc'ed. NULL with message[256]: what wf_emit refuses; a trainer that failed, has ranks, or needs
- * other inputs; shapes that the model has no room for; a file of another model. */
+ * malloc'ed. NULL with message[256]: what wf_emit refuses; a trainer that failed, has ranks, or
+ * needs other inputs; shapes that the model has no room for; a file of another model. */
 WF_API char *wf_model_emit_training(wf_model *m, wf_trainer *t,
                                     const wf_training_emit_options *options, char *message);
 

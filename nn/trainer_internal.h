@@ -25,8 +25,8 @@ typedef struct wf_trainer_parts {
 } wf_trainer_parts;
 /* False: the trainer failed, or it has other ranks. */
 bool wf_trainer_parts_of(const wf_trainer *t, wf_trainer_parts *parts);
-/* Make another plan of a micro-batch, for other sizes. It does not fetch the options' `fetch`. NULL:
- * out of memory. */
+/* Make another plan of a micro-batch, for other sizes. It does not fetch the options' `fetch`.
+ * NULL: out of memory. */
 wf_plan *wf_trainer_step_plan(wf_trainer *t);
 
 #endif

@@ -9,7 +9,8 @@
  * a case. Ends with Check's closing line and the counts that the project promises; exits with 0
  * if all is well, and with 77 (skipped, for meson) if WEFT_ISA names kernels that do not run here:
  * others must not pass in their name. With WEFT_OTHER_ISA=1 it skips the best kernels, too, unless
- * WEFT_CACHES is set: tools/test.sh has run them with all suites, but with this machine's caches. */
+ * WEFT_CACHES is set: tools/test.sh has run them with all suites, but with this machine's
+ * caches. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -60,7 +61,8 @@ static const suite_entry *suite_called(const char *name) {
     return NULL;
 }
 
-/* Into list, in the order of suites.inc: those named, or all. The number of them; -1: an unknown name. */
+/* Into list, in the order of suites.inc: those named, or all. The number of them; -1: an unknown
+ * name. */
 static int wanted_suites(char *const *names, int n, const suite_entry **list) {
     bool wanted[COUNT_OF(suites)] = { false };
     for (int i = 0; i < n; i++) {

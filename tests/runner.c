@@ -1,7 +1,8 @@
 /* tests/runner.c - see runner.h.
  *
- * Suites that run at once print into files of their own. Each is shown when its suite ends, so lines of two suites
- * never mix. Counts are those of Check's closing lines: a suite without one did not finish, which is an error. */
+ * Suites that run at once print into files of their own. Each is shown when its suite ends, so
+ * lines of two suites never mix. Counts are those of Check's closing lines: a suite without one did
+ * not finish, which is an error. */
 #include "runner.h"
 
 #include <stdio.h>
@@ -115,8 +116,8 @@ static double cpu_of_children(void) {
     return seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
 }
 
-/* A row crashed, and the others were lost with it. So they run again in processes of their own: then
- * Check names the row, and goes on. The suite has failed in any case. */
+/* A row crashed, and the others were lost with it. So they run again in processes of their own:
+ * then Check names the row, and goes on. The suite has failed in any case. */
 static bool is_run_apart(part *p, int index) {
     counts found;
     if (!p->suite->rows || p->apart || read_counts(p, &found)) return false;

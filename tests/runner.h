@@ -1,4 +1,5 @@
-/* tests/runner.h - runs suites: in this process one after another, or several at once, each in a process of its own. */
+/* tests/runner.h - runs suites: in this process one after another, or several at once, each in a
+ * process of its own. */
 #ifndef WEFT_TESTS_RUNNER_H
 #define WEFT_TESTS_RUNNER_H
 

@@ -50,9 +50,9 @@ const char *wf_find_word(const char *text, const char *word);
 /* The comment above the values of the leaves, which are the end of what wf_emit writes. */
 #define WF_VALUES_TITLE "/* The leaves' values: parameters, buffers, constants. */\n"
 
-/* Put what `code` uses of a text of C before it: of its blocks between blank lines those that define
- * such a name, without those that the text `there` has; NULL: none. A block needs only earlier ones.
- * False: out of memory. */
+/* Put what `code` uses of a text of C before it: of its blocks between blank lines those that
+ * define such a name, without those that the text `there` has; NULL: none. A block needs only
+ * earlier ones. False: out of memory. */
 bool wf_add_blocks(wf_text *code, const char *const *lines, const char *there);
 /* wf_add_blocks with the functions of plain C (ops/emit/) */
 bool wf_add_plain(wf_text *code, const char *there);

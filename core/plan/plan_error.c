@@ -1,4 +1,5 @@
-/* core/plan/plan_error.c - how a plan fails, and which of its tensors are fed: for all files of plans. */
+/* core/plan/plan_error.c - how a plan fails, and which of its tensors are fed: for all files of
+ * plans. */
 #include "plan.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
  *
  * At every step each row's candidates are chosen (in parallel: a row is a task), then each sentence
  * decides which of them go on (beam.c, sample.c). The first child of a hypothesis stays in its
- * parent's row of the KV cache, and only the other children get a copy of that row. Idle rows stay in the batch
- * until they are a quarter of it, because a smaller batch needs a new plan. */
+ * parent's row of the KV cache, and only the other children get a copy of that row. Idle rows stay
+ * in the batch until they are a quarter of it, because a smaller batch needs a new plan. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* models/emit/emit_checkpoint.c - what a saved file of a training holds, as tables in C: tensors by
- * name, and metadata by key, in the order of core/file/file_write.c. plain_checkpoint.c writes it. */
+ * name, and metadata by key, in the order of core/file/file_write.c. plain_checkpoint.c writes
+ * it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

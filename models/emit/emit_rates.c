@@ -1,5 +1,5 @@
-/* models/emit/emit_rates.c - the numbers of a training as C: shapes of batches, the learning rate of
- * a step, and what the step in plain_training.c asks of the plans. */
+/* models/emit/emit_rates.c - the numbers of a training as C: shapes of batches, the learning rate
+ * of a step, and what the step in plain_training.c asks of the plans. */
 #include <stdio.h>
 
 #include "core/record/record.h"

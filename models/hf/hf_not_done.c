@@ -1,5 +1,5 @@
-/* models/hf/hf_not_done.c - settings of a search that weft does not support, which an import keeps as
- * "name=value; name=value" so that an export writes them back. */
+/* models/hf/hf_not_done.c - settings of a search that weft does not support, which an import keeps
+ * as "name=value; name=value" so that an export writes them back. */
 #include <stdlib.h>
 #include <string.h>
 

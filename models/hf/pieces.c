@@ -1,4 +1,5 @@
-/* models/hf/pieces.c - pieces and their ids, which the tokenizers of all families read and write. */
+/* models/hf/pieces.c - pieces and their ids, which the tokenizers of all families read and
+ * write. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,8 +61,8 @@ const char **wf_hf_pieces_in(const hf_object *vocab, int64_t rows, char *message
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* Ids in a row are all that vocab.json may have. One without a piece was the empty piece there, which
- * no text has; those behind the last piece are rows of the model's table alone. */
+/* Ids in a row are all that vocab.json may have. One without a piece was the empty piece there,
+ * which no text has; those behind the last piece are rows of the model's table alone. */
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
                           void *user, char *message) {
     hf_text text = { 0 };

@@ -34,8 +34,8 @@ typedef struct wf_merger {
 } wf_merger;
 
 typedef struct wf_merge_rule {
-    /* Return the symbol into which two neighbours merge, and set its key: smaller keys merge first. A
-     * result below 0: the two do not merge. */
+    /* Return the symbol into which two neighbours merge, and set its key: smaller keys merge first.
+     * A result below 0: the two do not merge. */
     int32_t (*find)(void *context, const wf_link *left, const wf_link *right, int64_t *key);
     void *context;
     /* All places with a key are merged before those that these merges make possible, as in

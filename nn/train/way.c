@@ -1,4 +1,5 @@
-/* nn/train/way.c - errors, lists of tensors and plans, which the trainer and its three ways share. */
+/* nn/train/way.c - errors, lists of tensors and plans, which the trainer and its three ways
+ * share. */
 #include "way.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* ops/attention/attention_emit.c - attention and its gradient as C (core/emit/emitter.h): loops over
- * the heads, which functions of plain_attention.c compute. */
+/* ops/attention/attention_emit.c - attention and its gradient as C (core/emit/emitter.h): loops
+ * over the heads, which functions of plain_attention.c compute. */
 #include <stdio.h>
 
 #include "attention_op.h"

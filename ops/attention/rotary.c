@@ -197,7 +197,8 @@ wf_tensor *wf_rotary_table_scaled(wf_tensor *ids, int64_t dim, double base, bool
 
 typedef struct rotate_attrs {
     bool interleaved;
-    /* multiply by the transposed rotations, which for cosines and sines rotate by the negative angles */
+    /* multiply by the transposed rotations, which for cosines and sines rotate by the negative
+     * angles */
     bool back;
 } rotate_attrs;
 

@@ -18,8 +18,8 @@ bool wf_emit_fails_if(wf_emitter *e, const wf_call *c, const char *condition);
 
 /* "for (int i0 = 0; ...)" for every axis of a walk but the row's own; `letter` is the i. */
 void wf_emit_rows(wf_emitter *e, const wf_walk *w, char letter);
-/* The offset of the current row in view v, "i0 * 12 + i1"; and, in loops of the letter i, of element
- * j of it. */
+/* The offset of the current row in view v, "i0 * 12 + i1"; and, in loops of the letter i, of
+ * element j of it. */
 void wf_emit_row_at(wf_emitter *e, const wf_walk *w, char letter, int v);
 void wf_emit_element_at(wf_emitter *e, const wf_walk *w, int v, const char *j);
 
@@ -31,8 +31,8 @@ void wf_emit_copy(wf_emitter *e, const wf_view *to, const wf_view *from, const c
  * results out, or out1 (out, out1), of n elements. */
 void wf_emit_block_begin(wf_emitter *e, int64_t rows, int64_t grain, int64_t n, int sums);
 void wf_emit_block_end(wf_emitter *e, int64_t n, int sums);
-/* "static const int NAME[] = { 0, ... };": where the tasks of n elements begin, and the end. Returns
- * their number. */
+/* "static const int NAME[] = { 0, ... };": where the tasks of n elements begin, and the end.
+ * Returns their number. */
 int64_t wf_emit_ranges(wf_emitter *e, const char *name, int64_t n, int64_t grain);
 
 #endif

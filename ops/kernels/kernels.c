@@ -22,8 +22,8 @@ static bool runs_base(void) {
     return true;
 }
 
-/* meson.build defines WF_WITHOUT_ and the name for a set that is not built. The builtins also check,
- * with XGETBV, that the operating system saves the wide registers. */
+/* meson.build defines WF_WITHOUT_ and the name for a set that is not built. The builtins also
+ * check, with XGETBV, that the operating system saves the wide registers. */
 #if defined(__x86_64__) && !defined(WF_WITHOUT_AVX2)
 EXISTS(avx2)
 

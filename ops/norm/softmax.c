@@ -1,8 +1,8 @@
 /* ops/norm/softmax.c - softmax and log-softmax; the kernels work on the last axis.
  *
  * A column is open (not masked) where the mask is not 0 and, with causal, where j <= i + (columns -
- * rows). A row without open columns gives zeros, and its gradient is zero. Attention (attention_op.c)
- * uses the same kernel and the mask functions of this file. */
+ * rows). A row without open columns gives zeros, and its gradient is zero. Attention
+ * (attention_op.c) uses the same kernel and the mask functions of this file. */
 #include <float.h>
 #include <math.h>
 

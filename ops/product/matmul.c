@@ -400,9 +400,9 @@ static wf_tensor *source_of(wf_tensor *b) {
 /* c_ij = sum_p a_ip b_pj. With dc = dL/dc:  dL/da_ip = sum_j dc_ij b_pj, that is dA = dC B^T, and
  * dL/db_pj = sum_i a_ip dc_ij, that is dB = A^T dC. For a transposed operand the gradient is the
  * transpose of that, which is the product with its factors exchanged. If the whole batch has one B,
- * dB is one product over all rows. If B is the transpose of a matrix, the gradient is computed as that
- * matrix lies, with the factors exchanged: the same sums, without a copy, in rows as long as those of
- * A. The gradient of the addend is dC. */
+ * dB is one product over all rows. If B is the transpose of a matrix, the gradient is computed as
+ * that matrix lies, with the factors exchanged: the same sums, without a copy, in rows as long as
+ * those of A. The gradient of the addend is dC. */
 static void grad_matmul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *a = y->in[0], *b = y->in[1], *dc = dy[0];
     unsigned flags = ((const gemm_attrs *)y->attrs)->transposed;

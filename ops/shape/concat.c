@@ -98,7 +98,7 @@ wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis) {
     return y;
 }
 
-/* ---- unconcat(x, like...): the part of x that like[index] has in a concatenation of all `like`  */
+/* ---- unconcat(x, like...): the part of x that like[index] has in a concatenation of all `like` */
 
 typedef struct unconcat_attrs {
     int axis, index;

@@ -14,7 +14,7 @@
 #include "ops/base/walk.h"
 #include "ops/emit/loops.h"
 
-/* ---- operands: src, ids, like, addend --------------------------------------------------------- */
+/* ---- operands: src, ids, like, addend -------------------------------------------------------- */
 
 /* The result is zeros in the shape of `like`, or the addend, and src[i, k, j] is combined with its
  * element [i, ids[i, k, j], j]. */

@@ -1,5 +1,5 @@
-/* tests/bench/developer_bench.c - build/tests/bench: the machine's limits, attention over the length, and
- * every op, for those who change kernels. Users have `bench gemm` and `bench step`. */
+/* tests/bench/developer_bench.c - build/tests/bench: the machine's limits, attention over the
+ * length, and every op, for those who change kernels. Users have `bench gemm` and `bench step`. */
 #include "developer_bench.h"
 
 #include <stdio.h>

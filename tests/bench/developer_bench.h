@@ -1,5 +1,5 @@
-/* tests/bench/developer_bench.h - measurements for those who change kernels: more parts beside those of
- * tools/bench. */
+/* tests/bench/developer_bench.h - measurements for those who change kernels: more parts beside
+ * those of tools/bench. */
 #ifndef WEFT_TESTS_BENCH_DEVELOPER_BENCH_H
 #define WEFT_TESTS_BENCH_DEVELOPER_BENCH_H
 

@@ -1,5 +1,5 @@
-/* tests/fuzz/damage.c - a fuzz target with every truncation of files, and with N of their bits flipped:
- * damage N FILE... See run.sh --damage. */
+/* tests/fuzz/damage.c - a fuzz target with every truncation of files, and with N of their bits
+ * flipped: damage N FILE... See run.sh --damage. */
 #include "core/base/random.h"
 #include "fuzz.h"
 

@@ -1,10 +1,10 @@
-/* tests/fuzz/fuzz_hf.c - any bytes as the texts of a folder of Hugging Face: refused with a sentence,
- * or what comes out is within its bounds, and its tokenizers are the same when they were written and
- * read again. Weights have targets of their own; here an index of them is read.
+/* tests/fuzz/fuzz_hf.c - any bytes as the texts of a folder of Hugging Face: refused with a
+ * sentence, or what comes out is within its bounds, and its tokenizers are the same when they were
+ * written and read again. Weights have targets of their own; here an index of them is read.
  *
- * Parts end at '\0': config.json, generation_config.json, tokenizer_config.json, vocab.json, the index
- * of weights, a line. An empty one is a file that is not there; of config.json and vocab.json the one
- * below; without the last four nothing but the configurations is read. */
+ * Parts end at '\0': config.json, generation_config.json, tokenizer_config.json, vocab.json, the
+ * index of weights, a line. An empty one is a file that is not there; of config.json and vocab.json
+ * the one below; without the last four nothing but the configurations is read. */
 #define _XOPEN_SOURCE 700
 #include <sys/stat.h>
 #include <unistd.h>

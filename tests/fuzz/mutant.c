@@ -145,7 +145,8 @@ static size_t bits_of(const char *dtype) {
     return strcmp(dtype, "BOOL") == 0 ? 8 : bits > 0 ? (size_t)bits : 32;
 }
 
-/* Data as long as type and shape say, the old one again and again; a shape too large stays a lie. */
+/* Data as long as type and shape say, the old one again and again; a shape too large stays a
+ * lie. */
 static void refill(mutant *m, tensor *t) {
     size_t bytes = bits_of(t->dtype);
     for (int i = 0; i < t->ndim; i++) {

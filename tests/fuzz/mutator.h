@@ -2,7 +2,8 @@
  * file says (names, shapes, types, values, metadata, vocabularies, settings), of its header's text
  * or of its bytes; then lengths and, mostly, the checksum are made right again.
  *
- * What is not a file any more is changed as bytes. A mutant is a function of the file and the seed. */
+ * What is not a file any more is changed as bytes. A mutant is a function of the file and the
+ * seed. */
 #ifndef WEFT_TESTS_FUZZ_MUTATOR_H
 #define WEFT_TESTS_FUZZ_MUTATOR_H
 

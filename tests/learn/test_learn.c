@@ -1,5 +1,5 @@
-/* tests/learn/test_learn.c - the course: solutions are right, exercises say what to do, mistakes are named, and whatever
- * a learner's code does is survived. */
+/* tests/learn/test_learn.c - the course: solutions are right, exercises say what to do, mistakes
+ * are named, and whatever a learner's code does is survived. */
 #include <stdio.h>
 
 #include "tests/suites.h"
@@ -46,7 +46,8 @@ TEST_ROWS(solutions_are_right, EXERCISES) {
     ck_assert_msg(result.status == 0, "%s%s", result.out, result.err);
 }
 
-/* An exercise as it comes: a copy is made, compiles, and the formula of its first function is told. */
+/* An exercise as it comes: a copy is made, compiles, and the formula of its first function is
+ * told. */
 TEST_ROWS(exercises_say_what_to_do_first, EXERCISES) {
     static const char *const first[] = { "slopes",        "embed",       "softmax",
                                          "linear",        "layer_norm",  "encoder_layer",
@@ -104,8 +105,8 @@ static void change(char *text, const char *before, const char *after) {
 /* Mistakes that learn does not name: each is a wish. */
 static const char *const unnamed[] = { NULL };
 
-/* The names of mistakes do not depend on sanitizers, so with them every fourth is enough to see what
- * the checker does with memory. */
+/* The names of mistakes do not depend on sanitizers, so with them every fourth is enough to see
+ * what the checker does with memory. */
 enum { SEED_STEP = SANITIZED ? 4 : 1 };
 
 TEST_ROWS(seeded_mistakes_are_named, COUNT_OF(seeds) / SEED_STEP) {

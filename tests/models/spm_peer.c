@@ -1,4 +1,5 @@
-/* tests/models/spm_peer.c - lines into pieces and back, for spm_peer.py to compare with the library.
+/* tests/models/spm_peer.c - lines into pieces and back, for spm_peer.py to compare with the
+ * library.
  *
  * usage: spm_peer MODEL.spm < lines > results     each line after its length, of four bytes
  *        spm_peer MODEL.spm time < lines          CPU seconds of encoding them, and how many pieces

@@ -1,5 +1,5 @@
-/* tests/models/test_adapters.c - adapters in a model that is loaded: its parameters frozen, those of
- * the adapters trained, saved and loaded by themselves. */
+/* tests/models/test_adapters.c - adapters in a model that is loaded: its parameters frozen, those
+ * of the adapters trained, saved and loaded by themselves. */
 #define _XOPEN_SOURCE 700 /* mkstemp */
 #include <stdio.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-/* tests/models/test_byte_level.c - byte-pair encoding with a vocabulary and merges as GPT-2 has them: what
- * is refused, what stands in a model's file, and in which order merges apply. Which ids lines of
- * all kinds have is recorded: test_hf.c, folder "bart". */
+/* tests/models/test_byte_level.c - byte-pair encoding with a vocabulary and merges as GPT-2 has
+ * them: what is refused, what stands in a model's file, and in which order merges apply. Which ids
+ * lines of all kinds have is recorded: test_hf.c, folder "bart". */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -359,7 +359,8 @@ TEST_ROWS(what_is_not_done_is_written_back, COUNT_OF(not_done)) {
     wf_hf_free(&hf);
 }
 
-/* Two outputs of about 20 tokens whose scores by gnmt are equal are nearly equal by what is written. */
+/* Two outputs of about 20 tokens whose scores by gnmt are equal are nearly equal by what is
+ * written. */
 TEST(a_length_penalty_is_the_nearest_that_there_is) {
     char message[WF_MESSAGE] = "";
     wf_hf hf = import_search("\"do_sample\": false");

@@ -1,6 +1,6 @@
-/* tests/models/test_hf_languages.c - tokenizers of M2M100, NLLB, mBART and BART in folders of Hugging
- * Face: whose language a line has, and folders that are refused, each by its sentence. What lines
- * and ids become is a matter of test_hf.c. */
+/* tests/models/test_hf_languages.c - tokenizers of M2M100, NLLB, mBART and BART in folders of
+ * Hugging Face: whose language a line has, and folders that are refused, each by its sentence. What
+ * lines and ids become is a matter of test_hf.c. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "hf_files.h"
 #include "tests/suites.h"
@@ -105,7 +105,8 @@ TEST(without_a_model_of_pieces_there_are_ids) {
 
 /* ---- folders that are refused ---------------------------------------------------------------- */
 
-/* A change of one file of a folder: its first `from` becomes `to`; from NULL: the file is not there. */
+/* A change of one file of a folder: its first `from` becomes `to`; from NULL: the file is not
+ * there. */
 static const struct {
     const char *in, *file, *from, *to, *sentence;
 } broken[] = {

@@ -1,5 +1,5 @@
-/* tests/models/test_hf_shards.c - weights of Hugging Face in several files under an index, and weights
- * that contradict what config.json says. */
+/* tests/models/test_hf_shards.c - weights of Hugging Face in several files under an index, and
+ * weights that contradict what config.json says. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* tests/models/test_lm_torch.c - the language model against the same in PyTorch: 50 steps of AdamW,
  * from files that lm_peer.py wrote.
  *
- * One file holds initial weights in f32, another 50 batches, and the losses that PyTorch computed in
- * f64. */
+ * One file holds initial weights in f32, another 50 batches, and the losses that PyTorch computed
+ * in f64. */
 #include <stdio.h>
 
 #include "tests/suites.h"

@@ -301,8 +301,8 @@ TEST_ROWS(without_positions_order_is_lost, WF_POSITIONS_SINUSOIDAL_ROTARY + 1) {
     close_model(m);
 }
 
-/* Rotary positions count distances alone: behind a token that is not seen, every token of the source
- * and what follows from it are the same. Sinusoidal positions count from the beginning. */
+/* Rotary positions count distances alone: behind a token that is not seen, every token of the
+ * source and what follows from it are the same. Sinusoidal positions count from the beginning. */
 TEST_ROWS(rotary_positions_are_relative, 2) {
     static sentences b, later;
     wf_transformer_config c = small_config();

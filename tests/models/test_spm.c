@@ -351,7 +351,8 @@ TEST(a_piece_has_1024_bytes_at_most) {
     assert_contains(message, "piece 1 has 1025 bytes, more than 1024");
 }
 
-/* The library reads a text that is a normal piece and a control symbol, too: ids tell them apart. */
+/* The library reads a text that is a normal piece and a control symbol, too: ids tell them
+ * apart. */
 TEST(ids_tell_pieces_of_one_text_apart) {
     static unsigned char model[256];
     static const int32_t ids[] = { 1, 2, 1 };

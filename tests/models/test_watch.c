@@ -1,5 +1,5 @@
-/* tests/models/test_watch.c - a watched search: its results are those of an unwatched one, and its steps
- * tell how they came about, to the bit. */
+/* tests/models/test_watch.c - a watched search: its results are those of an unwatched one, and its
+ * steps tell how they came about, to the bit. */
 #include "tests/suites.h"
 #include "tests/support/models.h"
 

@@ -1,4 +1,5 @@
-/* tests/models/text_files.h - a folder for the files of one test, which must be empty in the end. */
+/* tests/models/text_files.h - a folder for the files of one test, which must be empty in the
+ * end. */
 #ifndef WEFT_TESTS_MODELS_TEXT_FILES_H
 #define WEFT_TESTS_MODELS_TEXT_FILES_H
 

@@ -1,5 +1,5 @@
-/* tests/mpi/example.c - the example data_parallel with the ranks that mpirun starts, from its own text:
- * only wf_processes_run, which would start processes itself, is another function here. */
+/* tests/mpi/example.c - the example data_parallel with the ranks that mpirun starts, from its own
+ * text: only wf_processes_run, which would start processes itself, is another function here. */
 #define wf_processes_run run_over_mpi
 #include "tools/examples/data_parallel.c"
 

@@ -3,8 +3,8 @@
  *
  *     mpirun ... network-update PARAMETERS [NETWORK [MICRO_BATCHES [PAUSE]]]
  *
- * MICRO_BATCHES: one for each rank, if nothing is said. PAUSE: seconds between two updates, in which
- * a training would compute. Prints medians, and the bytes that were sent beside those that
+ * MICRO_BATCHES: one for each rank, if nothing is said. PAUSE: seconds between two updates, in
+ * which a training would compute. Prints medians, and the bytes that were sent beside those that
  * wf_sharded_traffic says. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -38,7 +38,8 @@ static const int32_t tgt_ids[B][T] = { { 1, 3, 5, 7, 9, 2 },
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-/* Rotary positions come with all that Llama has: RMS norm, grouped queries, a gated feed-forward. */
+/* Rotary positions come with all that Llama has: RMS norm, grouped queries, a gated
+ * feed-forward. */
 static bool is_modern(const net *m) {
     return m->how.positions == WF_POSITIONS_ROTARY;
 }

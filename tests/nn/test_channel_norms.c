@@ -1,6 +1,7 @@
-/* tests/nn/test_channel_norms.c - BatchNorm and GroupNorm as layers: PyTorch's BatchNorm2d over steps of
- * training and an evaluation, from the values that record_nn.py wrote; what a trainer, a plan that
- * does not train and a batch of one element do. What the ops give is in the table of ops. */
+/* tests/nn/test_channel_norms.c - BatchNorm and GroupNorm as layers: PyTorch's BatchNorm2d over
+ * steps of training and an evaluation, from the values that record_nn.py wrote; what a trainer, a
+ * plan that does not train and a batch of one element do. What the ops give is in the table of
+ * ops. */
 #include <stdio.h>
 
 #include "nn/nn.h"
@@ -153,8 +154,8 @@ TEST(a_plan_that_does_not_train_leaves_the_running_statistics) {
     end_graph(g);
 }
 
-/* One element a channel has no unbiased variance, and NaN none at all: neither may stay in what later
- * evaluations use. */
+/* One element a channel has no unbiased variance, and NaN none at all: neither may stay in what
+ * later evaluations use. */
 TEST_ROWS(a_batch_without_a_variance_fails_the_run, 2) {
     wf_graph *g = new_graph(WF_F32);
     struct wf_batch_norm_layer l = wf_batch_norm_new(g, "bn", 2, 1e-5, 0.1);

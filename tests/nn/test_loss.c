@@ -45,7 +45,8 @@ TEST_ROWS(binary_cross_entropy_of_any_logit, 2) {
     end_graph(g);
 }
 
-/* The gradient is a slope of at most 1, of an infinite difference, too; at 0 it is the parabola's. */
+/* The gradient is a slope of at most 1, of an infinite difference, too; at 0 it is the
+ * parabola's. */
 TEST(smooth_l1_at_zero_and_without_bound) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(4), (double[]){ 0, INFINITY, -INFINITY, 1e200 });

@@ -352,8 +352,8 @@ TEST(attention_returns_its_weights) {
     end_graph(g);
 }
 
-/* The keys of a memory are turned by the caller. If the memory is x, that is self-attention; a table
- * of the queries alone does not say where keys are. */
+/* The keys of a memory are turned by the caller. If the memory is x, that is self-attention; a
+ * table of the queries alone does not say where keys are. */
 TEST(keys_of_a_memory_are_turned_beside) {
     wf_graph *g = new_graph(WF_F64);
     struct wf_mha_layer l = wf_mha_new(g, "mha", 8, 2, true, 0);

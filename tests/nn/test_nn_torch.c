@@ -1,6 +1,6 @@
-/* tests/nn/test_nn_torch.c - layers of nn against PyTorch's, from the values that record_nn.py wrote:
- * GRU and LSTM on packed sequences, and a block as Llama has them. Outputs and every gradient, in
- * f32 and f64. What else recurrent layers promise is here too. */
+/* tests/nn/test_nn_torch.c - layers of nn against PyTorch's, from the values that record_nn.py
+ * wrote: GRU and LSTM on packed sequences, and a block as Llama has them. Outputs and every
+ * gradient, in f32 and f64. What else recurrent layers promise is here too. */
 #include <stdio.h>
 
 #include "nn/nn.h"

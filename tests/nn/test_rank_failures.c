@@ -1,5 +1,5 @@
-/* tests/nn/test_rank_failures.c - sharded trainings in which one rank fails, at each of its calls of
- * the transport: all ranks stop with a sentence, none hangs, and no two threads touch one thing.
+/* tests/nn/test_rank_failures.c - sharded trainings in which one rank fails, at each of its calls
+ * of the transport: all ranks stop with a sentence, none hangs, and no two threads touch one thing.
  *
  * Ranks are threads over the memory that processes would share, so that the thread sanitizer sees
  * all of them. Their transport waits at random before and after each call: the order of events then
@@ -31,8 +31,8 @@ typedef enum way {
     WAYS
 } way;
 
-/* What the failing rank's own thread does between its last micro-batch and the update, while another
- * thread of it sends. */
+/* What the failing rank's own thread does between its last micro-batch and the update, while
+ * another thread of it sends. */
 typedef enum slip {
     NO_SLIP,
     CALLS_OTHERS,    /* all of which are refused; the update then goes on */

@@ -1,5 +1,5 @@
-/* tests/nn/test_sender.c - rounds of an exchange by a thread of its own: in order, none before it is
- * ready, none after one that failed; and the same without a thread. */
+/* tests/nn/test_sender.c - rounds of an exchange by a thread of its own: in order, none before it
+ * is ready, none after one that failed; and the same without a thread. */
 #include "nn/train/sender.h"
 #include "tests/suites.h"
 

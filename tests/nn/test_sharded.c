@@ -1,4 +1,5 @@
-/* tests/nn/test_sharded.c - a trainer with ranks: the bits of one process, whatever is sharded how. Ranks are threads here, over the memory that processes would share. */
+/* tests/nn/test_sharded.c - a trainer with ranks: the bits of one process, whatever is sharded how.
+ * Ranks are threads here, over the memory that processes would share. */
 #include "core/op_internal.h"
 #include "core/ranks/region.h"
 #include "core/transport_internal.h"
@@ -194,7 +195,8 @@ static bool gather_all(wf_trainer *t) {
     return !t->way->gather || t->way->gather(t);
 }
 
-/* Averages become parameters, everywhere; then they are what they were. Rank 0 sees all averages. */
+/* Averages become parameters, everywhere; then they are what they were. Rank 0 sees all
+ * averages. */
 static bool swap_and_look(const net *n, int rank) {
     const wf_optimizer *o = wf_trainer_optimizer(n->t);
     values was = { wf_count(n->params[0]), leaf_values(n->params[0]) };
@@ -208,7 +210,8 @@ static bool swap_and_look(const net *n, int rank) {
     return ok && (!n->t->way->release || n->t->way->release(n->t, true));
 }
 
-/* By another number of micro-batches, by beginning again, by leaving, by one that it did not add. */
+/* By another number of micro-batches, by beginning again, by leaving, by one that it did not
+ * add. */
 enum { WRONG_NUMBER = 1, ONCE_MORE, LEAVES_OFF, ADDS_TOO_FEW, WAYS };
 
 static void break_off(run *r, wf_trainer *t, int parts) {
@@ -504,8 +507,8 @@ static const wf_op paused_op = { .name = "paused",
                                  .grad = grad_paused,
                                  .run = &run_same };
 
-/* Most of the gradient of the last matrix is a round by itself, which leaves before that of the first is
- * computed: whose backward pass waits for just that. */
+/* Most of the gradient of the last matrix is a round by itself, which leaves before that of the
+ * first is computed: whose backward pass waits for just that. */
 TEST(gradients_leave_during_the_backward_pass) {
     enum { LARGE = 70000 };
     lone l = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };

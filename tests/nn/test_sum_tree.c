@@ -1,5 +1,5 @@
-/* tests/nn/test_sum_tree.c - the order in which micro-batches are added: the same tree wherever their
- * range is cut. */
+/* tests/nn/test_sum_tree.c - the order in which micro-batches are added: the same tree wherever
+ * their range is cut. */
 #include "nn/optimizer_internal.h"
 #include "nn/train/accumulation.h"
 #include "tests/suites.h"

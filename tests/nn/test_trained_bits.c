@@ -1,6 +1,6 @@
-/* tests/nn/test_trained_bits.c - one arithmetic over whole trainings: what networks that convolve and
- * networks that recur have learned in 20 steps is to the bit what is recorded here, with every set of
- * kernels, on one thread and on two. */
+/* tests/nn/test_trained_bits.c - one arithmetic over whole trainings: what networks that convolve
+ * and networks that recur have learned in 20 steps is to the bit what is recorded here, with every
+ * set of kernels, on one thread and on two. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -115,7 +115,8 @@ TEST(a_regression_learns) {
     close_learner(&l);
 }
 
-/* Nothing is updated before all micro-batches are added; loss, count and sums are of all of them. */
+/* Nothing is updated before all micro-batches are added; loss, count and sums are of all of
+ * them. */
 TEST(micro_batches_make_one_update) {
     wf_trainer_options o = usual();
     o.micro_batches = 2;
@@ -145,8 +146,8 @@ TEST(micro_batches_make_one_update) {
     free_values(&before, 1), free_values(&after, 1), close_learner(&l);
 }
 
-/* An update has between one micro-batch and the most; each is added once, in order; one that is begun
- * again forgets what was added. */
+/* An update has between one micro-batch and the most; each is added once, in order; one that is
+ * begun again forgets what was added. */
 TEST_ROWS(micro_batches_come_in_order, 2) {
     wf_trainer_options o = usual();
     o.micro_batches = _i ? 3 : 0;

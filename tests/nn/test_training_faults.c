@@ -1,5 +1,5 @@
-/* tests/nn/test_training_faults.c - a training in which every single allocation fails: a sentence, or
- * the bits of one in which none does. By wf_trainer, with each optimizer, saved and resumed; and
+/* tests/nn/test_training_faults.c - a training in which every single allocation fails: a sentence,
+ * or the bits of one in which none does. By wf_trainer, with each optimizer, saved and resumed; and
  * sharded among ranks, which are threads here. */
 #define _XOPEN_SOURCE 700 /* mkstemp */
 #include "core/ranks/region.h"
@@ -204,8 +204,8 @@ static bool training_sharded(void) {
     return work[0].ok && (ranks == 1 || work[1].ok);
 }
 
-/* A rank that has no memory for its list of leaves, as models have one, still takes part: the other does
- * not wait for it, and rank 0 alone decides. */
+/* A rank that has no memory for its list of leaves, as models have one, still takes part: the other
+ * does not wait for it, and rank 0 alone decides. */
 typedef struct lister {
     wf_region *region;
     int rank, without; /* the rank that has no list */

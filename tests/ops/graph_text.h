@@ -11,8 +11,8 @@
  *     end
  *
  * Elements of a leaf are the same in every language: hash(KEY, element) of 2^12 steps from LOW to
- * HIGH, of an i32 the integer below. Those of kind e are a list of numbers at the ends of the types:
- * every KEY-th, each LOW times in a row. */
+ * HIGH, of an i32 the integer below. Those of kind e are a list of numbers at the ends of the
+ * types: every KEY-th, each LOW times in a row. */
 #ifndef WEFT_TESTS_OPS_GRAPH_TEXT_H
 #define WEFT_TESTS_OPS_GRAPH_TEXT_H
 

@@ -1,5 +1,5 @@
-/* tests/ops/test_emit_int8.c - products and embedding with weights in int8 as C files, in arrays and
- * in a second file: the results have the bits of the library. */
+/* tests/ops/test_emit_int8.c - products and embedding with weights in int8 as C files, in arrays
+ * and in a second file: the results have the bits of the library. */
 #include <math.h>
 #include <stdio.h>
 

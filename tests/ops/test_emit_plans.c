@@ -88,8 +88,8 @@ SETUP(enter_folder, leave_folder)
 
 /* ---- a file of weights ----------------------------------------------------------------------- */
 
-/* A program gives model_start the bytes; and refuses fewer, others, and those that begin between two
- * words. */
+/* A program gives model_start the bytes; and refuses fewer, others, and those that begin between
+ * two words. */
 #define TRY_FILE                                                                                   \
     "int main(void) {\n    static _Alignas(4) unsigned char bytes[model_FILE + 4];\n"              \
     "    static _Alignas(64) unsigned char memory[model_ARENA];\n    static model m;\n"            \

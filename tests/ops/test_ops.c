@@ -286,7 +286,8 @@ TEST(every_op_has_a_row) {
     free(seen);
 }
 
-/* "matmul(a, b, addend): a b + addend": the op's name, as many names as it takes operands, a value. */
+/* "matmul(a, b, addend): a b + addend": the op's name, as many names as it takes operands, a
+ * value. */
 TEST(every_op_has_a_formula_that_names_its_operands) {
     for (int i = 0; i < wf_op_count(); i++) {
         const wf_op *op = wf_op_at(i);

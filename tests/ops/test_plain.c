@@ -21,7 +21,7 @@
 
 TESTS(plain)
 
-/* ---- the rows as functions of a number or two ------------------------------------------------- */
+/* ---- the rows as functions of a number or two ------------------------------------------------ */
 
 /* The names that rows have for functions of vectors. */
 #define v_abs abs_of
@@ -109,7 +109,7 @@ static const struct {
 #undef COMPARE
 };
 
-/* ---- numbers ----------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 enum { NUMBERS = 200000 };
 static float first_numbers[NUMBERS], second_numbers[NUMBERS], by_kernel[NUMBERS];

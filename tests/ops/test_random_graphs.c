@@ -1,6 +1,6 @@
 /* tests/ops/test_random_graphs.c - random graphs that random_graphs.py wrote and PyTorch computed:
- * values, gradients, gradients of gradients, fused, in both types. It makes any number of others, and
- * compares more: see its head. And ops at the ends of the types, from record_extremes.py. */
+ * values, gradients, gradients of gradients, fused, in both types. It makes any number of others,
+ * and compares more: see its head. And ops at the ends of the types, from record_extremes.py. */
 #include "graph_text.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"

@@ -1,5 +1,5 @@
-/* tests/support/collectives.h - what any transport must do, whatever moves the bytes: run by all its
- * ranks, compared with what each can compute by itself. */
+/* tests/support/collectives.h - what any transport must do, whatever moves the bytes: run by all
+ * its ranks, compared with what each can compute by itself. */
 #ifndef WEFT_TESTS_SUPPORT_COLLECTIVES_H
 #define WEFT_TESTS_SUPPORT_COLLECTIVES_H
 

@@ -31,8 +31,9 @@ const char *browser(void);
 /* What a page of the folder is when its scripts have run, as drawn.html; they may not complain. */
 void draw_page(const char *with, const char *name);
 
-/* A model's file with another value of a key, which may be new (NULL: without it), or with all values of the f32
- * tensors whose names begin so times a factor (0: without them); with a checksum that is right. */
+/* A model's file with another value of a key, which may be new (NULL: without it), or with all
+ * values of the f32 tensors whose names begin so times a factor (0: without them); with a checksum
+ * that is right. */
 void change_meta(const char *path, const char *key, const char *value);
 void change_values(const char *path, const char *prefix, float factor);
 

@@ -10,8 +10,8 @@ const char *emitted_compiler(void);
 /* False, which a line says: it compiles nothing here. */
 bool has_emitted_compiler(const char *suite);
 
-/* Are the programs of this row of a table compiled and run? A sanitizer watches the emitter, and the
- * text is the same in every build: so sanitized suites compile every fourth row. */
+/* Are the programs of this row of a table compiled and run? A sanitizer watches the emitter, and
+ * the text is the same in every build: so sanitized suites compile every fourth row. */
 bool compiles_row(int row);
 
 /* Does it compile a line here? */

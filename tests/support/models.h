@@ -26,8 +26,8 @@ wf_optimizer_options adam_options(void);
 
 wf_model *open_model(const wf_transformer_config *c, const wf_training_config *training,
                      wf_dtype real, uint64_t seed);
-/* Width 16, 4 heads, 2 layers: a language model in the form of GPT or of Llama, which has 2 heads of
- * keys and values. */
+/* Width 16, 4 heads, 2 layers: a language model in the form of GPT or of Llama, which has 2 heads
+ * of keys and values. */
 wf_model *open_language_model(bool llama, const wf_training_config *training, int vocab,
                               int max_len);
 void close_model(wf_model *m); /* fails the test if the graph failed */

@@ -1,9 +1,9 @@
-/* tests/support/wall.h - a piece of work, in which every single allocation fails: an error, no crash,
- * no leak, and never another result.
+/* tests/support/wall.h - a piece of work, in which every single allocation fails: an error, no
+ * crash, no leak, and never another result.
  *
  * The work says what comes of it (wall_say), piece by piece, each when it is known to be right:
- * results, values that were fed or updated, files. What it says with a failed allocation must be the
- * beginning of what it says without one; and all of it, if the work returns true. */
+ * results, values that were fed or updated, files. What it says with a failed allocation must be
+ * the beginning of what it says without one; and all of it, if the work returns true. */
 #ifndef WEFT_TESTS_SUPPORT_WALL_H
 #define WEFT_TESTS_SUPPORT_WALL_H
 

@@ -1,8 +1,9 @@
 /* tests/targets/answers.h - the lines of a model's emitted C file with the bits of their scores.
  *
  * A program of emit_targets.sh is compiled with the emitted file in front (-include model.c). It
- * provides the lines, and writes what answer() gives: "SCORE\tTEXT\n", where SCORE is the 64 bits of
- * model_score in hexadecimal and TEXT has its line breaks escaped, as `generate` escapes them. */
+ * provides the lines, and writes what answer() gives: "SCORE\tTEXT\n", where SCORE is the 64 bits
+ * of model_score in hexadecimal and TEXT has its line breaks escaped, as `generate` escapes
+ * them. */
 #ifndef WEFT_TESTS_TARGETS_ANSWERS_H
 #define WEFT_TESTS_TARGETS_ANSWERS_H
 

@@ -1,5 +1,5 @@
-/* tests/tools/test_arithmetic.c - one arithmetic, as people see it: the number of `bench signature`,
- * and a training that goes on with another instruction set. */
+/* tests/tools/test_arithmetic.c - one arithmetic, as people see it: the number of `bench
+ * signature`, and a training that goes on with another instruction set. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,8 +57,8 @@ TEST(a_training_goes_on_with_another_instruction_set) {
     ck_assert(same_files("one", "parts"));
 }
 
-/* Widths that are no multiples of a panel's, of which every set has its own: a set that kept another
- * choice of weights in bf16 or int8 would decode otherwise. */
+/* Widths that are no multiples of a panel's, of which every set has its own: a set that kept
+ * another choice of weights in bf16 or int8 would decode otherwise. */
 TEST_ROWS(weights_are_kept_the_same_with_every_instruction_set, 4) {
     static const int widths[] = { 24, 32, 48, 96 };
     run("train --task copy --quiet --threads 1 --valid-size 20 --max-steps 30 --d-model %d --heads "

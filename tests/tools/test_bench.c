@@ -1,5 +1,5 @@
-/* tests/tools/test_bench.c - the benchmark programs, tools/bench and tests/bench: their arguments, and
- * that what they print can be read.
+/* tests/tools/test_bench.c - the benchmark programs, tools/bench and tests/bench: their arguments,
+ * and that what they print can be read.
  *
  * Figures belong to the machine and the hour, so none is asked for: only that there are some and
  * that they fit each other. WEFT_TOOLS names the folder of the first; the second

@@ -260,7 +260,8 @@ TEST(what_is_like_bart_goes_out_and_comes_back) {
     ok("train --init back --train pairs -o tuned --threads 1 --quiet --max-steps 2 > out");
 }
 
-/* A language model has none whatever its flags: the only sentence, without advice that can't help. */
+/* A language model has none whatever its flags: the only sentence, without advice that can't
+ * help. */
 /* Pairs are no running text: no model of transformers reads them so. */
 TEST(a_language_model_of_pairs_has_no_way_out) {
     ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs; train --train pairs --arch language --preset "

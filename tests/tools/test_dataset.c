@@ -135,8 +135,8 @@ TEST(every_word_has_a_row) {
     ck_assert(source_of_word(0) == &source_made && source_of_word(5) == &source_pairs);
 }
 
-/* Sequences that are made up: as many as are asked for are held out, none of them is learned, and the
- * training has no end. */
+/* Sequences that are made up: as many as are asked for are held out, none of them is learned, and
+ * the training has no end. */
 TEST(made_sequences_come_in_batches) {
     dataset m;
     batch b = { 0 };

@@ -1,5 +1,5 @@
-/* tests/tools/test_defaults.c - settings that follow the data: the rules, and what a training makes of
- * them; and the pairs that are held back where nobody named any. */
+/* tests/tools/test_defaults.c - settings that follow the data: the rules, and what a training makes
+ * of them; and the pairs that are held back where nobody named any. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* tests/tools/test_emit_c.c - `graph --emit-c`: programs of trained models, compiled, write the
- * lines that `generate` writes, and so do pages; what cannot be written is refused. WEFT_EMIT_CC names another
- * compiler, as in suite `emit`. */
+ * lines that `generate` writes, and so do pages; what cannot be written is refused. WEFT_EMIT_CC
+ * names another compiler, as in suite `emit`. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
-/* tests/tools/test_filter.c - generate as a filter: a line for a line, whatever is in them, and how a
- * model's file says that it is searched or drawn from.
+/* tests/tools/test_filter.c - generate as a filter: a line for a line, whatever is in them, and how
+ * a model's file says that it is searched or drawn from.
  *
- * $BYTES has learned next to nothing of running text, so that it writes bytes of all kinds, line breaks
- * among them; $SHORT translates word by word and reads eight words at most. */
+ * $BYTES has learned next to nothing of running text, so that it writes bytes of all kinds, line
+ * breaks among them; $SHORT translates word by word and reads eight words at most. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
-/* tests/tools/test_graph_numbers.c - the numbers that `graph` shows: formulas of the command line, their
- * gradients and second derivatives, as a table, as Graphviz text and as a page.
+/* tests/tools/test_graph_numbers.c - the numbers that `graph` shows: formulas of the command line,
+ * their gradients and second derivatives, as a table, as Graphviz text and as a page.
  *
- * Numbers come from a graph that is recorded here and fetched; where they are exact, they are written
- * down. */
+ * Numbers come from a graph that is recorded here and fetched; where they are exact, they are
+ * written down. */
 #include <stdio.h>
 
 #include "core/file/json.h"
@@ -87,8 +87,8 @@ TEST_ROWS(a_formula_is_what_the_ops_compute, COUNT_OF(formulas)) {
 }
 
 /* d/da (a b + c^2) = b, d/db = a, d/dc = 2 c, and d^2/dc^2 = 2. */
-/* x = 3 is read by x * y, whose slope is 5, and twice by x * x: 2 * 3. The larger share comes first,
- * and the gradient is their sum. */
+/* x = 3 is read by x * y, whose slope is 5, and twice by x * x: 2 * 3. The larger share comes
+ * first, and the gradient is their sum. */
 TEST(a_gradient_has_the_shares_of_its_consumers) {
     ok("graph --formula 'x*x - x*y' --x 3 --y 5 --table > table; cat table");
     assert_contains(result.out, "gradient           1\n");

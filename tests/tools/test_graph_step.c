@@ -1,5 +1,5 @@
-/* tests/tools/test_graph_step.c - `graph --step`, the debugger: every node of an example in order, its
- * commands, a broken mask, and the first node that is not finite. */
+/* tests/tools/test_graph_step.c - `graph --step`, the debugger: every node of an example in order,
+ * its commands, a broken mask, and the first node that is not finite. */
 #include <math.h>
 #include <stdio.h>
 
@@ -134,7 +134,8 @@ TEST(a_terminal_is_asked_for_keys) {
 
 /* ---- a broken mask, and numbers that are not finite ------------------------------------------ */
 
-/* A row without an open column gives zeros; z finds the mask's row, and the rows that follow from it. */
+/* A row without an open column gives zeros; z finds the mask's row, and the rows that follow from
+ * it. */
 TEST(a_row_that_is_all_masked_is_found) {
     ok("graph --formula 'masked_softmax(q @ transpose(k), m) @ v' " SCORES
        "--m '1 1 1; 0 0 0; 1 1 1' --commands 'z; z; z'");
@@ -145,7 +146,8 @@ TEST(a_row_that_is_all_masked_is_found) {
     assert_contains(result.out, "matmul  \n");
 }
 
-/* A mask of queries in the place of one of keys: [3,1] masks rows, where [1,3] would mask a column. */
+/* A mask of queries in the place of one of keys: [3,1] masks rows, where [1,3] would mask a
+ * column. */
 TEST(a_mask_of_the_wrong_axis_is_found) {
     ok("graph --formula 'masked_softmax(q @ transpose(k), m) @ v' " SCORES
        "--m '1; 1; 0' --commands '/softmax; z'");

@@ -1,5 +1,5 @@
-/* tests/tools/test_gzip.c - text packed by gzip, wherever a program reads text; and packed text that
- * is damaged, which is refused: never is it a shorter text. */
+/* tests/tools/test_gzip.c - text packed by gzip, wherever a program reads text; and packed text
+ * that is damaged, which is refused: never is it a shorter text. */
 #include <stdio.h>
 #include <unistd.h>
 

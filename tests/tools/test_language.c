@@ -35,7 +35,8 @@ static wf_tokenizer *open_side(const int32_t *before, int n_before) {
     return t;
 }
 
-/* "the", whose pieces the vocabulary does not have, in front of its end, behind `first`; -1: behind nothing. */
+/* "the", whose pieces the vocabulary does not have, in front of its end, behind `first`; -1: behind
+ * nothing. */
 static void assert_begins(language *l, int side, int32_t first) {
     int32_t ids[16];
     char message[WF_MESSAGE];

@@ -1,5 +1,6 @@
-/* tests/tools/test_page.c - stand-alone pages: their assets are the files of tools/page, their data is
- * one JSON object that no string can end early, and nothing in them asks for anything elsewhere. */
+/* tests/tools/test_page.c - stand-alone pages: their assets are the files of tools/page, their data
+ * is one JSON object that no string can end early, and nothing in them asks for anything
+ * elsewhere. */
 #include "tools/page/page.h"
 
 #include "core/file/json.h"

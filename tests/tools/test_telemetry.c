@@ -1,5 +1,5 @@
-/* tests/tools/test_telemetry.c - what a training leaves to be looked at: the page of --report, the events
- * of --tensorboard, and that nothing of the training depends on them. */
+/* tests/tools/test_telemetry.c - what a training leaves to be looked at: the page of --report, the
+ * events of --tensorboard, and that nothing of the training depends on them. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* tests/tools/test_tokenize.c - the program tokenize: lines to tokens in every form, ids to lines, what
- * is refused. Which tokens a line has is asked by suite tokenizer. */
+/* tests/tools/test_tokenize.c - the program tokenize: lines to tokens in every form, ids to lines,
+ * what is refused. Which tokens a line has is asked by suite tokenizer. */
 #include <stdio.h>
 
 #include "tests/suites.h"

@@ -629,7 +629,8 @@ TEST(failed_save_keeps_the_file_and_the_training) {
 
 /* ---- inspecting ------------------------------------------------------------- */
 
-/* A stack may have no layers: what can't be shown is refused, what is not there is an empty list. */
+/* A stack may have no layers: what can't be shown is refused, what is not there is an empty
+ * list. */
 TEST(attention_of_stacks_without_layers) {
     char message[WF_MESSAGE];
     for (int side = 0; side < 2; side++) {

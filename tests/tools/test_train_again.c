@@ -1,5 +1,5 @@
-/* tests/tools/test_train_again.c - the program train where a model is there already: what replaces it,
- * what goes on with it, and for how much longer. */
+/* tests/tools/test_train_again.c - the program train where a model is there already: what replaces
+ * it, what goes on with it, and for how much longer. */
 #include <stdio.h>
 #include <unistd.h>
 

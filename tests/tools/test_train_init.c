@@ -39,7 +39,8 @@ static bool same_bytes(const wf_entry *a, const wf_entry *b) {
     return a && b && a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0;
 }
 
-/* How many of a's tensors whose names begin so have the same bytes in b, and how many other ones. */
+/* How many of a's tensors whose names begin so have the same bytes in b, and how many other
+ * ones. */
 static void count_same(const char *a, const char *b, const char *prefix, int *same, int *other) {
     wf_file *f = opened(a), *g = opened(b);
     *same = *other = 0;

@@ -257,7 +257,8 @@ TEST(limits_of_a_batch_are_told) {
     }
 }
 
-/* The file m with one more row in the tables of a side, its settings and vocabularies as they were. */
+/* The file m with one more row in the tables of a side, its settings and vocabularies as they
+ * were. */
 static void widen(const char *path, int side) {
     static const char *const kept[] = { "train.", "src_tokenizer.", "tgt_tokenizer." };
     wf_meta meta[100];
@@ -305,7 +306,8 @@ TEST(threads_change_nothing) {
     ck_assert(same_files("1", "5"));
 }
 
-/* The largest difference between the parameters of two models, in parts of the largest parameter. */
+/* The largest difference between the parameters of two models, in parts of the largest
+ * parameter. */
 static double parameters_apart(const char *a, const char *b) {
     wf_file *f = opened(a), *g = opened(b);
     double apart = 0, largest = 0;

@@ -114,8 +114,8 @@ static bool record(void) {
     return true;
 }
 
-/* A trainer that could not be made has left its nodes in the graph: it takes another one. That model's number of nodes
- * is no part of this step's result. */
+/* A trainer that could not be made has left its nodes in the graph: it takes another one. That
+ * model's number of nodes is no part of this step's result. */
 static bool plan_training(void) {
     if (w.trainer && !record()) return false;
     w.result = 0;

@@ -70,7 +70,8 @@ static void write_half(const call *c) {
     if (fd >= 0) close(fd);
 }
 
-/* Does it catch SIGTERM, to finish its step? Who only tidies up, and dies of it, restarts no call. */
+/* Does it catch SIGTERM, to finish its step? Who only tidies up, and dies of it, restarts no
+ * call. */
 static bool catches(const call *c) {
     unsigned long action[2] = { 0 }; /* of the kernel: the handler, the flags */
     struct iovec here = { action, sizeof action };

@@ -1,12 +1,13 @@
 /* tests/walls/mutants.c - mutants of model files through every reader of the library.
  *
- * usage: mutants FIRST COUNT FILE...      judges mutants FIRST.. of the files; exits 1 if one failed
+ * usage: mutants FIRST COUNT FILE... judges mutants FIRST.. of the files; exits 1 if one failed
  *        mutants --write N OUT FILE...    writes mutant N of the files
  *
  * A mutant is a function of its number and the files: tests/fuzz/mutator.h. What must hold of it is
  * in the fuzz targets safetensors, model and state_dict. They end the process where it does not, so
  * a child judges and its parent looks on: it counts what kills the child, what hangs and what takes
- * memory that no small file needs, keeps that mutant as failed-N.safetensors, and goes on after it. */
+ * memory that no small file needs, keeps that mutant as failed-N.safetensors, and goes on after
+ * it. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <signal.h>
 #include <sys/mman.h>

@@ -424,7 +424,7 @@ static int step(const settings *set, const subject *s, const wf_file *f) {
     return status;
 }
 
-/* ---- C ---------------------------------------------------------------------------------------- */
+/* ---- C --------------------------------------------------------------------------------------- */
 
 static void write_c(const settings *set, const wf_file *f) {
     emitted e = emit_program(&self, &set->c, f, set->model, set->batch_size, set->length);

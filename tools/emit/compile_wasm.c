@@ -1,5 +1,5 @@
-/* tools/emit/compile_wasm.c - see compile_wasm.h. The compiler reads the text from its standard input
- * and writes the module to its standard output, which are files without a name. */
+/* tools/emit/compile_wasm.c - see compile_wasm.h. The compiler reads the text from its standard
+ * input and writes the module to its standard output, which are files without a name. */
 #include "compile_wasm.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* tools/emit/emit_model.h - a model's file as one C file, with the search that `generate` makes with
- * it: graph --emit-c. */
+/* tools/emit/emit_model.h - a model's file as one C file, with the search that `generate` makes
+ * with it: graph --emit-c. */
 #ifndef WEFT_TOOLS_EMIT_EMIT_MODEL_H
 #define WEFT_TOOLS_EMIT_EMIT_MODEL_H
 

@@ -18,7 +18,8 @@ typedef struct emit_request {
 /* End the program if an option of --emit-c, or one for pictures, has no effect. */
 void refuse_idle_emission(const program *p, const emit_request *r);
 
-/* The model's file, or its training, as C, or as a page. A training of text takes the shape of its batches from
+/* The model's file, or its training, as C, or as a page. A training of text takes the shape of its
+ * batches from
  * --batch-size and --length, if they were given. The caller frees the text. A model that has no
  * such form ends the program. */
 emitted emit_program(const program *p, const emit_request *r, const wf_file *f, const char *path,

@@ -1,5 +1,5 @@
-/* tools/sources/spm_file.c - makes the vocabulary of a new model from a .spm file or tokenizer.json.
- * See spm_file.h. */
+/* tools/sources/spm_file.c - makes the vocabulary of a new model from a .spm file or
+ * tokenizer.json. See spm_file.h. */
 #include "spm_file.h"
 
 #include <errno.h>

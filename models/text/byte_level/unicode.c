@@ -1,4 +1,5 @@
-/* models/text/byte_level/unicode.c - classes of code points, from the table that unicode.py prints. */
+/* models/text/byte_level/unicode.c - classes of code points, from the table that unicode.py
+ * prints. */
 #include "unicode.h"
 
 /* In ascending order: code point * 4 + the class of all code points from there on. */

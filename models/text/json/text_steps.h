@@ -1,4 +1,5 @@
-/* models/text/json/text_steps.h - inside models: the parts of a tokenizer.json that a text goes through.
+/* models/text/json/text_steps.h - inside models: the parts of a tokenizer.json that a text goes
+ * through.
  *
  * Normalizers change a piece of text, pre-tokenizers cut pieces, decoders change a list of tokens'
  * texts. Each is a row of a table: its type in the file, how its fields are read, what it does. A

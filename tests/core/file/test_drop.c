@@ -133,7 +133,8 @@ TEST(a_load_without_memory_gives_nothing_back) {
     }
 }
 
-/* Entries of the caller's own stay, even between those of the file; an entry may be loaded twice. */
+/* Entries of the caller's own stay, even between those of the file; an entry may be loaded
+ * twice. */
 TEST(only_the_files_own_bytes_are_given_back) {
     save_model(WF_PANELS);
     wf_graph *g = new_graph(WF_F32);

@@ -1,4 +1,5 @@
-/* tests/core/file/test_load.c - entries of files into leaves: what converts, and what is refused. */
+/* tests/core/file/test_load.c - entries of files into leaves: what converts, and what is
+ * refused. */
 #include "core/file_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"

@@ -118,7 +118,8 @@ TEST(only_what_a_killed_save_left_is_removed) {
     }
 }
 
-/* By the path of a file that may be there or not, in a folder or in this one; nothing is written. */
+/* By the path of a file that may be there or not, in a folder or in this one; nothing is
+ * written. */
 TEST(what_is_left_is_removed_without_a_save) {
     char left[2][128], outside[] = "/tmp";
     for (int with_folder = 0; with_folder < 2; with_folder++) {

@@ -264,7 +264,8 @@ TEST_ROWS(a_wrong_archive_is_refused, COUNT_OF(archives)) {
     free(b.data);
 }
 
-/* Before torch 0.1.10 it was a tar archive: reading one ran its pickle unchecked (CVE-2025-32434). */
+/* Before torch 0.1.10 it was a tar archive: reading one ran its pickle unchecked
+ * (CVE-2025-32434). */
 TEST(a_tar_archive_is_refused) {
     static const char start[512] = "sys_info";
     must_say((bytes){ (unsigned char *)(uintptr_t)start, sizeof start }, "not safetensors");

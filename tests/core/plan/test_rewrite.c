@@ -98,7 +98,8 @@ static bool is_computed(wf_plan *p, const wf_tensor *t) {
     return false;
 }
 
-/* Each node that would run as recorded is computed in some step: its own, or one that a rule made. */
+/* Each node that would run as recorded is computed in some step: its own, or one that a rule
+ * made. */
 static void assert_all_are_computed(wf_plan *p, wf_plan *recorded) {
     wf_step step;
     for (int i = 0; wf_step_at(recorded, i, &step); i++) {

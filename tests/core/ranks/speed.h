@@ -1,4 +1,5 @@
-/* tests/core/ranks/speed.h - how fast a transport is: run by all its ranks, printed by the first. */
+/* tests/core/ranks/speed.h - how fast a transport is: run by all its ranks, printed by the
+ * first. */
 #ifndef WEFT_TESTS_CORE_RANKS_SPEED_H
 #define WEFT_TESTS_CORE_RANKS_SPEED_H
 

@@ -1,5 +1,5 @@
-/* tests/core/ranks/test_transport.c - ranks of one machine: what they send each other, and what becomes
- * of all when one fails. */
+/* tests/core/ranks/test_transport.c - ranks of one machine: what they send each other, and what
+ * becomes of all when one fails. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "core/transport_internal.h"
 #include "tests/suites.h"
@@ -154,7 +154,8 @@ TEST(no_such_rank_has_no_share) {
     ck_assert(none.from == 0 && none.to == 0);
 }
 
-/* One process needs no transport; more ranks than processes of a machine need memory for offsets. */
+/* One process needs no transport; more ranks than processes of a machine need memory for
+ * offsets. */
 static bool count_offsets(wf_transport *t, const void *send, void *receive, const int64_t *at) {
     (void)send, (void)receive;
     return at[t->size] == 3 * (int64_t)t->size;

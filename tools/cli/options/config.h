@@ -1,4 +1,5 @@
-/* tools/cli/options/config.h - options in a file: --config FILE reads one, --dump-config writes one.
+/* tools/cli/options/config.h - options in a file: --config FILE reads one, --dump-config writes
+ * one.
  *
  *     # a comment
  *     train = "pairs.tsv"

@@ -37,8 +37,8 @@ static void add_meta(settings_meta *meta, const char *name, const char *value) {
     meta->n++;
 }
 
-/* Adds to the metadata: the model from which the training started, the number of pairs that it holds
- * out, and the prefixes of frozen parameters. */
+/* Adds to the metadata: the model from which the training started, the number of pairs that it
+ * holds out, and the prefixes of frozen parameters. */
 static void add_start(const settings *set, settings_meta *meta) {
     if (settings_started(set)) add_meta(meta, "init", set->model.init_hash);
     char number[OPTION_TEXT_SIZE];
