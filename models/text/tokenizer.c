@@ -140,10 +140,11 @@ int64_t wf_tokenizer_encode(wf_tokenizer *t, const char *line, size_t bytes, int
     return to.n;
 }
 
-int64_t wf_tokenizer_encode_text(wf_tokenizer *t, const char *text, size_t bytes, int32_t *out,
+int64_t wf_tokenizer_encode_text(wf_tokenizer *t, const char *line, size_t bytes, int32_t *out,
                                  int64_t capacity, char *message) {
-    if (!t || !t->json) return wf_tokenizer_encode(t, text, bytes, out, capacity, message);
-    return wf_json_text_encode(t->json, (wf_span){ text, bytes }, false, out, capacity, message);
+    if (!t || !t->json) return wf_tokenizer_encode(t, line, bytes, out, capacity, message);
+    return wf_json_text_encode(t->json, (wf_span){ line, bytes }, false, out, out ? capacity : 0,
+                               message);
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */

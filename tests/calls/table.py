@@ -69,6 +69,7 @@ LENGTHS = {
     'wf_grad.grads': 'a2', 'wf_vjp.dy': 'a2', 'wf_vjp.dx': 'a4', 'wf_split.parts': 'a3', 'wf_chunk.parts': 'a2',
     'wf_file_load_leaves.leaves': 'a2', 'wf_file_load_from.leaves': 'a4',
     'wf_file_load_from.scales': 'a4', 'wf_feed_reals.values': 'a3', 'wf_tokenizer_encode.ids': 'a4',
+    'wf_tokenizer_encode_text.ids': 'a4',
     'wf_tokenizer_decode.text': 'a4', 'wf_json_tokenizer_decode.text': 'a5', 'wf_json_tokenizer_encode.tokens': 'a5',
     'wf_json_tokenizer_encode_pair.tokens': 'a7', 'wf_tokenizer_read.codes': 'a4', 'wf_decode_greedy.out': PAIRS,
     'wf_score.log_probs': PAIRS, 'wf_score.totals': ROW, 'wf_alltoallv.send': PAIRS, 'wf_alltoallv.receive': PAIRS,

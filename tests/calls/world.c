@@ -392,9 +392,20 @@ void keep_decoder(world *w, wf_decoder *d) {
     w->decoder = d;
 }
 
+static const char tokenizer_json[] =
+    "{\"added_tokens\":[{\"id\":4,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":true,"
+    "\"rstrip\":false,\"normalized\":false,\"special\":true}],"
+    "\"normalizer\":{\"type\":\"NFC\"},\"pre_tokenizer\":{\"type\":\"Whitespace\"},"
+    "\"decoder\":{\"type\":\"Fuse\"},\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\","
+    "\"vocab\":{\"?\":0,\"a\":1,\"b\":2,\"ab\":3},\"merges\":[[\"a\",\"b\"]]}}";
+
 wf_tokenizer *made_tokenizer(world *w, int place) {
+    const wf_json_text_options json = { .json = tokenizer_json,
+                                        .bytes = sizeof tokenizer_json - 1,
+                                        .special = { -1, 0, 4, 4 } };
     char why[WF_MESSAGE];
     if (absent(w, place)) return NULL;
+    if (!dice(w, 3)) return wf_tokenizer_from_json(&json, why);
     return wf_tokenizer_read(dice(w, 2) ? WF_WORDS : WF_CHARACTERS, "a\nb\n", 4, NULL, 0, why);
 }
 
@@ -412,15 +423,9 @@ void keep_tokenizer(world *w, wf_tokenizer *t) {
 }
 
 wf_json_tokenizer *made_json_tokenizer(world *w, int place) {
-    static const char json[] =
-        "{\"added_tokens\":[{\"id\":4,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":true,"
-        "\"rstrip\":false,\"normalized\":false,\"special\":true}],"
-        "\"normalizer\":{\"type\":\"NFC\"},\"pre_tokenizer\":{\"type\":\"Whitespace\"},"
-        "\"decoder\":{\"type\":\"Fuse\"},\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\","
-        "\"vocab\":{\"?\":0,\"a\":1,\"b\":2,\"ab\":3},\"merges\":[[\"a\",\"b\"]]}}";
     char why[WF_MESSAGE];
     if (absent(w, place)) return NULL;
-    return wf_json_tokenizer_load(json, sizeof json - 1, why);
+    return wf_json_tokenizer_load(tokenizer_json, sizeof tokenizer_json - 1, why);
 }
 
 wf_json_tokenizer *draw_json_tokenizer(world *w, int place) {

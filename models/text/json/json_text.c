@@ -73,6 +73,7 @@ bool wf_tokenizer_json(const wf_tokenizer *t, wf_json_text_options *o) {
 int64_t wf_json_text_encode(wf_json_text *j, wf_span line, bool special, int32_t *ids,
                             int64_t capacity, char *message) {
     int64_t most = (int64_t)j->capacity, n = 0;
+    if (!line.text && line.bytes) return fail(message, "there is no line"), -1;
     while ((n = wf_json_tokenizer_encode(j->tokenizer, line.text ? line.text : "", line.bytes,
                                          special, j->tokens, most, message)) > most) {
         wf_json_token *more = realloc(j->tokens, (size_t)n * sizeof *more);
