@@ -40,5 +40,6 @@ Next:
   build/tools/train --task sort -o sort.safetensors
   build/tools/graph --of transformer > transformer.dot
   build/tools/inspect $out/copy.safetensors
+  tools/learn.sh 0
   tools/test.sh
 END

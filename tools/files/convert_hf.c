@@ -302,8 +302,10 @@ static unsaid load_model(const program *p, const char *model, wf_hf *hf) {
 
 static void tell_unsaid(const program *p, const char *model, const wf_hf *hf, unsaid u) {
     if (u.search)
-        warn(p, "%s says nothing of its search: num_beams is %d, as generate searches it", model,
-             hf->generation.options.beam);
+        warn(p,
+             "%s has no settings of a search: the folder gets num_beams %d, which generate uses "
+             "for it",
+             model, hf->generation.options.beam);
     if (u.tokenizer)
         warn(p,
              "its vocabulary is none that transformers has: the folder has no tokenizer; a model "

@@ -336,10 +336,12 @@ static option rows[] = {
     COUNT("patience", told.run.patience, 0, 1e6,
           "number of validations in a row without a lower loss after which the training ends; 0: "
           "it never ends so"),
-    REAL("max-time", told.run.max_time, 0.001, 1e9,
-         "number of seconds after which this run ends and saves, counted from its first step. A "
-         "step that has begun is finished. --resume continues, and counts from 0 again",
-         .fallback = "no limit"),
+    REAL(
+        "max-time", told.run.max_time, 0.001, 1e9,
+        "number of seconds after which this run ends and saves, counted from its first step. A "
+        "step that has begun is finished. The schedule stays that of --epochs, so a short training "
+        "needs fewer epochs, too. --resume continues, and counts from 0 again",
+        .fallback = "no limit"),
     COUNT("threads", told.run.threads, 1, 256,
           "number of threads in each process. The result does not depend on it",
           .fallback = DEFAULT_THREADS ", divided by --processes"),
