@@ -180,7 +180,7 @@ TEST(a_folder_searches_as_generate_does) {
        "--activation "
        "silu --d-model 8 --heads 2 --layers 1 --d-ff 8 --max-steps 1 --quiet --threads 1 -o m");
     ok("convert --to hf m -o d; generate --dump-config | grep -o 'beam = [0-9]*'");
-    assert_contains(result.err, "num_beams is 4, as generate searches it");
+    assert_contains(result.err, "the folder gets num_beams 4, which generate uses for it");
     assert_contains(result.out, "beam = 4\n");
     ok("grep -q '\"num_beams\": 4' d/generation_config.json");
     ok("grep -q '\"length_penalty\": 0.48' d/generation_config.json");
