@@ -2,8 +2,8 @@
  * file says (names, shapes, types, values, metadata, vocabularies, settings), of its header's text
  * or of its bytes; then lengths and, mostly, the checksum are made right again.
  *
- * What is not a file any more is changed as bytes. A mutant is a function of the file and the
- * seed. */
+ * A mutant that is no file any more is changed as bytes. Mutants depend on the file and the seed
+ * alone. */
 #ifndef WEFT_TESTS_FUZZ_MUTATOR_H
 #define WEFT_TESTS_FUZZ_MUTATOR_H
 

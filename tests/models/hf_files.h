@@ -48,6 +48,24 @@ static inline char *read_whole(const char *path, size_t *bytes) {
     return text;
 }
 
+static inline const wf_entry *entry(const wf_file *f, const char *name) {
+    const wf_entry *e = wf_file_find(f, name);
+    ck_assert_msg(e != NULL, "no '%s'", name);
+    return e;
+}
+
+static inline const int32_t *ids_in(const wf_file *f, const char *name) {
+    return entry(f, name)->data;
+}
+
+/* The first token that differs from a recorded row, which ids below 0 fill up; -1: none does. */
+static inline int other_token(const wf_hypothesis *h, const int32_t *row, int width) {
+    if (h->length > width) return width;
+    for (int k = 0; k < width; k++)
+        if (k < h->length ? h->tokens[k] != row[k] : row[k] >= 0) return k;
+    return -1;
+}
+
 static inline bool write_whole(void *user, const char *name, const void *bytes, size_t size,
                                char *message) {
     char path[512];

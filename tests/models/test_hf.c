@@ -21,16 +21,6 @@ static const char *const names[] = { "marian", "mbart",           "m2m",        
                                      "bart",   "marian_separate", "marian_half", "marian_shards" };
 enum { WITH_TOKENIZERS = 5 };
 
-static const wf_entry *entry(const wf_file *f, const char *name) {
-    const wf_entry *e = wf_file_find(f, name);
-    ck_assert_msg(e != NULL, "no '%s'", name);
-    return e;
-}
-
-static const int32_t *ids_in(const wf_file *f, const char *name) {
-    return entry(f, name)->data;
-}
-
 static void assert_scores(wf_decoder *d, const wf_file *f) {
     const wf_entry *src = entry(f, "src"), *tgt = entry(f, "tgt");
     int b = (int)src->shape[0], t = (int)tgt->shape[1];

@@ -31,8 +31,8 @@ typedef enum way {
     WAYS
 } way;
 
-/* What the failing rank's own thread does between its last micro-batch and the update, while
- * another thread of it sends. */
+/* Calls that the failing rank's own thread makes between its last micro-batch and the update, while
+ * another of its threads sends. */
 typedef enum slip {
     NO_SLIP,
     CALLS_OTHERS,    /* all of which are refused; the update then goes on */

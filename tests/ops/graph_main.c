@@ -1,8 +1,8 @@
 /* tests/ops/graph_main.c - runs programs of graphs from stdin and writes their values: the half of
  * random_graphs.py that is weft.
  *
- * Of each program, in bytes: the number of characters of a message, and it; how many times it ran
- * with a size bound later; then as many arrays as follow, each a count and doubles. The message is
+ * Output for each program, in bytes: the number of characters of a message, and it; how many times
+ * it ran with a size bound later; then as many arrays as follow, each a count and doubles. The message is
  * "" or says what was refused or is wrong. Arrays: each node in f64, all fetched; each shown node
  * in f64, fused, and in f32. Checked here, to the bit: one and two threads, memory filled with two
  * different bytes, sizes bound later. */

@@ -262,8 +262,8 @@ TEST_ROWS(wrong_gradients_are_found, COUNT_OF(mutated) * COUNT_OF(mutants)) {
     fixture_close(&f);
 }
 
-/* Of large values: functions that change within 1 of them, and functions that change with them. A
- * wrong gradient is found there, too. */
+/* Functions of large values: some change within 1 of them, others change with them. A wrong gradient
+ * is found there, too. */
 static wf_tensor *at_large(int which, wf_tensor *x, wf_tensor *weights) {
     wf_tensor *y = which == 0   ? wf_softmax(x, -1)
                    : which == 1 ? wf_logsumexp(x, WF_AXIS(1), false)
