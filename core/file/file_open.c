@@ -47,6 +47,7 @@ static bool read_all(wf_file *f, struct source *s, bool keep) {
 static bool read_open(wf_file *f, int fd, bool keep) {
     struct stat status = { 0 };
     if (fstat(fd, &status) != 0) return wf_file_fail_errno(f->error, "its status cannot be read");
+    if (S_ISDIR(status.st_mode)) return wf_file_fail(f->error, "it is a folder");
     if (!S_ISREG(status.st_mode)) return wf_file_fail(f->error, "not a regular file");
     return read_all(f, &(struct source){ .fd = fd, .size = status.st_size }, keep);
 }

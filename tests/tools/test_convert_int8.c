@@ -80,6 +80,7 @@ static void separate(const char *from, const char *to) {
 TEST_ROWS(int8_is_the_same_from_every_side, COUNT_OF(models)) {
     save_model(_i);
     ok("convert --weights int8 model -o small");
+    assert_contains(result.err, "B, small: ");
     ok("convert --weights f32 small -o back");
     ok("convert --weights int8 back -o again; cmp small again");
     ok("convert --weights int8 small -o again; cmp small again");

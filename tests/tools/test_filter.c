@@ -118,10 +118,21 @@ TEST(files_need_no_names_of_options) {
     ck_assert_str_eq(result.out, "A\nB\nA\nB\n");
     run("generate $SHORT in more");
     expect(2);
-    assert_contains(result.err, "'more' is not an option, and no file is expected");
+    assert_contains(result.err, "'more' is not an option; a file follows the name of its option: "
+                                "--reference FILE");
     run("cp $SHORT m; generate m in -o m");
     expect(2);
     assert_contains(result.err, "m is to be read and written at once");
+}
+
+TEST(unknown_tokens_are_counted) {
+    ok("printf 'a b\\nc a d .\\n' | generate $SHORT");
+    assert_contains(result.err,
+                    "2 of the 6 tokens of the sources are unknown to the model's vocabulary");
+    ok("printf 'a b\\n' | generate $SHORT");
+    ck_assert_ptr_null(strstr(result.err, "unknown"));
+    ok("echo c | generate $BYTES --max-new-tokens 1");
+    ck_assert_ptr_null(strstr(result.err, "unknown"));
 }
 
 /* ---- long lines ------------------------------------------------------------------------------ */

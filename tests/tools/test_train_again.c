@@ -149,6 +149,8 @@ TEST(advice_of_a_signal_is_a_command) {
     ok("sed -n 's/.*go on with: //p' err | sed 's/--epochs 99999/--max-time 0.001/' > again; sh "
        "again");
     assert_contains(result.err, "resumed  m $x after step");
+    assert_contains(result.err, "--max-time: saved step ");
+    assert_contains(result.err, "go on with: train --resume");
 }
 
 /* ---- what is told ---------------------------------------------------------------------------- */

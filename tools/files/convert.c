@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "convert_hf.h"
 #include "core/file_internal.h"
@@ -301,6 +302,15 @@ static wf_model *from_weft(const settings *set, const wf_file *f) {
     return m;
 }
 
+/* Prints the sizes of the model's file before and after. */
+static void tell_sizes(const char *from, const char *to) {
+    char before[OPTION_TEXT_SIZE], after[OPTION_TEXT_SIZE];
+    struct stat a, b;
+    if (stat(from, &a) != 0 || stat(to, &b) != 0) return;
+    fprintf(stderr, "%s: %s, %s: %s\n", from, bytes_text((double)a.st_size, before), to,
+            bytes_text((double)b.st_size, after));
+}
+
 /* Finds the file to write, and locks it: `train` may be writing it. */
 static void find_target(const settings *set, char target[PATH_SIZE]) {
     char message[WF_MESSAGE];
@@ -354,6 +364,7 @@ static void convert_file(const settings *set) {
     }
     if (!saved) fail(&self, "%s", message);
     if (!repacks) tell(m);
+    if (repacks) tell_sizes(set->input, set->output);
     if (repacks && wf_file_meta(f, "weft.kind") &&
         strcmp(wf_file_meta(f, "weft.kind"), "checkpoint") == 0)
         fprintf(stderr, "without the moments of its optimizer: training can't go on from it\n");

@@ -57,6 +57,9 @@ static void check_files(program *p, const char *folder, const wf_hf_files *files
 }
 
 void check_source(program *p, const char *folder) {
+    struct stat s;
+    if (folder && stat(folder, &s) == 0 && !S_ISDIR(s.st_mode))
+        fail(p, "%s is a file: --from hf reads the folder that has a model's config.json", folder);
     wf_hf_files files = files_of(p, folder);
     check_files(p, folder, &files, USE_INPUT);
     wf_hf_files_free(&files);

@@ -330,6 +330,9 @@ static void warn_of_limits(const job *j) {
              (long long)j->out_of_range, (long long)j->in.number, (long long)j->low,
              (long long)j->high);
     warn_of_long_lines(j);
+    if (j->unknown)
+        warn(&self, "%lld of the %lld tokens of the sources are unknown to the model's vocabulary",
+             (long long)j->unknown, (long long)j->read);
     if (j->escaped)
         warn(&self,
              "line breaks%s within outputs were written as \\n and the like, %lld of them: --raw "

@@ -296,6 +296,14 @@ static void keep_ids(const job *j, sentence *s) {
     memcpy(s->ids, j->ids, n * sizeof *s->ids);
 }
 
+/* Counts the tokens of a source that the vocabulary does not have. */
+static void count_unknown(job *j, const sentence *s) {
+    const wf_tokenizer *t = j->language.tokenizer[SIDE_SRC];
+    int32_t unknown = t ? wf_tokenizer_special(t, WF_UNK_ID) : -1;
+    j->read += s->src_length;
+    for (int64_t i = 0; unknown >= 0 && i < s->src_length; i++) j->unknown += s->ids[i] == unknown;
+}
+
 static void add_sentence(job *j, char *line, size_t bytes, int64_t part, bool more) {
     if (j->n == j->room) answer_window(j);
     sentence *s = &j->window[j->n];
@@ -305,6 +313,7 @@ static void add_sentence(job *j, char *line, size_t bytes, int64_t part, bool mo
     else
         read_source(j, s, line, bytes);
     keep_ids(j, s);
+    count_unknown(j, s);
     if (j->high && !s->done && (s->src_length < j->low || s->src_length > j->high))
         j->out_of_range++;
     j->n++;

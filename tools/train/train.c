@@ -140,9 +140,9 @@ static bool late(const session *s, double now) {
 }
 
 /* Prints the command that resumes, with the options that the checkpoint does not store. */
-static void say_saved(session *s, const char *signal) {
+static void say_saved(session *s, const char *reason) {
     char *command = command_again(&train_program, s->set->run.command, "--resume");
-    say(&s->report, "%s: saved step %lld; go on with: %s", signal, (long long)s->at.step,
+    say(&s->report, "%s: saved step %lld; go on with: %s", reason, (long long)s->at.step,
         command ? command : "--resume");
     free(command);
 }
@@ -178,7 +178,8 @@ static int train(session *s) {
     s->started = wf_seconds_now();
     while (s->at.step < s->set->run.max_steps && !stop_signal(s)) {
         double began = wf_seconds_now();
-        if (late(s, began)) break;
+        s->late = late(s, began);
+        if (s->late) break;
         if (!run_step(s, s->at.step + 1)) return step_failed(s, s->at.step + 1);
         s->at.step++;
         s->recent.seconds += wf_seconds_now() - began;
@@ -219,6 +220,7 @@ static int finish(session *s) {
             100 * s->exchanged / s->trained_seconds, bytes_text((double)s->did.sent, size));
     if (s->set->run.model && saved && stat(s->set->run.model, &file) == 0)
         say(&s->report, "saved %s (%s)", s->set->run.model, bytes_text((double)file.st_size, size));
+    if (s->set->run.model && saved && s->late) say_saved(s, "--max-time");
     if (!s->set->run.model) say(&s->report, "the model is not kept: -o FILE would save it");
     if (session_evaluates(s)) test(s);
     if (s->best_kept < INFINITY)

@@ -161,8 +161,8 @@ TEST(short_files_and_strange_paths) {
     ck_assert_int_eq(mkfifo(in_folder("fifo"), 0600), 0);
     const char *paths[] = { in_folder("none"), folder, in_folder("fifo"), "/dev/null", "", NULL };
     const char *says[] = {
-        "none: cannot be opened: No such file", "not a regular file", "fifo: not a regular file",
-        "/dev/null: not a regular file",        "No such file",       "NULL: cannot be opened"
+        "none: cannot be opened: No such file", "it is a folder", "fifo: not a regular file",
+        "/dev/null: not a regular file",        "No such file",   "NULL: cannot be opened"
     };
     for (int i = 0; i < COUNT_OF(paths); i++) {
         wf_file *f = wf_file_open(paths[i]);

@@ -151,8 +151,9 @@ static bool set_number(option *o, const char *text, char *message) {
     double number = (double)count;
     bool all = whole ? end != text && *end == '\0' : wf_parse_real(text, &number);
     if (!all || isnan(number)) {
-        snprintf(message, 256, "--%s: '%.60s' is not a %snumber", o->name, text,
-                 whole ? "whole " : "");
+        bool unit = strlen(o->argument) > 1;
+        snprintf(message, 256, "--%s: '%.60s' is not a %snumber%s%s", o->name, text,
+                 whole ? "whole " : "", unit ? ": " : "", unit ? o->argument : "");
         return false;
     }
     if (errno == ERANGE || number < o->min || number > o->max) {
@@ -308,9 +309,26 @@ static bool take_by_place(const program *p, const char *text) {
     return false;
 }
 
+/* Refuses a word without a dash, and names the first options that take files. */
+static _Noreturn void refuse_word(const program *p, const char *text) {
+    enum { MOST = 3 };
+    char names[160] = "";
+    int n = 0;
+    for (const option *o = p->options; o < p->options + p->n && n < MOST; o++) {
+        size_t at = strlen(names);
+        if ((o->use != USE_INPUT && o->use != USE_MODEL) || o->seen) continue;
+        snprintf(names + at, sizeof names - at, "%s--%.40s %s", n ? ", " : "", o->name,
+                 o->argument);
+        n++;
+    }
+    usage_error(p, "'%.100s' is not an option%s%s", text,
+                n ? "; a file follows the name of its option: " : ", and no file is expected",
+                names);
+}
+
 static void parse_operand(const program *p, const char *text) {
     if (take_by_place(p, text)) return;
-    if (!p->operand) usage_error(p, "'%.100s' is not an option, and no file is expected", text);
+    if (!p->operand) refuse_word(p, text);
     if (*p->operand) usage_error(p, "one %s at a time, not '%.100s' too", p->operand_name, text);
     *p->operand = text;
 }

@@ -89,6 +89,18 @@ static void check_writable(const program *p, const used *u) {
     if (!ok) fail(p, "%s", message);
 }
 
+/* Refuses a folder where a file is read. A model's folder of Hugging Face has a config.json. */
+static void check_readable(const program *p, const used *u) {
+    char config[PATH_SIZE];
+    if (writes(u) || is_stream(u) || !u->there || !S_ISDIR(u->s.st_mode)) return;
+    bool model = u->file.use == USE_MODEL;
+    snprintf(config, sizeof config, "%.*s/config.json", PATH_SIZE - 16, u->file.path);
+    fail(p, "%s can't be read: it is a folder%s", u->file.path,
+         model && access(config, F_OK) == 0
+             ? "; convert --from hf makes a model file from a folder of Hugging Face"
+             : "");
+}
+
 typedef struct list {
     const program *p;
     used *all;
@@ -140,6 +152,7 @@ void check_uses(const program *p, const used_file *more, int n_more) {
         only_inputs = only_inputs && (more[i].use == USE_INPUT || more[i].use == USE_NONE);
     }
     check_pairs(&l, n_told, only_inputs);
+    for (int i = 0; i < l.n; i++) check_readable(p, &l.all[i]);
     for (int i = 0; i < l.n; i++) check_writable(p, &l.all[i]);
     for (int i = 0; i < l.n; i++) free(l.all[i].name);
     free(l.all);

@@ -336,12 +336,11 @@ static option rows[] = {
     COUNT("patience", told.run.patience, 0, 1e6,
           "number of validations in a row without a lower loss after which the training ends; 0: "
           "it never ends so"),
-    REAL(
-        "max-time", told.run.max_time, 0.001, 1e9,
+    ROW("max-time", OPTION_REAL, told.run.max_time, "SECONDS",
         "number of seconds after which this run ends and saves, counted from its first step. A "
         "step that has begun is finished. The schedule stays that of --epochs, so a short training "
         "needs fewer epochs, too. --resume continues, and counts from 0 again",
-        .fallback = "no limit"),
+        .min = 0.001, .max = 1e9, .fallback = "no limit"),
     COUNT("threads", told.run.threads, 1, 256,
           "number of threads in each process. The result does not depend on it",
           .fallback = DEFAULT_THREADS ", divided by --processes"),
