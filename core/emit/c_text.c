@@ -9,9 +9,12 @@
 #include "core/base/memory.h"
 #include "core/file_internal.h"
 
+enum { FIRST_TEXT = 256 }; /* bytes: most texts are a statement or a function */
+
 void wf_text_add(wf_text *t, const char *text, size_t length) {
+    size_t need = t->length + length + 1;
     if (t->lacks) return;
-    if (!wf_grow(&t->at, &t->capacity, t->length + length + 1, 1)) {
+    if (!wf_grow(&t->at, &t->capacity, need < FIRST_TEXT ? FIRST_TEXT : need, 1)) {
         t->lacks = true;
         return;
     }

@@ -47,32 +47,39 @@ static void add_without_comments(wf_text *t, const char *code) {
     wf_text_puts(t, code);
 }
 
-static void free_blocks(wf_text *blocks, int n) {
-    for (int i = 0; blocks && i < n; i++) wf_text_free(&blocks[i]);
-    free(blocks);
+/* Blocks of plain C, each a text with its terminating 0. */
+typedef struct plain_blocks {
+    wf_text text;   /* all blocks, one behind the other */
+    size_t *begins; /* [n] their places in the text */
+    size_t capacity;
+    int n;
+} plain_blocks;
+
+static void free_blocks(plain_blocks *b) {
+    wf_text_free(&b->text);
+    free(b->begins);
 }
 
-/* The blocks of the plain C: their lines joined. *n: their number. NULL: out of memory, or there
- * are none. */
-static wf_text *plain_blocks(const char *const *lines, int *n) {
-    wf_text *blocks = NULL;
-    size_t capacity = 0;
-    bool ok = true;
-    *n = 0;
-    for (bool begins = true; ok && lines && *lines; lines++) {
-        if (!**lines) {
-            begins = true;
-            continue;
-        }
-        if (begins) ok = wf_grow(&blocks, &capacity, (size_t)*n + 1, sizeof *blocks);
-        if (ok && begins) blocks[(*n)++] = (wf_text){ 0 };
-        begins = false;
-        if (ok) wf_text_puts(&blocks[*n - 1], *lines);
-        ok = ok && !blocks[*n - 1].lacks;
+static const char *block_at(const plain_blocks *b, int i) {
+    return b->text.at + b->begins[i];
+}
+
+static bool begin_block(plain_blocks *b) {
+    if (!wf_grow(&b->begins, &b->capacity, (size_t)b->n + 1, sizeof *b->begins)) return false;
+    if (b->n > 0) wf_text_add(&b->text, "", 1);
+    b->begins[b->n++] = b->text.length;
+    return true;
+}
+
+/* Joins the lines of each block; an empty line ends one. False: out of memory. */
+static bool join_lines(plain_blocks *b, const char *const *lines) {
+    bool begins = true;
+    for (; lines && *lines; lines++) {
+        if (**lines && begins && !begin_block(b)) return false;
+        begins = !**lines;
+        wf_text_puts(&b->text, *lines);
     }
-    if (ok) return blocks;
-    free_blocks(blocks, *n);
-    return NULL;
+    return !b->text.lacks;
 }
 
 /* Does the text use the name that the block defines? A variable may have the name of a function. */
@@ -86,24 +93,26 @@ static bool is_used(const char *text, const char *name, const char *block) {
 }
 
 bool wf_add_blocks(wf_text *code, const char *const *lines, const char *there) {
-    int n;
-    wf_text *blocks = plain_blocks(lines, &n), words = { 0 }, all = { 0 };
-    bool *used = calloc((size_t)n + 1, sizeof *used), ok = used && (blocks || !lines);
+    plain_blocks b = { .n = 0 };
+    wf_text words = { 0 }, all = { 0 };
+    bool ok = join_lines(&b, lines);
+    bool *used = calloc((size_t)b.n + 1, sizeof *used);
     char name[MOST_NAME];
+    ok = ok && used;
     add_without_comments(&words, wf_text_of(code));
     /* Each block needs only earlier ones. */
-    for (int i = n - 1; ok && i >= 0; i--) {
-        name_of_block(blocks[i].at, name);
-        used[i] = name[0] && is_used(wf_text_of(&words), name, blocks[i].at);
-        if (used[i]) add_without_comments(&words, blocks[i].at);
+    for (int i = b.n - 1; ok && i >= 0; i--) {
+        name_of_block(block_at(&b, i), name);
+        used[i] = name[0] && is_used(wf_text_of(&words), name, block_at(&b, i));
+        if (used[i]) add_without_comments(&words, block_at(&b, i));
         ok = !words.lacks;
     }
-    for (int i = 0; ok && i < n; i++)
-        if (used[i] && !(there && strstr(there, blocks[i].at)))
-            wf_text_print(&all, "%s\n", blocks[i].at);
+    for (int i = 0; ok && i < b.n; i++)
+        if (used[i] && !(there && strstr(there, block_at(&b, i))))
+            wf_text_print(&all, "%s\n", block_at(&b, i));
     wf_text_puts(&all, wf_text_of(code));
     ok = ok && !code->lacks && !words.lacks && !all.lacks;
-    free_blocks(blocks, blocks ? n : 0);
+    free_blocks(&b);
     free(used);
     wf_text_free(&words);
     wf_text_free(code);

@@ -11,7 +11,7 @@ const char *emitted_compiler(void);
 bool has_emitted_compiler(const char *suite);
 
 /* Are the programs of this row of a table compiled and run? A sanitizer watches the emitter, and
- * the text is the same in every build: so sanitized suites compile every fourth row. */
+ * the text is the same in every build: so sanitized suites compile every 16th row. */
 bool compiles_row(int row);
 
 /* Does it compile a line here? */
