@@ -5,6 +5,7 @@
 #ifndef WEFT_TESTS_SUPPORT_COMMANDS_H
 #define WEFT_TESTS_SUPPORT_COMMANDS_H
 
+#include "tests/support/sanitized.h"
 #include "support.h"
 
 typedef struct outcome {
@@ -36,17 +37,5 @@ void draw_page(const char *with, const char *name);
  * that is right. */
 void change_meta(const char *path, const char *key, const char *value);
 void change_values(const char *path, const char *prefix, float factor);
-
-/* A sanitizer's programs take more memory, and wait for descriptors of their own. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 #endif
