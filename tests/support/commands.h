@@ -5,8 +5,8 @@
 #ifndef WEFT_TESTS_SUPPORT_COMMANDS_H
 #define WEFT_TESTS_SUPPORT_COMMANDS_H
 
-#include "tests/support/sanitized.h"
 #include "support.h"
+#include "tests/support/sanitized.h"
 
 typedef struct outcome {
     int status; /* exit code; -1: a signal */
