@@ -40,7 +40,7 @@ ${CC#ccache } --version > /dev/null 2>&1 || { echo "no $CC here: install clang, 
 newest=$(find "$root" -name '*.h' -o -name '*.inc' | grep -v /build | xargs ls -t | sed -n 1p)
 objects=
 compile() {
-    source=$root/$1
+    case $1 in /*) source=$1 ;; *) source=$root/$1 ;; esac
     object=$out/objects/$(echo "$1" | tr / -).o
     shift
     objects="$objects $object"
@@ -53,10 +53,19 @@ tracing() {
     case " $loops ${QUICK:+$1} " in *" $1 "*) echo -fno-sanitize-coverage=trace-cmp ;; esac
 }
 
+# The texts that emitted files are made of, as C: Meson knows how they are written.
+write_texts() {
+    [ -e "$out/texts/build.ninja" ] || meson setup "$out/texts" "$root" > "$out/texts.log" || exit 1
+    texts=$(ninja -C "$out/texts" -t targets all | sed -n 's/^\([^ ]*\.c\): CUSTOM_COMMAND.*$/\1/p')
+    ninja -C "$out/texts" $texts > "$out/texts.log" || exit 1
+}
+
 # The library, the kernels without instrumentation; of the tools what reads.
 build_library() {
     mkdir -p "$out/objects"
-    for source in $(cd "$root" && find core ops nn models -name '*.c' ! -path '*/kernels/*') $tools $more; do
+    write_texts
+    for source in $(cd "$root" && find core ops nn models -name '*.c' ! -path '*/kernels/*' ! -name 'plain_*') $tools $more \
+        $(printf "$out/texts/%s " $texts); do
         compile "$source" $check -fsanitize=fuzzer-no-link $(tracing "$source")
     done
     compile ops/kernels/kernels.c
@@ -77,8 +86,8 @@ build_library() {
     rm -f "$out/libweft.a"
     ar rcs "$out/libweft.a" $objects
 }
-# Every part of a program but the one with main, and what needs an MPI.
-tools=$(cd "$root" && grep -L '^int main(' tools/*/*.c | grep -v -e bench -e mpi)
+# Every part of a program but the one with main, what needs an MPI, and the course, which asks its build for a compiler.
+tools=$(cd "$root" && grep -L '^int main(' tools/*/*.c | grep -v -e bench -e mpi -e /learn -e /plain_)
 more='tests/fuzz/fuzz_file.c tests/fuzz/mutant.c tests/fuzz/mutator.c'
 
 build_target() {
