@@ -61,10 +61,11 @@ static size_t make(long number, uint8_t *out) {
     return mutate_file(b->data, b->size, (uint64_t)number, out, MUTANT_MOST);
 }
 
-/* Sanitizers need an address space of their own, and watch the rest themselves. */
+/* Room for a model and its copy, each with tables of a million positions. Sanitizers need an address
+ * space of their own, and watch the rest themselves. */
 static void limit_memory(void) {
 #if !defined(SANITIZED)
-    enum { MEGABYTES = 96 };
+    enum { MEGABYTES = 160 };
     struct rlimit limit = { (rlim_t)MEGABYTES << 20, (rlim_t)MEGABYTES << 20 };
     fuzz_must(setrlimit(RLIMIT_AS, &limit) == 0);
 #endif
