@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/emit.h"
+#include "core/emit/emit_status.h"
 #include "model_emitter.h"
 #include "models/decode/decoder.h"
 #include "models/message.h"
@@ -101,6 +101,7 @@ static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *
     static const char *const names[] = { "encode", "step" };
     wf_plan *plans[] = { encode, step };
     int skip = encode ? 0 : 1;
+    bool lacks = false;
     bool ok = !encode || (wf_bind(encode, "B", 1) && wf_bind(encode, "S", e->source));
     if (!ok) {
         fail(message, "%s", wf_plan_error(encode));
@@ -124,12 +125,12 @@ static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *
     e->sized = encode && e->source >= LEAST_SIZED;
     if (e->sized) {
         options.sized_by = "S";
-        text = wf_emit(plans, 2, &options, message);
+        text = wf_emit_or_lack(plans, 2, &options, message, &lacks);
         options.sized_by = NULL;
         e->sized = text != NULL;
         /* A graph may have no form whose size is chosen in every run, and then gets the fixed one
          * below. A lack of memory is an error instead, so that the text stays the same. */
-        if (!text && strstr(message, "out of memory")) return NULL;
+        if (!text && lacks) return NULL;
     }
     return text ? text : wf_emit(plans + skip, 2 - skip, &options, message);
 }
