@@ -1,6 +1,6 @@
-/* core/emit/emit_rows.c - tables of which a file needs the first rows alone, as a table of positions
- * with more rows than a run has tokens. The ids that pick rows are known if no data decide them:
- * arange and position_ids are computed here, for the size or the position of this pass. */
+/* core/emit/emit_rows.c - tables of which a file needs the first rows alone, as a table of
+ * positions with more rows than a run has tokens. The ids that pick rows are known if no data
+ * decide them: arange and position_ids are computed here, for the size or the position of a pass. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static bool is_known(const exec *x) {
     return wf_view_dense(&c->out[0]);
 }
 
-/* 1 + the largest id that the step writes; 0: it fails, or one is negative; -1: memory is lacking. */
+/* 1 + the largest id that the step writes; 0: it fails, or one is negative; -1: out of memory. */
 static int64_t ids_below(const exec *x) {
     int64_t n = wf_view_count(&x->call.out[0]), below = 0;
     wf_call c = x->call;
