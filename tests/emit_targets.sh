@@ -146,13 +146,12 @@ make_models() {
 
 # ---- steps of a way --------------------------------------------------------------------------------
 
-# alone SYMBOLS NM CC...: each file as an object, at several levels; the only undefined symbols match SYMBOLS
+# alone SYMBOLS NM CC...: each file as an object, some at several levels; the only undefined symbols match SYMBOLS
 alone() {
     symbols=$1 nm=$2
     shift 2
     for name in $models $plans; do
-        levels='-O0 -Os -O2 -O3'
-        case " $models " in *" $name "*) ;; *) levels=-O2 ;; esac
+        case $name in copy | translator | gpt | llama | training) levels='-O0 -Os -O2 -O3' ;; *) levels=-O2 ;; esac
         for level in $levels; do
             "$@" $strict $level -c "$out/$name.c" -o "$folder/$name.o" || return 1
             found=$("$nm" -u "$folder/$name.o" | awk '{ print $NF }' | grep -vxE "$symbols" || true)

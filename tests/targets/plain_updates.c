@@ -53,7 +53,7 @@ static int put_decimal(uint32_t n, char *out, int at) {
 
 static int update_to(model *m, int64_t last) {
     static trained_batch batches[MOST_BATCHES];
-    trained_progress now = { 0 };
+    static trained_progress now;
     while (trained_steps(m) < last) {
         int n = next_update(batches, trained_steps(m) + 1);
         if (n < 1 || trained_step(m, batches, n, &now)) return 1;
