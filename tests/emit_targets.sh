@@ -105,13 +105,14 @@ make_training() {
     answer_here training
 }
 
-# The plans of a program, by its sources. A program of C++ is left out where no compiler is.
+# The plans of a program, by its sources, in one process: others would change its weights between runs. A program of C++ is left
+# out where no compiler is.
 record_program() {
     name=$1 compiler=$2
     shift 2
     has "${compiler%% *}" || return 0
     $compiler -O1 -I"$tools/../include" "$@" record_plans.o "$tools/../libweft.a" -Wl,--wrap=wf_run,--wrap=wf_run_state \
-        -lm -pthread -lz -o "$name.recorded" && WEFT_RECORD=$out/$name "./$name.recorded" > "$name.said" &&
+        -lm -pthread -lz -o "$name.recorded" && WEFT_RECORD=$out/$name "./$name.recorded" 1 > "$name.said" &&
         sed -n "s/^record_plans: /$name /p" "$name.said"
 }
 
