@@ -98,10 +98,10 @@ static void write_result(recorded_plan *r, const wf_tensor *t, const char *name,
     wf_text *to = &r->results;
     char getter[2 * ROOM];
     snprintf(getter, sizeof getter, "plan_get_%s(const plan *m, int position", name);
-    wf_text_print(to, "    plan_get_%s(&m->plan, %sresult.%s);\n", name,
+    wf_text_print(to, "    plan_get_%s(&m->plan, %sfetched.%s);\n", name,
                   strstr(r->model, getter) ? "0, " : "", t->dtype == WF_I32 ? "integers" : "reals");
     wf_text_print(to, "    at = put_name(\"%s\", out, at);\n", name);
-    wf_text_print(to, "    at = put_sum(checksum_of(result.words, %n), out, at);\n", n);
+    wf_text_print(to, "    at = put_sum(checksum_of(fetched.words, %n), out, at);\n", n);
     if (n > r->most) r->most = n;
 }
 
@@ -136,9 +136,9 @@ static void record_leaf(recorded_plan *r, const wf_tensor *t) {
     if ((int64_t)n > r->most) r->most = (int64_t)n;
     wf_text_print(&r->results,
                   "    for (int i = 0; i < %n; i++)\n"
-                  "        result.reals[i] = m->plan.weights[at_%s_%d + i];\n"
+                  "        fetched.reals[i] = m->plan.weights[at_%s_%d + i];\n"
                   "    at = put_name(\"%s\", out, at);\n"
-                  "    at = put_sum(checksum_of(result.words, %n), out, at);\n",
+                  "    at = put_sum(checksum_of(fetched.words, %n), out, at);\n",
                   (int64_t)n, name, t->id, name, (int64_t)n);
 }
 
@@ -179,7 +179,7 @@ static void write_driver(const recorded_plan *r, FILE *f) {
             updates ? " + 4 * plan_WEIGHTS" : "");
     fprintf(f,
             "static union {\n    float reals[%lld];\n    int32_t integers[%lld];\n"
-            "    uint32_t words[%lld];\n} result;\n\n",
+            "    uint32_t words[%lld];\n} fetched;\n\n",
             (long long)r->most, (long long)r->most, (long long)r->most);
     for (int i = 0; driver[i]; i++) fputs(driver[i], f);
     fprintf(f,
@@ -200,7 +200,7 @@ static void write_driver(const recorded_plan *r, FILE *f) {
             r->with_state ? ", 0" : "");
     fprintf(f,
             "%s"
-            "    m->last = result.reals[0];\n    m->runs++;\n    return at;\n}\n\n"
+            "    m->last = fetched.reals[0];\n    m->runs++;\n    return at;\n}\n\n"
             "double model_score(const model *m);\n"
             "double model_score(const model *m) {\n    return m->last;\n}\n",
             wf_text_of(&r->results));

@@ -1,4 +1,4 @@
-/* models/emit/plain_attention.c - attention of the last output in the C file of a model: embed.sh
+/* models/emit/plain_attend.c - attention of the last output in the C file of a model: embed.sh
  * makes text of this file. Before it stand the search and read_attention. */
 
 /* Compute all attention weights, and what the model gave every token, for the last source and its
