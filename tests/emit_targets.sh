@@ -9,14 +9,18 @@
 #   wasm                                         clang and lld, in node (targets/wasm.js)
 #   sanitizers analyze                           address and undefined behaviour; gcc's and clang's analyzer, cppcheck
 #
-# Four small models are trained: the copy task, a translator with byte pairs, and language models of the forms of GPT and of
-# Llama. Their files are compiled alone, every warning an error, and need no symbol but those of the compiler's runtime. Then
-# they answer lines. The text must be that of generate, byte for byte, and the bits of each score those that this machine's
-# compiler gives. For the Cortex-M the sizes of the copy model's program are told, and the instructions of a line: the emulator
-# knows no time.
+# Models are trained: the copy task, in f32 and in int8; dates; a translator with byte pairs, in f32 and in int8; and language
+# models of the forms of GPT and of Llama. Their files are compiled alone, every warning an error, and need no symbol but those
+# of the compiler's runtime. Then they answer lines. The text must be that of generate, byte for byte, and the bits of each
+# score those that this machine's compiler gives. So is the training of the copy task: its lines are numbers of updates, and the
+# answers the checksum and the bytes of the file that `train` writes then. Plans are those of the programs in tools/examples and
+# of a GRU, with the first runs of each (targets/record_plans.c): the bits of all results must be those of the library. Plans in
+# f64 and ops of one's own have no form in C. For the Cortex-M the sizes of the copy model's program in int8 are told, and the
+# instructions of a line: the emulator knows no time. They answer the first lines, and the M3, which has no floating point, has
+# no large plans.
 #
 # The programs are those of build/tools (WEFT_TOOLS: another folder). Work is kept in build-targets/ (WEFT_TARGETS: another
-# folder), logs too: build-targets/WAY.log. On Debian all of it needs: gcc clang tcc lld nodejs gcc-i686-linux-gnu
+# folder), logs too: build-targets/WAY.log. On Debian all of it needs: gcc g++ clang tcc lld nodejs gcc-i686-linux-gnu
 # gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user gcc-arm-none-eabi qemu-system-arm clang-tools
 # cppcheck. What is missing is said. Exits with 1 if a way failed, with 77 if none could run.
 set -eu
@@ -27,11 +31,15 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 here=$root/tests/targets
 all_ways='gcc clang tcc i386 aarch64 riscv64 cortex-m3 cortex-m4f cortex-m7 cortex-m33 wasm sanitizers analyze'
-models='copy translator gpt llama'
+models='copy copy8 date translator translator8 gpt llama training'
+examples='char_lm custom_op data_parallel digits_cnn digits_mlp digits_vae gan lora resume server'
+small_plans='custom_op_7 gan_3 gru_2 lora_2 lora_3 resume_1 server_2 server_3'
+plans="$small_plans char_lm_1 char_lm_2 data_parallel_1 data_parallel_2 digits_cnn_1 digits_cnn_2 digits_mlp_1 digits_mlp_2
+    digits_vae_1 digits_vae_2 gan_1 gan_2 gru_1 lora_1 resume_2 server_1 spiral_1 spiral_2"
 strict='-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding -nostdlib'
+most=1000 # lines of a model
 
-has() { command -v "$1" > /dev/null 2>&1; }
-need() { for program in "$@"; do has "$program" || { echo "no $program" > "$out/$way.why"; return 77; }; done; }
+. "$root/tests/systems/ways.sh"
 
 # ---- models ----------------------------------------------------------------------------------------
 
@@ -53,44 +61,99 @@ write_pairs() {
 }
 
 write_lines() {
-    awk 'BEGIN { for (i = 0; i < 40; i++) {
+    awk -v n=$most 'BEGIN { for (i = 0; i < n; i++) {
         for (k = 0; k < 1 + i % 9; k++) printf "%s%d", k ? " " : "", 1 + (i * 7 + k * k) % 10
         print "" } }' > copy.lines
-    { awk -F '\t' 'NR % 20 == 0 { print $1 }' pairs.tsv; echo 'Der unbekannte Käfer 日本 ?'; echo; } > translator.lines
-    { awk 'NF > 4 { print $1, $2, $3 }' "$root/LICENSE" | head -n 12; echo; echo 'é'; } > gpt.lines
+    awk -v n=$most 'BEGIN { split("January February March April May June July August September October November December", month, " ")
+        for (i = 0; i < n; i++) print i % 2 ? 1 + i % 28 " " month[1 + i * 5 % 12] " " 1900 + i * 7 % 200 : month[1 + i % 12] " " 1 + i * 3 % 28 ", " 1950 + i % 99 }' > date.lines
+    { awk -F '\t' '{ print $1 }' pairs.tsv | tac; echo 'Der unbekannte Käfer 日本 ?'; echo; } > translator.lines
+    { echo; echo 'é'; awk 'NF > 4 { print $1, $2, $3 }' "$root/LICENSE"; } > gpt.lines
+    cp copy.lines copy8.lines
+    cp translator.lines translator8.lines
     cp gpt.lines llama.lines
+    printf '1\n6\n20\n' > training.lines
 }
 
-# train NAME OPTIONS...: its file, and what generate answers
-make_model() {
-    name=$1 emit=$2
+# emit_model NAME FILE WEIGHTS OPTIONS...: its C file, what generate answers, and this machine's answers
+emit_model() {
+    name=$1 file=$2 weights=$3
+    shift 3
+    "$tools/graph" --emit-c "$file" "$@" --weights $weights -o "$name.c" 2> "$name.sizes" &&
+        "$tools/generate" "$file" --quiet --threads 1 --weights $weights < "$name.lines" > "$name.expected" &&
+        answer_here "$name"
+}
+
+answer_here() {
+    cc -std=c11 -O2 -include "$1.c" "$here/hosted.c" -o "$1.program" && "./$1.program" < "$1.lines" > "$1.answers"
+}
+
+train_model() {
+    name=$1
+    shift
+    "$tools/train" "$@" --seed 1 --threads 1 --quiet --overwrite -o "$name" > /dev/null
+}
+
+# The training begins anew in C; its last files are those that train writes.
+make_training() {
+    small='--task copy --valid-size 0 --d-model 16 --heads 2 --layers 1 --d-ff 32 --batch-size 8'
+    for last in $(cat training.lines); do
+        train_model training $small --max-steps "$last" || return 1
+        cksum < training | cut -d ' ' -f 1,2
+    done > training.expected
+    "$tools/graph" --emit-c training --train --from-start --prefix trained -o training.model 2> training.sizes || return 1
+    { echo '#define MODEL_TASK' && cat training.model "$here/plain_updates.c"; } > training.c
+    answer_here training
+}
+
+# The plans of a program, by its sources, in one process: others would change its weights between runs. A program of C++ is left
+# out where no compiler is.
+record_program() {
+    name=$1 compiler=$2
     shift 2
-    "$tools/train" "$@" --seed 1 --threads 1 --quiet --overwrite -o "$name" > /dev/null &&
-        "$tools/graph" --emit-c "$name" $emit -o "$name.c" 2> "$name.sizes" &&
-        "$tools/generate" "$name" --quiet --threads 1 < "$name.lines" > "$name.expected" &&
-        cc -std=c11 -O2 -include "$name.c" "$here/hosted.c" -o "$name.program" &&
-        "./$name.program" < "$name.lines" > "$name.answers"
+    has "${compiler%% *}" || return 0
+    $compiler -O1 -I"$tools/../include" "$@" record_plans.o "$tools/../libweft.a" -Wl,--wrap=wf_run,--wrap=wf_run_state \
+        -lm -pthread -lz -o "$name.recorded" && WEFT_RECORD=$out/$name "./$name.recorded" 1 > "$name.said" &&
+        sed -n "s/^record_plans: /$name /p" "$name.said"
+}
+
+make_plans() {
+    rm -f ./*_[1-8].c
+    cc -std=gnu17 -O1 -I"$root" -c "$here/record_plans.c" -o record_plans.o || return 1
+    for name in $examples; do
+        record_program $name 'cc -std=c17' "$root/tools/examples/$name.c" || return 1
+    done
+    record_program gru 'cc -std=c17' "$here/gru.c" && record_program spiral 'c++ -std=c++17' "$root/tools/examples/spiral.cpp" ||
+        return 1
+    has c++ || plans=$(echo "$plans" | sed 's/spiral_.//g')
+    for name in $plans; do answer_here "$name" || return 1; done
 }
 
 make_models() {
     text='--d-model 32 --heads 4 --layers 2 --d-ff 64 --max-len 24 --batch-size 16 --max-steps 200'
     cd "$out"
     write_pairs && write_lines || return 1
-    # The sizes of a model of the task as train chooses them.
-    make_model copy '--max-length 20' --task copy --max-steps 300 --valid-size 0 &&
-        make_model translator '--beam 4 --max-length 24' --train pairs.tsv --tokenizer bpe --share-vocab --vocab-size 200 $text --valid-size 20 &&
-        make_model gpt '' --task lm --text "$root/LICENSE" --tokenizer byte-bpe --vocab-size 300 $text --text-eval-size 0 &&
-        make_model llama '' --task lm --text "$root/LICENSE" --tokenizer text-char --form llama --kv-heads 2 $text --text-eval-size 0
+    # The sizes of a model of the copy task as train chooses them.
+    train_model copy --task copy --max-steps 300 --valid-size 0 &&
+        emit_model copy copy f32 --max-length 20 && emit_model copy8 copy int8 --max-length 20 &&
+        train_model date --task date $text --valid-size 0 && emit_model date date f32 &&
+        train_model translator --train pairs.tsv --tokenizer bpe --share-vocab --vocab-size 200 $text --valid-size 20 &&
+        emit_model translator translator f32 --beam 4 &&
+        emit_model translator8 translator int8 --beam 4 &&
+        train_model gpt --task lm --text "$root/LICENSE" --tokenizer byte-bpe --vocab-size 300 $text --text-eval-size 0 &&
+        emit_model gpt gpt f32 &&
+        train_model llama --task lm --text "$root/LICENSE" --tokenizer text-char --form llama --kv-heads 2 $text --text-eval-size 0 &&
+        emit_model llama llama f32 && make_training && make_plans
 }
 
 # ---- steps of a way --------------------------------------------------------------------------------
 
-# alone SYMBOLS NM CC...: each file as an object, at several levels; the only undefined symbols match SYMBOLS
+# alone SYMBOLS NM CC...: each file as an object, some at several levels; the only undefined symbols match SYMBOLS
 alone() {
     symbols=$1 nm=$2
     shift 2
-    for level in -O0 -Os -O2 -O3; do
-        for name in $models; do
+    for name in $models $plans; do
+        case $name in copy | translator | gpt | llama | training) levels='-O0 -Os -O2 -O3' ;; *) levels=-O2 ;; esac
+        for level in $levels; do
             "$@" $strict $level -c "$out/$name.c" -o "$folder/$name.o" || return 1
             found=$("$nm" -u "$folder/$name.o" | awk '{ print $NF }' | grep -vxE "$symbols" || true)
             [ -z "$found" ] || { echo "error: $name.c with $level needs" $found; return 1; }
@@ -99,18 +162,20 @@ alone() {
     ran="alone"
 }
 
-# answers NAME: the file $folder/got has this model's answers
+# answers NAME: the file $folder/got has this model's answers to the first $most lines
 answers() {
-    cut -f 2- "$folder/got" | cmp - "$out/$1.expected" || { ran="$ran; OTHER TEXT of $1"; return 1; }
-    cmp "$folder/got" "$out/$1.answers" || { ran="$ran; OTHER BITS of $1's scores"; return 1; }
-    lines=$((lines + $(wc -l < "$folder/got")))
+    head -n "$most" "$out/$1.expected" > "$folder/expected"
+    head -n "$most" "$out/$1.answers" > "$folder/answers"
+    cut -f 2- "$folder/got" | cmp - "$folder/expected" || { ran="$ran; OTHER TEXT of $1"; return 1; }
+    cmp "$folder/got" "$folder/answers" || { ran="$ran; OTHER BITS of $1's scores"; return 1; }
+    counted=$((counted + $(wc -l < "$folder/got")))
 }
 
 # hosted EMULATOR CC...: each program's answers
 hosted() {
     emulator=$1
     shift
-    for name in $models; do
+    for name in $models $plans; do
         "$@" -include "$out/$name.c" "$here/hosted.c" -o "$folder/$name" || return 1
         $emulator "$folder/$name" < "$out/$name.lines" > "$folder/got" || return 1
         answers "$name" || return 1
@@ -133,31 +198,32 @@ foreign() {
 
 # The x87 unit computes other bits, so a file for it does not let itself be compiled.
 i386_way() {
-    foreign i686-linux-gnu '' '__u?(div|mod)di3|_GLOBAL_OFFSET_TABLE_|__x86.*' -msse2 -mfpmath=sse || return
+    foreign i686-linux-gnu '' '__u?(div|mod|divmod)di[34]|_GLOBAL_OFFSET_TABLE_|__x86.*' -msse2 -mfpmath=sse || return
     ! i686-linux-gnu-gcc -c "$out/copy.c" -o "$folder/x87.o" 2> "$folder/said" && grep 'other bits' "$folder/said" &&
         ran="$ran, x87 refused"
 }
 
-# cortex BOARD FLASH RAM TICK FLAGS...
+# cortex BOARD FLASH RAM MORE TICK FLAGS...
 cortex() {
-    board=$1 flash=$2 ram=$3 tick=$4
-    shift 4
+    board=$1 flash=$2 ram=$3 more=$4 tick=$5
+    most=40
+    shift 5
     need arm-none-eabi-gcc qemu-system-arm || return 77
     alone '__aeabi_.*' arm-none-eabi-nm arm-none-eabi-gcc "$@" || return 1
-    for name in $models; do
+    for name in $models $plans; do
         arm-none-eabi-gcc -std=c11 -O2 "$@" -ffreestanding -nostdlib -nostartfiles -DTICK="$tick" -include "$out/$name.c" \
-            "$here/cortex.c" -T "$here/cortex.ld" -Wl,--defsym=FLASH="$flash",--defsym=RAM="$ram" -lgcc \
+            "$here/cortex.c" -T "$here/cortex.ld" -Wl,--defsym=FLASH="$flash",--defsym=RAM="$ram",--defsym=MORE="$more" -lgcc \
             -o "$folder/$name.elf" || return 1
-        cp "$out/$name.lines" "$folder/lines"
+        head -n "$most" "$out/$name.lines" > "$folder/lines"
         (cd "$folder" && rm -f got && timeout 900 qemu-system-arm -M "$board" -display none -serial none -monitor none \
             -icount shift=0 -semihosting-config enable=on,target=native -kernel "$name.elf" > said 2>&1) ||
             { cat "$folder/said"; return 1; }
         echo "$name: $(cat "$folder/said")"
         answers "$name" || return 1
-        [ $name != copy ] || sizes=$(arm-none-eabi-size "$folder/copy.elf" | awk 'NR == 2 { print $1 + $2 }')
-        [ $name != copy ] || said=$(cat "$folder/said")
+        [ $name != copy8 ] || sizes=$(arm-none-eabi-size "$folder/copy8.elf" | awk 'NR == 2 { print $1 + $2 }')
+        [ $name != copy8 ] || said=$(cat "$folder/said")
     done
-    ran="$ran, $board; copy: $sizes bytes of flash, $(sed 's/ bytes of memory.*//; s/.*: //' "$out/copy.sizes") of memory, $said"
+    ran="$ran, $board; copy8: $sizes bytes of flash, $(sed 's/ bytes of memory.*//; s/.*: //' "$out/copy8.sizes") of memory, $said"
 }
 
 wasm_way() {
@@ -166,7 +232,7 @@ wasm_way() {
     # nm does not read such objects. The linker refuses undefined symbols, and wasm.js imports.
     alone none true clang --target=wasm32 || return 1
     for extra in '' -msimd128; do
-        for name in $models; do
+        for name in $models $plans; do
             clang $flags $extra -std=c11 -include "$out/$name.c" "$here/wasm.c" -Wl,--no-entry,-z,stack-size=65536,--stack-first \
                 -o "$folder/$name.wasm" || return 1
             node "$here/wasm.js" "$folder/$name.wasm" < "$out/$name.lines" > "$folder/got" || return 1
@@ -188,7 +254,7 @@ sanitizers_way() {
 # by one for uninitialised.
 analyze_way() {
     need gcc clang cppcheck || return 77
-    for name in $models; do
+    for name in $models $plans; do
         awk '/^static const float first_weights.*\{$/ { print $0 " 0 };"; skips = 1 }
             !skips { print }
             /^};/ { skips = 0 }' "$out/$name.c" > "$folder/$name.c"
@@ -202,17 +268,19 @@ analyze_way() {
 }
 
 run_way() {
-    folder=$out/$way ran='' lines=0
+    folder=$out/$way ran='' counted=0
     mkdir -p "$folder"
     case $way in
-        gcc | clang | tcc) native "$way" ;;
+        gcc | clang) native "$way" ;;
+        tcc) native tcc __floatundidf ;;
         i386) i386_way ;;
         aarch64) foreign aarch64-linux-gnu qemu-aarch64 none ;;
         riscv64) foreign riscv64-linux-gnu qemu-riscv64 none ;;
-        cortex-m3) cortex mps2-an385 0 0x20000000 40 -mcpu=cortex-m3 -mthumb ;;
-        cortex-m4f) cortex mps2-an386 0 0x20000000 40 -mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard ;;
-        cortex-m7) cortex mps2-an500 0 0x20000000 40 -mcpu=cortex-m7 -mthumb -mfpu=fpv5-d16 -mfloat-abi=hard ;;
-        cortex-m33) cortex mps2-an505 0x10000000 0x38000000 50 -mcpu=cortex-m33 -mthumb -mfpu=fpv5-sp-d16 -mfloat-abi=hard ;;
+        cortex-m3) plans=$small_plans
+            cortex mps2-an385 0 0x20000000 0x21000000 40 -mcpu=cortex-m3 -mthumb ;;
+        cortex-m4f) cortex mps2-an386 0 0x20000000 0x21000000 40 -mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard ;;
+        cortex-m7) cortex mps2-an500 0 0x20000000 0x60000000 40 -mcpu=cortex-m7 -mthumb -mfpu=fpv5-d16 -mfloat-abi=hard ;;
+        cortex-m33) cortex mps2-an505 0x10000000 0x38000000 0x80000000 50 -mcpu=cortex-m33 -mthumb -mfpu=fpv5-sp-d16 -mfloat-abi=hard ;;
         wasm) wasm_way ;;
         sanitizers) sanitizers_way ;;
         analyze) analyze_way ;;
@@ -221,25 +289,11 @@ run_way() {
 }
 
 main() {
-    failed=0 ran_any=0
+    widths='11 110 6'
     make_models > "$out/models.log" 2>&1 || { tail -n 5 "$out/models.log" >&2; echo 'emit_targets.sh: the models FAILED' >&2; exit 1; }
-    printf '%-11s| %-110s| %-6s| %s\n' way 'what ran' lines seconds
-    for way in ${*:-$all_ways}; do
-        begin=$(date +%s)
-        rm -f "$out/$way.why" "$out/$way.row"
-        ( run_way && status=0 || status=$?; echo "$status|$ran|$lines" > "$out/$way.row" ) > "$out/$way.log" 2>&1 ||
-            { tail -n 3 "$out/$way.log" >&2; exit 2; }
-        IFS='|' read -r status ran lines < "$out/$way.row"
-        case $status in
-            0) ran_any=1 ;;
-            77) ran="not run: $(cat "$out/$way.why" 2> /dev/null)" ;;
-            *) failed=1 ran="FAILED: ${ran:-does not compile}, see $out/$way.log" ;;
-        esac
-        printf '%-11s| %-110s| %-6s| %s\n' "$way" "$ran" "$lines" $(($(date +%s) - begin))
-        case $status in 0 | 77) ;; *) tail -n 12 "$out/$way.log" ;; esac
-    done
-    [ $failed = 0 ] || exit 1
-    [ $ran_any = 1 ] || exit 77
+    # shellcheck disable=SC2086 # words
+    show_ways lines ${*:-$all_ways}
+    end_ways
 }
 main "$@"
 exit 0

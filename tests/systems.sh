@@ -48,8 +48,7 @@ emulated='init pool file load graph errors plan rewrite run state misuse ops ext
 without_files='init pool graph errors plan rewrite run state misuse extents panels gradients nn optim print'
 refusal='neither reads nor writes files here'
 
-has() { command -v "$1" > /dev/null 2>&1; }
-need() { for program in "$@"; do has "$program" || { echo "no $program" > "$out/$way.why"; return 77; }; done; }
+. "$root/tests/systems/ways.sh"
 
 # ---- building --------------------------------------------------------------------------------------
 
@@ -125,8 +124,8 @@ suites() {
     # shellcheck disable=SC2086 # an emulator or nothing
     WEFT_TOOLS=$tools ${WATCH:-} $wrapper "$folder/tests/$test_program" "$@" > "$out/$way.suites" 2>&1 && status=0 || status=$?
     cat "$out/$way.suites"
-    checks=$(sed -n 's/.*%: Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\).*/\1 \2 \3/p' "$out/$way.suites" |
-        awk -v had="${checks:-0}" '{ split(had, h, " "); print h[1] + $1 - $2 - $3 " of " h[3] + $1 }')
+    counted=$(sed -n 's/.*%: Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\).*/\1 \2 \3/p' "$out/$way.suites" |
+        awk -v had="${counted:-0}" '{ split(had, h, " "); print h[1] + $1 - $2 - $3 " of " h[3] + $1 }')
     return $status
 }
 
@@ -261,12 +260,12 @@ analyze_way() {
     grep -E '^[^ ]*:[0-9]+:[0-9]+: (warning|error|portability):' "$out/$way.found" | sed 's/:[0-9]*:[0-9]*:/:/' | sort -u |
         grep -vxFf "$root/tests/systems/known_findings.txt" > "$out/$way.new" || true
     cat "$out/$way.new"
-    checks="$(echo "$sources" | wc -l) files" ran="$ran: $(wc -l < "$out/$way.new") new findings"
+    counted="$(echo "$sources" | wc -l) files" ran="$ran: $(wc -l < "$out/$way.new") new findings"
     [ ! -s "$out/$way.new" ]
 }
 
 run_way() {
-    folder=$out/$way cross='' wrapper='' static='' ran='' checks=''
+    folder=$out/$way cross='' wrapper='' static='' ran='' counted=''
     case $way in
         gcc-O2 | clang-O2) native "${way%-*}" -Doptimization=2 || return; whole $(without $slow) ;;
         gcc-O? | clang-O?) native "${way%-*}" -Doptimization="${way#*-O}" || return; whole $(without $long) ;;
@@ -296,29 +295,15 @@ run_way() {
 }
 
 main() {
-    failed=0 ran_any=0 arithmetic='' test_program=weft-tests
+    arithmetic='' test_program=weft-tests widths='15 84 14'
     if [ "${1:-}" = --arithmetic ]; then
         arithmetic=yes test_program=bits-tests programs='tools/train tools/generate tools/bench'
         shift
     fi
-    printf '%-15s| %-84s| %-14s| %s\n' way 'what ran' 'checks passed' seconds
-    for way in ${*:-$all_ways}; do
-        begin=$(date +%s)
-        rm -f "$out/$way.why" "$out/$way.row"
-        ( run_way && status=0 || status=$?; echo "$status|$ran|$checks" > "$out/$way.row" ) > "$out/$way.log" 2>&1 ||
-            { tail -n 3 "$out/$way.log" >&2; exit 2; }
-        IFS='|' read -r status ran checks < "$out/$way.row"
-        case $status in
-            0) ran_any=1 ;;
-            77) ran="not run: $(cat "$out/$way.why" 2> /dev/null)" ;;
-            *) failed=1 ran="FAILED: ${ran:-does not build}, see $out/$way.log" ;;
-        esac
-        printf '%-15s| %-84s| %-14s| %s\n' "$way" "$ran" "$checks" $(($(date +%s) - begin))
-        case $status in 0 | 77) ;; *) grep -E 'error|FAILED|:[FE]:' "$out/$way.log" | tail -n 12 ;; esac
-    done
+    # shellcheck disable=SC2086 # words
+    show_ways 'checks passed' ${*:-$all_ways}
     [ ! -f "$out/sums" ] || cat "$out/sums"
-    [ $failed = 0 ] || exit 1
-    [ $ran_any = 1 ] || exit 77
+    end_ways
 }
 main "$@"
 exit 0

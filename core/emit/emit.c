@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "emit_places.h"
+#include "emit_status.h"
 #include "emit_steps.h"
 
 enum { PASSES = 4, STATE_PASSES = 3 };
@@ -28,10 +29,12 @@ bool wf_emitter_fail(wf_emitter *e, const char *format, ...) {
 }
 
 bool wf_emitter_fail_plan(wf_emitter *e) {
+    e->lacks = e->lacks || e->now->plan->lacks;
     return wf_emitter_fail(e, "%s", e->now->plan->error);
 }
 
 bool wf_emitter_lacks(wf_emitter *e) {
+    e->lacks = true;
     return wf_emitter_fail(e, "out of memory");
 }
 
@@ -332,7 +335,8 @@ static bool write_all(wf_emitter *e) {
     e->is_placed = calloc(n, sizeof *e->is_placed);
     e->leaves = malloc(n * sizeof *e->leaves);
     e->panel_uses = calloc(n, sizeof *e->panel_uses);
-    if (!e->is_placed || !e->leaves || !e->panel_uses) return wf_emitter_lacks(e);
+    e->rows = calloc(n, sizeof *e->rows);
+    if (!e->is_placed || !e->leaves || !e->panel_uses || !e->rows) return wf_emitter_lacks(e);
     if (!wf_claim_public(e) || !lay_out(e) || !wf_name_members(e)) return false;
     wf_choose_panels(e);
     for (int i = 0; i < e->n_parts; i++) {
@@ -359,12 +363,14 @@ static void free_emitter(wf_emitter *e) {
     free(e->is_placed);
     free(e->leaves);
     free(e->panel_uses);
+    free(e->rows);
     free(e->values);
     free(e->int8);
     free(e->spans);
 }
 
-char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message) {
+char *wf_emit_or_lack(wf_plan *const *plans, int n, const wf_emit_options *options, char *message,
+                      bool *lacks) {
     static const wf_emit_options defaults = { 0 };
     const wf_emit_options *o = options ? options : &defaults;
     wf_emitter e = { .prefix = o->name ? o->name : "model",
@@ -383,6 +389,7 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
     for (int i = 0; i < e.n_parts; i++)
         e.parts[i] = (part){ .plan = plans[i], .name = o->runs ? o->runs[i] : "run" };
     if (e.n_parts && can_be_emitted(&e) && write_all(&e)) text = wf_join_file(&e);
+    *lacks = !text && e.lacks;
     if (text && o->arena_bytes) *o->arena_bytes = wf_arena_bytes(&e);
     if (text && o->n_weights) *o->n_weights = e.n_weights;
     if (text && o->n_int8) *o->n_int8 = e.n_int8;
@@ -393,4 +400,9 @@ char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char
     if (message) snprintf(message, WF_MESSAGE, "%.255s", text ? "" : e.message);
     free_emitter(&e);
     return text;
+}
+
+char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message) {
+    bool lacks;
+    return wf_emit_or_lack(plans, n, options, message, &lacks);
 }

@@ -40,6 +40,10 @@ static bool take(wf_emitter *e, const char *name) {
     return !e->taken.lacks || wf_emitter_lacks(e);
 }
 
+void wf_leaf_name(const wf_tensor *t, char name[MOST_NAME]) {
+    wf_identifier(t->name && t->name[0] ? t->name : "constant", name, MOST_NAME);
+}
+
 /* Names of leaves, at_NAME_ID and ids_NAME_ID, differ by their ids: no other name begins so. */
 bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]) {
     bool as_leaf = strncmp(wanted, "at_", 3) == 0 || strncmp(wanted, "ids_", 4) == 0;

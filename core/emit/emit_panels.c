@@ -1,6 +1,7 @@
 /* core/emit/emit_panels.c - weights in panels: EMIT_PANEL rows of a matrix, or those that remain,
  * lie transposed. A product then reads them in order, and computes as many columns at a time. A
- * leaf lies so if all steps that read it, in all plans, can read panels (kernel.h). */
+ * leaf lies so if all steps that read it, in all plans, can read panels (kernel.h), and one of them
+ * computes with it: a table that is only looked up lies by rows. */
 #include <stdlib.h>
 
 #include "writer.h"
@@ -37,7 +38,9 @@ static void note_readers(const part *q, panel_use *uses) {
             const wf_tensor *t = leaf_read(q, x, i);
             if (!t) continue;
             bool can = !(x->call.op->writes >> i & 1) && reads_panels(x, i, t);
-            if (!can || uses[t->id] == NO_USE) uses[t->id] = can ? IN_PANELS : BY_ROWS;
+            panel_use use = kernel_of(x->call.op)->flops ? IN_PANELS : EITHER_WAY;
+            if (!can) use = BY_ROWS;
+            if (use > uses[t->id]) uses[t->id] = use;
         }
     }
     for (int i = 0; i < q->plan->n_nodes; i++) {

@@ -11,18 +11,16 @@
 
 /* Gives a leaf its place in the weights, if it has none yet; name: its name in C. */
 static void place_leaf(wf_emitter *e, const wf_tensor *t, char name[MOST_NAME]) {
-    wf_identifier(t->name && t->name[0] ? t->name : "constant", name, MOST_NAME);
+    wf_leaf_name(t, name);
     if (e->is_placed[t->id]) return;
     e->is_placed[t->id] = true;
     e->leaves[e->n_leaves++] = t->id;
-    wf_text_print(&e->names, "    at_%s_%d = %n,\n", name, t->id, e->n_weights);
-    e->n_weights += (wf_count(t) + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
 }
 
 /* A leaf of i32 is a table of its own, which no update may write; name: its name in C. */
 static bool place_table(wf_emitter *e, wf_tensor *t, char name[MOST_NAME]) {
     int64_t n = wf_count(t);
-    wf_identifier(t->name && t->name[0] ? t->name : "constant", name, MOST_NAME);
+    wf_leaf_name(t, name);
     if (e->is_placed[t->id]) return true;
     e->is_placed[t->id] = true;
     int32_t *values = malloc(((size_t)n + 1) * sizeof *values);
@@ -33,19 +31,6 @@ static bool place_table(wf_emitter *e, wf_tensor *t, char name[MOST_NAME]) {
     wf_text_puts(&e->tables, n ? "\n};\n\n" : " 0 };\n\n");
     free(values);
     return ok || wf_emitter_fail(e, "'%s' cannot be read", called(t));
-}
-
-/* A leaf in int8 has its integers in one array, and the scales of its rows among the floats. */
-static void place_int8_leaf(wf_emitter *e, const wf_tensor *t, char name[MOST_NAME]) {
-    int64_t n = wf_count(t);
-    wf_identifier(t->name && t->name[0] ? t->name : "constant", name, MOST_NAME);
-    if (e->is_placed[t->id]) return;
-    e->is_placed[t->id] = true;
-    e->leaves[e->n_leaves++] = t->id;
-    wf_text_print(&e->names, "    at_%s_%d = %n,\n", name, t->id, e->n_int8);
-    wf_text_print(&e->names, "    at_%s_%d_scales = %n,\n", name, t->id, e->n_weights);
-    e->n_int8 += (n + INT8_UNIT - 1) / INT8_UNIT * INT8_UNIT;
-    e->n_weights += (t->shape[0] + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
 }
 
 static void add_memory(wf_text *t, wf_dtype dtype, int64_t at) {
@@ -59,10 +44,12 @@ static void add_offset(wf_text *t, int64_t offset) {
 }
 
 /* The place of element `offset` of a leaf. */
-static bool add_leaf(wf_emitter *e, wf_tensor *of, int64_t offset, bool written, wf_text *t) {
+static bool add_leaf(wf_emitter *e, wf_tensor *of, int64_t offset, bool written, int64_t rows,
+                     wf_text *t) {
     char name[MOST_NAME];
     if (of->dtype == WF_F32) {
         place_leaf(e, of, name);
+        wf_note_rows(e, of, offset ? 0 : rows);
         wf_text_print(t, "m->weights + at_%s_%d", name, of->id);
         add_offset(t, offset);
         return true;
@@ -202,10 +189,10 @@ int64_t wf_slot_at(const part *p, int index) {
 
 /* A place in the memory of a part, or a leaf. */
 static bool add_own(wf_emitter *e, const part *of, location at, wf_dtype dtype, bool written,
-                    wf_text *t) {
+                    int64_t rows, wf_text *t) {
     const storage *s = &of->plan->now->storages[at.storage];
     if (s->place == IN_LEAF)
-        return add_leaf(e, of->plan->graph->nodes[s->index], at.offset, written, t);
+        return add_leaf(e, of->plan->graph->nodes[s->index], at.offset, written, rows, t);
     size_t offset = of->rooms ? of->rooms[at.storage].offset : s->offset;
     int64_t from =
         s->place == IN_STATE ? wf_slot_at(of, s->index) : of->arena + (int64_t)(offset / 4);
@@ -220,7 +207,8 @@ bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t)
     int64_t width = of->shape[1];
     if (at.offset % width != 0)
         return wf_emitter_fail(e, "'%s': a part of its rows in int8 has no form in C", called(of));
-    place_int8_leaf(e, of, name);
+    place_leaf(e, of, name);
+    wf_note_rows(e, of, 0);
     wf_text_print(t, "m->int8_weights + at_%s_%d", name, of->id);
     add_offset(t, at.offset);
     if (!with_scales) return true;
@@ -229,15 +217,16 @@ bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t)
     return true;
 }
 
-bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, wf_text *t) {
+bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, int64_t rows,
+                  wf_text *t) {
     const storage *s = &e->now->plan->now->storages[at.storage];
-    if (s->place != IN_FEED) return add_own(e, e->now, at, dtype, written, t);
+    if (s->place != IN_FEED) return add_own(e, e->now, at, dtype, written, rows, t);
     const wf_tensor *fed = e->now->plan->feeds[s->index].tensor;
     const part *of = NULL;
     const bound_view *v = wf_linked(e, fed, &of);
     if (v)
         return add_own(e, of, (location){ v->at.storage, v->at.offset + at.offset }, dtype, written,
-                       t);
+                       0, t);
     wf_text_print(t, "m->%s", wf_member_of(e, fed));
     add_offset(t, at.offset);
     return true;

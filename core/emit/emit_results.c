@@ -40,7 +40,7 @@ bool wf_describe_getter(wf_emitter *e, int index, wf_text *t) {
     const wf_view *v = &at.view;
     add_shape(t, v);
     wf_text_print(t, "{\nconst %s *from = ", wf_c_type(v->dtype));
-    if (!wf_add_place(e, at.at, v->dtype, false, t)) return false;
+    if (!wf_add_place(e, at.at, v->dtype, false, 0, t)) return false;
     wf_text_puts(t, ";\nint n = 0;\n");
     for (int i = 0; i < v->ndim; i++)
         wf_text_marked(t, "for (int i%d = 0; i%d < %n; i%d++)\n", i, i, v->shape[i], i);

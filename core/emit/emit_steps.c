@@ -28,6 +28,11 @@ void wf_emit_stream(wf_emitter *e) {
     e->uses_stream = true;
 }
 
+void wf_emit_table(wf_emitter *e, int table, int ids) {
+    e->table = table;
+    e->ids = ids;
+}
+
 void wf_emit_may_fail(wf_emitter *e) {
     e->may_fail = true;
 }
@@ -122,6 +127,16 @@ static void add_parameters(const wf_emitter *e, const exec *x, wf_text *t) {
     wf_text_puts(t, any ? ")" : "void)");
 }
 
+/* The place of operand i, and how many rows of a table are read there. */
+static bool add_operand(wf_emitter *e, const exec *x, int i, wf_text *t) {
+    const wf_call *c = &x->call;
+    if (c->in[i].layout == WF_PANELS_INT8)
+        return wf_add_int8_place(e, x->in[i], uses_scales(e, c, i), t);
+    int64_t rows = i == e->table ? wf_rows_picked(e, x, e->ids) : 0;
+    if (rows < 0) return wf_emitter_lacks(e);
+    return wf_add_place(e, x->in[i], c->in[i].dtype, c->op->writes >> i & 1, rows, t);
+}
+
 /* The arguments in the order of add_parameters. */
 static bool add_arguments(wf_emitter *e, const exec *x, wf_text *t) {
     const wf_call *c = &x->call;
@@ -130,19 +145,16 @@ static bool add_arguments(wf_emitter *e, const exec *x, wf_text *t) {
     for (int i = 0; ok && i < c->n_in; i++) {
         if (!is_given(e, c, i)) continue;
         separate(t, &any);
-        if (c->in[i].layout == WF_PANELS_INT8)
-            ok = wf_add_int8_place(e, x->in[i], uses_scales(e, c, i), t);
-        else
-            ok = wf_add_place(e, x->in[i], c->in[i].dtype, c->op->writes >> i & 1, t);
+        ok = add_operand(e, x, i, t);
     }
     for (int k = 0; ok && k < c->n_out; k++) {
         if (!uses(e, e->result[k])) continue;
         separate(t, &any);
-        ok = wf_add_place(e, x->out[k], c->out[k].dtype, false, t);
+        ok = wf_add_place(e, x->out[k], c->out[k].dtype, false, 0, t);
     }
     if (ok && uses(e, "work")) {
         separate(t, &any);
-        ok = wf_add_place(e, (location){ x->work, 0 }, WF_F32, false, t);
+        ok = wf_add_place(e, (location){ x->work, 0 }, WF_F32, false, 0, t);
     }
     if (e->uses_scratch) add_next(t, &any, "floats(m, SCRATCH)");
     if (e->uses_stream) {
@@ -221,6 +233,7 @@ static bool write_body(wf_emitter *e, const exec *x) {
     const wf_kernel *run = kernel_of(c->op);
     wf_text_free(&e->body);
     e->uses_scratch = e->uses_stream = e->may_fail = false;
+    e->table = e->ids = -1;
     name_operands(e, c);
     if (!run->emit) return wf_emitter_fail(e, "%s: this op has no form in C", c->op->name);
     for (int i = 0; i < c->n_in; i++)
@@ -281,6 +294,7 @@ static bool describe(wf_emitter *e, const exec *x, step_text *s) {
 
 bool wf_describe_step(wf_emitter *e, int index, step_text *s) {
     linked_step x;
+    e->step = index;
     module_of(e, index, s->module);
     return link_step(e, &e->now->plan->now->execs[index], &x) && describe(e, &x.x, s);
 }

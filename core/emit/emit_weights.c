@@ -16,12 +16,14 @@ static bool is_int8(const wf_tensor *t) {
     return wf_layout_of(t) == WF_PANELS_INT8;
 }
 
-static int64_t floats_of(const wf_tensor *t) {
-    return is_int8(t) ? t->shape[0] : wf_count(t);
+/* The floats of a leaf that the file has. */
+static int64_t floats_of(const wf_emitter *e, const wf_tensor *t) {
+    if (is_int8(t)) return t->shape[0];
+    return t->ndim && t->shape[0] ? wf_count(t) / t->shape[0] * wf_rows_of(e, t) : wf_count(t);
 }
 
-static int64_t room_of(const wf_tensor *t) {
-    return (floats_of(t) + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
+static int64_t room_of(const wf_emitter *e, const wf_tensor *t) {
+    return (floats_of(e, t) + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
 }
 
 static int64_t int8_room_of(const wf_tensor *t) {
@@ -35,9 +37,15 @@ static bool is_all_zeros(int64_t n, const float *values) {
 }
 
 static bool read_leaf(wf_emitter *e, const wf_tensor *t, float *values) {
-    if (!wf_read(t, values, (size_t)wf_count(t) * sizeof *values))
-        return wf_emitter_fail(e, "'%s' cannot be read", called(t));
-    return e->panel_uses[t->id] != IN_PANELS || wf_pack_panels(t, values) || wf_emitter_lacks(e);
+    size_t bytes = (size_t)wf_count(t) * sizeof *values;
+    int64_t n = floats_of(e, t);
+    float *all = malloc(bytes + 1);
+    if (!all) return wf_emitter_lacks(e);
+    bool ok = wf_read(t, all, bytes) || wf_emitter_fail(e, "'%s' cannot be read", called(t));
+    if (ok && e->panel_uses[t->id] == IN_PANELS) ok = wf_pack_panels(t, all) || wf_emitter_lacks(e);
+    for (int64_t i = 0; ok && i < n; i++) values[i] = all[i];
+    free(all);
+    return ok;
 }
 
 /* Rounding what was rounded gives the same integers and scales. */
@@ -67,9 +75,9 @@ static bool read_leaves(wf_emitter *e) {
         bool ok =
             is_int8(t) ? read_int8_leaf(e, t, values, e->int8 + byte) : read_leaf(e, t, values);
         if (!ok) return false;
-        at += room_of(t);
+        at += room_of(e, t);
         byte += int8_room_of(t);
-        if (!is_all_zeros(floats_of(t), values)) e->n_first = at;
+        if (!is_all_zeros(floats_of(e, t), values)) e->n_first = at;
     }
     return true;
 }
@@ -128,7 +136,7 @@ static bool write_arrays(wf_emitter *e) {
         bool packed = e->panel_uses[t->id] == IN_PANELS, int8 = is_int8(t);
         const char *how = packed ? ", in panels" : "";
         if (int8) how = ", scales of rows";
-        int64_t n = at < e->n_first ? room_of(t) : 0, bytes = int8_room_of(t);
+        int64_t n = at < e->n_first ? room_of(e, t) : 0, bytes = int8_room_of(t);
         if (n) add_name(&e->weights, t, how);
         for (int64_t i = 0; i < n; i++)
             wf_text_print(&e->weights, i % 8 ? " %f," : "\n    %f,", (double)e->values[at + i]);
@@ -137,12 +145,29 @@ static bool write_arrays(wf_emitter *e) {
         for (int64_t i = 0; i < bytes; i++)
             wf_text_print(&e->int8_text, i % 20 ? " %d," : "\n    %d,", (int)e->int8[byte + i]);
         if (bytes) wf_text_puts(&e->int8_text, "\n");
-        at += room_of(t);
+        at += room_of(e, t);
         byte += bytes;
     }
     return (!e->weights.lacks && !e->int8_text.lacks) || wf_emitter_lacks(e);
 }
 
+/* Each leaf has the place behind the one before it. */
+static bool place_leaves(wf_emitter *e) {
+    const wf_graph *g = e->parts[0].plan->graph;
+    for (int k = 0; k < e->n_leaves; k++) {
+        const wf_tensor *t = g->nodes[e->leaves[k]];
+        char name[MOST_NAME];
+        wf_leaf_name(t, name);
+        wf_text_print(&e->names, "    at_%s_%d = %n,\n", name, t->id,
+                      is_int8(t) ? e->n_int8 : e->n_weights);
+        if (is_int8(t))
+            wf_text_print(&e->names, "    at_%s_%d_scales = %n,\n", name, t->id, e->n_weights);
+        e->n_weights += room_of(e, t);
+        e->n_int8 += int8_room_of(t);
+    }
+    return !e->names.lacks || wf_emitter_lacks(e);
+}
+
 bool wf_write_weights(wf_emitter *e) {
-    return read_leaves(e) && (e->file ? write_bytes(e) : write_arrays(e));
+    return place_leaves(e) && read_leaves(e) && (e->file ? write_bytes(e) : write_arrays(e));
 }

@@ -4,6 +4,7 @@
  * emit_steps.c    a step of a schedule as a call of a C function
  * emit_panels.c   weights that products read in panels
  * emit_places.c   where an operand or a result lies
+ * emit_rows.c     tables of which only the first rows are needed
  * emit_numbers.c  numbers that depend on the position
  * emit_modules.c  the functions of steps and of modules
  * emit_results.c  the functions that copy results
@@ -29,8 +30,9 @@ enum { LEAST_SIZE = 2 };
 /* Bytes at the beginning of a file of weights. */
 enum { FILE_HEAD = 64 };
 
-/* How a leaf is read: its readers have not been seen, all can read panels, or one cannot. */
-typedef enum panel_use { NO_USE, IN_PANELS, BY_ROWS } panel_use;
+/* How a leaf is read: its readers have not been seen; all can read panels, and none computes with
+ * them; all can, and one does; or one cannot. */
+typedef enum panel_use { NO_USE, EITHER_WAY, IN_PANELS, BY_ROWS } panel_use;
 
 static inline const char *wf_c_type(wf_dtype dtype) {
     return dtype == WF_I32 ? "int32_t" : "float";
@@ -90,9 +92,11 @@ struct wf_emitter {
     int n_parts;
     part *now; /* the part that is written */
     /* of the step that is written */
+    int step; /* its index in the schedule */
     parameter_name operand[WF_MAX_OPERANDS], result[WF_MAX_RESULTS];
     wf_text body;
     bool uses_scratch, uses_stream, may_fail;
+    int table, ids; /* operands: of the table rows are read that ids pick; -1: of none */
     /* of the whole file */
     wf_text codes, functions, modules, weights, int8_text, tables, names, getters, members;
     wf_text taken; /* the names at file scope, each between two line ends */
@@ -104,6 +108,7 @@ struct wf_emitter {
     panel_use *panel_uses; /* by node id */
     bool *is_placed;       /* by node id: the leaf has a place in the weights */
     int *leaves;           /* the ids of those leaves in the order of their places */
+    int64_t *rows;         /* by node id: the rows of the leaf that steps read */
     int n_leaves;
     int64_t n_weights, n_int8; /* floats; weights in int8 */
     float *values;             /* of all weights */
@@ -125,6 +130,7 @@ struct wf_emitter {
     int n_calls, n_modules;
     bool module_fails, module_moves; /* some call may fail, or depends on the position */
     char message[ERROR_SIZE];
+    bool lacks; /* memory, which is the message then */
 };
 
 /* The parameter of the functions of a part; "": they have none. */
@@ -136,7 +142,7 @@ static inline const char *wf_variable(const part *q) {
 /* The message of the first failure stays. */
 bool wf_emitter_fail(wf_emitter *e, const char *format, ...) WF_PRINTF(2, 3);
 bool wf_emitter_fail_plan(wf_emitter *e); /* with the error of the part's plan */
-bool wf_emitter_lacks(wf_emitter *e);     /* "out of memory" */
+bool wf_emitter_lacks(wf_emitter *e);     /* "out of memory", and e->lacks */
 
 /* ---- panels ---------------------------------------------------------------------------------- */
 
@@ -148,10 +154,22 @@ bool wf_set_panels(wf_emitter *e, const exec *x, int i, wf_view *v);
 /* Reorder the values of a leaf in panels. False: out of memory. */
 bool wf_pack_panels(const wf_tensor *leaf, float *values);
 
+/* ---- rows of tables -------------------------------------------------------------------------- */
+
+/* The number of first rows that operand `ids` of a step picks from, at the size or position now; 0:
+ * data decide it; -1: out of memory. */
+int64_t wf_rows_picked(const wf_emitter *e, const exec *x, int ids);
+/* The first n rows of the leaf are read; 0: all. */
+void wf_note_rows(wf_emitter *e, const wf_tensor *t, int64_t n);
+/* The rows that the file has of a leaf. */
+int64_t wf_rows_of(const wf_emitter *e, const wf_tensor *t);
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Is it a word of C, or a name that every file has for itself? */
 bool wf_is_word_of_c(const char *name);
+/* The name of a leaf, between at_ and its id. */
+void wf_leaf_name(const wf_tensor *t, char name[MOST_NAME]);
 /* A name at file scope like `wanted`, with a number behind it if another has it. */
 bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]);
 /* The names that the program uses, which must differ; and the members for inputs. */

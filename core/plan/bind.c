@@ -34,7 +34,7 @@ void wf_binding_free(binding *b) {
 
 static int add_storage(wf_plan *p, binding *b, storage_place place, int index, size_t bytes) {
     if (!wf_grow(&b->storages, &b->cap_storages, (size_t)b->n_storages + 1, sizeof *b->storages))
-        return wf_plan_fail(p, "out of memory"), -1;
+        return wf_plan_lacks(p), -1;
     b->storages[b->n_storages] = (storage){ place, index, bytes, 0, b->n_execs, b->n_execs, false };
     return b->n_storages++;
 }
@@ -58,8 +58,7 @@ static void *take(wf_plan *p, binding *b, size_t bytes) {
         b->chunk = &(*b->chunk)->next;
     if (!*b->chunk) {
         size_t size = bytes < LEAST_CHUNK ? LEAST_CHUNK : bytes;
-        if (!(*b->chunk = malloc(CHUNK_HEADER + size)))
-            return wf_plan_fail(p, "out of memory"), NULL;
+        if (!(*b->chunk = malloc(CHUNK_HEADER + size))) return wf_plan_lacks(p), NULL;
         **b->chunk = (chunk){ NULL, size, 0 };
     }
     void *taken = (char *)*b->chunk + CHUNK_HEADER + (*b->chunk)->used;
@@ -75,7 +74,7 @@ static void forget_all(binding *b) {
 
 static bool add_exec(wf_plan *p, binding *b, const exec *e) {
     if (!wf_grow(&b->execs, &b->cap_execs, (size_t)b->n_execs + 1, sizeof *b->execs))
-        return wf_plan_fail(p, "out of memory");
+        return wf_plan_lacks(p);
     for (int i = 0; i < e->call.n_in; i++)
         if (e->in[i].storage >= 0) b->storages[e->in[i].storage].last = b->n_execs;
     for (int i = 0; i < e->call.n_in + e->call.n_out; i++)
@@ -231,7 +230,7 @@ static bool add_slot(wf_plan *p, binding *b, exec *e) {
     wf_view *out = &e->call.out[0];
     bool first = b->n_slots == 0, known = b->n_slots < b->known_slots;
     if (!wf_grow(&b->slots, &b->cap_slots, (size_t)b->n_slots + 1, sizeof *b->slots))
-        return wf_plan_fail(p, "out of memory");
+        return wf_plan_lacks(p);
     slot *s = &b->slots[b->n_slots];
     int axis = known ? s->axis : growing_axis(p, e);
     if (axis < 1) return axis == 0 ? wf_plan_fail(p, "a cache cannot grow along the batch") : false;
@@ -411,7 +410,7 @@ static bool reuse_offsets(binding *b) {
 static bool plan_up_to(wf_plan *p, binding *b, int64_t position) {
     int64_t last = p->with_state ? reserved(p, position + 1) - 1 : 0;
     if (!lay_out(p, b, last)) return false;
-    if (!plan_offsets(b)) return wf_plan_fail(p, "out of memory");
+    if (!plan_offsets(b)) return wf_plan_lacks(p);
     b->planned = last;
     return true;
 }
@@ -420,7 +419,7 @@ static binding *new_binding(wf_plan *p, int64_t position) {
     binding *b = calloc(1, sizeof *b);
     if (b) b->values = calloc((size_t)p->n_nodes + 1, sizeof *b->values);
     if (!b || !b->values) {
-        wf_plan_fail(p, "out of memory");
+        wf_plan_lacks(p);
         wf_binding_free(b);
         return NULL;
     }
@@ -433,8 +432,7 @@ static binding *new_binding(wf_plan *p, int64_t position) {
 static bool move_to(wf_plan *p, binding *b, int64_t position) {
     if (position > b->planned && !plan_up_to(p, b, position)) return false;
     if (b->position == position) return true;
-    return lay_out(p, b, position) &&
-           (reuse_offsets(b) || plan_offsets(b) || wf_plan_fail(p, "out of memory"));
+    return lay_out(p, b, position) && (reuse_offsets(b) || plan_offsets(b) || wf_plan_lacks(p));
 }
 
 static bool grow(wf_plan *p, void **memory, size_t *have, size_t need, const char *what) {
@@ -442,7 +440,10 @@ static bool grow(wf_plan *p, void **memory, size_t *have, size_t need, const cha
     wf_memory_free(*memory, *have);
     *memory = wf_memory_new(need);
     *have = 0;
-    if (!*memory) return wf_plan_fail(p, "out of memory: %zu bytes of %s", need, what);
+    if (!*memory) {
+        p->lacks = true;
+        return wf_plan_fail(p, "out of memory: %zu bytes of %s", need, what);
+    }
     *have = need;
     return true;
 }

@@ -125,6 +125,7 @@ struct wf_plan {
     bool ok, training, with_state, profile, ran;
     int64_t reserves; /* rows of a state that are reserved at once; 0: as they are needed */
     char error[ERROR_SIZE];
+    bool lacks;     /* memory was lacking for a binding */
     planned *nodes; /* leaves first; then computed values and updates, in the order of their ids */
     int n_nodes;
     int32_t *index;              /* id -> index in nodes, or -1 */
@@ -152,6 +153,7 @@ struct wf_plan {
 };
 
 bool wf_plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
+bool wf_plan_lacks(wf_plan *p);                                           /* "out of memory" */
 bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* the report's message */
 int wf_feed_of(const wf_plan *p, const wf_tensor *t);                     /* index, or -1 */
 static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) {   /* as it runs */

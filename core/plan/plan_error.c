@@ -14,6 +14,11 @@ bool wf_plan_fail(wf_plan *p, const char *format, ...) {
     return false;
 }
 
+bool wf_plan_lacks(wf_plan *p) {
+    p->lacks = true;
+    return wf_plan_fail(p, "out of memory");
+}
+
 bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op) {
     const char *path = node && node->name ? node->name : "";
     const char *function = node && node->function ? node->function : op->name;

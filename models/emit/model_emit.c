@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/emit.h"
+#include "core/emit/emit_status.h"
 #include "model_emitter.h"
 #include "models/decode/decoder.h"
 #include "models/message.h"
@@ -69,6 +69,7 @@ static bool take_lengths(model_emitter *e, const wf_model_emit_options *o, char 
     if (longest < (double)e->output) e->output = (int64_t)longest;
     e->positions = wf_model_begin(m, e->source) + e->output + 1;
     if (e->positions < LEAST_POSITIONS) e->positions = LEAST_POSITIONS;
+    e->attended = m->src ? e->output + 1 : lower(e->positions - 1, m->max_len);
     return true;
 }
 
@@ -89,31 +90,48 @@ static bool open_emitter(model_emitter *e, const wf_model_emit_options *o, char 
     if (e->model->start_if_empty)
         return fail(message, "a model whose rows begin with their prompts has no form in C");
     e->name = o->name ? o->name : "model";
+    e->attention = o->attention;
     e->search = o->search ? *o->search : wf_decode_defaults();
     return take_text(e, o, message) && search_is_ok(e, message) && take_lengths(e, o, message);
 }
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
+/* The plans, in the order in which they run. */
+typedef struct model_plans {
+    wf_plan *at[3];
+    const char *names[3];
+    int n;
+} model_plans;
+
+static void add_plan(model_plans *p, wf_plan *plan, const char *name) {
+    p->at[p->n] = plan;
+    p->names[p->n++] = name;
+}
+
+static bool bind(wf_plan *p, const char *extent, int64_t size, char *message) {
+    return wf_bind(p, extent, size) || fail(message, "%s", wf_plan_error(p));
+}
+
+/* A source and a token at a time; all of an output at once for its attention. */
+static bool bind_all(const model_emitter *e, const model_plans *p, char *message) {
+    bool ok = true;
+    for (int i = 0; i < p->n && ok; i++) {
+        bool is_step = strcmp(p->names[i], "step") == 0;
+        bool is_encoder = strcmp(p->names[i], "encode") == 0;
+        ok = bind(p->at[i], "B", is_step ? e->search.beam : 1, message) &&
+             (is_encoder || bind(p->at[i], "T", is_step ? 1 : e->attended, message)) &&
+             (!e->model->src || bind(p->at[i], "S", e->source, message));
+    }
+    return ok;
+}
+
 /* The plans as C. A row of caches has no more positions than the search needs. The encoder computes
  * only the rows of a source, if its steps are alike for all lengths. */
-static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *message) {
-    static const char *const names[] = { "encode", "step" };
-    wf_plan *plans[] = { encode, step };
-    int skip = encode ? 0 : 1;
-    bool ok = !encode || (wf_bind(encode, "B", 1) && wf_bind(encode, "S", e->source));
-    if (!ok) {
-        fail(message, "%s", wf_plan_error(encode));
-        return NULL;
-    }
-    ok = wf_bind(step, "B", e->search.beam) && wf_bind(step, "T", 1) &&
-         (!encode || wf_bind(step, "S", e->source));
-    if (!ok) {
-        fail(message, "%s", wf_plan_error(step));
-        return NULL;
-    }
+static char *emit_plans(model_emitter *e, model_plans *p, char *message) {
+    bool lacks = false;
     wf_emit_options options = { .name = e->name,
-                                .runs = names + skip,
+                                .runs = p->names,
                                 .positions = e->positions,
                                 .arena_bytes = &e->arena,
                                 .in_order = true,
@@ -121,29 +139,33 @@ static char *emit_plans(model_emitter *e, wf_plan *encode, wf_plan *step, char *
                                 .n_int8 = &e->int8,
                                 .weights_file = e->file };
     char *text = NULL;
-    e->sized = encode && e->source >= LEAST_SIZED;
+    if (!bind_all(e, p, message)) return NULL;
+    e->sized = e->model->src && e->source >= LEAST_SIZED && !e->attention;
     if (e->sized) {
         options.sized_by = "S";
-        text = wf_emit(plans, 2, &options, message);
+        text = wf_emit_or_lack(p->at, p->n, &options, message, &lacks);
         options.sized_by = NULL;
         e->sized = text != NULL;
         /* A graph may have no form whose size is chosen in every run, and then gets the fixed one
          * below. A lack of memory is an error instead, so that the text stays the same. */
-        if (!text && strstr(message, "out of memory")) return NULL;
+        if (!text && lacks) return NULL;
     }
-    return text ? text : wf_emit(plans + skip, 2 - skip, &options, message);
+    return text ? text : wf_emit(p->at, p->n, &options, message);
 }
 
 static char *emit_model(model_emitter *e, char *message) {
-    wf_plan *encode = e->model->src ? wf_model_encode_plan(e->model, NULL) : NULL;
-    wf_plan *step = wf_model_step_plan(e->model, NULL);
+    model_plans p = { .n = 0 };
+    bool lacks = false;
     char *text = NULL;
-    if (!step || (e->model->src && !encode))
+    if (e->model->src) add_plan(&p, wf_model_encode_plan(e->model, NULL), "encode");
+    add_plan(&p, wf_model_step_plan(e->model, NULL), "step");
+    if (e->attention) add_plan(&p, wf_attention_values_plan(e), "attention");
+    for (int i = 0; i < p.n; i++) lacks = lacks || !p.at[i];
+    if (lacks)
         fail(message, "out of memory");
     else
-        text = emit_plans(e, encode, step, message);
-    wf_plan_free(encode);
-    wf_plan_free(step);
+        text = emit_plans(e, &p, message);
+    for (int i = 0; i < p.n; i++) wf_plan_free(p.at[i]);
     return text;
 }
 
@@ -185,8 +207,9 @@ static void write_head(model_emitter *e) {
 
 /* A name that the file has for itself cannot be the prefix. */
 static bool name_is_free(const model_emitter *e, char *message) {
-    const char *const *const texts[] = { wf_search_text, wf_blocks_text,    wf_translate_text,
-                                         wf_main_text,   wf_main_file_text, wf_weights_text };
+    const char *const *const texts[] = { wf_search_text,   wf_blocks_text,    wf_translate_text,
+                                         wf_main_text,     wf_main_file_text, wf_weights_text,
+                                         wf_attention_text };
     static const char *const tables[] = { "source_", "target_", "known_" };
     bool own = strcmp(e->name, "model") == 0 || !e->name[0], taken = false;
     for (size_t i = 0; i < sizeof texts / sizeof *texts && !own; i++)
@@ -207,6 +230,7 @@ static bool write_parts(model_emitter *e, text_emitter *x, const char *model, ch
     bool ok = !e->text.lacks && wf_add_plain(&code, e->text.at);
     if (ok) wf_text_puts(&e->text, code.at);
     wf_text_free(&code);
+    if (ok && e->attention && !wf_write_attention(e, model, message)) return false;
     if (ok && !wf_write_text(x, message)) return false;
     if (ok) wf_text_print(&e->text, "\n%s", model + before_values);
     return (ok && !e->text.lacks) || fail(message, "out of memory");

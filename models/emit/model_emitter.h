@@ -2,6 +2,7 @@
  *
  * model_emit.c      what is written, and its parts in order
  * emit_search.c     the numbers of the search, and what it asks of the model
+ * emit_attention.c  the weights of attention, for an output that is known
  * plain_file.c      a file of plain C with the model's prefix
  * plain_search.c    the search, which is embedded as text
  * program/          the program around the file, and how it reads weights
@@ -12,11 +13,9 @@
 #include "core/emit/c_text.h"
 #include "models/model_emit.h"
 
-extern const char *const wf_search_text[],
-    *const wf_blocks_text[], *const wf_translate_text[], *const wf_main_text[],
-                                                             *const wf_main_array_text[],
-                                                                 *const wf_main_file_text[],
-                                                                     *const wf_weights_text[];
+extern const char *const wf_search_text[], *const wf_attention_text[];
+extern const char *const wf_blocks_text[], *const wf_translate_text[], *const wf_weights_text[];
+extern const char *const wf_main_text[], *const wf_main_array_text[], *const wf_main_file_text[];
 
 typedef struct model_emitter {
     wf_model *model;
@@ -34,6 +33,8 @@ typedef struct model_emitter {
     int64_t weights, int8;       /* floats; weights in int8 */
     wf_emit_weights *file;       /* receives the weights; NULL: they are an array */
     const char *file_name;       /* where the program finds them */
+    bool attention;              /* it computes the weights of attention too */
+    int64_t attended;            /* tokens of a row that it then reads */
     wf_text text;                /* all of it */
 } model_emitter;
 
@@ -41,6 +42,12 @@ typedef struct model_emitter {
 int64_t wf_search_bytes(const model_emitter *e);
 /* Append the numbers of the search, and the functions that it calls. */
 void wf_write_search_numbers(model_emitter *e);
+
+/* The plan of all attention weights and log-probabilities, which the caller frees. NULL: out of
+ * memory. */
+wf_plan *wf_attention_values_plan(model_emitter *e);
+/* Append the functions for these, which the text of the plans computes. False with message[256]. */
+bool wf_write_attention(model_emitter *e, const char *plans, char *message);
 
 /* The bytes of the text of plans before the values of the weights. These are many lines of numbers,
  * so they follow all that is read. */

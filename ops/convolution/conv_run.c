@@ -198,8 +198,12 @@ bool wf_emit_convolution(wf_emitter *e, const wf_call *c, const conv *a, const w
                          const wf_view *y, const int64_t kernel[2], bool transposed) {
     static const char *const names[] = { "source", "target",  "kernel",
                                          "stride", "padding", "dilation" };
-    wf_emit_text(e, "const convolution c = { %n, %n, %n, %n, %d", x->shape[0], a->groups,
-                 x->shape[1] / a->groups, y->shape[1] / a->groups, (int)transposed);
+    /* Member by member: compilers call memcpy for a list of values. */
+    wf_emit_text(e,
+                 "convolution c;\nc.images = %n;\nc.groups = %n;\nc.sources = %n;\n"
+                 "c.targets = %n;\nc.transposed = %d;\n",
+                 x->shape[0], a->groups, x->shape[1] / a->groups, y->shape[1] / a->groups,
+                 (int)transposed);
     for (int k = 0; k < (int)(sizeof names / sizeof *names); k++) {
         int64_t of[2];
         for (int i = 0; i < 2; i++) {
@@ -210,9 +214,8 @@ bool wf_emit_convolution(wf_emitter *e, const wf_call *c, const conv *a, const w
             if (reach + (double)y->shape[2 + i] * (double)a->stride[i] > INT32_MAX / 2)
                 return wf_fail(c, "%s is too large for a form in C", wf_show(c, x));
         }
-        wf_emit_text(e, ",\n.%s = { %n, %n }", names[k], of[0], of[1]);
+        for (int i = 0; i < 2; i++) wf_emit_text(e, "c.%s[%d] = %n;\n", names[k], i, of[i]);
     }
-    wf_emit_text(e, " };\n");
     return true;
 }
 

@@ -53,6 +53,16 @@ static void turn(const matrix *x, int from, int n, int width, float scale, float
         for (int s = 0; s < n; s++) at[j * n + s] = scale * element(x, from + s, j);
 }
 
+/* y += by (scale row i of x). Rows whose elements are neighbours have a loop that compilers
+ * vectorise. */
+static void add_row(const matrix *x, int i, int width, float by, float scale, float *restrict y) {
+    const float *restrict row = x->data + i * x->row;
+    if (x->column == 1)
+        for (int j = 0; j < width; j++) y[j] = multiply_add(by, scale * row[j], y[j]);
+    else
+        for (int j = 0; j < width; j++) y[j] = multiply_add(by, scale * row[j * x->column], y[j]);
+}
+
 /* score[s] = row t of q times column s of kt [width, n]. */
 static void scores_of(const matrix *q, int t, int width, int n, const float *kt, float *score) {
     for (int s = 0; s < n; s++) score[s] = 0;
@@ -113,8 +123,7 @@ static void attend(const head *h, int t, int first, int n, int from, int to, flo
     }
     for (int s = from > first ? from - first : 0; s < n && first + s < to; s++) {
         float p = is_kept(h, t, first + s) ? score[s] : 0.0f;
-        const float *v = h->v.data + (first + s) * h->v.row;
-        for (int j = 0; j < h->v_width; j++) y[j] = multiply_add(p, v[j * h->v.column], y[j]);
+        add_row(&h->v, first + s, h->v_width, p, 1.0f, y);
     }
     *total += sum_of_line(lane);
 }
@@ -195,13 +204,9 @@ static void attention_head_backward(const head *h, float *scratch) {
         mask_scores(h, t, 0, n, from, to, p);
         weights_of_query(h, t, n, p, ds);
         for (int s = from; s < to; s++) {
-            float *dk = h->dk.data + s * h->dk.row, *dv = h->dv.data + s * h->dv.row;
-            for (int j = 0; j < h->k_width; j++) {
-                dq[j] = multiply_add(ds[s], h->scale * element(&h->k, s, j), dq[j]);
-                dk[j] = multiply_add(ds[s], h->scale * element(&h->q, t, j), dk[j]);
-            }
-            for (int j = 0; j < h->v_width; j++)
-                dv[j] = multiply_add(p[s], element(&h->dy, t, j), dv[j]);
+            add_row(&h->k, s, h->k_width, ds[s], h->scale, dq);
+            add_row(&h->q, t, h->k_width, ds[s], h->scale, h->dk.data + s * h->dk.row);
+            add_row(&h->dy, t, h->v_width, p[s], 1.0f, h->dv.data + s * h->dv.row);
         }
     }
 }

@@ -80,6 +80,7 @@ static bool eval_embedding(const wf_call *c, int phase, int64_t task, void *scra
 static bool emit_embedding(wf_emitter *e, const wf_call *c) {
     int64_t width = c->in[0].shape[1];
     wf_emit_may_fail(e);
+    wf_emit_table(e, 0, 1);
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\n", wf_view_count(&c->in[1]));
     wf_emit_text(e, "if (ids[i] < 0 || ids[i] >= %n) return 1;\n", c->in[0].shape[0]);
     if (c->in[0].layout == WF_PANELS)

@@ -327,6 +327,51 @@ TEST(caches_have_as_many_positions_as_are_asked) {
     end_graph(c.g);
 }
 
+/* ---- tables of which a run reads the first rows ---------------------------------------------- */
+
+/* Rows of a table for positions, and of one for ids that data decide; or of one for both. */
+static int64_t weights_of_tables(bool apart, int64_t positions) {
+    cached c = cached_rows("x");
+    wf_tensor *table = wf_param(c.g, "places", SHAPE(13, D), wf_init_normal(1)), *words = table;
+    if (apart) words = wf_param(c.g, "words", SHAPE(13, D), wf_init_normal(1));
+    wf_tensor *ids = wf_input(c.g, "ids", WF_I32, SHAPE(1));
+    wf_tensor *y = wf_add(c.y, wf_embedding(table, wf_position_ids(c.x, 1)));
+    y = wf_named(wf_add(y, wf_embedding(words, ids)), "sum");
+    wf_plan *p =
+        plan(c.g, (wf_plan_options){ LIST(fetch, y), LIST(feed, c.x, ids), .with_state = true });
+    ck_assert(wf_bind(p, "B", 1) && wf_bind(p, "T", 1));
+    int64_t n_weights = 0;
+    int32_t id = 12;
+    char *text = wf_emit(
+        &p, 1, &(wf_emit_options){ .positions = positions, .n_weights = &n_weights }, message);
+    ck_assert_msg(text, "%s", message);
+    wf_state *s = wf_state_new(p);
+    open_expected();
+    for (int at = 0; at < 5; at++) {
+        ck_assert(wf_bind(p, "P", at) && wf_feed(p, ids, &id, sizeof id));
+        feed(p, c.x);
+        ck_assert_msg(wf_run_state(p, s), "%s", wf_plan_error(p));
+        expect_fetch(p, y);
+    }
+    try_main(text,
+             NUMBERS "    static const int32_t id = 12;\n    m.x = numbers;\n    m.ids = &id;\n"
+                     "    for (int p = 0; p < 5; p++) {\n"
+                     "        if (model_run(&m, p)) return 1;\n"
+                     "        model_get_sum(&m, number);\n        print(4);\n    }\n");
+    wf_state_free(s);
+    wf_plan_free(p);
+    end_graph(c.g);
+    return n_weights;
+}
+
+/* 13 rows of 4 floats take 64, as each table begins at a multiple of 16. */
+TEST(a_table_of_positions_has_the_rows_that_a_run_can_read) {
+    if (!has_emitted_compiler("emit_plans")) return;
+    ck_assert_int_eq(weights_of_tables(true, 0), 64 + 64);
+    ck_assert_int_eq(weights_of_tables(true, 8), 32 + 64);
+    ck_assert_int_eq(weights_of_tables(false, 8), 64);
+}
+
 TEST(plans_with_other_caches_are_refused) {
     cached c = cached_rows("x");
     wf_tensor *narrow = wf_cache(wf_slice(c.x, 2, 0, 2), 1);

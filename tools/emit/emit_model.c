@@ -88,6 +88,35 @@ static void tell_what_fits(wf_model *m, const wf_model_emit_options *o, int64_t 
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+/* The pieces of a vocabulary. False: out of memory. */
+static bool take_pieces(emitted *e, const language *l, int side, int64_t n) {
+    char label[LABEL_TEXT];
+    e->pieces[side] = calloc((size_t)n + 1, sizeof *e->pieces[side]);
+    if (!e->pieces[side]) return false;
+    for (int64_t i = 0; i < n; i++) {
+        const char *piece = language_label(l, side, (int32_t)i, label);
+        e->pieces[side][i] = piece ? strdup(piece) : NULL;
+        if (!e->pieces[side][i]) return false;
+        e->n_pieces[side]++;
+    }
+    return true;
+}
+
+static bool take_maps(emitted *e, const wf_model *m, const language *l, char *message) {
+    e->n_maps = m->n_maps;
+    e->end_id = m->end_id;
+    e->start_first = m->start_first;
+    for (int i = 0; i < m->n_maps; i++) {
+        e->maps[i] = m->maps[i];
+        e->maps[i].weights = NULL;
+        if (m->maps[i].layers) e->heads[i] = (int)m->maps[i].weights[0]->shape[1];
+    }
+    if (!l->text) return true;
+    return (take_pieces(e, l, SIDE_TGT, m->tgt_vocab) &&
+            (!m->src || take_pieces(e, l, SIDE_SRC, m->src_vocab))) ||
+           refused(message, "out of memory");
+}
+
 static void emit(emitted *e, wf_model *m, const language *l, const wf_generation *g,
                  const emit_settings *set, char *message) {
     wf_decode_options o = wf_generation_options(g);
@@ -106,6 +135,7 @@ static void emit(emitted *e, wf_model *m, const language *l, const wf_generation
                                       .source_text = l->tokenizer[SIDE_SRC],
                                       .target_text = l->tokenizer[SIDE_TGT],
                                       .max_line = set->max_line,
+                                      .attention = set->attention,
                                       .memory_bytes = &memory,
                                       .weight_bytes = &weights,
                                       .weights_file = set->weights_file ? &e->weights : NULL,
@@ -126,7 +156,8 @@ bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *me
     *e = (emitted){ 0 };
     wf_layout layout = set->weights == EMIT_INT8 ? WF_PANELS_INT8 : WF_ROW_MAJOR;
     wf_model *m = wf_model_load_packed(f, layout, set->weights < 0, message);
-    if (m && language_open(&l, f, m, message) && usual_settings(&g, f, m, &l, message))
+    if (m && language_open(&l, f, m, message) && usual_settings(&g, f, m, &l, message) &&
+        (!set->attention || take_maps(e, m, &l, message)))
         emit(e, m, &l, &g, set, message);
     language_close(&l);
     wf_model_free(m);

@@ -11,6 +11,14 @@ typedef struct emitted {
     wf_emit_weights weights; /* if they are a file */
     char about[WF_MESSAGE];  /* the model in a sentence; "" of a training */
     bool ids;                /* its lines are ids, not text */
+    /* with attention: the maps, how many heads each has, the token that ends an output, and the
+     * pieces of both vocabularies as readers see them; NULL: they are ids */
+    wf_attention_map maps[WF_MOST_MAPS];
+    int n_maps, heads[WF_MOST_MAPS];
+    int32_t end_id;
+    bool start_first;
+    char **pieces[2];
+    int64_t n_pieces[2];
 } emitted;
 
 /* The format of matrices: words for an option. */
@@ -23,12 +31,14 @@ typedef struct emit_settings {
     int64_t max_length; /* most tokens of a source and of an output */
     int64_t max_line;   /* most bytes of a line */
     int64_t ram;        /* most bytes of memory */
+    bool attention;     /* the file computes it too */
     const char *prefix;
     int weights;              /* EMIT_F32, EMIT_INT8; -1: as the file */
     const char *weights_file; /* the path of a file of weights */
 } emit_settings;
 
-/* The caller frees the text and the bytes of weights. False with message[256]. */
+/* The caller frees the text and the bytes of weights; emit_page frees the pieces. False with
+ * message[256]. */
 bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *message);
 
 /* The sizes of a model with so many bytes of memory and weights. */

@@ -3,6 +3,11 @@
  * The page's data are
  *     file, model     name of the model's file, the model in a sentence
  *     ids             true: its lines are ids, not text
+ *     end_id          the token that ends an output
+ *     start_first     true: the start token stands before a prompt, not behind it
+ *     maps            [name, layers, heads, the side of queries, the side of keys]; a side is 0 for
+ *                     the source, 1 for the tokens that the decoder reads
+ *     pieces          of the source's vocabulary, and of the output's; null: tokens are ids
  *     wasm            the module in base64: tools/page/model.js calls what plain_page.c exports */
 #include "emit_page.h"
 
@@ -11,10 +16,50 @@
 #include <string.h>
 
 #include "compile_wasm.h"
+#include "tools/data/language.h"
 #include "tools/data/refused.h"
 #include "tools/page/page.h"
 
 extern const char *const plain_page_text[];
+
+static void write_pieces(jsonl *data, const emitted *e, int side) {
+    json_item(data);
+    if (!e->pieces[side]) {
+        json_raw(data, "null");
+        return;
+    }
+    json_raw(data, "[");
+    for (int64_t i = 0; i < e->n_pieces[side]; i++) {
+        if (i) json_raw(data, ",");
+        json_string(data, e->pieces[side][i]);
+    }
+    json_raw(data, "]");
+}
+
+static void write_maps(jsonl *data, const emitted *e) {
+    json_int(data, "end_id", e->end_id);
+    json_bool(data, "start_first", e->start_first);
+    json_open(data, "maps", '[');
+    for (int i = 0; i < e->n_maps; i++) {
+        const wf_attention_map *map = &e->maps[i];
+        json_item(data);
+        json_raw(data, "[\"%s\",%d,%d,%d,%d]", map->name, (int)map->layers, e->heads[i],
+                 !map->source_queries, !map->source_keys);
+    }
+    json_close(data, ']');
+    json_open(data, "pieces", '[');
+    write_pieces(data, e, SIDE_SRC);
+    write_pieces(data, e, SIDE_TGT);
+    json_close(data, ']');
+}
+
+static void free_pieces(emitted *e) {
+    for (int side = 0; side < 2; side++) {
+        for (int64_t i = 0; i < e->n_pieces[side]; i++) free(e->pieces[side][i]);
+        free(e->pieces[side]);
+        e->pieces[side] = NULL;
+    }
+}
 
 static bool write_page(FILE *f, const emitted *e, const char *file, const wasm_module *w) {
     char title[WF_MESSAGE];
@@ -24,6 +69,7 @@ static bool write_page(FILE *f, const emitted *e, const char *file, const wasm_m
     json_text(data, "file", file);
     json_text(data, "model", e->about);
     json_bool(data, "ids", e->ids);
+    write_maps(data, e);
     json_key(data, "wasm");
     json_base64(data, w->bytes, w->n);
     return page_end(&p) && fflush(f) == 0;
@@ -56,6 +102,7 @@ bool emit_page(emitted *e, const char *path, char *message) {
     snprintf(e->sizes + used, sizeof e->sizes - used,
              ", %lld bytes of WebAssembly, %lld of the page", (long long)w.n,
              (long long)strlen(text));
+    free_pieces(e);
     free(e->text);
     e->text = text;
     return true;

@@ -48,6 +48,7 @@ emitted emit_program(const program *p, const emit_request *r, const wf_file *f, 
     emitted e;
     emit_settings model = r->model;
     if (r->ram) model.ram = bytes_of(p, r->ram);
+    model.attention = r->page;
     const emit_train_options training = {
         .path = path,
         .prefix = r->model.prefix,

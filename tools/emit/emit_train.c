@@ -137,7 +137,8 @@ static bool list_batches(recipe *r, char *message) {
     r->batches = calloc(n + 2, sizeof *r->batches);
     if (!r->batches) return refused(message, "out of memory");
     snprintf(r->numbers, sizeof r->numbers,
-             "\n#ifdef MODEL_MAIN\nenum {\n    COPY,\n    REVERSE,\n    SORT,\n    TASK = %s,\n"
+             "\n#if defined MODEL_MAIN || defined MODEL_TASK\n"
+             "enum {\n    COPY,\n    REVERSE,\n    SORT,\n    TASK = %s,\n"
              "    ROWS = %lld,\n    MIN_LENGTH = %lld,\n    MAX_LENGTH = %lld,\n};\n\n"
              "static const int64_t LAST_STEP = %lld;\n"
              "static const uint64_t task_seed = UINT64_C(%llu);\n#endif\n\n",

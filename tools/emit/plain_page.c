@@ -1,11 +1,13 @@
-/* tools/emit/plain_page.c - what a page calls of a model's C file, once clang has made WebAssembly of
- * it: a line of text in, the line of its output out. Embedded as text. */
+/* tools/emit/plain_page.c - what a page calls of a model's C file, once clang has made WebAssembly
+ * of it: a line of text in, the line of its output out, and then its attention. Embedded as
+ * text. */
 
 #define EXPORT(name) __attribute__((export_name(name)))
 
 static _Alignas(64) unsigned char page_memory[model_MEMORY];
 static char page_line[model_LINE], page_text[model_TEXT];
 static model page_model;
+static int32_t page_tokens[model_ATTENDED];
 
 EXPORT("start") void page_start(void);
 void page_start(void) {
@@ -26,6 +28,7 @@ int page_line_size(void) {
 /* Translate n bytes of the line. Returns the bytes of the output, or an error below 0. */
 EXPORT("translate") int page_translate(int n);
 int page_translate(int n) {
+    search_of(&page_model)->n_ended = 0;
     return model_translate(&page_model, page_line, (size_t)n, page_text, sizeof page_text);
 }
 
@@ -38,4 +41,60 @@ const char *page_text_at(void) {
 EXPORT("score") double page_score(void);
 double page_score(void) {
     return model_score(&page_model);
+}
+
+/* ---- the last output ------------------------------------------------------------------------- */
+
+/* Compute attention. Returns the tokens of the decoder's row; below 0: there is no output. */
+EXPORT("attend") int page_attend(void);
+int page_attend(void) {
+    return search_of(&page_model)->n_ended ? model_attend(&page_model, page_tokens) : -1;
+}
+
+/* That row, the source, and the tokens of each; how many there are before the output. */
+EXPORT("tokens") const int32_t *page_tokens_at(void);
+const int32_t *page_tokens_at(void) {
+    return page_tokens;
+}
+
+EXPORT("most_tokens") int page_most_tokens(void);
+int page_most_tokens(void) {
+    return model_ATTENDED;
+}
+
+EXPORT("source") const int32_t *page_source_at(void);
+const int32_t *page_source_at(void) {
+    return search_of(&page_model)->source;
+}
+
+EXPORT("source_size") int page_source_size(void);
+int page_source_size(void) {
+    return search_of(&page_model)->n_source;
+}
+
+EXPORT("most_source") int page_most_source(void);
+int page_most_source(void) {
+    return model_SOURCE;
+}
+
+EXPORT("begin") int page_begin(void);
+int page_begin(void) {
+    return search_of(&page_model)->begin;
+}
+
+/* [heads, queries, keys] */
+EXPORT("weights") const float *page_weights(int map, int layer);
+const float *page_weights(int map, int layer) {
+    return model_weights(&page_model, map, layer);
+}
+
+/* [most_tokens, vocabulary] */
+EXPORT("log_probs") const float *page_log_probs(void);
+const float *page_log_probs(void) {
+    return model_log_probs(&page_model);
+}
+
+EXPORT("vocabulary") int page_vocabulary(void);
+int page_vocabulary(void) {
+    return VOCABULARY;
 }

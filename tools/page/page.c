@@ -23,7 +23,7 @@ jsonl *page_begin(page *p, FILE *stream, const char *title, const char *const *s
           "<meta name=\"color-scheme\" content=\"light dark\">\n"
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
           "style-src 'unsafe-inline'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; "
-          "img-src data:\">\n"
+          "img-src data:; worker-src blob:\">\n"
           "<link rel=\"icon\" href=\"data:,\">\n<title>",
           stream);
     write_title(stream, title);

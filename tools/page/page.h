@@ -6,7 +6,7 @@
  *     bool written = page_end(&p);
  *
  * A page needs no network and may not use one: its content security policy forbids every request,
- * and allows WebAssembly, which the page itself must have.
+ * and allows WebAssembly and workers, which the page itself must have.
  * It follows the reader's light or dark mode and is readable from 400 pixels on. page.css and
  * page.js are part of every page; page.js lists the functions that a page's own script can call.
  * The data are one object, which scripts find in the variable `data`. Its first field is the title.

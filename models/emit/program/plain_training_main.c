@@ -3,6 +3,7 @@
  * embed.sh makes text of this file. */
 
 #ifdef MODEL_MAIN
+#include <stdio.h>
 #include <stdlib.h>
 
 #if SAVED_TENSORS

@@ -1,0 +1,63 @@
+/* core/emit/emit_rows.c - tables of which a file needs the first rows alone, as a table of
+ * positions with more rows than a run has tokens. The ids that pick rows are known if no data
+ * decide them: arange and position_ids are computed here, for the size or the position of a pass. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/graph_internal.h"
+#include "writer.h"
+
+/* The last step before step n that writes the storage; NULL: none does. */
+static const exec *writer_of(const binding *b, int n, int at) {
+    while (--n >= 0)
+        for (int k = 0; k < b->execs[n].call.n_out; k++)
+            if (b->execs[n].out[k].storage == at) return &b->execs[n];
+    return NULL;
+}
+
+/* Does the step write ids in one task, from the shapes of its operands alone? */
+static bool is_known(const exec *x) {
+    const wf_call *c = &x->call;
+    const wf_kernel *run = kernel_of(c->op);
+    if (!run->eval || run->tasks || run->plan || run->cached || c->n_out != 1) return false;
+    if (strcmp(c->op->family, "constant") != 0 || c->out[0].dtype != WF_I32) return false;
+    for (int i = 0; i < c->n_in; i++)
+        if (!(c->op->shape_only >> i & 1)) return false;
+    return wf_view_dense(&c->out[0]);
+}
+
+/* 1 + the largest id that the step writes; 0: it fails, or one is negative; -1: out of memory. */
+static int64_t ids_below(const exec *x) {
+    int64_t n = wf_view_count(&x->call.out[0]), below = 0;
+    wf_call c = x->call;
+    wf_view out = x->call.out[0];
+    int32_t *ids = malloc(((size_t)n + 1) * sizeof *ids);
+    if (!ids) return -1;
+    out.data = ids;
+    c.out = &out;
+    bool ok = kernel_of(c.op)->eval(&c, 0, 0, NULL);
+    for (int64_t i = 0; ok && i < n; i++) {
+        ok = ids[i] >= 0;
+        if (ids[i] >= below) below = (int64_t)ids[i] + 1;
+    }
+    free(ids);
+    return ok ? below : 0;
+}
+
+int64_t wf_rows_picked(const wf_emitter *e, const exec *x, int ids) {
+    const binding *b = e->now->plan->now;
+    const exec *w = x->in[ids].storage < 0 ? NULL : writer_of(b, e->step, x->in[ids].storage);
+    if (!w || w->out[0].offset != x->in[ids].offset || !is_known(w)) return 0;
+    if (wf_view_count(&w->call.out[0]) != wf_view_count(&x->call.in[ids])) return 0;
+    return ids_below(w);
+}
+
+void wf_note_rows(wf_emitter *e, const wf_tensor *t, int64_t n) {
+    int64_t all = t->ndim ? t->shape[0] : 1;
+    if (n <= 0 || n > all || e->alone) n = all;
+    if (n > e->rows[t->id]) e->rows[t->id] = n;
+}
+
+int64_t wf_rows_of(const wf_emitter *e, const wf_tensor *t) {
+    return e->rows[t->id];
+}
