@@ -52,6 +52,8 @@ bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes, c
 wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
                        const wf_training_config *training, wf_dtype real, uint64_t seed,
                        char *message);
+/* Most tokens of a model whose positions are relative, which has no limit of its own. */
+enum { WF_RELATIVE_MAX_LEN = 1 << 14 };
 /* Do the sizes of a configuration fit each other? False: message[256] says which do not. */
 bool wf_transformer_check(const wf_transformer_config *c, char *message);
 bool wf_language_model_check(const wf_language_model_config *c, char *message);

@@ -92,7 +92,10 @@ wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message
 
 /* ---- weights.c: their tensors ---------------------------------------------------------------- */
 
-bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message);
+bool wf_hf_load_weights(const wf_file *f, const hf_family *family, wf_model *m, char *message);
+/* True if the weights have a table of the output that differs from the one of the embeddings, or no
+ * table of the embeddings. */
+bool wf_hf_own_output(const wf_file *f, const hf_family *family);
 bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
                         const char *path, char *message);
 

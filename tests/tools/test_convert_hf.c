@@ -352,7 +352,8 @@ TEST(what_has_no_way_out_is_told_the_flag) {
        "--threads 1 --quiet -o m");
     run("convert --to hf m -o d");
     expect(1);
-    assert_contains(result.err, "no family of marian, bart, mbart, m2m_100 has these positions");
+    assert_contains(result.err,
+                    "no family of marian, bart, mbart, m2m_100, t5, mt5, umt5 has these positions");
     assert_contains(result.err, "train it with --like bart beside the same options");
     ck_assert(!strstr(result.err, "searches it") && !strstr(result.err, "its vocabulary"));
     ok("train --train pairs --preset tiny --max-steps 1 --threads 1 --quiet --share-vocab --norm "

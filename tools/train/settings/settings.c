@@ -247,7 +247,7 @@ static option rows[] = {
     CHOICE("tie", told.model.tie, WF_NAMES(WF_TIE_NAMES),
            "embeddings that share one matrix with the output layer. none: no embedding. decoder: "
            "that of the decoder. all: those of the encoder and of the decoder, which needs one "
-           "shared vocabulary",
+           "shared vocabulary. inputs: those two share one, and the output layer has its own",
            OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all")), OF_MODEL),
 
     GROUP("Optimisation"),
