@@ -106,7 +106,8 @@ bool wf_hf_write_search(const hf_config *c, const wf_generation *g, int n_shut_o
 /* The name in transformers; NULL: it has no such activation. */
 const char *wf_hf_activation_name(wf_activation activation);
 
-/* ---- tokenizers: tokenizers.c (Marian), multilingual.c (M2M100, NLLB, mBART), hf_byte_level.c */
+/* ---- tokenizers: tokenizers.c (Marian), multilingual.c (M2M100, NLLB, mBART), hf_byte_level.c
+ * (BART), t5_tokenizer.c */
 
 bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
                            wf_hf *out, char *message);
@@ -117,6 +118,9 @@ bool wf_hf_read_multilingual(const char *folder, const hf_family *family, const 
                              wf_hf *out, char *message);
 bool wf_hf_write_multilingual(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
                               void *user, char *message);
+bool wf_hf_read_t5_tokenizer(const char *folder, const hf_config *c, wf_hf *out, char *message);
+bool wf_hf_write_t5_tokenizer(wf_hf *hf, const hf_config *c, wf_hf_put put, void *user,
+                              char *message);
 bool wf_hf_read_byte_level(const char *folder, const hf_config *c, wf_hf *out, char *message);
 bool wf_hf_write_byte_level(wf_hf *hf, const hf_config *c, wf_hf_put put, void *user,
                             char *message);

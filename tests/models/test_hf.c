@@ -17,9 +17,12 @@ SETUP(make_folder, remove_folder)
 /* ---- what transformers computed -------------------------------------------------------------- */
 
 /* The first ones have tokenizers. */
-static const char *const names[] = { "marian", "mbart",           "m2m",         "nllb",
-                                     "bart",   "marian_separate", "marian_half", "marian_shards" };
-enum { WITH_TOKENIZERS = 5 };
+static const char *const names[] = {
+    "marian",      "mbart",        "m2m",  "nllb",       "bart",
+    "t5",          "flan-own",     "umt5", "madlad-own", "marian_separate",
+    "marian_half", "marian_shards"
+};
+enum { WITH_TOKENIZERS = 7 };
 
 static void assert_scores(wf_decoder *d, const wf_file *f) {
     const wf_entry *src = entry(f, "src"), *tgt = entry(f, "tgt");
