@@ -129,10 +129,14 @@ static void tell_what_is_lost(const wf_generation *g, char *notes) {
                    g->n_forced);
 }
 
+/* Outputs of a T5 have no limit: one that does not end would be as long as memory allows. */
+enum { T5_LONGEST = 512 };
+
 static int64_t longest(const hf_config *c, const wf_decode_options *d) {
     int64_t counted = d->at_limit == WF_LIMIT_NO_END ? 1 : 2;
     bool fixed = d->max_len_a == 0 && d->max_len_b < (double)c->c.max_len;
-    return fixed ? (int64_t)d->max_len_b + counted : c->c.max_len;
+    int64_t most = c->c.relative_buckets && c->c.max_len > T5_LONGEST ? T5_LONGEST : c->c.max_len;
+    return fixed ? (int64_t)d->max_len_b + counted : most;
 }
 
 /* Writes settings that transformers accepts only with a beam, and warns about in other searches. Of

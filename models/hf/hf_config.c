@@ -162,6 +162,7 @@ static bool read_t5(const hf_object *o, const hf_family *family, hf_config *c, c
         return wrong(o, gated, "what 'feed_forward_proj' says", message);
     if (by && (!read_activation(o, by, &activation, NULL) || activation != c->c.activation))
         return wrong(o, by, "what 'feed_forward_proj' says", message);
+    if (c->c.head_dim < 1) return fail(message, "%s: 'd_kv' is 0, not a width", o->file);
     if (!c->c.decoder_layers) c->c.decoder_layers = c->c.encoder_layers;
     if (!wf_hf_find(o, "scale_decoder_outputs")) c->scaled = c->tied;
     c->shared = true;

@@ -113,6 +113,20 @@ static const wf_config_field fields[] = {
 
 WF_FIELDS_FIT(CONFIG_OF, fields);
 
+/* T5's numbers of buckets and of the longest distance, for any sizes. */
+static void configure_t5(wf_transformer_config *c) {
+    c->max_len = WF_RELATIVE_MAX_LEN;
+    c->positions = WF_POSITIONS_NONE;
+    c->relative_buckets = 32;
+    c->relative_distance = 128;
+    c->norm = WF_RMS_NORM;
+    c->layer_norm_eps = 1e-6;
+    c->gated = true;
+    c->attention_scale = 1;
+    c->scale_embedding = c->bias = c->output_bias = false;
+    c->scale_output = c->tie == WF_TIE_ALL;
+}
+
 /* Derives sizes from the data: the start token takes one position. Lengths mark the padding, so
  * pad_id is not needed. */
 static void configure(void *config, const wf_model_sizes *s) {
@@ -134,6 +148,7 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->pad_id = -1;
     c->start_id = s->start_id;
     c->end_id = s->end_id;
+    if (s->t5) configure_t5(c);
 }
 
 static bool check(const void *config, char *message) {
