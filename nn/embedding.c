@@ -163,6 +163,8 @@ wf_tensor *wf_relative_bias(const struct wf_relative_layer *l, wf_tensor *querie
                             wf_tensor *keys) {
     if (!l || !l->weight) return no_layer(queries, "a table of relative positions");
     wf_graph *g = l->weight->graph;
+    if (!queries || !keys || queries->ndim != 1 || keys->ndim != 1)
+        return wf_poison(g, "relative positions are those of queries [T] and of keys [S]");
     const char *outer = wf_scope(g, l->path);
     wf_tensor *i = wf_unsqueeze(wf_cast(queries, wf_real(g)), WF_LAST_AXIS); /* [T,1] */
     wf_tensor *offset = wf_sub(wf_cast(keys, wf_real(g)), i);                /* [T,S] */

@@ -68,6 +68,12 @@ TEST(what_is_missing_gives_poison) {
     struct wf_relative_layer l = wf_relative_new(g, "far", 2, 8, 8, true);
     ck_assert(wf_relative_bias(&l, NULL, NULL) && !wf_ok(g));
     wf_graph_free(g);
+    g = new_graph(WF_F32);
+    l = wf_relative_new(g, "far", 2, 8, 8, true);
+    ids = ids_of(g, "ids", SHAPE(1, 2), (int32_t[]){ 0, 1 });
+    ck_assert(wf_relative_bias(&l, ids, ids) && !wf_ok(g));
+    assert_contains(wf_error(g), "queries [T] and of keys [S]");
+    wf_graph_free(g);
     ck_assert(wf_relative_mask(NULL, NULL) != NULL);
 }
 
