@@ -128,7 +128,10 @@ static int64_t bucket_of(int64_t n, int64_t side, int64_t distance) {
 }
 
 int32_t wf_relative_bucket(int64_t offset, int64_t buckets, int64_t distance, bool both) {
-    int64_t side = both ? buckets / 2 : buckets;
+    int64_t side = both ? buckets / 2 : buckets, most = LARGEST_DISTANCE;
+    if (!wf_relative_fits(buckets, distance, both)) return 0;
+    if (offset < -most) offset = -most;
+    if (offset > most) offset = most;
     if (offset <= 0) return (int32_t)bucket_of(-offset, side, distance);
     return both ? (int32_t)(side + bucket_of(offset, side, distance)) : 0;
 }

@@ -26,7 +26,7 @@ struct wf_relative_layer {
 };
 /* False: there are too few buckets, or all distances have one of their own. */
 bool wf_relative_fits(int64_t buckets, int64_t distance, bool both);
-/* The bucket of an offset. */
+/* The bucket of an offset; 0 if the buckets do not fit. */
 int32_t wf_relative_bucket(int64_t offset, int64_t buckets, int64_t distance, bool both);
 struct wf_relative_layer wf_relative_new(wf_graph *g, const char *name, int64_t heads,
                                          int64_t buckets, int64_t distance, bool both);

@@ -40,6 +40,7 @@ TEST_ROWS(buckets_are_those_of_transformers, COUNT_OF(known)) {
             ck_assert_int_eq(wf_relative_bucket(n, buckets, most, both), both ? side + bucket : 0);
     }
     ck_assert_int_eq(bucket, side - 1);
+    ck_assert_int_eq(wf_relative_bucket(INT64_MIN, buckets, most, both), bucket);
 }
 
 TEST(buckets_that_do_not_divide_distances_are_refused) {
@@ -51,6 +52,8 @@ TEST(buckets_that_do_not_divide_distances_are_refused) {
                 { 32, 0, true },  { 32, 1 << 20, true }, { INT64_MAX, 1 << 16, false } };
     for (int i = 0; i < COUNT_OF(bad); i++) {
         wf_graph *g = new_graph(WF_F32);
+        ck_assert_int_eq(
+            wf_relative_bucket(INT64_MIN, bad[i].buckets, bad[i].distance, bad[i].both), 0);
         wf_relative_new(g, "far", 2, bad[i].buckets, bad[i].distance, bad[i].both);
         assert_contains(wf_error(g), "do not divide distances");
         wf_graph_free(g);
