@@ -26,7 +26,8 @@
     ROW(WF_POSITIONS_HALVES, "sinusoidal-halves") ROW(WF_POSITIONS_FAIRSEQ, "sinusoidal-fairseq") \
     ROW(WF_POSITIONS_SINUSOIDAL_ROTARY, "sinusoidal-rotary")
 #define WF_TIE_NAMES(ROW) \
-    ROW(WF_TIE_NONE, "none") ROW(WF_TIE_DECODER, "decoder") ROW(WF_TIE_ALL, "all")
+    ROW(WF_TIE_NONE, "none") ROW(WF_TIE_DECODER, "decoder") ROW(WF_TIE_ALL, "all") \
+    ROW(WF_TIE_INPUTS, "inputs")
 #define WF_OPTIMIZER_NAMES(ROW) \
     ROW(WF_SGD, "sgd") ROW(WF_ADAM, "adam") ROW(WF_ADAMW, "adamw") ROW(WF_RMSPROP, "rmsprop") \
     ROW(WF_ADAGRAD, "adagrad") ROW(WF_LION, "lion")

@@ -48,6 +48,9 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
     if (sinusoidal && (o->d_model % 2 || (fairseq && o->d_model < 4)))
         return fail(message, "sinusoidal positions need an even d_model%s, not %lld",
                     fairseq ? " of 4 or more" : "", (long long)o->d_model);
+    if (!(o->attention_scale >= 0 && o->attention_scale <= 1e6))
+        return fail(message, "scores of attention are scaled by %g, not by 0 to 1e6",
+                    o->attention_scale);
     if (!(o->layer_norm_eps > 0 && o->layer_norm_eps < 1))
         return fail(message, "the layer norm's eps is %g, not between 0 and 1", o->layer_norm_eps);
     return true;

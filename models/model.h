@@ -100,8 +100,9 @@ typedef struct wf_model {
     int own_nodes;
 } wf_model;
 
-/* Embeddings that share a table: none; decoder input and output; these and encoder input. */
-typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL } wf_tie;
+/* Embeddings that share a table: none; decoder input and output; these and encoder input; both
+ * inputs, but not the output. */
+typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL, WF_TIE_INPUTS } wf_tie;
 
 /* with its graph */
 WF_API void wf_model_free(wf_model *m);

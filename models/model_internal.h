@@ -38,6 +38,9 @@ typedef struct wf_model_sizes {
     bool start_if_empty;
     /* encoder-decoder: a norm after the embeddings of each stack */
     bool embedding_norm;
+    /* encoder-decoder: the form of T5 1.1 (Raffel et al. 2020; Shazeer 2020), which determines
+     * positions, norms and biases; with one table for all also the scaled output of T5 1.0 */
+    bool t5;
 } wf_model_sizes;
 /* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
 const wf_model_kind *wf_model_kind_at(int i);
@@ -52,6 +55,8 @@ bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes, c
 wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
                        const wf_training_config *training, wf_dtype real, uint64_t seed,
                        char *message);
+/* Most tokens of a model whose positions are relative, which has no limit of its own. */
+enum { WF_RELATIVE_MAX_LEN = 1 << 14 };
 /* Do the sizes of a configuration fit each other? False: message[256] says which do not. */
 bool wf_transformer_check(const wf_transformer_config *c, char *message);
 bool wf_language_model_check(const wf_language_model_config *c, char *message);

@@ -27,6 +27,19 @@ typedef struct wf_transformer_config {
     bool bias;           /* biases of all norms and projections except the output's */
     bool output_bias;
     double layer_norm_eps;
+    /* ---- forms of T5 (Raffel et al. 2020); all of them 0 otherwise ---- */
+    wf_norm_kind norm; /* kind of every norm */
+    bool gated;        /* gated feed-forward layers, as in wf_block_options */
+    int64_t head_dim;  /* width of a head; 0: d_model / num_heads */
+    /* factor of the scores of attention; 0: 1 / sqrt(width of a head) */
+    double attention_scale;
+    /* Self-attention adds to a score the bias of a head for the distance of query and key. Offsets
+     * fall into so many buckets, which get longer up to relative_distance; 0: no such bias. In the
+     * encoder half of them are for later keys. */
+    int64_t relative_buckets, relative_distance;
+    bool
+        relative_per_layer; /* each layer has biases of its own; else the layers of a stack share */
+    bool scale_output;      /* the output's input is divided by sqrt(d_model) */
     /* source tokens that are not attended to, unless they are start or end; -1: none */
     int32_t pad_id;
     int32_t start_id, end_id; /* start and end of the target; never masked or ignored */

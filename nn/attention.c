@@ -7,6 +7,8 @@
  * in one product, and cross-attention computes keys and values in one. The core, softmax(Q K^T /
  * sqrt(d)) V, is a fused op (ops/attention/attention_op.c). B batch, T queries, S keys, H heads, G
  * heads of keys and values, D model width, d width of a head: D / H, or another one. */
+#include <math.h>
+
 #include "core/compose.h"
 #include "core/op_internal.h"
 #include "layers_internal.h"
@@ -31,11 +33,30 @@ static int64_t heads_width(int64_t heads, int64_t d) {
     return wf_mul_size(heads, d, &width) && wf_mul_size(3, width, &three) ? width : -1;
 }
 
+/* Fills queries, the first `b` rows of the packed matrix, `a` times as large as the usual values. */
+static void fill_scaled(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
+                        const int64_t *shape, void *data) {
+    int64_t width = (int64_t)init->b, n = width * shape[1];
+    wf_init usual = wf_init_xavier_uniform(shape[1], width);
+    usual.fill(&usual, key, dtype, ndim, shape, data);
+    for (int64_t i = 0; i < n && dtype == WF_F32; i++) ((float *)data)[i] *= (float)init->a;
+    for (int64_t i = 0; i < n && dtype == WF_F64; i++) ((double *)data)[i] *= init->a;
+}
+
+/* The initial packed projection. With a scale of its own the scores begin as large as those that
+ * are divided by sqrt(d). */
+static wf_init initial(const wf_block_options *o, int64_t width, int64_t d) {
+    if (o->attention_scale == 0 || d < 1) return wf_init_xavier_uniform(o->d_model, width);
+    double factor = 1 / (o->attention_scale * sqrt((double)d));
+    return (wf_init){ .fill = fill_scaled, .a = factor, .b = (double)width };
+}
+
 static struct wf_mha_layer mha_new(wf_graph *g, const char *name, const wf_block_options *o) {
     struct wf_mha_layer l = { .embed_dim = o->d_model,
                               .num_heads = o->num_heads,
                               .num_kv_heads = o->num_kv_heads,
-                              .dropout = o->attention_dropout };
+                              .dropout = o->attention_dropout,
+                              .scale = o->attention_scale };
     const char *outer = wf_scope_push(g, name);
     int64_t width = -1, rows = -1;
     if (heads_fit(g, o)) {
@@ -45,7 +66,7 @@ static struct wf_mha_layer mha_new(wf_graph *g, const char *name, const wf_block
     /* cannot overflow: there are at most num_heads groups, so it is at most 3 widths */
     if (width > 0) rows = width + 2 * o->num_kv_heads * l.head_dim;
     l.in_proj_weight = wf_param(g, "in_proj_weight", 2, (int64_t[]){ rows, o->d_model },
-                                wf_init_xavier_uniform(o->d_model, width > 0 ? width : 1));
+                                initial(o, width > 0 ? width : 1, l.head_dim));
     if (o->bias || o->qkv_bias)
         l.in_proj_bias = wf_param(g, "in_proj_bias", 1, &rows, wf_init_zeros());
     if (o->qk_norm) {
@@ -73,6 +94,19 @@ struct wf_mha_layer wf_self_attention_new(wf_graph *g, const char *name,
     wf_block_options grouped = o ? *o : (wf_block_options){ .d_model = 0 };
     if (!grouped.num_kv_heads) grouped.num_kv_heads = grouped.num_heads;
     return mha_new(g, name, &grouped);
+}
+
+struct wf_mha_layer wf_cross_attention_new(wf_graph *g, const char *name,
+                                           const wf_block_options *o) {
+    if (!o) return wf_self_attention_new(g, name, NULL);
+    const wf_block_options cross = { .d_model = o->d_model,
+                                     .num_heads = o->num_heads,
+                                     .num_kv_heads = o->num_heads,
+                                     .head_dim = o->head_dim,
+                                     .bias = o->bias,
+                                     .attention_scale = o->attention_scale,
+                                     .attention_dropout = o->attention_dropout };
+    return mha_new(g, name, &cross);
 }
 
 struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64_t num_heads,
@@ -132,7 +166,7 @@ static wf_tensor *attend(const struct wf_mha_layer *l, wf_tensor *q, wf_tensor *
     wf_attention_options options = { .additive = o->additive,
                                      .causal = o->causal,
                                      .window = o->window,
-                                     .scale = o->scale,
+                                     .scale = o->scale != 0 ? o->scale : l->scale,
                                      .dropout = l->dropout };
     if (o->weights) *o->weights = wf_attention_weights(q, k, o->mask, &options); /* [B,H,T,S] */
     return combine(l, wf_attention(q, k, v, o->mask, &options));

@@ -19,6 +19,7 @@ struct wf_mha_layer {
     /* RMSNorms of each head of queries and of keys, before they are rotated; weight NULL: none */
     struct wf_norm_layer q_norm, k_norm;
     double dropout; /* of the weights */
+    double scale;   /* of the scores, where the options of a use have none; 0: 1 / sqrt(d) */
     const char *path;
 };
 typedef struct wf_mha_options {
@@ -36,7 +37,7 @@ typedef struct wf_mha_options {
     wf_tensor *rotary;
     bool interleaved;
     wf_tensor **weights; /* out: [B,H,T,S] from primitives, before dropout; NULL: not recorded */
-    /* factor of the scores before a mask is added; T5 uses 1. 0 stands for 1 / sqrt(d) */
+    /* factor of the scores before a mask is added; T5 uses 1. 0: the layer's scale */
     double scale;
 } wf_mha_options;
 WF_API struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,

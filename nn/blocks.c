@@ -99,8 +99,7 @@ struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
     struct wf_decoder_block l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
     l.self_attn = wf_self_attention_new(g, "self_attn", o);
-    l.multihead_attn =
-        wf_mha_new(g, "multihead_attn", o->d_model, o->num_heads, o->bias, o->attention_dropout);
+    l.multihead_attn = wf_cross_attention_new(g, "multihead_attn", o);
     l.ff = wf_feed_forward_new(g, o);
     l.norm1 = norm_new(g, "norm1", o);
     l.norm2 = norm_new(g, "norm2", o);

@@ -38,7 +38,7 @@ typedef struct wf_block_options {
     bool gated;
     /* heads of keys and values in self-attention, see wf_mha_grouped_new; 0: num_heads */
     int64_t num_kv_heads;
-    /* width of a head in self-attention; 0: d_model / num_heads */
+    /* width of a head; 0: d_model / num_heads */
     int64_t head_dim;
     /* in self-attention without other biases: biases of queries, keys and values (Qwen 2), and of
      * the output's projection */
@@ -46,6 +46,9 @@ typedef struct wf_block_options {
     /* in self-attention: an RMSNorm of each head of queries and of keys, before they are rotated
      * (Qwen 3), with layer_norm_eps */
     bool qk_norm;
+    /* factor of the scores of all attentions; 0: 1 / sqrt(head_dim). T5 uses 1, and its initial
+     * queries are smaller instead */
+    double attention_scale;
 } wf_block_options;
 
 struct wf_feed_forward_layer {

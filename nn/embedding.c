@@ -1,4 +1,5 @@
-/* nn/embedding.c - rows of a table for token ids, and rows of a table for positions.
+/* nn/embedding.c - rows of a table for token ids, rows of a table for positions, and biases for
+ * distances between positions.
  *
  * Scaled tables start as N(0, 1/sqrt(D)) and are multiplied by sqrt(D) where they are read
  * (Vaswani et al. 2017, 3.4): tokens and positions then have the same magnitude, and the same
@@ -7,6 +8,7 @@
 #include "nn/layers_internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 struct wf_embedding_layer wf_embedding_new(wf_graph *g, const char *name, int64_t rows, int64_t dim,
                                            bool scaled) {
@@ -100,4 +102,85 @@ wf_tensor *wf_rotary_positions_at(const struct wf_position_layer *l, wf_tensor *
 wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x, int64_t head_dim) {
     if (!l || !x || !wf_rotates(l->kind)) return wf_rotary_positions_at(l, x, head_dim);
     return wf_rotary_positions_at(l, wf_position_ids(x, 1), head_dim);
+}
+
+/* ---- relative positions ---------------------------------------------------------------------- */
+
+/* LARGEST_DISTANCE: the table of distances is made when the layer is, so it may not be huge. */
+enum { LARGEST_DISTANCE = 1 << 16 };
+
+bool wf_relative_fits(int64_t buckets, int64_t distance, bool both) {
+    int64_t near = (both ? buckets / 2 : buckets) / 2;
+    return near >= 1 && distance > near && distance <= LARGEST_DISTANCE &&
+           buckets <= 2 * LARGEST_DISTANCE;
+}
+
+/* Half of the buckets of one side hold one distance each. The others grow in proportion to the
+ * distance, and the last one has no end (Raffel et al. 2020). Borders depend on the rounding of
+ * f32, in which all models of this kind were trained. */
+static int64_t bucket_of(int64_t n, int64_t side, int64_t distance) {
+    int64_t near = side / 2;
+    if (n < near) return n;
+    float ratio = (float)log((double)((float)n / (float)near));
+    float part = ratio / (float)log((double)distance / (double)near) * (float)(side - near);
+    int64_t bucket = near + (int64_t)part;
+    return bucket < side ? bucket : side - 1;
+}
+
+int32_t wf_relative_bucket(int64_t offset, int64_t buckets, int64_t distance, bool both) {
+    int64_t side = both ? buckets / 2 : buckets, most = LARGEST_DISTANCE;
+    if (!wf_relative_fits(buckets, distance, both)) return 0;
+    if (offset < -most) offset = -most;
+    if (offset > most) offset = most;
+    if (offset <= 0) return (int32_t)bucket_of(-offset, side, distance);
+    return both ? (int32_t)(side + bucket_of(offset, side, distance)) : 0;
+}
+
+/* The bucket of each offset from -distance to distance, as a constant [2 distance + 1]. */
+static wf_tensor *bucket_table(wf_graph *g, const struct wf_relative_layer *l) {
+    int64_t n = 2 * l->distance + 1;
+    int32_t *ids = malloc((size_t)n * sizeof *ids);
+    if (!ids) return wf_poison(g, "out of memory");
+    for (int64_t i = 0; i < n; i++)
+        ids[i] = wf_relative_bucket(i - l->distance, l->buckets, l->distance, l->both);
+    wf_tensor *table = wf_constant_array(g, WF_I32, 1, &n, ids);
+    free(ids);
+    return table;
+}
+
+struct wf_relative_layer wf_relative_new(wf_graph *g, const char *name, int64_t heads,
+                                         int64_t buckets, int64_t distance, bool both) {
+    struct wf_relative_layer l = { .buckets = buckets, .distance = distance, .both = both };
+    if (!wf_relative_fits(buckets, distance, both)) {
+        wf_poison(g, "%lld buckets do not divide distances up to %lld", (long long)buckets,
+                  (long long)distance);
+        return l;
+    }
+    const char *outer = wf_scope_push(g, name);
+    l.weight = wf_param(g, "weight", 2, (int64_t[]){ buckets, heads }, wf_init_normal(0.1));
+    l.path = wf_scope(g, outer);
+    return l;
+}
+
+wf_tensor *wf_relative_bias(const struct wf_relative_layer *l, wf_tensor *queries,
+                            wf_tensor *keys) {
+    if (!l || !l->weight) return no_layer(queries, "a table of relative positions");
+    wf_graph *g = l->weight->graph;
+    if (!queries || !keys || queries->ndim != 1 || keys->ndim != 1)
+        return wf_poison(g, "relative positions are those of queries [T] and of keys [S]");
+    const char *outer = wf_scope(g, l->path);
+    wf_tensor *i = wf_unsqueeze(wf_cast(queries, wf_real(g)), WF_LAST_AXIS); /* [T,1] */
+    wf_tensor *offset = wf_sub(wf_cast(keys, wf_real(g)), i);                /* [T,S] */
+    double most = (double)l->distance;
+    offset = wf_minimum(wf_maximum(offset, wf_constant(g, -most)), wf_constant(g, most));
+    wf_tensor *ids = wf_cast(wf_affine(offset, 1, most), WF_I32);
+    wf_tensor *rows = wf_embedding(l->weight, bucket_table(g, l)); /* [2 distance + 1, H] */
+    wf_tensor *bias = wf_permute(wf_embedding(rows, ids), (int[]){ 2, 0, 1 });
+    return leave(outer, wf_unsqueeze(bias, WF_AXIS(0))); /* [1,H,T,S] */
+}
+
+wf_tensor *wf_relative_mask(wf_tensor *bias, wf_tensor *mask) {
+    if (!bias) return no_layer(mask, "a bias of relative positions");
+    if (!mask) return bias;
+    return wf_where(mask, bias, wf_constant(bias->graph, -INFINITY));
 }

@@ -1,5 +1,5 @@
-/* nn/layers_internal.h - inside the library and its programs: what kinds of positions do, and the
- * self-attention of a block. Not installed. */
+/* nn/layers_internal.h - inside the library and its programs: what kinds of positions do, relative
+ * positions, and the attentions of a block. Not installed. */
 #ifndef WEFT_NN_LAYERS_INTERNAL_H
 #define WEFT_NN_LAYERS_INTERNAL_H
 
@@ -7,8 +7,36 @@
 
 /* True if positions of this kind rotate queries and keys. */
 bool wf_rotates(wf_positions kind);
-/* A self-attention with the options of a block: attention.c. */
+/* A self-attention, and a cross-attention, with the options of a block: attention.c. */
 struct wf_mha_layer wf_self_attention_new(wf_graph *g, const char *name, const wf_block_options *o);
+struct wf_mha_layer wf_cross_attention_new(wf_graph *g, const char *name,
+                                           const wf_block_options *o);
+
+/* ---- relative positions, as T5 and MPNet have them: embedding.c ------------------------------ */
+
+/* A bias of each head for each bucket of offsets, key minus query. Half of the buckets of a side
+ * hold one distance each; the others get longer and longer, and the last one begins before
+ * `distance`. both: keys after the query have buckets of their own, as in an encoder; else they all
+ * have bucket 0. */
+struct wf_relative_layer {
+    wf_tensor *weight; /* [buckets, H] */
+    int64_t buckets, distance;
+    bool both;
+    const char *path;
+};
+/* False: there are too few buckets, or all distances have one of their own. */
+bool wf_relative_fits(int64_t buckets, int64_t distance, bool both);
+/* The bucket of an offset; 0 if the buckets do not fit. */
+int32_t wf_relative_bucket(int64_t offset, int64_t buckets, int64_t distance, bool both);
+struct wf_relative_layer wf_relative_new(wf_graph *g, const char *name, int64_t heads,
+                                         int64_t buckets, int64_t distance, bool both);
+/* positions of queries [T] and keys [S], i32 -> [1,H,T,S], for wf_mha_options.mask with `additive`.
+ * In a decoder with a cache, queries are wf_position_ids(x, 1), and keys
+ * wf_arange(wf_cache(x, 1), 1): every step needs the bias. */
+wf_tensor *wf_relative_bias(const struct wf_relative_layer *l, wf_tensor *queries, wf_tensor *keys);
+/* The bias where the mask [B,1,1,S] is not 0, and else -inf: [B,H,T,S]. mask NULL: the bias. */
+wf_tensor *wf_relative_mask(wf_tensor *bias, wf_tensor *mask);
+
 /* The width of a head; 0 if the heads do not divide the model width. */
 static inline int64_t wf_head_dim(const wf_block_options *o) {
     if (o->head_dim || o->num_heads < 1 || o->d_model % o->num_heads) return o->head_dim;

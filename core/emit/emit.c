@@ -279,6 +279,14 @@ static bool lay_out_in_order(wf_emitter *e) {
 
 /* ---- all memory ------------------------------------------------------------------------------ */
 
+/* Bind the plan; with a state at the last position, because at the first one there may be fewer
+ * storages, and less memory. */
+static bool bind_last(wf_emitter *e, wf_plan *p) {
+    if (!wf_plan_prepare(p, 0)) return wf_emitter_fail_plan(e);
+    int64_t last = p->with_state ? last_position(p) : 0;
+    return last <= 0 || wf_plan_prepare(p, last) || wf_emitter_fail_plan(e);
+}
+
 /* Bind the plans, and place their arenas one after the other, or in the same place; then the
  * state. */
 static bool lay_out(wf_emitter *e) {
@@ -287,7 +295,7 @@ static bool lay_out(wf_emitter *e) {
     for (int i = 0; i < e->n_parts; i++) {
         part *q = e->now = &e->parts[i];
         reserve_rows(q->plan, rows);
-        if (!wf_plan_prepare(q->plan, 0)) return wf_emitter_fail_plan(e);
+        if (!bind_last(e, q->plan)) return false;
         int64_t arena = (int64_t)(q->plan->now->arena + 63) / 64 * 16;
         q->arena = e->alone ? 0 : at;
         if (!e->alone)

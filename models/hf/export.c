@@ -28,17 +28,22 @@ static bool describe(const wf_hf *hf, const hf_family **family, hf_config *c, ch
                     "no family of %s has these positions, norms, ties and output bias together: "
                     "train it with --like bart beside the same options",
                     wf_hf_family_names());
-    if (!t->bias || t->layer_norm_eps != 1e-5)
+    if (!(*family)->t5 && (!t->bias || t->layer_norm_eps != 1e-5))
         return fail(message, "a %s model has biases, and 1e-05 inside its norms' roots",
                     (*family)->name);
-    if (!wf_hf_activation_name(t->activation))
+    char form[32];
+    if ((*family)->t5 ? !wf_hf_t5_feed_forward_name(t->gated, t->activation, form)
+                      : !wf_hf_activation_name(t->activation))
         return fail(message, "transformers has no activation '%s'",
                     wf_activation_name((int)t->activation));
     *c = (hf_config){ .c = *t, .pad = t->pad_id, .start = t->start_id, .end = t->end_id };
     c->decoder_heads = t->num_heads;
     c->decoder_ffn = t->dim_feedforward;
     c->shared = !(*family)->may_separate || t->tie == WF_TIE_ALL;
-    c->tied = t->tie != WF_TIE_NONE;
+    c->tied = t->tie == WF_TIE_ALL || t->tie == WF_TIE_DECODER;
+    c->scaled = t->scale_output;
+    if ((*family)->t5 && !t->head_dim) c->c.head_dim = t->d_model / t->num_heads;
+    if (c->pad < 0 && (*family)->t5) c->pad = c->start;
     if (c->pad < 0 && (*family)->may_separate) c->pad = c->start; /* as Marian has it */
     if (c->pad < 0 && hf->src) c->pad = wf_tokenizer_special(hf->src, WF_PAD_ID);
     if (c->pad < 0 || ((*family)->pad >= 0 && c->pad != (*family)->pad))
@@ -51,7 +56,14 @@ static bool describe(const wf_hf *hf, const hf_family **family, hf_config *c, ch
 
 static void put_key(hf_text *t, const hf_key *row, const hf_config *c) {
     const void *at = (const char *)c + row->offset;
-    if (row->type == HF_FLAG) {
+    if (row->type == HF_FEED_FORWARD) {
+        char form[32] = "";
+        wf_hf_t5_feed_forward_name(c->c.gated, c->c.activation, form);
+        wf_hf_put_key(t, row->name);
+        wf_hf_put_string(t, form);
+    } else if (row->type == HF_REAL) {
+        wf_hf_put_real(t, row->name, *(const double *)at);
+    } else if (row->type == HF_FLAG) {
         wf_hf_put_flag(t, row->name, *(const bool *)at);
     } else if (row->type == HF_ACTIVATION) {
         wf_hf_put_key(t, row->name);
@@ -75,9 +87,8 @@ static bool write_config(const hf_family *family, const hf_config *c, wf_hf_put 
     wf_hf_put_flag(&t, "is_encoder_decoder", true);
     wf_hf_put_key(&t, "dtype");
     wf_hf_put_as(&t, "\"float32\"");
-    for (int i = 0; i < wf_hf_n_keys; i++)
-        if (family->may_separate || !only_of_two(wf_hf_keys[i].name))
-            put_key(&t, &wf_hf_keys[i], c);
+    for (const hf_key *row = family->keys; row->name; row++)
+        if (family->may_separate || !only_of_two(row->name)) put_key(&t, row, c);
     wf_hf_put_as(&t, "\n}\n");
     return wf_hf_put_file(&t, "config.json", put_file, user, message);
 }
@@ -118,10 +129,14 @@ static void tell_what_is_lost(const wf_generation *g, char *notes) {
                    g->n_forced);
 }
 
+/* Outputs of a T5 have no limit: one that does not end would be as long as memory allows. */
+enum { T5_LONGEST = 512 };
+
 static int64_t longest(const hf_config *c, const wf_decode_options *d) {
     int64_t counted = d->at_limit == WF_LIMIT_NO_END ? 1 : 2;
     bool fixed = d->max_len_a == 0 && d->max_len_b < (double)c->c.max_len;
-    return fixed ? (int64_t)d->max_len_b + counted : c->c.max_len;
+    int64_t most = c->c.relative_buckets && c->c.max_len > T5_LONGEST ? T5_LONGEST : c->c.max_len;
+    return fixed ? (int64_t)d->max_len_b + counted : most;
 }
 
 /* Writes settings that transformers accepts only with a beam, and warns about in other searches. Of

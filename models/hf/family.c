@@ -1,7 +1,8 @@
 /* models/hf/family.c - the tables of the families; see family.h.
  *
  * The source is transformers 5.23.0: configuration_*.py and modeling_*.py of marian, bart, mbart,
- * m2m_100. A new family needs a row below, and the names of its tensors if they differ. */
+ * m2m_100, t5, mt5, umt5. A new family needs a row below, and tables of its keys and tensors if they
+ * differ, as those of T5 do (t5_family.c). */
 #include "family.h"
 
 #include <assert.h>
@@ -11,54 +12,9 @@
 
 /* ---- families -------------------------------------------------------------------------------- */
 
-#define IS(key, value)                                                                             \
-    { key, value, NULL } /* clang wants every field */
-/* clang-format off */
-static const hf_family families[] = {
-    { .name = "marian", .architecture = "MarianMTModel",
-      .positions = WF_POSITIONS_HALVES, .output_bias = true, .may_separate = true, .pad = -1,
-      .constants = { IS("static_position_embeddings", "true"), IS("normalize_before", "false"),
-                     IS("normalize_embedding", "false"), IS("add_final_layer_norm", "false") } },
-    { .name = "bart", .architecture = "BartForConditionalGeneration",
-      .positions = WF_POSITIONS_LEARNED, .embedding_norm = true, .output_bias = true, .pad = -1,
-      .constants = { IS("static_position_embeddings", "false"), IS("normalize_before", "false"),
-                     IS("normalize_embedding", "true"), IS("add_final_layer_norm", "false") } },
-    { .name = "mbart", .architecture = "MBartForConditionalGeneration",
-      .positions = WF_POSITIONS_LEARNED, .norm_first = true, .final_norms = true,
-      .embedding_norm = true, .output_bias = true, .pad = -1,
-      .constants = { IS("static_position_embeddings", "false"), IS("normalize_before", "true"),
-                     IS("normalize_embedding", "true"), IS("add_final_layer_norm", "true") } },
-    { .name = "m2m_100", .architecture = "M2M100ForConditionalGeneration",
-      .positions = WF_POSITIONS_FAIRSEQ, .norm_first = true, .final_norms = true, .pad = 1 },
-};
-/* clang-format on */
-enum { FAMILIES = sizeof families / sizeof *families };
-
-const hf_family *wf_hf_family(const char *model_type) {
-    for (int i = 0; i < FAMILIES; i++)
-        if (strcmp(families[i].name, model_type) == 0) return &families[i];
-    return NULL;
-}
-
-const hf_family *wf_hf_family_of(const wf_transformer_config *c) {
-    for (const hf_family *f = families; f < families + FAMILIES; f++)
-        if (f->positions == c->positions && f->norm_first == c->norm_first &&
-            f->final_norms == c->encoder_norm && f->final_norms == c->decoder_norm &&
-            f->embedding_norm == c->embedding_norm && f->output_bias == c->output_bias &&
-            (f->may_separate || c->tie != WF_TIE_DECODER))
-            return f;
-    return NULL;
-}
-
-const char *wf_hf_family_names(void) {
-    return "marian, bart, mbart, m2m_100";
-}
-
-/* ---- config.json ----------------------------------------------------------------------------- */
-
 #define AT(field) offsetof(hf_config, field)
 /* Keys that were added to the families later have a value for files without them. */
-const hf_key wf_hf_keys[] = {
+static const hf_key bart_keys[] = {
     { "vocab_size", HF_COUNT, AT(c.src_vocab), NULL },
     { "decoder_vocab_size", HF_COUNT, AT(c.tgt_vocab), "0" }, /* 0: that of the encoder */
     { "max_position_embeddings", HF_COUNT, AT(c.max_len), NULL },
@@ -77,8 +33,121 @@ const hf_key wf_hf_keys[] = {
     { "eos_token_id", HF_ID, AT(end), NULL },
     /* may be in generation_config.json instead */
     { "decoder_start_token_id", HF_ID, AT(start), "-1" },
+    { NULL, HF_COUNT, 0, NULL },
 };
-const int wf_hf_n_keys = sizeof wf_hf_keys / sizeof *wf_hf_keys;
+
+static const char *const bart_tables[4] = { "model.encoder.embed_tokens.weight",
+                                            "model.decoder.embed_tokens.weight", "lm_head.weight",
+                                            "model.shared.weight" };
+
+static const hf_stem bart_stems[] = {
+    { "transformer.encoder.layers.#.self_attn.in_proj_",
+      "model.encoder.layers.#.self_attn.@_proj." },
+    { "transformer.encoder.layers.#.self_attn.", "model.encoder.layers.#.self_attn." },
+    { "transformer.encoder.layers.#.norm1.", "model.encoder.layers.#.self_attn_layer_norm." },
+    { "transformer.encoder.layers.#.linear1.", "model.encoder.layers.#.fc1." },
+    { "transformer.encoder.layers.#.linear2.", "model.encoder.layers.#.fc2." },
+    { "transformer.encoder.layers.#.norm2.", "model.encoder.layers.#.final_layer_norm." },
+    { "transformer.encoder.norm.", "model.encoder.layer_norm." },
+    { "transformer.decoder.layers.#.self_attn.in_proj_",
+      "model.decoder.layers.#.self_attn.@_proj." },
+    { "transformer.decoder.layers.#.self_attn.", "model.decoder.layers.#.self_attn." },
+    { "transformer.decoder.layers.#.norm1.", "model.decoder.layers.#.self_attn_layer_norm." },
+    { "transformer.decoder.layers.#.multihead_attn.in_proj_",
+      "model.decoder.layers.#.encoder_attn.@_proj." },
+    { "transformer.decoder.layers.#.multihead_attn.", "model.decoder.layers.#.encoder_attn." },
+    { "transformer.decoder.layers.#.norm2.", "model.decoder.layers.#.encoder_attn_layer_norm." },
+    { "transformer.decoder.layers.#.linear1.", "model.decoder.layers.#.fc1." },
+    { "transformer.decoder.layers.#.linear2.", "model.decoder.layers.#.fc2." },
+    { "transformer.decoder.layers.#.norm3.", "model.decoder.layers.#.final_layer_norm." },
+    { "transformer.decoder.norm.", "model.decoder.layer_norm." },
+    { "src_embedding_norm.", "model.encoder.layernorm_embedding." },
+    { "tgt_embedding_norm.", "model.decoder.layernorm_embedding." },
+    { "src_position.", "model.encoder.embed_positions." },
+    { "tgt_position.", "model.decoder.embed_positions." },
+    { "output.bias", HF_OUTPUT_BIAS },
+    { NULL, NULL },
+};
+
+#define IS(key, value)                                                                             \
+    { key, value, NULL } /* clang wants every field */
+/* clang-format off */
+#define IS_AS(key, other) { key, NULL, other }
+#define PAIRS IS("is_encoder_decoder", "true"), IS("is_decoder", "false"), \
+    IS_AS("hidden_size", "d_model")
+#define BART_PARTS .keys = bart_keys, .stems = bart_stems, .tables = bart_tables
+#define BART_PAIRS PAIRS, IS_AS("num_hidden_layers", "encoder_layers"), \
+    IS_AS("num_attention_heads", "encoder_attention_heads")
+#define T5_PARTS(keys_of) \
+    .positions = WF_POSITIONS_NONE, .norm_first = true, .final_norms = true, .t5 = true, \
+    .pad = -1, \
+    .keys = keys_of, .ignored = wf_hf_t5_ignored, .stems = wf_hf_t5_stems, \
+    .gated_stems = wf_hf_t5_gated_stems, .tables = wf_hf_t5_tables, \
+    .constants = { PAIRS, IS_AS("num_hidden_layers", "num_layers"), \
+                   IS_AS("num_attention_heads", "num_heads"), IS_AS("head_dim", "d_kv") }
+static const hf_family families[] = {
+    { .name = "marian", .architecture = "MarianMTModel",
+      .positions = WF_POSITIONS_HALVES, .output_bias = true, .may_separate = true, .pad = -1,
+      BART_PARTS,
+      .constants = { BART_PAIRS, IS("static_position_embeddings", "true"),
+                     IS("normalize_before", "false"), IS("normalize_embedding", "false"),
+                     IS("add_final_layer_norm", "false") } },
+    { .name = "bart", .architecture = "BartForConditionalGeneration",
+      .positions = WF_POSITIONS_LEARNED, .embedding_norm = true, .output_bias = true, .pad = -1,
+      BART_PARTS,
+      .constants = { BART_PAIRS, IS("static_position_embeddings", "false"),
+                     IS("normalize_before", "false"), IS("normalize_embedding", "true"),
+                     IS("add_final_layer_norm", "false") } },
+    { .name = "mbart", .architecture = "MBartForConditionalGeneration",
+      .positions = WF_POSITIONS_LEARNED, .norm_first = true, .final_norms = true,
+      .embedding_norm = true, .output_bias = true, .pad = -1,
+      BART_PARTS,
+      .constants = { BART_PAIRS, IS("static_position_embeddings", "false"),
+                     IS("normalize_before", "true"), IS("normalize_embedding", "true"),
+                     IS("add_final_layer_norm", "true") } },
+    { .name = "m2m_100", .architecture = "M2M100ForConditionalGeneration",
+      .positions = WF_POSITIONS_FAIRSEQ, .norm_first = true, .final_norms = true, .pad = 1,
+      BART_PARTS,
+      .constants = { BART_PAIRS } },
+    { .name = "t5", .architecture = "T5ForConditionalGeneration", .older = "T5WithLMHeadModel",
+      T5_PARTS(wf_hf_t5_keys) },
+    { .name = "mt5", .architecture = "MT5ForConditionalGeneration", .unscaled = true,
+      T5_PARTS(wf_hf_mt5_keys) },
+    { .name = "umt5", .architecture = "UMT5ForConditionalGeneration", .per_layer = true,
+      T5_PARTS(wf_hf_umt5_keys) },
+};
+/* clang-format on */
+enum { FAMILIES = sizeof families / sizeof *families };
+
+const hf_family *wf_hf_family(const char *model_type) {
+    for (int i = 0; i < FAMILIES; i++)
+        if (strcmp(families[i].name, model_type) == 0) return &families[i];
+    return NULL;
+}
+
+/* Is the model's form that of a family other than T5? */
+static bool is_of(const hf_family *f, const wf_transformer_config *c) {
+    bool plain = !c->relative_buckets && c->norm == WF_LAYER_NORM && !c->gated && !c->head_dim &&
+                 c->attention_scale == 0 && !c->scale_output && c->tie != WF_TIE_INPUTS;
+    return plain && f->positions == c->positions && f->norm_first == c->norm_first &&
+           f->final_norms == c->encoder_norm && f->final_norms == c->decoder_norm &&
+           f->embedding_norm == c->embedding_norm && f->output_bias == c->output_bias &&
+           (f->may_separate || c->tie != WF_TIE_DECODER);
+}
+
+const hf_family *wf_hf_family_of(const wf_transformer_config *c) {
+    bool t5 = wf_hf_is_t5(c);
+    for (const hf_family *f = families; f < families + FAMILIES; f++)
+        if (f->t5 ? t5 && !f->unscaled && f->per_layer == c->relative_per_layer : is_of(f, c))
+            return f;
+    return NULL;
+}
+
+const char *wf_hf_family_names(void) {
+    return "marian, bart, mbart, m2m_100, t5, mt5, umt5";
+}
+
+/* ---- config.json ----------------------------------------------------------------------------- */
 
 const hf_activation wf_hf_activations[] = {
     { "swish", WF_SILU }, { "silu", WF_SILU },          { "relu", WF_RELU },
@@ -156,38 +225,6 @@ bool wf_hf_ignored_key(const char *name) {
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-const char *const wf_hf_tables[4] = { "model.encoder.embed_tokens.weight",
-                                      "model.decoder.embed_tokens.weight", "lm_head.weight",
-                                      "model.shared.weight" };
-
-static const hf_stem stems[] = {
-    { "transformer.encoder.layers.#.self_attn.in_proj_",
-      "model.encoder.layers.#.self_attn.@_proj." },
-    { "transformer.encoder.layers.#.self_attn.", "model.encoder.layers.#.self_attn." },
-    { "transformer.encoder.layers.#.norm1.", "model.encoder.layers.#.self_attn_layer_norm." },
-    { "transformer.encoder.layers.#.linear1.", "model.encoder.layers.#.fc1." },
-    { "transformer.encoder.layers.#.linear2.", "model.encoder.layers.#.fc2." },
-    { "transformer.encoder.layers.#.norm2.", "model.encoder.layers.#.final_layer_norm." },
-    { "transformer.encoder.norm.", "model.encoder.layer_norm." },
-    { "transformer.decoder.layers.#.self_attn.in_proj_",
-      "model.decoder.layers.#.self_attn.@_proj." },
-    { "transformer.decoder.layers.#.self_attn.", "model.decoder.layers.#.self_attn." },
-    { "transformer.decoder.layers.#.norm1.", "model.decoder.layers.#.self_attn_layer_norm." },
-    { "transformer.decoder.layers.#.multihead_attn.in_proj_",
-      "model.decoder.layers.#.encoder_attn.@_proj." },
-    { "transformer.decoder.layers.#.multihead_attn.", "model.decoder.layers.#.encoder_attn." },
-    { "transformer.decoder.layers.#.norm2.", "model.decoder.layers.#.encoder_attn_layer_norm." },
-    { "transformer.decoder.layers.#.linear1.", "model.decoder.layers.#.fc1." },
-    { "transformer.decoder.layers.#.linear2.", "model.decoder.layers.#.fc2." },
-    { "transformer.decoder.layers.#.norm3.", "model.decoder.layers.#.final_layer_norm." },
-    { "transformer.decoder.norm.", "model.decoder.layer_norm." },
-    { "src_embedding_norm.", "model.encoder.layernorm_embedding." },
-    { "tgt_embedding_norm.", "model.decoder.layernorm_embedding." },
-    { "src_position.", "model.encoder.embed_positions." },
-    { "tgt_position.", "model.decoder.embed_positions." },
-    { "output.bias", HF_OUTPUT_BIAS },
-};
-
 /* The rest of a name after the stem; *number points to the digits for its #. NULL: the name has
  * another stem. */
 static const char *after_stem(const char *stem, const char *name, const char **number) {
@@ -228,8 +265,12 @@ int wf_hf_name_by(const hf_stem *rows, int n, const char *parameter, int part, c
     return 0;
 }
 
-int wf_hf_tensor_name(const char *parameter, int part, char name[HF_NAME]) {
-    return wf_hf_name_by(stems, sizeof stems / sizeof *stems, parameter, part, name);
+int wf_hf_tensor_name(const hf_family *family, bool gated, const char *parameter, int part,
+                      char name[HF_NAME]) {
+    const hf_stem *stems = gated ? family->gated_stems : family->stems;
+    int n = 0;
+    while (stems && stems[n].from) n++;
+    return wf_hf_name_by(stems, n, parameter, part, name);
 }
 
 bool wf_hf_is_positions(const char *tensor) {
@@ -242,6 +283,10 @@ bool wf_hf_is_positions(const char *tensor) {
 
 bool wf_hf_ignored_tensor(const char *tensor) {
     static const char *const names[] = { "model.encoder.version", "model.decoder.version",
-                                         "encoder.version", "decoder.version", NULL };
+                                         "encoder.version", "decoder.version",
+                                         /* a table of T5's oldest files */
+                                         "decoder.block.0.layer.1.EncDecAttention."
+                                         "relative_attention_bias.weight",
+                                         NULL };
     return listed(names, tensor);
 }

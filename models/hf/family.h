@@ -12,20 +12,20 @@ typedef struct hf_config {
     /* shared: encoder's and decoder's tables are one; tied: the output's and the decoder's are
      * one */
     bool shared, tied;
+    bool scaled;       /* of T5: the output's input is divided by sqrt(d_model) */
     bool decoder_only; /* of a search: the output continues the source */
 } hf_config;
 
 /* A key of config.json that weft uses. */
 typedef struct hf_key {
     const char *name;
-    /* what `at` is: int64_t, int64_t, int64_t, bool, activation, double. HF_FIRST_ID may be a list
-     * of several ids, of which the first is read */
-    enum { HF_COUNT, HF_ID, HF_FIRST_ID, HF_FLAG, HF_ACTIVATION, HF_REAL } type;
+    /* what `at` is: int64_t, int64_t, int64_t, bool, activation, double, activation. HF_FIRST_ID
+     * may be a list of several ids, of which the first is read. HF_FEED_FORWARD is "relu" or
+     * "gated-gelu", and also sets c.gated */
+    enum { HF_COUNT, HF_ID, HF_FIRST_ID, HF_FLAG, HF_ACTIVATION, HF_REAL, HF_FEED_FORWARD } type;
     size_t offset;      /* in an hf_config, or an hf_lm_config */
     const char *absent; /* the value if the key is missing; NULL: it must be present */
 } hf_key;
-extern const hf_key wf_hf_keys[];
-extern const int wf_hf_n_keys;
 
 /* A key that must have this value if it is present: JSON, or the value of another key, named in
  * `as`. */
@@ -33,14 +33,34 @@ typedef struct hf_constant {
     const char *name, *value, *as;
 } hf_constant;
 
+/* The stem of a parameter's name in weft, and in these folders. # is a number, the same in both,
+ * and @ one of q, k, v. After the stem both names are equal. */
+typedef struct hf_stem {
+    const char *from, *to;
+} hf_stem;
+
+/* longest name; rows before position 0 in a learned table */
+enum { HF_NAME = 128, HF_SKIPPED_ROWS = 2 };
+
+/* Keys, constants, ignored and stems end at the first row without a name. */
 typedef struct hf_family {
     const char *name;         /* model_type */
     const char *architecture; /* the class of transformers that can generate */
+    const char *older;        /* its name in older files; or NULL */
     wf_positions positions;
     bool norm_first, final_norms, embedding_norm, output_bias;
-    bool may_separate;        /* there may be two vocabularies: share_encoder_decoder_embeddings */
-    int64_t pad;              /* required value of pad_token_id; -1: any */
-    hf_constant constants[8]; /* ends at the first one without a name */
+    bool may_separate; /* there may be two vocabularies: share_encoder_decoder_embeddings */
+    /* a form of T5: relative positions, RMSNorm, no biases. Files decide if the output has a table
+     * of its own, and the output's input is scaled unless `unscaled` */
+    bool t5, per_layer, unscaled;
+    int64_t pad; /* required value of pad_token_id; -1: any */
+    const hf_key *keys;
+    hf_constant constants[12];
+    const char *const *ignored; /* keys that change no result, beside those of all families */
+    const hf_stem *stems, *gated_stems;
+    /* the names of the token tables of encoder, decoder and output, in this order, and of one
+     * shared by all */
+    const char *const *tables;
 } hf_family;
 const hf_family *wf_hf_family(const char *model_type); /* NULL: none */
 /* the family that has models of this form */
@@ -59,28 +79,31 @@ extern const int wf_hf_n_activations;
 
 /* ---- names of tensors ------------------------------------------------------------------------ */
 
-/* longest name; rows before position 0 in a learned table */
-enum { HF_NAME = 128, HF_SKIPPED_ROWS = 2 };
-
-/* The stem of a parameter's name in weft, and in these folders. # is a number, the same in both,
- * and @ one of q, k, v. After the stem both names are equal. */
-typedef struct hf_stem {
-    const char *from, *to;
-} hf_stem;
 /* The name of part `part` of a parameter by a table of n stems. Returns how many parts the
  * parameter has: 3 if the name has an @. 0: it is unknown. */
 int wf_hf_name_by(const hf_stem *stems, int n, const char *parameter, int part, char name[HF_NAME]);
 
 /* The name of part `part` of a parameter other than a token table. q, k and v are three parts of a
  * packed projection. Returns how many parts the parameter has; 0: it is unknown. */
-int wf_hf_tensor_name(const char *parameter, int part, char name[HF_NAME]);
-/* The names of the token tables of encoder, decoder and output, in this order, and of one shared by
- * all. */
-extern const char *const wf_hf_tables[4];
-enum { HF_SHARED = 3 };
+int wf_hf_tensor_name(const hf_family *family, bool gated, const char *parameter, int part,
+                      char name[HF_NAME]);
+enum { HF_SHARED = 3 }; /* in `tables` of a family */
 #define HF_OUTPUT_BIAS "final_logits_bias"
 /* True for a position table of a family that computes positions, which old files contain. */
 bool wf_hf_is_positions(const char *tensor);
 bool wf_hf_ignored_tensor(const char *tensor);
+
+/* ---- t5_family.c: the tables of T5, mT5 and UMT5 --------------------------------------------- */
+
+/* The form of the feed-forward layers is named in files of T5, but not in all. */
+extern const hf_key wf_hf_t5_keys[], wf_hf_umt5_keys[], wf_hf_mt5_keys[];
+extern const hf_stem wf_hf_t5_stems[], wf_hf_t5_gated_stems[];
+extern const char *const wf_hf_t5_tables[4], *const wf_hf_t5_ignored[];
+/* Reads "relu" or "gated-gelu", whose gelu is that of tanh. False: it is no such form. */
+bool wf_hf_t5_feed_forward(const char *text, bool *gated, wf_activation *activation);
+/* Writes it. False: transformers has no name for the form. */
+bool wf_hf_t5_feed_forward_name(bool gated, wf_activation activation, char text[32]);
+/* Is the Transformer of a form of T5? */
+bool wf_hf_is_t5(const wf_transformer_config *c);
 
 #endif

@@ -30,6 +30,7 @@ static const char *const names[] = {
     "target.spm",
     "sentencepiece.bpe.model",
     "tokenizer.json",
+    "spiece.model",
 };
 enum { NAMES = sizeof names / sizeof *names };
 

@@ -92,7 +92,10 @@ wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message
 
 /* ---- weights.c: their tensors ---------------------------------------------------------------- */
 
-bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message);
+bool wf_hf_load_weights(const wf_file *f, const hf_family *family, wf_model *m, char *message);
+/* True if the weights have a table of the output that differs from the one of the embeddings, or no
+ * table of the embeddings. */
+bool wf_hf_own_output(const wf_file *f, const hf_family *family);
 bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
                         const char *path, char *message);
 
@@ -103,7 +106,8 @@ bool wf_hf_write_search(const hf_config *c, const wf_generation *g, int n_shut_o
 /* The name in transformers; NULL: it has no such activation. */
 const char *wf_hf_activation_name(wf_activation activation);
 
-/* ---- tokenizers: tokenizers.c (Marian), multilingual.c (M2M100, NLLB, mBART), hf_byte_level.c */
+/* ---- tokenizers: tokenizers.c (Marian), multilingual.c (M2M100, NLLB, mBART), hf_byte_level.c
+ * (BART), t5_tokenizer.c */
 
 bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
                            wf_hf *out, char *message);
@@ -114,6 +118,9 @@ bool wf_hf_read_multilingual(const char *folder, const hf_family *family, const 
                              wf_hf *out, char *message);
 bool wf_hf_write_multilingual(wf_hf *hf, const hf_family *family, const hf_config *c, wf_hf_put put,
                               void *user, char *message);
+bool wf_hf_read_t5_tokenizer(const char *folder, const hf_config *c, wf_hf *out, char *message);
+bool wf_hf_write_t5_tokenizer(wf_hf *hf, const hf_config *c, wf_hf_put put, void *user,
+                              char *message);
 bool wf_hf_read_byte_level(const char *folder, const hf_config *c, wf_hf *out, char *message);
 bool wf_hf_write_byte_level(wf_hf *hf, const hf_config *c, wf_hf_put put, void *user,
                             char *message);

@@ -8,27 +8,21 @@
 #include "models/message.h"
 #include "models/model_internal.h"
 
-/* Constants that the files of every family have. */
-static const hf_constant common[] = {
-    { "is_encoder_decoder", "true", NULL },
-    { "is_decoder", "false", NULL },
-    { "num_hidden_layers", NULL, "encoder_layers" },
-    { "hidden_size", NULL, "d_model" },
-    { "num_attention_heads", NULL, "encoder_attention_heads" },
-};
-enum { COMMON = sizeof common / sizeof *common };
-
 /* ---- one key --------------------------------------------------------------------------------- */
 
-static const hf_key *key_of(const char *name) {
-    for (int i = 0; i < wf_hf_n_keys; i++)
-        if (strcmp(wf_hf_keys[i].name, name) == 0) return &wf_hf_keys[i];
-    return NULL;
+static bool has_key(const hf_family *family, const char *name) {
+    for (const hf_key *k = family->keys; k->name; k++)
+        if (strcmp(k->name, name) == 0) return true;
+    return false;
+}
+
+static bool ignores(const hf_family *family, const char *name) {
+    for (const char *const *at = family->ignored; at && *at; at++)
+        if (strcmp(*at, name) == 0) return true;
+    return wf_hf_ignored_key(name);
 }
 
 static const hf_constant *constant_of(const hf_family *family, const char *name) {
-    for (int i = 0; i < COMMON; i++)
-        if (strcmp(common[i].name, name) == 0) return &common[i];
     for (const hf_constant *c = family->constants; c->name; c++)
         if (strcmp(c->name, name) == 0) return c;
     return NULL;
@@ -80,6 +74,14 @@ static bool read_id(const hf_value *v, int64_t *out) {
     return true;
 }
 
+/* Reads the form of the feed-forward layers, and how it is gated. */
+static bool read_feed_forward(const hf_object *o, const hf_value *v, hf_config *c, char *message) {
+    char text[64];
+    return (wf_hf_string(v, text, sizeof text) &&
+            wf_hf_t5_feed_forward(text, &c->c.gated, &c->c.activation)) ||
+           wrong(o, v, "relu, gated-gelu or another form of these activations", message);
+}
+
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message) {
     int32_t ids[HF_MOST_ENDS];
     const hf_value *v = wf_hf_find(o, row->name), absent = { row->name, row->absent, 0 };
@@ -93,6 +95,8 @@ bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *messag
         return wf_hf_bool(&there, at) || wrong(o, &there, "true or false", message);
     case HF_ACTIVATION:
         return read_activation(o, &there, at, message);
+    case HF_FEED_FORWARD:
+        return read_feed_forward(o, &there, c, message);
     case HF_REAL:
         return wf_hf_real(&there, at) || wrong(o, &there, "a number", message);
     case HF_FIRST_ID:
@@ -121,7 +125,9 @@ static bool find_family(const hf_object *o, const hf_family **family, char *mess
     if (!*family)
         return fail(message, "%s: 'model_type' is '%.60s', which is none of %s, %s", o->file, type,
                     wf_hf_family_names(), wf_hf_lm_family_names());
+    const char *older = (*family)->older;
     return !classes || wf_hf_lists(classes, (*family)->architecture) ||
+           (older && wf_hf_lists(classes, older)) ||
            wrong(o, classes, (*family)->architecture, message);
 }
 
@@ -130,7 +136,7 @@ static bool check_keys(const hf_object *o, const hf_family *family, char *messag
         const hf_value *v = &o->values[i];
         const hf_constant *c = constant_of(family, v->key);
         if (c && !wf_hf_check_constant(o, v, c, message)) return false;
-        if (c || key_of(v->key) || wf_hf_is_search_key(v->key) || wf_hf_ignored_key(v->key))
+        if (c || has_key(family, v->key) || wf_hf_is_search_key(v->key) || ignores(family, v->key))
             continue;
         return fail(message,
                     "%s: '%.60s' is not known of this family: if it changes no result, take it out",
@@ -146,11 +152,32 @@ static bool same(const char *file, const char *what, int64_t a, int64_t b, char 
                           file, what, (long long)a, what, (long long)b);
 }
 
+/* Newer files say the form of T5's feed-forward layers three times, and where the output is scaled
+ * twice. */
+static bool read_t5(const hf_object *o, const hf_family *family, hf_config *c, char *message) {
+    const hf_value *gated = wf_hf_find(o, "is_gated_act"), *by = wf_hf_find(o, "dense_act_fn");
+    wf_activation activation = WF_RELU;
+    bool is;
+    if (gated && (!wf_hf_bool(gated, &is) || is != c->c.gated))
+        return wrong(o, gated, "what 'feed_forward_proj' says", message);
+    if (by && (!read_activation(o, by, &activation, NULL) || activation != c->c.activation))
+        return wrong(o, by, "what 'feed_forward_proj' says", message);
+    if (c->c.head_dim < 1) return fail(message, "%s: 'd_kv' is 0, not a width", o->file);
+    if (!c->c.decoder_layers) c->c.decoder_layers = c->c.encoder_layers;
+    if (!wf_hf_find(o, "scale_decoder_outputs")) c->scaled = c->tied;
+    c->shared = true;
+    c->c.scale_embedding = false;
+    c->c.scale_output = c->scaled && !family->unscaled;
+    c->c.max_len = WF_RELATIVE_MAX_LEN;
+    return true;
+}
+
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message) {
     *c = (hf_config){ .c = wf_transformer_defaults() };
     if (!find_family(o, family, message) || !check_keys(o, *family, message)) return false;
-    for (int i = 0; i < wf_hf_n_keys; i++)
-        if (!wf_hf_read_key(o, &wf_hf_keys[i], c, message)) return false;
+    for (const hf_key *row = (*family)->keys; row->name; row++)
+        if (!wf_hf_read_key(o, row, c, message)) return false;
+    if ((*family)->t5) return read_t5(o, *family, c, message);
     return same(o->file, "attention_heads", c->c.num_heads, c->decoder_heads, message) &&
            same(o->file, "ffn_dim", c->c.dim_feedforward, c->decoder_ffn, message);
 }
@@ -169,8 +196,19 @@ static bool vocabularies(const hf_family *f, hf_config *c, char *message) {
                     "config.json: 'decoder_vocab_size' is %lld and 'vocab_size' %lld, but "
                     "'share_encoder_decoder_embeddings' is true",
                     (long long)c->c.tgt_vocab, (long long)c->c.src_vocab);
-    c->c.tie = !c->tied ? WF_TIE_NONE : c->shared ? WF_TIE_ALL : WF_TIE_DECODER;
+    if (f->t5) /* the weights decide, too: wf_hf_own_output */
+        c->c.tie = c->tied ? WF_TIE_ALL : WF_TIE_INPUTS;
+    else
+        c->c.tie = !c->tied ? WF_TIE_NONE : c->shared ? WF_TIE_ALL : WF_TIE_DECODER;
     return true;
+}
+
+/* A Transformer as all forms of T5 are. */
+static void complete_t5(const hf_family *f, wf_transformer_config *c) {
+    c->norm = WF_RMS_NORM;
+    c->attention_scale = 1;
+    c->relative_per_layer = f->per_layer;
+    if (c->num_heads && c->head_dim * c->num_heads == c->d_model) c->head_dim = 0;
 }
 
 bool wf_hf_complete(const hf_family *f, hf_config *c, char *message) {
@@ -188,8 +226,11 @@ bool wf_hf_complete(const hf_family *f, hf_config *c, char *message) {
     c->c.encoder_norm = c->c.decoder_norm = f->final_norms;
     c->c.embedding_norm = f->embedding_norm;
     c->c.output_bias = f->output_bias;
-    c->c.bias = true;
-    c->c.layer_norm_eps = 1e-5;
+    c->c.bias = !f->t5;
+    if (f->t5)
+        complete_t5(f, &c->c);
+    else
+        c->c.layer_norm_eps = 1e-5;
     c->c.pad_id = (int32_t)c->pad;
     c->c.start_id = (int32_t)c->start;
     c->c.end_id = (int32_t)c->end;

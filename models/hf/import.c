@@ -15,15 +15,23 @@ bool wf_hf_of_file(const char *name, bool ok, char *message) {
     return fail(message, "%s: %.220s", name, sentence);
 }
 
-static bool read_weights(const char *folder, const hf_config *c, wf_hf *out, char *message) {
+/* In the family of T5 the table of the output is its own if the weights have another one: from
+ * version 5 on, transformers writes 'tie_word_embeddings' true in any case. */
+static void find_tie(const wf_file *f, const hf_family *family, hf_config *c) {
+    if (family->t5 && wf_hf_own_output(f, family)) c->c.tie = WF_TIE_INPUTS;
+}
+
+static bool read_weights(const char *folder, const hf_family *family, hf_config *c, wf_hf *out,
+                         char *message) {
     const char *name = "";
     wf_file *f = wf_hf_open_weights(folder, &name, message);
     if (!f) return false;
+    find_tie(f, family, c);
     wf_file_drop_loaded(f);
     out->model = wf_transformer_new(&c->c, NULL, WF_F32, 0, message);
     bool ok = out->model &&
               (wf_ok(out->model->graph) || fail(message, "%s", wf_error(out->model->graph)));
-    ok = ok && wf_hf_of_file(name, wf_hf_load_weights(f, out->model, message), message);
+    ok = ok && wf_hf_of_file(name, wf_hf_load_weights(f, family, out->model, message), message);
     wf_file_free(f);
     return ok;
 }
@@ -68,8 +76,8 @@ static bool import_pairs(const char *folder, const hf_object *o, wf_hf *out, cha
     hf_search s;
     bool ok = wf_hf_read_config(o, &family, &c, message) &&
               wf_hf_find_search(folder, o, &c, &s, out, message) &&
-              wf_hf_complete(family, &c, message) && read_weights(folder, &c, out, message) &&
-              shut_out(&s, out, message);
+              wf_hf_complete(family, &c, message) &&
+              read_weights(folder, family, &c, out, message) && shut_out(&s, out, message);
     if (ok) out->generation = s.g;
     return ok && wf_hf_read_tokenizers(folder, family, &c, out, message);
 }

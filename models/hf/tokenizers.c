@@ -77,6 +77,7 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
     bool separate = false, ok = true;
     if (wf_hf_languages_next(family->name, NULL))
         return wf_hf_read_multilingual(folder, family, c, out, message);
+    if (family->t5) return wf_hf_read_t5_tokenizer(folder, c, out, message);
     if (!family->may_separate) return wf_hf_read_byte_level(folder, c, out, message);
     if (none_of_them(folder)) {
         wf_hf_note(out->notes, "there is no source.spm and no target.spm: the model reads and "
@@ -134,6 +135,7 @@ bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config 
     wf_sentencepiece_options s, t;
     if (wf_hf_languages_next(family->name, NULL))
         return wf_hf_write_multilingual(hf, family, c, put, user, message);
+    if (family->t5) return wf_hf_write_t5_tokenizer(hf, c, put, user, message);
     if (!family->may_separate) return wf_hf_write_byte_level(hf, c, put, user, message);
     if (!wf_tokenizer_sentencepiece(hf->src, &s) || !wf_tokenizer_sentencepiece(hf->tgt, &t)) {
         wf_hf_note(hf->notes,

@@ -18,6 +18,7 @@
 typedef struct loading {
     wf_loader load;
     const wf_transformer_config *c;
+    const hf_family *family;
     /* [load.most]: entries that differ from the file's: a part of one, or one with other axes */
     wf_entry *own;
 } loading;
@@ -28,7 +29,7 @@ typedef struct loading {
 static const wf_entry *find_copies(loading *l, const int *names, int n) {
     const char *tied[WF_TABLES + 1];
     const wf_entry *found;
-    for (int i = 0; i < n; i++) tied[i] = wf_hf_tables[names[i]];
+    for (int i = 0; i < n; i++) tied[i] = l->family->tables[names[i]];
     if (!wf_loader_find_tied(&l->load, tied, n, ": config.json says that they are one table",
                              &found))
         return NULL;
@@ -39,17 +40,18 @@ static const wf_entry *find_copies(loading *l, const int *names, int n) {
 /* Finds the tensor of one table in a model that ties none. The shared tensor replaces a missing
  * table of tokens, because older transformers left equal copies out of the file. */
 static const wf_entry *find_own(loading *l, int i) {
-    const wf_entry *shared = wf_loader_find(&l->load, wf_hf_tables[HF_SHARED]);
-    const wf_entry *own = wf_loader_find(&l->load, wf_hf_tables[i]);
+    const wf_entry *shared = wf_loader_find(&l->load, l->family->tables[HF_SHARED]);
+    const wf_entry *own = wf_loader_find(&l->load, l->family->tables[i]);
     if (!own && i < 2) own = shared;
-    if (!own) fail(l->load.message, "'%s' is missing", wf_hf_tables[i]);
+    if (!own) fail(l->load.message, "'%s' is missing", l->family->tables[i]);
     return own;
 }
 
 static const wf_entry *find_table(loading *l, int i) {
     static const int all[] = { HF_SHARED, 0, 1, 2 }, decoder[] = { 1, 2 }, encoder[] = { 0 };
     if (l->c->tie == WF_TIE_ALL) return find_copies(l, all, 4);
-    if (l->c->tie == WF_TIE_NONE) return find_own(l, i);
+    if (l->c->tie == WF_TIE_INPUTS && i == 0) return find_copies(l, all, 3);
+    if (l->c->tie == WF_TIE_NONE || l->c->tie == WF_TIE_INPUTS) return find_own(l, i);
     return i == 0 ? find_copies(l, encoder, 1) : find_copies(l, decoder, 2);
 }
 
@@ -104,9 +106,10 @@ static bool find_leaf(loading *l, wf_tensor *leaf) {
         const wf_entry *e = find_table(l, table);
         return e && choose(l, leaf, e);
     }
-    int parts = wf_hf_tensor_name(leaf->name, 0, name);
+    bool gated = l->c->gated;
+    int parts = wf_hf_tensor_name(l->family, gated, leaf->name, 0, name);
     for (int i = 0; i < parts; i++) {
-        wf_hf_tensor_name(leaf->name, i, name);
+        wf_hf_tensor_name(l->family, gated, leaf->name, i, name);
         const wf_entry *e = wf_loader_find(&l->load, name);
         if (!e) /* missing: zeros, as in transformers */
             return strcmp(name, HF_OUTPUT_BIAS) == 0 ||
@@ -149,9 +152,16 @@ static bool explain(const loading *l, const wf_entry *e) {
            fail(l->load.message, "'%s' are not the sinusoids of this family", e->name);
 }
 
-bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message) {
+bool wf_hf_own_output(const wf_file *f, const hf_family *family) {
+    const wf_entry *output = wf_file_find(f, family->tables[2]), *inputs = NULL;
+    for (int i = HF_SHARED; !inputs && i >= 0; i--)
+        if (i != 2) inputs = wf_file_find(f, family->tables[i]);
+    return output && inputs && !wf_same_entries(f, output, inputs);
+}
+
+bool wf_hf_load_weights(const wf_file *f, const hf_family *family, wf_model *m, char *message) {
     const int most = 3 * wf_node_count(m->graph);
-    loading l = { .c = &wf_transformer_of(m)->config };
+    loading l = { .c = &wf_transformer_of(m)->config, .family = family };
     bool ok = wf_loader_open(&l.load, f, "", most, message);
     l.own = calloc((size_t)most + 1, sizeof *l.own);
     if (ok && !l.own) ok = fail(message, "out of memory");
@@ -168,6 +178,7 @@ bool wf_hf_load_weights(const wf_file *f, wf_model *m, char *message) {
 
 typedef struct saving {
     const wf_model *m;
+    const hf_family *family;
     wf_entry *entries; /* entries whose names and data must be freed */
     int n;
     const int32_t *shut_out;
@@ -196,38 +207,39 @@ static bool add_output_bias(saving *s, const wf_tensor *t, float *values) {
 
 /* Adds a table. One that all modules share is written under one name. In a family that always
  * shares, a table that is not tied is written a second time, as transformers does. */
-static bool add_table(saving *s, const hf_family *family, const wf_tensor *t, int i,
-                      const float *values) {
-    bool all = wf_transformer_of(s->m)->config.tie == WF_TIE_ALL;
+static bool add_table(saving *s, const wf_tensor *t, int i, const float *values) {
+    const char *const *tables = s->family->tables;
+    bool one = i == 0 && wf_first_tied(wf_transformer_of(s->m)->config.tie) == 0;
     size_t n = (size_t)wf_count(t);
-    if (i == 0 && !all && !family->may_separate &&
-        !add(s, wf_hf_tables[HF_SHARED], 2, t->shape, values, n, 0))
+    if (i == 0 && !one && !s->family->may_separate &&
+        !add(s, tables[HF_SHARED], 2, t->shape, values, n, 0))
         return false;
-    return add(s, wf_hf_tables[all ? HF_SHARED : i], 2, t->shape, values, n, 0);
+    return add(s, tables[one ? HF_SHARED : i], 2, t->shape, values, n, 0);
 }
 
 static bool add_parts(saving *s, const wf_tensor *t, const float *values) {
     char name[HF_NAME];
     int64_t shape[WF_MAX_DIMS];
-    int parts = wf_hf_tensor_name(t->name, 0, name);
+    bool gated = wf_transformer_of(s->m)->config.gated;
+    int parts = wf_hf_tensor_name(s->family, gated, t->name, 0, name);
     bool places = is_position_table(t), ok = parts > 0;
     size_t n = ok ? (size_t)wf_count(t) / (size_t)parts : 0;
     memcpy(shape, t->shape, sizeof shape);
     shape[0] = ok ? shape[0] / parts + (places ? HF_SKIPPED_ROWS : 0) : 0;
     for (int i = 0; ok && i < parts; i++) {
-        wf_hf_tensor_name(t->name, i, name);
+        wf_hf_tensor_name(s->family, gated, t->name, i, name);
         ok = add(s, name, t->ndim, shape, values + (size_t)i * n, n,
                  places ? HF_SKIPPED_ROWS * (size_t)t->shape[1] : 0);
     }
     return ok;
 }
 
-static bool add_parameter(saving *s, const hf_family *family, const wf_tensor *t) {
+static bool add_parameter(saving *s, const wf_tensor *t) {
     float *values = malloc(wf_bytes(t) + 1);
     int table = table_of(t);
     bool ok = values && wf_read(t, values, wf_bytes(t));
     if (ok && table >= 0)
-        ok = add_table(s, family, t, table, values);
+        ok = add_table(s, t, table, values);
     else if (ok)
         ok = strcmp(t->name, "output.bias") == 0 ? add_output_bias(s, t, values)
                                                  : add_parts(s, t, values);
@@ -238,12 +250,11 @@ static bool add_parameter(saving *s, const hf_family *family, const wf_tensor *t
 bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
                         const char *path, char *message) {
     const wf_meta format = { "format", "pt" };
-    saving s = { .m = m, .shut_out = shut_out, .n_shut_out = n };
+    saving s = { .m = m, .family = family, .shut_out = shut_out, .n_shut_out = n };
     s.entries = calloc(3 * (size_t)wf_node_count(m->graph) + 2, sizeof *s.entries);
     bool ok = s.entries;
     for (int id = 0; ok && id < wf_node_count(m->graph); id++)
-        if (wf_node(m->graph, id)->kind == WF_PARAM)
-            ok = add_parameter(&s, family, wf_node(m->graph, id));
+        if (wf_node(m->graph, id)->kind == WF_PARAM) ok = add_parameter(&s, wf_node(m->graph, id));
     ok = ok ? wf_file_save(path, s.entries, s.n, &format, 1, message)
             : fail(message, "out of memory");
     for (int i = 0; i < s.n; i++)

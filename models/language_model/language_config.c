@@ -127,7 +127,7 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->layers = s->decoder_layers;
     c->activation = s->activation;
     c->positions = s->positions;
-    c->tied = s->tie != WF_TIE_NONE;
+    c->tied = s->tie == WF_TIE_DECODER || s->tie == WF_TIE_ALL;
     c->norm = s->norm_kind;
     c->num_kv_heads = s->num_kv_heads;
     c->gated = s->gated;

@@ -183,8 +183,12 @@ static bool derive(reading *r) {
                 r->prefix);
 }
 
-/* Rotary positions are inside attention, where a torch.nn.Transformer has no place for them. */
+/* Rotary positions are inside attention, where a torch.nn.Transformer has no place for them; nor has
+ * it the forms of T5. */
 static bool has_torch_positions(const wf_transformer_config *c, char *message) {
+    if (c->norm != WF_LAYER_NORM || c->gated || c->head_dim || c->attention_scale != 0 ||
+        c->relative_buckets || c->scale_output)
+        return fail(message, "no torch.nn.Transformer has a form of T5: write it by --to hf");
     return !wf_rotates(c->positions) ||
            fail(message, "no torch.nn.Transformer has rotary positions: train the model with "
                          "--positions sinusoidal, learned or none");

@@ -8,6 +8,9 @@
 /* The first table of a tied group gives the parameter its name. */
 enum { WF_TABLES = 3 };
 extern const char *const wf_tables[WF_TABLES]; /* encoder, decoder, output */
-int wf_first_tied(wf_tie tie);                 /* WF_TABLES if no table is tied */
+/* The first table of the tied group, or WF_TABLES; and how many tables follow it in the group, with
+ * it. */
+int wf_first_tied(wf_tie tie);
+int wf_n_tied(wf_tie tie);
 
 #endif

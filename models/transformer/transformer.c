@@ -6,8 +6,11 @@
  * for every model). All of it is recorded once. Plans decide which parts run, when, and with which
  * sizes (plans.c, decoder.c). B batch, S source length, T target length, H heads, D model width, V
  * vocabulary. */
-#include "models/transformer.h"
+#include <math.h>
+#include <stdio.h>
+
 #include "models/model_internal.h"
+#include "models/transformer.h"
 
 #include "models/kind.h"
 #include "models/message.h"
@@ -16,8 +19,10 @@
 
 /* ---- embedding: tokens and their positions (3.4, 3.5) ---------------------------------------- */
 
+/* shared: the output uses it, too. If it is scaled there, the table begins as one of the input's. */
 static struct wf_embedding_layer table(const wf_transformer *m, const char *name, int64_t rows,
                                        bool shared) {
+    if (m->config.scale_output) shared = false;
     return wf_token_table(m->model.graph, name, rows, m->config.d_model, m->config.scale_embedding,
                           shared);
 }
@@ -25,8 +30,10 @@ static struct wf_embedding_layer table(const wf_transformer *m, const char *name
 static wf_tensor *normed(const wf_transformer *m, bool wanted, const char *name, wf_tensor *x) {
     if (!wanted) return x;
     const wf_transformer_config *c = &m->config;
-    struct wf_norm_layer norm =
-        wf_norm_new(m->model.graph, name, c->d_model, c->layer_norm_eps, c->bias);
+    wf_graph *g = m->model.graph;
+    struct wf_norm_layer norm = c->norm == WF_RMS_NORM
+                                    ? wf_rms_norm_new(g, name, c->d_model, c->layer_norm_eps)
+                                    : wf_norm_new(g, name, c->d_model, c->layer_norm_eps, c->bias);
     return wf_norm(&norm, x);
 }
 
@@ -50,10 +57,32 @@ static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer
  * begins to read near its own place. */
 static wf_tensor *rotations(const wf_transformer *m, const struct wf_position_layer *places,
                             wf_tensor *x, bool source) {
-    int64_t head = m->config.d_model / m->config.num_heads;
+    const wf_block_options o = wf_model_block(&m->model);
+    int64_t head = wf_head_dim(&o);
     if (!wf_rotates(places->kind)) return NULL;
     return source ? wf_rotary_positions_at(places, wf_arange(x, 1), head)
                   : wf_rotary_positions(places, x, head);
+}
+
+/* The mask of layer i's self-attention: the bias of distances where `mask` is not 0, if positions
+ * are relative (Raffel et al. 2020), and else the mask. Layers that share a bias share its node: the
+ * last layer's is `shared`. */
+static wf_tensor *self_mask(const wf_transformer *m, int64_t i, wf_tensor *x, bool source,
+                            wf_tensor *shared) {
+    const wf_transformer_config *c = &m->config;
+    wf_tensor *mask = source ? m->memory_mask : NULL;
+    if (!c->relative_buckets) return mask;
+    if (i > 0 && !c->relative_per_layer) return shared;
+    char name[48];
+    if (c->relative_per_layer)
+        snprintf(name, sizeof name, "layers.%lld.relative", (long long)i);
+    else
+        snprintf(name, sizeof name, "relative");
+    struct wf_relative_layer l = wf_relative_new(m->model.graph, name, c->num_heads,
+                                                 c->relative_buckets, c->relative_distance, source);
+    wf_tensor *queries = source ? wf_arange(x, 1) : wf_position_ids(x, 1);
+    wf_tensor *keys = source ? queries : wf_arange(wf_cache(x, 1), 1);
+    return wf_relative_mask(wf_relative_bias(&l, queries, keys), mask); /* [B or 1,H,T,S] */
 }
 
 /* ---- encoder (3.1, left) --------------------------------------------------------------------- */
@@ -64,11 +93,14 @@ static wf_tensor *encoder(wf_transformer *m, wf_tensor *rotary, wf_tensor *x) {
     const char *outer = wf_scope_push(m->model.graph, "transformer.encoder");
     wf_block_options o = wf_model_block(&m->model);
     const wf_attention_map *map = &m->model.maps[0];
+    wf_tensor *mask = NULL, *ids = m->model.src;
     char name[32];
     for (int64_t i = 0; i < c->encoder_layers; i++) {
         struct wf_encoder_block layer =
             wf_encoder_layer_new(m->model.graph, wf_layer_name(i, name), &o);
-        wf_mha_options self = { .mask = m->memory_mask,
+        mask = self_mask(m, i, ids, true, mask);
+        wf_mha_options self = { .mask = mask,
+                                .additive = c->relative_buckets > 0,
                                 .rotary = rotary,
                                 .weights = &map->weights[i] };
         x = wf_named(wf_encoder_layer(&layer, x, &self), name);
@@ -89,15 +121,20 @@ static wf_tensor *decoder(wf_transformer *m, wf_tensor *memory_rotary, wf_tensor
     wf_block_options o = wf_model_block(&m->model);
     wf_tensor *across = c->positions == WF_POSITIONS_ROTARY ? rotary : NULL;
     const wf_attention_map *self_map = &m->model.maps[1], *cross_map = &m->model.maps[2];
+    wf_tensor *mask = NULL, *ids = m->model.tgt;
     char name[32];
     for (int64_t i = 0; i < c->decoder_layers; i++) {
         struct wf_decoder_block layer =
             wf_decoder_layer_new(m->model.graph, wf_layer_name(i, name), &o);
         wf_mha_keys_values(&layer.multihead_attn, m->memory, &m->cross_k[i], &m->cross_v[i]);
         if (across) m->cross_k[i] = wf_rotate(m->cross_k[i], memory_rotary, false);
-        wf_mha_options self = {
-            .causal = true, .cache = true, .rotary = rotary, .weights = &self_map->weights[i]
-        };
+        mask = self_mask(m, i, ids, false, mask);
+        wf_mha_options self = { .mask = mask,
+                                .additive = c->relative_buckets > 0,
+                                .causal = true,
+                                .cache = true,
+                                .rotary = rotary,
+                                .weights = &self_map->weights[i] };
         wf_mha_options cross = { .mask = m->memory_mask,
                                  .rotary = across,
                                  .weights = &cross_map->weights[i] };
@@ -138,23 +175,25 @@ static wf_tensor *source_mask(const wf_transformer *m) {
 
 static void forward(wf_transformer *m) {
     const wf_transformer_config *c = &m->config;
-    bool all = c->tie == WF_TIE_ALL, tied = c->tie == WF_TIE_DECODER;
+    bool inputs_tied = wf_first_tied(c->tie) == 0;
+    bool tied = c->tie == WF_TIE_DECODER || c->tie == WF_TIE_ALL;
     inputs(m);
     m->memory_mask = source_mask(m);
 
-    struct wf_embedding_layer src = table(m, "src_embedding", c->src_vocab, all);
+    struct wf_embedding_layer src = table(m, "src_embedding", c->src_vocab, inputs_tied && tied);
     struct wf_position_layer places = positions(m, "src_position");
     wf_tensor *x = embed(m, &src, &places, "src_embedding_norm", m->model.src); /* [B,S,D] */
     wf_tensor *src_rotary = rotations(m, &places, x, true);
     m->memory = encoder(m, src_rotary, x); /* [B,S,D] */
 
     struct wf_embedding_layer tgt = src;
-    if (!all) tgt = table(m, "tgt_embedding", c->tgt_vocab, tied);
+    if (!inputs_tied) tgt = table(m, "tgt_embedding", c->tgt_vocab, tied);
     places = positions(m, "tgt_position");
     wf_tensor *y = embed(m, &tgt, &places, "tgt_embedding_norm", m->model.tgt); /* [B,T,D] */
     wf_tensor *tgt_rotary = rotations(m, &places, y, false);
-    m->model.hidden = decoder(m, src_rotary, tgt_rotary, y);               /* [B,T,D] */
-    wf_model_output(&m->model, all || tied ? &tgt : NULL, c->output_bias); /* [B,T,V] */
+    y = decoder(m, src_rotary, tgt_rotary, y);
+    m->model.hidden = c->scale_output ? wf_scale(y, 1 / sqrt((double)c->d_model)) : y; /* [B,T,D] */
+    wf_model_output(&m->model, tied ? &tgt : NULL, c->output_bias);                    /* [B,T,V] */
     m->model.memory[m->model.n_memory - 1] = m->memory_mask;
 }
 
@@ -164,7 +203,6 @@ static wf_transformer *allocate(const wf_transformer_config *c, char *message) {
                                                          (int)(2 * decoder + 1), message);
     if (!t) return NULL;
     wf_model *m = &t->model;
-    int first = wf_first_tied(c->tie);
     t->config = *c;
     m->config = &t->config;
     t->cross_k = m->memory;
@@ -174,8 +212,8 @@ static wf_transformer *allocate(const wf_transformer_config *c, char *message) {
     m->max_len = c->max_len;
     m->start_id = c->start_id;
     m->end_id = c->end_id;
-    m->tied = wf_tables + first;
-    m->n_tied = WF_TABLES - first;
+    m->n_tied = wf_n_tied(c->tie);
+    if (m->n_tied) m->tied = wf_tables + wf_first_tied(c->tie);
     if (wf_model_add_map(m, "encoder_self", true, true, encoder) &&
         wf_model_add_map(m, "decoder_self", false, false, decoder) &&
         wf_model_add_map(m, "cross", false, true, decoder))

@@ -12,13 +12,19 @@
 #include "models/message.h"
 #include "models/model_internal.h"
 #include "models/transformer.h"
+#include "nn/layers_internal.h"
 #include "tied.h"
 
 const char *const wf_tables[WF_TABLES] = { "src_embedding.weight", "tgt_embedding.weight",
                                            "output.weight" };
 
 int wf_first_tied(wf_tie tie) {
-    return tie == WF_TIE_NONE ? WF_TABLES : tie == WF_TIE_ALL ? 0 : 1;
+    static const int first[] = { WF_TABLES, 1, 0, 0 };
+    return first[tie];
+}
+
+int wf_n_tied(wf_tie tie) {
+    return tie == WF_TIE_INPUTS ? 2 : WF_TABLES - wf_first_tied(tie);
 }
 
 wf_transformer_config wf_transformer_defaults(void) {
@@ -43,7 +49,21 @@ static wf_block_options block(const void *config) {
                                .activation = c->activation,
                                .norm_first = c->norm_first,
                                .bias = c->bias,
-                               .layer_norm_eps = c->layer_norm_eps };
+                               .layer_norm_eps = c->layer_norm_eps,
+                               .norm = c->norm,
+                               .gated = c->gated,
+                               .head_dim = c->head_dim,
+                               .attention_scale = c->attention_scale };
+}
+
+/* Is there a bucket for each offset? That of the decoder is of one side. */
+static bool relative_ok(const wf_transformer_config *c, char *message) {
+    int64_t buckets = c->relative_buckets, distance = c->relative_distance;
+    if (!buckets && !distance && !c->relative_per_layer) return true;
+    return (wf_relative_fits(buckets, distance, true) &&
+            wf_relative_fits(buckets, distance, false)) ||
+           fail(message, "%lld buckets do not divide distances up to %lld", (long long)buckets,
+                (long long)distance);
 }
 
 bool wf_transformer_check(const wf_transformer_config *c, char *message) {
@@ -54,18 +74,18 @@ bool wf_transformer_check(const wf_transformer_config *c, char *message) {
         { "the maximum length", c->max_len, 1, 1 << 20 },
         { "the number of encoder layers", c->encoder_layers, 0, 256 },
         { "the number of decoder layers", c->decoder_layers, 0, 256 },
-        { "the kind of tying", c->tie, WF_TIE_NONE, WF_TIE_ALL },
+        { "the kind of tying", c->tie, WF_TIE_NONE, WF_TIE_INPUTS },
         { "the padding id", c->pad_id, INT32_MIN, wf_last_id(c->src_vocab) },
         { "the start id", c->start_id, 0, wf_last_id(c->tgt_vocab) },
         { "the end id", c->end_id, 0, wf_last_id(c->tgt_vocab) },
     };
     const wf_block_options layers = block(c);
     if (!wf_limits_ok(limits, sizeof limits / sizeof *limits, message)) return false;
-    if (c->tie == WF_TIE_ALL && c->src_vocab != c->tgt_vocab)
+    if (wf_first_tied(c->tie) == 0 && c->src_vocab != c->tgt_vocab)
         return fail(message,
                     "tying all embeddings needs vocabularies of one size, not %lld and %lld",
                     (long long)c->src_vocab, (long long)c->tgt_vocab);
-    return wf_stack_ok(&layers, c->positions, message);
+    return wf_stack_ok(&layers, c->positions, message) && relative_ok(c, message);
 }
 
 /* ---- in files -------------------------------------------------------------------------------- */
@@ -84,10 +104,28 @@ static const wf_config_field fields[] = {
     WF_FIELD_NAMED(wf_tie, tie, WF_TIE_NAMES)
     WF_FIELD(layer_norm_eps)
     WF_FIELD_SINCE(embedding_norm, "0")
+    WF_FIELD_NAMED_SINCE(wf_norm_kind, norm, WF_NORM_KIND_NAMES, "layer")
+    WF_FIELD_SINCE(gated, "0") WF_FIELD_SINCE(head_dim, "0") WF_FIELD_SINCE(attention_scale, "0")
+    WF_FIELD_SINCE(relative_buckets, "0") WF_FIELD_SINCE(relative_distance, "0")
+    WF_FIELD_SINCE(relative_per_layer, "0") WF_FIELD_SINCE(scale_output, "0")
 };
 /* clang-format on */
 
 WF_FIELDS_FIT(CONFIG_OF, fields);
+
+/* T5's numbers of buckets and of the longest distance, for any sizes. */
+static void configure_t5(wf_transformer_config *c) {
+    c->max_len = WF_RELATIVE_MAX_LEN;
+    c->positions = WF_POSITIONS_NONE;
+    c->relative_buckets = 32;
+    c->relative_distance = 128;
+    c->norm = WF_RMS_NORM;
+    c->layer_norm_eps = 1e-6;
+    c->gated = true;
+    c->attention_scale = 1;
+    c->scale_embedding = c->bias = c->output_bias = false;
+    c->scale_output = c->tie == WF_TIE_ALL;
+}
 
 /* Derives sizes from the data: the start token takes one position. Lengths mark the padding, so
  * pad_id is not needed. */
@@ -110,6 +148,7 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->pad_id = -1;
     c->start_id = s->start_id;
     c->end_id = s->end_id;
+    if (s->t5) configure_t5(c);
 }
 
 static bool check(const void *config, char *message) {
@@ -124,14 +163,18 @@ static wf_model *record(const void *config, const wf_training_config *training, 
 static void describe(const void *config, char text[WF_MESSAGE]) {
     const wf_transformer_config *c = config;
     const wf_block_options layers = block(c);
-    char stack[WF_STACK_TEXT];
-    snprintf(text, WF_MESSAGE,
-             "a Transformer of width %lld, %lld heads, %lld + %lld layers, feed-forward %lld, %s, "
-             "vocabularies %lld and %lld, up to %lld tokens",
-             (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
-             (long long)c->decoder_layers, (long long)c->dim_feedforward,
-             wf_stack_text(&layers, c->positions, stack), (long long)c->src_vocab,
-             (long long)c->tgt_vocab, (long long)c->max_len);
+    char stack[WF_STACK_TEXT], relative[40] = "";
+    if (c->relative_buckets)
+        snprintf(relative, sizeof relative, ", %lld buckets of distances",
+                 (long long)c->relative_buckets);
+    snprintf(
+        text, WF_MESSAGE,
+        "a Transformer of width %lld, %lld heads, %lld + %lld layers, feed-forward %lld, %s%s, "
+        "vocabularies %lld and %lld, up to %lld tokens",
+        (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
+        (long long)c->decoder_layers, (long long)c->dim_feedforward,
+        wf_stack_text(&layers, c->positions, stack), relative, (long long)c->src_vocab,
+        (long long)c->tgt_vocab, (long long)c->max_len);
 }
 
 const wf_model_kind wf_transformer_kind = {

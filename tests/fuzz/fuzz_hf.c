@@ -44,9 +44,9 @@ static const part spm =
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static const char *const files[] = {
-    "tokenizer_config.json",        "vocab.json", "target_vocab.json",
-    "model.safetensors.index.json", "source.spm", "target.spm",
-    "sentencepiece.bpe.model"
+    "tokenizer_config.json",        "vocab.json",  "target_vocab.json",
+    "model.safetensors.index.json", "source.spm",  "target.spm",
+    "sentencepiece.bpe.model",      "spiece.model"
 };
 enum { FIRST_SPM = 4, FILES = sizeof files / sizeof *files };
 

@@ -28,16 +28,18 @@ def make_lines(rng, n):
     return [" ".join(rng.choice(WORDS) for _ in range(rng.randint(2, 8))) for _ in range(n)]
 
 
-def learn_spm(work):
+def learn_spm(work, **ids):
     import sentencepiece
     text = (work / "pairs.tsv").read_text().replace("\t", "\n")
     (work / "text").write_text(text)
     sentencepiece.SentencePieceTrainer.train(input=str(work / "text"), model_prefix=str(work / "joint"), vocab_size=90,
-                                             hard_vocab_limit=False, minloglevel=2)
+                                             hard_vocab_limit=False, minloglevel=2, **ids)
     return ["--spm-src", str(work / "joint.model")]
 
 
-LIKE = {"bart": lambda work: [], "marian": learn_spm}
+T5_IDS = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+LIKE = {"bart": lambda work: [], "marian": learn_spm, "t5": lambda work: learn_spm(work, **T5_IDS),
+        "t5 --tie all": lambda work: learn_spm(work, **T5_IDS)}
 
 
 def run(tools, program, *arguments, stdin=None):
@@ -64,7 +66,7 @@ def compare(word, tools, work, n):
     work.mkdir()
     lines = make_lines(rng, 2000)
     (work / "pairs.tsv").write_text("".join(f"{s}\t{' '.join(reversed(s.split())).upper()}\n" for s in lines))
-    run(tools, "train", "--train", work / "pairs.tsv", "--like", word, *LIKE[word](work), *TRAIN, "-o", work / "m")
+    run(tools, "train", "--train", work / "pairs.tsv", "--like", *word.split(), *LIKE[word](work), *TRAIN, "-o", work / "m")
     run(tools, "convert", "--to", "hf", work / "m", "-o", work / "folder")
     run(tools, "convert", "--from", "hf", work / "folder", "-o", work / "back")
     run(tools, "convert", "--to", "hf", work / "back", "-o", work / "folder2")

@@ -22,14 +22,18 @@ from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CO
 from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES as MBART_CODES
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB_CODES
 from tokenizers import ByteLevelBPETokenizer
-from transformers import BartTokenizer, M2M100Tokenizer, MarianTokenizer, MBartTokenizer, NllbTokenizer
+from transformers import BartTokenizer, M2M100Tokenizer, MarianTokenizer, MBartTokenizer, NllbTokenizer, T5Tokenizer
 
 import hf_peer
+import hf_t5_peer
 from hf_text_peer import SPECIAL, byte_lines
-from hf_peer import CASES, mask_of, random_rows, save, sources, torch_scores, torch_tokens
+from hf_peer import mask_of, random_rows, sources, torch_scores, torch_tokens
 
 TINY = dict(d_model=8, encoder_layers=1, decoder_layers=2, encoder_ffn_dim=12, decoder_ffn_dim=12,
             encoder_attention_heads=2, decoder_attention_heads=2, max_position_embeddings=24, init_std=0.4)
+TINY_T5 = dict(d_model=8, d_kv=3, d_ff=12, num_heads=2, num_layers=2, num_decoder_layers=2, relative_attention_num_buckets=8,
+               relative_attention_max_distance=10)
+EXTRA = 5  # tokens for masked spans
 SEARCH = dict(max_length=16, num_beams=4)
 WORDS = "the a house tree dog Haus Baum läuft grün ß é".split()
 # class, its languages, those of sources and of outputs, has it a vocab.json
@@ -96,6 +100,25 @@ def add_bytes(folder):
     return len(known)
 
 
+def add_spans(folder, json_file):
+    """T5's SentencePiece model, or the tokenizer.json that transformers makes of it. Returns how many pieces there are."""
+    random.seed(6)
+    with tempfile.TemporaryDirectory() as work:
+        text = pathlib.Path(work) / "text"
+        text.write_text("\n".join(" ".join(random.choices(WORDS, k=6)) for _ in range(400)))
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(text), model_prefix=str(folder / "spiece"), vocab_size=34, minloglevel=2, hard_vocab_limit=False,
+            pad_id=0, eos_id=1, unk_id=2, bos_id=-1, pad_piece="<pad>",
+            normalization_rule_name="identity")
+    (folder / "spiece.vocab").unlink()
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "T5Tokenizer", "extra_ids": EXTRA}))
+    tokenizer = T5Tokenizer.from_pretrained(folder)
+    if json_file:
+        (folder / "spiece.model").unlink()
+        tokenizer.save_pretrained(folder)
+    return len(tokenizer)
+
+
 def record_lines(folder, tokenizer, more):
     random.seed(3)
     lines = [" ".join(random.choices(WORDS, k=k)) for k in range(1, 8)] + more
@@ -124,10 +147,14 @@ def rows_of(rows):
 
 
 def record(root, name, case, how):
-    family, config, generation, _ = CASES[case]
+    peer = hf_peer if case in hf_peer.CASES else hf_t5_peer
+    family, config, generation, _ = peer.CASES[case]
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
-    sizes = dict(config, **TINY)
+    sizes = dict(config, **(TINY if peer is hf_peer else TINY_T5))
+    if name in ("t5", "flan-own"):
+        n = add_spans(folder, name != "t5")
+        sizes.update(vocab_size=n + 2)
     if name == "marian":
         n = add_tokenizer(folder)
         sizes.update(vocab_size=n, pad_token_id=n - 1, decoder_start_token_id=n - 1)
@@ -145,8 +172,8 @@ def record(root, name, case, how):
         n = add_bytes(folder)
         sizes.update(vocab_size=n + 2)
         generation = dict(generation, forced_bos_token_id=0)
-    CASES[name] = (family, sizes, dict(generation, **SEARCH), how)
-    model = save(hf_peer.make(name), folder, how)
+    peer.CASES[name] = (family, sizes, dict(generation, **SEARCH), how)
+    model = peer.save(peer.make(name), folder, how)
     rng, c = np.random.default_rng(7), model.config
     src, src_length = sources(rng, 12, 9, c)
     tgt, tgt_length = random_rows(rng, 12, 7, getattr(c, "decoder_vocab_size", c.vocab_size), c)
@@ -167,6 +194,10 @@ def record(root, name, case, how):
         tokenizer = BartTokenizer.from_pretrained(folder)
         more = [t for t in byte_lines(3000) if "\n" not in t and len(tokenizer(t).input_ids) <= 40]
         values["lines"] = record_lines(folder, tokenizer, more[13:60] + more[-150:])
+        values["outputs"] = record_texts(folder, tokenizer, n)
+    if name in ("t5", "flan-own"):
+        tokenizer = T5Tokenizer.from_pretrained(folder)
+        values["lines"] = record_lines(folder, tokenizer, ["zq the", "dog zq a", "½ Haus", ""])
         values["outputs"] = record_texts(folder, tokenizer, n)
     save_file(values, folder / "values.safetensors")
 
@@ -200,7 +231,9 @@ def main():
     for name, case, how in (("marian", "opus", "safetensors"), ("marian_separate", "opus-separate", "legacy"),
                             ("marian_half", "opus-untied", "half"), ("marian_shards", "opus", "shards"),
                             ("bart", "bart-untied", "safetensors"),
-                            ("mbart", "mbart", "bin"), ("m2m", "m2m", "safetensors"), ("nllb", "m2m", "safetensors")):
+                            ("mbart", "mbart", "bin"), ("m2m", "m2m", "safetensors"), ("nllb", "m2m", "safetensors"),
+                            ("t5", "t5", "safetensors"), ("flan-own", "flan-own", "safetensors"), ("umt5", "umt5", "bin"),
+                            ("madlad-own", "madlad-own", "tables")):
         if not some or name in some:
             record(root, name, case, how)
     if not some or "rules" in some:

@@ -17,9 +17,12 @@ SETUP(make_folder, remove_folder)
 /* ---- what transformers computed -------------------------------------------------------------- */
 
 /* The first ones have tokenizers. */
-static const char *const names[] = { "marian", "mbart",           "m2m",         "nllb",
-                                     "bart",   "marian_separate", "marian_half", "marian_shards" };
-enum { WITH_TOKENIZERS = 5 };
+static const char *const names[] = {
+    "marian",      "mbart",        "m2m",  "nllb",       "bart",
+    "t5",          "flan-own",     "umt5", "madlad-own", "marian_separate",
+    "marian_half", "marian_shards"
+};
+enum { WITH_TOKENIZERS = 7 };
 
 static void assert_scores(wf_decoder *d, const wf_file *f) {
     const wf_entry *src = entry(f, "src"), *tgt = entry(f, "tgt");
@@ -197,7 +200,8 @@ static const struct {
       "config.json: d_model 9 is not divisible by 2 heads" },
     { "config.json", "\"d_model\": 8", "\"x_model\": 8", "'x_model' is not known" },
     { "config.json", "\"d_model\": 8,", "", "'d_model' is missing, and nothing is guessed" },
-    { "config.json", "\"marian\"", "\"t5\"", "'model_type' is 't5', which is none of marian" },
+    { "config.json", "\"marian\"", "\"pegasus\"",
+      "'model_type' is 'pegasus', which is none of marian" },
     { "config.json", "MarianMTModel", "MarianModel", "'architectures' is [" },
     { "config.json", "\"swish\"", "\"mish\"", "'activation_function' is \"mish\", not one of" },
     { "config.json", "\"decoder_ffn_dim\": 12", "\"decoder_ffn_dim\": 13",

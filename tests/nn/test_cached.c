@@ -5,6 +5,7 @@
  * A plan with a state may hold more than the decoder: the encoder that it listens to is computed
  * anew in every step here, at positions 0..S-1 whatever the position of the decoder is. */
 #include "core/lend.h"
+#include "nn/layers_internal.h"
 #include "nn/nn.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
@@ -20,7 +21,8 @@ typedef struct build {
     bool
         windowed; /* and see the last three positions alone: by a mask, or if rotary by an option */
     bool pre_norm;
-    int order; /* of what is recorded when */
+    bool relative; /* as T5: a bias for each distance, heads of an own width, unscaled scores */
+    int order;     /* of what is recorded when */
 } build;
 
 typedef struct net {
@@ -45,6 +47,17 @@ static bool is_modern(const net *m) {
 }
 
 static wf_block_options options_of(const net *m) {
+    if (m->how.relative)
+        return (wf_block_options){ .d_model = D,
+                                   .num_heads = 2,
+                                   .head_dim = 3,
+                                   .dim_feedforward = 12,
+                                   .activation = WF_GELU_TANH,
+                                   .gated = true,
+                                   .norm = WF_RMS_NORM,
+                                   .norm_first = m->how.pre_norm,
+                                   .attention_scale = 1,
+                                   .layer_norm_eps = 1e-6 };
     if (is_modern(m))
         return (wf_block_options){ .d_model = D,
                                    .num_heads = 4,
@@ -75,7 +88,13 @@ static void record_encoder(net *m) {
     wf_tensor *mask = m->cross_mask ? m->cross_mask : wf_key_mask(m->src_length, m->src, 1);
     x = wf_add_positions_at(&at, x, ids);
     wf_tensor *rotary = wf_rotary_positions_at(&at, ids, 2);
-    m->memory = wf_encoder_layer(&layer, x, &(wf_mha_options){ .mask = mask, .rotary = rotary });
+    if (m->how.relative) {
+        struct wf_relative_layer far = wf_relative_new(m->g, "src_relative", 2, 8, 4, true);
+        mask = wf_relative_mask(wf_relative_bias(&far, ids, ids), mask);
+    }
+    m->memory = wf_encoder_layer(
+        &layer, x,
+        &(wf_mha_options){ .mask = mask, .additive = m->how.relative, .rotary = rotary });
 }
 
 static void record_target(net *m) {
@@ -96,11 +115,20 @@ static wf_tensor *self_mask(const net *m) {
     return mask ? wf_mul(mask, near) : near;
 }
 
+/* The bias of each distance, where the mask lets keys be seen. */
+static wf_tensor *relative_mask(const net *m) {
+    struct wf_relative_layer far = wf_relative_new(m->g, "tgt_relative", 2, 4, 5, false);
+    wf_tensor *keys = wf_arange(wf_cache(m->x, 1), 1);
+    return wf_relative_mask(wf_relative_bias(&far, wf_position_ids(m->x, 1), keys), self_mask(m));
+}
+
 static void record_decoder(net *m) {
     wf_block_options o = options_of(m);
-    wf_mha_options self = {
-        .mask = self_mask(m), .causal = true, .cache = true, .rotary = m->rotary
-    };
+    wf_mha_options self = { .mask = m->how.relative ? relative_mask(m) : self_mask(m),
+                            .additive = m->how.relative,
+                            .causal = true,
+                            .cache = true,
+                            .rotary = m->rotary };
     if (m->how.windowed && is_modern(m)) self.window = 3;
     wf_tensor *x = m->x;
     for (int i = 0; i < LAYERS; i++) {
@@ -207,15 +235,17 @@ static const int steps[][T] = { { 1, 1, 1, 1, 1, 1 }, { 4, 1, 1 }, { 1, 3, 2 }, 
 
 static build build_at(int i) {
     static const wf_positions kinds[] = { WF_POSITIONS_NONE, WF_POSITIONS_SINUSOIDAL,
-                                          WF_POSITIONS_LEARNED, WF_POSITIONS_ROTARY };
-    return (build){ .positions = kinds[i % 4],
-                    .cross = i / 4 & 1,
-                    .padded = i / 8 & 1,
-                    .windowed = i / 16 & 1,
-                    .pre_norm = i / 32 & 1,
-                    .order = i / 64 };
+                                          WF_POSITIONS_LEARNED, WF_POSITIONS_ROTARY,
+                                          WF_POSITIONS_NONE };
+    return (build){ .positions = kinds[i % 5],
+                    .relative = i % 5 == 4,
+                    .cross = i / 5 & 1,
+                    .padded = i / 10 & 1,
+                    .windowed = i / 20 & 1,
+                    .pre_norm = i / 40 & 1,
+                    .order = i / 80 };
 }
-enum { BUILDS = 4 * 16 * 3 };
+enum { BUILDS = 5 * 16 * 3 };
 
 TEST_ROWS(steps_are_the_whole_and_sentences_are_their_own, BUILDS) {
     build how = build_at(_i);

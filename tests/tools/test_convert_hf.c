@@ -260,6 +260,34 @@ TEST(what_is_like_bart_goes_out_and_comes_back) {
     ok("train --init back --train pairs -o tuned --threads 1 --quiet --max-steps 2 > out");
 }
 
+#define T5 "train --train pairs --like t5 --preset tiny --threads 1 --quiet "
+
+/* With a SentencePiece model, whose ids stay, and without one. Fine-tuned, a folder's tokenizer
+ * stays, too. */
+TEST(what_is_like_t5_goes_out_and_comes_back) {
+    char path[512], spm[640];
+    snprintf(spm, sizeof spm, "cp %s t5.spm",
+             source_path("tests/data/hf/t5/spiece.model", path, sizeof path));
+    ok(spm);
+    ok("for i in $(seq 30); do echo \"the dog $i\tHaus Baum\"; done > pairs; cut -f1 pairs > src");
+    ok(T5 "--spm-src t5.spm --epochs 3 -o m > out && convert --to hf m -o d && cmp t5.spm "
+          "d/spiece.model");
+    ck_assert(!strstr(result.err, "has no tokenizer"));
+    ok("convert --from hf d -o back && convert --to hf back -o d2 && diff -r d d2");
+    ck_assert_ptr_null(strstr(result.err, "convert: "));
+    ok("for f in m back; do generate $f src --beam 1 --max-new-tokens 9 > $f.out; done; "
+       "test -s m.out && cmp m.out back.out");
+    ok("grep -q '\"scale_decoder_outputs\": false' d/config.json");
+    ok("train --resume --train pairs -o m --threads 1 --quiet --epochs 4 > out");
+    copy_of("flan-own", "folder");
+    ok("convert --from hf folder -o flan && train --init flan --train pairs -o tuned --threads 1 "
+       "--quiet --max-steps 2 > out && convert --to hf tuned -o d3 && cmp folder/tokenizer.json "
+       "d3/tokenizer.json");
+    ok(T5 "--tie all --tokenizer word --max-steps 1 -o m2 && convert --to hf m2 -o d4");
+    assert_contains(result.err, "the folder has no tokenizer: T5's are a tokenizer.json or one");
+    ok("grep -q '\"scale_decoder_outputs\": true' d4/config.json");
+}
+
 /* A language model has none whatever its flags: the only sentence, without advice that can't
  * help. */
 /* Pairs are no running text: no model of transformers reads them so. */
@@ -352,7 +380,8 @@ TEST(what_has_no_way_out_is_told_the_flag) {
        "--threads 1 --quiet -o m");
     run("convert --to hf m -o d");
     expect(1);
-    assert_contains(result.err, "no family of marian, bart, mbart, m2m_100 has these positions");
+    assert_contains(result.err,
+                    "no family of marian, bart, mbart, m2m_100, t5, mt5, umt5 has these positions");
     assert_contains(result.err, "train it with --like bart beside the same options");
     ck_assert(!strstr(result.err, "searches it") && !strstr(result.err, "its vocabulary"));
     ok("train --train pairs --preset tiny --max-steps 1 --threads 1 --quiet --share-vocab --norm "
@@ -376,6 +405,30 @@ static const struct {
     { "--tokenizer-tgt char", "--like bart: it reads text with" },
     { "--arch language", "--like bart: it has an encoder and a decoder" },
 };
+
+/* Flags beside --like t5, and what is said of them. */
+static const struct {
+    const char *flags, *says;
+} unlike_t5[] = {
+    { "--norm post", "--like t5: it has --norm pre --positions none --tie inputs or all" },
+    { "--positions rotary", "--like t5: it has --norm pre" },
+    { "--tie decoder", "--like t5: it has --norm pre" },
+    { "--tokenizer-tgt char", "--like t5: both sides have one vocabulary: leave" },
+    { "--spm-src a --spm-tgt b", "--like t5: both sides have one vocabulary: --spm-src alone" },
+    { "--spm-src marian.spm", "T5 needs ids of padding and of the end" },
+    { "--arch language", "--like t5: it has an encoder and a decoder" },
+};
+
+TEST_ROWS(what_t5_has_not_is_told, COUNT_OF(unlike_t5)) {
+    char path[512], spm[640];
+    snprintf(spm, sizeof spm, "cp %s marian.spm",
+             source_path("tests/data/hf/marian/source.spm", path, sizeof path));
+    ok(spm);
+    ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs");
+    run(T5 "%s -o m", unlike_t5[_i].flags);
+    ck_assert(result.status != 0);
+    assert_contains(result.err, unlike_t5[_i].says);
+}
 
 TEST_ROWS(what_bart_has_not_is_told, COUNT_OF(unlike)) {
     ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs");

@@ -385,7 +385,7 @@ FOLDERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data",
 RECORDED = ("lines.txt", "texts.txt", "values.safetensors")  # the tests' own
 HF_FILES = ("config.json generation_config.json model.safetensors model.safetensors.index.json pytorch_model.bin "
             "pytorch_model.bin.index.json tokenizer_config.json vocab.json target_vocab.json merges.txt source.spm "
-            "target.spm sentencepiece.bpe.model tokenizer.json").split()
+            "target.spm sentencepiece.bpe.model tokenizer.json spiece.model").split()
 
 
 def folder_case(wall, kind, how):

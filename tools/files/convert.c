@@ -194,24 +194,30 @@ static void tell_language_model(const wf_model *m) {
             thousands((double)wf_model_parameter_count(m), parameters));
 }
 
+static const char *position_words(const wf_transformer_config *c) {
+    if (c->relative_buckets) return "relative";
+    return c->positions ? wf_positions_name((int)c->positions) : "no";
+}
+
 static void tell(const wf_model *m) {
     static const char *const ties[] = { [WF_TIE_NONE] = "not tied",
                                         [WF_TIE_DECODER] = "tied in the decoder",
-                                        [WF_TIE_ALL] = "all tied" };
+                                        [WF_TIE_ALL] = "all tied",
+                                        [WF_TIE_INPUTS] = "of the inputs tied" };
     const wf_transformer_config *c = &wf_transformer_of(m)->config;
     char parameters[OPTION_TEXT_SIZE];
     fprintf(stderr,
             "%s-norm, width %" PRId64 ", %" PRId64 " heads, %" PRId64 " + %" PRId64
-            " layers, feed-forward %" PRId64 " (%s), %s%s\n",
+            " layers, feed-forward %" PRId64 " (%s%s), %s%s\n",
             c->norm_first ? "pre" : "post", c->d_model, c->num_heads, c->encoder_layers,
-            c->decoder_layers, c->dim_feedforward, wf_activation_name((int)c->activation),
-            final_norms(c), c->bias ? "" : ", no biases");
+            c->decoder_layers, c->dim_feedforward, c->gated ? "gated " : "",
+            wf_activation_name((int)c->activation), final_norms(c), c->bias ? "" : ", no biases");
     fprintf(stderr,
             "vocabularies %" PRId64 " and %" PRId64
             ", tables %s, embeddings %sscaled, %s positions, up to %" PRId64 " tokens; "
             "%s parameters\n",
             c->src_vocab, c->tgt_vocab, ties[c->tie], c->scale_embedding ? "" : "not ",
-            c->positions ? wf_positions_name((int)c->positions) : "no", c->max_len,
+            position_words(c), c->max_len,
             thousands((double)wf_model_parameter_count(m), parameters));
 }
 

@@ -6,6 +6,7 @@
  * export, so the next export may replace them. config.json is written last; until then no program
  * reads the folder. */
 #include "convert_hf.h"
+#include "models/choices.h"
 #include "models/generation_internal.h"
 #include "models/hf_internal.h"
 #include "models/text_internal.h"
@@ -267,6 +268,12 @@ static bool is_of_text(const wf_file *f) {
     return wf_tokenizer_in_file(f, "tokenizer") || wf_tokenizer_in_file(f, "src_tokenizer");
 }
 
+/* A tokenizer.json is for both sides. */
+static bool is_json(const wf_file *f) {
+    const char *kind = wf_file_meta(f, "tokenizer.kind");
+    return kind && strcmp(kind, wf_token_kind_name(WF_JSON_TEXT)) == 0;
+}
+
 /* Parts that the model's file lacks. The folder gets weft's own instead. */
 typedef struct unsaid {
     bool search, tokenizer;
@@ -291,13 +298,14 @@ static unsaid load_model(const program *p, const char *model, wf_hf *hf) {
     bool goes_on = hf->model && hf->model->start_first;
     hf->generation.options = goes_on ? search_of_prompts() : usual_search(is_of_text(f));
     bool ok = hf->model && wf_generation_from_meta(f, hf->model, &hf->generation, message);
-    hf->src = tokenizer(f, goes_on ? "tokenizer" : "src_tokenizer", message, &ok);
-    hf->tgt = goes_on ? hf->src : tokenizer(f, "tgt_tokenizer", message, &ok);
+    bool one = goes_on || is_json(f);
+    hf->src = tokenizer(f, one ? "tokenizer" : "src_tokenizer", message, &ok);
+    hf->tgt = one ? hf->src : tokenizer(f, "tgt_tokenizer", message, &ok);
     /* as generate does */
     if (goes_on && hf->src && !wf_generation_in_file(f))
         hf->generation.n_banned = no_text(hf->src, false, hf->generation.banned);
     unsaid u = { .search = !wf_generation_in_file(f),
-                 .tokenizer = !goes_on && wf_tokenizer_in_file(f, "tokenizer") };
+                 .tokenizer = !one && wf_tokenizer_in_file(f, "tokenizer") };
     wf_file_free(f);
     if (!ok) fail(p, "%s: %s", model, message);
     return u;

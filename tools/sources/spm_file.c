@@ -89,14 +89,32 @@ static wf_tokenizer *make(const wf_sentencepiece_options *own, bool source, char
     return ordered;
 }
 
-wf_tokenizer *sentencepiece_open(const char *path, bool source, char *message) {
+/* Makes the tokenizer with the file's own ids. */
+static wf_tokenizer *make_own(const wf_sentencepiece_options *own, bool source, char *message) {
+    wf_sentencepiece_options o = *own;
+    if (o.special[WF_PAD_ID] < 0 || o.special[WF_END_ID] < 0) {
+        snprintf(message, WF_MESSAGE,
+                 "T5 needs ids of padding and of the end: train it with --pad_id=0 --eos_id=1 "
+                 "--unk_id=2 --bos_id=-1");
+        return NULL;
+    }
+    o.special[WF_START_ID] = o.special[WF_PAD_ID];
+    if (source) {
+        o.after = &o.special[WF_END_ID];
+        o.n_after = 1;
+    }
+    return wf_tokenizer_from_sentencepiece(&o, message);
+}
+
+wf_tokenizer *sentencepiece_open(const char *path, bool source, bool own_ids, char *message) {
     wf_sentencepiece_options own;
     size_t bytes;
     char why[WF_MESSAGE];
     char *model = read_file(path, &bytes, message);
     if (!model) return NULL;
     bool ok = wf_sentencepiece_defaults(model, bytes, &own, why);
-    wf_tokenizer *t = ok ? make(&own, source, why) : NULL;
+    wf_tokenizer *t = NULL;
+    if (ok) t = own_ids ? make_own(&own, source, why) : make(&own, source, why);
     if (!t) snprintf(message, WF_MESSAGE, "%.100s: %.150s", path, why);
     free(model);
     return t;

@@ -32,7 +32,7 @@ static const settings defaults = {
 
 /* The words of choices that have no type of their own. */
 #define FORM_WORDS "gpt|llama"
-#define LIKE_WORDS "none|marian|bart"
+#define LIKE_WORDS "none|marian|bart|t5"
 #define FEED_FORWARD_WORDS "plain|gated"
 #define BIAS_WORDS "yes|no"
 #define YES_WORDS "no|yes"
@@ -170,9 +170,10 @@ static option rows[] = {
            OTHERWISE(FOR("text|lm", "small")), NEW),
     CHOICE("like", told.model.like, LIKE_WORDS,
            "class of Hugging Face's transformers as which convert --to hf can write the model: "
-           "MarianMT or BART. It sets the defaults of --norm, --positions, --activation, "
-           "--embedding-norm and --tie. marian needs --spm-src; bart learns its vocabulary. none: "
-           "no such class",
+           "MarianMT, BART or T5. It sets the defaults of --norm, --positions, --activation, "
+           "--embedding-norm and --tie. marian needs --spm-src; bart learns its vocabulary. t5: "
+           "the form of T5 1.1, with relative positions; --spm-src is a vocabulary that goes out, "
+           "too. none: no such class",
            NEW),
     CHOICE("form", told.model.form, FORM_WORDS,
            "with --arch language: form of the layers, that of GPT-2 or of Llama. It sets the "
@@ -225,12 +226,12 @@ static option rows[] = {
         OTHERWISE(BY_DATA("text", "sinusoidal",
                           "sinusoidal, or sinusoidal-rotary if sources are cut into characters,"),
                   FOR("lm|bart", "learned"), FOR("llama", "rotary"),
-                  FOR("marian", "sinusoidal-halves")),
+                  FOR("marian", "sinusoidal-halves"), FOR("t5", "none")),
         OF_MODEL),
     CHOICE("activation", told.model.activation, WF_NAMES(WF_ACTIVATION_NAMES),
            "activation function of the feed-forward layers. gelu is the exact one, and gelu-tanh "
            "its approximation by tanh",
-           OTHERWISE(FOR("lm", "gelu-tanh"), FOR("llama|marian", "silu"), FOR("bart", "gelu")),
+           OTHERWISE(FOR("lm|t5", "gelu-tanh"), FOR("llama|marian", "silu"), FOR("bart", "gelu")),
            OF_MODEL),
     CHOICE("norm-kind", told.model.norm_kind, WF_NAMES(WF_NORM_KIND_NAMES),
            "with --arch language: kind of normalisation, LayerNorm or RMSNorm",
@@ -247,8 +248,8 @@ static option rows[] = {
     CHOICE("tie", told.model.tie, WF_NAMES(WF_TIE_NAMES),
            "embeddings that share one matrix with the output layer. none: no embedding. decoder: "
            "that of the decoder. all: those of the encoder and of the decoder, which needs one "
-           "shared vocabulary",
-           OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all")), OF_MODEL),
+           "shared vocabulary. inputs: those two share one, and the output layer has its own",
+           OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all"), FOR("t5", "inputs")), OF_MODEL),
 
     GROUP("Optimisation"),
     CHOICE("optimizer", told.recipe.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),

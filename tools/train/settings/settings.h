@@ -13,6 +13,9 @@
 /* Indices in LEARN_WORDS: tasks on numbers, tasks on text, files of pairs, running text. */
 enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT, LEARN_LM };
 
+/* Indices in LIKE_WORDS: classes of Hugging Face's transformers. */
+enum { LIKE_NONE, LIKE_MARIAN, LIKE_BART, LIKE_T5 };
+
 /* The model: its architecture and sizes, or the file of the model that it starts from. */
 typedef struct model_settings {
     int arch, preset, like, form;

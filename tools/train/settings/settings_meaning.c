@@ -30,7 +30,8 @@ wf_tokenizer_options settings_tokens(const settings *set, int side) {
 /* True if both sides share a vocabulary, as a folder of transformers with a vocab.json requires. */
 static bool settings_share_vocab(const settings *set) {
     bool byte_level = set->data.tokenizer == WF_BYTE_LEVEL && !set->data.tokenizer_tgt;
-    return set->data.share_vocab || settings_in_one_row(set) || byte_level;
+    bool t5 = set->model.like == LIKE_T5 && set->data.tokenizer != WF_SENTENCEPIECE;
+    return set->data.share_vocab || settings_in_one_row(set) || byte_level || t5;
 }
 
 static dataset_options pairs_of(settings *set) {
@@ -42,6 +43,7 @@ static dataset_options pairs_of(settings *set) {
         .held = set->data.held,
         .tokens = { settings_tokens(set, 0), settings_tokens(set, 1) },
         .spm = { set->data.spm_src, set->data.spm_tgt },
+        .own_ids = set->model.like == LIKE_T5,
         .shared = settings_share_vocab(set),
         .targets = settings_in_one_row(set),
         .max_tokens = set->data.max_len,
@@ -100,6 +102,7 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                              .tie = (wf_tie)set->model.tie,
                              .norm_first = set->model.norm == WF_NORM_PRE,
                              .embedding_norm = set->model.embedding_norm,
+                             .t5 = set->model.like == LIKE_T5,
                              .start_id = m->ids.start,
                              .end_id = m->ids.end,
                              .norm_kind = (wf_norm_kind)set->model.norm_kind,

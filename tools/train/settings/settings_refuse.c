@@ -21,24 +21,39 @@ static void refuse_idle_numbers(const settings *set) {
                      "only adamw and lion decay weights");
 }
 
+enum { ANY_TIE = 1 << WF_TIE_NONE | 1 << WF_TIE_DECODER | 1 << WF_TIE_ALL };
+
 /* The form that each class of transformers has, in the order of the words of --like. */
 static const struct {
     const char *name, *form;
+    wf_norm_place norm;
     wf_positions positions;
-    bool embedding_norm, one_table, needs_text;
-    wf_token_kind tokenizer;
+    bool embedding_norm;
+    unsigned ties; /* bits of the kinds of --tie that it has */
+    bool one_vocabulary, needs_text;
+    int tokenizer; /* -1: any */
     const char *text;
 } likes[] = {
     { .name = "none" },
-    { "marian", "--norm post --positions sinusoidal-halves --activation silu", WF_POSITIONS_HALVES,
-      false, false, false, WF_SENTENCEPIECE,
+    { "marian", "--norm post --positions sinusoidal-halves --activation silu", WF_NORM_POST,
+      WF_POSITIONS_HALVES, false, ANY_TIE, false, false, WF_SENTENCEPIECE,
       "it reads text with SentencePiece models, which weft does not learn: --spm-src FILE "
       "--spm-tgt "
       "FILE; or --like bart, which needs no file" },
     { "bart", "--norm post --positions learned --activation gelu --embedding-norm yes --tie all",
-      WF_POSITIONS_LEARNED, true, true, true, WF_BYTE_LEVEL,
+      WF_NORM_POST, WF_POSITIONS_LEARNED, true, 1 << WF_TIE_ALL, true, true, WF_BYTE_LEVEL,
       "it reads text with byte-pair encoding of bytes: --tokenizer byte-level" },
+    { "t5", "--norm pre --positions none --tie inputs or all", WF_NORM_PRE, WF_POSITIONS_NONE,
+      false, 1 << WF_TIE_INPUTS | 1 << WF_TIE_ALL, true, false, -1,
+      "both sides have one vocabulary: leave --tokenizer-tgt out" },
 };
+
+/* Has --like this form? */
+static bool alike(const settings *set) {
+    const model_settings *m = &set->model;
+    return m->norm == (int)likes[m->like].norm && m->positions == (int)likes[m->like].positions &&
+           m->embedding_norm == likes[m->like].embedding_norm && likes[m->like].ties >> m->tie & 1;
+}
 
 void settings_refuse_unlike(const settings *set) {
     const program *p = &train_program;
@@ -46,16 +61,16 @@ void settings_refuse_unlike(const settings *set) {
     if (!set->model.like) return;
     if (settings_in_one_row(set))
         usage_error(p, "--like %s: it has an encoder and a decoder: --arch transformer", name);
-    if (set->model.norm != WF_NORM_POST ||
-        set->model.positions != (int)likes[set->model.like].positions ||
-        set->model.embedding_norm != likes[set->model.like].embedding_norm ||
-        (likes[set->model.like].one_table && set->model.tie != WF_TIE_ALL))
-        usage_error(p, "--like %s: it has %s", name, likes[set->model.like].form);
+    if (!alike(set)) usage_error(p, "--like %s: it has %s", name, likes[set->model.like].form);
     if (likes[set->model.like].needs_text && !settings_text(set))
         usage_error(p, "--like %s: it is for text, which has a padding id: leave --like out", name);
-    if (settings_text(set) && (set->data.tokenizer != (int)likes[set->model.like].tokenizer ||
-                               (likes[set->model.like].one_table && set->data.tokenizer_tgt)))
+    int tokenizer = likes[set->model.like].tokenizer;
+    if (settings_text(set) && ((tokenizer >= 0 && set->data.tokenizer != tokenizer) ||
+                               (likes[set->model.like].one_vocabulary && set->data.tokenizer_tgt)))
         usage_error(p, "--like %s: %s", name, likes[set->model.like].text);
+    if (set->model.like == LIKE_T5 && set->data.spm_src &&
+        strcmp(set->data.spm_src, set->data.spm_tgt) != 0)
+        usage_error(p, "--like t5: both sides have one vocabulary: --spm-src alone");
 }
 
 /* Options that some tasks do not use. `readers` are the tasks that use them, or `idle` those that

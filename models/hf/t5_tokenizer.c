@@ -1,0 +1,186 @@
+/* models/hf/t5_tokenizer.c - the tokenizer of a folder of T5's families: tokenizer.json, or else
+ * spiece.model, a SentencePiece model whose ids are the folder's. Behind its pieces are the tokens
+ * that stand for masked spans, <extra_id_99> to <extra_id_0>, and rows without a piece. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "folder.h"
+#include "models/message.h"
+#include "models/text_internal.h"
+
+#define SPM "spiece.model"
+enum { USUAL_EXTRA = 100, MOST_EXTRA = 10000, EXTRA_TEXT = 32 };
+
+/* ---- read ------------------------------------------------------------------------------------ */
+
+static bool read_json(const char *folder, const hf_config *c, wf_hf *out, char *message) {
+    char reason[WF_MESSAGE];
+    size_t bytes;
+    char *json = wf_hf_read(folder, "tokenizer.json", &bytes, message);
+    if (!json) return false;
+    const wf_json_text_options o = { .json = json,
+                                     .bytes = bytes,
+                                     .rows = c->c.src_vocab,
+                                     .special = { (int32_t)c->pad, -1, c->c.start_id,
+                                                  c->c.end_id } };
+    out->src = out->tgt = wf_tokenizer_from_json(&o, reason);
+    free(json);
+    return out->src || fail(message, "tokenizer.json: %.220s", reason);
+}
+
+/* How many tokens stand for spans. */
+static bool read_extra(const char *folder, int64_t *extra, char *message) {
+    hf_object o;
+    *extra = USUAL_EXTRA;
+    if (!wf_hf_exists(folder, "tokenizer_config.json")) return true;
+    bool ok = wf_hf_object_read(&o, folder, "tokenizer_config.json", message);
+    const hf_value *v = ok ? wf_hf_find(&o, "extra_ids") : NULL;
+    if (v && (!wf_hf_int(v, extra) || *extra < 0 || *extra > MOST_EXTRA))
+        ok = fail(message, "tokenizer_config.json: 'extra_ids' is not a number from 0 to %d",
+                  MOST_EXTRA);
+    wf_hf_object_free(&o);
+    return ok;
+}
+
+/* The model's own pieces and special ids. NULL with message. */
+static wf_tokenizer *open_model(const void *model, size_t bytes, wf_sentencepiece_options *o,
+                                char *message) {
+    char reason[WF_MESSAGE];
+    wf_tokenizer *t = wf_sentencepiece_defaults(model, bytes, o, reason)
+                          ? wf_tokenizer_from_sentencepiece(o, reason)
+                          : NULL;
+    if (!t) fail(message, SPM ": %.220s", reason);
+    return t;
+}
+
+static void name_extra(char texts[][EXTRA_TEXT], int64_t extra, const char **pieces, int64_t n) {
+    for (int64_t i = 0; i < extra; i++) {
+        snprintf(texts[i], EXTRA_TEXT, "<extra_id_%lld>", (long long)(extra - 1 - i));
+        pieces[n + i] = texts[i];
+    }
+}
+
+/* One tokenizer for sources, which end with the end token, and one for outputs. */
+static bool make(const wf_tokenizer *own, const wf_sentencepiece_options *defaults, int64_t extra,
+                 const hf_config *c, wf_hf *out, char *message) {
+    char reason[WF_MESSAGE];
+    int64_t rows = c->c.src_vocab, n = wf_tokenizer_size(own);
+    if (n > rows)
+        return fail(message, SPM " has %lld pieces, but the vocabulary in config.json is %lld",
+                    (long long)n, (long long)rows);
+    if (extra > rows - n) extra = 0; /* they are pieces of the model, or there are none */
+    wf_sentencepiece_options o = *defaults;
+    const char **pieces = calloc((size_t)rows, sizeof *pieces);
+    char(*texts)[EXTRA_TEXT] = calloc((size_t)extra + 1, EXTRA_TEXT);
+    if (!pieces || !texts) {
+        free(pieces);
+        free(texts);
+        return fail(message, "out of memory");
+    }
+    for (int64_t id = 0; id < n; id++) pieces[id] = wf_tokenizer_piece(own, (int32_t)id);
+    name_extra(texts, extra, pieces, n);
+    o.pieces = pieces;
+    o.n_pieces = rows;
+    o.added = extra ? (int32_t)n : 0;
+    o.special[WF_PAD_ID] = (int32_t)c->pad;
+    o.special[WF_START_ID] = c->c.start_id;
+    o.special[WF_END_ID] = c->c.end_id;
+    out->tgt = wf_tokenizer_from_sentencepiece(&o, reason);
+    o.after = &c->c.end_id;
+    o.n_after = 1;
+    if (out->tgt) out->src = wf_tokenizer_from_sentencepiece(&o, reason);
+    free(pieces);
+    free(texts);
+    return out->src || fail(message, SPM ": %.220s", reason);
+}
+
+static bool read_model(const char *folder, const hf_config *c, wf_hf *out, char *message) {
+    wf_sentencepiece_options o;
+    int64_t extra;
+    size_t bytes;
+    if (!read_extra(folder, &extra, message)) return false;
+    char *model = wf_hf_read(folder, SPM, &bytes, message);
+    wf_tokenizer *own = model ? open_model(model, bytes, &o, message) : NULL;
+    bool ok = own && make(own, &o, extra, c, out, message);
+    wf_tokenizer_free(own);
+    free(model);
+    return ok;
+}
+
+bool wf_hf_read_t5_tokenizer(const char *folder, const hf_config *c, wf_hf *out, char *message) {
+    if (wf_hf_exists(folder, "tokenizer.json")) return read_json(folder, c, out, message);
+    if (wf_hf_exists(folder, SPM)) return read_model(folder, c, out, message);
+    wf_hf_note(out->notes, "there is no tokenizer.json and no " SPM ": the model reads and writes "
+                           "token ids");
+    return true;
+}
+
+/* ---- written --------------------------------------------------------------------------------- */
+
+/* How many tokens for spans follow the pieces of the model, if they are all that does. -1: ids are
+ * not those of transformers. */
+static int64_t extra_of(const wf_tokenizer *t, const wf_tokenizer *own) {
+    char text[EXTRA_TEXT];
+    int64_t n = wf_tokenizer_size(own), end = wf_tokenizer_size(t), extra;
+    if (end < n) return -1;
+    for (int64_t id = 0; id < n; id++) {
+        const char *a = wf_tokenizer_piece(t, (int32_t)id),
+                   *b = wf_tokenizer_piece(own, (int32_t)id);
+        if ((!a || !b) ? a != b : strcmp(a, b) != 0) return -1;
+    }
+    while (end > n && !wf_tokenizer_piece(t, (int32_t)(end - 1))) end--;
+    extra = end - n;
+    for (int64_t id = n; id < end; id++) {
+        const char *piece = wf_tokenizer_piece(t, (int32_t)id);
+        snprintf(text, sizeof text, "<extra_id_%lld>", (long long)(extra - 1 - (id - n)));
+        if (!piece || strcmp(piece, text) != 0) return -1;
+    }
+    return extra;
+}
+
+static bool write_settings(const wf_hf *hf, const hf_config *c, int64_t extra, wf_hf_put put,
+                           void *user, char *message) {
+    static const char *const keys[] = { "pad_token", "unk_token", NULL, "eos_token" };
+    hf_text t = { 0 };
+    wf_hf_put_key(&t, "tokenizer_class");
+    wf_hf_put_as(&t, extra < 0 ? "\"PreTrainedTokenizerFast\"" : "\"T5Tokenizer\"");
+    wf_hf_put_int(&t, "model_max_length", c->c.max_len);
+    if (extra >= 0) wf_hf_put_int(&t, "extra_ids", extra);
+    for (int i = 0; i < WF_SPECIAL_IDS; i++) {
+        int32_t id = wf_tokenizer_special(hf->src, i);
+        const char *piece = id < 0 ? NULL : wf_tokenizer_piece(hf->src, id);
+        if (keys[i] && piece) wf_hf_put_token(&t, keys[i], piece);
+    }
+    wf_hf_put_text(&t, "\n}\n", 3);
+    return wf_hf_put_file(&t, "tokenizer_config.json", put, user, message);
+}
+
+static bool write_model(wf_hf *hf, const wf_sentencepiece_options *o, const hf_config *c,
+                        wf_hf_put put, void *user, char *message) {
+    wf_sentencepiece_options defaults;
+    wf_tokenizer *own = open_model(o->model, o->bytes, &defaults, message);
+    int64_t extra = own ? extra_of(hf->src, own) : -1;
+    wf_tokenizer_free(own);
+    if (!own) return false;
+    if (extra < 0) {
+        wf_hf_note(hf->notes, "the folder has no tokenizer: its ids are not those of the "
+                              "SentencePiece model, as T5's are");
+        return true;
+    }
+    return put(user, SPM, o->model, o->bytes, message) &&
+           write_settings(hf, c, extra, put, user, message);
+}
+
+bool wf_hf_write_t5_tokenizer(wf_hf *hf, const hf_config *c, wf_hf_put put, void *user,
+                              char *message) {
+    wf_json_text_options json;
+    wf_sentencepiece_options spm;
+    if (hf->src && wf_tokenizer_json(hf->src, &json))
+        return put(user, "tokenizer.json", json.json, json.bytes, message) &&
+               write_settings(hf, c, -1, put, user, message);
+    if (hf->src && wf_tokenizer_sentencepiece(hf->src, &spm) && wf_hf_same_pieces(hf->src, hf->tgt))
+        return write_model(hf, &spm, c, put, user, message);
+    wf_hf_note(hf->notes, "the folder has no tokenizer: T5's are a tokenizer.json or one "
+                          "SentencePiece model for both sides");
+    return true;
+}
