@@ -1,8 +1,8 @@
 /* weft/models/model.h - a model of any architecture. model_io.h saves and loads one.
  *
  * A model is one graph that was recorded once, with pointers to the tensors that its users need.
- * transformer.h and language_model.h make models; plans over the graph are then the same for every
- * model. There are two architectures:
+ * transformer.h, language_model.h and encoder.h make models; plans over the graph are then the same
+ * for every model. There are three architectures:
  *
  *     encoder-decoder   the source is a tensor of its own, src. An encoder reads it once; what
  *                       cross-attention reads in every step is the memory

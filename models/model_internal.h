@@ -5,6 +5,7 @@
 #define WEFT_MODELS_MODEL_INTERNAL_H
 
 #include "models/decode.h"
+#include "models/encoder.h"
 #include "models/language_model.h"
 #include "models/model_emit.h"
 #include "models/transformer.h"
@@ -54,6 +55,7 @@ wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
                        char *message);
 /* Do the sizes of a configuration fit each other? False: message[256] says which do not. */
 bool wf_transformer_check(const wf_transformer_config *c, char *message);
+bool wf_encoder_check(const wf_encoder_config *c, char *message);
 bool wf_language_model_check(const wf_language_model_config *c, char *message);
 
 /* ---- pairs: model.c -------------------------------------------------------------------------- */

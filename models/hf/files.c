@@ -30,6 +30,16 @@ static const char *const names[] = {
     "target.spm",
     "sentencepiece.bpe.model",
     "tokenizer.json",
+    /* of sentence-transformers */
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+    "2_Dense/config.json",
+    "2_Dense/model.safetensors",
+    "2_Dense/pytorch_model.bin",
+    "2_Normalize/config.json",
+    "3_Normalize/config.json",
 };
 enum { NAMES = sizeof names / sizeof *names };
 

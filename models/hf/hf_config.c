@@ -119,8 +119,8 @@ static bool find_family(const hf_object *o, const hf_family **family, char *mess
         return fail(message, "%s: 'model_type' is missing: it names the family", o->file);
     *family = wf_hf_family(type);
     if (!*family)
-        return fail(message, "%s: 'model_type' is '%.60s', which is none of %s, %s", o->file, type,
-                    wf_hf_family_names(), wf_hf_lm_family_names());
+        return fail(message, "%s: 'model_type' is '%.60s', which is none of %s, %s, %s", o->file,
+                    type, wf_hf_family_names(), wf_hf_lm_family_names(), wf_hf_bert_family_names());
     return !classes || wf_hf_lists(classes, (*family)->architecture) ||
            wrong(o, classes, (*family)->architecture, message);
 }
