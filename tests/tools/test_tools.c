@@ -21,8 +21,8 @@ TESTS(tools)
 
 /* ---- help ---------------------------------------------------------------------------------- */
 
-static const char *const programs[] = { "train",   "generate", "graph",
-                                        "inspect", "convert",  "tokenize" };
+static const char *const programs[] = { "train",   "generate", "graph", "inspect",
+                                        "convert", "tokenize", "embed" };
 
 SETUP(enter_folder, leave_folder)
 
