@@ -48,11 +48,25 @@ static const wf_entry *find_name(loading *l, const char *name) {
     return e ? wf_loader_find(&l->load, e->name) : NULL;
 }
 
-void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_encoder_config *c) {
+static bool has(const wf_file *f, const hf_bert_family *family, const char *parameter) {
     char name[HF_NAME];
-    c->pooler = wf_hf_bert_name(family, "pooler.weight", 0, name) && find_in(f, family->body, name);
-    c->masked_lm =
-        wf_hf_bert_name(family, "head.weight", 0, name) && find_in(f, family->body, name);
+    return wf_hf_bert_name(family, parameter, 0, name) && find_in(f, family->body, name);
+}
+
+/* A class that predicts masked tokens has no pooler, even if a file of several heads has one. */
+void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_encoder_config *c) {
+    c->masked_lm = has(f, family, "head.weight");
+    c->pooler = !c->masked_lm && has(f, family, "pooler.weight");
+}
+
+/* The output's bias is a copy of another tensor if the tables are tied, and else the only one that
+ * is read. */
+static int name_of(const hf_bert_family *f, const wf_encoder_config *c, const wf_tensor *leaf,
+                   int part, char name[HF_NAME]) {
+    int parts = wf_hf_bert_name(f, leaf->name, part, name);
+    if (parts && !c->tied && f->bias_copy && strcmp(leaf->name, "output.bias") == 0)
+        snprintf(name, HF_NAME, "%s", f->bias_copy);
+    return parts;
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -69,10 +83,10 @@ static bool check(const loading *l, const wf_entry *e, char *message) {
 static bool find_leaf(loading *l, wf_tensor *leaf) {
     char name[HF_NAME], *message = l->load.message;
     const wf_entry *first = NULL;
-    int parts = wf_hf_bert_name(l->family, leaf->name, 0, name);
+    int parts = name_of(l->family, l->c, leaf, 0, name);
     if (!parts) return fail(message, "'%.120s' has no name in this family", leaf->name);
     for (int i = 0; i < parts; i++) {
-        wf_hf_bert_name(l->family, leaf->name, i, name);
+        name_of(l->family, l->c, leaf, i, name);
         const wf_entry *e = find_name(l, name);
         if (!e) return fail(message, "'%s' is missing", name);
         if (!wf_file_shape_fits(e, leaf, parts, message) || !check(l, e, message)) return false;
@@ -99,11 +113,14 @@ static bool same_copies(loading *l) {
     wf_hf_bert_name(f, "embedding.weight", 0, table);
     wf_hf_bert_name(f, "output.weight", 0, output);
     wf_hf_bert_name(f, "output.bias", 0, bias);
-    return (!l->c->tied || same_copy(l, table, output)) &&
-           (!f->bias_copy || same_copy(l, bias, f->bias_copy));
+    /* not read, but known */
+    if (!l->c->tied) return find_name(l, bias) || true;
+    return same_copy(l, table, output) && (!f->bias_copy || same_copy(l, bias, f->bias_copy));
 }
 
-static bool is_dropped(const hf_bert_family *f, const char *tensor) {
+static bool is_dropped(const loading *l, const char *tensor) {
+    const hf_bert_family *f = l->family;
+    if (l->c->masked_lm && strstr(tensor, "pooler.dense.")) return true;
     for (int i = 0; i < 4 && f->dropped[i]; i++) {
         const char *begin = f->dropped[i];
         size_t body = strncmp(begin, f->body, strlen(f->body)) == 0 ? strlen(f->body) : 0;
@@ -116,7 +133,7 @@ static bool is_dropped(const hf_bert_family *f, const char *tensor) {
 
 static bool nothing_left(const loading *l) {
     for (const wf_entry *e = NULL; (e = wf_loader_left(&l->load, e));)
-        if (!is_dropped(l->family, e->name))
+        if (!is_dropped(l, e->name))
             return fail(l->load.message,
                         "'%.120s' is in the weights but not in a model of this family", e->name);
     return true;
@@ -198,13 +215,17 @@ static const char *written(const saving *s, const char *name) {
 static bool add_leaf(saving *s, const wf_tensor *t) {
     char name[HF_NAME];
     float *values = malloc(wf_bytes(t) + 1);
-    int parts = wf_hf_bert_name(s->family, t->name, 0, name);
+    int parts = name_of(s->family, s->c, t, 0, name);
     bool ok = values && parts && wf_read(t, values, wf_bytes(t));
+    bool twice = !s->c->tied && s->family->bias_copy && strcmp(t->name, "output.bias") == 0;
     int64_t columns = t->ndim == 2 ? t->shape[1] : 1, rows = parts ? t->shape[0] / parts : 0;
     for (int i = 0; ok && i < parts; i++) {
-        wf_hf_bert_name(s->family, t->name, i, name);
+        name_of(s->family, s->c, t, i, name);
         ok = add(s, written(s, name), t->ndim, rows, columns, values + i * rows * columns);
     }
+    /* the tensor that the class has, but does not read */
+    if (ok && twice && wf_hf_bert_name(s->family, t->name, 0, name))
+        ok = add(s, name, 1, rows, 1, values);
     free(values);
     return ok;
 }
