@@ -42,6 +42,8 @@ typedef struct wf_model_sizes {
 } wf_model_sizes;
 /* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
 const wf_model_kind *wf_model_kind_at(int i);
+/* The kind of encoders, which is none of these because it writes no text. */
+extern const wf_model_kind wf_encoder_kind;
 /* A kind's name in files, "language_model"; and for readers, "Language model". "" for NULL. */
 const char *wf_model_kind_name(const wf_model_kind *kind);
 const char *wf_model_kind_title(const wf_model_kind *kind);

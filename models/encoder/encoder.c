@@ -97,7 +97,8 @@ static void predict(wf_encoder *e, const stack *s) {
     m->hidden = wf_norm(&norm, wf_activate(c->head_activation, wf_linear(&turn, hidden)));
     wf_model_output(m, c->tied ? &s->tokens : NULL, true);
     m->hidden = hidden;
-    m->labels = wf_input(m->graph, "labels", WF_I32, 2, m->src->shape);
+    int64_t shape[] = { wf_model_rows(m->graph), wf_extent(m->graph, "S", m->max_len) };
+    m->labels = wf_input(m->graph, "labels", WF_I32, 2, shape);
     wf_model_finish(m);
 }
 
@@ -120,7 +121,7 @@ static wf_tensor *contrast(wf_model *m, wf_tensor *similar) {
 static wf_tensor *partners(wf_encoder *e, const stack *s) {
     wf_model *m = &e->model;
     wf_graph *g = m->graph;
-    int64_t shape[] = { m->src->shape[0], wf_extent(g, "T", m->max_len + 1) };
+    int64_t shape[] = { wf_model_rows(g), wf_extent(g, "T", m->max_len + 1) };
     m->tgt = wf_input(g, "tgt", WF_I32, 2, shape);
     m->labels = wf_input(g, "labels", WF_I32, 2, shape);
     wf_tensor *ids = wf_slice(m->tgt, 1, 1, WF_END), *next = wf_slice(m->labels, 1, 1, WF_END);

@@ -30,7 +30,7 @@ wf_tokenizer_options settings_tokens(const settings *set, int side) {
 /* True if both sides share a vocabulary, as a folder of transformers with a vocab.json requires. */
 static bool settings_share_vocab(const settings *set) {
     bool byte_level = set->data.tokenizer == WF_BYTE_LEVEL && !set->data.tokenizer_tgt;
-    return set->data.share_vocab || settings_in_one_row(set) || byte_level;
+    return set->data.share_vocab || settings_in_one_row(set) || settings_vectors(set) || byte_level;
 }
 
 static dataset_options pairs_of(settings *set) {
@@ -112,7 +112,7 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
 }
 
 const wf_model_kind *settings_kind(const settings *set) {
-    return wf_model_kind_at(set->model.arch);
+    return settings_vectors(set) ? &wf_encoder_kind : wf_model_kind_at(set->model.arch);
 }
 
 bool settings_model_ok(const settings *set, const dataset *m, char *message) {
