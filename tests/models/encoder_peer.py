@@ -87,8 +87,8 @@ def make(config, kind):
     return model
 
 
-def special(kind):
-    if kind is BERT_T:
+def special(tokenizer):
+    if tokenizer.token_to_id("[CLS]") is not None:
         return dict(pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]", unk_token="[UNK]")
     return dict(pad_token="<pad>", cls_token="<s>", sep_token="</s>", unk_token="<unk>")
 
@@ -127,7 +127,7 @@ def save(name, folder):
     torch.manual_seed(sum(map(ord, name)))
     model = make(config, kind).to(torch.float16 if how == "half" else torch.float32)
     t = tokenizer(recipes.corpus()[:4000])
-    fast = PreTrainedTokenizerFast(tokenizer_object=t, model_max_length=24 if len(name) % 2 else 10**30, **special(tokenizer))
+    fast = PreTrainedTokenizerFast(tokenizer_object=t, model_max_length=24 if len(name) % 2 else 10**30, **special(t))
     if modules is None:
         model.save_pretrained(folder, max_shard_size="40KB" if how == "shards" else "50GB")
         fast.save_pretrained(folder)
@@ -135,7 +135,8 @@ def save(name, folder):
         with tempfile.TemporaryDirectory() as plain:
             model.save_pretrained(plain)
             fast.save_pretrained(plain)
-            whole = [Transformer(plain), Pooling(32, modules[0]), *modules[1:]]
+            whole = [Transformer(plain)]
+            whole += [Pooling(whole[0].get_embedding_dimension(), modules[0]), *modules[1:]]
             SentenceTransformer(modules=whole).save(str(folder), create_model_card=False)
     if how == "old":
         make_old(folder)
@@ -207,8 +208,9 @@ def compare_values(build, path, folder, name, rows):
 
 def encode(folder, lines):
     model = SentenceTransformer(str(folder), model_kwargs=dict(dtype=torch.float32))
-    if model.max_seq_length is None or model.max_seq_length > 40:
-        model.max_seq_length = 40
+    config = model[0].auto_model.config
+    longest = config.max_position_embeddings - (config.pad_token_id + 1 if config.model_type not in ("bert", "distilbert") else 0)
+    model.max_seq_length = min(model.max_seq_length or longest, longest)
     return model, model.encode(lines, batch_size=64, show_progress_bar=False)
 
 
@@ -241,7 +243,7 @@ def run_case(build, name, n):
         weft = Tokenizer(build, path)
         model, theirs = encode(folder, lines)
         tokenizer = model.tokenizer
-        longest = min(model.max_seq_length, 40)
+        longest = model.max_seq_length
         ids = sum(weft.encode(t) == tokenizer(t, truncation=True, max_length=longest).input_ids for t in texts)
         rows = [[int(x) for x in rng.integers(0, V, k)] for k in [longest, *rng.integers(1, longest + 1, 11)]]
         error, masked = compare_values(build, path, folder, name, rows)

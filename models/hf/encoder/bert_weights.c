@@ -249,23 +249,25 @@ static void free_entries(saving *s) {
     free(s->entries);
 }
 
-/* Reads the layer's tensor. NULL: there is none, or out of memory. The caller frees it. */
-static float *read_dense(const wf_model *m, const char *name, size_t *bytes) {
+/* Reads a tensor of the layer, which the caller frees. False: out of memory. */
+static bool read_dense(const wf_model *m, const char *name, float **values, size_t *bytes) {
     const wf_tensor *t = wf_find(m->graph, name);
-    float *values = t && t->kind == WF_PARAM ? malloc(wf_bytes(t) + 1) : NULL;
-    *bytes = values ? wf_bytes(t) : 0;
-    if (values && wf_read(t, values, *bytes)) return values;
-    free(values);
-    return NULL;
+    *values = NULL;
+    *bytes = 0;
+    if (!t || t->kind != WF_PARAM) return true;
+    *bytes = wf_bytes(t);
+    *values = malloc(*bytes + 1);
+    return *values && wf_read(t, *values, *bytes);
 }
 
 /* A safetensors file: the length of its header in 8 bytes, the header, the data. */
 bool wf_hf_bert_write_dense(const wf_model *m, wf_hf_put put, void *user, char *message) {
-    size_t size[2];
+    size_t size[2] = { 0, 0 };
     hf_text t = { 0 }, header = { 0 };
     if (!wf_encoder_of(m)->config.dense) return true;
-    float *weight = read_dense(m, "dense.weight", &size[0]);
-    float *bias = read_dense(m, "dense.bias", &size[1]);
+    float *weight, *bias = NULL;
+    bool ok = read_dense(m, "dense.weight", &weight, &size[0]) &&
+              read_dense(m, "dense.bias", &bias, &size[1]);
     const wf_tensor *w = wf_find(m->graph, "dense.weight");
     wf_hf_put_as(&header,
                  "{\"__metadata__\":{\"format\":\"pt\"},\"linear.weight\":{\"dtype\":\"F32\","
@@ -283,7 +285,7 @@ bool wf_hf_bert_write_dense(const wf_model *m, wf_hf_put put, void *user, char *
     wf_hf_put_text(&t, header.text ? header.text : "", header.n);
     if (weight) wf_hf_put_text(&t, (const char *)weight, size[0]);
     if (bias) wf_hf_put_text(&t, (const char *)bias, size[1]);
-    t.failed |= header.failed || !weight;
+    t.failed |= header.failed || !ok;
     free(weight), free(bias), free(header.text);
     return wf_hf_put_file(&t, "2_Dense/model.safetensors", put, user, message);
 }
