@@ -5,6 +5,7 @@
 #include "embed.h"
 #include "core/file_internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,8 +139,12 @@ static void put_npy(results *r) {
     if (r->n) fwrite(r->kept, sizeof *r->kept * (size_t)r->e->width, (size_t)r->n, r->out);
 }
 
+/* A pipe that nobody reads any more ends the program. */
 static void check_written(results *r) {
-    if (fflush(r->out) != 0 && told.output) fail(&self, "%s could not be written", told.output);
+    if (fflush(r->out) == 0) return;
+    if (!told.output && nobody_reads(STDOUT_FILENO)) exit(close_stdout(&self, EXIT_DONE));
+    fail(&self, "%s could not be written: %s", told.output ? told.output : "stdout",
+         strerror(errno));
 }
 
 static void take(void *user, int64_t n, const float *vectors, char *const *text) {
