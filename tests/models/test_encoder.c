@@ -196,7 +196,7 @@ TEST(pairs_are_compared_by_their_vectors) {
     wf_plan_free(p), wf_model_free(m);
 }
 
-/* Three pairs are learned by heart. */
+/* A model this small can still learn three pairs. */
 TEST(pairs_are_learned) {
     int32_t tgt[B * T], labels[B * T];
     wf_encoder_config c = small();

@@ -391,7 +391,7 @@ TEST_ROWS(a_changed_folder_is_refused_in_a_sentence, COUNT_OF(changed)) {
     wf_hf_free(&hf);
 }
 
-/* What is told, and what has no tokenizer. */
+/* Notes name a default prompt, and a tokenizer that is missing. */
 TEST(differences_are_told) {
     for (int i = 0; i < 2; i++) copy_changed_of("enc_old", files[i], NULL, NULL);
     wf_hf hf = import(folder);
