@@ -41,10 +41,15 @@ static bool check_keys(const hf_object *o, const hf_bert_family *f, char *messag
     return true;
 }
 
+/* The family of config.json; NULL: none. The name is compared as it is written in the file, so that
+ * no request for memory can fail unseen. */
 static const hf_bert_family *family_of(const hf_object *o) {
     const hf_value *v = wf_hf_find(o, "model_type");
     char name[32];
-    return v && wf_hf_string(v, name, sizeof name) ? wf_hf_bert_family(name) : NULL;
+    if (!v || *v->text != '"' || v->bytes < 2 || v->bytes >= sizeof name) return NULL;
+    memcpy(name, v->text + 1, v->bytes - 2);
+    name[v->bytes - 2] = '\0';
+    return wf_hf_bert_family(name);
 }
 
 bool wf_hf_is_encoder(const hf_object *config) {
