@@ -1,7 +1,7 @@
 /* models/encoder/encoder.c - an encoder-only Transformer (Devlin et al. 2018) as one graph.
  *
  * Read it upwards from wf_encoder_new at the end. It records tokens, types and positions -> norm ->
- * layers of self-attention -> hidden; then the vector of a line (pooling.c); and one objective:
+ * layers of self-attention -> hidden; then the vector of a line (encoder_pool.c); and one objective:
  * logits of hidden tokens, or similarities of pairs of lines. B batch, S length, D model width, E
  * width of vectors, V vocabulary. */
 #include "models/encoder.h"
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "core/plan/plan.h"
+#include "encoder_pool.h"
 #include "models/kind.h"
 #include "models/message.h"
-#include "pooling.h"
 
 static const char *const tied_names[] = { "embedding.weight", "output.weight" };
 

@@ -2,12 +2,12 @@
  * fields in files. */
 #include <stdio.h>
 
+#include "encoder_pool.h"
 #include "models/choices.h"
 #include "models/encoder.h"
 #include "models/kind.h"
 #include "models/message.h"
 #include "models/model_internal.h"
-#include "pooling.h"
 
 wf_encoder_config wf_encoder_defaults(void) {
     /* clang-format off */

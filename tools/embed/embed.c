@@ -208,8 +208,6 @@ static void check_options(void) {
     if (is_dash(told.output)) told.output = NULL;
     if (is_dash(told.search) && !told.input)
         usage_error(&self, "only one of --search and the input can be stdin");
-    used_file input = { "stdin", NULL, STDIN_FILENO, told.input ? USE_NONE : USE_INPUT };
-    check_uses(&self, &input, 1);
 }
 
 static void tell(const embedder *e, double seconds) {
@@ -231,6 +229,8 @@ int main(int argc, char **argv) {
     terminal_open();
     options_parse(&self, argc, argv);
     check_options();
+    const used_file in = { "stdin", NULL, STDIN_FILENO, told.input ? USE_NONE : USE_INPUT };
+    check_uses(&self, &in, 1);
     embedder_open(&e, &self, &told);
     if (told.output && !output_open(&file, told.output, message)) fail(&self, "%s", message);
     results r = { .e = &e, .out = file.stream };

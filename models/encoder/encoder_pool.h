@@ -1,7 +1,7 @@
-/* models/encoder/pooling.h - inside models/encoder: the vector of a line from those of its tokens;
+/* models/encoder/encoder_pool.h - inside models/encoder: the vector of a line from those of its tokens;
  * the limits of a configuration. B batch, S length, D model width, P width of what is joined. */
-#ifndef WEFT_MODELS_ENCODER_POOLING_H
-#define WEFT_MODELS_ENCODER_POOLING_H
+#ifndef WEFT_MODELS_ENCODER_ENCODER_POOL_H
+#define WEFT_MODELS_ENCODER_ENCODER_POOL_H
 
 #include "models/encoder.h"
 

@@ -1,9 +1,9 @@
-/* models/encoder/pooling.c - the vector of a line from those of its tokens, as sentence-transformers
+/* models/encoder/encoder_pool.c - the vector of a line from those of its tokens, as sentence-transformers
  * makes it. See encoder.h.
  *
  * Sums over tokens are products of a row of weights and the matrix of the tokens' vectors, and
  * padding has the weight 0. */
-#include "pooling.h"
+#include "encoder_pool.h"
 #include "models/kind.h"
 
 /* Vectors of tokens x [B,S,D]; valid [B,S] is 1 for tokens and 0 for padding. */
