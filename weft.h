@@ -61,6 +61,8 @@
 #include "models/transformer.h"
 /* the decoder-only one */
 #include "models/language_model.h"
+/* the encoder-only one */
+#include "models/encoder.h"
 /* outputs of a model, and how likely outputs are */
 #include "models/decode.h"
 /* a model with its search as one C file */

@@ -10,6 +10,7 @@
 #define WEFT_MODELS_CHOICES_H
 
 #include "models/decode.h"
+#include "models/encoder.h"
 #include "models/model.h"
 #include "models/text.h"
 
@@ -19,6 +20,8 @@
 #define WF_MODEL_NAMES(ROW) \
     ROW(transformer, "transformer") ROW(language_model, "language") \
     /* and so on */
+/* Architectures that write no text. */
+#define WF_READER_NAMES(ROW) ROW(encoder, "encoder")
 #define WF_ACTIVATION_NAMES(ROW) WF_ACTIVATIONS(ROW) /* nn/blocks.h */
 #define WF_POSITIONS_NAMES(ROW) \
     ROW(WF_POSITIONS_NONE, "none") ROW(WF_POSITIONS_SINUSOIDAL, "sinusoidal") \
@@ -50,6 +53,7 @@
     ROW(WF_LIMIT_END, "end") ROW(WF_LIMIT_FREE_END, "free-end") ROW(WF_LIMIT_NO_END, "no-end")
 #define WF_ROTARY_STRETCH_NAMES(ROW) \
     ROW(WF_ROTARY_PLAIN, "plain") ROW(WF_ROTARY_LINEAR, "linear") ROW(WF_ROTARY_LLAMA3, "llama3")
+#define WF_DENSE_ACTIVATION_NAMES(ROW) WF_DENSE_ACTIVATIONS(ROW) /* encoder.h */
 #define WF_NORM_KIND_NAMES(ROW) WF_NORM_KINDS(ROW) /* layers.h */
 
 /* The place of norms as options name it. Configurations and files store norm_first, a number. */
@@ -83,6 +87,7 @@ WF_NAMES_OF(wf_stop, WF_STOP_NAMES)
 WF_NAMES_OF(wf_limit_rule, WF_LIMIT_NAMES)
 WF_NAMES_OF(wf_norm_place, WF_NORM_NAMES)
 WF_NAMES_OF(wf_norm_kind, WF_NORM_KIND_NAMES)
+WF_NAMES_OF(wf_dense_activation, WF_DENSE_ACTIVATION_NAMES)
 WF_NAMES_OF(wf_rotary_stretch, WF_ROTARY_STRETCH_NAMES)
 /* clang-format on */
 

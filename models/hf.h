@@ -1,11 +1,12 @@
 /* weft/models/hf.h - reads and writes folders of Hugging Face's transformers with an
- * encoder-decoder or a language model: config.json, generation_config.json, weights and the files
+ * encoder-decoder, a language model or an encoder: config.json, generation_config.json, weights and the files
  * of a tokenizer.
  *
  * Families: Marian (OPUS-MT), BART, mBART, M2M100 (NLLB); GPT-2, Llama (SmolLM), Mistral, Qwen 2
- * and 3. Each is a table in hf/family.c or hf/lm/lm_family.c, with the keys of its files and the
- * names of its tensors. hf/README.md lists the differences from
- * transformers. Nothing is guessed: a missing, unknown or contradictory entry is an error that
+ * and 3; BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT, also with the modules of
+ * sentence-transformers. Each is a table in hf/family.c, hf/lm/lm_family.c or
+ * hf/encoder/bert_family.c, with the keys of its files and the names of its tensors. hf/README.md
+ * lists the differences from transformers. Nothing is guessed: a missing, unknown or contradictory entry is an error that
  * names it.
  *
  *     wf_hf hf;
@@ -28,8 +29,8 @@ extern "C" {
 enum { WF_HF_NOTES = 2048 };
 
 typedef struct wf_hf {
-    wf_model *model; /* a Transformer or a language model, in f32 */
-    /* one object of a language model. NULL: the folder has no tokenizer that weft can read */
+    wf_model *model; /* a Transformer, a language model or an encoder, in f32 */
+    /* one object of a language model or an encoder. NULL: the folder has no tokenizer that weft can read */
     wf_tokenizer *src, *tgt;
     /* settings with which generate() of transformers would search by default */
     wf_generation generation;

@@ -85,6 +85,7 @@ typedef union wf_any_config {
 
 #define WF_EXTERN_KIND(id, word) extern const wf_model_kind wf_##id##_kind;
 WF_MODEL_NAMES(WF_EXTERN_KIND)
+WF_READER_NAMES(WF_EXTERN_KIND)
 
 /* The kind with this name. name NULL: the kind of files that name none. NULL: there is no such
  * kind. */
@@ -121,6 +122,8 @@ void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dt
                           uint64_t seed);
 /* The options of the model's layers, with the dropout of training. */
 wf_block_options wf_model_block(const wf_model *m);
+/* Record the extent B, the number of rows of a batch. Returns its nominal size. */
+int64_t wf_model_rows(wf_graph *g);
 /* Record the extents B, T and P, and the inputs tgt and labels. Returns B. */
 int64_t wf_model_inputs(wf_model *m);
 /* Record a table of tokens. shared: the output uses it, too. */
@@ -130,6 +133,8 @@ struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t 
 void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias);
 /* Record scores and loss, from logits and labels. */
 void wf_model_finish(wf_model *m);
+/* Nodes that are recorded from now on are not the model's own. The last call of wf_model_finish. */
+void wf_model_end_graph(wf_model *m);
 /* "layers.0" */
 const char *wf_layer_name(int64_t i, char name[32]);
 /* True if a program or its hook added this parameter to the recorded model. */

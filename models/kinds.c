@@ -10,9 +10,10 @@ enum { MAX_LONGEST = 1 << 20 };
 
 static const wf_model_kind *const kinds[] = {
 #define KIND(id, word) &wf_##id##_kind,
-    WF_MODEL_NAMES(KIND)
+    WF_MODEL_NAMES(KIND) WF_READER_NAMES(KIND)
 };
-enum { N_KINDS = sizeof kinds / sizeof *kinds };
+#define ONE_MORE(id, word) +1
+enum { N_KINDS = sizeof kinds / sizeof *kinds, WRITERS = 0 WF_MODEL_NAMES(ONE_MORE) };
 
 const wf_model_kind *wf_model_kind_of(const char *name) {
     for (int i = 0; i < N_KINDS; i++)
@@ -21,7 +22,7 @@ const wf_model_kind *wf_model_kind_of(const char *name) {
 }
 
 const wf_model_kind *wf_model_kind_at(int i) {
-    return i >= 0 && i < N_KINDS ? kinds[i] : NULL;
+    return i >= 0 && i < WRITERS ? kinds[i] : NULL;
 }
 
 const char *wf_model_kind_name(const wf_model_kind *kind) {

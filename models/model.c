@@ -56,14 +56,15 @@ bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t 
     if (!m) return wf_plan_fail(p, "there is no model");
     if (S < 0 || T < 0 || S > INT32_MAX || T > INT32_MAX)
         return wf_plan_fail(p, "%lld and %lld tokens are no pairs", (long long)S, (long long)T);
-    if (m->src) return wf_bind(p, "B", B) && wf_bind(p, "S", S) && wf_bind(p, "T", T);
+    if (m->src) return wf_bind(p, "B", B) && wf_bind(p, "S", S) && (!m->tgt || wf_bind(p, "T", T));
     return wf_bind(p, "B", B) && wf_bind(p, "T", S + T);
 }
 
 static bool feed_apart(const wf_model *m, wf_plan *p, const wf_batch *b) {
     size_t row = (size_t)b->B * sizeof *b->src, S = (size_t)b->S, T = (size_t)b->T;
     return wf_model_bind(m, p, b->B, b->S, b->T) && wf_feed(p, m->src, b->src, row * S) &&
-           wf_feed(p, m->src_length, b->src_length, row) && wf_feed(p, m->tgt, b->tgt, row * T) &&
+           wf_feed(p, m->src_length, b->src_length, row) &&
+           (!m->tgt || wf_feed(p, m->tgt, b->tgt, row * T)) &&
            (!b->labels || wf_feed(p, m->labels, b->labels, row * T));
 }
 

@@ -1,8 +1,8 @@
 /* weft/models/model.h - a model of any architecture. model_io.h saves and loads one.
  *
  * A model is one graph that was recorded once, with pointers to the tensors that its users need.
- * transformer.h and language_model.h make models; plans over the graph are then the same for every
- * model. There are two architectures:
+ * transformer.h, language_model.h and encoder.h make models; plans over the graph are then the same
+ * for every model. There are three architectures:
  *
  *     encoder-decoder   the source is a tensor of its own, src. An encoder reads it once; what
  *                       cross-attention reads in every step is the memory
@@ -10,8 +10,10 @@
  *                       one sequence, tgt; a step reads the prompt from the KV cache. With
  *                       start_first, the start token comes before the prompt, and the output
  *                       continues the prompt
+ *     encoder-only      src becomes vectors. tgt is NULL, or other lines with the same meaning;
+ *                       nothing decodes
  *
- * wf_model_feed and wf_model_room work for both. wf_find finds every parameter by
+ * wf_model_feed works for all of them, and wf_model_room for those that decode. wf_find finds every parameter by
  * its name in files, as in wf_find(m->graph, "output.weight"). It also finds the output of a layer
  * by the layer's name, "transformer.decoder.layers.0", and "logits". Every `message` has room for
  * 256 bytes, or is NULL. Axes: B batch, S source length, T target length, H heads, D model width, V

@@ -5,6 +5,7 @@
 #define WEFT_MODELS_MODEL_INTERNAL_H
 
 #include "models/decode.h"
+#include "models/encoder.h"
 #include "models/language_model.h"
 #include "models/model_emit.h"
 #include "models/transformer.h"
@@ -44,6 +45,8 @@ typedef struct wf_model_sizes {
 } wf_model_sizes;
 /* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
 const wf_model_kind *wf_model_kind_at(int i);
+/* The kind of encoders, which is none of these because it writes no text. */
+extern const wf_model_kind wf_encoder_kind;
 /* A kind's name in files, "language_model"; and for readers, "Language model". "" for NULL. */
 const char *wf_model_kind_name(const wf_model_kind *kind);
 const char *wf_model_kind_title(const wf_model_kind *kind);
@@ -59,6 +62,7 @@ wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
 enum { WF_RELATIVE_MAX_LEN = 1 << 14 };
 /* Do the sizes of a configuration fit each other? False: message[256] says which do not. */
 bool wf_transformer_check(const wf_transformer_config *c, char *message);
+bool wf_encoder_check(const wf_encoder_config *c, char *message);
 bool wf_language_model_check(const wf_language_model_config *c, char *message);
 
 /* ---- pairs: model.c -------------------------------------------------------------------------- */

@@ -51,7 +51,7 @@ static void add_sources(list *l, const wf_model *m) {
 static list pair(const wf_model *m) {
     list l = list_new(4);
     add_sources(&l, m);
-    add(&l, m->tgt);
+    if (m->tgt) add(&l, m->tgt);
     add(&l, m->labels);
     return l;
 }
@@ -85,7 +85,7 @@ wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
     list fetch = list_new((int)layers + 1), feed = list_new(3);
     for (int i = 0; i < m->n_maps; i++) add_all(&fetch, m->maps[i].weights, m->maps[i].layers);
     add_sources(&feed, m);
-    add(&feed, m->tgt);
+    if (m->tgt) add(&feed, m->tgt);
     return plan(m, pool, fetch, feed, false);
 }
 

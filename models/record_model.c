@@ -50,9 +50,13 @@ wf_block_options wf_model_block(const wf_model *m) {
     return o;
 }
 
+int64_t wf_model_rows(wf_graph *g) {
+    return wf_extent(g, "B", MAX_BATCH);
+}
+
 int64_t wf_model_inputs(wf_model *m) {
     wf_graph *g = m->graph;
-    int64_t B = wf_extent(g, "B", MAX_BATCH), T = wf_extent(g, "T", m->max_len);
+    int64_t B = wf_model_rows(g), T = wf_extent(g, "T", m->max_len);
     wf_extent(g, "P", m->max_len - 1);
     m->tgt = wf_input(g, "tgt", WF_I32, 2, (int64_t[]){ B, T });
     m->labels = wf_input(g, "labels", WF_I32, 2, (int64_t[]){ B, T });
@@ -104,10 +108,14 @@ static void loss(wf_model *m) {
 }
 
 void wf_model_finish(wf_model *m) {
-    assert(m->tgt && m->labels && m->hidden && m->logits);
+    assert(m->labels && m->hidden && m->logits);
     wf_named(m->logits, "logits");
     scores(m);
     loss(m);
+    wf_model_end_graph(m);
+}
+
+void wf_model_end_graph(wf_model *m) {
     wf_on_param(m->graph, NULL, NULL);
     m->own_nodes = wf_node_count(m->graph);
 }

@@ -30,8 +30,9 @@ LINES = [
     ("weft-convert --positions learn", ["--positions", "learned"]),
     ("weft-inspect --js", ["--json"]),
     ("weft-tokenize --off", ["--offsets"]),
+    ("weft-embed --format np", ["--format", "npy"]),
 ]
-PROGRAMS = ["train", "generate", "graph", "inspect", "convert", "bench", "tokenize"]
+PROGRAMS = ["train", "generate", "graph", "inspect", "convert", "bench", "tokenize", "embed"]
 
 
 def read_until(terminal, text, seconds=20):

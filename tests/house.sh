@@ -53,7 +53,7 @@ only 'open_memstream|"/dev/null"' 'a memory stream or a device that may not be t
 only 'O_CREAT|fopen\([^)]*"[wa]|rename\(|mkstemp' 'a file is made elsewhere than in output.c' \
     output append store bench_measure
 only '(fprintf|fputs|fputc|fwrite|puts)\(.*stderr|perror|vfprintf' 'stderr is written to elsewhere' \
-    terminal options report progress generate_output convert
+    terminal options report progress generate_output convert embed
 only '\<open\([^)]*O_RDONLY|inflate' 'text is opened elsewhere than in text_input.c' text_input output
 # The main that a learner's code is linked into, and that of the manual's examples, have neither options nor files.
 for main in $(grep -l '^int main' $programs | grep -vE '^tools/(learn/lesson_main|docs/describe_ops)\.c$'); do

@@ -116,7 +116,7 @@ fi
 for text in LICENSE README.md CHANGES.md; do
     [ -s "$prefix/share/doc/weft/$text" ] || fail "share/doc/weft/$text is not installed"
 done
-for tool in train generate graph inspect convert tokenize; do
+for tool in train generate graph inspect convert tokenize embed; do
     "$(find "$prefix" -name "weft-$tool" -type f)" --version > /dev/null || fail "weft-$tool is not installed"
 done
 

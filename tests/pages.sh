@@ -49,7 +49,7 @@ echo "pages: $options options of $commands commands are there"
 typed() { sed -n '/^\.Bd/,/^\.Ed/{/^\./d;s/\\-/-/g;s/\\e/\\/g;p;}' "$1"; }
 
 # The help and the page of a program have the same examples.
-programs='train generate convert inspect graph bench tokenize'
+programs='train generate convert inspect graph bench tokenize embed'
 if [ -x "$tools/train-mpi" ] && command -v mpirun > /dev/null; then programs="$programs train-mpi"; fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 for program in $programs; do

@@ -46,7 +46,7 @@ done
 # Built fast rather than to be fast, but as strictly as any change; and of the programs only those that run below.
 CFLAGS= meson setup build -Dbuildtype=plain -Doptimization=0 -Dkernel-level=1 -Dkernels=base -Dtests=enabled -Dwerror=true > setup.log 2>&1 ||
     { cat setup.log >&2; exit 1; }
-tools=$(printf 'tools/%s ' train generate graph inspect convert bench tokenize describe-ops)
+tools=$(printf 'tools/%s ' train generate graph inspect convert bench tokenize embed describe-ops)
 shared=$(basename "$(readlink -f build/libweft.so)")
 # shellcheck disable=SC2086 # words
 ninja -C build "$shared" tests/recipe-tests $tools > build.log 2>&1 || { grep -A 8 -E 'error|FAILED' build.log >&2; exit 1; }

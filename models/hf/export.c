@@ -286,9 +286,11 @@ static bool put_all(const gathered *g, const wf_hf_writer *to, char *message) {
     return true;
 }
 
-/* Makes all files other than the weights. A language model has no family of the others: NULL. */
+/* Makes all files other than the weights. A language model, or an encoder, has no family of the
+ * others: NULL. */
 static bool make_files(wf_hf *hf, const hf_family *family, const hf_config *c, int n_shut_out,
                        gathered *files, char *message) {
+    if (wf_encoder_of(hf->model)) return wf_hf_bert_write(hf, gather, files, message);
     if (!family) return wf_hf_lm_write(hf, gather, files, message);
     return wf_hf_write_tokenizers(hf, family, c, gather, files, message) &&
            wf_hf_write_search(c, &hf->generation, n_shut_out, gather, files, message) &&
@@ -297,6 +299,7 @@ static bool make_files(wf_hf *hf, const hf_family *family, const hf_config *c, i
 
 static bool save_weights(const wf_hf *hf, const hf_family *family, int n_shut_out, const char *path,
                          char *message) {
+    if (wf_encoder_of(hf->model)) return wf_hf_bert_save_weights(hf->model, path, message);
     if (!family) return wf_hf_lm_save_weights(hf->model, path, message);
     return wf_hf_save_weights(hf->model, family, hf->generation.banned, n_shut_out, path, message);
 }
@@ -324,13 +327,13 @@ bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, char *m
         return fail(message, "there is no model, no folder, or no way to write");
     const wf_transformer *t = wf_transformer_of(hf->model);
     hf->notes[0] = '\0';
-    if (wf_language_model_of(hf->model) && wf_ok(hf->model->graph) &&
-        own_parameters_only(hf->model))
+    bool whole = wf_language_model_of(hf->model) || wf_encoder_of(hf->model);
+    if (whole && wf_ok(hf->model->graph) && own_parameters_only(hf->model))
         return write_folder(hf, folder, NULL, NULL, 0, to, message);
     if (!t || t->model.graph == NULL || !wf_ok(t->model.graph) || !own_parameters_only(hf->model))
         return fail(message,
-                    "only an encoder-decoder Transformer or a language model without added "
-                    "parameters can be written so");
+                    "only an encoder, an encoder-decoder Transformer or a language model without "
+                    "added parameters can be written so");
     if (!describe(hf, &family, &c, message)) return false;
     int n = count_shut_out(hf->model, &hf->generation);
     if (n < 0) return fail(message, "out of memory");

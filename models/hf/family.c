@@ -241,10 +241,13 @@ static const char *after_stem(const char *stem, const char *name, const char **n
 
 static void compose(const char *to, const char *number, int part, const char *tail,
                     char name[HF_NAME]) {
+    static const char *const words[] = { "query", "key", "value" };
     size_t n = 0;
-    for (; *to && n + 1 < HF_NAME; to++) {
+    for (; *to && n + 8 < HF_NAME; to++) {
         if (*to == '@')
             name[n++] = "qkv"[part];
+        else if (*to == '&')
+            n += (size_t)snprintf(name + n, HF_NAME - n, "%s", words[part]);
         else if (*to != '#')
             name[n++] = *to;
         else
@@ -260,7 +263,7 @@ int wf_hf_name_by(const hf_stem *rows, int n, const char *parameter, int part, c
         const char *number = "", *tail = after_stem(rows[i].from, parameter, &number);
         if (!tail) continue;
         compose(rows[i].to, number, part, tail, name);
-        return strchr(rows[i].to, '@') ? 3 : 1;
+        return strpbrk(rows[i].to, "@&") ? 3 : 1;
     }
     return 0;
 }

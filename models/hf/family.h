@@ -34,7 +34,7 @@ typedef struct hf_constant {
 } hf_constant;
 
 /* The stem of a parameter's name in weft, and in these folders. # is a number, the same in both,
- * and @ one of q, k, v. After the stem both names are equal. */
+ * @ one of q, k, v, and & one of query, key, value. After the stem both names are equal. */
 typedef struct hf_stem {
     const char *from, *to;
 } hf_stem;
@@ -80,7 +80,7 @@ extern const int wf_hf_n_activations;
 /* ---- names of tensors ------------------------------------------------------------------------ */
 
 /* The name of part `part` of a parameter by a table of n stems. Returns how many parts the
- * parameter has: 3 if the name has an @. 0: it is unknown. */
+ * parameter has: 3 if the name has an @ or &. 0: it is unknown. */
 int wf_hf_name_by(const hf_stem *stems, int n, const char *parameter, int part, char name[HF_NAME]);
 
 /* The name of part `part` of a parameter other than a token table. q, k and v are three parts of a

@@ -31,6 +31,16 @@ static const char *const names[] = {
     "sentencepiece.bpe.model",
     "tokenizer.json",
     "spiece.model",
+    /* of sentence-transformers */
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+    "2_Dense/config.json",
+    "2_Dense/model.safetensors",
+    "2_Dense/pytorch_model.bin",
+    "2_Normalize/config.json",
+    "3_Normalize/config.json",
 };
 enum { NAMES = sizeof names / sizeof *names };
 

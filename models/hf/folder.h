@@ -48,6 +48,16 @@ bool wf_hf_lm_write(wf_hf *hf, wf_hf_put put, void *user, char *message);
 bool wf_hf_lm_save_weights(const wf_model *m, const char *path, char *message);
 bool wf_hf_import_lm(const char *folder, const hf_object *config, wf_hf *out, char *message);
 
+/* ---- encoder/: encoders ---------------------------------------------------------------------- */
+
+/* True if config.json is that of a family of encoders. The other functions read and write its
+ * folder, as those of language models do. */
+bool wf_hf_is_encoder(const hf_object *config);
+const char *wf_hf_bert_family_names(void);
+bool wf_hf_import_encoder(const char *folder, const hf_object *config, wf_hf *out, char *message);
+bool wf_hf_bert_write(wf_hf *hf, wf_hf_put put, void *user, char *message);
+bool wf_hf_bert_save_weights(const wf_model *m, const char *path, char *message);
+
 /* ---- import.c -------------------------------------------------------------------------------- */
 
 /* Reads generation_config.json, or where there is none what config.json says. */

@@ -123,8 +123,8 @@ static bool find_family(const hf_object *o, const hf_family **family, char *mess
         return fail(message, "%s: 'model_type' is missing: it names the family", o->file);
     *family = wf_hf_family(type);
     if (!*family)
-        return fail(message, "%s: 'model_type' is '%.60s', which is none of %s, %s", o->file, type,
-                    wf_hf_family_names(), wf_hf_lm_family_names());
+        return fail(message, "%s: 'model_type' is '%.60s', which is none of %s, %s, %s", o->file,
+                    type, wf_hf_family_names(), wf_hf_lm_family_names(), wf_hf_bert_family_names());
     const char *older = (*family)->older;
     return !classes || wf_hf_lists(classes, (*family)->architecture) ||
            (older && wf_hf_lists(classes, older)) ||

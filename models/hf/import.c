@@ -87,7 +87,10 @@ bool wf_hf_import(const char *folder, wf_hf *out, char *message) {
     if (out) *out = (wf_hf){ .generation.options = wf_decode_defaults() };
     if (!folder || !out) return fail(message, "there is no folder, or no room for what is in it");
     bool ok = wf_hf_object_read(&o, folder, "config.json", message);
-    if (ok) ok = (wf_hf_is_lm(&o) ? wf_hf_import_lm : import_pairs)(folder, &o, out, message);
+    if (ok && wf_hf_is_encoder(&o))
+        ok = wf_hf_import_encoder(folder, &o, out, message);
+    else if (ok)
+        ok = (wf_hf_is_lm(&o) ? wf_hf_import_lm : import_pairs)(folder, &o, out, message);
     wf_hf_object_free(&o);
     return ok;
 }

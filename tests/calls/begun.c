@@ -83,6 +83,17 @@ void begin_wf_language_model_config(world *w, wf_language_model_config *o) {
     o->layers = 1;
 }
 
+void begin_wf_encoder_config(world *w, wf_encoder_config *o) {
+    *o = wf_encoder_defaults();
+    o->vocab = 9;
+    o->max_len = 8;
+    o->d_model = 4;
+    o->num_heads = 2;
+    o->dim_feedforward = 6;
+    o->layers = 1;
+    o->masked_lm = dice(w, 2);
+}
+
 void begin_wf_decode_options(world *w, wf_decode_options *o) {
     *o = wf_decode_defaults();
     o->beam = 1 + (int)dice(w, 2);

@@ -353,7 +353,12 @@ const wf_entry *draw_entry(world *w, int place) {
 
 static wf_model *new_model(world *w) {
     wf_language_model_config c;
+    wf_encoder_config e;
     char why[WF_MESSAGE];
+    if (w->n_models == 2) {
+        begin_wf_encoder_config(w, &e);
+        return wf_encoder_new(&e, NULL, WF_F32, 1, why);
+    }
     if (w->n_models != 1) return small_model(w, true);
     begin_wf_language_model_config(w, &c);
     return wf_language_model_new(&c, NULL, WF_F32, 1, why);
@@ -365,7 +370,7 @@ wf_model *made_model(world *w, int place) {
 
 wf_model *draw_model(world *w, int place) {
     if (absent(w, place)) return NULL;
-    while (w->n_models < 2) keep_model(w, new_model(w));
+    while (w->n_models < 3) keep_model(w, new_model(w));
     return w->models[dice(w, (uint64_t)w->n_models)];
 }
 

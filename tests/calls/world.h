@@ -211,6 +211,7 @@ void keep_kind(world *w, const wf_model_kind *kind);
     ROW(wf_model_sizes)                                                                            \
     ROW(wf_transformer_config)                                                                     \
     ROW(wf_language_model_config)                                                                  \
+    ROW(wf_encoder_config)                                                                         \
     ROW(wf_decode_options)                                                                         \
     ROW(wf_tokenizer_options)                                                                      \
     ROW(wf_entry)                                                                                  \

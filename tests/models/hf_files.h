@@ -23,10 +23,30 @@ static inline void place(char path[512], const char *in, const char *name) {
     ck_assert_int_lt(snprintf(path, 512, "%s/%s", in, name), 512);
 }
 
+/* Removes a folder in the folder, with its files. */
+static inline void remove_files(const char *within) {
+    char path[512];
+    DIR *d = opendir(within);
+    for (struct dirent *e; d && (e = readdir(d));) place(path, within, e->d_name), unlink(path);
+    if (d) closedir(d);
+    rmdir(within);
+}
+
+/* Makes the folder of a file, which may be one in the folder of the test. */
+static inline void make_folder_of(const char *path) {
+    char within[512];
+    const char *slash = strrchr(path, '/');
+    snprintf(within, sizeof within, "%.*s", (int)(slash - path), path);
+    mkdir(within, 0777);
+}
+
 static inline void remove_folder(void) {
     char path[512];
     DIR *d = opendir(folder);
-    for (struct dirent *e; d && (e = readdir(d));) place(path, folder, e->d_name), unlink(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        place(path, folder, e->d_name);
+        if (*e->d_name != '.' && unlink(path) != 0) remove_files(path);
+    }
     closedir(d), rmdir(folder);
     strcpy(folder + strlen(folder) - 6, "XXXXXX");
 }
@@ -71,6 +91,7 @@ static inline bool write_whole(void *user, const char *name, const void *bytes, 
     char path[512];
     (void)message;
     place(path, user, name);
+    make_folder_of(path);
     FILE *f = fopen(path, "wb");
     bool ok = f && fwrite(bytes, 1, size, f) == size;
     return f && fclose(f) == 0 && ok;
@@ -130,6 +151,7 @@ static inline void copy_changed_of(const char *in, const char *name, const char 
     char *text = read_whole(path, &bytes), *at = text;
     size_t n = from ? strlen(from) : 0;
     place(path, folder, name);
+    make_folder_of(path);
     FILE *f = fopen(path, "wb");
     while (from && (size_t)(at - text) + n <= bytes && memcmp(at, from, n) != 0) at++;
     ck_assert_msg(!from || (size_t)(at - text) + n <= bytes, "%s has no %s", name, from);

@@ -31,6 +31,7 @@ TEST_ROWS(no_file_that_is_read_is_an_output, COUNT_OF(kinds)) {
     copy_of(kinds[_i], "before");
     ck_assert(wf_hf_list_files("folder", &files, NULL));
     for (int i = 0; i < files.n; i++) {
+        run("mkdir -p $(dirname folder/%s) $(dirname before/%s)", files.names[i], files.names[i]);
         run("convert --from hf folder -o folder/%s", files.names[i]);
         expect(2);
         assert_contains(result.err, "is to be read and written at once");
@@ -73,11 +74,12 @@ TEST(files_of_another_are_not_replaced) {
     ok("convert --from hf folder -o m && mkdir d");
     ck_assert(wf_hf_list_files(NULL, &files, NULL));
     for (int i = 0; i < files.n; i++) {
-        run("echo mine > d/%s", files.names[i]);
+        run("mkdir -p $(dirname d/%s); echo mine > d/%s", files.names[i], files.names[i]);
         run("convert --to hf m -o d");
         expect(1);
         assert_contains(result.err, "is there: a model is written into a folder without one");
-        ok("test \"$(cat d/*)\" = mine && test $(ls d | wc -l) = 1 && rm d/*");
+        ok("test \"$(find d -type f -exec cat {} +)\" = mine && test $(ls d | wc -l) = 1 && "
+           "rm -r d/*");
     }
     wf_hf_files_free(&files);
 }

@@ -23,7 +23,7 @@ import read_ops
 import reading_pages
 import web_pages
 
-PROGRAMS = ('train', 'generate', 'graph', 'inspect', 'convert', 'bench', 'tokenize')
+PROGRAMS = ('train', 'generate', 'graph', 'inspect', 'convert', 'bench', 'tokenize', 'embed')
 
 
 def run(*command):

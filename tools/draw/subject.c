@@ -210,7 +210,10 @@ static bool read_form(layer_form *form, const wf_file *f, char *message) {
     wf_model *m = wf_model_record(f, NULL, WF_F32, 1, message);
     if (!m) return false;
     const wf_language_model *l = wf_language_model_of(m);
-    const wf_positions positions = l ? l->config.positions : wf_transformer_of(m)->config.positions;
+    const wf_transformer *t = wf_transformer_of(m);
+    wf_positions positions = WF_POSITIONS_LEARNED; /* as encoders have */
+    if (l) positions = l->config.positions;
+    if (t) positions = t->config.positions;
     form->decoder_only = l != NULL;
     form->rotary = wf_rotates(positions);
     wf_model_free(m);

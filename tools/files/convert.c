@@ -187,7 +187,7 @@ static const char *final_norms(const wf_transformer_config *c) {
     return c->decoder_norm ? "a final norm on the decoder" : "no final norms";
 }
 
-static void tell_language_model(const wf_model *m) {
+static void tell_in_words(const wf_model *m) {
     char text[WF_MESSAGE], parameters[OPTION_TEXT_SIZE];
     wf_model_text(m, text);
     fprintf(stderr, "%s; %s parameters\n", text,
@@ -335,7 +335,7 @@ static void convert_from_hf(const settings *set) {
     if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
         !save_imported(&hf, target, message))
         fail(&self, "%s", message);
-    (wf_language_model_of(hf.model) ? tell_language_model : tell)(hf.model);
+    (wf_transformer_of(hf.model) ? tell : tell_in_words)(hf.model);
     wf_hf_free(&hf);
 }
 

@@ -7,6 +7,7 @@
  * reads the folder. */
 #include "convert_hf.h"
 #include "models/choices.h"
+#include "models/encoder.h"
 #include "models/generation_internal.h"
 #include "models/hf_internal.h"
 #include "models/text_internal.h"
@@ -31,6 +32,11 @@ static void place(const program *p, char path[PATH_SIZE], const char *folder, co
     if (n < 0 || n >= PATH_SIZE) fail(p, "%.60s...: the path is too long", folder);
 }
 
+static bool is_there(const char *path) {
+    struct stat s;
+    return lstat(path, &s) == 0;
+}
+
 static wf_hf_files files_of(const program *p, const char *folder) {
     char message[WF_MESSAGE];
     wf_hf_files files;
@@ -46,11 +52,15 @@ static void *memory(const program *p, void *block) {
 
 /* Registers all files of the folder as read, or as written. */
 static void check_files(program *p, const char *folder, const wf_hf_files *files, file_use use) {
-    char path[PATH_SIZE];
+    char path[PATH_SIZE], within[PATH_SIZE];
     used_file *used = memory(p, calloc((size_t)files->n + 1, sizeof *used));
     for (int i = 0; i < files->n; i++) {
         place(p, path, folder, files->names[i]);
-        used[i] = (used_file){ files->names[i], memory(p, strdup(path)), -1, use };
+        output_folder(path, within);
+        /* a folder in the folder is made later */
+        bool no_folder = strchr(files->names[i], '/') && !is_there(within);
+        used[i] =
+            (used_file){ files->names[i], memory(p, strdup(path)), -1, no_folder ? USE_NONE : use };
     }
     check_uses(p, used, files->n);
     for (int i = 0; i < files->n; i++) free((void *)(uintptr_t)used[i].path);
@@ -85,7 +95,7 @@ void import_folder(const program *p, const char *folder, wf_hf *hf) {
 bool save_imported(const wf_hf *hf, const char *target, char *message) {
     wf_generation_text text;
     wf_meta meta[2 * WF_TOKENIZER_META + WF_GENERATION_META];
-    int n = wf_generation_to_meta(&hf->generation, &text, meta);
+    int n = wf_encoder_of(hf->model) ? 0 : wf_generation_to_meta(&hf->generation, &text, meta);
     bool shared = hf->src && hf->src == hf->tgt;
     if (shared && !wf_tokenizer_to_meta(hf->src, "tokenizer", meta, &n, message)) return false;
     if (hf->src && hf->tgt && !shared &&
@@ -107,11 +117,6 @@ typedef struct destination {
     int written;           /* number of `names` that were begun */
     const char *names[MOST_FILES];
 } destination;
-
-static bool is_there(const char *path) {
-    struct stat s;
-    return lstat(path, &s) == 0;
-}
 
 /* The names of files that an interrupted export wrote, from the list that it left; "" if there is
  * none. */
@@ -164,9 +169,11 @@ void check_destination(program *p, const char *folder, bool overwrite) {
 
 static bool put_file(const destination *to, const char *name, const void *bytes, size_t size,
                      char *message) {
-    char path[PATH_SIZE];
+    char path[PATH_SIZE], folder[PATH_SIZE];
     output o;
     place(to->p, path, to->folder, name);
+    output_folder(path, folder);
+    if (strchr(name, '/') && !output_make_folder(folder, message)) return false;
     if (!output_open(&o, path, message)) return false;
     fwrite(bytes, 1, size, o.stream);
     return output_close(&o, message);
@@ -248,10 +255,13 @@ static void end_folder(const destination *to) {
 
 /* Removes what was written, except where it replaced files of another model. */
 static void give_up(const destination *to) {
-    char path[PATH_SIZE];
+    char path[PATH_SIZE], folder[PATH_SIZE];
     for (int i = 0; i < to->written && !to->overwrites; i++) {
         place(to->p, path, to->folder, to->names[i]);
         unlink(path);
+        /* a folder in it, unless something else is there */
+        output_folder(path, folder);
+        if (strchr(to->names[i], '/')) rmdir(folder);
     }
     if (to->written && !to->overwrites) end_folder(to);
     if (to->made) rmdir(to->folder);
@@ -295,16 +305,17 @@ static unsaid load_model(const program *p, const char *model, wf_hf *hf) {
     wf_file *f = wf_file_open(model);
     if (!wf_file_ok(f)) fail(p, "%s", wf_file_error(f));
     hf->model = wf_model_load(f, NULL, WF_F32, 0, message);
-    bool goes_on = hf->model && hf->model->start_first;
+    bool goes_on = hf->model && hf->model->start_first, reads = wf_encoder_of(hf->model);
     hf->generation.options = goes_on ? search_of_prompts() : usual_search(is_of_text(f));
-    bool ok = hf->model && wf_generation_from_meta(f, hf->model, &hf->generation, message);
-    bool one = goes_on || is_json(f);
+    bool ok =
+        hf->model && (reads || wf_generation_from_meta(f, hf->model, &hf->generation, message));
+    bool one = goes_on || reads || is_json(f);
     hf->src = tokenizer(f, one ? "tokenizer" : "src_tokenizer", message, &ok);
     hf->tgt = one ? hf->src : tokenizer(f, "tgt_tokenizer", message, &ok);
     /* as generate does */
     if (goes_on && hf->src && !wf_generation_in_file(f))
         hf->generation.n_banned = no_text(hf->src, false, hf->generation.banned);
-    unsaid u = { .search = !wf_generation_in_file(f),
+    unsaid u = { .search = !reads && !wf_generation_in_file(f),
                  .tokenizer = !one && wf_tokenizer_in_file(f, "tokenizer") };
     wf_file_free(f);
     if (!ok) fail(p, "%s: %s", model, message);

@@ -18,6 +18,8 @@ typedef struct source_kind {
     bool text;
     /* Rows of a batch are windows of one text, targets without sources: for decoder-only models. */
     bool running;
+    /* Both sides of a pair become vectors that are compared: for encoders. */
+    bool vectors;
     /* Open the data. f: a model's file whose vocabulary is used, or NULL. False with
      * message[256]. */
     bool (*open)(struct dataset *m, const struct source_options *o, const wf_file *f,
@@ -50,6 +52,7 @@ typedef struct source_kind {
     ROW(made, "copy|reverse|sort")                                                                 \
     ROW(pairs, "|add|date|text")                                                                   \
     ROW(running, "|lm")                                                                            \
+    ROW(contrast, "|pairs")                                                                        \
     /* the next one: "|word" */
 
 #define DECLARE_SOURCE(name, words) extern const source_kind source_##name;

@@ -16,8 +16,10 @@
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
                    char *message) {
     *e = (evaluator){ .model = m, .dataset = what, .transport = transport };
-    e->decoder = wf_decoder_new(m, pool, message);
-    if (!e->decoder) return false;
+    if (!what->kind->vectors) {
+        e->decoder = wf_decoder_new(m, pool, message);
+        if (!e->decoder) return false;
+    }
     e->plan = wf_model_eval_plan(m, pool);
     if (wf_plan_ok(e->plan)) return true;
     snprintf(message, WF_MESSAGE, "%s", wf_plan_error(e->plan));
@@ -285,10 +287,11 @@ static bool memory_of(evaluator *e, int64_t B, int64_t S, int64_t T, size_t most
     wf_plan *p = e->plan;
     size_t loss = wf_model_bind(e->model, p, B, S, T) ? wf_plan_memory(p) : 0;
     if (!loss) return refused(message, "%s", wf_plan_error(p));
+    if (loss > most[0]) most[0] = loss;
+    if (!e->decoder) return true;
     size_t decoding =
         wf_decoder_memory(e->decoder, (int)B, (int)S, S + (int64_t)e->dataset->longer);
     if (!decoding) return refused(message, "%s", wf_decoder_error(e->decoder));
-    if (loss > most[0]) most[0] = loss;
     if (decoding > most[1]) most[1] = decoding;
     return true;
 }

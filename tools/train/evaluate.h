@@ -40,7 +40,7 @@ double bits_per_byte(const evaluation *v);
 
 typedef struct evaluator {
     wf_plan *plan;
-    wf_decoder *decoder;
+    wf_decoder *decoder; /* NULL: the model is an encoder, which has no outputs */
     wf_model *model;
     dataset *dataset;
     wf_transport *transport; /* connects the ranks that evaluate together; NULL: a single process */

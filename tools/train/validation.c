@@ -170,8 +170,21 @@ static void say_samples(session *s, const evaluation *v) {
     }
 }
 
+/* Reports how many lines had their own partner as the nearest one of a batch. */
+static void say_vectors(session *s, const evaluation *v) {
+    say(&s->report, "\nOn %lld pairs it has never seen: loss %.4g per line",
+        (long long)v->counts.sequences, v->nll / v->tokens);
+    if (!prints(s)) return;
+    printf("nearest in its batch: %lld/%lld\n", llround(v->correct), llround(v->tokens));
+    fflush(stdout);
+}
+
 /* Reports the share of right outputs, for sequences and pairs. */
 static void say_sequences(session *s, const evaluation *v) {
+    if (s->dataset.kind->vectors) {
+        say_vectors(s, v);
+        return;
+    }
     say(&s->report,
         "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
         "accuracy %.2f %%",

@@ -21,9 +21,10 @@ static const settings defaults = {
 
 #define STORED .stored = true
 #define OF_MODEL .stored = true, .of_model = true
-#define NEW .of_new = true       /* for a new training: a resume refuses it */
-#define OF_PAIRS "add|date|text" /* all tasks with pairs of text; "text" is the one from files */
-#define OF_TEXT OF_PAIRS "|lm"   /* and running text */
+#define NEW .of_new = true /* for a new training: a resume refuses it */
+/* all tasks with pairs of text; "text" and "pairs" are those from files */
+#define OF_PAIRS "add|date|text|pairs"
+#define OF_TEXT OF_PAIRS "|lm" /* and running text */
 /* Describes a default that defaults.c sets when the data are known. */
 #define BY_DATA(words, text, described)                                                            \
     { .cases = words, .value = text, .said = described }
@@ -47,7 +48,9 @@ static option rows[] = {
         "what the model learns. copy, reverse and sort: sequences of the tokens 1..19, which are "
         "generated. add and date: sums and dates as text, which are generated, too. text: to "
         "turn a source line into its target line, from the pairs of --train. lm: to predict "
-        "each token of the running text of --text from those before it",
+        "each token of the running text of --text from those before it. pairs: to find the target "
+        "of each source among those of a batch by the vectors of an encoder, from the pairs of "
+        "--train",
         .fallback = "text with --train or --train-src; lm with --text; else it must be given",
         STORED),
     COUNT("min-len", told.data.min_len, 2, TASK_MAX_LEN,
@@ -116,7 +119,7 @@ static option rows[] = {
         "that of --tokenizer-json, or of a model from Hugging Face, with --init",
         .fallback = "",
         OTHERWISE(FOR("add|date", "char"),
-                  BY_DATA("text", "bpe", "word, char or bpe, chosen from the lines,"),
+                  BY_DATA("text|pairs", "bpe", "word, char or bpe, chosen from the lines,"),
                   FOR("lm", "byte-bpe"), FOR("bart", "byte-level")),
         OF_MODEL, BEFORE("word")),
     CHOICE("tokenizer-tgt", told.data.tokenizer_tgt, "same" WF_LEARNED_NAMES(WF_NAME_AFTER),
@@ -167,7 +170,7 @@ static option rows[] = {
            OTHERWISE(FOR("lm", "language")), OF_MODEL, BEFORE("transformer")),
     CHOICE("preset", told.model.preset, "tiny|small|base",
            "set of sizes: the defaults of --d-model, --d-ff, --heads and --layers",
-           OTHERWISE(FOR("text|lm", "small")), NEW),
+           OTHERWISE(FOR("text|lm|pairs", "small")), NEW),
     CHOICE("like", told.model.like, LIKE_WORDS,
            "class of Hugging Face's transformers as which convert --to hf can write the model: "
            "MarianMT, BART or T5. It sets the defaults of --norm, --positions, --activation, "
@@ -205,7 +208,7 @@ static option rows[] = {
     REAL("dropout", told.recipe.dropout, 0, 0.9,
          "share of values that training sets to 0 at random (dropout), in embeddings, outputs of "
          "sublayers and inner values of the feed-forward layers",
-         OTHERWISE(BY_DATA("text", "0.2", "0.1..0.3, less for more pairs,"),
+         OTHERWISE(BY_DATA("text|pairs", "0.2", "0.1..0.3, less for more pairs,"),
                    BY_DATA("lm", "0", "0..0.2, less for more text,"), FOR("init", "0.1")),
          STORED),
     REAL("attention-dropout", told.recipe.attention_dropout, 0, 0.9,
@@ -228,11 +231,12 @@ static option rows[] = {
                   FOR("lm|bart", "learned"), FOR("llama", "rotary"),
                   FOR("marian", "sinusoidal-halves"), FOR("t5", "none")),
         OF_MODEL),
-    CHOICE("activation", told.model.activation, WF_NAMES(WF_ACTIVATION_NAMES),
-           "activation function of the feed-forward layers. gelu is the exact one, and gelu-tanh "
-           "its approximation by tanh",
-           OTHERWISE(FOR("lm|t5", "gelu-tanh"), FOR("llama|marian", "silu"), FOR("bart", "gelu")),
-           OF_MODEL),
+    CHOICE(
+        "activation", told.model.activation, WF_NAMES(WF_ACTIVATION_NAMES),
+        "activation function of the feed-forward layers. gelu is the exact one, and gelu-tanh "
+        "its approximation by tanh",
+        OTHERWISE(FOR("lm|t5", "gelu-tanh"), FOR("llama|marian", "silu"), FOR("bart|pairs", "gelu")),
+        OF_MODEL),
     CHOICE("norm-kind", told.model.norm_kind, WF_NAMES(WF_NORM_KIND_NAMES),
            "with --arch language: kind of normalisation, LayerNorm or RMSNorm",
            OTHERWISE(FOR("llama", "rms")), OF_MODEL, BEFORE("layer")),
@@ -255,7 +259,8 @@ static option rows[] = {
     CHOICE("optimizer", told.recipe.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
            "rule by which gradients update the parameters", OTHERWISE(FOR("lm", "adamw")), STORED),
     REAL("lr", told.recipe.lr, 1e-9, 1e6,
-         "peak learning rate, which is reached at the end of the warm-up. For text and lm the "
+         "peak learning rate, which is reached at the end of the warm-up. For text, lm and pairs "
+         "the "
          "default is multiplied by 128 / --d-model if --d-model is above 128",
          OTHERWISE(FOR("init", "3e-4")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
@@ -265,8 +270,8 @@ static option rows[] = {
            OTHERWISE(FOR("lm", "cosine")), STORED),
     COUNT("warmup", told.recipe.warmup, 0, 1e9,
           "number of steps in which the learning rate rises linearly from 0 to its peak. The "
-          "default for add, date, text and lm is at most a tenth of --lr-steps",
-          OTHERWISE(FOR("text", "800"), FOR("init", "100")), STORED),
+          "default for add, date, text, lm and pairs is at most a tenth of --lr-steps",
+          OTHERWISE(FOR("text|pairs", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12,
           "with --lr-schedule linear or cosine: number of the step at which the learning rate "
           "reaches 0",
@@ -304,19 +309,22 @@ static option rows[] = {
          STORED),
 
     GROUP("Steps"),
-    COUNT("batch-size", told.data.batch_size, 0, 65536,
-          "number of sequences in a batch. For add, date, text and lm it is the maximum, and "
-          "--max-tokens limits a batch, too; 0: only --max-tokens does",
-          OTHERWISE(FOR(OF_TEXT, "0")), STORED),
+    COUNT(
+        "batch-size", told.data.batch_size, 0, 65536,
+        "number of sequences in a batch. For add, date, text, lm and pairs it is the maximum, and "
+        "--max-tokens limits a batch, too; 0: only --max-tokens does",
+        OTHERWISE(FOR(OF_TEXT, "0")), STORED),
     COUNT("max-tokens", told.data.max_tokens, 0, 1e9,
-          "with --task add, date, text or lm: maximum number of tokens in a batch, sources and "
+          "with --task add, date, text, lm or pairs: maximum number of tokens in a batch, sources "
+          "and "
           "targets together, with padding; 0: only --batch-size limits it",
           .fallback = "",
           OTHERWISE(FOR("add|date", "4096"),
-                    BY_DATA("text|lm", "4096", "256..4096, more for more data,")),
+                    BY_DATA("text|lm|pairs", "4096", "256..4096, more for more data,")),
           STORED, BEFORE("0")),
     COUNT("accum", told.data.accum, 1, 4096,
-          "with --task add, date, text or lm: number of batches in a step. Their gradients are "
+          "with --task add, date, text, lm or pairs: number of batches in a step. Their gradients "
+          "are "
           "added before the parameters are updated, with the memory of one batch",
           STORED, BEFORE("1")),
     COUNT("seed", told.recipe.seed, 0, 9007199254740991,
@@ -327,13 +335,14 @@ static option rows[] = {
           "number of the step at which the training ends. A step is one update of the parameters; "
           "a resumed training counts on",
           .fallback = "2000 with --task copy or reverse; 2500 with sort; else as --epochs says"),
-    COUNT("epochs", told.run.epochs, 1, 1e6,
-          "with --task add, date, text or lm: number of passes over the data after which the "
-          "training ends. A resumed training counts on",
-          .fallback = "",
-          OTHERWISE(FOR("add", "15"), FOR("date", "5"),
-                    BY_DATA("text", "26", "2..200, fewer for more pairs,"),
-                    BY_DATA("lm", "10", "2..40, fewer for more text,"), FOR("init", "5"))),
+    COUNT(
+        "epochs", told.run.epochs, 1, 1e6,
+        "with --task add, date, text, lm or pairs: number of passes over the data after which the "
+        "training ends. A resumed training counts on",
+        .fallback = "",
+        OTHERWISE(FOR("add", "15"), FOR("date", "5"),
+                  BY_DATA("text|pairs", "26", "2..200, fewer for more pairs,"),
+                  BY_DATA("lm", "10", "2..40, fewer for more text,"), FOR("init", "5"))),
     COUNT("patience", told.run.patience, 0, 1e6,
           "number of validations in a row without a lower loss after which the training ends; 0: "
           "it never ends so"),

@@ -10,8 +10,18 @@
 #include "tools/cli/options/options.h"
 #include "tools/sources/dataset.h"
 
-/* Indices in LEARN_WORDS: tasks on numbers, tasks on text, files of pairs, running text. */
-enum { LEARN_COPY, LEARN_REVERSE, LEARN_SORT, LEARN_ADD, LEARN_DATE, LEARN_TEXT, LEARN_LM };
+/* Indices in LEARN_WORDS: tasks on numbers, tasks on text, files of pairs, running text, files of
+ * pairs for an encoder. */
+enum {
+    LEARN_COPY,
+    LEARN_REVERSE,
+    LEARN_SORT,
+    LEARN_ADD,
+    LEARN_DATE,
+    LEARN_TEXT,
+    LEARN_LM,
+    LEARN_PAIRS
+};
 
 /* Indices in LIKE_WORDS: classes of Hugging Face's transformers. */
 enum { LIKE_NONE, LIKE_MARIAN, LIKE_BART, LIKE_T5 };
@@ -89,6 +99,8 @@ void settings_complete_steps(settings *set, int64_t updates);
 
 bool settings_text(const settings *set);    /* true if the data are text, from files or generated */
 bool settings_running(const settings *set); /* running text */
+/* True if an encoder is trained. */
+bool settings_vectors(const settings *set);
 bool settings_from_files(const settings *set); /* pairs from files */
 /* true if the model is decoder-only, so that a source and its output share one sequence */
 bool settings_in_one_row(const settings *set);

@@ -110,7 +110,12 @@ bool settings_running(const settings *set) {
 }
 
 bool settings_from_files(const settings *set) {
-    return set->data.task == LEARN_TEXT;
+    return set->data.task == LEARN_TEXT || set->data.task == LEARN_PAIRS;
+}
+
+bool settings_vectors(const settings *set) {
+    const source_kind *kind = source_of_word(set->data.task);
+    return kind && kind->vectors;
 }
 
 bool settings_validates(const settings *set) {

@@ -59,7 +59,8 @@ static void choose_ids(settings *set, double bytes) {
  * stand. Classes of --like have positions of their own, and a rotation needs heads of an even
  * width. */
 static void choose_positions(settings *set) {
-    bool possible = set->model.d_model / set->model.heads % 2 == 0 && !settings_in_one_row(set);
+    bool possible = set->model.d_model / set->model.heads % 2 == 0 && !settings_in_one_row(set) &&
+                    !settings_vectors(set);
     if (given("positions") || set->model.like || !possible) return;
     if (set->data.tokenizer != WF_CHARACTERS) return;
     set->model.positions = WF_POSITIONS_SINUSOIDAL_ROTARY;

@@ -94,7 +94,14 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     take_tokenizer(set, f, path);
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (!m) fail(&train_program, "%s: %s", path, message);
-    for (set->model.arch = 0; wf_model_kind_at(set->model.arch) != m->kind;) set->model.arch++;
+    const wf_encoder *e = wf_encoder_of(m);
+    if (e && e->config.masked_lm)
+        fail(&train_program,
+             "%s predicts masked tokens, which is not trained here: make an encoder without that "
+             "head of its folder, as AutoModel of transformers saves it",
+             path);
+    for (set->model.arch = 0; !e && wf_model_kind_at(set->model.arch) != m->kind;)
+        set->model.arch++;
     if (!set->run.resume) limit_length(set, m, path);
     wf_model_free(m);
 }

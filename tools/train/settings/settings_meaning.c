@@ -31,7 +31,8 @@ wf_tokenizer_options settings_tokens(const settings *set, int side) {
 static bool settings_share_vocab(const settings *set) {
     bool byte_level = set->data.tokenizer == WF_BYTE_LEVEL && !set->data.tokenizer_tgt;
     bool t5 = set->model.like == LIKE_T5 && set->data.tokenizer != WF_SENTENCEPIECE;
-    return set->data.share_vocab || settings_in_one_row(set) || byte_level || t5;
+    return set->data.share_vocab || settings_in_one_row(set) || settings_vectors(set) ||
+           byte_level || t5;
 }
 
 static dataset_options pairs_of(settings *set) {
@@ -115,7 +116,7 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
 }
 
 const wf_model_kind *settings_kind(const settings *set) {
-    return wf_model_kind_at(set->model.arch);
+    return settings_vectors(set) ? &wf_encoder_kind : wf_model_kind_at(set->model.arch);
 }
 
 bool settings_model_ok(const settings *set, const dataset *m, char *message) {

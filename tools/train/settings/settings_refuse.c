@@ -86,16 +86,25 @@ static const struct {
       .idle = "lm",
       .because = "running text is in --text" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
-      .readers = "text",
+      .readers = "text|pairs",
       .because = "the task makes its own pairs" },
     { .options =
           "tokenizer|tokenizer-tgt|spm-src|spm-tgt|vocab-size|min-freq|share-vocab|max-tokens|"
           "epochs|accum",
-      .readers = "add|date|text|lm",
+      .readers = "add|date|text|lm|pairs",
       .because = "it is for text" },
-    { .options = "min-len", .idle = "add|date|text|lm", .because = "text has lines of any length" },
+    { .options = "min-len",
+      .idle = "add|date|text|lm|pairs",
+      .because = "text has lines of any length" },
     { .options = "valid-size", .idle = "lm", .because = "all that is held back is used" },
     { .options = "share-vocab|tokenizer-tgt", .idle = "lm", .because = "there is one text" },
+    { .options = "share-vocab|tokenizer-tgt",
+      .idle = "pairs",
+      .because = "an encoder has one vocabulary" },
+    { .options = "arch|like|form|dec-layers|norm|embedding-norm|positions|tie",
+      .idle = "pairs",
+      .because = "it trains an encoder, which has one form" },
+    { .options = "report", .idle = "pairs", .because = "an encoder has no outputs to show" },
 };
 
 static void refuse_by_task(void) {

@@ -1,0 +1,101 @@
+/* weft/models/encoder.h - an encoder-only Transformer as one graph, in the form of BERT (Devlin et
+ * al. 2018): each token sees the whole line. It makes no text, but vectors.
+ *
+ * A line becomes one vector by pooling: the mean of its tokens' vectors, the first of them or
+ * others, then perhaps a linear layer, and the length 1 (Reimers & Gurevych 2019). So lines of one
+ * meaning can be found by the angle between their vectors.
+ *
+ *     wf_plan *p = wf_encoder_plan(m, NULL);
+ *     if (!wf_encoder_run(m, p, B, S, ids, lengths, vectors)) puts(wf_plan_error(p));
+ *
+ * The model's src and src_length are its inputs, and hidden has the tokens' vectors. It is trained
+ * on one of two objectives:
+ *
+ *     masked_lm   logits [B,S,V] of the tokens that were hidden; labels [B,S]
+ *     else        pairs of lines of one meaning, src and tgt: logits [B,B] are the cosines of all
+ *                 sources and targets times similarity_scale, and the loss is the cross-entropy of
+ *                 each line's own partner among those of the batch, in both directions. tgt and its
+ *                 labels are as wf_batch has them; the start and the end are not part of the line
+ *
+ * Axes: B batch, S length of the lines, D model width, E width of the vectors, V vocabulary. */
+#ifndef WEFT_MODELS_ENCODER_H
+#define WEFT_MODELS_ENCODER_H
+
+#include "model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The function of the linear layer after pooling. A row per function: the enumerator, its name. */
+/* clang-format off */
+#define WF_DENSE_ACTIVATIONS(ROW) \
+    ROW(WF_DENSE_IDENTITY, "identity") ROW(WF_DENSE_TANH, "tanh") ROW(WF_DENSE_RELU, "relu") \
+    ROW(WF_DENSE_GELU, "gelu") ROW(WF_DENSE_SILU, "silu")
+#define WF_DENSE_ENUMERATOR(value, name) value,
+typedef enum { WF_DENSE_ACTIVATIONS(WF_DENSE_ENUMERATOR) } wf_dense_activation;
+/* clang-format on */
+
+/* The architecture, which is stored in the model's file. */
+typedef struct wf_encoder_config {
+    int64_t vocab;
+    int64_t max_len;   /* most tokens of a line */
+    int64_t positions; /* rows of the table of positions; 0: as many as lines need */
+    int64_t d_model, num_heads, dim_feedforward, layers;
+    int64_t types; /* rows of the table of token types, of which the first is used; 0: no table */
+    wf_activation activation;
+    double layer_norm_eps;
+    /* as RoBERTa: positions count the tokens other than pad_id, from pad_id + 1 on; the table has
+     * that many rows more, and padding inside a line has the row pad_id */
+    bool counted_positions;
+    int32_t pad_id, start_id, end_id;
+    /* a layer tanh(W x + b) of the first token's vector, which no vector of lines depends on */
+    bool pooler;
+    /* the head of masked language models: a linear layer, an activation, a norm, and the table of
+     * embeddings, or with tied false another one */
+    bool masked_lm, tied;
+    wf_activation head_activation;
+    /* how vectors of tokens become that of the line: the first token's; the greatest of each
+     * element; the mean; the sum divided by the root of the length; the mean with weights 1, 2, 3,
+     * ...; the last token's. Several are joined in this order. At least one is needed */
+    bool pool_first, pool_max, pool_mean, pool_root, pool_weighted, pool_last;
+    /* a linear layer after it, of this width; 0: none */
+    int64_t dense;
+    bool dense_bias;
+    wf_dense_activation dense_activation;
+    bool normalize; /* vectors of length 1 */
+    double similarity_scale;
+} wf_encoder_config;
+
+/* MiniLM's sizes: D 384, 12 heads, 6 layers, F 1536, gelu, up to 512 tokens; the mean, and vectors
+ * of length 1; similarities times 20. Set the vocabulary. */
+WF_API wf_encoder_config wf_encoder_defaults(void);
+
+typedef struct wf_encoder {
+    wf_model model;
+    wf_encoder_config config;
+    wf_tensor *vectors; /* [B,E] of src */
+    wf_tensor *pooled;  /* [B,D]: the pooler's output; NULL: there is no pooler */
+} wf_encoder;
+
+/* Record everything once. The result is the wf_model at the beginning of a wf_encoder. Arguments
+ * and errors are those of wf_transformer_new. */
+WF_API wf_model *wf_encoder_new(const wf_encoder_config *c, const wf_training_config *training,
+                                wf_dtype real, uint64_t seed, char *message);
+/* The wf_encoder that m belongs to. NULL: m is of another kind, or NULL. */
+WF_API const wf_encoder *wf_encoder_of(const wf_model *m);
+/* The width E of the vectors of lines. 0: m is no encoder. */
+WF_API int64_t wf_encoder_width(const wf_model *m);
+
+/* A plan that makes vectors of lines. It fails if m is no encoder. */
+WF_API wf_plan *wf_encoder_plan(wf_model *m, wf_pool *pool);
+/* Run it for lines src [B,S], padded on the right, of the given lengths [B]: writes vectors [B,E]
+ * in the model's real type. They do not depend on the other lines of the batch. The vector of an
+ * empty line is that of no tokens: zeros if it is a mean. False: see wf_plan_error. */
+WF_API bool wf_encoder_run(const wf_model *m, wf_plan *p, int64_t B, int64_t S, const int32_t *src,
+                           const int32_t *src_length, void *vectors);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,119 @@
+/* models/encoder/encoder_pool.c - the vector of a line from those of its tokens, as sentence-transformers
+ * makes it. See encoder.h.
+ *
+ * Sums over tokens are products of a row of weights and the matrix of the tokens' vectors, and
+ * padding has the weight 0. */
+#include "encoder_pool.h"
+#include "models/kind.h"
+
+/* Vectors of tokens x [B,S,D]; valid [B,S] is 1 for tokens and 0 for padding. */
+typedef struct tokens {
+    wf_tensor *x, *valid;
+} tokens;
+
+/* The value of padding where the greatest elements are looked for. */
+#define LEAST (-1e9)
+
+/* The sum with these weights [B,S]: [B,D]. */
+static wf_tensor *weighted(const tokens *t, wf_tensor *weights) {
+    wf_tensor *row = wf_unsqueeze(weights, WF_AXIS(1));  /* [B,1,S] */
+    return wf_squeeze(wf_matmul(row, t->x), WF_AXIS(1)); /* [B,D] */
+}
+
+/* The sum of the weights, [B,1], but not below 1e-9: the divisor of an empty line. */
+static wf_tensor *total(wf_tensor *weights) {
+    return wf_maximum(wf_sum(weights, WF_AXIS(1), true), wf_constant(weights->graph, 1e-9));
+}
+
+/* 1, 2, 3, ... for tokens, 0 for padding: [B,S] */
+static wf_tensor *numbers(const tokens *t) {
+    return wf_mul(wf_cumsum(t->valid, 1, false), t->valid);
+}
+
+static wf_tensor *first(const tokens *t) {
+    return wf_squeeze(wf_slice(t->x, 1, 0, 1), WF_AXIS(1));
+}
+
+static wf_tensor *greatest(const tokens *t) {
+    wf_tensor *valid = wf_unsqueeze(t->valid, WF_AXIS(2)); /* [B,S,1] */
+    return wf_max(wf_masked_fill(t->x, wf_logical_not(valid), LEAST), WF_AXIS(1), false);
+}
+
+static wf_tensor *mean(const tokens *t) {
+    return wf_div(weighted(t, t->valid), total(t->valid));
+}
+
+static wf_tensor *over_root(const tokens *t) {
+    return wf_div(weighted(t, t->valid), wf_sqrt(total(t->valid)));
+}
+
+static wf_tensor *weighted_mean(const tokens *t) {
+    wf_tensor *weights = numbers(t);
+    return wf_div(weighted(t, weights), total(weights));
+}
+
+static wf_tensor *last(const tokens *t) {
+    wf_tensor *place = numbers(t), *length = wf_sum(t->valid, WF_AXIS(1), true);
+    return weighted(t, wf_mul(wf_equal(place, length), t->valid));
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+enum { POOLINGS = 6 };
+
+/* Writes which poolings there are, in the order in which they are joined. */
+static void list(const wf_encoder_config *c, bool wanted[POOLINGS]) {
+    wanted[0] = c->pool_first;
+    wanted[1] = c->pool_max;
+    wanted[2] = c->pool_mean;
+    wanted[3] = c->pool_root;
+    wanted[4] = c->pool_weighted;
+    wanted[5] = c->pool_last;
+}
+
+int64_t wf_encoder_pooled_width(const wf_encoder_config *c) {
+    bool wanted[POOLINGS];
+    int64_t n = 0;
+    list(c, wanted);
+    for (int i = 0; i < POOLINGS; i++) n += wanted[i];
+    return n * c->d_model;
+}
+
+static wf_tensor *activate(wf_dense_activation a, wf_tensor *x) {
+    switch (a) {
+    case WF_DENSE_TANH:
+        return wf_tanh(x);
+    case WF_DENSE_RELU:
+        return wf_relu(x);
+    case WF_DENSE_GELU:
+        return wf_gelu(x);
+    case WF_DENSE_SILU:
+        return wf_silu(x);
+    case WF_DENSE_IDENTITY:
+        break;
+    }
+    return x;
+}
+
+wf_tensor *wf_unit_rows(wf_tensor *x) {
+    wf_tensor *length = wf_vector_norm(x, 2, WF_AXIS(1), true); /* [B,1] */
+    return wf_div(x, wf_maximum(length, wf_constant(x->graph, 1e-12)));
+}
+
+wf_tensor *wf_encoder_pool(const wf_encoder_config *c, const struct wf_linear_layer *dense,
+                           wf_tensor *x, wf_tensor *valid) {
+    static wf_tensor *(*const of[POOLINGS])(const tokens *) = { first,     greatest,      mean,
+                                                                over_root, weighted_mean, last };
+    const tokens t = { x, valid };
+    bool wanted[POOLINGS];
+    wf_tensor *parts[POOLINGS];
+    int n = 0;
+    const char *outer = wf_scope_push(x->graph, "pooling");
+    list(c, wanted);
+    for (int i = 0; i < POOLINGS; i++)
+        if (wanted[i]) parts[n++] = of[i](&t);
+    wf_tensor *y = n == 1 ? parts[0] : wf_concat(parts, n, 1); /* [B,P] */
+    wf_scope(x->graph, outer);
+    if (c->dense) y = activate(c->dense_activation, wf_linear(dense, y));
+    return c->normalize ? wf_unit_rows(y) : y;
+}

@@ -1,0 +1,142 @@
+/* models/hf/encoder/bert_config.c - config.json of an encoder, read and written. Every key is used,
+ * or must have a certain value, or is known to change no result. */
+#include <string.h>
+
+#include "bert_family.h"
+#include "models/message.h"
+#include "models/model_internal.h"
+
+bool wf_hf_bert_listed(const char *const *names, int most, const char *name) {
+    for (int i = 0; i < most && names[i]; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* ---- read ------------------------------------------------------------------------------------ */
+
+static bool has_key(const hf_bert_family *f, const char *name) {
+    for (const hf_key *k = f->keys; k->name; k++)
+        if (strcmp(k->name, name) == 0) return true;
+    return false;
+}
+
+static const hf_constant *constant_of(const hf_bert_family *f, const char *name) {
+    for (const hf_constant *c = f->constants; c->name; c++)
+        if (strcmp(c->name, name) == 0) return c;
+    return NULL;
+}
+
+static bool check_keys(const hf_object *o, const hf_bert_family *f, char *message) {
+    for (int i = 0; i < o->n; i++) {
+        const hf_value *v = &o->values[i];
+        const hf_constant *c = constant_of(f, v->key);
+        if (c && !wf_hf_check_constant(o, v, c, message)) return false;
+        if (c || has_key(f, v->key) || wf_hf_bert_listed(f->ignored, HF_BERT_IGNORED, v->key) ||
+            wf_hf_is_search_key(v->key) || wf_hf_ignored_key(v->key))
+            continue;
+        return fail(message,
+                    "%s: '%.60s' is not known of this family: if it changes no result, take it out",
+                    o->file, v->key);
+    }
+    return true;
+}
+
+/* The family of config.json; NULL: none. The name is compared as it is written in the file, so that
+ * no request for memory can fail unseen. */
+static const hf_bert_family *family_of(const hf_object *o) {
+    const hf_value *v = wf_hf_find(o, "model_type");
+    char name[32];
+    if (!v || *v->text != '"' || v->bytes < 2 || v->bytes >= sizeof name) return NULL;
+    memcpy(name, v->text + 1, v->bytes - 2);
+    name[v->bytes - 2] = '\0';
+    return wf_hf_bert_family(name);
+}
+
+bool wf_hf_is_encoder(const hf_object *config) {
+    return family_of(config) != NULL;
+}
+
+/* Looks for the classes in the text, so that no request for memory can fail unseen. */
+static bool check_class(const hf_object *o, const hf_bert_family *f, char *message) {
+    const hf_value *classes = wf_hf_find(o, "architectures");
+    char all[256], name[64], text[HF_SHOWN];
+    if (!classes) return true;
+    wf_hf_compact(classes, all, sizeof all);
+    for (int i = 0; i < 4 && f->architectures[i]; i++) {
+        snprintf(name, sizeof name, "\"%s\"", f->architectures[i]);
+        if (*all == '[' && strstr(all, name)) return true;
+    }
+    return fail(message, "%s: 'architectures' is %s, not %s or %s", o->file,
+                wf_hf_show(classes, text), f->architectures[0], f->architectures[1]);
+}
+
+bool wf_hf_bert_read_config(const hf_object *o, const hf_bert_family **family, hf_bert_config *c,
+                            char *message) {
+    const hf_bert_family *f = *family = family_of(o);
+    *c = (hf_bert_config){ .c = wf_encoder_defaults(), .longest = 0 };
+    c->c.normalize = false;
+    if (!f) return fail(message, "%s: 'model_type' is that of no encoder", o->file);
+    if (!check_class(o, f, message) || !check_keys(o, f, message)) return false;
+    for (const hf_key *row = f->keys; row->name; row++)
+        if (!wf_hf_read_key(o, row, c, message)) return false;
+    if (f->eps > 0) c->c.layer_norm_eps = f->eps;
+    c->c.counted_positions = f->counted_positions;
+    c->c.head_activation = f->head_gelu ? WF_GELU : c->c.activation;
+    int64_t skipped = f->counted_positions ? c->pad + 1 : 0;
+    if (c->pad >= c->c.vocab || c->start >= c->c.vocab || c->end >= c->c.vocab)
+        return fail(message, "%s: '%s' is not in the vocabulary of %lld", o->file,
+                    c->pad >= c->c.vocab ? "pad_token_id" : "bos_token_id or eos_token_id",
+                    (long long)c->c.vocab);
+    if (c->c.positions <= skipped)
+        return fail(message, "%s: 'max_position_embeddings' is %lld, of which %lld are not used",
+                    o->file, (long long)c->c.positions, (long long)skipped);
+    c->c.max_len = c->c.positions - skipped;
+    c->c.pad_id = (int32_t)c->pad;
+    c->c.start_id = c->start < 0 ? 0 : (int32_t)c->start;
+    c->c.end_id = c->end < 0 ? 0 : (int32_t)c->end;
+    return true;
+}
+
+/* ---- written --------------------------------------------------------------------------------- */
+
+static void put_row(hf_text *t, const hf_key *row, const hf_bert_config *c) {
+    const void *at = (const char *)c + row->offset;
+    if (row->type == HF_ACTIVATION) {
+        wf_hf_put_key(t, row->name);
+        wf_hf_put_string(t, wf_hf_activation_name(*(const wf_activation *)at));
+    } else if (row->type == HF_FLAG)
+        wf_hf_put_flag(t, row->name, *(const bool *)at);
+    else if (row->type == HF_REAL)
+        wf_hf_put_real(t, row->name, *(const double *)at);
+    else
+        wf_hf_put_int(t, row->name, *(const int64_t *)at);
+}
+
+/* Why no family has such an encoder; NULL: this one has. */
+static const char *differs(const hf_bert_family *f, const wf_encoder_config *c) {
+    if (!wf_hf_activation_name(c->activation)) return "transformers does not have its activation";
+    if (f->eps > 0 && c->layer_norm_eps != f->eps)
+        return "its norms' eps is not that of DistilBERT";
+    if (c->counted_positions && !c->types) return "it has no token types, which RoBERTa has";
+    if (c->masked_lm && c->head_activation != (f->head_gelu ? WF_GELU : c->activation))
+        return "the activation of its head is not that of its layers";
+    return NULL;
+}
+
+bool wf_hf_bert_write_config(const wf_encoder_config *c, wf_hf_put put, void *user, char *message) {
+    const hf_bert_family *f = wf_hf_bert_family_of(c);
+    hf_bert_config out = { .c = *c, .pad = c->pad_id, .start = c->start_id, .end = c->end_id };
+    const char *why = differs(f, c);
+    hf_text t = { 0 };
+    if (why) return fail(message, "%s", why);
+    if (!c->positions) out.c.positions = c->max_len + (c->counted_positions ? c->pad_id + 1 : 0);
+    wf_hf_put_key(&t, "architectures");
+    wf_hf_put_as(&t, "[\"%s\"]", f->architectures[c->masked_lm]);
+    wf_hf_put_key(&t, "model_type");
+    wf_hf_put_as(&t, "\"%s\"", f->name);
+    wf_hf_put_key(&t, "dtype");
+    wf_hf_put_as(&t, "\"float32\"");
+    for (const hf_key *row = f->keys; row->name; row++) put_row(&t, row, &out);
+    wf_hf_put_as(&t, "\n}\n");
+    return wf_hf_put_file(&t, "config.json", put, user, message);
+}

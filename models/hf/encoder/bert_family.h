@@ -1,0 +1,82 @@
+/* models/hf/encoder/bert_family.h - inside models/hf: the keys and tensor names of a family of
+ * encoders. A family consists of table rows, without code. */
+#ifndef WEFT_MODELS_HF_ENCODER_BERT_FAMILY_H
+#define WEFT_MODELS_HF_ENCODER_BERT_FAMILY_H
+
+#include "models/encoder.h"
+#include "models/hf/folder.h"
+
+/* The configuration in config.json: that of the encoder, and further values. */
+typedef struct hf_bert_config {
+    wf_encoder_config c;
+    int64_t pad, start, end; /* -1: it has none */
+    int64_t longest; /* most tokens of a line as the tokenizer's files say; 0: they do not */
+} hf_bert_config;
+
+enum { HF_BERT_KEYS = 16, HF_BERT_CONSTANTS = 8, HF_BERT_STEMS = 16, HF_BERT_IGNORED = 24 };
+
+/* Each table ends at the first row without a name. */
+typedef struct hf_bert_family {
+    const char *name; /* model_type */
+    /* the classes of transformers that are read. The first has no head, and the second one that
+     * predicts masked tokens */
+    const char *architectures[4];
+    bool counted_positions;
+    bool head_gelu;   /* the head's activation is gelu, whatever that of the layers is */
+    double eps;       /* of norms, if there is no key for it */
+    const char *body; /* the beginning of names, which files without a head leave out */
+    hf_key keys[HF_BERT_KEYS];
+    hf_constant constants[HF_BERT_CONSTANTS];
+    const char *ignored[HF_BERT_IGNORED]; /* keys that change no result */
+    hf_stem stems[HF_BERT_STEMS];
+    /* a copy of the output's bias, and beginnings of tensors that have no effect here */
+    const char *bias_copy;
+    const char *dropped[4];
+} hf_bert_family;
+
+const hf_bert_family *wf_hf_bert_family(const char *model_type); /* NULL: none */
+/* The family that has models of this form. NULL: none. */
+const hf_bert_family *wf_hf_bert_family_of(const wf_encoder_config *c);
+
+/* The name of part `part` of a parameter. Returns how many parts the parameter has; 0: unknown. */
+int wf_hf_bert_name(const hf_bert_family *family, const char *parameter, int part,
+                    char name[HF_NAME]);
+
+/* ---- bert_config.c --------------------------------------------------------------------------- */
+
+/* Reads config.json, but not which heads there are. */
+bool wf_hf_bert_read_config(const hf_object *o, const hf_bert_family **family, hf_bert_config *c,
+                            char *message);
+bool wf_hf_bert_write_config(const wf_encoder_config *c, wf_hf_put put, void *user, char *message);
+/* True if one of the texts is this one; the list ends with NULL or after `most`. */
+bool wf_hf_bert_listed(const char *const *names, int most, const char *name);
+
+/* ---- bert_weights.c -------------------------------------------------------------------------- */
+
+/* Sets which heads the folder's tensors have: a pooler, and one that predicts masked tokens. */
+void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_encoder_config *c);
+/* Loads all parameters; those of the layer after pooling from the file `dense`. */
+bool wf_hf_bert_load_weights(const wf_file *f, const hf_bert_family *family, wf_model *m,
+                             char *message);
+bool wf_hf_bert_load_dense(const wf_file *f, wf_model *m, char *message);
+/* Writes the file of the layer after pooling, if the model has one. */
+bool wf_hf_bert_write_dense(const wf_model *m, wf_hf_put put, void *user, char *message);
+
+/* ---- sentence.c: the files of sentence-transformers ------------------------------------------ */
+
+/* Reads modules.json and the files that it names, if the folder has it. */
+bool wf_hf_read_sentence(const char *folder, hf_bert_config *c, wf_hf *out, char *message);
+bool wf_hf_write_sentence(const wf_encoder_config *c, wf_hf_put put, void *user, char *message);
+/* The file of the layer after pooling. NULL with message. */
+wf_file *wf_hf_open_dense(const char *folder, const char **name, char *message);
+
+/* ---- bert_tokenizer.c ------------------------------------------------------------------------ */
+
+/* Reads how long a line may be: tokenizer_config.json. */
+bool wf_hf_bert_read_longest(const char *folder, hf_bert_config *c, char *message);
+/* Reads tokenizer.json, which is made to cut lines at max_len tokens, and finds the ids that it
+ * puts around a line. */
+bool wf_hf_bert_read_tokenizer(const char *folder, hf_bert_config *c, wf_hf *out, char *message);
+bool wf_hf_bert_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *message);
+
+#endif

@@ -1,0 +1,60 @@
+/* models/hf/encoder/bert_import.c - a folder of transformers or of sentence-transformers with an
+ * encoder as a model of weft, and back. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bert_family.h"
+#include "core/file_internal.h"
+#include "models/message.h"
+
+/* ---- in -------------------------------------------------------------------------------------- */
+
+static bool load_dense(const char *folder, wf_hf *out, char *message) {
+    const char *name = "";
+    if (!wf_encoder_of(out->model)->config.dense) return true;
+    wf_file *f = wf_hf_open_dense(folder, &name, message);
+    bool ok = f && wf_hf_of_file(name, wf_hf_bert_load_dense(f, out->model, message), message);
+    wf_file_free(f);
+    return ok;
+}
+
+static bool record(wf_file *f, const char *name, const hf_bert_family *family, hf_bert_config *c,
+                   wf_hf *out, char *message) {
+    char reason[WF_MESSAGE];
+    wf_hf_bert_find_heads(f, family, &c->c);
+    out->model = wf_encoder_new(&c->c, NULL, WF_F32, 0, reason);
+    if (!out->model) return fail(message, "config.json: %.240s", reason);
+    if (!wf_ok(out->model->graph)) return fail(message, "%s", wf_error(out->model->graph));
+    return wf_hf_of_file(name, wf_hf_bert_load_weights(f, family, out->model, message), message);
+}
+
+static bool read_weights(const char *folder, const hf_bert_family *family, hf_bert_config *c,
+                         wf_hf *out, char *message) {
+    const char *name = "";
+    wf_file *f = wf_hf_open_weights(folder, &name, message);
+    if (!f) return false;
+    wf_file_drop_loaded(f);
+    bool ok = record(f, name, family, c, out, message) && load_dense(folder, out, message);
+    wf_file_free(f);
+    return ok;
+}
+
+bool wf_hf_import_encoder(const char *folder, const hf_object *config, wf_hf *out, char *message) {
+    const hf_bert_family *family;
+    hf_bert_config c;
+    return wf_hf_bert_read_config(config, &family, &c, message) &&
+           wf_hf_read_sentence(folder, &c, out, message) &&
+           wf_hf_bert_read_longest(folder, &c, message) &&
+           wf_hf_bert_read_tokenizer(folder, &c, out, message) &&
+           read_weights(folder, family, &c, out, message);
+}
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+bool wf_hf_bert_write(wf_hf *hf, wf_hf_put put, void *user, char *message) {
+    const wf_encoder_config *c = &wf_encoder_of(hf->model)->config;
+    return wf_hf_bert_write_tokenizer(hf, put, user, message) &&
+           wf_hf_write_sentence(c, put, user, message) &&
+           wf_hf_bert_write_dense(hf->model, put, user, message) &&
+           wf_hf_bert_write_config(c, put, user, message);
+}

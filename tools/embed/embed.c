@@ -1,0 +1,247 @@
+/* tools/embed/embed.c - turns lines into vectors with a trained encoder, or finds the lines that
+ * are nearest to them.
+ *
+ * This file has the options, and writes the results. See embed.h for the other files. */
+#include "embed.h"
+#include "core/file_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/op.h"
+#include "tools/cli/numbers.h"
+#include "tools/cli/options/uses.h"
+#include "tools/cli/output.h"
+#include "tools/cli/terminal.h"
+
+/* Static, because the rows of the option table hold addresses of these settings. */
+static settings told = { .top = 5, .batch_size = 32, .weights = -1 };
+
+#define PROMPT(option, variable, text)                                                             \
+    {                                                                                              \
+        .name = option, .kind = OPTION_STRING, .value = &(variable), .argument = "TEXT",           \
+        .help = text, .fallback = "none"                                                           \
+    }
+
+static option rows[] = {
+    GROUP("Files"),
+    MODEL("model", told.model,
+          "file of an encoder that train or convert wrote. It must be given, with this option or "
+          "as the first word without a dash",
+          .letter = 'm'),
+    INPUT("input", told.input,
+          "file with a text on each line, or with token ids if the model has no vocabulary. It may "
+          "also be the second word without a dash; - is stdin",
+          .letter = 'i', .fallback = "stdin"),
+    OUTPUT("output", told.output,
+           "file for the results. It is written when all lines are done, and replaces an existing "
+           "file; - is stdout",
+           .letter = 'o', .fallback = "stdout"),
+    CHOICE("format", told.format, "text|npy|f32",
+           "form of the vectors. text: a line of numbers for each line of input. npy: a matrix for "
+           "NumPy, with a row for each line. f32: only its numbers, of 4 bytes each in this "
+           "machine's order"),
+    GROUP("Search"),
+    INPUT("search", told.search,
+          "file of lines that are compared with each line of the input. In place of vectors the "
+          "nearest are printed, best first, each on a line: the cosine of the two vectors, TAB, "
+          "its number in this file, TAB, the line"),
+    COUNT("top", told.top, 1, 100000,
+          "with --search: number of lines that are printed for each line of the input, or all if "
+          "there are fewer"),
+    GROUP("Text"),
+    PROMPT("prompt", told.prompt,
+           "text that is put before each line of the input. Some models were trained so, as E5 "
+           "with \"query: \""),
+    PROMPT("search-prompt", told.search_prompt,
+           "text that is put before each line of --search, as \"passage: \""),
+    GROUP("Work"),
+    COUNT("batch-size", told.batch_size, 1, 4096,
+          "number of lines that are computed together. The vectors do not depend on it"),
+    COUNT("threads", told.threads, 1, 256, "number of threads. The vectors do not depend on it",
+          .fallback = DEFAULT_THREADS),
+    CHOICE("weights", told.weights, "f32|bf16|int8",
+           "number format of the weight matrices in memory. bf16 takes half of the bytes of f32 "
+           "and int8 a quarter. Both are faster and slightly less accurate",
+           .fallback = "f32, or int8 if the file has that"),
+    FLAG("quiet", told.quiet, "do not print the speed on stderr"),
+};
+
+static program self = {
+    .name = "embed",
+    .purpose = "turns lines into vectors with an encoder, and finds the nearest lines",
+    .examples = "  embed minilm.safetensors lines.txt > vectors.txt\n"
+                "  embed minilm.safetensors lines.txt --format npy -o vectors.npy\n"
+                "  echo \"a dog runs\" | embed minilm.safetensors --search lines.txt --top 3\n"
+                "  embed e5.safetensors questions.txt --prompt \"query: \" --search pages.txt "
+                "--search-prompt \"passage: \"\n",
+    .options = rows,
+    .n = sizeof rows / sizeof *rows,
+    .operand_name = "[MODEL [FILE]]",
+    .by_place = { "model", "input" },
+};
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+typedef struct results {
+    embedder *e;
+    FILE *out;
+    /* npy: all vectors, because their number comes before them */
+    float *kept;
+    int64_t n, capacity;
+    collection lines; /* those of --search */
+    int64_t *nearest;
+    float *cosines;
+} results;
+
+static void *memory(void *block) {
+    if (!block) fail(&self, "out of memory");
+    return block;
+}
+
+static void put_text(FILE *out, const float *vector, int64_t n) {
+    enum { DIGITS = 9 }; /* which read back as the same f32 */
+    char text[WF_REAL_TEXT];
+    for (int64_t i = 0; i < n; i++) {
+        if (i) putc(' ', out);
+        fputs(wf_format_real(vector[i], DIGITS, text), out);
+    }
+    putc('\n', out);
+}
+
+static void keep(results *r, int64_t n, const float *vectors) {
+    const int64_t width = r->e->width;
+    if (r->n + n > r->capacity) {
+        r->capacity = 2 * (r->n + n);
+        r->kept = memory(realloc(r->kept, (size_t)(r->capacity * width) * sizeof *r->kept));
+    }
+    memcpy(r->kept + r->n * width, vectors, (size_t)(n * width) * sizeof *vectors);
+    r->n += n;
+}
+
+/* The header of a .npy file, version 1.0: its length is a multiple of 64. */
+static void put_npy(results *r) {
+    const uint16_t one = 1;
+    char little = *(const char *)&one ? '<' : '>', text[192];
+    int n =
+        snprintf(text, sizeof text,
+                 "{'descr': '%cf4', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }",
+                 little, r->n, r->e->width);
+    int whole = (10 + n + 1 + 63) / 64 * 64 - 10;
+    fwrite("\x93NUMPY\x01\x00", 1, 8, r->out);
+    putc(whole & 255, r->out);
+    putc(whole >> 8, r->out);
+    fprintf(r->out, "%s%*s\n", text, whole - n - 1, "");
+    if (r->n) fwrite(r->kept, sizeof *r->kept * (size_t)r->e->width, (size_t)r->n, r->out);
+}
+
+/* A pipe that nobody reads any more ends the program. */
+static void check_written(results *r) {
+    if (fflush(r->out) == 0) return;
+    if (!told.output && nobody_reads(STDOUT_FILENO)) exit(close_stdout(&self, EXIT_DONE));
+    fail(&self, "%s could not be written: %s", told.output ? told.output : "stdout",
+         strerror(errno));
+}
+
+static void take(void *user, int64_t n, const float *vectors, char *const *text) {
+    results *r = user;
+    const int64_t width = r->e->width;
+    (void)text;
+    if (told.format == FORMAT_NPY) {
+        keep(r, n, vectors);
+        return;
+    }
+    for (int64_t i = 0; i < n && told.format == FORMAT_TEXT; i++)
+        put_text(r->out, vectors + i * width, width);
+    if (told.format == FORMAT_F32)
+        fwrite(vectors, sizeof *vectors * (size_t)width, (size_t)n, r->out);
+    check_written(r);
+}
+
+/* ---- search ---------------------------------------------------------------------------------- */
+
+static void take_lines(void *user, int64_t n, const float *vectors, char *const *text) {
+    results *r = user;
+    if (!collection_add(&r->lines, n, vectors, text))
+        fail(&self, "out of memory for the lines of %s", told.search);
+}
+
+static void open_search(results *r) {
+    char message[WF_MESSAGE];
+    r->lines.width = r->e->width;
+    embed_file(r->e, told.search, told.search_prompt, true, take_lines, r);
+    if (!r->lines.n) fail(&self, "%s has no lines", told.search);
+    if (told.top > r->lines.n) told.top = r->lines.n;
+    if (!collection_open(&r->lines, r->e->pool, message)) fail(&self, "%s", message);
+    r->nearest = memory(calloc((size_t)told.top, sizeof *r->nearest));
+    r->cosines = memory(calloc((size_t)told.top, sizeof *r->cosines));
+}
+
+static void take_queries(void *user, int64_t n, const float *vectors, char *const *text) {
+    results *r = user;
+    char message[WF_MESSAGE], number[WF_REAL_TEXT];
+    (void)text;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t found = collection_search(&r->lines, 1, vectors + i * r->e->width, told.top,
+                                          r->nearest, r->cosines, message);
+        if (found < 0) fail(&self, "%s", message);
+        for (int64_t k = 0; k < found; k++)
+            fprintf(r->out, "%s\t%" PRId64 "\t%s\n", wf_format_real(r->cosines[k], 6, number),
+                    r->nearest[k] + 1, r->lines.text[r->nearest[k]]);
+    }
+    check_written(r);
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static void check_options(void) {
+    bool search = told.search != NULL;
+    if (!told.model) usage_error(&self, "say which model: embed MODEL [FILE]");
+    option_no_effect(&self, "format", search, "--search prints lines");
+    option_no_effect(&self, "top", !search, "it is for --search");
+    option_no_effect(&self, "search-prompt", !search, "it is for --search");
+    if (is_dash(told.input)) told.input = NULL;
+    if (is_dash(told.output)) told.output = NULL;
+    if (is_dash(told.search) && !told.input)
+        usage_error(&self, "only one of --search and the input can be stdin");
+}
+
+static void tell(const embedder *e, double seconds) {
+    char count[OPTION_TEXT_SIZE], rate[OPTION_TEXT_SIZE], time[OPTION_TEXT_SIZE];
+    if (e->cut)
+        warn(&self,
+             "%" PRId64 " of %" PRId64 " lines have more than %" PRId64
+             " tokens: only their beginnings were used",
+             e->cut, e->lines, e->model->max_len);
+    if (told.quiet || !e->lines) return;
+    fprintf(stderr, "%s lines in %s, %s a second\n", thousands((double)e->lines, count),
+            duration(seconds, time), thousands((double)e->lines / seconds, rate));
+}
+
+int main(int argc, char **argv) {
+    char message[WF_MESSAGE];
+    embedder e;
+    output file = { .stream = stdout };
+    terminal_open();
+    options_parse(&self, argc, argv);
+    check_options();
+    const used_file in = { "stdin", NULL, STDIN_FILENO, told.input ? USE_NONE : USE_INPUT };
+    check_uses(&self, &in, 1);
+    embedder_open(&e, &self, &told);
+    if (told.output && !output_open(&file, told.output, message)) fail(&self, "%s", message);
+    results r = { .e = &e, .out = file.stream };
+    double start = wf_seconds_now();
+    if (told.search) open_search(&r);
+    embed_file(&e, told.input, told.prompt, false, told.search ? take_queries : take, &r);
+    if (told.format == FORMAT_NPY && !told.search) put_npy(&r);
+    if (told.output && !output_close(&file, message)) fail(&self, "%s", message);
+    tell(&e, wf_seconds_now() - start);
+    if (told.search) collection_close(&r.lines);
+    free(r.kept), free(r.nearest), free(r.cosines);
+    embedder_close(&e);
+    return close_stdout(&self, EXIT_DONE);
+}
