@@ -30,6 +30,8 @@ static const char *const names[] = {
     "target.spm",
     "sentencepiece.bpe.model",
     "tokenizer.json",
+    "adapter_config.json",
+    "adapter_model.safetensors",
 };
 enum { NAMES = sizeof names / sizeof *names };
 

@@ -141,6 +141,7 @@ void settings_from_file(settings *set, const wf_file *f) {
             option_no_effect(&train_program, o->name, true, "a resume takes it from the file");
     take_start(set, f);
     settings_take_freeze(set, f);
+    settings_take_lora(set, f);
     if (settings_started(set)) settings_refuse_sizes("a resume takes it from the file");
     for (option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored && !(o->of_model && settings_started(set)))
