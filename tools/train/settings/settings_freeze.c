@@ -70,6 +70,7 @@ static void check_prefix(const wf_model *m, const char *prefix) {
 }
 
 void settings_check_freeze(const settings *set, const wf_model *m) {
+    if (!set->model.freeze) return;
     int64_t n = settings_frozen(set, m);
     if (n && n == wf_model_parameter_count(m))
         usage_error(&train_program, "--freeze %s leaves nothing to train", set->model.freeze);
