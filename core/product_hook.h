@@ -9,13 +9,21 @@
 #include "core/graph.h"
 
 /* y [...,n] is x [...,in] times the transpose of rows first..first+n-1 of weight [out,in], and
- * perhaps plus a bias. The hook returns y, or a tensor of its shape that is used instead, such as
+ * perhaps plus a bias. The call returns y, or a tensor of its shape that is used instead, such as
  * y + x A^T B^T (LoRA). */
-typedef wf_tensor *wf_product_hook(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight,
-                                   int64_t first);
-/* From now on layers call this hook for each of their products with a matrix. NULL ends this. */
-void wf_on_product(wf_graph *g, wf_product_hook *hook, void *user);
+typedef struct wf_product_hook {
+    wf_tensor *(*call)(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight, int64_t first);
+    void *user;
+} wf_product_hook;
+/* The graph's hook, which layers call for each of their products with a matrix. Its call is NULL at
+ * first. */
+wf_product_hook *wf_product_hook_of(wf_graph *g);
+
 /* For layers: y, or the tensor that the graph's hook returns for this product. */
-wf_tensor *wf_product_made(wf_tensor *y, wf_tensor *x, wf_tensor *weight, int64_t first);
+static inline wf_tensor *wf_product_made(wf_tensor *y, wf_tensor *x, wf_tensor *weight,
+                                         int64_t first) {
+    const wf_product_hook *hook = wf_product_hook_of(y->graph);
+    return hook->call && wf_ok(y->graph) ? hook->call(hook->user, y, x, weight, first) : y;
+}
 
 #endif

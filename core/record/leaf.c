@@ -146,16 +146,8 @@ void wf_on_param(wf_graph *g, wf_tensor *(*hook)(void *user, wf_tensor *param), 
     g->on_param_user = user;
 }
 
-void wf_on_product(wf_graph *g, wf_product_hook *hook, void *user) {
-    if (!g || g == wf_failed_graph()) return;
-    g->on_product = hook;
-    g->on_product_user = user;
-}
-
-wf_tensor *wf_product_made(wf_tensor *y, wf_tensor *x, wf_tensor *weight, int64_t first) {
-    wf_graph *g = y->graph;
-    if (wf_is_poison(y) || !g->on_product) return y;
-    return g->on_product(g->on_product_user, y, x, weight, first);
+wf_product_hook *wf_product_hook_of(wf_graph *g) {
+    return &g->on_product;
 }
 
 bool wf_from_hook(const wf_tensor *t) {

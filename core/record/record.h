@@ -56,8 +56,7 @@ struct wf_graph {
     wf_tensor *(*on_param)(void *user, wf_tensor *param);
     void *on_param_user;
     bool in_hook; /* on_param runs */
-    wf_product_hook *on_product;
-    void *on_product_user;
+    wf_product_hook on_product;
     wf_tensor poison;
     pthread_mutex_t lock; /* of leaf storage */
     /* number of plans not yet freed: they hold pointers to the leaves' values */

@@ -165,7 +165,7 @@ void wf_adapters_begin(wf_model *m) {
         wf_poison(m->graph, "a model has adapters, or a hook of its parameters, not both");
     if (!wf_ok(m->graph)) return;
     wf_on_param(m->graph, declare_all, m);
-    wf_on_product(m->graph, apply, m);
+    *wf_product_hook_of(m->graph) = (wf_product_hook){ apply, m };
 }
 
 /* True if the model has an adapter for this target alone. */
@@ -182,8 +182,8 @@ static bool has_adapter(const wf_model *m, const char *target, size_t n) {
 
 void wf_adapters_end(wf_model *m) {
     const char *target = m->training.adapters.targets;
-    wf_on_product(m->graph, NULL, NULL);
     if (!wf_ok(m->graph)) return;
+    wf_product_hook_of(m->graph)->call = NULL;
     if (!*target) wf_poison(m->graph, "there is no target of the adapters");
     for (size_t n; *target; target = after(target, n)) {
         n = strcspn(target, ",");

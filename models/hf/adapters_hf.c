@@ -124,8 +124,7 @@ static bool all_added(const saving *s) {
         const wf_tensor *t = wf_node(s->m->graph, id);
         n += t->kind == WF_PARAM && wf_from_hook(t) ? 1 : 0;
     }
-    return s->n >= n ||
-           fail(s->message, "the family has no name for a matrix that has an adapter");
+    return s->n >= n || fail(s->message, "the family has no name for a matrix that has an adapter");
 }
 
 static void put_config(hf_text *t, saving *s) {

@@ -37,7 +37,10 @@ static void feed(const wf_model *m, wf_plan *p, const sizes *n, FILE *f) {
              wf_feed(p, m->src_length, length, (size_t)n->B * 4);
     ok = ok && wf_feed(p, m->tgt, tgt, target * 4) && wf_feed(p, m->labels, labels, target * 4);
     need(ok, wf_plan_error(p));
-    free(src), free(tgt), free(labels), free(length);
+    free(src);
+    free(tgt);
+    free(labels);
+    free(length);
 }
 
 /* The number of parameters of the model alone whose values are not those of its file. */
@@ -53,7 +56,8 @@ static int moved(const wf_model *m, const wf_file *f) {
         char *x = malloc(bytes), *y = malloc(bytes);
         need(wf_read(a, x, bytes) && wf_read(wf_find(m->graph, a->name), y, bytes), a->name);
         n += memcmp(x, y, bytes) != 0;
-        free(x), free(y);
+        free(x);
+        free(y);
     }
     wf_model_free(was);
     return n;
@@ -96,7 +100,11 @@ int main(int argc, char **argv) {
     printf("%d %d %zu %zu %" PRId64 "\n", layout ? 0 : moved(m, base),
            wf_trainer_optimizer(t)->n - count, arena, bytes, wf_model_parameter_count(m));
     need(wf_model_save(m, argv[11], NULL, NULL, 0, message), message);
-    wf_trainer_free(t), wf_model_free(m), wf_file_free(base), wf_file_free(adapters);
-    fclose(batches), free(params);
+    wf_trainer_free(t);
+    wf_model_free(m);
+    wf_file_free(base);
+    wf_file_free(adapters);
+    fclose(batches);
+    free(params);
     return 0;
 }

@@ -17,12 +17,15 @@ static char message[WF_MESSAGE];
 static void make_files(void) {
     int base = mkstemp(base_path), other = mkstemp(path);
     ck_assert(base >= 0 && other >= 0);
-    close(base), close(other);
+    close(base);
+    close(other);
 }
 
 static void remove_files(void) {
-    unlink(base_path), unlink(path);
-    strcpy(strrchr(base_path, '-') + 1, "XXXXXX"), strcpy(strrchr(path, '-') + 1, "XXXXXX");
+    unlink(base_path);
+    unlink(path);
+    strcpy(strrchr(base_path, '-') + 1, "XXXXXX");
+    strcpy(strrchr(path, '-') + 1, "XXXXXX");
 }
 
 SETUP(make_files, remove_files)
@@ -74,7 +77,9 @@ static double loss_of(wf_model *m) {
     assert_plan(p, wf_run(p));
     double *loss = plan_values(p, m->loss.loss, NULL), *count = plan_values(p, m->loss.count, NULL);
     double mean = *loss / *count;
-    free(loss), free(count), wf_plan_free(p);
+    free(loss);
+    free(count);
+    wf_plan_free(p);
     return mean;
 }
 
@@ -148,9 +153,12 @@ TEST_ROWS(adapters_alone_are_trained, COUNT_OF(rows)) {
         if (w->kind != WF_PARAM) continue;
         double *x = leaf_values(w), *y = leaf_values(wf_find(m->graph, w->name));
         ck_assert_msg(!memcmp(x, y, (size_t)wf_count(w) * sizeof *x), "%s moved", w->name);
-        free(x), free(y);
+        free(x);
+        free(y);
     }
-    wf_trainer_free(t), wf_model_free(m), wf_model_free(was);
+    wf_trainer_free(t);
+    wf_model_free(m);
+    wf_model_free(was);
 }
 
 /* A step of rate 1 subtracts the gradient of the mean loss: compared with differences. */
@@ -180,9 +188,11 @@ TEST_ROWS(gradients_are_those_of_the_loss, COUNT_OF(rows)) {
     for (int i = 0; i < o->n; i++) {
         double *after = leaf_values(o->params[i]);
         ck_assert_double_eq_tol(before[i][1] - after[1], gradient[i], 1e-6 * scale);
-        free(after), free(before[i]);
+        free(after);
+        free(before[i]);
     }
-    wf_trainer_free(t), wf_model_free(m);
+    wf_trainer_free(t);
+    wf_model_free(m);
 }
 
 /* The base in bf16 and int8: rounded once, and the adapters not at all. */
@@ -192,7 +202,8 @@ TEST_ROWS(adapters_train_beside_rounded_weights, 2 * COUNT_OF(rows)) {
     wf_model *m = record(_i / 2, &training, WF_F32);
     int packed = 0;
     double whole = loss_of(m);
-    wf_model_free(m), m = record(_i / 2, &training, WF_F32);
+    wf_model_free(m);
+    m = record(_i / 2, &training, WF_F32);
     ck_assert_msg(wf_pack_weights(m->graph, layout, message), "%s", message);
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
@@ -213,7 +224,8 @@ TEST_ROWS(a_file_of_adapters_is_applied_or_merged, COUNT_OF(rows)) {
     wf_training_config training = adapted(_i);
     wf_model *m = record(_i, &training, WF_F32), *base = record(_i, NULL, WF_F32);
     stir(m);
-    save(base, base_path), save(m, path);
+    save(base, base_path);
+    save(m, path);
     double adapted_loss = loss_of(m), plain = loss_of(base);
     wf_file *f = opened(path), *b = opened(base_path);
     ck_assert_int_eq(wf_file_count(f), 2 * rows[_i].adapters);
@@ -236,14 +248,19 @@ TEST_ROWS(a_file_of_adapters_is_applied_or_merged, COUNT_OF(rows)) {
     ck_assert_msg(wf_model_merge_adapters(base, f, message), "%s", message);
     ck_assert_double_eq_tol(loss_of(base), adapted_loss, 1e-5);
     ck_assert(fabs(plain - adapted_loss) > 1e-2);
-    wf_file_free(f), wf_file_free(b), wf_file_free(again);
-    wf_model_free(m), wf_model_free(base), wf_model_free(other);
+    wf_file_free(f);
+    wf_file_free(b);
+    wf_file_free(again);
+    wf_model_free(m);
+    wf_model_free(base);
+    wf_model_free(other);
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 static wf_tensor *nothing(void *user, wf_tensor *param) {
-    (void)user, (void)param;
+    (void)user;
+    (void)param;
     return NULL;
 }
 
@@ -279,7 +296,8 @@ TEST(a_file_that_does_not_fit_is_refused) {
              *wider = record(1, &three, WF_F32), *fewer = record(1, &others, WF_F32),
              *rounded = record(1, NULL, WF_F32);
     stir(m);
-    save(m, path), save(base, base_path);
+    save(m, path);
+    save(base, base_path);
     wf_file *f = opened(path), *b = opened(base_path);
     double plain = loss_of(base);
     ck_assert(!wf_model_load_weights(base, f, message));
@@ -301,6 +319,12 @@ TEST(a_file_that_does_not_fit_is_refused) {
     ck_assert(!wf_model_merge_adapters(translator, f, message));
     assert_contains(message, "fits no adapter of the model");
     ck_assert_double_eq(loss_of(base), plain);
-    wf_file_free(f), wf_file_free(b), wf_model_free(translator), wf_model_free(rounded);
-    wf_model_free(m), wf_model_free(base), wf_model_free(wider), wf_model_free(fewer);
+    wf_file_free(f);
+    wf_file_free(b);
+    wf_model_free(translator);
+    wf_model_free(rounded);
+    wf_model_free(m);
+    wf_model_free(base);
+    wf_model_free(wider);
+    wf_model_free(fewer);
 }

@@ -21,7 +21,8 @@ static void make_pairs(void) {
        " for (i = 0; i < 24; i++) { n = 2 + i % 4; s = t = \"\";"
        " for (k = 0; k < n; k++) { w = 1 + (i + 3 * k * (1 + int(i / 8))) % 8;"
        " s = s (k ? \" \" : \"\") a[w]; t = t (k ? \" \" : \"\") b[w] }"
-       " print s \"\\t\" t }}' > both; head -12 both > one; tail -12 both > two; cut -f 1 both > in");
+       " print s \"\\t\" t }}' > both; head -12 both > one; tail -12 both > two; cut -f 1 both > "
+       "in");
 }
 
 SETUP(make_pairs, leave_folder)
@@ -64,7 +65,8 @@ TEST_ROWS(a_resumed_training_of_adapters_is_the_same, COUNT_OF(rows)) {
         n++;
     }
     ck_assert_int_gt(n, 5);
-    wf_file_free(a), wf_file_free(b);
+    wf_file_free(a);
+    wf_file_free(b);
 }
 
 /* Beside the weights or merged into them: the same outputs, which are not those of the model. */
@@ -106,7 +108,8 @@ TEST_ROWS(adapters_go_to_peft_and_back, 2) {
         n++;
     }
     ck_assert_int_eq(n, wf_file_count(b));
-    wf_file_free(a), wf_file_free(b);
+    wf_file_free(a);
+    wf_file_free(b);
     ok("convert --to hf again -o peft2; diff -r peft peft2");
 }
 
@@ -139,7 +142,8 @@ static const struct {
     const char *command, *says;
 } refused[] = {
     { 2, "train --lora 3 --train two", "--lora adapts a model: name it with --init MODEL" },
-    { 2, "train --lora-alpha 3 --train two", "--lora-alpha would have no effect: it is for --lora" },
+    { 2, "train --lora-alpha 3 --train two",
+      "--lora-alpha would have no effect: it is for --lora" },
     { 2, "train --base-weights int8 --train two", "--base-weights would have no effect" },
     { 2, "train --lora-targets q_proj --train two", "--lora-targets would have no effect" },
     { 2, TUNE "--lora 3 --freeze tgt", "--freeze would have no effect: --lora trains adapters" },

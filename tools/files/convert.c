@@ -300,8 +300,7 @@ static wf_model *repacked(const settings *set, const wf_file *f, const char *has
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (!m || !wf_pack_weights(m->graph, before, message) ||
         !wf_model_load_weights(m, f, message) || !merge(set, m, hash, message) ||
-        !wf_pack_weights(m->graph, layout_of(set), message) ||
-        !wf_model_describe(f, text, message))
+        !wf_pack_weights(m->graph, layout_of(set), message) || !wf_model_describe(f, text, message))
         fail(&self, "%s: %s", set->input, message);
     fprintf(stderr, "%s\n", text);
     return m;

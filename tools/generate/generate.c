@@ -296,8 +296,7 @@ static wf_model *load_adapted(const settings *set, wf_file *f) {
              set->model);
     m = load_model(set, f, &training, message);
     if (!m) fail(&self, "%s: %s", set->model, message);
-    if (!wf_model_load_adapters(m, adapter, message))
-        fail(&self, "%s: %s", set->adapter, message);
+    if (!wf_model_load_adapters(m, adapter, message)) fail(&self, "%s: %s", set->adapter, message);
     wf_file_free(adapter);
     return m;
 }

@@ -66,8 +66,7 @@ void announce(session *s, double memory) {
     say(r, "model    %s", model);
     say(r, "         %s parameters%s%s", thousands(parameters, numbers[0]),
         frozen ? ", frozen of them: " : "",
-        frozen ? thousands((double)settings_frozen(s->set, s->model), numbers[1])
-                             : "");
+        frozen ? thousands((double)settings_frozen(s->set, s->model), numbers[1]) : "");
     if (s->set->model.init && !s->set->run.resume)
         say(r, "start    the weights in %s", s->set->model.init);
     say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
