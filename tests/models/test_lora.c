@@ -54,8 +54,14 @@ static wf_training_config adapted(int row) {
 static wf_model *record(int row, const wf_training_config *training, wf_dtype real) {
     wf_transformer_config c = small_config();
     wf_language_model_config l = wf_language_model_defaults();
-    l.vocab = 17, l.max_len = 64, l.d_model = 16, l.num_heads = 4, l.dim_feedforward = 32;
-    l.num_kv_heads = 2, l.layers = 2, l.gated = true;
+    l.vocab = 17;
+    l.max_len = 64;
+    l.d_model = 16;
+    l.num_heads = 4;
+    l.dim_feedforward = 32;
+    l.num_kv_heads = 2;
+    l.layers = 2;
+    l.gated = true;
     c.tie = WF_TIE_NONE;
     wf_model *m = rows[row].in_one_row ? wf_language_model_new(&l, training, real, 3, message)
                                        : wf_transformer_new(&c, training, real, 3, message);
@@ -281,7 +287,11 @@ static const struct {
 
 TEST_ROWS(impossible_adapters_are_refused, COUNT_OF(impossible)) {
     wf_language_model_config l = wf_language_model_defaults();
-    l.vocab = 17, l.max_len = 64, l.d_model = 16, l.num_heads = 2, l.dim_feedforward = 32;
+    l.vocab = 17;
+    l.max_len = 64;
+    l.d_model = 16;
+    l.num_heads = 2;
+    l.dim_feedforward = 32;
     wf_model *m = wf_language_model_new(&l, &impossible[_i].training, WF_F32, 3, message);
     ck_assert(m && !wf_ok(m->graph));
     assert_contains(wf_error(m->graph), impossible[_i].says);

@@ -38,9 +38,25 @@ static const struct {
     { "--tokenizer word", "--lora-targets out_proj,output --base-weights int8" },
 };
 
+/* How many adapters' matrices of a have other bits in b, and how many have the same. */
+static void compare(const char *a, const char *b, int *other, int *same) {
+    wf_file *f = wf_file_open(a), *g = wf_file_open(b);
+    *other = *same = 0;
+    for (int i = 0; i < wf_file_count(f); i++) {
+        const wf_entry *x = wf_file_at(f, i), *y = wf_file_find(g, x->name);
+        ck_assert_msg(strstr(x->name, ".lora_"), "%s", x->name);
+        if (strncmp(x->name, "optimizer.", 10) == 0) continue;
+        bool equal = y && x->bytes == y->bytes && !memcmp(x->data, y->data, x->bytes);
+        ++*(equal ? same : other);
+    }
+    wf_file_free(f);
+    wf_file_free(g);
+}
+
 /* Stopped and resumed, the adapters have the bits of a training in one go. The file has nothing of
  * the model. */
 TEST_ROWS(a_resumed_training_of_adapters_is_the_same, COUNT_OF(rows)) {
+    int other, same;
     run(NEW "%s", rows[_i].model);
     expect(0);
     ok("cp base before");
@@ -49,24 +65,12 @@ TEST_ROWS(a_resumed_training_of_adapters_is_the_same, COUNT_OF(rows)) {
     ck_assert_str_eq(result.err, "");
     run(TUNE "--lora 3 %s --max-steps 5 -o parts", rows[_i].lora);
     expect(0);
-    const char *format = strstr(rows[_i].lora, "--base-weights");
-    run("train --resume --init base --train two --threads 1 --quiet --valid-size 0 --max-steps 12 "
-        "-o parts %s",
-        format ? format : "");
-    expect(0);
+    ok("train --resume --init base --train two --threads 1 --quiet --valid-size 0 --max-steps 12 "
+       "-o parts");
     ok("cmp base before; test $(wc -c < whole) -lt $(wc -c < base)");
-    wf_file *a = wf_file_open("whole"), *b = wf_file_open("parts");
-    int n = 0;
-    for (int i = 0; i < wf_file_count(a); i++) {
-        const wf_entry *x = wf_file_at(a, i), *y = wf_file_find(b, x->name);
-        ck_assert_msg(strstr(x->name, ".lora_"), "%s", x->name);
-        ck_assert_msg(y && x->bytes == y->bytes && !memcmp(x->data, y->data, x->bytes), "%s",
-                      x->name);
-        n++;
-    }
-    ck_assert_int_gt(n, 5);
-    wf_file_free(a);
-    wf_file_free(b);
+    compare("whole", "parts", &other, &same);
+    ck_assert_int_eq(other, 0);
+    ck_assert_int_gt(same, 3);
 }
 
 /* Beside the weights or merged into them: the same outputs, which are not those of the model. */
@@ -90,26 +94,31 @@ TEST_ROWS(adapters_are_applied_and_merged, COUNT_OF(rows)) {
     assert_contains(result.err, "own was trained beside other weights than those in base");
 }
 
+/* A base in int8 stays so in memory, unless an option says otherwise. */
+TEST(a_rounded_base_stays_rounded) {
+    int other, same;
+    ok(NEW "--tokenizer word; convert --weights int8 base -o small");
+    ok("mv small base");
+    ok(TUNE "--lora 3 --max-steps 5 -o own");
+    ok(TUNE "--lora 3 --max-steps 5 -o rounded --base-weights int8");
+    compare("own", "rounded", &other, &same);
+    ck_assert(!other && same > 3);
+    ok(TUNE "--lora 3 --max-steps 5 -o whole --base-weights f32");
+    compare("own", "whole", &other, &same);
+    ck_assert_int_gt(other, 3);
+}
+
 /* To a folder of PEFT and back: the numbers of A and B are the same bits. */
 TEST_ROWS(adapters_go_to_peft_and_back, 2) {
+    int other, same;
     run(NEW "%s", rows[_i].model);
     expect(0);
     run(TUNE "--lora 3 %s --max-steps 6 -o own", rows[_i].lora);
     expect(0);
     ok("convert --to hf own -o peft; convert --from hf --base base peft -o again");
     ok("grep -q SEQ_2_SEQ_LM peft/adapter_config.json");
-    wf_file *a = wf_file_open("own"), *b = wf_file_open("again");
-    int n = 0;
-    for (int i = 0; i < wf_file_count(a); i++) {
-        const wf_entry *x = wf_file_at(a, i), *y = wf_file_find(b, x->name);
-        if (strncmp(x->name, "optimizer.", 10) == 0) continue;
-        ck_assert_msg(y && x->bytes == y->bytes && !memcmp(x->data, y->data, x->bytes), "%s",
-                      x->name);
-        n++;
-    }
-    ck_assert_int_eq(n, wf_file_count(b));
-    wf_file_free(a);
-    wf_file_free(b);
+    compare("own", "again", &other, &same);
+    ck_assert(!other && same > 3);
     ok("convert --to hf again -o peft2; diff -r peft peft2");
 }
 
@@ -155,6 +164,8 @@ static const struct {
       "own was trained with --lora-targets q_proj,v_proj: leave it out" },
     { 2, "train --resume -o own --init base --train two --valid-size 0 --lora 5",
       "own was trained with --lora 3, not 5" },
+    { 2, "train --resume -o own --init base --train two --valid-size 0 --base-weights int8",
+      "own was trained with the weights as they are: leave --base-weights out" },
     { 1, "generate base --adapter base in", "base: it has no adapters" },
     { 1, "convert --adapter base base -o x", "base: it has no adapters" },
     { 2, "convert --to hf --adapter own base -o x", "--adapter would have no effect" },

@@ -8,7 +8,8 @@
 
 /* clang-format off */
 static const settings defaults = {
-    .model = { .positions = WF_POSITIONS_SINUSOIDAL, .activation = WF_RELU, .tie = WF_TIE_NONE },
+    .model = { .positions = WF_POSITIONS_SINUSOIDAL, .activation = WF_RELU, .tie = WF_TIE_NONE,
+               .base_weights = -1 },
     .recipe = { .optimizer = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9,
                 .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1,
                 .lr = 3e-3, .schedule = WF_LINEAR_DECAY, .warmup = 200, .seed = 1 },
@@ -72,11 +73,11 @@ static option rows[] = {
           "with --init: rank of low-rank adapters (LoRA), which alone are trained and saved. The "
           "model of --init does not change; generate --adapter applies them, and convert --adapter "
           "merges them into it. 0: train the model itself",
-          .before = "0", STORED),
+          BEFORE("0"), STORED),
     REAL("lora-alpha", told.model.lora_alpha, 0, 1e6,
          "with --lora: the product of an adapter is multiplied by this divided by the rank. 0: the "
          "rank, so that it is not multiplied",
-         .before = "0", STORED),
+         BEFORE("0"), STORED),
     { .name = "lora-targets",
       .kind = OPTION_STRING,
       .value = &told.model.lora_targets,

@@ -26,6 +26,19 @@ void settings_refuse_lora(const settings *set) {
         usage_error(p, "--lora-targets: %s", why);
 }
 
+/* The format of the frozen weights changes the losses, so a resume keeps it. */
+static void take_format(const settings *set, const wf_file *f) {
+    const char *stored = setting_in_file(f, "base-weights");
+    option *o = option_find(&train_program, "base-weights");
+    char given[OPTION_TEXT_SIZE], message[WF_MESSAGE];
+    if (o->seen && (!stored || strcmp(stored, option_text(o, given)) != 0))
+        usage_error(&train_program, "%s was trained with %s%s: leave --base-weights out",
+                    set->run.model, stored ? "--base-weights " : "the weights as they are",
+                    stored ? stored : "");
+    if (stored && !option_set(o, stored, message))
+        fail(&train_program, "%s: %s", set->run.model, message);
+}
+
 void settings_take_lora(settings *set, const wf_file *f) {
     static char *kept; /* a copy, because the file will be closed */
     wf_adapters stored;
@@ -35,6 +48,7 @@ void settings_take_lora(settings *set, const wf_file *f) {
         usage_error(&train_program, "%s was trained with --lora-targets %s: leave it out",
                     set->run.model, stored.targets);
     free(kept);
+    take_format(set, f);
     kept = strdup(stored.targets);
     if (!kept) fail(&train_program, "out of memory");
     set->model.lora_targets = kept;
