@@ -118,8 +118,8 @@ static program self = {
         "  convert --from hf opus-mt-en-de -o en-de.weft\n"
         "  convert --to hf en-de.weft -o folder\n"
         "  convert --weights int8 model.weft -o small.weft\n"
-        "  convert --adapter own.weft model.weft -o merged.weft\n"
-        "  convert --from hf --base model.weft peft-folder -o own.weft\n",
+        "  convert --adapter own.weft base.weft -o merged.weft\n"
+        "  convert --from hf --base en-de.weft peft-folder -o tuned.weft\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
     .operand_name = "FILE",
