@@ -21,6 +21,7 @@ void wf_model_text(const wf_model *m, char text[WF_MESSAGE]) {
 void wf_model_free(wf_model *m) {
     if (!m) return;
     wf_graph_free(m->graph);
+    free((void *)(uintptr_t)m->training.adapters.targets);
     for (int i = 0; i < m->n_maps; i++) free(m->maps[i].weights);
     free(m->memory);
     free(m);

@@ -30,6 +30,23 @@ extern "C" {
 /* the label of a position that is not counted, such as padding or a source */
 enum { WF_IGNORE_LABEL = -1 };
 
+/* Low-rank adapters beside matrices of a model (Hu et al. 2021): y is x W^T + b + alpha / rank (x
+ * A^T) B^T, with A [rank,in] and B [out,rank]. A begins as random numbers and B as zeros, so that
+ * at first nothing changes. W may be kept as bf16 or int8 (wf_pack_weights). A trainer that gets
+ * the adapters alone makes no gradient of W. They are named by their module, as
+ * "transformer.layers.0.linear1.lora_A.weight". */
+typedef struct wf_adapters {
+    /* 0: no adapters */
+    int64_t rank;
+    /* 0: the rank, so that the product is not scaled */
+    double alpha;
+    /* Names of modules, separated by commas: whole names, or their ends, as "self_attn.out_proj"
+     * or "linear1". A packed projection is the module in_proj, or its parts q_proj, k_proj and
+     * v_proj. "all-linear" is every matrix of the layers, in these parts. NULL: "q_proj,v_proj".
+     * The model keeps a copy. */
+    const char *targets;
+} wf_adapters;
+
 /* Options of the forward pass and the loss in training; plans that do not train have no dropout.
  * The other settings of training are those of a wf_trainer for m->graph, m->loss.loss and
  * m->loss.count. */
@@ -42,6 +59,8 @@ typedef struct wf_training_config {
      * as added ones. NULL: no hook */
     wf_tensor *(*on_param)(void *user, wf_tensor *param);
     void *user;
+    /* adapters; not together with on_param */
+    wf_adapters adapters;
 } wf_training_config;
 
 /* The architecture of a model: a row of the table in kinds.c. */

@@ -101,8 +101,18 @@ wf_model *wf_model_record(const wf_file *f, const wf_training_config *training, 
  * loading rounds values that were not rounded before. */
 bool wf_model_rounded(const wf_model *m, const wf_file *f);
 /* Load a model of f32 whose matrices lie in this layout. as_file: in int8 instead, if the file has
- * them so. NULL with message[256]. */
-wf_model *wf_model_load_packed(const wf_file *f, wf_layout layout, bool as_file, char *message);
+ * them so. training may be NULL. NULL with message[256]. */
+wf_model *wf_model_load_packed(const wf_file *f, const wf_training_config *training,
+                               wf_layout layout, bool as_file, char *message);
+/* The middle of it, for a recorded model before its weights are loaded. */
+bool wf_model_pack(wf_model *m, const wf_file *f, wf_layout layout, bool as_file, char *message);
+/* Compute a hash of a file's configuration and weights, which identifies the model: a checkpoint
+ * and its best weights can be the same model. */
+enum { WF_MODEL_HASH = 17 };
+void wf_model_hash(const wf_file *f, char text[WF_MODEL_HASH]);
+/* Metadata of a file of adapters: the hash of the model that they belong to, and its file. */
+#define WF_ADAPTER_BASE "weft.adapters.base"
+#define WF_ADAPTER_BASE_FILE "weft.adapters.base_file"
 /* Describe a file's model in text [256], such as "a Transformer of width 64, 4 heads, ...". */
 bool wf_model_describe(const wf_file *f, char *text, char *message);
 /* Read from a model's file the options with which its layers are made. */

@@ -16,11 +16,14 @@ extern "C" {
 /* model.h */
 typedef struct wf_model wf_model;
 typedef struct wf_training_config wf_training_config;
+typedef struct wf_adapters wf_adapters;
 
 /* Save the configuration, the weights and meta. With a trainer, which must be the model's, its
  * moments and averages are saved too, and the call is collective, as wf_trainer_save is. The
  * metadata "weft.kind" is "checkpoint" or "model", unless meta sets it; "weft.model" is the kind's
- * name. Parameters that a program has added to the graph are stored under their names. */
+ * name. Parameters that a program has added to the graph are stored under their names. From a
+ * model with adapters these alone are saved, with their options, and "weft.kind" is "checkpoint" or
+ * "adapters". */
 WF_API bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer,
                           const wf_meta *meta, int n_meta, char *message);
 /* Read the configuration, record the model and load the weights. To resume a training, call
@@ -34,6 +37,19 @@ WF_API wf_model *wf_model_load(const wf_file *f, const wf_training_config *train
  * them after wf_model_load, then load the weights again. An added parameter that the file lacks
  * keeps its values; one that the graph lacks is skipped. */
 WF_API bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message);
+
+/* ---- adapters (model.h) in a file of their own: adapters/adapter_file.c ---------------------- */
+
+/* Read the options of the adapters in a file; their targets live until wf_file_free. False with
+ * message: the file has none. */
+WF_API bool wf_model_read_adapters(const wf_file *f, wf_adapters *out, char *message);
+/* Load adapters into a model that was loaded with the same options of adapters. All are loaded or
+ * none. */
+WF_API bool wf_model_load_adapters(wf_model *m, const wf_file *f, char *message);
+/* Add the products of a file's adapters to the weights of a model without adapters: W becomes W +
+ * alpha / rank B A. It is a model in f32 whose matrices are not packed. If an adapter does not fit,
+ * the model does not change. */
+WF_API bool wf_model_merge_adapters(wf_model *m, const wf_file *f, char *message);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "adapters/adapters.h"
 #include "core/graph_internal.h"
 #include "kind.h"
 #include "message.h"
@@ -40,6 +41,10 @@ void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dt
     assert(!m->graph);
     m->graph = wf_graph_new(&(wf_graph_options){ .real = real, .seed = seed });
     wf_on_param(m->graph, m->training.on_param, m->training.user);
+    if (m->training.adapters.rank)
+        wf_adapters_begin(m);
+    else
+        m->training.adapters.targets = NULL; /* the caller's, which the model would free */
 }
 
 wf_block_options wf_model_block(const wf_model *m) {
@@ -117,6 +122,7 @@ void wf_model_finish(wf_model *m) {
 
 void wf_model_end_graph(wf_model *m) {
     wf_on_param(m->graph, NULL, NULL);
+    if (m->training.adapters.rank) wf_adapters_end(m);
     m->own_nodes = wf_node_count(m->graph);
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/compose.h"
 #include "core/op_internal.h"
+#include "core/product_hook.h"
 #include "layers_internal.h"
 #include "module.h"
 
@@ -126,24 +127,32 @@ static wf_tensor *no_attention(const wf_tensor *x, const wf_mha_options *o) {
     return poison;
 }
 
-/* Applies heads [from, to) of the packed projection to x: [B,T,D] -> [B,T,(to-from) d]. Its heads
- * are those of queries, then keys, then values. */
-static wf_tensor *project(const struct wf_mha_layer *l, wf_tensor *x, int64_t from, int64_t to) {
+/* Heads from the from-th on of the packed projection of x [B,T,D]: y is [B,T,n d]. */
+typedef struct projection {
+    wf_tensor *x, *y;
+    int64_t from;
+} projection;
+
+/* Applies heads [from, to) of the packed projection to x. Its heads are those of queries, then
+ * keys, then values. */
+static projection project(const struct wf_mha_layer *l, wf_tensor *x, int64_t from, int64_t to) {
     wf_tensor *weight = l->in_proj_weight, *bias = l->in_proj_bias;
     int64_t d = l->head_dim;
     if (to - from < l->num_heads + 2 * l->num_kv_heads) { /* a slice of the projection is enough */
         weight = wf_slice(weight, 0, from * d, to * d);
         if (bias) bias = wf_slice(bias, 0, from * d, to * d);
     }
-    return wf_gemm(x, weight, bias, WF_TRANSPOSE_B);
+    return (projection){ x, wf_gemm(x, weight, bias, WF_TRANSPOSE_B), from };
 }
 
-/* Takes n heads, from the i-th on, out of the result of project: [B,T,... d] -> [B,n,T,d]. norm is
- * the norm of each of these heads, if there is one. */
-static wf_tensor *heads(const struct wf_mha_layer *l, wf_tensor *packed, int64_t i, int64_t n,
+/* Takes n heads, from the i-th on, out of a projection: [B,n,T,d]. norm is the norm of each of
+ * these heads, if there is one. */
+static wf_tensor *heads(const struct wf_mha_layer *l, projection p, int64_t i, int64_t n,
                         const struct wf_norm_layer *norm) {
     int64_t d = l->head_dim, split[] = { WF_KEEP, WF_KEEP, n, WF_REST };
-    wf_tensor *x = wf_reshape(wf_slice(packed, 2, i * d, (i + n) * d), 4, split); /* [B,T,n,d] */
+    wf_tensor *y = wf_slice(p.y, 2, i * d, (i + n) * d); /* [B,T,n d] */
+    y = wf_product_made(y, p.x, l->in_proj_weight, (p.from + i) * d);
+    wf_tensor *x = wf_reshape(y, 4, split); /* [B,T,n,d] */
     if (norm && norm->weight) x = wf_norm(norm, x);
     return wf_permute(x, (int[]){ 0, 2, 1, 3 });
 }
@@ -175,7 +184,7 @@ static wf_tensor *attend(const struct wf_mha_layer *l, wf_tensor *q, wf_tensor *
 static wf_tensor *self_attention(const struct wf_mha_layer *l, wf_tensor *x,
                                  const wf_mha_options *o) {
     int64_t H = l->num_heads, G = l->num_kv_heads;
-    wf_tensor *qkv = project(l, x, 0, H + 2 * G); /* [B,T,(H + 2 G) d] */
+    projection qkv = project(l, x, 0, H + 2 * G);
     wf_tensor *k = turn(heads(l, qkv, H, G, &l->k_norm), o);
     wf_tensor *v = heads(l, qkv, H + G, G, NULL);
     if (o->cache) {
@@ -214,7 +223,7 @@ void wf_mha_keys_values(const struct wf_mha_layer *l, wf_tensor *memory, wf_tens
     }
     const char *outer = enter(l->in_proj_weight, l->path);
     int64_t H = l->num_heads, G = l->num_kv_heads;
-    wf_tensor *kv = project(l, memory, H, H + 2 * G); /* [B,S,2 G d] */
+    projection kv = project(l, memory, H, H + 2 * G);
     *k = heads(l, kv, 0, G, &l->k_norm);
     *v = leave(outer, heads(l, kv, G, G, NULL));
 }

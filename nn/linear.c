@@ -1,4 +1,5 @@
 /* nn/linear.c - the affine map y = x W^T + b over the last axis, and dropout with a named site. */
+#include "core/product_hook.h"
 #include "module.h"
 
 struct wf_linear_layer wf_linear_new(wf_graph *g, const char *name, int64_t in, int64_t out,
@@ -14,7 +15,8 @@ struct wf_linear_layer wf_linear_new(wf_graph *g, const char *name, int64_t in, 
 wf_tensor *wf_linear(const struct wf_linear_layer *l, wf_tensor *x) {
     if (!l || !l->weight) return no_layer(x, "a linear layer");
     const char *outer = enter(l->weight, l->path);
-    return leave(outer, wf_gemm(x, l->weight, l->bias, WF_TRANSPOSE_B)); /* [..., out] */
+    wf_tensor *y = wf_gemm(x, l->weight, l->bias, WF_TRANSPOSE_B); /* [..., out] */
+    return leave(outer, wf_product_made(y, x, l->weight, 0));
 }
 
 wf_tensor *wf_drop(wf_tensor *x, double rate, const char *name) {

@@ -102,6 +102,12 @@ quietly weft-train --task copy --d-model 16 --heads 8 --layers 1 --max-steps 2 -
 quietly weft-convert --to torch eight.safetensors -o in.safetensors
 quietly weft-train --train pairs.tsv -o de-en.safetensors
 cp de-en.safetensors model.weft
+cp de-en.safetensors base.weft
+quietly weft-train --init base.weft --train pairs.tsv --lora 2 --max-steps 2 --warmup 0 -o own.weft
+quietly weft-convert --from hf opus-mt-en-de -o marian.weft
+for word in a b c d e f; do printf '%s\t%s\n' $word $word; done > short.tsv
+quietly weft-train --init marian.weft --train short.tsv --valid-size 0 --lora 2 --max-steps 2 --warmup 0 -o marian-own.weft
+quietly weft-convert --to hf marian-own.weft -o peft-folder
 mv de-en.safetensors old.safetensors
 mv de-en.best.safetensors de-en.safetensors
 

@@ -146,6 +146,10 @@ void wf_on_param(wf_graph *g, wf_tensor *(*hook)(void *user, wf_tensor *param), 
     g->on_param_user = user;
 }
 
+wf_product_hook *wf_product_hook_of(wf_graph *g) {
+    return &g->on_product;
+}
+
 bool wf_from_hook(const wf_tensor *t) {
     return t && !wf_is_poison(t) && t->kind != WF_COMPUTED && leaf_of(t)->from_hook;
 }

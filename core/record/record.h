@@ -15,6 +15,7 @@
 #include "core/base/memory.h"
 #include "core/graph.h"
 #include "core/op.h"
+#include "core/product_hook.h"
 
 enum { MAX_EXTENTS = 16, ERROR_SIZE = 512 };
 
@@ -55,6 +56,7 @@ struct wf_graph {
     wf_tensor *(*on_param)(void *user, wf_tensor *param);
     void *on_param_user;
     bool in_hook; /* on_param runs */
+    wf_product_hook on_product;
     wf_tensor poison;
     pthread_mutex_t lock; /* of leaf storage */
     /* number of plans not yet freed: they hold pointers to the leaves' values */

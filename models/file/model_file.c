@@ -11,10 +11,13 @@
 #include "models/model_internal.h"
 #include "nn/trainer_internal.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/random.h"
 #include "core/file/loader.h"
+#include "models/adapters/adapters.h"
 #include "models/message.h"
 
 #define KIND "weft.kind"   /* metadata key: "model" or "checkpoint" */
@@ -28,6 +31,7 @@ typedef struct writing {
     wf_meta *meta;
     int n_meta;
     wf_config_text config;
+    wf_adapter_text adapters;
     char *added; /* the value of ADDED; NULL: there are no such parameters */
 } writing;
 
@@ -35,11 +39,16 @@ static void close_writing(writing *w) {
     free(w->leaves), free(w->meta), free(w->added);
 }
 
+/* Lists all parameters; those of adapters alone, if the model has some. */
 static bool list_leaves(writing *w, const wf_model *m) {
-    w->n = wf_parameters(m->graph, NULL, 0);
-    w->leaves = calloc((size_t)w->n + 1, sizeof(wf_tensor *));
-    if (w->leaves) wf_parameters(m->graph, w->leaves, w->n);
-    return w->leaves;
+    int all = wf_parameters(m->graph, NULL, 0);
+    w->leaves = calloc((size_t)all + 1, sizeof(wf_tensor *));
+    if (!w->leaves) return false;
+    wf_parameters(m->graph, w->leaves, all);
+    for (int i = 0; i < all; i++)
+        if (!m->training.adapters.rank || wf_from_hook(w->leaves[i]))
+            w->leaves[w->n++] = w->leaves[i];
+    return true;
 }
 
 /* Lists the names of added parameters in one text, if there are any. */
@@ -48,7 +57,7 @@ static bool list_added(writing *w, const wf_model *m) {
     for (int i = 0; i < w->n; i++) size += strlen(w->leaves[i]->name) + 1;
     w->added = calloc(size, 1);
     for (int id = 0; w->added && id < wf_node_count(m->graph); id++)
-        if (wf_is_added(m, wf_node(m->graph, id)))
+        if (!m->training.adapters.rank && wf_is_added(m, wf_node(m->graph, id)))
             n += (size_t)snprintf(w->added + n, size - n, "%s\n", wf_node(m->graph, id)->name);
     return w->added;
 }
@@ -58,10 +67,12 @@ static void add_meta(writing *w, const char *key, const char *value) {
 }
 
 /* Adds the file's kind to the metadata, unless the caller's metadata have one. */
-static void add_kind(writing *w, bool checkpoint, const wf_meta *meta, int n_meta) {
+static void add_kind(writing *w, const wf_model *m, bool checkpoint, const wf_meta *meta,
+                     int n_meta) {
     for (int i = 0; i < n_meta; i++)
         if (meta[i].key && strcmp(meta[i].key, KIND) == 0) return;
-    add_meta(w, KIND, checkpoint ? "checkpoint" : "model");
+    const char *whole = m->training.adapters.rank ? "adapters" : "model";
+    add_meta(w, KIND, checkpoint ? "checkpoint" : whole);
 }
 
 /* A tied table is stored once. The metadata list its other names, as safetensors' own save_model
@@ -83,7 +94,7 @@ bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer, con
         return fail(message, "%s: %s", path, m ? wf_error(m->graph) : "there is no model");
     if (n_meta < 0 || (n_meta && !meta))
         return fail(message, "%s: a list of %d pairs of metadata is not there", path, n_meta);
-    size_t pairs = (size_t)n_meta + WF_CONFIG_META + (size_t)m->n_tied + 2;
+    size_t pairs = (size_t)n_meta + WF_CONFIG_META + (size_t)m->n_tied + WF_ADAPTER_META + 2;
     writing w = { .meta = calloc(pairs, sizeof *w.meta) };
     bool ok = w.meta && list_leaves(&w, m) && list_added(&w, m);
     if (!ok) {
@@ -91,9 +102,10 @@ bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer, con
         /* the other ranks wait for this one; only rank 0 needs the lists */
         if (trainer) ok = wf_trainer_write(trainer, path, NULL, 1, NULL, 0);
     } else {
-        add_kind(&w, trainer != NULL, meta, n_meta);
+        add_kind(&w, m, trainer != NULL, meta, n_meta);
         w.n_meta += wf_config_to_meta(m, &w.config, w.meta + w.n_meta);
-        add_aliases(&w, m);
+        w.n_meta += wf_adapters_to_meta(m, &w.adapters, w.meta + w.n_meta);
+        if (!m->training.adapters.rank) add_aliases(&w, m);
         if (*w.added) add_meta(&w, ADDED, w.added);
         for (int i = 0; i < n_meta; i++) add_meta(&w, meta[i].key, meta[i].value);
         ok = write_file(&w, path, trainer, message);
@@ -194,6 +206,8 @@ bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, c
     if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
     if (!m || !wf_ok(m->graph))
         return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
+    if (wf_has_adapters(f))
+        return fail(message, "it has the adapters of a model alone: load that model first");
     wf_loader l;
     char why[WF_MESSAGE];
     const int most = PARTS * wf_node_count(m->graph);
@@ -234,12 +248,44 @@ wf_model *wf_model_load(const wf_file *f, const wf_training_config *training, wf
     return NULL;
 }
 
-/* The matrices are packed before they are loaded, so that each is written once. */
-wf_model *wf_model_load_packed(const wf_file *f, wf_layout layout, bool as_file, char *message) {
-    wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
-    bool ok = m && wf_pack_weights(m->graph, as_file ? WF_PANELS_INT8 : layout, message);
+bool wf_model_pack(wf_model *m, const wf_file *f, wf_layout layout, bool as_file, char *message) {
+    if (!m) return fail(message, "there is no model");
+    bool ok = wf_pack_weights(m->graph, as_file ? WF_PANELS_INT8 : layout, message);
     if (ok && as_file && !wf_model_rounded(m, f)) ok = wf_pack_weights(m->graph, layout, message);
-    if (ok && wf_model_load_weights(m, f, message)) return m;
+    return ok;
+}
+
+/* The matrices are packed before they are loaded, so that each is written once. */
+wf_model *wf_model_load_packed(const wf_file *f, const wf_training_config *training,
+                               wf_layout layout, bool as_file, char *message) {
+    wf_model *m = wf_model_record(f, training, WF_F32, 0, message);
+    if (m && wf_model_pack(m, f, layout, as_file, message) && wf_model_load_weights(m, f, message))
+        return m;
     wf_model_free(m);
     return NULL;
+}
+
+/* ---- which model it is ----------------------------------------------------------------------- */
+
+static uint64_t hash_entry(const wf_entry *e) {
+    uint64_t hash = wf_hash_bytes(0, e->name, strlen(e->name));
+    hash = wf_hash_bytes(hash, e->dtype, strlen(e->dtype));
+    hash = wf_hash_bytes(hash, e->shape, (size_t)e->ndim * sizeof *e->shape);
+    return wf_hash_bytes(hash, e->data, e->bytes);
+}
+
+void wf_model_hash(const wf_file *f, char text[WF_MODEL_HASH]) {
+    uint64_t sum = 0;
+    if (!text) return;
+    for (int i = 0; i < wf_file_count(f); i++) {
+        const wf_entry *e = wf_file_at(f, i);
+        if (strncmp(e->name, "optimizer.", 10) != 0) sum += hash_entry(e);
+    }
+    for (int i = 0; i < wf_file_meta_count(f); i++) {
+        wf_meta pair = wf_file_meta_at(f, i);
+        if (strncmp(pair.key, "weft.config.", 12) != 0) continue;
+        uint64_t key = wf_hash_bytes(0, pair.key, strlen(pair.key));
+        sum += wf_hash_bytes(key, pair.value, strlen(pair.value));
+    }
+    snprintf(text, WF_MODEL_HASH, "%016" PRIx64, sum);
 }

@@ -41,6 +41,9 @@ static const char *const names[] = {
     "2_Dense/pytorch_model.bin",
     "2_Normalize/config.json",
     "3_Normalize/config.json",
+    /* of PEFT */
+    "adapter_config.json",
+    "adapter_model.safetensors",
 };
 enum { NAMES = sizeof names / sizeof *names };
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/int8_row.h"
+#include "core/graph_internal.h"
 #include "core/op_internal.h"
 #include "op_base.h"
 #include "panels.h"
@@ -133,6 +134,8 @@ bool wf_pack_weights(wf_graph *g, wf_layout layout, char *message) {
     for (int id = 0; !why && id < wf_node_count(g); id++) {
         wf_tensor *t = wf_node(g, id);
         if (t->kind != WF_PARAM || t->ndim != 2 || (layout && read[id] != MULTIPLIED)) continue;
+        /* a small matrix beside a large one, which gains nothing by being rounded */
+        if (layout >= WF_PANELS_BF16 && wf_from_hook(t)) continue;
         bool fits = t->shape[1] > 0 && t->shape[1] <= WF_INT8_LONGEST;
         if (!wf_set_layout(t, layout == WF_PANELS_INT8 && !fits ? WF_PANELS : layout))
             why = layout == WF_PANELS_INT8

@@ -155,7 +155,7 @@ bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *me
     language l = { 0 };
     *e = (emitted){ 0 };
     wf_layout layout = set->weights == EMIT_INT8 ? WF_PANELS_INT8 : WF_ROW_MAJOR;
-    wf_model *m = wf_model_load_packed(f, layout, set->weights < 0, message);
+    wf_model *m = wf_model_load_packed(f, NULL, layout, set->weights < 0, message);
     if (m && language_open(&l, f, m, message) && usual_settings(&g, f, m, &l, message) &&
         (!set->attention || take_maps(e, m, &l, message)))
         emit(e, m, &l, &g, set, message);

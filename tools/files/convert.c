@@ -28,7 +28,7 @@ enum { FROM_FILE, FROM_HF };
 enum { TO_WEFT, TO_TORCH, TO_HF };
 
 typedef struct settings {
-    const char *input, *output;
+    const char *input, *output, *adapter, *base;
     int from, to, norm, positions, activation, dtype, weights;
     int64_t heads, max_len, pad_id, start_id, end_id;
     double eps;
@@ -55,6 +55,13 @@ static option rows[] = {
         "file to write, in the safetensors format; with --to hf the folder. It must be given. An "
         "existing file is replaced, but the file that is read may not be",
         .letter = 'o'),
+    MODEL("adapter", told.adapter,
+          "file of adapters that train --lora or --from hf wrote for the model in FILE: write the "
+          "model with their products added to its weights"),
+    MODEL("base", told.base,
+          "with --from hf: FILE is a folder of adapters as PEFT writes it (LoRA), and this the "
+          "model file that they belong to. The output is a file of adapters. With --to hf such a "
+          "file is written as a folder of PEFT, without this option"),
     FLAG(
         "overwrite", told.overwrite,
         "with --to hf: replace a model that is in the folder. Without it such a folder is refused"),
@@ -110,7 +117,9 @@ static program self = {
         "  convert --to torch model.weft -o state_dict.safetensors\n"
         "  convert --from hf opus-mt-en-de -o en-de.weft\n"
         "  convert --to hf en-de.weft -o folder\n"
-        "  convert --weights int8 model.weft -o small.weft\n",
+        "  convert --weights int8 model.weft -o small.weft\n"
+        "  convert --adapter own.weft base.weft -o merged.weft\n"
+        "  convert --from hf --base en-de.weft peft-folder -o tuned.weft\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
     .operand_name = "FILE",
@@ -136,6 +145,10 @@ static void check_options(const settings *set) {
     refuse_said(set->to == TO_TORCH, "--to torch takes it from the model");
     refuse_said(set->to == TO_HF, "--to hf takes it from the model");
     refuse_said(set->from == FROM_HF, "--from hf takes it from config.json");
+    option_no_effect(&self, "adapter", set->from == FROM_HF, "import the model first");
+    option_no_effect(&self, "adapter", set->to != TO_WEFT, "merge it into a model first");
+    option_no_effect(&self, "base", set->from != FROM_HF, "it is for --from hf");
+    option_no_effect(&self, "weights", set->base, "adapters are written in f32");
     option_no_effect(&self, "overwrite", set->to != TO_HF, "it is for --to hf");
     option_no_effect(&self, "dtype", set->to == TO_WEFT, "a model is written in f32 or int8");
     option_no_effect(&self, "dtype", set->to == TO_HF, "a folder's weights are written in f32");
@@ -265,18 +278,35 @@ static wf_layout layout_of(const settings *set) {
     return set->weights == 1 ? WF_PANELS_INT8 : WF_ROW_MAJOR;
 }
 
-/* Packs the leaves before loading, so that each is written once, in its final layout. */
-static wf_model *repacked(const settings *set, const wf_file *f) {
+/* Adds the products of --adapter to the model's weights, if it is given. */
+static bool merge(const settings *set, wf_model *m, const char *hash, char *message) {
+    if (!set->adapter) return true;
+    wf_file *f = wf_file_open(set->adapter);
+    bool ok = wf_model_merge_adapters(m, f, message);
+    if (!ok) fail(&self, "%s: %s", set->adapter, message);
+    const char *base = wf_file_meta(f, WF_ADAPTER_BASE);
+    if (base && strcmp(base, hash) != 0)
+        warn(&self, "%s was trained beside other weights than those in %s", set->adapter,
+             set->input);
+    wf_file_free(f);
+    return ok;
+}
+
+/* Packs the leaves before loading, so that each is written once, in its final layout; with an
+ * adapter afterwards, because it is merged into f32. */
+static wf_model *repacked(const settings *set, const wf_file *f, const char *hash) {
     char message[WF_MESSAGE], text[WF_MESSAGE];
-    if (set->weights < 0)
+    wf_layout before = set->adapter ? WF_ROW_MAJOR : layout_of(set);
+    if (set->weights < 0 && !set->adapter)
         fail(&self,
              "%s is a model of weft already; --to torch makes a state_dict of it, --weights "
              "int8|f32 a model",
              set->input);
     refuse_said(true, "the model says it");
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
-    if (!m || !wf_pack_weights(m->graph, layout_of(set), message) ||
-        !wf_model_load_weights(m, f, message) || !wf_model_describe(f, text, message))
+    if (!m || !wf_pack_weights(m->graph, before, message) ||
+        !wf_model_load_weights(m, f, message) || !merge(set, m, hash, message) ||
+        !wf_pack_weights(m->graph, layout_of(set), message) || !wf_model_describe(f, text, message))
         fail(&self, "%s: %s", set->input, message);
     fprintf(stderr, "%s\n", text);
     return m;
@@ -331,6 +361,10 @@ static void convert_from_hf(const settings *set) {
     self.operand_use = USE_NONE; /* a folder */
     check_source(&self, set->input);
     find_target(set, target);
+    if (set->base) {
+        import_adapters(&self, set->input, set->base, target);
+        return;
+    }
     import_folder(&self, set->input, &hf);
     if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
         !save_imported(&hf, target, message))
@@ -342,22 +376,26 @@ static void convert_from_hf(const settings *set) {
 static void convert_to_hf(const settings *set) {
     option_find(&self, "output")->use = USE_NONE;
     check_destination(&self, set->output, set->overwrite);
-    export_folder(&self, set->input, set->output);
+    if (!export_adapters(&self, set->input, set->output))
+        export_folder(&self, set->input, set->output);
 }
 
 static void convert_file(const settings *set) {
     char message[WF_MESSAGE];
-    char target[PATH_SIZE];
+    char target[PATH_SIZE], hash[WF_MODEL_HASH];
     check_uses(&self, NULL, 0);
     wf_file *f = wf_file_open(set->input);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
+    wf_model_hash(f, hash);
     wf_file_drop_loaded(f);
     find_target(set, target);
+    if (set->adapter && !is_weft(f))
+        usage_error(&self, "--adapter: %s is no model of weft; convert it first", set->input);
     bool repacks = set->to == TO_WEFT && is_weft(f);
     wf_model *m;
     bool saved;
     if (repacks) {
-        m = repacked(set, f);
+        m = repacked(set, f, hash);
         saved = save_repacked(m, f, target, message);
     } else if (set->to == TO_TORCH) {
         m = from_weft(set, f);

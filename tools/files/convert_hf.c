@@ -10,6 +10,7 @@
 #include "models/encoder.h"
 #include "models/generation_internal.h"
 #include "models/hf_internal.h"
+#include "models/model_internal.h"
 #include "models/text_internal.h"
 
 #include <errno.h>
@@ -349,4 +350,42 @@ void export_folder(const program *p, const char *model, const char *folder) {
     tell(p, hf.notes);
     free(to.own);
     wf_hf_free(&hf);
+}
+
+/* ---- adapters, as folders of PEFT ------------------------------------------------------------ */
+
+void import_adapters(const program *p, const char *folder, const char *base, const char *target) {
+    char message[WF_MESSAGE], hash[WF_MODEL_HASH];
+    wf_file *f = wf_file_open(base);
+    if (!wf_file_ok(f)) fail(p, "%s", wf_file_error(f));
+    wf_model *m = wf_hf_import_adapters(folder, f, message);
+    if (!m) fail(p, "%s: %s", folder, message);
+    wf_model_hash(f, hash);
+    const wf_meta meta[] = { { WF_ADAPTER_BASE, hash }, { WF_ADAPTER_BASE_FILE, base } };
+    if (!wf_model_save(m, target, NULL, meta, 2, message)) fail(p, "%s", message);
+    wf_model_free(m);
+    wf_file_free(f);
+}
+
+bool export_adapters(const program *p, const char *path, const char *folder) {
+    char message[WF_MESSAGE];
+    wf_training_config training = { 0 };
+    destination to = { .p = p, .folder = folder };
+    const wf_hf_writer writer = { begin_folder, write_file, &to };
+    wf_file *f = wf_file_open(path);
+    if (!wf_file_ok(f)) fail(p, "%s", wf_file_error(f));
+    bool has = wf_model_read_adapters(f, &training.adapters, NULL);
+    if (has) {
+        wf_model *m = wf_model_record(f, &training, WF_F32, 0, message);
+        if (!m || !wf_model_load_adapters(m, f, message)) fail(p, "%s: %s", path, message);
+        if (!wf_hf_export_adapters(m, folder, &writer, message)) {
+            give_up(&to);
+            fail(p, "%s: %s", path, message);
+        }
+        end_folder(&to);
+        free(to.own);
+        wf_model_free(m);
+    }
+    wf_file_free(f);
+    return has;
 }

@@ -17,4 +17,9 @@ bool save_imported(const wf_hf *hf, const char *target, char *message);
 void check_destination(program *p, const char *folder, bool overwrite);
 void export_folder(const program *p, const char *model, const char *folder);
 
+/* Reads a folder of PEFT for the model in the file `base`, and writes its adapters as one file. */
+void import_adapters(const program *p, const char *folder, const char *base, const char *target);
+/* Writes a file of adapters as a folder of PEFT. False: the file is of something else. */
+bool export_adapters(const program *p, const char *path, const char *folder);
+
 #endif

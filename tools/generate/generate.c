@@ -46,6 +46,9 @@ static option rows[] = {
           "model file that train or convert wrote. It must be given, with this option or as the "
           "first word without a dash",
           .letter = 'm'),
+    MODEL("adapter", told.adapter,
+          "file of adapters that train --lora or convert --from hf wrote for this model, which are "
+          "applied beside its weights"),
     INPUT("input", told.input,
           "file with a source on each line: text if the model has a vocabulary, else token ids. It "
           "may also be the second word without a dash; - is stdin. An empty line has an empty "
@@ -268,18 +271,46 @@ static void choose_languages(job *j) {
 
 /* With the weights in the requested layout. The default is that of the file: int8 if that needs no
  * rounding. */
-static wf_model *load_model(const settings *set, const wf_file *f, char *message) {
+static wf_model *load_model(const settings *set, const wf_file *f,
+                            const wf_training_config *training, char *message) {
     static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
     bool given = set->weights >= 0;
-    return wf_model_load_packed(f, given ? layouts[set->weights] : WF_PANELS, !given, message);
+    return wf_model_load_packed(f, training, given ? layouts[set->weights] : WF_PANELS, !given,
+                                message);
+}
+
+/* Loads the model with the adapters of a file. They fit every model of its form, but change the
+ * outputs of the one that they were trained with as they should. */
+static wf_model *load_adapted(const settings *set, wf_file *f) {
+    char message[WF_MESSAGE], hash[WF_MODEL_HASH];
+    wf_training_config training = { 0 };
+    wf_file *adapter = wf_file_open(set->adapter);
+    wf_model_hash(f, hash);
+    wf_file_drop_loaded(f);
+    wf_model *m = NULL;
+    if (!wf_model_read_adapters(adapter, &training.adapters, message))
+        fail(&self, "%s: %s", set->adapter, message);
+    const char *base = wf_file_meta(adapter, WF_ADAPTER_BASE);
+    if (base && strcmp(base, hash) != 0)
+        warn(&self, "%s was trained beside other weights than those in %s", set->adapter,
+             set->model);
+    m = load_model(set, f, &training, message);
+    if (!m) fail(&self, "%s: %s", set->model, message);
+    if (!wf_model_load_adapters(m, adapter, message)) fail(&self, "%s: %s", set->adapter, message);
+    wf_file_free(adapter);
+    return m;
 }
 
 static void open_model(job *j, settings *set) {
     char message[WF_MESSAGE];
     wf_file *f = j->file = wf_file_open(j->set->model);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
-    wf_file_drop_loaded(f);
-    j->model = load_model(j->set, f, message);
+    if (j->set->adapter) {
+        j->model = load_adapted(j->set, f);
+    } else {
+        wf_file_drop_loaded(f);
+        j->model = load_model(j->set, f, NULL, message);
+    }
     if (!j->model) fail(&self, "%s: %s", j->set->model, message);
     if (!language_open(&j->language, f, j->model, message))
         fail(&self, "%s: %s", j->set->model, message);

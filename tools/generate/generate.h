@@ -27,7 +27,7 @@
 enum { LONG_CROP, LONG_SPLIT, LONG_SKIP, LONG_STOP }; /* indices of the words of --long-lines */
 
 typedef struct settings {
-    const char *model, *input, *output, *attention, *reference, *explain;
+    const char *model, *adapter, *input, *output, *attention, *reference, *explain;
     /* the prompt that replaces the input lines; or NULL */
     const char *prompt;
     const char *source_language, *target_language; /* or NULL */

@@ -60,13 +60,13 @@ void announce(session *s, double memory) {
     char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80], model[WF_MESSAGE];
     report *r = &s->report;
     double parameters = (double)wf_model_parameter_count(s->model);
+    bool frozen = s->set->model.freeze || s->set->model.lora;
     announce_dataset(s);
     wf_model_text(s->model, model);
     say(r, "model    %s", model);
     say(r, "         %s parameters%s%s", thousands(parameters, numbers[0]),
-        s->set->model.freeze ? ", frozen of them: " : "",
-        s->set->model.freeze ? thousands((double)settings_frozen(s->set, s->model), numbers[1])
-                             : "");
+        frozen ? ", frozen of them: " : "",
+        frozen ? thousands((double)settings_frozen(s->set, s->model), numbers[1]) : "");
     if (s->set->model.init && !s->set->run.resume)
         say(r, "start    the weights in %s", s->set->model.init);
     say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",

@@ -1,6 +1,8 @@
 /* tools/train/metadata.c - the metadata in a training's file. See metadata.h. */
 #include "metadata.h"
 
+#include "models/model_internal.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +46,7 @@ static void add(wf_meta *pairs, int *n, const wf_meta *more, int n_more) {
 wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     const dataset *m = &s->dataset;
     settings_to_meta(s->set, &s->at, m, kept);
-    size_t most = (size_t)kept->n + 2 * WF_TOKENIZER_META + (size_t)s->carried.n + 2;
+    size_t most = (size_t)kept->n + 2 * WF_TOKENIZER_META + (size_t)s->carried.n + 4;
     wf_meta *pairs = calloc(most, sizeof *pairs);
     if (!pairs) return NULL;
     *n = 0;
@@ -61,6 +63,10 @@ wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     if (!*s->run) identity_of(pairs, *n, s->run);
     pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->run };
     add(pairs, n, s->carried.pairs, s->carried.n);
+    if (s->set->model.lora) {
+        pairs[(*n)++] = (wf_meta){ WF_ADAPTER_BASE, s->set->model.init_hash };
+        pairs[(*n)++] = (wf_meta){ WF_ADAPTER_BASE_FILE, s->set->model.init };
+    }
     assert((size_t)*n < most);
     return pairs;
 }

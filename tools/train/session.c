@@ -1,6 +1,8 @@
 /* tools/train/session.c - opens a training: the checkpoint, the data, the model, the plan, and the
  * first lines of output. See session.h. */
 #include "session.h"
+#include "core/file_internal.h"
+#include "core/graph_internal.h"
 #include "models/model_internal.h"
 #include "nn/trainer_internal.h"
 
@@ -49,7 +51,7 @@ static wf_file *open_init(const session *s) {
     if (!s->set->model.init) return NULL;
     wf_file *f = wf_file_open(s->set->model.init);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
-    settings_hash_init(f, s->set->model.init_hash);
+    wf_model_hash(f, s->set->model.init_hash);
     return f;
 }
 
@@ -160,11 +162,25 @@ static wf_model *new_model(const session *s, char *message) {
     return m;
 }
 
-static void open_model(session *s, const wf_file *f, const wf_file *init) {
+/* The model of --init with adapters: new ones, or those of the checkpoint. */
+static wf_model *adapted_model(const session *s, const wf_file *f, wf_file *init, char *message) {
+    if (!init)
+        usage_error(&train_program, "%s has adapters alone: name their model, too: --init MODEL",
+                    s->set->run.model);
+    wf_file_drop_loaded(init);
+    wf_model *m = settings_start(s->set, init, message);
+    if (!m || !f || wf_model_load_adapters(m, f, message)) return m;
+    wf_model_free(m);
+    return NULL;
+}
+
+static void open_model(session *s, const wf_file *f, wf_file *init) {
     char message[WF_MESSAGE];
     const wf_file *file = f ? f : init;
     wf_training_config training = settings_training(s->set);
-    if (f)
+    if (s->set->model.lora)
+        s->model = adapted_model(s, f, init, message);
+    else if (f)
         s->model = wf_model_load(f, &training, WF_F32, (uint64_t)s->set->recipe.seed, message);
     else if (init)
         s->model = settings_start(s->set, init, message);
@@ -233,8 +249,27 @@ static double step_bytes(session *s) {
     return (double)most;
 }
 
+/* Bytes of a parameter's values in memory. */
+static double kept_bytes(const wf_tensor *t) {
+    static const double of_one[] = { [WF_ROW_MAJOR] = 4, 4, 2, 1 };
+    return (double)wf_count(t) * of_one[wf_layout_of(t)];
+}
+
 static double parameter_bytes(const session *s) {
-    return 4.0 * (double)wf_model_parameter_count(s->model);
+    double bytes = 0;
+    for (int id = 0; id < wf_node_count(s->model->graph); id++)
+        if (wf_node(s->model->graph, id)->kind == WF_PARAM)
+            bytes += kept_bytes(wf_node(s->model->graph, id));
+    return bytes;
+}
+
+/* Bytes of the parameters that are saved: with adapters, those that are trained. */
+static double saved_bytes(const session *s) {
+    if (!s->set->model.lora) return parameter_bytes(s);
+    const wf_optimizer *o = wf_trainer_optimizer(s->trainer);
+    double bytes = 0;
+    for (int i = 0; i < o->n; i++) bytes += (double)wf_bytes(o->params[i]);
+    return bytes;
 }
 
 static double trainer_bytes(const session *s) {
@@ -248,7 +283,7 @@ static double trainer_bytes(const session *s) {
  * that. */
 static double saving_bytes(const session *s) {
     if (!s->set->run.model || !s->leads) return 0;
-    return (s->transport ? 2 : 1) * (parameter_bytes(s) + state_bytes(s));
+    return (s->transport ? 2 : 1) * (saved_bytes(s) + state_bytes(s));
 }
 
 /* Peak memory of this process in bytes, known before the first step: a plan keeps the memory of its

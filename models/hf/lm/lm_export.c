@@ -66,6 +66,11 @@ static const hf_lm_family *describe(const wf_language_model_config *c, hf_lm_con
     return f;
 }
 
+const hf_lm_family *wf_hf_lm_family_of(const wf_language_model_config *c, char *message) {
+    hf_lm_config out;
+    return describe(c, &out, message);
+}
+
 /* ---- config.json ----------------------------------------------------------------------------- */
 
 /* Llama's files say silu, and Marian's swish. */

@@ -8,7 +8,8 @@
 
 /* clang-format off */
 static const settings defaults = {
-    .model = { .positions = WF_POSITIONS_SINUSOIDAL, .activation = WF_RELU, .tie = WF_TIE_NONE },
+    .model = { .positions = WF_POSITIONS_SINUSOIDAL, .activation = WF_RELU, .tie = WF_TIE_NONE,
+               .base_weights = -1 },
     .recipe = { .optimizer = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9,
                 .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1,
                 .lr = 3e-3, .schedule = WF_LINEAR_DECAY, .warmup = 200, .seed = 1 },
@@ -71,6 +72,27 @@ static option rows[] = {
       .argument = "PREFIX[,PREFIX]",
       .help = "do not train parameters whose names begin with one of these prefixes, such as "
               "transformer.encoder. The program inspect lists the names in a model file" },
+    COUNT("lora", told.model.lora, 0, 65536,
+          "with --init: rank of low-rank adapters (LoRA), which alone are trained and saved. The "
+          "model of --init does not change; generate --adapter applies them, and convert --adapter "
+          "merges them into it. 0: train the model itself",
+          BEFORE("0"), STORED),
+    REAL("lora-alpha", told.model.lora_alpha, 0, 1e6,
+         "with --lora: the product of an adapter is multiplied by this divided by the rank. 0: the "
+         "rank, so that it is not multiplied",
+         BEFORE("0"), STORED),
+    { .name = "lora-targets",
+      .kind = OPTION_STRING,
+      .value = &told.model.lora_targets,
+      .argument = "NAME[,NAME]",
+      .help = "with --lora: the matrices that get adapters, by the ends of their names: q_proj, "
+              "k_proj, v_proj, or in_proj for all three as one matrix; out_proj, linear1, linear2, "
+              "linear3, output; all-linear for all in these layers",
+      .fallback = "q_proj,v_proj" },
+    CHOICE("base-weights", told.model.base_weights, "f32|bf16|int8",
+           "with --lora: number format in which the weights of --init are kept in memory. bf16 "
+           "takes half of the bytes of f32 and int8 a quarter",
+           .fallback = "f32, or int8 if the file has that"),
 
     GROUP("Running text (--task lm)"),
     INPUT("text", told.data.text,

@@ -32,6 +32,10 @@ typedef struct model_settings {
     int norm, norm_kind, positions, activation, feed_forward, bias, tie, embedding_norm;
     int64_t d_model, d_ff, heads, kv_heads, layers, enc_layers, dec_layers;
     const char *init, *freeze;
+    int64_t lora; /* rank of adapters; 0: none */
+    double lora_alpha;
+    const char *lora_targets;
+    int base_weights; /* format of the weights beside adapters; -1: that of the file */
     /* no option: hash of the model in `init`; "": there was none */
     char init_hash[OPTION_TEXT_SIZE];
 } model_settings;
@@ -127,8 +131,6 @@ wf_trainer *settings_trainer(const settings *set, wf_model *m, wf_pool *pool,
 /* True if the training started, or will start, from a model's file, which then determines the
  * sizes. */
 bool settings_started(const settings *set);
-/* Compute a hash of a file's configuration and weights, which identifies the model. */
-void settings_hash_init(const wf_file *f, char hash[OPTION_TEXT_SIZE]);
 /* Exits if an option was given that the model's file determines. */
 void settings_refuse_sizes(const char *because);
 /* Take architecture and tokenizer from the file at `path`. Exits if it cannot be trained. */
@@ -157,6 +159,18 @@ int64_t settings_frozen(const settings *set, const wf_model *m); /* how many num
 void settings_refuse_freeze(const settings *set);
 /* Take --freeze from the checkpoint. Exits if the command line has another value. */
 void settings_take_freeze(settings *set, const wf_file *f);
+
+/* ---- settings_lora.c: adapters alone are trained
+ * ---------------------------------------------------- */
+
+/* The adapters of the model; rank 0: it has none. */
+wf_adapters settings_adapters(const settings *set);
+/* Exit if options of adapters contradict each other, or would have no effect. */
+void settings_refuse_lora(const settings *set);
+/* Take the targets from the checkpoint. Exits if the command line has other ones. */
+void settings_take_lora(settings *set, const wf_file *f);
+/* Choose the format in which the frozen weights of `init` are kept, before they are loaded. */
+bool settings_pack_base(const settings *set, wf_model *m, const wf_file *init, char *message);
 
 /* ---- settings_refuse.c ----------------------------------------------------------------------- */
 

@@ -234,6 +234,7 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
         settings_from_model(set, f ? f : init, f ? set->run.model : set->model.init);
     settings_refuse_idle(set);
     settings_refuse_freeze(set);
+    settings_refuse_lora(set);
     if (!f && !init) complete_sentencepiece(set);
     settings_refuse_unlike(set);
     if (!settings_text(set) && set->data.max_len > TASK_MAX_LEN)

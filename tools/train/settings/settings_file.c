@@ -45,6 +45,9 @@ static void add_start(const settings *set, settings_meta *meta) {
     snprintf(number, sizeof number, "%lld", (long long)set->data.held);
     if (set->data.held) add_meta(meta, "held", number);
     if (set->data.valid || set->data.valid_src) add_meta(meta, "valid", "named");
+    if (set->model.base_weights >= 0)
+        add_meta(meta, "base-weights",
+                 option_text(option_find(&train_program, "base-weights"), number));
     if (set->model.freeze) {
         add_meta(meta, "freeze", "");
         meta->pairs[meta->n - 1].value = set->model.freeze;
@@ -141,6 +144,7 @@ void settings_from_file(settings *set, const wf_file *f) {
             option_no_effect(&train_program, o->name, true, "a resume takes it from the file");
     take_start(set, f);
     settings_take_freeze(set, f);
+    settings_take_lora(set, f);
     if (settings_started(set)) settings_refuse_sizes("a resume takes it from the file");
     for (option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored && !(o->of_model && settings_started(set)))

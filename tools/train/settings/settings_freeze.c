@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_internal.h"
 #include "models/text_internal.h"
 #include "settings.h"
 
@@ -27,6 +28,11 @@ static bool frozen(const char *prefixes, const char *name) {
     return false;
 }
 
+/* With adapters, they alone are trained. */
+static bool is_frozen(const settings *set, const wf_tensor *param) {
+    return set->model.lora ? !wf_from_hook(param) : frozen(set->model.freeze, param->name);
+}
+
 wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n) {
     int all = wf_parameters(m->graph, NULL, 0);
     wf_tensor **params = calloc((size_t)all + 1, sizeof(wf_tensor *));
@@ -34,7 +40,7 @@ wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n) {
     if (!params) return NULL;
     wf_parameters(m->graph, params, all);
     for (int i = 0; i < all; i++)
-        if (!frozen(set->model.freeze, params[i]->name)) params[(*n)++] = params[i];
+        if (!is_frozen(set, params[i])) params[(*n)++] = params[i];
     return params;
 }
 
@@ -42,7 +48,7 @@ int64_t settings_frozen(const settings *set, const wf_model *m) {
     int64_t n = 0;
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
-        if (t->kind == WF_PARAM && frozen(set->model.freeze, t->name)) n += wf_count(t);
+        if (t->kind == WF_PARAM && is_frozen(set, t)) n += wf_count(t);
     }
     return n;
 }
@@ -64,6 +70,7 @@ static void check_prefix(const wf_model *m, const char *prefix) {
 }
 
 void settings_check_freeze(const settings *set, const wf_model *m) {
+    if (!set->model.freeze) return;
     int64_t n = settings_frozen(set, m);
     if (n && n == wf_model_parameter_count(m))
         usage_error(&train_program, "--freeze %s leaves nothing to train", set->model.freeze);

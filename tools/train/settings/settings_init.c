@@ -1,42 +1,14 @@
 /* tools/train/settings/settings_init.c - starts from a model's file: rejects options that the file
  * determines, takes their values from the file, and reads the model without its training state. See
  * settings.h. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/random.h"
 #include "models/model_internal.h"
 #include "settings.h"
 
 bool settings_started(const settings *set) {
     return *set->model.init_hash;
-}
-
-/* ---- which model it is ----------------------------------------------------------------------- */
-
-static uint64_t hash_entry(const wf_entry *e) {
-    uint64_t hash = wf_hash_bytes(0, e->name, strlen(e->name));
-    hash = wf_hash_bytes(hash, e->dtype, strlen(e->dtype));
-    hash = wf_hash_bytes(hash, e->shape, (size_t)e->ndim * sizeof *e->shape);
-    return wf_hash_bytes(hash, e->data, e->bytes);
-}
-
-/* The hash covers only weights and configuration, so that a checkpoint and its best weights can be
- * the same model. */
-void settings_hash_init(const wf_file *f, char hash[OPTION_TEXT_SIZE]) {
-    uint64_t sum = 0;
-    for (int i = 0; i < wf_file_count(f); i++) {
-        const wf_entry *e = wf_file_at(f, i);
-        if (strncmp(e->name, "optimizer.", 10) != 0) sum += hash_entry(e);
-    }
-    for (int i = 0; i < wf_file_meta_count(f); i++) {
-        wf_meta pair = wf_file_meta_at(f, i);
-        if (strncmp(pair.key, "weft.config.", 12) != 0) continue;
-        uint64_t key = wf_hash_bytes(0, pair.key, strlen(pair.key));
-        sum += wf_hash_bytes(key, pair.value, strlen(pair.value));
-    }
-    snprintf(hash, OPTION_TEXT_SIZE, "%016" PRIx64, sum);
 }
 
 /* ---- what the file says ---------------------------------------------------------------------- */
@@ -91,6 +63,9 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
              "%s has parameters that another program added to its model, '%.*s' the first: only "
              "that program can train it",
              path, (int)strcspn(added, "\n"), added);
+    wf_adapters adapters;
+    if (!set->run.resume && wf_model_read_adapters(f, &adapters, NULL))
+        fail(&train_program, "%s has the adapters of a model alone: start from that model", path);
     take_tokenizer(set, f, path);
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (!m) fail(&train_program, "%s: %s", path, message);
@@ -110,7 +85,8 @@ wf_model *settings_start(const settings *set, const wf_file *init, char *message
     const wf_training_config training = settings_training(set);
     wf_model *m = wf_model_record(init, &training, WF_F32, (uint64_t)set->recipe.seed, message);
     if (m) settings_check_freeze(set, m);
-    if (m && wf_model_load_weights(m, init, message)) return m;
+    if (m && settings_pack_base(set, m, init, message) && wf_model_load_weights(m, init, message))
+        return m;
     wf_model_free(m);
     return NULL;
 }

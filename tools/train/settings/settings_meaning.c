@@ -137,6 +137,7 @@ wf_training_config settings_training(const settings *set) {
         .attention_dropout = set->recipe.attention_dropout,
         .activation_dropout = set->recipe.dropout,
         .label_smoothing = set->recipe.label_smoothing,
+        .adapters = settings_adapters(set),
     };
 }
 

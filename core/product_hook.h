@@ -1,0 +1,29 @@
+/* core/product_hook.h - inside the library: a hook of the products with matrices that layers
+ * record, beside wf_on_param (graph.h). Not installed.
+ *
+ * A hook of parameters replaces a matrix by one that is computed, and then no product can read it
+ * packed. This hook leaves the matrix as it is and adds to the product. */
+#ifndef WEFT_CORE_PRODUCT_HOOK_H
+#define WEFT_CORE_PRODUCT_HOOK_H
+
+#include "core/graph.h"
+
+/* y [...,n] is x [...,in] times the transpose of rows first..first+n-1 of weight [out,in], and
+ * perhaps plus a bias. The call returns y, or a tensor of its shape that is used instead, such as
+ * y + x A^T B^T (LoRA). */
+typedef struct wf_product_hook {
+    wf_tensor *(*call)(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight, int64_t first);
+    void *user;
+} wf_product_hook;
+/* The graph's hook, which layers call for each of their products with a matrix. Its call is NULL at
+ * first. */
+wf_product_hook *wf_product_hook_of(wf_graph *g);
+
+/* For layers: y, or the tensor that the graph's hook returns for this product. */
+static inline wf_tensor *wf_product_made(wf_tensor *y, wf_tensor *x, wf_tensor *weight,
+                                         int64_t first) {
+    const wf_product_hook *hook = wf_product_hook_of(y->graph);
+    return hook->call && wf_ok(y->graph) ? hook->call(hook->user, y, x, weight, first) : y;
+}
+
+#endif

@@ -1,0 +1,329 @@
+/* models/hf/adapters_hf.c - low-rank adapters in a folder of PEFT: adapter_config.json and
+ * adapter_model.safetensors, read and written; see hf.h.
+ *
+ * PEFT names an adapter by the module of transformers' model that it belongs to. So the names come
+ * from the tables of the families. Where weft packs queries, keys and values in one matrix and
+ * the family does not, an adapter of the whole matrix is written as three with the same A. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/graph_internal.h"
+#include "folder.h"
+#include "lm/lm_family.h"
+#include "models/adapters/adapters.h"
+#include "models/language_model.h"
+#include "models/message.h"
+
+#define CONFIG "adapter_config.json"
+#define WEIGHTS "adapter_model.safetensors"
+#define FRONT "base_model.model."
+#define MATRIX ".weight"
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* The model's family, as its form says. */
+typedef struct naming {
+    const hf_lm_family *lm; /* NULL: an encoder-decoder */
+} naming;
+
+static bool find_family(const wf_model *m, naming *to, char *message) {
+    const wf_language_model *l = wf_language_model_of(m);
+    const wf_transformer *t = wf_transformer_of(m);
+    to->lm = l ? wf_hf_lm_family_of(&l->config, message) : NULL;
+    if (l) return to->lm;
+    return (t && wf_hf_family_of(&t->config)) ||
+           fail(message, "no family of transformers has models of this form");
+}
+
+/* The name in PEFT of part `part` of a matrix, without an end. Returns how many parts it has; 0:
+ * none. */
+static int peft_name(const naming *to, const wf_tensor *weight, int part, char name[2 * HF_NAME]) {
+    char own[HF_NAME];
+    int parts = to->lm ? wf_hf_lm_name(to->lm, weight->name, part, own)
+                       : wf_hf_tensor_name(weight->name, part, own);
+    size_t n = parts ? strlen(own) : 0, end = strlen(MATRIX);
+    if (n <= end || strcmp(own + n - end, MATRIX) != 0) return 0;
+    snprintf(name, 2 * HF_NAME, FRONT "%.*s", (int)(n - end), own);
+    return parts;
+}
+
+/* The module that is part `part` of a matrix with so many. */
+static const wf_module *part_of(const wf_module *modules, int parts, int part) {
+    return &modules[parts == 1 ? 0 : 1 + part];
+}
+
+/* ---- to a folder ----------------------------------------------------------------------------- */
+
+typedef struct saving {
+    const wf_model *m;
+    naming to;
+    wf_entry *entries; /* entries whose names and data must be freed */
+    int n;
+    hf_text modules; /* the list of their modules */
+    char *message;
+} saving;
+
+/* Adds rows first..first+rows-1 of a tensor under this name. */
+static bool add(saving *s, const char *name, const char *end, const wf_tensor *t, int64_t first,
+                int64_t rows) {
+    char whole[2 * HF_NAME + 32];
+    size_t row = (size_t)t->shape[1] * sizeof(float), bytes = (size_t)rows * row;
+    char *all = malloc(wf_bytes(t) + 1), *data = malloc(bytes + 1);
+    snprintf(whole, sizeof whole, "%.255s%.16s", name, end);
+    wf_entry *e = &s->entries[s->n++];
+    *e = (wf_entry){ strdup(whole), "F32", 2, { rows, t->shape[1] }, data, bytes };
+    bool ok = e->name && all && data && wf_read(t, all, wf_bytes(t));
+    if (ok) memcpy(data, all + (size_t)first * row, bytes);
+    free(all);
+    return ok || fail(s->message, "out of memory");
+}
+
+/* Adds the adapter of a part of a matrix; `module` has it, or rows of it. */
+static bool add_adapter(saving *s, const char *name, const wf_module *module,
+                        const wf_module *part) {
+    wf_tensor *a, *b;
+    if (!wf_adapter_find(s->m, module->name, &a, &b)) return true;
+    wf_hf_put_as(&s->modules, s->modules.n ? ", " : "[");
+    wf_hf_put_string(&s->modules, name + strlen(FRONT));
+    return add(s, name, WF_LORA_A, a, 0, a->shape[0]) &&
+           add(s, name, WF_LORA_B, b, part->first - module->first, part->rows);
+}
+
+static bool has_part(const saving *s, const wf_module *modules, int n) {
+    wf_tensor *a, *b;
+    for (int i = 1; i < n; i++)
+        if (wf_adapter_find(s->m, modules[i].name, &a, &b)) return true;
+    return false;
+}
+
+static bool add_matrix(saving *s, const wf_tensor *weight) {
+    wf_module modules[WF_MODULE_PARTS + 1];
+    char name[2 * HF_NAME];
+    int n = wf_modules_of(s->m, weight, modules), parts = 0;
+    bool ok = true;
+    if (n) parts = peft_name(&s->to, weight, 0, name);
+    if (parts == 1 && has_part(s, modules, n))
+        return fail(s->message,
+                    "this family has queries, keys and values in one matrix: adapters of in_proj "
+                    "can be written, and those of its parts not");
+    for (int i = 0; ok && i < parts; i++) {
+        const wf_module *part = part_of(modules, parts, i);
+        peft_name(&s->to, weight, i, name);
+        ok = add_adapter(s, name, &modules[0], part);
+        if (ok && part != &modules[0]) ok = add_adapter(s, name, part, part);
+    }
+    return ok;
+}
+
+/* Every adapter of the model has got a name. */
+static bool all_added(const saving *s) {
+    int n = 0;
+    for (int id = 0; id < wf_node_count(s->m->graph); id++) {
+        const wf_tensor *t = wf_node(s->m->graph, id);
+        n += t->kind == WF_PARAM && wf_from_hook(t) ? 1 : 0;
+    }
+    return s->n >= n || fail(s->message, "the family has no name for a matrix that has an adapter");
+}
+
+static void put_config(hf_text *t, saving *s) {
+    const wf_adapters *o = &s->m->training.adapters;
+    static const char *const none[] = { "modules_to_save", "layers_to_transform", "layers_pattern",
+                                        "revision" };
+    wf_hf_put_key(t, "peft_type");
+    wf_hf_put_string(t, "LORA");
+    wf_hf_put_key(t, "task_type");
+    wf_hf_put_string(t, s->to.lm ? "CAUSAL_LM" : "SEQ_2_SEQ_LM");
+    wf_hf_put_int(t, "r", o->rank);
+    wf_hf_put_real(t, "lora_alpha", o->alpha != 0 ? o->alpha : (double)o->rank);
+    wf_hf_put_real(t, "lora_dropout", 0);
+    wf_hf_put_key(t, "target_modules");
+    wf_hf_put_text(t, s->modules.text, s->modules.n);
+    wf_hf_put_as(t, "]");
+    wf_hf_put_flag(t, "fan_in_fan_out", s->to.lm && s->to.lm->transposed);
+    wf_hf_put_flag(t, "use_rslora", false);
+    wf_hf_put_flag(t, "use_dora", false);
+    wf_hf_put_flag(t, "inference_mode", true);
+    wf_hf_put_key(t, "bias");
+    wf_hf_put_string(t, "none");
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        wf_hf_put_key(t, none[i]);
+        wf_hf_put_as(t, "null");
+    }
+    wf_hf_put_as(t, "\n}\n");
+}
+
+static bool write_folder(saving *s, const char *folder, const wf_hf_writer *to) {
+    static const char *const names[] = { WEIGHTS, CONFIG };
+    const wf_meta format = { "format", "pt" };
+    char path[HF_PATH];
+    hf_text t = { 0 };
+    if (!wf_hf_path(path, folder, WEIGHTS)) return fail(s->message, "the path is too long");
+    if (to->begin && !to->begin(to->user, names, 2, s->message)) return false;
+    if (!wf_file_save(path, s->entries, s->n, &format, 1, s->message)) return false;
+    put_config(&t, s);
+    t.failed |= s->modules.failed;
+    return wf_hf_put_file(&t, CONFIG, to->put, to->user, s->message);
+}
+
+bool wf_hf_export_adapters(const wf_model *m, const char *folder, const wf_hf_writer *to,
+                           char *message) {
+    char nobody[WF_MESSAGE];
+    saving s = { .m = m, .message = message ? message : nobody };
+    if (!m || !folder || !to || !to->put)
+        return fail(message, "there is no model, no folder, or no way to write");
+    if (!wf_ok(m->graph) || !m->training.adapters.rank || wf_real(m->graph) != WF_F32)
+        return fail(message, "it is no model with adapters in f32");
+    if (!find_family(m, &s.to, s.message)) return false;
+    int n = wf_node_count(m->graph);
+    s.entries = calloc(2 * WF_MODULE_PARTS * (size_t)n + 1, sizeof *s.entries);
+    bool ok = s.entries || fail(message, "out of memory");
+    for (int id = 0; ok && id < n; id++) ok = add_matrix(&s, wf_node(m->graph, id));
+    ok = ok && all_added(&s) && write_folder(&s, folder, to);
+    for (int i = 0; s.entries && i < s.n; i++) {
+        free((void *)(uintptr_t)s.entries[i].name);
+        free((void *)(uintptr_t)s.entries[i].data);
+    }
+    free(s.entries), free(s.modules.text);
+    return ok;
+}
+
+/* ---- adapter_config.json --------------------------------------------------------------------- */
+
+/* Keys that change what an adapter computes, and the values with which they do not. */
+static const struct {
+    const char *key, *values[3];
+} plain[] = {
+    { "peft_type", { "\"LORA\"" } },
+    { "bias", { "\"none\"" } },
+    { "use_dora", { "false" } },
+    { "use_qalora", { "false" } },
+    { "lora_bias", { "false" } },
+    { "rank_pattern", { "{}" } },
+    { "alpha_pattern", { "{}" } },
+    { "modules_to_save", { "[]" } },
+    { "layer_replication", { "[]" } },
+    { "trainable_token_indices", { "[]" } },
+    { "target_parameters", { "[]" } },
+    { "arrow_config", { "{}" } },
+    { "init_lora_weights", { "true", "false", "\"gaussian\"" } },
+};
+
+static bool is_plain(const hf_object *o, const char *key, const char *const *values,
+                     char *message) {
+    char text[HF_SHOWN];
+    const hf_value *v = wf_hf_find(o, key);
+    if (!v) return true;
+    for (int i = 0; i < 3 && values[i]; i++)
+        if (wf_hf_compact(v, text, sizeof text) < sizeof text && strcmp(text, values[i]) == 0)
+            return true;
+    return fail(message, CONFIG ": '%s' is %s, which weft does not have", key, wf_hf_show(v, text));
+}
+
+static bool read_options(const char *folder, wf_adapters *out, char *message) {
+    hf_object o;
+    bool ok = wf_hf_object_read(&o, folder, CONFIG, message), root = false;
+    const size_t n = sizeof plain / sizeof *plain;
+    for (size_t i = 0; ok && i < n; i++) ok = is_plain(&o, plain[i].key, plain[i].values, message);
+    const hf_value *rank = ok ? wf_hf_find(&o, "r") : NULL;
+    const hf_value *alpha = ok ? wf_hf_find(&o, "lora_alpha") : NULL;
+    const hf_value *rooted = ok ? wf_hf_find(&o, "use_rslora") : NULL;
+    if (ok && (!rank || !wf_hf_int(rank, &out->rank) || out->rank < 1 || out->rank > INT32_MAX))
+        ok = fail(message, CONFIG ": 'r' is no rank");
+    if (ok && (!alpha || !wf_hf_real(alpha, &out->alpha) || out->alpha <= 0))
+        ok = fail(message, CONFIG ": 'lora_alpha' is no number above 0");
+    if (ok && rooted && !wf_hf_bool(rooted, &root))
+        ok = fail(message, CONFIG ": 'use_rslora' is neither true nor false");
+    /* PEFT then divides alpha by the root of the rank */
+    if (root) out->alpha *= sqrt((double)out->rank);
+    wf_hf_object_free(&o);
+    return ok;
+}
+
+/* ---- from a folder --------------------------------------------------------------------------- */
+
+typedef struct loading {
+    const wf_file *f;
+    naming from;
+    hf_text targets;
+    int found; /* tensors of the file that are half of an adapter */
+    char *message;
+} loading;
+
+static const wf_entry *find_entry(const loading *l, const char *name, const char *end) {
+    char whole[2 * HF_NAME + 32];
+    snprintf(whole, sizeof whole, "%.255s%.16s", name, end);
+    return wf_file_find(l->f, whole);
+}
+
+static bool load_half(loading *l, const char *name, const char *end, wf_tensor *leaf) {
+    const wf_entry *e = find_entry(l, name, end);
+    if (!e) return fail(l->message, WEIGHTS ": '%.150s%s' is missing", name, end);
+    if (wf_file_not_finite(e))
+        return fail(l->message, WEIGHTS ": '%.150s' has values that are not finite", e->name);
+    l->found++;
+    return wf_hf_of_file(WEIGHTS, wf_file_load(e, leaf, l->message), l->message);
+}
+
+/* Lists the modules that have adapters in the file, or loads these if `into` is a model with
+ * them. */
+static bool each_module(loading *l, const wf_model *base, const wf_model *into) {
+    wf_module modules[WF_MODULE_PARTS + 1];
+    char name[2 * HF_NAME];
+    wf_tensor *a, *b;
+    bool ok = true;
+    for (int id = 0; ok && id < wf_node_count(base->graph); id++) {
+        const wf_tensor *weight = wf_node(base->graph, id);
+        int n = wf_modules_of(base, weight, modules);
+        int parts = n ? peft_name(&l->from, weight, 0, name) : 0;
+        for (int i = 0; ok && i < parts; i++) {
+            const wf_module *module = part_of(modules, parts, i);
+            peft_name(&l->from, weight, i, name);
+            if (!find_entry(l, name, WF_LORA_A)) continue;
+            if (!into)
+                wf_hf_put_as(&l->targets, "%s%s", l->targets.n ? "," : "", module->name);
+            else if (wf_adapter_find(into, module->name, &a, &b))
+                ok = load_half(l, name, WF_LORA_A, a) && load_half(l, name, WF_LORA_B, b);
+        }
+    }
+    return ok;
+}
+
+/* Records the model of the file `base` with the listed adapters, and loads them. */
+static wf_model *adapted(loading *l, const wf_model *plain_model, const wf_file *base,
+                         wf_adapters *o) {
+    wf_hf_put_text(&l->targets, "", 1);
+    if (l->targets.failed) return fail(l->message, "out of memory"), NULL;
+    if (!*l->targets.text)
+        return fail(l->message, WEIGHTS ": it has no adapter of a matrix of this model"), NULL;
+    o->targets = l->targets.text;
+    const wf_training_config training = { .adapters = *o };
+    wf_model *m = wf_model_record(base, &training, WF_F32, 0, l->message);
+    bool ok = m && (wf_ok(m->graph) || fail(l->message, "%s", wf_error(m->graph)));
+    ok = ok && each_module(l, plain_model, m);
+    if (ok && l->found != wf_file_count(l->f))
+        ok = fail(l->message, WEIGHTS ": %d of its %d tensors belong to no matrix of this model",
+                  wf_file_count(l->f) - l->found, wf_file_count(l->f));
+    if (ok) return m;
+    wf_model_free(m);
+    return NULL;
+}
+
+wf_model *wf_hf_import_adapters(const char *folder, const wf_file *base, char *message) {
+    char path[HF_PATH], nobody[WF_MESSAGE];
+    wf_adapters o = { 0 };
+    loading l = { .message = message ? message : nobody };
+    if (!folder || !base) return fail(message, "there is no folder, or no model"), NULL;
+    if (!read_options(folder, &o, l.message)) return NULL;
+    if (!wf_hf_path(path, folder, WEIGHTS)) return fail(message, "the path is too long"), NULL;
+    wf_model *m = NULL, *plain_model = wf_model_record(base, NULL, WF_F32, 0, l.message);
+    wf_file *f = wf_file_open(path);
+    l.f = f;
+    bool ok = plain_model && (wf_file_ok(f) || fail(message, "%s", wf_file_error(f)));
+    if (ok && find_family(plain_model, &l.from, l.message) && each_module(&l, plain_model, NULL))
+        m = adapted(&l, plain_model, base, &o);
+    wf_file_free(f), wf_model_free(plain_model);
+    free(l.targets.text);
+    return m;
+}
