@@ -151,7 +151,7 @@ static bool set_number(option *o, const char *text, char *message) {
     double number = (double)count;
     bool all = whole ? end != text && *end == '\0' : wf_parse_real(text, &number);
     if (!all || isnan(number)) {
-        bool unit = strlen(o->argument) > 1;
+        bool unit = strlen(o->argument) > 1; /* more than N or X: SECONDS */
         snprintf(message, 256, "--%s: '%.60s' is not a %snumber%s%s", o->name, text,
                  whole ? "whole " : "", unit ? ": " : "", unit ? o->argument : "");
         return false;
