@@ -311,8 +311,8 @@ static bool take_by_place(const program *p, const char *text) {
 
 /* Refuses a word without a dash, and names the first options that take files. */
 static _Noreturn void refuse_word(const program *p, const char *text) {
-    enum { MOST = 3 };
-    char names[160] = "";
+    enum { MOST = 6 };
+    char names[320] = "";
     int n = 0;
     for (const option *o = p->options; o < p->options + p->n && n < MOST; o++) {
         size_t at = strlen(names);
