@@ -407,8 +407,10 @@ static void convert_file(const settings *set) {
                 wf_model_save(m, target, NULL, NULL, 0, message);
     }
     if (!saved) fail(&self, "%s", message);
-    if (!repacks) tell(m);
-    if (repacks) tell_sizes(set->input, set->output);
+    if (repacks)
+        tell_sizes(set->input, set->output);
+    else
+        tell(m);
     if (repacks && wf_file_meta(f, "weft.kind") &&
         strcmp(wf_file_meta(f, "weft.kind"), "checkpoint") == 0)
         fprintf(stderr, "without the moments of its optimizer: training can't go on from it\n");

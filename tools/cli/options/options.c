@@ -151,7 +151,7 @@ static bool set_number(option *o, const char *text, char *message) {
     double number = (double)count;
     bool all = whole ? end != text && *end == '\0' : wf_parse_real(text, &number);
     if (!all || isnan(number)) {
-        bool unit = strlen(o->argument) > 1;
+        bool unit = strlen(o->argument) > 1; /* more than N or X: SECONDS */
         snprintf(message, 256, "--%s: '%.60s' is not a %snumber%s%s", o->name, text,
                  whole ? "whole " : "", unit ? ": " : "", unit ? o->argument : "");
         return false;
@@ -311,8 +311,8 @@ static bool take_by_place(const program *p, const char *text) {
 
 /* Refuses a word without a dash, and names the first options that take files. */
 static _Noreturn void refuse_word(const program *p, const char *text) {
-    enum { MOST = 3 };
-    char names[160] = "";
+    enum { MOST = 6 };
+    char names[320] = "";
     int n = 0;
     for (const option *o = p->options; o < p->options + p->n && n < MOST; o++) {
         size_t at = strlen(names);
