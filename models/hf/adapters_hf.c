@@ -26,6 +26,8 @@
 /* The model's family, as its form says. */
 typedef struct naming {
     const hf_lm_family *lm; /* NULL: an encoder-decoder */
+    const hf_family *pairs; /* the family of an encoder-decoder */
+    bool gated;             /* has the encoder-decoder gated feed-forward layers? */
 } naming;
 
 static bool find_family(const wf_model *m, naming *to, char *message) {
@@ -33,8 +35,9 @@ static bool find_family(const wf_model *m, naming *to, char *message) {
     const wf_transformer *t = wf_transformer_of(m);
     to->lm = l ? wf_hf_lm_family_of(&l->config, message) : NULL;
     if (l) return to->lm;
-    return (t && wf_hf_family_of(&t->config)) ||
-           fail(message, "no family of transformers has models of this form");
+    to->pairs = t ? wf_hf_family_of(&t->config) : NULL;
+    to->gated = t && t->config.gated;
+    return to->pairs || fail(message, "no family of transformers has models of this form");
 }
 
 /* The name in PEFT of part `part` of a matrix, without an end. Returns how many parts it has; 0:
@@ -42,7 +45,7 @@ static bool find_family(const wf_model *m, naming *to, char *message) {
 static int peft_name(const naming *to, const wf_tensor *weight, int part, char name[2 * HF_NAME]) {
     char own[HF_NAME];
     int parts = to->lm ? wf_hf_lm_name(to->lm, weight->name, part, own)
-                       : wf_hf_tensor_name(weight->name, part, own);
+                       : wf_hf_tensor_name(to->pairs, to->gated, weight->name, part, own);
     size_t n = parts ? strlen(own) : 0, end = strlen(MATRIX);
     if (n <= end || strcmp(own + n - end, MATRIX) != 0) return 0;
     snprintf(name, 2 * HF_NAME, FRONT "%.*s", (int)(n - end), own);

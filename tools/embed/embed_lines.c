@@ -42,8 +42,8 @@ static void load(embedder *e) {
     wf_file *f = wf_file_open(path);
     if (!wf_file_ok(f)) fail(e->program, "%s", wf_file_error(f));
     wf_file_drop_loaded(f);
-    e->model =
-        wf_model_load_packed(f, given ? layouts[e->set->weights] : WF_PANELS, !given, message);
+    e->model = wf_model_load_packed(f, NULL, given ? layouts[e->set->weights] : WF_PANELS, !given,
+                                    message);
     if (!e->model) fail(e->program, "%s: %s", path, message);
     if (!wf_encoder_of(e->model))
         fail(e->program, "%s is no encoder, which makes vectors of lines: generate uses it", path);
