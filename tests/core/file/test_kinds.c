@@ -50,10 +50,12 @@ static void run_of(const char *path, char run[20]) {
 /* The file without some keys of its metadata, as it was written before there were such. */
 static void forget(const char *path, int n_keys, const char *const *keys) {
     static wf_entry entries[512];
-    wf_meta meta[80];
+    wf_meta meta[128];
     char message[WF_MESSAGE];
     wf_file *f = open_file(path);
     int n = wf_file_count(f), n_meta = 0;
+    ck_assert_int_le(n, COUNT_OF(entries));
+    ck_assert_int_le(wf_file_meta_count(f), COUNT_OF(meta));
     for (int i = 0; i < n; i++) entries[i] = *wf_file_at(f, i);
     for (int i = 0; i < wf_file_meta_count(f); i++) {
         bool keep = true;

@@ -253,12 +253,12 @@ static option rows[] = {
                   FOR("lm|bart", "learned"), FOR("llama", "rotary"),
                   FOR("marian", "sinusoidal-halves"), FOR("t5", "none")),
         OF_MODEL),
-    CHOICE(
-        "activation", told.model.activation, WF_NAMES(WF_ACTIVATION_NAMES),
-        "activation function of the feed-forward layers. gelu is the exact one, and gelu-tanh "
-        "its approximation by tanh",
-        OTHERWISE(FOR("lm|t5", "gelu-tanh"), FOR("llama|marian", "silu"), FOR("bart|pairs", "gelu")),
-        OF_MODEL),
+    CHOICE("activation", told.model.activation, WF_NAMES(WF_ACTIVATION_NAMES),
+           "activation function of the feed-forward layers. gelu is the exact one, and gelu-tanh "
+           "its approximation by tanh",
+           OTHERWISE(FOR("lm|t5", "gelu-tanh"), FOR("llama|marian", "silu"),
+                     FOR("bart|pairs", "gelu")),
+           OF_MODEL),
     CHOICE("norm-kind", told.model.norm_kind, WF_NAMES(WF_NORM_KIND_NAMES),
            "with --arch language: kind of normalisation, LayerNorm or RMSNorm",
            OTHERWISE(FOR("llama", "rms")), OF_MODEL, BEFORE("layer")),
