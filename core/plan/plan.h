@@ -122,10 +122,9 @@ enum { NEED_SHAPE = 1, NEED_DATA = 2, FETCHED = 4 };
 struct wf_plan {
     wf_graph *graph;
     wf_pool *pool;
-    bool ok, training, with_state, profile, ran;
+    bool ok, training, with_state, profile, ran, lacks; /* lacks: memory for a binding */
     int64_t reserves; /* rows of a state that are reserved at once; 0: as they are needed */
     char error[ERROR_SIZE];
-    bool lacks;     /* memory was lacking for a binding */
     planned *nodes; /* leaves first; then computed values and updates, in the order of their ids */
     int n_nodes;
     int32_t *index;              /* id -> index in nodes, or -1 */
