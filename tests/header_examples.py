@@ -39,6 +39,9 @@ AROUND = {  # header: (before, {text: what stands for it}, behind)
     'models/json_tokenizer.h': (r'''char message[256], text[64]; wf_json_token tokens[100];
     static const char json[] = "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\",\"vocab\":{\"a line\":0,\"?\":1}}}";
     size_t bytes = sizeof json - 1; ''', {}, 'CHECK(n == 1 && tokens[0].end == 6 && strcmp(text, "a line") == 0); wf_json_tokenizer_free(t);'),
+    'models/encoder.h': ('''char message[256]; int64_t B = 1, S = 2; int32_t ids[] = { 1, 2 }, lengths[] = { 2 }; float vectors[8];
+    wf_encoder_config c = wf_encoder_defaults(); c.vocab = 5, c.d_model = 8, c.num_heads = 2, c.dim_feedforward = 8, c.layers = 1;
+    wf_model *m = wf_encoder_new(&c, NULL, WF_F32, 1, message); ''', {}, 'CHECK(wf_plan_ok(p) && vectors[0] != 0); wf_plan_free(p); wf_model_free(m);'),
     'models/hf.h': ('char message[256]; ', {'if (!wf_hf_import("opus-mt-en-de", &hf, message)) ...': 'CHECK(wf_hf_import("opus-mt-en-de", &hf, message));'},
                     'CHECK(d == NULL || true);'),
 }

@@ -105,6 +105,11 @@ cp de-en.safetensors model.weft
 cp de-en.safetensors base.weft
 quietly weft-train --init base.weft --train pairs.tsv --lora 2 --max-steps 2 --warmup 0 -o own.weft
 quietly weft-convert --from hf opus-mt-en-de -o marian.weft
+quietly weft-convert --from hf "$source/tests/data/hf/enc_dense" -o minilm.safetensors
+cp minilm.safetensors e5.safetensors
+cp train.en lines.txt
+cp train.de pages.txt
+head -n 5 train.de > questions.txt
 for word in a b c d e f; do printf '%s\t%s\n' $word $word; done > short.tsv
 quietly weft-train --init marian.weft --train short.tsv --valid-size 0 --lora 2 --max-steps 2 --warmup 0 -o marian-own.weft
 quietly weft-convert --to hf marian-own.weft -o peft-folder

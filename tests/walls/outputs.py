@@ -421,7 +421,9 @@ def is_anothers_in_a_folder(wall, name):
 
 def folder_cases(wall, long):
     for kind in sorted(os.listdir(FOLDERS)):
-        there = [name for name in os.listdir(os.path.join(FOLDERS, kind)) if name not in RECORDED]
+        top = os.path.join(FOLDERS, kind)
+        there = [os.path.relpath(os.path.join(folder, name), top) for folder, _, names in os.walk(top) for name in names]
+        there = [name for name in there if name not in RECORDED]
         for name in sorted(set(there + HF_FILES)):
             spellings = [how for how in SPELLINGS if how != "hard" or name in there]
             for how in spellings if long else ["itself", "link"]:
