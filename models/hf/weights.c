@@ -153,9 +153,9 @@ static bool explain(const loading *l, const wf_entry *e) {
 }
 
 bool wf_hf_own_output(const wf_file *f, const hf_family *family) {
-    const wf_entry *output = wf_file_find(f, family->tables[2]), *inputs = NULL;
+    const wf_entry *output = wf_file_find(f, family->tables[HF_OUTPUT]), *inputs = NULL;
     for (int i = HF_SHARED; !inputs && i >= 0; i--)
-        if (i != 2) inputs = wf_file_find(f, family->tables[i]);
+        if (i != HF_OUTPUT) inputs = wf_file_find(f, family->tables[i]);
     return output && inputs && !wf_same_entries(f, output, inputs);
 }
 
