@@ -249,45 +249,33 @@ static void free_entries(saving *s) {
     free(s->entries);
 }
 
-/* Reads a tensor of the layer, which the caller frees. False: out of memory. */
-static bool read_dense(const wf_model *m, const char *name, float **values, size_t *bytes) {
-    const wf_tensor *t = wf_find(m->graph, name);
-    *values = NULL;
-    *bytes = 0;
-    if (!t || t->kind != WF_PARAM) return true;
-    *bytes = wf_bytes(t);
-    *values = malloc(*bytes + 1);
-    return *values && wf_read(t, *values, *bytes);
+/* Adds a tensor of the layer after pooling. False: out of memory. */
+static bool add_dense(saving *s, const wf_tensor *t) {
+    char name[HF_NAME];
+    float *values = malloc(wf_bytes(t) + 1);
+    snprintf(name, sizeof name, "linear.%s", t->name + strlen(DENSE));
+    bool ok = values && wf_read(t, values, wf_bytes(t)) &&
+              add(s, name, t->ndim, t->shape[0], t->ndim == 2 ? t->shape[1] : 1, values);
+    free(values);
+    return ok;
 }
 
-/* A safetensors file: the length of its header in 8 bytes, the header, the data. */
 bool wf_hf_bert_write_dense(const wf_model *m, wf_hf_put put, void *user, char *message) {
-    size_t size[2] = { 0, 0 };
-    hf_text t = { 0 }, header = { 0 };
+    const wf_meta format = { "format", "pt" };
+    size_t bytes = 0;
     if (!wf_encoder_of(m)->config.dense) return true;
-    float *weight, *bias = NULL;
-    bool ok = read_dense(m, "dense.weight", &weight, &size[0]) &&
-              read_dense(m, "dense.bias", &bias, &size[1]);
-    const wf_tensor *w = wf_find(m->graph, "dense.weight");
-    wf_hf_put_as(&header,
-                 "{\"__metadata__\":{\"format\":\"pt\"},\"linear.weight\":{\"dtype\":\"F32\","
-                 "\"shape\":[%lld,%lld],\"data_offsets\":[0,%zu]}",
-                 (long long)w->shape[0], (long long)w->shape[1], size[0]);
-    if (bias)
-        wf_hf_put_as(&header,
-                     ",\"linear.bias\":{\"dtype\":\"F32\",\"shape\":[%lld],\"data_offsets\":"
-                     "[%zu,%zu]}",
-                     (long long)w->shape[0], size[0], size[0] + size[1]);
-    wf_hf_put_as(&header, "}");
-    while (header.n % 8) wf_hf_put_as(&header, " ");
-    for (int i = 0; i < 8; i++)
-        wf_hf_put_text(&t, (const char[]){ (char)((uint64_t)header.n >> 8 * i & 255) }, 1);
-    wf_hf_put_text(&t, header.text ? header.text : "", header.n);
-    if (weight) wf_hf_put_text(&t, (const char *)weight, size[0]);
-    if (bias) wf_hf_put_text(&t, (const char *)bias, size[1]);
-    t.failed |= header.failed || !ok;
-    free(weight), free(bias), free(header.text);
-    return wf_hf_put_file(&t, "2_Dense/model.safetensors", put, user, message);
+    saving s = { .entries = calloc(2, sizeof *s.entries) }; /* weight, bias */
+    bool ok = s.entries;
+    for (int id = 0; ok && id < wf_node_count(m->graph); id++) {
+        const wf_tensor *t = wf_node(m->graph, id);
+        if (t->kind == WF_PARAM && is_dense(t)) ok = add_dense(&s, t);
+    }
+    if (!ok) fail(message, "out of memory");
+    char *file = ok ? wf_file_bytes(s.entries, s.n, &format, 1, &bytes, message) : NULL;
+    ok = file && put(user, "2_Dense/model.safetensors", file, bytes, message);
+    free(file);
+    free_entries(&s);
+    return ok;
 }
 
 bool wf_hf_bert_save_weights(const wf_model *m, const char *path, char *message) {
