@@ -39,8 +39,8 @@ typedef struct hf_stem {
     const char *from, *to;
 } hf_stem;
 
-/* longest name; rows before position 0 in a learned table */
-enum { HF_NAME = 128, HF_SKIPPED_ROWS = 2 };
+/* longest name; rows before position 0 in a learned table; most keys in a list of ignored ones */
+enum { HF_NAME = 128, HF_SKIPPED_ROWS = 2, HF_IGNORED = 24 };
 
 /* Keys, constants, ignored and stems end at the first row without a name. */
 typedef struct hf_family {

@@ -31,6 +31,14 @@ enum { HF_MOST_ENDS = 16 };
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
 bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
                           char *message);
+/* Checks that each key of config.json is one of `keys`, has its constant value, is of a search, or
+ * is named in one of the lists, which may be NULL. */
+bool wf_hf_check_keys(const hf_object *o, const hf_key *keys, const hf_constant *constants,
+                      const char *const *ignored, const char *const *own, char *message);
+/* Copies the family's name as it is written in the file, so that no request for memory can fail
+ * unseen. False: there is none, or it is longer than any family's. */
+enum { HF_TYPE = 32 };
+bool wf_hf_model_type(const hf_object *o, char name[HF_TYPE]);
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message);
 /* Finishes the configuration after the ids of generation_config.json were read: checks that this
  * family has such a Transformer. */

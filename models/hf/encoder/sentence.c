@@ -31,8 +31,7 @@ static bool check_keys(const hf_object *o, const char *const *read, const hf_con
         const hf_constant *c = constants;
         while (c->name && strcmp(c->name, v->key) != 0) c++;
         if (c->name && !wf_hf_check_constant(o, v, c, message)) return false;
-        if (c->name || wf_hf_bert_listed(read, MOST, v->key) ||
-            wf_hf_bert_listed(ignored, MOST, v->key))
+        if (c->name || wf_hf_listed(read, MOST, v->key) || wf_hf_listed(ignored, MOST, v->key))
             continue;
         return fail(message, "%s: '%.60s' is not known here: if it changes no result, take it out",
                     o->file, v->key);
