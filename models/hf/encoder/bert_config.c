@@ -93,7 +93,7 @@ bool wf_hf_bert_write_config(const wf_encoder_config *c, wf_hf_put put, void *us
     const char *why = differs(f, c);
     hf_text t = { 0 };
     if (why) return fail(message, "%s", why);
-    if (!c->positions) out.c.positions = c->max_len + (c->counted_positions ? c->pad_id + 1 : 0);
+    if (!c->positions) out.c.positions = wf_encoder_positions(c);
     wf_hf_put_key(&t, "architectures");
     wf_hf_put_as(&t, "[\"%s\"]", f->architectures[c->masked_lm]);
     wf_hf_put_key(&t, "model_type");
