@@ -251,7 +251,9 @@ static double step_bytes(session *s) {
 
 /* Bytes of a parameter's values in memory. */
 static double kept_bytes(const wf_tensor *t) {
-    static const double of_one[] = { [WF_ROW_MAJOR] = 4, 4, 2, 1 };
+    static const double of_one[] = {
+        [WF_ROW_MAJOR] = 4, [WF_PANELS] = 4, [WF_PANELS_BF16] = 2, [WF_PANELS_INT8] = 1
+    };
     return (double)wf_count(t) * of_one[wf_layout_of(t)];
 }
 
