@@ -322,7 +322,7 @@ static const struct {
     { "enc_dense", "config.json", "1e-12", "2", "the layer norm's eps is 2" },
     { "enc_dense", "tokenizer.json", "\"WordPiece\"", "\"WordPeace\"", "tokenizer.json: " },
     { "enc_dense", "modules.json", "base.modules.dense.Dense", "models.LSTM",
-      "'LSTM' in '2_Dense' is none of the modules that weft has here" },
+      "weft has no module 'LSTM' in '2_Dense' at this place" },
     { "enc_dense", "modules.json", "1_Pooling", "2_Pooling",
       "it does not begin with a Transformer in the folder itself and a Pooling" },
     { "enc_dense", "modules.json", "\"idx\": 0", "\"index\": 0", "'index' is not known here" },

@@ -165,7 +165,8 @@ static wf_model *new_model(const session *s, char *message) {
 /* The model of --init with adapters: new ones, or those of the checkpoint. */
 static wf_model *adapted_model(const session *s, const wf_file *f, wf_file *init, char *message) {
     if (!init)
-        usage_error(&train_program, "%s has adapters alone: name their model, too: --init MODEL",
+        usage_error(&train_program,
+                    "%s has adapters without their model: name it with --init MODEL",
                     s->set->run.model);
     wf_file_drop_loaded(init);
     wf_model *m = settings_start(s->set, init, message);

@@ -77,7 +77,7 @@ static bool check(const loading *l, const wf_entry *e, char *message) {
         return fail(message, "'%s' has %lld values that are NaN or infinite", e->name,
                     (long long)bad);
     return !wf_file_scale_of(l->load.file, e) ||
-           fail(message, "'%s' is quantised, which is not read of such a folder", e->name);
+           fail(message, "'%s' is quantised: such weights of a folder are not read", e->name);
 }
 
 static bool find_leaf(loading *l, wf_tensor *leaf) {

@@ -296,9 +296,8 @@ static bool read_chain(const char *folder, const module *m, int n, hf_bert_confi
         c->c.normalize = true;
         if (!read_normalize(folder, file, message)) return false;
     }
-    return i == n ||
-           fail(message, MODULES ": '%.60s' in '%.60s' is none of the modules that weft has here",
-                m[i].class, m[i].path);
+    return i == n || fail(message, MODULES ": weft has no module '%.60s' in '%.60s' at this place",
+                          m[i].class, m[i].path);
 }
 
 /* ---- lengths and prompts --------------------------------------------------------------------- */
