@@ -29,11 +29,8 @@ static struct wf_embedding_layer table(const wf_transformer *m, const char *name
 
 static wf_tensor *normed(const wf_transformer *m, bool wanted, const char *name, wf_tensor *x) {
     if (!wanted) return x;
-    const wf_transformer_config *c = &m->config;
-    wf_graph *g = m->model.graph;
-    struct wf_norm_layer norm = c->norm == WF_RMS_NORM
-                                    ? wf_rms_norm_new(g, name, c->d_model, c->layer_norm_eps)
-                                    : wf_norm_new(g, name, c->d_model, c->layer_norm_eps, c->bias);
+    const wf_block_options o = wf_model_block(&m->model);
+    struct wf_norm_layer norm = wf_block_norm_new(m->model.graph, name, &o);
     return wf_norm(&norm, x);
 }
 
