@@ -66,8 +66,7 @@ static const wf_module *part_of(const wf_module *modules, int parts, int part) {
 typedef struct saving {
     const wf_model *m;
     naming to;
-    wf_entry *entries; /* entries whose names and data must be freed */
-    int n;
+    hf_tensors tensors;
     hf_text modules; /* the list of their modules */
     char *message;
 } saving;
@@ -76,13 +75,11 @@ typedef struct saving {
 static bool add(saving *s, const char *name, const char *end, const wf_tensor *t, int64_t first,
                 int64_t rows) {
     char whole[2 * HF_NAME + 32];
-    size_t row = (size_t)t->shape[1] * sizeof(float), bytes = (size_t)rows * row;
-    char *all = malloc(wf_bytes(t) + 1), *data = malloc(bytes + 1);
+    const int64_t columns = t->shape[1], shape[] = { rows, columns };
     snprintf(whole, sizeof whole, "%.255s%.16s", name, end);
-    wf_entry *e = &s->entries[s->n++];
-    *e = (wf_entry){ strdup(whole), "F32", 2, { rows, t->shape[1] }, data, bytes };
-    bool ok = e->name && all && data && wf_read(t, all, wf_bytes(t));
-    if (ok) memcpy(data, all + (size_t)first * row, bytes);
+    float *all = malloc(wf_bytes(t) + 1), *data = wf_hf_add_tensor(&s->tensors, whole, 2, shape);
+    bool ok = all && data && wf_read(t, all, wf_bytes(t));
+    if (ok) memcpy(data, all + first * columns, (size_t)(rows * columns) * sizeof *data);
     free(all);
     return ok || fail(s->message, "out of memory");
 }
@@ -157,12 +154,11 @@ static void put_config(hf_text *t, saving *s) {
 
 static bool write_folder(saving *s, const char *folder, const wf_hf_writer *to) {
     static const char *const names[] = { WEIGHTS, CONFIG };
-    const wf_meta format = { "format", "pt" };
     char path[HF_PATH];
     hf_text t = { 0 };
     if (!wf_hf_path(path, folder, WEIGHTS)) return fail(s->message, "the path is too long");
     if (to->begin && !to->begin(to->user, names, 2, s->message)) return false;
-    if (!wf_file_save(path, s->entries, s->n, &format, 1, s->message)) return false;
+    if (!wf_hf_save_tensors(&s->tensors, path, s->message)) return false;
     put_config(&t, s);
     t.failed |= s->modules.failed;
     return wf_hf_put_file(&t, CONFIG, to->put, to->user, s->message);
@@ -177,16 +173,12 @@ bool wf_hf_export_adapters(const wf_model *m, const char *folder, const wf_hf_wr
     if (!wf_ok(m->graph) || !m->training.adapters.rank || wf_real(m->graph) != WF_F32)
         return fail(message, "the model has no adapters, or is not in f32");
     if (!find_family(m, &s.to, s.message)) return false;
-    int n = wf_node_count(m->graph);
-    s.entries = calloc(2 * WF_MODULE_PARTS * (size_t)n + 1, sizeof *s.entries);
-    bool ok = s.entries || fail(message, "out of memory");
-    for (int id = 0; ok && id < n; id++) ok = add_matrix(&s, wf_node(m->graph, id));
+    bool ok = true;
+    for (int id = 0; ok && id < wf_node_count(m->graph); id++)
+        ok = add_matrix(&s, wf_node(m->graph, id));
     ok = ok && write_folder(&s, folder, to);
-    for (int i = 0; s.entries && i < s.n; i++) {
-        free((void *)(uintptr_t)s.entries[i].name);
-        free((void *)(uintptr_t)s.entries[i].data);
-    }
-    free(s.entries), free(s.modules.text);
+    wf_hf_tensors_free(&s.tensors);
+    free(s.modules.text);
     return ok;
 }
 

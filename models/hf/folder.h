@@ -108,6 +108,18 @@ int wf_hf_next_shard(const hf_shards *s, int i);
 /* Opens the weights. *name becomes the name of the file, or of the index. NULL with message. */
 wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message);
 
+/* Tensors that are gathered before they are written, with their names. { 0 } at first. */
+typedef struct hf_tensors {
+    wf_entry *entries; /* [n] */
+    int n;
+} hf_tensors;
+/* Adds a tensor of f32. Returns its values, zeros, for the caller to fill. NULL: out of memory. */
+float *wf_hf_add_tensor(hf_tensors *t, const char *name, int ndim, const int64_t *shape);
+/* Write them as a file, as transformers does; or return its bytes, which the caller frees. */
+bool wf_hf_save_tensors(const hf_tensors *t, const char *path, char *message);
+char *wf_hf_tensor_bytes(const hf_tensors *t, size_t *bytes, char *message);
+void wf_hf_tensors_free(hf_tensors *t);
+
 /* ---- weights.c: their tensors ---------------------------------------------------------------- */
 
 bool wf_hf_load_weights(const wf_file *f, const hf_family *family, wf_model *m, char *message);

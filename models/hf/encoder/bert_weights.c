@@ -184,26 +184,17 @@ bool wf_hf_bert_load_dense(const wf_file *f, wf_model *m, char *message) {
 typedef struct saving {
     const hf_bert_family *family;
     const wf_encoder_config *c;
-    wf_entry *entries; /* entries whose names and data must be freed */
-    int n;
+    hf_tensors tensors;
 } saving;
 
 /* Adds a tensor of the leaf's shape, but with `rows` rows; values NULL: zeros. False: out of
  * memory. */
 static bool add(saving *s, const char *name, int ndim, int64_t rows, int64_t columns,
                 const float *values) {
-    size_t count = (size_t)(rows * columns);
-    wf_entry *e = &s->entries[s->n++];
-    char *copy = malloc(strlen(name) + 1);
-    float *data = calloc(count + 1, sizeof *data);
-    *e = (wf_entry){ .name = copy, .dtype = "F32", .ndim = ndim, .data = data };
-    if (!copy || !data) return false;
-    memcpy(copy, name, strlen(name) + 1);
-    if (values) memcpy(data, values, count * sizeof *data);
-    e->shape[0] = rows;
-    if (ndim == 2) e->shape[1] = columns;
-    e->bytes = count * sizeof *data;
-    return true;
+    const int64_t shape[] = { rows, columns };
+    float *data = wf_hf_add_tensor(&s->tensors, name, ndim, shape);
+    if (data && values) memcpy(data, values, (size_t)(rows * columns) * sizeof *data);
+    return data;
 }
 
 /* The name in a folder: a class without a head has no beginning of names. */
@@ -241,14 +232,6 @@ static bool add_no_pooler(saving *s) {
     return ok && add(s, written(s, name), 1, D, 1, NULL);
 }
 
-static void free_entries(saving *s) {
-    for (int i = 0; s->entries && i < s->n; i++) {
-        free((void *)(uintptr_t)s->entries[i].name);
-        free((void *)(uintptr_t)s->entries[i].data);
-    }
-    free(s->entries);
-}
-
 /* Adds a tensor of the layer after pooling. False: out of memory. */
 static bool add_dense(saving *s, const wf_tensor *t) {
     char name[HF_NAME];
@@ -261,36 +244,32 @@ static bool add_dense(saving *s, const wf_tensor *t) {
 }
 
 bool wf_hf_bert_write_dense(const wf_model *m, wf_hf_put put, void *user, char *message) {
-    const wf_meta format = { "format", "pt" };
     size_t bytes = 0;
-    if (!wf_encoder_of(m)->config.dense) return true;
-    saving s = { .entries = calloc(2, sizeof *s.entries) }; /* weight, bias */
-    bool ok = s.entries;
+    saving s = { .c = &wf_encoder_of(m)->config };
+    bool ok = true;
+    if (!s.c->dense) return true;
     for (int id = 0; ok && id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
         if (t->kind == WF_PARAM && is_dense(t)) ok = add_dense(&s, t);
     }
     if (!ok) fail(message, "out of memory");
-    char *file = ok ? wf_file_bytes(s.entries, s.n, &format, 1, &bytes, message) : NULL;
+    char *file = ok ? wf_hf_tensor_bytes(&s.tensors, &bytes, message) : NULL;
     ok = file && put(user, "2_Dense/model.safetensors", file, bytes, message);
     free(file);
-    free_entries(&s);
+    wf_hf_tensors_free(&s.tensors);
     return ok;
 }
 
 bool wf_hf_bert_save_weights(const wf_model *m, const char *path, char *message) {
-    const wf_meta format = { "format", "pt" };
     saving s = { .c = &wf_encoder_of(m)->config };
     s.family = wf_hf_bert_family_of(s.c);
-    s.entries = calloc(PARTS * (size_t)wf_node_count(m->graph) + 2, sizeof *s.entries);
-    bool ok = s.entries;
+    bool ok = true;
     for (int id = 0; ok && id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
         if (t->kind == WF_PARAM && !is_dense(t)) ok = add_leaf(&s, t);
     }
     ok = ok && add_no_pooler(&s);
-    ok = ok ? wf_file_save(path, s.entries, s.n, &format, 1, message)
-            : fail(message, "out of memory");
-    free_entries(&s);
+    ok = ok ? wf_hf_save_tensors(&s.tensors, path, message) : fail(message, "out of memory");
+    wf_hf_tensors_free(&s.tensors);
     return ok;
 }
