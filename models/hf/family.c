@@ -279,10 +279,13 @@ bool wf_hf_is_positions(const char *tensor) {
 }
 
 bool wf_hf_ignored_tensor(const char *tensor) {
-    static const char *const names[] = { "model.encoder.version", "model.decoder.version",
-                                         "encoder.version", "decoder.version",
-                                         /* a table of T5's oldest files */
-                                         "decoder.block.0.layer.1.EncDecAttention."
-                                         "relative_attention_bias.weight" };
+    static const char *const names[] = {
+        "model.encoder.version",
+        "model.decoder.version",
+        "encoder.version",
+        "decoder.version",
+        /* a table of T5's oldest files */
+        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
+    };
     return HF_LISTED(names, tensor);
 }
