@@ -250,6 +250,9 @@ static void other_eps(wf_encoder_config *c) {
 static void no_types(wf_encoder_config *c) {
     c->counted_positions = true;
 }
+static void pooler_alone(wf_encoder_config *c) {
+    c->pooler = true;
+}
 static void other_head(wf_encoder_config *c) {
     c->masked_lm = true;
     c->head_activation = WF_RELU;
@@ -280,6 +283,7 @@ TEST(what_no_family_has_is_not_written) {
     } rows[] = {
         { other_eps, "its norms' eps is not that of DistilBERT" },
         { no_types, "it has no token types, which RoBERTa has" },
+        { pooler_alone, "it has a pooler and no token types, which BERT has" },
         { other_head, "the activation of its head is not that of its layers" },
     };
     for (int i = 0; i < COUNT_OF(rows); i++) {

@@ -82,6 +82,7 @@ static const char *differs(const hf_bert_family *f, const wf_encoder_config *c) 
     if (f->eps > 0 && c->layer_norm_eps != f->eps)
         return "its norms' eps is not that of DistilBERT";
     if (c->counted_positions && !c->types) return "it has no token types, which RoBERTa has";
+    if (c->pooler && !c->types) return "it has a pooler and no token types, which BERT has";
     if (c->masked_lm && c->head_activation != (f->head_gelu ? WF_GELU : c->activation))
         return "the activation of its head is not that of its layers";
     return NULL;
