@@ -46,8 +46,7 @@ static bool list_leaves(writing *w, const wf_model *m) {
     if (!w->leaves) return false;
     wf_parameters(m->graph, w->leaves, all);
     for (int i = 0; i < all; i++)
-        if (!m->training.adapters.rank || wf_from_hook(w->leaves[i]))
-            w->leaves[w->n++] = w->leaves[i];
+        if (wf_is_saved(m, w->leaves[i])) w->leaves[w->n++] = w->leaves[i];
     return true;
 }
 
