@@ -7,6 +7,10 @@
 
 /* Like wf_file_open, for a file in memory, which is copied. */
 wf_file *wf_file_parse(const void *bytes, size_t size);
+/* The bytes of the file that wf_file_save would write; *size receives their number. The caller
+ * frees them. NULL with message[256]. */
+char *wf_file_bytes(const wf_entry *entries, int n, const wf_meta *meta, int n_meta, size_t *size,
+                    char *message);
 /* Join n files into one that owns them and has the entries of all; it has no metadata. Never NULL.
  * It has an error if one of the files has, or if two have a tensor of the same name. */
 wf_file *wf_file_join(wf_file *const *files, int n);

@@ -1,13 +1,13 @@
 /* weft/models/hf.h - reads and writes folders of Hugging Face's transformers with an
- * encoder-decoder, a language model or an encoder: config.json, generation_config.json, weights and the files
- * of a tokenizer.
+ * encoder-decoder, a language model or an encoder: config.json, generation_config.json, weights and
+ * the files of a tokenizer.
  *
- * Families: Marian (OPUS-MT), BART, mBART, M2M100 (NLLB); GPT-2, Llama (SmolLM), Mistral, Qwen 2
- * and 3; BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT, also with the modules of
- * sentence-transformers. Each is a table in hf/family.c, hf/lm/lm_family.c or
- * hf/encoder/bert_family.c, with the keys of its files and the names of its tensors. hf/README.md
- * lists the differences from transformers. Nothing is guessed: a missing, unknown or contradictory entry is an error that
- * names it.
+ * Families: Marian (OPUS-MT), BART, mBART, M2M100 (NLLB), T5 (FLAN-T5, MADLAD-400), mT5, UMT5;
+ * GPT-2, Llama (SmolLM), Mistral, Qwen 2 and 3; BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT, also
+ * with the modules of sentence-transformers. Each is a table in hf/family.c, hf/t5_family.c,
+ * hf/lm/lm_family.c or hf/encoder/bert_family.c, with the keys of its files and the names of its
+ * tensors. hf/README.md lists the differences from transformers. Nothing is guessed: a missing,
+ * unknown or contradictory entry is an error that names it.
  *
  *     wf_hf hf;
  *     if (!wf_hf_import("opus-mt-en-de", &hf, message)) ...
@@ -30,7 +30,8 @@ enum { WF_HF_NOTES = 2048 };
 
 typedef struct wf_hf {
     wf_model *model; /* a Transformer, a language model or an encoder, in f32 */
-    /* one object of a language model or an encoder. NULL: the folder has no tokenizer that weft can read */
+    /* One object, if both sides share it, as those of a language model or an encoder do. NULL: the
+     * folder has no tokenizer that weft can read */
     wf_tokenizer *src, *tgt;
     /* settings with which generate() of transformers would search by default */
     wf_generation generation;

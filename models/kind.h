@@ -139,5 +139,7 @@ void wf_model_end_graph(wf_model *m);
 const char *wf_layer_name(int64_t i, char name[32]);
 /* True if a program or its hook added this parameter to the recorded model. */
 bool wf_is_added(const wf_model *m, const wf_tensor *t);
+/* True if a file of the model has this parameter: of a model with adapters these alone. */
+bool wf_is_saved(const wf_model *m, const wf_tensor *param);
 
 #endif

@@ -13,11 +13,11 @@
  *     encoder-only      src becomes vectors. tgt is NULL, or other lines with the same meaning;
  *                       nothing decodes
  *
- * wf_model_feed works for all of them, and wf_model_room for those that decode. wf_find finds every parameter by
- * its name in files, as in wf_find(m->graph, "output.weight"). It also finds the output of a layer
- * by the layer's name, "transformer.decoder.layers.0", and "logits". Every `message` has room for
- * 256 bytes, or is NULL. Axes: B batch, S source length, T target length, H heads, D model width, V
- * vocabulary. */
+ * wf_model_feed works for all of them, and wf_model_room for those that decode. wf_find finds every
+ * parameter by its name in files, as in wf_find(m->graph, "output.weight"). It also finds the
+ * output of a layer by the layer's name, "transformer.decoder.layers.0", and "logits". Every
+ * `message` has room for 256 bytes, or is NULL. Axes: B batch, S source length, T target length,
+ * H heads, D model width, V vocabulary. */
 #ifndef WEFT_MODELS_MODEL_H
 #define WEFT_MODELS_MODEL_H
 
@@ -30,11 +30,11 @@ extern "C" {
 /* the label of a position that is not counted, such as padding or a source */
 enum { WF_IGNORE_LABEL = -1 };
 
-/* Low-rank adapters beside matrices of a model (Hu et al. 2021): y is x W^T + b + alpha / rank (x
- * A^T) B^T, with A [rank,in] and B [out,rank]. A begins as random numbers and B as zeros, so that
- * at first nothing changes. W may be kept as bf16 or int8 (wf_pack_weights). A trainer that gets
- * the adapters alone makes no gradient of W. They are named by their module, as
- * "transformer.layers.0.linear1.lora_A.weight". */
+/* Low-rank adapters beside matrices of a model (LoRA, Hu et al. 2021): y = x W^T + b + alpha / rank
+ * (x A^T) B^T, with A [rank,in] and B [out,rank]. A starts as random numbers and B as zeros, so
+ * that at first nothing changes. W may be kept as bf16 or int8 (wf_pack_weights). A trainer whose
+ * params are the adapters alone computes no gradient of W. The matrices A and B are named by their
+ * module, as "transformer.layers.0.linear1.lora_A.weight". */
 typedef struct wf_adapters {
     /* 0: no adapters */
     int64_t rank;

@@ -26,7 +26,7 @@ typedef struct wf_model_emit_options {
     wf_tokenizer *source_text, *target_text;
     /* most bytes of a line; 0: 8 for each token of a source, at least 1,024 */
     int64_t max_line;
-    /* the file has model_attend too, and what it needs in memory */
+    /* the file has model_attend, model_weights and model_log_probs too: see below */
     bool attention;
     /* each receives a number of bytes, or is NULL: of the memory of a run; of the weights */
     int64_t *memory_bytes, *weight_bytes;
@@ -54,11 +54,12 @@ typedef struct wf_model_emit_options {
  * has an empty output. A line with too many is cropped, as the program `generate` does, whose
  * output it is to the byte.
  *
- * With `attention`, model_attend(&m, tokens) computes all attention weights and log-probabilities of
- * the last source and its output. It writes the decoder's model_ATTENDED tokens and returns how many
- * are no padding. Then model_weights(&m, map, layer) points to weights of the model's map,
- * [heads, queries, keys], and model_log_probs(&m) to [tokens, ids]. Sources have model_SOURCE tokens
- * there, and outputs model_ATTENDED.
+ * With `attention`, model_attend(&m, tokens) computes all attention weights and log-probabilities
+ * of the last source and its best output. It writes the decoder's model_ATTENDED tokens and returns
+ * how many of them are not padding, or -1 if the model cannot read them. model_weights(&m, map,
+ * layer) then points to the weights of the model's map, [heads, queries, keys], and
+ * model_log_probs(&m) to [tokens, ids]. Sources have model_SOURCE tokens there, and outputs
+ * model_ATTENDED.
  *
  * With a file of weights, model_start(&m, memory, file, size) takes its bytes, and returns 0, or 1
  * if they are others: model_generate then returns -1.

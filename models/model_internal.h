@@ -63,6 +63,11 @@ enum { WF_RELATIVE_MAX_LEN = 1 << 14 };
 /* Do the sizes of a configuration fit each other? False: message[256] says which do not. */
 bool wf_transformer_check(const wf_transformer_config *c, char *message);
 bool wf_encoder_check(const wf_encoder_config *c, char *message);
+/* The rows of the table of positions that lines of max_len tokens need. 0: c is NULL. */
+int64_t wf_encoder_positions(const wf_encoder_config *c);
+/* The width of a line's vector before the layer after pooling: the model's width times the number
+ * of poolings. 0: there is no pooling, or c is NULL. */
+int64_t wf_encoder_pooled_width(const wf_encoder_config *c);
 bool wf_language_model_check(const wf_language_model_config *c, char *message);
 
 /* ---- pairs: model.c -------------------------------------------------------------------------- */

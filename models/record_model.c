@@ -130,6 +130,10 @@ bool wf_is_added(const wf_model *m, const wf_tensor *t) {
     return t->kind == WF_PARAM && (t->id >= m->own_nodes || wf_from_hook(t));
 }
 
+bool wf_is_saved(const wf_model *m, const wf_tensor *param) {
+    return !m->training.adapters.rank || wf_from_hook(param);
+}
+
 const char *wf_layer_name(int64_t i, char name[32]) {
     snprintf(name, 32, "layers.%lld", (long long)i);
     return name;

@@ -33,13 +33,14 @@ typedef struct wf_transformer_config {
     int64_t head_dim;  /* width of a head; 0: d_model / num_heads */
     /* factor of the scores of attention; 0: 1 / sqrt(width of a head) */
     double attention_scale;
-    /* Self-attention adds to a score the bias of a head for the distance of query and key. Offsets
-     * fall into so many buckets, which get longer up to relative_distance; 0: no such bias. In the
-     * encoder half of them are for later keys. */
+    /* Relative positions: self-attention adds to each score a number that its head has learned for
+     * the offset from query to key. Small offsets have one number each, larger ones share, and all
+     * from relative_distance on have the last. In the encoder half of the relative_buckets numbers
+     * are for keys after the query. relative_buckets 0: no such bias */
     int64_t relative_buckets, relative_distance;
-    bool
-        relative_per_layer; /* each layer has biases of its own; else the layers of a stack share */
-    bool scale_output;      /* the output's input is divided by sqrt(d_model) */
+    /* each layer has biases of its own; else the layers of a stack share them */
+    bool relative_per_layer;
+    bool scale_output; /* the output's input is divided by sqrt(d_model) */
     /* source tokens that are not attended to, unless they are start or end; -1: none */
     int32_t pad_id;
     int32_t start_id, end_id; /* start and end of the target; never masked or ignored */

@@ -34,7 +34,8 @@ static int64_t heads_width(int64_t heads, int64_t d) {
     return wf_mul_size(heads, d, &width) && wf_mul_size(3, width, &three) ? width : -1;
 }
 
-/* Fills queries, the first `b` rows of the packed matrix, `a` times as large as the usual values. */
+/* Fills the queries' rows of the packed matrix, which are its first `b` rows, with values `a` times
+ * as large as Xavier's. */
 static void fill_scaled(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
                         const int64_t *shape, void *data) {
     int64_t width = (int64_t)init->b, n = width * shape[1];

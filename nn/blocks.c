@@ -40,7 +40,11 @@ wf_tensor *wf_feed_forward(const struct wf_feed_forward_layer *l, wf_tensor *x) 
 
 /* ---- residual connections -------------------------------------------------------------------- */
 
-static struct wf_norm_layer norm_new(wf_graph *g, const char *name, const wf_block_options *o) {
+struct wf_norm_layer wf_block_norm_new(wf_graph *g, const char *name, const wf_block_options *o) {
+    if (!o) {
+        no_options(g, "a norm");
+        return (struct wf_norm_layer){ 0 };
+    }
     if (o->norm == WF_RMS_NORM) return wf_rms_norm_new(g, name, o->d_model, o->layer_norm_eps);
     if (o->norm != WF_LAYER_NORM) wf_poison(g, "there is no norm number %d", (int)o->norm);
     return wf_norm_new(g, name, o->d_model, o->layer_norm_eps, o->bias);
@@ -71,8 +75,8 @@ struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
     const char *outer = wf_scope_push(g, name);
     l.self_attn = wf_self_attention_new(g, "self_attn", o);
     l.ff = wf_feed_forward_new(g, o);
-    l.norm1 = norm_new(g, "norm1", o);
-    l.norm2 = norm_new(g, "norm2", o);
+    l.norm1 = wf_block_norm_new(g, "norm1", o);
+    l.norm2 = wf_block_norm_new(g, "norm2", o);
     l.path = wf_scope(g, outer);
     return l;
 }
@@ -101,9 +105,9 @@ struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
     l.self_attn = wf_self_attention_new(g, "self_attn", o);
     l.multihead_attn = wf_cross_attention_new(g, "multihead_attn", o);
     l.ff = wf_feed_forward_new(g, o);
-    l.norm1 = norm_new(g, "norm1", o);
-    l.norm2 = norm_new(g, "norm2", o);
-    l.norm3 = norm_new(g, "norm3", o);
+    l.norm1 = wf_block_norm_new(g, "norm1", o);
+    l.norm2 = wf_block_norm_new(g, "norm2", o);
+    l.norm3 = wf_block_norm_new(g, "norm3", o);
     l.path = wf_scope(g, outer);
     return l;
 }

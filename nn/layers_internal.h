@@ -1,5 +1,5 @@
 /* nn/layers_internal.h - inside the library and its programs: what kinds of positions do, relative
- * positions, and the attentions of a block. Not installed. */
+ * positions, and the norms and attentions of a block. Not installed. */
 #ifndef WEFT_NN_LAYERS_INTERNAL_H
 #define WEFT_NN_LAYERS_INTERNAL_H
 
@@ -7,6 +7,8 @@
 
 /* True if positions of this kind rotate queries and keys. */
 bool wf_rotates(wf_positions kind);
+/* A norm of the kind and width that a block has: blocks.c. */
+struct wf_norm_layer wf_block_norm_new(wf_graph *g, const char *name, const wf_block_options *o);
 /* A self-attention, and a cross-attention, with the options of a block: attention.c. */
 struct wf_mha_layer wf_self_attention_new(wf_graph *g, const char *name, const wf_block_options *o);
 struct wf_mha_layer wf_cross_attention_new(wf_graph *g, const char *name,

@@ -44,12 +44,12 @@ static void add_offset(wf_text *t, int64_t offset) {
 }
 
 /* The place of element `offset` of a leaf. */
-static bool add_leaf(wf_emitter *e, wf_tensor *of, int64_t offset, bool written, int64_t rows,
+static bool add_leaf(wf_emitter *e, wf_tensor *of, int64_t offset, bool written, int64_t read,
                      wf_text *t) {
     char name[MOST_NAME];
     if (of->dtype == WF_F32) {
         place_leaf(e, of, name);
-        wf_note_rows(e, of, offset ? 0 : rows);
+        wf_note_floats(e, of, offset ? 0 : read);
         wf_text_print(t, "m->weights + at_%s_%d", name, of->id);
         add_offset(t, offset);
         return true;
@@ -189,10 +189,10 @@ int64_t wf_slot_at(const part *p, int index) {
 
 /* A place in the memory of a part, or a leaf. */
 static bool add_own(wf_emitter *e, const part *of, location at, wf_dtype dtype, bool written,
-                    int64_t rows, wf_text *t) {
+                    int64_t read, wf_text *t) {
     const storage *s = &of->plan->now->storages[at.storage];
     if (s->place == IN_LEAF)
-        return add_leaf(e, of->plan->graph->nodes[s->index], at.offset, written, rows, t);
+        return add_leaf(e, of->plan->graph->nodes[s->index], at.offset, written, read, t);
     size_t offset = of->rooms ? of->rooms[at.storage].offset : s->offset;
     int64_t from =
         s->place == IN_STATE ? wf_slot_at(of, s->index) : of->arena + (int64_t)(offset / 4);
@@ -208,7 +208,7 @@ bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t)
     if (at.offset % width != 0)
         return wf_emitter_fail(e, "'%s': a part of its rows in int8 has no form in C", called(of));
     place_leaf(e, of, name);
-    wf_note_rows(e, of, 0);
+    wf_note_floats(e, of, 0);
     wf_text_print(t, "m->int8_weights + at_%s_%d", name, of->id);
     add_offset(t, at.offset);
     if (!with_scales) return true;
@@ -217,10 +217,10 @@ bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t)
     return true;
 }
 
-bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, int64_t rows,
+bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, int64_t read,
                   wf_text *t) {
     const storage *s = &e->now->plan->now->storages[at.storage];
-    if (s->place != IN_FEED) return add_own(e, e->now, at, dtype, written, rows, t);
+    if (s->place != IN_FEED) return add_own(e, e->now, at, dtype, written, read, t);
     const wf_tensor *fed = e->now->plan->feeds[s->index].tensor;
     const part *of = NULL;
     const bound_view *v = wf_linked(e, fed, &of);

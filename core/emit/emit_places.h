@@ -6,8 +6,8 @@
 #include "writer.h"
 
 /* The place of a value of the part, which a run of the part fetches or is fed; written: of an
- * operand that the step updates; rows: of a table, the first ones that are read; 0: all. */
-bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, int64_t rows,
+ * operand that the step updates; read: only so many floats from there on are read; 0: all. */
+bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, int64_t read,
                   wf_text *t);
 /* The place of a leaf in int8, and the place of its scales behind a comma. */
 bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t);

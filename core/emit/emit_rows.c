@@ -1,6 +1,7 @@
-/* core/emit/emit_rows.c - tables of which a file needs the first rows alone, as a table of
- * positions with more rows than a run has tokens. The ids that pick rows are known if no data
- * decide them: arange and position_ids are computed here, for the size or the position of a pass. */
+/* core/emit/emit_rows.c - tables of which a file needs only the first rows, such as a table of
+ * positions with more rows than a run has tokens. The ids that pick rows are known if they do not
+ * depend on data: those of arange and position_ids are computed here, for the size or the position
+ * of a pass. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,18 +45,21 @@ static int64_t ids_below(const exec *x) {
     return ok ? below : 0;
 }
 
-int64_t wf_rows_picked(const wf_emitter *e, const exec *x, int ids) {
+int64_t wf_floats_picked(const wf_emitter *e, const exec *x, int table, int ids) {
     const binding *b = e->now->plan->now;
+    const wf_view *v = &x->call.in[table];
     const exec *w = x->in[ids].storage < 0 ? NULL : writer_of(b, e->step, x->in[ids].storage);
     if (!w || w->out[0].offset != x->in[ids].offset || !is_known(w)) return 0;
     if (wf_view_count(&w->call.out[0]) != wf_view_count(&x->call.in[ids])) return 0;
-    return ids_below(w);
+    int64_t rows = ids_below(w);
+    if (rows <= 0 || v->shape[0] < 1) return rows;
+    return (rows < v->shape[0] ? rows : v->shape[0]) * (wf_view_count(v) / v->shape[0]);
 }
 
-void wf_note_rows(wf_emitter *e, const wf_tensor *t, int64_t n) {
-    int64_t all = t->ndim ? t->shape[0] : 1;
-    if (n <= 0 || n > all || e->alone) n = all;
-    if (n > e->rows[t->id]) e->rows[t->id] = n;
+void wf_note_floats(wf_emitter *e, const wf_tensor *t, int64_t n) {
+    int64_t all = t->ndim ? t->shape[0] : 1, row = all ? wf_count(t) / all : 0, rows = all;
+    if (n > 0 && row && !e->alone) rows = (n + row - 1) / row;
+    if (rows > e->rows[t->id]) e->rows[t->id] = rows;
 }
 
 int64_t wf_rows_of(const wf_emitter *e, const wf_tensor *t) {

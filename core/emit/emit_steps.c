@@ -127,14 +127,14 @@ static void add_parameters(const wf_emitter *e, const exec *x, wf_text *t) {
     wf_text_puts(t, any ? ")" : "void)");
 }
 
-/* The place of operand i, and how many rows of a table are read there. */
+/* The place of operand i, and how much of a table is read there. */
 static bool add_operand(wf_emitter *e, const exec *x, int i, wf_text *t) {
     const wf_call *c = &x->call;
     if (c->in[i].layout == WF_PANELS_INT8)
         return wf_add_int8_place(e, x->in[i], uses_scales(e, c, i), t);
-    int64_t rows = i == e->table ? wf_rows_picked(e, x, e->ids) : 0;
-    if (rows < 0) return wf_emitter_lacks(e);
-    return wf_add_place(e, x->in[i], c->in[i].dtype, c->op->writes >> i & 1, rows, t);
+    int64_t read = i == e->table ? wf_floats_picked(e, x, i, e->ids) : 0;
+    if (read < 0) return wf_emitter_lacks(e);
+    return wf_add_place(e, x->in[i], c->in[i].dtype, c->op->writes >> i & 1, read, t);
 }
 
 /* The arguments in the order of add_parameters. */

@@ -29,7 +29,7 @@ const char *wf_emit_result(wf_emitter *e, int k, const char *name);
 void wf_emit_scratch(wf_emitter *e, int64_t floats);
 /* The body uses the parameter `uint64_t stream`: random bits of this step and micro-batch. */
 void wf_emit_stream(wf_emitter *e);
-/* The body reads, of operand `table`, the rows that operand `ids` picks, and no others. */
+/* The body reads only those rows of operand `table` that operand `ids` picks. */
 void wf_emit_table(wf_emitter *e, int table, int ids);
 /* The body returns 0 at its end, or another number if the data are bad: the run then fails. */
 void wf_emit_may_fail(wf_emitter *e);

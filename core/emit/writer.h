@@ -30,9 +30,13 @@ enum { LEAST_SIZE = 2 };
 /* Bytes at the beginning of a file of weights. */
 enum { FILE_HEAD = 64 };
 
-/* How a leaf is read: its readers have not been seen; all can read panels, and none computes with
- * them; all can, and one does; or one cannot. */
-typedef enum panel_use { NO_USE, EITHER_WAY, IN_PANELS, BY_ROWS } panel_use;
+/* How the steps read a leaf, in the order in which one wins over another. */
+typedef enum panel_use {
+    NO_USE,     /* no step that reads it has been seen */
+    EITHER_WAY, /* all of them can read panels, but only look rows up */
+    IN_PANELS,  /* all can read panels, and one computes with them */
+    BY_ROWS     /* one cannot read panels */
+} panel_use;
 
 static inline const char *wf_c_type(wf_dtype dtype) {
     return dtype == WF_I32 ? "int32_t" : "float";
@@ -130,7 +134,7 @@ struct wf_emitter {
     int n_calls, n_modules;
     bool module_fails, module_moves; /* some call may fail, or depends on the position */
     char message[ERROR_SIZE];
-    bool lacks; /* memory, which is the message then */
+    bool lacks; /* the message says that memory is lacking */
 };
 
 /* The parameter of the functions of a part; "": they have none. */
@@ -156,11 +160,11 @@ bool wf_pack_panels(const wf_tensor *leaf, float *values);
 
 /* ---- rows of tables -------------------------------------------------------------------------- */
 
-/* The number of first rows that operand `ids` of a step picks from, at the size or position now; 0:
- * data decide it; -1: out of memory. */
-int64_t wf_rows_picked(const wf_emitter *e, const exec *x, int ids);
-/* The first n rows of the leaf are read; 0: all. */
-void wf_note_rows(wf_emitter *e, const wf_tensor *t, int64_t n);
+/* The number of first floats of operand `table` from which operand `ids` of a step picks rows, at
+ * the size or position now; 0: data decide it; -1: out of memory. */
+int64_t wf_floats_picked(const wf_emitter *e, const exec *x, int table, int ids);
+/* Only the first n floats of the leaf are read; 0: all. */
+void wf_note_floats(wf_emitter *e, const wf_tensor *t, int64_t n);
 /* The rows that the file has of a leaf. */
 int64_t wf_rows_of(const wf_emitter *e, const wf_tensor *t);
 

@@ -313,14 +313,47 @@ void wf_file_remove_left(const char *path) {
     free(folder);
 }
 
+static bool make_content(struct content *c, const wf_entry *entries, const wf_meta *meta,
+                         char *message) {
+    if (!wf_file_order(message) || !check_arguments(entries, c->n, meta, c->n_meta, message))
+        return false;
+    if (!copy_and_sort(c, entries, meta)) return wf_file_fail(message, "out of memory");
+    return make_header(c, message);
+}
+
+static void free_content(struct content *c) {
+    free(c->entries);
+    free(c->meta);
+    free(c->header);
+}
+
 bool wf_file_save(const char *path, const wf_entry *entries, int n, const wf_meta *meta, int n_meta,
                   char *message) {
     char reason[WF_MESSAGE] = "";
     struct content c = { .n = n, .n_meta = n_meta };
     if (!path) return wf_file_fail(message, "wf_file_save: no path");
-    bool ok = wf_file_order(reason) && check_arguments(entries, n, meta, n_meta, reason);
-    if (ok && !copy_and_sort(&c, entries, meta)) ok = wf_file_fail(reason, "out of memory");
-    ok = ok && make_header(&c, reason) && write_file(path, &c, reason);
-    free(c.entries), free(c.meta), free(c.header);
+    bool ok = make_content(&c, entries, meta, reason) && write_file(path, &c, reason);
+    free_content(&c);
     return ok || wf_file_fail(message, "%.100s: %s", path, reason);
+}
+
+char *wf_file_bytes(const wf_entry *entries, int n, const wf_meta *meta, int n_meta, size_t *size,
+                    char *message) {
+    char reason[WF_MESSAGE] = "", *bytes = NULL;
+    struct content c = { .n = n, .n_meta = n_meta };
+    bool ok = size || wf_file_fail(reason, "there is no place for the number of bytes");
+    ok = ok && make_content(&c, entries, meta, reason);
+    if (ok && c.data_size <= SIZE_MAX - c.header_size)
+        bytes = malloc(c.header_size + (size_t)c.data_size);
+    if (ok && !bytes) wf_file_fail(reason, "out of memory");
+    if (bytes) {
+        memcpy(bytes, c.header, c.header_size);
+        *size = c.header_size;
+        for (int i = 0; i < c.n; *size += c.entries[i++].bytes)
+            if (c.entries[i].bytes) memcpy(bytes + *size, c.entries[i].data, c.entries[i].bytes);
+    } else {
+        wf_file_fail(message, "%s", reason);
+    }
+    free_content(&c);
+    return bytes;
 }

@@ -440,8 +440,8 @@ static bool grow(wf_plan *p, void **memory, size_t *have, size_t need, const cha
     wf_memory_free(*memory, *have);
     *memory = wf_memory_new(need);
     *have = 0;
-    if (!*memory)
-        return wf_plan_lacks(p) || wf_plan_fail(p, "out of memory: %zu bytes of %s", need, what);
+    p->lacks = !*memory;
+    if (!*memory) return wf_plan_fail(p, "out of memory: %zu bytes of %s", need, what);
     *have = need;
     return true;
 }

@@ -1,5 +1,6 @@
-/* models/adapters/adapter_file.c - adapters in a file of their own: their options, loading them into
- * a model that has them, and merging them into one that has not. wf_model_save writes the file. */
+/* models/adapters/adapter_file.c - adapters in a file of their own: their options, loading them
+ * into a model that has them, and merging them into one that has not. wf_model_save writes the
+ * file. */
 #include "adapters.h"
 
 #include <stdio.h>
@@ -153,7 +154,8 @@ static bool merge_matrix(merging *g, wf_tensor *w) {
     if (g->applies && (!values || !wf_read(w, values, wf_bytes(w))))
         ok = fail(g->load.message, "out of memory");
     for (int i = 0; ok && i < n; i++) ok = merge_module(g, w, &modules[i], values);
-    if (ok && g->applies) ok = wf_write(w, values, wf_bytes(w));
+    if (ok && g->applies && !wf_write(w, values, wf_bytes(w)))
+        ok = fail(g->load.message, "out of memory");
     free(values);
     return ok;
 }

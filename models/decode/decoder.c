@@ -77,10 +77,10 @@ static bool open_decoder(wf_decoder *d, wf_model *m, wf_pool *pool) {
 }
 
 wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message) {
-    bool reads = wf_encoder_of(m) != NULL;
+    bool encodes = wf_encoder_of(m) != NULL;
     const char *why = !m ? "there is no model" : wf_error(m->graph);
-    if (reads) why = "an encoder makes no output, but vectors: embed prints them";
-    wf_decoder *d = m && !reads && wf_ok(m->graph) ? calloc(1, sizeof *d) : NULL;
+    if (encodes) why = "an encoder has no outputs to decode: embed prints its vectors";
+    wf_decoder *d = m && !encodes && wf_ok(m->graph) ? calloc(1, sizeof *d) : NULL;
     if (d && open_decoder(d, m, pool)) return d;
     if (d) why = d->error;
     if (message) snprintf(message, WF_MESSAGE, "%.255s", why[0] ? why : "out of memory");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/record/record.h"
+#include "models/kind.h"
 #include "models/message.h"
 #include "models/model_internal.h"
 #include "training_emitter.h"
@@ -23,11 +24,14 @@ static int by_name(const void *a, const void *b) {
 static wf_tensor **list_leaves(const training_emitter *e, int *n) {
     const wf_optimizer *o = wf_trainer_optimizer(e->trainer);
     wf_graph *g = e->model->graph;
-    *n = wf_parameters(g, NULL, 0);
-    size_t most = (size_t)*n + (size_t)o->n * (WF_MOST_MOMENTS + 1);
+    int all = wf_parameters(g, NULL, 0);
+    size_t most = (size_t)all + (size_t)o->n * (WF_MOST_MOMENTS + 1);
     wf_tensor **leaves = calloc(most + 1, sizeof *leaves);
+    *n = 0;
     if (!leaves) return NULL;
-    wf_parameters(g, leaves, *n);
+    wf_parameters(g, leaves, all);
+    for (int i = 0; i < all; i++)
+        if (wf_is_saved(e->model, leaves[i])) leaves[(*n)++] = leaves[i];
     for (int i = 0; i < o->n; i++) {
         for (int k = 0; k < o->n_moments; k++) leaves[(*n)++] = o->moments[i][k];
         if (o->averages) leaves[(*n)++] = o->averages[i];

@@ -102,28 +102,28 @@ static bool open_emitter(model_emitter *e, const wf_model_emit_options *o, char 
 typedef struct model_plans {
     wf_plan *at[3];
     const char *names[3];
+    int64_t rows[3], tokens[3]; /* of a batch; of a target, 0: the plan reads none */
     int n;
 } model_plans;
 
-static void add_plan(model_plans *p, wf_plan *plan, const char *name) {
+static void add_plan(model_plans *p, wf_plan *plan, const char *name, int64_t rows,
+                     int64_t tokens) {
     p->at[p->n] = plan;
-    p->names[p->n++] = name;
+    p->names[p->n] = name;
+    p->rows[p->n] = rows;
+    p->tokens[p->n++] = tokens;
 }
 
 static bool bind(wf_plan *p, const char *extent, int64_t size, char *message) {
     return wf_bind(p, extent, size) || fail(message, "%s", wf_plan_error(p));
 }
 
-/* A source and a token at a time; all of an output at once for its attention. */
 static bool bind_all(const model_emitter *e, const model_plans *p, char *message) {
     bool ok = true;
-    for (int i = 0; i < p->n && ok; i++) {
-        bool is_step = strcmp(p->names[i], "step") == 0;
-        bool is_encoder = strcmp(p->names[i], "encode") == 0;
-        ok = bind(p->at[i], "B", is_step ? e->search.beam : 1, message) &&
-             (is_encoder || bind(p->at[i], "T", is_step ? 1 : e->attended, message)) &&
+    for (int i = 0; i < p->n && ok; i++)
+        ok = bind(p->at[i], "B", p->rows[i], message) &&
+             (!p->tokens[i] || bind(p->at[i], "T", p->tokens[i], message)) &&
              (!e->model->src || bind(p->at[i], "S", e->source, message));
-    }
     return ok;
 }
 
@@ -158,9 +158,10 @@ static char *emit_model(model_emitter *e, char *message) {
     model_plans p = { .n = 0 };
     bool lacks = false;
     char *text = NULL;
-    if (e->model->src) add_plan(&p, wf_model_encode_plan(e->model, NULL), "encode");
-    add_plan(&p, wf_model_step_plan(e->model, NULL), "step");
-    if (e->attention) add_plan(&p, wf_attention_values_plan(e), "attention");
+    /* one source; then a token of each hypothesis at a time; all of an output for its attention */
+    if (e->model->src) add_plan(&p, wf_model_encode_plan(e->model, NULL), "encode", 1, 0);
+    add_plan(&p, wf_model_step_plan(e->model, NULL), "step", e->search.beam, 1);
+    if (e->attention) add_plan(&p, wf_attention_values_plan(e), "attention", 1, e->attended);
     for (int i = 0; i < p.n; i++) lacks = lacks || !p.at[i];
     if (lacks)
         fail(message, "out of memory");

@@ -2,7 +2,6 @@
  * fields in files. */
 #include <stdio.h>
 
-#include "encoder_pool.h"
 #include "models/choices.h"
 #include "models/encoder.h"
 #include "models/kind.h"
@@ -32,6 +31,7 @@ static wf_block_options block(const void *config) {
 }
 
 int64_t wf_encoder_positions(const wf_encoder_config *c) {
+    if (!c) return 0;
     return c->max_len + (c->counted_positions ? c->pad_id + 1 : 0);
 }
 

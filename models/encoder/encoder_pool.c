@@ -1,10 +1,14 @@
-/* models/encoder/encoder_pool.c - the vector of a line from those of its tokens, as sentence-transformers
- * makes it. See encoder.h.
+/* models/encoder/encoder_pool.c - the vector of a line from those of its tokens, as
+ * sentence-transformers makes it. See encoder.h.
  *
  * Sums over tokens are products of a row of weights and the matrix of the tokens' vectors, and
  * padding has the weight 0. */
 #include "encoder_pool.h"
+
+#include <stddef.h>
+
 #include "models/kind.h"
+#include "models/model_internal.h"
 
 /* Vectors of tokens x [B,S,D]; valid [B,S] is 1 for tokens and 0 for padding. */
 typedef struct tokens {
@@ -59,40 +63,40 @@ static wf_tensor *last(const tokens *t) {
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-enum { POOLINGS = 6 };
+/* A row per pooling, in the order in which they are joined: its flag in a configuration, and the
+ * function that computes it. */
+#define FLAG(field) offsetof(wf_encoder_config, field)
+static const struct {
+    size_t flag;
+    wf_tensor *(*of)(const tokens *t);
+} poolings[] = {
+    { FLAG(pool_first), first },
+    { FLAG(pool_max), greatest },
+    { FLAG(pool_mean), mean },
+    { FLAG(pool_root), over_root },
+    { FLAG(pool_weighted), weighted_mean },
+    { FLAG(pool_last), last },
+};
+enum { POOLINGS = sizeof poolings / sizeof *poolings };
 
-/* Writes which poolings there are, in the order in which they are joined. */
-static void list(const wf_encoder_config *c, bool wanted[POOLINGS]) {
-    wanted[0] = c->pool_first;
-    wanted[1] = c->pool_max;
-    wanted[2] = c->pool_mean;
-    wanted[3] = c->pool_root;
-    wanted[4] = c->pool_weighted;
-    wanted[5] = c->pool_last;
+static bool is_wanted(const wf_encoder_config *c, int i) {
+    return *(const bool *)((const char *)c + poolings[i].flag);
 }
 
 int64_t wf_encoder_pooled_width(const wf_encoder_config *c) {
-    bool wanted[POOLINGS];
     int64_t n = 0;
-    list(c, wanted);
-    for (int i = 0; i < POOLINGS; i++) n += wanted[i];
+    if (!c) return 0;
+    for (int i = 0; i < POOLINGS; i++) n += is_wanted(c, i);
     return n * c->d_model;
 }
 
 static wf_tensor *activate(wf_dense_activation a, wf_tensor *x) {
-    switch (a) {
-    case WF_DENSE_TANH:
-        return wf_tanh(x);
-    case WF_DENSE_RELU:
-        return wf_relu(x);
-    case WF_DENSE_GELU:
-        return wf_gelu(x);
-    case WF_DENSE_SILU:
-        return wf_silu(x);
-    case WF_DENSE_IDENTITY:
-        break;
-    }
-    return x;
+    static wf_tensor *(*const functions[])(wf_tensor *) = { [WF_DENSE_IDENTITY] = NULL,
+                                                            [WF_DENSE_TANH] = wf_tanh,
+                                                            [WF_DENSE_RELU] = wf_relu,
+                                                            [WF_DENSE_GELU] = wf_gelu,
+                                                            [WF_DENSE_SILU] = wf_silu };
+    return functions[a] ? functions[a](x) : x;
 }
 
 wf_tensor *wf_unit_rows(wf_tensor *x) {
@@ -102,16 +106,12 @@ wf_tensor *wf_unit_rows(wf_tensor *x) {
 
 wf_tensor *wf_encoder_pool(const wf_encoder_config *c, const struct wf_linear_layer *dense,
                            wf_tensor *x, wf_tensor *valid) {
-    static wf_tensor *(*const of[POOLINGS])(const tokens *) = { first,     greatest,      mean,
-                                                                over_root, weighted_mean, last };
     const tokens t = { x, valid };
-    bool wanted[POOLINGS];
     wf_tensor *parts[POOLINGS];
     int n = 0;
     const char *outer = wf_scope_push(x->graph, "pooling");
-    list(c, wanted);
     for (int i = 0; i < POOLINGS; i++)
-        if (wanted[i]) parts[n++] = of[i](&t);
+        if (is_wanted(c, i)) parts[n++] = poolings[i].of(&t);
     wf_tensor *y = n == 1 ? parts[0] : wf_concat(parts, n, 1); /* [B,P] */
     wf_scope(x->graph, outer);
     if (c->dense) y = activate(c->dense_activation, wf_linear(dense, y));

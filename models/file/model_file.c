@@ -46,8 +46,7 @@ static bool list_leaves(writing *w, const wf_model *m) {
     if (!w->leaves) return false;
     wf_parameters(m->graph, w->leaves, all);
     for (int i = 0; i < all; i++)
-        if (!m->training.adapters.rank || wf_from_hook(w->leaves[i]))
-            w->leaves[w->n++] = w->leaves[i];
+        if (wf_is_saved(m, w->leaves[i])) w->leaves[w->n++] = w->leaves[i];
     return true;
 }
 
@@ -207,7 +206,7 @@ bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, c
     if (!m || !wf_ok(m->graph))
         return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
     if (wf_has_adapters(f))
-        return fail(message, "it has the adapters of a model alone: load that model first");
+        return fail(message, "it has adapters without their model: load that model first");
     wf_loader l;
     char why[WF_MESSAGE];
     const int most = PARTS * wf_node_count(m->graph);

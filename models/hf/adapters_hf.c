@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/graph_internal.h"
 #include "folder.h"
 #include "lm/lm_family.h"
 #include "models/adapters/adapters.h"
@@ -46,6 +45,11 @@ static int peft_name(const naming *to, const wf_tensor *weight, int part, char n
     char own[HF_NAME];
     int parts = to->lm ? wf_hf_lm_name(to->lm, weight->name, part, own)
                        : wf_hf_tensor_name(to->pairs, to->gated, weight->name, part, own);
+    /* the output's matrix is among the tables, which have no stem */
+    if (!parts && !to->lm && strcmp(weight->name, "output.weight") == 0) {
+        snprintf(own, sizeof own, "%s", to->pairs->tables[HF_OUTPUT]);
+        parts = 1;
+    }
     size_t n = parts ? strlen(own) : 0, end = strlen(MATRIX);
     if (n <= end || strcmp(own + n - end, MATRIX) != 0) return 0;
     snprintf(name, 2 * HF_NAME, FRONT "%.*s", (int)(n - end), own);
@@ -62,8 +66,7 @@ static const wf_module *part_of(const wf_module *modules, int parts, int part) {
 typedef struct saving {
     const wf_model *m;
     naming to;
-    wf_entry *entries; /* entries whose names and data must be freed */
-    int n;
+    hf_tensors tensors;
     hf_text modules; /* the list of their modules */
     char *message;
 } saving;
@@ -72,13 +75,11 @@ typedef struct saving {
 static bool add(saving *s, const char *name, const char *end, const wf_tensor *t, int64_t first,
                 int64_t rows) {
     char whole[2 * HF_NAME + 32];
-    size_t row = (size_t)t->shape[1] * sizeof(float), bytes = (size_t)rows * row;
-    char *all = malloc(wf_bytes(t) + 1), *data = malloc(bytes + 1);
+    const int64_t columns = t->shape[1], shape[] = { rows, columns };
     snprintf(whole, sizeof whole, "%.255s%.16s", name, end);
-    wf_entry *e = &s->entries[s->n++];
-    *e = (wf_entry){ strdup(whole), "F32", 2, { rows, t->shape[1] }, data, bytes };
-    bool ok = e->name && all && data && wf_read(t, all, wf_bytes(t));
-    if (ok) memcpy(data, all + (size_t)first * row, bytes);
+    float *all = malloc(wf_bytes(t) + 1), *data = wf_hf_add_tensor(&s->tensors, whole, 2, shape);
+    bool ok = all && data && wf_read(t, all, wf_bytes(t));
+    if (ok) memcpy(data, all + first * columns, (size_t)(rows * columns) * sizeof *data);
     free(all);
     return ok || fail(s->message, "out of memory");
 }
@@ -94,9 +95,10 @@ static bool add_adapter(saving *s, const char *name, const wf_module *module,
            add(s, name, WF_LORA_B, b, part->first - module->first, part->rows);
 }
 
-static bool has_part(const saving *s, const wf_module *modules, int n) {
+/* True if one of the modules from..n-1 of a matrix has an adapter. */
+static bool has_adapter(const saving *s, const wf_module *modules, int from, int n) {
     wf_tensor *a, *b;
-    for (int i = 1; i < n; i++)
+    for (int i = from; i < n; i++)
         if (wf_adapter_find(s->m, modules[i].name, &a, &b)) return true;
     return false;
 }
@@ -107,7 +109,10 @@ static bool add_matrix(saving *s, const wf_tensor *weight) {
     int n = wf_modules_of(s->m, weight, modules), parts = 0;
     bool ok = true;
     if (n) parts = peft_name(&s->to, weight, 0, name);
-    if (parts == 1 && has_part(s, modules, n))
+    if (!parts && has_adapter(s, modules, 0, n))
+        return fail(s->message, "the family has no name for the matrix of the adapter '%.150s'",
+                    modules[0].name);
+    if (parts == 1 && has_adapter(s, modules, 1, n))
         return fail(s->message,
                     "this family has queries, keys and values in one matrix: adapters of in_proj "
                     "can be written, and those of its parts not");
@@ -118,16 +123,6 @@ static bool add_matrix(saving *s, const wf_tensor *weight) {
         if (ok && part != &modules[0]) ok = add_adapter(s, name, part, part);
     }
     return ok;
-}
-
-/* Every adapter of the model has got a name. */
-static bool all_added(const saving *s) {
-    int n = 0;
-    for (int id = 0; id < wf_node_count(s->m->graph); id++) {
-        const wf_tensor *t = wf_node(s->m->graph, id);
-        n += t->kind == WF_PARAM && wf_from_hook(t) ? 1 : 0;
-    }
-    return s->n >= n || fail(s->message, "the family has no name for a matrix that has an adapter");
 }
 
 static void put_config(hf_text *t, saving *s) {
@@ -159,12 +154,11 @@ static void put_config(hf_text *t, saving *s) {
 
 static bool write_folder(saving *s, const char *folder, const wf_hf_writer *to) {
     static const char *const names[] = { WEIGHTS, CONFIG };
-    const wf_meta format = { "format", "pt" };
     char path[HF_PATH];
     hf_text t = { 0 };
     if (!wf_hf_path(path, folder, WEIGHTS)) return fail(s->message, "the path is too long");
     if (to->begin && !to->begin(to->user, names, 2, s->message)) return false;
-    if (!wf_file_save(path, s->entries, s->n, &format, 1, s->message)) return false;
+    if (!wf_hf_save_tensors(&s->tensors, path, s->message)) return false;
     put_config(&t, s);
     t.failed |= s->modules.failed;
     return wf_hf_put_file(&t, CONFIG, to->put, to->user, s->message);
@@ -177,18 +171,14 @@ bool wf_hf_export_adapters(const wf_model *m, const char *folder, const wf_hf_wr
     if (!m || !folder || !to || !to->put)
         return fail(message, "there is no model, no folder, or no way to write");
     if (!wf_ok(m->graph) || !m->training.adapters.rank || wf_real(m->graph) != WF_F32)
-        return fail(message, "it is no model with adapters in f32");
+        return fail(message, "the model has no adapters, or is not in f32");
     if (!find_family(m, &s.to, s.message)) return false;
-    int n = wf_node_count(m->graph);
-    s.entries = calloc(2 * WF_MODULE_PARTS * (size_t)n + 1, sizeof *s.entries);
-    bool ok = s.entries || fail(message, "out of memory");
-    for (int id = 0; ok && id < n; id++) ok = add_matrix(&s, wf_node(m->graph, id));
-    ok = ok && all_added(&s) && write_folder(&s, folder, to);
-    for (int i = 0; s.entries && i < s.n; i++) {
-        free((void *)(uintptr_t)s.entries[i].name);
-        free((void *)(uintptr_t)s.entries[i].data);
-    }
-    free(s.entries), free(s.modules.text);
+    bool ok = true;
+    for (int id = 0; ok && id < wf_node_count(m->graph); id++)
+        ok = add_matrix(&s, wf_node(m->graph, id));
+    ok = ok && write_folder(&s, folder, to);
+    wf_hf_tensors_free(&s.tensors);
+    free(s.modules.text);
     return ok;
 }
 

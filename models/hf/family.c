@@ -1,9 +1,10 @@
 /* models/hf/family.c - the tables of the families; see family.h.
  *
  * The source is transformers 5.23.0: configuration_*.py and modeling_*.py of marian, bart, mbart,
- * m2m_100, t5, mt5, umt5. A new family needs a row below, and tables of its keys and tensors if they
- * differ, as those of T5 do (t5_family.c). */
+ * m2m_100, t5, mt5, umt5. A new family needs a row below, and tables of its keys and tensors if
+ * they differ, as those of T5 do (t5_family.c). */
 #include "family.h"
+#include "object.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -155,12 +156,6 @@ const hf_activation wf_hf_activations[] = {
 };
 const int wf_hf_n_activations = sizeof wf_hf_activations / sizeof *wf_hf_activations;
 
-static bool listed(const char *const *names, const char *name) {
-    for (; *names; names++)
-        if (strcmp(*names, name) == 0) return true;
-    return false;
-}
-
 bool wf_hf_ignored_key(const char *name) {
     static const char *const names[] = {
         /* of training */
@@ -218,9 +213,8 @@ bool wf_hf_ignored_key(const char *name) {
         "tf_legacy_loss",
         "attn_implementation",
         "_attn_implementation_autoset",
-        NULL,
     };
-    return listed(names, name);
+    return HF_LISTED(names, name);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -280,16 +274,18 @@ bool wf_hf_is_positions(const char *tensor) {
     static const char *const names[] = { "model.encoder.embed_positions.weight",
                                          "model.decoder.embed_positions.weight",
                                          "model.encoder.embed_positions.weights",
-                                         "model.decoder.embed_positions.weights", NULL };
-    return listed(names, tensor);
+                                         "model.decoder.embed_positions.weights" };
+    return HF_LISTED(names, tensor);
 }
 
 bool wf_hf_ignored_tensor(const char *tensor) {
-    static const char *const names[] = { "model.encoder.version", "model.decoder.version",
-                                         "encoder.version", "decoder.version",
-                                         /* a table of T5's oldest files */
-                                         "decoder.block.0.layer.1.EncDecAttention."
-                                         "relative_attention_bias.weight",
-                                         NULL };
-    return listed(names, tensor);
+    static const char *const names[] = {
+        "model.encoder.version",
+        "model.decoder.version",
+        "encoder.version",
+        "decoder.version",
+        /* a table of T5's oldest files */
+        "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
+    };
+    return HF_LISTED(names, tensor);
 }

@@ -39,8 +39,8 @@ typedef struct hf_stem {
     const char *from, *to;
 } hf_stem;
 
-/* longest name; rows before position 0 in a learned table */
-enum { HF_NAME = 128, HF_SKIPPED_ROWS = 2 };
+/* longest name; rows before position 0 in a learned table; most keys in a list of ignored ones */
+enum { HF_NAME = 128, HF_SKIPPED_ROWS = 2, HF_IGNORED = 24 };
 
 /* Keys, constants, ignored and stems end at the first row without a name. */
 typedef struct hf_family {
@@ -87,7 +87,7 @@ int wf_hf_name_by(const hf_stem *stems, int n, const char *parameter, int part, 
  * packed projection. Returns how many parts the parameter has; 0: it is unknown. */
 int wf_hf_tensor_name(const hf_family *family, bool gated, const char *parameter, int part,
                       char name[HF_NAME]);
-enum { HF_SHARED = 3 }; /* in `tables` of a family */
+enum { HF_OUTPUT = 2, HF_SHARED }; /* in `tables` of a family */
 #define HF_OUTPUT_BIAS "final_logits_bias"
 /* True for a position table of a family that computes positions, which old files contain. */
 bool wf_hf_is_positions(const char *tensor);

@@ -31,6 +31,14 @@ enum { HF_MOST_ENDS = 16 };
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
 bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
                           char *message);
+/* Checks that each key of config.json is one of `keys`, has its constant value, is of a search, or
+ * is named in one of the lists, which may be NULL. */
+bool wf_hf_check_keys(const hf_object *o, const hf_key *keys, const hf_constant *constants,
+                      const char *const *ignored, const char *const *own, char *message);
+/* Copies the family's name as it is written in the file, so that no request for memory can fail
+ * unseen. False: there is none, or it is longer than any family's. */
+enum { HF_TYPE = 32 };
+bool wf_hf_model_type(const hf_object *o, char name[HF_TYPE]);
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message);
 /* Finishes the configuration after the ids of generation_config.json were read: checks that this
  * family has such a Transformer. */
@@ -99,6 +107,18 @@ int wf_hf_next_shard(const hf_shards *s, int i);
 
 /* Opens the weights. *name becomes the name of the file, or of the index. NULL with message. */
 wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message);
+
+/* Tensors that are gathered before they are written, with their names. { 0 } at first. */
+typedef struct hf_tensors {
+    wf_entry *entries; /* [n] */
+    int n;
+} hf_tensors;
+/* Adds a tensor of f32. Returns its values, zeros, for the caller to fill. NULL: out of memory. */
+float *wf_hf_add_tensor(hf_tensors *t, const char *name, int ndim, const int64_t *shape);
+/* Write them as a file, as transformers does; or return its bytes, which the caller frees. */
+bool wf_hf_save_tensors(const hf_tensors *t, const char *path, char *message);
+char *wf_hf_tensor_bytes(const hf_tensors *t, size_t *bytes, char *message);
+void wf_hf_tensors_free(hf_tensors *t);
 
 /* ---- weights.c: their tensors ---------------------------------------------------------------- */
 

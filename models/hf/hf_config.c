@@ -10,20 +10,14 @@
 
 /* ---- one key --------------------------------------------------------------------------------- */
 
-static bool has_key(const hf_family *family, const char *name) {
-    for (const hf_key *k = family->keys; k->name; k++)
+static bool has_key(const hf_key *keys, const char *name) {
+    for (const hf_key *k = keys; k->name; k++)
         if (strcmp(k->name, name) == 0) return true;
     return false;
 }
 
-static bool ignores(const hf_family *family, const char *name) {
-    for (const char *const *at = family->ignored; at && *at; at++)
-        if (strcmp(*at, name) == 0) return true;
-    return wf_hf_ignored_key(name);
-}
-
-static const hf_constant *constant_of(const hf_family *family, const char *name) {
-    for (const hf_constant *c = family->constants; c->name; c++)
+static const hf_constant *constant_of(const hf_constant *constants, const char *name) {
+    for (const hf_constant *c = constants; c->name; c++)
         if (strcmp(c->name, name) == 0) return c;
     return NULL;
 }
@@ -131,17 +125,28 @@ static bool find_family(const hf_object *o, const hf_family **family, char *mess
            wrong(o, classes, (*family)->architecture, message);
 }
 
-static bool check_keys(const hf_object *o, const hf_family *family, char *message) {
+bool wf_hf_check_keys(const hf_object *o, const hf_key *keys, const hf_constant *constants,
+                      const char *const *ignored, const char *const *own, char *message) {
     for (int i = 0; i < o->n; i++) {
         const hf_value *v = &o->values[i];
-        const hf_constant *c = constant_of(family, v->key);
+        const hf_constant *c = constant_of(constants, v->key);
         if (c && !wf_hf_check_constant(o, v, c, message)) return false;
-        if (c || has_key(family, v->key) || wf_hf_is_search_key(v->key) || ignores(family, v->key))
+        if (c || has_key(keys, v->key) || wf_hf_listed(ignored, HF_IGNORED, v->key) ||
+            wf_hf_listed(own, HF_IGNORED, v->key) || wf_hf_is_search_key(v->key) ||
+            wf_hf_ignored_key(v->key))
             continue;
         return fail(message,
                     "%s: '%.60s' is not known of this family: if it changes no result, take it out",
                     o->file, v->key);
     }
+    return true;
+}
+
+bool wf_hf_model_type(const hf_object *o, char name[HF_TYPE]) {
+    const hf_value *v = wf_hf_find(o, "model_type");
+    if (!v || *v->text != '"' || v->bytes < 2 || v->bytes >= HF_TYPE) return false;
+    memcpy(name, v->text + 1, v->bytes - 2);
+    name[v->bytes - 2] = '\0';
     return true;
 }
 
@@ -174,10 +179,12 @@ static bool read_t5(const hf_object *o, const hf_family *family, hf_config *c, c
 
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message) {
     *c = (hf_config){ .c = wf_transformer_defaults() };
-    if (!find_family(o, family, message) || !check_keys(o, *family, message)) return false;
-    for (const hf_key *row = (*family)->keys; row->name; row++)
+    if (!find_family(o, family, message)) return false;
+    const hf_family *f = *family;
+    if (!wf_hf_check_keys(o, f->keys, f->constants, f->ignored, NULL, message)) return false;
+    for (const hf_key *row = f->keys; row->name; row++)
         if (!wf_hf_read_key(o, row, c, message)) return false;
-    if ((*family)->t5) return read_t5(o, *family, c, message);
+    if (f->t5) return read_t5(o, f, c, message);
     return same(o->file, "attention_heads", c->c.num_heads, c->decoder_heads, message) &&
            same(o->file, "ffn_dim", c->c.dim_feedforward, c->decoder_ffn, message);
 }

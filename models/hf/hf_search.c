@@ -110,12 +110,6 @@ static const char *const ignored[] = {
 
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
 
-static bool listed(const char *const *names, int n, const char *name) {
-    for (int i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
-}
-
 /* The index in `neutral`; -1: the name is not there. */
 static int neutral_row(const char *name) {
     for (int i = 0; i < COUNT_OF(neutral); i++)
@@ -124,8 +118,7 @@ static int neutral_row(const char *name) {
 }
 
 bool wf_hf_is_search_key(const char *name) {
-    return listed(used, COUNT_OF(used), name) || neutral_row(name) >= 0 ||
-           listed(ignored, COUNT_OF(ignored), name);
+    return HF_LISTED(used, name) || neutral_row(name) >= 0 || HF_LISTED(ignored, name);
 }
 
 /* ---- one value ------------------------------------------------------------------------------- */
@@ -445,7 +438,6 @@ static const char *const of_prompts[] = { "eos_token_id", "max_length", "min_len
 /* True if a setting may be among the unsupported ones. Those that export.c writes because weft
  * supports them are not. */
 bool wf_hf_may_be_not_done(const char *name, bool sample) {
-    bool drawn = strcmp(name, "do_sample") == 0 || listed(of_samples, COUNT_OF(of_samples), name);
-    return neutral_row(name) >= 0 || (drawn && !sample) ||
-           listed(of_prompts, COUNT_OF(of_prompts), name);
+    bool drawn = strcmp(name, "do_sample") == 0 || HF_LISTED(of_samples, name);
+    return neutral_row(name) >= 0 || (drawn && !sample) || HF_LISTED(of_prompts, name);
 }

@@ -211,3 +211,9 @@ bool wf_hf_lists(const hf_value *v, const char *string) {
     free(copy);
     return found;
 }
+
+bool wf_hf_listed(const char *const *names, int most, const char *name) {
+    for (int i = 0; names && i < most && names[i]; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}

@@ -68,4 +68,8 @@ int wf_hf_ids(const hf_value *v, int depth, int32_t *ids, int most);
 /* True if the value is an array that contains this string. */
 bool wf_hf_lists(const hf_value *v, const char *string);
 
+/* True if a list has this name. The list ends after `most` names or with NULL, and may be NULL. */
+bool wf_hf_listed(const char *const *names, int most, const char *name);
+#define HF_LISTED(names, name) wf_hf_listed(names, (int)(sizeof(names) / sizeof *(names)), name)
+
 #endif

@@ -1,5 +1,6 @@
-/* models/hf/shards.c - opens a folder's weights: one file, or several with an index that maps
- * tensors to files ("weight_map": { "name": "model-00001-of-00002.safetensors", ... }).
+/* models/hf/shards.c - files of weights. Those of a folder are opened: one file, or several with an
+ * index that maps tensors to files ("weight_map": { "name": "model-00001-of-00002.safetensors", ...
+ * }). Those of a model are gathered, and written as one file.
  *
  * The index may name only files of this folder, and must list exactly the tensors that these files
  * contain. */
@@ -156,4 +157,40 @@ wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message
     }
     fail(message, "there is neither " HF_WEIGHTS " nor " HF_TORCH);
     return NULL;
+}
+
+/* ---- tensors to be written ------------------------------------------------------------------- */
+
+float *wf_hf_add_tensor(hf_tensors *t, const char *name, int ndim, const int64_t *shape) {
+    size_t count = 1;
+    wf_entry *more = realloc(t->entries, ((size_t)t->n + 1) * sizeof *more);
+    if (!more) return NULL;
+    for (int i = 0; i < ndim; i++) count *= (size_t)shape[i];
+    char *copy = malloc(strlen(name) + 1);
+    float *data = calloc(count + 1, sizeof *data);
+    t->entries = more;
+    wf_entry *e = &more[t->n++];
+    *e = (wf_entry){ .name = copy, .dtype = "F32", .ndim = ndim, .data = data };
+    e->bytes = count * sizeof *data;
+    memcpy(e->shape, shape, (size_t)ndim * sizeof *shape);
+    if (copy) strcpy(copy, name);
+    return copy ? data : NULL;
+}
+
+bool wf_hf_save_tensors(const hf_tensors *t, const char *path, char *message) {
+    const wf_meta format = { "format", "pt" };
+    return wf_file_save(path, t->entries, t->n, &format, 1, message);
+}
+
+char *wf_hf_tensor_bytes(const hf_tensors *t, size_t *bytes, char *message) {
+    const wf_meta format = { "format", "pt" };
+    return wf_file_bytes(t->entries, t->n, &format, 1, bytes, message);
+}
+
+void wf_hf_tensors_free(hf_tensors *t) {
+    for (int i = 0; i < t->n; i++) {
+        free((void *)(uintptr_t)t->entries[i].name);
+        free((void *)(uintptr_t)t->entries[i].data);
+    }
+    free(t->entries);
 }

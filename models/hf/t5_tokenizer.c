@@ -140,7 +140,9 @@ static int64_t extra_of(const wf_tokenizer *t, const wf_tokenizer *own) {
 
 static bool write_settings(const wf_hf *hf, const hf_config *c, int64_t extra, wf_hf_put put,
                            void *user, char *message) {
-    static const char *const keys[] = { "pad_token", "unk_token", NULL, "eos_token" };
+    static const char *const keys[WF_SPECIAL_IDS] = {
+        [WF_PAD_ID] = "pad_token", [WF_UNK_ID] = "unk_token", [WF_END_ID] = "eos_token"
+    };
     hf_text t = { 0 };
     wf_hf_put_key(&t, "tokenizer_class");
     wf_hf_put_as(&t, extra < 0 ? "\"PreTrainedTokenizerFast\"" : "\"T5Tokenizer\"");

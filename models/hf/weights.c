@@ -153,9 +153,9 @@ static bool explain(const loading *l, const wf_entry *e) {
 }
 
 bool wf_hf_own_output(const wf_file *f, const hf_family *family) {
-    const wf_entry *output = wf_file_find(f, family->tables[2]), *inputs = NULL;
+    const wf_entry *output = wf_file_find(f, family->tables[HF_OUTPUT]), *inputs = NULL;
     for (int i = HF_SHARED; !inputs && i >= 0; i--)
-        if (i != 2) inputs = wf_file_find(f, family->tables[i]);
+        if (i != HF_OUTPUT) inputs = wf_file_find(f, family->tables[i]);
     return output && inputs && !wf_same_entries(f, output, inputs);
 }
 
@@ -179,25 +179,17 @@ bool wf_hf_load_weights(const wf_file *f, const hf_family *family, wf_model *m, 
 typedef struct saving {
     const wf_model *m;
     const hf_family *family;
-    wf_entry *entries; /* entries whose names and data must be freed */
-    int n;
+    hf_tensors tensors;
     const int32_t *shut_out;
     int n_shut_out;
 } saving;
 
-/* Adds n values, with `skipped` rows of zeros before them. False: out of memory. */
+/* Adds n values, with `skipped` zeros before them. False: out of memory. */
 static bool add(saving *s, const char *name, int ndim, const int64_t *shape, const float *values,
                 size_t n, size_t skipped) {
-    wf_entry *e = &s->entries[s->n++];
-    char *copy = malloc(strlen(name) + 1);
-    float *data = calloc(n + skipped + 1, sizeof *data);
-    *e = (wf_entry){ .name = copy, .dtype = "F32", .ndim = ndim, .data = data };
-    if (!copy || !data) return false;
-    memcpy(copy, name, strlen(name) + 1);
-    memcpy(data + skipped, values, n * sizeof *data);
-    memcpy(e->shape, shape, (size_t)ndim * sizeof *shape);
-    e->bytes = (n + skipped) * sizeof *data;
-    return true;
+    float *data = wf_hf_add_tensor(&s->tensors, name, ndim, shape);
+    if (data) memcpy(data + skipped, values, n * sizeof *data);
+    return data;
 }
 
 static bool add_output_bias(saving *s, const wf_tensor *t, float *values) {
@@ -249,16 +241,11 @@ static bool add_parameter(saving *s, const wf_tensor *t) {
 
 bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
                         const char *path, char *message) {
-    const wf_meta format = { "format", "pt" };
     saving s = { .m = m, .family = family, .shut_out = shut_out, .n_shut_out = n };
-    s.entries = calloc(3 * (size_t)wf_node_count(m->graph) + 2, sizeof *s.entries);
-    bool ok = s.entries;
+    bool ok = true;
     for (int id = 0; ok && id < wf_node_count(m->graph); id++)
         if (wf_node(m->graph, id)->kind == WF_PARAM) ok = add_parameter(&s, wf_node(m->graph, id));
-    ok = ok ? wf_file_save(path, s.entries, s.n, &format, 1, message)
-            : fail(message, "out of memory");
-    for (int i = 0; i < s.n; i++)
-        free((void *)(uintptr_t)s.entries[i].name), free((void *)(uintptr_t)s.entries[i].data);
-    free(s.entries);
+    ok = ok ? wf_hf_save_tensors(&s.tensors, path, message) : fail(message, "out of memory");
+    wf_hf_tensors_free(&s.tensors);
     return ok;
 }

@@ -42,9 +42,7 @@ static wf_tensor *layers(const wf_language_model *l, const struct wf_position_la
         x = wf_named(wf_encoder_layer(&layer, x, &self), name);
     }
     if (c->final_norm) {
-        struct wf_norm_layer norm =
-            c->norm == WF_RMS_NORM ? wf_rms_norm_new(g, "norm", c->d_model, c->layer_norm_eps)
-                                   : wf_norm_new(g, "norm", c->d_model, c->layer_norm_eps, c->bias);
+        struct wf_norm_layer norm = wf_block_norm_new(g, "norm", &o);
         x = wf_norm(&norm, x);
     }
     wf_scope(g, outer);

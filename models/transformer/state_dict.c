@@ -183,8 +183,8 @@ static bool derive(reading *r) {
                 r->prefix);
 }
 
-/* Rotary positions are inside attention, where a torch.nn.Transformer has no place for them; nor has
- * it the forms of T5. */
+/* Rotary positions are inside attention, where a torch.nn.Transformer has no place for them. It
+ * lacks the forms of T5, too. */
 static bool has_torch_positions(const wf_transformer_config *c, char *message) {
     if (c->norm != WF_LAYER_NORM || c->gated || c->head_dim || c->attention_scale != 0 ||
         c->relative_buckets || c->scale_output)

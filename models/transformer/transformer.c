@@ -19,7 +19,7 @@
 
 /* ---- embedding: tokens and their positions (3.4, 3.5) ---------------------------------------- */
 
-/* shared: the output uses it, too. If it is scaled there, the table begins as one of the input's. */
+/* shared: the output uses the table, too. If the output scales it, it starts as an input's does. */
 static struct wf_embedding_layer table(const wf_transformer *m, const char *name, int64_t rows,
                                        bool shared) {
     if (m->config.scale_output) shared = false;
@@ -29,11 +29,8 @@ static struct wf_embedding_layer table(const wf_transformer *m, const char *name
 
 static wf_tensor *normed(const wf_transformer *m, bool wanted, const char *name, wf_tensor *x) {
     if (!wanted) return x;
-    const wf_transformer_config *c = &m->config;
-    wf_graph *g = m->model.graph;
-    struct wf_norm_layer norm = c->norm == WF_RMS_NORM
-                                    ? wf_rms_norm_new(g, name, c->d_model, c->layer_norm_eps)
-                                    : wf_norm_new(g, name, c->d_model, c->layer_norm_eps, c->bias);
+    const wf_block_options o = wf_model_block(&m->model);
+    struct wf_norm_layer norm = wf_block_norm_new(m->model.graph, name, &o);
     return wf_norm(&norm, x);
 }
 
@@ -64,9 +61,9 @@ static wf_tensor *rotations(const wf_transformer *m, const struct wf_position_la
                   : wf_rotary_positions(places, x, head);
 }
 
-/* The mask of layer i's self-attention: the bias of distances where `mask` is not 0, if positions
- * are relative (Raffel et al. 2020), and else the mask. Layers that share a bias share its node: the
- * last layer's is `shared`. */
+/* The mask of layer i's self-attention: the padding mask, or with relative positions (Raffel et al.
+ * 2020) the bias of distances, which is -inf at padding. Layers that share a bias share its node:
+ * that of the layer before is `shared`. */
 static wf_tensor *self_mask(const wf_transformer *m, int64_t i, wf_tensor *x, bool source,
                             wf_tensor *shared) {
     const wf_transformer_config *c = &m->config;

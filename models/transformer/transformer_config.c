@@ -19,7 +19,9 @@ const char *const wf_tables[WF_TABLES] = { "src_embedding.weight", "tgt_embeddin
                                            "output.weight" };
 
 int wf_first_tied(wf_tie tie) {
-    static const int first[] = { WF_TABLES, 1, 0, 0 };
+    static const int first[] = {
+        [WF_TIE_NONE] = WF_TABLES, [WF_TIE_DECODER] = 1, [WF_TIE_ALL] = 0, [WF_TIE_INPUTS] = 0
+    };
     return first[tie];
 }
 

@@ -64,7 +64,7 @@ LENGTHS = {
     'wf_format_real.text': 'WF_REAL_TEXT', 'wf_parse_real.value': '1', 'wf_mha_keys_values.k': '1',
     'wf_mha_keys_values.v': '1', 'wf_norm_batch.updates': '2', 'wf_optimizer_rates.out': '3',
     'wf_recurrent_step.c': '1', 'wf_trainer_begin.from': '1', 'wf_trainer_begin.to': '1',
-    'wf_trainer_memory.bytes': '1', 'wf_trainer_write.leaves': 'a3', 'wf_model_text.text': '256', 'wf_model_hash.text': 'WF_MODEL_HASH',
+    'wf_trainer_memory.bytes': '1', 'wf_trainer_write.leaves': 'a3', 'wf_model_text.text': '256', 'wf_model_hash.text': 'WF_MODEL_HASH', 'wf_file_bytes.size': '1',
     'wf_model_describe.text': '256', 'wf_tokenizer_to_meta.n': '1', 'wf_optimizer_from_gradients.grads': 'a4',
     'wf_grad.grads': 'a2', 'wf_vjp.dy': 'a2', 'wf_vjp.dx': 'a4', 'wf_split.parts': 'a3', 'wf_chunk.parts': 'a2',
     'wf_file_load_leaves.leaves': 'a2', 'wf_file_load_from.leaves': 'a4',
@@ -202,7 +202,7 @@ class Writer:
         if pointer and '{' in declaration and kind.count('*') <= 1:
             listed = array or f'n_{name}' in siblings or base in ('wf_meta', 'wf_entry')
             n = self.length(owner, name, siblings, prefix) if listed else None
-            if owner.startswith('wf_file_') and base == 'wf_entry' and owner != 'wf_file_save':
+            if owner.startswith('wf_file_') and base == 'wf_entry' and owner not in ('wf_file_save', 'wf_file_bytes'):
                 return f'draw_entry(w, {place})', False
             self.struct(base)
             return f'draw_{base}(w, {place}, {n or 1})', bool(n)
@@ -314,7 +314,7 @@ class Writer:
         if name == 'wf_shape_text':  # no text at all in a buffer of no bytes
             return [f'(void){call};']
         if result in ('const char *', 'char *'):
-            if name in ('wf_dot', 'wf_emit', 'wf_model_emit', 'wf_model_emit_training'):
+            if name in ('wf_dot', 'wf_emit', 'wf_model_emit', 'wf_model_emit_training', 'wf_file_bytes'):
                 return [f'char *text = {call};', f'check_told(w, text != NULL, a{message[0]});', 'free(text);']
             return [f'check_text(w, {call}, {null});']
         if result in ('wf_tensor *', 'const wf_tensor *'):

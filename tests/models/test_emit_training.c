@@ -16,7 +16,7 @@ TESTS(emit_training)
 
 #define STRICT STRICT_FLAGS " -O1"
 
-enum { VOCABULARY = 17, STEPS = 24, MOST_BATCHES = 5 };
+enum { VOCABULARY = 17, STEPS = 24, MOST_BATCHES = 5, MOST_ADAPTERS = 64 };
 
 typedef enum form { TRANSFORMER, GPT, LLAMA } form;
 
@@ -44,11 +44,15 @@ static wf_model *model_of(const recipe *r) {
     return open_model(&c, &r->training, WF_F32, 3);
 }
 
+/* Trains all parameters; of a model with adapters these alone. */
 static wf_trainer *trainer_of(const recipe *r, wf_model *m) {
-    wf_tensor *const sums[] = { m->loss.nll, m->correct };
+    wf_tensor *const sums[] = { m->loss.nll, m->correct }, *adapters[MOST_ADAPTERS];
+    int n = wf_parameters_named(m->graph, "*.lora_*", adapters, MOST_ADAPTERS);
     wf_trainer_options o = { .optimizer = r->optimizer,
                              .schedule = r->schedule,
                              .micro_batches = r->micro_batches,
+                             .params = n ? adapters : NULL,
+                             .n_params = n,
                              .sums = sums,
                              .n_sums = 2 };
     wf_trainer *t = wf_trainer_new(m->graph, m->loss.loss, m->loss.count, &o);
@@ -230,6 +234,11 @@ static const recipe recipes[] = {
       .optimizer = { CLIPPED, .kind = WF_ADAGRAD },
       .schedule = { WF_NOAM, 1e-2, 0, 0, 0 },
       .micro_batches = 2 },
+    { .form = GPT,
+      .before = 2,
+      .training = { 0.1, 0, 0, 0, NULL, NULL, { 2, 3, "all-linear" } },
+      .optimizer = { CLIPPED, .kind = WF_ADAMW, .weight_decay = 0.01 },
+      .schedule = { WF_CONSTANT_RATE, 1e-2, 0, 0, 0 } },
 };
 
 TEST_ROWS(a_program_saves_what_the_library_saves, COUNT_OF(recipes)) {

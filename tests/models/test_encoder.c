@@ -296,7 +296,7 @@ TEST(an_encoder_decodes_nothing) {
     wf_encoder_config c = small();
     wf_model *m = made(&c);
     ck_assert_ptr_null(wf_decoder_new(m, NULL, message));
-    assert_contains(message, "an encoder makes no output, but vectors");
+    assert_contains(message, "an encoder has no outputs to decode");
     wf_plan *p = wf_encoder_plan(m, NULL);
     const int32_t too_long[] = { 7, 1, 1 };
     ck_assert(!wf_encoder_run(m, p, B, S, src, too_long, out));

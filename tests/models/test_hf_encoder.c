@@ -250,6 +250,9 @@ static void other_eps(wf_encoder_config *c) {
 static void no_types(wf_encoder_config *c) {
     c->counted_positions = true;
 }
+static void pooler_alone(wf_encoder_config *c) {
+    c->pooler = true;
+}
 static void other_head(wf_encoder_config *c) {
     c->masked_lm = true;
     c->head_activation = WF_RELU;
@@ -280,6 +283,7 @@ TEST(what_no_family_has_is_not_written) {
     } rows[] = {
         { other_eps, "its norms' eps is not that of DistilBERT" },
         { no_types, "it has no token types, which RoBERTa has" },
+        { pooler_alone, "it has a pooler and no token types, which BERT has" },
         { other_head, "the activation of its head is not that of its layers" },
     };
     for (int i = 0; i < COUNT_OF(rows); i++) {
@@ -322,7 +326,7 @@ static const struct {
     { "enc_dense", "config.json", "1e-12", "2", "the layer norm's eps is 2" },
     { "enc_dense", "tokenizer.json", "\"WordPiece\"", "\"WordPeace\"", "tokenizer.json: " },
     { "enc_dense", "modules.json", "base.modules.dense.Dense", "models.LSTM",
-      "'LSTM' in '2_Dense' is none of the modules that weft has here" },
+      "weft has no module 'LSTM' in '2_Dense' at this place" },
     { "enc_dense", "modules.json", "1_Pooling", "2_Pooling",
       "it does not begin with a Transformer in the folder itself and a Pooling" },
     { "enc_dense", "modules.json", "\"idx\": 0", "\"index\": 0", "'index' is not known here" },

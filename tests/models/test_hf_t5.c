@@ -3,8 +3,10 @@
  *
  * What transformers computes of them: test_hf.c, and hf_t5_peer.py. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "core/graph_internal.h"
 #include "hf_files.h"
 #include "hf_wall.h"
+#include "models/model_io.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
@@ -152,5 +154,40 @@ TEST(only_what_a_t5_can_say_is_written) {
                   .generation.options = wf_decode_defaults() };
     ck_assert(!wf_hf_export(&hf, folder, &whole_files, message));
     assert_contains(message, "no family of marian");
+    wf_hf_free(&hf);
+}
+
+/* The output's own matrix has an adapter in PEFT, too, beside others that become three there. */
+TEST(adapters_of_the_output_go_to_peft_and_back) {
+    char message[WF_MESSAGE] = "", base[512], adapters[512];
+    const wf_training_config training = { .adapters = { 2, 0, "in_proj,output" } };
+    int of_output = 0;
+    wf_hf hf = import(recorded("flan-own", base));
+    wf_model *m = wf_transformer_new(config_of(&hf), &training, WF_F32, 7, message);
+    ck_assert_msg(m && wf_ok(m->graph), "%s", m ? wf_error(m->graph) : message);
+    ck_assert_msg(wf_hf_export_adapters(m, folder, &whole_files, message), "%s", message);
+    place(adapters, folder, "adapter_model.safetensors");
+    wf_file *f = wf_file_open(adapters);
+    entry(f, "base_model.model.lm_head.lora_A.weight");
+    entry(f, "base_model.model.lm_head.lora_B.weight");
+    wf_file_free(f);
+
+    place(base, folder, "base.safetensors");
+    ck_assert_msg(wf_model_save(hf.model, base, NULL, NULL, 0, message), "%s", message);
+    f = wf_file_open(base);
+    wf_model *again = wf_hf_import_adapters(folder, f, message);
+    ck_assert_msg(again, "%s", message);
+    for (int id = 0; id < wf_node_count(m->graph); id++) {
+        const wf_tensor *t = wf_node(m->graph, id);
+        if (t->kind != WF_PARAM || !wf_from_hook(t) || strncmp(t->name, "output.", 7) != 0)
+            continue;
+        double *x = leaf_values(t), *y = leaf_values(wf_find(again->graph, t->name));
+        ck_assert(memcmp(x, y, (size_t)wf_count(t) * sizeof *x) == 0);
+        of_output++;
+        free(x), free(y);
+    }
+    ck_assert_int_eq(of_output, 2);
+    wf_file_free(f);
+    wf_model_free(m), wf_model_free(again);
     wf_hf_free(&hf);
 }

@@ -311,7 +311,7 @@ TEST(a_file_that_does_not_fit_is_refused) {
     wf_file *f = opened(path), *b = opened(base_path);
     double plain = loss_of(base);
     ck_assert(!wf_model_load_weights(base, f, message));
-    assert_contains(message, "it has the adapters of a model alone");
+    assert_contains(message, "it has adapters without their model");
     ck_assert(!wf_model_load_adapters(base, b, message));
     assert_contains(message, "it has no adapters");
     ck_assert(!wf_model_merge_adapters(base, b, message));

@@ -372,6 +372,30 @@ TEST(a_table_of_positions_has_the_rows_that_a_run_can_read) {
     ck_assert_int_eq(weights_of_tables(false, 8), 64);
 }
 
+/* Rows of a view are not those of the leaf: here one is two of them, or half of one. */
+TEST_ROWS(a_table_may_be_another_view_of_a_leaf, 2) {
+    if (!has_emitted_compiler("emit_plans")) return;
+    const int64_t narrow[] = { 16, 2 }, wide[] = { 4, 2 * D };
+    wf_graph *g = new_graph(WF_F32);
+    wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(3, D));
+    wf_tensor *leaf = wf_param(g, "leaf", 2, _i ? wide : narrow, wf_init_normal(1));
+    wf_tensor *table = wf_reshape(leaf, SHAPE(8, D));
+    wf_tensor *y = wf_named(wf_add(x, wf_embedding(table, wf_arange(x, 0))), "y");
+    wf_plan *p = plan(g, (wf_plan_options){ LIST(fetch, y), LIST(feed, x) });
+    int64_t n_weights = 0;
+    char *text = wf_emit(&p, 1, &(wf_emit_options){ .n_weights = &n_weights }, message);
+    ck_assert_msg(text, "%s", message);
+    ck_assert_int_eq(n_weights, 16); /* 12 of 32 floats are read, and leaves begin at 16 */
+    open_expected();
+    feed(p, x);
+    ck_assert_msg(wf_run(p), "%s", wf_plan_error(p));
+    expect_fetch(p, y);
+    try_main(text, NUMBERS "    m.x = numbers;\n    if (model_run(&m)) return 1;\n"
+                           "    model_get_y(&m, number);\n    print(12);\n");
+    wf_plan_free(p);
+    end_graph(g);
+}
+
 TEST(plans_with_other_caches_are_refused) {
     cached c = cached_rows("x");
     wf_tensor *narrow = wf_cache(wf_slice(c.x, 2, 0, 2), 1);

@@ -198,8 +198,8 @@ static const struct {
     { "embed dense lines -o lines", 2, "is to be read and written at once" },
     { "embed dense lines > /dev/full", 1, "No space left" },
     { "train --task copy --max-steps 1 --quiet -o copy > /dev/null; embed copy lines", 1,
-      "copy is no encoder, which makes vectors of lines: generate uses it" },
-    { "generate dense lines", 1, "an encoder makes no output, but vectors: embed prints them" },
+      "copy is not an encoder, so it has no vectors of lines; generate runs it" },
+    { "generate dense lines", 1, "an encoder has no outputs to decode: embed prints its vectors" },
     { "graph --emit-c dense -o dense.c", 1, "dense: an encoder has no form in C yet" },
     { "convert --to torch dense -o dense.bin", 1,
       "no torch.nn.Transformer can load this kind of model" },
@@ -211,7 +211,7 @@ static const struct {
     { "printf 'a\\tb\\n' > p; train --task text --train p --init dense -o t", 1,
       "its model is a encoder, and its training of a transformer" },
     { "printf 'a\\tb\\n' > p; train --task pairs --train p --init masked -o t", 1,
-      "masked predicts masked tokens, which is not trained here" },
+      "masked is a masked language model, which train does not go on with" },
 };
 
 TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {

@@ -85,7 +85,7 @@ TEST_ROWS(adapters_are_applied_and_merged, COUNT_OF(rows)) {
     ok("generate base --quiet --max-len-b 5 in > plain; ! cmp -s applied plain");
     run("generate own in");
     expect(1);
-    assert_contains(result.err, "it has the adapters of a model alone");
+    assert_contains(result.err, "it has adapters without their model");
     run(NEW "--overwrite --seed 7 %s", rows[_i].model);
     expect(0);
     ok("convert --adapter own base -o other");
@@ -157,9 +157,10 @@ static const struct {
     { 2, "train --lora-targets q_proj --train two", "--lora-targets would have no effect" },
     { 2, TUNE "--lora 3 --freeze tgt", "--freeze would have no effect: --lora trains adapters" },
     { 1, TUNE "--lora 3 --lora-targets nothing", "no matrix of the model is called 'nothing'" },
-    { 1, "train --init own --train two --lora 2 --warmup 1", "own has the adapters of a model" },
+    { 1, "train --init own --train two --lora 2 --warmup 1",
+      "own has adapters without their model" },
     { 2, "train --resume -o own --train two --valid-size 0 --max-steps 9",
-      "own has adapters alone: name their model, too: --init MODEL" },
+      "own has adapters without their model: name it with --init MODEL" },
     { 2, "train --resume -o own --init base --train two --valid-size 0 --lora-targets output",
       "own was trained with --lora-targets q_proj,v_proj: leave it out" },
     { 2, "train --resume -o own --init base --train two --valid-size 0 --lora 5",

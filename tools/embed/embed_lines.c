@@ -46,7 +46,8 @@ static void load(embedder *e) {
                                     message);
     if (!e->model) fail(e->program, "%s: %s", path, message);
     if (!wf_encoder_of(e->model))
-        fail(e->program, "%s is no encoder, which makes vectors of lines: generate uses it", path);
+        fail(e->program, "%s is not an encoder, so it has no vectors of lines; generate runs it",
+             path);
     if (!language_open(&e->language, f, e->model, message))
         fail(e->program, "%s: %s", path, message);
     wf_file_free(f);

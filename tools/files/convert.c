@@ -382,11 +382,11 @@ static void convert_to_hf(const settings *set) {
 
 static void convert_file(const settings *set) {
     char message[WF_MESSAGE];
-    char target[PATH_SIZE], hash[WF_MODEL_HASH];
+    char target[PATH_SIZE], hash[WF_MODEL_HASH] = "";
     check_uses(&self, NULL, 0);
     wf_file *f = wf_file_open(set->input);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
-    wf_model_hash(f, hash);
+    if (set->adapter) wf_model_hash(f, hash); /* reads the whole file */
     wf_file_drop_loaded(f);
     find_target(set, target);
     if (set->adapter && !is_weft(f))

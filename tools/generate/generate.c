@@ -279,8 +279,8 @@ static wf_model *load_model(const settings *set, const wf_file *f,
                                 message);
 }
 
-/* Loads the model with the adapters of a file. They fit every model of its form, but change the
- * outputs of the one that they were trained with as they should. */
+/* Loads the model with the adapters of a file. They fit every model of the same form, but are meant
+ * for the weights that they were trained beside: others get a warning. */
 static wf_model *load_adapted(const settings *set, wf_file *f) {
     char message[WF_MESSAGE], hash[WF_MODEL_HASH];
     wf_training_config training = { 0 };

@@ -193,8 +193,12 @@ async function answerAll() {
   if (!ask || button.disabled) return;
   button.disabled = true;
   answers.replaceChildren();
-  for (const line of input.value.replace(/\n$/, "").split("\n"))
-    answers.append(drawAnswer(line, await ask({ line })));
+  try {
+    for (const line of input.value.replace(/\n$/, "").split("\n"))
+      answers.append(drawAnswer(line, await ask({ line })));
+  } catch (error) {
+    answers.append(element("p", null, `The model stopped: ${error.message}`));
+  }
   button.disabled = false;
 }
 

@@ -404,3 +404,28 @@ const source_kind source_pairs = {
     .largest = find_largest,
     .sequence = find_sequence,
 };
+
+/* ---- pairs for an encoder -------------------------------------------------------------------- */
+
+/* There is no output to compare. */
+static int64_t find_lines(const dataset *m, task_stream stream, int64_t k, int64_t i,
+                          const char *text[2]) {
+    find_sequence(m, stream, k, i, text);
+    return -1;
+}
+
+/* Pairs of lines with one meaning, whose vectors shall be near. They are read as a translator's
+ * pairs are, with one vocabulary. The other pairs of a batch are the negatives, so nothing is drawn
+ * here, and a batch is never divided: a step has the same bits for any number of ranks. */
+const source_kind source_contrast = {
+    .text = true,
+    .vectors = true,
+    .open = open_pairs,
+    .close = close_pairs,
+    .announce = announce_pairs,
+    .batches = count_batches,
+    .arrange = arrange,
+    .fill = fill,
+    .largest = find_largest,
+    .sequence = find_lines,
+};

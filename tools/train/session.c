@@ -165,7 +165,8 @@ static wf_model *new_model(const session *s, char *message) {
 /* The model of --init with adapters: new ones, or those of the checkpoint. */
 static wf_model *adapted_model(const session *s, const wf_file *f, wf_file *init, char *message) {
     if (!init)
-        usage_error(&train_program, "%s has adapters alone: name their model, too: --init MODEL",
+        usage_error(&train_program,
+                    "%s has adapters without their model: name it with --init MODEL",
                     s->set->run.model);
     wf_file_drop_loaded(init);
     wf_model *m = settings_start(s->set, init, message);
@@ -251,7 +252,9 @@ static double step_bytes(session *s) {
 
 /* Bytes of a parameter's values in memory. */
 static double kept_bytes(const wf_tensor *t) {
-    static const double of_one[] = { [WF_ROW_MAJOR] = 4, 4, 2, 1 };
+    static const double of_one[] = {
+        [WF_ROW_MAJOR] = 4, [WF_PANELS] = 4, [WF_PANELS_BF16] = 2, [WF_PANELS_INT8] = 1
+    };
     return (double)wf_count(t) * of_one[wf_layout_of(t)];
 }
 

@@ -6,50 +6,12 @@
 #include "models/message.h"
 #include "models/model_internal.h"
 
-bool wf_hf_bert_listed(const char *const *names, int most, const char *name) {
-    for (int i = 0; i < most && names[i]; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
-}
-
 /* ---- read ------------------------------------------------------------------------------------ */
 
-static bool has_key(const hf_bert_family *f, const char *name) {
-    for (const hf_key *k = f->keys; k->name; k++)
-        if (strcmp(k->name, name) == 0) return true;
-    return false;
-}
-
-static const hf_constant *constant_of(const hf_bert_family *f, const char *name) {
-    for (const hf_constant *c = f->constants; c->name; c++)
-        if (strcmp(c->name, name) == 0) return c;
-    return NULL;
-}
-
-static bool check_keys(const hf_object *o, const hf_bert_family *f, char *message) {
-    for (int i = 0; i < o->n; i++) {
-        const hf_value *v = &o->values[i];
-        const hf_constant *c = constant_of(f, v->key);
-        if (c && !wf_hf_check_constant(o, v, c, message)) return false;
-        if (c || has_key(f, v->key) || wf_hf_bert_listed(f->ignored, HF_BERT_IGNORED, v->key) ||
-            wf_hf_is_search_key(v->key) || wf_hf_ignored_key(v->key))
-            continue;
-        return fail(message,
-                    "%s: '%.60s' is not known of this family: if it changes no result, take it out",
-                    o->file, v->key);
-    }
-    return true;
-}
-
-/* The family of config.json; NULL: none. The name is compared as it is written in the file, so that
- * no request for memory can fail unseen. */
+/* The family of config.json; NULL: none. */
 static const hf_bert_family *family_of(const hf_object *o) {
-    const hf_value *v = wf_hf_find(o, "model_type");
-    char name[32];
-    if (!v || *v->text != '"' || v->bytes < 2 || v->bytes >= sizeof name) return NULL;
-    memcpy(name, v->text + 1, v->bytes - 2);
-    name[v->bytes - 2] = '\0';
-    return wf_hf_bert_family(name);
+    char name[HF_TYPE];
+    return wf_hf_model_type(o, name) ? wf_hf_bert_family(name) : NULL;
 }
 
 bool wf_hf_is_encoder(const hf_object *config) {
@@ -76,7 +38,9 @@ bool wf_hf_bert_read_config(const hf_object *o, const hf_bert_family **family, h
     *c = (hf_bert_config){ .c = wf_encoder_defaults(), .longest = 0 };
     c->c.normalize = false;
     if (!f) return fail(message, "%s: 'model_type' is that of no encoder", o->file);
-    if (!check_class(o, f, message) || !check_keys(o, f, message)) return false;
+    if (!check_class(o, f, message) ||
+        !wf_hf_check_keys(o, f->keys, f->constants, f->ignored, NULL, message))
+        return false;
     for (const hf_key *row = f->keys; row->name; row++)
         if (!wf_hf_read_key(o, row, c, message)) return false;
     if (f->eps > 0) c->c.layer_norm_eps = f->eps;
@@ -118,6 +82,7 @@ static const char *differs(const hf_bert_family *f, const wf_encoder_config *c) 
     if (f->eps > 0 && c->layer_norm_eps != f->eps)
         return "its norms' eps is not that of DistilBERT";
     if (c->counted_positions && !c->types) return "it has no token types, which RoBERTa has";
+    if (c->pooler && !c->types) return "it has a pooler and no token types, which BERT has";
     if (c->masked_lm && c->head_activation != (f->head_gelu ? WF_GELU : c->activation))
         return "the activation of its head is not that of its layers";
     return NULL;
@@ -129,7 +94,7 @@ bool wf_hf_bert_write_config(const wf_encoder_config *c, wf_hf_put put, void *us
     const char *why = differs(f, c);
     hf_text t = { 0 };
     if (why) return fail(message, "%s", why);
-    if (!c->positions) out.c.positions = c->max_len + (c->counted_positions ? c->pad_id + 1 : 0);
+    if (!c->positions) out.c.positions = wf_encoder_positions(c);
     wf_hf_put_key(&t, "architectures");
     wf_hf_put_as(&t, "[\"%s\"]", f->architectures[c->masked_lm]);
     wf_hf_put_key(&t, "model_type");

@@ -13,7 +13,7 @@ typedef struct hf_bert_config {
     int64_t longest; /* most tokens of a line as the tokenizer's files say; 0: they do not */
 } hf_bert_config;
 
-enum { HF_BERT_KEYS = 16, HF_BERT_CONSTANTS = 8, HF_BERT_STEMS = 16, HF_BERT_IGNORED = 24 };
+enum { HF_BERT_KEYS = 16, HF_BERT_CONSTANTS = 8, HF_BERT_STEMS = 16 };
 
 /* Each table ends at the first row without a name. */
 typedef struct hf_bert_family {
@@ -27,7 +27,7 @@ typedef struct hf_bert_family {
     const char *body; /* the beginning of names, which files without a head leave out */
     hf_key keys[HF_BERT_KEYS];
     hf_constant constants[HF_BERT_CONSTANTS];
-    const char *ignored[HF_BERT_IGNORED]; /* keys that change no result */
+    const char *ignored[HF_IGNORED]; /* keys that change no result */
     hf_stem stems[HF_BERT_STEMS];
     /* a copy of the output's bias, and beginnings of tensors that have no effect here */
     const char *bias_copy;
@@ -48,8 +48,6 @@ int wf_hf_bert_name(const hf_bert_family *family, const char *parameter, int par
 bool wf_hf_bert_read_config(const hf_object *o, const hf_bert_family **family, hf_bert_config *c,
                             char *message);
 bool wf_hf_bert_write_config(const wf_encoder_config *c, wf_hf_put put, void *user, char *message);
-/* True if one of the texts is this one; the list ends with NULL or after `most`. */
-bool wf_hf_bert_listed(const char *const *names, int most, const char *name);
 
 /* ---- bert_weights.c -------------------------------------------------------------------------- */
 

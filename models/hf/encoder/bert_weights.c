@@ -77,7 +77,7 @@ static bool check(const loading *l, const wf_entry *e, char *message) {
         return fail(message, "'%s' has %lld values that are NaN or infinite", e->name,
                     (long long)bad);
     return !wf_file_scale_of(l->load.file, e) ||
-           fail(message, "'%s' is quantised, which is not read of such a folder", e->name);
+           fail(message, "'%s' is quantised: such weights of a folder are not read", e->name);
 }
 
 static bool find_leaf(loading *l, wf_tensor *leaf) {
@@ -184,26 +184,17 @@ bool wf_hf_bert_load_dense(const wf_file *f, wf_model *m, char *message) {
 typedef struct saving {
     const hf_bert_family *family;
     const wf_encoder_config *c;
-    wf_entry *entries; /* entries whose names and data must be freed */
-    int n;
+    hf_tensors tensors;
 } saving;
 
 /* Adds a tensor of the leaf's shape, but with `rows` rows; values NULL: zeros. False: out of
  * memory. */
 static bool add(saving *s, const char *name, int ndim, int64_t rows, int64_t columns,
                 const float *values) {
-    size_t count = (size_t)(rows * columns);
-    wf_entry *e = &s->entries[s->n++];
-    char *copy = malloc(strlen(name) + 1);
-    float *data = calloc(count + 1, sizeof *data);
-    *e = (wf_entry){ .name = copy, .dtype = "F32", .ndim = ndim, .data = data };
-    if (!copy || !data) return false;
-    memcpy(copy, name, strlen(name) + 1);
-    if (values) memcpy(data, values, count * sizeof *data);
-    e->shape[0] = rows;
-    if (ndim == 2) e->shape[1] = columns;
-    e->bytes = count * sizeof *data;
-    return true;
+    const int64_t shape[] = { rows, columns };
+    float *data = wf_hf_add_tensor(&s->tensors, name, ndim, shape);
+    if (data && values) memcpy(data, values, (size_t)(rows * columns) * sizeof *data);
+    return data;
 }
 
 /* The name in a folder: a class without a head has no beginning of names. */
@@ -241,68 +232,44 @@ static bool add_no_pooler(saving *s) {
     return ok && add(s, written(s, name), 1, D, 1, NULL);
 }
 
-static void free_entries(saving *s) {
-    for (int i = 0; s->entries && i < s->n; i++) {
-        free((void *)(uintptr_t)s->entries[i].name);
-        free((void *)(uintptr_t)s->entries[i].data);
-    }
-    free(s->entries);
+/* Adds a tensor of the layer after pooling. False: out of memory. */
+static bool add_dense(saving *s, const wf_tensor *t) {
+    char name[HF_NAME];
+    float *values = malloc(wf_bytes(t) + 1);
+    snprintf(name, sizeof name, "linear.%s", t->name + strlen(DENSE));
+    bool ok = values && wf_read(t, values, wf_bytes(t)) &&
+              add(s, name, t->ndim, t->shape[0], t->ndim == 2 ? t->shape[1] : 1, values);
+    free(values);
+    return ok;
 }
 
-/* Reads a tensor of the layer, which the caller frees. False: out of memory. */
-static bool read_dense(const wf_model *m, const char *name, float **values, size_t *bytes) {
-    const wf_tensor *t = wf_find(m->graph, name);
-    *values = NULL;
-    *bytes = 0;
-    if (!t || t->kind != WF_PARAM) return true;
-    *bytes = wf_bytes(t);
-    *values = malloc(*bytes + 1);
-    return *values && wf_read(t, *values, *bytes);
-}
-
-/* A safetensors file: the length of its header in 8 bytes, the header, the data. */
 bool wf_hf_bert_write_dense(const wf_model *m, wf_hf_put put, void *user, char *message) {
-    size_t size[2] = { 0, 0 };
-    hf_text t = { 0 }, header = { 0 };
-    if (!wf_encoder_of(m)->config.dense) return true;
-    float *weight, *bias = NULL;
-    bool ok = read_dense(m, "dense.weight", &weight, &size[0]) &&
-              read_dense(m, "dense.bias", &bias, &size[1]);
-    const wf_tensor *w = wf_find(m->graph, "dense.weight");
-    wf_hf_put_as(&header,
-                 "{\"__metadata__\":{\"format\":\"pt\"},\"linear.weight\":{\"dtype\":\"F32\","
-                 "\"shape\":[%lld,%lld],\"data_offsets\":[0,%zu]}",
-                 (long long)w->shape[0], (long long)w->shape[1], size[0]);
-    if (bias)
-        wf_hf_put_as(&header,
-                     ",\"linear.bias\":{\"dtype\":\"F32\",\"shape\":[%lld],\"data_offsets\":"
-                     "[%zu,%zu]}",
-                     (long long)w->shape[0], size[0], size[0] + size[1]);
-    wf_hf_put_as(&header, "}");
-    while (header.n % 8) wf_hf_put_as(&header, " ");
-    for (int i = 0; i < 8; i++)
-        wf_hf_put_text(&t, (const char[]){ (char)((uint64_t)header.n >> 8 * i & 255) }, 1);
-    wf_hf_put_text(&t, header.text ? header.text : "", header.n);
-    if (weight) wf_hf_put_text(&t, (const char *)weight, size[0]);
-    if (bias) wf_hf_put_text(&t, (const char *)bias, size[1]);
-    t.failed |= header.failed || !ok;
-    free(weight), free(bias), free(header.text);
-    return wf_hf_put_file(&t, "2_Dense/model.safetensors", put, user, message);
+    size_t bytes = 0;
+    saving s = { .c = &wf_encoder_of(m)->config };
+    bool ok = true;
+    if (!s.c->dense) return true;
+    for (int id = 0; ok && id < wf_node_count(m->graph); id++) {
+        const wf_tensor *t = wf_node(m->graph, id);
+        if (t->kind == WF_PARAM && is_dense(t)) ok = add_dense(&s, t);
+    }
+    if (!ok) fail(message, "out of memory");
+    char *file = ok ? wf_hf_tensor_bytes(&s.tensors, &bytes, message) : NULL;
+    ok = file && put(user, "2_Dense/model.safetensors", file, bytes, message);
+    free(file);
+    wf_hf_tensors_free(&s.tensors);
+    return ok;
 }
 
 bool wf_hf_bert_save_weights(const wf_model *m, const char *path, char *message) {
-    const wf_meta format = { "format", "pt" };
     saving s = { .c = &wf_encoder_of(m)->config };
     s.family = wf_hf_bert_family_of(s.c);
-    s.entries = calloc(PARTS * (size_t)wf_node_count(m->graph) + 2, sizeof *s.entries);
-    bool ok = s.entries;
+    bool ok = true;
     for (int id = 0; ok && id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
         if (t->kind == WF_PARAM && !is_dense(t)) ok = add_leaf(&s, t);
     }
     ok = ok && add_no_pooler(&s);
-    ok = ok ? wf_file_save(path, s.entries, s.n, &format, 1, message)
-            : fail(message, "out of memory");
-    free_entries(&s);
+    ok = ok ? wf_hf_save_tensors(&s.tensors, path, message) : fail(message, "out of memory");
+    wf_hf_tensors_free(&s.tensors);
     return ok;
 }

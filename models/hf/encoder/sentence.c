@@ -10,6 +10,7 @@
 #include "core/file/json.h"
 #include "models/choices.h"
 #include "models/message.h"
+#include "models/model_internal.h"
 
 #define MODULES "modules.json"
 #define SETTINGS "sentence_bert_config.json"
@@ -31,8 +32,7 @@ static bool check_keys(const hf_object *o, const char *const *read, const hf_con
         const hf_constant *c = constants;
         while (c->name && strcmp(c->name, v->key) != 0) c++;
         if (c->name && !wf_hf_check_constant(o, v, c, message)) return false;
-        if (c->name || wf_hf_bert_listed(read, MOST, v->key) ||
-            wf_hf_bert_listed(ignored, MOST, v->key))
+        if (c->name || wf_hf_listed(read, MOST, v->key) || wf_hf_listed(ignored, MOST, v->key))
             continue;
         return fail(message, "%s: '%.60s' is not known here: if it changes no result, take it out",
                     o->file, v->key);
@@ -268,11 +268,6 @@ static bool read_normalize(const char *folder, const char *file, char *message) 
     return ok;
 }
 
-static int64_t pooled_width(const wf_encoder_config *c) {
-    return c->d_model * (c->pool_first + c->pool_max + c->pool_mean + c->pool_root +
-                         c->pool_weighted + c->pool_last);
-}
-
 static bool read_part(const char *folder, const module *m, hf_bert_config *c, char *message) {
     hf_object o;
     bool pools = strcmp(m->path, POOLING) == 0;
@@ -281,7 +276,7 @@ static bool read_part(const char *folder, const module *m, hf_bert_config *c, ch
     if (ok && pools)
         ok = read_pooling(&o, &c->c, message);
     else if (ok)
-        ok = read_dense(&o, &c->c, pooled_width(&c->c), message);
+        ok = read_dense(&o, &c->c, wf_encoder_pooled_width(&c->c), message);
     wf_hf_object_free(&o);
     return ok;
 }
@@ -301,9 +296,8 @@ static bool read_chain(const char *folder, const module *m, int n, hf_bert_confi
         c->c.normalize = true;
         if (!read_normalize(folder, file, message)) return false;
     }
-    return i == n ||
-           fail(message, MODULES ": '%.60s' in '%.60s' is none of the modules that weft has here",
-                m[i].class, m[i].path);
+    return i == n || fail(message, MODULES ": weft has no module '%.60s' in '%.60s' at this place",
+                          m[i].class, m[i].path);
 }
 
 /* ---- lengths and prompts --------------------------------------------------------------------- */
@@ -393,7 +387,7 @@ static bool write_pooling(const wf_encoder_config *c, wf_hf_put put, void *user,
 
 static bool write_dense(const wf_encoder_config *c, wf_hf_put put, void *user, char *message) {
     hf_text t = { 0 };
-    wf_hf_put_int(&t, "in_features", pooled_width(c));
+    wf_hf_put_int(&t, "in_features", wf_encoder_pooled_width(c));
     wf_hf_put_int(&t, "out_features", c->dense);
     wf_hf_put_flag(&t, "bias", c->dense_bias);
     wf_hf_put_key(&t, "activation_function");

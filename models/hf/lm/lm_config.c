@@ -7,7 +7,7 @@
 #include "models/model_internal.h"
 
 /* Keys that wf_hf_lm_read_config reads itself. */
-static const char *const own_keys[] = { "rope_scaling", "rope_parameters", "layer_types" };
+static const char *const own_keys[] = { "rope_scaling", "rope_parameters", "layer_types", NULL };
 
 static bool wrong(const hf_object *o, const hf_value *v, const char *want, char *message) {
     char text[HF_SHOWN];
@@ -16,53 +16,14 @@ static bool wrong(const hf_object *o, const hf_value *v, const char *want, char 
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-static bool listed(const char *const *names, int n, const char *name) {
-    for (int i = 0; i < n && names[i]; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
-}
-
-static bool has_key(const hf_lm_family *f, const char *name) {
-    for (const hf_key *k = f->keys; k->name; k++)
-        if (strcmp(k->name, name) == 0) return true;
-    return false;
-}
-
-static const hf_constant *constant_of(const hf_lm_family *f, const char *name) {
-    for (const hf_constant *c = f->constants; c->name; c++)
-        if (strcmp(c->name, name) == 0) return c;
-    return NULL;
-}
-
 static bool is_rotary(const hf_lm_family *f) {
     return f->positions == WF_POSITIONS_ROTARY;
 }
 
-static bool check_keys(const hf_object *o, const hf_lm_family *f, char *message) {
-    const int own = sizeof own_keys / sizeof *own_keys;
-    for (int i = 0; i < o->n; i++) {
-        const hf_value *v = &o->values[i];
-        const hf_constant *c = constant_of(f, v->key);
-        if (c && !wf_hf_check_constant(o, v, c, message)) return false;
-        if (c || has_key(f, v->key) || listed(f->ignored, HF_LM_IGNORED, v->key) ||
-            (is_rotary(f) && listed(own_keys, own, v->key)) || wf_hf_is_search_key(v->key) ||
-            wf_hf_ignored_key(v->key))
-            continue;
-        return fail(message,
-                    "%s: '%.60s' is not known of this family: if it changes no result, take it out",
-                    o->file, v->key);
-    }
-    return true;
-}
-
-/* The family of config.json; NULL: none. The name is compared as it is written in the file. */
+/* The family of config.json; NULL: none. */
 static const hf_lm_family *family_of(const hf_object *o) {
-    const hf_value *v = wf_hf_find(o, "model_type");
-    char name[32];
-    if (!v || *v->text != '"' || v->bytes < 2 || v->bytes >= sizeof name) return NULL;
-    memcpy(name, v->text + 1, v->bytes - 2);
-    name[v->bytes - 2] = '\0';
-    return wf_hf_lm_family(name);
+    char name[HF_TYPE];
+    return wf_hf_model_type(o, name) ? wf_hf_lm_family(name) : NULL;
 }
 
 bool wf_hf_is_lm(const hf_object *config) {
@@ -102,7 +63,7 @@ static bool known_rope_keys(const hf_object *rope, wf_rotary_stretch kind, char 
         const hf_value *v = &rope->values[i];
         bool partial = strcmp(v->key, whole.name) == 0;
         if (partial && !wf_hf_check_constant(rope, v, &whole, message)) return false;
-        if (partial || listed(all, known[kind], v->key) || wf_hf_is_null(v)) continue;
+        if (partial || wf_hf_listed(all, known[kind], v->key) || wf_hf_is_null(v)) continue;
         return fail(message, "%s: '%.60s' of the rotary positions is not known of their type",
                     rope->file, v->key);
     }
@@ -199,11 +160,15 @@ static bool read_window(const hf_object *o, hf_lm_config *c, char *message) {
 bool wf_hf_lm_read_config(const hf_object *o, const hf_lm_family **family, hf_lm_config *c,
                           char *message) {
     *c = (hf_lm_config){ .c = wf_language_model_defaults(), .window_from = -1 };
-    if (!find_family(o, family, message) || !check_keys(o, *family, message)) return false;
-    c->slides = (*family)->slides;
-    for (const hf_key *row = (*family)->keys; row->name; row++)
+    if (!find_family(o, family, message)) return false;
+    const hf_lm_family *f = *family;
+    if (!wf_hf_check_keys(o, f->keys, f->constants, f->ignored, is_rotary(f) ? own_keys : NULL,
+                          message))
+        return false;
+    c->slides = f->slides;
+    for (const hf_key *row = f->keys; row->name; row++)
         if (!wf_hf_read_key(o, row, c, message)) return false;
-    return read_ropes(o, *family, c, message) && read_window(o, c, message);
+    return read_ropes(o, f, c, message) && read_window(o, c, message);
 }
 
 static bool ends_ok(hf_lm_config *c, char *message) {

@@ -150,8 +150,7 @@ bool wf_hf_lm_write(wf_hf *hf, wf_hf_put put, void *user, char *message) {
 typedef struct saving {
     const hf_lm_family *family;
     const wf_language_model_config *c;
-    wf_entry *entries; /* entries whose names and data must be freed */
-    int n;
+    hf_tensors tensors;
 } saving;
 
 /* Adds `rows` of the parameter's columns, transposed if the family has it so. False: out of
@@ -160,19 +159,12 @@ static bool add(saving *s, const char *name, const wf_tensor *t, int64_t rows, c
                 float scale) {
     bool turned = wf_hf_lm_transposed(s->family, t);
     int64_t columns = t->ndim == 2 ? t->shape[1] : 1;
-    wf_entry *e = &s->entries[s->n++];
-    char *copy = malloc(strlen(name) + 1);
-    float *data = malloc((size_t)(rows * columns) * sizeof *data + 1);
-    *e = (wf_entry){ .name = copy, .dtype = "F32", .ndim = t->ndim, .data = data };
-    if (!copy || !data) return false;
-    memcpy(copy, name, strlen(name) + 1);
-    for (int64_t i = 0; i < rows; i++)
+    const int64_t shape[] = { turned ? columns : rows, turned ? rows : columns };
+    float *data = wf_hf_add_tensor(&s->tensors, name, t->ndim, shape);
+    for (int64_t i = 0; data && i < rows; i++)
         for (int64_t k = 0; k < columns; k++)
             data[turned ? k * rows + i : i * columns + k] = values[i * columns + k] * scale;
-    e->shape[turned] = rows;
-    if (t->ndim == 2) e->shape[!turned] = columns;
-    e->bytes = (size_t)(rows * columns) * sizeof *data;
-    return true;
+    return data;
 }
 
 static bool add_parts(saving *s, const wf_tensor *t, const float *values) {
@@ -205,7 +197,6 @@ static bool add_leaf(saving *s, const wf_tensor *t) {
 }
 
 bool wf_hf_lm_save_weights(const wf_model *m, const char *path, char *message) {
-    const wf_meta format = { "format", "pt" };
     hf_lm_config out;
     saving s = { .c = &wf_language_model_of(m)->config };
     s.family = describe(s.c, &out, message);
@@ -214,17 +205,11 @@ bool wf_hf_lm_save_weights(const wf_model *m, const char *path, char *message) {
     bool rotates = s.family->positions == WF_POSITIONS_ROTARY;
     if (!rotates && !positions)
         return fail(message, "its sinusoidal positions are too many for a table");
-    s.entries = calloc(3 * (size_t)wf_node_count(m->graph) + 2, sizeof *s.entries);
-    bool ok = s.entries;
+    bool ok = true;
     for (int id = 0; ok && id < wf_node_count(m->graph); id++)
         if (wf_node(m->graph, id)->kind == WF_PARAM) ok = add_leaf(&s, wf_node(m->graph, id));
     if (ok && positions && positions->kind != WF_PARAM) ok = add_leaf(&s, positions);
-    ok = ok ? wf_file_save(path, s.entries, s.n, &format, 1, message)
-            : fail(message, "out of memory");
-    for (int i = 0; s.entries && i < s.n; i++) {
-        free((void *)(uintptr_t)s.entries[i].name);
-        free((void *)(uintptr_t)s.entries[i].data);
-    }
-    free(s.entries);
+    ok = ok ? wf_hf_save_tensors(&s.tensors, path, message) : fail(message, "out of memory");
+    wf_hf_tensors_free(&s.tensors);
     return ok;
 }

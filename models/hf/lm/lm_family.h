@@ -16,7 +16,7 @@ typedef struct hf_lm_config {
     int64_t window, window_from; /* in layers from window_from on; -1: all of them */
 } hf_lm_config;
 
-enum { HF_LM_KEYS = 24, HF_LM_CONSTANTS = 16, HF_LM_STEMS = 12, HF_LM_IGNORED = 24 };
+enum { HF_LM_KEYS = 24, HF_LM_CONSTANTS = 16, HF_LM_STEMS = 12 };
 
 /* Each table ends at the first row without a name. */
 typedef struct hf_lm_family {
@@ -30,7 +30,7 @@ typedef struct hf_lm_family {
     const char *optional; /* the beginning of all names, which some files leave out; or NULL */
     hf_key keys[HF_LM_KEYS];
     hf_constant constants[HF_LM_CONSTANTS];
-    const char *ignored[HF_LM_IGNORED]; /* keys that change no result */
+    const char *ignored[HF_IGNORED]; /* keys that change no result */
     hf_stem stems[HF_LM_STEMS];
     /* endings of tensors of layers that old files have and that have no effect */
     const char *dropped[4];

@@ -61,7 +61,7 @@ static bool check(const loading *l, const wf_entry *e, const wf_entry *first, ch
         return fail(message, "'%s' has %lld values that are NaN or infinite", e->name,
                     (long long)bad);
     if (wf_file_scale_of(l->load.file, e))
-        return fail(message, "'%s' is quantised, which is not read of such a folder", e->name);
+        return fail(message, "'%s' is quantised: such weights of a folder are not read", e->name);
     return strcmp(e->dtype, first->dtype) == 0 ||
            fail(message, "'%s' is of another type than '%s'", e->name, first->name);
 }

@@ -324,6 +324,10 @@ TEST(bytes_depend_on_the_arguments_alone) {
         ck_assert_uint_eq(now.size, first.size);
         ck_assert_mem_eq(now.data, first.data, first.size);
         if (i > 0) free(now.data);
+        char *made = wf_file_bytes(entries[i], 3, meta[i], i == 1 ? 2 : 3, &now.size, message);
+        ck_assert(made && now.size == first.size);
+        ck_assert_mem_eq(made, first.data, first.size);
+        free(made);
     }
     free(first.data);
 }

@@ -282,8 +282,7 @@ static option rows[] = {
            "rule by which gradients update the parameters", OTHERWISE(FOR("lm", "adamw")), STORED),
     REAL("lr", told.recipe.lr, 1e-9, 1e6,
          "peak learning rate, which is reached at the end of the warm-up. For text, lm and pairs "
-         "the "
-         "default is multiplied by 128 / --d-model if --d-model is above 128",
+         "the default is multiplied by 128 / --d-model if --d-model is above 128",
          OTHERWISE(FOR("init", "3e-4")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "course of the learning rate after the warm-up. constant: it stays at the peak. linear "
@@ -338,16 +337,14 @@ static option rows[] = {
         OTHERWISE(FOR(OF_TEXT, "0")), STORED),
     COUNT("max-tokens", told.data.max_tokens, 0, 1e9,
           "with --task add, date, text, lm or pairs: maximum number of tokens in a batch, sources "
-          "and "
-          "targets together, with padding; 0: only --batch-size limits it",
+          "and targets together, with padding; 0: only --batch-size limits it",
           .fallback = "",
           OTHERWISE(FOR("add|date", "4096"),
                     BY_DATA("text|lm|pairs", "4096", "256..4096, more for more data,")),
           STORED, BEFORE("0")),
     COUNT("accum", told.data.accum, 1, 4096,
           "with --task add, date, text, lm or pairs: number of batches in a step. Their gradients "
-          "are "
-          "added before the parameters are updated, with the memory of one batch",
+          "are added before the parameters are updated, with the memory of one batch",
           STORED, BEFORE("1")),
     COUNT("seed", told.recipe.seed, 0, 9007199254740991,
           "seed of all random numbers: initial parameters, order of the data, generated sequences "

@@ -160,8 +160,7 @@ void settings_refuse_freeze(const settings *set);
 /* Take --freeze from the checkpoint. Exits if the command line has another value. */
 void settings_take_freeze(settings *set, const wf_file *f);
 
-/* ---- settings_lora.c: adapters alone are trained
- * ---------------------------------------------------- */
+/* ---- settings_lora.c: adapters alone are trained --------------------------------------------- */
 
 /* The adapters of the model; rank 0: it has none. */
 wf_adapters settings_adapters(const settings *set);

@@ -65,15 +65,15 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
              path, (int)strcspn(added, "\n"), added);
     wf_adapters adapters;
     if (!set->run.resume && wf_model_read_adapters(f, &adapters, NULL))
-        fail(&train_program, "%s has the adapters of a model alone: start from that model", path);
+        fail(&train_program, "%s has adapters without their model: start from that model", path);
     take_tokenizer(set, f, path);
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (!m) fail(&train_program, "%s: %s", path, message);
     const wf_encoder *e = wf_encoder_of(m);
     if (e && e->config.masked_lm)
         fail(&train_program,
-             "%s predicts masked tokens, which is not trained here: make an encoder without that "
-             "head of its folder, as AutoModel of transformers saves it",
+             "%s is a masked language model, which train does not go on with: save its folder "
+             "without that head, as AutoModel of transformers does, and convert it again",
              path);
     for (set->model.arch = 0; !e && wf_model_kind_at(set->model.arch) != m->kind;)
         set->model.arch++;
