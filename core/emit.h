@@ -29,9 +29,9 @@ typedef struct wf_emit_options {
     /* the plans use the same memory, one at a time: a run ends the results of the others, and no
      * plan reads what another one fetched */
     bool one_at_a_time;
-    /* the plans run in this order, each as often as is wanted: a run ends the results of later ones
-     * and their caches, which lie in the memory of what it did not fetch; and model_see_NAME(&m)
-     * says where a result lies until the next run, if it lies there row-major */
+    /* the plans run in this order, each as often as is wanted. A run destroys results and caches of
+     * later plans, because it uses their memory for values that it does not fetch.
+     * model_see_NAME(&m) says where a result lies until the next run, if it lies there row-major */
     bool in_order;
     /* receives the values of the leaves, which the text then does not have: model_start takes
      * them. NULL: they are an array in the text */

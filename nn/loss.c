@@ -107,8 +107,8 @@ wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, double eps
 
 /* ---- of classes ------------------------------------------------------------------------------ */
 
-/* Returns poison unless there is one label for each row and one weight for each class. The ops
- * would broadcast them. */
+/* Labels must be one for each row and weights one for each class, because the ops would broadcast
+ * others. If they are not, the graph is poisoned, and the function returns false. */
 static bool classes_fit(wf_tensor *input, const wf_tensor *labels, const wf_tensor *weight) {
     if (!input || !wf_ok(input->graph)) return true; /* the ops report what is wrong */
     int rows = input->ndim - 1;

@@ -93,7 +93,8 @@ static int module_at(picture *p, const char *path, size_t length) {
     return m;
 }
 
-/* The length of the module path in a name: a leaf's own name comes after it. */
+/* The length of the module path in a node's name. A leaf's name is this path, a dot and its own
+ * name; the whole name of another node is a path. */
 static size_t path_length(const wf_tensor *t) {
     const char *dot = is_leaf(t) ? strrchr(t->name, '.') : NULL;
     return is_leaf(t) ? dot ? (size_t)(dot - t->name) : 0 : strlen(t->name);

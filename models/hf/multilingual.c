@@ -69,8 +69,8 @@ static int64_t added_of(const hf_languages *l) {
     return wf_hf_language_count(l) + !l->vocabulary;
 }
 
-/* Chooses the row: by the class, else by whether there is a vocab.json. If two rows remain, the
- * number of languages decides. */
+/* Chooses the family's row: by the class of the tokenizer, or without one by whether vocab.json
+ * exists; language_codes must match, too. If several remain, the vocabulary's size decides. */
 static bool choose(many *m, const char *folder, const char *family, char *message) {
     char class[NAME], set[NAME];
     bool there = wf_hf_exists(folder, "vocab.json");

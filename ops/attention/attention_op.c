@@ -197,8 +197,9 @@ static void set_head(const wf_call *c, wf_attention_head *h, int64_t head) {
     h->stats = wf_attention_matrix(&c->out[1], at);
 }
 
-/* Collects the queries of pieces [piece, end), in the order [H, B], that have the same keys as the
- * first one. Returns their number. */
+/* Successive pieces from `piece` on, in the order [H, B], are joined as queries of one head. They
+ * end at the first piece with other keys, with the head, at `end`, or after WF_ATTENTION_ROWS.
+ * Returns their number. */
 static int64_t set_queries(const wf_call *c, wf_attention_head *h, int64_t piece, int64_t end) {
     const int64_t *q = c->in[IN_Q].shape, b = piece % q[0];
     const int32_t *row = c->in[IN_K].row_index;

@@ -138,9 +138,10 @@
         bool (*has_dot)(void);                                                                     \
         void (*int8_row)(int64_t k, const real *x, bool with_dot, void *out);                      \
         void (*int8_panels)(const wf_int8_product *p);                                             \
-        /* Compute y and stats of queries [from, to), at most WF_ATTENTION_ROWS; or dq, dk and     \
-         * dv of a head. scratch has attention_scratch bytes and, for each column of k and v       \
-         * (both rounded up to WF_WIDEST), attention_column bytes; aligned to 64 */                \
+        /* attention computes y and stats of queries [from, to), at most WF_ATTENTION_ROWS;        \
+         * attention_backward computes dq, dk and dv of a head. scratch is aligned to 64. It has   \
+         * attention_scratch bytes, and attention_column more for each column of k and of v, both  \
+         * numbers of columns rounded up to WF_WIDEST */                                           \
         void (*attention)(const wf_attention_head *h, int64_t from, int64_t to, void *scratch);    \
         void (*attention_backward)(const wf_attention_head *h, void *scratch);                     \
         size_t attention_scratch, attention_column;                                                \

@@ -1,6 +1,6 @@
-/* tools/emit/plain_page.c - what a page calls of a model's C file, once clang has made WebAssembly
- * of it: a line of text in, the line of its output out, and then its attention. Embedded as
- * text. */
+/* tools/emit/plain_page.c - functions of a model's WebAssembly that a page calls. clang makes it
+ * from the model's C file and this one. A line of text goes in; its output and attention come out.
+ * Embedded as text. */
 
 #define EXPORT(name) __attribute__((export_name(name)))
 

@@ -58,8 +58,8 @@ typedef struct dataset {
     corpus train;
     batches order;
     holdout valid, test; /* empty unless the data are pairs */
-    bool same;           /* the held-out pairs come from the training pairs */
-    const char *unheld;  /* why nothing is held out although it was requested; NULL: something is */
+    bool same; /* the held-out pairs equal the training pairs: scores tell nothing of other pairs */
+    const char *unheld; /* why nothing is held out although it was requested; NULL: something is */
     /* running text */
     token_stream stream[2];
     windows windows[2];

@@ -27,7 +27,8 @@
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* Reports the interval so far as a line. If it was printed, a new interval begins. */
+/* Updates the progress bar. With `line` the interval so far is also written, as a line and as
+ * telemetry, and a new interval begins. */
 static void report_progress(session *s, bool line) {
     const interval *r = &s->recent;
     double per_step = s->trained_seconds / (double)(s->at.step - s->first_step);

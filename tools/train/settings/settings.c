@@ -87,7 +87,8 @@ static option rows[] = {
       .argument = "NAME[,NAME]",
       .help = "with --lora: the matrices that get adapters, by the ends of their names: q_proj, "
               "k_proj, v_proj, or in_proj for all three as one matrix; out_proj, linear1, linear2, "
-              "linear3, output; all-linear for all in these layers",
+              "linear3, output; all-linear for all of these but in_proj "
+              "and output",
       .fallback = "q_proj,v_proj" },
     CHOICE("base-weights", told.model.base_weights, "f32|bf16|int8",
            "with --lora: number format in which the weights of --init are kept in memory. bf16 "
@@ -194,8 +195,9 @@ static option rows[] = {
            "set of sizes: the defaults of --d-model, --d-ff, --heads and --layers",
            OTHERWISE(FOR("text|lm|pairs", "small")), NEW),
     CHOICE("like", told.model.like, LIKE_WORDS,
-           "class of Hugging Face's transformers as which convert --to hf can write the model: "
-           "MarianMT, BART or T5. It sets the defaults of --norm, --positions, --activation, "
+           "class of Hugging Face's transformers that the model fits, so that convert --to hf can "
+           "write it: MarianMT, BART or T5. It sets the defaults of --norm, --positions, "
+           "--activation, "
            "--embedding-norm and --tie. marian needs --spm-src; bart learns its vocabulary. t5: "
            "the form of T5 1.1, with relative positions; --spm-src is a vocabulary that goes out, "
            "too. none: no such class",
