@@ -190,7 +190,7 @@ void wf_adapters_end(wf_model *m) {
         if (has_adapter(m, target, n)) continue;
         wf_poison(m->graph,
                   "no matrix of the model is called '%.*s'; in_proj or q_proj, k_proj and v_proj, "
-                  "out_proj, linear1, linear2 and all-linear are targets",
+                  "out_proj, linear1, linear2, linear3, output and all-linear are targets",
                   (int)n, target);
         return;
     }
