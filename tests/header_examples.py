@@ -39,6 +39,10 @@ AROUND = {  # header: (before, {text: what stands for it}, behind)
     'models/json_tokenizer.h': (r'''char message[256], text[64]; wf_json_token tokens[100];
     static const char json[] = "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\",\"vocab\":{\"a line\":0,\"?\":1}}}";
     size_t bytes = sizeof json - 1; ''', {}, 'CHECK(n == 1 && tokens[0].end == 6 && strcmp(text, "a line") == 0); wf_json_tokenizer_free(t);'),
+    'models/shortlist.h': ('''char message[256]; static int32_t ids[32000], source[12];
+    uint64_t bytes[7] = { 0xF11A48D5013417F5, 0, 2, 2, 1, 0, 0 }, n = sizeof bytes;
+    for (int i = 2; i < 7; i++) bytes[1] ^= bytes[i] + 0x9e3779b9 + (bytes[1] << 6) + (bytes[1] >> 2); ''', {},
+                            'CHECK(count == 8 && ids[7] == 7);'),
     'models/hf.h': ('char message[256]; ', {'if (!wf_hf_import("opus-mt-en-de", &hf, message)) ...': 'CHECK(wf_hf_import("opus-mt-en-de", &hf, message));'},
                     'CHECK(d == NULL || true);'),
 }

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file_internal.h"
+
 bool align_rule_read(const char *text, align_rule *rule) {
-    char *end = NULL;
     double threshold = 0;
     if (strcmp(text, "hard") == 0 || strcmp(text, "soft") == 0) {
         *rule = (align_rule){ *text == 'h' ? ALIGN_HARD : ALIGN_SOFT, 0 };
         return true;
     }
-    if (strchr("0123456789.", *text)) threshold = strtod(text, &end);
-    if (!end || end == text || *end || !(threshold >= 0 && threshold <= 1)) return false;
+    if (!wf_parse_real(text, &threshold) || !(threshold >= 0 && threshold <= 1)) return false;
     *rule = (align_rule){ ALIGN_ABOVE, threshold };
     return true;
 }
