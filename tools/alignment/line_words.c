@@ -57,14 +57,14 @@ static void fill(int32_t *word, int64_t from, int64_t to, int64_t n, int64_t val
     for (int64_t i = from; i < to && i < n; i++) word[i] = (int32_t)value;
 }
 
-/* Cuts the line by the tokens of each word. False: they are not those of the line. */
-static bool by_words(line_cut *c, int64_t n, int32_t *word, char *message) {
+/* Cuts the line by the tokens of each word. 0: they are not those of the line; -1: failed. */
+static int by_words(line_cut *c, int64_t n, int32_t *word, char *message) {
     int64_t from = c->before, w = 0;
     for (size_t at = 0, begin; next_word(c->line, c->bytes, &at, &begin); w++) {
-        int64_t k = encode_part(c, begin, at, message) - c->before - c->after;
-        if (k < 0 || from + k + c->after > c->n) return false;
-        if (memcmp(c->ids + from, c->part + c->before, (size_t)k * sizeof *c->ids) != 0)
-            return false;
+        int64_t all = encode_part(c, begin, at, message), k = all - c->before - c->after;
+        if (all < 0) return -1;
+        if (k < 0 || from + k + c->after > c->n) return 0;
+        if (memcmp(c->ids + from, c->part + c->before, (size_t)k * sizeof *c->ids) != 0) return 0;
         fill(word, from, from + k, n, w);
         from += k;
     }
@@ -100,7 +100,8 @@ static bool count_around(line_cut *c, char *message) {
 static bool cut_line(line_cut *c, int64_t n, int32_t *word, char *message) {
     if (!count_around(c, message)) return false;
     fill(word, 0, n, n, NO_WORD);
-    if (!by_words(c, n, word, message) && !by_beginnings(c, n, word, message)) return false;
+    int cut = by_words(c, n, word, message);
+    if (cut < 0 || (cut == 0 && !by_beginnings(c, n, word, message))) return false;
     /* a line that was cropped ends with the tokens that every line ends with */
     fill(word, n > c->after ? n - c->after : 0, n, n, NO_WORD);
     return true;
