@@ -195,22 +195,26 @@ static bool choose(void *arg, int64_t index, int worker) {
     size_t bytes = (size_t)r.vocab * wf_dtype_size(r.real);
     r.logits = (const char *)q->d->logits + (size_t)index * bytes;
     char *scratch = q->scratch + (size_t)worker * q->stride;
-    wf_narrow_row(q, s, scratch + q->changing, &r);
-    double normaliser = wf_logit_normaliser(&r);
+    const logit_row few = wf_narrow_few(q, s, &r, scratch + q->changing);
+    double normaliser = wf_logit_normaliser(&few);
     if (!isfinite(normaliser)) return false;
     candidate *c = q->candidates + index * q->per_row;
     q->cut[row] = false;
-    if (length == s->limit)
-        *n = force_end(q, s, row, &r, normaliser, c);
-    else if (length < q->o->n_forced)
+    if (length < q->o->n_forced && length < s->limit) {
         *n = force(q, s, 0, q->o->forced[length], c);
-    else if (!wf_narrow_leaves(q, s, &r))
+        return true;
+    }
+    bool ends = length == s->limit || !wf_narrow_leaves(q, s, &few);
+    bool ruled = wf_rules_apply_to(q, &r, normaliser, length);
+    if (ends || ruled) wf_narrow_row(q, s, scratch + q->changing, &r);
+    if (ends) {
         *n = force_end(q, s, row, &r, normaliser, c);
-    else if (wf_rules_apply_to(q, &r, normaliser, length))
+    } else if (ruled) {
         *n = pick_by_rules(q, s, row, &r, normaliser, scratch, c);
-    else
-        *n = pick(q, s, row, &r, normaliser, scratch, c);
-    if (q->narrow) *n = without_impossible(c, *n);
+    } else {
+        *n = pick(q, s, row, &few, normaliser, scratch, c);
+        wf_narrow_tokens(q, s, c, *n);
+    }
     return true;
 }
 

@@ -158,7 +158,12 @@ bool wf_narrow_open(search *q, int s, const int32_t *src, const int32_t *src_len
 void wf_narrow_close(search *q);
 /* bytes */
 size_t wf_narrow_scratch(const wf_decode_options *o, const wf_model *m);
-/* Copies the row's logits to scratch, with minus infinity for tokens that are no candidates. */
+/* The logits of a sentence's candidates alone, gathered into scratch. Without a shortlist it is the
+ * row itself. */
+logit_row wf_narrow_few(const search *q, const sentence *s, const logit_row *of, char *scratch);
+/* Candidates that were chosen from such a row get the ids of their tokens. */
+void wf_narrow_tokens(const search *q, const sentence *s, candidate *c, int n);
+/* Copies a whole row to scratch, with minus infinity for tokens that are no candidates. */
 void wf_narrow_row(const search *q, const sentence *s, char *scratch, logit_row *of);
 /* False: none of the candidates is allowed, because others are banned, and the end comes too
  * early. */

@@ -113,8 +113,9 @@ static void show_row(const search *q, const sentence *s, int i) {
     own.logits = (const char *)q->d->logits + (size_t)row * bytes;
     w->logits[i] = own.logits;
     w->normaliser[i] = wf_logit_normaliser(&own);
+    const logit_row few = wf_narrow_few(q, s, &own, q->scratch + q->changing);
+    double normaliser = q->narrow ? wf_logit_normaliser(&few) : w->normaliser[i];
     wf_narrow_row(q, s, q->scratch + q->changing, &own);
-    double normaliser = q->narrow ? wf_logit_normaliser(&own) : w->normaliser[i];
     rank_row(q, s, row, &own, normaliser, w->ranked[i]);
 }
 
