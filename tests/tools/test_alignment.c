@@ -369,10 +369,20 @@ TEST(another_head_is_refused) {
     ok("echo a1 a2 | generate m --alignment hard");
 }
 
-/* Alignments belong to the data: a resume needs the same. */
+/* Alignments belong to the data: a resume needs the same, and C has no form of them. */
 TEST(a_resume_needs_the_same_alignments) {
     ok(GUIDED_FEW "--max-steps 2 --lr-steps 9 -o m > /dev/null");
     run("train --train $DATA/pairs --resume --max-steps 4 --quiet -o m");
+    expect(2);
+    assert_contains(result.err, "m was trained with --alignments: name that file again");
+    run("train --train $DATA/pairs --alignments $DATA/first --resume --max-steps 4 --quiet -o m");
     expect(1);
     assert_contains(result.err, "was trained on other pairs than these");
+    run("graph --emit-c m --train --batch-size 2 -o m.c");
+    expect(1);
+    assert_contains(result.err, "its training learns alignments, which has no form in C yet");
+    ok(FEW "--max-steps 2 --lr-steps 9 -o free > /dev/null");
+    run("train --train $DATA/pairs --alignments $DATA/links --resume --max-steps 4 -o free");
+    expect(2);
+    assert_contains(result.err, "free was trained without --alignments: leave it out");
 }
