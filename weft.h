@@ -65,6 +65,7 @@
 #include "models/encoder.h"
 /* outputs of a model, and how likely outputs are */
 #include "models/decode.h"
+#include "models/shortlist.h"
 /* a model with its search as one C file */
 #include "models/model_emit.h"
 /* how a file says that it is generated with */

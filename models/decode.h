@@ -7,6 +7,7 @@
 #define WEFT_MODELS_DECODE_H
 
 #include "model.h"
+#include "shortlist.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -101,6 +102,10 @@ typedef struct wf_decode_options {
      * begin_suppress_tokens. The end may be among them */
     const int32_t *begin_banned;
     int n_begin_banned;
+    /* Tokens are chosen among the candidates that the list has for a sentence's source, and the end;
+     * probabilities are among them. It is for models that read a source of their own. NULL: among
+     * the whole vocabulary */
+    const wf_shortlist *shortlist;
     /* Rules of transformers. They look at all tokens that the decoder has read: the start, a
      * prompt, the output. Greedy search and sampling apply them to logits. A beam of two or more
      * applies them to log-probabilities, of which it adds up the changed values. */

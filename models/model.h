@@ -48,7 +48,7 @@ typedef struct wf_adapters {
 } wf_adapters;
 
 /* Options of the forward pass and the loss in training; plans that do not train have no dropout.
- * The other settings of training are those of a wf_trainer for m->graph, m->loss.loss and
+ * The other settings of training are those of a wf_trainer for m->graph, m->objective and
  * m->loss.count. */
 typedef struct wf_training_config {
     /* dropout of residuals and of the sums of embeddings and positions */
@@ -61,6 +61,9 @@ typedef struct wf_training_config {
     void *user;
     /* adapters; not together with on_param */
     wf_adapters adapters;
+    /* factor of the loss of guided alignment, which teaches head 0 of the last layer's
+     * cross-attention to follow given alignments; 0: there is no such loss */
+    double alignment_weight;
 } wf_training_config;
 
 /* The architecture of a model: a row of the table in kinds.c. */
@@ -111,6 +114,12 @@ typedef struct wf_model {
     wf_tensor *correct;
     /* []: sums, and their count */
     wf_cross_entropy_result loss;
+    /* input [B,T,S], i32: 1 where the label of a target position is linked to a source token, else
+     * 0, which wf_feed feeds after wf_model_feed; and the sum of the losses of that. Both are NULL
+     * without an alignment_weight */
+    wf_tensor *alignment, *alignment_loss;
+    /* []: sum of all that is trained: loss.loss, and alignment_loss times its weight */
+    wf_tensor *objective;
     /* in the last map, the queries are tokens of an output */
     wf_attention_map maps[WF_MOST_MAPS];
     int n_maps;

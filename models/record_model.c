@@ -120,7 +120,42 @@ void wf_model_finish(wf_model *m) {
     wf_model_end_graph(m);
 }
 
+/* The weights [B,T,S] of head 0 in the last layer of cross-attention. NULL: there is none. */
+static wf_tensor *guided_head(const wf_model *m) {
+    const wf_attention_map *map = m->n_maps ? &m->maps[m->n_maps - 1] : NULL;
+    if (!m->src || !m->tgt || !map || !map->source_keys || !map->layers) return NULL;
+    return wf_squeeze(wf_slice(map->weights[map->layers - 1], 1, 0, 1), WF_AXIS(1));
+}
+
+/* Records the loss of guided alignment (Chen et al. 2016), as Marian does: the cross-entropy of a
+ * head's weights and of the links, which share a target token evenly. Tokens without links count
+ * nothing. */
+static void guide(wf_model *m) {
+    enum { FEWEST = 1 };
+    const double little = 1e-6; /* keeps the logarithm finite */
+    wf_graph *g = m->graph;
+    const char *outer = wf_scope_push(g, "alignment");
+    wf_tensor *head = guided_head(m);
+    if (head) {
+        int64_t shape[] = { wf_model_rows(g), wf_extent(g, "T", m->max_len),
+                            wf_extent(g, "S", m->max_len) };
+        m->alignment = wf_input(g, "alignment", WF_I32, 3, shape);
+        wf_tensor *links = wf_cast(m->alignment, wf_real(g));
+        wf_tensor *count = wf_sum(links, WF_AXIS(2), true); /* [B,T,1] */
+        wf_tensor *share = wf_div(links, wf_maximum(count, wf_constant(g, FEWEST)));
+        wf_tensor *logs = wf_log(wf_add(head, wf_constant(g, little)));
+        m->alignment_loss = wf_neg(wf_sum(wf_mul(share, logs), WF_ALL_AXES, false));
+        wf_tensor *weighted = wf_scale(m->alignment_loss, m->training.alignment_weight);
+        m->objective = wf_add(m->loss.loss, weighted);
+    } else {
+        wf_poison(g, "an alignment weight is for a model with cross-attention, and this has none");
+    }
+    wf_scope(g, outer);
+}
+
 void wf_model_end_graph(wf_model *m) {
+    m->objective = m->loss.loss;
+    if (m->training.alignment_weight != 0) guide(m);
     wf_on_param(m->graph, NULL, NULL);
     if (m->training.adapters.rank) wf_adapters_end(m);
     m->own_nodes = wf_node_count(m->graph);

@@ -1,5 +1,5 @@
 /* models/decode/decode_options.c - defaults and checks of the options of wf_decode. */
-#include "decoder.h"
+#include "narrow.h"
 
 #include <stdlib.h>
 
@@ -107,6 +107,14 @@ static bool begin_banned_ok(wf_decoder *d, const wf_decode_options *o) {
     return true;
 }
 
+static bool shortlist_ok(wf_decoder *d, const wf_decode_options *o) {
+    if (!o->shortlist) return true;
+    if (!d->model->src)
+        return wf_decoder_fail(d, "a shortlist is for a model that reads a source of its own");
+    return wf_shortlist_fits(o->shortlist, d->model) ||
+           wf_decoder_fail(d, "the shortlist is for vocabularies of another size");
+}
+
 static bool repetition_ok(wf_decoder *d, const wf_decode_options *o) {
     if (o->no_repeat_ngram < 0)
         return wf_decoder_fail(d, "no run of %d tokens twice: ask for 1 or more, or 0 for any",
@@ -126,7 +134,7 @@ bool wf_options_ok(wf_decoder *d, const wf_decode_options *o, int b) {
     if (!o) return wf_decoder_fail(d, "there are no options");
     if (!(o->sample ? drawing_ok(d, o) : beam_ok(d, o))) return false;
     if (!lengths_ok(d, o) || !rules_ok(d, o) || !banned_ok(d, o) || !forced_ok(d, o) ||
-        !begin_banned_ok(d, o) || !repetition_ok(d, o))
+        !begin_banned_ok(d, o) || !repetition_ok(d, o) || !shortlist_ok(d, o))
         return false;
     int width = o->sample ? o->nbest : o->beam;
     return (int64_t)b * width <= MOST_ROWS ||

@@ -7,6 +7,8 @@
  * beam.c            extends the likeliest hypotheses
  * sample.c          or draws tokens at random
  * rules.c           changes logits by the tokens so far: repetition, the end
+ * shortlist.c       reads lexical shortlists: the candidates of a source
+ * narrow.c          chooses among these candidates
  * watch.c           tells a listener what each step ranks and decides
  * candidates.c      finds the likeliest tokens of a row of logits
  * decode_results.c  writes the results

@@ -26,6 +26,7 @@ static void close_search(search *q) {
     free(q->from_before), free(q->ids_before);
     free(q->candidates), free(q->n_candidates), free(q->cut), free(q->next), free(q->heads);
     free(q->open[0]), free(q->open[1]), free(q->scratch);
+    wf_narrow_close(q);
     wf_watch_close(q);
 }
 
@@ -33,7 +34,8 @@ static bool allocate(search *q) {
     size_t b = (size_t)q->b, most = b * (size_t)q->width, vocab = (size_t)q->d->model->tgt_vocab;
     int threads = q->d->pool ? wf_pool_threads(q->d->pool) : 1;
     q->drawing = q->o->sample ? wf_draw_scratch((int64_t)vocab) : 0;
-    q->stride = (q->drawing + wf_rules_scratch(q->o, q->d->model) + 127) & ~(size_t)127;
+    q->changing = (q->drawing + wf_rules_scratch(q->o, q->d->model) + 127) & ~(size_t)127;
+    q->stride = q->changing + ((wf_narrow_scratch(q->o, q->d->model) + 127) & ~(size_t)127);
     q->sentences = calloc(b, sizeof *q->sentences);
     q->all_live = calloc(most, sizeof *q->all_live);
     q->all_ended = calloc(2 * most, sizeof *q->all_ended);
@@ -110,6 +112,7 @@ static bool open_search(search *q, int s, const int32_t *src, const int32_t *src
                              : q->o->beam + 1; /* a beam of K needs K tokens other than the end */
     q->per_row = kinds > vocab && !q->o->sample ? (int)vocab : kinds;
     if (!allocate(q)) return wf_decoder_fail(q->d, "out of memory");
+    if (!wf_narrow_open(q, s, src, src_length)) return false;
     for (int i = 0; i < q->b; i++) {
         open_sentence(q, i, s, src, src_length[i]);
         if (sentence_index) q->sentences[i].index = sentence_index[i];
@@ -191,19 +194,27 @@ static bool choose(void *arg, int64_t index, int worker) {
                     q->open[length >= q->o->min_len] };
     size_t bytes = (size_t)r.vocab * wf_dtype_size(r.real);
     r.logits = (const char *)q->d->logits + (size_t)index * bytes;
-    double normaliser = wf_logit_normaliser(&r);
+    char *scratch = q->scratch + (size_t)worker * q->stride;
+    const logit_row few = wf_narrow_few(q, s, &r, scratch + q->changing);
+    double normaliser = wf_logit_normaliser(&few);
     if (!isfinite(normaliser)) return false;
     candidate *c = q->candidates + index * q->per_row;
-    char *scratch = q->scratch + (size_t)worker * q->stride;
     q->cut[row] = false;
-    if (length == s->limit)
-        *n = force_end(q, s, row, &r, normaliser, c);
-    else if (length < q->o->n_forced)
+    if (length < q->o->n_forced && length < s->limit) {
         *n = force(q, s, 0, q->o->forced[length], c);
-    else if (wf_rules_apply_to(q, &r, normaliser, length))
+        return true;
+    }
+    bool ends = length == s->limit || !wf_narrow_leaves(q, s, &few);
+    bool ruled = wf_rules_apply_to(q, &r, normaliser, length);
+    if (ends || ruled) wf_narrow_row(q, s, scratch + q->changing, &r);
+    if (ends) {
+        *n = force_end(q, s, row, &r, normaliser, c);
+    } else if (ruled) {
         *n = pick_by_rules(q, s, row, &r, normaliser, scratch, c);
-    else
-        *n = pick(q, s, row, &r, normaliser, scratch, c);
+    } else {
+        *n = pick(q, s, row, &few, normaliser, scratch, c);
+        wf_narrow_tokens(q, s, c, *n);
+    }
     return true;
 }
 

@@ -60,6 +60,8 @@ typedef struct watch {
     char *rows;
 } watch;
 
+typedef struct narrow narrow; /* narrow.c */
+
 typedef struct search {
     wf_decoder *d;
     const wf_decode_options *o;
@@ -97,9 +99,10 @@ typedef struct search {
     void *open[2];
     /* one piece for each thread: first for drawing, then for the rules */
     char *scratch;
-    /* bytes of a piece, and of its part for drawing */
-    size_t stride, drawing;
-    watch *watch; /* NULL: nobody watches */
+    /* bytes of a piece, of its part for drawing, and of that with the rules */
+    size_t stride, drawing, changing;
+    narrow *narrow; /* NULL: there is no shortlist */
+    watch *watch;   /* NULL: nobody watches */
 } search;
 
 /* Chooses the continuations of a sentence's live hypotheses: writes q->next and the finished ones.
@@ -147,6 +150,24 @@ bool wf_rules_apply_to(const search *q, const logit_row *r, double normaliser, i
  * allowed tokens, if one is needed. False: no token is allowed. */
 bool wf_apply_rules(const search *q, const sentence *s, int row, char *scratch, logit_row *of,
                     double *normaliser);
+
+/* ---- narrow.c -------------------------------------------------------------------------------- */
+
+/* Find the candidates of every sentence, if there is a shortlist. */
+bool wf_narrow_open(search *q, int s, const int32_t *src, const int32_t *src_length);
+void wf_narrow_close(search *q);
+/* bytes */
+size_t wf_narrow_scratch(const wf_decode_options *o, const wf_model *m);
+/* The logits of a sentence's candidates alone, gathered into scratch. Without a shortlist it is the
+ * row itself. */
+logit_row wf_narrow_few(const search *q, const sentence *s, const logit_row *of, char *scratch);
+/* Candidates that were chosen from such a row get the ids of their tokens. */
+void wf_narrow_tokens(const search *q, const sentence *s, candidate *c, int n);
+/* Copies a whole row to scratch, with minus infinity for tokens that are no candidates. */
+void wf_narrow_row(const search *q, const sentence *s, char *scratch, logit_row *of);
+/* False: none of the candidates is allowed, because others are banned, and the end comes too
+ * early. */
+bool wf_narrow_leaves(const search *q, const sentence *s, const logit_row *r);
 
 /* ---- decode_results.c ------------------------------------------------------------------------ */
 

@@ -88,6 +88,10 @@ static void rank_row(const search *q, const sentence *s, int row, const logit_ro
         ban_others(own, ranked, q->o->forced[length]);
         return;
     }
+    if (!wf_narrow_leaves(q, s, own)) {
+        ban_others(own, ranked, q->d->model->end_id);
+        return;
+    }
     if (wf_rules_apply_to(q, own, normaliser, length)) {
         if (!wf_apply_rules(q, s, row, q->scratch + q->drawing, &r, &normaliser)) {
             ban_others(own, ranked, q->d->model->end_id);
@@ -109,7 +113,10 @@ static void show_row(const search *q, const sentence *s, int i) {
     own.logits = (const char *)q->d->logits + (size_t)row * bytes;
     w->logits[i] = own.logits;
     w->normaliser[i] = wf_logit_normaliser(&own);
-    rank_row(q, s, row, &own, w->normaliser[i], w->ranked[i]);
+    const logit_row few = wf_narrow_few(q, s, &own, q->scratch + q->changing);
+    double normaliser = q->narrow ? wf_logit_normaliser(&few) : w->normaliser[i];
+    wf_narrow_row(q, s, q->scratch + q->changing, &own);
+    rank_row(q, s, row, &own, normaliser, w->ranked[i]);
 }
 
 bool wf_watch_step(search *q, const sentence *s, int n) {

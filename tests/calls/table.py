@@ -35,7 +35,7 @@ POOLS = {
     'wf_tensor': 'tensor', 'wf_graph': 'graph', 'wf_plan': 'plan', 'wf_state': 'state', 'wf_pool': 'pool',
     'wf_file': 'file', 'wf_model': 'model', 'wf_decoder': 'decoder', 'wf_tokenizer': 'tokenizer',
     'wf_json_tokenizer': 'json_tokenizer', 'wf_trainer': 'trainer', 'wf_transport': 'transport', 'wf_op': 'op',
-    'wf_model_kind': 'kind', 'wf_optimizer': 'optimizer', 'wf_hf': 'hf',
+    'wf_model_kind': 'kind', 'wf_shortlist': 'shortlist', 'wf_optimizer': 'optimizer', 'wf_hf': 'hf',
 }
 FREED = {'wf_file_drop_loaded': 'dropped', 'wf_hf_export': 'imported'}
 NUMBERS = {
@@ -75,6 +75,7 @@ LENGTHS = {
     'wf_score.log_probs': PAIRS, 'wf_score.totals': ROW, 'wf_alltoallv.send': PAIRS, 'wf_alltoallv.receive': PAIRS,
     'wf_allgather.send': PAIRS, 'wf_allgather.receive': PAIRS, 'wf_allgatherv.send': PAIRS, 'wf_allgatherv.receive': PAIRS, 'wf_decode.results': ROW,
     'wf_encoder_run.vectors': '65536', 'wf_decoded_free.results': ROW, 'wf_mha_options.weights': '1', 'wf_tokenizer_to_meta.pairs': 'WF_TOKENIZER_META',
+    'wf_shortlist_candidates.ids': 'a4',
     'wf_generation_to_meta.pairs': 'WF_GENERATION_META', 'wf_emit_options.runs': '40',
     'wf_emit_options.arena_bytes': '1', 'wf_emit_options.n_weights': '1',
     'wf_emit_options.n_int8': '1',

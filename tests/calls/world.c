@@ -8,6 +8,8 @@
 #include "nn/optimizer_internal.h"
 #include "ops/ops_internal.h"
 
+#include "tests/support/shortlists.h"
+
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -170,6 +172,7 @@ void close_world(world *w) {
     for (int i = 0; i < w->n_models; i++) wf_model_free(w->models[i]);
     for (int i = 0; i < w->n_tokenizers; i++) wf_tokenizer_free(w->tokenizers[i]);
     for (int i = 0; i < w->n_json_tokenizers; i++) wf_json_tokenizer_free(w->json_tokenizers[i]);
+    for (int i = 0; i < w->n_shortlists; i++) wf_shortlist_free(w->shortlists[i]);
     wf_hf_free(&w->hf);
     wf_hf_files_free(&w->listed);
     for (int i = 0; i < w->n_graphs; i++) wf_graph_free(w->graphs[i]);
@@ -444,6 +447,29 @@ void keep_json_tokenizer(world *w, wf_json_tokenizer *t) {
         w->json_tokenizers[w->n_json_tokenizers++] = t;
     else
         wf_json_tokenizer_free(t);
+}
+
+wf_shortlist *made_shortlist(world *w, int place) {
+    uint8_t bytes[SHORTLIST_BYTES];
+    wf_transformer_config c;
+    char why[WF_MESSAGE];
+    if (absent(w, place)) return NULL;
+    begin_wf_transformer_config(w, &c);
+    size_t n = write_shortlist(bytes, 2, (int)c.src_vocab, 2, (int)c.tgt_vocab);
+    return wf_shortlist_read(bytes, n, c.src_vocab, c.tgt_vocab, false, why);
+}
+
+wf_shortlist *draw_shortlist(world *w, int place) {
+    if (absent(w, place)) return NULL;
+    if (!w->n_shortlists) keep_shortlist(w, made_shortlist(w, -2));
+    return w->shortlists[dice(w, (uint64_t)w->n_shortlists)];
+}
+
+void keep_shortlist(world *w, wf_shortlist *l) {
+    if (l && w->n_shortlists < MOST_OBJECTS)
+        w->shortlists[w->n_shortlists++] = l;
+    else
+        wf_shortlist_free(l);
 }
 
 const wf_op *draw_op(world *w, int place) {

@@ -71,7 +71,7 @@ static void put_together(const side sides[2], int64_t pairs) {
 }
 
 static void kept(const char *path, uint8_t choice, const side sides[2], int64_t pairs) {
-    text_encoder e = { encode, NULL, choice & 1 ? 256 : 1 << 17 };
+    text_encoder e = { encode, NULL, choice & 1 ? 256 : 1 << 17, 0 };
     corpus_limits limits = { .tokens = { 1 + (choice >> 1) % 64, 60 }, .in_memory = 4096 };
     pair_lines p;
     corpus c;

@@ -23,7 +23,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=${BUILD:-$root/build-fuzz${QUICK:+-quick}}
-all="safetensors model state_dict torch_file vocabulary codes byte_level spm tokenizer hf text json settings pairs metrics"
+all="safetensors model state_dict torch_file vocabulary codes byte_level spm tokenizer hf text json settings pairs metrics shortlist links"
 mode=run
 case ${1:-} in --merge | --build | --damage) mode=${1#--}; shift ;; esac
 runs=1000000
@@ -88,7 +88,7 @@ build_library() {
 }
 # Every part of a program but the one with main, what needs an MPI, and the course, which asks its build for a compiler.
 tools=$(cd "$root" && grep -L '^int main(' tools/*/*.c | grep -v -e bench -e mpi -e /learn -e /plain_)
-more='tests/fuzz/fuzz_file.c tests/fuzz/mutant.c tests/fuzz/mutator.c'
+more='tests/fuzz/fuzz_file.c tests/fuzz/mutant.c tests/fuzz/mutator.c tests/support/shortlists.c'
 
 build_target() {
     wrap= how=-fsanitize=fuzzer program=$out/fuzz_$1

@@ -157,7 +157,7 @@ class Options(ctypes.Structure):  # wf_decode_options, models/decode.h
                 ("stop", ctypes.c_int), ("max_len_a", ctypes.c_double), ("max_len_b", ctypes.c_double),
                 ("at_limit", ctypes.c_int), ("min_len", ctypes.c_int64), ("banned", ctypes.c_void_p),
                 ("n_banned", ctypes.c_int), ("forced", ctypes.c_void_p), ("n_forced", ctypes.c_int),
-                ("begin_banned", ctypes.c_void_p), ("n_begin_banned", ctypes.c_int), ("no_repeat_ngram", ctypes.c_int),
+                ("begin_banned", ctypes.c_void_p), ("n_begin_banned", ctypes.c_int), ("shortlist", ctypes.c_void_p), ("no_repeat_ngram", ctypes.c_int),
                 ("repetition_penalty", ctypes.c_double), ("decay_start", ctypes.c_int64), ("decay", ctypes.c_double),
                 ("renormalize", ctypes.c_bool), ("sample", ctypes.c_bool), ("top_k", ctypes.c_int), ("top_p", ctypes.c_double),
                 ("temperature", ctypes.c_double), ("seed", ctypes.c_uint64), ("heard", ctypes.c_void_p),

@@ -10,6 +10,7 @@
 #include "models/language_model.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
+#include "tests/support/shortlists.h"
 #include "tests/support/wall.h"
 
 TESTS(model_faults)
@@ -125,6 +126,35 @@ static bool searching(void) {
 }
 
 /* Weights that could not all be packed are whole in the layout that they have. */
+/* Reads a shortlist, and searches among its candidates. */
+static bool choosing(void) {
+    uint8_t bytes[SHORTLIST_BYTES];
+    const int32_t src[] = { 1, 2, 3, 4, 5, 0 }, length[] = { 3, 2 };
+    wf_decoded results[2];
+    bool was = faults_pause(true);
+    wf_model *m = record(false);
+    wf_decoder *d = wf_decoder_new(m, NULL, message);
+    must(d, "%s", message);
+    int vocab = (int)m->tgt_vocab;
+    size_t n = write_shortlist(bytes, 2, vocab, 2, vocab);
+    faults_pause(was);
+    wf_shortlist *l = wf_shortlist_read(bytes, n, m->src_vocab, vocab, false, message);
+    must(l || message[0], "no shortlist and no message");
+    wf_decode_options o = wf_decode_defaults();
+    o.shortlist = l;
+    o.max_len_b = 3;
+    bool ok = l && wf_decode(d, 2, 3, src, length, NULL, &o, results);
+    must(ok || !l || wf_decoder_error(d)[0], "choosing fails without a message");
+    if (ok) {
+        say_results(results, 2);
+        wf_decoded_free(results, 2);
+    }
+    wf_shortlist_free(l);
+    wf_decoder_free(d);
+    wf_model_free(m);
+    return ok;
+}
+
 static bool packing(void) {
     wf_model *m = record_safely(false);
     bool was = faults_pause(true);
@@ -298,6 +328,7 @@ static const wall_work scenarios[] = {
     { "searching", searching, false },     { "packing", packing, false },
     { "planning", planning, false },       { "files", files, false },
     { "state_dicts", state_dicts, false }, { "translating", translating, false },
+    { "choosing", choosing, false },
 };
 static const wall_work in_one_row_too[] = {
     { "recording in one row", recording, false },

@@ -9,17 +9,17 @@
 
 #include "tests/support/support.h"
 
-static char message[256], folder[] = "/tmp/weft-corpus-XXXXXX", path[2][64];
+static char message[256], folder[] = "/tmp/weft-corpus-XXXXXX", path[3][64];
 
 static inline void make_folder(void) {
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    for (int i = 0; i < 2; i++) snprintf(path[i], sizeof path[i], "%s/%c.txt", folder, "ab"[i]);
+    for (int i = 0; i < 3; i++) snprintf(path[i], sizeof path[i], "%s/%c.txt", folder, "abc"[i]);
     ck_assert_int_eq(setenv("TMPDIR", folder, 1), 0);
 }
 
-/* Everything but the two files would have been left behind. */
+/* Everything but these files would have been left behind. */
 static inline void remove_folder(void) {
-    unlink(path[0]), unlink(path[1]);
+    unlink(path[0]), unlink(path[1]), unlink(path[2]);
     ck_assert_msg(rmdir(folder) == 0, "something is left in %s", folder);
 }
 

@@ -35,7 +35,7 @@ enum { FAR = 100000 };
 static int32_t no_shift = 0, far_shift = FAR;
 
 static void new_corpus(corpus *c, int32_t *shift, int64_t most, size_t in_memory) {
-    text_encoder e = { encode_bytes, shift, *shift + 256 };
+    text_encoder e = { encode_bytes, shift, *shift + 256, 0 };
     corpus_limits limits = { .tokens = { most, most }, .in_memory = in_memory };
     ck_assert_msg(corpus_new(c, (text_encoder[]){ e, e }, &limits, message), "%s", message);
 }
@@ -470,7 +470,7 @@ static bool fill_some(corpus *c) {
 
 static bool reading(size_t in_memory) {
     corpus c;
-    text_encoder e = { encode_bytes, &no_shift, 256 };
+    text_encoder e = { encode_bytes, &no_shift, 256, 0 };
     corpus_limits limits = { .tokens = { 40, 40 }, .in_memory = in_memory };
     message[0] = '\0';
     if (!corpus_new(&c, (text_encoder[]){ e, e }, &limits, message)) return false;

@@ -69,15 +69,43 @@ TEST(nothing_held_back_closes_nothing) {
     remove_folder();
 }
 
-/* All memory is freed after a failure. */
-TEST_ROWS(every_failure_is_survived, 2) {
+/* A batch has 1 where a target token is linked to a source token, padded as the rest. */
+TEST(links_are_cells_of_a_batch) {
+    dataset m;
+    batch b = { 0 };
+    make_files();
+    write_file(2, TEXT("0-0 1-1\n\n1-0 0-1\n"));
+    dataset_options o = of_files();
+    o.alignments = path[2];
+    o.batches.sentences = 3;
+    ck_assert_msg(open_dataset(&m, &o, message), "%s", message);
+    ck_assert(m.kind->fill(&m, STREAM_TRAIN, 0, &b) && b.aligned);
+    ck_assert(b.B == 3 && b.S == 2 && b.T == 3);
+    for (int64_t i = 0; i < b.B; i++) {
+        const int32_t *at = b.alignment + i * b.T * b.S;
+        int64_t line = corpus_at(&m.train, batches_pair(&m.order, 0, i))->line;
+        for (int t = 0; t < 3; t++)
+            for (int s = 0; s < 2; s++) {
+                bool linked = t < 2 && ((line == 1 && s == t) || (line == 3 && s != t));
+                ck_assert_int_eq(at[t * b.S + s], linked);
+            }
+    }
+    batch_free(&b);
+    dataset_free(&m);
+    remove_folder();
+}
+
+/* All memory is freed after a failure. The last two rows have alignments. */
+TEST_ROWS(every_failure_is_survived, 4) {
     make_files();
     dataset_options o = of_files();
+    write_file(2, TEXT("0-0 1-1\n\n1-0 0-1\n"));
+    if (_i > 1) o.alignments = path[2];
     for (long at = 1;; at++) {
         dataset m;
         long left;
         message[0] = '\0';
-        faults_begin(at, _i);
+        faults_begin(at, _i % 2);
         bool ok = open_dataset(&m, &o, message);
         dataset_free(&m);
         long asked = faults_end(&left);

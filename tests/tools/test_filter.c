@@ -119,7 +119,8 @@ TEST(files_need_no_names_of_options) {
     run("generate $SHORT in more");
     expect(2);
     assert_contains(result.err, "'more' is not an option; a file follows the name of its option: "
-                                "--adapter FILE, --reference FILE");
+                                "--adapter FILE, --shortlist FILE, "
+                                "--reference FILE");
     run("cp $SHORT m; generate m in -o m");
     expect(2);
     assert_contains(result.err, "m is to be read and written at once");

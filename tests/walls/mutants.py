@@ -51,6 +51,7 @@ BASES = [
     ("char", f"train {TEXT} --tokenizer char --positions learned --tie decoder {TINY} -o {{}}"),
     ("bpe", f"train {TEXT} --tokenizer bpe --accum 2 --ema 0.5 {TINY} -o {{}}"),
     ("joint", f"train {TEXT} --tokenizer bpe --share-vocab --tie all --optimizer sgd {TINY} -o {{}}"),
+    ("guided", f"train {TEXT} --alignments links --tokenizer bpe {TINY} -o {{}}"),
     ("torch", "convert --to torch char -o {}"),
     ("torch-tied", "convert --to torch joint -o {}"),
     ("bf16", "convert --to torch --dtype bf16 adam -o {}"),
@@ -63,10 +64,13 @@ PROGRAMS = [
     "inspect --json m",
     "generate --model m --threads 1 -i lines --max-len-b 3 --beam 2",
     "generate --model m --threads 1 -i ids --max-len-b 3 --attention attention.svg",
+    "generate --model m --threads 1 -i lines --max-len-b 3 --alignment soft --suppress-tokens 1",
+    "generate --model m --threads 1 -i pairs --score --alignment hard",
     "graph --of transformer --model m -o graph.dot",
     "convert --to torch m -o out",
     "convert --heads 2 --norm pre --positions sinusoidal m -o out",
     f"train {RESUME} --train pairs --valid pairs -o m",
+    f"train {RESUME} --train pairs --valid pairs --alignments links -o m",
     f"train {RESUME} -o m",
 ]
 
@@ -74,6 +78,8 @@ PROGRAMS = [
 def make_bases(folder):
     with open(f"{folder}/pairs", "w") as f:
         f.write(PAIRS)
+    with open(f"{folder}/links", "w") as f:
+        f.write("0-0 1-1 2-0\n\n" * 3)
     with open(f"{folder}/lines", "w") as f:
         f.write("a b1 c\nb0\n\nzz \u20ac a\n")
     with open(f"{folder}/ids", "w") as f:

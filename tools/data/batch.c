@@ -8,6 +8,7 @@
 void batch_free(batch *b) {
     free(b->src), free(b->answer), free(b->tgt), free(b->labels);
     free(b->src_length), free(b->answer_length);
+    free(b->alignment);
     *b = (batch){ 0 };
 }
 
@@ -45,6 +46,21 @@ bool batch_shape(batch *b, int64_t B, int64_t S, int64_t T) {
     b->B = B;
     b->S = S;
     b->T = T;
+    b->aligned = false;
+    return true;
+}
+
+bool batch_align(batch *b) {
+    int64_t cells = b->B * b->T * b->S;
+    if (cells > b->links || !b->alignment) {
+        free(b->alignment);
+        b->links = 0;
+        b->alignment = malloc(((size_t)cells + 1) * sizeof *b->alignment);
+        if (!b->alignment) return false;
+        b->links = cells;
+    }
+    memset(b->alignment, 0, (size_t)cells * sizeof *b->alignment);
+    b->aligned = true;
     return true;
 }
 
@@ -75,5 +91,7 @@ void batch_row(batch *b, int64_t i, batch_ids ids, int64_t n_src, const int32_t 
 bool batch_feed(const batch *b, wf_plan *p, const wf_model *m) {
     assert(b->B > 0 && b->T > 0);
     const wf_batch pairs = { b->B, b->S, b->T, b->src, b->src_length, b->tgt, b->labels };
-    return wf_model_feed(m, p, &pairs);
+    size_t bytes = (size_t)(b->B * b->T * b->S) * sizeof *b->alignment;
+    return wf_model_feed(m, p, &pairs) &&
+           (!b->aligned || !m->alignment || wf_feed(p, m->alignment, b->alignment, bytes));
 }

@@ -14,9 +14,13 @@ typedef struct batch {
     int32_t *src, *src_length; /* sources [B, S], padded on the right; their lengths [B] */
     /* [B, T]: start + answer; answer + end, with -1 where nothing is counted */
     int32_t *tgt, *labels;
-    int32_t *answer;                    /* [B, T - 1]: the answers alone, for comparisons */
-    int32_t *answer_length;             /* [B] */
-    int64_t rows, src_cells, tgt_cells; /* allocated rows, cells of sources and cells of targets */
+    int32_t *answer;        /* [B, T - 1]: the answers alone, for comparisons */
+    int32_t *answer_length; /* [B] */
+    /* [B, T, S]: links, 1 or 0; used only if `aligned` */
+    int32_t *alignment;
+    bool aligned;
+    /* allocated rows, cells of sources, of targets and of links */
+    int64_t rows, src_cells, tgt_cells, links;
 } batch;
 
 /* The ids that begin, end and pad a row. */
@@ -27,6 +31,8 @@ typedef struct batch_ids {
 void batch_free(batch *b);
 /* Set B, S and T, and make room for them. The contents are lost. False: out of memory. */
 bool batch_shape(batch *b, int64_t B, int64_t S, int64_t T);
+/* Make room for links, all 0, until the next batch_shape. False: out of memory. */
+bool batch_align(batch *b);
 /* Write row i from n_src <= S source ids and n_answer < T answer ids. These may already be in row i
  * of src and of answer. */
 void batch_row(batch *b, int64_t i, batch_ids ids, int64_t n_src, const int32_t *src,

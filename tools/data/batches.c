@@ -205,7 +205,8 @@ static void extents(const batches *b, int64_t i, int64_t *S, int64_t *T) {
 bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out) {
     int64_t S, T, B = batches_rows(b, i);
     extents(b, i, &S, &T);
-    if (!batch_shape(out, B, S, T)) return false;
+    bool aligned = b->corpus->limits.aligned;
+    if (!batch_shape(out, B, S, T) || (aligned && !batch_align(out))) return false;
     for (int64_t row = 0; row < B; row++) {
         int64_t pair = batches_pair(b, i, row);
         /* the ids are read directly to where batch_row needs them */
@@ -213,6 +214,7 @@ bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out) {
         corpus_ids(b->corpus, pair, SOURCE, src);
         corpus_ids(b->corpus, pair, TARGET, answer);
         batch_row(out, row, ids, length(b, pair, SOURCE), src, length(b, pair, TARGET), answer);
+        if (aligned) link_store_cells(&b->corpus->links, pair, S, out->alignment + row * T * S);
     }
     return true;
 }

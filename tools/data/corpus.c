@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "core/op.h"
+#include "refused.h"
+#include "tools/alignment/line_words.h"
 
 enum { IN_MEMORY = 64 << 20 };
 
@@ -22,10 +24,12 @@ bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *l
     size_t in_memory = limits->in_memory ? limits->in_memory : IN_MEMORY;
     store_new(&c->tokens, in_memory);
     store_new(&c->index, in_memory);
+    link_store_new(&c->links, in_memory);
     c->id_bytes = encoder[0].vocab <= 1 << 16 && encoder[1].vocab <= 1 << 16 ? 2 : 4;
     for (int i = 0; i < 2; i++) {
         c->line[i] = calloc((size_t)limits->tokens[i], sizeof *c->line[i]);
-        if (c->line[i]) continue;
+        c->word[i] = calloc((size_t)limits->tokens[i], sizeof *c->word[i]);
+        if (c->line[i] && c->word[i]) continue;
         corpus_free(c);
         return out_of_memory(message);
     }
@@ -35,7 +39,12 @@ bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *l
 void corpus_free(corpus *c) {
     store_free(&c->tokens);
     store_free(&c->index);
-    free(c->line[0]), free(c->line[1]);
+    link_store_free(&c->links);
+    links_free(&c->given);
+    for (int i = 0; i < 2; i++) {
+        free(c->line[i]);
+        free(c->word[i]);
+    }
     *c = (corpus){ .tokens = { .file = -1 }, .index = { .file = -1 } };
 }
 
@@ -61,6 +70,7 @@ static bool append_pair(corpus *c, const int32_t length[2], int64_t line, char *
     for (int i = 0; i < 2; i++) {
         c->total[i] += length[i];
         if (length[i] > c->longest[i]) c->longest[i] = length[i];
+        c->length[i] = length[i];
     }
     c->pairs++;
     return true;
@@ -97,7 +107,9 @@ bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int
 }
 
 bool corpus_seal(corpus *c, char *message) {
-    if (c->pairs) return store_seal(&c->tokens, message) && store_seal(&c->index, message);
+    if (c->pairs)
+        return store_seal(&c->tokens, message) && store_seal(&c->index, message) &&
+               link_store_seal(&c->links, message);
     if (c->too_long)
         snprintf(message, WF_MESSAGE,
                  "each of the %lld pairs has more than %lld source or %lld target tokens: raise "
@@ -109,11 +121,33 @@ bool corpus_seal(corpus *c, char *message) {
     return false;
 }
 
+/* Makes links of tokens of the last pair's links of words. */
+static bool keep_links(corpus *c, const pair_lines *p, char *message) {
+    for (int i = 0; i < 2; i++)
+        if (words_of_line(&c->encoder[i], p->text[i], p->bytes[i], c->length[i], c->word[i],
+                          message) < 0)
+            return false;
+    const int32_t *const word[] = { c->word[0], c->word[1] };
+    return link_store_add(&c->links, &c->given, word, c->length, message);
+}
+
+/* Reads the alignment of a pair. Those of pairs that are left out are checked, too. */
+static bool add_links(corpus *c, const pair_lines *p, bool kept, char *message) {
+    char why[WF_MESSAGE];
+    const int64_t words[] = { count_words(p->text[0], p->bytes[0]),
+                              count_words(p->text[1], p->bytes[1]) };
+    if (links_read(&c->given, p->text[2], p->bytes[2], words, why) &&
+        (!kept || keep_links(c, p, why)))
+        return true;
+    return refused(message, "%.120s, line %lld: %.120s", p->path[2], (long long)p->number, why);
+}
+
 bool corpus_take(corpus *c, const pair_lines *p, char *message) {
     char why[WF_MESSAGE];
-    if (corpus_add(c, p->text, p->bytes, p->number, why)) return true;
-    snprintf(message, WF_MESSAGE, "%.120s: %.120s", p->path[c->refused && p->path[1]], why);
-    return false;
+    int64_t pairs = c->pairs;
+    if (corpus_add(c, p->text, p->bytes, p->number, why))
+        return !c->limits.aligned || add_links(c, p, c->pairs > pairs, message);
+    return refused(message, "%.120s: %.120s", p->path[c->refused && p->path[1]], why);
 }
 
 bool corpus_read(corpus *c, pair_lines *p, char *message) {

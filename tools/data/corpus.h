@@ -10,6 +10,7 @@
 
 #include "pairs.h"
 #include "store.h"
+#include "tools/alignment/links.h"
 
 /* The tokenizer of a side. */
 typedef struct text_encoder {
@@ -19,12 +20,14 @@ typedef struct text_encoder {
                       char *message);
     void *user;
     int64_t vocab; /* every id is in 0..vocab-1 */
+    int64_t first; /* how many ids `encode` itself puts before a line that has tokens */
 } text_encoder;
 
 typedef struct corpus_limits {
     /* most tokens of a source and of a target, as encoded; longer pairs are left out */
     int64_t tokens[2];
     bool targets;     /* sources may have no tokens */
+    bool aligned;     /* every pair has an alignment */
     size_t in_memory; /* bytes that each store keeps in memory; 0: 64 MiB */
 } corpus_limits;
 
@@ -44,6 +47,12 @@ typedef struct corpus {
     int id_bytes; /* 2 or 4 */
     int32_t *line[2];
     int refused; /* the side that corpus_add rejected */
+    /* with limits.aligned: links of the tokens of all pairs */
+    link_store links;
+    /* the links of the last pair, as given; the words of its tokens; how many these are */
+    pair_links given;
+    int32_t *word[2];
+    int32_t length[2];
 } corpus;
 
 bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *limits,
@@ -57,7 +66,7 @@ bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int
 /* call it before the first read; false also if the corpus is empty */
 bool corpus_seal(corpus *c, char *message);
 
-/* Add the pair that p returned last. */
+/* Add the pair that p returned last, with its alignment if there are any. */
 bool corpus_take(corpus *c, const pair_lines *p, char *message);
 /* Read all pairs of the files and seal the corpus. */
 bool corpus_read(corpus *c, pair_lines *p, char *message);

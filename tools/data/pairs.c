@@ -21,7 +21,8 @@ __attribute__((format(printf, 3, 4))) static bool refuse(pair_lines *p, char *me
 }
 
 bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message) {
-    *p = (pair_lines){ .file = { { .file.file = -1 }, { .file.file = -1 } }, .path = { src, tgt } };
+    *p = (pair_lines){ .file = { { .file.file = -1 }, { .file.file = -1 }, { .file.file = -1 } },
+                       .path = { src, tgt } };
     for (int i = 0; i < 2 && p->path[i]; i++) {
         if (lines_open(&p->file[i], p->path[i])) continue;
         refuse(p, message, "%s can't be read: %s", p->path[i], strerror(errno));
@@ -32,20 +33,25 @@ bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message) 
 }
 
 void pairs_start(pair_lines *p, spool *const from[2], const char *const path[2]) {
-    *p = (pair_lines){ .file = { { .file.file = -1 }, { .file.file = -1 } },
+    *p = (pair_lines){ .file = { { .file.file = -1 }, { .file.file = -1 }, { .file.file = -1 } },
                        .path = { path[0], path[1] } };
     for (int i = 0; i < 2 && path[i]; i++) lines_start(&p->file[i], from[i]);
 }
 
+void pairs_beside(pair_lines *p, spool *from, const char *path) {
+    p->path[2] = path;
+    lines_start(&p->file[2], from);
+}
+
 void pairs_make(pair_lines *p, const char *name, pair_maker *make, void *user) {
-    *p = (pair_lines){ .file = { { .file.file = -1 }, { .file.file = -1 } },
+    *p = (pair_lines){ .file = { { .file.file = -1 }, { .file.file = -1 }, { .file.file = -1 } },
                        .path = { name },
                        .make = make,
                        .user = user };
 }
 
 void pairs_close(pair_lines *p) {
-    for (int i = 0; i < 2; i++) lines_close(&p->file[i]);
+    for (int i = 0; i < 3; i++) lines_close(&p->file[i]);
 }
 
 /* Reads the next line of file i into text[i]. False: the file has ended, or cannot be read. */
@@ -117,6 +123,19 @@ static bool refuse_counts(pair_lines *p, int longer, char *message) {
                   (long long)p->file[1].number);
 }
 
+/* Reads the alignment of a pair; src: there is a pair. False: they are not as many, or the file
+ * cannot be read. */
+static bool read_alignment(pair_lines *p, bool src, char *message) {
+    bool links = read_line(p, 2, message);
+    if (p->failed) return false;
+    if (links == src) return true;
+    while (read_line(p, links ? 2 : 0, message)) continue;
+    if (p->failed) return false;
+    return refuse(p, message, "%s has %lld lines and %s has %lld: a line is needed for each pair",
+                  p->path[0], (long long)p->file[0].number, p->path[2],
+                  (long long)p->file[2].number);
+}
+
 static bool next_made(pair_lines *p) {
     if (!p->make(p->user, p->number, p->text)) return false;
     for (int i = 0; i < 2; i++) p->bytes[i] = strlen(p->text[i]);
@@ -129,6 +148,7 @@ static bool next_read(pair_lines *p, char *message) {
     bool tgt = two && read_line(p, 1, message);
     if (p->failed) return false;
     if (two && src != tgt) return refuse_counts(p, tgt, message);
+    if (p->path[2] && !read_alignment(p, src, message)) return false;
     if (!src) return p->number ? false : refuse(p, message, "%s is empty", p->path[0]);
     p->number++;
     if (!check_line(p, 0, message)) return false;

@@ -25,14 +25,16 @@ struct pair_lines;
 typedef bool pair_filter(const void *user, const struct pair_lines *p);
 
 typedef struct pair_lines {
-    lines file[2];
+    lines file[3];    /* of sources, of targets, of alignments */
     pair_maker *make; /* generates pairs; NULL: they come from files */
     void *user;
-    /* the paths given to pairs_open, not copied; path[1] NULL: one file with TABs */
-    const char *path[2];
-    int64_t number;      /* number of the last pair returned, counted from 1 */
-    const char *text[2]; /* source and target of the pair, valid until the next call; */
-    size_t bytes[2];     /* and their lengths */
+    /* the paths given to pairs_open, not copied; path[1] NULL: one file with TABs; path[2] NULL:
+     * there are no alignments */
+    const char *path[3];
+    int64_t number; /* number of the last pair returned, counted from 1 */
+    /* source, target and alignment of the pair, valid until the next call, and their lengths */
+    const char *text[3];
+    size_t bytes[3];
     pair_filter *wanted; /* set by the caller: pairs that it rejects are skipped; NULL: none is */
     const void *filter;  /* its user */
     /* set by the caller: a source may be empty, and a line of one file may be only a target */
@@ -44,6 +46,8 @@ typedef struct pair_lines {
 bool pairs_open(pair_lines *p, const char *src, const char *tgt, char *message);
 /* Start reading spools that are already open and can be read again. Messages name these paths. */
 void pairs_start(pair_lines *p, spool *const from[2], const char *const path[2]);
+/* After pairs_start: read a line of alignments beside each pair. */
+void pairs_beside(pair_lines *p, spool *from, const char *path);
 /* Start reading pairs that `make` generates. Messages use `name` instead of a path. */
 void pairs_make(pair_lines *p, const char *name, pair_maker *make, void *user);
 bool pairs_next(pair_lines *p, char *message); /* false at the end, or after a failure */

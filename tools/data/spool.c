@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "core/op.h"
 
 enum { IN_MEMORY = 64 << 20 };
 
@@ -65,4 +68,39 @@ ssize_t spool_read(spool *s, size_t at, char *bytes, size_t n) {
     if (s->keeps) return read_first(s, bytes, n);
     ssize_t got = pread(s->in.file, bytes, n, (off_t)at);
     return got >= 0 && !unchanged(s) ? -1 : got;
+}
+
+/* ---- a whole file ---------------------------------------------------------------------------- */
+
+enum { MOST_BYTES = 1 << 28 };
+
+static char *fail_to_read(const char *path, const char *why, char *message) {
+    return snprintf(message, WF_MESSAGE, "%.100s can't be read: %.120s", path, why), NULL;
+}
+
+char *spool_whole(const char *path, size_t *size, char *message) {
+    spool s;
+    size_t room = 1 << 16;
+    ssize_t got = 0;
+    char *bytes = NULL, *more;
+    if (!spool_open(&s, path)) return fail_to_read(path, strerror(errno), message);
+    for (*size = 0; (more = realloc(bytes, room)) != NULL; *size += (size_t)got) {
+        bytes = more;
+        got = spool_read(&s, *size, bytes + *size, room - *size);
+        if (got <= 0) break;
+        if (*size + (size_t)got == room && (room *= 2) > MOST_BYTES) break;
+    }
+    const char *why = NULL;
+    if (!more)
+        why = "out of memory";
+    else if (got < 0)
+        why = spool_failure(&s);
+    else if (room > MOST_BYTES)
+        why = "it is too large";
+    if (why) {
+        fail_to_read(path, why, message);
+        free(bytes);
+    }
+    spool_close(&s);
+    return why ? NULL : bytes;
 }

@@ -44,6 +44,8 @@ static bool read_settings(recipe *r, char *message) {
     if (!setting_in_file(r->file, "step") || (kind && strcmp(kind, "checkpoint") != 0))
         return refused(message, "it holds no state of a training: --train needs a file that train "
                                 "wrote, without .best");
+    if (setting_in_file(r->file, "alignments"))
+        return refused(message, "its training learns alignments, which has no form in C yet");
     r->set = settings_new();
     r->set->run.model = r->options->path;
     r->set->run.resume = true;

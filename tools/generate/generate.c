@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "models/choices.h"
+#include "models/text_internal.h"
 #include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
 #include "tools/generate/usual_search.h"
@@ -60,6 +61,12 @@ static option rows[] = {
       .argument = "TEXT",
       .help = "use this text as the only source, in place of lines of input. A language model "
               "continues it, and its output begins with it" },
+    INPUT(
+        "shortlist", told.shortlist,
+        "lexical shortlist in Marian's binary form (lex.s2t.bin): each output has only tokens that "
+        "it lists for the tokens of its source. The vocabulary must be the one that it was made "
+        "for. --reference shows what it costs",
+        .fallback = "none: all tokens of the vocabulary"),
     OUTPUT("output", told.output,
            "file for the outputs, one line for each line of input. It is written when all lines "
            "are done, and replaces an existing file; - is stdout",
@@ -81,6 +88,18 @@ static option rows[] = {
         "file for attention weights: all layers of all lines as JSON, an object for each line. "
         "If the name ends in .svg, it is a picture of the last layer for the first line. - draws "
         "the last layer for each line on stderr"),
+    { .name = "alignment",
+      .kind = OPTION_STRING,
+      .value = &told.alignment,
+      .argument = "hard|soft|THRESHOLD",
+      .help = "write after each output ||| and which of its words came from which word of the "
+              "source, by the attention of the last layer: 0-0 2-1 means the first word from the "
+              "first, and the second from the third (Pharaoh's format). hard: every word of the "
+              "output from its likeliest. THRESHOLD, 0 to 1: all pairs with more weight. soft: for "
+              "each word of the output its weights instead, separated by commas. With --score, of "
+              "given targets. Words are what spaces separate; of a model without a vocabulary, "
+              "token ids",
+      .fallback = "none" },
     OUTPUT(
         "explain", told.explain,
         "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "
@@ -135,6 +154,13 @@ static option rows[] = {
     REAL("repetition-penalty", told.repetition_penalty, 0.001, 1000,
          "factor by which the scores of tokens that have already occurred are made worse. Below 1 "
          "they are made better; 1 changes nothing"),
+    { .name = "suppress-tokens",
+      .kind = OPTION_STRING,
+      .value = &told.suppress,
+      .argument = "IDS",
+      .help = "token ids, separated by commas, that an output may not contain, such as that of "
+              "unknown words. Those of the model's file, padding and start are added",
+      .fallback = "set by the model's file" },
     { .name = "begin-suppress-tokens",
       .kind = OPTION_STRING,
       .value = &told.begin_suppress,
@@ -257,6 +283,20 @@ static void read_range(job *j, const wf_file *f) {
     j->high = strtoll(high, NULL, 10);
 }
 
+/* Reads the shortlist, for the vocabulary that the model's file f has. */
+static void open_shortlist(job *j, const wf_file *f) {
+    char message[WF_MESSAGE];
+    size_t bytes;
+    const char *path = j->set->shortlist;
+    if (!path) return;
+    char *data = spool_whole(path, &bytes, message);
+    if (!data) fail(&self, "%s", message);
+    j->shortlist = wf_shortlist_read(data, bytes, j->model->src_vocab, j->model->tgt_vocab,
+                                     wf_tokenizer_in_file(f, "tokenizer"), message);
+    free(data);
+    if (!j->shortlist) fail(&self, "%s: %s", path, message);
+}
+
 static void choose_languages(job *j) {
     char message[WF_MESSAGE];
     int32_t forced;
@@ -317,11 +357,13 @@ static void open_model(job *j, settings *set) {
     choose_search(j, &self, set, f);
     choose_languages(j);
     read_range(j, f);
+    open_alignment(j, f);
+    open_shortlist(j, f);
     wf_file_free(f);
     j->file = NULL;
     j->decoder = wf_decoder_new(j->model, j->pool, message);
     if (!j->decoder) fail(&self, "%s", message);
-    if ((j->set->attention || j->set->draw) &&
+    if ((j->set->attention || j->set->draw || j->set->align.kind) &&
         !attention_new(&j->attention, j->model, &j->language, j->pool, message))
         fail(&self, "%s", message);
 }
@@ -334,6 +376,7 @@ static void open_job(job *j, settings *set) {
     if (!j->pool) fail(&self, "out of memory: --threads lowers the need");
     open_model(j, set);
     j->options = decode_options(set, &j->generation);
+    j->options.shortlist = j->shortlist;
     if (!set->prompt && !lines_open(&j->in, j->set->input))
         fail(&self, "%s can't be read: %s", j->set->input, strerror(errno));
     open_window(j);
@@ -350,6 +393,7 @@ static void close_job(job *j) {
     close_explanation(j);
     free(j->stream.ids);
     language_close(&j->language);
+    wf_shortlist_free(j->shortlist);
     wf_decoder_free(j->decoder);
     wf_model_free(j->model);
     wf_pool_free(j->pool);

@@ -4,16 +4,19 @@
  * generate_search.c  search settings: from options and from the model's file
  * generate_long.c    lines that are too long for the model
  * generate_lines.c   reads lines, sorts them by length into batches, writes results in order
- * generate_output.c  a result as text or JSON; the comparison with references generate_stream.c
- * streams the text of an output
+ * generate_output.c  a result as text or JSON; the comparison with references
+ * generate_stream.c  streams the text of an output
+ * generate_align.c   alignments of words, beside outputs or beside given targets
  * explain.c          the page of --explain: explain.h */
 #ifndef WEFT_TOOLS_GENERATE_GENERATE_H
 #define WEFT_TOOLS_GENERATE_GENERATE_H
 
 #include <stdio.h>
 
+#include "align.h"
 #include "attention_maps.h"
 #include "models/generation.h"
+#include "tools/alignment/links.h"
 #include "tools/cli/options/options.h"
 #include "tools/cli/output.h"
 #include "tools/data/language.h"
@@ -31,10 +34,13 @@ typedef struct settings {
     /* the prompt that replaces the input lines; or NULL */
     const char *prompt;
     const char *source_language, *target_language; /* or NULL */
-    const char *begin_suppress;                    /* ids, or NULL */
+    const char *suppress, *begin_suppress;         /* ids, or NULL */
+    const char *shortlist;
     bool stream, raw;
-    int64_t max_new; /* --max-new-tokens; 0: max_len_a and max_len_b determine the maximum */
-    bool draw;       /* --attention - */
+    int64_t max_new;       /* --max-new-tokens; 0: max_len_a and max_len_b determine the maximum */
+    bool draw;             /* --attention - */
+    const char *alignment; /* --alignment; NULL: none is wanted */
+    align_rule align;      /* what it says */
     bool score, json, quiet, sample;
     bool scores; /* each output line begins with its score */
     int64_t beam, nbest, top_k, min_len, seed, no_repeat_ngram, decay_start;
@@ -57,6 +63,7 @@ typedef struct sentence {
     wf_decoded decoded;       /* the outputs; there are none for an empty line */
     double *log_probs, total; /* when scoring instead: log_probs [tgt_length + 1] and their sum */
     bool done;
+    token_words src_words, tgt_words; /* with --alignment: words of the source; of a given target */
 } sentence;
 
 /* The output that is being streamed. */
@@ -71,12 +78,14 @@ typedef struct job {
     const settings *set;
     wf_generation generation;
     wf_decode_options options;
+    wf_shortlist *shortlist; /* NULL: there is none */
     language language;
     wf_file *file; /* the model's file, while the model is opened */
     wf_model *model;
     wf_pool *pool;
     wf_decoder *decoder;
     attention attention;
+    int align_head; /* the head by which words are aligned; -1: the mean of all */
     streaming stream;
     lines in;
     /* where outputs go. Without a stream, a result goes to stdout, and a picture is not drawn */
@@ -157,6 +166,20 @@ void open_explanation(job *j);
 void close_explanation(job *j);
 void explain_answer(job *j, const sentence *s); /* writes the page */
 bool explanation_written(const job *j);
+
+/* ---- generate_align.c ------------------------------------------------------------------------ */
+
+/* Exit if the model, which was read from f, cannot align. */
+void open_alignment(job *j, const wf_file *f);
+/* Find the words of a sentence's source, and of its given target. Without --alignment these
+ * functions do nothing. */
+void note_source_words(job *j, sentence *s, const char *line, size_t bytes);
+void note_target_words(job *j, sentence *s, const char *line, size_t bytes);
+void free_words(sentence *s);
+/* Write the alignment of an output, or of the given target; or that of an empty one. */
+void align_output(job *j, const sentence *s, const wf_hypothesis *h);
+void align_given(job *j, const sentence *s);
+void align_nothing(job *j);
 
 /* ---- generate_output.c ----------------------------------------------------------------------- */
 

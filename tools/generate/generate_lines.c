@@ -181,6 +181,7 @@ static void score_rows(job *j, const batch_rows *b, const place *p) {
 static void free_sentence(sentence *s) {
     wf_decoded_free(&s->decoded, 1);
     free(s->ids), free(s->source), free(s->log_probs);
+    free_words(s);
     *s = (sentence){ 0 };
 }
 
@@ -279,12 +280,15 @@ static void read_pair(job *j, sentence *s, char *line, size_t bytes) {
     if (s->src_length >= 0)
         s->tgt_length = read_target(j, tab + 1, right, j->ids + s->src_length,
                                     wf_model_room(j->model, s->src_length));
+    note_source_words(j, s, line, left);
+    note_target_words(j, s, tab + 1, right);
     if (s->src_length < 0 || s->tgt_length < 0) skip(s);
 }
 
 static void read_source(job *j, sentence *s, const char *line, size_t bytes) {
     s->src_length = read_side(j, SIDE_SRC, line, bytes, j->ids, wf_model_longest_source(j->model));
     s->done = s->src_length == j->around && j->model->src; /* nothing becomes of nothing */
+    note_source_words(j, s, line, bytes);
     if (s->src_length < 0) skip(s);
     bool kept = j->set->json || j->set->explain;
     if (kept && !(s->source = strdup(line))) fail(j->program, "out of memory");

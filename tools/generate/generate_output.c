@@ -62,7 +62,7 @@ static void json_tokens(job *j, const int32_t *ids, int64_t n) {
     json_raw(&j->line, "]");
 }
 
-static void json_hypothesis(job *j, const wf_hypothesis *h) {
+static void json_hypothesis(job *j, const sentence *s, const wf_hypothesis *h) {
     size_t bytes;
     char *text = output_text(j, h, &bytes);
     jsonl *line = &j->line;
@@ -73,6 +73,7 @@ static void json_hypothesis(job *j, const wf_hypothesis *h) {
     json_real(line, "total", h->total);
     json_real(line, "score", h->score);
     json_bool(line, "cut", h->cut);
+    align_output(j, s, h);
     json_raw(line, "}");
     free(text);
 }
@@ -88,7 +89,7 @@ static void json_answer(job *j, const sentence *s) {
     json_raw(line, "[");
     for (int i = 0; i < s->decoded.n; i++) {
         if (i) json_raw(line, ",");
-        json_hypothesis(j, &s->decoded.best[i]);
+        json_hypothesis(j, s, &s->decoded.best[i]);
     }
     json_raw(line, "]");
     json_end(line);
@@ -116,6 +117,9 @@ static void text_answer(job *j, const sentence *s) {
                 write_text(j, line, bytes);
             }
             free(line);
+            align_output(j, s, h);
+        } else if (i == 0) {
+            align_nothing(j);
         }
         fputc(s->more ? ' ' : '\n', j->out);
     }
@@ -123,6 +127,7 @@ static void text_answer(job *j, const sentence *s) {
 
 static void skipped_score(job *j, const sentence *s) {
     if (!j->set->json) {
+        align_nothing(j);
         fputc('\n', j->out);
         return;
     }
@@ -138,7 +143,9 @@ static void score_answer(job *j, const sentence *s) {
         return;
     }
     if (!j->set->json) {
-        fprintf(j->out, "%.9g\n", s->total);
+        fprintf(j->out, "%.9g", s->total);
+        align_given(j, s);
+        fputc('\n', j->out);
         return;
     }
     json_begin(&j->line, "score");
@@ -146,6 +153,7 @@ static void score_answer(job *j, const sentence *s) {
     json_real(&j->line, "total", s->total);
     json_reals(&j->line, "log_probs", s->log_probs, s->tgt_length + 1);
     json_tokens(j, s->ids + s->src_length, s->tgt_length);
+    align_given(j, s);
     json_end(&j->line);
 }
 

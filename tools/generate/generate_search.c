@@ -21,8 +21,9 @@ void check_options(const program *p, settings *set) {
                 "max-len-a", "max-len-b", "min-len", "stop", "at-limit", "sample", "top-k", "top-p",
                 "temperature", "seed", "reference", "attention");
     REFUSE_IDLE(set->score, nothing, "prompt", "stream", "max-new-tokens", "raw",
-                "no-repeat-ngram-size", "repetition-penalty", "begin-suppress-tokens",
-                "length-decay", "length-decay-start", "explain");
+                "no-repeat-ngram-size", "repetition-penalty", "suppress-tokens",
+                "begin-suppress-tokens", "length-decay", "length-decay-start", "explain",
+                "shortlist");
     REFUSE_IDLE(set->prompt, "--prompt is all there is to read", "input", "reference");
     REFUSE_IDLE(set->json, "--json writes an object when it is whole", "stream");
     REFUSE_IDLE(set->json, "--json writes all text as it is", "raw");
@@ -37,6 +38,12 @@ void check_options(const program *p, settings *set) {
                     "--long-lines split makes several outputs of a line, and --score judges one");
     REFUSE_IDLE(set->long_lines == LONG_SPLIT, "--long-lines split makes several outputs of a line",
                 "explain");
+    if (set->alignment && !align_rule_read(set->alignment, &set->align))
+        usage_error(p, "--alignment: '%.40s' is neither hard, nor soft, nor a threshold of 0 to 1",
+                    set->alignment);
+    if (set->alignment && set->long_lines == LONG_SPLIT)
+        usage_error(p,
+                    "--long-lines split joins outputs, and --alignment aligns one with its line");
     set->scores = option_seen(p, "nbest");
     if (set->scores && set->long_lines == LONG_SPLIT)
         usage_error(p,
@@ -131,16 +138,16 @@ static void write_options(const settings *set, wf_decode_options *o) {
     o->decay = set->decay;
 }
 
-/* "5 6 7", or with commas. */
-static void read_begin_suppress(const program *p, const char *text, wf_generation *g) {
-    g->n_begin_banned = 0;
-    for (const char *at = text; *at;) {
+/* Appends "5 6 7", or with commas, to the n ids of a list of WF_MOST_BANNED. */
+static void read_suppressed(const program *p, const char *name, const char *text, int32_t *ids,
+                            int *n) {
+    for (const char *at = text; text && *at;) {
         char *end = NULL;
         long long id = isdigit((unsigned char)*at) ? strtoll(at, &end, 10) : -1;
-        if (id < 0 || id > INT32_MAX || g->n_begin_banned == WF_MOST_BANNED || !strchr(", ", *end))
-            usage_error(p, "--begin-suppress-tokens: '%.60s' is not a list of at most %d token ids",
-                        text, WF_MOST_BANNED);
-        g->begin_banned[g->n_begin_banned++] = (int32_t)id;
+        if (id < 0 || id > INT32_MAX || *n == WF_MOST_BANNED || !strchr(", ", *end))
+            usage_error(p, "--%s: '%.60s' is not a list of at most %d token ids", name, text,
+                        WF_MOST_BANNED);
+        ids[(*n)++] = (int32_t)id;
         at = end + strspn(end, ", ");
     }
 }
@@ -154,7 +161,10 @@ void choose_search(job *j, program *p, settings *set, const wf_file *f) {
     if (j->language.text) g->n_banned = no_text(j->language.tokenizer[SIDE_TGT], false, g->banned);
     if (!wf_generation_from_meta(f, j->model, g, message)) fail(p, "%s: %s", set->model, message);
     take_recorded(p, set, &g->options);
-    if (set->begin_suppress) read_begin_suppress(p, set->begin_suppress, g);
+    if (set->begin_suppress) g->n_begin_banned = 0;
+    read_suppressed(p, "suppress-tokens", set->suppress, g->banned, &g->n_banned);
+    read_suppressed(p, "begin-suppress-tokens", set->begin_suppress, g->begin_banned,
+                    &g->n_begin_banned);
     settle(p, set);
     if (*g->not_done && !set->score)
         warn(p, "%s was made to be searched with settings that are not done here: %s", set->model,

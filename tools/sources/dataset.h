@@ -84,6 +84,8 @@ typedef struct dataset_options {
     int text_task; /* a text_task_kind; -1: the pairs are in files */
     /* files of source and target; [1] NULL: one file of both with TABs */
     const char *train[2];
+    /* file with an alignment for each pair of the training; NULL: there are none */
+    const char *alignments;
     /* files for validation, likewise; [0] NULL: `held` pairs are held out */
     const char *valid[2];
     /* most pairs of the training to hold out; never more than 1 % of them */

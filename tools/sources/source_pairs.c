@@ -27,16 +27,17 @@ static bool out_of_memory(char *message) {
 /* Where pairs come from: files that are read several times, or a task on text. */
 typedef struct origin {
     dataset_options *options; /* the source's own copy, whose settings may depend on the data */
-    spool train[2], valid[2];
+    spool train[2], valid[2], alignments;
     uint64_t held_below; /* training pairs with a hash below this are held out; 0: none */
 } origin;
 
 static void close_origin(origin *o) {
     for (int i = 0; i < 2; i++) spool_close(&o->train[i]), spool_close(&o->valid[i]);
+    spool_close(&o->alignments);
 }
 
-static bool open_files(spool s[2], const char *const path[2], char *message) {
-    for (int i = 0; i < 2; i++) {
+static bool open_files(spool *s, const char *const *path, int n, char *message) {
+    for (int i = 0; i < n; i++) {
         if (!path[i] || spool_open(&s[i], path[i])) continue;
         return refused(message, "%.150s can't be read: %s", path[i], strerror(errno));
     }
@@ -46,8 +47,11 @@ static bool open_files(spool s[2], const char *const path[2], char *message) {
 static bool open_origin(origin *o, dataset_options *options, char *message) {
     *o = (origin){ .options = options };
     for (int i = 0; i < 2; i++) o->train[i].in.file = o->valid[i].in.file = -1;
-    bool ok = options->text_task >= 0 || (open_files(o->train, options->train, message) &&
-                                          open_files(o->valid, options->valid, message));
+    o->alignments.in.file = -1;
+    bool ok =
+        options->text_task >= 0 || (open_files(o->train, options->train, 2, message) &&
+                                    open_files(o->valid, options->valid, 2, message) &&
+                                    open_files(&o->alignments, &options->alignments, 1, message));
     if (!ok) close_origin(o);
     return ok;
 }
@@ -218,11 +222,15 @@ static bool open_readers(dataset *m, const wf_file *f, char *message) {
 
 /* ---- corpora --------------------------------------------------------------------------------- */
 
-static bool new_corpus(dataset *m, corpus *c, const dataset_options *o, char *message) {
+static bool new_corpus(dataset *m, corpus *c, const dataset_options *o, bool aligned,
+                       char *message) {
     text_encoder encoder[2];
-    corpus_limits limits = { .tokens = { o->max_tokens, o->max_tokens }, .targets = o->targets };
+    corpus_limits limits = { .tokens = { o->max_tokens, o->max_tokens },
+                             .targets = o->targets,
+                             .aligned = aligned };
     for (int i = 0; i < 2; i++)
-        encoder[i] = (text_encoder){ encode, &m->reader[i], wf_tokenizer_size(m->tokenizer[i]) };
+        encoder[i] = (text_encoder){ encode, &m->reader[i], wf_tokenizer_size(m->tokenizer[i]),
+                                     m->reader[i].n_first };
     return corpus_new(c, encoder, &limits, message);
 }
 
@@ -256,7 +264,7 @@ static bool order_holdout(holdout *h, char *message) {
 
 static bool hold(dataset *m, holdout *h, origin *from, task_stream stream, char *message) {
     stream_pairs pairs;
-    if (!new_corpus(m, &h->corpus, from->options, message)) return false;
+    if (!new_corpus(m, &h->corpus, from->options, false, message)) return false;
     start_pairs(&pairs, from, stream);
     bool ok = read_holdout(h, &pairs.lines, message) && order_holdout(h, message);
     pairs_close(&pairs.lines);
@@ -280,8 +288,10 @@ static bool hold_back(dataset *m, origin *from, char *message) {
 
 static bool open_training(dataset *m, origin *from, char *message) {
     stream_pairs pairs;
-    if (!new_corpus(m, &m->train, from->options, message)) return false;
+    const char *alignments = from->options->alignments;
+    if (!new_corpus(m, &m->train, from->options, alignments != NULL, message)) return false;
     start_pairs(&pairs, from, STREAM_TRAIN);
+    if (alignments) pairs_beside(&pairs.lines, &from->alignments, alignments);
     bool ok = corpus_read(&m->train, &pairs.lines, message);
     pairs_close(&pairs.lines);
     dataset_options *o = from->options;
@@ -293,7 +303,10 @@ static bool open_training(dataset *m, origin *from, char *message) {
 
 static uint64_t hash_of(const corpus *c) {
     int64_t bytes = (c->total[0] + c->total[1]) * c->id_bytes;
-    return wf_fnv1a((uint64_t)c->pairs, c->tokens.data, (uint64_t)bytes);
+    uint64_t hash = wf_fnv1a((uint64_t)c->pairs, c->tokens.data, (uint64_t)bytes);
+    if (!c->limits.aligned) return hash;
+    hash = wf_fnv1a(hash, c->links.ends.data, c->links.ends.size);
+    return wf_fnv1a(hash, c->links.links.data, c->links.links.size);
 }
 
 static bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *message) {

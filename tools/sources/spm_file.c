@@ -10,41 +10,7 @@
 #include "core/op.h"
 #include "tools/data/spool.h"
 
-enum { MOST_BYTES = 1 << 28 };
-
 static const char *const specials[WF_SPECIAL_IDS] = { "<pad>", "<unk>", "<s>", "</s>" };
-
-static char *fail_to_read(const char *path, const char *why, char *message) {
-    return snprintf(message, WF_MESSAGE, "%.100s can't be read: %.120s", path, why), NULL;
-}
-
-/* Reads the whole file into new memory, which the caller frees. NULL with message. */
-static char *read_file(const char *path, size_t *size, char *message) {
-    spool s;
-    size_t room = 1 << 16;
-    ssize_t got = 0;
-    char *bytes = NULL, *more;
-    if (!spool_open(&s, path)) return fail_to_read(path, strerror(errno), message);
-    for (*size = 0; (more = realloc(bytes, room)) != NULL; *size += (size_t)got) {
-        bytes = more;
-        got = spool_read(&s, *size, bytes + *size, room - *size);
-        if (got <= 0) break;
-        if (*size + (size_t)got == room && (room *= 2) > MOST_BYTES) break;
-    }
-    const char *why = NULL;
-    if (!more)
-        why = "out of memory";
-    else if (got < 0)
-        why = spool_failure(&s);
-    else if (room > MOST_BYTES)
-        why = "it is too large";
-    if (why) {
-        fail_to_read(path, why, message);
-        free(bytes);
-    }
-    spool_close(&s);
-    return why ? NULL : bytes;
-}
 
 /* True if the piece is one of weft's special symbols, by its id in the file or by its name. */
 static bool is_special(const wf_sentencepiece_options *own, int32_t id, const char *piece) {
@@ -110,7 +76,7 @@ wf_tokenizer *sentencepiece_open(const char *path, bool source, bool own_ids, ch
     wf_sentencepiece_options own;
     size_t bytes;
     char why[WF_MESSAGE];
-    char *model = read_file(path, &bytes, message);
+    char *model = spool_whole(path, &bytes, message);
     if (!model) return NULL;
     bool ok = wf_sentencepiece_defaults(model, bytes, &own, why);
     wf_tokenizer *t = NULL;
@@ -143,7 +109,7 @@ static wf_tokenizer *with_end(wf_json_text_options *o, const char *end, char *me
 wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message) {
     char why[WF_MESSAGE];
     wf_json_text_options o = { .special = { -1, -1, -1, -1 } };
-    char *json = read_file(path, &o.bytes, message);
+    char *json = spool_whole(path, &o.bytes, message);
     if (!json) return NULL;
     o.json = json;
     wf_tokenizer *t = with_end(&o, end, why);

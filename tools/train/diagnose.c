@@ -61,14 +61,15 @@ bool find_non_finite(wf_model *m, const wf_optimizer *o, const batch *b, uint64_
     if (params && fetch) {
         wf_parameters(m->graph, params, all);
         buffer = parameter_buffer(params, all);
-        fetch[0] = m->loss.loss;
+        fetch[0] = m->objective;
         for (int i = 0; i < n; i++) fetch[i + 1] = o->grads[i];
-        wf_tensor *const feed[] = { m->tgt, m->labels, m->src, m->src_length };
-        p = wf_plan_new(m->graph, &(wf_plan_options){ .fetch = fetch,
-                                                      .n_fetch = n + 1,
-                                                      .training = true,
-                                                      .n_feed = m->src ? 4 : 2,
-                                                      .feed = feed });
+        wf_tensor *const feed[] = { m->tgt, m->labels, m->src, m->src_length, m->alignment };
+        p = wf_plan_new(m->graph,
+                        &(wf_plan_options){ .fetch = fetch,
+                                            .n_fetch = n + 1,
+                                            .training = true,
+                                            .n_feed = (m->src ? 4 : 2) + (m->alignment != NULL),
+                                            .feed = feed });
         wf_random_step(p, step, 0);
     }
     if (buffer)

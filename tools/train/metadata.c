@@ -2,6 +2,7 @@
 #include "metadata.h"
 
 #include "models/model_internal.h"
+#include "tools/alignment/links.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ static bool written_anew(const wf_model *m, const char *key) {
                                        "tgt_tokenizer." };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (strncmp(key, own[i], strlen(own[i])) == 0) return true;
+    if (m->alignment && strcmp(key, ALIGNMENT_HEAD) == 0) return true;
     for (int i = 0; i < m->n_tied; i++)
         if (strcmp(key, m->tied[i]) == 0) return true;
     return false;
@@ -46,7 +48,7 @@ static void add(wf_meta *pairs, int *n, const wf_meta *more, int n_more) {
 wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     const dataset *m = &s->dataset;
     settings_to_meta(s->set, &s->at, m, kept);
-    size_t most = (size_t)kept->n + 2 * WF_TOKENIZER_META + (size_t)s->carried.n + 4;
+    size_t most = (size_t)kept->n + 2 * WF_TOKENIZER_META + (size_t)s->carried.n + 5;
     wf_meta *pairs = calloc(most, sizeof *pairs);
     if (!pairs) return NULL;
     *n = 0;
@@ -63,6 +65,7 @@ wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     if (!*s->run) identity_of(pairs, *n, s->run);
     pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->run };
     add(pairs, n, s->carried.pairs, s->carried.n);
+    if (s->model->alignment) pairs[(*n)++] = (wf_meta){ ALIGNMENT_HEAD, "0" };
     if (s->set->model.lora) {
         pairs[(*n)++] = (wf_meta){ WF_ADAPTER_BASE, s->set->model.init_hash };
         pairs[(*n)++] = (wf_meta){ WF_ADAPTER_BASE_FILE, s->set->model.init };

@@ -51,6 +51,7 @@ void report_step(report *r, const progress *p) {
     json_real(e, "loss", p->loss);
     json_real(e, "perplexity", wf_exp_of(p->nll));
     json_real(e, "accuracy", p->accuracy);
+    if (p->alignment >= 0) json_real(e, "alignment_loss", p->alignment);
     json_real(e, "tokens_per_second", p->tokens_per_second);
     json_real(e, "gradient_norm", p->norm);
     json_real(e, "rate", p->rate);

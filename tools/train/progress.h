@@ -15,6 +15,8 @@ typedef struct progress {
     double loss;
     /* loss per token without smoothing, from which perplexity is computed */
     double nll;
+    /* loss of guided alignment per token; negative: no alignments are learned */
+    double alignment;
     double accuracy;           /* of tokens, 0..1 */
     double tokens_per_second;  /* target tokens */
     double norm, rate;         /* norm of the gradient; learning rate */

@@ -10,7 +10,7 @@
 
 /* Sums over the steps since the last line. */
 typedef struct interval {
-    double loss, nll, tokens, correct, seconds;
+    double loss, nll, alignment, tokens, correct, seconds;
     /* the seconds of these spent in exchanges with other ranks, including waiting for them */
     double exchanging;
     int64_t steps;

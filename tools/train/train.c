@@ -39,6 +39,7 @@ static void report_progress(session *s, bool line) {
         .epoch = updates ? (double)s->at.step / (double)updates : 0,
         .loss = r->loss / r->tokens,
         .nll = r->nll / r->tokens,
+        .alignment = s->model->alignment ? r->alignment / r->tokens : -1,
         .accuracy = r->correct / r->tokens,
         .tokens_per_second = r->tokens / r->seconds,
         .norm = s->norm,
@@ -68,6 +69,7 @@ static void add_to_interval(session *s, const wf_progress *now, double seconds) 
     r->loss += now->sums[0];
     r->nll += now->sums[1];
     r->correct += now->sums[2];
+    if (s->model->alignment) r->alignment += now->sums[3];
     r->tokens += now->count;
     r->exchanging += now->exchanging;
     s->exchanged += now->exchanging;

@@ -12,6 +12,7 @@ static const settings defaults = {
                .base_weights = -1 },
     .recipe = { .optimizer = WF_ADAM, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9,
                 .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1,
+                .alignment_weight = 0.1,
                 .lr = 3e-3, .schedule = WF_LINEAR_DECAY, .warmup = 200, .seed = 1 },
     .data = { .task = -1, .min_len = 3, .max_len = 12, .min_freq = 1,
               .text_eval_size = 100000, .document_marker = "<|endoftext|>",
@@ -133,6 +134,16 @@ static option rows[] = {
           "together replace --valid"),
     INPUT("valid-tgt", told.data.valid_tgt,
           "file of targets for validation. Line N is the target of line N of --valid-src"),
+    INPUT("alignments", told.data.alignments,
+          "file that says which words of a target came from which of its source, for guided "
+          "alignment: a line for each pair of --train, with positions that count from 0, such as "
+          "0-0 2-1 (Pharaoh's format: source-target). The first head of the last layer's "
+          "cross-attention learns them, and generate --alignment then shows them. A line may be "
+          "empty. A resumed training needs the file again",
+          .fallback = "none"),
+    REAL("alignment-weight", told.recipe.alignment_weight, 1e-6, 1000,
+         "with --alignments: factor of their loss, which is added to that of the outputs", STORED,
+         BEFORE("0.1")),
     CHOICE(
         "tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES),
         "kind of tokens into which text is cut. word: words between spaces. char: characters. "

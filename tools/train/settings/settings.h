@@ -43,7 +43,7 @@ typedef struct model_settings {
 /* The recipe: regularisation, optimizer and schedule. */
 typedef struct recipe_settings {
     int optimizer, schedule;
-    double dropout, attention_dropout, label_smoothing;
+    double dropout, attention_dropout, label_smoothing, alignment_weight;
     double lr, beta1, beta2, eps, momentum, weight_decay, clip_norm, ema;
     int64_t seed, warmup, lr_steps;
     /* no option: --lr-steps before a resume stretched the schedule; 0: it was not stretched */
@@ -56,6 +56,7 @@ typedef struct data_settings {
     int task;
     int64_t min_len, max_len;
     const char *train, *train_src, *train_tgt, *valid, *valid_src, *valid_tgt;
+    const char *alignments;
     const char *text, *text_eval, *document_marker;
     int64_t text_eval_size, valid_size;
     int64_t held; /* no option: most pairs of --train to hold out */

@@ -168,6 +168,17 @@ static void complete_held(settings *set, const wf_file *f) {
     }
 }
 
+/* A resume has alignments if the training had some. */
+static void check_alignments(const settings *set, const wf_file *f) {
+    bool had = f && setting_in_file(f, "alignments"), has = set->data.alignments;
+    if (!f || had == has) return;
+    usage_error(&train_program,
+                had ? "%s was trained with --alignments: name that file again"
+                    : "%s was trained without --alignments: leave it out, or start from the model "
+                      "by --init",
+                set->run.model);
+}
+
 /* ---- the whole --------------------------------------------------------------------------- */
 
 /* A single .spm file is used for both sides. */
@@ -227,6 +238,7 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     if (init) settings_refuse_sizes("the model of --init says it");
     check_files(set);
     complete_held(set, f);
+    check_alignments(set, f);
     if (set->data.task < 0)
         usage_error(p, "say what to learn: --task %s, or --train FILE.tsv", LEARN_WORDS);
     if (!f) take_defaults(set, init);

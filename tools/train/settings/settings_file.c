@@ -45,6 +45,7 @@ static void add_start(const settings *set, settings_meta *meta) {
     snprintf(number, sizeof number, "%lld", (long long)set->data.held);
     if (set->data.held) add_meta(meta, "held", number);
     if (set->data.valid || set->data.valid_src) add_meta(meta, "valid", "named");
+    if (set->data.alignments) add_meta(meta, "alignments", "named");
     if (set->model.base_weights >= 0)
         add_meta(meta, "base-weights",
                  option_text(option_find(&train_program, "base-weights"), number));

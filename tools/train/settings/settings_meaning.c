@@ -40,6 +40,7 @@ static dataset_options pairs_of(settings *set) {
         .text_task = settings_from_files(set) ? -1 : set->data.task - LEARN_ADD,
         .train = { set->data.train ? set->data.train : set->data.train_src, set->data.train_tgt },
         .valid = { set->data.valid ? set->data.valid : set->data.valid_src, set->data.valid_tgt },
+        .alignments = set->data.alignments,
         .valid_size = set->data.valid_size,
         .held = set->data.held,
         .tokens = { settings_tokens(set, 0), settings_tokens(set, 1) },
@@ -137,6 +138,7 @@ wf_training_config settings_training(const settings *set) {
         .attention_dropout = set->recipe.attention_dropout,
         .activation_dropout = set->recipe.dropout,
         .label_smoothing = set->recipe.label_smoothing,
+        .alignment_weight = set->data.alignments ? set->recipe.alignment_weight : 0,
         .adapters = settings_adapters(set),
     };
 }
@@ -169,18 +171,18 @@ wf_schedule settings_schedule(const settings *set) {
 
 wf_trainer *settings_trainer(const settings *set, wf_model *m, wf_pool *pool,
                              wf_transport *transport) {
-    wf_tensor *const sums[] = { m->loss.loss, m->loss.nll, m->correct };
+    wf_tensor *const sums[] = { m->loss.loss, m->loss.nll, m->correct, m->alignment_loss };
     wf_trainer_options o = { .optimizer = settings_optimizer(set),
                              .schedule = settings_schedule(set),
                              .micro_batches = set->data.accum,
                              .sums = sums,
-                             .n_sums = 3,
+                             .n_sums = 3 + (m->alignment_loss != NULL),
                              .pool = pool,
                              .transport = transport };
     wf_tensor **params = settings_trained(set, m, &o.n_params);
     if (!params) return NULL;
     o.params = params;
-    wf_trainer *t = wf_trainer_new(m->graph, m->loss.loss, m->loss.count, &o);
+    wf_trainer *t = wf_trainer_new(m->graph, m->objective, m->loss.count, &o);
     free(params);
     return t;
 }

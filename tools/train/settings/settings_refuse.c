@@ -88,6 +88,9 @@ static const struct {
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
       .readers = "text|pairs",
       .because = "the task makes its own pairs" },
+    { .options = "alignments|alignment-weight",
+      .readers = "text",
+      .because = "it is for pairs of --task text" },
     { .options =
           "tokenizer|tokenizer-tgt|spm-src|spm-tgt|vocab-size|min-freq|share-vocab|max-tokens|"
           "epochs|accum",
@@ -162,6 +165,9 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "ranks", !set->run.dry_run, "it is for --dry-run: --processes trains");
     option_no_effect(p, "ranks", set->run.processes > 1, "--processes says how many");
     option_no_effect(p, "network", !set->run.simulated_ranks, "it is for a --dry-run of --ranks");
+    option_no_effect(p, "alignments", settings_in_one_row(set),
+                     "a language model has no cross-attention to guide");
+    option_no_effect(p, "alignment-weight", !set->data.alignments, "it is for --alignments");
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
 }
 

@@ -1,0 +1,43 @@
+/* weft/models/shortlist.h - lexical shortlists: for each token of a source, the tokens that are
+ * likely in its translation.
+ *
+ * A search that is given one (wf_decode_options.shortlist) chooses among few tokens instead of the
+ * whole vocabulary. The file is Marian's binary form, lex.s2t.bin, as Firefox's translators have it.
+ * It needs no model and no graph:
+ *
+ *     wf_shortlist *l = wf_shortlist_read(bytes, n, 32000, 32000, true, message);
+ *     int64_t count = wf_shortlist_candidates(l, source, 12, ids, 32000);
+ *     wf_shortlist_free(l);
+ *
+ * Files are not handled here: the caller reads the bytes. */
+#ifndef WEFT_MODELS_SHORTLIST_H
+#define WEFT_MODELS_SHORTLIST_H
+
+#include "../core/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wf_shortlist wf_shortlist;
+
+/* Read a list from its bytes, which are not kept. src_vocab and tgt_vocab are the numbers of tokens
+ * of both sides; shared: both have one vocabulary. NULL with message (256 bytes, or NULL): it is no
+ * such list, it is damaged, or it has tokens that these vocabularies lack. */
+WF_API wf_shortlist *wf_shortlist_read(const void *data, size_t bytes, int64_t src_vocab,
+                                       int64_t tgt_vocab, bool shared, char *message);
+/* NULL is allowed. */
+WF_API void wf_shortlist_free(wf_shortlist *l);
+
+/* The candidates for a source of n tokens, ascending: the most frequent tokens, those that the list
+ * has for the source's tokens, and with a shared vocabulary these themselves. Marian fills them up
+ * to a multiple of eight with further frequent tokens, and so does this. The first `capacity` are
+ * written to ids; returns how many there are. -1: out of memory, or there is no list, or a token
+ * is not in the vocabulary. */
+WF_API int64_t wf_shortlist_candidates(const wf_shortlist *l, const int32_t *src, int64_t n,
+                                       int32_t *ids, int64_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

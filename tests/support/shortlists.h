@@ -1,0 +1,19 @@
+/* tests/support/shortlists.h - lexical shortlists in Marian's binary form. */
+#ifndef WEFT_TESTS_SUPPORT_SHORTLISTS_H
+#define WEFT_TESTS_SUPPORT_SHORTLISTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SHORTLIST_BYTES = 1 << 13 };
+
+/* Writes a list in which source token w has the `per` ids shortlist_id(w, k, vocab). Returns its
+ * bytes. */
+size_t write_shortlist(uint8_t *to, uint64_t first, int words, int per, int vocab);
+int32_t shortlist_id(int w, int k, int vocab);
+/* Writes the checksum that belongs to the bytes. */
+void seal_shortlist(uint8_t *bytes, size_t n);
+/* Writes a number of 64 bits at a place of the file, low byte first. */
+void put_u64(uint8_t *at, uint64_t value);
+
+#endif
