@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "marian.h"
 #include "marian_file.h"
 #include "models/kind.h"
+#include "models/marian_internal.h"
 #include "models/message.h"
 
 enum { LOCAL_SIZE = 30, CENTRAL_SIZE = 46, END_SIZE = 22, ALIGN = 16, VERSION = 20 };
@@ -98,7 +98,7 @@ static bool add_array(archive *a, const char *name, int64_t rows, int64_t column
 static bool add_part(archive *a, const wf_transformer_config *c, const wf_tensor *t, int part,
                      int *parts, const float *values, char *message) {
     char name[MARIAN_NAME];
-    marian_form form = marian_name(c, t->name, part, parts, name);
+    marian_form form = wf_marian_name(c, t->name, part, parts, name);
     if (form == MARIAN_UNKNOWN) return fail(message, "'%.120s' has no name in Marian", t->name);
     int64_t rows = t->shape[0] / *parts, columns = t->ndim > 1 ? t->shape[1] : 1;
     size_t n = (size_t)(rows * columns);
@@ -153,7 +153,7 @@ void *wf_marian_export(const wf_model *m, size_t *bytes, char *message) {
         return fail(message, "only an encoder-decoder Transformer of f32 without added parameters "
                              "can be written so"),
                NULL;
-    char *settings = marian_write_settings(&t->config, message);
+    char *settings = wf_marian_write_settings(&t->config, message);
     if (!settings) return NULL;
     wf_crc32_fill(&a.sums, WF_CRC32_ZIP);
     bool ok = true;
@@ -164,7 +164,8 @@ void *wf_marian_export(const wf_model *m, size_t *bytes, char *message) {
     ok = ok && add_array(&a, MARIAN_SETTINGS, 0, (int64_t)n, settings, n, message);
     if (ok) end_archive(&a);
     free(settings), free(a.directory.data);
-    if (ok && !a.records.lacks) return *bytes = a.records.n, a.records.data;
+    *bytes = a.records.n;
+    if (ok && !a.records.lacks) return a.records.data;
     if (ok) fail(message, "out of memory");
     free(a.records.data);
     return NULL;

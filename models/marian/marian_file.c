@@ -43,7 +43,8 @@ static const char *take(reading *r, uint64_t n) {
 }
 
 static bool read_type(const reading *r, uint64_t type, marian_item *item) {
-    item->type = type == TYPE_F32 ? MARIAN_F32 : type == TYPE_I8 ? MARIAN_TEXT : MARIAN_INT8;
+    item->type = type == TYPE_F32 ? MARIAN_F32 : MARIAN_INT8;
+    if (type == TYPE_I8) item->type = MARIAN_TEXT;
     return type == TYPE_F32 || type == TYPE_I8 || type == TYPE_INTGEMM8 ||
            fail(r->message, "'%.100s' is of type 0x%04llx%s: f32 and intgemm8 are read", item->name,
                 (unsigned long long)type, type == TYPE_F16 ? ", f16" : "");
@@ -128,24 +129,24 @@ static bool sort(marian_file *f, char *message) {
     return true;
 }
 
-bool marian_open(marian_file *f, const void *bytes, size_t size, char *message) {
+bool wf_marian_open(marian_file *f, const void *bytes, size_t size, char *message) {
     *f = (marian_file){ .n = 0 };
     if (!wf_file_order(message)) return false;
     bool archive = size >= 4 && memcmp(bytes, "PK\3\4", 4) == 0;
     if (!archive && (size < 8 || number_at(bytes, 8) != 1))
         return fail(message, "it is neither a model.npz nor a binary file of Marian, version 1");
-    return (archive ? marian_open_npz(f, bytes, size, message)
+    return (archive ? wf_marian_open_npz(f, bytes, size, message)
                     : open_binary(f, bytes, size, message)) &&
            sort(f, message);
 }
 
-void marian_close(marian_file *f) {
+void wf_marian_close(marian_file *f) {
     free(f->items);
     wf_zip_close(&f->zip);
     *f = (marian_file){ .n = 0 };
 }
 
-const marian_item *marian_find(marian_file *f, const char *name) {
+const marian_item *wf_marian_find(marian_file *f, const char *name) {
     const marian_item key = { .name = name };
     marian_item *found =
         f->n ? bsearch(&key, f->items, (size_t)f->n, sizeof *f->items, by_name) : NULL;
@@ -153,7 +154,7 @@ const marian_item *marian_find(marian_file *f, const char *name) {
     return found;
 }
 
-float marian_value(const marian_item *item, int64_t i) {
+float wf_marian_value(const marian_item *item, int64_t i) {
     float value = 0;
     if (item->type == MARIAN_F32)
         memcpy(&value, item->data + 4 * i, sizeof value);

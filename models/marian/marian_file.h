@@ -1,5 +1,5 @@
-/* models/marian/marian_file.h - inside models/marian: a file's tensors and settings, and the names of
- * both. */
+/* models/marian/marian_file.h - inside models/marian: a file's tensors and settings, and their
+ * names. */
 #ifndef WEFT_MODELS_MARIAN_MARIAN_FILE_H
 #define WEFT_MODELS_MARIAN_MARIAN_FILE_H
 
@@ -33,24 +33,25 @@ typedef struct marian_file {
 
 /* Read the list of tensors, and check that all their bytes are there. The bytes must live as long
  * as f. False with message; close it in either case. */
-bool marian_open(marian_file *f, const void *bytes, size_t size, char *message);
-void marian_close(marian_file *f);
+bool wf_marian_open(marian_file *f, const void *bytes, size_t size, char *message);
+void wf_marian_close(marian_file *f);
 /* Finds an item, and marks it as used. NULL: there is none. */
-const marian_item *marian_find(marian_file *f, const char *name);
+const marian_item *wf_marian_find(marian_file *f, const char *name);
 /* Element i as a number; 0 for text. */
-float marian_value(const marian_item *item, int64_t i);
+float wf_marian_value(const marian_item *item, int64_t i);
 
 /* ---- marian_npz.c: numpy's arrays in ZIP archives -------------------------------------------- */
 
-bool marian_open_npz(marian_file *f, const void *bytes, size_t size, char *message);
+bool wf_marian_open_npz(marian_file *f, const void *bytes, size_t size, char *message);
 
 /* ---- marian_settings.c ----------------------------------------------------------------------- */
 
 /* Read the settings, whose text need not be terminated. Every key is used, must have a certain
  * value, or is known to change nothing; other keys are refused by name. */
-bool marian_read_settings(const char *text, size_t bytes, wf_transformer_config *c, char *message);
+bool wf_marian_read_settings(const char *text, size_t bytes, wf_transformer_config *c,
+                             char *message);
 /* The settings as Marian writes them, malloc'ed. NULL with message: Marian has no such model. */
-char *marian_write_settings(const wf_transformer_config *c, char *message);
+char *wf_marian_write_settings(const wf_transformer_config *c, char *message);
 
 /* ---- marian_names.c -------------------------------------------------------------------------- */
 
@@ -59,11 +60,11 @@ typedef enum marian_form { MARIAN_UNKNOWN, MARIAN_VECTOR, MARIAN_MATRIX, MARIAN_
 
 /* The name of part `part` of `*parts` of a parameter of weft; queries, keys and values are three
  * parts of a packed projection. */
-marian_form marian_name(const wf_transformer_config *c, const char *parameter, int part, int *parts,
-                        char name[MARIAN_NAME]);
+marian_form wf_marian_name(const wf_transformer_config *c, const char *parameter, int part,
+                           int *parts, char name[MARIAN_NAME]);
 
 /* ---- marian_weights.c ------------------------------------------------------------------------ */
 
-bool marian_load_weights(marian_file *f, wf_model *m, char *message);
+bool wf_marian_load_weights(marian_file *f, wf_model *m, char *message);
 
 #endif

@@ -1,9 +1,9 @@
-/* models/marian/marian_import.c - a file of Marian as a model of weft; see marian.h. */
+/* models/marian/marian_import.c - a file of Marian as a model of weft; see marian_internal.h. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "marian.h"
 #include "marian_file.h"
+#include "models/marian_internal.h"
 #include "models/message.h"
 #include "models/text_formats.h"
 
@@ -63,10 +63,10 @@ static void set_search(wf_generation *g, const ids *target) {
 static bool import(marian_file *f, const wf_marian_files *files, wf_hf *out, char *message) {
     wf_transformer_config c;
     ids target;
-    const marian_item *settings = marian_find(f, MARIAN_SETTINGS);
+    const marian_item *settings = wf_marian_find(f, MARIAN_SETTINGS);
     if (!settings || settings->type != MARIAN_TEXT)
         return fail(message, "there are no settings '" MARIAN_SETTINGS "'");
-    if (!marian_read_settings(settings->data, (size_t)settings->count, &c, message) ||
+    if (!wf_marian_read_settings(settings->data, (size_t)settings->count, &c, message) ||
         !read_tokenizers(files, &c, out, &target, message))
         return false;
     if (target.end >= c.tgt_vocab)
@@ -77,7 +77,7 @@ static bool import(marian_file *f, const wf_marian_files *files, wf_hf *out, cha
     if (!out->model) return false;
     if (!wf_ok(out->model->graph)) return fail(message, "%s", wf_error(out->model->graph));
     set_search(&out->generation, &target);
-    return marian_load_weights(f, out->model, message);
+    return wf_marian_load_weights(f, out->model, message);
 }
 
 bool wf_marian_import(const wf_marian_files *files, wf_hf *out, char *message) {
@@ -85,8 +85,8 @@ bool wf_marian_import(const wf_marian_files *files, wf_hf *out, char *message) {
     if (out) *out = (wf_hf){ .generation.options = wf_decode_defaults() };
     if (!files || !files->model || !out)
         return fail(message, "there is no file, or no room for what is in it");
-    bool ok = marian_open(&f, files->model, files->model_bytes, message) &&
+    bool ok = wf_marian_open(&f, files->model, files->model_bytes, message) &&
               import(&f, files, out, message);
-    marian_close(&f);
+    wf_marian_close(&f);
     return ok;
 }

@@ -16,7 +16,7 @@ typedef struct row {
     marian_form form;
 } row;
 
-/* Of a layer. @ is one of q, k, v. */
+/* Parameters of a layer. @ is one of q, k, v. */
 static const row layer_rows[] = {
     { "self_attn.in_proj_weight", "self_W@", MARIAN_MATRIX },
     { "self_attn.in_proj_bias", "self_b@", MARIAN_VECTOR },
@@ -54,9 +54,9 @@ static const row *find_row(const row *rows, size_t n, const char *from) {
 static const char *sublayer(const wf_transformer_config *c, bool decoder, int norm) {
     const char *rnn = c->norm_first ? "rnn" : "rnn_ffn";
     const char *first = decoder && c->decoder == WF_DECODER_SSRU ? rnn : "self_Wo";
-    const char *const of_decoder[] = { first, "context_Wo", "ffn_ffn" };
-    const char *const of_encoder[] = { first, "ffn_ffn", NULL };
-    return norm >= 1 && norm <= 3 ? (decoder ? of_decoder : of_encoder)[norm - 1] : NULL;
+    const char *const names[] = { first, decoder ? "context_Wo" : "ffn_ffn",
+                                  decoder ? "ffn_ffn" : NULL };
+    return norm >= 1 && norm <= 3 ? names[norm - 1] : NULL;
 }
 
 /* The name of "norm1.weight" or the like in a layer. */
@@ -95,8 +95,8 @@ static marian_form table_name(const wf_transformer_config *c, int table, char na
     return table == 2 ? MARIAN_MATRIX : MARIAN_TABLE;
 }
 
-marian_form marian_name(const wf_transformer_config *c, const char *parameter, int part, int *parts,
-                        char name[MARIAN_NAME]) {
+marian_form wf_marian_name(const wf_transformer_config *c, const char *parameter, int part,
+                           int *parts, char name[MARIAN_NAME]) {
     const size_t start = sizeof LAYERS("encoder") - 1;
     *parts = 1;
     for (int i = 0; i < WF_TABLES; i++)

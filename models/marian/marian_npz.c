@@ -91,7 +91,7 @@ static bool read_name(marian_item *item, const wf_zip_record *r, char *message) 
     return true;
 }
 
-bool marian_open_npz(marian_file *f, const void *bytes, size_t size, char *message) {
+bool wf_marian_open_npz(marian_file *f, const void *bytes, size_t size, char *message) {
     wf_file scratch = { .n_parts = 0 };
     struct source s = { .memory = bytes, .size = (int64_t)size };
     bool ok = size <= INT64_MAX && wf_zip_open(&scratch, &s, &f->zip);

@@ -269,7 +269,8 @@ static bool all_known(settings *s) {
     return true;
 }
 
-bool marian_read_settings(const char *text, size_t bytes, wf_transformer_config *c, char *message) {
+bool wf_marian_read_settings(const char *text, size_t bytes, wf_transformer_config *c,
+                             char *message) {
     settings s = { .pairs = calloc(MOST_PAIRS, sizeof *s.pairs), .message = message };
     *c = wf_transformer_defaults();
     c->max_len = MAX_LEN;
@@ -320,7 +321,7 @@ static void put_rows(wf_text *t, const wf_transformer_config *c) {
                       *(const int64_t *)(const void *)((const char *)c + sizes[i].offset));
 }
 
-char *marian_write_settings(const wf_transformer_config *c, char *message) {
+char *wf_marian_write_settings(const wf_transformer_config *c, char *message) {
     wf_text t = { 0 };
     bool all = c->tie == WF_TIE_ALL;
     if (!has_form(c, message)) return NULL;

@@ -1,8 +1,8 @@
 /* models/marian/marian_weights.c - loads a file's tensors into a Transformer's parameters.
  *
- * Marian multiplies x W, so its matrices are [in, out]; those in int8 lie as intgemm multiplies them,
- * [out, in], although their shape is said to be [in, out]. weft's are [out, in]. Tables are [V, D] in
- * both. */
+ * Marian multiplies x W, so its matrices are [in, out]. Those in int8 lie as intgemm multiplies
+ * them, [out, in], although their shape is said to be [in, out]. weft's are [out, in]. Tables are
+ * [V, D] in both. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static bool copy(const marian_item *item, marian_form form, int64_t rows, int64_
     bool turned = form == MARIAN_MATRIX && item->type == MARIAN_F32;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t k = 0; k < columns; k++) {
-            float value = marian_value(item, turned ? k * rows + r : r * columns + k);
+            float value = wf_marian_value(item, turned ? k * rows + r : r * columns + k);
             if (!isfinite(value))
                 return fail(message, "'%.100s' has values that are NaN or infinite", item->name);
             to[r * columns + k] = value;
@@ -53,17 +53,17 @@ typedef struct origin {
     int64_t rows, columns; /* of a part */
 } origin;
 
-/* Finds them, of the right shapes: before memory is taken for a leaf of the size that settings say. */
+/* Finds them, of the right shapes, before memory is taken for a leaf as large as settings say. */
 static bool find_origin(loading *l, const wf_tensor *leaf, origin *s) {
     char name[MARIAN_NAME];
     s->parts = 1;
     for (int i = 0; i < s->parts; i++) {
-        s->form = marian_name(l->c, leaf->name, i, &s->parts, name);
+        s->form = wf_marian_name(l->c, leaf->name, i, &s->parts, name);
         if (s->form == MARIAN_UNKNOWN)
             return fail(l->message, "'%.120s' has no name in files of Marian", leaf->name);
         s->rows = leaf->shape[0] / s->parts;
         s->columns = leaf->ndim > 1 ? leaf->shape[1] : 1;
-        const marian_item *item = s->items[i] = marian_find(l->f, name);
+        const marian_item *item = s->items[i] = wf_marian_find(l->f, name);
         if (!item) return fail(l->message, "'%s' is missing", name);
         if (!has_shape(item, s->form, s->rows, s->columns))
             return fail(l->message, "'%s' does not hold %lld x %lld numbers", name,
@@ -104,7 +104,7 @@ static bool explain_rest(const marian_file *f, char *message) {
     return true;
 }
 
-bool marian_load_weights(marian_file *f, wf_model *m, char *message) {
+bool wf_marian_load_weights(marian_file *f, wf_model *m, char *message) {
     size_t most = (size_t)wf_node_count(m->graph) + 1;
     loading l = { .f = f, .c = &wf_transformer_of(m)->config, .message = message };
     l.leaves = calloc(most, sizeof(wf_tensor *));

@@ -1,9 +1,9 @@
-/* tests/fuzz/fuzz_marian.c - any bytes as a file of Marian: refused with a sentence, or a model that
- * is the same when it was written and read again. Bytes that are neither a ZIP archive nor a binary
- * file are settings: refused with a sentence, or the same when they were written and read again. */
+/* tests/fuzz/fuzz_marian.c - any bytes as a file of Marian: refused with a sentence, or a model
+ * that is the same when it was written and read again. Bytes that are neither a ZIP archive nor a
+ * binary file are settings: refused with a sentence, or the same when written and read again. */
 #include "fuzz.h"
-#include "models/marian/marian.h"
 #include "models/marian/marian_file.h"
+#include "models/marian_internal.h"
 
 enum { LARGEST = 1 << 16 };
 
@@ -22,12 +22,12 @@ static void read_again(const wf_model *m) {
 static void read_settings(const char *text, size_t size) {
     wf_transformer_config c, again;
     char message[WF_MESSAGE] = "";
-    if (!marian_read_settings(text, size, &c, message)) {
+    if (!wf_marian_read_settings(text, size, &c, message)) {
         fuzz_must_say(message);
         return;
     }
-    char *written = marian_write_settings(&c, message);
-    fuzz_must(written && marian_read_settings(written, strlen(written), &again, message));
+    char *written = wf_marian_write_settings(&c, message);
+    fuzz_must(written && wf_marian_read_settings(written, strlen(written), &again, message));
     fuzz_must(memcmp(&c, &again, sizeof c) == 0);
     free(written);
 }

@@ -18,7 +18,8 @@ TESTS(fuzz)
     ROW(vocabulary)                                                                                \
     ROW(codes)                                                                                     \
     ROW(byte_level)                                                                                \
-    ROW(spm) ROW(tokenizer) ROW(hf) ROW(marian) ROW(text) ROW(json) ROW(settings) ROW(pairs) ROW(metrics)
+    ROW(spm)                                                                                       \
+    ROW(tokenizer) ROW(hf) ROW(marian) ROW(text) ROW(json) ROW(settings) ROW(pairs) ROW(metrics)
 
 #define DECLARE(name) int fuzz_##name(const uint8_t *data, size_t size);
 TARGETS(DECLARE)

@@ -1,12 +1,12 @@
-/* tests/models/test_marian.c - files of Marian: recorded models give the ids that its formulas give,
- * come back with the same bits, and damaged ones are refused.
+/* tests/models/test_marian.c - files of Marian: recorded models give the ids that its formulas
+ * give, come back with the same bits, and damaged ones are refused.
  *
  * tests/models/marian_peer.py made the files and the ids, and compares many more. */
 #include <stdio.h>
 
 #include "models/generation_internal.h"
-#include "models/marian/marian.h"
 #include "models/marian/marian_file.h"
+#include "models/marian_internal.h"
 #include "models/model_internal.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
@@ -200,7 +200,7 @@ TEST_ROWS(each_setting_is_used_or_refused, COUNT_OF(changes)) {
     snprintf(text, sizeof text, "%.*s%s%s", (int)before, settings, changes[_i].to,
              at ? at + strlen(from) : "");
     wf_transformer_config c;
-    bool ok = marian_read_settings(text, strlen(text), &c, message);
+    bool ok = wf_marian_read_settings(text, strlen(text), &c, message);
     ck_assert_msg(ok == !changes[_i].sentence, "%s", message);
     if (!ok) assert_contains(message, changes[_i].sentence);
     if (ok) ck_assert(c.tie == WF_TIE_DECODER && c.decoder == WF_DECODER_SSRU && c.zero_start);

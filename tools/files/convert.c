@@ -1,6 +1,6 @@
 /* tools/files/convert.c - converts a PyTorch state_dict, in safetensors or as torch.save writes it,
- * to a model and back. It also converts a folder of Hugging Face (convert_hf.c) and a file of Marian
- * (convert_marian.c), and back.
+ * to a model and back. It also converts a folder of Hugging Face (convert_hf.c) and a file of
+ * Marian (convert_marian.c), and back.
  *
  * It also rounds the weights of a weft model to int8, or converts them back to f32.
  *

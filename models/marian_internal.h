@@ -1,11 +1,11 @@
-/* models/marian/marian.h - inside models, and for the programs: files of Marian (Junczys-Dowmunt et
- * al. 2018) with an encoder-decoder Transformer, such as the translators of Firefox. Not installed.
+/* models/marian_internal.h - inside the library and its programs: files of Marian (Junczys-Dowmunt
+ * et al. 2018) with an encoder-decoder Transformer, such as Firefox's translators. Not installed.
  *
  * Two containers are read: model.npz, as training writes it, and model.intgemm.alphas.bin, whose
- * matrices are rounded to int8. The first is written, too. README.md has their layout. Every
- * `message` has room for 256 bytes, or is NULL. */
-#ifndef WEFT_MODELS_MARIAN_MARIAN_H
-#define WEFT_MODELS_MARIAN_MARIAN_H
+ * matrices are rounded to int8. The first is written, too; see marian/README.md. Every `message`
+ * has room for 256 bytes, or is NULL. */
+#ifndef WEFT_MODELS_MARIAN_INTERNAL_H
+#define WEFT_MODELS_MARIAN_INTERNAL_H
 
 #include "models/hf.h"
 
