@@ -47,6 +47,8 @@ static const struct {
     { "transformer-postprocess-emb", { "d", "" } },
     { "transformer-no-projection", { "false" } },
     { "transformer-rnn-projection", { "false" } },
+    { "transformer-no-bias", { "false" } },
+    { "transformer-no-affine", { "false" } },
     { "transformer-train-position-embeddings", { "false" } },
     { "transformer-train-positions", { "false" } },
     { "transformer-tied-layers", { "[]" } },

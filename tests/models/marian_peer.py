@@ -264,7 +264,19 @@ RECORDED = {
     "split.bin": dict(tie="none", V=[15, 20], decoder="rnn", act="swish"),
     "teacher.npz": dict(tie="src", V=[20, 20], decoder="self-attention", pre=True, top=True),
     "teacher.bin": dict(tie="all", V=[20, 20], decoder="self-attention"),
+    "words.bin": dict(tie="all", V=[29, 29], decoder="rnn", spm="words_de.spm"),
 }
+
+
+def record_lines(folder, name, oracle, vocabulary):
+    """Lines of text and their translations; the vocabulary's ids of </s> and <unk> are Marian's. Needs sentencepiece."""
+    import sentencepiece
+    spm, lines = sentencepiece.SentencePieceProcessor(model_file=str(vocabulary)), []
+    for text in ["hallo welt", "das haus", "ein hund", "alle leute", "ohne ende", "sie rennt", "Blau x", "nie", "hier"]:
+        output, gaps = oracle.greedy(spm.encode(text) + [EOS])
+        if min(gaps) > TIE:
+            lines.append(text + "|" + spm.decode(output) + "\n")
+    (folder / (name + ".lines")).write_text("".join(lines))
 
 
 def record(folder):
@@ -278,6 +290,8 @@ def record(folder):
         else:
             write_npz(folder / name, p, settings)
         oracle, lines = Oracle(m, p), []
+        if "spm" in changes:
+            record_lines(folder, name, oracle, folder.parent / changes["spm"])
         while len(lines) < 40:
             source = rng.integers(2, m["V"][0], rng.integers(1, 9)).tolist() + [EOS]
             output, gaps = oracle.greedy(source)

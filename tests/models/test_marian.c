@@ -15,8 +15,8 @@
 
 TESTS(marian)
 
-static const char *const recorded[] = { "shared.npz", "shared.bin",  "split.npz",
-                                        "split.bin",  "teacher.npz", "teacher.bin" };
+static const char *const recorded[] = { "shared.npz",  "shared.bin",  "split.npz", "split.bin",
+                                        "teacher.npz", "teacher.bin", "words.bin" };
 
 static char *recorded_file(int i, const char *end, size_t *bytes) {
     char relative[128], path[512];
@@ -240,7 +240,7 @@ TEST_ROWS(flipped_bits_do_no_harm, COUNT_OF(recorded)) {
         model[i] = (char)(model[i] ^ 1 << i % 8);
         wf_hf hf;
         const wf_marian_files files = { .model = model, .model_bytes = bytes };
-        if (wf_marian_import(&files, &hf, message) && _i % 2 == 0)
+        if (wf_marian_import(&files, &hf, message) && strstr(recorded[_i], ".npz"))
             assert_same_parameters(right.model, hf.model);
         wf_hf_free(&hf);
         model[i] = (char)(model[i] ^ 1 << i % 8);

@@ -39,6 +39,20 @@ TEST_ROWS(a_model_goes_in_and_out, COUNT_OF(names)) {
     ok("generate --weights int8 --beam 3 second sources");
 }
 
+/* With a SentencePiece model, lines of text become lines of text. */
+TEST(a_model_translates_text) {
+    char path[512];
+    with("cp %s model.bin", recorded("words.bin"));
+    with("cp %s vocabulary.spm", source_path("tests/data/words_de.spm", path, sizeof path));
+    ok("convert --from marian model.bin --spm-src vocabulary.spm -o model.weft");
+    with("sed 's/|.*//' %s > sources", recorded("words.bin.lines"));
+    with("sed 's/.*|//' %s > outputs", recorded("words.bin.lines"));
+    ok("generate model.weft sources > ours");
+    ok("diff ours outputs");
+    ok("convert --from marian model.bin --spm-src vocabulary.spm --spm-tgt vocabulary.spm -o two");
+    ok("cmp model.weft two");
+}
+
 static const struct {
     const char *command, *sentence;
     int status;
