@@ -24,4 +24,9 @@ bool wf_marian_import(const wf_marian_files *files, wf_hf *out, char *message);
  * model. */
 void *wf_marian_export(const wf_model *m, size_t *bytes, char *message);
 
+/* The bytes of `like`, a binary file of the same model before it was trained on, with the weights
+ * that m has: rounded to int8 where the file has int8, beside its scales of activations. malloc'ed,
+ * as many as in `like`. NULL with message. */
+void *wf_marian_export_like(const wf_model *m, const void *like, size_t bytes, char *message);
+
 #endif

@@ -138,21 +138,20 @@ static void end_archive(archive *a) {
     add_number(&a->records, 0, 2);
 }
 
-static bool is_plain(const wf_model *m) {
-    for (int id = 0; id < wf_node_count(m->graph); id++) {
+bool wf_marian_is_plain(const wf_model *m, char *message) {
+    bool plain = wf_transformer_of(m) && wf_ok(m->graph);
+    for (int id = 0; plain && id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
-        if (t->kind == WF_PARAM && (wf_is_added(m, t) || t->dtype != WF_F32)) return false;
+        plain = t->kind != WF_PARAM || (!wf_is_added(m, t) && t->dtype == WF_F32);
     }
-    return true;
+    return plain || fail(message, "only an encoder-decoder Transformer of f32 without added "
+                                  "parameters can be written so");
 }
 
 void *wf_marian_export(const wf_model *m, size_t *bytes, char *message) {
     archive a = { .n = 0 };
     const wf_transformer *t = wf_transformer_of(m);
-    if (!t || !wf_ok(m->graph) || !is_plain(m))
-        return fail(message, "only an encoder-decoder Transformer of f32 without added parameters "
-                             "can be written so"),
-               NULL;
+    if (!wf_marian_is_plain(m, message)) return NULL;
     char *settings = wf_marian_write_settings(&t->config, message);
     if (!settings) return NULL;
     wf_crc32_fill(&a.sums, WF_CRC32_ZIP);

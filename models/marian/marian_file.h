@@ -67,4 +67,25 @@ marian_form wf_marian_name(const wf_transformer_config *c, const char *parameter
 
 bool wf_marian_load_weights(marian_file *f, wf_model *m, char *message);
 
+/* The items of one leaf: one, or three of a packed projection. */
+typedef struct marian_origin {
+    const marian_item *items[3];
+    marian_form form;
+    int parts;
+    int64_t rows, columns; /* of a part */
+} marian_origin;
+/* Find them, of the right shapes: also before memory is taken for a leaf as large as settings say.
+ * False with message. */
+bool wf_marian_find_origin(marian_file *f, const wf_transformer_config *c, const wf_tensor *leaf,
+                           marian_origin *origin, char *message);
+/* True if all items were found but the scales of activations in int8 products, which f32 does not
+ * need. False with message. */
+bool wf_marian_explain_rest(const marian_file *f, char *message);
+
+/* ---- marian_export.c ------------------------------------------------------------------------- */
+
+/* True if a file of Marian can hold all parameters: those of a Transformer alone, in f32. False
+ * with message. */
+bool wf_marian_is_plain(const wf_model *m, char *message);
+
 #endif

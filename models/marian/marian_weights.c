@@ -45,36 +45,28 @@ static bool copy(const marian_item *item, marian_form form, int64_t rows, int64_
     return true;
 }
 
-/* The tensors of one leaf: one, or three of a packed projection. */
-typedef struct origin {
-    const marian_item *items[3];
-    marian_form form;
-    int parts;
-    int64_t rows, columns; /* of a part */
-} origin;
-
-/* Finds them, of the right shapes, before memory is taken for a leaf as large as settings say. */
-static bool find_origin(loading *l, const wf_tensor *leaf, origin *s) {
+bool wf_marian_find_origin(marian_file *f, const wf_transformer_config *c, const wf_tensor *leaf,
+                           marian_origin *s, char *message) {
     char name[MARIAN_NAME];
     s->parts = 1;
     for (int i = 0; i < s->parts; i++) {
-        s->form = wf_marian_name(l->c, leaf->name, i, &s->parts, name);
+        s->form = wf_marian_name(c, leaf->name, i, &s->parts, name);
         if (s->form == MARIAN_UNKNOWN)
-            return fail(l->message, "'%.120s' has no name in files of Marian", leaf->name);
+            return fail(message, "'%.120s' has no name in files of Marian", leaf->name);
         s->rows = leaf->shape[0] / s->parts;
         s->columns = leaf->ndim > 1 ? leaf->shape[1] : 1;
-        const marian_item *item = s->items[i] = wf_marian_find(l->f, name);
-        if (!item) return fail(l->message, "'%s' is missing", name);
+        const marian_item *item = s->items[i] = wf_marian_find(f, name);
+        if (!item) return fail(message, "'%s' is missing", name);
         if (!has_shape(item, s->form, s->rows, s->columns))
-            return fail(l->message, "'%s' does not hold %lld x %lld numbers", name,
-                        (long long)s->rows, (long long)s->columns);
+            return fail(message, "'%s' does not hold %lld x %lld numbers", name, (long long)s->rows,
+                        (long long)s->columns);
     }
     return true;
 }
 
 static bool add_leaf(loading *l, wf_tensor *leaf) {
-    origin s;
-    if (!find_origin(l, leaf, &s)) return false;
+    marian_origin s;
+    if (!wf_marian_find_origin(l->f, l->c, leaf, &s, l->message)) return false;
     float *data = malloc(wf_bytes(leaf) + 1);
     if (!data) return fail(l->message, "out of memory");
     wf_entry *e = &l->entries[l->n];
@@ -94,8 +86,7 @@ static bool ends_in(const char *name, const char *end) {
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* Beside weights there are the settings, and the scales of activations in int8 products. */
-static bool explain_rest(const marian_file *f, char *message) {
+bool wf_marian_explain_rest(const marian_file *f, char *message) {
     for (int i = 0; i < f->n; i++) {
         const marian_item *item = &f->items[i];
         if (!item->used && !ends_in(item->name, "_QuantMultA"))
@@ -113,7 +104,8 @@ bool wf_marian_load_weights(marian_file *f, wf_model *m, char *message) {
     bool ok = (l.leaves && l.entries && l.list) || fail(message, "out of memory");
     for (int id = 0; ok && id < wf_node_count(m->graph); id++)
         if (wf_node(m->graph, id)->kind == WF_PARAM) ok = add_leaf(&l, wf_node(m->graph, id));
-    ok = ok && explain_rest(f, message) && wf_file_load_leaves(l.list, l.leaves, l.n, message);
+    ok = ok && wf_marian_explain_rest(f, message) &&
+         wf_file_load_leaves(l.list, l.leaves, l.n, message);
     for (int i = 0; l.entries && i < l.n; i++) free((void *)(uintptr_t)l.entries[i].data);
     free(l.leaves), free(l.entries), free(l.list);
     return ok;

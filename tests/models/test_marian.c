@@ -103,6 +103,57 @@ TEST_ROWS(what_goes_out_comes_in, COUNT_OF(recorded)) {
     free(model), free(npz), free(other);
 }
 
+static wf_tensor *any_matrix(const wf_model *m) {
+    return wf_find(m->graph, "transformer.encoder.layers.0.linear1.weight");
+}
+
+/* In a file of int8, other weights are rounded with a multiplier of their own; the rest stays. */
+TEST_ROWS(a_binary_file_takes_other_weights, COUNT_OF(recorded)) {
+    size_t bytes;
+    char message[WF_MESSAGE] = "", *model = recorded_file(_i, "", &bytes);
+    wf_hf hf, again;
+    import(model, bytes, &hf);
+    char *same = wf_marian_export_like(hf.model, model, bytes, message);
+    if (strstr(recorded[_i], ".npz")) {
+        ck_assert(!same);
+        assert_contains(message, "not a binary file");
+    } else {
+        ck_assert_msg(same && memcmp(same, model, bytes) == 0, "%s", message);
+        wf_tensor *w = any_matrix(hf.model);
+        double *before = leaf_values(w);
+        for (int64_t i = 0; i < wf_count(w); i++) before[i] = 2.5 * before[i] + (i == 3);
+        ck_assert(write_doubles(w, before));
+        char *other = wf_marian_export_like(hf.model, model, bytes, message);
+        ck_assert_msg(other && memcmp(other, model, bytes) != 0, "%s", message);
+        import(other, bytes, &again);
+        double *after = leaf_values(any_matrix(again.model)), most = 0, error = 0;
+        for (int64_t i = 0; i < wf_count(w); i++) {
+            most = fmax(most, fabs(before[i]));
+            error = fmax(error, fabs(after[i] - before[i]));
+        }
+        ck_assert_double_le(error, most / 127 * 0.5001);
+        wf_hf_free(&again);
+        free(before), free(after), free(other);
+    }
+    wf_hf_free(&hf);
+    free(same), free(model);
+}
+
+TEST(a_binary_file_of_another_model_is_refused) {
+    size_t bytes;
+    char message[WF_MESSAGE] = "", *model = recorded_file(1, "", &bytes), *other;
+    wf_hf hf;
+    import(model, bytes, &hf);
+    other = recorded_file(3, "", &bytes);
+    ck_assert(!wf_marian_export_like(hf.model, other, bytes, message));
+    assert_contains(message, "another model");
+    ck_assert(!wf_marian_export_like(hf.model, NULL, 0, message));
+    ck_assert(!wf_marian_export_like(NULL, other, bytes, message));
+    ck_assert(!wf_marian_export_like(hf.model, other, bytes / 2, message));
+    wf_hf_free(&hf);
+    free(model), free(other);
+}
+
 /* Other forms than Marian has. */
 TEST_ROWS(what_marian_has_not_is_refused, 8) {
     char message[WF_MESSAGE] = "";

@@ -51,6 +51,8 @@ TEST(a_model_translates_text) {
     ok("diff ours outputs");
     ok("convert --from marian model.bin --spm-src vocabulary.spm --spm-tgt vocabulary.spm -o two");
     ok("cmp model.weft two");
+    ok("convert --to marian --scales model.bin model.weft -o back.bin");
+    ok("cmp back.bin model.bin");
 }
 
 static const struct {
@@ -64,6 +66,8 @@ static const struct {
     { "convert --to marian --weights int8 in -o m", "model.npz is written in f32", 2 },
     { "convert --spm-src in in -o m", "it is for --from marian", 2 },
     { "convert --from marian in --spm-src in -o m", "the vocabulary of the source", 1 },
+    { "convert --scales in in -o m", "it is for --to marian", 2 },
+    { "convert --to marian --scales in trained -o m", "Marian has no such model", 1 },
     { "convert --from marian in -o in", "read and written", 2 },
     { "convert --to marian trained -o m", "Marian has no such model", 1 },
 };

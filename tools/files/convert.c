@@ -30,7 +30,7 @@ enum { FROM_FILE, FROM_HF, FROM_MARIAN };
 enum { TO_WEFT, TO_TORCH, TO_HF, TO_MARIAN };
 
 typedef struct settings {
-    const char *input, *output, *adapter, *base, *spm_src, *spm_tgt;
+    const char *input, *output, *adapter, *base, *spm_src, *spm_tgt, *scales;
     int from, to, norm, positions, activation, dtype, weights;
     int64_t heads, max_len, pad_id, start_id, end_id;
     double eps;
@@ -54,7 +54,9 @@ static option rows[] = {
     CHOICE(
         "to", told.to, "weft|torch|hf|marian",
         "kind of the output. weft: a model file for the programs of weft. torch: a state_dict for "
-        "load_state_dict. hf: a folder for from_pretrained. marian: a model.npz for Marian"),
+        "load_state_dict. hf: a folder for from_pretrained. marian: a model.npz for Marian, or "
+        "with "
+        "--scales a translator of Firefox"),
     NEW_MODEL(
         "output", told.output,
         "file to write, in the safetensors format; with --to hf the folder. It must be given. An "
@@ -71,6 +73,9 @@ static option rows[] = {
           "with --from marian: SentencePiece model (.spm) of the sources, and also of the targets "
           "unless --spm-tgt is given. Without both the model reads and writes ids"),
     INPUT("spm-tgt", told.spm_tgt, "with --from marian: SentencePiece model (.spm) of the targets"),
+    INPUT("scales", told.scales,
+          "with --to marian: the .intgemm.alphas.bin that the model was made of before it was "
+          "trained on. The output is such a file, in int8, with its scales of activations"),
     FLAG(
         "overwrite", told.overwrite,
         "with --to hf: replace a model that is in the folder. Without it such a folder is refused"),
@@ -161,6 +166,7 @@ static void check_options(const settings *set) {
     refuse_said(set->from == FROM_MARIAN, "--from marian takes it from the file");
     option_no_effect(&self, "spm-src", set->from != FROM_MARIAN, "it is for --from marian");
     option_no_effect(&self, "spm-tgt", set->from != FROM_MARIAN, "it is for --from marian");
+    option_no_effect(&self, "scales", set->to != TO_MARIAN, "it is for --to marian");
     option_no_effect(&self, "adapter", set->from != FROM_FILE, "import the model first");
     option_no_effect(&self, "adapter", set->to != TO_WEFT, "merge it into a model first");
     option_no_effect(&self, "base", set->from != FROM_HF, "it is for --from hf");
@@ -431,7 +437,7 @@ static void convert_file(const settings *set) {
         saved = save_repacked(m, f, target, message);
     } else if (set->to == TO_MARIAN) {
         m = from_weft(set, f);
-        export_marian(&self, m, set->input, target);
+        export_marian(&self, m, set->input, set->scales, target);
         saved = true;
     } else if (set->to == TO_TORCH) {
         m = from_weft(set, f);

@@ -46,14 +46,17 @@ void import_marian(const program *p, const char *path, const char *src, const ch
     free(model), free(source), free(target);
 }
 
-void export_marian(const program *p, const wf_model *m, const char *model, const char *target) {
+void export_marian(const program *p, const wf_model *m, const char *model, const char *like,
+                   const char *target) {
     output o;
     size_t bytes;
     char message[WF_MESSAGE];
-    void *archive = wf_marian_export(m, &bytes, message);
-    if (!archive) fail(p, "%s: %s", model, message);
+    void *before = like ? read_whole(p, like, &bytes) : NULL;
+    void *file = like ? wf_marian_export_like(m, before, bytes, message)
+                      : wf_marian_export(m, &bytes, message);
+    if (!file) fail(p, "%s: %s", like ? like : model, message);
     if (!output_open(&o, target, message)) fail(p, "%s", message);
-    fwrite(archive, 1, bytes, o.stream);
+    fwrite(file, 1, bytes, o.stream);
     if (!output_close(&o, message)) fail(p, "%s", message);
-    free(archive);
+    free(before), free(file);
 }

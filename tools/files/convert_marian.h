@@ -9,8 +9,9 @@
  * Exits if one cannot be read. */
 void import_marian(const program *p, const char *path, const char *src, const char *tgt,
                    wf_hf *out);
-/* Writes the model as model.npz. Exits if Marian has no such model, or if the file cannot be
- * written. */
-void export_marian(const program *p, const wf_model *m, const char *model, const char *target);
+/* Writes the model as model.npz; or like a binary file of it before it was trained on. Exits if
+ * Marian has no such model, or if a file cannot be read or written. */
+void export_marian(const program *p, const wf_model *m, const char *model, const char *like,
+                   const char *target);
 
 #endif
