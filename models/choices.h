@@ -27,7 +27,8 @@
     ROW(WF_POSITIONS_NONE, "none") ROW(WF_POSITIONS_SINUSOIDAL, "sinusoidal") \
     ROW(WF_POSITIONS_LEARNED, "learned") ROW(WF_POSITIONS_ROTARY, "rotary") \
     ROW(WF_POSITIONS_HALVES, "sinusoidal-halves") ROW(WF_POSITIONS_FAIRSEQ, "sinusoidal-fairseq") \
-    ROW(WF_POSITIONS_SINUSOIDAL_ROTARY, "sinusoidal-rotary")
+    ROW(WF_POSITIONS_SINUSOIDAL_ROTARY, "sinusoidal-rotary") \
+    ROW(WF_POSITIONS_TENSOR2TENSOR, "sinusoidal-tensor2tensor")
 #define WF_TIE_NAMES(ROW) \
     ROW(WF_TIE_NONE, "none") ROW(WF_TIE_DECODER, "decoder") ROW(WF_TIE_ALL, "all") \
     ROW(WF_TIE_INPUTS, "inputs")
@@ -55,6 +56,7 @@
     ROW(WF_ROTARY_PLAIN, "plain") ROW(WF_ROTARY_LINEAR, "linear") ROW(WF_ROTARY_LLAMA3, "llama3")
 #define WF_DENSE_ACTIVATION_NAMES(ROW) WF_DENSE_ACTIVATIONS(ROW) /* encoder.h */
 #define WF_NORM_KIND_NAMES(ROW) WF_NORM_KINDS(ROW) /* layers.h */
+#define WF_DECODER_KIND_NAMES(ROW) WF_DECODER_KINDS(ROW) /* nn/blocks.h */
 
 /* The place of norms as options name it. Configurations and files store norm_first, a number. */
 typedef enum { WF_NORM_PRE, WF_NORM_POST } wf_norm_place;
@@ -87,6 +89,7 @@ WF_NAMES_OF(wf_stop, WF_STOP_NAMES)
 WF_NAMES_OF(wf_limit_rule, WF_LIMIT_NAMES)
 WF_NAMES_OF(wf_norm_place, WF_NORM_NAMES)
 WF_NAMES_OF(wf_norm_kind, WF_NORM_KIND_NAMES)
+WF_NAMES_OF(wf_decoder_kind, WF_DECODER_KIND_NAMES)
 WF_NAMES_OF(wf_dense_activation, WF_DENSE_ACTIVATION_NAMES)
 WF_NAMES_OF(wf_rotary_stretch, WF_ROTARY_STRETCH_NAMES)
 /* clang-format on */

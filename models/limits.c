@@ -26,8 +26,9 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
         { "the feed-forward width", o->dim_feedforward, 1, 1 << 20 },
         { "the activation", (int64_t)o->activation, 0, WF_ACTIVATION_COUNT - 1 },
         { "the kind of positions", (int64_t)positions, WF_POSITIONS_NONE,
-          WF_POSITIONS_SINUSOIDAL_ROTARY },
+          WF_POSITIONS_TENSOR2TENSOR },
         { "the kind of norm", (int64_t)o->norm, WF_LAYER_NORM, WF_RMS_NORM },
+        { "the kind of decoder", (int64_t)o->decoder, WF_DECODER_ATTENTION, WF_DECODER_SSRU },
         { "the number of heads of keys and values", o->num_kv_heads, 0, o->num_heads },
     };
     if (!wf_limits_ok(limits, sizeof limits / sizeof *limits, message)) return false;
@@ -43,11 +44,14 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
     if (wf_rotates(positions) && wf_head_dim(o) % 2)
         return fail(message, "rotary positions need heads of an even width, not %lld",
                     (long long)wf_head_dim(o));
-    bool fairseq = positions == WF_POSITIONS_FAIRSEQ, halves = positions == WF_POSITIONS_HALVES;
-    bool sinusoidal = positions == WF_POSITIONS_SINUSOIDAL || halves || fairseq;
-    if (sinusoidal && (o->d_model % 2 || (fairseq && o->d_model < 4)))
+    bool exact = positions == WF_POSITIONS_FAIRSEQ || positions == WF_POSITIONS_TENSOR2TENSOR;
+    bool halves = positions == WF_POSITIONS_HALVES;
+    bool sinusoidal = positions == WF_POSITIONS_SINUSOIDAL || halves || exact;
+    if (sinusoidal && (o->d_model % 2 || (exact && o->d_model < 4)))
         return fail(message, "sinusoidal positions need an even d_model%s, not %lld",
-                    fairseq ? " of 4 or more" : "", (long long)o->d_model);
+                    exact ? " of 4 or more" : "", (long long)o->d_model);
+    if (o->raw_keys && (wf_rotates(positions) || !o->norm_first))
+        return fail(message, "keys without a norm need pre-norm, and positions that do not rotate");
     if (!(o->attention_scale >= 0 && o->attention_scale <= 1e6))
         return fail(message, "scores of attention are scaled by %g, not by 0 to 1e6",
                     o->attention_scale);

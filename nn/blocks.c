@@ -7,6 +7,7 @@
  */
 #include "layers_internal.h"
 #include "module.h"
+#include "ops/ops_internal.h"
 
 wf_tensor *wf_activate(wf_activation a, wf_tensor *x) {
 #define FUNCTION(value, name, function) function,
@@ -63,6 +64,40 @@ static wf_tensor *after(const wf_block_options *o, const struct wf_norm_layer *n
     return o->norm_first ? y : wf_norm(norm, y);
 }
 
+/* ---- in the place of self-attention ---------------------------------------------------------- */
+
+/* Self-attention of x, of which h is the normalised form. With raw_keys only queries are made of
+ * it. */
+static wf_tensor *attend_self(const wf_block_options *block, const struct wf_mha_layer *l,
+                              wf_tensor *x, wf_tensor *h, const wf_mha_options *o) {
+    wf_tensor *k, *v;
+    if (!block->raw_keys || h == x) return wf_mha(l, h, h, o);
+    if (o && o->rotary) return wf_poison(x->graph, "keys without a norm are not rotated");
+    wf_mha_keys_values(l, x, &k, &v);
+    if (o && o->cache) {
+        k = wf_cache(k, 2);
+        v = wf_cache(v, 2);
+    }
+    return wf_mha_attend(l, h, k, v, o);
+}
+
+static struct wf_ssru_layer ssru_new(wf_graph *g, const char *name, const wf_block_options *o) {
+    struct wf_ssru_layer l;
+    const char *outer = wf_scope_push(g, name);
+    l.input = wf_linear_new(g, "input", o->d_model, o->d_model, false);
+    l.forget = wf_linear_new(g, "forget", o->d_model, o->d_model, o->bias);
+    l.path = wf_scope(g, outer);
+    return l;
+}
+
+/* [B,T,D] -> [B,T,D] (Kim et al. 2019, "From research to production and back", eq. 1 to 4) */
+static wf_tensor *ssru(const struct wf_ssru_layer *l, wf_tensor *x) {
+    const char *outer = enter(l->input.weight, l->path);
+    wf_tensor *f = wf_sigmoid(wf_linear(&l->forget, x));
+    wf_tensor *add = wf_mul(wf_affine(f, -1, 1), wf_linear(&l->input, x));
+    return leave(outer, wf_relu(wf_carried_scan(f, add, 1)));
+}
+
 /* ---- encoder layer --------------------------------------------------------------------------- */
 
 struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
@@ -86,7 +121,7 @@ wf_tensor *wf_encoder_layer(const struct wf_encoder_block *l, wf_tensor *x,
     if (!l || !l->norm1.weight) return no_layer(x, "an encoder layer");
     const char *outer = enter(l->norm1.weight, l->path);
     wf_tensor *h = before(&l->o, &l->norm1, x);
-    x = after(&l->o, &l->norm1, x, wf_mha(&l->self_attn, h, h, o), "dropout1");
+    x = after(&l->o, &l->norm1, x, attend_self(&l->o, &l->self_attn, x, h, o), "dropout1");
     h = before(&l->o, &l->norm2, x);
     x = after(&l->o, &l->norm2, x, wf_feed_forward(&l->ff, h), "dropout2");
     return leave(outer, x); /* [B,S,D] */
@@ -102,7 +137,12 @@ struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
     }
     struct wf_decoder_block l = { .o = *o };
     const char *outer = wf_scope_push(g, name);
-    l.self_attn = wf_self_attention_new(g, "self_attn", o);
+    if (o->decoder == WF_DECODER_SSRU)
+        l.ssru = ssru_new(g, "ssru", o);
+    else if (o->decoder == WF_DECODER_ATTENTION)
+        l.self_attn = wf_self_attention_new(g, "self_attn", o);
+    else
+        wf_poison(g, "there is no decoder number %d", (int)o->decoder);
     l.multihead_attn = wf_cross_attention_new(g, "multihead_attn", o);
     l.ff = wf_feed_forward_new(g, o);
     l.norm1 = wf_block_norm_new(g, "norm1", o);
@@ -118,7 +158,8 @@ wf_tensor *wf_decoder_layer(const struct wf_decoder_block *l, wf_tensor *x, wf_t
     if (!l || !l->norm1.weight) return no_layer(x, "a decoder layer");
     const char *outer = enter(l->norm1.weight, l->path);
     wf_tensor *h = before(&l->o, &l->norm1, x);
-    x = after(&l->o, &l->norm1, x, wf_mha(&l->self_attn, h, h, self), "dropout1");
+    wf_tensor *f = l->ssru.path ? ssru(&l->ssru, h) : attend_self(&l->o, &l->self_attn, x, h, self);
+    x = after(&l->o, &l->norm1, x, f, "dropout1");
     h = before(&l->o, &l->norm2, x);
     x = after(&l->o, &l->norm2, x, wf_mha_attend(&l->multihead_attn, h, cross_k, cross_v, cross),
               "dropout2");

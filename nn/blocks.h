@@ -25,6 +25,17 @@ enum { WF_ACTIVATION_COUNT = WF_ACTIVATIONS(WF_ONE_MORE) };
 /* clang-format on */
 WF_API wf_tensor *wf_activate(wf_activation a, wf_tensor *x);
 
+/* A row per kind of a decoder layer's first sublayer: the enumerator, its name in options and
+ * files. SSRU: the simpler simple recurrent unit (Kim et al. 2019), whose state has one size. */
+/* clang-format off */
+#define WF_DECODER_KINDS(ROW)                                                                      \
+    ROW(WF_DECODER_ATTENTION, "attention")                                                         \
+    ROW(WF_DECODER_SSRU, "ssru")                                                                   \
+    /* and so on */
+#define WF_DECODER_ENUMERATOR(value, name) value,
+typedef enum { WF_DECODER_KINDS(WF_DECODER_ENUMERATOR) } wf_decoder_kind;
+/* clang-format on */
+
 typedef struct wf_block_options {
     int64_t d_model, num_heads, dim_feedforward;
     wf_activation activation;
@@ -49,6 +60,11 @@ typedef struct wf_block_options {
     /* factor of the scores of all attentions; 0: 1 / sqrt(head_dim). T5 uses 1, and its initial
      * queries are smaller instead */
     double attention_scale;
+    /* of decoder layers: what stands in the place of self-attention */
+    wf_decoder_kind decoder;
+    /* pre-norm, without rotary positions: the norm before self-attention is that of its queries;
+     * keys and values are made of x itself, as in Marian */
+    bool raw_keys;
 } wf_block_options;
 
 struct wf_feed_forward_layer {
@@ -71,8 +87,15 @@ struct wf_encoder_block {
     wf_block_options o;
     const char *path;
 };
+/* f = sigmoid(forget(x)), c[t] = f[t] c[t-1] + (1 - f[t]) input(x)[t], relu(c): [B,T,D]. A state
+ * has c of the last position. */
+struct wf_ssru_layer {
+    struct wf_linear_layer input, forget; /* [D, D], input without a bias */
+    const char *path;
+};
 struct wf_decoder_block {
-    struct wf_mha_layer self_attn, multihead_attn;
+    struct wf_mha_layer self_attn, multihead_attn; /* self_attn: by the options, or ssru */
+    struct wf_ssru_layer ssru;
     struct wf_feed_forward_layer ff;
     struct wf_norm_layer norm1, norm2, norm3;
     wf_block_options o;

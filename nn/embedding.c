@@ -36,7 +36,8 @@ enum { LARGEST_TABLE = 1 << 22 };
 
 static bool sinusoidal(wf_positions kind) {
     return kind == WF_POSITIONS_SINUSOIDAL || kind == WF_POSITIONS_HALVES ||
-           kind == WF_POSITIONS_FAIRSEQ || kind == WF_POSITIONS_SINUSOIDAL_ROTARY;
+           kind == WF_POSITIONS_FAIRSEQ || kind == WF_POSITIONS_SINUSOIDAL_ROTARY ||
+           kind == WF_POSITIONS_TENSOR2TENSOR;
 }
 
 bool wf_rotates(wf_positions kind) {
@@ -44,9 +45,10 @@ bool wf_rotates(wf_positions kind) {
 }
 
 static wf_sinusoid_form form_of(wf_positions kind) {
-    return kind == WF_POSITIONS_HALVES    ? WF_SINUSOID_HALVES
-           : kind == WF_POSITIONS_FAIRSEQ ? WF_SINUSOID_FAIRSEQ
-                                          : WF_SINUSOID_PAIRS;
+    return kind == WF_POSITIONS_HALVES          ? WF_SINUSOID_HALVES
+           : kind == WF_POSITIONS_FAIRSEQ       ? WF_SINUSOID_FAIRSEQ
+           : kind == WF_POSITIONS_TENSOR2TENSOR ? WF_SINUSOID_TENSOR2TENSOR
+                                                : WF_SINUSOID_PAIRS;
 }
 
 static wf_tensor *position_table(wf_graph *g, wf_positions kind, int64_t max_len, int64_t dim) {
@@ -54,9 +56,10 @@ static wf_tensor *position_table(wf_graph *g, wf_positions kind, int64_t max_len
     if (kind == WF_POSITIONS_LEARNED)
         return wf_param(g, "weight", 2, shape, wf_init_normal(1 / sqrt((double)dim)));
     if (!sinusoidal(kind)) return NULL;
-    if (dim % 2 || (kind == WF_POSITIONS_FAIRSEQ && dim < 4))
+    bool exact = kind == WF_POSITIONS_FAIRSEQ || kind == WF_POSITIONS_TENSOR2TENSOR;
+    if (dim % 2 || (exact && dim < 4))
         return wf_poison(g, "sinusoidal positions need an even width%s, not %lld",
-                         kind == WF_POSITIONS_FAIRSEQ ? " of 4 or more" : "", (long long)dim);
+                         exact ? " of 4 or more" : "", (long long)dim);
     if (dim > 0 && max_len > LARGEST_TABLE / dim) return NULL;
     return wf_buffer(g, "weight", wf_real(g), 2, shape, wf_init_sinusoid_as(form_of(kind)));
 }

@@ -55,7 +55,8 @@ typedef enum {
     WF_POSITIONS_HALVES,  /* sinusoids in the order of WF_SINUSOID_HALVES */
     WF_POSITIONS_FAIRSEQ, /* sinusoids in the order of WF_SINUSOID_FAIRSEQ */
     /* sinusoids are added, and self-attention rotates queries and keys as well */
-    WF_POSITIONS_SINUSOIDAL_ROTARY
+    WF_POSITIONS_SINUSOIDAL_ROTARY,
+    WF_POSITIONS_TENSOR2TENSOR /* sinusoids in the order of WF_SINUSOID_TENSOR2TENSOR */
 } wf_positions;
 struct wf_position_layer {
     /* [max_len, D]: a parameter if learned, a buffer if sinusoidal. NULL for sinusoids of more than

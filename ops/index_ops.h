@@ -41,8 +41,14 @@ WF_API wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim);
 WF_API wf_init wf_init_sinusoid(void); /* the same values as a table [L,D] */
 /* Other orders of columns and other wave lengths, with h = D/2:
  *   WF_SINUSOID_FAIRSEQ  PE[p,i] = sin((p+2) / 10000^(i/(h-1))), PE[p,h+i] = cos(same): as fairseq,
- * whose rows 0 and 1 are for padding, and M2M100; D must be even, and 4 or more */
-typedef enum { WF_SINUSOID_PAIRS, WF_SINUSOID_HALVES, WF_SINUSOID_FAIRSEQ } wf_sinusoid_form;
+ * whose rows 0 and 1 are for padding, and M2M100; D must be even, and 4 or more
+ *   WF_SINUSOID_TENSOR2TENSOR  the same with p instead of p+2: as tensor2tensor and Marian */
+typedef enum {
+    WF_SINUSOID_PAIRS,
+    WF_SINUSOID_HALVES,
+    WF_SINUSOID_FAIRSEQ,
+    WF_SINUSOID_TENSOR2TENSOR
+} wf_sinusoid_form;
 WF_API wf_tensor *wf_sinusoid_as(wf_tensor *ids, int64_t dim, wf_sinusoid_form form);
 WF_API wf_init wf_init_sinusoid_as(wf_sinusoid_form form);
 /* P, P+1, ... P+n-1, where P is the position: for queries and position embeddings */

@@ -1,4 +1,5 @@
-/* ops/ops_internal.h - inside the library and its programs: the list of all ops. Not installed. */
+/* ops/ops_internal.h - inside the library and its programs: the list of all ops, and those without
+ * a public function. Not installed. */
 #ifndef WEFT_OPS_OPS_INTERNAL_H
 #define WEFT_OPS_OPS_INTERNAL_H
 
@@ -7,5 +8,10 @@
 /* Every op of this library: their number, and op i, 0..count-1. For tests, pictures and pages. */
 int wf_op_count(void);
 const wf_op *wf_op_at(int i);
+
+/* wf_linear_scan(a, b, axis, false) for a decoder: in a plan with a state the total goes on from one
+ * run to the next, as keys and values do by wf_cache, but in memory of a constant size. Every total
+ * is rounded, so that steps give the bits of the whole. The axis comes after the batch. */
+wf_tensor *wf_carried_scan(wf_tensor *a, wf_tensor *b, int axis);
 
 #endif

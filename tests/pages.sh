@@ -95,6 +95,8 @@ tail -n 10 train.en > test.en
 for i in 1 2 3 4 5 6 7 8; do cat "$source/LICENSE"; done > book.txt
 cp * "$folder/alone"
 cp -r "$source/tests/data/hf/marian" opus-mt-en-de
+cp "$source/tests/data/marian/words.bin" model.ende.intgemm.alphas.bin
+cp "$source/tests/data/words_de.spm" vocab.ende.spm
 cp "$source/tests/data/torch_f32.bin" pytorch_model.bin
 cp "$source/tests/data/tokenizer/gpt2.json" tokenizer.json
 quietly() { "$@" > log 2>&1 || { cat log >&2; exit 1; }; }

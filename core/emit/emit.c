@@ -173,6 +173,7 @@ static int64_t last_position(const wf_plan *p) {
     int64_t last = p->graph->extents[0].max;
     for (int i = 0; i < p->now->n_slots; i++) {
         const slot *s = &p->now->slots[i];
+        if (s->axis == 0) continue;
         int64_t room = (int64_t)s->rows - 1 - ((int64_t)s->used - p->now->position);
         if (room < last) last = room;
     }

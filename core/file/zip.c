@@ -120,7 +120,8 @@ static bool read_record(wf_file *f, const char *at, size_t left, wf_zip_record *
         return wf_file_fail(f->error, "damaged: a record's name in the directory");
     int shown = (int)(n < 80 ? n : 80);
     if (number(at + 10, 2) || number(at + 8, 2) & ~(uint64_t)KNOWN_FLAGS || packed != size)
-        return wf_file_fail(f->error, "'%.*s' is compressed or encrypted: torch.save does neither",
+        return wf_file_fail(f->error,
+                            "'%.*s' is compressed or encrypted: torch.save and savez do neither",
                             shown, name);
     if (size > INT64_MAX || header > INT64_MAX)
         return wf_file_fail(f->error, "'%.*s' is too large", shown, name);

@@ -224,32 +224,41 @@ static int64_t reserved(const wf_plan *p, int64_t n) {
     return enough < most ? enough : most;
 }
 
-/* One row more than can be used, so that a view of the rows so far is never row-major, and the
- * layout is the same for every position. In the run the state gets the same number of rows. */
-static bool add_slot(wf_plan *p, binding *b, exec *e) {
-    wf_view *out = &e->call.out[0];
+/* The positions that a call reads whose result 1 is carried from one run to the next. */
+static int64_t positions_of(const wf_call *c) {
+    int64_t carried = wf_view_count(&c->out[1]);
+    return carried ? wf_view_count(&c->out[0]) / carried : 0;
+}
+
+/* Result k of e lives in the state. Rows: one more than can be used, so that a view of the rows so
+ * far is never row-major, and the layout is the same for every position. In the run the state gets
+ * the same number of rows. */
+static bool add_slot(wf_plan *p, binding *b, exec *e, int k) {
+    wf_view *out = &e->call.out[k];
     bool first = b->n_slots == 0, known = b->n_slots < b->known_slots;
     if (!wf_grow(&b->slots, &b->cap_slots, (size_t)b->n_slots + 1, sizeof *b->slots))
         return wf_plan_lacks(p);
     slot *s = &b->slots[b->n_slots];
-    int axis = known ? s->axis : growing_axis(p, e);
-    if (axis < 1) return axis == 0 ? wf_plan_fail(p, "a cache cannot grow along the batch") : false;
+    int axis = 0;
     int64_t shape[WF_MAX_DIMS];
+    if (k == 0) axis = known ? s->axis : growing_axis(p, e);
+    if (k == 0 && axis < 1)
+        return axis == 0 ? wf_plan_fail(p, "a cache cannot grow along the batch") : false;
     memcpy(shape, out->shape, sizeof shape);
-    shape[axis] = reserved(p, shape[axis]) + 1;
+    if (axis) shape[axis] = reserved(p, shape[axis]) + 1;
     wf_dense_strides(out->ndim, shape, out->stride);
     if (first) b->batch = shape[0];
     if (shape[0] != b->batch || shape[0] > INT32_MAX)
         return wf_plan_fail(p, "caches of %lld and of %lld rows: a state has one batch",
                             (long long)b->batch, (long long)shape[0]);
-    *s = (slot){ .outer = 1, .rows = (size_t)shape[axis], .inner = wf_dtype_size(out->dtype) };
-    s->used = (size_t)out->shape[axis];
-    s->axis = axis;
+    *s = (slot){ .outer = 1, .rows = 1, .inner = wf_dtype_size(out->dtype), .axis = axis };
+    if (axis) s->rows = (size_t)shape[axis];
+    s->used = (size_t)(axis ? out->shape[axis] : e->call.position + positions_of(&e->call));
     for (int a = 1; a < axis; a++) s->outer *= (size_t)shape[a];
     for (int a = axis + 1; a < out->ndim; a++) s->inner *= (size_t)shape[a];
-    e->out[0] = (location){ add_storage(p, b, IN_STATE, b->n_slots++, 0), 0 };
+    e->out[k] = (location){ add_storage(p, b, IN_STATE, b->n_slots++, 0), 0 };
     if (b->n_slots > b->known_slots) b->known_slots = b->n_slots;
-    return e->out[0].storage >= 0;
+    return e->out[k].storage >= 0;
 }
 
 /* Make operands row-major that are packed in panels, if the op can neither read panels nor make a
@@ -275,10 +284,12 @@ static bool give_memory(wf_plan *p, binding *b, exec *e) {
         if (v->ndim < 0 || any || wf_view_dense(v)) continue;
         if (!push_copy(p, b, e->counter + 1 + i, v, &e->in[i])) return false;
     }
-    bool cached = kernel_of(e->call.op)->cached && p->with_state;
+    const wf_kernel *run = kernel_of(e->call.op);
+    bool kept = p->with_state && (run->cached || run->carried);
     for (int k = 0; k < e->call.n_out; k++)
-        if (k == 0 && cached ? !add_slot(p, b, e)
-                             : !add_view_storage(p, b, &e->call.out[k], &e->out[k], IN_ARENA, 0))
+        if (kept && k == run->carried
+                ? !add_slot(p, b, e, k)
+                : !add_view_storage(p, b, &e->call.out[k], &e->out[k], IN_ARENA, 0))
             return false;
     return plan_call(p, b, e) && add_exec(p, b, e);
 }

@@ -61,7 +61,8 @@ typedef struct slot {
     size_t bytes; /* bytes allocated for data; never shrinks */
     size_t outer, rows, inner;
     size_t used; /* rows that the binding reads */
-    int axis;    /* the axis along which the tensor grows */
+    /* the axis along which the tensor grows; 0: it does not, as a run goes on from the last one */
+    int axis;
 } slot;
 
 /* Everything that depends on the sizes of the extents. */

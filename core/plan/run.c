@@ -276,7 +276,10 @@ static bool state_fits(wf_plan *p, const wf_state *s) {
         const slot *have = &s->slots[i], *need = &b->slots[i];
         if (have->outer != need->outer || have->axis != need->axis || have->inner != need->inner)
             return wf_plan_fail(p, "the state was made for another plan");
-        if (need->used >= need->rows)
+        if (!need->axis && p->size[0] && p->size[0] < s->used)
+            return wf_plan_fail(p, "a recurrence cannot go back to position %lld",
+                                (long long)p->size[0]);
+        if (need->axis && need->used >= need->rows)
             return wf_plan_fail(p, "%zu cached rows, but P was declared with a maximum of %zu",
                                 need->used, need->rows - 2);
     }

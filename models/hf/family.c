@@ -138,6 +138,7 @@ static bool is_of(const hf_family *f, const wf_transformer_config *c) {
 
 const hf_family *wf_hf_family_of(const wf_transformer_config *c) {
     bool t5 = wf_hf_is_t5(c);
+    if (c->decoder != WF_DECODER_ATTENTION || c->raw_keys || c->zero_start) return NULL;
     for (const hf_family *f = families; f < families + FAMILIES; f++)
         if (f->t5 ? t5 && !f->unscaled && f->per_layer == c->relative_per_layer : is_of(f, c))
             return f;

@@ -39,10 +39,18 @@ static struct wf_position_layer positions(const wf_transformer *m, const char *n
     return wf_position_new(m->model.graph, name, c->positions, c->max_len, c->d_model);
 }
 
+/* Zeros in place of the embedding at position 0: [B,T,D]. */
+static wf_tensor *without_start(wf_tensor *x) {
+    wf_tensor *at = wf_cast(wf_position_ids(x, 1), wf_real(x->graph)); /* [T] */
+    wf_tensor *later = wf_not_equal(at, wf_constant(x->graph, 0));
+    return wf_mul(x, wf_unsqueeze(later, WF_LAST_AXIS));
+}
+
 /* [B,T] -> [B,T,D]. Source positions are always 0..S-1, at every position of the target. */
 static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer *tokens,
                         const struct wf_position_layer *places, const char *norm, wf_tensor *ids) {
     wf_tensor *x = wf_embed(tokens, ids);
+    if (m->config.zero_start && ids == m->model.tgt) x = without_start(x);
     x = ids == m->model.src ? wf_add_positions_at(places, x, wf_arange(x, 1))
                             : wf_add_positions(places, x);
     x = normed(m, m->config.embedding_norm, norm, x);
@@ -117,7 +125,9 @@ static wf_tensor *decoder(wf_transformer *m, wf_tensor *memory_rotary, wf_tensor
     const char *outer = wf_scope_push(m->model.graph, "transformer.decoder");
     wf_block_options o = wf_model_block(&m->model);
     wf_tensor *across = c->positions == WF_POSITIONS_ROTARY ? rotary : NULL;
-    const wf_attention_map *self_map = &m->model.maps[1], *cross_map = &m->model.maps[2];
+    const wf_attention_map *cross_map = &m->model.maps[m->model.n_maps - 1];
+    const wf_attention_map *self_map = cross_map - 1; /* unless there is no self-attention */
+    bool attends = c->decoder == WF_DECODER_ATTENTION;
     wf_tensor *mask = NULL, *ids = m->model.tgt;
     char name[32];
     for (int64_t i = 0; i < c->decoder_layers; i++) {
@@ -125,13 +135,13 @@ static wf_tensor *decoder(wf_transformer *m, wf_tensor *memory_rotary, wf_tensor
             wf_decoder_layer_new(m->model.graph, wf_layer_name(i, name), &o);
         wf_mha_keys_values(&layer.multihead_attn, m->memory, &m->cross_k[i], &m->cross_v[i]);
         if (across) m->cross_k[i] = wf_rotate(m->cross_k[i], memory_rotary, false);
-        mask = self_mask(m, i, ids, false, mask);
+        if (attends) mask = self_mask(m, i, ids, false, mask);
         wf_mha_options self = { .mask = mask,
                                 .additive = c->relative_buckets > 0,
                                 .causal = true,
                                 .cache = true,
                                 .rotary = rotary,
-                                .weights = &self_map->weights[i] };
+                                .weights = attends ? &self_map->weights[i] : NULL };
         wf_mha_options cross = { .mask = m->memory_mask,
                                  .rotary = across,
                                  .weights = &cross_map->weights[i] };
@@ -212,7 +222,8 @@ static wf_transformer *allocate(const wf_transformer_config *c, char *message) {
     m->n_tied = wf_n_tied(c->tie);
     if (m->n_tied) m->tied = wf_tables + wf_first_tied(c->tie);
     if (wf_model_add_map(m, "encoder_self", true, true, encoder) &&
-        wf_model_add_map(m, "decoder_self", false, false, decoder) &&
+        (c->decoder != WF_DECODER_ATTENTION ||
+         wf_model_add_map(m, "decoder_self", false, false, decoder)) &&
         wf_model_add_map(m, "cross", false, true, decoder))
         return t;
     fail(message, "out of memory");

@@ -55,7 +55,9 @@ static wf_block_options block(const void *config) {
                                .norm = c->norm,
                                .gated = c->gated,
                                .head_dim = c->head_dim,
-                               .attention_scale = c->attention_scale };
+                               .attention_scale = c->attention_scale,
+                               .decoder = c->decoder,
+                               .raw_keys = c->raw_keys };
 }
 
 /* Is there a bucket for each offset? That of the decoder is of one side. */
@@ -110,6 +112,8 @@ static const wf_config_field fields[] = {
     WF_FIELD_SINCE(gated, "0") WF_FIELD_SINCE(head_dim, "0") WF_FIELD_SINCE(attention_scale, "0")
     WF_FIELD_SINCE(relative_buckets, "0") WF_FIELD_SINCE(relative_distance, "0")
     WF_FIELD_SINCE(relative_per_layer, "0") WF_FIELD_SINCE(scale_output, "0")
+    WF_FIELD_NAMED_SINCE(wf_decoder_kind, decoder, WF_DECODER_KIND_NAMES, "attention")
+    WF_FIELD_SINCE(raw_keys, "0") WF_FIELD_SINCE(zero_start, "0")
 };
 /* clang-format on */
 
@@ -150,6 +154,7 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->pad_id = -1;
     c->start_id = s->start_id;
     c->end_id = s->end_id;
+    c->decoder = s->decoder;
     if (s->t5) configure_t5(c);
 }
 
@@ -166,16 +171,17 @@ static void describe(const void *config, char text[WF_MESSAGE]) {
     const wf_transformer_config *c = config;
     const wf_block_options layers = block(c);
     char stack[WF_STACK_TEXT], relative[40] = "";
+    const char *ssru = c->decoder == WF_DECODER_SSRU ? ", an SSRU decoder" : "";
     if (c->relative_buckets)
         snprintf(relative, sizeof relative, ", %lld buckets of distances",
                  (long long)c->relative_buckets);
     snprintf(
         text, WF_MESSAGE,
-        "a Transformer of width %lld, %lld heads, %lld + %lld layers, feed-forward %lld, %s%s, "
+        "a Transformer of width %lld, %lld heads, %lld + %lld layers, feed-forward %lld, %s%s%s, "
         "vocabularies %lld and %lld, up to %lld tokens",
         (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
         (long long)c->decoder_layers, (long long)c->dim_feedforward,
-        wf_stack_text(&layers, c->positions, stack), relative, (long long)c->src_vocab,
+        wf_stack_text(&layers, c->positions, stack), relative, ssru, (long long)c->src_vocab,
         (long long)c->tgt_vocab, (long long)c->max_len);
 }
 

@@ -1,12 +1,16 @@
 /* ops/reduce/scan.c - running sums, products and linear recurrences along an axis: cumsum, cumprod,
- * linear_scan. With `reverse` they start at the end of the axis.
+ * linear_scan; with `reverse` they start at the end of the axis. And carried_scan, the recurrence of
+ * a decoder, whose total a state carries from one run to the next.
  *
- * All three are y[i] = a[i] y[i-1] + b[i], computed in order and in double; cumsum has a = 1,
+ * The first three are y[i] = a[i] y[i-1] + b[i], computed in order and in double; cumsum has a = 1,
  * cumprod y[-1] = 1 and b = 0. Their gradients of any order are scans in the other direction. They
  * contain no division, so they are right where x is 0. */
+#include <string.h>
+
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/emit/loops.h"
+#include "ops/ops_internal.h"
 
 typedef struct scan_attrs {
     int axis;
@@ -251,4 +255,100 @@ const wf_op wf_op_linear_scan = {
 
 wf_tensor *wf_linear_scan(wf_tensor *a, wf_tensor *b, int axis, bool reverse) {
     return record_scan(&wf_op_linear_scan, a, b, axis, reverse);
+}
+
+/* ---- carried_scan: linear_scan, in a state from the total of the run before ------------------- */
+
+static bool shape_carried(wf_call *c) {
+    const scan_attrs *s = c->attrs;
+    const wf_view *x = &c->in[0];
+    char text[WF_AXIS_TEXT];
+    if (!shape_scan(c)) return false;
+    if (s->axis < 1)
+        return wf_fail(c, "%s has no positions along %s: it must be an axis after the batch",
+                       wf_show(c, x), wf_axis_text(s->axis, text));
+    wf_set_shape(&c->out[1], x->dtype, x->ndim, x->shape);
+    c->out[1].shape[s->axis] = 1;
+    return true;
+}
+
+static int64_t tasks_carried(const wf_call *c, int phase) {
+    extent e = extent_of(c);
+    if (phase > 0) return 0;
+    return wf_task_count(e.outer, slab_grain(&e)) * wf_task_count(e.inner, column_grain(&e));
+}
+
+/* Computes columns [left, right) of a slab, and keeps their last totals. */
+static void carry(const wf_call *c, const extent *e, int64_t slab, int64_t left, int64_t right) {
+    int64_t at = slab * e->n * e->inner + left, end = at + e->n * e->inner;
+    size_t bytes = (size_t)(right - left) * wf_dtype_size(c->out[0].dtype);
+    void *total = wf_at(&c->out[1], slab * e->inner + left), *y = wf_at(&c->out[0], at);
+    const void *a = wf_at(&c->in[0], at), *b = wf_at(&c->in[1], at);
+    WF_KERNEL(c->out[0].dtype,
+              scan_from(e->n, right - left, e->inner, c->position ? total : NULL, a, b, y));
+    if (e->n)
+        memcpy(total, wf_at(&c->out[0], end - e->inner), bytes);
+    else if (!c->position)
+        memset(total, 0, bytes);
+}
+
+static bool eval_carried_scan(const wf_call *c, int phase, int64_t task, void *scratch) {
+    extent e = extent_of(c);
+    int64_t stripes = wf_task_count(e.inner, column_grain(&e)), from, to, left, right;
+    (void)phase;
+    (void)scratch;
+    wf_task_range(e.outer, slab_grain(&e), task / stripes, &from, &to);
+    wf_task_range(e.inner, column_grain(&e), task % stripes, &left, &right);
+    for (int64_t slab = from; slab < to; slab++) carry(c, &e, slab, left, right);
+    return true;
+}
+
+static bool emit_carried_scan(wf_emitter *e, const wf_call *c) {
+    extent x = extent_of(c);
+    const char *last = wf_emit_result(e, 1, "last");
+    if (c->with_state) wf_emit_text(e, "int begun = %n;\n", c->position);
+    wf_emit_text(e, "for (int i = 0; i < %n; i++)\nfor (int j = 0; j < %n; j++) {\n", x.outer,
+                 x.inner);
+    if (c->with_state)
+        wf_emit_text(e, "float total = begun ? %s[i * %n + j] : 0;\n", last, x.inner);
+    else
+        wf_emit_text(e, "float total = 0;\n");
+    wf_emit_text(e, "for (int r = 0; r < %n; r++) {\nint k = (i * %n + r) * %n + j;\n", x.n, x.n,
+                 x.inner);
+    wf_emit_text(e, "total = (float)multiply_add_double((double)a[k], (double)total, "
+                    "(double)b[k]);\nout[k] = total;\n}\n");
+    wf_emit_text(e, "%s[i * %n + j] = total;\n}\n", last, x.inner);
+    return true;
+}
+
+/* Gradients exist only in plans without a state, where the first total is 0. */
+static void grad_carried_scan(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
+    grad_linear_scan(y, dy, dx, need);
+}
+
+/* Shapes: a and b real, of one shape, the axis comes after the batch -> y as they are.
+ * Limits: Every total is rounded to the type of a, in which a state carries it. A plan that records
+ * gradients has no state. */
+const wf_op wf_op_carried_scan = {
+    .name = "carried_scan",
+    .family = "reduce",
+    .formula =
+        "carried_scan(a, b): y[i] = a[i] y[i-1] + b[i] along the axis; with a state y[-1] is "
+        "the last y of the run before",
+    .arity = 2,
+    .results = 2,
+    .attr_bytes = sizeof(scan_attrs),
+    .attributes = "int axis, bool reverse",
+    .shape = shape_carried,
+    .grad = grad_carried_scan,
+    .run = &(const wf_kernel){ .tasks = tasks_carried,
+                               .eval = eval_carried_scan,
+                               .flops = flops_linear_scan,
+                               .carried = true,
+                               .emit = emit_carried_scan,
+                               .in_place = 3 },
+};
+
+wf_tensor *wf_carried_scan(wf_tensor *a, wf_tensor *b, int axis) {
+    return record_scan(&wf_op_carried_scan, a, b, axis, false);
 }

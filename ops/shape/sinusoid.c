@@ -3,8 +3,8 @@
  *     PE[p, 2i] = sin(p / 10000^(2i/D))      PE[p, 2i+1] = cos(same)
  *
  * as initial values of a table, and as an op that needs no table; both give the same bits. Other
- * forms have D/2 waves, and all sines before all cosines. In fairseq's form the factor of the
- * longest wave is exactly 10000. */
+ * forms have D/2 waves, and all sines before all cosines. In the forms of fairseq and tensor2tensor
+ * the factor of the longest wave is exactly 10000. */
 #include <math.h>
 
 #include "core/compose.h"
@@ -25,12 +25,18 @@ typedef struct wave {
     bool cosine;
 } wave;
 
+/* True if the longest wave is 10000 times the shortest. */
+static bool is_exact(wf_sinusoid_form form) {
+    return form == WF_SINUSOID_FAIRSEQ || form == WF_SINUSOID_TENSOR2TENSOR;
+}
+
 static wave wave_of(int64_t column, int64_t dim, wf_sinusoid_form form) {
     int64_t sines = (dim + 1) / 2; /* with an odd width, there is one cosine less */
-    bool halves = form != WF_SINUSOID_PAIRS, fairseq = form == WF_SINUSOID_FAIRSEQ;
-    wave w = { .cosine = halves ? column >= sines : column % 2, .first = fairseq ? 2 : 0 };
+    bool halves = form != WF_SINUSOID_PAIRS;
+    wave w = { .cosine = halves ? column >= sines : column % 2,
+               .first = form == WF_SINUSOID_FAIRSEQ ? 2 : 0 };
     double i = (double)(!halves ? column / 2 : w.cosine ? column - sines : column);
-    w.length = wf_pow_of(10000, fairseq ? i / ((double)sines - 1) : 2 * i / (double)dim);
+    w.length = wf_pow_of(10000, is_exact(form) ? i / ((double)sines - 1) : 2 * i / (double)dim);
     return w;
 }
 
@@ -69,10 +75,11 @@ static bool shape_sinusoid(wf_call *c) {
     const wf_view *ids = &c->in[0];
     if (!wf_want(c, 0, WF_I32)) return false;
     if (a->dim < 0) return wf_fail(c, "a width of %lld", (long long)a->dim);
-    if (a->form < WF_SINUSOID_PAIRS || a->form > WF_SINUSOID_FAIRSEQ)
+    if (a->form < WF_SINUSOID_PAIRS || a->form > WF_SINUSOID_TENSOR2TENSOR)
         return wf_fail(c, "there is no form number %d", (int)a->form);
-    if (a->form == WF_SINUSOID_FAIRSEQ && (a->dim % 2 || a->dim == 2))
-        return wf_fail(c, "fairseq's sinusoids are even and 4 or more wide, not %lld",
+    if (is_exact(a->form) && (a->dim % 2 || a->dim == 2))
+        return wf_fail(c, "%s's sinusoids are even and 4 or more wide, not %lld",
+                       a->form == WF_SINUSOID_FAIRSEQ ? "fairseq" : "tensor2tensor",
                        (long long)a->dim);
     if (ids->ndim == WF_MAX_DIMS) return wf_fail(c, "ids of %d axes", ids->ndim);
     wf_set_shape(&c->out[0], wf_real(c->graph), ids->ndim, ids->shape);
@@ -124,7 +131,7 @@ static bool emit_sinusoid(wf_emitter *e, const wf_call *c) {
 }
 
 /* Shapes: ids [...] i32 -> real [..., D].
- * Limits: D is 0 or more; of the form of fairseq even, and 4 or more. */
+ * Limits: D is 0 or more; of the forms of fairseq and tensor2tensor even, and 4 or more. */
 const wf_op wf_op_sinusoid = {
     .name = "sinusoid",
     .family = "constant",

@@ -23,7 +23,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=${BUILD:-$root/build-fuzz${QUICK:+-quick}}
-all="safetensors model state_dict torch_file vocabulary codes byte_level spm tokenizer hf text json settings pairs metrics shortlist links"
+all="safetensors model state_dict torch_file vocabulary codes byte_level spm tokenizer hf marian text json settings pairs metrics shortlist links"
 mode=run
 case ${1:-} in --merge | --build | --damage) mode=${1#--}; shift ;; esac
 runs=1000000

@@ -20,7 +20,9 @@ TESTS(fuzz)
     ROW(byte_level)                                                                                \
     ROW(spm)                                                                                       \
     ROW(tokenizer)                                                                                 \
-    ROW(hf) ROW(text) ROW(json) ROW(settings) ROW(pairs) ROW(metrics) ROW(shortlist) ROW(links)
+    ROW(hf)                                                                                        \
+    ROW(marian) ROW(text) ROW(json) ROW(settings) ROW(pairs) ROW(metrics) ROW(shortlist)           \
+        ROW(links)
 
 #define DECLARE(name) int fuzz_##name(const uint8_t *data, size_t size);
 TARGETS(DECLARE)

@@ -16,9 +16,11 @@ enum { SOURCES = 150, MOST_SOURCE = 12, MOST_OUTPUT = 40 };
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-typedef enum form { PLAIN, PRE_NORM, GPT, LLAMA } form;
+/* RECURRENT: as Marian's translators, with an SSRU decoder that begins with zeros. */
+typedef enum form { PLAIN, PRE_NORM, RECURRENT, GPT, LLAMA } form;
 
-static wf_model *transformer(bool pre, int vocab) {
+static wf_model *transformer(form f, int vocab) {
+    bool pre = f == PRE_NORM;
     wf_transformer_config c = small_config();
     c.src_vocab = vocab + 3;
     c.tgt_vocab = vocab;
@@ -26,13 +28,19 @@ static wf_model *transformer(bool pre, int vocab) {
     c.norm_first = pre;
     c.activation = pre ? WF_GELU : WF_RELU;
     c.positions = pre ? WF_POSITIONS_LEARNED : WF_POSITIONS_SINUSOIDAL;
+    if (f == RECURRENT) {
+        c.decoder = WF_DECODER_SSRU;
+        c.positions = WF_POSITIONS_TENSOR2TENSOR;
+        c.zero_start = true;
+        c.encoder_norm = c.decoder_norm = false;
+    }
     return open_model(&c, NULL, WF_F32, 3);
 }
 
 /* Weights times a factor give a random model opinions. */
 static wf_model *model_of(form f, int vocab) {
-    wf_model *m = f < GPT ? transformer(f == PRE_NORM, vocab)
-                          : open_language_model(f == LLAMA, NULL, vocab, 30);
+    wf_model *m =
+        f < GPT ? transformer(f, vocab) : open_language_model(f == LLAMA, NULL, vocab, 30);
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         wf_tensor *t = wf_node(m->graph, id);
         if (t->kind != WF_PARAM || t->ndim < 2) continue;
@@ -217,6 +225,8 @@ static const trial trials[] = {
       { DEFAULTS, .beam = 2, .penalty = WF_PENALTY_GNMT, .alpha = 2, .stop = WF_STOP_LONGEST,
         .at_limit = WF_LIMIT_NO_END } },
     { PLAIN, 5, 6, 6, NULL, { DEFAULTS, .beam = 64, .penalty = WF_PENALTY_AVERAGE, .alpha = 1 } },
+    { RECURRENT, 17, 0, 0, NULL, { DEFAULTS, .beam = 1 } },
+    { RECURRENT, 17, 9, 8, NULL, { DEFAULTS, .beam = 4, .stop = WF_STOP_FULL } },
     { GPT, 17, 0, 0, NULL, { DEFAULTS, .beam = 1 } },
     { GPT, 17, 9, 7, NULL, { DEFAULTS, .beam = 3, .stop = WF_STOP_FULL } },
     { LLAMA, 17, 0, 0, NULL, { DEFAULTS, .beam = 1, .min_len = 3 } },
@@ -233,6 +243,7 @@ static const trial trials[] = {
 static const trial rounded[] = {
     { PLAIN, 17, 0, 0, NULL, { DEFAULTS, .beam = 4, .penalty = WF_PENALTY_AVERAGE, .alpha = 1 } },
     { PRE_NORM, 17, 9, 8, NULL, { DEFAULTS, .beam = 1 } },
+    { RECURRENT, 17, 9, 8, NULL, { DEFAULTS, .beam = 3 } },
     { GPT, 17, 9, 7, NULL, { DEFAULTS, .beam = 3 } },
     { LLAMA, 17, 0, 0, NULL, { DEFAULTS, .beam = 1 } },
 };

@@ -70,6 +70,11 @@ static wf_transformer_config unusual_config(wf_tie tie) {
     c.encoder_layers = 1, c.bias = c.output_bias = c.scale_embedding = false,
     c.layer_norm_eps = 1.1e-6;
     c.pad_id = 3, c.start_id = 1, c.end_id = 2, c.max_len = 21;
+    if (tie == WF_TIE_ALL) {
+        c.decoder = WF_DECODER_SSRU;
+        c.positions = WF_POSITIONS_TENSOR2TENSOR;
+        c.norm_first = c.raw_keys = c.zero_start = true;
+    }
     if (tie != WF_TIE_INPUTS) return c;
     c.norm = WF_RMS_NORM;
     c.gated = c.relative_per_layer = c.scale_output = true;
@@ -103,6 +108,8 @@ TEST_ROWS(what_goes_in_comes_out, 8) {
               d->relative_buckets == c.relative_buckets &&
               d->relative_distance == c.relative_distance &&
               d->relative_per_layer == c.relative_per_layer && d->scale_output == c.scale_output);
+    ck_assert(d->decoder == c.decoder && d->raw_keys == c.raw_keys &&
+              d->zero_start == c.zero_start);
     ck_assert(d->layer_norm_eps == c.layer_norm_eps && d->pad_id == c.pad_id &&
               d->start_id == c.start_id && d->end_id == c.end_id);
     assert_equal(m, n, false);
@@ -156,7 +163,8 @@ TEST(words_and_numbers_of_choices_stay) {
     ck_assert(strncmp(WF_NAMES(WF_ACTIVATION_NAMES), "relu|gelu|gelu-tanh|silu", 24) == 0);
     ck_assert_str_eq(WF_NAMES(WF_POSITIONS_NAMES),
                      "none|sinusoidal|learned|rotary|sinusoidal-halves|sinusoidal-fairseq|"
-                     "sinusoidal-rotary");
+                     "sinusoidal-rotary|sinusoidal-tensor2tensor");
+    ck_assert_str_eq(WF_NAMES(WF_DECODER_KIND_NAMES), "attention|ssru");
     ck_assert_str_eq(WF_NAMES(WF_TIE_NAMES), "none|decoder|all|inputs");
     ck_assert_str_eq(WF_NAMES(WF_OPTIMIZER_NAMES), "sgd|adam|adamw|rmsprop|adagrad|lion");
     ck_assert_str_eq(WF_NAMES(WF_SCHEDULE_NAMES), "constant|linear|cosine|inverse-sqrt|noam");

@@ -166,7 +166,7 @@ static double cached_error(wf_plan *p, wf_state *s, const wf_model *m, const sen
 }
 
 /* Token by token, then in pieces of 3; positions of every kind. */
-TEST_ROWS(cached_logits_equal_the_full_recomputation, WF_POSITIONS_SINUSOIDAL_ROTARY + 1) {
+TEST_ROWS(cached_logits_equal_the_full_recomputation, WF_POSITIONS_TENSOR2TENSOR + 1) {
     static sentences b;
     wf_transformer_config c = small_config();
     c.positions = (wf_positions)_i;
@@ -284,7 +284,7 @@ static values memory_of(wf_model *m, const sentences *b) {
 
 /* Without positions a sentence is a set: other orders of its tokens give the same rows in that
  * order. */
-TEST_ROWS(without_positions_order_is_lost, WF_POSITIONS_SINUSOIDAL_ROTARY + 1) {
+TEST_ROWS(without_positions_order_is_lost, WF_POSITIONS_TENSOR2TENSOR + 1) {
     static sentences b, turned;
     wf_transformer_config c = small_config();
     c.positions = (wf_positions)_i;

@@ -48,13 +48,16 @@ TEST_ROWS(sinusoid_values, 2) {
     end_graph(g);
 }
 
-/* As transformers has them: of Marian, whose width may be odd, and of fairseq and M2M100, whose
- * first position is 2. A table and the op give the same bits. */
-TEST_ROWS(sinusoid_forms, 6) {
+/* As transformers has them: of MarianMT, whose width may be odd, and of fairseq and M2M100, whose
+ * first position is 2; and tensor2tensor's. A table and the op give the same bits. */
+TEST_ROWS(sinusoid_forms, 8) {
     wf_graph *g = new_graph(_i % 2 ? WF_F64 : WF_F32);
-    bool fairseq = _i >= 4;
+    bool exact = _i >= 4;
+    int first = _i == 4 || _i == 5 ? 2 : 0;
     int D = _i < 2 ? 8 : _i < 4 ? 7 : 6, h = (D + 1) / 2;
-    wf_sinusoid_form form = fairseq ? WF_SINUSOID_FAIRSEQ : WF_SINUSOID_HALVES;
+    static const wf_sinusoid_form forms[] = { WF_SINUSOID_HALVES, WF_SINUSOID_HALVES,
+                                              WF_SINUSOID_FAIRSEQ, WF_SINUSOID_TENSOR2TENSOR };
+    wf_sinusoid_form form = forms[_i / 2];
     wf_tensor *t = wf_buffer(g, "t", wf_real(g), SHAPE(50, D), wf_init_sinusoid_as(form));
     wf_tensor *like = wf_shape(g, SHAPE(50));
     wf_tensor *difference = wf_sum(
@@ -62,8 +65,8 @@ TEST_ROWS(sinusoid_forms, 6) {
     double *pe = leaf_values(t);
     for (int i = 0; i < 50 * D; i++) {
         int p = i / D, column = i % D, wave = column < h ? column : column - h;
-        double angle =
-            fairseq ? (p + 2) * exp(-wave * log(10000) / (h - 1)) : p / pow(10000, 2.0 * wave / D);
+        double angle = exact ? (p + first) * exp(-wave * log(10000) / (h - 1))
+                             : p / pow(10000, 2.0 * wave / D);
         ck_assert_double_eq_tol(pe[i], column < h ? sin(angle) : cos(angle), _i % 2 ? 1e-14 : 1e-7);
     }
     free(pe);
@@ -402,9 +405,10 @@ TEST(attention_takes_a_scale_and_a_mask_of_integers) {
     end_graph(g);
 }
 
-/* Every element of every parameter of both kinds of layer, with dropout on: first order. Over
- * fewer than 8 numbers LayerNorm bends too sharply for the stencil. */
-TEST_ROWS(gradients_of_layers, 2) {
+/* Every element of every parameter of both kinds of layer, with dropout on: first order; pre-norm
+ * or post-norm, SSRU or self-attention, keys with or without a norm. Over fewer than 8 numbers
+ * LayerNorm bends too sharply for the stencil. */
+TEST_ROWS(gradients_of_layers, 5) {
     wf_graph *g = new_graph(WF_F64);
     char message[WF_MESSAGE];
     wf_block_options o = { .d_model = 8,
@@ -413,7 +417,9 @@ TEST_ROWS(gradients_of_layers, 2) {
                            .bias = true,
                            .layer_norm_eps = 1e-5,
                            .activation = WF_GELU,
-                           .norm_first = _i,
+                           .norm_first = _i % 2 || _i == 4,
+                           .decoder = _i / 2 == 1 ? WF_DECODER_SSRU : WF_DECODER_ATTENTION,
+                           .raw_keys = _i == 4,
                            .dropout = 0.2,
                            .attention_dropout = 0.2,
                            .activation_dropout = 0.2 };

@@ -3,6 +3,7 @@
 #include "op_cases.h"
 
 #include "nn/loss.h"
+#include "ops/ops_internal.h"
 #include "ops/update/sums.h"
 
 /* Lists that macros would take for several arguments. */

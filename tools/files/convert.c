@@ -1,5 +1,6 @@
 /* tools/files/convert.c - converts a PyTorch state_dict, in safetensors or as torch.save writes it,
- * to a model and back. It also converts a folder of Hugging Face, and back (convert_hf.c).
+ * to a model and back. It also converts a folder of Hugging Face (convert_hf.c) and a file of
+ * Marian (convert_marian.c), and back.
  *
  * It also rounds the weights of a weft model to int8, or converts them back to f32.
  *
@@ -14,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "convert_hf.h"
+#include "convert_marian.h"
 #include "core/file_internal.h"
 #include "models/choices.h"
 #include "models/model_internal.h"
@@ -24,11 +26,11 @@
 #include "tools/cli/output.h"
 #include "tools/cli/terminal.h"
 
-enum { FROM_FILE, FROM_HF };
-enum { TO_WEFT, TO_TORCH, TO_HF };
+enum { FROM_FILE, FROM_HF, FROM_MARIAN };
+enum { TO_WEFT, TO_TORCH, TO_HF, TO_MARIAN };
 
 typedef struct settings {
-    const char *input, *output, *adapter, *base;
+    const char *input, *output, *adapter, *base, *spm_src, *spm_tgt, *scales;
     int from, to, norm, positions, activation, dtype, weights;
     int64_t heads, max_len, pad_id, start_id, end_id;
     double eps;
@@ -42,14 +44,19 @@ static settings told = {
 
 static option rows[] = {
     GROUP("Files"),
-    CHOICE("from", told.from, "file|hf",
+    CHOICE("from", told.from, "file|hf|marian",
            "kind of FILE. file: a PyTorch state_dict, as safetensors or torch.save wrote it, or a "
            "model "
-           "of weft. hf: a folder of Hugging Face's transformers, which needs no further options"),
+           "of weft. hf: a folder of Hugging Face's transformers, which needs no further options. "
+           "marian: "
+           "a model.npz of Marian, or a translator of Firefox (.intgemm.alphas.bin), with the "
+           "vocabularies in --spm-src and --spm-tgt"),
     CHOICE(
-        "to", told.to, "weft|torch|hf",
+        "to", told.to, "weft|torch|hf|marian",
         "kind of the output. weft: a model file for the programs of weft. torch: a state_dict for "
-        "load_state_dict. hf: a folder for from_pretrained"),
+        "load_state_dict. hf: a folder for from_pretrained. marian: a model.npz for Marian, or "
+        "with "
+        "--scales a translator of Firefox"),
     NEW_MODEL(
         "output", told.output,
         "file to write, in the safetensors format; with --to hf the folder. It must be given. An "
@@ -62,6 +69,13 @@ static option rows[] = {
           "with --from hf: FILE is a folder of adapters as PEFT writes it (LoRA), and this the "
           "model file that they belong to. The output is a file of adapters. With --to hf such a "
           "file is written as a folder of PEFT, without this option"),
+    INPUT("spm-src", told.spm_src,
+          "with --from marian: SentencePiece model (.spm) of the sources, and also of the targets "
+          "unless --spm-tgt is given. Without both the model reads and writes ids"),
+    INPUT("spm-tgt", told.spm_tgt, "with --from marian: SentencePiece model (.spm) of the targets"),
+    INPUT("scales", told.scales,
+          "with --to marian: the .intgemm.alphas.bin that the model was made of before it was "
+          "trained on. The output is such a file, in int8, with its scales of activations"),
     FLAG(
         "overwrite", told.overwrite,
         "with --to hf: replace a model that is in the folder. Without it such a folder is refused"),
@@ -107,15 +121,17 @@ static option rows[] = {
 
 static program self = {
     .name = "convert",
-    .purpose =
-        "converts a model from a PyTorch state_dict (safetensors, or torch.save's .bin) or a "
-        "folder of Hugging Face, and back",
+    .purpose = "converts a model from a PyTorch state_dict (safetensors, or torch.save's .bin), a "
+               "folder of Hugging Face or a file of Marian, and back",
     .examples =
         "  convert --heads 8 --norm post --positions sinusoidal --scale-embedding in.safetensors "
         "-o model.weft\n"
         "  convert --heads 4 --norm pre --positions sinusoidal pytorch_model.bin -o model.weft\n"
         "  convert --to torch model.weft -o state_dict.safetensors\n"
         "  convert --from hf opus-mt-en-de -o en-de.weft\n"
+        "  convert --from marian model.ende.intgemm.alphas.bin --spm-src vocab.ende.spm -o "
+        "student.weft\n"
+        "  convert --to marian student.weft -o model.npz\n"
         "  convert --to hf en-de.weft -o folder\n"
         "  convert --weights int8 model.weft -o small.weft\n"
         "  convert --adapter own.weft base.weft -o merged.weft\n"
@@ -140,18 +156,26 @@ static void refuse_said(bool refused, const char *because) {
 static void check_options(const settings *set) {
     if (!set->input) usage_error(&self, "say which file to convert");
     if (!set->output) usage_error(&self, "say where to: -o FILE");
-    if (set->from == FROM_HF && set->to != TO_WEFT)
-        usage_error(&self, "--from hf makes a model; convert that one --to torch or --to hf");
+    if (set->from != FROM_FILE && set->to != TO_WEFT)
+        usage_error(&self, "--from %s makes a model; convert that one --to torch, hf or marian",
+                    set->from == FROM_HF ? "hf" : "marian");
     refuse_said(set->to == TO_TORCH, "--to torch takes it from the model");
     refuse_said(set->to == TO_HF, "--to hf takes it from the model");
+    refuse_said(set->to == TO_MARIAN, "--to marian takes it from the model");
     refuse_said(set->from == FROM_HF, "--from hf takes it from config.json");
-    option_no_effect(&self, "adapter", set->from == FROM_HF, "import the model first");
+    refuse_said(set->from == FROM_MARIAN, "--from marian takes it from the file");
+    option_no_effect(&self, "spm-src", set->from != FROM_MARIAN, "it is for --from marian");
+    option_no_effect(&self, "spm-tgt", set->from != FROM_MARIAN, "it is for --from marian");
+    option_no_effect(&self, "scales", set->to != TO_MARIAN, "it is for --to marian");
+    option_no_effect(&self, "adapter", set->from != FROM_FILE, "import the model first");
     option_no_effect(&self, "adapter", set->to != TO_WEFT, "merge it into a model first");
     option_no_effect(&self, "base", set->from != FROM_HF, "it is for --from hf");
     option_no_effect(&self, "weights", set->base, "adapters are written in f32");
     option_no_effect(&self, "overwrite", set->to != TO_HF, "it is for --to hf");
     option_no_effect(&self, "dtype", set->to == TO_WEFT, "a model is written in f32 or int8");
     option_no_effect(&self, "dtype", set->to == TO_HF, "a folder's weights are written in f32");
+    option_no_effect(&self, "dtype", set->to == TO_MARIAN, "a model.npz is written in f32");
+    option_no_effect(&self, "weights", set->to == TO_MARIAN, "a model.npz is written in f32");
     option_no_effect(&self, "weights", set->to == TO_TORCH, "--dtype is for a state_dict");
     option_no_effect(&self, "weights", set->to == TO_HF, "a folder's weights are written in f32");
 }
@@ -373,6 +397,20 @@ static void convert_from_hf(const settings *set) {
     wf_hf_free(&hf);
 }
 
+static void convert_from_marian(const settings *set) {
+    char message[WF_MESSAGE], target[PATH_SIZE];
+    const char *src = set->spm_src ? set->spm_src : set->spm_tgt;
+    wf_hf hf;
+    check_uses(&self, NULL, 0);
+    find_target(set, target);
+    import_marian(&self, set->input, src, set->spm_tgt ? set->spm_tgt : src, &hf);
+    if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
+        !save_imported(&hf, target, message))
+        fail(&self, "%s", message);
+    tell(hf.model);
+    wf_hf_free(&hf);
+}
+
 static void convert_to_hf(const settings *set) {
     option_find(&self, "output")->use = USE_NONE;
     check_destination(&self, set->output, set->overwrite);
@@ -397,6 +435,10 @@ static void convert_file(const settings *set) {
     if (repacks) {
         m = repacked(set, f, hash);
         saved = save_repacked(m, f, target, message);
+    } else if (set->to == TO_MARIAN) {
+        m = from_weft(set, f);
+        export_marian(&self, m, set->input, set->scales, target);
+        saved = true;
     } else if (set->to == TO_TORCH) {
         m = from_weft(set, f);
         saved = wf_pack_weights(m->graph, layout_of(set), message) &&
@@ -426,6 +468,8 @@ int main(int argc, char **argv) {
     check_options(set);
     if (set->from == FROM_HF)
         convert_from_hf(set);
+    else if (set->from == FROM_MARIAN)
+        convert_from_marian(set);
     else if (set->to == TO_HF)
         convert_to_hf(set);
     else

@@ -251,6 +251,11 @@ static option rows[] = {
     CHOICE("norm", told.model.norm, WF_NAMES(WF_NORM_NAMES),
            "place of the normalisation: before each sublayer (pre-norm), or after it (post-norm)",
            OTHERWISE(FOR("marian|bart", "post")), OF_MODEL),
+    CHOICE("decoder", told.model.decoder, WF_NAMES(WF_DECODER_KIND_NAMES),
+           "with --arch transformer: first sublayer of the decoder's layers. attention: "
+           "self-attention. ssru: a recurrent unit (SSRU) whose state does not grow with the "
+           "output, as in Marian's fast translators",
+           OF_MODEL, BEFORE("attention")),
     CHOICE("embedding-norm", told.model.embedding_norm, YES_WORDS,
            "with --arch transformer: whether a LayerNorm follows the embeddings of the encoder "
            "and of the decoder, as in BART",
@@ -258,8 +263,9 @@ static option rows[] = {
     CHOICE(
         "positions", told.model.positions, WF_NAMES(WF_POSITIONS_NAMES),
         "kind of position encoding. sinusoidal: sines and cosines are added to embeddings, "
-        "sinusoidal-halves and sinusoidal-fairseq in the orders of Marian and fairseq. learned: "
-        "a trained table is added. rotary: attention rotates queries and keys. "
+        "sinusoidal-halves, sinusoidal-fairseq and sinusoidal-tensor2tensor in the orders of "
+        "MarianMT, fairseq, and tensor2tensor and Marian. learned: a trained table is added. "
+        "rotary: attention rotates queries and keys. "
         "sinusoidal-rotary: both",
         OTHERWISE(BY_DATA("text", "sinusoidal",
                           "sinusoidal, or sinusoidal-rotary if sources are cut into characters,"),

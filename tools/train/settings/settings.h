@@ -29,7 +29,7 @@ enum { LIKE_NONE, LIKE_MARIAN, LIKE_BART, LIKE_T5 };
 /* The model: its architecture and sizes, or the file of the model that it starts from. */
 typedef struct model_settings {
     int arch, preset, like, form;
-    int norm, norm_kind, positions, activation, feed_forward, bias, tie, embedding_norm;
+    int norm, norm_kind, positions, activation, feed_forward, bias, tie, embedding_norm, decoder;
     int64_t d_model, d_ff, heads, kv_heads, layers, enc_layers, dec_layers;
     const char *init, *freeze;
     int64_t lora; /* rank of adapters; 0: none */

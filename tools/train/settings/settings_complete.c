@@ -25,6 +25,8 @@ static void complete_sizes(settings *set) {
                          "this architecture has one form");
     option_no_effect(&train_program, "embedding-norm", settings_in_one_row(set),
                      "this architecture has none");
+    option_no_effect(&train_program, "decoder", settings_in_one_row(set),
+                     "this architecture has self-attention");
     option_no_effect(&train_program, "layers", set->model.enc_layers && set->model.dec_layers,
                      "--enc-layers and --dec-layers say it all");
     if (!set->model.enc_layers) set->model.enc_layers = set->model.layers;

@@ -104,6 +104,7 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                              .tie = (wf_tie)set->model.tie,
                              .norm_first = set->model.norm == WF_NORM_PRE,
                              .embedding_norm = set->model.embedding_norm,
+                             .decoder = (wf_decoder_kind)set->model.decoder,
                              .t5 = set->model.like == LIKE_T5,
                              .start_id = m->ids.start,
                              .end_id = m->ids.end,

@@ -61,6 +61,8 @@ void settings_refuse_unlike(const settings *set) {
     if (!set->model.like) return;
     if (settings_in_one_row(set))
         usage_error(p, "--like %s: it has an encoder and a decoder: --arch transformer", name);
+    if (set->model.decoder != WF_DECODER_ATTENTION)
+        usage_error(p, "--like %s: its decoder has self-attention: --decoder attention", name);
     if (!alike(set)) usage_error(p, "--like %s: it has %s", name, likes[set->model.like].form);
     if (likes[set->model.like].needs_text && !settings_text(set))
         usage_error(p, "--like %s: it is for text, which has a padding id: leave --like out", name);
@@ -104,7 +106,7 @@ static const struct {
     { .options = "share-vocab|tokenizer-tgt",
       .idle = "pairs",
       .because = "an encoder has one vocabulary" },
-    { .options = "arch|like|form|dec-layers|norm|embedding-norm|positions|tie",
+    { .options = "arch|like|form|dec-layers|norm|embedding-norm|decoder|positions|tie",
       .idle = "pairs",
       .because = "it trains an encoder, which has one form" },
     { .options = "report", .idle = "pairs", .because = "an encoder has no outputs to show" },

@@ -1,0 +1,171 @@
+/* models/marian/marian_export.c - a model of weft as the bytes of a model.npz.
+ *
+ * Records follow each other as cnpy, Marian's own library, writes them: stored, with 32-bit sizes,
+ * then the directory. Vectors have a first axis of 1, as all tensors of Marian have two. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "marian_file.h"
+#include "models/kind.h"
+#include "models/marian_internal.h"
+#include "models/message.h"
+
+enum { LOCAL_SIZE = 30, CENTRAL_SIZE = 46, END_SIZE = 22, ALIGN = 16, VERSION = 20 };
+
+typedef struct block {
+    char *data;
+    size_t n, room;
+    bool lacks;
+} block;
+
+typedef struct archive {
+    block records, directory;
+    wf_crc32_table sums;
+    int n;
+} archive;
+
+static void add(block *b, const void *data, size_t n) {
+    if (b->lacks || (b->n + n > b->room)) {
+        size_t room = 2 * (b->n + n);
+        char *more = b->lacks ? NULL : realloc(b->data, room);
+        b->lacks = !more;
+        if (!more) return;
+        b->data = more;
+        b->room = room;
+    }
+    memcpy(b->data + b->n, data, n);
+    b->n += n;
+}
+
+static void add_number(block *b, uint64_t number, int n) {
+    char bytes[8];
+    for (int i = 0; i < n; i++, number >>= 8) bytes[i] = (char)(unsigned char)number;
+    add(b, bytes, (size_t)n);
+}
+
+/* Version, flags, method, time and date, checksum and both sizes: the same in both headers. */
+static void add_header(block *b, uint32_t sum, size_t bytes, size_t name) {
+    add_number(b, VERSION, 2);
+    add_number(b, 0, 8);
+    add_number(b, sum, 4);
+    add_number(b, bytes, 4);
+    add_number(b, bytes, 4);
+    add_number(b, name, 2);
+    add_number(b, 0, 2);
+}
+
+/* Adds NAME.npy, an array [rows, columns] of f32, or [columns] of characters if rows is 0. */
+static bool add_array(archive *a, const char *name, int64_t rows, int64_t columns, const void *data,
+                      size_t bytes, char *message) {
+    char head[256], file[MARIAN_NAME + 8], shape[64];
+    int length = snprintf(file, sizeof file, "%s.npy", name);
+    if (rows)
+        snprintf(shape, sizeof shape, "(%lld, %lld)", (long long)rows, (long long)columns);
+    else
+        snprintf(shape, sizeof shape, "(%lld,)", (long long)columns);
+    int n = snprintf(head + 10, sizeof head - 10,
+                     "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", rows ? "<f4" : "|i1",
+                     shape);
+    size_t whole = ((size_t)n + 11 + ALIGN - 1) / ALIGN * ALIGN;
+    memset(head + 10 + n, ' ', whole - 10 - (size_t)n);
+    head[whole - 1] = '\n';
+    memcpy(head, "\x93NUMPY\1\0", 8);
+    head[8] = (char)(whole - 10);
+    head[9] = 0;
+    uint32_t sum = wf_crc32(&a->sums, UINT32_MAX, head, whole);
+    sum = ~wf_crc32(&a->sums, sum, data, bytes);
+    size_t at = a->records.n;
+    if (at + bytes > INT32_MAX) return fail(message, "its weights have more than 2 GB");
+    add_number(&a->records, 0x04034B50, 4);
+    add_header(&a->records, sum, whole + bytes, (size_t)length);
+    add(&a->records, file, (size_t)length);
+    add(&a->records, head, whole);
+    add(&a->records, data, bytes);
+    add_number(&a->directory, 0x02014B50, 4);
+    add_number(&a->directory, VERSION, 2);
+    add_header(&a->directory, sum, whole + bytes, (size_t)length);
+    add_number(&a->directory, 0, 8); /* no comment, the first disk, no attributes */
+    add_number(&a->directory, 0, 2);
+    add_number(&a->directory, at, 4);
+    add(&a->directory, file, (size_t)length);
+    a->n++;
+    return !(a->records.lacks || a->directory.lacks) || fail(message, "out of memory");
+}
+
+/* Adds one part of a parameter; matrices are turned. */
+static bool add_part(archive *a, const wf_transformer_config *c, const wf_tensor *t, int part,
+                     int *parts, const float *values, char *message) {
+    char name[MARIAN_NAME];
+    marian_form form = wf_marian_name(c, t->name, part, parts, name);
+    if (form == MARIAN_UNKNOWN) return fail(message, "'%.120s' has no name in Marian", t->name);
+    int64_t rows = t->shape[0] / *parts, columns = t->ndim > 1 ? t->shape[1] : 1;
+    size_t n = (size_t)(rows * columns);
+    values += (size_t)part * n;
+    if (form == MARIAN_VECTOR)
+        return add_array(a, name, 1, rows, values, n * sizeof *values, message);
+    if (form == MARIAN_TABLE)
+        return add_array(a, name, rows, columns, values, n * sizeof *values, message);
+    float *turned = malloc(n * sizeof *turned + 1);
+    if (!turned) return fail(message, "out of memory");
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = 0; k < columns; k++) turned[k * rows + r] = values[r * columns + k];
+    bool ok = add_array(a, name, columns, rows, turned, n * sizeof *turned, message);
+    free(turned);
+    return ok;
+}
+
+static bool add_parameter(archive *a, const wf_transformer_config *c, const wf_tensor *t,
+                          char *message) {
+    float *values = malloc(wf_bytes(t) + 1);
+    bool ok = (values && wf_read(t, values, wf_bytes(t))) || fail(message, "out of memory");
+    for (int part = 0, parts = 1; ok && part < parts; part++)
+        ok = add_part(a, c, t, part, &parts, values, message);
+    free(values);
+    return ok;
+}
+
+/* Adds the end of the archive: where its directory is. */
+static void end_archive(archive *a) {
+    size_t at = a->records.n, n = a->directory.n;
+    add(&a->records, a->directory.data, n);
+    add_number(&a->records, 0x06054B50, 8);
+    add_number(&a->records, (uint64_t)a->n, 2);
+    add_number(&a->records, (uint64_t)a->n, 2);
+    add_number(&a->records, n, 4);
+    add_number(&a->records, at, 4);
+    add_number(&a->records, 0, 2);
+}
+
+bool wf_marian_is_plain(const wf_model *m, char *message) {
+    bool plain = wf_transformer_of(m) && wf_ok(m->graph);
+    for (int id = 0; plain && id < wf_node_count(m->graph); id++) {
+        const wf_tensor *t = wf_node(m->graph, id);
+        plain = t->kind != WF_PARAM || (!wf_is_added(m, t) && t->dtype == WF_F32);
+    }
+    return plain || fail(message, "only an encoder-decoder Transformer of f32 without added "
+                                  "parameters can be written so");
+}
+
+void *wf_marian_export(const wf_model *m, size_t *bytes, char *message) {
+    archive a = { .n = 0 };
+    const wf_transformer *t = wf_transformer_of(m);
+    if (!wf_marian_is_plain(m, message)) return NULL;
+    char *settings = wf_marian_write_settings(&t->config, message);
+    if (!settings) return NULL;
+    wf_crc32_fill(&a.sums, WF_CRC32_ZIP);
+    bool ok = true;
+    for (int id = 0; ok && id < m->own_nodes; id++)
+        if (wf_node(m->graph, id)->kind == WF_PARAM)
+            ok = add_parameter(&a, &t->config, wf_node(m->graph, id), message);
+    size_t n = strlen(settings) + 1; /* Marian writes the NUL, too */
+    ok = ok && add_array(&a, MARIAN_SETTINGS, 0, (int64_t)n, settings, n, message);
+    if (ok) end_archive(&a);
+    free(settings), free(a.directory.data);
+    *bytes = a.records.n;
+    if (ok && !a.records.lacks) return a.records.data;
+    if (ok) fail(message, "out of memory");
+    free(a.records.data);
+    return NULL;
+}

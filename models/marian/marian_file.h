@@ -1,0 +1,91 @@
+/* models/marian/marian_file.h - inside models/marian: a file's tensors and settings, and their
+ * names. */
+#ifndef WEFT_MODELS_MARIAN_MARIAN_FILE_H
+#define WEFT_MODELS_MARIAN_MARIAN_FILE_H
+
+#include "core/file/zip.h"
+#include "models/transformer.h"
+
+enum { MARIAN_NAME = 128, MARIAN_DIMS = 4 };
+#define MARIAN_SETTINGS "special:model.yml"
+
+typedef enum marian_type { MARIAN_F32, MARIAN_TEXT, MARIAN_INT8 } marian_type;
+
+/* A tensor in the bytes of a file, where it need not be aligned. */
+typedef struct marian_item {
+    const char *name;
+    marian_type type;
+    int ndim;
+    int64_t shape[MARIAN_DIMS], count;
+    const char *data;
+    float multiplier; /* of int8: a value is the integer divided by this */
+    bool used;
+} marian_item;
+
+typedef struct marian_file {
+    marian_item *items;
+    int n;
+    /* where names lie: a ZIP archive's directory, and what numpy's headers need */
+    wf_zip zip;
+} marian_file;
+
+/* ---- marian_file.c --------------------------------------------------------------------------- */
+
+/* Read the list of tensors, and check that all their bytes are there. The bytes must live as long
+ * as f. False with message; close it in either case. */
+bool wf_marian_open(marian_file *f, const void *bytes, size_t size, char *message);
+void wf_marian_close(marian_file *f);
+/* Finds an item, and marks it as used. NULL: there is none. */
+const marian_item *wf_marian_find(marian_file *f, const char *name);
+/* Element i as a number; 0 for text. */
+float wf_marian_value(const marian_item *item, int64_t i);
+
+/* ---- marian_npz.c: numpy's arrays in ZIP archives -------------------------------------------- */
+
+bool wf_marian_open_npz(marian_file *f, const void *bytes, size_t size, char *message);
+
+/* ---- marian_settings.c ----------------------------------------------------------------------- */
+
+/* Read the settings, whose text need not be terminated. Every key is used, must have a certain
+ * value, or is known to change nothing; other keys are refused by name. */
+bool wf_marian_read_settings(const char *text, size_t bytes, wf_transformer_config *c,
+                             char *message);
+/* The settings as Marian writes them, malloc'ed. NULL with message: Marian has no such model. */
+char *wf_marian_write_settings(const wf_transformer_config *c, char *message);
+
+/* ---- marian_names.c -------------------------------------------------------------------------- */
+
+/* How a parameter lies in the file: a matrix has its axes swapped, unless it is in int8. */
+typedef enum marian_form { MARIAN_UNKNOWN, MARIAN_VECTOR, MARIAN_MATRIX, MARIAN_TABLE } marian_form;
+
+/* The name of part `part` of `*parts` of a parameter of weft; queries, keys and values are three
+ * parts of a packed projection. */
+marian_form wf_marian_name(const wf_transformer_config *c, const char *parameter, int part,
+                           int *parts, char name[MARIAN_NAME]);
+
+/* ---- marian_weights.c ------------------------------------------------------------------------ */
+
+bool wf_marian_load_weights(marian_file *f, wf_model *m, char *message);
+
+/* The items of one leaf: one, or three of a packed projection. */
+typedef struct marian_origin {
+    const marian_item *items[3];
+    marian_form form;
+    int parts;
+    int64_t rows, columns; /* of a part */
+} marian_origin;
+/* Find them, of the right shapes: also before memory is taken for a leaf as large as settings say.
+ * False with message. */
+bool wf_marian_find_origin(marian_file *f, const wf_transformer_config *c, const wf_tensor *leaf,
+                           marian_origin *origin, char *message);
+/* True if all items were found but the scales of activations in int8 products, which f32 does not
+ * need. False with message. */
+bool wf_marian_explain_rest(const marian_file *f, char *message);
+
+/* ---- marian_export.c ------------------------------------------------------------------------- */
+
+/* True if a file of Marian can hold all parameters: those of a Transformer alone, in f32. False
+ * with message. */
+bool wf_marian_is_plain(const wf_model *m, char *message);
+
+#endif

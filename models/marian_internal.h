@@ -1,0 +1,32 @@
+/* models/marian_internal.h - inside the library and its programs: files of Marian (Junczys-Dowmunt
+ * et al. 2018) with an encoder-decoder Transformer, such as Firefox's translators. Not installed.
+ *
+ * Two containers are read: model.npz, as training writes it, and model.intgemm.alphas.bin, whose
+ * matrices are rounded to int8. The first is written, too; see marian/README.md. Every `message`
+ * has room for 256 bytes, or is NULL. */
+#ifndef WEFT_MODELS_MARIAN_INTERNAL_H
+#define WEFT_MODELS_MARIAN_INTERNAL_H
+
+#include "models/hf.h"
+
+/* The bytes of the files. src and tgt are SentencePiece models, the same for one vocabulary. NULL:
+ * there is none, and ids stand for pieces, with </s> 0 and <unk> 1. */
+typedef struct wf_marian_files {
+    const void *model, *src, *tgt;
+    size_t model_bytes, src_bytes, tgt_bytes;
+} wf_marian_files;
+
+/* Read a model in f32, its tokenizers and its search. False with message. Free out by wf_hf_free in
+ * either case. */
+bool wf_marian_import(const wf_marian_files *files, wf_hf *out, char *message);
+
+/* The bytes of a model.npz, malloc'ed, which Marian reads. NULL with message: Marian has no such
+ * model. */
+void *wf_marian_export(const wf_model *m, size_t *bytes, char *message);
+
+/* The bytes of `like`, a binary file of the same model before it was trained on, with the weights
+ * that m has: rounded to int8 where the file has int8, beside its scales of activations. malloc'ed,
+ * as many as in `like`. NULL with message. */
+void *wf_marian_export_like(const wf_model *m, const void *like, size_t bytes, char *message);
+
+#endif

@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+"""tests/models/marian_peer.py - random translators in Marian's files, and what Marian makes of sources with them.
+
+usage: marian_peer.py TOOLS FOLDER [MODELS [SENTENCES]]
+       marian_peer.py --record FOLDER           writes the small models of suite marian, tests/data/marian
+
+Writes MODELS models (default 16) as model.npz or as int8 binary files, one vocabulary or two, SSRU or self-attention,
+post-norm or pre-norm; imports each by `convert --from marian`, and compares the ids of greedy `generate` with those of
+Marian's formulas in numpy, in f64. Two tokens whose logits are within 1e-3 are a tie, which either side may decide. Then it writes each model back by `convert --to marian`: the numbers must be the same bits. Needs numpy.
+"""
+import io
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+
+TIE = 1e-3
+EOS, UNK = 0, 1
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+def settings_of(m):
+    """The settings as Marian writes them."""
+    ssru = m["decoder"] == "rnn"
+    lines = {
+        "version": "v1.9.56 2020", "type": "transformer", "dim-emb": m["D"], "dim-vocabs": m["V"],
+        "enc-depth": m["enc"], "dec-depth": m["dec"], "transformer-heads": m["H"], "transformer-dim-ffn": m["F"],
+        "transformer-decoder-autoreg": m["decoder"], "dec-cell": "ssru" if ssru else "gru",
+        "transformer-ffn-activation": m["act"], "transformer-ffn-depth": 2, "transformer-tied-layers": [],
+        "transformer-preprocess": "n" if m["pre"] else '""', "transformer-postprocess": "da" if m["pre"] else "dan",
+        "transformer-postprocess-emb": "d", "transformer-postprocess-top": "n" if m["top"] else '""',
+        "tied-embeddings-all": str(m["tie"] == "all").lower(), "tied-embeddings": str(m["tie"] == "decoder").lower(),
+        "tied-embeddings-src": str(m["tie"] == "src").lower(), "layer-normalization": "false", "skip": "false",
+        "input-types": [], "ulr": "false", "lemma-dim-emb": 0,
+    }
+    text = ""
+    for key, value in lines.items():
+        if isinstance(value, list):
+            text += f"{key}:\n" + ("".join(f"  - {v}\n" for v in value) or "  []\n")
+        else:
+            text += f"{key}: {value}\n"
+    return text.encode() + b"\0"
+
+
+def weights_of(m, rng):
+    D, F = m["D"], m["F"]
+    p = {}
+
+    def matrix(name, rows, columns):
+        p[name] = (rng.standard_normal((rows, columns)) * 1.3 / np.sqrt(rows)).astype(np.float32)
+
+    def vector(name, n, mean=0.0):
+        p[name] = (mean + 0.2 * rng.standard_normal((1, n))).astype(np.float32)
+
+    def norm(name):
+        vector(name + "_ln_scale" + ("_pre" if m["pre"] and "_top" not in name else ""), D, 1)
+        vector(name + "_ln_bias" + ("_pre" if m["pre"] and "_top" not in name else ""), D)
+
+    def attention(name):
+        for x in "qkvo":
+            matrix(f"{name}_W{x}", D, D)
+            vector(f"{name}_b{x}", D)
+        norm(name + "_Wo")
+
+    def table(name, rows):
+        p[name] = (rng.standard_normal((rows, D)) / np.sqrt(D)).astype(np.float32)
+
+    if m["tie"] in ("all", "src"):
+        table("Wemb", m["V"][0])
+    else:
+        table("encoder_Wemb", m["V"][0])
+        table("decoder_Wemb", m["V"][1])
+    if m["tie"] in ("src", "none"):
+        matrix("decoder_ff_logit_out_W", D, m["V"][1])
+    vector("decoder_ff_logit_out_b", m["V"][1])
+    for stack, n in (("encoder", m["enc"]), ("decoder", m["dec"])):
+        for i in range(1, n + 1):
+            layer = f"{stack}_l{i}"
+            if stack == "decoder" and m["decoder"] == "rnn":
+                matrix(layer + "_rnn_W", D, D)
+                matrix(layer + "_rnn_Wf", D, D)
+                vector(layer + "_rnn_bf", D)
+                norm(layer + ("_rnn" if m["pre"] else "_rnn_ffn"))
+            else:
+                attention(layer + "_self")
+            if stack == "decoder":
+                attention(layer + "_context")
+            for k, (a, b) in enumerate(((D, F), (F, D)), 1):
+                matrix(f"{layer}_ffn_W{k}", a, b)
+                vector(f"{layer}_ffn_b{k}", b)
+            norm(layer + "_ffn_ffn")
+        if m["top"]:
+            norm(stack + "_top")
+    return p
+
+
+def is_matrix(name):
+    return "Wemb" in name or "_W" in name and "_ln_" not in name
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+def write_npz(path, p, settings):
+    arrays = dict(p)
+    arrays["special:model.yml"] = np.frombuffer(settings, np.int8)
+    with open(path, "wb") as f:
+        np.savez(f, **arrays)
+
+
+def write_binary(path, p, settings, rng):
+    """Writes int8 matrices as intgemm has them, and returns the weights that they stand for."""
+    items, rounded = [], {}
+    for name, w in p.items():
+        if not is_matrix(name):
+            items.append((name, 0x0404, w.shape, w.tobytes()))
+            rounded[name] = w
+            continue
+        q = np.float32(127) / np.abs(w).max()
+        numbers = np.clip(np.rint(w * q), -127, 127).astype(np.int8)
+        data = numbers if "Wemb" in name else numbers.T
+        items.append((name, 0x4101, w.shape, np.ascontiguousarray(data).tobytes() + struct.pack("<f", q)))
+        rounded[name] = numbers.astype(np.float32) / q
+        alpha = np.float32(127 / rng.uniform(2, 6))
+        items.append((name + "_QuantMultA", 0x0404, (1, 1), alpha.tobytes()))
+    items.append(("special:model.yml", 0x0101, (len(settings),), settings))
+    items = [(n, t, s, d + bytes(-len(d) % 256)) for n, t, s, d in items]
+    head = struct.pack("<QQ", 1, len(items))
+    for name, kind, shape, data in items:
+        head += struct.pack("<QQQQ", len(name) + 1, kind, len(shape), len(data))
+    head += b"".join(name.encode() + b"\0" for name, *_ in items)
+    head += b"".join(struct.pack("<i", size) for _, _, shape, _ in items for size in shape)
+    gap = ((len(head) + 8) // 256 + 1) * 256 - len(head) - 8
+    pathlib.Path(path).write_bytes(head + struct.pack("<Q", gap) + bytes(gap) + b"".join(d for *_, d in items))
+    return rounded
+
+
+# ---- Marian's formulas -----------------------------------------------------------------------------------------------
+
+class Oracle:
+    def __init__(self, m, p):
+        self.m, self.p = m, {k: v.astype(np.float64) for k, v in p.items()}
+        self.source = self.p["Wemb" if m["tie"] in ("all", "src") else "encoder_Wemb"]
+        self.target = self.p["Wemb" if m["tie"] in ("all", "src") else "decoder_Wemb"]
+        self.output = self.p.get("decoder_ff_logit_out_W", self.target.T)
+
+    def positions(self, n):
+        half = self.m["D"] // 2
+        angle = np.arange(n)[:, None] * np.exp(np.arange(half) * -(np.log(10000) / (half - 1)))
+        return np.concatenate([np.sin(angle), np.cos(angle)], 1)
+
+    def norm(self, x, name):
+        pre = "_pre" if self.m["pre"] and "_top" not in name else ""
+        x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)
+        return x * self.p[f"{name}_ln_scale{pre}"] + self.p[f"{name}_ln_bias{pre}"]
+
+    def affine(self, x, name, k):
+        return x @ self.p[f"{name}_W{k}"] + self.p[f"{name}_b{k}"]
+
+    def attention(self, query, keys, name, causal):
+        H = self.m["H"]
+        q, k, v = (self.affine(x, name, w).reshape(len(x), H, -1).transpose(1, 0, 2)
+                   for x, w in ((query, "q"), (keys, "k"), (keys, "v")))
+        scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
+        if causal:
+            scores = scores + np.triu(np.full(scores.shape[1:], -1e9), 1)
+        e = np.exp(scores - scores.max(-1, keepdims=True))
+        y = (e / e.sum(-1, keepdims=True)) @ v
+        return self.affine(y.transpose(1, 0, 2).reshape(len(query), -1), name, "o")
+
+    def sublayer(self, x, name, f):
+        """Only what f transforms is normalised before it: keys and values are the layer's input."""
+        if self.m["pre"]:
+            return x + f(self.norm(x, name))
+        return self.norm(x + f(x), name)
+
+    def feed_forward(self, x, name):
+        h = self.affine(x, name, 1)
+        h = np.maximum(h, 0) if self.m["act"] == "relu" else h / (1 + np.exp(-h))
+        return self.affine(h, name, 2)
+
+    def ssru(self, x, name):
+        f = 1 / (1 + np.exp(-(x @ self.p[name + "_Wf"] + self.p[name + "_bf"])))
+        add, c, out = (1 - f) * (x @ self.p[name + "_W"]), 0, []
+        for t in range(len(x)):
+            c = f[t] * c + add[t]
+            out.append(np.maximum(c, 0))
+        return np.array(out)
+
+    def encode(self, ids):
+        x = np.sqrt(self.m["D"]) * self.source[ids] + self.positions(len(ids))
+        for i in range(1, self.m["enc"] + 1):
+            layer = f"encoder_l{i}"
+            raw = x
+            x = self.sublayer(x, layer + "_self_Wo", lambda h: self.attention(
+                h, raw if self.m["pre"] else h, layer + "_self", False))
+            x = self.sublayer(x, layer + "_ffn_ffn", lambda h: self.feed_forward(h, layer + "_ffn"))
+        return self.norm(x, "encoder_top") if self.m["top"] else x
+
+    def logits(self, memory, output):
+        """The logits behind these tokens; in place of the first one's predecessor are zeros."""
+        x = np.concatenate([np.zeros((1, self.m["D"])), self.target[output]]) * np.sqrt(self.m["D"])
+        x = x + self.positions(len(x))
+        for i in range(1, self.m["dec"] + 1):
+            layer = f"decoder_l{i}"
+            raw = x
+            if self.m["decoder"] == "rnn":
+                x = self.sublayer(x, layer + ("_rnn" if self.m["pre"] else "_rnn_ffn"),
+                                  lambda h: self.ssru(h, layer + "_rnn"))
+            else:
+                x = self.sublayer(x, layer + "_self_Wo", lambda h: self.attention(
+                    h, raw if self.m["pre"] else h, layer + "_self", True))
+            x = self.sublayer(x, layer + "_context_Wo",
+                              lambda h: self.attention(h, memory, layer + "_context", False))
+            x = self.sublayer(x, layer + "_ffn_ffn", lambda h: self.feed_forward(h, layer + "_ffn"))
+        x = self.norm(x[-1:], "decoder_top") if self.m["top"] else x[-1:]
+        y = (x @ self.output + self.p["decoder_ff_logit_out_b"])[0]
+        y[UNK] = -np.inf
+        return y
+
+    def greedy(self, ids):
+        """Tokens, and the gaps between the two best logits of each step."""
+        memory, output, gaps = self.encode(ids), [], []
+        while len(output) < 2 * len(ids):
+            y = self.logits(memory, output)
+            best = np.argsort(-y, kind="stable")[:2]
+            gaps.append(y[best[0]] - y[best[1]])
+            if best[0] == EOS:
+                break
+            output.append(int(best[0]))
+        return output, gaps
+
+
+# ---- trials ----------------------------------------------------------------------------------------------------------
+
+def draw_model(rng, i):
+    D = int(rng.choice([16, 32, 64]))
+    tie = ["all", "decoder", "src", "none"][i // 2 % 4]
+    V = [60, 60] if tie in ("all", "src") else [50, 70]
+    pre = i % 4 == 3
+    return {"D": D, "F": int(rng.choice([24, 96])), "H": int(rng.choice([2, 4, 8])), "enc": int(rng.integers(1, 5)),
+            "dec": int(rng.integers(1, 4)), "V": V, "tie": tie, "pre": pre, "top": pre and bool(i % 8 == 7),
+            "decoder": "self-attention" if i % 3 == 2 else "rnn", "act": "swish" if i % 5 == 4 else "relu",
+            "binary": i % 2 == 1}
+
+
+def run(*arguments, text=None):
+    done = subprocess.run([str(a) for a in arguments], input=text, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, arguments))}: {done.stderr}")
+    return done.stdout
+
+
+# The small models that the suite has, and their sources and outputs, a line each.
+RECORDED = {
+    "shared.npz": dict(tie="all", V=[20, 20], decoder="rnn"),
+    "shared.bin": dict(tie="all", V=[20, 20], decoder="rnn", D=16),
+    "split.npz": dict(tie="decoder", V=[15, 20], decoder="rnn", pre=True),
+    "split.bin": dict(tie="none", V=[15, 20], decoder="rnn", act="swish"),
+    "teacher.npz": dict(tie="src", V=[20, 20], decoder="self-attention", pre=True, top=True),
+    "teacher.bin": dict(tie="all", V=[20, 20], decoder="self-attention"),
+    "words.bin": dict(tie="all", V=[29, 29], decoder="rnn", spm="words_de.spm"),
+}
+
+
+def record_lines(folder, name, oracle, vocabulary):
+    """Lines of text and their translations; the vocabulary's ids of </s> and <unk> are Marian's. Needs sentencepiece."""
+    import sentencepiece
+    spm, lines = sentencepiece.SentencePieceProcessor(model_file=str(vocabulary)), []
+    for text in ["hallo welt", "das haus", "ein hund", "alle leute", "ohne ende", "sie rennt", "Blau x", "nie", "hier"]:
+        output, gaps = oracle.greedy(spm.encode(text) + [EOS])
+        if min(gaps) > TIE:
+            lines.append(text + "|" + spm.decode(output) + "\n")
+    (folder / (name + ".lines")).write_text("".join(lines))
+
+
+def record(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, (name, changes) in enumerate(RECORDED.items()):
+        rng = np.random.default_rng(100 + i)
+        m = {"D": 8, "F": 12, "H": 2, "enc": 1, "dec": 2, "pre": False, "top": False, "act": "relu", **changes}
+        p, settings = weights_of(m, rng), settings_of(m)
+        if name.endswith(".bin"):
+            p = write_binary(folder / name, p, settings, rng)
+        else:
+            write_npz(folder / name, p, settings)
+        oracle, lines = Oracle(m, p), []
+        if "spm" in changes:
+            record_lines(folder, name, oracle, folder.parent / changes["spm"])
+        while len(lines) < 40:
+            source = rng.integers(2, m["V"][0], rng.integers(1, 9)).tolist() + [EOS]
+            output, gaps = oracle.greedy(source)
+            if min(gaps) > TIE:
+                lines.append(" ".join(map(str, source)) + " | " + " ".join(map(str, output)) + "\n")
+        (folder / (name + ".txt")).write_text("".join(lines))
+
+
+def arrays_of(path):
+    with zipfile.ZipFile(path) as z:
+        return {n.removesuffix(".npy"): np.load(io.BytesIO(z.read(n))) for n in z.namelist()}
+
+
+def main():
+    if sys.argv[1] == "--record":
+        record(pathlib.Path(sys.argv[2]))
+        return
+    tools, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    models = int(sys.argv[3]) if len(sys.argv) > 3 else 16
+    sentences = int(sys.argv[4]) if len(sys.argv) > 4 else 100
+    folder.mkdir(parents=True, exist_ok=True)
+    equal = ties = wrong = tokens = 0
+    for i in range(models):
+        rng = np.random.default_rng(i)
+        m = draw_model(rng, i)
+        p, settings = weights_of(m, rng), settings_of(m)
+        path = folder / ("model.bin" if m["binary"] else "model.npz")
+        if m["binary"]:
+            p = write_binary(path, p, settings, rng)
+        else:
+            write_npz(path, p, settings)
+        run(tools / "convert", "--from", "marian", path, "-o", folder / "model.weft")
+        sources = [rng.integers(2, m["V"][0], rng.integers(1, 13)).tolist() + [EOS] for _ in range(sentences)]
+        text = "".join(" ".join(map(str, s)) + "\n" for s in sources)
+        outputs = run(tools / "generate", folder / "model.weft", text=text).splitlines()
+        oracle, misses = Oracle(m, p), 0
+        for source, line in zip(sources, outputs, strict=True):
+            want, gaps = oracle.greedy(source)
+            got = [int(t) for t in line.split()]
+            tokens += len(want)
+            if got == want:
+                equal += 1
+                continue
+            at = next((k for k, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
+            if at < len(gaps) and gaps[at] < TIE:
+                ties += 1
+            else:
+                misses += 1
+        wrong += misses
+        run(tools / "convert", "--to", "marian", folder / "model.weft", "-o", folder / "back.npz")
+        back = arrays_of(folder / "back.npz")
+        back.pop("special:model.yml")
+        if set(back) != set(p) or any(not np.array_equal(back[n], p[n]) for n in p):
+            sys.exit(f"model {i}: other weights come back: {sorted(set(back) ^ set(p))}")
+        print(json.dumps(m), f"{misses} misses")
+    print(f"{models} models, {equal + ties + wrong} sentences, {tokens} tokens: {equal} equal, {ties} ties, {wrong} wrong")
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()
