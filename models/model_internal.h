@@ -44,6 +44,8 @@ typedef struct wf_model_sizes {
     bool t5;
     /* encoder-decoder: the first sublayer of decoder layers */
     wf_decoder_kind decoder;
+    /* encoder-decoder: the form that Marian has of these sizes */
+    bool marian;
 } wf_model_sizes;
 /* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
 const wf_model_kind *wf_model_kind_at(int i);

@@ -1,5 +1,5 @@
-/* models/marian/marian_rewrite.c - writes a trained model into a copy of the binary file that it was
- * made of: other weights, the same settings and scales of activations.
+/* models/marian/marian_rewrite.c - writes a trained model into a copy of the binary file that it
+ * was made of: other weights, the same settings and scales of activations.
  *
  * A matrix in int8 has one multiplier, 127 by the largest absolute value. One whose numbers are
  * those of the file already keeps the file's bytes, so a model that was not trained comes back

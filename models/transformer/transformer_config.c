@@ -133,6 +133,14 @@ static void configure_t5(wf_transformer_config *c) {
     c->scale_output = c->tie == WF_TIE_ALL;
 }
 
+/* Marian's start and norms, for any sizes. */
+static void configure_marian(wf_transformer_config *c) {
+    c->zero_start = true;
+    c->raw_keys = c->norm_first;
+    c->encoder_norm = c->decoder_norm = false;
+    c->layer_norm_eps = 1e-6;
+}
+
 /* Derives sizes from the data: the start token takes one position. Lengths mark the padding, so
  * pad_id is not needed. */
 static void configure(void *config, const wf_model_sizes *s) {
@@ -156,6 +164,7 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->end_id = s->end_id;
     c->decoder = s->decoder;
     if (s->t5) configure_t5(c);
+    if (s->marian) configure_marian(c);
 }
 
 static bool check(const void *config, char *message) {

@@ -1,5 +1,6 @@
-/* tests/tools/test_convert_marian.c - `convert` and files of Marian: in, used by `generate`, out, and in
- * again; and what is refused. The files themselves: models/test_marian.c. */
+/* tests/tools/test_convert_marian.c - `convert` and files of Marian: in, used by `generate`, out, and
+ * in again; models that were trained here, out; and what is refused. The files themselves:
+ * models/test_marian.c. */
 #include <stdio.h>
 
 #include "tests/suites.h"
@@ -55,6 +56,31 @@ TEST(a_model_translates_text) {
     ok("cmp back.bin model.bin");
 }
 
+/* Trained from the beginning, with either decoder and tie, and on from a file of Marian: the npz has
+ * the ids of the vocabulary, and gives the same lines. */
+static const char *const trainings[] = {
+    "--like firefox --preset tiny --tie all",
+    "--like firefox --preset tiny --tie decoder --decoder attention --activation silu",
+    "--init model.weft",
+};
+
+TEST_ROWS(a_trained_model_goes_out, COUNT_OF(trainings)) {
+    char path[512];
+    with("cp %s vocabulary.spm", source_path("tests/data/words_de.spm", path, sizeof path));
+    with("convert --from marian %s --spm-src vocabulary.spm -o model.weft", recorded("words.bin"));
+    ok("for i in 1 2 3 4 5 6 7 8; do printf 'hallo\thunde\nleute\tein\n'; done > pairs");
+    const char *spm = _i < 2 ? "--spm-src vocabulary.spm" : "";
+    run("train --train pairs --valid-size 0 --max-steps 3 --quiet %s %s -o trained", trainings[_i],
+        spm);
+    expect(0);
+    ok("convert --to marian trained -o model.npz");
+    ok("convert --from marian model.npz --spm-src vocabulary.spm -o back");
+    ok("printf 'hallo\nein hund\n' > lines");
+    ok("generate --weights f32 --beam 1 trained lines > a && test -s a");
+    ok("convert --to marian back -o again.npz");
+    ok("cmp again.npz model.npz");
+}
+
 static const struct {
     const char *command, *sentence;
     int status;
@@ -70,6 +96,9 @@ static const struct {
     { "convert --to marian --scales in trained -o m", "Marian has no such model", 1 },
     { "convert --from marian in -o in", "read and written", 2 },
     { "convert --to marian trained -o m", "Marian has no such model", 1 },
+    { "train --train in --like firefox --tokenizer bpe -o m", "it reads text with", 2 },
+    { "train --train in --like firefox --norm pre --spm-src in -o m", "it has --norm post", 2 },
+    { "train --train in --like marian --decoder ssru --spm-src in -o m", "has self-attention", 2 },
 };
 
 TEST_ROWS(what_is_not_possible_is_refused, COUNT_OF(refused)) {

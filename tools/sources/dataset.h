@@ -11,6 +11,7 @@
 #include "models/generation.h"
 #include "models/text.h"
 #include "source.h"
+#include "spm_file.h"
 #include "tools/data/batches.h"
 #include "tools/data/stream.h"
 #include "tools/data/survey.h"
@@ -94,7 +95,7 @@ typedef struct dataset_options {
     wf_tokenizer_options tokens[2]; /* options for learning the vocabularies of source and target */
     /* or .spm files that have the vocabularies of source and target */
     const char *spm[2];
-    bool own_ids;       /* ids are those of the .spm file, whose padding is the start */
+    spm_ids ids;        /* of tokenizers from .spm files */
     bool shared;        /* both sides share one vocabulary */
     bool targets;       /* targets without a source are allowed */
     int64_t max_tokens; /* most tokens of a sentence; longer pairs are left out */

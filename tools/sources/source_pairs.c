@@ -148,9 +148,9 @@ static wf_tokenizer *learn(origin *from, bool src, bool tgt, char *message) {
 /* Opens SentencePiece tokenizers. With separate vocabularies a source ends with an end token of its
  * own; a target's end is the model's. */
 static bool open_sentencepiece(wf_tokenizer *t[2], const dataset_options *o, char *message) {
-    t[0] = sentencepiece_open(o->spm[0], !o->shared, o->own_ids, message);
+    t[0] = sentencepiece_open(o->spm[0], !o->shared, o->ids, message);
     if (o->shared || !t[0]) return (t[1] = t[0]) != NULL;
-    return (t[1] = sentencepiece_open(o->spm[1], false, o->own_ids, message)) != NULL;
+    return (t[1] = sentencepiece_open(o->spm[1], false, o->ids, message)) != NULL;
 }
 
 /* Adds the end id to sources alone; a target's end is the model's. */

@@ -56,15 +56,22 @@ static wf_tokenizer *make(const wf_sentencepiece_options *own, bool source, char
 }
 
 /* Makes the tokenizer with the file's own ids. */
-static wf_tokenizer *make_own(const wf_sentencepiece_options *own, bool source, char *message) {
+static wf_tokenizer *make_own(const wf_sentencepiece_options *own, bool source, spm_ids ids,
+                              char *message) {
     wf_sentencepiece_options o = *own;
-    if (o.special[WF_PAD_ID] < 0 || o.special[WF_END_ID] < 0) {
+    bool padding = ids == SPM_PADDING_STARTS;
+    if (!padding && o.special[WF_END_ID] < 0) {
+        snprintf(message, WF_MESSAGE,
+                 "Marian needs an id of the end: train it with --eos_id=0 --unk_id=1 --bos_id=-1");
+        return NULL;
+    }
+    if (padding && (o.special[WF_PAD_ID] < 0 || o.special[WF_END_ID] < 0)) {
         snprintf(message, WF_MESSAGE,
                  "T5 needs ids of padding and of the end: train it with --pad_id=0 --eos_id=1 "
                  "--unk_id=2 --bos_id=-1");
         return NULL;
     }
-    o.special[WF_START_ID] = o.special[WF_PAD_ID];
+    o.special[WF_START_ID] = o.special[padding ? WF_PAD_ID : WF_END_ID];
     if (source) {
         o.after = &o.special[WF_END_ID];
         o.n_after = 1;
@@ -72,7 +79,7 @@ static wf_tokenizer *make_own(const wf_sentencepiece_options *own, bool source, 
     return wf_tokenizer_from_sentencepiece(&o, message);
 }
 
-wf_tokenizer *sentencepiece_open(const char *path, bool source, bool own_ids, char *message) {
+wf_tokenizer *sentencepiece_open(const char *path, bool source, spm_ids ids, char *message) {
     wf_sentencepiece_options own;
     size_t bytes;
     char why[WF_MESSAGE];
@@ -80,7 +87,7 @@ wf_tokenizer *sentencepiece_open(const char *path, bool source, bool own_ids, ch
     if (!model) return NULL;
     bool ok = wf_sentencepiece_defaults(model, bytes, &own, why);
     wf_tokenizer *t = NULL;
-    if (ok) t = own_ids ? make_own(&own, source, why) : make(&own, source, why);
+    if (ok) t = ids ? make_own(&own, source, ids, why) : make(&own, source, why);
     if (!t) snprintf(message, WF_MESSAGE, "%.100s: %.150s", path, why);
     free(model);
     return t;

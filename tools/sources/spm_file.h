@@ -5,10 +5,13 @@
 
 #include "models/text_formats.h"
 
-/* Make the tokenizer. Its ids are weft's special symbols, then the file's pieces in their order; or
- * the file's own ids, of which padding is the start, as in T5. Sources end with an end token, as in
- * Marian and T5. NULL with message[256]. */
-wf_tokenizer *sentencepiece_open(const char *path, bool source, bool own_ids, char *message);
+/* The ids of a tokenizer: weft's special symbols, then the file's pieces in their order; or the
+ * file's own, of which padding is the start, as in T5, or the end is, as in Marian. */
+typedef enum spm_ids { SPM_NEW_IDS, SPM_PADDING_STARTS, SPM_END_STARTS } spm_ids;
+
+/* Make the tokenizer. Sources end with an end token, as in Marian and T5. NULL with
+ * message[256]. */
+wf_tokenizer *sentencepiece_open(const char *path, bool source, spm_ids ids, char *message);
 /* Make a tokenizer with the ids of the file. Texts end with the token `end`. NULL with
  * message[256]. */
 wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message);

@@ -48,7 +48,7 @@ typedef struct case_default {
     const char *value;
     const char *said; /* description of the value, for the help */
 } case_default;
-enum { MOST_CASES = 5 };
+enum { MOST_CASES = 6 };
 
 typedef struct option {
     const char *name; /* the name without dashes; in a row without `help`, the title of a group */

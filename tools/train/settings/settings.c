@@ -35,7 +35,7 @@ static const settings defaults = {
 
 /* The words of choices that have no type of their own. */
 #define FORM_WORDS "gpt|llama"
-#define LIKE_WORDS "none|marian|bart|t5"
+#define LIKE_WORDS "none|marian|bart|t5|firefox"
 #define FEED_FORWARD_WORDS "plain|gated"
 #define BIAS_WORDS "yes|no"
 #define YES_WORDS "no|yes"
@@ -211,7 +211,8 @@ static option rows[] = {
            "--activation, "
            "--embedding-norm and --tie. marian needs --spm-src; bart learns its vocabulary. t5: "
            "the form of T5 1.1, with relative positions; --spm-src is a vocabulary that goes out, "
-           "too. none: no such class",
+           "too. firefox: a translator of Marian with the ids of --spm-src, which convert --to "
+           "marian writes. none: no such class",
            NEW),
     CHOICE("form", told.model.form, FORM_WORDS,
            "with --arch language: form of the layers, that of GPT-2 or of Llama. It sets the "
@@ -250,12 +251,12 @@ static option rows[] = {
          "share of attention weights that training sets to 0 at random", STORED),
     CHOICE("norm", told.model.norm, WF_NAMES(WF_NORM_NAMES),
            "place of the normalisation: before each sublayer (pre-norm), or after it (post-norm)",
-           OTHERWISE(FOR("marian|bart", "post")), OF_MODEL),
+           OTHERWISE(FOR("marian|bart|firefox", "post")), OF_MODEL),
     CHOICE("decoder", told.model.decoder, WF_NAMES(WF_DECODER_KIND_NAMES),
            "with --arch transformer: first sublayer of the decoder's layers. attention: "
            "self-attention. ssru: a recurrent unit (SSRU) whose state does not grow with the "
            "output, as in Marian's fast translators",
-           OF_MODEL, BEFORE("attention")),
+           OTHERWISE(FOR("firefox", "ssru")), OF_MODEL, BEFORE("attention")),
     CHOICE("embedding-norm", told.model.embedding_norm, YES_WORDS,
            "with --arch transformer: whether a LayerNorm follows the embeddings of the encoder "
            "and of the decoder, as in BART",
@@ -270,13 +271,14 @@ static option rows[] = {
         OTHERWISE(BY_DATA("text", "sinusoidal",
                           "sinusoidal, or sinusoidal-rotary if sources are cut into characters,"),
                   FOR("lm|bart", "learned"), FOR("llama", "rotary"),
-                  FOR("marian", "sinusoidal-halves"), FOR("t5", "none")),
+                  FOR("marian", "sinusoidal-halves"), FOR("t5", "none"),
+                  FOR("firefox", "sinusoidal-tensor2tensor")),
         OF_MODEL),
     CHOICE("activation", told.model.activation, WF_NAMES(WF_ACTIVATION_NAMES),
            "activation function of the feed-forward layers. gelu is the exact one, and gelu-tanh "
            "its approximation by tanh",
            OTHERWISE(FOR("lm|t5", "gelu-tanh"), FOR("llama|marian", "silu"),
-                     FOR("bart|pairs", "gelu")),
+                     FOR("bart|pairs", "gelu"), FOR("firefox", "relu")),
            OF_MODEL),
     CHOICE("norm-kind", told.model.norm_kind, WF_NAMES(WF_NORM_KIND_NAMES),
            "with --arch language: kind of normalisation, LayerNorm or RMSNorm",

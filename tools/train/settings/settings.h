@@ -23,8 +23,8 @@ enum {
     LEARN_PAIRS
 };
 
-/* Indices in LIKE_WORDS: classes of Hugging Face's transformers. */
-enum { LIKE_NONE, LIKE_MARIAN, LIKE_BART, LIKE_T5 };
+/* Indices in LIKE_WORDS: classes of Hugging Face's transformers, and Marian's translators. */
+enum { LIKE_NONE, LIKE_MARIAN, LIKE_BART, LIKE_T5, LIKE_FIREFOX };
 
 /* The model: its architecture and sizes, or the file of the model that it starts from. */
 typedef struct model_settings {

@@ -35,6 +35,12 @@ static bool settings_share_vocab(const settings *set) {
            byte_level || t5;
 }
 
+/* The ids that a class of --like has of a .spm file. */
+static spm_ids ids_of(const settings *set) {
+    if (set->model.like == LIKE_T5) return SPM_PADDING_STARTS;
+    return set->model.like == LIKE_FIREFOX ? SPM_END_STARTS : SPM_NEW_IDS;
+}
+
 static dataset_options pairs_of(settings *set) {
     return (dataset_options){
         .text_task = settings_from_files(set) ? -1 : set->data.task - LEARN_ADD,
@@ -45,7 +51,7 @@ static dataset_options pairs_of(settings *set) {
         .held = set->data.held,
         .tokens = { settings_tokens(set, 0), settings_tokens(set, 1) },
         .spm = { set->data.spm_src, set->data.spm_tgt },
-        .own_ids = set->model.like == LIKE_T5,
+        .ids = ids_of(set),
         .shared = settings_share_vocab(set),
         .targets = settings_in_one_row(set),
         .max_tokens = set->data.max_len,
@@ -106,6 +112,7 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                              .embedding_norm = set->model.embedding_norm,
                              .decoder = (wf_decoder_kind)set->model.decoder,
                              .t5 = set->model.like == LIKE_T5,
+                             .marian = set->model.like == LIKE_FIREFOX,
                              .start_id = m->ids.start,
                              .end_id = m->ids.end,
                              .norm_kind = (wf_norm_kind)set->model.norm_kind,

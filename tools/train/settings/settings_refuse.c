@@ -46,6 +46,10 @@ static const struct {
     { "t5", "--norm pre --positions none --tie inputs or all", WF_NORM_PRE, WF_POSITIONS_NONE,
       false, 1 << WF_TIE_INPUTS | 1 << WF_TIE_ALL, true, false, -1,
       "both sides have one vocabulary: leave --tokenizer-tgt out" },
+    { "firefox", "--norm post --positions sinusoidal-tensor2tensor", WF_NORM_POST,
+      WF_POSITIONS_TENSOR2TENSOR, false, ANY_TIE | 1 << WF_TIE_INPUTS, false, false,
+      WF_SENTENCEPIECE,
+      "it reads text with a SentencePiece model, whose ids it has: --spm-src FILE" },
 };
 
 /* Has --like this form? */
@@ -61,7 +65,7 @@ void settings_refuse_unlike(const settings *set) {
     if (!set->model.like) return;
     if (settings_in_one_row(set))
         usage_error(p, "--like %s: it has an encoder and a decoder: --arch transformer", name);
-    if (set->model.decoder != WF_DECODER_ATTENTION)
+    if (set->model.decoder != WF_DECODER_ATTENTION && set->model.like != LIKE_FIREFOX)
         usage_error(p, "--like %s: its decoder has self-attention: --decoder attention", name);
     if (!alike(set)) usage_error(p, "--like %s: it has %s", name, likes[set->model.like].form);
     if (likes[set->model.like].needs_text && !settings_text(set))
