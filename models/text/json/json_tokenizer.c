@@ -13,6 +13,7 @@
 #include "added_tokens.h"
 #include "core/base/utf8.h"
 #include "models/text/characters/characters.h"
+#include "models/text/learn/json_learn.h"
 #include "post_processors.h"
 #include "token_texts.h"
 
@@ -167,6 +168,16 @@ static bool put_text(wf_json_tokenizer *t, wf_span text, bool second, char *mess
     for (size_t i = 0; i < t->text.pieces.n; i++)
         if (!put_piece(t, &t->text.pieces.at[i], second, message)) return false;
     return wf_line_tokens_end(&t->tokens, message);
+}
+
+bool wf_json_tokenizer_words(wf_json_tokenizer *t, wf_span line,
+                             bool (*take)(void *user, wf_span word), void *user, char *message) {
+    if (!prepare(t, line, message)) return false;
+    for (size_t i = 0; i < t->text.pieces.n; i++) {
+        wf_span word = piece_text(&t->text, &t->text.pieces.at[i]);
+        if (word.bytes && !take(user, word)) return fail(message, "out of memory");
+    }
+    return true;
 }
 
 static int64_t encode(wf_json_tokenizer *t, const wf_span texts[2], int n, bool special,
