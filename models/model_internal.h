@@ -42,6 +42,9 @@ typedef struct wf_model_sizes {
     /* encoder-decoder: the form of T5 1.1 (Raffel et al. 2020; Shazeer 2020), which determines
      * positions, norms and biases; with one table for all also the scaled output of T5 1.0 */
     bool t5;
+    /* encoder: it predicts masked tokens, in the form of BERT; the padding id */
+    bool masked;
+    int32_t pad_id;
 } wf_model_sizes;
 /* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
 const wf_model_kind *wf_model_kind_at(int i);

@@ -210,7 +210,7 @@ static const struct {
     { "printf 'a\\tb\\n' > p; train --task text --train p --init dense -o t", 1,
       "its model is a encoder, and its training of a transformer" },
     { "printf 'a\\tb\\n' > p; train --task pairs --train p --init masked -o t", 1,
-      "masked predicts masked tokens, which is not trained here" },
+      "masked predicts masked tokens, which --task mask trains" },
 };
 
 TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {

@@ -43,7 +43,7 @@ static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, in
 
 const source_kind source_contrast = {
     .text = true,
-    .vectors = true,
+    .encoder = true,
     .open = open_contrast,
     .close = close_contrast,
     .announce = announce_contrast,

@@ -70,11 +70,13 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (!m) fail(&train_program, "%s: %s", path, message);
     const wf_encoder *e = wf_encoder_of(m);
-    if (e && e->config.masked_lm)
+    if (e && e->config.masked_lm && !settings_masks(set))
         fail(&train_program,
-             "%s predicts masked tokens, which is not trained here: make an encoder without that "
+             "%s predicts masked tokens, which --task mask trains: make an encoder without that "
              "head of its folder, as AutoModel of transformers saves it",
              path);
+    if (e && !e->config.masked_lm && settings_masks(set))
+        fail(&train_program, "%s has no head that predicts masked tokens", path);
     for (set->model.arch = 0; !e && wf_model_kind_at(set->model.arch) != m->kind;)
         set->model.arch++;
     if (!set->run.resume) limit_length(set, m, path);
