@@ -181,7 +181,7 @@ bool wf_json_tokenizer_words(wf_json_tokenizer *t, wf_span line,
     return true;
 }
 
-/* What is done with the tokens of texts. */
+/* Steps that follow the model: none; truncation and padding; these and special tokens. */
 typedef enum { TEXT_ALONE, CUT, CUT_WITH_SPECIAL } ending;
 
 static int64_t encode(wf_json_tokenizer *t, const wf_span texts[2], int n, ending how,
