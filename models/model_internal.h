@@ -66,6 +66,10 @@ enum { WF_RELATIVE_MAX_LEN = 1 << 14 };
 /* Do the sizes of a configuration fit each other? False: message[256] says which do not. */
 bool wf_transformer_check(const wf_transformer_config *c, char *message);
 bool wf_encoder_check(const wf_encoder_config *c, char *message);
+/* Load the encoder in a file as wf_model_load does, without the head that predicts masked tokens, so
+ * that it can be trained on something else. NULL with message. */
+wf_model *wf_encoder_without_head(const wf_file *f, const wf_training_config *training,
+                                  wf_dtype real, uint64_t seed, char *message);
 bool wf_language_model_check(const wf_language_model_config *c, char *message);
 
 /* ---- pairs: model.c -------------------------------------------------------------------------- */
