@@ -57,8 +57,8 @@ TEST_ROWS(a_line_has_one_vector, 4) {
     static const char *const ways[] = { "embed dense lines --batch-size 1",
                                         "embed dense lines --batch-size 2 --threads 2",
                                         "gzip -c lines | embed -m dense -i -",
-                                        "while read -r l; do echo \"$l\"; done < lines | "
-                                        "embed dense" };
+                                        ("while read -r l; do echo \"$l\"; done < lines | "
+                                         "embed dense") };
     ok("embed dense lines --quiet > all");
     run("(%s --quiet) > other 2>&1 && cmp all other", ways[_i]);
     expect(0);

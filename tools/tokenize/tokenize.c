@@ -80,7 +80,7 @@ static program self = {
     .examples = "  tokenize --tokenizer tokenizer.json -i train.de > train.ids\n"
                 "  tokenize --tokenizer tokenizer.json --tokens --offsets < train.de\n"
                 "  tokenize --tokenizer tokenizer.json --decode -i train.ids\n"
-                "  tokenize --learn bpe --vocab-size 8000 -i train.de -o tokenizer.json\n",
+                "  tokenize --learn bpe --vocab-size 600 -i book.txt -o own.json\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
 };

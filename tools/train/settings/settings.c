@@ -454,8 +454,7 @@ program train_program = {
         "  train --task date -o date.safetensors\n"
         "  train --arch language --train pairs.tsv -o language.safetensors\n"
         "  train --task lm --text book.txt -o book.safetensors\n"
-        "  train --task mask --text book.txt --tokenizer-json tokenizer.json -o "
-        "encoder.safetensors\n"
+        "  train --task mask --text book.txt --tokenizer-json bert.json -o encoder.safetensors\n"
         "  train --init translator.safetensors --train own.tsv -o own.safetensors\n"
         "  train --task reverse --preset small --dropout 0.1 --optimizer adamw --lr 1e-3 "
         "--log log.jsonl\n",
