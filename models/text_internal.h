@@ -18,9 +18,29 @@ bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);
  * of another kind. */
 bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o);
 bool wf_tokenizer_byte_level(const wf_tokenizer *t, wf_byte_level_options *o);
-/* Like wf_tokenizer_encode without the special tokens that a tokenizer.json puts around a text. */
+/* Like wf_tokenizer_encode, without the special tokens that a tokenizer.json puts around a text, and
+ * without cutting a long text as the file may say. */
 int64_t wf_tokenizer_encode_text(wf_tokenizer *t, const char *line, size_t bytes, int32_t *ids,
                                  int64_t capacity, char *message);
 bool wf_tokenizer_json(const wf_tokenizer *t, wf_json_text_options *o);
+
+/* ---- learn a tokenizer.json ------------------------------------------------------------------ */
+
+typedef enum { WF_LEARN_BPE, WF_LEARN_UNIGRAM, WF_LEARN_WORDPIECE } wf_json_learn_kind;
+typedef struct wf_json_learn_options {
+    /* byte-level BPE as GPT-2, Unigram with SentencePiece's spaces, WordPiece as BERT */
+    wf_json_learn_kind kind;
+    int64_t vocab_size; /* number of ids, exactly */
+    int64_t min_freq;   /* BPE, WordPiece: less frequent pairs are not merged */
+    /* WordPiece, Unigram: most characters, of which the most frequent are taken; 0: all */
+    int64_t alphabet;
+    bool cased; /* WordPiece: upper case and accents are kept */
+    /* special tokens between commas, which get the first ids; NULL: those of the family */
+    const char *special;
+} wf_json_learn_options;
+
+/* Learn a vocabulary from all lines, and return the text of a tokenizer.json, which the caller
+ * frees. Equal lines and options give equal bytes. NULL with message (256 bytes, or NULL). */
+char *wf_json_learn(const wf_json_learn_options *o, wf_line_reader next, void *from, char *message);
 
 #endif

@@ -99,6 +99,8 @@ cp "$source/tests/data/marian/words.bin" model.ende.intgemm.alphas.bin
 cp "$source/tests/data/words_de.spm" vocab.ende.spm
 cp "$source/tests/data/torch_f32.bin" pytorch_model.bin
 cp "$source/tests/data/tokenizer/gpt2.json" tokenizer.json
+cp "$source/tests/data/tokenizer/bert-uncased.json" bert.json
+cut -f 1 held-back.tsv | tee lines.txt questions.txt > pages.txt
 quietly() { "$@" > log 2>&1 || { cat log >&2; exit 1; }; }
 quietly weft-train --task copy --d-model 16 --heads 8 --layers 1 --max-steps 2 --norm post -o eight.safetensors
 quietly weft-convert --to torch eight.safetensors -o in.safetensors
@@ -107,11 +109,8 @@ cp de-en.safetensors model.weft
 cp de-en.safetensors base.weft
 quietly weft-train --init base.weft --train pairs.tsv --lora 2 --max-steps 2 --warmup 0 -o own.weft
 quietly weft-convert --from hf opus-mt-en-de -o marian.weft
-quietly weft-convert --from hf "$source/tests/data/hf/enc_dense" -o minilm.safetensors
+quietly weft-convert --from hf "$source/tests/data/hf/enc_many" -o minilm.safetensors
 cp minilm.safetensors e5.safetensors
-cp train.en lines.txt
-cp train.de pages.txt
-head -n 5 train.de > questions.txt
 for word in a b c d e f; do printf '%s\t%s\n' $word $word; done > short.tsv
 quietly weft-train --init marian.weft --train short.tsv --valid-size 0 --lora 2 --max-steps 2 --warmup 0 -o marian-own.weft
 quietly weft-convert --to hf marian-own.weft -o peft-folder

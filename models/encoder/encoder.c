@@ -214,6 +214,39 @@ const wf_encoder *wf_encoder_of(const wf_model *m) {
     return m && m->kind == &wf_encoder_kind ? (const wf_encoder *)m : NULL;
 }
 
+/* Copies the parameters that both models have, by name. */
+static bool copy_parameters(wf_model *to, const wf_model *from, char *message) {
+    for (int id = 0; id < to->own_nodes; id++) {
+        wf_tensor *t = wf_node(to->graph, id);
+        wf_tensor *own = t->kind == WF_PARAM ? wf_find(from->graph, t->name) : NULL;
+        if (!own) continue;
+        size_t bytes = wf_bytes(t);
+        void *data = malloc(bytes + 1);
+        bool ok = data && wf_read(own, data, bytes) && wf_write(t, data, bytes);
+        free(data);
+        if (!ok) return fail(message, "%s", data ? wf_error(to->graph) : "out of memory");
+    }
+    return true;
+}
+
+wf_model *wf_encoder_without_head(const wf_file *f, const wf_training_config *training,
+                                  wf_dtype real, uint64_t seed, char *message) {
+    wf_model *whole = wf_model_load(f, NULL, real, seed, message), *m = NULL;
+    const wf_encoder *e = wf_encoder_of(whole);
+    if (whole && !e) fail(message, "its model is no encoder");
+    if (e) {
+        wf_encoder_config c = e->config;
+        c.masked_lm = false;
+        m = wf_encoder_new(&c, training, real, seed, message);
+    }
+    bool ok = m && (wf_ok(m->graph) || fail(message, "%s", wf_error(m->graph))) &&
+              copy_parameters(m, whole, message);
+    wf_model_free(whole);
+    if (ok) return m;
+    wf_model_free(m);
+    return NULL;
+}
+
 /* ---- vectors of lines ------------------------------------------------------------------------ */
 
 int64_t wf_encoder_width(const wf_model *m) {

@@ -85,6 +85,8 @@ static const wf_config_field fields[] = {
 
 WF_FIELDS_FIT(CONFIG_OF, fields);
 
+enum { BERT_TYPES = 2 };
+
 static void configure(void *config, const wf_model_sizes *s) {
     wf_encoder_config *c = config;
     *c = wf_encoder_defaults();
@@ -97,6 +99,10 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->activation = c->head_activation = s->activation;
     c->start_id = s->start_id;
     c->end_id = s->end_id;
+    if (!s->masked) return;
+    c->masked_lm = true;
+    c->types = BERT_TYPES;
+    c->pad_id = s->pad_id;
 }
 
 static bool check(const void *config, char *message) {

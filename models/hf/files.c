@@ -33,6 +33,7 @@ static const char *const names[] = {
     "spiece.model",
     /* of sentence-transformers */
     "modules.json",
+    "vocab.txt",
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
     "1_Pooling/config.json",

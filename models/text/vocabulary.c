@@ -2,73 +2,42 @@
 #include "models/choices.h"
 #include "models/text/byte_level/byte_level.h"
 #include "models/text_internal.h"
-#include "tokenizer.h"
+#include "tally.h"
 
 #include <stdlib.h>
 
-/* Strings, and how often each was seen. */
-typedef struct tally {
-    wf_strings strings;
-    int64_t *counts;
-    size_t capacity;
-} tally;
-
-static bool count(tally *c, wf_span s, int64_t times) {
-    if (!wf_grow(&c->counts, &c->capacity, (size_t)c->strings.n + 1, sizeof *c->counts))
-        return false;
-    int32_t before = c->strings.n, i = wf_strings_add(&c->strings, s.text, s.bytes);
-    if (i == before) c->counts[i] = 0;
-    if (i >= 0) c->counts[i] += times;
-    return i >= 0;
-}
-
-static void close_tally(tally *c) {
-    wf_strings_free(&c->strings);
-    free(c->counts);
-}
-
-static bool count_characters(tally *c, wf_span text, int64_t times) {
-    while (text.bytes) {
-        wf_span character = wf_code_point(text.text, text.bytes);
-        text.text += character.bytes;
-        text.bytes -= character.bytes;
-        if (!count(c, character, times)) return false;
-    }
-    return true;
-}
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool count_spelled(tally *c, wf_span text) {
+static bool count_spelled(wf_tally *c, wf_span text) {
     char spelled[CODE_POINT];
     for (wf_span at; text.bytes; text.text += at.bytes, text.bytes -= at.bytes) {
         at = wf_code_point(text.text, text.bytes);
         wf_span s = wf_spell_character(at, spelled);
-        if (s.bytes && !count(c, s, 1)) return false;
+        if (s.bytes && !wf_tally_add(c, s, 1)) return false;
     }
     return true;
 }
 
-static bool count_chunks(tally *c, wf_token_kind kind, wf_span text) {
+static bool count_chunks(wf_tally *c, wf_token_kind kind, wf_span text) {
     char spelled[CODE_POINT * LONGEST_CHUNK];
     bool gpt2 = kind == WF_BYTE_LEVEL;
     for (wf_span chunk;
          gpt2 ? wf_byte_level_chunk_next(&text, &chunk) : wf_chunk_next(&text, &chunk);)
-        if (!count(c, wf_spell_bytes(chunk, spelled), 1)) return false;
+        if (!wf_tally_add(c, wf_spell_bytes(chunk, spelled), 1)) return false;
     return true;
 }
 
-static bool count_line(tally *c, wf_token_kind kind, wf_span line) {
+static bool count_line(wf_tally *c, wf_token_kind kind, wf_span line) {
     wf_span word;
     if (kind == WF_TEXT_CHARACTERS) return count_spelled(c, line);
     if (kind == WF_BYTE_BPE || kind == WF_BYTE_LEVEL) return count_chunks(c, kind, line);
-    if (kind == WF_CHARACTERS) return count_characters(c, line, 1);
+    if (kind == WF_CHARACTERS) return wf_tally_characters(c, line, 1);
     while (wf_word_next(&line, &word))
-        if (!count(c, word, 1)) return false;
+        if (!wf_tally_add(c, word, 1)) return false;
     return true;
 }
 
-static bool count_lines(tally *c, wf_token_kind kind, wf_line_reader next, void *from,
+static bool count_lines(wf_tally *c, wf_token_kind kind, wf_line_reader next, void *from,
                         char *message) {
     char why[WF_MESSAGE];
     const char *line = NULL;
@@ -88,34 +57,13 @@ static bool count_lines(tally *c, wf_token_kind kind, wf_line_reader next, void 
 
 /* ---- what gets an id ------------------------------------------------------------------------- */
 
-typedef struct ranked {
-    const char *text;
-    size_t bytes;
-    int64_t count;
-} ranked;
-
-/* Orders by descending frequency; ties by bytes. */
-static int by_count(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->text, y->text);
-}
-
-static ranked *rank(const tally *c) {
-    ranked *r = malloc(((size_t)c->strings.n + 1) * sizeof *r);
-    for (int32_t i = 0; r && i < c->strings.n; i++)
-        r[i] = (ranked){ wf_strings_at(&c->strings, i), wf_strings_bytes(&c->strings, i),
-                         c->counts[i] };
-    if (r) qsort(r, (size_t)c->strings.n, sizeof *r, by_count);
-    return r;
-}
-
 static bool has_room(const wf_tokenizer *t, const wf_tokenizer_options *o) {
     return !o->vocab_size || wf_tokenizer_size(t) < o->vocab_size;
 }
 
-static bool take_frequent(wf_tokenizer *t, const tally *c, const wf_tokenizer_options *o,
+static bool take_frequent(wf_tokenizer *t, const wf_tally *c, const wf_tokenizer_options *o,
                           char *message) {
-    ranked *r = rank(c);
+    wf_ranked *r = wf_tally_rank(c);
     bool ok = r != NULL;
     for (int32_t i = 0; ok && i < c->strings.n && r[i].count >= o->min_freq && has_room(t, o); i++)
         ok = wf_strings_add(&t->pieces, r[i].text, r[i].bytes) >= 0;
@@ -149,20 +97,20 @@ static bool take_bytes(wf_tokenizer *t, const wf_tokenizer_options *o, char *mes
                 (long long)wf_tokenizer_size(t));
 }
 
-static bool take_alphabet(wf_tokenizer *t, const tally *words, const wf_tokenizer_options *o,
+static bool take_alphabet(wf_tokenizer *t, const wf_tally *words, const wf_tokenizer_options *o,
                           char *message) {
-    tally c = { 0 };
+    wf_tally c = { 0 };
     bool ok = true;
     for (int32_t i = 0; ok && i < words->strings.n; i++)
-        ok = count_characters(
+        ok = wf_tally_characters(
             &c,
             (wf_span){ wf_strings_at(&words->strings, i), wf_strings_bytes(&words->strings, i) },
             words->counts[i]);
-    ranked *r = ok ? rank(&c) : NULL;
+    wf_ranked *r = ok ? wf_tally_rank(&c) : NULL;
     ok = r != NULL;
     for (int32_t i = 0; ok && i < c.strings.n; i++)
         ok = take_character(t, (wf_span){ r[i].text, r[i].bytes });
-    free(r), close_tally(&c);
+    free(r), wf_tally_free(&c);
     if (!ok) return fail(message, "out of memory");
     return !o->vocab_size || wf_tokenizer_size(t) <= o->vocab_size ||
            fail(message, "vocab_size is %lld, but the %lld characters need %lld before any merge",
@@ -177,7 +125,7 @@ static bool take_given_merges(wf_tokenizer *t, const wf_tokenizer_options *o, ch
     return true;
 }
 
-static bool take_parts(wf_tokenizer *t, const tally *words, const wf_tokenizer_options *o,
+static bool take_parts(wf_tokenizer *t, const wf_tally *words, const wf_tokenizer_options *o,
                        char *message) {
     if (!(t->kind == WF_BYTE_BPE ? take_bytes(t, o, message) : take_alphabet(t, words, o, message)))
         return false;
@@ -217,7 +165,8 @@ static bool check_options(const wf_tokenizer_options *o, wf_line_reader next, ch
            fail(message, "merges and codes are for byte-pair encoding alone");
 }
 
-static bool learn(wf_tokenizer *t, const tally *c, const wf_tokenizer_options *o, char *message) {
+static bool learn(wf_tokenizer *t, const wf_tally *c, const wf_tokenizer_options *o,
+                  char *message) {
     if (o->kind == WF_BYTES) return take_bytes(t, o, message);
     return (learns_merges(o->kind) ? take_parts : take_frequent)(t, c, o, message);
 }
@@ -234,13 +183,13 @@ static wf_tokenizer *finish(wf_tokenizer *t, wf_token_kind kind, char *message) 
 wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_reader next, void *from,
                                  char *message) {
     if (!check_options(o, next, message)) return NULL;
-    tally c = { 0 };
+    wf_tally c = { 0 };
     wf_tokenizer *t = calloc(1, sizeof *t);
     bool ok = t || fail(message, "out of memory");
     if (ok) t->kind = o->kind == WF_BYTE_LEVEL ? WF_BYTE_BPE : o->kind;
     ok = ok && (o->kind == WF_BYTES || count_lines(&c, o->kind, next, from, message)) &&
          learn(t, &c, o, message);
-    close_tally(&c);
+    wf_tally_free(&c);
     if (ok) return finish(t, o->kind, message);
     wf_tokenizer_free(t);
     return NULL;

@@ -104,6 +104,12 @@ void begin_wf_tokenizer_options(world *w, wf_tokenizer_options *o) {
     *o = wf_tokenizer_defaults((wf_token_kind)dice(w, 6));
 }
 
+void begin_wf_json_learn_options(world *w, wf_json_learn_options *o) {
+    static const int64_t sizes[] = { 258, 12, 14 };
+    *o = (wf_json_learn_options){ .kind = (wf_json_learn_kind)dice(w, 3), .min_freq = 1 };
+    o->vocab_size = sizes[o->kind];
+}
+
 void begin_wf_entry(world *w, wf_entry *o) {
     static const char *const types[] = { "F32", "I32", "BF16", "F64", "X9" };
     *o = (wf_entry){ .name = draw_text(w, -2), .dtype = types[dice(w, odd(w) ? 5 : 1)], .ndim = 2 };

@@ -108,7 +108,7 @@ RESULTS = set('''wf_step wf_load_report wf_progress wf_generation_text wf_hf_fil
 BEGUN = set('''wf_pool_options wf_stft_options wf_mel_options wf_block_options wf_optimizer_options wf_schedule
     wf_recurrent_options wf_model_sizes wf_transformer_config wf_language_model_config
     wf_encoder_config wf_decode_options
-    wf_tokenizer_options wf_entry wf_meta wf_rename wf_sentencepiece_options wf_byte_level_options
+    wf_tokenizer_options wf_json_learn_options wf_entry wf_meta wf_rename wf_sentencepiece_options wf_byte_level_options
     wf_adam_options wf_rmsprop_options wf_lion_options wf_conv_options wf_trainer_options'''.split())
 ALWAYS = {'pool', 'user', 'listener', 'put'}  # fields that options are of no use without
 CALLBACKS = {'on_error': 'told', 'hook': 'hook', 'keep': 'keep', 'each': 'each', 'trains': 'keep', 'on_param': 'hook',
@@ -316,7 +316,7 @@ class Writer:
         if name == 'wf_shape_text':  # no text at all in a buffer of no bytes
             return [f'(void){call};']
         if result in ('const char *', 'char *'):
-            if name in ('wf_dot', 'wf_emit', 'wf_model_emit', 'wf_model_emit_training', 'wf_file_bytes'):
+            if name in ('wf_dot', 'wf_emit', 'wf_model_emit', 'wf_model_emit_training', 'wf_file_bytes', 'wf_json_learn'):
                 return [f'char *text = {call};', f'check_told(w, text != NULL, a{message[0]});', 'free(text);']
             return [f'check_text(w, {call}, {null});']
         if result in ('wf_tensor *', 'const wf_tensor *'):

@@ -219,6 +219,7 @@ void keep_kind(world *w, const wf_model_kind *kind);
     ROW(wf_encoder_config)                                                                         \
     ROW(wf_decode_options)                                                                         \
     ROW(wf_tokenizer_options)                                                                      \
+    ROW(wf_json_learn_options)                                                                     \
     ROW(wf_entry)                                                                                  \
     ROW(wf_meta)                                                                                   \
     ROW(wf_rename)                                                                                 \

@@ -2,8 +2,8 @@
  * sentence, or what comes out is within its bounds, and its tokenizers are the same when they were
  * written and read again. Weights have targets of their own; here an index of them is read.
  *
- * Parts end at '\0': config.json, generation_config.json, tokenizer_config.json, vocab.json, the
- * index of weights, a line. An empty one is a file that is not there; of config.json and vocab.json
+ * Parts end at '\0': config.json, generation_config.json, tokenizer_config.json, vocab.json (of an
+ * encoder vocab.txt), the index of weights, a line. An empty one is a file that is not there; of config.json and vocab.json
  * the one below; without the last four nothing but the configurations is read. */
 #define _XOPEN_SOURCE 700
 #include <sys/stat.h>
@@ -11,8 +11,10 @@
 
 #include "fuzz.h"
 #include "models/generation_internal.h"
+#include "models/hf/encoder/bert_family.h"
 #include "models/hf/folder.h"
 #include "models/hf/lm/lm_family.h"
+#include "models/json_tokenizer.h"
 #include "models/model_internal.h"
 
 enum { CONFIG, GENERATION, SETTINGS, VOCAB, INDEX, LINE, PARTS, LARGEST = 4096, PATH = 320 };
@@ -200,6 +202,37 @@ static void judge_language_model(const hf_object *config, const hf_object *searc
     judge_notes(notes);
 }
 
+/* An encoder's vocab.txt: refused with a sentence, or the text of a tokenizer.json. */
+static void judge_vocabulary(const part *parts) {
+    char *folder = folders[0], path[PATH + 64], message[WF_MESSAGE] = "";
+    size_t bytes = 0;
+    make_folders();
+    put(folder, "vocab.txt", parts[VOCAB].text, parts[VOCAB].bytes, NULL);
+    if (parts[SETTINGS].bytes)
+        put(folder, files[0], parts[SETTINGS].text, parts[SETTINGS].bytes, NULL);
+    char *json = wf_hf_bert_vocabulary(folder, &bytes, message);
+    if (!json) fuzz_must_say(message);
+    wf_json_tokenizer *t = json ? wf_json_tokenizer_load(json, bytes, message) : NULL;
+    if (json && !t) fuzz_must_say(message);
+    wf_json_tokenizer_free(t);
+    free(json);
+    snprintf(path, sizeof path, "%.300s/vocab.txt", folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%.300s/%s", folder, files[0]);
+    unlink(path);
+}
+
+/* So has an encoder. */
+static void judge_encoder(const hf_object *config, const part *parts) {
+    char message[WF_MESSAGE] = "";
+    const hf_bert_family *family;
+    hf_bert_config c;
+    bool ok =
+        wf_hf_bert_read_config(config, &family, &c, message) && wf_encoder_check(&c.c, message);
+    if (!ok) fuzz_must_say(message);
+    if (parts[VOCAB].text != usual_vocab.text) judge_vocabulary(parts);
+}
+
 static bool read_configs(const part *parts, const hf_family **family, hf_config *c) {
     char message[WF_MESSAGE] = "", notes[WF_HF_NOTES] = "";
     hf_object config, generation = { 0 };
@@ -209,7 +242,9 @@ static bool read_configs(const part *parts, const hf_family **family, hf_config 
               (!own || parse(&generation, "generation_config.json", parts[GENERATION]));
     bool language_model = ok && wf_hf_is_lm(&config);
     if (language_model) judge_language_model(&config, own ? &generation : &config);
-    ok = ok && !language_model;
+    bool encoder = ok && wf_hf_is_encoder(&config);
+    if (encoder) judge_encoder(&config, parts);
+    ok = ok && !language_model && !encoder;
     if (ok) {
         ok = wf_hf_read_config(&config, family, c, message) &&
              wf_hf_read_search(own ? &generation : &config, c, &s, notes, message) &&

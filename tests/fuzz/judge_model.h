@@ -4,6 +4,7 @@
 
 #include "fuzz.h"
 #include "models/decode.h"
+#include "models/encoder.h"
 #include "models/model_internal.h"
 #include "models/text.h"
 #include "models/transformer.h"
@@ -51,9 +52,23 @@ static inline void judge_same_state(const wf_optimizer *o, const wf_optimizer *q
     }
 }
 
+/* An encoder has vectors of lines in place of outputs. */
+static inline void judge_vectors(wf_model *m) {
+    const int32_t last = (int32_t)m->src_vocab - 1, src[] = { 0, last }, length[] = { 1, 0 };
+    float *vectors = calloc(2, (size_t)wf_encoder_width(m) * sizeof(double));
+    wf_plan *p = wf_encoder_plan(m, NULL);
+    fuzz_must(vectors && wf_encoder_run(m, p, 2, 1, src, length, vectors));
+    wf_plan_free(p);
+    free(vectors);
+}
+
 /* Two sentences, a few tokens of each: ids in the vocabulary, or the weights are to blame. */
 static inline void judge_decoding(wf_model *m) {
     char message[256] = "";
+    if (wf_encoder_of(m)) {
+        judge_vectors(m);
+        return;
+    }
     if (wf_model_room(m, 1) < 0) return; /* a start is all that it reads */
     const int32_t last = (int32_t)m->src_vocab - 1, src[] = { 0, last, last, 0 };
     wf_decode_options o = wf_decode_defaults();

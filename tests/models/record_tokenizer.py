@@ -58,18 +58,7 @@ for name in NAMES:
     (folder / f"{name}.json").write_text(json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":")) + "\n")
     tokenizer = Tokenizer.from_str(text)
     rng = random.Random(name)
-    lines, cases = [line for line in recipes.hostile(rng, corpus, 8 * LINES) if len(line) <= LONGEST], []
-    for line in rng.sample(lines, LINES):
-        pair, special = (rng.choice(lines) if rng.random() < 0.15 else None), rng.random() < 0.9
-        try:
-            e = tokenizer.encode(line, pair, add_special_tokens=special)
-            decoded = tokenizer.decode(e.ids, False), tokenizer.decode(e.ids, True)
-        except BaseException:
-            continue
-        places = []
-        for i, (begin, end) in enumerate(e.offsets):
-            of = pair if e.sequence_ids[i] == 1 else line
-            places.append([len(of[:begin].encode()), len(of[:end].encode())])
-        cases.append({"text": line, "pair": pair, "special": special, "tokens": [[a, b, *c] for a, b, c in zip(e.ids, e.type_ids, places)],
-                      "decoded": decoded[0], "skipped": decoded[1]})
+    rng = random.Random(name)
+    lines = [line for line in recipes.hostile(rng, corpus, 8 * LINES) if len(line) <= LONGEST]
+    cases = recipes.cases(tokenizer, rng, lines, LINES)
     (folder / f"{name}.cases.json").write_text(json.dumps({"cases": cases}, ensure_ascii=False, separators=(",", ":")) + "\n")

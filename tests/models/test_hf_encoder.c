@@ -395,11 +395,77 @@ TEST_ROWS(a_changed_folder_is_refused_in_a_sentence, COUNT_OF(changed)) {
     wf_hf_free(&hf);
 }
 
+/* ---- vocab.txt ------------------------------------------------------------------------------- */
+
+/* Writes the tokens of a recorded model, a line each, and its other files but tokenizer.json. */
+static void copy_with_vocabulary(const char *name, const char *ending) {
+    char path[512], file[512];
+    wf_hf hf = import(recorded(name, path));
+    for (int i = 0; i < COUNT_OF(files); i++) {
+        place(file, path, files[i]);
+        if (access(file, F_OK) != 0 || strcmp(files[i], "tokenizer.json") == 0) continue;
+        copy_changed_of(name, files[i], NULL, NULL);
+    }
+    place(file, folder, "vocab.txt");
+    FILE *f = fopen(file, "w");
+    for (int32_t id = 0; id < wf_tokenizer_size(hf.src); id++)
+        fprintf(f, "%s%s", wf_tokenizer_piece(hf.src, id), ending);
+    fclose(f);
+    wf_hf_free(&hf);
+}
+
+#define CLASS "\"tokenizer_class\": \"TokenizersBackend\""
+
+/* With a vocab.txt alone lines have the recorded ids. */
+TEST_ROWS(a_vocabulary_without_steps_is_read, 2) {
+    static const char *const in[] = { "enc_many", "enc_distil" };
+    static const char *const endings[] = { "\n", "\r\n" };
+    char path[512], message[WF_MESSAGE] = "";
+    int32_t ids[16 * 64] = { 0 }, length[16];
+    copy_with_vocabulary(in[_i], endings[_i]);
+    copy_changed_of(in[_i], "tokenizer_config.json", CLASS,
+                    "\"tokenizer_class\": \"BertTokenizer\"");
+    wf_hf hf = import(folder);
+    ck_assert_str_eq(hf.notes, "");
+    wf_file *f = values_of(recorded(in[_i], path));
+    ck_assert_int_gt(encode_lines(&hf, path, f, ids, length), 3);
+    wf_file_free(f);
+    wf_hf_free(&hf);
+    /* case counts where tokenizer_config.json says so: there are no such tokens */
+    copy_changed_of(in[_i], "tokenizer_config.json", CLASS, "\"do_lower_case\": false");
+    hf = import(folder);
+    ck_assert_int_eq(wf_tokenizer_encode(hf.src, "THE", 3, ids, 64, message), 3);
+    ck_assert_str_eq(wf_tokenizer_piece(hf.src, ids[1]), "[UNK]");
+    wf_hf_free(&hf);
+}
+
+static const struct {
+    const char *settings, *ending, *says;
+} bad_vocabularies[] = {
+    { "\"tokenizer_class\": \"BertJapaneseTokenizer\"", "\n",
+      "'tokenizer_class' of tokenizer_config.json is not BertTokenizer" },
+    { "\"do_lower_case\": 3", "\n", "'do_lower_case' is neither true nor false" },
+    { NULL, " \n", "vocab.txt: there is no [UNK]" },
+    { NULL, "\n\n", "tokenizer.json: its ids reach" },
+};
+
+TEST_ROWS(a_bad_vocabulary_is_refused, COUNT_OF(bad_vocabularies)) {
+    char message[WF_MESSAGE] = "";
+    wf_hf hf;
+    copy_with_vocabulary("enc_many", bad_vocabularies[_i].ending);
+    copy_changed_of("enc_many", "tokenizer_config.json", CLASS,
+                    bad_vocabularies[_i].settings ? bad_vocabularies[_i].settings
+                                                  : "\"do_lower_case\": true");
+    ck_assert(!wf_hf_import(folder, &hf, message));
+    assert_contains(message, bad_vocabularies[_i].says);
+    wf_hf_free(&hf);
+}
+
 /* Notes name a default prompt, and a tokenizer that is missing. */
 TEST(differences_are_told) {
     for (int i = 0; i < 2; i++) copy_changed_of("enc_old", files[i], NULL, NULL);
     wf_hf hf = import(folder);
-    assert_contains(hf.notes, "there is no tokenizer.json: the model reads token ids");
+    assert_contains(hf.notes, "no vocab.txt: the model reads token ids");
     ck_assert(!hf.src && wf_encoder_of(hf.model)->config.pool_mean);
     ck_assert(!wf_encoder_of(hf.model)->config.normalize);
     wf_hf_free(&hf);

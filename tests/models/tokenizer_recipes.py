@@ -72,6 +72,25 @@ def hostile(rng, lines, n):
     return out[:n]
 
 
+def cases(tokenizer, rng, lines, n):
+    """What the library makes of n of the lines, some of them in pairs: rows of NAME.cases.json."""
+    out = []
+    for line in rng.sample(lines, n):
+        pair, special = (rng.choice(lines) if rng.random() < 0.15 else None), rng.random() < 0.9
+        try:
+            e = tokenizer.encode(line, pair, add_special_tokens=special)
+            decoded = tokenizer.decode(e.ids, False), tokenizer.decode(e.ids, True)
+        except BaseException:  # also the panics of Rust
+            continue
+        places = []
+        for i, (begin, end) in enumerate(e.offsets):
+            of = pair if e.sequence_ids[i] == 1 else line
+            places.append([len(of[:begin].encode()), len(of[:end].encode())])
+        out.append({"text": line, "pair": pair, "special": special, "tokens": [[a, b, *c] for a, b, c in zip(e.ids, e.type_ids, places)],
+                    "decoded": decoded[0], "skipped": decoded[1]})
+    return out
+
+
 # ---- parts ------------------------------------------------------------------------------------
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

@@ -59,12 +59,45 @@ TEST(a_long_line_is_one_line) {
     ok(GPT2 "< text | " GPT2 "--decode > back; echo >> text; cmp text back");
 }
 
+/* A learned file is read again, and a training takes it. */
+TEST(a_vocabulary_is_learned) {
+    ok("cp " WEFT_TEST_DATA "/bpe.txt text; tokenize --learn bpe --vocab-size 400 -i text -o a && "
+       "gzip -c text | tokenize --learn bpe --vocab-size 400 -o b && cmp a b && cmp a " DATA
+       "learned-bpe.json");
+    ck_assert_str_eq(result.err, "");
+    ok("tokenize --tokenizer a < text | tokenize --tokenizer a --decode | cmp - text");
+    ok("tokenize --learn wordpiece --vocab-size 150 --cased --min-freq 3 --alphabet 60 -i text -o "
+       "- | tee c | head -c 16");
+    ck_assert_str_eq(result.out, "{\"version\":\"1.0\"");
+    ok("echo 'tw' | tokenize --tokenizer c --tokens");
+    ck_assert_str_eq(result.out, "[CLS] t ##w [SEP]\n");
+    ok("train --task lm --text text --tokenizer-json a --end-token '<|endoftext|>' --max-steps 2 "
+       "--max-len 32 --d-model 16 --heads 2 --layers 1 --quiet -o m");
+}
+
 static const struct {
     const char *command;
     int status;
     const char *says;
 } refused[] = {
     { "tokenize", 2, "say which tokenizer.json with --tokenizer FILE" },
+    { "tokenize --learn bpe", 2, "say how many ids to learn with --vocab-size N" },
+    { "tokenize --learn bpe --vocab-size 300", 2, "say where to write the tokenizer with -o FILE" },
+    { "echo a | tokenize --learn bpe --vocab-size 300 -o t", 1,
+      "stdin: vocab_size is 300, but this text is enough for 257 ids alone: lower --vocab-size or "
+      "give more text" },
+    { "echo a | tokenize --learn bpe --vocab-size 30 -o t", 1,
+      "special tokens and single characters need 257 ids: raise --vocab-size" },
+    { "tokenize --learn bpe --vocab-size 300 -i none -o t", 1, "none can't be read" },
+    { "yes | head -c 4000000 | tr -d '\\n' | tokenize --learn bpe --vocab-size 300 -o t", 1,
+      "stdin: line 1 is longer than a megabyte" },
+    { "tokenize --learn bpe --vocab-size 300 -i . -o t", 1, "can't be read: it is a folder" },
+    { "tokenize --learn bpe --vocab-size 300 -o t --json", 2, "--learn writes a tokenizer" },
+    { "tokenize --learn bpe --vocab-size 300 -o t --alphabet 9", 2, "bytes are the alphabet" },
+    { "tokenize --learn unigram --vocab-size 300 -o t --min-freq 9", 2, "unigram merges no pairs" },
+    { "tokenize --learn unigram --vocab-size 300 -o t --cased", 2, "case is kept anyway" },
+    { GPT2 "--vocab-size 9", 2, "nothing is learned without --learn" },
+    { "echo a | tokenize --learn bpe --vocab-size 257 -o none/t", 1, "none" },
     { "tokenize --tokenizer none", 1, "none" },
     { "echo '{}' > t; tokenize --tokenizer t", 1, "t: the file has no model" },
     { "echo '{\"normalizer\":{\"type\":\"Odd\"}}' > t; tokenize --tokenizer t", 1,

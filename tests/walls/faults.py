@@ -109,6 +109,8 @@ SCENARIOS = [
     ("train-processes", f"train {IDS} --processes 2 --threads 1 --quiet -o new --overwrite", "", "new=old"),
     ("train-gz", f"train --train pairs.gz --valid pairs --tokenizer word --batch-size 5 --max-steps 1 --quiet"
      f" --threads 1 {TINY} -o new", "", "pairs pairs.gz"),
+    ("tokenize-learn", "tokenize --learn wordpiece --vocab-size 24 --min-freq 1 -i src -o new", "", "src new=old"),
+    ("tokenize-learn-unigram", "tokenize --learn unigram --vocab-size 19 -o new", SOURCES, "new=old"),
     ("generate-gz", f"{GENERATE} --model text -i src.gz", "", "text src.gz"),
     ("generate-ids", f"{GENERATE} --model copy", "1 2 3\n\n4 5\n", "copy"),
     ("generate-beam", "generate --model text --threads 2 --batch-size 2 -i src -o out"

@@ -39,6 +39,7 @@ SANITIZED = b"__asan_init" in open(MUTANTS, "rb").read() if os.path.exists(MUTAN
 
 PAIRS = "".join(f"a b{i % 3} c\tx y{i % 2}\n" for i in range(6))
 TINY = "--d-model 4 --heads 2 --layers 1 --d-ff 3 --max-steps 2 --lr-steps 10 --warmup 1 --batch-size 4 --quiet"
+DATA = f"{ROOT}/tests/data"
 TEXT = "--train pairs --valid pairs --max-len 8 --min-freq 1"
 RESUME = "--resume --threads 1 --max-steps 3"
 
@@ -52,6 +53,10 @@ BASES = [
     ("bpe", f"train {TEXT} --tokenizer bpe --accum 2 --ema 0.5 {TINY} -o {{}}"),
     ("joint", f"train {TEXT} --tokenizer bpe --share-vocab --tie all --optimizer sgd {TINY} -o {{}}"),
     ("guided", f"train {TEXT} --alignments links --tokenizer bpe {TINY} -o {{}}"),
+    ("encoder", f"train --task pairs --train pairs --valid-size 0 --tokenizer word --max-len 8 {TINY} -o {{}}"),
+    ("masked", f"train --task mask --text lines --tokenizer-json {DATA}/tokenizer/learned-wordpiece.json --max-len 5"
+     f" --text-eval-size 0 {TINY} -o {{}}"),
+    ("adapter", "train --train pairs --valid pairs --init word --lora 1 --max-steps 2 --batch-size 4 --quiet -o {}"),
     ("torch", "convert --to torch char -o {}"),
     ("torch-tied", "convert --to torch joint -o {}"),
     ("bf16", "convert --to torch --dtype bf16 adam -o {}"),
@@ -66,6 +71,8 @@ PROGRAMS = [
     "generate --model m --threads 1 -i ids --max-len-b 3 --attention attention.svg",
     "generate --model m --threads 1 -i lines --max-len-b 3 --alignment soft --suppress-tokens 1",
     "generate --model m --threads 1 -i pairs --score --alignment hard",
+    "embed m lines --threads 1",
+    "generate word --adapter m -i lines --max-len-b 3 --threads 1",
     "graph --of transformer --model m -o graph.dot",
     "convert --to torch m -o out",
     "convert --heads 2 --norm pre --positions sinusoidal m -o out",

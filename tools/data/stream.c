@@ -125,26 +125,44 @@ int64_t windows_end(const windows *w, int64_t update) {
     return end < w->batches ? end : w->batches;
 }
 
-/* Writes window k as a row. Labels after the end of the text do not count. */
-static void fill_row(const windows *w, int64_t k, int32_t *tgt, int32_t *labels) {
-    int64_t from = w->first + k * w->T, left = w->of->n - 1 - from, n = left < w->T ? left : w->T;
+/* The first token of a row of batch i; *n becomes the number of its tokens. */
+static int64_t find_row(const windows *w, int64_t i, int64_t row, int64_t *n) {
+    int64_t k = i * w->rows + row;
+    int64_t from = w->first + (w->turn ? w->turn[k] : k) * w->T, left = w->of->n - 1 - from;
+    *n = left < w->T ? left : w->T;
+    return from;
+}
+
+int64_t windows_tokens(const windows *w, int64_t i, int64_t row, int32_t *ids) {
+    int64_t n, from = find_row(w, i, row, &n);
+    stream_ids(w->of, from, n, ids);
+    return n;
+}
+
+int64_t windows_rows(const windows *w, int64_t i) {
+    assert(i >= 0 && i < w->batches);
+    int64_t left = w->n - i * w->rows;
+    return left < w->rows ? left : w->rows;
+}
+
+/* Writes a window as a row. Labels after the end of the text do not count. */
+static void fill_row(const windows *w, int64_t i, int64_t row, int32_t *tgt, int32_t *labels) {
+    int64_t n, from = find_row(w, i, row, &n);
     stream_ids(w->of, from, n, tgt);
     stream_ids(w->of, from + 1, n, labels);
-    for (int64_t i = n; i < w->T; i++) {
-        tgt[i] = w->of->end;
-        labels[i] = WF_IGNORE_LABEL;
+    for (int64_t t = n; t < w->T; t++) {
+        tgt[t] = w->of->end;
+        labels[t] = WF_IGNORE_LABEL;
     }
 }
 
 bool windows_fill(const windows *w, int64_t i, batch *out) {
-    assert(i >= 0 && i < w->batches);
-    int64_t left = w->n - i * w->rows, B = left < w->rows ? left : w->rows;
+    int64_t B = windows_rows(w, i);
     if (!batch_shape(out, B, 0, w->T)) return false;
     for (int64_t row = 0; row < B; row++) {
-        int64_t k = i * w->rows + row;
         out->src_length[row] = 0;
         out->answer_length[row] = 0;
-        fill_row(w, w->turn ? w->turn[k] : k, out->tgt + row * w->T, out->labels + row * w->T);
+        fill_row(w, i, row, out->tgt + row * w->T, out->labels + row * w->T);
     }
     return true;
 }

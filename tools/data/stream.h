@@ -56,6 +56,10 @@ void windows_free(windows *w);
 void windows_epoch(windows *w, int64_t epoch);
 int64_t windows_updates(const windows *w);             /* of an epoch */
 int64_t windows_end(const windows *w, int64_t update); /* the end of the update's batches */
+/* Write the tokens of row `row` of batch i, at most T, into ids. Returns how many there are. */
+int64_t windows_tokens(const windows *w, int64_t i, int64_t row, int32_t *ids);
+/* The number of rows of batch i. */
+int64_t windows_rows(const windows *w, int64_t i);
 /* Write batch i, 0..batches-1, into out, as targets without sources. False: out of memory. */
 bool windows_fill(const windows *w, int64_t i, batch *out);
 

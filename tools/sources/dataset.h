@@ -66,6 +66,9 @@ typedef struct dataset {
     windows windows[2];
     int64_t unknown[2]; /* number of tokens that are not in the vocabulary */
     int64_t zeros[2];   /* number of bytes that text does not contain */
+    /* hidden tokens: the id that hides a token; the seed of what is hidden */
+    int32_t mask;
+    uint64_t mask_seed;
 } dataset;
 
 struct dataset_options;
@@ -110,7 +113,9 @@ typedef struct running_options {
     const char *marker;           /* a line that ends a document */
     wf_tokenizer_options tokens;  /* options for learning a vocabulary */
     const char *json, *end_token; /* a tokenizer.json instead, and its token that ends a document */
-    int64_t window, rows, accum;  /* tokens in a window; windows in a batch; batches in an update */
+    /* tokens are hidden: windows begin and end as lines of the tokenizer do */
+    bool masks;
+    int64_t window, rows, accum; /* tokens in a window; windows in a batch; batches in an update */
     uint64_t seed;
     dataset_follower follow;
 } running_options;

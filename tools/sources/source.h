@@ -1,5 +1,5 @@
 /* tools/sources/source.h - the kinds of training data, as rows: generated sequences, pairs, running
- * text. dataset.c uses the rows; no other part of `train` distinguishes the kinds.
+ * text, hidden tokens. dataset.c uses the rows; no other part of `train` distinguishes the kinds.
  *
  * To add a kind, write a file with its row, and add a line to SOURCES. */
 #ifndef WEFT_TOOLS_SOURCES_SOURCE_H
@@ -16,10 +16,13 @@ struct source_options;
 typedef struct source_kind {
     /* It is text: it has tokenizers, and the training counts epochs. */
     bool text;
-    /* Rows of a batch are windows of one text, targets without sources: for decoder-only models. */
+    /* Rows of a batch are windows of one text; for decoder-only models they are targets without
+     * sources. */
     bool running;
-    /* Both sides of a pair become vectors that are compared: for encoders. */
-    bool vectors;
+    /* The model is an encoder, which has no outputs. */
+    bool encoder;
+    /* Tokens of a text are hidden, and the model predicts them. */
+    bool masks;
     /* Open the data. f: a model's file whose vocabulary is used, or NULL. False with
      * message[256]. */
     bool (*open)(struct dataset *m, const struct source_options *o, const wf_file *f,
@@ -53,6 +56,7 @@ typedef struct source_kind {
     ROW(pairs, "|add|date|text")                                                                   \
     ROW(running, "|lm")                                                                            \
     ROW(contrast, "|pairs")                                                                        \
+    ROW(mask, "|mask")                                                                             \
     /* the next one: "|word" */
 
 #define DECLARE_SOURCE(name, words) extern const source_kind source_##name;

@@ -432,7 +432,7 @@ static int64_t find_lines(const dataset *m, task_stream stream, int64_t k, int64
  * here, and a batch is never divided: a step has the same bits for any number of ranks. */
 const source_kind source_contrast = {
     .text = true,
-    .vectors = true,
+    .encoder = true,
     .open = open_pairs,
     .close = close_pairs,
     .announce = announce_pairs,

@@ -71,6 +71,7 @@ static wf_tokenizer *learn(origin *from, char *message) {
     const running_options *o = from->options;
     char why[WF_MESSAGE];
     documents d;
+    if (o->masks) return mask_tokenizer_open(o->json, message);
     if (o->json) return json_tokenizer_open(o->json, o->end_token, message);
     documents_start(&d, &from->text, 0, from->stop, o->marker);
     wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, next_part, &d, why);
@@ -82,9 +83,18 @@ static wf_tokenizer *learn(origin *from, char *message) {
     return t;
 }
 
+/* Takes the ids around a window, and that of the mask. */
+static bool take_mask(dataset *m, char *message) {
+    int32_t around[2], pad = wf_tokenizer_special(m->tokenizer[0], WF_PAD_ID);
+    if (!mask_ids_of(m->tokenizer[0], around, &m->mask, message)) return false;
+    m->ids = (batch_ids){ .start = around[0], .end = around[1], .pad = pad < 0 ? 0 : pad };
+    return true;
+}
+
 static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *message) {
     if (f && !tokenizers_open(m->tokenizer, f, message)) return false;
     if (!f) m->tokenizer[0] = m->tokenizer[1] = learn(from, message);
+    if (from->options->masks) return m->tokenizer[0] && take_mask(m, message);
     /* the token after which text begins, too */
     int32_t end = wf_tokenizer_special(m->tokenizer[0], WF_END_ID);
     m->ids = (batch_ids){ .start = end, .end = end };
@@ -96,7 +106,11 @@ static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *mes
 static bool add_part(dataset *m, int side, const char *text, size_t bytes, char *message) {
     /* every token has at least one byte, but a tokenizer.json may change the text first */
     static int32_t ids[MOST_IDS];
-    int64_t n = wf_tokenizer_encode_text(m->tokenizer[0], text, bytes, ids, MOST_IDS, message);
+    /* a line break would be a space at the end of each line */
+    bool whole = !m->kind->masks;
+    size_t shown = bytes;
+    while (!whole && shown && (text[shown - 1] == '\n' || text[shown - 1] == '\r')) shown--;
+    int64_t n = wf_tokenizer_encode_text(m->tokenizer[0], text, shown, ids, MOST_IDS, message);
     if (n > MOST_IDS)
         return refused(message, "%zu bytes become %lld tokens, more than %d", bytes, (long long)n,
                        MOST_IDS);
@@ -175,6 +189,7 @@ static bool open_running(dataset *m, const source_options *o, const wf_file *f, 
     ok = ok && open_tokenizer(m, &from, f, message) && open_streams(m, &from, message) &&
          open_windows(m, &own, message);
     if (ok) m->hash = hash_of(&m->stream[LEARNED]);
+    m->mask_seed = own.seed;
     if (ok && own.eval_bytes && !m->stream[HELD].bytes)
         m->unheld = "a text is parted between lines, and the last is too long; --text-eval gives "
                     "another text";

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/op.h"
+#include "tools/data/refused.h"
 #include "tools/data/spool.h"
 
 static const char *const specials[WF_SPECIAL_IDS] = { "<pad>", "<unk>", "<s>", "</s>" };
@@ -113,14 +114,53 @@ static wf_tokenizer *with_end(wf_json_text_options *o, const char *end, char *me
     return snprintf(message, WF_MESSAGE, "it has no token '%.80s'", end), NULL;
 }
 
-wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message) {
+/* The id of the first of two pieces that the vocabulary has; -1: it has neither. */
+static int32_t id_of_either(const wf_tokenizer *t, const char *piece, const char *other) {
+    int32_t id = id_of(t, piece);
+    return id >= 0 ? id : id_of(t, other);
+}
+
+bool mask_ids_of(wf_tokenizer *t, int32_t around[2], int32_t *mask, char *message) {
+    if (wf_tokenizer_kind(t) != WF_JSON_TEXT)
+        return refused(message, "it has no tokenizer.json, which names a mask");
+    *mask = id_of_either(t, "[MASK]", "<mask>");
+    if (*mask < 0) return refused(message, "it has no token [MASK] or <mask>");
+    if (wf_tokenizer_encode(t, "", 0, around, 2, message) == 2) return true;
+    return refused(message, "it does not put one token before a line and one after it, as [CLS] "
+                            "and [SEP]");
+}
+
+/* Makes the tokenizer again with its special ids. */
+static wf_tokenizer *with_mask(wf_json_text_options *o, const char *unused, char *message) {
+    int32_t mask;
+    (void)unused;
+    wf_tokenizer *t = wf_tokenizer_from_json(o, message);
+    if (!t) return NULL;
+    bool ok = mask_ids_of(t, &o->special[WF_START_ID], &mask, message);
+    o->special[WF_PAD_ID] = id_of_either(t, "[PAD]", "<pad>");
+    o->special[WF_UNK_ID] = id_of_either(t, "[UNK]", "<unk>");
+    wf_tokenizer_free(t);
+    return ok ? wf_tokenizer_from_json(o, message) : NULL;
+}
+
+static wf_tokenizer *open_with(wf_tokenizer *(*with)(wf_json_text_options *o, const char *end,
+                                                     char *message),
+                               const char *path, const char *end, char *message) {
     char why[WF_MESSAGE];
     wf_json_text_options o = { .special = { -1, -1, -1, -1 } };
     char *json = spool_whole(path, &o.bytes, message);
     if (!json) return NULL;
     o.json = json;
-    wf_tokenizer *t = with_end(&o, end, why);
+    wf_tokenizer *t = with(&o, end, why);
     if (!t) snprintf(message, WF_MESSAGE, "%.80s: %.160s", path, why);
     free(json);
     return t;
+}
+
+wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message) {
+    return open_with(with_end, path, end, message);
+}
+
+wf_tokenizer *mask_tokenizer_open(const char *path, char *message) {
+    return open_with(with_mask, path, NULL, message);
 }

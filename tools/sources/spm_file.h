@@ -16,4 +16,10 @@ wf_tokenizer *sentencepiece_open(const char *path, bool source, spm_ids ids, cha
  * message[256]. */
 wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message);
 
+/* Make a tokenizer for masked language models, with the ids of the file. NULL with message[256]. */
+wf_tokenizer *mask_tokenizer_open(const char *path, char *message);
+/* Find the ids with which a tokenizer begins and ends a line, and that of its mask. False with
+ * message: it is no tokenizer.json, or has no such ids. */
+bool mask_ids_of(wf_tokenizer *t, int32_t around[2], int32_t *mask, char *message);
+
 #endif

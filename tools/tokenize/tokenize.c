@@ -1,4 +1,5 @@
-/* tools/tokenize/tokenize.c - turns lines into tokens of a tokenizer.json, and ids into lines. */
+/* tools/tokenize/tokenize.c - turns lines into tokens of a tokenizer.json, and ids into lines; or
+ * learns the file. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,21 +7,33 @@
 
 #include "core/op.h"
 #include "models/json_tokenizer.h"
+#include "tokenize_learn.h"
 #include "tools/cli/jsonl.h"
 #include "tools/cli/options/options.h"
 #include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
 #include "tools/data/lines.h"
 
-static const char *tokenizer, *input;
+static const char *tokenizer, *input, *output_path;
 static bool tokens, offsets, decode, counts, json, pairs, no_special;
+static int learn_kind = -1;
+static wf_json_learn_options learning = { .min_freq = 2, .alphabet = -1 };
 static jsonl out; /* on stdout */
+
+/* The words of --learn, in the order of wf_json_learn_kind. */
+#define LEARN_KINDS "bpe|unigram|wordpiece"
+enum { BERT_ALPHABET = 1000 };
 
 static option rows[] = {
     GROUP("Files"),
     INPUT("tokenizer", tokenizer, "tokenizer file in the format of a Hugging Face tokenizer.json"),
-    INPUT("input", input, "file whose lines are texts; with --decode, lines of token ids",
-          .letter = 'i', .fallback = "stdin"),
+    INPUT(
+        "input", input,
+        "file whose lines are texts; with --decode, lines of token ids; with --learn, the text to "
+        "learn from",
+        .letter = 'i', .fallback = "stdin"),
+    OUTPUT("output", output_path, "with --learn: the tokenizer file that is written",
+           .letter = 'o'),
     GROUP("What is printed"),
     FLAG("tokens", tokens, "print the text of each token instead of its id"),
     FLAG("offsets", offsets,
@@ -36,14 +49,38 @@ static option rows[] = {
     FLAG(
         "no-special", no_special,
         "add no special tokens, such as [CLS] and </s>; with --decode, leave them out of the text"),
+    GROUP("Learning"),
+    CHOICE("learn", learn_kind, LEARN_KINDS,
+           "learn a tokenizer file from the lines of --input. bpe: byte-pair encoding of bytes, as "
+           "GPT-2. unigram: the pieces that make the text most probable, as SentencePiece. "
+           "wordpiece: as BERT"),
+    COUNT("vocab-size", learning.vocab_size, 0, INT32_MAX,
+          "with --learn: number of ids, with the special tokens"),
+    { .name = "special",
+      .kind = OPTION_STRING,
+      .value = &learning.special,
+      .argument = "TOKEN[,TOKEN]",
+      .help = "with --learn: special tokens, which get the first ids. Tokens named <s> or [CLS] "
+              "are put before a text, and </s> or [SEP] after it",
+      .fallback = "<|endoftext|>, as GPT-2; with unigram <s>,<pad>,</s>,<unk>,<mask>; with "
+                  "wordpiece [PAD],[UNK],[CLS],[SEP],[MASK]" },
+    COUNT("min-freq", learning.min_freq, 1, 1e12,
+          "with --learn bpe or wordpiece: pairs of pieces that are less frequent are not merged"),
+    COUNT("alphabet", learning.alphabet, 0, INT32_MAX,
+          "with --learn unigram or wordpiece: most characters, of which the most frequent are "
+          "taken; others are unknown. 0: all",
+          .fallback = "0; with wordpiece 1000"),
+    FLAG("cased", learning.cased,
+         "with --learn wordpiece: keep upper case and accents, as BERT's cased models"),
 };
 
 static program self = {
     .name = "tokenize",
-    .purpose = "turns lines into tokens of a tokenizer.json, and ids into lines",
+    .purpose = "turns lines into tokens of a tokenizer.json, and ids into lines, and learns one",
     .examples = "  tokenize --tokenizer tokenizer.json -i train.de > train.ids\n"
                 "  tokenize --tokenizer tokenizer.json --tokens --offsets < train.de\n"
-                "  tokenize --tokenizer tokenizer.json --decode -i train.ids\n",
+                "  tokenize --tokenizer tokenizer.json --decode -i train.ids\n"
+                "  tokenize --learn bpe --vocab-size 600 -i book.txt -o own.json\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
 };
@@ -233,8 +270,34 @@ static void all_lines(job *j) {
     lines_close(&j->in);
 }
 
+/* Options that --learn does not use. */
+static void check_learning(void) {
+    static const char *const of_tokens[] = { "tokenizer", "tokens", "offsets",    "counts",
+                                             "json",      "decode", "no-special", "pairs" };
+    bool merges = learning.kind != WF_LEARN_UNIGRAM;
+    for (size_t i = 0; i < sizeof of_tokens / sizeof *of_tokens; i++)
+        option_no_effect(&self, of_tokens[i], true, "--learn writes a tokenizer");
+    option_no_effect(&self, "min-freq", !merges, "unigram merges no pairs");
+    option_no_effect(&self, "alphabet", learning.kind == WF_LEARN_BPE, "bytes are the alphabet");
+    option_no_effect(&self, "cased", learning.kind != WF_LEARN_WORDPIECE, "case is kept anyway");
+    if (!learning.vocab_size) usage_error(&self, "say how many ids to learn with --vocab-size N");
+    if (!output_path) usage_error(&self, "say where to write the tokenizer with -o FILE");
+    if (learning.alphabet < 0)
+        learning.alphabet = learning.kind == WF_LEARN_WORDPIECE ? BERT_ALPHABET : 0;
+}
+
 static void check_options(void) {
-    if (!tokenizer) usage_error(&self, "say which tokenizer.json with --tokenizer FILE");
+    static const char *const of_learning[] = { "output",   "vocab-size", "special",
+                                               "min-freq", "alphabet",   "cased" };
+    if (learn_kind >= 0) {
+        learning.kind = (wf_json_learn_kind)learn_kind;
+        check_learning();
+        return;
+    }
+    for (size_t i = 0; i < sizeof of_learning / sizeof *of_learning; i++)
+        option_no_effect(&self, of_learning[i], true, "nothing is learned without --learn");
+    if (!tokenizer)
+        usage_error(&self, "say which tokenizer.json with --tokenizer FILE, or --learn one");
     option_no_effect(&self, "tokens", json, "--json shows everything");
     option_no_effect(&self, "offsets", json, "--json shows everything");
     option_no_effect(&self, "counts", json, "--json shows everything");
@@ -253,6 +316,10 @@ int main(int argc, char **argv) {
     options_parse(&self, argc, argv);
     check_options();
     check_uses(&self, NULL, 0);
+    if (learn_kind >= 0) {
+        tokenizer_learn(&self, &learning, input, output_path);
+        return close_stdout(&self, EXIT_DONE);
+    }
     out.stream = stdout;
     job j = { .t = load() };
     grow(&j, 1024);

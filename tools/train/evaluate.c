@@ -16,7 +16,7 @@
 bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_transport *transport,
                    char *message) {
     *e = (evaluator){ .model = m, .dataset = what, .transport = transport };
-    if (!what->kind->vectors) {
+    if (!what->kind->encoder) {
         e->decoder = wf_decoder_new(m, pool, message);
         if (!e->decoder) return false;
     }
@@ -267,7 +267,8 @@ bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message) 
     int64_t n = e->dataset->kind->batches(e->dataset, stream);
     int ranks = wf_transport_size(e->transport);
     batch_loss *losses = calloc((size_t)(n / ranks) + 1, sizeof *losses);
-    *out = (evaluation){ .bytes = (double)e->dataset->stream[HELD].bytes };
+    bool all = !e->dataset->kind->masks; /* every token is predicted */
+    *out = (evaluation){ .bytes = all ? (double)e->dataset->stream[HELD].bytes : 0 };
     bool ok = losses || refused(message, "out of memory");
     ok = ok && examine(e, stream, losses, out, message) &&
          add_up(e->transport, losses, n, out, message);

@@ -132,11 +132,12 @@ static void check_ids(session *s) {
     const wf_model *m = s->model;
     batch_ids *ids = &s->dataset.ids;
     const source_kind *kind = s->dataset.kind;
-    if (kind->text && (!kind->running || m->start_if_empty)) {
+    bool running = kind->running && !kind->encoder;
+    if (kind->text && (!running || m->start_if_empty)) {
         ids->start = m->start_id;
         ids->end = m->end_id;
     }
-    if (m->start_id != ids->start || m->end_id != ids->end || (kind->running && !m->start_first))
+    if (m->start_id != ids->start || m->end_id != ids->end || (running && !m->start_first))
         fail(&train_program,
              "%s: its model was not made for this task: outputs begin or end otherwise",
              model_path(s));

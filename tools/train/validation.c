@@ -179,10 +179,21 @@ static void say_vectors(session *s, const evaluation *v) {
     fflush(stdout);
 }
 
+/* Reports how many hidden tokens were found. */
+static void say_masks(session *s, const evaluation *v) {
+    say(&s->report,
+        "\nOn %lld windows it has never seen, with hidden tokens: loss %.4g per token, perplexity "
+        "%.5g",
+        (long long)v->counts.sequences, v->nll / v->tokens, wf_exp_of(v->nll / v->tokens));
+    if (!prints(s)) return;
+    printf("hidden tokens found: %lld/%lld\n", llround(v->correct), llround(v->tokens));
+    fflush(stdout);
+}
+
 /* Reports the share of right outputs, for sequences and pairs. */
 static void say_sequences(session *s, const evaluation *v) {
-    if (s->dataset.kind->vectors) {
-        say_vectors(s, v);
+    if (s->dataset.kind->encoder) {
+        (s->dataset.kind->masks ? say_masks : say_vectors)(s, v);
         return;
     }
     say(&s->report,

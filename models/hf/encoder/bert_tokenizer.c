@@ -99,14 +99,24 @@ static bool make(hf_bert_config *c, const hf_text *json, wf_hf *out, char *messa
     return find_around(c, out->src, message);
 }
 
+static bool read_vocabulary(const char *folder, hf_object *o, char *message) {
+    size_t bytes = 0;
+    char *text = wf_hf_bert_vocabulary(folder, &bytes, message);
+    *o = (hf_object){ 0 };
+    return text && wf_hf_object_parse(o, "vocab.txt", text, bytes, message);
+}
+
 bool wf_hf_bert_read_tokenizer(const char *folder, hf_bert_config *c, wf_hf *out, char *message) {
     hf_object o;
     hf_text t = { 0 };
-    if (!wf_hf_exists(folder, FILE_NAME)) {
-        wf_hf_note(out->notes, "there is no tokenizer.json: the model reads token ids");
+    bool whole = wf_hf_exists(folder, FILE_NAME);
+    if (!whole && !wf_hf_bert_has_vocabulary(folder)) {
+        wf_hf_note(out->notes,
+                   "there is no tokenizer.json and no vocab.txt: the model reads token ids");
         return true;
     }
-    bool ok = wf_hf_object_read(&o, folder, FILE_NAME, message);
+    bool ok = whole ? wf_hf_object_read(&o, folder, FILE_NAME, message)
+                    : read_vocabulary(folder, &o, message);
     if (ok) ok = put_json(&t, &o, c->c.max_len) || fail(message, "out of memory");
     wf_hf_object_free(&o);
     ok = ok && make(c, &t, out, message);

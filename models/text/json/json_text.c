@@ -70,12 +70,19 @@ bool wf_tokenizer_json(const wf_tokenizer *t, wf_json_text_options *o) {
 
 /* ---- used ------------------------------------------------------------------------------------ */
 
+static int64_t encode(wf_json_text *j, wf_span line, bool special, int64_t most, char *message) {
+    if (!line.text) line.text = "";
+    if (!special)
+        return wf_json_tokenizer_encode_text(j->tokenizer, line, j->tokens, most, message);
+    return wf_json_tokenizer_encode(j->tokenizer, line.text, line.bytes, true, j->tokens, most,
+                                    message);
+}
+
 int64_t wf_json_text_encode(wf_json_text *j, wf_span line, bool special, int32_t *ids,
                             int64_t capacity, char *message) {
     int64_t most = (int64_t)j->capacity, n = 0;
     if (!line.text && line.bytes) return fail(message, "there is no line"), -1;
-    while ((n = wf_json_tokenizer_encode(j->tokenizer, line.text ? line.text : "", line.bytes,
-                                         special, j->tokens, most, message)) > most) {
+    while ((n = encode(j, line, special, most, message)) > most) {
         wf_json_token *more = realloc(j->tokens, (size_t)n * sizeof *more);
         if (!more) return fail(message, "out of memory"), -1;
         j->tokens = more;

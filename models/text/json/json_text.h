@@ -17,11 +17,16 @@ typedef struct wf_json_text {
 } wf_json_text;
 
 void wf_json_text_free(wf_json_text *j);
-/* special: with the special tokens around the line. */
+/* special: with the special tokens around the line, and cut as the file says; else all of it. */
 int64_t wf_json_text_encode(wf_json_text *j, wf_span line, bool special, int32_t *ids,
                             int64_t capacity, char *message);
 int64_t wf_json_text_decode(const wf_json_text *j, const int32_t *ids, int64_t n, char *text,
                             size_t size);
+
+/* All tokens of a text, which is neither cut nor padded nor put between special tokens, whatever
+ * the file says. Otherwise as wf_json_tokenizer_encode. (json_tokenizer.c) */
+int64_t wf_json_tokenizer_encode_text(wf_json_tokenizer *t, wf_span line, wf_json_token *tokens,
+                                      int64_t capacity, char *message);
 
 size_t wf_json_text_field(const wf_json_text *j, const char *field, char *text, size_t size);
 wf_tokenizer *wf_json_text_from_fields(const char *const *fields, const char *const *values, int n,

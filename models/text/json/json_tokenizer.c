@@ -12,7 +12,9 @@
 
 #include "added_tokens.h"
 #include "core/base/utf8.h"
+#include "json_text.h"
 #include "models/text/characters/characters.h"
+#include "models/text/learn/json_learn.h"
 #include "post_processors.h"
 #include "token_texts.h"
 
@@ -169,7 +171,20 @@ static bool put_text(wf_json_tokenizer *t, wf_span text, bool second, char *mess
     return wf_line_tokens_end(&t->tokens, message);
 }
 
-static int64_t encode(wf_json_tokenizer *t, const wf_span texts[2], int n, bool special,
+bool wf_json_tokenizer_words(wf_json_tokenizer *t, wf_span line,
+                             bool (*take)(void *user, wf_span word), void *user, char *message) {
+    if (!prepare(t, line, message)) return false;
+    for (size_t i = 0; i < t->text.pieces.n; i++) {
+        wf_span word = piece_text(&t->text, &t->text.pieces.at[i]);
+        if (word.bytes && !take(user, word)) return fail(message, "out of memory");
+    }
+    return true;
+}
+
+/* Steps that follow the model: none; truncation and padding; these and special tokens. */
+typedef enum { TEXT_ALONE, CUT, CUT_WITH_SPECIAL } ending;
+
+static int64_t encode(wf_json_tokenizer *t, const wf_span texts[2], int n, ending how,
                       wf_json_token *out, int64_t capacity, char *message) {
     if (!t) return fail(message, "there is no tokenizer"), -1;
     t->tokens.n = t->tokens.n_parts = 0;
@@ -177,7 +192,9 @@ static int64_t encode(wf_json_tokenizer *t, const wf_span texts[2], int n, bool 
         if (!texts[i].text && texts[i].bytes) return fail(message, "there is no text"), -1;
         if (!put_text(t, texts[i], i, message)) return -1;
     }
-    if (!wf_post_apply(&t->post, &t->tokens, texts, special, message)) return -1;
+    bool special = how == CUT_WITH_SPECIAL;
+    if (how != TEXT_ALONE && !wf_post_apply(&t->post, &t->tokens, texts, special, message))
+        return -1;
     for (size_t i = 0; out && i < t->tokens.n && (int64_t)i < capacity; i++) {
         const wf_line_token *k = &t->tokens.at[i];
         out[i] = (wf_json_token){ k->id, k->type, k->from, k->to };
@@ -188,14 +205,20 @@ static int64_t encode(wf_json_tokenizer *t, const wf_span texts[2], int n, bool 
 int64_t wf_json_tokenizer_encode(wf_json_tokenizer *t, const char *line, size_t bytes, bool special,
                                  wf_json_token *tokens, int64_t capacity, char *message) {
     wf_span texts[2] = { { line, bytes }, { "", 0 } };
-    return encode(t, texts, 1, special, tokens, capacity, message);
+    return encode(t, texts, 1, special ? CUT_WITH_SPECIAL : CUT, tokens, capacity, message);
+}
+
+int64_t wf_json_tokenizer_encode_text(wf_json_tokenizer *t, wf_span line, wf_json_token *tokens,
+                                      int64_t capacity, char *message) {
+    wf_span texts[2] = { line, { "", 0 } };
+    return encode(t, texts, 1, TEXT_ALONE, tokens, capacity, message);
 }
 
 int64_t wf_json_tokenizer_encode_pair(wf_json_tokenizer *t, const char *line, size_t bytes,
                                       const char *second, size_t second_bytes, bool special,
                                       wf_json_token *tokens, int64_t capacity, char *message) {
     wf_span texts[2] = { { line, bytes }, { second, second_bytes } };
-    return encode(t, texts, 2, special, tokens, capacity, message);
+    return encode(t, texts, 2, special ? CUT_WITH_SPECIAL : CUT, tokens, capacity, message);
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */

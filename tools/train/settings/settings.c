@@ -26,7 +26,7 @@ static const settings defaults = {
 #define NEW .of_new = true /* for a new training: a resume refuses it */
 /* all tasks with pairs of text; "text" and "pairs" are those from files */
 #define OF_PAIRS "add|date|text|pairs"
-#define OF_TEXT OF_PAIRS "|lm" /* and running text */
+#define OF_TEXT OF_PAIRS "|lm|mask" /* and running text */
 /* Describes a default that defaults.c sets when the data are known. */
 #define BY_DATA(words, text, described)                                                            \
     { .cases = words, .value = text, .said = described }
@@ -52,7 +52,8 @@ static option rows[] = {
         "turn a source line into its target line, from the pairs of --train. lm: to predict "
         "each token of the running text of --text from those before it. pairs: to find the target "
         "of each source among those of a batch by the vectors of an encoder, from the pairs of "
-        "--train",
+        "--train. mask: to predict hidden tokens of the running text of --text by an encoder, as "
+        "BERT",
         .fallback = "text with --train or --train-src; lm with --text; else it must be given",
         STORED),
     COUNT("min-len", told.data.min_len, 2, TASK_MAX_LEN,
@@ -61,7 +62,8 @@ static option rows[] = {
     COUNT("max-len", told.data.max_len, 2, 16384,
           "maximum length in tokens. With --task copy, reverse and sort: of a generated sequence, "
           "at most 512. With pairs of text: of a source and of a target, each; longer pairs are "
-          "left out. With --task lm: of a window of text, which is as far as the model looks back",
+          "left out. With --task lm and mask: of a window of text, which is as far as the model "
+          "looks back",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
     MODEL("init", told.model.init,
@@ -96,7 +98,7 @@ static option rows[] = {
            "takes half of the bytes of f32 and int8 a quarter",
            .fallback = "f32, or int8 if the file has that"),
 
-    GROUP("Running text (--task lm)"),
+    GROUP("Running text (--task lm and mask)"),
     INPUT("text", told.data.text,
           "file of running text to learn from, of any size. Every byte of it is learned, line "
           "breaks too, except the end that --text-eval-size holds out"),
@@ -154,7 +156,7 @@ static option rows[] = {
         .fallback = "",
         OTHERWISE(FOR("add|date", "char"),
                   BY_DATA("text|pairs", "bpe", "word, char or bpe, chosen from the lines,"),
-                  FOR("lm", "byte-bpe"), FOR("bart", "byte-level")),
+                  FOR("lm", "byte-bpe"), FOR("mask", "json"), FOR("bart", "byte-level")),
         OF_MODEL, BEFORE("word")),
     CHOICE("tokenizer-tgt", told.data.tokenizer_tgt, "same" WF_LEARNED_NAMES(WF_NAME_AFTER),
            "kind of tokens into which targets are cut, if it differs from that of sources. same: "
@@ -162,7 +164,7 @@ static option rows[] = {
            OF_MODEL, BEFORE("same")),
     INPUT("tokenizer-json", told.data.tokenizer_json,
           "tokenizer.json of Hugging Face that cuts running text into tokens. It sets --tokenizer "
-          "json, and needs --end-token",
+          "json. With --task lm it needs --end-token, and with mask a token [MASK] or <mask>",
           NEW),
     { .name = "end-token",
       .kind = OPTION_STRING,
@@ -204,7 +206,7 @@ static option rows[] = {
            OTHERWISE(FOR("lm", "language")), OF_MODEL, BEFORE("transformer")),
     CHOICE("preset", told.model.preset, "tiny|small|base",
            "set of sizes: the defaults of --d-model, --d-ff, --heads and --layers",
-           OTHERWISE(FOR("text|lm|pairs", "small")), NEW),
+           OTHERWISE(FOR("text|lm|pairs|mask", "small")), NEW),
     CHOICE("like", told.model.like, LIKE_WORDS,
            "class of Hugging Face's transformers that the model fits, so that convert --to hf can "
            "write it: MarianMT, BART or T5. It sets the defaults of --norm, --positions, "
@@ -245,7 +247,7 @@ static option rows[] = {
          "share of values that training sets to 0 at random (dropout), in embeddings, outputs of "
          "sublayers and inner values of the feed-forward layers",
          OTHERWISE(BY_DATA("text|pairs", "0.2", "0.1..0.3, less for more pairs,"),
-                   BY_DATA("lm", "0", "0..0.2, less for more text,"), FOR("init", "0.1")),
+                   BY_DATA("lm|mask", "0", "0..0.2, less for more text,"), FOR("init", "0.1")),
          STORED),
     REAL("attention-dropout", told.recipe.attention_dropout, 0, 0.9,
          "share of attention weights that training sets to 0 at random", STORED),
@@ -278,7 +280,7 @@ static option rows[] = {
            "activation function of the feed-forward layers. gelu is the exact one, and gelu-tanh "
            "its approximation by tanh",
            OTHERWISE(FOR("lm|t5", "gelu-tanh"), FOR("llama|marian", "silu"),
-                     FOR("bart|pairs", "gelu"), FOR("firefox", "relu")),
+                     FOR("bart|pairs|mask", "gelu"), FOR("firefox", "relu")),
            OF_MODEL),
     CHOICE("norm-kind", told.model.norm_kind, WF_NAMES(WF_NORM_KIND_NAMES),
            "with --arch language: kind of normalisation, LayerNorm or RMSNorm",
@@ -300,19 +302,20 @@ static option rows[] = {
 
     GROUP("Optimisation"),
     CHOICE("optimizer", told.recipe.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
-           "rule by which gradients update the parameters", OTHERWISE(FOR("lm", "adamw")), STORED),
+           "rule by which gradients update the parameters", OTHERWISE(FOR("lm|mask", "adamw")),
+           STORED),
     REAL("lr", told.recipe.lr, 1e-9, 1e6,
-         "peak learning rate, which is reached at the end of the warm-up. For text, lm and pairs "
-         "the default is multiplied by 128 / --d-model if --d-model is above 128",
+         "peak learning rate, which is reached at the end of the warm-up. For text, lm, pairs "
+         "and mask the default is multiplied by 128 / --d-model if --d-model is above 128",
          OTHERWISE(FOR("init", "3e-4")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "course of the learning rate after the warm-up. constant: it stays at the peak. linear "
            "and cosine: it falls to 0 at --lr-steps. inverse-sqrt, and noam, which is the same: it "
            "is the peak times sqrt(--warmup / step)",
-           OTHERWISE(FOR("lm", "cosine")), STORED),
+           OTHERWISE(FOR("lm|mask", "cosine")), STORED),
     COUNT("warmup", told.recipe.warmup, 0, 1e9,
           "number of steps in which the learning rate rises linearly from 0 to its peak. The "
-          "default for add, date, text, lm and pairs is at most a tenth of --lr-steps",
+          "default for add, date, text, lm, pairs and mask is at most a tenth of --lr-steps",
           OTHERWISE(FOR("text|pairs", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12,
           "with --lr-schedule linear or cosine: number of the step at which the learning rate "
@@ -351,21 +354,21 @@ static option rows[] = {
          STORED),
 
     GROUP("Steps"),
-    COUNT(
-        "batch-size", told.data.batch_size, 0, 65536,
-        "number of sequences in a batch. For add, date, text, lm and pairs it is the maximum, and "
-        "--max-tokens limits a batch, too; 0: only --max-tokens does",
-        OTHERWISE(FOR(OF_TEXT, "0")), STORED),
+    COUNT("batch-size", told.data.batch_size, 0, 65536,
+          "number of sequences in a batch. For add, date, text, lm, pairs and mask it is the "
+          "maximum, and "
+          "--max-tokens limits a batch, too; 0: only --max-tokens does",
+          OTHERWISE(FOR(OF_TEXT, "0")), STORED),
     COUNT("max-tokens", told.data.max_tokens, 0, 1e9,
-          "with --task add, date, text, lm or pairs: maximum number of tokens in a batch, sources "
-          "and targets together, with padding; 0: only --batch-size limits it",
+          "with --task add, date, text, lm, pairs or mask: maximum number of tokens in a batch, "
+          "sources and targets together, with padding; 0: only --batch-size limits it",
           .fallback = "",
           OTHERWISE(FOR("add|date", "4096"),
-                    BY_DATA("text|lm|pairs", "4096", "256..4096, more for more data,")),
+                    BY_DATA("text|lm|pairs|mask", "4096", "256..4096, more for more data,")),
           STORED, BEFORE("0")),
     COUNT("accum", told.data.accum, 1, 4096,
-          "with --task add, date, text, lm or pairs: number of batches in a step. Their gradients "
-          "are added before the parameters are updated, with the memory of one batch",
+          "with --task add, date, text, lm, pairs or mask: number of batches in a step. Their "
+          "gradients are added before the parameters are updated, with the memory of one batch",
           STORED, BEFORE("1")),
     COUNT("seed", told.recipe.seed, 0, 9007199254740991,
           "seed of all random numbers: initial parameters, order of the data, generated sequences "
@@ -375,14 +378,14 @@ static option rows[] = {
           "number of the step at which the training ends. A step is one update of the parameters; "
           "a resumed training counts on",
           .fallback = "2000 with --task copy or reverse; 2500 with sort; else as --epochs says"),
-    COUNT(
-        "epochs", told.run.epochs, 1, 1e6,
-        "with --task add, date, text, lm or pairs: number of passes over the data after which the "
-        "training ends. A resumed training counts on",
-        .fallback = "",
-        OTHERWISE(FOR("add", "15"), FOR("date", "5"),
-                  BY_DATA("text|pairs", "26", "2..200, fewer for more pairs,"),
-                  BY_DATA("lm", "10", "2..40, fewer for more text,"), FOR("init", "5"))),
+    COUNT("epochs", told.run.epochs, 1, 1e6,
+          "with --task add, date, text, lm, pairs or mask: number of passes over the data after "
+          "which the "
+          "training ends. A resumed training counts on",
+          .fallback = "",
+          OTHERWISE(FOR("add", "15"), FOR("date", "5"),
+                    BY_DATA("text|pairs", "26", "2..200, fewer for more pairs,"),
+                    BY_DATA("lm|mask", "10", "2..40, fewer for more text,"), FOR("init", "5"))),
     COUNT("patience", told.run.patience, 0, 1e6,
           "number of validations in a row without a lower loss after which the training ends; 0: "
           "it never ends so"),
@@ -428,7 +431,7 @@ static option rows[] = {
           OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" })),
     COUNT("valid-every", told.run.valid_every, 0, 1e12,
           "number of steps between validations; 0: only at the end",
-          OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm", "250"))),
+          OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm|mask", "250"))),
     COUNT("valid-size", told.data.valid_size, 0, 1e6,
           "with a generated task: number of sequences in a validation, and in the test at the end. "
           "With --task text and without --valid: number of pairs of --train that are held out for "
@@ -468,6 +471,7 @@ program train_program = {
         "  train --task date -o date.safetensors\n"
         "  train --arch language --train pairs.tsv -o language.safetensors\n"
         "  train --task lm --text book.txt -o book.safetensors\n"
+        "  train --task mask --text book.txt --tokenizer-json bert.json -o encoder.safetensors\n"
         "  train --init translator.safetensors --train own.tsv -o own.safetensors\n"
         "  train --task reverse --preset small --dropout 0.1 --optimizer adamw --lr 1e-3 "
         "--log log.jsonl\n",

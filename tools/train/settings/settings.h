@@ -11,7 +11,7 @@
 #include "tools/sources/dataset.h"
 
 /* Indices in LEARN_WORDS: tasks on numbers, tasks on text, files of pairs, running text, files of
- * pairs for an encoder. */
+ * pairs for an encoder, running text with hidden tokens. */
 enum {
     LEARN_COPY,
     LEARN_REVERSE,
@@ -20,7 +20,8 @@ enum {
     LEARN_DATE,
     LEARN_TEXT,
     LEARN_LM,
-    LEARN_PAIRS
+    LEARN_PAIRS,
+    LEARN_MASK
 };
 
 /* Indices in LIKE_WORDS: classes of Hugging Face's transformers, and Marian's translators. */
@@ -104,8 +105,9 @@ void settings_complete_steps(settings *set, int64_t updates);
 
 bool settings_text(const settings *set);    /* true if the data are text, from files or generated */
 bool settings_running(const settings *set); /* running text */
-/* True if an encoder is trained. */
-bool settings_vectors(const settings *set);
+/* True if an encoder is trained; and if it predicts hidden tokens. */
+bool settings_encoder(const settings *set);
+bool settings_masks(const settings *set);
 bool settings_from_files(const settings *set); /* pairs from files */
 /* true if the model is decoder-only, so that a source and its output share one sequence */
 bool settings_in_one_row(const settings *set);

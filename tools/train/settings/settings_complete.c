@@ -115,9 +115,14 @@ bool settings_from_files(const settings *set) {
     return set->data.task == LEARN_TEXT || set->data.task == LEARN_PAIRS;
 }
 
-bool settings_vectors(const settings *set) {
+bool settings_encoder(const settings *set) {
     const source_kind *kind = source_of_word(set->data.task);
-    return kind && kind->vectors;
+    return kind && kind->encoder;
+}
+
+bool settings_masks(const settings *set) {
+    const source_kind *kind = source_of_word(set->data.task);
+    return kind && kind->masks;
 }
 
 bool settings_validates(const settings *set) {
@@ -191,7 +196,7 @@ static void complete_sentencepiece(settings *set) {
     if (json && !set->data.tokenizer_json)
         usage_error(p, "--tokenizer json: say which one, --tokenizer-json FILE, or a model from "
                        "Hugging Face, --init MODEL");
-    if (json && !set->data.end_token)
+    if (json && !set->data.end_token && !settings_masks(set))
         usage_error(p, "--tokenizer-json: say which of its tokens ends a document, as --end-token "
                        "'<|endoftext|>'");
     if (wanted && !set->data.spm_src && !set->data.spm_tgt)

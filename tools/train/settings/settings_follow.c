@@ -60,7 +60,7 @@ static void choose_ids(settings *set, double bytes) {
  * width. */
 static void choose_positions(settings *set) {
     bool possible = set->model.d_model / set->model.heads % 2 == 0 && !settings_in_one_row(set) &&
-                    !settings_vectors(set);
+                    !settings_encoder(set);
     if (given("positions") || set->model.like || !possible) return;
     if (set->data.tokenizer != WF_CHARACTERS) return;
     set->model.positions = WF_POSITIONS_SINUSOIDAL_ROTARY;
@@ -121,7 +121,7 @@ static void follow_text(void *user, double bytes, running_options *o) {
     }
     if (!given("max-tokens") && !given("batch-size")) {
         o->rows = llround(fmax(1, d.windows * USUAL_WINDOW / (double)o->window));
-        set->data.max_tokens = o->rows * o->window;
+        set->data.max_tokens = o->rows * set->data.max_len;
         note(set, "batches of %lld tokens", (long long)set->data.max_tokens);
     }
     choose_training(set, d.epochs, d.dropout);

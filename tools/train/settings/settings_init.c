@@ -70,20 +70,32 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (!m) fail(&train_program, "%s: %s", path, message);
     const wf_encoder *e = wf_encoder_of(m);
-    if (e && e->config.masked_lm)
-        fail(&train_program,
-             "%s is a masked language model, which train does not go on with: save its folder "
-             "without that head, as AutoModel of transformers does, and convert it again",
-             path);
+    if (e && e->config.masked_lm && !settings_masks(set) && set->model.lora)
+        fail(&train_program, "%s predicts masked tokens: its adapters are for --task mask", path);
+    if (e && !e->config.masked_lm && settings_masks(set))
+        fail(&train_program, "%s has no head that predicts masked tokens", path);
     for (set->model.arch = 0; !e && wf_model_kind_at(set->model.arch) != m->kind;)
         set->model.arch++;
     if (!set->run.resume) limit_length(set, m, path);
     wf_model_free(m);
 }
 
+/* True if the model predicts masked tokens and is to learn something else. */
+static bool drops_head(const settings *set, const wf_model *m) {
+    const wf_encoder *e = wf_encoder_of(m);
+    return e && e->config.masked_lm && !settings_masks(set);
+}
+
 wf_model *settings_start(const settings *set, const wf_file *init, char *message) {
     const wf_training_config training = settings_training(set);
-    wf_model *m = wf_model_record(init, &training, WF_F32, (uint64_t)set->recipe.seed, message);
+    uint64_t seed = (uint64_t)set->recipe.seed;
+    wf_model *m = wf_model_record(init, &training, WF_F32, seed, message);
+    if (m && drops_head(set, m)) {
+        wf_model_free(m);
+        m = wf_encoder_without_head(init, &training, WF_F32, seed, message);
+        if (m) settings_check_freeze(set, m);
+        return m;
+    }
     if (m) settings_check_freeze(set, m);
     if (m && settings_pack_base(set, m, init, message) && wf_model_load_weights(m, init, message))
         return m;

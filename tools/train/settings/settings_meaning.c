@@ -9,6 +9,7 @@
 
 /* Indices of words in the choices of settings.c. */
 enum { GATED = 1, NO_BIAS = 1 };
+enum { AROUND = 2 }; /* tokens around a window whose tokens are hidden */
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
@@ -31,7 +32,7 @@ wf_tokenizer_options settings_tokens(const settings *set, int side) {
 static bool settings_share_vocab(const settings *set) {
     bool byte_level = set->data.tokenizer == WF_BYTE_LEVEL && !set->data.tokenizer_tgt;
     bool t5 = set->model.like == LIKE_T5 && set->data.tokenizer != WF_SENTENCEPIECE;
-    return set->data.share_vocab || settings_in_one_row(set) || settings_vectors(set) ||
+    return set->data.share_vocab || settings_in_one_row(set) || settings_encoder(set) ||
            byte_level || t5;
 }
 
@@ -76,7 +77,8 @@ static running_options running_text_of(settings *set) {
                               .tokens = settings_tokens(set, 0),
                               .json = set->data.tokenizer_json,
                               .end_token = set->data.end_token,
-                              .window = set->data.max_len,
+                              .masks = settings_masks(set),
+                              .window = set->data.max_len - (settings_masks(set) ? AROUND : 0),
                               .rows = most,
                               .accum = set->data.accum,
                               .seed = (uint64_t)set->recipe.seed,
@@ -121,11 +123,13 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                              .no_bias = set->model.bias == NO_BIAS,
                              .row = m->kind->running ? set->data.max_len : 0,
                              .start_first = m->kind->running,
+                             .masked = m->kind->masks,
+                             .pad_id = m->ids.pad,
                              .start_if_empty = set->data.tokenizer == WF_JSON_TEXT };
 }
 
 const wf_model_kind *settings_kind(const settings *set) {
-    return settings_vectors(set) ? &wf_encoder_kind : wf_model_kind_at(set->model.arch);
+    return settings_encoder(set) ? &wf_encoder_kind : wf_model_kind_at(set->model.arch);
 }
 
 bool settings_model_ok(const settings *set, const dataset *m, char *message) {

@@ -85,11 +85,12 @@ static const struct {
     const char *options, *readers, *idle, *because;
 } by_task[] = {
     { .options = "text|text-eval|text-eval-size|document-marker",
-      .readers = "lm",
-      .because = "it is for --task lm" },
-    { .options = "tokenizer-json|end-token", .readers = "lm", .because = "it is for running text" },
+      .readers = "lm|mask",
+      .because = "it is for --task lm and mask" },
+    { .options = "tokenizer-json", .readers = "lm|mask", .because = "it is for running text" },
+    { .options = "end-token", .readers = "lm", .because = "it is for --task lm" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
-      .idle = "lm",
+      .idle = "lm|mask",
       .because = "running text is in --text" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
       .readers = "text|pairs",
@@ -100,20 +101,20 @@ static const struct {
     { .options =
           "tokenizer|tokenizer-tgt|spm-src|spm-tgt|vocab-size|min-freq|share-vocab|max-tokens|"
           "epochs|accum",
-      .readers = "add|date|text|lm|pairs",
+      .readers = "add|date|text|lm|pairs|mask",
       .because = "it is for text" },
     { .options = "min-len",
-      .idle = "add|date|text|lm|pairs",
+      .idle = "add|date|text|lm|pairs|mask",
       .because = "text has lines of any length" },
-    { .options = "valid-size", .idle = "lm", .because = "all that is held back is used" },
-    { .options = "share-vocab|tokenizer-tgt", .idle = "lm", .because = "there is one text" },
+    { .options = "valid-size", .idle = "lm|mask", .because = "all that is held back is used" },
+    { .options = "share-vocab|tokenizer-tgt", .idle = "lm|mask", .because = "there is one text" },
     { .options = "share-vocab|tokenizer-tgt",
       .idle = "pairs",
       .because = "an encoder has one vocabulary" },
     { .options = "arch|like|form|dec-layers|norm|embedding-norm|decoder|positions|tie",
-      .idle = "pairs",
+      .idle = "pairs|mask",
       .because = "it trains an encoder, which has one form" },
-    { .options = "report", .idle = "pairs", .because = "an encoder has no outputs to show" },
+    { .options = "report", .idle = "pairs|mask", .because = "an encoder has no outputs to show" },
 };
 
 static void refuse_by_task(void) {
@@ -177,10 +178,28 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "epochs", option_seen(p, "max-steps"), "--max-steps says when to stop");
 }
 
+static void refuse_masks(const settings *set) {
+    enum { FEWEST = 3 };
+    const program *p = &train_program;
+    if (set->data.tokenizer != WF_JSON_TEXT)
+        usage_error(p, "--tokenizer %s has no mask: --tokenizer-json FILE names one",
+                    wf_token_kind_name(set->data.tokenizer));
+    if (set->data.max_len < FEWEST)
+        usage_error(p, "--max-len %lld: two tokens stand around a window",
+                    (long long)set->data.max_len);
+    if (set->data.max_tokens && set->data.max_tokens < set->data.max_len)
+        usage_error(p, "--max-tokens %lld is less than a window of --max-len %lld",
+                    (long long)set->data.max_tokens, (long long)set->data.max_len);
+}
+
 /* Reports tokenizers and architectures that are not possible for running text. */
 void settings_refuse_running(const settings *set) {
     const program *p = &train_program;
     if (!settings_running(set)) return;
+    if (settings_masks(set)) {
+        refuse_masks(set);
+        return;
+    }
     if (set->data.tokenizer != WF_BYTES && set->data.tokenizer != WF_TEXT_CHARACTERS &&
         set->data.tokenizer != WF_BYTE_BPE && set->data.tokenizer != WF_JSON_TEXT)
         usage_error(p,

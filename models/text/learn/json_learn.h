@@ -1,0 +1,64 @@
+/* models/text/learn/json_learn.h - inside models: learns the vocabulary of a tokenizer.json, and
+ * writes the file. See wf_json_learn in text_internal.h.
+ *
+ * json_learn.c cuts lines into words with the very normalizer and pre-tokenizer that the file will
+ * have, and counts them. A kind is a row of a table: what the file says around its model, and the
+ * function that learns from the counted words and writes the model. learn_pieces.c is for BPE and
+ * WordPiece, learn_unigram.c for Unigram, whose first pieces come from unigram_seeds.c. */
+#ifndef WEFT_MODELS_TEXT_LEARN_JSON_LEARN_H
+#define WEFT_MODELS_TEXT_LEARN_JSON_LEARN_H
+
+#include "models/json_tokenizer.h"
+#include "models/text/sentencepiece/spm.h"
+#include "models/text/tally.h"
+#include "models/text_internal.h"
+
+/* Ids of special tokens by their purpose, which their names tell; -1: there is none. */
+typedef struct wf_learn_roles {
+    int32_t unknown, start, end;
+} wf_learn_roles;
+
+typedef struct wf_json_learner {
+    const wf_json_learn_options *o;
+    wf_strings pieces; /* the vocabulary by id; special tokens first */
+    int32_t n_special;
+    wf_learn_roles roles;
+    wf_tally words;
+    wf_spm_text out;  /* the file, as far as it is written */
+    bool out_of_room; /* writing it failed for want of memory */
+    char *message;
+} wf_json_learner;
+
+/* Append to the file. Failures are remembered. */
+void wf_learn_put(wf_json_learner *l, const char *json);
+void wf_learn_put_text(wf_json_learner *l, const char *text); /* in quotes */
+void wf_learn_put_number(wf_json_learner *l, int64_t number);
+
+/* The characters of the words, or the most frequent ones if the options limit them, by code point.
+ * Adds them to the tally, which must be empty. False: out of memory. */
+bool wf_learn_alphabet(const wf_json_learner *l, wf_tally *characters);
+/* False with message: the vocabulary did not reach its size. n: how many ids there are. */
+bool wf_learn_enough(const wf_json_learner *l, int64_t n);
+/* False with message: the size has no room for what a vocabulary needs. */
+bool wf_learn_room(const wf_json_learner *l, int64_t characters);
+
+/* Call `take` for each word of a line, as the model of the file would get it. False with message,
+ * also if `take` returns false. (json_tokenizer.c) */
+bool wf_json_tokenizer_words(wf_json_tokenizer *t, wf_span line,
+                             bool (*take)(void *user, wf_span word), void *user, char *message);
+
+/* Rows of the table: learn from the words, and write the object "model". False with message. */
+bool wf_learn_bpe(wf_json_learner *l);
+bool wf_learn_wordpiece(wf_json_learner *l);
+bool wf_learn_unigram(wf_json_learner *l);
+
+/* ---- unigram_seeds.c ------------------------------------------------------------------------- */
+
+enum { WF_LONGEST_PIECE = 16, WF_MOST_SEEDS = 1000000 }; /* characters; pieces */
+
+/* Adds pieces to begin with, and their weights, to the tally: substrings of the words that occur at
+ * least twice and have 2 to 16 characters. Of those with one set of places only the longest is
+ * taken, and of all those whose count times length is greatest. False: out of memory. */
+bool wf_unigram_seeds(wf_tally *seeds, const wf_tally *words);
+
+#endif

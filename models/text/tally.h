@@ -1,0 +1,28 @@
+/* models/text/tally.h - inside models: strings, and how often each was seen. */
+#ifndef WEFT_MODELS_TEXT_TALLY_H
+#define WEFT_MODELS_TEXT_TALLY_H
+
+#include "tokenizer.h"
+
+/* All zeros at first. */
+typedef struct wf_tally {
+    wf_strings strings;
+    int64_t *counts; /* [strings.n] */
+    size_t capacity;
+} wf_tally;
+
+bool wf_tally_add(wf_tally *c, wf_span s, int64_t times);           /* false: out of memory */
+bool wf_tally_characters(wf_tally *c, wf_span text, int64_t times); /* each code point of it */
+void wf_tally_free(wf_tally *c);
+
+typedef struct wf_ranked {
+    const char *text;
+    size_t bytes;
+    int64_t count;
+} wf_ranked;
+
+/* All strings by descending frequency, ties by bytes. The caller frees the array, which points into
+ * the tally. NULL: out of memory. */
+wf_ranked *wf_tally_rank(const wf_tally *c);
+
+#endif
