@@ -1,5 +1,5 @@
-/* tests/tools/test_convert_marian.c - `convert` and files of Marian: in, used by `generate`, out, and
- * in again; models that were trained here, out; and what is refused. The files themselves:
+/* tests/tools/test_convert_marian.c - `convert` and files of Marian: in, used by `generate`, out,
+ * and in again; models that were trained here, out; and what is refused. The files themselves:
  * models/test_marian.c. */
 #include <stdio.h>
 
@@ -56,8 +56,8 @@ TEST(a_model_translates_text) {
     ok("cmp back.bin model.bin");
 }
 
-/* Trained from the beginning, with either decoder and tie, and on from a file of Marian: the npz has
- * the ids of the vocabulary, and gives the same lines. */
+/* Trained from the beginning, with either decoder and tie, or on from a file of Marian: the weights
+ * come back with their bits. */
 static const char *const trainings[] = {
     "--like firefox --preset tiny --tie all",
     "--like firefox --preset tiny --tie decoder --decoder attention --activation silu",
