@@ -4,6 +4,7 @@
  * emit_steps.c    a step of a schedule as a call of a C function
  * emit_panels.c   weights that products read in panels
  * emit_places.c   where an operand or a result lies
+ * emit_kept.c     caches that keep the input of a product instead of keys and values
  * emit_rows.c     tables of which only the first rows are needed
  * emit_numbers.c  numbers that depend on the position
  * emit_modules.c  the functions of steps and of modules
@@ -75,6 +76,14 @@ typedef struct part {
     bool draws;          /* some of its steps draw random bits */
 } part;
 
+/* Keys and values that every run computes from the rounded input of a product. */
+typedef struct kept_cache {
+    const part *of;
+    int step;         /* of the product in the schedule */
+    int keys, values; /* their caches */
+    int64_t width;    /* of the input */
+} kept_cache;
+
 /* An input that the program sets. */
 typedef struct member {
     const wf_tensor *input;
@@ -87,6 +96,7 @@ typedef char parameter_name[32];
 struct wf_emitter {
     const char *prefix;
     int64_t positions;    /* of a row of the caches, as the caller asks; 0: all */
+    int64_t recomputed;   /* most attentions that compute keys and values again */
     const char *sized_by; /* the extent whose size a run chooses, or NULL */
     part parts[MOST_PARTS];
     int n_parts;
@@ -121,6 +131,9 @@ struct wf_emitter {
     bool updates;
     bool alone;    /* the parts run one at a time, in the same memory */
     bool in_order; /* the temporary memory of a part is that of later ones */
+    kept_cache *kept;
+    int n_kept;
+    size_t cap_kept;
     span *spans;
     int n_spans;
     size_t cap_spans;
