@@ -372,6 +372,7 @@ static void free_emitter(wf_emitter *e) {
     free(e->forms);
     free(e->is_placed);
     free(e->leaves);
+    free(e->places);
     free(e->panel_uses);
     free(e->rows);
     free(e->values);

@@ -57,6 +57,12 @@ typedef struct storage_room {
     size_t offset, bytes;
 } storage_room;
 
+/* The first float of a leaf, or of its scales. */
+typedef struct leaf_place {
+    int64_t at;
+    bool shared; /* another leaf has these values */
+} leaf_place;
+
 /* Floats of the memory that something has taken. */
 typedef struct span {
     int64_t from, to;
@@ -119,6 +125,7 @@ struct wf_emitter {
     bool *is_placed;       /* by node id: the leaf has a place in the weights */
     int *leaves;           /* the ids of those leaves in the order of their places */
     int64_t *rows;         /* by node id: the rows of the leaf that steps read */
+    leaf_place *places;    /* in this order */
     int n_leaves;
     int64_t n_weights, n_int8; /* floats; weights in int8 */
     float *values;             /* of all weights */
