@@ -21,6 +21,10 @@ typedef struct wf_emit_options {
     const char *const *runs;
     /* the positions that a row of the caches has room for, at least 4; 0: all that the graph has */
     int64_t positions;
+    /* at most so many attentions keep rounded inputs instead of keys and values, and compute these
+     * again in every run: less memory, more time. It is for keys and values that a product in int8
+     * gives as they are, of one plan with a state and a token in a run; others stay */
+    int64_t recomputed;
     /* the name of an extent, or NULL: plans without a state then choose its size in every run */
     const char *sized_by;
     /* each receives a number, or is NULL: model_ARENA, in bytes; model_WEIGHTS, in floats; and the

@@ -26,6 +26,9 @@ typedef struct wf_model_emit_options {
     wf_tokenizer *source_text, *target_text;
     /* most bytes of a line; 0: 8 for each token of a source, at least 1,024 */
     int64_t max_line;
+    /* at most so many layers of the decoder keep rounded inputs instead of keys and values, as
+     * wf_emit's options say: of a model in int8 */
+    int64_t recomputed;
     /* the file has model_attend, model_weights and model_log_probs too: see below */
     bool attention;
     /* each receives a number of bytes, or is NULL: of the memory of a run; of the weights */

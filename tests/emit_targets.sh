@@ -9,15 +9,15 @@
 #   wasm                                         clang and lld, in node (targets/wasm.js)
 #   sanitizers analyze                           address and undefined behaviour; gcc's and clang's analyzer, cppcheck
 #
-# Models are trained: the copy task, in f32 and in int8; dates; a translator with byte pairs, in f32 and in int8; and language
-# models of the forms of GPT and of Llama. Their files are compiled alone, every warning an error, and need no symbol but those
-# of the compiler's runtime. Then they answer lines. The text must be that of generate, byte for byte, and the bits of each
-# score those that this machine's compiler gives. So is the training of the copy task: its lines are numbers of updates, and the
-# answers the checksum and the bytes of the file that `train` writes then. Plans are those of the programs in tools/examples and
-# of a GRU, with the first runs of each (targets/record_plans.c): the bits of all results must be those of the library. Plans in
-# f64 and ops of one's own have no form in C. For the Cortex-M the sizes of the copy model's program in int8 are told, and the
-# instructions of a line: the emulator knows no time. They answer the first lines, and the M3, which has no floating point, has
-# no large plans.
+# Models are trained: the copy task, in f32 and in int8; dates; a translator with byte pairs, in f32, in int8, and in int8 with
+# less memory, where a layer computes keys and values again; and language models of the forms of GPT and of Llama. Their files
+# are compiled alone, every warning an error, and need no symbol but those of the compiler's runtime. Then they answer lines.
+# The text must be that of generate, byte for byte, and the bits of each score those that this machine's compiler gives. So is
+# the training of the copy task: its lines are numbers of updates, and the answers the checksum and the bytes of the file that
+# `train` writes then. Plans are those of the programs in tools/examples and of a GRU, with the first runs of each
+# (targets/record_plans.c): the bits of all results must be those of the library. Plans in f64 and ops of one's own have no form
+# in C. For the Cortex-M the sizes of the copy model's program in int8 are told, and the instructions of a line: the emulator
+# knows no time. They answer the first lines, and the M3, which has no floating point, has no large plans.
 #
 # The programs are those of build/tools (WEFT_TOOLS: another folder). Work is kept in build-targets/ (WEFT_TARGETS: another
 # folder), logs too: build-targets/WAY.log. On Debian all of it needs: gcc g++ clang tcc lld nodejs gcc-i686-linux-gnu
@@ -31,7 +31,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 here=$root/tests/targets
 all_ways='gcc clang tcc i386 aarch64 riscv64 cortex-m3 cortex-m4f cortex-m7 cortex-m33 wasm sanitizers analyze'
-models='copy copy8 date translator translator8 gpt llama training'
+models='copy copy8 date translator translator8 kept8 gpt llama training'
 examples='char_lm custom_op data_parallel digits_cnn digits_mlp digits_vae gan lora resume server'
 small_plans='custom_op_7 gan_3 gru_2 lora_2 lora_3 resume_1 server_2 server_3'
 plans="$small_plans char_lm_1 char_lm_2 data_parallel_1 data_parallel_2 digits_cnn_1 digits_cnn_2 digits_mlp_1 digits_mlp_2
@@ -70,6 +70,7 @@ write_lines() {
     { echo; echo 'é'; awk 'NF > 4 { print $1, $2, $3 }' "$root/LICENSE"; } > gpt.lines
     cp copy.lines copy8.lines
     cp translator.lines translator8.lines
+    cp translator.lines kept8.lines
     cp gpt.lines llama.lines
     printf '1\n6\n20\n' > training.lines
 }
@@ -82,6 +83,8 @@ emit_model() {
         "$tools/generate" "$file" --quiet --threads 1 --weights $weights < "$name.lines" > "$name.expected" &&
         answer_here "$name"
 }
+
+memory_of() { sed 's/ bytes of memory.*//; s/.*: //' "$out/$1.sizes"; }
 
 answer_here() {
     cc -std=c11 -O2 -include "$1.c" "$here/hosted.c" -o "$1.program" && "./$1.program" < "$1.lines" > "$1.answers"
@@ -139,6 +142,7 @@ make_models() {
         train_model translator --train pairs.tsv --tokenizer bpe --share-vocab --vocab-size 200 $text --valid-size 20 &&
         emit_model translator translator f32 --beam 4 &&
         emit_model translator8 translator int8 --beam 4 &&
+        emit_model kept8 translator int8 --beam 4 --ram "$(($(memory_of translator8) - 1))" &&
         train_model gpt --task lm --text "$root/LICENSE" --tokenizer byte-bpe --vocab-size 300 $text --text-eval-size 0 &&
         emit_model gpt gpt f32 &&
         train_model llama --task lm --text "$root/LICENSE" --tokenizer text-char --form llama --kv-heads 2 $text --text-eval-size 0 &&
@@ -223,7 +227,7 @@ cortex() {
         [ $name != copy8 ] || sizes=$(arm-none-eabi-size "$folder/copy8.elf" | awk 'NR == 2 { print $1 + $2 }')
         [ $name != copy8 ] || said=$(cat "$folder/said")
     done
-    ran="$ran, $board; copy8: $sizes bytes of flash, $(sed 's/ bytes of memory.*//; s/.*: //' "$out/copy8.sizes") of memory, $said"
+    ran="$ran, $board; copy8: $sizes bytes of flash, $(memory_of copy8) of memory, $said"
 }
 
 wasm_way() {

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emit_kept.h"
 #include "emit_places.h"
 #include "emit_status.h"
 #include "emit_steps.h"
@@ -203,7 +204,7 @@ static bool place_state(wf_emitter *e, part *q, int64_t *at) {
         return true;
     }
     q->state = *at;
-    *at = wf_slot_at(q, q->plan->now->n_slots);
+    *at = wf_slot_at(e, q, q->plan->now->n_slots);
     return true;
 }
 
@@ -304,6 +305,7 @@ static bool lay_out(wf_emitter *e) {
         else if (arena > at)
             at = arena;
     }
+    if (!wf_choose_kept(e)) return false;
     if (e->in_order) return lay_out_in_order(e);
     for (int i = 0; i < e->n_parts; i++) {
         e->now = &e->parts[i];
@@ -371,11 +373,13 @@ static void free_emitter(wf_emitter *e) {
     free(e->forms);
     free(e->is_placed);
     free(e->leaves);
+    free(e->places);
     free(e->panel_uses);
     free(e->rows);
     free(e->values);
     free(e->int8);
     free(e->spans);
+    free(e->kept);
 }
 
 char *wf_emit_or_lack(wf_plan *const *plans, int n, const wf_emit_options *options, char *message,
@@ -385,6 +389,7 @@ char *wf_emit_or_lack(wf_plan *const *plans, int n, const wf_emit_options *optio
     wf_emitter e = { .prefix = o->name ? o->name : "model",
                      .n_parts = n,
                      .positions = o->positions,
+                     .recomputed = o->recomputed,
                      .sized_by = o->sized_by,
                      .alone = o->one_at_a_time,
                      .in_order = o->in_order,

@@ -2,6 +2,7 @@
  * program calls. */
 #include <string.h>
 
+#include "emit_kept.h"
 #include "emit_places.h"
 
 /* ---- the struct, and what the program calls -------------------------------------------------- */
@@ -166,11 +167,13 @@ static void write_copies(const wf_emitter *e, wf_text *t) {
         wf_text_print(t, "    if (from < 0 || from >= %n || to < 0 || to >= %n) return;\n",
                       b->batch, b->batch);
         for (int k = 0; k < b->n_slots; k++) {
-            int64_t n = wf_slot_floats(&b->slots[k]), at = wf_slot_at(q, k);
+            int64_t n = wf_slot_floats(e, q, k), at = wf_slot_at(e, q, k);
+            const char *as = wf_keeps_input(e, q, k) ? "ints" : "floats";
+            if (n == 0) continue;
             wf_text_print(t,
                           "    for (int i = 0; i < %n; i++)\n"
-                          "        floats(m, %n)[to * %n + i] = floats(m, %n)[from * %n + i];\n",
-                          n, at, n, at, n);
+                          "        %s(m, %n)[to * %n + i] = %s(m, %n)[from * %n + i];\n",
+                          n, as, at, n, as, at, n);
         }
         wf_text_puts(t, "}\n");
     }

@@ -139,6 +139,7 @@ static bool add_call(wf_emitter *e, const step_text *s, const merged *to, const 
 bool wf_write_step(wf_emitter *e, int n, step_text *const *s, const int64_t *positions) {
     merged to = { .moves = false };
     char parameter[16];
+    if (!s[0]->code.length) return true;
     bool ok = merge(e, n, s, positions, &to);
     if (e->n_calls == MOST_CALLS || strcmp(s[0]->module, e->module) != 0)
         ok = ok && wf_end_module(e);

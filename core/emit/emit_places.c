@@ -175,15 +175,10 @@ bool wf_link_view(wf_emitter *e, const wf_tensor *fed, int64_t offset, bool stri
 
 /* ---- any place ------------------------------------------------------------------------------- */
 
-int64_t wf_slot_floats(const slot *s) {
-    return (int64_t)(s->outer * s->rows * s->inner / sizeof(float));
-}
-
-int64_t wf_slot_at(const part *p, int index) {
-    const binding *b = p->plan->now;
-    int64_t at = p->state;
+int64_t wf_slot_at(const wf_emitter *e, const part *of, int index) {
+    int64_t at = of->state, batch = of->plan->now->batch;
     for (int k = 0; k < index; k++)
-        at += (b->batch * wf_slot_floats(&b->slots[k]) + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
+        at += (batch * wf_slot_floats(e, of, k) + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
     return at;
 }
 
@@ -195,7 +190,7 @@ static bool add_own(wf_emitter *e, const part *of, location at, wf_dtype dtype, 
         return add_leaf(e, of->plan->graph->nodes[s->index], at.offset, written, read, t);
     size_t offset = of->rooms ? of->rooms[at.storage].offset : s->offset;
     int64_t from =
-        s->place == IN_STATE ? wf_slot_at(of, s->index) : of->arena + (int64_t)(offset / 4);
+        s->place == IN_STATE ? wf_slot_at(e, of, s->index) : of->arena + (int64_t)(offset / 4);
     add_memory(t, dtype, from + at.offset);
     return true;
 }

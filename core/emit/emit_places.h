@@ -22,9 +22,9 @@ bool wf_note_places(wf_emitter *e, bool first);
 /* Describe the loops that clear what later parts read behind the size that is bound. */
 bool wf_describe_rest(wf_emitter *e, wf_text *t);
 
-/* The floats of a row of a cache; the first float of cache `index`, which after the last one is
- * that behind them. */
-int64_t wf_slot_floats(const slot *s);
-int64_t wf_slot_at(const part *p, int index);
+/* The floats of a row of the batch in cache `index`; the first float of that cache, which after the
+ * last one is that behind them. */
+int64_t wf_slot_floats(const wf_emitter *e, const part *of, int index);
+int64_t wf_slot_at(const wf_emitter *e, const part *of, int index);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emit_kept.h"
 #include "emit_places.h"
 #include "emit_steps.h"
 
@@ -227,8 +228,7 @@ static bool fits_int(wf_emitter *e, const wf_call *c) {
     return ok || wf_emitter_fail(e, "%s: 2^31 elements or more have no form in C", c->op->name);
 }
 
-/* Write the body of a step. */
-static bool write_body(wf_emitter *e, const exec *x) {
+bool wf_write_body(wf_emitter *e, const exec *x) {
     const wf_call *c = &x->call;
     const wf_kernel *run = kernel_of(c->op);
     wf_text_free(&e->body);
@@ -277,7 +277,7 @@ static void name_results(const wf_emitter *e, const exec *x, wf_text *t) {
 }
 
 static bool describe(wf_emitter *e, const exec *x, step_text *s) {
-    if (!write_body(e, x)) return false;
+    if (!wf_write_body(e, x)) return false;
     add_parameters(e, x, &s->code);
     wf_text_puts(&s->code, " {\n");
     wf_text_puts(&s->code, wf_text_of(&e->body));
@@ -296,5 +296,7 @@ bool wf_describe_step(wf_emitter *e, int index, step_text *s) {
     linked_step x;
     e->step = index;
     module_of(e, index, s->module);
+    const kept_cache *kept = wf_kept_at(e, index);
+    if (kept) return wf_describe_kept(e, kept, index, s);
     return link_step(e, &e->now->plan->now->execs[index], &x) && describe(e, &x.x, s);
 }

@@ -13,8 +13,11 @@ typedef struct step_text {
 } step_text;
 void wf_step_free(step_text *s);
 /* Describe step `index` of the part's schedule as it is bound now. */
+/* Write the body of a step. */
+bool wf_write_body(wf_emitter *e, const exec *x);
 bool wf_describe_step(wf_emitter *e, int index, step_text *s);
-/* Write a step from its texts for n positions: a call in the function of its module. */
+/* Write a step from its texts for n positions: a call in the function of its module; nothing if it
+ * has no code. */
 bool wf_write_step(wf_emitter *e, int n, step_text *const *s, const int64_t *positions);
 bool wf_end_module(wf_emitter *e);
 

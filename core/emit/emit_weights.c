@@ -30,6 +30,10 @@ static int64_t int8_room_of(const wf_tensor *t) {
     return is_int8(t) ? (wf_count(t) + INT8_UNIT - 1) / INT8_UNIT * INT8_UNIT : 0;
 }
 
+static const wf_tensor *leaf_at(const wf_emitter *e, int k) {
+    return e->parts[0].plan->graph->nodes[e->leaves[k]];
+}
+
 static bool is_all_zeros(int64_t n, const float *values) {
     for (int64_t i = 0; i < n; i++)
         if (values[i] != 0 || signbit(values[i])) return false;
@@ -62,23 +66,66 @@ static bool read_int8_leaf(wf_emitter *e, const wf_tensor *t, float *scales, sig
     return ok || wf_emitter_fail(e, "'%s' cannot be read", called(t));
 }
 
-/* Zeros at the end, such as those of an optimizer's moments, are no first values. */
+/* Read all leaves, one behind the other. Zeros at the end, such as those of an optimizer's moments,
+ * are no first values. */
 static bool read_leaves(wf_emitter *e) {
-    const wf_graph *g = e->parts[0].plan->graph;
     int64_t at = 0, byte = 0;
-    e->values = calloc((size_t)e->n_weights + 1, sizeof *e->values);
+    for (int k = 0; k < e->n_leaves; k++) at += room_of(e, leaf_at(e, k));
+    for (int k = 0; k < e->n_leaves; k++) e->n_int8 += int8_room_of(leaf_at(e, k));
+    e->values = calloc((size_t)at + 1, sizeof *e->values);
     e->int8 = calloc((size_t)e->n_int8 + 1, sizeof *e->int8);
-    if (!e->values || !e->int8) return wf_emitter_lacks(e);
+    e->places = calloc((size_t)e->n_leaves + 1, sizeof *e->places);
+    if (!e->values || !e->int8 || !e->places) return wf_emitter_lacks(e);
+    e->n_weights = at;
+    at = 0;
     for (int k = 0; k < e->n_leaves; k++) {
-        const wf_tensor *t = g->nodes[e->leaves[k]];
+        const wf_tensor *t = leaf_at(e, k);
         float *values = e->values + at;
         bool ok =
             is_int8(t) ? read_int8_leaf(e, t, values, e->int8 + byte) : read_leaf(e, t, values);
         if (!ok) return false;
+        e->places[k].at = at;
         at += room_of(e, t);
         byte += int8_room_of(t);
         if (!is_all_zeros(floats_of(e, t), values)) e->n_first = at;
     }
+    return true;
+}
+
+/* The leaf that has the floats of leaf k at its beginning: two tables of the same positions. Of
+ * equal ones the first keeps its place. -1: none has. */
+static int leaf_with_values_of(const wf_emitter *e, int k) {
+    int64_t n = floats_of(e, leaf_at(e, k));
+    const float *values = e->values + e->places[k].at;
+    for (int i = 0; i < e->n_leaves && n > 0; i++) {
+        int64_t most = floats_of(e, leaf_at(e, i));
+        if (most < n || (most == n && i >= k)) continue;
+        if (memcmp(e->values + e->places[i].at, values, (size_t)n * sizeof *values) == 0) return i;
+    }
+    return -1;
+}
+
+/* Floats that several leaves have are in the file once, unless runs update leaves. */
+static bool share_values(wf_emitter *e) {
+    int *with = malloc(((size_t)e->n_leaves + 1) * sizeof *with);
+    int64_t at = 0;
+    if (!with) return wf_emitter_lacks(e);
+    for (int k = 0; k < e->n_leaves; k++) with[k] = leaf_with_values_of(e, k);
+    for (int k = 0; k < e->n_leaves; k++) {
+        int64_t n = room_of(e, leaf_at(e, k));
+        e->places[k].shared = with[k] >= 0;
+        if (with[k] >= 0) continue;
+        memmove(e->values + at, e->values + e->places[k].at, (size_t)n * sizeof *e->values);
+        e->places[k].at = at;
+        at += n;
+    }
+    for (int k = 0; k < e->n_leaves; k++) {
+        int other = with[k];
+        while (other >= 0 && with[other] >= 0) other = with[other];
+        if (other >= 0) e->places[k].at = e->places[other].at;
+    }
+    e->n_weights = at;
+    free(with);
     return true;
 }
 
@@ -129,14 +176,15 @@ static void add_name(wf_text *t, const wf_tensor *of, const char *how) {
 }
 
 static bool write_arrays(wf_emitter *e) {
-    const wf_graph *g = e->parts[0].plan->graph;
-    int64_t at = 0, byte = 0;
+    int64_t byte = 0;
     for (int k = 0; k < e->n_leaves; k++) {
-        const wf_tensor *t = g->nodes[e->leaves[k]];
+        const wf_tensor *t = leaf_at(e, k);
+        int64_t at = e->places[k].at;
         bool packed = e->panel_uses[t->id] == IN_PANELS, int8 = is_int8(t);
         const char *how = packed ? ", in panels" : "";
         if (int8) how = ", scales of rows";
-        int64_t n = at < e->n_first ? room_of(e, t) : 0, bytes = int8_room_of(t);
+        bool has_values = !e->places[k].shared && at < wf_first_weights(e);
+        int64_t n = has_values ? room_of(e, t) : 0, bytes = int8_room_of(t);
         if (n) add_name(&e->weights, t, how);
         for (int64_t i = 0; i < n; i++)
             wf_text_print(&e->weights, i % 8 ? " %f," : "\n    %f,", (double)e->values[at + i]);
@@ -145,29 +193,26 @@ static bool write_arrays(wf_emitter *e) {
         for (int64_t i = 0; i < bytes; i++)
             wf_text_print(&e->int8_text, i % 20 ? " %d," : "\n    %d,", (int)e->int8[byte + i]);
         if (bytes) wf_text_puts(&e->int8_text, "\n");
-        at += room_of(e, t);
         byte += bytes;
     }
     return (!e->weights.lacks && !e->int8_text.lacks) || wf_emitter_lacks(e);
 }
 
-/* Each leaf has the place behind the one before it. */
-static bool place_leaves(wf_emitter *e) {
-    const wf_graph *g = e->parts[0].plan->graph;
+static bool name_places(wf_emitter *e) {
+    int64_t byte = 0;
     for (int k = 0; k < e->n_leaves; k++) {
-        const wf_tensor *t = g->nodes[e->leaves[k]];
+        const wf_tensor *t = leaf_at(e, k);
+        int64_t at = e->places[k].at;
         char name[MOST_NAME];
         wf_leaf_name(t, name);
-        wf_text_print(&e->names, "    at_%s_%d = %n,\n", name, t->id,
-                      is_int8(t) ? e->n_int8 : e->n_weights);
-        if (is_int8(t))
-            wf_text_print(&e->names, "    at_%s_%d_scales = %n,\n", name, t->id, e->n_weights);
-        e->n_weights += room_of(e, t);
-        e->n_int8 += int8_room_of(t);
+        wf_text_print(&e->names, "    at_%s_%d = %n,\n", name, t->id, is_int8(t) ? byte : at);
+        if (is_int8(t)) wf_text_print(&e->names, "    at_%s_%d_scales = %n,\n", name, t->id, at);
+        byte += int8_room_of(t);
     }
     return !e->names.lacks || wf_emitter_lacks(e);
 }
 
 bool wf_write_weights(wf_emitter *e) {
-    return place_leaves(e) && read_leaves(e) && (e->file ? write_bytes(e) : write_arrays(e));
+    return read_leaves(e) && (e->updates || share_values(e)) && name_places(e) &&
+           (e->file ? write_bytes(e) : write_arrays(e));
 }

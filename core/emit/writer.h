@@ -4,6 +4,7 @@
  * emit_steps.c    a step of a schedule as a call of a C function
  * emit_panels.c   weights that products read in panels
  * emit_places.c   where an operand or a result lies
+ * emit_kept.c     caches that keep the input of a product instead of keys and values
  * emit_rows.c     tables of which only the first rows are needed
  * emit_numbers.c  numbers that depend on the position
  * emit_modules.c  the functions of steps and of modules
@@ -60,6 +61,12 @@ typedef struct storage_room {
     size_t offset, bytes;
 } storage_room;
 
+/* The first float of a leaf, or of its scales. */
+typedef struct leaf_place {
+    int64_t at;
+    bool shared; /* another leaf has these values */
+} leaf_place;
+
 /* Floats of the memory that something has taken. */
 typedef struct span {
     int64_t from, to;
@@ -79,6 +86,14 @@ typedef struct part {
     bool draws;          /* some of its steps draw random bits */
 } part;
 
+/* Keys and values that every run computes from the rounded input of a product. */
+typedef struct kept_cache {
+    const part *of;
+    int step;         /* of the product in the schedule */
+    int keys, values; /* their caches */
+    int64_t width;    /* of the input */
+} kept_cache;
+
 /* An input that the program sets. */
 typedef struct member {
     const wf_tensor *input;
@@ -91,6 +106,7 @@ typedef char parameter_name[32];
 struct wf_emitter {
     const char *prefix;
     int64_t positions;    /* of a row of the caches, as the caller asks; 0: all */
+    int64_t recomputed;   /* most attentions that compute keys and values again */
     const char *sized_by; /* the extent whose size a run chooses, or NULL */
     part parts[MOST_PARTS];
     int n_parts;
@@ -113,6 +129,7 @@ struct wf_emitter {
     bool *is_placed;       /* by node id: the leaf has a place in the weights */
     int *leaves;           /* the ids of those leaves in the order of their places */
     int64_t *rows;         /* by node id: the rows of the leaf that steps read */
+    leaf_place *places;    /* in this order */
     int n_leaves;
     int64_t n_weights, n_int8; /* floats; weights in int8 */
     float *values;             /* of all weights */
@@ -125,6 +142,9 @@ struct wf_emitter {
     bool updates;
     bool alone;    /* the parts run one at a time, in the same memory */
     bool in_order; /* the temporary memory of a part is that of later ones */
+    kept_cache *kept;
+    int n_kept;
+    size_t cap_kept;
     span *spans;
     int n_spans;
     size_t cap_spans;

@@ -92,6 +92,7 @@ static bool open_emitter(model_emitter *e, const wf_model_emit_options *o, char 
         return fail(message, "a model whose rows begin with their prompts has no form in C");
     e->name = o->name ? o->name : "model";
     e->attention = o->attention;
+    e->recomputed = o->recomputed;
     e->search = o->search ? *o->search : wf_decode_defaults();
     return take_text(e, o, message) && search_is_ok(e, message) && take_lengths(e, o, message);
 }
@@ -134,6 +135,7 @@ static char *emit_plans(model_emitter *e, model_plans *p, char *message) {
     wf_emit_options options = { .name = e->name,
                                 .runs = p->names,
                                 .positions = e->positions,
+                                .recomputed = e->recomputed,
                                 .arena_bytes = &e->arena,
                                 .in_order = true,
                                 .n_weights = &e->weights,

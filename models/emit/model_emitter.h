@@ -26,6 +26,7 @@ typedef struct model_emitter {
     bool has_line;               /* the caller has chosen that */
     int64_t source, output;      /* most tokens */
     int64_t positions;           /* of a row of the caches */
+    int64_t recomputed;          /* layers that compute keys and values again */
     bool sized;                  /* a run of the encoder has a length */
     bool sees_logits;            /* the search reads them where they lie */
     int64_t arena, memory;       /* bytes: of the model, and with the search and the text */

@@ -149,11 +149,11 @@ static void product_rest(int columns, int n, const float *a, int a_column, const
 static void product_columns(int m, int columns, int n, const float *a, int a_row, int a_column,
                             const float *b, int b_row, const float *d, int d_row, float *y,
                             int y_row) {
-    int i = 0;
-    for (; columns == 32 && m - i >= 4; i += 4)
+    int fours = columns == 32 ? m / 4 * 4 : 0;
+    for (int i = 0; i < fours; i += 4)
         product_rows(n, a + i * a_row, a_row, a_column, b, b_row, d ? d + i * d_row : 0, d_row,
                      y + i * y_row, y_row);
-    for (; i < m; i++) {
+    for (int i = fours; i < m; i++) {
         const float *start = d ? d + i * d_row : 0;
         if (columns == 32)
             product_row(n, a + i * a_row, a_row, a_column, b, b_row, start, d_row, y + i * y_row,

@@ -57,6 +57,36 @@ TEST(a_program_writes_the_lines_of_generate) {
     compare("--weights f32", "--weights f32");
 }
 
+/* Below the memory of all caches a layer's keys and values are computed again, then those of both;
+ * below that, the model is refused. */
+TEST(a_small_memory_changes_no_line) {
+    long memory, less, least;
+    char options[120];
+    if (!has_emitted_compiler("emit_c")) return;
+    ok("train --task copy --d-model 16 --heads 2 --layers 2 --d-ff 24 --quiet --threads 1 "
+       "--valid-size 4 --max-steps 30 -o m > /dev/null");
+    write_lines(100, 1, 11, 12);
+    ok("graph --emit-c m --beam 4 --weights int8 --dry-run");
+    ck_assert_int_eq(sscanf(result.out, "%ld bytes of memory", &memory), 1);
+    ck_assert_msg(!strstr(result.out, "again"), "%s", result.out);
+    run("graph --emit-c m --beam 4 --weights int8 --dry-run --ram %ld", memory - 1);
+    expect(0);
+    ck_assert_int_eq(sscanf(result.out, "%ld bytes of memory", &less), 1);
+    ck_assert_msg(strstr(result.out, "; to fit, 1 layer computes keys"), "%s", result.out);
+    run("graph --emit-c m --beam 4 --weights int8 --dry-run --ram %ld", less - 1);
+    expect(0);
+    ck_assert_int_eq(sscanf(result.out, "%ld bytes of memory", &least), 1);
+    ck_assert_msg(strstr(result.out, "; to fit, 2 layers compute keys"), "%s", result.out);
+    ck_assert(least < less && less < memory);
+    snprintf(options, sizeof options, "--beam 4 --weights int8 --ram %ld", memory - 1);
+    compare(options, "--beam 4 --weights int8");
+    snprintf(options, sizeof options, "--beam 4 --weights int8 --ram %ld", least);
+    compare(options, "--beam 4 --weights int8");
+    run("graph --emit-c m --beam 4 --weights int8 --dry-run --ram %ld", least - 1);
+    expect(1);
+    ck_assert_msg(strstr(result.err, " would fit"), "%s", result.err);
+}
+
 /* The program opens the file beside itself, or its argument, and refuses every other one. */
 TEST(a_program_takes_its_file_of_weights_alone) {
     static const char *const others[] = {

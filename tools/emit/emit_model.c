@@ -37,9 +37,18 @@ void emitted_sizes(emitted *e, int64_t memory, int64_t weights, const char *of_w
 
 /* ---- a budget -------------------------------------------------------------------------------- */
 
-/* The bytes of memory that the file would need with this length and beam; -1: the model cannot be
- * written with them. */
-static int64_t memory_with(wf_model *m, wf_model_emit_options o, int64_t length, int64_t beam) {
+/* The most layers of a map of attention, so of a decoder. */
+static int64_t layers_of(const wf_model *m) {
+    int64_t most = 0;
+    for (int i = 0; i < m->n_maps; i++)
+        if (m->maps[i].layers > most) most = m->maps[i].layers;
+    return most;
+}
+
+/* The bytes of memory that the file would need with this length and beam, where so many layers
+ * compute keys and values again; -1: the model cannot be written with them. */
+static int64_t memory_with(wf_model *m, wf_model_emit_options o, int64_t length, int64_t beam,
+                           int64_t recomputed) {
     char message[WF_MESSAGE];
     wf_decode_options search = *o.search;
     wf_emit_weights weights;
@@ -47,6 +56,7 @@ static int64_t memory_with(wf_model *m, wf_model_emit_options o, int64_t length,
     search.beam = (int)beam;
     o.search = &search;
     o.max_source = o.max_output = length;
+    o.recomputed = recomputed;
     o.memory_bytes = &bytes;
     o.weight_bytes = NULL;
     o.weights_file = &weights;
@@ -61,9 +71,25 @@ static int64_t largest_that_fits(wf_model *m, const wf_model_emit_options *o, in
     int64_t fits = 0, above = most;
     while (above - fits > 1) {
         int64_t n = fits + (above - fits) / 2;
-        int64_t bytes =
-            memory_with(m, *o, is_beam ? o->max_source : n, is_beam ? n : o->search->beam);
+        int64_t bytes = memory_with(m, *o, is_beam ? o->max_source : n,
+                                    is_beam ? n : o->search->beam, layers_of(m));
         if (bytes >= 0 && bytes <= ram)
+            fits = n;
+        else
+            above = n;
+    }
+    return fits;
+}
+
+/* The fewest layers that compute keys and values again so that the memory fits; 0: that is not
+ * enough. */
+static int64_t layers_to_recompute(wf_model *m, const wf_model_emit_options *o, int64_t ram) {
+    int64_t above = 0, fits = layers_of(m), beam = o->search->beam;
+    int64_t least = memory_with(m, *o, o->max_source, beam, fits);
+    if (least < 0 || least > ram) return 0;
+    while (fits - above > 1) {
+        int64_t n = above + (fits - above) / 2;
+        if (memory_with(m, *o, o->max_source, beam, n) <= ram)
             fits = n;
         else
             above = n;
@@ -117,6 +143,20 @@ static bool take_maps(emitted *e, const wf_model *m, const language *l, char *me
            refused(message, "out of memory");
 }
 
+static void forget(emitted *e) {
+    free(e->text);
+    free(e->weights.bytes);
+    e->text = NULL;
+    e->weights = (wf_emit_weights){ 0 };
+}
+
+static void tell_recomputed(emitted *e, int64_t layers) {
+    size_t n = strlen(e->sizes);
+    snprintf(e->sizes + n, sizeof e->sizes - n,
+             "; to fit, %lld %s keys and values again at every step, which takes more time",
+             (long long)layers, layers > 1 ? "layers compute" : "layer computes");
+}
+
 static void emit(emitted *e, wf_model *m, const language *l, const wf_generation *g,
                  const emit_settings *set, char *message) {
     wf_decode_options o = wf_generation_options(g);
@@ -141,13 +181,18 @@ static void emit(emitted *e, wf_model *m, const language *l, const wf_generation
                                       .weights_file = set->weights_file ? &e->weights : NULL,
                                       .weights_name = set->weights_file };
     e->text = wf_model_emit(m, &options, message);
+    if (e->text && set->ram && memory > set->ram)
+        options.recomputed = layers_to_recompute(m, &options, set->ram);
+    if (options.recomputed) {
+        forget(e);
+        e->text = wf_model_emit(m, &options, message);
+    }
     if (!e->text) return;
     emitted_sizes(e, memory, weights, "bytes of weights");
+    if (options.recomputed) tell_recomputed(e, options.recomputed);
     if (!set->ram || memory <= set->ram) return;
     tell_what_fits(m, &options, set->ram, message);
-    free(e->text);
-    free(e->weights.bytes);
-    *e = (emitted){ 0 };
+    forget(e);
 }
 
 bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *message) {

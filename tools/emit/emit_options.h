@@ -36,8 +36,11 @@
           .kind = OPTION_STRING,                                                                   \
           .value = &c.ram,                                                                         \
           .argument = "SIZE",                                                                      \
-          .help = "with --emit-c: most bytes of memory, such as 524288, 512K or 2M. A model that " \
-                  "needs more is refused, with what would fit",                                    \
+          .help =                                                                                  \
+              "with --emit-c: most bytes of memory, such as 524288, 512K or 2M. Where a model "    \
+              "in int8 needs more, layers compute keys and values again at every step, with "      \
+              "the same outputs in more time. If that is not enough, it is refused, with what "    \
+              "would fit",                                                                         \
           .fallback = "any" },                                                                     \
         { .name = "prefix",                                                                        \
           .kind = OPTION_STRING,                                                                   \

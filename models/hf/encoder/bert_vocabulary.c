@@ -36,7 +36,7 @@ static bool is_known_class(const hf_object *o) {
     const hf_value *v = wf_hf_find(o, "tokenizer_class");
     char name[64];
     if (!v) return true;
-    return wf_hf_string(v, name, sizeof name) && wf_hf_bert_listed(known, 4, name);
+    return wf_hf_string(v, name, sizeof name) && HF_LISTED(known, name);
 }
 
 static bool read_settings(const hf_object *o, normalization *n, char *message) {
