@@ -49,7 +49,7 @@ TEST(h_is_help) {
 static const struct {
     const char *name, *help, *taken[3];
 } defaults[] = {
-    { "max-len", "12; 256 with --task add, date, text, pairs or lm", { "12", "256", "256" } },
+    { "max-len", "12; 256 with --task add, date, text, pairs, lm or mask", { "12", "256", "256" } },
     { "tokenizer",
       "char with --task add or date; word, char or bpe, chosen from the lines, with text or "
       "pairs; "
@@ -71,9 +71,9 @@ static const struct {
       { "0", "0", "0.3" } },
     { "warmup", "200; 800 with --task text or pairs; 100 with --init", { "200", "200", "800" } },
     { "label-smoothing", "0; 0.1 with --task text; 0 with --init", { "0", "0", "0.1" } },
-    { "batch-size", "32; 0 with --task add, date, text, pairs or lm", { "32", "0", "0" } },
+    { "batch-size", "32; 0 with --task add, date, text, pairs, lm or mask", { "32", "0", "0" } },
     { "max-tokens",
-      "4096 with --task add or date; 256..4096, more for more data, with text, lm or pairs",
+      "4096 with --task add or date; 256..4096, more for more data, with text, lm, pairs or mask",
       { NULL, "4096", "256" } },
     { "clip-norm", "1", { "1", "1", "1" } },
 };
