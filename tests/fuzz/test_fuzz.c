@@ -21,8 +21,7 @@ TESTS(fuzz)
     ROW(spm)                                                                                       \
     ROW(tokenizer)                                                                                 \
     ROW(hf)                                                                                        \
-    ROW(marian) ROW(text) ROW(json) ROW(settings) ROW(pairs) ROW(metrics) ROW(shortlist)           \
-        ROW(links)
+    ROW(marian) ROW(text) ROW(json) ROW(settings) ROW(pairs) ROW(metrics) ROW(shortlist) ROW(links)
 
 #define DECLARE(name) int fuzz_##name(const uint8_t *data, size_t size);
 TARGETS(DECLARE)

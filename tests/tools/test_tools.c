@@ -66,7 +66,7 @@ static const struct {
     { "heads", "4 with --preset tiny or small; 8 with base", { "4", "4", "4" } },
     { "dropout",
       "0; 0.1..0.3, less for more pairs, with --task text or pairs; 0..0.2, less for more text, "
-      "with lm; "
+      "with lm or mask; "
       "0.1 with --init",
       { "0", "0", "0.3" } },
     { "warmup", "200; 800 with --task text or pairs; 100 with --init", { "200", "200", "800" } },
