@@ -171,7 +171,8 @@ static const struct {
     { 1, "convert --adapter base base -o x", "base: it has no adapters" },
     { 2, "convert --to hf --adapter own base -o x", "--adapter would have no effect" },
     { 2, "convert --base base own -o x", "--base would have no effect: it is for --from hf" },
-    { 1, "convert --to hf own -o x", "no family of" },
+    { 1, "convert --to hf own -o x",
+      "no family of transformers has models of this form. convert --adapter FILE MODEL merges" },
 };
 
 TEST_ROWS(idle_options_and_wrong_files_are_refused, COUNT_OF(refused)) {
