@@ -19,5 +19,8 @@ void wf_hf_files_free(wf_hf_files *list);
 
 /* False for an encoder-decoder of a form that no family of transformers has. */
 bool wf_hf_has_family(const wf_model *m);
+/* True for a language model whose family has queries, keys and values in one matrix, as GPT-2. An
+ * adapter of that matrix can be written, and one of a part of it can't. */
+bool wf_hf_packs_attention(const wf_model *m);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "models/hf_internal.h"
 #include "models/model_internal.h"
 #include "settings.h"
 
@@ -78,6 +79,9 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     for (set->model.arch = 0; !e && wf_model_kind_at(set->model.arch) != m->kind;)
         set->model.arch++;
     if (!set->run.resume) limit_length(set, m, path);
+    /* the usual q_proj and v_proj could not be written for PEFT */
+    if (set->model.lora && !set->model.lora_targets && wf_hf_packs_attention(m))
+        set->model.lora_targets = "in_proj";
     wf_model_free(m);
 }
 
