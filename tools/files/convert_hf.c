@@ -70,7 +70,13 @@ static void check_files(program *p, const char *folder, const wf_hf_files *files
 
 void check_source(program *p, const char *folder) {
     struct stat s;
-    if (folder && stat(folder, &s) == 0 && !S_ISDIR(s.st_mode))
+    bool there = folder && stat(folder, &s) == 0;
+    if (folder && !there && errno == ENOENT)
+        fail(p,
+             "%s: no such folder: --from hf reads a model's folder that was downloaded from the "
+             "Hugging Face hub, by git clone (with git-lfs) or in a browser",
+             folder);
+    if (there && !S_ISDIR(s.st_mode))
         fail(p, "%s is a file: --from hf reads the folder that has a model's config.json", folder);
     wf_hf_files files = files_of(p, folder);
     check_files(p, folder, &files, USE_INPUT);
