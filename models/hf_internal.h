@@ -1,4 +1,5 @@
-/* models/hf_internal.h - for the programs: the files that an import may read. Not installed. */
+/* models/hf_internal.h - for the programs: the files that an import may read, and which models have
+ * no family. Not installed. */
 #ifndef WEFT_MODELS_HF_INTERNAL_H
 #define WEFT_MODELS_HF_INTERNAL_H
 
@@ -15,5 +16,11 @@ typedef struct wf_hf_files {
 
 bool wf_hf_list_files(const char *folder, wf_hf_files *list, char *message);
 void wf_hf_files_free(wf_hf_files *list);
+
+/* False for an encoder-decoder of a form that no family of transformers has. */
+bool wf_hf_has_family(const wf_model *m);
+/* True for a language model whose family has queries, keys and values in one matrix, as GPT-2. An
+ * adapter of that matrix can be written, and one of a part of it can't. */
+bool wf_hf_packs_attention(const wf_model *m);
 
 #endif

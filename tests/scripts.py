@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Checks that each target that tools/*.sh compile is one target of the build: with a second of its name, Meson refuses.
 
+quickstart.sh, which would install and train, must end at --help and at options that it does not have.
+
 usage: scripts.py SOURCE_FOLDER BUILD_FOLDER
 """
 import json
@@ -17,6 +19,15 @@ def targets(build, source):
     return [(folder(t) / t['name']).as_posix() for t in json.loads(text)]
 
 
+def ends(source, option, code, says):
+    """True if quickstart.sh ends with this code and this text, before it builds anything."""
+    done = subprocess.run(['sh', source / 'tools' / 'quickstart.sh', option], capture_output=True, text=True, timeout=20)
+    right = done.returncode == code and says in done.stdout + done.stderr and 'building' not in done.stderr
+    if not right:
+        print(f'scripts: quickstart.sh {option} ends with {done.returncode}: {done.stdout}{done.stderr}', file=sys.stderr)
+    return right
+
+
 def main():
     source, build = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
     paths = targets(build, source)
@@ -28,7 +39,9 @@ def main():
         if n != 1:
             print(f'scripts: {script} compiles {name}, which is the name of {n} targets', file=sys.stderr)
             bad += 1
-    print(f'scripts: {len(asked)} targets of scripts, {bad} of them not one')
+    bad += not ends(source, '--help', 0, 'usage: tools/quickstart.sh')
+    bad += not ends(source, '--seed', 2, '--seed: there is no option but --help')
+    print(f'scripts: {len(asked)} targets of scripts and 2 options of quickstart.sh, {bad} wrong')
     return 1 if bad or len(asked) < 7 else 0
 
 

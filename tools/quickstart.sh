@@ -1,13 +1,18 @@
 #!/bin/sh
 # tools/quickstart.sh - from a fresh clone to a trained Transformer and its pictures. Safe to run again.
 #
-# usage: tools/quickstart.sh          SEED=7 tools/quickstart.sh trains another one
+# usage: tools/quickstart.sh [--help]          SEED=7 tools/quickstart.sh trains another one
 #
 # Installs what is missing (a C compiler, meson, ninja, pkg-config), builds into build/, trains the copy
 # task and writes into quickstart/. Exits with 2 if something is missing that it can't install.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
+
+case ${1:-} in
+    --help | -h) sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p;}' tools/quickstart.sh; exit 0 ;;
+    ?*) say "$1: there is no option but --help. SEED=7 tools/quickstart.sh trains another model"; exit 2 ;;
+esac
 
 need compiler meson ninja pkg-config
 say "building into build/: one to five minutes"
@@ -32,13 +37,13 @@ In $out/:
   loss.svg                its loss while it learned
   attention-heatmap.svg   where the decoder looks in "1 2 3 4 5 6 7 8 9 10": the diagonal is the copying
   attention.dot           the graph of one multi-head attention$(has dot && echo ', drawn in attention.svg' ||
-    echo '; to draw it, install Graphviz and run
+    echo '; to draw it, install the package graphviz and run
                           dot -Tsvg quickstart/attention.dot -o quickstart/attention.svg')
 
 Next:
   echo "5 4 3 2 1" | build/tools/generate --model $out/copy.safetensors
   build/tools/train --task sort -o sort.safetensors
-  build/tools/graph --of transformer > transformer.dot
+  build/tools/graph --of transformer > transformer.dot$(has dot && echo ' && dot -Tsvg transformer.dot > transformer.svg')
   build/tools/inspect $out/copy.safetensors
   tools/learn.sh 0
   tools/test.sh

@@ -168,9 +168,8 @@ static bool read_length(wf_file *f, struct source *s, uint64_t *size) {
     if (!wf_source_read(f, s, size, 8)) return false;
     if (*size > WF_FILE_MAX_HEADER)
         return wf_file_fail(f->error,
-                            "not safetensors, but perhaps text: it would have a header of %llu "
-                            "bytes, and at most %d are allowed",
-                            (unsigned long long)*size, WF_FILE_MAX_HEADER);
+                            "not safetensors, but perhaps text: a header has at most %d bytes",
+                            WF_FILE_MAX_HEADER);
     return *size <= left ||
            wf_file_fail(f->error, "header of %llu bytes, but only %llu left in the file",
                         (unsigned long long)*size, (unsigned long long)left);

@@ -206,7 +206,9 @@ bool wf_model_load_prefixed(wf_model *m, const wf_file *f, const char *prefix, c
     if (!m || !wf_ok(m->graph))
         return fail(message, "%s", m ? wf_error(m->graph) : "there is no model");
     if (wf_has_adapters(f))
-        return fail(message, "it has adapters without their model: load that model first");
+        return fail(message,
+                    "it has adapters without their model: load that model first (generate MODEL "
+                    "--adapter FILE; convert --adapter FILE MODEL merges them)");
     wf_loader l;
     char why[WF_MESSAGE];
     const int most = PARTS * wf_node_count(m->graph);

@@ -12,6 +12,7 @@
 #include "folder.h"
 #include "lm/lm_family.h"
 #include "models/adapters/adapters.h"
+#include "models/hf_internal.h"
 #include "models/language_model.h"
 #include "models/message.h"
 
@@ -37,6 +38,13 @@ static bool find_family(const wf_model *m, naming *to, char *message) {
     to->pairs = t ? wf_hf_family_of(&t->config) : NULL;
     to->gated = t && t->config.gated;
     return to->pairs || fail(message, "no family of transformers has models of this form");
+}
+
+bool wf_hf_packs_attention(const wf_model *m) {
+    const wf_language_model *l = wf_language_model_of(m);
+    char nobody[WF_MESSAGE];
+    const hf_lm_family *family = l ? wf_hf_lm_family_of(&l->config, nobody) : NULL;
+    return family && family->transposed;
 }
 
 /* The name in PEFT of part `part` of a matrix, without an end. Returns how many parts it has; 0:
@@ -115,7 +123,8 @@ static bool add_matrix(saving *s, const wf_tensor *weight) {
     if (parts == 1 && has_adapter(s, modules, 1, n))
         return fail(s->message,
                     "this family has queries, keys and values in one matrix: adapters of in_proj "
-                    "can be written, and those of its parts not");
+                    "can be written, and those of its parts not. Train them anew with "
+                    "--lora-targets in_proj, or merge them into the model: convert --adapter");
     for (int i = 0; ok && i < parts; i++) {
         const wf_module *part = part_of(modules, parts, i);
         peft_name(&s->to, weight, i, name);

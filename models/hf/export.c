@@ -9,6 +9,7 @@
 #include "core/file_internal.h"
 #include "folder.h"
 #include "models/choices.h"
+#include "models/hf_internal.h"
 #include "models/language_model.h"
 #include "models/message.h"
 
@@ -20,13 +21,17 @@ const char *wf_hf_activation_name(wf_activation activation) {
     return NULL;
 }
 
+bool wf_hf_has_family(const wf_model *m) {
+    const wf_transformer *t = wf_transformer_of(m);
+    return !t || wf_hf_family_of(&t->config);
+}
+
 static bool describe(const wf_hf *hf, const hf_family **family, hf_config *c, char *message) {
     const wf_transformer_config *t = &wf_transformer_of(hf->model)->config;
     *family = wf_hf_family_of(t);
     if (!*family)
         return fail(message,
-                    "no family of %s has these positions, norms, ties and output bias together: "
-                    "train it with --like bart beside the same options",
+                    "no family of %s has these positions, norms, ties and output bias together",
                     wf_hf_family_names());
     if (!(*family)->t5 && (!t->bias || t->layer_norm_eps != 1e-5))
         return fail(message, "a %s model has biases, and 1e-05 inside its norms' roots",

@@ -386,6 +386,10 @@ TEST(what_has_no_way_out_is_told_the_flag) {
                     "no family of marian, bart, mbart, m2m_100, t5, mt5, umt5 has these positions");
     assert_contains(result.err, "train it with --like bart beside the same options");
     ck_assert(!strstr(result.err, "searches it") && !strstr(result.err, "its vocabulary"));
+    ok("train --task copy --preset tiny --max-steps 1 --threads 1 --quiet -o ids");
+    run("convert --to hf ids -o d");
+    expect(1);
+    assert_contains(result.err, "output bias together: a model of a made-up task has no folder");
     ok("train --train pairs --preset tiny --max-steps 1 --threads 1 --quiet --share-vocab --norm "
        "post --positions sinusoidal-halves --activation silu -o m2 && convert --to hf m2 -o d");
     assert_contains(result.err, "a model trained with --like bart has one that goes out");

@@ -284,16 +284,26 @@ TEST(a_page_says_what_it_cannot_read) {
     ck_assert_str_eq(result.out, "!These are no ids of the vocabulary.\n!This line is too long.\n");
 }
 
+TEST(a_file_for_which_compilers_take_long_is_told) {
+    ok("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 40000 --quiet --threads 1 "
+       "--valid-size 4 --max-steps 1 -o m > /dev/null");
+    ok("graph --emit-c m --dry-run");
+    assert_contains(result.err, "--weights-file NAME keeps the weights out of it");
+    ok("graph --emit-c m --weights-file m.weights -o m.c");
+    ck_assert(!strstr(result.err, "keeps the weights out of it"));
+}
+
 TEST(a_page_needs_a_compiler) {
     ok("train --task copy " SIZE "--max-steps 1 -o m > /dev/null");
     ok("mkdir bin && ln -s \"$(command -v graph)\" bin/graph");
     run("PATH=$PWD/bin graph --emit-html m -o page.html");
     expect(1);
-    ck_assert_str_eq(result.err, "graph: m: a page needs clang and lld, and there is no clang\n");
+    ck_assert_str_eq(result.err, "graph: m: a page needs clang and lld, and there is no clang: "
+                                 "install the packages clang and lld\n");
     ok("printf '#!/bin/sh\necho no linker here >&2\nexit 1\n' > bin/clang && chmod +x bin/clang");
     run("PATH=$PWD/bin:$PATH graph --emit-html m -o page.html");
     expect(1);
-    ck_assert_msg(strstr(result.err, "needs lld: no linker here\n"), "%s", result.err);
+    ck_assert_msg(strstr(result.err, "needs the package lld: no linker here\n"), "%s", result.err);
     run("ls page.html");
     ck_assert_int_ne(result.status, 0);
 }

@@ -171,8 +171,8 @@ TEST(a_text_shorter_than_a_window_is_refused) {
     make_folder();
     fill_stream(&s, 300, 5, 9);
     ck_assert(!windows_new(&w, &s, 8, 3, 1, false, 7, message));
-    ck_assert_str_eq(message, "the text has 7 tokens, and a window 8 and what follows: lower "
-                              "--max-len");
+    ck_assert_str_eq(message, "the text has only 7 tokens, and a training example takes 9 of them: "
+                              "give more text, or a --max-len below 7");
     ck_assert(windows_new(&w, &s, 6, 3, 1, false, 7, message) && w.n == 1 && w.rows == 1);
     windows_free(&w), stream_free(&s), remove_folder();
 }

@@ -162,6 +162,7 @@ static const struct refusal {
     { "mkdir d; echo {} > d/config.json; generate d", 1,
       "d can't be read: it is a folder; convert --from hf makes a model file" },
     { "echo > f; convert --from hf f -o m", 1, "f is a file: --from hf reads the folder" },
+    { "convert --from hf opus -o m", 1, "opus: no such folder: --from hf reads a model's folder" },
     { "train --task copy --task sort", 2, "--task is given twice" },
     { "train --task copy --lr", 2, "--lr needs a value" },
     { "train --task copy -o --quiet", 2, "--model needs a value" },

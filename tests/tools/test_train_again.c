@@ -63,6 +63,30 @@ TEST(overwrite_alone_is_refused) {
     }
 }
 
+/* Options for a new training, which a resume may repeat. */
+static const char *const repeated[] = {
+    "--tokenizer word --preset tiny --share-vocab --tie all",
+    "--tokenizer word --layers 1 --d-model 16 --heads 2 --d-ff 16",
+    "--preset tiny --d-ff 24 --like bart --vocab-size 270",
+    "--tokenizer char --arch language --form llama --preset tiny --layers 1",
+};
+
+/* A command that is repeated with --resume has the bits of one without these options. */
+TEST_ROWS(a_resume_may_repeat_what_the_file_has, COUNT_OF(repeated)) {
+    const char *rest = "--threads 1 --quiet --warmup 2 --lr-steps 9";
+    make_pairs();
+    run("train --train pairs %s %s --max-steps 3 -o m", repeated[_i], rest);
+    expect(0);
+    ok("cp m brief");
+    run("train --resume --train pairs %s %s --max-steps 5 -o m", repeated[_i], rest);
+    expect(0);
+    ok("train --resume --train pairs --threads 1 --quiet --max-steps 5 -o brief");
+    ck_assert(same_files("m", "brief"));
+    run("train --resume --train pairs --max-steps 7 -o m --preset base");
+    expect(2);
+    assert_contains(result.err, "--preset would have no effect: a resume takes it from the file");
+}
+
 /* ---- training longer ------------------------------------------------------------------------- */
 
 static const char *const schedules[] = { "linear", "cosine" };

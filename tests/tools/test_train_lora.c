@@ -122,6 +122,28 @@ TEST_ROWS(adapters_go_to_peft_and_back, 2) {
     ok("convert --to hf again -o peft2; diff -r peft peft2");
 }
 
+/* GPT-2's family has queries, keys and values in one matrix, which is the usual target there. */
+TEST(adapters_of_a_gpt_go_to_peft_and_back) {
+    int other, same;
+    ok("for i in $(seq 60); do cat in; done > text");
+    ok("train --task lm --text text " QUICK SIZE "--max-len 16 --max-steps 3 --text-eval-size 0 "
+       "-o base");
+    ok("train --init base --task lm --text text " QUICK "--lora 3 --max-steps 4 --text-eval-size 0 "
+       "-o own");
+    ok("convert --to hf own -o peft; convert --from hf --base base peft -o again");
+    ok("grep -q attn.c_attn peft/adapter_config.json && grep -q CAUSAL_LM "
+       "peft/adapter_config.json");
+    compare("own", "again", &other, &same);
+    ck_assert(!other && same == 2);
+    ok("train --resume --init base --task lm --text text --threads 1 --quiet --max-steps 5 "
+       "--text-eval-size 0 -o own");
+    ok("train --init base --task lm --text text " QUICK "--lora 3 --lora-targets q_proj "
+       "--max-steps 4 --text-eval-size 0 -o part");
+    run("convert --to hf part -o x");
+    expect(1);
+    assert_contains(result.err, "Train them anew with --lora-targets in_proj, or merge them");
+}
+
 /* An edit of adapter_config.json, and what is said of it. */
 static const struct {
     const char *edit, *says;
@@ -168,10 +190,15 @@ static const struct {
     { 2, "train --resume -o own --init base --train two --valid-size 0 --base-weights int8",
       "own was trained with the weights as they are: leave --base-weights out" },
     { 1, "generate base --adapter base in", "base: it has no adapters" },
+    { 1, "generate own in",
+      "own: it has adapters without their model: load that model first (generate" },
+    { 1, "graph --step own", "graph: own: it has adapters without their model" },
+    { 1, "convert own -o x", "own has adapters without their model: convert --adapter own MODEL" },
     { 1, "convert --adapter base base -o x", "base: it has no adapters" },
     { 2, "convert --to hf --adapter own base -o x", "--adapter would have no effect" },
     { 2, "convert --base base own -o x", "--base would have no effect: it is for --from hf" },
-    { 1, "convert --to hf own -o x", "no family of" },
+    { 1, "convert --to hf own -o x",
+      "no family of transformers has models of this form. convert --adapter FILE MODEL merges" },
 };
 
 TEST_ROWS(idle_options_and_wrong_files_are_refused, COUNT_OF(refused)) {

@@ -87,6 +87,11 @@ line_status lines_next(lines *l, bool wait, char **line) {
     }
 }
 
+const char *lines_remedy(const char *message) {
+    bool other = strstr(message, "not UTF-8") != NULL;
+    return other ? "; iconv -f LATIN1 -t UTF-8 converts Latin-1" : "";
+}
+
 int64_t parse_ids(const char *line, int64_t vocab, int64_t most, int32_t *ids, char *message) {
     int64_t n = 0;
     for (const char *at = line + strspn(line, " \t"); *at; at += strspn(at, " \t"), n++) {

@@ -82,7 +82,7 @@ static bool check_line(pair_lines *p, int i, char *message) {
     if (p->bytes[i] == 0 && i == 0 && p->targets && p->path[1]) return true;
     if (p->bytes[i] == 0) return refuse(p, message, "line %lld of %s is empty", number, path);
     return wf_text_check(p->text[i], p->bytes[i], why) ||
-           refuse(p, message, "line %lld of %s: %.120s", number, path, why);
+           refuse(p, message, "line %lld of %s: %.120s%s", number, path, why, lines_remedy(why));
 }
 
 /* Cuts text[0] at its TAB. */
@@ -100,7 +100,9 @@ static bool cut(pair_lines *p, char *message) {
     bool comma = !tab && memchr(line, ',', p->bytes[0]);
     if (!tab)
         return refuse(p, message, "line %lld of %s has no TAB between source and target%s", number,
-                      path, comma ? ": if commas part them, make TABs of them" : "");
+                      path,
+                      comma ? ": if commas part them, make TABs of them"
+                            : ": each line is a pair. For running text: --task lm --text");
     if (memchr(tab + 1, '\t', (size_t)(end - tab - 1)))
         return refuse(p, message,
                       "line %lld of %s has more than two columns: keep source and target, as with "

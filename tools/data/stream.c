@@ -78,9 +78,9 @@ bool windows_new(windows *w, const token_stream *of, int64_t T, int64_t rows, in
     w->n = count_windows(w);
     if (w->n < 1)
         return refused(message,
-                       "the text has %lld tokens, and a window %lld and what follows: lower "
-                       "--max-len",
-                       (long long)of->n, (long long)T);
+                       "the text has only %lld tokens, and a training example takes %lld of them: "
+                       "give more text, or a --max-len below %lld",
+                       (long long)of->n, (long long)T + 1, (long long)of->n);
     if (w->n > UINT32_MAX) return refused(message, "more than %u windows", (unsigned)UINT32_MAX);
     if (w->rows > w->n) w->rows = w->n;
     w->batches = whole ? (w->n + w->rows - 1) / w->rows : w->n / w->rows;

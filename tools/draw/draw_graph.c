@@ -357,6 +357,7 @@ static void record(const settings *set, subject *s, const wf_block_options *o, c
             ? formula_subject(s, set->formula, set->leaves, set->n_leaves, set->backward, message)
             : subject_new(s, (subject_kind)set->of, o, set->layers, f, set->backward, message);
     if (!ok && set->formula && !s->graph) usage_error(&self, "%s", message);
+    if (!ok && f) fail(&self, "%s: %s", set->model, message);
     if (!ok) fail(&self, "%s", message);
 }
 

@@ -99,7 +99,9 @@ static void read_line(embedder *e, const lines *in, const char *path, const char
         e->ids = memory(e, realloc(e->ids, (size_t)n * sizeof *e->ids));
         e->capacity = n;
     }
-    if (n < 0) fail(e->program, "%s, line %lld: %s", path, (long long)in->number, message);
+    if (n < 0)
+        fail(e->program, "%s, line %lld: %s%s", path, (long long)in->number, message,
+             lines_remedy(message));
     e->cut += n > e->model->max_len;
     if (n > e->model->max_len) n = e->model->max_len;
     to->n = n;

@@ -83,7 +83,8 @@ static bool refuse_source(FILE *f, char *message) {
     rewind(f);
     if (!fgets(line, sizeof line, f)) line[0] = '\0';
     line[strcspn(line, "\n")] = '\0';
-    return refused(message, "clang could not make WebAssembly, which also needs lld: %s", line);
+    return refused(message,
+                   "clang could not make WebAssembly, which also needs the package lld: %s", line);
 }
 
 bool compile_wasm(wasm_module *w, const char *text, const char *const *lines, char *message) {
@@ -93,7 +94,8 @@ bool compile_wasm(wasm_module *w, const char *text, const char *const *lines, ch
     if (!ok) refused(message, "a temporary file cannot be written");
     int status = ok ? run_compiler(&s) : 0;
     if (status == NO_PROGRAM)
-        ok = refused(message, "a page needs clang and lld, and there is no clang");
+        ok = refused(message, "a page needs clang and lld, and there is no clang: "
+                              "install the packages clang and lld");
     else if (status)
         ok = refuse_source(s.messages, message);
     else if (ok && !read_module(w, s.module))

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "emit_page.h"
 #include "emit_train.h"
@@ -42,6 +43,9 @@ static int64_t bytes_of(const program *p, const char *text) {
     return n * unit;
 }
 
+/* bytes of C; gcc -O3 takes six seconds for so many */
+enum { LARGE_SOURCE = 32 << 20 };
+
 emitted emit_program(const program *p, const emit_request *r, const wf_file *f, const char *path,
                      int64_t batch_size, int64_t length) {
     char message[WF_MESSAGE];
@@ -61,6 +65,8 @@ emitted emit_program(const program *p, const emit_request *r, const wf_file *f, 
         r->training ? emit_train(&e, f, &training, message) : emit_model(&e, f, &model, message);
     if (ok && r->page && !r->dry_run) ok = emit_page(&e, path, message);
     if (!ok) fail(p, "%s: %s", path, message);
+    if (!r->page && !r->model.weights_file && strlen(e.text) > LARGE_SOURCE)
+        warn(p, "so much C compiles slowly: --weights-file NAME keeps the weights out of it");
     return e;
 }
 

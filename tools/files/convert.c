@@ -321,6 +321,11 @@ static bool merge(const settings *set, wf_model *m, const char *hash, char *mess
 static wf_model *repacked(const settings *set, const wf_file *f, const char *hash) {
     char message[WF_MESSAGE], text[WF_MESSAGE];
     wf_layout before = set->adapter ? WF_ROW_MAJOR : layout_of(set);
+    wf_adapters adapters;
+    if (!set->adapter && wf_model_read_adapters(f, &adapters, NULL))
+        fail(&self,
+             "%s has adapters without their model: convert --adapter %s MODEL -o FILE merges them",
+             set->input, set->input);
     if (set->weights < 0 && !set->adapter)
         fail(&self,
              "%s is a model of weft already; --to torch makes a state_dict of it, --weights "

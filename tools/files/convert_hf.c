@@ -70,7 +70,13 @@ static void check_files(program *p, const char *folder, const wf_hf_files *files
 
 void check_source(program *p, const char *folder) {
     struct stat s;
-    if (folder && stat(folder, &s) == 0 && !S_ISDIR(s.st_mode))
+    bool there = folder && stat(folder, &s) == 0;
+    if (folder && !there && errno == ENOENT)
+        fail(p,
+             "%s: no such folder: --from hf reads a model's folder that was downloaded from the "
+             "Hugging Face hub, by git clone (with git-lfs) or in a browser",
+             folder);
+    if (there && !S_ISDIR(s.st_mode))
         fail(p, "%s is a file: --from hf reads the folder that has a model's config.json", folder);
     wf_hf_files files = files_of(p, folder);
     check_files(p, folder, &files, USE_INPUT);
@@ -285,9 +291,10 @@ static bool is_json(const wf_file *f) {
     return kind && strcmp(kind, wf_token_kind_name(WF_JSON_TEXT)) == 0;
 }
 
-/* Parts that the model's file lacks. The folder gets weft's own instead. */
+/* Parts that the model's file lacks. The folder gets weft's own instead. Without text there is no
+ * vocabulary at all. */
 typedef struct unsaid {
-    bool search, tokenizer;
+    bool search, tokenizer, text;
 } unsaid;
 
 /* The search that `generate` makes with a prompt. An end that is forced would change the score
@@ -317,7 +324,8 @@ static unsaid load_model(const program *p, const char *model, wf_hf *hf) {
     if (goes_on && hf->src && !wf_generation_in_file(f))
         hf->generation.n_banned = no_text(hf->src, false, hf->generation.banned);
     unsaid u = { .search = !reads && !wf_generation_in_file(f),
-                 .tokenizer = !one && wf_tokenizer_in_file(f, "tokenizer") };
+                 .tokenizer = !one && wf_tokenizer_in_file(f, "tokenizer"),
+                 .text = is_of_text(f) };
     wf_file_free(f);
     if (!ok) fail(p, "%s: %s", model, message);
     return u;
@@ -335,6 +343,14 @@ static void tell_unsaid(const program *p, const char *model, const wf_hf *hf, un
              "trained with --like bart has one that goes out");
 }
 
+/* The next step after a refusal, for a form that transformers does not have. */
+static const char *next_step(const wf_model *m, bool text) {
+    if (wf_hf_has_family(m)) return "";
+    return text ? ": train it with --like bart beside the same options"
+                : ": a model of a made-up task has no folder. train --like bart makes a model of "
+                  "text that has one";
+}
+
 void export_folder(const program *p, const char *model, const char *folder) {
     char message[WF_MESSAGE];
     destination to = { .p = p, .folder = folder };
@@ -343,7 +359,7 @@ void export_folder(const program *p, const char *model, const char *folder) {
     unsaid u = load_model(p, model, &hf);
     if (!wf_hf_export(&hf, folder, &writer, message)) {
         give_up(&to);
-        fail(p, "%s: %s", model, message);
+        fail(p, "%s: %s%s", model, message, next_step(hf.model, u.text));
     }
     end_folder(&to);
     tell_unsaid(p, model, &hf, u);
@@ -380,7 +396,10 @@ bool export_adapters(const program *p, const char *path, const char *folder) {
         if (!m || !wf_model_load_adapters(m, f, message)) fail(p, "%s: %s", path, message);
         if (!wf_hf_export_adapters(m, folder, &writer, message)) {
             give_up(&to);
-            fail(p, "%s: %s", path, message);
+            fail(p, "%s: %s%s", path, message,
+                 wf_hf_has_family(m) ? ""
+                                     : ". convert --adapter FILE MODEL merges them for weft; for "
+                                       "transformers, train MODEL with --like bart first");
         }
         end_folder(&to);
         free(to.own);

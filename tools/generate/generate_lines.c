@@ -56,7 +56,8 @@ static void keep_reference(job *j, const lines *l, const char *line) {
     char message[WF_MESSAGE];
     size_t n = (size_t)j->n_reference;
     if (j->language.text && !wf_text_check(line, l->length, message))
-        fail(j->program, "%s, line %lld: %s", path, (long long)l->number, message);
+        fail(j->program, "%s, line %lld: %s%s", path, (long long)l->number, message,
+             lines_remedy(message));
     char **list = j->reference;
     /* the array doubles at every power of two */
     if ((n & (n - 1)) == 0) list = realloc(list, (n ? 2 * n : 1) * sizeof *list);
@@ -243,7 +244,8 @@ void open_window(job *j) {
 _Noreturn void refuse_line(job *j, const char *why) {
     if (j->set->prompt) fail(j->program, "--prompt: %s", why);
     answer_window(j);
-    fail(j->program, "%s, line %lld: %s", input_name(j), (long long)j->in.number, why);
+    fail(j->program, "%s, line %lld: %s%s", input_name(j), (long long)j->in.number, why,
+         lines_remedy(why));
 }
 
 /* Puts the forced first tokens before a target's ids, unless it begins with them. Returns the

@@ -258,7 +258,8 @@ void say_speed(const job *j) {
     char text[4][OPTION_TEXT_SIZE], time[OPTION_TEXT_SIZE];
     double seconds = j->seconds > 0 ? j->seconds : 1e-9;
     double sentences = (double)j->sentences, tokens = (double)j->tokens;
-    fprintf(stderr, "%s sentences, %s tokens in %s: %s sentences/s, %s tokens/s\n",
-            thousands(sentences, text[0]), thousands(tokens, text[1]), duration(seconds, time),
-            thousands(sentences / seconds, text[2]), thousands(tokens / seconds, text[3]));
+    fprintf(stderr, "%s sentence%s, %s tokens in %s: %s sentences/s, %s tokens/s\n",
+            thousands(sentences, text[0]), j->sentences == 1 ? "" : "s", thousands(tokens, text[1]),
+            duration(seconds, time), thousands(sentences / seconds, text[2]),
+            thousands(tokens / seconds, text[3]));
 }

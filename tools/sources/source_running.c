@@ -252,10 +252,10 @@ static void announce_stream(report *r, const dataset *m, int side) {
     const token_stream *t = &m->stream[side];
     char numbers[4][OPTION_TEXT_SIZE];
     if (!t->bytes) return;
-    say(r, "%-8s %s in %s documents, %s tokens of %.3g bytes",
+    say(r, "%-8s %s in %s document%s, %s tokens of %.3g bytes",
         side == HELD ? "held out" : "training", bytes_text((double)t->bytes, numbers[0]),
-        thousands((double)t->documents, numbers[1]), thousands((double)t->n, numbers[2]),
-        (double)t->bytes / (double)t->n);
+        thousands((double)t->documents, numbers[1]), t->documents == 1 ? "" : "s",
+        thousands((double)t->n, numbers[2]), (double)t->bytes / (double)t->n);
     if (m->zeros[side])
         say(r, "         %s bytes of it are zero: is it a text?",
             thousands((double)m->zeros[side], numbers[3]));

@@ -19,8 +19,8 @@ static const struct malformed {
     const char *says;
 } malformed[] = {
     /* the length of the header */
-    { PART("{}"), -3, 0, "header of 18446744073709551615 bytes" },
-    { PART("{}"), 99999999, 0, "header of 100000001 bytes, and at most 100000000" },
+    { PART("{}"), -3, 0, "not safetensors, but perhaps text: a header has at most 100000000 bytes" },
+    { PART("{}"), 99999999, 0, "a header has at most 100000000 bytes" },
     { PART("{}"), 99999998, 0, "header of 100000000 bytes, but only 2 left" },
     { PART("{}"), INT64_MAX - 2, 0, "at most 100000000" },
     { PART("{}"), 1, 0, "only 2 left" },

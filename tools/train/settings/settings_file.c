@@ -95,9 +95,8 @@ void settings_check_data(const settings *set, const wf_file *f, const dataset *m
     if (!m->hash) return;
     data_mark(m, mark);
     if (stored && strcmp(stored, mark) == 0) return;
-    fail(&train_program,
-         "%s was trained on other pairs than these: give it the same files as before",
-         set->run.model);
+    fail(&train_program, "%s was trained on %s: give it the same files as before", set->run.model,
+         m->kind->running ? "another text than this" : "other pairs than these");
 }
 
 /* True for the settings that a resume may change: how far the schedule goes. */
@@ -138,18 +137,67 @@ static void take_start(settings *set, const wf_file *f) {
     snprintf(set->model.init_hash, sizeof set->model.init_hash, "%s", stored ? stored : "");
 }
 
+#define LEAVE_OUT "a resume takes it from the file: leave it out"
+
+static bool has_setting(const wf_file *f, const char *name, const char *value) {
+    const char *stored = setting_in_file(f, name);
+    return stored && strcmp(stored, value) == 0;
+}
+
+static bool has_layers(const wf_file *f, const char *number) {
+    return has_setting(f, "enc-layers", number) && has_setting(f, "dec-layers", number);
+}
+
+/* True if the defaults of a word, such as --preset tiny, are what the file has. Options that are
+ * given beside it are compared by themselves. */
+static bool has_defaults(const wf_file *f, const char *word) {
+    for (const option *o = train_program.options; o < train_program.options + train_program.n;
+         o++) {
+        const char *value = o->seen ? NULL : option_default(o, word);
+        bool layers = strcmp(o->name, "layers") == 0;
+        if (!value || (!o->stored && !layers)) continue;
+        if (layers ? !has_layers(f, value) : !has_setting(f, o->name, value)) return false;
+    }
+    return true;
+}
+
+/* True if both sides of the file have one vocabulary. */
+static bool has_one_vocabulary(const wf_file *f) {
+    const char *src = wf_file_meta(f, "src_tokenizer.vocabulary");
+    const char *tgt = wf_file_meta(f, "tgt_tokenizer.vocabulary");
+    return wf_file_meta(f, "tokenizer.kind") || (src && tgt && strcmp(src, tgt) == 0);
+}
+
+/* True if an option of a new training says what the file says. */
+static bool says_the_same(const wf_file *f, const option *o) {
+    char text[OPTION_TEXT_SIZE];
+    const char *value = option_text(o, text);
+    if (strcmp(o->name, "layers") == 0) return has_layers(f, value);
+    if (strcmp(o->name, "share-vocab") == 0) return has_one_vocabulary(f);
+    if (o->kind != OPTION_CHOICE) return false;
+    return has_defaults(f, value);
+}
+
+/* Options of a new training may be repeated where they change nothing, and are then forgotten. */
+static void refuse_new(const settings *set, const wf_file *f) {
+    for (option *o = train_program.options; o < train_program.options + train_program.n; o++) {
+        if (!o->of_new || !o->seen) continue;
+        if (settings_started(set) || !says_the_same(f, o))
+            option_no_effect(&train_program, o->name, true, LEAVE_OUT);
+        o->seen = false;
+    }
+}
+
 void settings_from_file(settings *set, const wf_file *f) {
     char differences[400] = "";
-    for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
-        if (o->of_new)
-            option_no_effect(&train_program, o->name, true, "a resume takes it from the file");
     take_start(set, f);
     settings_take_freeze(set, f);
     settings_take_lora(set, f);
-    if (settings_started(set)) settings_refuse_sizes("a resume takes it from the file");
+    if (settings_started(set)) settings_refuse_sizes(LEAVE_OUT);
     for (option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored && !(o->of_model && settings_started(set)))
             take_from_file(set, f, o, differences, sizeof differences);
+    refuse_new(set, f);
     if (*differences)
         usage_error(&train_program,
                     "%s was trained with %s: leave these out, or train anew without --resume",

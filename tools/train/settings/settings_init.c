@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "models/hf_internal.h"
 #include "models/model_internal.h"
 #include "settings.h"
 
@@ -69,6 +70,11 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     take_tokenizer(set, f, path);
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (!m) fail(&train_program, "%s: %s", path, message);
+    if (settings_running(set) && m->src && !set->run.resume)
+        fail(&train_program,
+             "%s has an encoder and a decoder: it can't go on as a language model of --text. "
+             "--train FILE.tsv goes on with pairs",
+             path);
     const wf_encoder *e = wf_encoder_of(m);
     if (e && e->config.masked_lm && !settings_masks(set) && set->model.lora)
         fail(&train_program, "%s predicts masked tokens: its adapters are for --task mask", path);
@@ -77,6 +83,9 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     for (set->model.arch = 0; !e && wf_model_kind_at(set->model.arch) != m->kind;)
         set->model.arch++;
     if (!set->run.resume) limit_length(set, m, path);
+    /* the usual q_proj and v_proj could not be written for PEFT */
+    if (set->model.lora && !set->model.lora_targets && wf_hf_packs_attention(m))
+        set->model.lora_targets = "in_proj";
     wf_model_free(m);
 }
 
