@@ -342,20 +342,25 @@ double wf_optimizer_average_rate(const wf_optimizer_options *o, int64_t k) {
 
 /* ---- averages -------------------------------------------------------------------------------- */
 
-static bool exchange(wf_tensor *a, wf_tensor *b) {
+/* room: twice the bytes of a */
+static bool exchange(wf_tensor *a, wf_tensor *b, char *room) {
     size_t bytes = wf_bytes(a);
-    char *was = malloc(2 * bytes + 1), *other = was + bytes;
-    bool ok = was && wf_read(a, was, bytes) && wf_read(b, other, bytes) &&
-              wf_write(a, other, bytes) && wf_write(b, was, bytes);
-    free(was);
-    return ok;
+    char *other = room + bytes;
+    return wf_read(a, room, bytes) && wf_read(b, other, bytes) && wf_write(a, other, bytes) &&
+           wf_write(b, room, bytes);
 }
 
+/* Memory is requested once, before anything is exchanged, because undoing would need it, too. */
 bool wf_optimizer_swap_averages(const wf_optimizer *o) {
-    int i = 0;
     if (!o || !o->averages) return false;
-    while (i < o->n && exchange(o->params[i], o->averages[i])) i++;
-    if (i == o->n) return true;
-    while (i-- > 0) exchange(o->params[i], o->averages[i]);
-    return false;
+    size_t most = 0;
+    for (int i = 0; i < o->n; i++)
+        if (wf_bytes(o->params[i]) > most) most = wf_bytes(o->params[i]);
+    char *room = malloc(2 * most + 1);
+    int i = 0;
+    while (room && i < o->n && exchange(o->params[i], o->averages[i], room)) i++;
+    bool ok = room && i == o->n;
+    while (!ok && i-- > 0) exchange(o->params[i], o->averages[i], room);
+    free(room);
+    return ok;
 }

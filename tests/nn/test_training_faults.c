@@ -145,6 +145,32 @@ TEST_ROWS(a_training_is_right_or_fails, 2 * COUNT_OF(kinds)) {
     if (kind == WF_ADAM) wall_fail_each(&work, true);
 }
 
+/* Memory that is lacking from some request on leaves weights and averages where they were. */
+TEST(averages_are_swapped_whole_or_not_at_all) {
+    trained = (wf_trainer_options){ .optimizer = wf_optimizer_defaults(WF_ADAM),
+                                    .schedule = { .peak = 0.01 } };
+    trained.optimizer.average_decay = 0.5;
+    net n = new_net();
+    wf_trainer *t = wf_trainer_new(n.g, n.loss, n.count, &trained);
+    wf_progress now;
+    ck_assert(wf_trainer_ok(t) && update_once(t, &n, &now) && update_once(t, &n, &now));
+    float w[IN * OUT], b[OUT], same_w[IN * OUT], same_b[OUT];
+    ck_assert(wf_read(n.params[0], w, sizeof w) && wf_read(n.params[1], b, sizeof b));
+    bool swapped = false;
+    for (long at = 1; !swapped; at++) {
+        long left;
+        faults_begin(at, true);
+        swapped = wf_trainer_swap_averages(t);
+        faults_end(&left);
+        ck_assert(wf_read(n.params[0], same_w, sizeof w) && wf_read(n.params[1], same_b, sizeof b));
+        ck_assert_int_eq(memcmp(w, same_w, sizeof w) == 0, !swapped);
+        ck_assert_int_eq(memcmp(b, same_b, sizeof b) == 0, !swapped);
+        ck_assert(swapped || wf_trainer_error(t)[0]);
+        ck_assert_int_lt(at, 100);
+    }
+    wf_trainer_free(t), wf_graph_free(n.g);
+}
+
 /* ---- sharded among ranks --------------------------------------------------------------------- */
 
 static int ranks; /* by the row of the test */

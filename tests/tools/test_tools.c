@@ -98,13 +98,13 @@ TEST(help_tells_the_defaults_that_runs_take) {
     snprintf(help, sizeof help, "%s", result.out);
     for (int i = 0; i < COUNT_OF(defaults); i++)
         assert_default(help, defaults[i].name, defaults[i].help);
-    assert_default(help, "preset", "tiny; small with --task text, lm or pairs");
+    assert_default(help, "preset", "tiny; small with --task text, lm, pairs or mask");
     assert_default(
         help, "epochs",
         "15 with --task add; 5 with date; 2..200, fewer for more pairs, with text or pairs; "
-        "2..40, fewer for more text, with lm; 5 with --init");
+        "2..40, fewer for more text, with lm or mask; 5 with --init");
     assert_default(help, "valid-every",
-                   "500; an epoch with --task add, date, text or pairs; 250 with lm");
+                   "500; an epoch with --task add, date, text or pairs; 250 with lm or mask");
     ok("yes 'a b\tb a' | head -n 9 > pairs");
     for (int t = 0; t < COUNT_OF(tasks); t++) {
         run("train %s --lr-steps 99999 --dry-run --quiet --json", tasks[t]);

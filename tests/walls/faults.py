@@ -307,7 +307,7 @@ class Run:
             return None
         if self.status != (3 if is_api else 1):
             return f"exit {self.status}"
-        if not re.search(rb"(?m)^%s: .*[a-z]{2}.*[^: ]$" % s.program.encode(), self.stderr):
+        if not re.search(rb"(?m)^%s: .*[a-z]{2}.*[^: ]$" % os.path.basename(s.program).encode(), self.stderr):
             return "no sentence on stderr"
         if b"Success" in self.stderr:
             return "fails with Success"
