@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tests/header_examples.py - the examples in the comments of the public headers compile, and run.
+"""tests/header_examples.py - the examples in the comments of the public headers compile, and run; so does the program in
+models/README.md, which must write what generate writes.
 
 usage: header_examples.py SOURCE_FOLDER BUILD_FOLDER
 
@@ -122,6 +123,32 @@ def build_and_run(compiler, language, source, build, folder, root):
     return [] if done.returncode == 0 else [f'{language}: exit {done.returncode}\n{done.stdout}']
 
 
+def run_reader(root, build, folder):
+    """Compiles the program of models/README.md, and compares its output with that of generate."""
+    program = re.search(r'```c\n(/\* continue\.c .*?)```', (root / 'models/README.md').read_text(), flags=re.S).group(1)
+    (folder / 'continue.c').write_text(program)
+    (folder / 'text').write_text('the house runs to the dog, and the dog to the house.\n' * 80)
+    (folder / 'weft').symlink_to(root)
+    tools = build / 'tools'
+    compiler = os.environ.get('CC', 'cc').split()
+    commands = [compiler + ['-std=c17', '-Wall', '-Wextra', '-Werror', f'-I{folder}', 'continue.c', f'-L{build}', f'-Wl,-rpath,{build}', '-lweft',
+                            '-lm', '-pthread', '-o', 'continue'],
+                [tools / 'train', '--task', 'lm', '--text', 'text', '--preset', 'tiny', '--max-len', '32', '--max-steps', '60', '--warmup', '5',
+                 '--threads', '1', '--quiet', '-o', 'model'],
+                [tools / 'generate', '--model', 'model', '--prompt', 'the house', '--beam', '1', '--max-new-tokens', '40', '--quiet'],
+                ['./continue', 'model', 'the house']]
+    said = []
+    for command in commands:
+        done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, errors='replace', timeout=120)
+        if done.returncode:
+            return [f'{command[0]}: exit {done.returncode}\n{done.stdout}{done.stderr}']
+        said.append(done.stdout.strip())
+    if said[2] != said[3] or len(said[3]) < 20:
+        return [f'models/README.md: the program writes {said[3]!r}, and generate {said[2]!r}']
+    done = subprocess.run(['./continue', 'text', 'a'], cwd=folder, check=False, capture_output=True, text=True)
+    return [] if done.returncode == 1 and 'not safetensors' in done.stderr else [f'models/README.md: a text is no model: {done.stderr}']
+
+
 def main():
     root, build = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
     found = list(examples(root))
@@ -148,9 +175,10 @@ def main():
             (folder / 'examples.cpp').write_text('#include <array>\n#include <vector>\n#include "weft.hpp"\nint main() {\n' + plus[0] +
                                                  '\n    return squares[0] == 14 && squares[1] == 77 ? 0 : 1;\n}\n')
             bad += build_and_run(compiler, 'c++17', folder / 'examples.cpp', build, folder, root)
+        bad += run_reader(root, build, folder)
     for line in bad:
         print('header_examples:', line)
-    print(f'header_examples: {len(plain) + len(plus)} examples run, {len(alone)} is a program (install.sh), {len(inside)} is a loop of it')
+    print(f'header_examples: {len(plain) + len(plus)} examples run, {len(alone)} is a program (install.sh), {len(inside)} is a loop of it; models/README.md: 1 program')
     return 1 if bad else 0
 
 

@@ -21,7 +21,7 @@ static const pair_defaults by_pairs[] = {
     { 10000000, 292,    2,  0.05 },
 };
 
-/* The fourth row is the recipe of the manuals, 3 MB. */
+/* The fourth row is a recipe for 3 MB of manual pages. */
 static const text_defaults by_bytes[] = {
     /* bytes   ids windows epochs dropout */
     {   10000,  300,   2,  40,  0.2 },
