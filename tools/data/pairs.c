@@ -80,7 +80,9 @@ static bool check_line(pair_lines *p, int i, char *message) {
     long long number = (long long)p->number;
     const char *path = p->path[i];
     if (p->bytes[i] == 0 && i == 0 && p->targets && p->path[1]) return true;
-    if (p->bytes[i] == 0) return refuse(p, message, "line %lld of %s is empty", number, path);
+    if (p->bytes[i] == 0)
+        return refuse(p, message, "line %lld of %s is empty%s", number, path,
+                      p->path[1] ? "" : ": each line is a pair, source TAB target");
     return wf_text_check(p->text[i], p->bytes[i], why) ||
            refuse(p, message, "line %lld of %s: %.120s%s", number, path, why, lines_remedy(why));
 }
