@@ -70,7 +70,9 @@ typedef struct wf_search_step {
     const void *const *logits;
     /* the same rows after the rules: -inf for tokens that are not allowed */
     const void *const *ranked;
-    const double *normaliser; /* [n_live] log(sum exp(logits)) */
+    /* [n_live] log(sum exp(logits)) of the whole row. With a shortlist probabilities are among its
+     * candidates instead, and higher */
+    const double *normaliser;
     /* best total first: up to 2 beam continuations that go on or end, and as many worse ones */
     int n;
     const wf_continuation *continuations;
@@ -102,9 +104,9 @@ typedef struct wf_decode_options {
      * begin_suppress_tokens. The end may be among them */
     const int32_t *begin_banned;
     int n_begin_banned;
-    /* Tokens are chosen among the candidates that the list has for a sentence's source, and the end;
-     * probabilities are among them. It is for models that read a source of their own. NULL: among
-     * the whole vocabulary */
+    /* Tokens are chosen among the candidates that the list has for a sentence's source, and the
+     * end; probabilities are among them. It is for models that read a source of their own. NULL:
+     * among the whole vocabulary */
     const wf_shortlist *shortlist;
     /* Rules of transformers. They look at all tokens that the decoder has read: the start, a
      * prompt, the output. Greedy search and sampling apply them to logits. A beam of two or more

@@ -62,7 +62,7 @@ typedef struct wf_training_config {
     /* adapters; not together with on_param */
     wf_adapters adapters;
     /* factor of the loss of guided alignment, which teaches head 0 of the last layer's
-     * cross-attention to follow given alignments; 0: there is no such loss */
+     * cross-attention to follow given alignments, at most 1e6; 0: there is no such loss */
     double alignment_weight;
 } wf_training_config;
 

@@ -75,8 +75,8 @@ int64_t wf_encoder_positions(const wf_encoder_config *c);
 /* The width of a line's vector before the layer after pooling: the model's width times the number
  * of poolings. 0: there is no pooling, or c is NULL. */
 int64_t wf_encoder_pooled_width(const wf_encoder_config *c);
-/* Load the encoder in a file as wf_model_load does, without the head that predicts masked tokens, so
- * that it can be trained on something else. NULL with message. */
+/* Load the encoder in a file as wf_model_load does, without the head that predicts masked tokens,
+ * so that it can be trained on something else. NULL with message. */
 wf_model *wf_encoder_without_head(const wf_file *f, const wf_training_config *training,
                                   wf_dtype real, uint64_t seed, char *message);
 bool wf_language_model_check(const wf_language_model_config *c, char *message);

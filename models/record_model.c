@@ -155,7 +155,11 @@ static void guide(wf_model *m) {
 
 void wf_model_end_graph(wf_model *m) {
     m->objective = m->loss.loss;
-    if (m->training.alignment_weight != 0) guide(m);
+    double weight = m->training.alignment_weight;
+    if (!(weight >= 0 && weight <= 1e6))
+        wf_poison(m->graph, "an alignment weight of %g: 0 to 1e6 are possible", weight);
+    else if (weight > 0)
+        guide(m);
     wf_on_param(m->graph, NULL, NULL);
     if (m->training.adapters.rank) wf_adapters_end(m);
     m->own_nodes = wf_node_count(m->graph);

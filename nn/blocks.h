@@ -60,7 +60,8 @@ typedef struct wf_block_options {
     /* factor of the scores of all attentions; 0: 1 / sqrt(head_dim). T5 uses 1, and its initial
      * queries are smaller instead */
     double attention_scale;
-    /* of decoder layers: what stands in the place of self-attention */
+    /* of decoder layers: what stands in the place of self-attention. Recurrent units have no mask
+     * and no heads: wf_decoder_layer then ignores its options of self-attention */
     wf_decoder_kind decoder;
     /* pre-norm, without rotary positions: the norm before self-attention is that of its queries;
      * keys and values are made of x itself, as in Marian */

@@ -12,9 +12,9 @@ typedef struct step_text {
     char module[MOST_NAME];
 } step_text;
 void wf_step_free(step_text *s);
-/* Describe step `index` of the part's schedule as it is bound now. */
 /* Write the body of a step. */
 bool wf_write_body(wf_emitter *e, const exec *x);
+/* Describe step `index` of the part's schedule as it is bound now. */
 bool wf_describe_step(wf_emitter *e, int index, step_text *s);
 /* Write a step from its texts for n positions: a call in the function of its module; nothing if it
  * has no code. */

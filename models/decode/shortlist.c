@@ -1,10 +1,10 @@
 /* models/decode/shortlist.c - reads lexical shortlists, and lists the candidates of a source. See
  * models/shortlist.h.
  *
- * A file is, low byte first: u64 mark, u64 checksum, u64 first, u64 best, u64 number of offsets, u64
- * number of ids, u64 offsets, u32 ids. Token w of a source has the ids from offset w up to offset
- * w + 1. A file ends its offsets at the last token that has ids. `best` is how many ids a token may
- * have, and nothing depends on it. */
+ * A file is, low byte first: u64 mark, u64 checksum, u64 first, u64 best, u64 number of offsets,
+ * u64 number of ids, u64 offsets, u32 ids. Token w of a source has the ids from offset w up to
+ * offset w + 1. A file ends its offsets at the last token that has ids. `best` is how many ids a
+ * token may have, and nothing depends on it. */
 #include "narrow.h"
 
 #include <stdlib.h>

@@ -24,6 +24,7 @@ static const char *const names[] = {
     "pytorch_model.bin.index.json",
     "tokenizer_config.json",
     "vocab.json",
+    "vocab.txt",
     "target_vocab.json",
     "merges.txt",
     "source.spm",
@@ -33,7 +34,6 @@ static const char *const names[] = {
     "spiece.model",
     /* of sentence-transformers */
     "modules.json",
-    "vocab.txt",
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
     "1_Pooling/config.json",

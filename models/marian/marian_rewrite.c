@@ -4,6 +4,7 @@
  * A matrix in int8 has one multiplier, 127 by the largest absolute value. One whose numbers are
  * those of the file already keeps the file's bytes, so a model that was not trained comes back
  * whole. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,8 @@ static void write_int8(const rewriting *r, const marian_item *item, const float 
     float most = 0;
     if (holds(item, values)) return;
     for (int64_t i = 0; i < item->count; i++) most = fmaxf(most, fabsf(values[i]));
-    float multiplier = most > 0 ? 127 / most : 1;
+    /* finite: values of a matrix that are smaller become 0 */
+    float multiplier = most > 127 / FLT_MAX ? 127 / most : 1;
     for (int64_t i = 0; i < item->count; i++)
         to[i] = (char)(signed char)rounded(values[i], multiplier);
     memcpy(to + item->count, &multiplier, sizeof multiplier);

@@ -2,8 +2,8 @@
  * tokenizers that have them (Sennrich et al. 2016).
  *
  * Words are sequences of symbols with counts. The most frequent pair of neighbours is merged
- * everywhere, again and again. The rule says which of several equally frequent pairs is first, which
- * pairs cannot merge, what a merge makes, and when to stop.
+ * everywhere, again and again. The rule says which of several equally frequent pairs is first,
+ * which pairs cannot merge, what a merge makes, and when to stop.
  *
  *     wf_pair_words_begin(&words, count), wf_pair_words_add(&words, symbol), ...
  *     if (!wf_learn_pairs(&words, &rule)) ... out of memory */

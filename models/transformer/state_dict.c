@@ -188,7 +188,7 @@ static bool derive(reading *r) {
 static bool has_torch_positions(const wf_transformer_config *c, char *message) {
     if (c->decoder != WF_DECODER_ATTENTION || c->raw_keys || c->zero_start)
         return fail(message,
-                    "no torch.nn.Transformer has a form of Marian: write it by --to marian");
+                    "no torch.nn.Transformer has recurrent units, raw keys or a start of zeros");
     if (c->norm != WF_LAYER_NORM || c->gated || c->head_dim || c->attention_scale != 0 ||
         c->relative_buckets || c->scale_output)
         return fail(message, "no torch.nn.Transformer has a form of T5: write it by --to hf");

@@ -128,8 +128,8 @@ static void attend(const head *h, int t, int first, int n, int from, int to, flo
     *total += sum_of_line(lane);
 }
 
-/* y = dropout(softmax(scale q k^T, masked)) v, keys in blocks of 128. scratch: k_width + 1 floats for
- * each key, at most 128, and 2 for each query. */
+/* y = dropout(softmax(scale q k^T, masked)) v, keys in blocks of 128. scratch: k_width + 1 floats
+ * for each key, at most 128, and 2 for each query. */
 static void attention_head(const head *h, float *scratch) {
     int block = h->keys < 128 ? h->keys : 128;
     float *kt = scratch, *score = kt + block * h->k_width, *top = score + block;

@@ -99,8 +99,8 @@ typedef struct wf_attention_head {
 } wf_attention_head;
 
 /* Chains y[i] = step of y[i - 1] and of a[i], b[i]: y + b, y * a, a * y + b; y[-1] is 0, of
- * products 1. At most WF_SCANNED chains side by side. scan_from: the linear one from `first`, of any
- * number of chains. */
+ * products 1. At most WF_SCANNED chains side by side. scan_from: the linear one from `first`, of
+ * any number of chains. */
 typedef enum wf_scan { WF_SCAN_SUM, WF_SCAN_PRODUCT, WF_SCAN_LINEAR } wf_scan;
 enum { WF_SCANNED = 1024 };
 

@@ -49,10 +49,12 @@
         void (*sum_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
         void (*max_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
         void (*min_rows)(int64_t rows, int64_t n, const real *x, int64_t row, real *y);            \
+        /* y[i] = a[i] y[i - 1] + b[i] of chains side by side, whose elements i are `step` apart.  \
+         * y[-1] is `first`, or 0 if it is NULL. Every y[i] is rounded. y may be a or b */         \
+        void (*scan_from)(int64_t n, int64_t chains, int64_t step, const real *first,              \
+                          const real *a, const real *b, real *y);                                  \
         /* Element i of chain j is at i * step + j * chain in a, b (unless unused) and y. y[i]     \
          * is rounded; the value used for y[i + 1] is not. y may be a or b */                      \
-        void (*scan_from)(int64_t n, int64_t chains, int64_t step, const real *first,               \
-                          const real *a, const real *b, real *y);                                  \
         void (*scan)(wf_scan kind, int64_t n, int64_t chains, int64_t chain, int64_t step,         \
                      const real *a, const real *b, real *y);                                       \
         /* y = softmax of scale * x over the first `open` of n columns where mask != 0 (NULL:      \

@@ -1,6 +1,6 @@
 /* ops/reduce/scan.c - running sums, products and linear recurrences along an axis: cumsum, cumprod,
- * linear_scan; with `reverse` they start at the end of the axis. And carried_scan, the recurrence of
- * a decoder, whose total a state carries from one run to the next.
+ * linear_scan; with `reverse` they start at the end of the axis. And carried_scan, the recurrence
+ * of a decoder, whose total a state carries from one run to the next.
  *
  * The first three are y[i] = a[i] y[i-1] + b[i], computed in order and in double; cumsum has a = 1,
  * cumprod y[-1] = 1 and b = 0. Their gradients of any order are scans in the other direction. They
@@ -257,7 +257,7 @@ wf_tensor *wf_linear_scan(wf_tensor *a, wf_tensor *b, int axis, bool reverse) {
     return record_scan(&wf_op_linear_scan, a, b, axis, reverse);
 }
 
-/* ---- carried_scan: linear_scan, in a state from the total of the run before ------------------- */
+/* ---- carried_scan: linear_scan, in a state from the total of the run before ------------------ */
 
 static bool shape_carried(wf_call *c) {
     const scan_attrs *s = c->attrs;

@@ -236,7 +236,7 @@ static const recipe recipes[] = {
       .micro_batches = 2 },
     { .form = GPT,
       .before = 2,
-      .training = { 0.1, 0, 0, 0, NULL, NULL, { 2, 3, "all-linear" } },
+      .training = { .dropout = 0.1, .adapters = { 2, 3, "all-linear" } },
       .optimizer = { CLIPPED, .kind = WF_ADAMW, .weight_decay = 0.01 },
       .schedule = { WF_CONSTANT_RATE, 1e-2, 0, 0, 0 } },
 };

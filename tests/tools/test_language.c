@@ -52,6 +52,24 @@ static language both(void) {
     return (language){ .text = true, .tokenizer = { open_side(&before, 1), open_side(NULL, 0) } };
 }
 
+static int no_line(void *from, const char **line, size_t *bytes) {
+    (void)from, (void)line, (void)bytes;
+    return 0;
+}
+
+/* A shortlist wants to know it: a source's own tokens may be outputs then. */
+TEST(pieces_are_the_same_whatever_stands_around_a_line) {
+    language l = both();
+    const wf_tokenizer_options bytes = wf_tokenizer_defaults(WF_BYTES);
+    wf_tokenizer *other = wf_tokenizer_learn(&bytes, no_line, NULL, NULL);
+    ck_assert(other && l.tokenizer[0] != l.tokenizer[1]);
+    ck_assert(same_pieces(l.tokenizer[0], l.tokenizer[1]));
+    ck_assert(same_pieces(l.tokenizer[0], l.tokenizer[0]));
+    ck_assert(!same_pieces(l.tokenizer[0], other) && !same_pieces(NULL, NULL));
+    wf_tokenizer_free(other);
+    language_close(&l);
+}
+
 TEST(a_target_is_named_in_front_of_the_source) {
     char message[WF_MESSAGE] = "";
     int32_t forced = 7;

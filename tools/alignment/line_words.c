@@ -1,8 +1,9 @@
 /* tools/alignment/line_words.c - the words of tokens. See line_words.h.
  *
- * A tokenizer does not tell where its tokens come from, and it may change the text. So the tokens of
- * a line's beginnings are counted, each up to the end of a word. Where the tokens of single words
- * put together are those of the line, as for most kinds, that is enough, and takes less time. */
+ * A tokenizer does not tell where its tokens come from, and it may change the text. So the tokens
+ * of a line's beginnings are counted, each up to the end of a word. Where the tokens of single
+ * words put together are those of the line, as for most kinds, that is enough, and takes less
+ * time. */
 #include "line_words.h"
 
 #include <stdlib.h>

@@ -48,6 +48,15 @@ void language_close(language *l) {
     *l = (language){ 0 };
 }
 
+bool same_pieces(const wf_tokenizer *a, const wf_tokenizer *b) {
+    bool same = a && b && wf_tokenizer_size(a) == wf_tokenizer_size(b);
+    for (int32_t id = 0; same && a != b && id < wf_tokenizer_size(a); id++) {
+        const char *of_a = wf_tokenizer_piece(a, id), *of_b = wf_tokenizer_piece(b, id);
+        same = of_a && of_b ? strcmp(of_a, of_b) == 0 : of_a == of_b;
+    }
+    return same;
+}
+
 int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]) {
     int32_t end = wf_tokenizer_special(t, WF_END_ID);
     int n = 0;

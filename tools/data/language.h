@@ -32,6 +32,10 @@ bool vocabulary_fits(int side, int64_t size, int64_t of_model, char *message);
 bool language_open(language *l, const wf_file *f, const wf_model *m, char *message);
 void language_close(language *l);
 
+/* True if both tokenizers have the same pieces, in the same order. What they put around a line may
+ * differ. False if one is NULL. */
+bool same_pieces(const wf_tokenizer *a, const wf_tokenizer *b);
+
 /* The ids of special symbols that an output cannot contain: padding and start, and with `unknown`
  * the unknown token; never the end. Returns how many. */
 int no_text(const wf_tokenizer *t, bool unknown, int32_t ids[WF_SPECIAL_IDS]);

@@ -345,7 +345,11 @@ static void tell_unsaid(const program *p, const char *model, const wf_hf *hf, un
 
 /* The next step after a refusal, for a form that transformers does not have. */
 static const char *next_step(const wf_model *m, bool text) {
+    const wf_transformer *t = wf_transformer_of(m);
     if (wf_hf_has_family(m)) return "";
+    if (t && t->config.zero_start) return ": convert --to marian writes models of this form";
+    if (t && t->config.decoder != WF_DECODER_ATTENTION)
+        return ": transformers has no such decoder; train --like bart makes a model that it has";
     return text ? ": train it with --like bart beside the same options"
                 : ": a model of a made-up task has no folder. train --like bart makes a model of "
                   "text that has one";

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "models/choices.h"
-#include "models/text_internal.h"
 #include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
 #include "tools/generate/usual_search.h"
@@ -283,16 +282,18 @@ static void read_range(job *j, const wf_file *f) {
     j->high = strtoll(high, NULL, 10);
 }
 
-/* Reads the shortlist, for the vocabulary that the model's file f has. */
-static void open_shortlist(job *j, const wf_file *f) {
+/* Reads the shortlist, for the model's vocabularies. */
+static void open_shortlist(job *j) {
     char message[WF_MESSAGE];
     size_t bytes;
     const char *path = j->set->shortlist;
+    wf_tokenizer *const *tokenizer = j->language.tokenizer;
     if (!path) return;
     char *data = spool_whole(path, &bytes, message);
     if (!data) fail(&self, "%s", message);
-    j->shortlist = wf_shortlist_read(data, bytes, j->model->src_vocab, j->model->tgt_vocab,
-                                     wf_tokenizer_in_file(f, "tokenizer"), message);
+    j->shortlist =
+        wf_shortlist_read(data, bytes, j->model->src_vocab, j->model->tgt_vocab,
+                          same_pieces(tokenizer[SIDE_SRC], tokenizer[SIDE_TGT]), message);
     free(data);
     if (!j->shortlist) fail(&self, "%s: %s", path, message);
 }
@@ -358,7 +359,7 @@ static void open_model(job *j, settings *set) {
     choose_languages(j);
     read_range(j, f);
     open_alignment(j, f);
-    open_shortlist(j, f);
+    open_shortlist(j);
     wf_file_free(f);
     j->file = NULL;
     j->decoder = wf_decoder_new(j->model, j->pool, message);

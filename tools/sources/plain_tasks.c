@@ -1,9 +1,9 @@
-/* tools/sources/plain_tasks.c - the sequences of a task (tasks.c) in the C file of a training, whose
- * program so makes the batches that `train` makes. Embedded as text.
+/* tools/sources/plain_tasks.c - the sequences of a task (tasks.c) in the C file of a training. Its
+ * program makes from them the batches that `train` makes. Embedded as text.
  *
- * With -DMODEL_TASK a program of one's own has them too: next_update gives it the batches of a step.
- * Before them stand TASK, which is COPY, REVERSE or SORT, ROWS, MIN_LENGTH, MAX_LENGTH, LAST_STEP
- * and task_seed. */
+ * With -DMODEL_TASK a program of one's own has them too: next_update gives it the batches of a
+ * step. Before them stand TASK, which is COPY, REVERSE or SORT, ROWS, MIN_LENGTH, MAX_LENGTH,
+ * LAST_STEP and task_seed. */
 
 #if defined MODEL_MAIN || defined MODEL_TASK
 enum { TOKENS = 19 };

@@ -132,11 +132,12 @@ bool mask_ids_of(wf_tokenizer *t, int32_t around[2], int32_t *mask, char *messag
 
 /* Makes the tokenizer again with its special ids. */
 static wf_tokenizer *with_mask(wf_json_text_options *o, const char *unused, char *message) {
-    int32_t mask;
+    int32_t mask, around[2];
     (void)unused;
     wf_tokenizer *t = wf_tokenizer_from_json(o, message);
     if (!t) return NULL;
-    bool ok = mask_ids_of(t, &o->special[WF_START_ID], &mask, message);
+    bool ok = mask_ids_of(t, around, &mask, message);
+    if (ok) o->special[WF_START_ID] = around[0], o->special[WF_END_ID] = around[1];
     o->special[WF_PAD_ID] = id_of_either(t, "[PAD]", "<pad>");
     o->special[WF_UNK_ID] = id_of_either(t, "[UNK]", "<unk>");
     wf_tokenizer_free(t);

@@ -193,7 +193,10 @@ static void say_masks(session *s, const evaluation *v) {
 /* Reports the share of right outputs, for sequences and pairs. */
 static void say_sequences(session *s, const evaluation *v) {
     if (s->dataset.kind->encoder) {
-        (s->dataset.kind->masks ? say_masks : say_vectors)(s, v);
+        if (s->dataset.kind->masks)
+            say_masks(s, v);
+        else
+            say_vectors(s, v);
         return;
     }
     say(&s->report,

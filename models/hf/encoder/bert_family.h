@@ -72,11 +72,11 @@ wf_file *wf_hf_open_dense(const char *folder, const char **name, char *message);
 
 /* Reads how long a line may be: tokenizer_config.json. */
 bool wf_hf_bert_read_longest(const char *folder, hf_bert_config *c, char *message);
-/* Reads tokenizer.json, or else vocab.txt, which is made to cut lines at max_len tokens, and finds the ids that it
- * puts around a line. */
+/* Reads tokenizer.json, or else vocab.txt, and finds the ids that it puts around a line. The
+ * tokenizer is made to cut lines at max_len tokens. */
 bool wf_hf_bert_read_tokenizer(const char *folder, hf_bert_config *c, wf_hf *out, char *message);
-/* Makes the text of a tokenizer.json of the folder's vocab.txt, in memory that the caller frees, with
- * a '\0'. NULL with message. (bert_vocabulary.c) */
+/* Makes the text of a tokenizer.json of the folder's vocab.txt, in memory that the caller frees,
+ * with a '\0'. NULL with message. (bert_vocabulary.c) */
 char *wf_hf_bert_vocabulary(const char *folder, size_t *bytes, char *message);
 bool wf_hf_bert_has_vocabulary(const char *folder);
 bool wf_hf_bert_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *message);

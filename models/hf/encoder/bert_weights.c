@@ -59,9 +59,8 @@ void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_en
     c->pooler = !c->masked_lm && has(f, family, "pooler.weight");
 }
 
-/* A leaf's name in the file. Files have the output's bias twice: transformers reads the one with
- * the usual name if the tables are tied, and else bias_copy. The
- * name is that of the one it reads. */
+/* A leaf's name in the file. Files have the output's bias twice. As transformers does, this takes
+ * bias_copy unless the tables are tied. */
 static int name_of(const hf_bert_family *f, const wf_encoder_config *c, const wf_tensor *leaf,
                    int part, char name[HF_NAME]) {
     int parts = wf_hf_bert_name(f, leaf->name, part, name);

@@ -1,10 +1,10 @@
 /* models/text/learn/learn_unigram.c - learns a Unigram model (Kudo 2018); see json_learn.h.
  *
- * It begins with many pieces: the characters, and frequent substrings. Then, round by round, the
- * EM algorithm finds the pieces' probabilities, and a quarter of the pieces is dropped: those whose
+ * It begins with many pieces: the characters, and frequent substrings. Then, round by round, the EM
+ * algorithm finds the pieces' probabilities, and a quarter of the pieces is dropped: those whose
  * loss makes the text least improbable if their text is cut otherwise. The steps and constants are
- * those of SentencePiece and the library tokenizers: two rounds of EM before pruning, expected counts
- * below a half are dropped, and the M step is that of a Dirichlet prior (digamma).
+ * those of SentencePiece and the library tokenizers: two rounds of EM before pruning, expected
+ * counts below a half are dropped, and the M step is that of a Dirichlet prior (digamma).
  *
  * Other than there, seeds are counted with their words' frequency, characters are never dropped,
  * and the last pruning is by loss, too. Words are taken in the order of the text, on one thread,
@@ -56,7 +56,8 @@ typedef struct unigram {
 
 /* ---- words and seeds ------------------------------------------------------------------------- */
 
-/* Adds the parts of a word: characters outside the alphabet are left out, and long words divided. */
+/* Adds the parts of a word: characters outside the alphabet are left out, and long words
+ * divided. */
 static bool add_word(unigram *u, wf_span word, int64_t count) {
     size_t begin = 0, at = 0;
     for (int n = 0; at < word.bytes; n++) {

@@ -1,9 +1,10 @@
 /* models/text/learn/unigram_seeds.c - frequent substrings of words, with which a Unigram model
  * begins; see json_learn.h.
  *
- * All suffixes of the words are sorted, so that suffixes with one beginning are neighbours. From one
- * suffix to the next, beginnings that both share go on, and longer ones end there. A beginning that
- * ends together with a longer one of the same places is left out: the longer one stands for it. */
+ * All suffixes of the words are sorted, so that suffixes with one beginning are neighbours. From
+ * one suffix to the next, beginnings that both share go on, and longer ones end there. A beginning
+ * that ends together with a longer one of the same places is left out: the longer one stands for
+ * it. */
 #include <stdlib.h>
 
 #include "json_learn.h"

@@ -90,8 +90,7 @@ static option rows[] = {
       .argument = "NAME[,NAME]",
       .help = "with --lora: the matrices that get adapters, by the ends of their names: q_proj, "
               "k_proj, v_proj, or in_proj for all three as one matrix; out_proj, linear1, linear2, "
-              "linear3, output; all-linear for all of these but in_proj "
-              "and output",
+              "linear3, output; all-linear for all of these but in_proj and output",
       .fallback = "q_proj,v_proj, or in_proj for a model of GPT-2's form" },
     CHOICE("base-weights", told.model.base_weights, "f32|bf16|int8",
            "with --lora: number format in which the weights of --init are kept in memory. bf16 "
@@ -210,11 +209,10 @@ static option rows[] = {
     CHOICE("like", told.model.like, LIKE_WORDS,
            "class of Hugging Face's transformers that the model fits, so that convert --to hf can "
            "write it: MarianMT, BART or T5. It sets the defaults of --norm, --positions, "
-           "--activation, "
-           "--embedding-norm and --tie. marian needs --spm-src; bart learns its vocabulary. t5: "
-           "the form of T5 1.1, with relative positions; --spm-src is a vocabulary that goes out, "
-           "too. firefox: a translator of Marian with the ids of --spm-src, which convert --to "
-           "marian writes. none: no such class",
+           "--activation, --embedding-norm and --tie. marian needs --spm-src; bart learns its "
+           "vocabulary. t5: the form of T5 1.1, with relative positions; --spm-src is a vocabulary "
+           "that goes out, too. firefox: a translator of Marian with the ids of --spm-src, which "
+           "convert --to marian writes. none: no such class",
            NEW),
     CHOICE("form", told.model.form, FORM_WORDS,
            "with --arch language: form of the layers, that of GPT-2 or of Llama. It sets the "

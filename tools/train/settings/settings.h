@@ -20,8 +20,7 @@ enum {
     LEARN_DATE,
     LEARN_TEXT,
     LEARN_LM,
-    LEARN_PAIRS,
-    LEARN_MASK
+    LEARN_PAIRS
 };
 
 /* Indices in LIKE_WORDS: classes of Hugging Face's transformers, and Marian's translators. */

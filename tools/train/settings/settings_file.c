@@ -1,6 +1,7 @@
 /* tools/train/settings/settings_file.c - writes settings and the state of a training to a
  * checkpoint, and reads them for a resume. */
 #include "settings.h"
+#include "tools/data/language.h"
 
 #include <assert.h>
 #include <math.h>
@@ -149,23 +150,28 @@ static bool has_layers(const wf_file *f, const char *number) {
 }
 
 /* True if the defaults of a word, such as --preset tiny, are what the file has. Options that are
- * given beside it are compared by themselves. */
+ * given beside it are compared by themselves. False for a word without defaults. */
 static bool has_defaults(const wf_file *f, const char *word) {
+    bool any = false;
     for (const option *o = train_program.options; o < train_program.options + train_program.n;
          o++) {
         const char *value = o->seen ? NULL : option_default(o, word);
         bool layers = strcmp(o->name, "layers") == 0;
         if (!value || (!o->stored && !layers)) continue;
         if (layers ? !has_layers(f, value) : !has_setting(f, o->name, value)) return false;
+        any = true;
     }
-    return true;
+    return any;
 }
 
 /* True if both sides of the file have one vocabulary. */
 static bool has_one_vocabulary(const wf_file *f) {
-    const char *src = wf_file_meta(f, "src_tokenizer.vocabulary");
-    const char *tgt = wf_file_meta(f, "tgt_tokenizer.vocabulary");
-    return wf_file_meta(f, "tokenizer.kind") || (src && tgt && strcmp(src, tgt) == 0);
+    char message[WF_MESSAGE];
+    wf_tokenizer *t[2];
+    if (!tokenizers_open(t, f, message)) return false;
+    bool same = same_pieces(t[SIDE_SRC], t[SIDE_TGT]);
+    tokenizers_close(t);
+    return same;
 }
 
 /* True if an option of a new training says what the file says. */

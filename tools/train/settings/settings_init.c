@@ -70,12 +70,12 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     take_tokenizer(set, f, path);
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (!m) fail(&train_program, "%s: %s", path, message);
-    if (settings_running(set) && m->src && !set->run.resume)
-        fail(&train_program,
-             "%s has an encoder and a decoder: it can't go on as a language model of --text. "
-             "--train FILE.tsv goes on with pairs",
-             path);
     const wf_encoder *e = wf_encoder_of(m);
+    if (settings_running(set) && !settings_masks(set) && m->src && !set->run.resume)
+        fail(&train_program,
+             "%s has an encoder%s: it can't go on as a language model of --text. "
+             "--train FILE.tsv goes on with pairs",
+             path, e ? "" : " and a decoder");
     if (e && e->config.masked_lm && !settings_masks(set) && set->model.lora)
         fail(&train_program, "%s predicts masked tokens: its adapters are for --task mask", path);
     if (e && !e->config.masked_lm && settings_masks(set))
