@@ -152,6 +152,17 @@ TEST_ROWS(gradients_are_right, COUNT_OF(guided_params)) {
     close_model(m);
 }
 
+TEST_ROWS(a_weight_outside_of_its_range_is_refused, 4) {
+    static const double weights[] = { -0.1, NAN, INFINITY, 2e6 };
+    const wf_training_config training = { .alignment_weight = weights[_i] };
+    wf_transformer_config c = wf_transformer_defaults();
+    c.src_vocab = c.tgt_vocab = 17;
+    wf_model *m = wf_transformer_new(&c, &training, WF_F32, 1, NULL);
+    ck_assert(m && !wf_ok(m->graph));
+    ck_assert_ptr_nonnull(strstr(wf_error(m->graph), "alignment weight of"));
+    wf_model_free(m);
+}
+
 TEST(a_model_without_cross_attention_is_refused) {
     const wf_training_config training = { .alignment_weight = weight };
     wf_language_model_config c = wf_language_model_defaults();

@@ -90,6 +90,11 @@ static const struct {
     { "convert --from marian --heads 2 in -o m", "--from marian takes it from the file", 2 },
     { "convert --to marian --heads 2 in -o m", "--to marian takes it from the model", 2 },
     { "convert --to marian --weights int8 in -o m", "model.npz is written in f32", 2 },
+    { "convert --from marian in -o n && convert --to hf n -o m",
+      "convert --to marian writes models of this form", 1 },
+    { "train --task copy --preset tiny --decoder ssru --max-steps 1 --quiet -o n && "
+      "convert --to hf n -o m",
+      "transformers has no such decoder", 1 },
     { "convert --spm-src in in -o m", "it is for --from marian", 2 },
     { "convert --from marian in --spm-src in -o m", "the vocabulary of the source", 1 },
     { "convert --scales in in -o m", "it is for --to marian", 2 },

@@ -85,6 +85,9 @@ TEST_ROWS(a_resume_may_repeat_what_the_file_has, COUNT_OF(repeated)) {
     run("train --resume --train pairs --max-steps 7 -o m --preset base");
     expect(2);
     assert_contains(result.err, "--preset would have no effect: a resume takes it from the file");
+    run("train --resume --train pairs --max-steps 7 -o m --%s", _i < 3 ? "like none" : "form gpt");
+    expect(2);
+    assert_contains(result.err, "would have no effect: a resume takes it from the file");
 }
 
 /* ---- training longer ------------------------------------------------------------------------- */
