@@ -8,17 +8,25 @@
 // protocol, over pipes: messages are JSON and end with a zero byte.
 "use strict";
 const { spawn } = require("child_process");
+const fs = require("fs");
 const [, , chromium, url, selector] = process.argv;
 
-const browser = spawn(chromium, ["--headless", "--no-sandbox", "--disable-gpu", `--user-data-dir=${process.cwd()}/profile`,
-  "--remote-debugging-pipe", "about:blank"], { env: { ...process.env, HOME: process.cwd() },
+const profile = `${process.cwd()}/profile`;
+const browser = spawn(chromium, ["--headless", "--no-sandbox", "--disable-gpu", `--user-data-dir=${profile}`,
+  "--remote-debugging-pipe", "about:blank"], { detached: true, env: { ...process.env, HOME: process.cwd() },
   stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
 const [toBrowser, fromBrowser] = [browser.stdio[3], browser.stdio[4]];
 
+// Ends all processes of the browser before its folder goes: one that lives would write into it again.
 function end(error) {
-  browser.kill("SIGKILL");
   if (error) console.error(error);
-  process.exit(error ? 1 : 0);
+  if (!browser.pid) process.exit(1);
+  browser.removeAllListeners("exit");
+  browser.on("exit", () => {
+    fs.rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    process.exit(error ? 1 : 0);
+  });
+  process.kill(-browser.pid, "SIGKILL");
 }
 
 const waiting = new Map();
@@ -41,6 +49,7 @@ function take(message) {
   }
 }
 
+for (const pipe of [toBrowser, fromBrowser]) pipe.on("error", () => {}); // the browser's end is told by "exit"
 fromBrowser.on("data", data => {
   const messages = (input + data).split("\0");
   input = messages.pop();
