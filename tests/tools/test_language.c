@@ -53,7 +53,9 @@ static language both(void) {
 }
 
 static int no_line(void *from, const char **line, size_t *bytes) {
-    (void)from, (void)line, (void)bytes;
+    (void)from;
+    (void)line;
+    (void)bytes;
     return 0;
 }
 

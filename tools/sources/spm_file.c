@@ -137,7 +137,10 @@ static wf_tokenizer *with_mask(wf_json_text_options *o, const char *unused, char
     wf_tokenizer *t = wf_tokenizer_from_json(o, message);
     if (!t) return NULL;
     bool ok = mask_ids_of(t, around, &mask, message);
-    if (ok) o->special[WF_START_ID] = around[0], o->special[WF_END_ID] = around[1];
+    if (ok) {
+        o->special[WF_START_ID] = around[0];
+        o->special[WF_END_ID] = around[1];
+    }
     o->special[WF_PAD_ID] = id_of_either(t, "[PAD]", "<pad>");
     o->special[WF_UNK_ID] = id_of_either(t, "[UNK]", "<unk>");
     wf_tokenizer_free(t);
