@@ -212,7 +212,7 @@ static bool read_flag(settings *s, const char *name, bool *to) {
     return !value || *to || strcmp(value, "false") == 0 || refuse(s, name, value);
 }
 
-/* Which tables are one, and if the output has a bias. */
+/* Reads which token tables are shared, and if the output has a bias. */
 static bool read_tables(settings *s, wf_transformer_config *c) {
     bool all, src, decoder, none;
     if (!read_flag(s, "tied-embeddings-all", &all) || !read_flag(s, "tied-embeddings-src", &src) ||

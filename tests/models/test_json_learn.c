@@ -109,7 +109,7 @@ TEST(special_tokens_come_first) {
     wf_json_tokenizer_free(t);
 }
 
-/* Of rare characters there are no pieces, and words with them are cut there. */
+/* Rare characters have no pieces, and words are cut at them. */
 TEST(the_alphabet_may_be_small) {
     wf_json_learn_options o = sized(WF_LEARN_UNIGRAM, 20);
     o.alphabet = 8;

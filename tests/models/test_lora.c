@@ -298,7 +298,7 @@ TEST_ROWS(impossible_adapters_are_refused, COUNT_OF(impossible)) {
     wf_model_free(m);
 }
 
-/* What does not fit is refused whole: the model stays as it was. */
+/* A file that does not fit is refused whole: the model stays as it was. */
 TEST(a_file_that_does_not_fit_is_refused) {
     const wf_training_config two = adapted(1), others = adapted(2);
     const wf_training_config three = { .adapters = { 3, 3, "all-linear" } };

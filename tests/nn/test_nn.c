@@ -48,8 +48,9 @@ TEST_ROWS(sinusoid_values, 2) {
     end_graph(g);
 }
 
-/* As transformers has them: of MarianMT, whose width may be odd, and of fairseq and M2M100, whose
- * first position is 2; and tensor2tensor's. A table and the op give the same bits. */
+/* Sinusoids equal those of transformers: of MarianMT, whose width may be odd, and of fairseq and
+ * M2M100, whose first position is 2; and those of tensor2tensor. A table and the op give the same
+ * bits. */
 TEST_ROWS(sinusoid_forms, 8) {
     wf_graph *g = new_graph(_i % 2 ? WF_F64 : WF_F32);
     bool exact = _i >= 4;
