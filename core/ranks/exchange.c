@@ -122,8 +122,10 @@ static bool any_gone(wf_rank *me, const flow *f, int n, unsigned seen) {
 }
 
 static bool move(wf_rank *me, flow *out, int n_out, flow *in, int n_in) {
-    while (!failed(me)) {
+    for (;;) {
+        /* before failed(): a failure after this line changes the event count */
         unsigned seen = events(me);
+        if (failed(me)) return false;
         bool moved = false;
         int64_t left = 0;
         for (int i = 0; i < n_out; i++) {
@@ -138,7 +140,6 @@ static bool move(wf_rank *me, flow *out, int n_out, flow *in, int n_in) {
         if (!moved && !any_gone(me, out, n_out, seen) && !any_gone(me, in, n_in, seen))
             await(me, seen);
     }
-    return false;
 }
 
 static int64_t part(const int64_t *at, int rank) {

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/plan/pool.h"
 #include "core/ranks/region.h"
 
 TESTS(transport)
@@ -216,6 +217,35 @@ TEST(counters_go_round) {
 }
 
 /* ---- what fails ------------------------------------------------------------------------------ */
+
+static void *wait_for_bytes(void *arg) {
+    thread_rank *r = arg;
+    int64_t send_at[] = { 0, 0, 0 }, receive_at[] = { 0, 0, 1 };
+    char byte;
+    r->code = wf_alltoallv(&r->rank.transport, NULL, send_at, &byte, receive_at);
+    return NULL;
+}
+
+/* A failure may come at any instruction of a rank that looks for bytes; the rank must not sleep
+ * after it. Wake-ups without a cause keep the rank looking, so that few trials meet each of its
+ * instructions. */
+TEST(a_failure_at_any_instruction_wakes_a_rank) {
+    enum { TRIALS = SANITIZED ? 3000 : 30000 };
+    for (int i = 0; i < TRIALS; i++) {
+        thread_rank waits = { .code = 1 };
+        wf_region *g = wf_region_new(2);
+        wf_rank_join(&waits.rank, g, 0);
+        waits.rank.spins = 0;
+        ck_assert_int_eq(pthread_create(&waits.thread, NULL, wait_for_bytes, &waits), 0);
+        while (!atomic_load(&g->slots[0].asleep)) wf_relax();
+        for (int k = 0; k < i % 50; k++) wf_region_wake(g, 0);
+        wf_region_fail(g, 1, (wf_processes_result){ 1, 7, 0, "the network is gone" });
+        pthread_join(waits.thread, NULL);
+        ck_assert_int_eq(waits.code, 0);
+        ck_assert_str_eq(wf_transport_error(&waits.rank.transport), "the network is gone");
+        wf_region_free(g);
+    }
+}
 
 static int one_returns(wf_transport *t, void *user) {
     (void)user;
