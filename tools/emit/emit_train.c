@@ -11,7 +11,7 @@
 #include "models/model_internal.h"
 #include "tools/data/refused.h"
 #include "tools/sources/tasks.h"
-#include "tools/train/settings/settings.h"
+#include "tools/train/settings/settings_file.h"
 
 /* MOST_SHAPES: of a file. Sizes after TRIED_STEPS are padded if they were not met before. */
 enum { MOST_SHAPES = 36, TRIED_STEPS = 20000 };

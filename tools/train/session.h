@@ -5,7 +5,7 @@
 #include "evaluate.h"
 #include "identity.h"
 #include "progress.h"
-#include "settings/settings.h"
+#include "settings/settings_file.h"
 #include "telemetry.h"
 
 /* Sums over the steps since the last line. */

@@ -127,8 +127,7 @@ wf_schedule settings_schedule(const settings *set);
 wf_trainer *settings_trainer(const settings *set, wf_model *m, wf_pool *pool,
                              wf_transport *transport);
 
-/* ---- settings_init.c: starting from a model
- * ---------------------------------------------------- */
+/* ---- settings_init.c: starting from a model -------------------------------------------------- */
 
 /* True if the training started, or will start, from a model's file, which then determines the
  * sizes. */
@@ -140,8 +139,7 @@ void settings_from_model(settings *set, const wf_file *f, const char *path);
 /* The model in the file, without anything about its training; NULL with message[256]. */
 wf_model *settings_start(const settings *set, const wf_file *init, char *message);
 
-/* ---- settings_follow.c: settings that follow the data
- * ---------------------------------------------------- */
+/* ---- settings_follow.c: settings that follow the data ---------------------------------------- */
 
 /* Callbacks that set defaults of a new model by the data, for settings that were not on the command
  * line. */
@@ -149,8 +147,7 @@ dataset_follower settings_follower(settings *set);
 wf_token_kind settings_tokenizer(const settings *set, int side);
 wf_tokenizer_options settings_tokens(const settings *set, int side);
 
-/* ---- settings_freeze.c: what is not trained
- * ---------------------------------------------------- */
+/* ---- settings_freeze.c: what is not trained -------------------------------------------------- */
 
 /* The n parameters of m that are trained; the caller frees the array. NULL: out of memory. */
 wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n);
@@ -181,33 +178,5 @@ void settings_refuse_unlike(const settings *set);
 void settings_refuse_idle(const settings *set);
 /* Exit if the settings are not possible for running text. */
 void settings_refuse_running(const settings *set);
-
-/* ---- settings_file.c ------------------------------------------------------------------------- */
-
-/* Write the settings and the step as metadata of the checkpoint. */
-enum { SETTINGS_META = 64 };
-typedef struct settings_meta {
-    wf_meta pairs[SETTINGS_META];
-    char keys[SETTINGS_META][OPTION_TEXT_SIZE], values[SETTINGS_META][OPTION_TEXT_SIZE];
-    int n;
-} settings_meta;
-/* The progress of a training, as a checkpoint keeps it. */
-typedef struct training_state {
-    int64_t step;
-    double best;        /* lowest validation loss per token; infinite before the first */
-    int64_t since_best; /* validations since */
-} training_state;
-void settings_to_meta(const settings *set, const training_state *at, const dataset *m,
-                      settings_meta *meta);
-training_state settings_state(const settings *set,
-                              const wf_file *f); /* exits if the file does not have it */
-
-/* Take the stored settings from the file. Exits if the command line contradicts them. */
-void settings_from_file(settings *set, const wf_file *f);
-/* Exit if a resume has other training data than before. */
-void settings_check_data(const settings *set, const wf_file *f, const dataset *m);
-
-/* The setting "train.<name>" in the file; NULL: the file does not have it. */
-const char *setting_in_file(const wf_file *f, const char *name);
 
 #endif

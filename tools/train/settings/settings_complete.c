@@ -8,7 +8,7 @@
 #include "defaults.h"
 #include "models/choices.h"
 #include "models/model_internal.h"
-#include "settings.h"
+#include "settings_file.h"
 
 bool settings_in_one_row(const settings *set) {
     return wf_model_kind_decoder_only(settings_kind(set));

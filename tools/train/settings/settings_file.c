@@ -1,6 +1,6 @@
 /* tools/train/settings/settings_file.c - writes settings and the state of a training to a
  * checkpoint, and reads them for a resume. */
-#include "settings.h"
+#include "settings_file.h"
 #include "tools/data/language.h"
 
 #include <assert.h>

@@ -7,7 +7,7 @@
 
 #include "defaults.h"
 #include "models/choices.h"
-#include "settings.h"
+#include "settings_file.h"
 
 static bool given(const char *name) {
     return option_seen(&train_program, name);

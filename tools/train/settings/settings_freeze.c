@@ -6,7 +6,7 @@
 
 #include "core/graph_internal.h"
 #include "models/text_internal.h"
-#include "settings.h"
+#include "settings_file.h"
 
 enum { MOST = 4096 }; /* bytes of all prefixes, with a '\0' */
 

@@ -6,7 +6,7 @@
 
 #include "models/model_internal.h"
 #include "models/text_internal.h"
-#include "settings.h"
+#include "settings_file.h"
 
 wf_adapters settings_adapters(const settings *set) {
     return (wf_adapters){ set->model.lora, set->model.lora_alpha, set->model.lora_targets };

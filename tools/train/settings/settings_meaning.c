@@ -3,7 +3,7 @@
 #include "models/choices.h"
 #include "models/model_internal.h"
 
-#include "settings.h"
+#include "settings_file.h"
 #include <assert.h>
 #include <stdlib.h>
 

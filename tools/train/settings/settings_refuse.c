@@ -5,7 +5,7 @@
 
 #include "models/choices.h"
 #include "models/model_internal.h"
-#include "settings.h"
+#include "settings_file.h"
 
 /* Reports numbers that the chosen optimizer does not use. */
 static void refuse_idle_numbers(const settings *set) {
