@@ -79,7 +79,8 @@ struct wf_op {
 
     /* Can out[0] be a view of in[0]'s memory, for the bound shapes? If so, set out[0].stride and
      * return the offset in elements. Otherwise return -1, and the kernel computes the result. An op
-     * without eval is asked again with a row-major copy of in[0]. NULL: never a view. */
+     * without a kernel (eval is NULL) must be a view: after -1 it is asked again with a row-major
+     * copy of in[0]. NULL: never a view. */
     int64_t (*view)(wf_call *c);
 
     /* Gradient rule. For every operand with bit i set in need, record dx[i], the contribution of

@@ -92,8 +92,8 @@ int64_t wf_model_begin(const wf_model *m, int64_t n);
 
 /* Encodes: feeds src and src_length; fetches the memory. Fails for a decoder-only model. */
 wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool);
-/* Decodes a step: feeds the memory, and tgt [B,n] from position "P" on; fetches logits. It runs
- * with a state. */
+/* Decodes a step: feeds the encoder's output, and tgt [B,n], whose first position is the size "P";
+ * fetches logits. It runs with a state, which holds the caches. */
 wf_plan *wf_model_step_plan(wf_model *m, wf_pool *pool);
 /* Runs a prompt: a step that fetches hidden instead of logits. It shares the state of the steps. */
 wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool);

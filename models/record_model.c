@@ -68,8 +68,9 @@ int64_t wf_model_inputs(wf_model *m) {
     return B;
 }
 
-/* A table that the output shares begins with small values, like a scaled one: with rows of N(0, 1),
- * logits would be sqrt(D) too large. */
+/* The table of embeddings. If the output layer shares it (tied embeddings), its initial values are
+ * those of a table whose rows are multiplied by sqrt(D): of variance 1 / D. With rows of N(0, 1),
+ * the logits would be sqrt(D) times too large. */
 struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t rows, int64_t dim,
                                          bool scaled, bool shared) {
     struct wf_embedding_layer l = wf_embedding_new(g, name, rows, dim, scaled || shared);

@@ -37,7 +37,8 @@ static bool is_product(const part *q, const exec *x) {
            (is_row || !has_addend) && wf_view_dense(y);
 }
 
-/* The cache of a part of the product's columns, which lie head by head. */
+/* True if x writes some columns of the product, such as the keys, to the state of a cache. The
+ * columns of a head lie side by side. */
 static bool is_cache(const part *q, const exec *product, const exec *x) {
     const wf_view *v = &x->call.in[0];
     int64_t columns = product->call.out[0].shape[2];

@@ -9,7 +9,8 @@
 
 /* ---- fetches --------------------------------------------------------------------------------- */
 
-/* A later part alone reads what it is fed of this one. */
+/* True if the program needs a function that returns result i of this part. It does not if a later
+ * part of the same file is fed with the result. */
 bool wf_has_getter(const wf_emitter *e, const part *of, int i) {
     const planned *n = &of->plan->nodes[i];
     if (!n->fetched || (n->node->op && n->node->op->writes)) return false;

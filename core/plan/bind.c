@@ -224,7 +224,8 @@ static int64_t reserved(const wf_plan *p, int64_t n) {
     return enough < most ? enough : most;
 }
 
-/* The positions that a call reads whose result 1 is carried from one run to the next. */
+/* How many positions a call computes: result 0 has all of them, and result 1 is the state after the
+ * last, which the next run begins with. */
 static int64_t positions_of(const wf_call *c) {
     int64_t carried = wf_view_count(&c->out[1]);
     return carried ? wf_view_count(&c->out[0]) / carried : 0;

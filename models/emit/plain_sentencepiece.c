@@ -273,7 +273,8 @@ static int offer_pieces(const sentencepiece *s, best_path *best, const char *lin
     return is_single;
 }
 
-/* Let every start of a piece on the best path name its end instead. Returns the first end. */
+/* Turns the links of the best path round: each end of a piece names the piece's start, and then each
+ * start names the end. Returns the end of the first piece. */
 static int32_t turn_path(best_path *best, size_t n) {
     int32_t after = -1, at = (int32_t)n;
     while (at > 0) {

@@ -31,8 +31,9 @@ enum { HF_MOST_ENDS = 16 };
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
 bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
                           char *message);
-/* Checks that each key of config.json is one of `keys`, has its constant value, is of a search, or
- * is named in one of the lists, which may be NULL. */
+/* Refuses unknown keys of config.json. A key is known if it is one of `keys`, has the value that
+ * `constants` gives, or is a setting of generation such as num_beams. Further known names are in
+ * `ignored` and `own`, which may be NULL. */
 bool wf_hf_check_keys(const hf_object *o, const hf_key *keys, const hf_constant *constants,
                       const char *const *ignored, const char *const *own, char *message);
 /* Copies the family's name as it is written in the file, so that no request for memory can fail

@@ -43,7 +43,8 @@ typedef struct wf_merge_rule {
     bool together;
 } wf_merge_rule;
 
-/* Add a link. False: out of memory, or the text has 2^31 bytes. */
+/* Append a symbol, which stands for the next `bytes` bytes of the text. False: out of memory, or
+ * the text has 2^31 bytes. */
 bool wf_merger_add(wf_merger *g, int32_t symbol, size_t bytes);
 bool wf_merge_all(wf_merger *g, const wf_merge_rule *rule); /* false: no memory */
 void wf_merger_free(wf_merger *g);

@@ -60,7 +60,8 @@ static wf_block_options block(const void *config) {
                                .raw_keys = c->raw_keys };
 }
 
-/* Is there a bucket for each offset? That of the decoder is of one side. */
+/* True if every offset between two positions has a bucket, in the encoder (offsets of both signs)
+ * and in the decoder (of one sign). */
 static bool relative_ok(const wf_transformer_config *c, char *message) {
     int64_t buckets = c->relative_buckets, distance = c->relative_distance;
     if (!buckets && !distance && !c->relative_per_layer) return true;

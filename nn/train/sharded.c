@@ -261,8 +261,8 @@ static bool gather_squares(wf_sharded *s) {
     return true;
 }
 
-/* Finds out if all ranks are well. Also distributes the norm, from a rank that computed it, and
- * every rank's numbers. */
+/* Finds out if all ranks are well. Also gives all ranks the norm, from a rank that computed it, and
+ * the `numbers` of each micro-batch, from the rank that ran it. */
 static bool agree(wf_sharded *s, int64_t micro_batches, bool ok, double *norm, double *numbers) {
     double *mine = (double *)(void *)s->send, *all = (double *)(void *)s->receive;
     wf_range own = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);

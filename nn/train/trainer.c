@@ -245,7 +245,8 @@ bool wf_trainer_begin(wf_trainer *t, int64_t micro_batches, int64_t *from, int64
     return true;
 }
 
-/* Fetches loss, count and sums of the plan that has run. */
+/* Fetches the numbers of the micro-batch that has run: its loss, its count of labels, and the
+ * program's further numbers. */
 static bool fetch_numbers(wf_trainer *t, double *row) {
     bool ok = wf_fetch_real(t->step, t->loss, &row[0]) && wf_fetch_real(t->step, t->count, &row[1]);
     for (int k = 2; ok && k < t->width; k++) ok = wf_fetch_real(t->step, t->sums[k - 2], &row[k]);

@@ -19,17 +19,17 @@ enum { WF_ROW_COST = 64 }; /* the overhead of processing a row, expressed as a n
 
 void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value); /* elements [from, to) */
 
-/* Result k of the node whose result 0 is y, which may be poison. */
+/* Result k of the node whose result 0 is y. If y is the tensor of a failed call, it is returned. */
 static inline wf_tensor *wf_result(wf_tensor *y, int k) {
     return y->op ? y + k : y;
 }
-/* Result k of the node whose result 0 is y. y may be poison. */
+/* x as a separate node. If one tensor is two operands, each then gets its own gradient. */
 static inline wf_tensor *wf_alias(wf_tensor *x) {
     return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, x }, NULL);
 }
-/* x as a separate node. If one tensor is two operands, each then gets its own gradient. */
+/* A zero of shape [], real; in wf_zero_like of x's type. */
 wf_tensor *wf_zero(wf_tensor *x);
-wf_tensor *wf_zero_like(wf_tensor *x); /* a zero of x's type, shape [] */
+wf_tensor *wf_zero_like(wf_tensor *x);
 /* A mask as a real tensor, which ops require: an i32 mask is converted. NULL stays NULL. */
 wf_tensor *wf_real_mask(wf_tensor *mask);
 

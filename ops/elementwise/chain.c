@@ -76,8 +76,8 @@ static bool emit_fill(wf_emitter *e, const wf_call *c) {
     return true;
 }
 
-/* Shapes: like of any shape and type -> y of that shape, real.
- * Limits: Only the shape of like is read. */
+/* Shapes: `like` of any shape and type -> y of that shape, real.
+ * Limits: the values of `like` are not read. */
 const wf_op wf_op_fill = {
     .name = "fill",
     .family = "constant",

@@ -30,8 +30,9 @@ typedef struct wf_product {
  * scratch and work memory of c. The fields from m to b_col, count and pieces must be set. */
 void wf_block_product(wf_product *p, wf_call *c);
 
-/* Set blocks of whole panels. With few rows the time is that of reading the panels from memory.
- * rows: of a panel; unit: bytes of an element. */
+/* Set blocks for a right operand that is stored in panels; a block is whole panels. If the left
+ * operand has few rows, the time is that of reading the panels from memory. rows: rows of a panel;
+ * unit: bytes of an element. */
 void wf_block_panels(wf_product *p, wf_dtype type, int64_t rows, size_t unit);
 
 /* Writes the product as C: matmul_emit.c. */

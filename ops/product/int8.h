@@ -14,7 +14,7 @@ typedef struct wf_int8_plan {
     bool with_dot;
 } wf_int8_plan;
 
-/* Set the fields that follow from the sizes, and the memory that the call needs. */
+/* Computes the other fields from the sizes, and sets in the call how much memory it needs. */
 void wf_int8_prepare(wf_int8_plan *p, wf_call *c);
 int64_t wf_int8_round_tasks(const wf_int8_plan *p);
 void wf_int8_round_rows(const wf_int8_plan *p, const wf_call *c, int64_t task, void *scratch);

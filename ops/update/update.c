@@ -182,10 +182,10 @@ static bool emit_accumulate(wf_emitter *e, const wf_call *c) {
     return true;
 }
 
-/* Shapes: sums [depth, ...], value [...] real, at [2]: the depth of the stack and how many are
- * added -> no value.
- * Limits: Sums have the shape of a binary tree, so that their order does not depend on how
- * micro-batches are divided. */
+/* Shapes: sums [depth, ...] is a stack of partial sums, value [...] real, at [2] -> no value. at[0]
+ * is how many partial sums the stack holds, at[1] how many of them are added to the value.
+ * Limits: at[1] <= at[0] < depth; else the values are not those of a sum. The order of additions is
+ * that of a binary tree, which does not depend on how micro-batches are divided among ranks. */
 const wf_op wf_op_accumulate = {
     .name = "accumulate",
     .family = "update",

@@ -56,9 +56,8 @@ static const struct {
       "byte-bpe with lm",
       { NULL, "char", "char" } },
     { "vocab-size",
-      "0; 300..8000, more for more text, with --tokenizer bpe or byte-level; 300..4096, more for "
-      "more "
-      "text, with byte-bpe",
+      "0; 300 to 8000, growing with the text, with --tokenizer bpe or byte-level; 300 to 4096, "
+      "growing with the text, with byte-bpe",
       { "0", "0", "0" } },
     { "min-freq", "1; 2 with --tokenizer bpe, byte-bpe or byte-level", { "1", "1", "1" } },
     { "d-model", "64 with --preset tiny; 128 with small; 512 with base", { "64", "64", "128" } },

@@ -83,9 +83,9 @@ typedef struct timing {
     int64_t runs;
 } timing;
 
-/* Calls run once without measuring, then until --seconds have passed, in three turns at least (in a
- * trial, one turn of one run). Runs and bursts at the peak
- * take turns, so that other programs slow both alike. False: a run failed. */
+/* Calls the function run() once without measuring. Then rounds follow until --seconds have passed,
+ * three at least: a round calls run(), and measures peak_flops beside it, so that other programs
+ * slow both alike. A trial is one round of one call. False: a call failed. */
 bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out);
 
 /* Callbacks of measure for a plan: the first runs it, or ends the program; the second counts its

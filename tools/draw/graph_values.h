@@ -27,9 +27,9 @@ typedef struct graph_values {
     int n, n_shares;
 } graph_values;
 
-/* Fetch the forward pass of a subject for the example. gradient: also fetch d loss / d node.
- * second: also fetch the gradient of the sum of that with respect to the node. False:
- * message[256]. */
+/* Fetch the values of all nodes of a subject (subject.h) for the example. gradient: also fetch each
+ * node's gradient, d loss / d node. second: also fetch the gradient of the sum of these numbers with
+ * respect to the same node. False: message[256]. */
 bool graph_values_new(graph_values *v, const subject *s, const example *e, bool gradient,
                       bool second, char *message);
 void graph_values_free(graph_values *v);

@@ -37,7 +37,7 @@ void emitted_sizes(emitted *e, int64_t memory, int64_t weights, const char *of_w
 
 /* ---- a budget -------------------------------------------------------------------------------- */
 
-/* The most layers of a map of attention, so of a decoder. */
+/* The largest number of layers in any stack of the model, each of which has attention. */
 static int64_t layers_of(const wf_model *m) {
     int64_t most = 0;
     for (int i = 0; i < m->n_maps; i++)

@@ -66,9 +66,9 @@ static option rows[] = {
           "file of adapters that train --lora or --from hf wrote for the model in FILE: write the "
           "model with their products added to its weights"),
     MODEL("base", told.base,
-          "with --from hf: FILE is a folder of adapters as PEFT writes it (LoRA), and this the "
-          "model file that they belong to. The output is a file of adapters. With --to hf such a "
-          "file is written as a folder of PEFT, without this option"),
+          "with --from hf, for a folder of LoRA adapters as PEFT writes it: the model file that "
+          "they belong to. The output is then a file of adapters. --to hf writes such a file as a "
+          "folder of PEFT, and does not need this option"),
     INPUT("spm-src", told.spm_src,
           "with --from marian: SentencePiece model (.spm) of the sources, and also of the targets "
           "unless --spm-tgt is given. Without both the model reads and writes ids"),

@@ -8,8 +8,8 @@
 #include "core/op.h"
 #include "explain.h"
 
-/* Limits for the numbers in the page: MOST_CELLS of all nodes together, COLUMNS in a row,
- * MOST_NODE_CELLS of one node. */
+/* How many numbers the page shows: at most MOST_CELLS in all, COLUMNS in a row, and MOST_NODE_CELLS
+ * of one node; FEWEST_CELLS of one node even if all together are then more. */
 enum { MOST_CELLS = 26000, COLUMNS = 8, FEWEST_CELLS = 16, MOST_NODE_CELLS = 160 };
 
 /* ---- which nodes ----------------------------------------------------------------------------- */

@@ -136,7 +136,7 @@ static option rows[] = {
         "option the best output is written without its score",
         .fallback = "1"),
     REAL("max-len-a", told.max_len_a, 0, 1000,
-         "maximum length of an output, as a part of that of its source: for a source of n tokens "
+         "maximum length of an output, by that of its source: for a source of n tokens "
          "it is a * n + b tokens. This is a, and --max-len-b is b",
          OTHERWISE(FOR(GOES_ON, "0"))),
     REAL("max-len-b", told.max_len_b, 0, 100000,

@@ -125,7 +125,8 @@ static int run_command(const command *c, bool quiet) {
 
 build_result exercise_build(int number, const char *file, bool fast, const char *to) {
     command c;
-    /* with sanitizers, messages are discarded: if this fails, the second attempt prints them */
+    /* The first attempt has sanitizers, and its messages are discarded: if it fails, the second
+     * attempt, without sanitizers, prints them. */
     make_command(&c, number, file, fast, "-fsanitize=address,undefined", to);
     if (!fast && run_command(&c, true) == 0) {
         return BUILD_GUARDED;

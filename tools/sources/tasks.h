@@ -25,7 +25,8 @@ typedef struct task {
     uint64_t seed;
 } task;
 
-/* Write sequence `index` of a stream to src, and its answer to tgt. Returns their length. */
+/* Write sequence `index` of a stream to src, and its answer, which is as long, to tgt. Returns the
+ * length in tokens. */
 int64_t task_sequence(const task *t, task_stream stream, uint64_t index, int32_t *src,
                       int32_t *tgt);
 

@@ -21,7 +21,8 @@ static task_stream stream_of(int32_t a, int32_t b) {
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* Draws a number of 1 to 3 digits. */
+/* Draws a number of 1 to 3 decimal digits from two random words: `digits` decides how many digits,
+ * `word` decides which. */
 static int32_t draw_number(uint32_t digits, uint32_t word) {
     static const uint32_t first[] = { 0, 10, 100, 1000 };
     uint32_t k = below(digits, 3);

@@ -28,7 +28,7 @@ typedef struct evaluation_counts {
 typedef struct evaluation {
     evaluation_counts counts;
     double nll, tokens, correct; /* sums over target tokens */
-    /* bytes of the running text that was evaluated, of which all tokens are predicted; else 0 */
+    /* size of the evaluated running text in bytes; 0 if the data are not running text */
     double bytes;
     /* texts of the first sequences; NULL if there are fewer */
     char *samples[SAMPLES * SAMPLE_TEXTS];

@@ -36,7 +36,8 @@ const char *identity_of(const wf_meta *pairs, int n, char text[IDENTITY_TEXT]) {
     return write_down(sum, text);
 }
 
-/* True if the text is an identity. Older files have none, and a damaged file may have anything. */
+/* True if the text is the identity of a training: 16 hexadecimal digits. Older files have none, and
+ * a damaged file may have any text there. */
 static bool is_identity(const char *text) {
     return text && strlen(text) == IDENTITY_TEXT - 1 &&
            strspn(text, "0123456789abcdef") == IDENTITY_TEXT - 1;

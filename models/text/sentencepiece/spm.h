@@ -137,7 +137,7 @@ void wf_spm_free(wf_spm *m);
 
 /* The id of a piece; the unknown id if there is no such piece. */
 int32_t wf_spm_id(const wf_spm *m, wf_span text);
-/* The id of a piece that text may become, or the unknown id. */
+/* The id of a piece that encoding can give, so of no control symbol; else the unknown id. */
 int32_t wf_spm_encode_id(const wf_spm *m, wf_span text);
 
 bool wf_spm_add(wf_spm *m, wf_span text, int32_t id); /* appends a token; false: out of memory */

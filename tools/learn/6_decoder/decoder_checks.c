@@ -63,8 +63,8 @@ static void self_attention(const layer *l, const double *x, double *f) {
     free(mask);
 }
 
-/* For the mistake of exchanging queries and memory, sizes are taken as equal. They are in the first
- * cases. */
+/* The right result of the exercise, or that of a known mistake. If queries and memory are exchanged,
+ * T and S must be equal, as they are in the first cases. */
 static void cross_attention(const layer *l, const double *x, double *f) {
     int n = l->T * l->D, rows = l->S * l->D;
     float *mask = calloc((size_t)(l->T * l->S) + 1, sizeof *mask);

@@ -22,7 +22,8 @@ void adam(float *x, float *m, float *v, const float *grad, int n, float learning
 void train(struct copier *c, int steps) {
     int B = c->batch, n = c->length;
     int sources[B * n], input[B * (n + 1)], labels[B * (n + 1)];
-    /* Each step: draw sources, shift each row, compute the gradient, and adam for each array. */
+    /* Each step: draw sources, shift() each of them to get the decoder's input and labels, compute
+     * the gradient, and call adam() for each array of parameters. */
 }
 
 int greedy(struct copier *c, const int *source, int most, int *out) {

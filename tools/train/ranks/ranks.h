@@ -28,8 +28,8 @@ void ranks_notice(session *s);
 _Noreturn void ranks_leave(session *s);
 _Noreturn void ranks_failed(session *s, const char *message);
 
-/* Runs find_non_finite on all ranks and returns the first finding. False: `why` says why the step
- * failed. */
+/* Looks for a value that is not finite, on all ranks, after a step that failed. True: `name` is the
+ * first tensor with one. False: there is none, and `why` is the error of the step. */
 bool ranks_find_non_finite(session *s, int64_t step, char name[256], char why[256]);
 
 #endif

@@ -88,9 +88,10 @@ static option rows[] = {
       .kind = OPTION_STRING,
       .value = &told.model.lora_targets,
       .argument = "NAME[,NAME]",
-      .help = "with --lora: the matrices that get adapters, by the ends of their names: q_proj, "
-              "k_proj, v_proj, or in_proj for all three as one matrix; out_proj, linear1, linear2, "
-              "linear3, output; all-linear for all of these but in_proj and output",
+      .help =
+          "with --lora: the matrices that get adapters, by the ends of their names: q_proj, "
+          "k_proj, v_proj (in_proj if the model has these three as one matrix), out_proj, linear1, "
+          "linear2, linear3, output; all-linear: all of these but in_proj and output",
       .fallback = "q_proj,v_proj, or in_proj for a model of GPT-2's form" },
     CHOICE("base-weights", told.model.base_weights, "f32|bf16|int8",
            "with --lora: number format in which the weights of --init are kept in memory. bf16 "
@@ -185,8 +186,8 @@ static option rows[] = {
           "maximum number of tokens in the vocabulary of each side, or in the shared one. word and "
           "char keep the most frequent tokens, and others are unknown; kinds of byte-pair encoding "
           "stop merging at this size. 0: no limit",
-          OTHERWISE(BY_DATA("bpe|byte-level", "8000", "300..8000, more for more text,"),
-                    BY_DATA("byte-bpe", "4096", "300..4096, more for more text,")),
+          OTHERWISE(BY_DATA("bpe|byte-level", "8000", "300 to 8000, growing with the text,"),
+                    BY_DATA("byte-bpe", "4096", "300 to 4096, growing with the text,")),
           OF_MODEL, BEFORE("0")),
     COUNT("min-freq", told.data.min_freq, 1, 1e9,
           "minimum number of times that a word or a character occurs in the training text to get "
