@@ -22,7 +22,7 @@ typedef struct storage {
     /* index of the storage in its kind: node id of a leaf, place in feeds, or slot of a state */
     int index;
     size_t bytes, offset;
-    /* indices of the exec that first writes it and of the exec that last reads it */
+    /* indices of two calls of the plan: the first that writes it, and the last that reads it */
     int first, last;
     bool pinned; /* fetched: the storage lives to the end of the run and is not overwritten */
 } storage;

@@ -71,7 +71,8 @@ struct worker {
 struct wf_pool {
     _Alignas(CACHE_LINE) atomic_uint_fast64_t epoch;
     _Alignas(CACHE_LINE) int threads, processors, spins;
-    /* turn: held by the caller whose job runs; mutex: for going to sleep */
+    /* turn: held by the caller whose job runs; mutex: held to sleep on a condition variable of idle
+     * or done, and to signal it */
     pthread_mutex_t turn, mutex;
     struct waiters idle, done;          /* workers without a job; the caller at the barrier */
     struct worker workers[MAX_THREADS]; /* from 1: worker 0 is the caller */

@@ -161,8 +161,8 @@ void wf_name_numbers(const wf_graph *g, const char *first, const char *second,
 
 /* ---- extents.c ------------------------------------------------------------------------------- */
 
-/* Rewrite the message of a shape rule that failed, so that sizes computed from extents are shown by
- * name. */
+/* Rewrites the message of a failed shape rule. A size that was computed from named extents becomes
+ * an expression of their names, such as 2*B. */
 void wf_name_sizes(wf_graph *g, const wf_op *op, int n, wf_tensor *const *in, const void *attrs,
                    char message[WF_MESSAGE]);
 

@@ -126,7 +126,7 @@ void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candid
 double wf_length_penalty_of(const wf_decode_options *o,
                             /* length counts the end token */
                             int64_t length);
-/* The penalty of a hypothesis that ends now. */
+/* The length penalty by which the score of a hypothesis that ends now is divided. */
 double wf_end_penalty(const search *q, const sentence *s);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */

@@ -58,8 +58,8 @@ size_t wf_code_length(const char *plans);
 bool wf_plain_has_word(const char *const *lines, const char *name);
 /* Append the lines of a file of plain C, with the prefix `name` in place of "model". */
 void wf_add_plain_file(wf_text *t, const char *const *lines, const char *name);
-/* Append what reads the file of weights, which the program finds under `path`; NULL: NAME.weights.
- * */
+/* Append the functions that read the file of weights. The program looks in its own folder for the
+ * last part of `path`; path NULL: for NAME.weights. */
 void wf_write_weights_reader(wf_text *t, const char *path, const char *name);
 
 #endif

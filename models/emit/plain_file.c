@@ -61,7 +61,7 @@ void wf_add_plain_file(wf_text *t, const char *const *lines, const char *name) {
     }
 }
 
-/* The name without its folder. */
+/* FILE_NAME is the last part of `path`, since the program looks in its own folder. */
 void wf_write_weights_reader(wf_text *t, const char *path, const char *name) {
     const char *folder = path ? strrchr(path, '/') : NULL;
     wf_text_puts(t, "#define FILE_NAME ");

@@ -110,8 +110,8 @@ static void look_up_all(merger *g, const merge_list *m) {
     for (int32_t i = 0; i < g->n; i++) look_up_merge(g, m, i);
 }
 
-/* Merge everywhere at once, as subword-nmt does: all places of a merge come before those that it
- * makes possible. */
+/* Makes the merge of the lowest rank at all its places, and only then looks up the new pairs beside
+ * them, as subword-nmt does. */
 static void merge_together(merger *g, const merge_list *m) {
     look_up_all(g, m);
     for (int32_t best; (best = best_link(g)) >= 0;) {

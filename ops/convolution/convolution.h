@@ -55,8 +55,8 @@ void wf_conv_fill(const conv_layout *l, const wf_view *x, int64_t image, int64_t
 int64_t wf_conv_chunk(const conv_layout *l, int64_t chunk, int64_t *from); /* rows of a chunk */
 
 bool wf_conv_options_fit(wf_call *c, const conv *a); /* else fails the call */
-/* The number that options give for the rows (i = 0) or the columns (i = 1). If the second number is
- * 0, the first is for both. */
+/* The number of an option for the rows (i = 0) or the columns (i = 1). If number[1] is 0, number[0]
+ * is for both. WF_NO_PADDING gives 0. */
 static inline int64_t wf_given(const int64_t number[2], int i) {
     int64_t n = i && !number[1] ? number[0] : number[i];
     return n == WF_NO_PADDING ? 0 : n;

@@ -1,5 +1,6 @@
 /* ops/elementwise/derived.c - elementwise functions composed of other ops. They have no kernels,
- * and their gradients follow from those ops. At kinks the gradients are PyTorch's. */
+ * and their gradients follow from those ops. At kinks the gradients are PyTorch's,
+ * except for clamp_tensors: where x equals one bound, it is 1 here and 0.5 there. */
 #include <math.h>
 
 #include "core/compose.h"

@@ -45,14 +45,15 @@ static wf_tensor *silu_curvature(wf_tensor *x) {
 
 /* ---- derivatives that are too long for a row ------------------------------------------------- */
 
-/* 1 where low < x < high, else 0. In PyTorch the gradient of hardsigmoid, relu6 and clamp is 0 at
- * the ends, too. */
+/* 1 where low < x < high, else 0. The gradients of hardsigmoid, relu6 and clamp are 0 at the ends,
+ * as in PyTorch 2.15; older versions give 1 for clamp. */
 static wf_tensor *between(wf_tensor *x, double low, double high) {
     return wf_mul(wf_greater(x, wf_constant(x->graph, low)),
                   wf_less(x, wf_constant(x->graph, high)));
 }
 
-/* mish = x t, t = tanh(softplus(x)), softplus' the sigmoid s: mish' = t + x s (1 - t^2). */
+/* mish = x t with t = tanh(softplus(x)). The derivative of softplus is the sigmoid s, so
+ * mish' = t + x s (1 - t^2). */
 static wf_tensor *mish_slope(wf_tensor *x) {
     wf_tensor *t = wf_tanh(wf_softplus(x));
     wf_tensor *bend = wf_mul(wf_sigmoid(x), wf_affine(wf_square(t), -1, 1));

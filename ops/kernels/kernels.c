@@ -68,7 +68,7 @@ static const table_row rows[] = {
 #endif
 };
 
-/* The i-th table that this processor can run, or NULL. */
+/* Table number i of those that this processor can run. NULL: there are not so many. */
 static const table_row *runnable(int i) {
     for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++)
         if (rows[row].runs() && i-- == 0) return &rows[row];

@@ -186,9 +186,10 @@ static uint32_t axes_of_batch(const wf_tensor *x) {
     return axes;
 }
 
-/* A channel with n elements has dmean/dx = 1 / n and dvariance/dx = 2 (x - mean) / n: the mean's
- * own change cancels, because deviations sum to 0 (Ioffe & Szegedy 2015, section 3). In plans that
- * do not train the results are the running ones. */
+/* A channel with n elements has dmean/dx = 1 / n and dvariance/dx = 2 (x - mean) / n. In dvariance
+ * the terms through the mean cancel, because deviations sum to 0 (Ioffe & Szegedy 2015, section 3).
+ * In a plan that does not train, the results are the running statistics: these get dy, and the
+ * gradient of x is 0. */
 static void grad_batch_statistics(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
                                   uint32_t need) {
     wf_tensor *x = y->in[X], *batch = y->in[RUNNING_MEAN] ? wf_is_training(x) : NULL;

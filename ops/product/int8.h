@@ -5,8 +5,9 @@
 
 #include "ops/base/walk.h"
 
-/* The operand a, the second of the walk, has `count` matrices of m rows. First all rows are rounded
- * into the call's work memory, `group` of them in a task. Then they are multiplied. */
+/* Operand a is view 1 of the walk `batch`, and has `count` matrices of m rows. In the first phase
+ * each task rounds `group` of these rows into the call's work memory. The second phase multiplies
+ * them. */
 typedef struct wf_int8_plan {
     wf_walk batch;
     int64_t count, m, n, k, a_row, a_col;

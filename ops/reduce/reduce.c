@@ -3,8 +3,8 @@
  * One code serves sum, sum_to (chain.c), max and min. An axis is reduced if the result, aligned on
  * the right, lacks it or has size 1 there. If the last axis is reduced, each result is folded over
  * its own elements ("across"), in blocks of BLOCK; otherwise whole rows are folded into a row of
- * results ("down"). The order of a sum depends only on the number of its terms. A mean is a sum
- * times wf_inverse_count. */
+ * results ("down"). The order of additions depends only on the number of terms and on which
+ * of the two ways is taken. A mean is a sum times wf_inverse_count. */
 #include <math.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static int64_t first_phase_tasks(const reduction *r) {
 
 /* ---- across: the last axis is reduced, and a result is folded over its own elements ---------- */
 
-/* True if the elements of a result are contiguous. */
+/* True if the elements of x that are folded into one result are contiguous. */
 static bool is_contiguous(const reduction *r) {
     return r->reduced.rows == 1 && r->reduced.step[0] == 1;
 }
@@ -336,8 +336,8 @@ static void grad_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_
 }
 
 /* Shapes: x real -> the axes removed, or of size 1 with keepdim; all axes: [].
- * Limits: A sum of no elements is 0. Its order depends on the number of terms alone, so threads
- * change no bit. */
+ * Limits: A sum of no elements is 0. The order of additions depends only on the number of terms and
+ * on whether the last axis is reduced, so threads change no bit. */
 const wf_op wf_op_sum = {
     .name = "sum",
     .family = "reduce",

@@ -359,8 +359,8 @@ static bool lost_name(int file, const char *path) {
     return fstat(file, &a) == 0 && (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
-/* Opens and locks the file with the name `path`. The previous owner of the lock may have removed it
- * in between, so the name is checked again. -1: see errno. */
+/* Opens and locks the file `path`. Between these two steps its previous owner may remove the file, so
+ * the name is checked afterwards, and the steps are repeated if it has another file. -1: errno. */
 static int lock_file(const char *path) {
     int file, locked;
     struct stat s;

@@ -22,7 +22,7 @@ size_t documents_at(const documents *d) {
     return d->at - (d->end - d->begin);
 }
 
-/* Fills the free space of the buffer. False: the text cannot be read. */
+/* Fills the free space of the buffer. False: the text cannot be read, or out of memory: errno. */
 static bool fill(documents *d) {
     if (!d->buffer && !(d->buffer = malloc(LONGEST_PART + 1))) {
         errno = ENOMEM;

@@ -95,8 +95,8 @@ static option rows[] = {
       .value = &told.commands,
       .argument = "KEYS",
       .help =
-          "with --step: run these keys in place of typed ones, and end. Semicolons separate them: "
-          "\"/softmax; n; f\"" },
+          "with --step: run these commands, which --step lists, in place of typed ones, and end. "
+          "Semicolons separate them: \"/softmax; n; v\"" },
     { .name = "source",
       .kind = OPTION_STRING,
       .value = &told.source,

@@ -86,7 +86,8 @@ static int64_t insert(int64_t i, float cosine, int64_t n, int64_t top, int64_t *
     return n;
 }
 
-/* Compares one vector at a time with all lines, so that memory does not grow with the batch. */
+/* Compares one of the n vectors at a time with those of all lines, so that memory does not grow with
+ * n. */
 int64_t collection_search(collection *c, int64_t n, const float *vectors, int64_t top,
                           int64_t *nearest, float *cosines, char *message) {
     const size_t bytes = (size_t)c->width * sizeof *vectors;

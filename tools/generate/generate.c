@@ -148,8 +148,8 @@ static option rows[] = {
     COUNT("min-len", told.min_len, 0, 100000,
           "minimum length of an output in tokens (min_new_tokens of transformers)"),
     COUNT("no-repeat-ngram-size", told.no_repeat_ngram, 0, 1000,
-          "length of n-grams, in tokens, that may occur only once in what the decoder reads and "
-          "writes: a prompt and the output. 0: all may be repeated"),
+          "length, in tokens, of n-grams that may occur only once in the prompt and the output of "
+          "the decoder together. 0: all may be repeated"),
     REAL("repetition-penalty", told.repetition_penalty, 0.001, 1000,
          "factor by which the scores of tokens that have already occurred are made worse. Below 1 "
          "they are made better; 1 changes nothing"),

@@ -165,8 +165,8 @@ static bool find_twice(const results *r, const recipe *right, finding *f) {
     return false;
 }
 
-/* One part of a layer is v + f(norm(v)), where norm(v + f(v)) is asked for: its three steps change
- * places. */
+/* True if r is explained by pre-norm in one sublayer, v + f(norm(v)), where the exercise asks for
+ * post-norm, norm(v + f(v)). The steps f, sum, norm then become norm, f, sum. */
 static bool find_pre_norm(const results *r, const recipe *right, finding *f) {
     for (int i = 0; i + 2 < right->steps; i++) {
         const recipe_step *part = &right->step[i];

@@ -37,8 +37,8 @@ static option rows[] = {
     GROUP("What is printed"),
     FLAG("tokens", tokens, "print the text of each token instead of its id"),
     FLAG("offsets", offsets,
-         "after each token, print the positions in bytes where its part of the line begins and "
-         "ends"),
+         "after each token, print the part of the line that it stands for as :BEGIN-END, in bytes "
+         "counted from 0. END is the first byte after it"),
     FLAG("counts", counts, "print the number of tokens of each line instead of the tokens"),
     FLAG("json", json,
          "print a JSON object for each line: ids, type ids, tokens and offsets; with --decode, the "

@@ -18,7 +18,7 @@ typedef struct hf_lm_config {
 
 enum { HF_LM_KEYS = 24, HF_LM_CONSTANTS = 16, HF_LM_STEMS = 12 };
 
-/* Each table ends at the first row without a name. */
+/* A family of language models. Each of its arrays ends at the first element without a name. */
 typedef struct hf_lm_family {
     const char *name;         /* model_type */
     const char *architecture; /* the class of transformers that can generate */

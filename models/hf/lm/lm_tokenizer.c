@@ -71,7 +71,8 @@ static void put_template(hf_text *t, const char *start, int32_t id) {
     wf_hf_put_as(t, "]}}},\n");
 }
 
-/* Merges are the lines of a codes file, after its header: two pieces with a space between them. */
+/* Writes the merges as pairs in JSON. They are the lines of a codes file after its header, each of
+ * two pieces with a space between them. */
 static void put_merges(hf_text *t, const char *codes) {
     bool first = true;
     for (const char *line = strchr(codes, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {

@@ -29,7 +29,7 @@ typedef enum {
     PROCESS_ROBERTA
 } wf_process_kind;
 
-/* A part of a template: a text, or the ids of a special token. */
+/* A part of a template: input text 0 or 1, or the ids of a special token. */
 typedef struct wf_template_part {
     int text; /* 0, 1; -1: ids */
     int32_t type;

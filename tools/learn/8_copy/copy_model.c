@@ -15,7 +15,7 @@
 enum { BATCH = 24, LENGTH = 6, VOCABULARY = 11, LOSSES = 20, MOST_ARRAYS = 128 };
 const struct copy_notes *copy_notes;
 
-/* A copier with the graph and plans behind it. */
+/* The model of the copy task, with the graph and the plans behind it. */
 typedef struct machine {
     struct copier copier;
     wf_model *model;

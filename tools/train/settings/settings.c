@@ -50,9 +50,10 @@ static option rows[] = {
         "what the model learns. copy, reverse and sort: sequences of the tokens 1..19, which are "
         "generated. add and date: sums and dates as text, which are generated, too. text: to "
         "turn a source line into its target line, from the pairs of --train. lm: to predict "
-        "each token of the running text of --text from those before it. pairs: to find the target "
-        "of each source among those of a batch by the vectors of an encoder, from the pairs of "
-        "--train. mask: to predict hidden tokens of the running text of --text by an encoder, as "
+        "each token of the running text of --text from those before it. pairs: to give a source "
+        "and its target of --train similar vectors by an encoder, so that the target is found "
+        "among those of a batch. mask: to predict hidden tokens of the running text of --text by "
+        "an encoder, as "
         "BERT",
         .fallback = "text with --train or --train-src; lm with --text; else it must be given",
         STORED),
@@ -195,8 +196,7 @@ static option rows[] = {
           OTHERWISE(FOR("bpe|byte-bpe|byte-level", "2")), OF_MODEL, BEFORE("1")),
     FLAG("share-vocab", told.data.share_vocab,
          "use one vocabulary, learned from both sides, for sources and targets. By default each "
-         "side "
-         "has its own, except with --arch language or --tokenizer byte-level",
+         "side has its own, but --arch language, --tokenizer byte-level and --like t5 share one",
          NEW),
 
     GROUP("Model"),
@@ -354,9 +354,8 @@ static option rows[] = {
 
     GROUP("Steps"),
     COUNT("batch-size", told.data.batch_size, 0, 65536,
-          "number of sequences in a batch. For add, date, text, lm, pairs and mask it is the "
-          "maximum, and "
-          "--max-tokens limits a batch, too; 0: only --max-tokens does",
+          "number of sequences in a batch. With --task add, date, text, lm, pairs or mask it is a "
+          "maximum beside --max-tokens; 0: only --max-tokens limits a batch",
           OTHERWISE(FOR(OF_TEXT, "0")), STORED),
     COUNT("max-tokens", told.data.max_tokens, 0, 1e9,
           "with --task add, date, text, lm, pairs or mask: maximum number of tokens in a batch, "

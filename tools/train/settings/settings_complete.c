@@ -39,8 +39,8 @@ static void take_defaults_of(const char *choice) {
     options_take_defaults(&train_program, option_text(option_find(&train_program, choice), word));
 }
 
-/* Numbers of epochs that were enough in trials: all dates and sums were right, and a translator
- * learned. */
+/* The epochs of the recipe: usual_epochs, which depends on the size of the data, or else the default
+ * of --epochs for the task or for --init; 0: it has none. In trials they were enough. */
 static int64_t recipe_epochs(const settings *set) {
     char word[OPTION_TEXT_SIZE];
     option_text(option_find(&train_program, "task"), word);
