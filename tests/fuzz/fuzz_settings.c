@@ -13,7 +13,7 @@
 #include "core/file.h"
 #include "core/file_internal.h"
 #include "fuzz.h"
-#include "tools/train/settings/settings.h"
+#include "tools/train/settings/settings_file.h"
 
 enum { MOST = 64, LONGEST = 1 << 16 };
 

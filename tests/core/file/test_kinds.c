@@ -11,7 +11,7 @@
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tests/support/models.h"
-#include "tools/train/settings/settings.h"
+#include "tools/train/settings/settings_file.h"
 
 TESTS(kinds)
 
