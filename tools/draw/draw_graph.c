@@ -143,7 +143,8 @@ static option rows[] = {
 
     GROUP("Output"),
     OUTPUT("output", told.output,
-           "file for the Graphviz text or C; - is stdout. An existing file is replaced",
+           "file for the Graphviz text or C; - is stdout. An existing file is replaced. The "
+           "program dot of the package graphviz draws the text; --html needs no other program",
            .letter = 'o', .fallback = "stdout"),
     OUTPUT(
         "html", told.html,
