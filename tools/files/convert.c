@@ -310,8 +310,10 @@ static bool merge(const settings *set, wf_model *m, const char *hash, char *mess
     if (!ok) fail(&self, "%s: %s", set->adapter, message);
     const char *base = wf_file_meta(f, WF_ADAPTER_BASE);
     if (base && strcmp(base, hash) != 0)
-        warn(&self, "%s was trained beside other weights than those in %s", set->adapter,
-             set->input);
+        warn(&self,
+             "warning: %s was trained beside other weights than those in %s; it is merged all the "
+             "same, and outputs may be worse",
+             set->adapter, set->input);
     wf_file_free(f);
     return ok;
 }

@@ -333,8 +333,10 @@ static wf_model *load_adapted(const settings *set, wf_file *f) {
         fail(&self, "%s: %s", set->adapter, message);
     const char *base = wf_file_meta(adapter, WF_ADAPTER_BASE);
     if (base && strcmp(base, hash) != 0)
-        warn(&self, "%s was trained beside other weights than those in %s", set->adapter,
-             set->model);
+        warn(&self,
+             "warning: %s was trained beside other weights than those in %s; it is applied all the "
+             "same, and outputs may be worse",
+             set->adapter, set->model);
     m = load_model(set, f, &training, message);
     if (!m) fail(&self, "%s: %s", set->model, message);
     if (!wf_model_load_adapters(m, adapter, message)) fail(&self, "%s: %s", set->adapter, message);

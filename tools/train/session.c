@@ -165,10 +165,11 @@ static wf_model *new_model(const session *s, char *message) {
 
 /* The model of --init with adapters: new ones, or those of the checkpoint. */
 static wf_model *adapted_model(const session *s, const wf_file *f, wf_file *init, char *message) {
+    const char *base = f ? wf_file_meta(f, WF_ADAPTER_BASE_FILE) : NULL;
     if (!init)
         usage_error(&train_program,
-                    "%s has adapters without their model: name it with --init MODEL",
-                    s->set->run.model);
+                    "%s has adapters without their model: name it with --init MODEL%s%s",
+                    s->set->run.model, base ? ", which was " : "", base ? base : "");
     wf_file_drop_loaded(init);
     wf_model *m = settings_start(s->set, init, message);
     if (!m || !f || wf_model_load_adapters(m, f, message)) return m;
