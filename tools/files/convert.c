@@ -155,7 +155,9 @@ static void refuse_said(bool refused, const char *because) {
 
 static void check_options(const settings *set) {
     if (!set->input) usage_error(&self, "say which file to convert");
-    if (!set->output) usage_error(&self, "say where to: -o FILE");
+    if (!set->output)
+        usage_error(&self, "say where to: -o %s",
+                    set->to == TO_HF ? "FOLDER, which is made" : "FILE");
     if (set->from != FROM_FILE && set->to != TO_WEFT)
         usage_error(&self, "--from %s makes a model; convert that one --to torch, hf or marian",
                     set->from == FROM_HF ? "hf" : "marian");
@@ -390,7 +392,7 @@ static void convert_from_hf(const settings *set) {
     char message[WF_MESSAGE], target[PATH_SIZE];
     wf_hf hf;
     self.operand_use = USE_NONE; /* a folder */
-    check_source(&self, set->input);
+    check_source(&self, set->input, set->base != NULL);
     find_target(set, target);
     if (set->base) {
         import_adapters(&self, set->input, set->base, target);
