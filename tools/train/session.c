@@ -35,6 +35,7 @@ static wf_file *open_checkpoint(const session *s) {
     if (!s->set->run.resume) return NULL;
     if (!s->set->run.model)
         usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
+    check_model_file(&train_program, s->set->run.model);
     wf_file *f = wf_file_open(s->set->run.model);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
     const char *kind = wf_file_meta(f, "weft.kind");
@@ -49,6 +50,7 @@ static wf_file *open_checkpoint(const session *s) {
  * once started from. */
 static wf_file *open_init(const session *s) {
     if (!s->set->model.init) return NULL;
+    check_model_file(&train_program, s->set->model.init);
     wf_file *f = wf_file_open(s->set->model.init);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
     wf_model_hash(f, s->set->model.init_hash);

@@ -1,6 +1,7 @@
 /* tools/cli/options/uses.c - which files a program reads and writes. See uses.h. */
 #include "uses.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -89,16 +90,47 @@ static void check_writable(const program *p, const used *u) {
     if (!ok) fail(p, "%s", message);
 }
 
-/* Refuses a folder where a file is read. A model's folder of Hugging Face has a config.json. */
+/* The next step for a folder in place of a model's file. */
+static const char *folder_remedy(const char *folder) {
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%.*s/config.json", PATH_SIZE - 32, folder);
+    if (access(path, F_OK) == 0)
+        return "; convert --from hf makes a model file from a folder of Hugging Face";
+    snprintf(path, sizeof path, "%.*s/adapter_config.json", PATH_SIZE - 32, folder);
+    if (access(path, F_OK) == 0)
+        return "; convert --from hf --base MODEL makes a file of adapters from a folder of PEFT";
+    return ", and a model is a file that train or convert wrote";
+}
+
+/* True if the file begins with bytes of a text: a model's file begins with a number in binary. */
+static bool begins_as_text(const char *path) {
+    char first[8];
+    FILE *f = fopen(path, "rb");
+    if (!f) return false;
+    size_t n = fread(first, 1, sizeof first, f);
+    fclose(f);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)first[i] < ' ' && !memchr("\t\r\n", first[i], 3)) return false;
+    /* a pointer of Git LFS is explained by the reader */
+    bool pointer = n == sizeof first && memcmp(first, "version ", n) == 0;
+    return n > 0 && !pointer;
+}
+
+void check_model_file(const program *p, const char *path) {
+    struct stat s;
+    if (stat(path, &s) != 0) return;
+    if (S_ISDIR(s.st_mode))
+        fail(p, "%s can't be read: it is a folder%s", path, folder_remedy(path));
+    if (S_ISREG(s.st_mode) && begins_as_text(path))
+        fail(p, "%s is no model but perhaps a text: name a file that train or convert wrote%s",
+             path, p->by_place[1] ? ", before the text" : "");
+}
+
+/* Refuses a folder where a file is read, and a text where a model is. */
 static void check_readable(const program *p, const used *u) {
-    char config[PATH_SIZE];
-    if (writes(u) || is_stream(u) || !u->there || !S_ISDIR(u->s.st_mode)) return;
-    bool model = u->file.use == USE_MODEL;
-    snprintf(config, sizeof config, "%.*s/config.json", PATH_SIZE - 16, u->file.path);
-    fail(p, "%s can't be read: it is a folder%s", u->file.path,
-         model && access(config, F_OK) == 0
-             ? "; convert --from hf makes a model file from a folder of Hugging Face"
-             : "");
+    if (writes(u) || is_stream(u) || !u->there) return;
+    if (u->file.use == USE_MODEL) check_model_file(p, u->file.path);
+    if (S_ISDIR(u->s.st_mode)) fail(p, "%s can't be read: it is a folder", u->file.path);
 }
 
 typedef struct list {
