@@ -60,7 +60,7 @@ static option rows[] = {
     NEW_MODEL(
         "output", told.output,
         "file to write, in the safetensors format; with --to hf the folder. It must be given. An "
-        "existing file is replaced, but the file that is read may not be",
+        "existing model is replaced, but no other file, nor the one that is read",
         .letter = 'o'),
     MODEL("adapter", told.adapter,
           "file of adapters that train --lora or --from hf wrote for the model in FILE: write the "

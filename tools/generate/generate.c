@@ -82,11 +82,10 @@ static option rows[] = {
         "file of right outputs. Line N belongs to line N of the input. BLEU, chrF, error rates of "
         "characters and words, and the number of exact matches are printed on stderr at the end, "
         "or with --json as a last object"),
-    OUTPUT(
-        "attention", told.attention,
-        "file for attention weights: all layers of all lines as JSON, an object for each line. "
-        "If the name ends in .svg, it is a picture of the last layer for the first line. - draws "
-        "the last layer for each line on stderr"),
+    DRAWN("attention", told.attention,
+          "file for attention weights: all layers of all lines as JSON, an object for each line. "
+          "If the name ends in .svg, it is a picture of the last layer for the first line. - draws "
+          "the last layer for each line on stderr"),
     { .name = "alignment",
       .kind = OPTION_STRING,
       .value = &told.alignment,
@@ -99,11 +98,10 @@ static option rows[] = {
               "given targets. Words are what spaces separate; of a model without a vocabulary, "
               "token ids",
       .fallback = "none" },
-    OUTPUT(
-        "explain", told.explain,
-        "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "
-        "ten likeliest tokens of each step, all attention, and the numbers of the graph's nodes. "
-        "A browser opens it without a network"),
+    DRAWN("explain", told.explain,
+          "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "
+          "ten likeliest tokens of each step, all attention, and the numbers of the graph's nodes. "
+          "A browser opens it without a network"),
     FLAG("raw", told.raw,
          "write line breaks within an output as they are. By default they are written as \\n and "
          "\\r, so that each line of input has one line of output, and with --nbest tabs as \\t. "

@@ -81,6 +81,53 @@ static void check_pair(const program *p, const used *a, const used *b) {
                     b->dashes, b->file.name);
 }
 
+/* The first bytes of a file; 0 if it is not an ordinary file that can be read. */
+static size_t read_head(const used *u, char *head, size_t size) {
+    FILE *f = u->there && S_ISREG(u->s.st_mode) ? fopen(u->file.path, "rb") : NULL;
+    if (!f) return 0;
+    size_t n = fread(head, 1, size, f);
+    fclose(f);
+    return n;
+}
+
+/* True if a file begins as one of safetensors, an archive of Marian, or its binary file. */
+static bool begins_as_model(const char *head, size_t n) {
+    static const char binary[8] = { 1 };
+    bool safetensors = n > 8 && head[8] == '{' && memcmp(head + 4, binary + 4, 4) == 0;
+    bool marian = (n > 4 && memcmp(head, "PK\3\4", 4) == 0) || (n > 8 && !memcmp(head, binary, 8));
+    return safetensors || marian;
+}
+
+/* True if a program of weft wrote this picture, page, C file or record of attention. */
+static bool begins_as_drawn(const char *head) {
+    static const char *const marks[] = { "digraph weft", "as C that needs no library",
+                                         "default-src 'none'; style-src",
+                                         "<svg xmlns=", "{\"event\":\"attention\"" };
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (strstr(head, marks[i])) return true;
+    return false;
+}
+
+/* Refuses to replace a file of another kind than the one that is written, unless --overwrite is
+ * given: it is perhaps the only one. */
+static void check_replaced(const program *p, const used *u) {
+    char head[4096];
+    size_t n = read_head(u, head, sizeof head - 1);
+    head[n] = '\0';
+    const option *overwrite = option_named(p, "overwrite", strlen("overwrite"));
+    if (!n || (overwrite && overwrite->seen)) return;
+    bool model = begins_as_model(head, n);
+    if (u->file.use == USE_NEW_MODEL && !model)
+        fail(p, "%s is there and is no model: remove it, or give the model another name",
+             u->file.path);
+    if (u->file.use == USE_DRAWN && !begins_as_drawn(head))
+        fail(p, "%s is there and weft did not write it: remove it, or give %s%s another name",
+             u->file.path, u->dashes, u->file.name);
+    if (u->file.use == USE_OUTPUT && *u->dashes && model)
+        fail(p, "%s is there and is a model: remove it, or give %s%s another name", u->file.path,
+             u->dashes, u->file.name);
+}
+
 static void check_writable(const program *p, const used *u) {
     char message[WF_MESSAGE];
     if (u->standard || !writes(u) || is_stream(u)) return;
@@ -88,6 +135,7 @@ static void check_writable(const program *p, const used *u) {
     bool ok = folder ? output_folder_writable(u->file.path, message)
                      : output_writable(u->file.path, log, message);
     if (!ok) fail(p, "%s", message);
+    check_replaced(p, u);
 }
 
 /* The next step for a folder in place of a model's file. */
