@@ -170,7 +170,10 @@ static ssize_t unpack(text_input *in, char *bytes, size_t n) {
     (void)bytes;
     (void)n;
     return failed(
-        in, "it is a gzip file, and this build has no zlib: unpack it first, as zcat does", "");
+        in,
+        "it is a gzip file, and this build has no zlib: unpack it first, as zcat does, or "
+        "build anew with the package zlib1g-dev (Debian) or zlib-devel (Fedora)",
+        "");
 }
 #endif
 
