@@ -170,10 +170,10 @@ static const struct refusal {
     { "echo one > f; train --task copy --init f", 1, "f is no model but perhaps a text: name a" },
     { "echo one > f; train --task copy --resume -o f", 1, "f is no model but perhaps a text" },
     { "echo one > f; generate f", 1,
-      "f is no model but perhaps a text: name a file that train or convert wrote, before the "
+      "f is no model but perhaps a text: name a model, as train or convert wrote it, before the "
       "text" },
     { "echo one > f; graph f", 1,
-      "f is no model but perhaps a text: name a file that train or convert wrote\n" },
+      "f is no model but perhaps a text: name a model, as train or convert wrote it\n" },
     { "echo > f; convert --from hf f -o m", 1, "f is a file: --from hf reads the folder" },
     { "convert --from hf opus -o m", 1, "opus: no such folder: --from hf reads a model's folder" },
     { "convert --from hf . -o m", 1, ". has no config.json: --from hf reads a folder with config" },
@@ -398,14 +398,15 @@ TEST(every_program_takes_a_language_model) {
     run("convert --to torch m.safetensors -o torch.safetensors");
     expect(1);
     assert_contains(result.err,
-                    "no torch.nn.Transformer can load this kind of model (Language model)");
+                    "no torch.nn.Transformer can load this kind of model; --to hf makes a folder");
     run("yes 1 | head -130 | tr '\\n' ' ' | generate -m m.safetensors --long-lines stop");
     expect(1);
     assert_contains(result.err, "127");
     change_meta("m.safetensors", "train.arch", "transformer");
     run("train --resume -o m.safetensors --max-steps 5");
     expect(1);
-    assert_contains(result.err, "its model is a language_model, and its training of a transformer");
+    assert_contains(result.err,
+                    "its model is of kind language_model, and its training of kind transformer");
 }
 
 TEST_ROWS(resumed_training_is_the_same_training, 2) {

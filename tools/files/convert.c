@@ -332,8 +332,8 @@ static wf_model *repacked(const settings *set, const wf_file *f, const char *has
              set->input, set->input);
     if (set->weights < 0 && !set->adapter)
         fail(&self,
-             "%s is a model of weft already; --to torch makes a state_dict of it, --weights "
-             "int8|f32 a model",
+             "%s is a model of weft already; --to torch makes a state_dict of it, --to hf a folder "
+             "for transformers, --weights int8|f32 a model",
              set->input);
     refuse_said(true, "the model says it");
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
@@ -450,6 +450,11 @@ static void convert_file(const settings *set) {
         saved = true;
     } else if (set->to == TO_TORCH) {
         m = from_weft(set, f);
+        if (!wf_transformer_of(m))
+            fail(&self,
+                 "%s: no torch.nn.Transformer can load this kind of model; --to hf makes a folder "
+                 "for transformers",
+                 set->input);
         saved = wf_pack_weights(m->graph, layout_of(set), message) &&
                 wf_transformer_save_state_dict(m, target, set->dtype == 1, message);
     } else {

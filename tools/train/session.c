@@ -3,6 +3,7 @@
 #include "session.h"
 #include "core/file_internal.h"
 #include "core/graph_internal.h"
+#include "models/encoder.h"
 #include "models/model_internal.h"
 #include "nn/trainer_internal.h"
 
@@ -148,8 +149,10 @@ static void check_ids(session *s) {
 /* Checks that the model in a file fits the settings and the vocabulary in the same file. */
 static void check_model(const session *s) {
     if (s->model->kind != settings_kind(s->set))
-        fail(&train_program, "%s: its model is a %s, and its training of a %s", model_path(s),
-             wf_model_kind_name(s->model->kind), wf_model_kind_name(settings_kind(s->set)));
+        fail(&train_program, "%s: its model is of kind %s, and its training of kind %s%s",
+             model_path(s), wf_model_kind_name(s->model->kind),
+             wf_model_kind_name(settings_kind(s->set)),
+             wf_encoder_of(s->model) ? "; --task pairs and mask train an encoder" : "");
     const int64_t of_model[] = { s->model->src_vocab, s->model->tgt_vocab };
     char message[WF_MESSAGE];
     for (int i = 0; i < 2; i++)

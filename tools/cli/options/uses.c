@@ -170,7 +170,7 @@ void check_model_file(const program *p, const char *path) {
     if (S_ISDIR(s.st_mode))
         fail(p, "%s can't be read: it is a folder%s", path, folder_remedy(path));
     if (S_ISREG(s.st_mode) && begins_as_text(path))
-        fail(p, "%s is no model but perhaps a text: name a file that train or convert wrote%s",
+        fail(p, "%s is no model but perhaps a text: name a model, as train or convert wrote it%s",
              path, p->by_place[1] ? ", before the text" : "");
 }
 
