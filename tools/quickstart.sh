@@ -43,7 +43,7 @@ In $out/:
 Next:
   echo "5 4 3 2 1" | build/tools/generate --model $out/copy.safetensors
   build/tools/train --task sort -o sort.safetensors
-  build/tools/graph --of transformer > transformer.dot$(has dot && echo ' && dot -Tsvg transformer.dot > transformer.svg')
+  build/tools/graph --of transformer --html transformer.html
   build/tools/inspect $out/copy.safetensors
   tools/learn.sh 0
   tools/test.sh

@@ -396,14 +396,13 @@ static const struct {
 TEST_ROWS(a_state_dict_that_does_not_fit_is_told, COUNT_OF(misfits)) {
     wf_file *f = open_recorded("post");
     write_state(f, "", &misfits[_i].c);
-    ok("echo before > model");
+    ok("cp in model");
     ck_assert_int_eq(run("convert %s in -o model", cases[0].flags)->status, 1);
     assert_contains(result.err, misfits[_i].says);
     assert_contains(result.err, "convert: in: ");
     ck_assert_ptr_eq(strchr(result.err, '\n') + 1,
                      result.err + strlen(result.err)); /* one sentence */
-    read_text("model", result.out, sizeof result.out);
-    ck_assert_str_eq(result.out, "before\n");
+    ck_assert(same_files("in", "model"));
     wf_file_free(f);
 }
 

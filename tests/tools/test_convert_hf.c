@@ -290,16 +290,32 @@ TEST(what_is_like_t5_goes_out_and_comes_back) {
     ok("grep -q '\"scale_decoder_outputs\": true' d4/config.json");
 }
 
-/* A language model has none whatever its flags: the only sentence, without advice that can't
- * help. */
-/* Pairs are no running text: no model of transformers reads them so. */
-TEST(a_language_model_of_pairs_has_no_way_out) {
-    ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs; train --train pairs --arch language --preset "
-       "tiny "
-       "--max-steps 1 --threads 1 --quiet -o m");
+/* Models that no language model of transformers is, and what would have to be trained otherwise. */
+static const struct {
+    const char *training, *says;
+} decoders[] = {
+    { "--train pairs --arch language",
+      "convert: m: its output has a bias, which no language model of transformers has. For pairs, "
+      "train --like bart in place of --arch language makes" },
+    { "--train pairs --arch language --form llama",
+      "its start token stands between a prompt and its output, which it does in no language model "
+      "of "
+      "transformers. For pairs, train --like bart in place of --arch language" },
+    { "--task copy --arch language",
+      "its output has a bias, which no language model of transformers has: a model of a made-up "
+      "task has no folder. train --like bart makes a model of text" },
+    { "--task lm --text pairs --tokenizer byte --norm post --text-eval-size 0 --max-len 8",
+      "its norms are not those of transformers: before each sublayer, and one at the end: train it "
+      "with --norm pre" },
+};
+
+TEST_ROWS(a_language_model_without_a_family_is_told_the_flag, COUNT_OF(decoders)) {
+    ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs");
+    run("train %s --preset tiny --max-steps 1 --threads 1 --quiet -o m", decoders[_i].training);
+    expect(0);
     run("convert --to hf m -o d");
     expect(1);
-    assert_contains(result.err, "convert: m: its output has a bias, which no language model");
+    assert_contains(result.err, decoders[_i].says);
     ok("test ! -e d");
 }
 

@@ -222,7 +222,8 @@ static const struct {
     { "train --task pairs --train lines --share-vocab", 2, "an encoder has one vocabulary" },
     { "train --task pairs --train lines --report r.html", 2, "an encoder has no outputs to show" },
     { "printf 'a\\tb\\n' > p; train --task text --train p --init dense -o t", 1,
-      "its model is a encoder, and its training of a transformer" },
+      "its model is of kind encoder, and its training of kind transformer; --task pairs and mask "
+      "train" },
     { "printf 'a\\tb\\n' > p; train --task pairs --train p --init masked --lora 1 -o t", 1,
       "masked predicts masked tokens: its adapters are for --task mask" },
 };

@@ -1,5 +1,5 @@
-/* tests/tools/test_gzip.c - text packed by gzip, wherever a program reads text; and packed text
- * that is damaged, which is refused: never is it a shorter text. */
+/* tests/tools/test_gzip.c - text packed by gzip, wherever a program reads text; packed text that is
+ * damaged, which is refused: never is it a shorter text; and text in UTF-16, which is refused. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -23,6 +23,50 @@ static void make_files(void) {
 }
 
 SETUP(make_files, leave_folder)
+
+/* ---- UTF-16 ---------------------------------------------------------------------------------- */
+
+#define LITTLE "printf '\\377\\376a\\0\\tb\\0\\n\\0' > x; "
+#define BIG "printf '\\376\\377\\0a\\0\\t\\0b\\0\\n' > x; "
+#define UNMARKED "printf 'a\\0\\t\\0b\\0\\n\\0' > x; "
+#define UNMARKED_BIG "printf '\\0a\\0\\t\\0b\\0\\n' > x; "
+
+static const struct {
+    const char *command, *says;
+} wide[] = {
+    { LITTLE "train --train x -o y", "x can't be read: it is UTF-16, not UTF-8: iconv -f UTF-16 "
+                                     "-t UTF-8 FILE > NEW converts it" },
+    { BIG "train --train x -o y", "iconv -f UTF-16 -t" },
+    { UNMARKED "train --train x -o y", "iconv -f UTF-16LE -t" },
+    { UNMARKED_BIG "train --train x -o y", "iconv -f UTF-16BE -t" },
+    { LITTLE "train --train-src x --train-tgt tgt -o y", "iconv -f UTF-16 -t" },
+    { LITTLE "train --train pairs --valid x -o y", "iconv -f UTF-16 -t" },
+    { LITTLE "cat x | train --train - -o y", "iconv -f UTF-16 -t" },
+    { LITTLE TEXT "--text x -o y", "iconv -f UTF-16 -t" },
+    { UNMARKED TEXT "--text x -o y", "iconv -f UTF-16LE -t" },
+    { LITTLE TEXT "--text src --text-eval x -o y", "iconv -f UTF-16 -t" },
+    { LITTLE "tokenize --learn wordpiece --vocab-size 33 -i src -o j; train --task mask "
+             "--tokenizer-json j --text x -o y",
+      "iconv -f UTF-16 -t" },
+    { LITTLE "generate model x", "iconv -f UTF-16 -t" },
+    { LITTLE "generate model < x", "iconv -f UTF-16 -t" },
+    { UNMARKED "cat x | generate model", "iconv -f UTF-16LE -t" },
+    { LITTLE "generate model src --reference x", "iconv -f UTF-16 -t" },
+    { LITTLE "tokenize --learn bpe --vocab-size 300 -i x -o y", "iconv -f UTF-16 -t" },
+    { LITTLE "tokenize --learn bpe --vocab-size 258 -i src -o z; tokenize --tokenizer z -i x",
+      "iconv -f UTF-16 -t" },
+#ifdef HAVE_ZLIB
+    { LITTLE "gzip x; train --train x.gz -o y", "iconv -f UTF-16 -t" },
+    { UNMARKED "gzip -c x | generate model", "iconv -f UTF-16LE -t" },
+#endif
+};
+
+TEST_ROWS(text_in_utf_16_is_refused_with_a_conversion, COUNT_OF(wide)) {
+    run("%s", wide[_i].command);
+    expect(1);
+    assert_contains(result.err, wide[_i].says);
+    ck_assert_int_ne(access("y", F_OK), 0);
+}
 
 #ifdef HAVE_ZLIB
 
@@ -150,8 +194,9 @@ static const char *const told[] = { "train --train pairs.gz",
 TEST_ROWS(a_build_without_zlib_says_so, COUNT_OF(told)) {
     run("%s", told[_i]);
     expect(1);
-    assert_contains(result.err, "can't be read: it is a gzip file, and this build has no zlib: "
-                                "unpack it first, as zcat does");
+    assert_contains(result.err,
+                    "can't be read: it is a gzip file, and this build has no zlib: "
+                    "unpack it first, as zcat does, or build anew with the package zlib1g-dev");
 }
 
 #endif

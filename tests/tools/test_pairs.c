@@ -163,7 +163,7 @@ TEST(pairs_are_refused) {
         { TEXT("a\tb\0c\n"), NULL, 0, "line 1 of %s: a zero byte (U+0000) at byte 3" },
         { TEXT("\xFF\xFE"
                "a\0\t\0b\0\n\0"),
-          NULL, 0, "line 1 of %s: not UTF-8 at byte 0" },
+          NULL, 0, "%s can't be read: it is UTF-16, not UTF-8: iconv -f UTF-16 -t" },
         { TEXT("a\nb\nc\n"), TEXT("x\n"), "has 3 lines and" },
         { TEXT("a\n"), TEXT("x\ny\nz"), "b.txt has 3: line by line" },
         { TEXT("a\n"), TEXT(""), "b.txt has 0: line by line" },

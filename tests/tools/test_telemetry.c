@@ -188,7 +188,7 @@ TEST(a_resume_leaves_a_page_that_is_not_its_own) {
     ok("train --task sort " SIZE "--valid-size 20 " WATCHED "--max-steps 10 -o other "
        "--report other.html; echo text > text; head -c 9000 own.html > half; : > empty");
     static const char *const files[][2] = { { "other.html", "is the report of another training" },
-                                            { "text", "is no report of a training" },
+                                            { "text", "text is there and weft did not write it" },
                                             { "half", "or it is damaged" },
                                             { "empty", "is no report of a training" } };
     for (int i = 0; i < COUNT_OF(files); i++) {

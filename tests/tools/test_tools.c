@@ -160,8 +160,43 @@ static const struct refusal {
     { "inspect .", 1, ". can't be read: it is a folder" },
     { "mkdir d; echo {} > d/config.json; generate d", 1,
       "d can't be read: it is a folder; convert --from hf makes a model file" },
+    { "mkdir d; echo {} > d/adapter_config.json; inspect d", 1,
+      "d can't be read: it is a folder; convert --from hf --base MODEL makes a file of adapters" },
+    { "mkdir d; train --task copy --init d", 1,
+      "d can't be read: it is a folder, and a model is a file that train or convert wrote" },
+    { "mkdir d; echo {} > d/config.json; train --train x --init d", 1,
+      "d can't be read: it is a folder; convert --from hf makes a model file" },
+    { "echo one > f; train --task copy --init f", 1, "f is no model but perhaps a text: name a" },
+    { "echo one > f; train --task copy --resume -o f", 1, "f is no model but perhaps a text" },
+    { "echo one > f; generate f", 1,
+      "f is no model but perhaps a text: name a model, as train or convert wrote it, before the "
+      "text" },
+    { "echo one > f; graph f", 1,
+      "f is no model but perhaps a text: name a model, as train or convert wrote it\n" },
     { "echo > f; convert --from hf f -o m", 1, "f is a file: --from hf reads the folder" },
     { "convert --from hf opus -o m", 1, "opus: no such folder: --from hf reads a model's folder" },
+    { "convert --from hf . -o m", 1, ". has no config.json: --from hf reads a folder with config" },
+    { "mkdir p; touch p/adapter_config.json; convert --from hf p -o m", 1,
+      "p has adapters without their model: --base MODEL names the file of that model" },
+    { "mkdir p; touch p/config.json; convert --from hf --base b p -o m", 1,
+      "p has a model, and no adapters (adapter_config.json): leave --base out" },
+    { "mkdir p; convert --from hf --base b p -o m", 1, "p has no adapter_config.json: --from hf" },
+    { "echo mine > f; convert --heads 2 --norm pre x -o f", 1,
+      "f is there and is no model: remove it" },
+    { "echo mine > f; train --task copy -o f", 1, "f is there and is no model: remove it" },
+    { "echo mine > f; graph --of attention -o f", 1,
+      "f is there and weft did not write it: remove it, or give --output another name" },
+    { "echo mine > f; graph --html f", 1, "or give --html another name" },
+    { "echo mine > f; generate m --explain f", 1, "or give --explain another name" },
+    { "echo mine > f; generate m --attention f", 1, "or give --attention another name" },
+    { "echo mine > f; train --task copy --curve f", 1, "or give --curve another name" },
+    { "printf '\\2\\0\\0\\0\\0\\0\\0\\0{}' > f; generate m -o f", 1,
+      "f is there and is a model: remove it, or give --output another name" },
+    { "for i in 1 2; do graph --of attention -o f && graph --of attention --html g || exit 5; "
+      "done; "
+      "train -o m",
+      2, "--task copy|reverse|sort" },
+    { "convert --to hf m", 2, "say where to: -o FOLDER, which is made" },
     { "train --task copy --task sort", 2, "--task is given twice" },
     { "train --task copy --lr", 2, "--lr needs a value" },
     { "train --task copy -o --quiet", 2, "--model needs a value" },
@@ -362,14 +397,15 @@ TEST(every_program_takes_a_language_model) {
     run("convert --to torch m.safetensors -o torch.safetensors");
     expect(1);
     assert_contains(result.err,
-                    "no torch.nn.Transformer can load this kind of model (Language model)");
+                    "no torch.nn.Transformer can load this kind of model; --to hf makes a folder");
     run("yes 1 | head -130 | tr '\\n' ' ' | generate -m m.safetensors --long-lines stop");
     expect(1);
     assert_contains(result.err, "127");
     change_meta("m.safetensors", "train.arch", "transformer");
     run("train --resume -o m.safetensors --max-steps 5");
     expect(1);
-    assert_contains(result.err, "its model is a language_model, and its training of a transformer");
+    assert_contains(result.err,
+                    "its model is of kind language_model, and its training of kind transformer");
 }
 
 TEST_ROWS(resumed_training_is_the_same_training, 2) {

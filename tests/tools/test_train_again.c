@@ -197,6 +197,9 @@ static const struct {
     { "train --train pairs --valid pairs --dry-run", 0, "scores on them say nothing of others" },
     { "train --train pairs --processes 2 --d-model 8 --heads 2 --layers 1 --max-steps 1", 0,
       "as --accum says: give --accum 2\n" },
+    { "train --train pairs --valid pairs --d-model 8 --heads 2 --layers 1 --max-steps 1 --quiet -o "
+      "m; train --resume --train pairs --valid pairs --max-steps 2 -o m",
+      0, ": a lower loss replaces it\n" },
 };
 
 TEST_ROWS(a_likely_mistake_is_told, COUNT_OF(told)) {

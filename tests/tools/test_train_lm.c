@@ -127,6 +127,11 @@ static const struct refusal {
     const char *says;
 } refusals[] = {
     { "train --task lm", 2, "say which text: --text FILE" },
+    { "train --task lm --train text", 2,
+      "--train has pairs, and this task learns from running text: --text text\n" },
+    { "train --task lm --train-src text", 2, "learns from running text: --text text\n" },
+    { "train --task text --text text", 2,
+      "or --train-src and --train-tgt; --text is for --task lm and mask" },
     { "train --task lm --text none", 1, "none can't be read: No such file" },
     { "train --task lm --text text --text-eval none --tokenizer byte", 1, "none can't be read" },
     { "train --text text --train text", 2, "--text would have no effect: it is for --task lm" },

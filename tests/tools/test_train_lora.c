@@ -89,9 +89,11 @@ TEST_ROWS(adapters_are_applied_and_merged, COUNT_OF(rows)) {
     run(NEW "--overwrite --seed 7 %s", rows[_i].model);
     expect(0);
     ok("convert --adapter own base -o other");
-    assert_contains(result.err, "own was trained beside other weights than those in base");
+    assert_contains(result.err, "warning: own was trained beside other weights than those in base; "
+                                "it is merged all the same");
     ok("generate base --adapter own --quiet in");
-    assert_contains(result.err, "own was trained beside other weights than those in base");
+    assert_contains(result.err, "warning: own was trained beside other weights than those in base; "
+                                "it is applied all the same");
 }
 
 /* A base in int8 stays so in memory, unless an option says otherwise. */
@@ -180,9 +182,16 @@ static const struct {
     { 2, TUNE "--lora 3 --freeze tgt", "--freeze would have no effect: --lora trains adapters" },
     { 1, TUNE "--lora 3 --lora-targets nothing", "no matrix of the model is called 'nothing'" },
     { 1, "train --init own --train two --lora 2 --warmup 1",
-      "own has adapters without their model" },
+      "own has adapters without their model: start from that model, or from both merged: convert "
+      "--adapter own MODEL" },
     { 2, "train --resume -o own --train two --valid-size 0 --max-steps 9",
-      "own has adapters without their model: name it with --init MODEL" },
+      "own has adapters without their model: name it with --init MODEL, which was base" },
+    { 2,
+      "train --resume -o base --train one --max-steps 12 --quiet --threads 1; train "
+      "--resume -o own --init base --train two --valid-size 0 --max-steps 9",
+      "own has adapters of other weights than those that base has now: name a copy with the "
+      "weights "
+      "of then, or train new adapters, without --resume: --init base --lora 3 -o NEW" },
     { 2, "train --resume -o own --init base --train two --valid-size 0 --lora-targets output",
       "own was trained with --lora-targets q_proj,v_proj: leave it out" },
     { 2, "train --resume -o own --init base --train two --valid-size 0 --lora 5",

@@ -176,16 +176,28 @@ def is_device(c, out):
 def is_full_device(c, out):
     return "/dev/full", [1], {}
 
+def write_old(c, name, out):
+    """A file that may be replaced: of the kind that this output is."""
+    model = out.endswith(".safetensors")
+    old = b"\x02" + b"\0" * 7 + b"{}" if model else b'{"event":"old"}\n' if out == "log" else b"<svg xmlns="
+    with open(c.path(name), "wb") as f:
+        f.write(old)
+
 def is_old(c, out):
-    open(c.path(out), "w").write("old\n" if out != "log" else "{\"event\":\"old\"}\n")
+    write_old(c, out, out)
     return out, [0], {}
+
+def is_of_another_kind(c, out):
+    """A file of the user's own: only lines, and what --overwrite names, may replace it."""
+    open(c.path(out), "w").write("{}\n")
+    return out, [0] if out in ("log", "out") or c.base[0] == "train" else [1], {}
 
 def is_new(c, out):
     return out, [0], {}
 
 def is_link(c, out):
     os.symlink("elsewhere", c.path(out))
-    open(c.path("elsewhere"), "w").write("old\n")
+    write_old(c, "elsewhere", out)
     return out, [0], {"meant": "elsewhere"}
 
 def is_dangling(c, out):
@@ -242,7 +254,7 @@ def is_deleted(c, out):
 def has_odd_bytes(c, out):
     return os.fsdecode(b"a\033[2Jb\377\xc2\x9b/") + out, [1], {}
 
-NAMES = [is_folder, is_fifo, is_device, is_full_device, is_old, is_new, is_link, is_dangling, is_dangling_chain,
+NAMES = [is_folder, is_fifo, is_device, is_full_device, is_old, is_of_another_kind, is_new, is_link, is_dangling, is_dangling_chain,
          leads_nowhere, is_loop, is_long_loop, is_empty, is_too_long, is_far_too_long, has_no_folder,
          is_below_a_file, ends_in_a_slash, is_deleted, has_odd_bytes]
 

@@ -13,7 +13,7 @@
 #include "tools/cli/retry.h"
 
 static bool is_gzip(const char *first, ssize_t n) {
-    return n == 2 && memcmp(first, "\x1f\x8b", 2) == 0;
+    return n >= 2 && memcmp(first, "\x1f\x8b", 2) == 0;
 }
 
 /* Sets errno, so that the failure is not mistaken for an interrupted call. */
@@ -21,6 +21,37 @@ static ssize_t failed(text_input *in, const char *why, const char *detail) {
     snprintf(in->failure, sizeof in->failure, "%s%.40s", why, detail);
     errno = EIO;
     return -1;
+}
+
+/* ---- encodings ------------------------------------------------------------------------------- */
+
+/* The encoding of a text that is not UTF-8, judged by its first n bytes: a byte order mark of
+ * UTF-16, or four letters of Latin script with a zero byte beside each. NULL: not known. */
+static const char *other_encoding(const char *text, int n) {
+    bool low = n >= TEXT_HEAD, high = n >= TEXT_HEAD;
+    if (n >= 2 && (memcmp(text, "\xFF\xFE", 2) == 0 || memcmp(text, "\xFE\xFF", 2) == 0))
+        return "UTF-16";
+    for (int i = 0; i < n; i++) {
+        low = low && (text[i] != 0) == (i % 2 == 0);
+        high = high && (text[i] != 0) == (i % 2 == 1);
+    }
+    if (low) return "UTF-16LE";
+    return high ? "UTF-16BE" : NULL;
+}
+
+/* Sets the failure of a text whose encoding no program reads. */
+static void judge_encoding(text_input *in) {
+    const char *name = other_encoding(in->head, in->n_head);
+    if (name)
+        snprintf(in->failure, sizeof in->failure,
+                 "it is %s, not UTF-8: iconv -f %s -t UTF-8 FILE > NEW converts it", name, name);
+}
+
+/* Keeps the first bytes of the text as they are read, and judges them. */
+static void see_text(text_input *in, const char *bytes, ssize_t n) {
+    if (in->n_head == TEXT_HEAD) return;
+    for (ssize_t i = 0; i < n && in->n_head < TEXT_HEAD; i++) in->head[in->n_head++] = bytes[i];
+    judge_encoding(in);
 }
 
 /* ---- bytes as they stand --------------------------------------------------------------------- */
@@ -113,8 +144,7 @@ static bool inflate_some(text_input *in) {
 }
 
 static ssize_t unpack(text_input *in, char *bytes, size_t n) {
-    if (*in->failure) errno = EIO;
-    if (*in->failure || !unpacker_new(in)) return -1;
+    if (!unpacker_new(in)) return -1;
     unpacker *u = in->unpacker;
     uInt room = n < MOST ? (uInt)n : MOST;
     u->z.next_out = (Bytef *)bytes;
@@ -140,28 +170,32 @@ static ssize_t unpack(text_input *in, char *bytes, size_t n) {
     (void)bytes;
     (void)n;
     return failed(
-        in, "it is a gzip file, and this build has no zlib: unpack it first, as zcat does", "");
+        in,
+        "it is a gzip file, and this build has no zlib: unpack it first, as zcat does, or "
+        "build anew with the package zlib1g-dev (Debian) or zlib-devel (Fedora)",
+        "");
 }
 #endif
 
 /* ---- either ---------------------------------------------------------------------------------- */
 
-/* The first bytes of an ordinary file are read here, to recognise gzip. */
+/* The first bytes of an ordinary file are read here, to recognise gzip and UTF-16. */
 bool text_input_open(text_input *in, const char *path) {
     struct stat s;
     *in = (text_input){ .file = STDIN_FILENO };
     if (path && strcmp(path, "-") != 0) RETRY(in->file, open(path, O_RDONLY | O_CLOEXEC));
     if (in->file < 0) return false;
     if (fstat(in->file, &s) != 0 || !S_ISREG(s.st_mode)) return true;
-    char first[2];
+    char first[TEXT_HEAD];
     off_t at = lseek(in->file, 0, SEEK_CUR);
     ssize_t got = 0, more = 1;
-    while (more > 0 && got < 2) {
-        RETRY(more, pread(in->file, first + got, (size_t)(2 - got), at + got));
+    while (more > 0 && got < TEXT_HEAD) {
+        RETRY(more, pread(in->file, first + got, (size_t)(TEXT_HEAD - got), at + got));
         if (more > 0) got += more;
     }
     in->packed = is_gzip(first, got);
     in->looked = true;
+    if (!in->packed) see_text(in, first, got);
     return true;
 }
 
@@ -173,7 +207,12 @@ void text_input_close(text_input *in) {
 
 ssize_t text_input_read(text_input *in, char *bytes, size_t n) {
     if (!in->looked && !look(in)) return -1;
-    return in->packed ? unpack(in, bytes, n) : read_raw(in, bytes, n);
+    ssize_t got = -1;
+    if (!*in->failure) got = in->packed ? unpack(in, bytes, n) : read_raw(in, bytes, n);
+    if (got > 0) see_text(in, bytes, got);
+    if (!*in->failure) return got;
+    errno = EIO;
+    return -1;
 }
 
 const char *text_input_failure(const text_input *in) {

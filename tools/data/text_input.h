@@ -3,7 +3,8 @@
  *
  * A gzip file is recognised by its first two bytes, and decompressed by zlib while it is read. Its
  * checksums must be right, and it must end after them. In a build without zlib the first read fails
- * with a message. */
+ * with a message. So it does for a text in UTF-16, packed or not, which is recognised by its first
+ * bytes. */
 #ifndef WEFT_TOOLS_DATA_TEXT_INPUT_H
 #define WEFT_TOOLS_DATA_TEXT_INPUT_H
 
@@ -13,13 +14,17 @@
 
 struct unpacker;
 
+enum { TEXT_HEAD = 8 }; /* bytes that tell the encoding */
+
 typedef struct text_input {
-    int file;         /* -1: not open */
-    bool packed;      /* it is a gzip file; for a pipe this is known after the first read */
-    bool looked;      /* the first bytes have been examined */
-    int n_first;      /* number of bytes of a pipe that were read to recognise it */
-    char first[2];    /* these bytes, which are returned by the next read */
-    char failure[96]; /* why text_input_read failed, if the file was not the reason; else "" */
+    int file;             /* -1: not open */
+    bool packed;          /* it is a gzip file; for a pipe this is known after the first read */
+    bool looked;          /* the first bytes have been examined */
+    int n_first;          /* number of bytes of a pipe that were read to recognise it */
+    char first[2];        /* these bytes, which are returned by the next read */
+    char head[TEXT_HEAD]; /* the first bytes of the text, after unpacking */
+    int n_head;
+    char failure[192]; /* why text_input_read failed, if the file was not the reason; else "" */
     struct unpacker *unpacker;
 } text_input;
 

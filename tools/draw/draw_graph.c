@@ -142,10 +142,13 @@ static option rows[] = {
     EMIT_OPTIONS(told.c),
 
     GROUP("Output"),
-    OUTPUT("output", told.output,
-           "file for the Graphviz text or C; - is stdout. An existing file is replaced",
-           .letter = 'o', .fallback = "stdout"),
-    OUTPUT(
+    DRAWN(
+        "output", told.output,
+        "file for the Graphviz text or C; - is stdout. An existing file is replaced if weft wrote "
+        "it. The program dot of the package graphviz draws the text; --html needs no other "
+        "program",
+        .letter = 'o', .fallback = "stdout"),
+    DRAWN(
         "html", told.html,
         "file for an HTML page in place of Graphviz text. Its modules can be folded, and each node "
         "has its formula, shape, gradient, time and bytes. It shows the graph as recorded, as "

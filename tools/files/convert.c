@@ -60,7 +60,7 @@ static option rows[] = {
     NEW_MODEL(
         "output", told.output,
         "file to write, in the safetensors format; with --to hf the folder. It must be given. An "
-        "existing file is replaced, but the file that is read may not be",
+        "existing model is replaced, but no other file, nor the one that is read",
         .letter = 'o'),
     MODEL("adapter", told.adapter,
           "file of adapters that train --lora or --from hf wrote for the model in FILE: write the "
@@ -155,7 +155,9 @@ static void refuse_said(bool refused, const char *because) {
 
 static void check_options(const settings *set) {
     if (!set->input) usage_error(&self, "say which file to convert");
-    if (!set->output) usage_error(&self, "say where to: -o FILE");
+    if (!set->output)
+        usage_error(&self, "say where to: -o %s",
+                    set->to == TO_HF ? "FOLDER, which is made" : "FILE");
     if (set->from != FROM_FILE && set->to != TO_WEFT)
         usage_error(&self, "--from %s makes a model; convert that one --to torch, hf or marian",
                     set->from == FROM_HF ? "hf" : "marian");
@@ -310,8 +312,10 @@ static bool merge(const settings *set, wf_model *m, const char *hash, char *mess
     if (!ok) fail(&self, "%s: %s", set->adapter, message);
     const char *base = wf_file_meta(f, WF_ADAPTER_BASE);
     if (base && strcmp(base, hash) != 0)
-        warn(&self, "%s was trained beside other weights than those in %s", set->adapter,
-             set->input);
+        warn(&self,
+             "warning: %s was trained beside other weights than those in %s; it is merged all the "
+             "same, and outputs may be worse",
+             set->adapter, set->input);
     wf_file_free(f);
     return ok;
 }
@@ -328,8 +332,8 @@ static wf_model *repacked(const settings *set, const wf_file *f, const char *has
              set->input, set->input);
     if (set->weights < 0 && !set->adapter)
         fail(&self,
-             "%s is a model of weft already; --to torch makes a state_dict of it, --weights "
-             "int8|f32 a model",
+             "%s is a model of weft already; --to torch makes a state_dict of it, --to hf a folder "
+             "for transformers, --weights int8|f32 a model",
              set->input);
     refuse_said(true, "the model says it");
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
@@ -388,7 +392,7 @@ static void convert_from_hf(const settings *set) {
     char message[WF_MESSAGE], target[PATH_SIZE];
     wf_hf hf;
     self.operand_use = USE_NONE; /* a folder */
-    check_source(&self, set->input);
+    check_source(&self, set->input, set->base != NULL);
     find_target(set, target);
     if (set->base) {
         import_adapters(&self, set->input, set->base, target);
@@ -446,6 +450,11 @@ static void convert_file(const settings *set) {
         saved = true;
     } else if (set->to == TO_TORCH) {
         m = from_weft(set, f);
+        if (!wf_transformer_of(m))
+            fail(&self,
+                 "%s: no torch.nn.Transformer can load this kind of model; --to hf makes a folder "
+                 "for transformers",
+                 set->input);
         saved = wf_pack_weights(m->graph, layout_of(set), message) &&
                 wf_transformer_save_state_dict(m, target, set->dtype == 1, message);
     } else {

@@ -10,6 +10,7 @@
 #include "models/encoder.h"
 #include "models/generation_internal.h"
 #include "models/hf_internal.h"
+#include "models/language_model.h"
 #include "models/model_internal.h"
 #include "models/text_internal.h"
 
@@ -68,7 +69,35 @@ static void check_files(program *p, const char *folder, const wf_hf_files *files
     free(used);
 }
 
-void check_source(program *p, const char *folder) {
+static bool has_file(const program *p, const char *folder, const char *name) {
+    char path[PATH_SIZE];
+    place(p, path, folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* Exits if the folder has adapters where a model is read, the reverse, or neither. */
+static void check_content(const program *p, const char *folder, bool adapters) {
+    bool model = has_file(p, folder, "config.json");
+    bool peft = has_file(p, folder, "adapter_config.json");
+    if (adapters ? peft : model) return;
+    if (adapters && model)
+        fail(p, "%s has a model, and no adapters (adapter_config.json): leave --base out", folder);
+    if (peft)
+        fail(
+            p,
+            "%s has adapters without their model: --base MODEL names the file of that model, which "
+            "convert --from hf makes of its own folder",
+            folder);
+    fail(p,
+         "%s has no %s: --from hf reads a folder with %s, as it was downloaded whole from the "
+         "Hugging Face hub, by git clone (with git-lfs) or in a browser",
+         folder, adapters ? "adapter_config.json" : "config.json",
+         adapters ? "adapter_config.json and adapter_model.safetensors"
+                  : "config.json, the weights (model.safetensors or pytorch_model.bin) and the "
+                    "tokenizer's files");
+}
+
+void check_source(program *p, const char *folder, bool adapters) {
     struct stat s;
     bool there = folder && stat(folder, &s) == 0;
     if (folder && !there && errno == ENOENT)
@@ -78,6 +107,7 @@ void check_source(program *p, const char *folder) {
              folder);
     if (there && !S_ISDIR(s.st_mode))
         fail(p, "%s is a file: --from hf reads the folder that has a model's config.json", folder);
+    if (there) check_content(p, folder, adapters);
     wf_hf_files files = files_of(p, folder);
     check_files(p, folder, &files, USE_INPUT);
     wf_hf_files_free(&files);
@@ -346,7 +376,13 @@ static void tell_unsaid(const program *p, const char *model, const wf_hf *hf, un
 /* The next step after a refusal, for a form that transformers does not have. */
 static const char *next_step(const wf_model *m, bool text) {
     const wf_transformer *t = wf_transformer_of(m);
-    if (wf_hf_has_family(m)) return "";
+    bool decoder_only = !t && !wf_encoder_of(m);
+    if (decoder_only && text && !m->start_first)
+        return ". For pairs, train --like bart in place of --arch language makes a model that it "
+               "has";
+    if (decoder_only && text && !wf_language_model_of(m)->config.norm_first)
+        return ": train it with --norm pre";
+    if (wf_hf_has_family(m) && (text || !decoder_only)) return "";
     if (t && t->config.zero_start) return ": convert --to marian writes models of this form";
     if (t && t->config.decoder != WF_DECODER_ATTENTION)
         return ": transformers has no such decoder; train --like bart makes a model that it has";

@@ -5,8 +5,9 @@
 #include "models/hf.h"
 #include "tools/cli/options/options.h"
 
-/* Exits if an output of the program is a file that is read in the folder, or could be. */
-void check_source(program *p, const char *folder);
+/* Exits if the folder has no model, or with `adapters` no adapters of PEFT; or if an output of the
+ * program is a file that is read in the folder, or could be. */
+void check_source(program *p, const char *folder, bool adapters);
 /* Reads the folder, and prints its differences from transformers. Exits if it cannot be read. */
 void import_folder(const program *p, const char *folder, wf_hf *hf);
 /* Writes the model, its tokenizers and its search settings to one file. */

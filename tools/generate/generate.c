@@ -82,11 +82,10 @@ static option rows[] = {
         "file of right outputs. Line N belongs to line N of the input. BLEU, chrF, error rates of "
         "characters and words, and the number of exact matches are printed on stderr at the end, "
         "or with --json as a last object"),
-    OUTPUT(
-        "attention", told.attention,
-        "file for attention weights: all layers of all lines as JSON, an object for each line. "
-        "If the name ends in .svg, it is a picture of the last layer for the first line. - draws "
-        "the last layer for each line on stderr"),
+    DRAWN("attention", told.attention,
+          "file for attention weights: all layers of all lines as JSON, an object for each line. "
+          "If the name ends in .svg, it is a picture of the last layer for the first line. - draws "
+          "the last layer for each line on stderr"),
     { .name = "alignment",
       .kind = OPTION_STRING,
       .value = &told.alignment,
@@ -99,11 +98,10 @@ static option rows[] = {
               "given targets. Words are what spaces separate; of a model without a vocabulary, "
               "token ids",
       .fallback = "none" },
-    OUTPUT(
-        "explain", told.explain,
-        "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "
-        "ten likeliest tokens of each step, all attention, and the numbers of the graph's nodes. "
-        "A browser opens it without a network"),
+    DRAWN("explain", told.explain,
+          "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "
+          "ten likeliest tokens of each step, all attention, and the numbers of the graph's nodes. "
+          "A browser opens it without a network"),
     FLAG("raw", told.raw,
          "write line breaks within an output as they are. By default they are written as \\n and "
          "\\r, so that each line of input has one line of output, and with --nbest tabs as \\t. "
@@ -333,8 +331,10 @@ static wf_model *load_adapted(const settings *set, wf_file *f) {
         fail(&self, "%s: %s", set->adapter, message);
     const char *base = wf_file_meta(adapter, WF_ADAPTER_BASE);
     if (base && strcmp(base, hash) != 0)
-        warn(&self, "%s was trained beside other weights than those in %s", set->adapter,
-             set->model);
+        warn(&self,
+             "warning: %s was trained beside other weights than those in %s; it is applied all the "
+             "same, and outputs may be worse",
+             set->adapter, set->model);
     m = load_model(set, f, &training, message);
     if (!m) fail(&self, "%s: %s", set->model, message);
     if (!wf_model_load_adapters(m, adapter, message)) fail(&self, "%s: %s", set->adapter, message);

@@ -48,8 +48,8 @@ static option rows[] = {
     REAL("seconds", told.seconds, 1, 3600, "number of seconds after which a check is stopped"),
     GROUP("What is shown instead"),
     FLAG("picture", told.picture, "draw the attention weights that your code computes"),
-    OUTPUT("output", told.output, "with --picture: file for the picture as SVG", .letter = 'o',
-           .fallback = "the terminal"),
+    DRAWN("output", told.output, "with --picture: file for the picture as SVG", .letter = 'o',
+          .fallback = "the terminal"),
     FLAG("mistakes", told.mistakes,
          "list the mistakes that the checker knows, and how far from right their results are"),
 };

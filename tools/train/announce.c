@@ -3,6 +3,8 @@
 #include "announce.h"
 #include "core/run_internal.h"
 
+#include <math.h>
+
 #include "tools/cli/numbers.h"
 #include "tools/data/language.h"
 
@@ -84,6 +86,8 @@ void announce(session *s, double memory) {
     if (s->transport && s->set->data.accum < s->transport->size) announce_idle(s);
     if (s->set->run.resume)
         say(r, "resumed  %s after step %lld", s->set->run.model, (long long)s->at.step);
+    if (s->set->run.resume && s->best_kept < INFINITY)
+        say(r, "best     %s, loss %.4g: a lower loss replaces it", s->best_path, s->best_kept);
     if (s->set->recipe.planned_steps) announce_stretch(s);
     jsonl *e = event(r, "run");
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)

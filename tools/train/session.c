@@ -3,6 +3,7 @@
 #include "session.h"
 #include "core/file_internal.h"
 #include "core/graph_internal.h"
+#include "models/encoder.h"
 #include "models/model_internal.h"
 #include "nn/trainer_internal.h"
 
@@ -35,6 +36,7 @@ static wf_file *open_checkpoint(const session *s) {
     if (!s->set->run.resume) return NULL;
     if (!s->set->run.model)
         usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
+    check_model_file(&train_program, s->set->run.model);
     wf_file *f = wf_file_open(s->set->run.model);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
     const char *kind = wf_file_meta(f, "weft.kind");
@@ -49,6 +51,7 @@ static wf_file *open_checkpoint(const session *s) {
  * once started from. */
 static wf_file *open_init(const session *s) {
     if (!s->set->model.init) return NULL;
+    check_model_file(&train_program, s->set->model.init);
     wf_file *f = wf_file_open(s->set->model.init);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));
     wf_model_hash(f, s->set->model.init_hash);
@@ -146,8 +149,10 @@ static void check_ids(session *s) {
 /* Checks that the model in a file fits the settings and the vocabulary in the same file. */
 static void check_model(const session *s) {
     if (s->model->kind != settings_kind(s->set))
-        fail(&train_program, "%s: its model is a %s, and its training of a %s", model_path(s),
-             wf_model_kind_name(s->model->kind), wf_model_kind_name(settings_kind(s->set)));
+        fail(&train_program, "%s: its model is of kind %s, and its training of kind %s%s",
+             model_path(s), wf_model_kind_name(s->model->kind),
+             wf_model_kind_name(settings_kind(s->set)),
+             wf_encoder_of(s->model) ? "; --task pairs and mask train an encoder" : "");
     const int64_t of_model[] = { s->model->src_vocab, s->model->tgt_vocab };
     char message[WF_MESSAGE];
     for (int i = 0; i < 2; i++)
@@ -165,10 +170,11 @@ static wf_model *new_model(const session *s, char *message) {
 
 /* The model of --init with adapters: new ones, or those of the checkpoint. */
 static wf_model *adapted_model(const session *s, const wf_file *f, wf_file *init, char *message) {
+    const char *base = f ? wf_file_meta(f, WF_ADAPTER_BASE_FILE) : NULL;
     if (!init)
         usage_error(&train_program,
-                    "%s has adapters without their model: name it with --init MODEL",
-                    s->set->run.model);
+                    "%s has adapters without their model: name it with --init MODEL%s%s",
+                    s->set->run.model, base ? ", which was " : "", base ? base : "");
     wf_file_drop_loaded(init);
     wf_model *m = settings_start(s->set, init, message);
     if (!m || !f || wf_model_load_adapters(m, f, message)) return m;

@@ -1,6 +1,7 @@
 /* tools/cli/options/uses.c - which files a program reads and writes. See uses.h. */
 #include "uses.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -80,6 +81,53 @@ static void check_pair(const program *p, const used *a, const used *b) {
                     b->dashes, b->file.name);
 }
 
+/* The first bytes of a file; 0 if it is not an ordinary file that can be read. */
+static size_t read_head(const used *u, char *head, size_t size) {
+    FILE *f = u->there && S_ISREG(u->s.st_mode) ? fopen(u->file.path, "rb") : NULL;
+    if (!f) return 0;
+    size_t n = fread(head, 1, size, f);
+    fclose(f);
+    return n;
+}
+
+/* True if a file begins as one of safetensors, an archive of Marian, or its binary file. */
+static bool begins_as_model(const char *head, size_t n) {
+    static const char binary[8] = { 1 };
+    bool safetensors = n > 8 && head[8] == '{' && memcmp(head + 4, binary + 4, 4) == 0;
+    bool marian = (n > 4 && memcmp(head, "PK\3\4", 4) == 0) || (n > 8 && !memcmp(head, binary, 8));
+    return safetensors || marian;
+}
+
+/* True if a program of weft wrote this picture, page, C file or record of attention. */
+static bool begins_as_drawn(const char *head) {
+    static const char *const marks[] = { "digraph weft", "as C that needs no library",
+                                         "default-src 'none'; style-src",
+                                         "<svg xmlns=", "{\"event\":\"attention\"" };
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (strstr(head, marks[i])) return true;
+    return false;
+}
+
+/* Refuses to replace a file of another kind than the one that is written, unless --overwrite is
+ * given: it is perhaps the only one. */
+static void check_replaced(const program *p, const used *u) {
+    char head[4096];
+    size_t n = read_head(u, head, sizeof head - 1);
+    head[n] = '\0';
+    const option *overwrite = option_named(p, "overwrite", strlen("overwrite"));
+    if (!n || (overwrite && overwrite->seen)) return;
+    bool model = begins_as_model(head, n);
+    if (u->file.use == USE_NEW_MODEL && !model)
+        fail(p, "%s is there and is no model: remove it, or give the model another name",
+             u->file.path);
+    if (u->file.use == USE_DRAWN && !begins_as_drawn(head))
+        fail(p, "%s is there and weft did not write it: remove it, or give %s%s another name",
+             u->file.path, u->dashes, u->file.name);
+    if (u->file.use == USE_OUTPUT && *u->dashes && model)
+        fail(p, "%s is there and is a model: remove it, or give %s%s another name", u->file.path,
+             u->dashes, u->file.name);
+}
+
 static void check_writable(const program *p, const used *u) {
     char message[WF_MESSAGE];
     if (u->standard || !writes(u) || is_stream(u)) return;
@@ -87,18 +135,50 @@ static void check_writable(const program *p, const used *u) {
     bool ok = folder ? output_folder_writable(u->file.path, message)
                      : output_writable(u->file.path, log, message);
     if (!ok) fail(p, "%s", message);
+    check_replaced(p, u);
 }
 
-/* Refuses a folder where a file is read. A model's folder of Hugging Face has a config.json. */
+/* The next step for a folder in place of a model's file. */
+static const char *folder_remedy(const char *folder) {
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%.*s/config.json", PATH_SIZE - 32, folder);
+    if (access(path, F_OK) == 0)
+        return "; convert --from hf makes a model file from a folder of Hugging Face";
+    snprintf(path, sizeof path, "%.*s/adapter_config.json", PATH_SIZE - 32, folder);
+    if (access(path, F_OK) == 0)
+        return "; convert --from hf --base MODEL makes a file of adapters from a folder of PEFT";
+    return ", and a model is a file that train or convert wrote";
+}
+
+/* True if the file begins with bytes of a text: a model's file begins with a number in binary. */
+static bool begins_as_text(const char *path) {
+    char first[8];
+    FILE *f = fopen(path, "rb");
+    if (!f) return false;
+    size_t n = fread(first, 1, sizeof first, f);
+    fclose(f);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)first[i] < ' ' && !memchr("\t\r\n", first[i], 3)) return false;
+    /* a pointer of Git LFS is explained by the reader */
+    bool pointer = n == sizeof first && memcmp(first, "version ", n) == 0;
+    return n > 0 && !pointer;
+}
+
+void check_model_file(const program *p, const char *path) {
+    struct stat s;
+    if (stat(path, &s) != 0) return;
+    if (S_ISDIR(s.st_mode))
+        fail(p, "%s can't be read: it is a folder%s", path, folder_remedy(path));
+    if (S_ISREG(s.st_mode) && begins_as_text(path))
+        fail(p, "%s is no model but perhaps a text: name a model, as train or convert wrote it%s",
+             path, p->by_place[1] ? ", before the text" : "");
+}
+
+/* Refuses a folder where a file is read, and a text where a model is. */
 static void check_readable(const program *p, const used *u) {
-    char config[PATH_SIZE];
-    if (writes(u) || is_stream(u) || !u->there || !S_ISDIR(u->s.st_mode)) return;
-    bool model = u->file.use == USE_MODEL;
-    snprintf(config, sizeof config, "%.*s/config.json", PATH_SIZE - 16, u->file.path);
-    fail(p, "%s can't be read: it is a folder%s", u->file.path,
-         model && access(config, F_OK) == 0
-             ? "; convert --from hf makes a model file from a folder of Hugging Face"
-             : "");
+    if (writes(u) || is_stream(u) || !u->there) return;
+    if (u->file.use == USE_MODEL) check_model_file(p, u->file.path);
+    if (S_ISDIR(u->s.st_mode)) fail(p, "%s can't be read: it is a folder", u->file.path);
 }
 
 typedef struct list {

@@ -21,4 +21,8 @@ typedef struct used_file {
  * cannot be written. */
 void check_uses(const program *p, const used_file *more, int n);
 
+/* Exits with 1 if the path is a folder or a text in place of a model's file, with the next step.
+ * check_uses does this for every USE_MODEL. */
+void check_model_file(const program *p, const char *path);
+
 #endif

@@ -444,11 +444,11 @@ static option rows[] = {
         "with --json"),
     FLAG("json", told.run.json,
          "write the events of --log on stdout, in place of the result as text"),
-    OUTPUT("curve", told.run.curve,
-           "file for a picture (SVG) of the losses over the steps, which is drawn at the end"),
-    OUTPUT("report", told.run.page,
-           "file for an HTML page with curves, outputs, attention, time by op, and memory. It is "
-           "written at each validation. A resumed training continues the page"),
+    DRAWN("curve", told.run.curve,
+          "file for a picture (SVG) of the losses over the steps, which is drawn at the end"),
+    DRAWN("report", told.run.page,
+          "file for an HTML page with curves, outputs, attention, time by op, and memory. It is "
+          "written at each validation. A resumed training continues the page"),
     FOLDER(
         "tensorboard", told.run.tensorboard,
         "folder for events of TensorBoard: loss, learning rate, gradient norm, speed and scores"),

@@ -138,8 +138,19 @@ static void one_way(const char *both, const char *const *path, const char *src, 
     if (!path[1] != !path[2]) usage_error(&train_program, "--%s and --%s go together", src, tgt);
 }
 
+/* Running text is in --text. */
+static void refuse_other_file(const settings *set) {
+    const char *pairs = set->data.train ? set->data.train : set->data.train_src;
+    if (!settings_running(set) || set->data.text) return;
+    if (pairs)
+        usage_error(&train_program,
+                    "--train has pairs, and this task learns from running text: --text %s", pairs);
+    usage_error(&train_program, "say which text: --text FILE");
+}
+
 static void check_files(settings *set) {
     const program *p = &train_program;
+    refuse_other_file(set);
     one_way("train", (const char *[]){ set->data.train, set->data.train_src, set->data.train_tgt },
             "train-src", "train-tgt");
     one_way("valid", (const char *[]){ set->data.valid, set->data.valid_src, set->data.valid_tgt },
@@ -147,9 +158,9 @@ static void check_files(settings *set) {
     bool given = set->data.train || set->data.train_src;
     if (set->data.task < 0 && given) set->data.task = LEARN_TEXT;
     if (set->data.task < 0 && set->data.text) set->data.task = LEARN_LM;
-    if (settings_running(set) && !set->data.text) usage_error(p, "say which text: --text FILE");
     if (settings_from_files(set) && !given)
-        usage_error(p, "say which text: --train FILE.tsv, or --train-src and --train-tgt");
+        usage_error(p, "say which text: --train FILE.tsv, or --train-src and --train-tgt%s",
+                    set->data.text ? "; --text is for --task lm and mask" : "");
     option_no_effect(p, "text-eval-size", set->data.text_eval, "--text-eval is what is held back");
 }
 

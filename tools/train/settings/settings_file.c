@@ -1,6 +1,7 @@
 /* tools/train/settings/settings_file.c - writes settings and the state of a training to a
  * checkpoint, and reads them for a resume. */
 #include "settings_file.h"
+#include "models/model_internal.h"
 #include "tools/data/language.h"
 
 #include <assert.h>
@@ -125,16 +126,29 @@ static void take_from_file(settings *set, const wf_file *f, option *o, char *dif
     snprintf(differences + n, size - n, "%s--%s %s, not %s", n ? "; " : "", o->name, stored, given);
 }
 
+/* Refuses a model of --init that this training did not start from. Adapters alone need theirs, which
+ * may have been trained on since. */
+_Noreturn static void refuse_start(const settings *set, const wf_file *f) {
+    wf_adapters own;
+    if (wf_model_read_adapters(f, &own, NULL))
+        usage_error(&train_program,
+                    "%s has adapters of other weights than those that %s has now: name a copy with "
+                    "the weights of then, or train new adapters, without --resume: --init %s "
+                    "--lora %lld -o NEW",
+                    set->run.model, set->model.init, set->model.init, (long long)own.rank);
+    usage_error(&train_program,
+                "%s was not started from the model in %s: leave --init out, or train anew without "
+                "--resume",
+                set->run.model, set->model.init);
+}
+
 /* Takes the model that it started from; --init may name it again. */
 static void take_start(settings *set, const wf_file *f) {
     const char *stored = setting_in_file(f, "init");
     if (stored && strlen(stored) >= sizeof set->model.init_hash)
         fail(&train_program, "%s: it does not say which model it started from", set->run.model);
     if (set->model.init && (!stored || strcmp(stored, set->model.init_hash) != 0))
-        usage_error(&train_program,
-                    "%s was not started from the model in %s: leave --init out, or train anew "
-                    "without --resume",
-                    set->run.model, set->model.init);
+        refuse_start(set, f);
     snprintf(set->model.init_hash, sizeof set->model.init_hash, "%s", stored ? stored : "");
 }
 
@@ -184,12 +198,24 @@ static bool says_the_same(const wf_file *f, const option *o) {
     return has_defaults(f, value);
 }
 
+/* Refuses another number of layers than the file has, with both numbers. */
+static void refuse_layers(const settings *set, const wf_file *f, const option *o) {
+    char given[OPTION_TEXT_SIZE];
+    const char *enc = setting_in_file(f, "enc-layers"), *dec = setting_in_file(f, "dec-layers");
+    if (strcmp(o->name, "layers") != 0 || !enc || !dec) return;
+    usage_error(&train_program,
+                "%s was trained with --enc-layers %s and --dec-layers %s, not --layers %s: leave "
+                "it out, or train anew without --resume",
+                set->run.model, enc, dec, option_text(o, given));
+}
+
 /* Options of a new training may be repeated where they change nothing, and are then forgotten. */
 static void refuse_new(const settings *set, const wf_file *f) {
     for (option *o = train_program.options; o < train_program.options + train_program.n; o++) {
         if (!o->of_new || !o->seen) continue;
-        if (settings_started(set) || !says_the_same(f, o))
-            option_no_effect(&train_program, o->name, true, LEAVE_OUT);
+        bool same = !settings_started(set) && says_the_same(f, o);
+        if (!same && !settings_started(set)) refuse_layers(set, f, o);
+        option_no_effect(&train_program, o->name, !same, LEAVE_OUT);
         o->seen = false;
     }
 }

@@ -66,7 +66,10 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
              path, (int)strcspn(added, "\n"), added);
     wf_adapters adapters;
     if (!set->run.resume && wf_model_read_adapters(f, &adapters, NULL))
-        fail(&train_program, "%s has adapters without their model: start from that model", path);
+        fail(&train_program,
+             "%s has adapters without their model: start from that model, or from both merged: "
+             "convert --adapter %s MODEL -o FILE",
+             path, path);
     take_tokenizer(set, f, path);
     wf_model *m = wf_model_record(f, NULL, WF_F32, 0, message);
     if (!m) fail(&train_program, "%s: %s", path, message);
