@@ -35,12 +35,14 @@ typedef struct wf_hf {
     wf_tokenizer *src, *tgt;
     /* settings with which generate() of transformers would search by default */
     wf_generation generation;
+    /* labels of the classes of an encoder, a line each; NULL: it has none */
+    char *class_names;
     char notes[WF_HF_NOTES]; /* differences from transformers, one sentence per line, or "" */
 } wf_hf;
 
 /* Read a whole folder. False with message. Free out by wf_hf_free in either case. */
 WF_API bool wf_hf_import(const char *folder, wf_hf *out, char *message);
-/* Frees the model and the tokenizers. */
+/* Frees the model, the tokenizers and the labels. */
 WF_API void wf_hf_free(wf_hf *hf);
 
 /* Functions that write a folder. Both return false with message, which ends the export. */

@@ -2,8 +2,8 @@
  *
  * Read it upwards from wf_encoder_new at the end. It records tokens, types and positions -> norm ->
  * layers of self-attention -> hidden; then the vector of a line (encoder_pool.c); and one
- * objective: logits of masked tokens, or similarities of pairs of lines. B batch, S length, D model
- * width, E width of vectors, V vocabulary. */
+ * objective: logits of masked tokens or of classes, or similarities of pairs of lines. B batch, S
+ * length, D model width, E width of vectors, V vocabulary, C classes. */
 #include "models/encoder.h"
 #include "models/model_internal.h"
 
@@ -102,6 +102,17 @@ static void predict(wf_encoder *e, const stack *s) {
     wf_model_finish(m);
 }
 
+/* The head of classes: the pooler's output -> logits [B,1,C]. */
+static void classify(wf_encoder *e) {
+    wf_model *m = &e->model;
+    int64_t D = e->config.d_model, shape[] = { wf_model_rows(m->graph), 1 };
+    struct wf_linear_layer l = wf_linear_new(m->graph, "classifier", D, e->config.classes, true);
+    wf_tensor *x = wf_drop(e->pooled, m->training.dropout, "classifier");
+    m->logits = wf_linear(&l, wf_unsqueeze(x, WF_AXIS(1)));
+    m->labels = wf_input(m->graph, "labels", WF_I32, 2, shape);
+    wf_model_finish(m);
+}
+
 /* Adds the loss of one direction, in which row i of similar [B,B] belongs to column i. Returns the
  * log-probabilities [B,B]. */
 static wf_tensor *contrast(wf_model *m, wf_tensor *similar) {
@@ -168,10 +179,15 @@ static void record(wf_encoder *e, stack *s) {
     if (c->pooler) {
         struct wf_linear_layer pooler = wf_linear_new(g, "pooler", c->d_model, c->d_model, true);
         wf_tensor *first = wf_squeeze(wf_slice(m->hidden, 1, 0, 1), WF_AXIS(1)); /* [B,D] */
-        e->pooled = wf_named(wf_tanh(wf_linear(&pooler, first)), "pooled");
+        if (c->classes && c->counted_positions)
+            first = wf_drop(first, m->training.dropout, "pooler");
+        wf_tensor *turned = wf_linear(&pooler, first);
+        e->pooled = wf_named(wf_dense_activate(c->pooler_activation, turned), "pooled");
     }
     if (c->masked_lm)
         predict(e, s);
+    else if (c->classes)
+        classify(e);
     else
         compare(e, s);
 }
@@ -229,14 +245,25 @@ static bool copy_parameters(wf_model *to, const wf_model *from, char *message) {
     return true;
 }
 
-wf_model *wf_encoder_without_head(const wf_file *f, const wf_training_config *training,
-                                  wf_dtype real, uint64_t seed, char *message) {
+/* The configuration with another head. A pooler that is new has the function of its family. */
+static wf_encoder_config other_head(wf_encoder_config c, int64_t classes) {
+    bool distil = !c.types && !c.counted_positions;
+    if (classes && !c.pooler) c.pooler_activation = distil ? WF_DENSE_RELU : WF_DENSE_TANH;
+    if (!classes && c.pooler_activation != WF_DENSE_TANH) c.pooler = false;
+    c.pooler |= classes > 0;
+    c.classes = classes;
+    c.masked_lm = false;
+    return c;
+}
+
+wf_model *wf_encoder_with_head(const wf_file *f, int64_t classes,
+                               const wf_training_config *training, wf_dtype real, uint64_t seed,
+                               char *message) {
     wf_model *whole = wf_model_load(f, NULL, real, seed, message), *m = NULL;
     const wf_encoder *e = wf_encoder_of(whole);
     if (whole && !e) fail(message, "its model is no encoder");
     if (e) {
-        wf_encoder_config c = e->config;
-        c.masked_lm = false;
+        const wf_encoder_config c = other_head(e->config, classes);
         m = wf_encoder_new(&c, training, real, seed, message);
     }
     bool ok = m && (wf_ok(m->graph) || fail(message, "%s", wf_error(m->graph))) &&

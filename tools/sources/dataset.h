@@ -8,6 +8,7 @@
 #ifndef WEFT_TOOLS_SOURCES_DATASET_H
 #define WEFT_TOOLS_SOURCES_DATASET_H
 
+#include "class_names.h"
 #include "models/generation.h"
 #include "models/text.h"
 #include "source.h"
@@ -69,6 +70,9 @@ typedef struct dataset {
     /* hidden tokens: the id that hides a token; the seed of what is hidden */
     int32_t mask;
     uint64_t mask_seed;
+    /* labels of lines; number of lines that were cut because they are too long */
+    class_names classes;
+    int64_t cut;
 } dataset;
 
 struct dataset_options;
@@ -99,6 +103,7 @@ typedef struct dataset_options {
     /* or .spm files that have the vocabularies of source and target */
     const char *spm[2];
     spm_ids ids;        /* of tokenizers from .spm files */
+    const char *json;   /* or a tokenizer.json for lines with labels */
     bool shared;        /* both sides share one vocabulary */
     bool targets;       /* targets without a source are allowed */
     int64_t max_tokens; /* most tokens of a sentence; longer pairs are left out */
@@ -145,5 +150,8 @@ int64_t dataset_updates(const dataset *m);
 int64_t dataset_parts(dataset *m, int64_t step);
 /* Write batch `part` of that update into out. False: out of memory. */
 bool dataset_batch(dataset *m, int64_t step, int64_t part, batch *out);
+
+/* Set the encoders of lines and of their labels (source_classify.c). */
+void classify_encoders(dataset *m, text_encoder encoder[2]);
 
 #endif

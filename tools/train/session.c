@@ -153,6 +153,10 @@ static void check_model(const session *s) {
     for (int i = 0; i < 2; i++)
         if (!vocabulary_fits(i, dataset_vocab(&s->dataset, i), of_model[i], message))
             fail(&train_program, "%s: %s", model_path(s), message);
+    const wf_encoder *e = wf_encoder_of(s->model);
+    if (s->dataset.kind->classifies && e && e->config.classes != s->dataset.classes.n)
+        fail(&train_program, "%s: it has %lld labels for %lld classes", model_path(s),
+             (long long)s->dataset.classes.n, (long long)e->config.classes);
 }
 
 static wf_model *new_model(const session *s, char *message) {
@@ -170,7 +174,7 @@ static wf_model *adapted_model(const session *s, const wf_file *f, wf_file *init
                     "%s has adapters without their model: name it with --init MODEL",
                     s->set->run.model);
     wf_file_drop_loaded(init);
-    wf_model *m = settings_start(s->set, init, message);
+    wf_model *m = settings_start(s->set, &s->dataset, init, message);
     if (!m || !f || wf_model_load_adapters(m, f, message)) return m;
     wf_model_free(m);
     return NULL;
@@ -185,7 +189,7 @@ static void open_model(session *s, const wf_file *f, wf_file *init) {
     else if (f)
         s->model = wf_model_load(f, &training, WF_F32, (uint64_t)s->set->recipe.seed, message);
     else if (init)
-        s->model = settings_start(s->set, init, message);
+        s->model = settings_start(s->set, &s->dataset, init, message);
     else
         s->model = new_model(s, message);
     if (!s->model && file) fail(&train_program, "%s: %s", model_path(s), message);

@@ -44,8 +44,10 @@
     { "encoder.layers.#.linear2.", of "encoder.layer.#.output.dense." }, \
     { "encoder.layers.#.norm2.", of "encoder.layer.#.output.LayerNorm." }, \
     { "pooler.", of "pooler.dense." }
+#define CLASSIFIES(class) class "ForSequenceClassification"
 #define ROBERTA(type, class) \
-    { .name = type, .architectures = { class "Model", class "ForMaskedLM" }, \
+    { .name = type, .architectures = { class "Model", class "ForMaskedLM", CLASSIFIES(class) }, \
+      .class_pooler = "classifier.dense.", \
       .counted_positions = true, .head_gelu = true, .body = "roberta.", \
       .keys = { BERT_KEYS("2", "1") }, .constants = { BERT_CONSTANTS }, \
       .ignored = { BERT_IGNORED }, \
@@ -53,25 +55,30 @@
                  { "head.", "lm_head.dense." }, \
                  { "head_norm.", "lm_head.layer_norm." }, \
                  { "output.bias", "lm_head.bias" }, \
-                 { "output.", "lm_head.decoder." } }, \
+                 { "output.", "lm_head.decoder." }, \
+                 { "classifier.", "classifier.out_proj." } }, \
       .bias_copy = "lm_head.decoder.bias", \
       .dropped = { "roberta.embeddings.position_ids" } }
 
 static const hf_bert_family families[] = {
-    { .name = "bert", .architectures = { "BertModel", "BertForMaskedLM", "BertForPreTraining" },
+    { .name = "bert", .architectures = { "BertModel", "BertForMaskedLM", CLASSIFIES("Bert"),
+                                         "BertForPreTraining" },
       .body = "bert.",
       .keys = { BERT_KEYS("2", "0") }, .constants = { BERT_CONSTANTS }, .ignored = { BERT_IGNORED },
       .stems = { BERT_BODY("bert."),
                  { "head.", "cls.predictions.transform.dense." },
                  { "head_norm.", "cls.predictions.transform.LayerNorm." },
                  { "output.bias", "cls.predictions.bias" },
-                 { "output.", "cls.predictions.decoder." } },
+                 { "output.", "cls.predictions.decoder." },
+                 { "classifier.", "classifier." } },
       .bias_copy = "cls.predictions.decoder.bias",
       .dropped = { "bert.embeddings.position_ids", "cls.seq_relationship." } },
     ROBERTA("roberta", "Roberta"),
     ROBERTA("xlm-roberta", "XLMRoberta"),
     ROBERTA("camembert", "Camembert"),
-    { .name = "distilbert", .architectures = { "DistilBertModel", "DistilBertForMaskedLM" },
+    { .name = "distilbert", .architectures = { "DistilBertModel", "DistilBertForMaskedLM",
+                                               CLASSIFIES("DistilBert") },
+      .relu_pooler = true, .class_pooler = "pre_classifier.",
       .eps = 1e-12, .body = "distilbert.",
       .keys = { { "vocab_size", HF_COUNT, AT(c.vocab), NULL },
                 { "max_position_embeddings", HF_COUNT, AT(c.positions), NULL },
@@ -101,7 +108,8 @@ static const hf_bert_family families[] = {
                  { "encoder.layers.#.norm2.", "distilbert.transformer.layer.#.output_layer_norm." },
                  { "head.", "vocab_transform." },
                  { "head_norm.", "vocab_layer_norm." },
-                 { "output.", "vocab_projector." } },
+                 { "output.", "vocab_projector." },
+                 { "classifier.", "classifier." } },
       .dropped = { "distilbert.embeddings.position_ids" } },
 };
 /* clang-format on */
@@ -114,8 +122,8 @@ const hf_bert_family *wf_hf_bert_family(const char *model_type) {
 }
 
 const hf_bert_family *wf_hf_bert_family_of(const wf_encoder_config *c) {
-    if (!c->counted_positions)
-        return wf_hf_bert_family(c->types || c->pooler ? "bert" : "distilbert");
+    bool distil = !c->types && (!c->pooler || c->pooler_activation == WF_DENSE_RELU);
+    if (!c->counted_positions) return wf_hf_bert_family(distil ? "distilbert" : "bert");
     return wf_hf_bert_family("roberta");
 }
 

@@ -87,13 +87,15 @@ static const struct {
     { .options = "text|text-eval|text-eval-size|document-marker",
       .readers = "lm|mask",
       .because = "it is for --task lm and mask" },
-    { .options = "tokenizer-json", .readers = "lm|mask", .because = "it is for running text" },
+    { .options = "tokenizer-json",
+      .readers = "lm|mask|classify",
+      .because = "it is for --task lm, mask and classify" },
     { .options = "end-token", .readers = "lm", .because = "it is for --task lm" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
       .idle = "lm|mask",
       .because = "running text is in --text" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
-      .readers = "text|pairs",
+      .readers = "text|pairs|classify",
       .because = "the task makes its own pairs" },
     { .options = "alignments|alignment-weight",
       .readers = "text",
@@ -101,20 +103,22 @@ static const struct {
     { .options =
           "tokenizer|tokenizer-tgt|spm-src|spm-tgt|vocab-size|min-freq|share-vocab|max-tokens|"
           "epochs|accum",
-      .readers = "add|date|text|lm|pairs|mask",
+      .readers = "add|date|text|lm|pairs|mask|classify",
       .because = "it is for text" },
     { .options = "min-len",
-      .idle = "add|date|text|lm|pairs|mask",
+      .idle = "add|date|text|lm|pairs|mask|classify",
       .because = "text has lines of any length" },
     { .options = "valid-size", .idle = "lm|mask", .because = "all that is held back is used" },
     { .options = "share-vocab|tokenizer-tgt", .idle = "lm|mask", .because = "there is one text" },
     { .options = "share-vocab|tokenizer-tgt",
-      .idle = "pairs",
+      .idle = "pairs|classify",
       .because = "an encoder has one vocabulary" },
     { .options = "arch|like|form|dec-layers|norm|embedding-norm|decoder|positions|tie",
-      .idle = "pairs|mask",
+      .idle = "pairs|mask|classify",
       .because = "it trains an encoder, which has one form" },
-    { .options = "report", .idle = "pairs|mask", .because = "an encoder has no outputs to show" },
+    { .options = "report",
+      .idle = "pairs|mask|classify",
+      .because = "an encoder has no outputs to show" },
 };
 
 static void refuse_by_task(void) {
@@ -192,9 +196,20 @@ static void refuse_masks(const settings *set) {
                     (long long)set->data.max_tokens, (long long)set->data.max_len);
 }
 
-/* Reports tokenizers and architectures that are not possible for running text. */
+/* A head of classes reads the first token of a line, which is none of its text. */
+static void refuse_classes(const settings *set) {
+    if (!settings_classifies(set) || settings_started(set)) return;
+    if (set->data.tokenizer != WF_JSON_TEXT)
+        usage_error(&train_program,
+                    "--tokenizer %s puts no token before a line: --tokenizer-json FILE names one "
+                    "that does, or --init MODEL a model",
+                    wf_token_kind_name(set->data.tokenizer));
+}
+
+/* Reports tokenizers and architectures that are not possible for running text, or for labels. */
 void settings_refuse_running(const settings *set) {
     const program *p = &train_program;
+    refuse_classes(set);
     if (!settings_running(set)) return;
     if (settings_masks(set)) {
         refuse_masks(set);
