@@ -44,6 +44,9 @@ typedef struct wf_encoder_config {
     int64_t max_len;   /* most tokens of a line */
     int64_t positions; /* rows of the table of positions; 0: as many as lines need */
     int64_t d_model, num_heads, dim_feedforward, layers;
+    /* as MPNet, attention adds a bias of each head for the distance of two tokens, which falls into
+     * one of so many buckets, the last of which begin before this distance; 0: no bias */
+    int64_t relative_buckets, relative_distance;
     int64_t types; /* rows of the table of token types, of which the first is used; 0: no table */
     wf_activation activation;
     double layer_norm_eps;

@@ -13,6 +13,7 @@
 #include "encoder_pool.h"
 #include "models/kind.h"
 #include "models/message.h"
+#include "nn/layers_internal.h"
 
 static const char *const tied_names[] = { "embedding.weight", "output.weight" };
 
@@ -21,8 +22,9 @@ typedef struct stack {
     const wf_encoder *e;
     struct wf_embedding_layer tokens, places, types;
     struct wf_norm_layer norm;
-    struct wf_encoder_block *blocks; /* [layers] */
-    struct wf_linear_layer dense;    /* after pooling, if there is one */
+    struct wf_encoder_block *blocks;   /* [layers] */
+    struct wf_relative_layer relative; /* the bias of distances, if there is one */
+    struct wf_linear_layer dense;      /* after pooling, if there is one */
 } stack;
 
 /* ---- embedding ------------------------------------------------------------------------------- */
@@ -63,6 +65,9 @@ static bool stack_new(stack *s, const wf_encoder *e, char *message) {
     const char *outer = wf_scope_push(g, "encoder");
     for (int64_t i = 0; i < c->layers; i++)
         s->blocks[i] = wf_encoder_layer_new(g, wf_layer_name(i, name), &o);
+    if (c->relative_buckets)
+        s->relative = wf_relative_new(g, "relative", c->num_heads, c->relative_buckets,
+                                      c->relative_distance, true);
     wf_scope(g, outer);
     return true;
 }
@@ -74,8 +79,13 @@ static wf_tensor *encode(const stack *s, wf_tensor *ids, wf_tensor *valid, bool 
     wf_tensor *x = embed(s, ids), *mask = wf_unsqueeze(valid, WF_AXIS(1) | WF_AXIS(2));
     const char *outer = wf_scope_push(e->model.graph, "encoder");
     char name[32];
+    bool relative = e->config.relative_buckets > 0;
+    if (relative) {
+        wf_tensor *places = wf_arange(ids, 1);
+        mask = wf_relative_mask(wf_relative_bias(&s->relative, places, places), mask);
+    }
     for (int64_t i = 0; i < e->config.layers; i++) {
-        wf_mha_options self = { .mask = mask };
+        wf_mha_options self = { .mask = mask, .additive = relative };
         if (first) self.weights = &e->model.maps[0].weights[i];
         x = wf_encoder_layer(&s->blocks[i], x, &self);
         if (first) wf_named(x, wf_layer_name(i, name));

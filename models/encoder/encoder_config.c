@@ -7,6 +7,7 @@
 #include "models/kind.h"
 #include "models/message.h"
 #include "models/model_internal.h"
+#include "nn/layers_internal.h"
 
 wf_encoder_config wf_encoder_defaults(void) {
     /* clang-format off */
@@ -58,6 +59,10 @@ bool wf_encoder_check(const wf_encoder_config *c, char *message) {
     if (c->positions && (c->positions < wf_encoder_positions(c) || c->positions > 1 << 25))
         return fail(message, "there are %lld positions for lines of up to %lld tokens",
                     (long long)c->positions, (long long)c->max_len);
+    if ((c->relative_buckets || c->relative_distance) &&
+        !wf_relative_fits(c->relative_buckets, c->relative_distance, true))
+        return fail(message, "%lld buckets do not divide distances up to %lld",
+                    (long long)c->relative_buckets, (long long)c->relative_distance);
     if (!wf_encoder_pooled_width(c))
         return fail(message, "no pooling makes a vector of a line: the mean or another one does");
     if (c->classes && (c->masked_lm || !c->pooler || c->classes < 2))
@@ -88,6 +93,7 @@ static const wf_config_field fields[] = {
     WF_FIELD(normalize) WF_FIELD(similarity_scale)
     WF_FIELD_NAMED_SINCE(wf_dense_activation, pooler_activation, WF_DENSE_ACTIVATION_NAMES, "tanh")
     WF_FIELD_SINCE(classes, "0")
+    WF_FIELD_SINCE(relative_buckets, "0") WF_FIELD_SINCE(relative_distance, "0")
 };
 /* clang-format on */
 

@@ -3,7 +3,7 @@
 
     ninja -C build tests/encoder_peer; encoder_peer.py build [--lines 1000] [--only NAME]
 
-Random models of BERT, RoBERTa, XLM-R, CamemBERT and DistilBERT are saved as transformers and sentence-transformers save
+Random models of BERT, RoBERTa, XLM-R, CamemBERT, MPNet and DistilBERT are saved as transformers and sentence-transformers save
 them, and as older ones did, and converted with `convert --from hf`. Then, through libweft.so and the program embed:
 
   ids       of hostile lines, cut where the model ends: the same as the tokenizer's
@@ -32,7 +32,8 @@ from sentence_transformers.base.modules import Dense, Normalize, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from transformers import (AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification, BertConfig, BertForMaskedLM, BertForPreTraining,
                           BertForSequenceClassification, BertModel, CamembertConfig, CamembertModel, DistilBertConfig,
-                          DistilBertForMaskedLM, DistilBertForSequenceClassification, DistilBertModel, PreTrainedTokenizerFast,
+                          DistilBertForMaskedLM, DistilBertForSequenceClassification, DistilBertModel, MPNetConfig, MPNetForMaskedLM,
+                          MPNetForSequenceClassification, MPNetModel, PreTrainedTokenizerFast,
                           RobertaConfig, RobertaForMaskedLM, RobertaForSequenceClassification, RobertaModel, XLMRobertaConfig,
                           XLMRobertaForMaskedLM, XLMRobertaForSequenceClassification, XLMRobertaModel)
 
@@ -45,6 +46,7 @@ SIZES = dict(vocab_size=V, hidden_size=32, num_hidden_layers=2, num_attention_he
              max_position_embeddings=40)
 ROBERTA = dict(SIZES, max_position_embeddings=42, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1, bos_token_id=0,
                eos_token_id=2)
+MPNET = dict(SIZES, max_position_embeddings=42, layer_norm_eps=1e-5)
 DISTIL = dict(vocab_size=V, dim=32, n_layers=2, n_heads=4, hidden_dim=48, max_position_embeddings=40)
 NAMES = ["negative", 'a "b"', "Häuser"]
 NAMED = dict(id2label=dict(enumerate(NAMES)), label2id={name: i for i, name in enumerate(NAMES)})
@@ -72,6 +74,13 @@ CASES = {
     "e5": (XLMRobertaConfig(**ROBERTA), XLMRobertaModel, SPM_T, ["mean", Normalize()], "old"),
     "xlmr-masked": (XLMRobertaConfig(**ROBERTA), XLMRobertaForMaskedLM, SPM_T, None, ""),
     "camembert": (CamembertConfig(**ROBERTA), CamembertModel, SPM_T, ["mean_sqrt_len_tokens"], ""),
+    "mpnet": (MPNetConfig(**MPNET), MPNetModel, BERT_T, ["mean", Normalize()], ""),
+    "mpnet-long": (MPNetConfig(**dict(MPNET, max_position_embeddings=302, num_hidden_layers=3)), MPNetModel, BYTES_T,
+                   ["mean", Dense(32, 20), Normalize()], ""),
+    "mpnet-old": (MPNetConfig(**MPNET), MPNetModel, BERT_T, ["mean", Normalize()], "old"),
+    "mpnet-masked": (MPNetConfig(**dict(MPNET, hidden_act="relu")), MPNetForMaskedLM, BERT_T, None, "bin"),
+    "mpnet-untied": (MPNetConfig(**dict(MPNET, tie_word_embeddings=False)), MPNetForMaskedLM, BERT_T, None, ""),
+    "mpnet-classes": (MPNetConfig(**MPNET, **NAMED), MPNetForSequenceClassification, BERT_T, None, ""),
     "distilbert": (DistilBertConfig(**DISTIL), DistilBertModel, BERT_T, ["mean", Dense(32, 16, activation_function=torch.nn.GELU())], ""),
     "bert-classes": (BertConfig(**SIZES, **NAMED), BertForSequenceClassification, BERT_T, None, ""),
     "roberta-classes": (RobertaConfig(**ROBERTA, **NAMED), RobertaForSequenceClassification, BYTES_T, None, "bin"),

@@ -17,7 +17,7 @@ import transformers
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification, BertConfig, BertModel, DistilBertConfig,
-                          DistilBertForMaskedLM, DistilBertForSequenceClassification, RobertaConfig, RobertaForMaskedLM)
+                          DistilBertForMaskedLM, DistilBertForSequenceClassification, MPNetConfig, MPNetForMaskedLM, RobertaConfig, RobertaForMaskedLM)
 
 import encoder_peer
 from encoder_peer import CASES, NAMED, classifies, encode, save
@@ -60,6 +60,7 @@ RECORDED = {
                                          layer_norm_eps=1e-5)), RobertaForMaskedLM, letters, None, ""),
     "enc_distil": (DistilBertConfig(vocab_size=100, dim=8, n_layers=1, n_heads=2, hidden_dim=12, max_position_embeddings=24,
                                     tie_word_embeddings=False), DistilBertForMaskedLM, words, None, "bin"),
+    "enc_mpnet": (MPNetConfig(**dict(BERT, max_position_embeddings=42)), MPNetForMaskedLM, words, None, ""),
     "enc_classes": (DistilBertConfig(vocab_size=100, dim=8, n_layers=1, n_heads=2, hidden_dim=12, max_position_embeddings=24,
                                      **NAMED), DistilBertForSequenceClassification, words, None, ""),
 }

@@ -53,6 +53,11 @@ bool wf_hf_bert_read_config(const hf_object *o, const hf_bert_family **family, h
         if (!wf_hf_read_key(o, row, c, message)) return false;
     if (f->eps > 0) c->c.layer_norm_eps = f->eps;
     c->c.counted_positions = f->counted_positions;
+    c->c.relative_buckets = f->relative ? MPNET_BUCKETS : 0;
+    c->c.relative_distance = f->relative ? MPNET_DISTANCE : 0;
+    if (f->relative && c->pad != MPNET_PAD)
+        return fail(message, "%s: 'pad_token_id' is %lld, not 1, from which MPNet counts positions",
+                    o->file, (long long)c->pad);
     c->c.pooler_activation = f->relu_pooler ? WF_DENSE_RELU : WF_DENSE_TANH;
     c->c.head_activation = f->head_gelu ? WF_GELU : c->c.activation;
     int64_t skipped = f->counted_positions ? c->pad + 1 : 0;
@@ -90,8 +95,13 @@ static const char *differs(const hf_bert_family *f, const wf_encoder_config *c) 
     if (!wf_hf_activation_name(c->activation)) return "transformers does not have its activation";
     if (f->eps > 0 && c->layer_norm_eps != f->eps)
         return "its norms' eps is not that of DistilBERT";
-    if (c->counted_positions && !c->types) return "it has no token types, which RoBERTa has";
-    if (c->pooler && !c->types && !f->relu_pooler)
+    if (f->relative &&
+        (c->relative_buckets != MPNET_BUCKETS || c->relative_distance != MPNET_DISTANCE ||
+         !c->counted_positions || c->pad_id != MPNET_PAD || c->types))
+        return "it has a bias of distances, but is not as MPNet otherwise";
+    if (c->counted_positions && !c->types && !f->relative)
+        return "it has no token types, which RoBERTa has";
+    if (c->pooler && !c->types && !f->counted_positions && !f->relu_pooler)
         return "it has a pooler and no token types, which BERT has";
     if (c->pooler && c->pooler_activation != (f->relu_pooler ? WF_DENSE_RELU : WF_DENSE_TANH))
         return "the function of its pooler is not that of its family";

@@ -15,6 +15,9 @@ typedef struct hf_bert_config {
 
 enum { HF_BERT_KEYS = 16, HF_BERT_CONSTANTS = 8, HF_BERT_STEMS = 18 };
 
+/* The buckets and the distance of MPNet, whatever its config.json says. */
+enum { MPNET_BUCKETS = 32, MPNET_DISTANCE = 128, MPNET_PAD = 1 };
+
 /* Each table ends at the first row without a name. */
 typedef struct hf_bert_family {
     const char *name; /* model_type */
@@ -22,6 +25,7 @@ typedef struct hf_bert_family {
      * masked tokens, and the third one of classes */
     const char *architectures[4];
     bool counted_positions;
+    bool relative;            /* attention has the bias of distances of MPNet, whose padding is 1 */
     bool relu_pooler;         /* before a head of classes */
     const char *class_pooler; /* its name there, if it has another one than in other models */
     bool head_gelu;           /* the head's activation is gelu, whatever that of the layers is */
