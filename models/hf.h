@@ -3,8 +3,9 @@
  * the files of a tokenizer.
  *
  * Families: Marian (OPUS-MT), BART, mBART, M2M100 (NLLB), T5 (FLAN-T5, MADLAD-400), mT5, UMT5;
- * GPT-2, Llama (SmolLM), Mistral, Qwen 2 and 3; BERT, RoBERTa, XLM-R, CamemBERT, MPNet, DistilBERT,
- * also with the modules of sentence-transformers. Each is a table in hf/family.c, hf/t5_family.c,
+ * GPT-2, GPT-BigCode (StarCoder), Llama (SmolLM), Mistral, Qwen 2 and 3, Gemma 1, StarCoder 2;
+ * BERT, RoBERTa, XLM-R, CamemBERT, MPNet, DistilBERT, also with the modules of
+ * sentence-transformers. Each is a table in hf/family.c, hf/t5_family.c,
  * hf/lm/lm_family.c or hf/encoder/bert_family.c, with the keys of its files and the names of its
  * tensors. hf/README.md lists the differences from transformers. Nothing is guessed: a missing,
  * unknown or contradictory entry is an error that names it.
