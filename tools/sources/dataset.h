@@ -70,6 +70,11 @@ typedef struct dataset {
     /* hidden tokens: the id that hides a token; the seed of what is hidden */
     int32_t mask;
     uint64_t mask_seed;
+    /* spans: the ids that stand for them; the ids that the tokenizer puts around a line, of which
+     * n_before stand before it; memory for a window */
+    int32_t sentinel[WF_MOST_SENTINELS], around[2];
+    int64_t n_sentinels, n_before, n_around;
+    int32_t *window;
     /* labels of lines; number of lines that were cut because they are too long */
     class_names classes;
     int64_t cut;
@@ -120,6 +125,7 @@ typedef struct running_options {
     const char *json, *end_token; /* a tokenizer.json instead, and its token that ends a document */
     /* tokens are hidden: windows begin and end as lines of the tokenizer do */
     bool masks;
+    bool spans;                  /* with masks: spans are taken out */
     int64_t window, rows, accum; /* tokens in a window; windows in a batch; batches in an update */
     uint64_t seed;
     dataset_follower follow;

@@ -23,6 +23,8 @@ typedef struct source_kind {
     bool encoder;
     /* Tokens of a text are hidden, and the model predicts them. */
     bool masks;
+    /* with masks: these are spans, and the model has an encoder and a decoder, as T5 */
+    bool spans;
     /* Targets are labels of classes, and the model finds them. */
     bool classifies;
     /* Open the data. f: a model's file whose vocabulary is used, or NULL. False with
@@ -60,6 +62,7 @@ typedef struct source_kind {
     ROW(contrast, "|pairs")                                                                        \
     ROW(mask, "|mask")                                                                             \
     ROW(classify, "|classify")                                                                     \
+    ROW(spans, "|spans")                                                                           \
     /* the next one: "|word" */
 
 #define DECLARE_SOURCE(name, words) extern const source_kind source_##name;

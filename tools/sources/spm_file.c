@@ -160,6 +160,32 @@ static wf_tokenizer *with_line(wf_json_text_options *o, const char *unused, char
     return with_around(o, false, message);
 }
 
+/* Makes the tokenizer again with the special ids of T5. */
+static wf_tokenizer *with_spans(wf_json_text_options *o, const char *unused, char *message) {
+    (void)unused;
+    wf_tokenizer *t = wf_tokenizer_from_json(o, message);
+    if (!t) return NULL;
+    o->special[WF_PAD_ID] = o->special[WF_START_ID] = id_of(t, "<pad>");
+    o->special[WF_END_ID] = id_of(t, "</s>");
+    o->special[WF_UNK_ID] = id_of(t, "<unk>");
+    wf_tokenizer_free(t);
+    if (o->special[WF_PAD_ID] >= 0 && o->special[WF_END_ID] >= 0)
+        return wf_tokenizer_from_json(o, message);
+    return refused(message, "it has no token <pad> or no </s>"), NULL;
+}
+
+int64_t sentinels_of(const wf_tokenizer *t, int32_t ids[WF_MOST_SENTINELS]) {
+    enum { SENTINEL_TEXT = 24 };
+    int64_t n = 0;
+    char text[SENTINEL_TEXT];
+    for (; n < WF_MOST_SENTINELS; n++) {
+        snprintf(text, sizeof text, "<extra_id_%lld>", (long long)n);
+        ids[n] = id_of(t, text);
+        if (ids[n] < 0) break;
+    }
+    return n;
+}
+
 static wf_tokenizer *open_with(wf_tokenizer *(*with)(wf_json_text_options *o, const char *end,
                                                      char *message),
                                const char *path, const char *end, char *message) {
@@ -184,4 +210,8 @@ wf_tokenizer *mask_tokenizer_open(const char *path, char *message) {
 
 wf_tokenizer *line_tokenizer_open(const char *path, char *message) {
     return open_with(with_line, path, NULL, message);
+}
+
+wf_tokenizer *span_tokenizer_open(const char *path, char *message) {
+    return open_with(with_spans, path, NULL, message);
 }

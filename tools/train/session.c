@@ -132,7 +132,7 @@ static void check_ids(session *s) {
     const wf_model *m = s->model;
     batch_ids *ids = &s->dataset.ids;
     const source_kind *kind = s->dataset.kind;
-    bool running = kind->running && !kind->encoder;
+    bool running = kind->running && !kind->masks;
     if (kind->text && (!running || m->start_if_empty)) {
         ids->start = m->start_id;
         ids->end = m->end_id;

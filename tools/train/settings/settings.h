@@ -11,7 +11,8 @@
 #include "tools/sources/dataset.h"
 
 /* Indices in LEARN_WORDS: tasks on numbers, tasks on text, files of pairs, running text, files of
- * pairs for an encoder, running text with hidden tokens, files of lines and labels. */
+ * pairs for an encoder, running text with hidden tokens, files of lines and labels, running
+ * text with spans taken out. */
 enum {
     LEARN_COPY,
     LEARN_REVERSE,
@@ -22,7 +23,8 @@ enum {
     LEARN_LM,
     LEARN_PAIRS,
     LEARN_MASK,
-    LEARN_CLASSIFY
+    LEARN_CLASSIFY,
+    LEARN_SPANS
 };
 
 /* Indices in LIKE_WORDS: classes of Hugging Face's transformers, and Marian's translators. */
@@ -110,6 +112,7 @@ bool settings_running(const settings *set); /* running text */
 bool settings_encoder(const settings *set);
 bool settings_masks(const settings *set);
 bool settings_classifies(const settings *set);
+bool settings_spans(const settings *set);      /* spans of hidden tokens, for an encoder-decoder */
 bool settings_from_files(const settings *set); /* pairs from files */
 /* true if the model is decoder-only, so that a source and its output share one sequence */
 bool settings_in_one_row(const settings *set);

@@ -126,6 +126,11 @@ bool settings_masks(const settings *set) {
     return kind && kind->masks;
 }
 
+bool settings_spans(const settings *set) {
+    const source_kind *kind = source_of_word(set->data.task);
+    return kind && kind->spans;
+}
+
 bool settings_classifies(const settings *set) {
     const source_kind *kind = source_of_word(set->data.task);
     return kind && kind->classifies;
@@ -221,6 +226,7 @@ static void take_defaults(settings *set, const wf_file *init) {
     take_defaults_of("task");
     if (init) {
         options_take_defaults(p, "init");
+        set->model.like = LIKE_NONE; /* the model's file says it */
         return;
     }
     bool spm = set->data.spm_src || set->data.spm_tgt;

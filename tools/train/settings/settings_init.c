@@ -50,8 +50,9 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
     if (said && set->data.max_len > most)
         usage_error(&train_program, "--max-len %lld: the model in %s takes at most %lld tokens",
                     (long long)set->data.max_len, path, (long long)most);
-    /* a window of all that an imported model reads could be a hundred thousand tokens */
-    if (!said && m->start_if_empty && most > USUAL_WINDOW) most = USUAL_WINDOW;
+    /* a window of all that such a model reads could be a hundred thousand tokens */
+    bool endless = m->start_if_empty || settings_spans(set);
+    if (!said && endless && most > USUAL_WINDOW) most = USUAL_WINDOW;
     if (!said && (settings_text(set) || set->data.max_len > most)) set->data.max_len = most;
 }
 
@@ -80,6 +81,8 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
         fail(&train_program, "%s predicts masked tokens: its adapters are for --task mask", path);
     if (e && !e->config.classes && settings_classifies(set) && set->model.lora)
         fail(&train_program, "%s has no labels: its adapters are for a model that has them", path);
+    if (e && settings_spans(set))
+        fail(&train_program, "%s is an encoder: it writes no spans", path);
     if (e && !e->config.masked_lm && settings_masks(set))
         fail(&train_program, "%s has no head that predicts masked tokens", path);
     for (set->model.arch = 0; !e && wf_model_kind_at(set->model.arch) != m->kind;)

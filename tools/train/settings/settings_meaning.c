@@ -79,6 +79,7 @@ static running_options running_text_of(settings *set) {
                               .json = set->data.tokenizer_json,
                               .end_token = set->data.end_token,
                               .masks = settings_masks(set),
+                              .spans = settings_spans(set),
                               .window = set->data.max_len - (settings_masks(set) ? AROUND : 0),
                               .rows = most,
                               .accum = set->data.accum,

@@ -85,14 +85,14 @@ static const struct {
     const char *options, *readers, *idle, *because;
 } by_task[] = {
     { .options = "text|text-eval|text-eval-size|document-marker",
-      .readers = "lm|mask",
-      .because = "it is for --task lm and mask" },
+      .readers = "lm|mask|spans",
+      .because = "it is for --task lm, mask and spans" },
     { .options = "tokenizer-json",
-      .readers = "lm|mask|classify",
-      .because = "it is for --task lm, mask and classify" },
+      .readers = "lm|mask|classify|spans",
+      .because = "it is for --task lm, mask, spans and classify" },
     { .options = "end-token", .readers = "lm", .because = "it is for --task lm" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
-      .idle = "lm|mask",
+      .idle = "lm|mask|spans",
       .because = "running text is in --text" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
       .readers = "text|pairs|classify",
@@ -103,19 +103,27 @@ static const struct {
     { .options =
           "tokenizer|tokenizer-tgt|spm-src|spm-tgt|vocab-size|min-freq|share-vocab|max-tokens|"
           "epochs|accum",
-      .readers = "add|date|text|lm|pairs|mask|classify",
+      .readers = "add|date|text|lm|pairs|mask|classify|spans",
       .because = "it is for text" },
     { .options = "min-len",
-      .idle = "add|date|text|lm|pairs|mask|classify",
+      .idle = "add|date|text|lm|pairs|mask|classify|spans",
       .because = "text has lines of any length" },
-    { .options = "valid-size", .idle = "lm|mask", .because = "all that is held back is used" },
-    { .options = "share-vocab|tokenizer-tgt", .idle = "lm|mask", .because = "there is one text" },
+    { .options = "valid-size",
+      .idle = "lm|mask|spans",
+      .because = "all that is held back is used" },
+    { .options = "share-vocab|tokenizer-tgt",
+      .idle = "lm|mask|spans",
+      .because = "there is one text" },
     { .options = "share-vocab|tokenizer-tgt",
       .idle = "pairs|classify",
       .because = "an encoder has one vocabulary" },
     { .options = "arch|like|form|dec-layers|norm|embedding-norm|decoder|positions|tie",
       .idle = "pairs|mask|classify",
       .because = "it trains an encoder, which has one form" },
+    { .options = "arch|form|decoder",
+      .idle = "spans",
+      .because = "it trains an encoder-decoder as T5 is" },
+    { .options = "report", .idle = "spans", .because = "spans are no outputs to show" },
     { .options = "report",
       .idle = "pairs|mask|classify",
       .because = "an encoder has no outputs to show" },
@@ -185,7 +193,11 @@ void settings_refuse_idle(const settings *set) {
 static void refuse_masks(const settings *set) {
     enum { FEWEST = 3 };
     const program *p = &train_program;
-    if (set->data.tokenizer != WF_JSON_TEXT)
+    bool spans = settings_spans(set), json = set->data.tokenizer == WF_JSON_TEXT;
+    if (!json && spans && !settings_started(set))
+        usage_error(p, "--tokenizer %s has no tokens for spans: --tokenizer-json FILE names one",
+                    wf_token_kind_name(set->data.tokenizer));
+    if (!json && !spans)
         usage_error(p, "--tokenizer %s has no mask: --tokenizer-json FILE names one",
                     wf_token_kind_name(set->data.tokenizer));
     if (set->data.max_len < FEWEST)
