@@ -353,11 +353,7 @@ TEST(what_no_family_has_is_not_written) {
 
 /* ---- folders that are refused ---------------------------------------------------------------- */
 
-/* A change of one file of a folder: its first `from` becomes `to`. sentence NULL: the folder is
- * read. */
-static const struct {
-    const char *in, *file, *from, *to, *sentence;
-} changed[] = {
+static const changed_folder changed[] = {
     { "enc_distil", "config.json", "\"dim\": 8", "\"dim\": 9", "9 is not divisible by 2 heads" },
     { "enc_dense", "config.json", "\"hidden_size\": 8", "\"hidden_size\": 10",
       "1_Pooling/config.json: 'embedding_dimension' is 8, not 10" },
@@ -455,19 +451,7 @@ static const char *const files[] = { "config.json",
                                      "3_Normalize/config.json" };
 
 TEST_ROWS(a_changed_folder_is_refused_in_a_sentence, COUNT_OF(changed)) {
-    char message[WF_MESSAGE] = "", path[512], file[512];
-    wf_hf hf;
-    for (int i = 0; i < COUNT_OF(files); i++) {
-        bool this_one = strcmp(files[i], changed[_i].file) == 0;
-        place(file, recorded(changed[_i].in, path), files[i]);
-        if (access(file, F_OK) != 0) continue;
-        copy_changed_of(changed[_i].in, files[i], this_one ? changed[_i].from : NULL,
-                        this_one ? changed[_i].to : NULL);
-    }
-    bool ok = wf_hf_import(folder, &hf, message);
-    ck_assert_msg(ok == !changed[_i].sentence, "%s", message);
-    if (!ok) assert_contains(message, changed[_i].sentence);
-    wf_hf_free(&hf);
+    assert_changed(&changed[_i], files, COUNT_OF(files));
 }
 
 /* ---- vocab.txt ------------------------------------------------------------------------------- */

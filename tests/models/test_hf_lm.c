@@ -336,11 +336,7 @@ TEST(what_no_family_has_is_not_written) {
 
 /* ---- folders that are refused ---------------------------------------------------------------- */
 
-/* A change of one file of a folder: its first `from` becomes `to`; from NULL: the file is not
- * there. sentence NULL: the folder is read. */
-static const struct {
-    const char *in, *file, *from, *to, *sentence;
-} changed[] = {
+static const changed_folder changed[] = {
     { "lm_gpt2", "config.json", "\"n_embd\": 8", "\"n_embd\": 9", "9 is not divisible by 2 heads" },
     { "lm_gpt2", "config.json", "\"n_embd\": 8", "\"n_embd\": 16",
       "'wte.weight' is not [320,16], as config.json says" },
@@ -429,17 +425,7 @@ static const char *const files[] = { "config.json", "generation_config.json", "m
                                      "tokenizer.json" };
 
 TEST_ROWS(a_changed_folder_is_refused_in_a_sentence, COUNT_OF(changed)) {
-    char message[WF_MESSAGE] = "";
-    wf_hf hf;
-    for (int i = 0; i < COUNT_OF(files); i++) {
-        bool this_one = strcmp(files[i], changed[_i].file) == 0;
-        copy_changed_of(changed[_i].in, files[i], this_one ? changed[_i].from : NULL,
-                        this_one ? changed[_i].to : NULL);
-    }
-    bool ok = wf_hf_import(folder, &hf, message);
-    ck_assert_msg(ok == !changed[_i].sentence, "%s", message);
-    if (!ok) assert_contains(message, changed[_i].sentence);
-    wf_hf_free(&hf);
+    assert_changed(&changed[_i], files, COUNT_OF(files));
 }
 
 /* Ends that weft does not have are told, and kept in the model's file. */
