@@ -9,15 +9,17 @@
  *     if (!wf_encoder_run(m, p, B, S, ids, lengths, vectors)) puts(wf_plan_error(p));
  *
  * The model's src and src_length are its inputs, and hidden has the tokens' vectors. It is trained
- * on one of two objectives:
+ * on one of three objectives:
  *
  *     masked_lm   logits [B,S,V] of the tokens that were hidden; labels [B,S]
+ *     classes     logits [B,1,C] and log_probs of the classes of lines; labels [B,1]
  *     else        pairs of lines of one meaning, src and tgt: logits [B,B] are the cosines of all
  *                 sources and targets times similarity_scale, and the loss is the cross-entropy of
  *                 each line's own partner among those of the batch, in both directions. tgt and its
  *                 labels are as wf_batch has them; the start and the end are not part of the line
  *
- * Axes: B batch, S length of the lines, D model width, E width of the vectors, V vocabulary. */
+ * Axes: B batch, S length of the lines, D model width, E width of the vectors, V vocabulary, C
+ * classes. */
 #ifndef WEFT_MODELS_ENCODER_H
 #define WEFT_MODELS_ENCODER_H
 
@@ -27,7 +29,7 @@
 extern "C" {
 #endif
 
-/* The function of the linear layer after pooling. A row per function: the enumerator, its name. */
+/* The function of the linear layer after pooling, and of the pooler. A row per function: the enumerator, its name. */
 /* clang-format off */
 #define WF_DENSE_ACTIVATIONS(ROW) \
     ROW(WF_DENSE_IDENTITY, "identity") ROW(WF_DENSE_TANH, "tanh") ROW(WF_DENSE_RELU, "relu") \
@@ -42,6 +44,9 @@ typedef struct wf_encoder_config {
     int64_t max_len;   /* most tokens of a line */
     int64_t positions; /* rows of the table of positions; 0: as many as lines need */
     int64_t d_model, num_heads, dim_feedforward, layers;
+    /* as MPNet, attention adds a bias of each head for the distance of two tokens, which falls into
+     * one of so many buckets, the last of which begin before this distance; 0: no bias */
+    int64_t relative_buckets, relative_distance;
     int64_t types; /* rows of the table of token types, of which the first is used; 0: no table */
     wf_activation activation;
     double layer_norm_eps;
@@ -49,8 +54,13 @@ typedef struct wf_encoder_config {
      * that many rows more, and padding inside a line has the row pad_id */
     bool counted_positions;
     int32_t pad_id, start_id, end_id;
-    /* a layer tanh(W x + b) of the first token's vector, which no vector of lines depends on */
+    /* a layer f(W x + b) of the first token's vector, which no vector of lines depends on; f is tanh
+     * in BERT and RoBERTa, and relu in DistilBERT */
     bool pooler;
+    wf_dense_activation pooler_activation;
+    /* the head that says which of so many classes a line belongs to, a linear layer of the pooler's
+     * output; 0: none */
+    int64_t classes;
     /* the head of masked language models: a linear layer, an activation, a norm, and the table of
      * embeddings, or with tied false another one */
     bool masked_lm, tied;

@@ -3,8 +3,9 @@
  * the files of a tokenizer.
  *
  * Families: Marian (OPUS-MT), BART, mBART, M2M100 (NLLB), T5 (FLAN-T5, MADLAD-400), mT5, UMT5;
- * GPT-2, Llama (SmolLM), Mistral, Qwen 2 and 3; BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT, also
- * with the modules of sentence-transformers. Each is a table in hf/family.c, hf/t5_family.c,
+ * GPT-2, GPT-BigCode (StarCoder), Llama (SmolLM), Mistral, Qwen 2 and 3, Gemma 1, StarCoder 2;
+ * BERT, RoBERTa, XLM-R, CamemBERT, MPNet, DistilBERT, also with the modules of
+ * sentence-transformers. Each is a table in hf/family.c, hf/t5_family.c,
  * hf/lm/lm_family.c or hf/encoder/bert_family.c, with the keys of its files and the names of its
  * tensors. hf/README.md lists the differences from transformers. Nothing is guessed: a missing,
  * unknown or contradictory entry is an error that names it.
@@ -35,12 +36,14 @@ typedef struct wf_hf {
     wf_tokenizer *src, *tgt;
     /* settings with which generate() of transformers would search by default */
     wf_generation generation;
+    /* labels of the classes of an encoder, a line each; NULL: it has none */
+    char *class_names;
     char notes[WF_HF_NOTES]; /* differences from transformers, one sentence per line, or "" */
 } wf_hf;
 
 /* Read a whole folder. False with message. Free out by wf_hf_free in either case. */
 WF_API bool wf_hf_import(const char *folder, wf_hf *out, char *message);
-/* Frees the model and the tokenizers. */
+/* Frees the model, the tokenizers and the labels. */
 WF_API void wf_hf_free(wf_hf *hf);
 
 /* Functions that write a folder. Both return false with message, which ends the export. */

@@ -46,8 +46,10 @@ typedef struct wf_model_sizes {
     wf_decoder_kind decoder;
     /* encoder-decoder: the form that Marian has of these sizes */
     bool marian;
-    /* encoder: it predicts masked tokens, in the form of BERT; the padding id */
+    /* encoder, in the form of BERT: it predicts masked tokens; or which of so many classes a line
+     * belongs to, 0: it does not; the padding id */
     bool masked;
+    int64_t classes;
     int32_t pad_id;
 } wf_model_sizes;
 /* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
@@ -75,10 +77,14 @@ int64_t wf_encoder_positions(const wf_encoder_config *c);
 /* The width of a line's vector before the layer after pooling: the model's width times the number
  * of poolings. 0: there is no pooling, or c is NULL. */
 int64_t wf_encoder_pooled_width(const wf_encoder_config *c);
-/* Load the encoder in a file as wf_model_load does, without the head that predicts masked tokens,
- * so that it can be trained on something else. NULL with message. */
-wf_model *wf_encoder_without_head(const wf_file *f, const wf_training_config *training,
-                                  wf_dtype real, uint64_t seed, char *message);
+enum { WF_MOST_CLASSES = 1 << 12 };
+/* The key of the names of the classes in a model's file, a line each. */
+#define WF_CLASS_NAMES "classify.labels"
+/* Load the encoder in a file as wf_model_load does, but without its head, so that it can be trained
+ * on something else: with a new head of so many classes; 0: with none. NULL with message. */
+wf_model *wf_encoder_with_head(const wf_file *f, int64_t classes,
+                               const wf_training_config *training, wf_dtype real, uint64_t seed,
+                               char *message);
 bool wf_language_model_check(const wf_language_model_config *c, char *message);
 
 /* ---- pairs: model.c -------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
  *
  * Read it upwards from wf_encoder_new at the end. It records tokens, types and positions -> norm ->
  * layers of self-attention -> hidden; then the vector of a line (encoder_pool.c); and one
- * objective: logits of masked tokens, or similarities of pairs of lines. B batch, S length, D model
- * width, E width of vectors, V vocabulary. */
+ * objective: logits of masked tokens or of classes, or similarities of pairs of lines. B batch, S
+ * length, D model width, E width of vectors, V vocabulary, C classes. */
 #include "models/encoder.h"
 #include "models/model_internal.h"
 
@@ -13,6 +13,7 @@
 #include "encoder_pool.h"
 #include "models/kind.h"
 #include "models/message.h"
+#include "nn/layers_internal.h"
 
 static const char *const tied_names[] = { "embedding.weight", "output.weight" };
 
@@ -21,8 +22,9 @@ typedef struct stack {
     const wf_encoder *e;
     struct wf_embedding_layer tokens, places, types;
     struct wf_norm_layer norm;
-    struct wf_encoder_block *blocks; /* [layers] */
-    struct wf_linear_layer dense;    /* after pooling, if there is one */
+    struct wf_encoder_block *blocks;   /* [layers] */
+    struct wf_relative_layer relative; /* the bias of distances, if there is one */
+    struct wf_linear_layer dense;      /* after pooling, if there is one */
 } stack;
 
 /* ---- embedding ------------------------------------------------------------------------------- */
@@ -63,6 +65,9 @@ static bool stack_new(stack *s, const wf_encoder *e, char *message) {
     const char *outer = wf_scope_push(g, "encoder");
     for (int64_t i = 0; i < c->layers; i++)
         s->blocks[i] = wf_encoder_layer_new(g, wf_layer_name(i, name), &o);
+    if (c->relative_buckets)
+        s->relative = wf_relative_new(g, "relative", c->num_heads, c->relative_buckets,
+                                      c->relative_distance, true);
     wf_scope(g, outer);
     return true;
 }
@@ -74,8 +79,13 @@ static wf_tensor *encode(const stack *s, wf_tensor *ids, wf_tensor *valid, bool 
     wf_tensor *x = embed(s, ids), *mask = wf_unsqueeze(valid, WF_AXIS(1) | WF_AXIS(2));
     const char *outer = wf_scope_push(e->model.graph, "encoder");
     char name[32];
+    bool relative = e->config.relative_buckets > 0;
+    if (relative) {
+        wf_tensor *places = wf_arange(ids, 1);
+        mask = wf_relative_mask(wf_relative_bias(&s->relative, places, places), mask);
+    }
     for (int64_t i = 0; i < e->config.layers; i++) {
-        wf_mha_options self = { .mask = mask };
+        wf_mha_options self = { .mask = mask, .additive = relative };
         if (first) self.weights = &e->model.maps[0].weights[i];
         x = wf_encoder_layer(&s->blocks[i], x, &self);
         if (first) wf_named(x, wf_layer_name(i, name));
@@ -98,6 +108,17 @@ static void predict(wf_encoder *e, const stack *s) {
     wf_model_output(m, c->tied ? &s->tokens : NULL, true);
     m->hidden = hidden;
     int64_t shape[] = { wf_model_rows(m->graph), wf_extent(m->graph, "S", m->max_len) };
+    m->labels = wf_input(m->graph, "labels", WF_I32, 2, shape);
+    wf_model_finish(m);
+}
+
+/* The head of classes: the pooler's output -> logits [B,1,C]. */
+static void classify(wf_encoder *e) {
+    wf_model *m = &e->model;
+    int64_t D = e->config.d_model, shape[] = { wf_model_rows(m->graph), 1 };
+    struct wf_linear_layer l = wf_linear_new(m->graph, "classifier", D, e->config.classes, true);
+    wf_tensor *x = wf_drop(e->pooled, m->training.dropout, "classifier");
+    m->logits = wf_linear(&l, wf_unsqueeze(x, WF_AXIS(1)));
     m->labels = wf_input(m->graph, "labels", WF_I32, 2, shape);
     wf_model_finish(m);
 }
@@ -168,10 +189,15 @@ static void record(wf_encoder *e, stack *s) {
     if (c->pooler) {
         struct wf_linear_layer pooler = wf_linear_new(g, "pooler", c->d_model, c->d_model, true);
         wf_tensor *first = wf_squeeze(wf_slice(m->hidden, 1, 0, 1), WF_AXIS(1)); /* [B,D] */
-        e->pooled = wf_named(wf_tanh(wf_linear(&pooler, first)), "pooled");
+        if (c->classes && c->counted_positions)
+            first = wf_drop(first, m->training.dropout, "pooler");
+        wf_tensor *turned = wf_linear(&pooler, first);
+        e->pooled = wf_named(wf_dense_activate(c->pooler_activation, turned), "pooled");
     }
     if (c->masked_lm)
         predict(e, s);
+    else if (c->classes)
+        classify(e);
     else
         compare(e, s);
 }
@@ -229,14 +255,25 @@ static bool copy_parameters(wf_model *to, const wf_model *from, char *message) {
     return true;
 }
 
-wf_model *wf_encoder_without_head(const wf_file *f, const wf_training_config *training,
-                                  wf_dtype real, uint64_t seed, char *message) {
+/* The configuration with another head. A pooler that is new has the function of its family. */
+static wf_encoder_config other_head(wf_encoder_config c, int64_t classes) {
+    bool distil = !c.types && !c.counted_positions;
+    if (classes && !c.pooler) c.pooler_activation = distil ? WF_DENSE_RELU : WF_DENSE_TANH;
+    if (!classes && c.pooler_activation != WF_DENSE_TANH) c.pooler = false;
+    c.pooler |= classes > 0;
+    c.classes = classes;
+    c.masked_lm = false;
+    return c;
+}
+
+wf_model *wf_encoder_with_head(const wf_file *f, int64_t classes,
+                               const wf_training_config *training, wf_dtype real, uint64_t seed,
+                               char *message) {
     wf_model *whole = wf_model_load(f, NULL, real, seed, message), *m = NULL;
     const wf_encoder *e = wf_encoder_of(whole);
     if (whole && !e) fail(message, "its model is no encoder");
     if (e) {
-        wf_encoder_config c = e->config;
-        c.masked_lm = false;
+        const wf_encoder_config c = other_head(e->config, classes);
         m = wf_encoder_new(&c, training, real, seed, message);
     }
     bool ok = m && (wf_ok(m->graph) || fail(message, "%s", wf_error(m->graph))) &&

@@ -7,6 +7,7 @@
 #include "models/kind.h"
 #include "models/message.h"
 #include "models/model_internal.h"
+#include "nn/layers_internal.h"
 
 wf_encoder_config wf_encoder_defaults(void) {
     /* clang-format off */
@@ -14,7 +15,7 @@ wf_encoder_config wf_encoder_defaults(void) {
         .max_len = 512, /* the vocabulary stays 0: it has no default */
         .d_model = 384, .num_heads = 12, .dim_feedforward = 1536, .layers = 6,
         .activation = WF_GELU, .head_activation = WF_GELU, .layer_norm_eps = 1e-12, .tied = true,
-        .pool_mean = true, .normalize = true, .dense_bias = true, .similarity_scale = 20,
+        .pooler_activation = WF_DENSE_TANH, .pool_mean = true, .normalize = true, .dense_bias = true, .similarity_scale = 20,
     };
     /* clang-format on */
 }
@@ -48,6 +49,8 @@ bool wf_encoder_check(const wf_encoder_config *c, char *message) {
         { "the head's activation", (int64_t)c->head_activation, 0, WF_ACTIVATION_COUNT - 1 },
         { "the width of the layer after pooling", c->dense, 0, 1 << 16 },
         { "its activation", (int64_t)c->dense_activation, 0, WF_DENSE_SILU },
+        { "the pooler's activation", (int64_t)c->pooler_activation, 0, WF_DENSE_SILU },
+        { "the number of classes", c->classes, 0, WF_MOST_CLASSES },
     };
     const wf_block_options layers = block(c);
     if (!wf_limits_ok(limits, sizeof limits / sizeof *limits, message) ||
@@ -56,8 +59,16 @@ bool wf_encoder_check(const wf_encoder_config *c, char *message) {
     if (c->positions && (c->positions < wf_encoder_positions(c) || c->positions > 1 << 25))
         return fail(message, "there are %lld positions for lines of up to %lld tokens",
                     (long long)c->positions, (long long)c->max_len);
+    if ((c->relative_buckets || c->relative_distance) &&
+        !wf_relative_fits(c->relative_buckets, c->relative_distance, true))
+        return fail(message, "%lld buckets do not divide distances up to %lld",
+                    (long long)c->relative_buckets, (long long)c->relative_distance);
     if (!wf_encoder_pooled_width(c))
         return fail(message, "no pooling makes a vector of a line: the mean or another one does");
+    if (c->classes && (c->masked_lm || !c->pooler || c->classes < 2))
+        return fail(message,
+                    "a head of %lld classes needs two of them, a pooler, and no other head",
+                    (long long)c->classes);
     return (c->similarity_scale > 0 && c->similarity_scale <= 1e6) ||
            fail(message, "similarities are multiplied by %g, not by more than 0 and up to 1e6",
                 c->similarity_scale);
@@ -80,6 +91,9 @@ static const wf_config_field fields[] = {
     WF_FIELD(dense) WF_FIELD(dense_bias)
     WF_FIELD_NAMED(wf_dense_activation, dense_activation, WF_DENSE_ACTIVATION_NAMES)
     WF_FIELD(normalize) WF_FIELD(similarity_scale)
+    WF_FIELD_NAMED_SINCE(wf_dense_activation, pooler_activation, WF_DENSE_ACTIVATION_NAMES, "tanh")
+    WF_FIELD_SINCE(classes, "0")
+    WF_FIELD_SINCE(relative_buckets, "0") WF_FIELD_SINCE(relative_distance, "0")
 };
 /* clang-format on */
 
@@ -99,8 +113,10 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->activation = c->head_activation = s->activation;
     c->start_id = s->start_id;
     c->end_id = s->end_id;
-    if (!s->masked) return;
-    c->masked_lm = true;
+    if (!s->masked && !s->classes) return;
+    c->masked_lm = s->masked;
+    c->classes = s->classes;
+    c->pooler = s->classes > 0;
     c->types = BERT_TYPES;
     c->pad_id = s->pad_id;
 }
@@ -120,6 +136,7 @@ static void describe(const void *config, char text[WF_MESSAGE]) {
     char stack[WF_STACK_TEXT], head[64] = "";
     int64_t width = c->dense ? c->dense : wf_encoder_pooled_width(c);
     if (c->masked_lm) snprintf(head, sizeof head, "a head of masked tokens, ");
+    if (c->classes) snprintf(head, sizeof head, "a head of %lld classes, ", (long long)c->classes);
     snprintf(text, WF_MESSAGE,
              "an encoder of width %lld, %lld heads, %lld layers, feed-forward %lld, %s, %s"
              "vectors of %lld%s, vocabulary %lld, up to %lld tokens",

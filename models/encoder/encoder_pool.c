@@ -90,7 +90,7 @@ int64_t wf_encoder_pooled_width(const wf_encoder_config *c) {
     return n * c->d_model;
 }
 
-static wf_tensor *activate(wf_dense_activation a, wf_tensor *x) {
+wf_tensor *wf_dense_activate(wf_dense_activation a, wf_tensor *x) {
     static wf_tensor *(*const functions[])(wf_tensor *) = { [WF_DENSE_IDENTITY] = NULL,
                                                             [WF_DENSE_TANH] = wf_tanh,
                                                             [WF_DENSE_RELU] = wf_relu,
@@ -114,6 +114,6 @@ wf_tensor *wf_encoder_pool(const wf_encoder_config *c, const struct wf_linear_la
         if (is_wanted(c, i)) parts[n++] = poolings[i].of(&t);
     wf_tensor *y = n == 1 ? parts[0] : wf_concat(parts, n, 1); /* [B,P] */
     wf_scope(x->graph, outer);
-    if (c->dense) y = activate(c->dense_activation, wf_linear(dense, y));
+    if (c->dense) y = wf_dense_activate(c->dense_activation, wf_linear(dense, y));
     return c->normalize ? wf_unit_rows(y) : y;
 }

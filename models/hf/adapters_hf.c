@@ -42,9 +42,10 @@ static bool find_family(const wf_model *m, naming *to, char *message) {
 
 bool wf_hf_packs_attention(const wf_model *m) {
     const wf_language_model *l = wf_language_model_of(m);
-    char nobody[WF_MESSAGE];
+    char nobody[WF_MESSAGE], name[HF_NAME];
     const hf_lm_family *family = l ? wf_hf_lm_family_of(&l->config, nobody) : NULL;
-    return family && family->transposed;
+    static const char packed[] = "transformer.layers.0.self_attn.in_proj_weight";
+    return family && wf_hf_lm_name(family, packed, 0, name) == 1;
 }
 
 /* The name in PEFT of part `part` of a matrix, without an end. Returns how many parts it has; 0:

@@ -100,5 +100,6 @@ void wf_hf_free(wf_hf *hf) {
     wf_model_free(hf->model);
     if (hf->tgt != hf->src) wf_tokenizer_free(hf->tgt);
     wf_tokenizer_free(hf->src);
+    free(hf->class_names);
     *hf = (wf_hf){ 0 };
 }

@@ -3,12 +3,12 @@
 
     ninja -C build tests/encoder_peer; encoder_peer.py build [--lines 1000] [--only NAME]
 
-Random models of BERT, RoBERTa, XLM-R, CamemBERT and DistilBERT are saved as transformers and sentence-transformers save
+Random models of BERT, RoBERTa, XLM-R, CamemBERT, MPNet and DistilBERT are saved as transformers and sentence-transformers save
 them, and as older ones did, and converted with `convert --from hf`. Then, through libweft.so and the program embed:
 
   ids       of hostile lines, cut where the model ends: the same as the tokenizer's
   hidden    vectors of the tokens of padded batches, both sides in f64: within 1e-12
-  masked    where there is a head: log-probabilities of all tokens, within 1e-11
+  head      where there is one: log-probabilities of all tokens, or of the classes of lines, within 1e-11
   vectors   of lines, both sides in f32: the cosine is at least 1 - 1e-7
   bits      of vectors: the same for any batch and number of threads
   back      `convert --to hf`, opened without a warning, gives the same vectors; imported again, the same bytes
@@ -30,10 +30,12 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from transformers import (AutoModel, AutoModelForMaskedLM, BertConfig, BertForMaskedLM, BertForPreTraining, BertModel, CamembertConfig,
-                          CamembertModel, DistilBertConfig, DistilBertForMaskedLM, DistilBertModel, PreTrainedTokenizerFast,
-                          RobertaConfig, RobertaForMaskedLM, RobertaModel, XLMRobertaConfig, XLMRobertaForMaskedLM,
-                          XLMRobertaModel)
+from transformers import (AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification, BertConfig, BertForMaskedLM, BertForPreTraining,
+                          BertForSequenceClassification, BertModel, CamembertConfig, CamembertModel, DistilBertConfig,
+                          DistilBertForMaskedLM, DistilBertForSequenceClassification, DistilBertModel, MPNetConfig, MPNetForMaskedLM,
+                          MPNetForSequenceClassification, MPNetModel, PreTrainedTokenizerFast,
+                          RobertaConfig, RobertaForMaskedLM, RobertaForSequenceClassification, RobertaModel, XLMRobertaConfig,
+                          XLMRobertaForMaskedLM, XLMRobertaForSequenceClassification, XLMRobertaModel)
 
 import tokenizer_recipes as recipes
 from hf_lm_peer import Warnings
@@ -44,7 +46,10 @@ SIZES = dict(vocab_size=V, hidden_size=32, num_hidden_layers=2, num_attention_he
              max_position_embeddings=40)
 ROBERTA = dict(SIZES, max_position_embeddings=42, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1, bos_token_id=0,
                eos_token_id=2)
+MPNET = dict(SIZES, max_position_embeddings=42, layer_norm_eps=1e-5)
 DISTIL = dict(vocab_size=V, dim=32, n_layers=2, n_heads=4, hidden_dim=48, max_position_embeddings=40)
+NAMES = ["negative", 'a "b"', "Häuser"]
+NAMED = dict(id2label=dict(enumerate(NAMES)), label2id={name: i for i, name in enumerate(NAMES)})
 BERT_T, BYTES_T, SPM_T = recipes.bert, recipes.roberta, recipes.xlmr
 
 # name: (configuration, class, tokenizer, modules or None for a folder of transformers, how it is saved)
@@ -69,7 +74,18 @@ CASES = {
     "e5": (XLMRobertaConfig(**ROBERTA), XLMRobertaModel, SPM_T, ["mean", Normalize()], "old"),
     "xlmr-masked": (XLMRobertaConfig(**ROBERTA), XLMRobertaForMaskedLM, SPM_T, None, ""),
     "camembert": (CamembertConfig(**ROBERTA), CamembertModel, SPM_T, ["mean_sqrt_len_tokens"], ""),
+    "mpnet": (MPNetConfig(**MPNET), MPNetModel, BERT_T, ["mean", Normalize()], ""),
+    "mpnet-long": (MPNetConfig(**dict(MPNET, max_position_embeddings=302, num_hidden_layers=3)), MPNetModel, BYTES_T,
+                   ["mean", Dense(32, 20), Normalize()], ""),
+    "mpnet-old": (MPNetConfig(**MPNET), MPNetModel, BERT_T, ["mean", Normalize()], "old"),
+    "mpnet-masked": (MPNetConfig(**dict(MPNET, hidden_act="relu")), MPNetForMaskedLM, BERT_T, None, "bin"),
+    "mpnet-untied": (MPNetConfig(**dict(MPNET, tie_word_embeddings=False)), MPNetForMaskedLM, BERT_T, None, ""),
+    "mpnet-classes": (MPNetConfig(**MPNET, **NAMED), MPNetForSequenceClassification, BERT_T, None, ""),
     "distilbert": (DistilBertConfig(**DISTIL), DistilBertModel, BERT_T, ["mean", Dense(32, 16, activation_function=torch.nn.GELU())], ""),
+    "bert-classes": (BertConfig(**SIZES, **NAMED), BertForSequenceClassification, BERT_T, None, ""),
+    "roberta-classes": (RobertaConfig(**ROBERTA, **NAMED), RobertaForSequenceClassification, BYTES_T, None, "bin"),
+    "xlmr-classes": (XLMRobertaConfig(**ROBERTA, num_labels=2), XLMRobertaForSequenceClassification, SPM_T, None, ""),
+    "distilbert-classes": (DistilBertConfig(**DISTIL, num_labels=5), DistilBertForSequenceClassification, BERT_T, None, ""),
     "distilbert-masked": (DistilBertConfig(**DISTIL), DistilBertForMaskedLM, BERT_T, None, "bin"),
 }
 
@@ -197,13 +213,13 @@ def compare_values(build, path, folder, name, rows):
         hidden = model(input_ids=ids, attention_mask=mask).last_hidden_state.numpy()
     ours = weft_values(build, program, path, rows, "hidden").reshape(hidden.shape)
     error = np.abs(ours - hidden)[keep].max()
-    masked = 0.0
-    if has_head(name):
-        model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float64).eval()
-        with torch.no_grad():
-            logs = torch.log_softmax(model(input_ids=ids, attention_mask=mask).logits, -1).numpy()
-        masked = np.abs(weft_values(build, program, path, rows, "log_probs").reshape(logs.shape) - logs)[keep].max()
-    return error, masked
+    if not has_head(name):
+        return error, 0.0
+    model = class_of(name).from_pretrained(folder, dtype=torch.float64).eval()
+    with torch.no_grad():
+        logs = torch.log_softmax(model(input_ids=ids, attention_mask=mask).logits, -1).numpy()
+    difference = np.abs(weft_values(build, program, path, rows, "log_probs").reshape(logs.shape) - logs)
+    return error, (difference if classifies(name) else difference[keep]).max()
 
 
 def encode(folder, lines):
@@ -215,16 +231,24 @@ def encode(folder, lines):
 
 
 def has_head(name):
-    return "Masked" in CASES[name][1].__name__ or "PreTraining" in CASES[name][1].__name__
+    return "For" in CASES[name][1].__name__
 
 
-def compare_back(build, path, masked, lines, vectors):
+def classifies(name):
+    return "Classification" in CASES[name][1].__name__
+
+
+def class_of(name):
+    return AutoModelForSequenceClassification if classifies(name) else AutoModelForMaskedLM if has_head(name) else AutoModel
+
+
+def compare_back(build, path, name, lines, vectors):
     folder, again = path.with_name("back"), path.with_name("again.safetensors")
     run(build / "tools" / "convert", "--to", "hf", path, "-o", folder)
     with Warnings() as w:
-        (AutoModelForMaskedLM if masked else AutoModel).from_pretrained(folder)
-        _, written = (None, None) if masked else encode(folder, lines)
-    if masked:  # sentence-transformers tells that it does not use the head
+        class_of(name).from_pretrained(folder)
+        _, written = (None, None) if has_head(name) else encode(folder, lines)
+    if has_head(name):  # sentence-transformers tells that it does not use the head
         _, written = encode(folder, lines)
     run(build / "tools" / "convert", "--from", "hf", folder, "-o", again)
     same = np.array_equal(vectors, written)
@@ -252,9 +276,9 @@ def run_case(build, name, n):
         cosine = 1 - ((ours.astype(np.float64) * theirs).sum(1) / norms).min()
         bits = all(np.array_equal(ours, weft_vectors(build, path, lines, "--batch-size", b, "--threads", t))
                    for b, t in ((1, 1), (7, 2), (500, 1)))
-        back = compare_back(build, path, has_head(name), lines, theirs)
+        back = compare_back(build, path, name, lines, theirs)
     ok = ids == len(texts) and error <= BOUND and masked <= MASKED and cosine <= COSINE and bits and not back
-    print(f"{name:18} ids {ids} of {len(texts)}   hidden {error:.1e}   masked {masked:.1e}   1 - cosine {cosine:.1e}   "
+    print(f"{name:18} ids {ids} of {len(texts)}   hidden {error:.1e}   head {masked:.1e}   1 - cosine {cosine:.1e}   "
           f"{'same bits' if bits else 'OTHER BITS'}   back {back or 'same'}   {'ok' if ok else 'DIFFERS'}", flush=True)
     return ok
 

@@ -161,4 +161,26 @@ static inline void copy_changed_of(const char *in, const char *name, const char 
     fclose(f), free(text);
 }
 
+/* A change of one file of a recorded folder: its first `from` becomes `to`. sentence NULL: the folder
+ * is read; else it is refused with that sentence. */
+typedef struct changed_folder {
+    const char *in, *file, *from, *to, *sentence;
+} changed_folder;
+
+/* Copies those of n files that the folder has, with the change, and reads them. */
+static inline void assert_changed(const changed_folder *c, const char *const *files, int n) {
+    char message[WF_MESSAGE] = "", path[512], file[512];
+    wf_hf hf;
+    for (int i = 0; i < n; i++) {
+        bool this_one = strcmp(files[i], c->file) == 0;
+        place(file, recorded(c->in, path), files[i]);
+        if (access(file, F_OK) != 0) continue;
+        copy_changed_of(c->in, files[i], this_one ? c->from : NULL, this_one ? c->to : NULL);
+    }
+    bool ok = wf_hf_import(folder, &hf, message);
+    ck_assert_msg(ok == !c->sentence, "%s", message);
+    if (!ok) assert_contains(message, c->sentence);
+    wf_hf_free(&hf);
+}
+
 #endif

@@ -3,7 +3,8 @@
 
     hf_lm_peer.py build [--prompts 1000] [--only NAME]
 
-Random models of GPT2LMHeadModel, Llama-, Mistral-, Qwen2- and Qwen3ForCausalLM are saved as transformers saves them,
+Random models of GPT2LMHeadModel, GPTBigCode-, Llama-, Mistral-, Qwen2-, Qwen3-, Gemma- and
+Starcoder2ForCausalLM are saved as transformers saves them,
 and as older ones did, and converted with `convert --from hf`. Then, through libweft.so and the program generate:
 
   scores    log-probabilities of each token after a prompt and of the end, both sides in f64: within 2e-5
@@ -30,16 +31,18 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import (AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM,
-                          MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
-                          Qwen3ForCausalLM)
+from transformers import (AutoModelForCausalLM, AutoTokenizer, GemmaConfig, GemmaForCausalLM, GPT2Config, GPT2LMHeadModel, GPTBigCodeConfig,
+                          GPTBigCodeForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM,
+                          PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, Starcoder2Config,
+                          Starcoder2ForCausalLM)
 
 from hf_peer import Weft
 
 BOUND, TIE, NEW = 2e-5, 1e-5, 20
 CLASSES = {"gpt2": (GPT2Config, GPT2LMHeadModel), "llama": (LlamaConfig, LlamaForCausalLM),
            "mistral": (MistralConfig, MistralForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM),
-           "qwen3": (Qwen3Config, Qwen3ForCausalLM)}
+           "qwen3": (Qwen3Config, Qwen3ForCausalLM), "bigcode": (GPTBigCodeConfig, GPTBigCodeForCausalLM),
+           "gemma": (GemmaConfig, GemmaForCausalLM), "starcoder2": (Starcoder2Config, Starcoder2ForCausalLM)}
 V = 320
 IDS = dict(vocab_size=V, bos_token_id=0, eos_token_id=1)
 GPT2 = dict(IDS, n_positions=48, n_embd=32, n_layer=2, n_head=4)
@@ -76,6 +79,13 @@ CASES = {
                                  max_window_layers=0), ""),
     "qwen3": ("qwen3", dict(LLAMA, head_dim=16), ""),
     "qwen3-tied": ("qwen3", dict(LLAMA, head_dim=8, tie_word_embeddings=True, attention_bias=True), "bin"),
+    "bigcode": ("bigcode", GPT2, ""),
+    "bigcode-untied": ("bigcode", dict(GPT2, tie_word_embeddings=False, activation_function="relu", n_inner=40), "bin"),
+    "gemma": ("gemma", dict(LLAMA, head_dim=16), ""),
+    "gemma-bias": ("gemma", dict(LLAMA, head_dim=8, attention_bias=True, num_key_value_heads=1), "bin"),
+    "gemma-old": ("gemma", dict(LLAMA, head_dim=8, num_key_value_heads=4), "old"),
+    "starcoder2": ("starcoder2", LLAMA, ""),
+    "starcoder2-window": ("starcoder2", dict(LLAMA, sliding_window=6, tie_word_embeddings=False, num_key_value_heads=4), "shards"),
 }
 
 
@@ -99,6 +109,8 @@ def make_old(folder):
     """As transformers 4 wrote it: rope_theta and rope_scaling, and frequencies among the weights."""
     config = json.loads((folder / "config.json").read_text())
     rope = config.pop("rope_parameters")
+    if config["model_type"] == "gemma":
+        config["hidden_act"] = "gelu"
     config["rope_theta"] = rope.pop("rope_theta")
     config["rope_scaling"] = dict(rope) if rope["rope_type"] != "default" else None
     (folder / "config.json").write_text(json.dumps(config))
@@ -333,7 +345,7 @@ def run_case(build, name, prompts):
             sys.exit(f"{name}: {run.stderr}")
         error = compare_scores(Weft(build), path, model, rng)
         same, ties = compare_greedy(build, path, model, rng, prompts)
-        tokenizer = add_tokenizer(folder, family != "gpt2")
+        tokenizer = add_tokenizer(folder, family not in ("gpt2", "bigcode"))
         back = compare_back(build, path, model)
         with_text = path.with_name("text.safetensors")
         subprocess.run([build / "tools" / "convert", "--from", "hf", folder, "-o", with_text], check=True, capture_output=True)
@@ -356,7 +368,8 @@ def main():
     transformers.logging.set_verbosity_error()
     same = [run_case(a.build, name, a.prompts) for name in a.only or ([] if a.trained else CASES)]
     text = pathlib.Path(__file__).resolve().parents[2] / "models" / "README.md"
-    forms = "--form gpt", "--form gpt --positions sinusoidal", "--form llama", "--form llama --tie none --kv-heads 2"
+    forms = ("--form gpt", "--form gpt --positions sinusoidal", "--form llama", "--form llama --tie none --kv-heads 2",
+             "--form llama --activation gelu-tanh", "--form gpt --positions rotary", "--form gpt --kv-heads 1")
     for form in [] if a.only else forms:
         same += [run_trained(a.build, form, tokens, text, a.prompts) for tokens in ("byte-bpe", "byte")]
     if not all(same):

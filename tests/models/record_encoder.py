@@ -6,7 +6,7 @@ values.safetensors.
 
 Needs torch, transformers and sentence-transformers; the tests need none of them. values.safetensors holds rows of ids ("src",
 "src_length"), the vectors of their tokens ("hidden") and, where there is a head, the log-probabilities of all tokens
-("log_probs"), computed in f64. lines.txt has lines, "lines" their ids filled up with -1, "vectors" their vectors in f32.
+("log_probs") or classes ("class_log_probs"), computed in f64. lines.txt has lines, "lines" their ids filled up with -1, "vectors" their vectors in f32.
 """
 import pathlib
 import sys
@@ -16,11 +16,11 @@ import torch
 import transformers
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import (AutoModel, AutoModelForMaskedLM, BertConfig, BertModel, DistilBertConfig, DistilBertForMaskedLM,
-                          RobertaConfig, RobertaForMaskedLM)
+from transformers import (AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification, BertConfig, BertModel, DistilBertConfig,
+                          DistilBertForMaskedLM, DistilBertForSequenceClassification, MPNetConfig, MPNetForMaskedLM, RobertaConfig, RobertaForMaskedLM)
 
 import encoder_peer
-from encoder_peer import CASES, encode, save
+from encoder_peer import CASES, NAMED, classifies, encode, save
 from record_hf_lm import rows_of
 from sentence_transformers.base.modules import Dense, Normalize
 
@@ -60,6 +60,9 @@ RECORDED = {
                                          layer_norm_eps=1e-5)), RobertaForMaskedLM, letters, None, ""),
     "enc_distil": (DistilBertConfig(vocab_size=100, dim=8, n_layers=1, n_heads=2, hidden_dim=12, max_position_embeddings=24,
                                     tie_word_embeddings=False), DistilBertForMaskedLM, words, None, "bin"),
+    "enc_mpnet": (MPNetConfig(**dict(BERT, max_position_embeddings=42)), MPNetForMaskedLM, words, None, ""),
+    "enc_classes": (DistilBertConfig(vocab_size=100, dim=8, n_layers=1, n_heads=2, hidden_dim=12, max_position_embeddings=24,
+                                     **NAMED), DistilBertForSequenceClassification, words, None, ""),
 }
 
 
@@ -88,6 +91,9 @@ def record(root, name):
             head = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float64).eval()
             logs = torch.log_softmax(head(input_ids=padded, attention_mask=mask).logits, -1)
             values["log_probs"] = (logs * mask[..., None]).float()
+        if classifies(name):
+            head = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float64).eval()
+            values["class_log_probs"] = torch.log_softmax(head(input_ids=padded, attention_mask=mask).logits, -1)
     (folder / "lines.txt").write_text("\n".join(LINES) + "\n")
     save_file({k: v.contiguous() for k, v in values.items()}, folder / "values.safetensors")
 

@@ -31,6 +31,9 @@ RECORDED = {
     "lm_mistral": ("mistral", dict(TINY, sliding_window=5, tie_word_embeddings=True), "bfloat"),
     "lm_qwen2": ("qwen2", TINY, "half"),
     "lm_qwen3": ("qwen3", dict(TINY, head_dim=6, tie_word_embeddings=True), ""),
+    "lm_bigcode": ("bigcode", TINY_GPT2, ""),
+    "lm_gemma": ("gemma", dict(TINY, head_dim=6), "bfloat"),
+    "lm_starcoder2": ("starcoder2", dict(TINY, sliding_window=5), "half"),
 }
 
 
@@ -46,7 +49,7 @@ def record(root, name):
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
     model = save(hf_lm_peer.make(name), folder, RECORDED[name][2])
-    tokenizer = add_tokenizer(folder, family != "gpt2")
+    tokenizer = add_tokenizer(folder, family not in ("gpt2", "bigcode"))
     rng = np.random.default_rng(7)
     src = [[int(x) for x in rng.integers(2, V, n)] for n in (1, 2, 5, 9, 12)]
     tgt = [[int(x) for x in rng.integers(2, V, n)] for n in (4, 0, 7, 1, 9)]

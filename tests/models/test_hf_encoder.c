@@ -15,8 +15,8 @@ TESTS(hf_encoder)
 
 SETUP(make_folder, remove_folder)
 
-static const char *const names[] = { "enc_dense", "enc_old", "enc_many", "enc_roberta",
-                                     "enc_distil" };
+static const char *const names[] = { "enc_dense",  "enc_old",     "enc_many", "enc_roberta",
+                                     "enc_distil", "enc_classes", "enc_mpnet" };
 
 static wf_file *values_of(const char *path) {
     char file[512];
@@ -72,6 +72,21 @@ TEST_ROWS(tokens_have_the_vectors_of_transformers, COUNT_OF(names)) {
         assert_near(logs, f, "log_probs", 2e-5);
         free(logs);
     }
+    wf_file_free(f), wf_hf_free(&hf);
+}
+
+/* The head of classes, and its labels. */
+TEST(lines_have_the_classes_of_transformers) {
+    char path[512];
+    wf_hf hf = import(recorded("enc_classes", path));
+    wf_file *f = values_of(path);
+    const wf_entry *want = entry(f, "class_log_probs");
+    ck_assert_str_eq(hf.class_names, "negative\na \"b\"\nHäuser");
+    ck_assert_int_eq(want->shape[1], 3);
+    float *logs = computed(hf.model, hf.model->log_probs, f);
+    for (int64_t i = 0; i < want->shape[0] * 3; i++)
+        ck_assert_double_eq_tol(logs[i], ((const double *)want->data)[i], 2e-6);
+    free(logs);
     wf_file_free(f), wf_hf_free(&hf);
 }
 
@@ -167,6 +182,9 @@ TEST_ROWS(a_file_has_all_of_it, COUNT_OF(names)) {
     ck_assert(a->max_len == b->max_len && a->positions == b->positions && a->types == b->types);
     ck_assert(a->counted_positions == b->counted_positions && a->pad_id == b->pad_id);
     ck_assert(a->pooler == b->pooler && a->masked_lm == b->masked_lm && a->tied == b->tied);
+    ck_assert(a->relative_buckets == b->relative_buckets);
+    ck_assert(a->relative_distance == b->relative_distance);
+    ck_assert(a->classes == b->classes && a->pooler_activation == b->pooler_activation);
     ck_assert(a->dense == b->dense && a->dense_activation == b->dense_activation);
     ck_assert(a->normalize == b->normalize && a->similarity_scale == b->similarity_scale);
     ck_assert(a->activation == b->activation && a->layer_norm_eps == b->layer_norm_eps);
@@ -191,12 +209,14 @@ TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
     ck_assert_str_eq(hf.notes, "");
     wf_hf again = import(folder);
     assert_same(&hf, &again);
+    ck_assert(!hf.class_names == !again.class_names);
+    if (hf.class_names) ck_assert_str_eq(hf.class_names, again.class_names);
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
 /* In and, `out`, out again, as in test_hf.c. */
-TEST_ROWS(every_failure_is_survived, 4 * 2) {
-    static const char *const some[] = { "enc_dense", "enc_roberta" };
+TEST_ROWS(every_failure_is_survived, 4 * 3) {
+    static const char *const some[] = { "enc_dense", "enc_roberta", "enc_classes" };
     char message[WF_MESSAGE] = "";
     bool out = _i & 1, persistent = _i & 2;
     const wall_work in_or_out = { out ? "export" : "import", out ? exporting : importing, false };
@@ -244,6 +264,34 @@ static void untied(wf_encoder_config *c) {
     c->masked_lm = true;
     c->tied = false;
 }
+static void classes(wf_encoder_config *c) {
+    c->pooler = true;
+    c->classes = 4;
+    c->types = 2;
+}
+static void counted_classes(wf_encoder_config *c) {
+    counted(c);
+    classes(c);
+}
+static void relu_classes(wf_encoder_config *c) {
+    classes(c);
+    c->types = 0;
+    c->pooler_activation = WF_DENSE_RELU;
+}
+static void relative(wf_encoder_config *c) {
+    c->counted_positions = true;
+    c->pad_id = 1;
+    c->relative_buckets = 32;
+    c->relative_distance = 128;
+}
+static void other_buckets(wf_encoder_config *c) {
+    relative(c);
+    c->relative_buckets = 16;
+}
+static void other_pooler(wf_encoder_config *c) {
+    classes(c);
+    c->pooler_activation = WF_DENSE_RELU;
+}
 static void other_eps(wf_encoder_config *c) {
     c->layer_norm_eps = 1e-5;
 }
@@ -259,8 +307,10 @@ static void other_head(wf_encoder_config *c) {
 }
 
 /* Models that weft makes go out and compute the same. */
-TEST_ROWS(what_is_made_here_computes_the_same_there, 5) {
-    static void (*const changes[])(wf_encoder_config *) = { plain, typed, counted, dense, untied };
+TEST_ROWS(what_is_made_here_computes_the_same_there, 9) {
+    static void (*const changes[])(wf_encoder_config *) = {
+        plain, typed, counted, dense, untied, classes, counted_classes, relu_classes, relative
+    };
     char message[WF_MESSAGE] = "";
     int32_t ids[2 * 64] = { 3, 9, 1, 7, 5 }, length[] = { 5, 3 };
     memcpy(ids + 64, ids, 3 * sizeof *ids);
@@ -271,6 +321,10 @@ TEST_ROWS(what_is_made_here_computes_the_same_there, 5) {
     float *x = vectors_of(hf.model, NULL, 2, 5, ids, length, 2);
     float *y = vectors_of(again.model, NULL, 2, 5, ids, length, 2);
     ck_assert_int_eq(wf_encoder_width(hf.model), wf_encoder_width(again.model));
+    ck_assert_int_eq(wf_encoder_of(again.model)->config.classes,
+                     wf_encoder_of(hf.model)->config.classes);
+    if (wf_encoder_of(hf.model)->config.classes)
+        ck_assert_str_eq(again.class_names, "LABEL_0\nLABEL_1\nLABEL_2\nLABEL_3");
     ck_assert(memcmp(x, y, (size_t)(2 * wf_encoder_width(hf.model)) * sizeof *x) == 0);
     free(x), free(y);
     wf_hf_free(&hf), wf_hf_free(&again);
@@ -284,6 +338,8 @@ TEST(what_no_family_has_is_not_written) {
         { other_eps, "its norms' eps is not that of DistilBERT" },
         { no_types, "it has no token types, which RoBERTa has" },
         { pooler_alone, "it has a pooler and no token types, which BERT has" },
+        { other_buckets, "it has a bias of distances, but is not as MPNet otherwise" },
+        { other_pooler, "the function of its pooler is not that of its family" },
         { other_head, "the activation of its head is not that of its layers" },
     };
     for (int i = 0; i < COUNT_OF(rows); i++) {
@@ -297,11 +353,7 @@ TEST(what_no_family_has_is_not_written) {
 
 /* ---- folders that are refused ---------------------------------------------------------------- */
 
-/* A change of one file of a folder: its first `from` becomes `to`. sentence NULL: the folder is
- * read. */
-static const struct {
-    const char *in, *file, *from, *to, *sentence;
-} changed[] = {
+static const changed_folder changed[] = {
     { "enc_distil", "config.json", "\"dim\": 8", "\"dim\": 9", "9 is not divisible by 2 heads" },
     { "enc_dense", "config.json", "\"hidden_size\": 8", "\"hidden_size\": 10",
       "1_Pooling/config.json: 'embedding_dimension' is 8, not 10" },
@@ -320,7 +372,26 @@ static const struct {
       "\"position_embedding_type\": \"relative_key\"",
       "'position_embedding_type' is \"relative_key\", not \"absolute\"" },
     { "enc_dense", "config.json", "\"BertModel\"", "\"BertForSequenceClassification\"",
-      "'architectures' is [\"BertForSequenceClassification\"], not BertModel or BertForMaskedLM" },
+      "'classifier.weight' is missing, as BertForSequenceClassification has it" },
+    { "enc_dense", "config.json", "\"BertModel\"", "\"BertForTokenClassification\"",
+      "'architectures' is [\"BertForTokenClassification\"], not BertModel, BertForMaskedLM or" },
+    { "enc_mpnet", "config.json", "\"relative_attention_num_buckets\": 32",
+      "\"relative_attention_num_buckets\": 40", "'relative_attention_num_buckets' is 40, not 32" },
+    { "enc_mpnet", "config.json", "\"pad_token_id\": 1", "\"pad_token_id\": 0",
+      "'pad_token_id' is 0, not 1, from which MPNet counts positions" },
+    { "enc_mpnet", "model.safetensors", "relative_attention_bias", "relative_attention_bi_s",
+      "'mpnet.encoder.relative_attention_bias.weight' is missing" },
+    { "enc_classes", "config.json", "\"negative\",", "\"a \\\"b\\\"\",",
+      "'id2label' has 'a \"b\"' twice" },
+    { "enc_classes", "config.json", "\"0\": \"negative\",", "",
+      "'id2label' has 2 labels for 3 classes" },
+    { "enc_classes", "config.json", "\"0\": \"negative\"", "\"5\": \"negative\"",
+      "'id2label' has no label of one line for 0" },
+    { "enc_classes", "config.json", "\"dim\": 8",
+      "\"dim\": 8, \"problem_type\": \"multi_label_classification\"",
+      "'problem_type' is \"multi_label_classification\", not \"single_label_classification\"" },
+    { "enc_classes", "model.safetensors", "pre_classifier.weight", "pre_classifier.wight_",
+      "'pre_classifier.weight' is missing" },
     { "enc_dense", "config.json", "\"pad_token_id\": 0", "\"pad_token_id\": 100",
       "'pad_token_id' is not in the vocabulary of 100" },
     { "enc_dense", "config.json", "1e-12", "2", "the layer norm's eps is 2" },
@@ -380,19 +451,7 @@ static const char *const files[] = { "config.json",
                                      "3_Normalize/config.json" };
 
 TEST_ROWS(a_changed_folder_is_refused_in_a_sentence, COUNT_OF(changed)) {
-    char message[WF_MESSAGE] = "", path[512], file[512];
-    wf_hf hf;
-    for (int i = 0; i < COUNT_OF(files); i++) {
-        bool this_one = strcmp(files[i], changed[_i].file) == 0;
-        place(file, recorded(changed[_i].in, path), files[i]);
-        if (access(file, F_OK) != 0) continue;
-        copy_changed_of(changed[_i].in, files[i], this_one ? changed[_i].from : NULL,
-                        this_one ? changed[_i].to : NULL);
-    }
-    bool ok = wf_hf_import(folder, &hf, message);
-    ck_assert_msg(ok == !changed[_i].sentence, "%s", message);
-    if (!ok) assert_contains(message, changed[_i].sentence);
-    wf_hf_free(&hf);
+    assert_changed(&changed[_i], files, COUNT_OF(files));
 }
 
 /* ---- vocab.txt ------------------------------------------------------------------------------- */

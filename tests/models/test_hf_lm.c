@@ -16,7 +16,8 @@ TESTS(hf_lm)
 SETUP(make_folder, remove_folder)
 
 static const char *const names[] = { "lm_gpt2",    "lm_llama", "lm_linear",
-                                     "lm_mistral", "lm_qwen2", "lm_qwen3" };
+                                     "lm_mistral", "lm_qwen2", "lm_qwen3",
+                                     "lm_bigcode", "lm_gemma", "lm_starcoder2" };
 enum { NEW = 10 };
 
 static wf_file *values_of(const char *path) {
@@ -185,8 +186,8 @@ TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
 }
 
 /* In and, `out`, out again, as in test_hf.c. */
-TEST_ROWS(every_failure_is_survived, 4 * 3) {
-    static const char *const some[] = { "lm_gpt2", "lm_llama", "lm_qwen3" };
+TEST_ROWS(every_failure_is_survived, 4 * 4) {
+    static const char *const some[] = { "lm_gpt2", "lm_llama", "lm_qwen3", "lm_gemma" };
     char message[WF_MESSAGE] = "";
     bool out = _i & 1, persistent = _i & 2;
     const wall_work in_or_out = { out ? "export" : "import", out ? exporting : importing, false };
@@ -247,6 +248,49 @@ TEST_ROWS(what_is_made_here_computes_the_same_there, 8) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
+/* The families that differ from GPT-2 and Llama. */
+static void starcoder2(wf_language_model_config *c) {
+    c->positions = WF_POSITIONS_ROTARY;
+    c->num_kv_heads = 1;
+    c->window = 3;
+}
+static void bigcode(wf_language_model_config *c) {
+    c->num_kv_heads = 1;
+}
+static void gemma(wf_language_model_config *c) {
+    c->activation = WF_GELU_TANH;
+    c->scale_embedding = c->tied = true;
+}
+
+TEST_ROWS(forms_of_other_families_go_out_and_in, 3) {
+    static const struct {
+        bool llama;
+        void (*change)(wf_language_model_config *c);
+        const char *config;
+    } rows[] = { { false, starcoder2, "\"model_type\": \"starcoder2\"" },
+                 { false, bigcode, "\"model_type\": \"gpt_bigcode\"" },
+                 { true, gemma, "\"model_type\": \"gemma\"" } };
+    char message[WF_MESSAGE] = "", file[512];
+    double ours[5], theirs[5];
+    size_t bytes;
+    wf_language_model_config c = tiny(rows[_i].llama);
+    rows[_i].change(&c);
+    wf_hf hf = made(&c);
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
+    place(file, folder, "config.json");
+    char *config = read_whole(file, &bytes);
+    assert_contains(config, rows[_i].config);
+    free(config);
+    wf_hf again = import(folder);
+    const wf_language_model_config *back = &wf_language_model_of(again.model)->config;
+    ck_assert(back->scale_embedding == c.scale_embedding && back->tied == c.tied);
+    ck_assert(back->num_kv_heads == c.num_kv_heads && back->window == c.window);
+    scores_of(&hf, ours);
+    scores_of(&again, theirs);
+    ck_assert(memcmp(ours, theirs, sizeof ours) == 0);
+    wf_hf_free(&hf), wf_hf_free(&again);
+}
+
 static void output_bias(wf_language_model_config *c) {
     c->output_bias = true;
 }
@@ -292,11 +336,7 @@ TEST(what_no_family_has_is_not_written) {
 
 /* ---- folders that are refused ---------------------------------------------------------------- */
 
-/* A change of one file of a folder: its first `from` becomes `to`; from NULL: the file is not
- * there. sentence NULL: the folder is read. */
-static const struct {
-    const char *in, *file, *from, *to, *sentence;
-} changed[] = {
+static const changed_folder changed[] = {
     { "lm_gpt2", "config.json", "\"n_embd\": 8", "\"n_embd\": 9", "9 is not divisible by 2 heads" },
     { "lm_gpt2", "config.json", "\"n_embd\": 8", "\"n_embd\": 16",
       "'wte.weight' is not [320,16], as config.json says" },
@@ -367,6 +407,17 @@ static const struct {
       "'use_sliding_window' is 1, not true or false" },
     { "lm_qwen2", "config.json", "\"full_attention\"", "\"sliding_attention\"",
       "'layer_types' has 'sliding_attention', but there is no window" },
+    { "lm_bigcode", "config.json", "\"multi_query\": true", "\"multi_query\": false",
+      "'multi_query' is false, not true" },
+    { "lm_gemma", "config.json", "\"head_dim\": 6,", "", "q_proj.weight' is not [1024,8]" },
+    { "lm_gemma", "config.json", "\"attention_bias\": false",
+      "\"attention_bias\": false, \"hidden_activation\": \"relu\"",
+      "'hidden_activation' is \"relu\", not \"gelu_pytorch_tanh\"" },
+    { "lm_gemma", "config.json", "\"gelu_pytorch_tanh\"", "\"gelu\"", NULL },
+    { "lm_gemma", "config.json", "\"use_bidirectional_attention\": null",
+      "\"use_bidirectional_attention\": true", "'use_bidirectional_attention' is true, not false" },
+    { "lm_starcoder2", "config.json", "\"use_bias\": true", "\"use_bias\": false",
+      "'use_bias' is false, not true" },
     { "lm_qwen3", "config.json", "\"head_dim\": 6,", "", "q_proj.weight' is not [512,8]" },
 };
 
@@ -374,17 +425,7 @@ static const char *const files[] = { "config.json", "generation_config.json", "m
                                      "tokenizer.json" };
 
 TEST_ROWS(a_changed_folder_is_refused_in_a_sentence, COUNT_OF(changed)) {
-    char message[WF_MESSAGE] = "";
-    wf_hf hf;
-    for (int i = 0; i < COUNT_OF(files); i++) {
-        bool this_one = strcmp(files[i], changed[_i].file) == 0;
-        copy_changed_of(changed[_i].in, files[i], this_one ? changed[_i].from : NULL,
-                        this_one ? changed[_i].to : NULL);
-    }
-    bool ok = wf_hf_import(folder, &hf, message);
-    ck_assert_msg(ok == !changed[_i].sentence, "%s", message);
-    if (!ok) assert_contains(message, changed[_i].sentence);
-    wf_hf_free(&hf);
+    assert_changed(&changed[_i], files, COUNT_OF(files));
 }
 
 /* Ends that weft does not have are told, and kept in the model's file. */

@@ -49,7 +49,9 @@ TEST(h_is_help) {
 static const struct {
     const char *name, *help, *taken[3];
 } defaults[] = {
-    { "max-len", "12; 256 with --task add, date, text, pairs, lm or mask", { "12", "256", "256" } },
+    { "max-len",
+      "12; 256 with --task add, date, text, pairs, classify, lm, mask or spans",
+      { "12", "256", "256" } },
     { "tokenizer",
       "char with --task add or date; word, char or bpe, chosen from the lines, with text or "
       "pairs; "
@@ -64,15 +66,21 @@ static const struct {
     { "d-ff", "128 with --preset tiny; 256 with small; 2048 with base", { "128", "128", "256" } },
     { "heads", "4 with --preset tiny or small; 8 with base", { "4", "4", "4" } },
     { "dropout",
-      "0; 0.1..0.3, less for more pairs, with --task text or pairs; 0..0.2, less for more text, "
-      "with lm or mask; "
+      "0; 0.1..0.3, less for more pairs, with --task text, pairs or classify; 0..0.2, less for "
+      "more text, "
+      "with lm, mask or spans; "
       "0.1 with --init",
       { "0", "0", "0.3" } },
-    { "warmup", "200; 800 with --task text or pairs; 100 with --init", { "200", "200", "800" } },
+    { "warmup",
+      "200; 800 with --task text, pairs or classify; 100 with --init",
+      { "200", "200", "800" } },
     { "label-smoothing", "0; 0.1 with --task text; 0 with --init", { "0", "0", "0.1" } },
-    { "batch-size", "32; 0 with --task add, date, text, pairs, lm or mask", { "32", "0", "0" } },
+    { "batch-size",
+      "32; 0 with --task add, date, text, pairs, classify, lm, mask or spans",
+      { "32", "0", "0" } },
     { "max-tokens",
-      "4096 with --task add or date; 256..4096, more for more data, with text, lm, pairs or mask",
+      "4096 with --task add or date; 256..4096, more for more data, with text, lm, pairs, mask, "
+      "classify or spans",
       { NULL, "4096", "256" } },
     { "clip-norm", "1", { "1", "1", "1" } },
 };
@@ -97,13 +105,15 @@ TEST(help_tells_the_defaults_that_runs_take) {
     snprintf(help, sizeof help, "%s", result.out);
     for (int i = 0; i < COUNT_OF(defaults); i++)
         assert_default(help, defaults[i].name, defaults[i].help);
-    assert_default(help, "preset", "tiny; small with --task text, lm, pairs or mask");
+    assert_default(help, "preset",
+                   "tiny; small with --task text, lm, pairs, mask, classify or spans");
+    assert_default(help, "epochs",
+                   "15 with --task add; 5 with date; 2..200, fewer for more pairs, with text, "
+                   "pairs or classify; "
+                   "2..40, fewer for more text, with lm, mask or spans; 5 with --init");
     assert_default(
-        help, "epochs",
-        "15 with --task add; 5 with date; 2..200, fewer for more pairs, with text or pairs; "
-        "2..40, fewer for more text, with lm or mask; 5 with --init");
-    assert_default(help, "valid-every",
-                   "500; an epoch with --task add, date, text or pairs; 250 with lm or mask");
+        help, "valid-every",
+        "500; an epoch with --task add, date, text, pairs or classify; 250 with lm, mask or spans");
     ok("yes 'a b\tb a' | head -n 9 > pairs");
     for (int t = 0; t < COUNT_OF(tasks); t++) {
         run("train %s --lr-steps 99999 --dry-run --quiet --json", tasks[t]);

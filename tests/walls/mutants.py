@@ -56,6 +56,8 @@ BASES = [
     ("encoder", f"train --task pairs --train pairs --valid-size 0 --tokenizer word --max-len 8 {TINY} -o {{}}"),
     ("masked", f"train --task mask --text lines --tokenizer-json {DATA}/tokenizer/learned-wordpiece.json --max-len 5"
      f" --text-eval-size 0 {TINY} -o {{}}"),
+    ("classes", f"train --task classify --train pairs --valid pairs --tokenizer-json {DATA}/tokenizer/learned-wordpiece.json"
+     f" --max-len 5 {TINY} -o {{}}"),
     ("adapter", "train --train pairs --valid pairs --init word --lora 1 --max-steps 2 --batch-size 4 --quiet -o {}"),
     ("torch", "convert --to torch char -o {}"),
     ("torch-tied", "convert --to torch joint -o {}"),

@@ -13,13 +13,14 @@
 
 #include "core/base/clock.h"
 #include "core/op.h"
+#include "ops/base/scalars.h"
 #include "tools/cli/numbers.h"
 #include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
 #include "tools/cli/terminal.h"
 
 /* Static, because the rows of the option table hold addresses of these settings. */
-static settings told = { .top = 5, .batch_size = 32, .weights = -1 };
+static settings told = { .top = 5, .batch_size = 32, .weights = -1, .format = -1 };
 
 #define PROMPT(option, variable, text)                                                             \
     {                                                                                              \
@@ -41,10 +42,12 @@ static option rows[] = {
            "file for the results. It is written when all lines are done, and replaces an existing "
            "file; - is stdout",
            .letter = 'o', .fallback = "stdout"),
-    CHOICE("format", told.format, "text|npy|f32",
+    CHOICE("format", told.format, "text|npy|f32|label",
            "form of the vectors. text: a line of numbers for each line of input. npy: a matrix for "
            "NumPy, with a row for each line. f32: only its numbers, of 4 bytes each in this "
-           "machine's order"),
+           "machine's order. label: no vector, but the label of the likeliest class, TAB, and its "
+           "probability",
+           .fallback = "label if the model has labels, as of train --task classify, else text"),
     GROUP("Search"),
     INPUT("search", told.search,
           "file of lines that are compared with each line of the input. In place of vectors the "
@@ -113,6 +116,25 @@ static void put_text(FILE *out, const float *vector, int64_t n) {
     putc('\n', out);
 }
 
+/* Prints the likeliest class and its probability, of the log-probabilities of all. */
+static void put_label(results *r, const float *log_probs) {
+    enum { DIGITS = 6 };
+    int64_t best = 0;
+    char number[WF_REAL_TEXT];
+    for (int64_t i = 1; i < r->e->width; i++)
+        if (log_probs[i] > log_probs[best]) best = i;
+    const char *name = r->e->labels;
+    for (int64_t i = 0; i < best && name; i++) {
+        name = strchr(name, '\n');
+        if (name) name++;
+    }
+    if (name)
+        fprintf(r->out, "%.*s\t", (int)strcspn(name, "\n"), name);
+    else
+        fprintf(r->out, "%" PRId64 "\t", best);
+    fprintf(r->out, "%s\n", wf_format_real(wf_exp_of(log_probs[best]), DIGITS, number));
+}
+
 static void keep(results *r, int64_t n, const float *vectors) {
     const int64_t width = r->e->width;
     if (r->n + n > r->capacity) {
@@ -155,6 +177,8 @@ static void take(void *user, int64_t n, const float *vectors, char *const *text)
         keep(r, n, vectors);
         return;
     }
+    for (int64_t i = 0; i < n && told.format == FORMAT_LABEL; i++)
+        put_label(r, vectors + i * width);
     for (int64_t i = 0; i < n && told.format == FORMAT_TEXT; i++)
         put_text(r->out, vectors + i * width, width);
     if (told.format == FORMAT_F32)
@@ -233,6 +257,7 @@ int main(int argc, char **argv) {
     check_uses(&self, &in, 1);
     embedder_open(&e, &self, &told);
     if (told.output && !output_open(&file, told.output, message)) fail(&self, "%s", message);
+    if (told.format < 0) told.format = e.output == e.model->log_probs ? FORMAT_LABEL : FORMAT_TEXT;
     results r = { .e = &e, .out = file.stream };
     double start = wf_seconds_now();
     if (told.search) open_search(&r);

@@ -8,12 +8,12 @@
 #include "tools/data/language.h"
 #include "tools/data/lines.h"
 
-typedef enum { FORMAT_TEXT, FORMAT_NPY, FORMAT_F32 } vector_format;
+typedef enum { FORMAT_TEXT, FORMAT_NPY, FORMAT_F32, FORMAT_LABEL } vector_format;
 
 typedef struct settings {
     const char *model, *input, *output, *search;
     const char *prompt, *search_prompt;
-    int format;
+    int format; /* -1: labels where the model has them, else text */
     int64_t top, batch_size, threads;
     int weights; /* f32, bf16, int8; -1: as the file */
     bool quiet;
@@ -27,7 +27,9 @@ typedef struct embedder {
     wf_model *model;
     language language;
     wf_plan *plan;
-    int64_t width;              /* E, of a vector */
+    wf_tensor *output;          /* the vectors, or the log-probabilities of the classes */
+    int64_t width;              /* E, of a vector; or C */
+    char *labels;               /* of the classes, a line each; NULL: the file has none */
     int64_t lines, tokens, cut; /* how many were embedded; lines that were cut */
     int32_t *ids;               /* [capacity]: of the line at hand */
     int64_t capacity;

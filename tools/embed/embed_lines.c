@@ -50,7 +50,22 @@ static void load(embedder *e) {
              path);
     if (!language_open(&e->language, f, e->model, message))
         fail(e->program, "%s: %s", path, message);
+    const char *labels = wf_file_meta(f, WF_CLASS_NAMES);
+    if (labels) e->labels = memory(e, strdup(labels));
     wf_file_free(f);
+}
+
+/* Makes the plan of the vectors, or of the classes. */
+static void open_plan(embedder *e, bool classes) {
+    wf_model *m = e->model;
+    wf_tensor *const fed[] = { m->src, m->src_length };
+    e->output = classes ? m->log_probs : wf_encoder_of(m)->vectors;
+    e->width = classes ? wf_encoder_of(m)->config.classes : wf_encoder_width(m);
+    const wf_plan_options o = {
+        .fetch = &e->output, .n_fetch = 1, .feed = fed, .n_feed = 2, .pool = e->pool
+    };
+    e->plan = wf_plan_new(m->graph, &o);
+    if (!wf_plan_ok(e->plan)) fail(e->program, "%s", wf_plan_error(e->plan));
 }
 
 void embedder_open(embedder *e, const program *p, const settings *set) {
@@ -58,13 +73,14 @@ void embedder_open(embedder *e, const program *p, const settings *set) {
     e->pool = wf_pool_new((int)(set->threads ? set->threads : default_threads(1)));
     if (!e->pool) fail(p, "out of memory: --threads lowers the need");
     load(e);
-    e->width = wf_encoder_width(e->model);
-    e->plan = wf_encoder_plan(e->model, e->pool);
-    if (!wf_plan_ok(e->plan)) fail(p, "%s", wf_plan_error(e->plan));
+    bool has = wf_encoder_of(e->model)->config.classes > 0;
+    if (set->format == FORMAT_LABEL && !has)
+        fail(p, "%s has no labels: --format text, npy and f32 are of vectors", set->model);
+    open_plan(e, has && !set->search && (set->format == FORMAT_LABEL || set->format < 0));
 }
 
 void embedder_close(embedder *e) {
-    free(e->ids), free(e->joined);
+    free(e->ids), free(e->joined), free(e->labels);
     wf_plan_free(e->plan);
     language_close(&e->language);
     wf_model_free(e->model);
@@ -119,6 +135,16 @@ static int from_long_to_short(const void *a, const void *b) {
     return (x->place > y->place) - (x->place < y->place);
 }
 
+static bool compute(const embedder *e, int64_t n, int64_t S, const window *w, float *vectors) {
+    const wf_model *m = e->model;
+    wf_plan *p = e->plan;
+    size_t row = (size_t)n * sizeof *w->src;
+    return wf_bind(p, "B", n) && wf_bind(p, "S", S) &&
+           wf_feed(p, m->src, w->src, row * (size_t)S) &&
+           wf_feed(p, m->src_length, w->length, row) && wf_run(p) &&
+           wf_fetch(p, e->output, vectors, wf_bound_bytes(p, e->output));
+}
+
 /* Runs `n` lines, and writes their vectors to their places. */
 static void run(embedder *e, window *w, const line *batch, int64_t n, float *vectors) {
     int64_t S = batch[0].n ? batch[0].n : 1;
@@ -126,8 +152,7 @@ static void run(embedder *e, window *w, const line *batch, int64_t n, float *vec
         w->length[i] = (int32_t)batch[i].n;
         for (int64_t k = 0; k < S; k++) w->src[i * S + k] = k < batch[i].n ? batch[i].ids[k] : 0;
     }
-    if (!wf_encoder_run(e->model, e->plan, n, S, w->src, w->length, vectors))
-        fail(e->program, "%s", wf_plan_error(e->plan));
+    if (!compute(e, n, S, w, vectors)) fail(e->program, "%s", wf_plan_error(e->plan));
     for (int64_t i = 0; i < n; i++)
         memcpy(w->vectors + batch[i].place * e->width, vectors + i * e->width,
                (size_t)e->width * sizeof *vectors);

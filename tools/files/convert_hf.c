@@ -131,7 +131,7 @@ void import_folder(const program *p, const char *folder, wf_hf *hf) {
 
 bool save_imported(const wf_hf *hf, const char *target, char *message) {
     wf_generation_text text;
-    wf_meta meta[2 * WF_TOKENIZER_META + WF_GENERATION_META];
+    wf_meta meta[2 * WF_TOKENIZER_META + WF_GENERATION_META + 1];
     int n = wf_encoder_of(hf->model) ? 0 : wf_generation_to_meta(&hf->generation, &text, meta);
     bool shared = hf->src && hf->src == hf->tgt;
     if (shared && !wf_tokenizer_to_meta(hf->src, "tokenizer", meta, &n, message)) return false;
@@ -139,6 +139,7 @@ bool save_imported(const wf_hf *hf, const char *target, char *message) {
         (!wf_tokenizer_to_meta(hf->src, "src_tokenizer", meta, &n, message) ||
          !wf_tokenizer_to_meta(hf->tgt, "tgt_tokenizer", meta, &n, message)))
         return false;
+    if (hf->class_names) meta[n++] = (wf_meta){ WF_CLASS_NAMES, hf->class_names };
     return wf_model_save(hf->model, target, NULL, meta, n, message);
 }
 
@@ -350,6 +351,8 @@ static unsaid load_model(const program *p, const char *model, wf_hf *hf) {
     bool one = goes_on || reads || is_json(f);
     hf->src = tokenizer(f, one ? "tokenizer" : "src_tokenizer", message, &ok);
     hf->tgt = one ? hf->src : tokenizer(f, "tgt_tokenizer", message, &ok);
+    const char *classes = wf_file_meta(f, WF_CLASS_NAMES);
+    if (classes) hf->class_names = memory(p, strdup(classes));
     /* as generate does */
     if (goes_on && hf->src && !wf_generation_in_file(f))
         hf->generation.n_banned = no_text(hf->src, false, hf->generation.banned);

@@ -8,6 +8,7 @@
 #ifndef WEFT_TOOLS_SOURCES_DATASET_H
 #define WEFT_TOOLS_SOURCES_DATASET_H
 
+#include "class_names.h"
 #include "models/generation.h"
 #include "models/text.h"
 #include "source.h"
@@ -69,6 +70,14 @@ typedef struct dataset {
     /* hidden tokens: the id that hides a token; the seed of what is hidden */
     int32_t mask;
     uint64_t mask_seed;
+    /* spans: the ids that stand for them; the ids that the tokenizer puts around a line, of which
+     * n_before stand before it; memory for a window */
+    int32_t sentinel[WF_MOST_SENTINELS], around[2];
+    int64_t n_sentinels, n_before, n_around;
+    int32_t *window;
+    /* labels of lines; number of lines that were cut because they are too long */
+    class_names classes;
+    int64_t cut;
 } dataset;
 
 struct dataset_options;
@@ -99,6 +108,7 @@ typedef struct dataset_options {
     /* or .spm files that have the vocabularies of source and target */
     const char *spm[2];
     spm_ids ids;        /* of tokenizers from .spm files */
+    const char *json;   /* or a tokenizer.json for lines with labels */
     bool shared;        /* both sides share one vocabulary */
     bool targets;       /* targets without a source are allowed */
     int64_t max_tokens; /* most tokens of a sentence; longer pairs are left out */
@@ -115,6 +125,7 @@ typedef struct running_options {
     const char *json, *end_token; /* a tokenizer.json instead, and its token that ends a document */
     /* tokens are hidden: windows begin and end as lines of the tokenizer do */
     bool masks;
+    bool spans;                  /* with masks: spans are taken out */
     int64_t window, rows, accum; /* tokens in a window; windows in a batch; batches in an update */
     uint64_t seed;
     dataset_follower follow;
@@ -145,5 +156,8 @@ int64_t dataset_updates(const dataset *m);
 int64_t dataset_parts(dataset *m, int64_t step);
 /* Write batch `part` of that update into out. False: out of memory. */
 bool dataset_batch(dataset *m, int64_t step, int64_t part, batch *out);
+
+/* Set the encoders of lines and of their labels (source_classify.c). */
+void classify_encoders(dataset *m, text_encoder encoder[2]);
 
 #endif

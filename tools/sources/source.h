@@ -1,5 +1,5 @@
 /* tools/sources/source.h - the kinds of training data, as rows: generated sequences, pairs, running
- * text, hidden tokens. dataset.c uses the rows; no other part of `train` distinguishes the kinds.
+ * text, hidden tokens, labels. dataset.c uses the rows; no other part of `train` distinguishes the kinds.
  *
  * To add a kind, write a file with its row, and add a line to SOURCES. */
 #ifndef WEFT_TOOLS_SOURCES_SOURCE_H
@@ -23,6 +23,10 @@ typedef struct source_kind {
     bool encoder;
     /* Tokens of a text are hidden, and the model predicts them. */
     bool masks;
+    /* with masks: these are spans, and the model has an encoder and a decoder, as T5 */
+    bool spans;
+    /* Targets are labels of classes, and the model finds them. */
+    bool classifies;
     /* Open the data. f: a model's file whose vocabulary is used, or NULL. False with
      * message[256]. */
     bool (*open)(struct dataset *m, const struct source_options *o, const wf_file *f,
@@ -57,6 +61,8 @@ typedef struct source_kind {
     ROW(running, "|lm")                                                                            \
     ROW(contrast, "|pairs")                                                                        \
     ROW(mask, "|mask")                                                                             \
+    ROW(classify, "|classify")                                                                     \
+    ROW(spans, "|spans")                                                                           \
     /* the next one: "|word" */
 
 #define DECLARE_SOURCE(name, words) extern const source_kind source_##name;

@@ -1,6 +1,7 @@
 /* tools/sources/source_pairs.c - pairs of text, from files or from a task on text. See
  * dataset.h. */
 #include "dataset.h"
+#include "models/model_internal.h"
 #include "models/text_internal.h"
 
 #include <errno.h>
@@ -173,6 +174,10 @@ static bool find_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
     wf_tokenizer **t = m->tokenizer;
     bool shared = from->options->shared;
     if (f) return tokenizers_open(t, f, message);
+    if (from->options->json) {
+        t[0] = t[1] = line_tokenizer_open(from->options->json, message);
+        return t[0] != NULL;
+    }
     if (from->options->spm[0]) return open_sentencepiece(t, from->options, message);
     t[0] = learn(from, true, shared, message);
     if (!t[0]) return false;
@@ -190,6 +195,18 @@ static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
     m->ids.end = wf_tokenizer_special(t, WF_END_ID);
     m->ids.pad = pad >= 0 && pad < wf_tokenizer_size(m->tokenizer[SIDE_SRC]) ? pad : 0;
     return true;
+}
+
+/* The labels of a model's file, or else of the training. */
+static bool find_classes(dataset *m, origin *from, const wf_file *f, char *message) {
+    const char *names = f ? wf_file_meta(f, WF_CLASS_NAMES) : NULL;
+    stream_pairs pairs;
+    if (!m->kind->classifies) return true;
+    if (names) return class_names_take(&m->classes, names, message);
+    start_pairs(&pairs, from, STREAM_TRAIN);
+    bool ok = class_names_learn(&m->classes, &pairs.lines, message);
+    pairs_close(&pairs.lines);
+    return ok;
 }
 
 /* Encodes a line. A line without tokens does not get the tokens that are added to other lines. */
@@ -231,6 +248,7 @@ static bool new_corpus(dataset *m, corpus *c, const dataset_options *o, bool ali
     for (int i = 0; i < 2; i++)
         encoder[i] = (text_encoder){ encode, &m->reader[i], wf_tokenizer_size(m->tokenizer[i]),
                                      m->reader[i].n_first };
+    if (m->kind->classifies) classify_encoders(m, encoder);
     return corpus_new(c, encoder, &limits, message);
 }
 
@@ -314,14 +332,15 @@ static bool open_pairs(dataset *m, const source_options *o, const wf_file *f, ch
     origin from;
     if (!open_origin(&from, &own, message)) return false;
     bool ok = look(&from, message) && open_tokenizers(m, &from, f, message) &&
-              open_readers(m, f, message) && open_training(m, &from, message);
+              find_classes(m, &from, f, message) && open_readers(m, f, message) &&
+              open_training(m, &from, message);
     if (ok) m->hash = hash_of(&m->train);
     ok = ok && hold_back(m, &from, message);
     m->same = ok && m->valid.corpus.pairs && hash_of(&m->valid.corpus) == m->hash;
     if (ok && own.text_task < 0 && !dataset_holds(m))
         m->unheld = "--valid FILE gives pairs to validate with";
     m->accum = own.batches.accum;
-    m->tokens = m->train.total[1] + m->train.pairs;
+    m->tokens = m->train.pairs + (m->kind->classifies ? 0 : m->train.total[1]);
     close_origin(&from);
     return ok;
 }
@@ -331,6 +350,7 @@ static void close_pairs(dataset *m) {
     corpus_free(&m->train);
     free_holdout(&m->valid);
     free_holdout(&m->test);
+    class_names_free(&m->classes);
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */

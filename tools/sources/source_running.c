@@ -71,6 +71,7 @@ static wf_tokenizer *learn(origin *from, char *message) {
     const running_options *o = from->options;
     char why[WF_MESSAGE];
     documents d;
+    if (o->spans) return span_tokenizer_open(o->json, message);
     if (o->masks) return mask_tokenizer_open(o->json, message);
     if (o->json) return json_tokenizer_open(o->json, o->end_token, message);
     documents_start(&d, &from->text, 0, from->stop, o->marker);
@@ -91,9 +92,29 @@ static bool take_mask(dataset *m, char *message) {
     return true;
 }
 
+/* Takes the ids that stand for spans, and those around a line. */
+static bool take_spans(dataset *m, const running_options *o, char *message) {
+    const wf_tokenizer *t = m->tokenizer[0];
+    int32_t pad = wf_tokenizer_special(t, WF_PAD_ID), end = wf_tokenizer_special(t, WF_END_ID);
+    m->n_sentinels = sentinels_of(t, m->sentinel);
+    if (!m->n_sentinels)
+        return refused(message,
+                       "the vocabulary has no token <extra_id_0>, which stands for a span");
+    m->n_around = wf_tokenizer_encode(m->tokenizer[0], "", 0, m->around, 2, message);
+    if (m->n_around < 0) return false;
+    if (m->n_around > 2) m->n_around = 0;
+    m->n_before = m->n_around / 2;
+    m->ids = (batch_ids){ .start = wf_tokenizer_special(m->tokenizer[SIDE_TGT], WF_START_ID),
+                          .end = end,
+                          .pad = pad < 0 ? 0 : pad };
+    m->window = malloc((size_t)o->window * sizeof *m->window);
+    return m->window || refused(message, "out of memory");
+}
+
 static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *message) {
     if (f && !tokenizers_open(m->tokenizer, f, message)) return false;
     if (!f) m->tokenizer[0] = m->tokenizer[1] = learn(from, message);
+    if (from->options->spans) return m->tokenizer[0] && take_spans(m, from->options, message);
     if (from->options->masks) return m->tokenizer[0] && take_mask(m, message);
     /* the token after which text begins, too */
     int32_t end = wf_tokenizer_special(m->tokenizer[0], WF_END_ID);
@@ -204,6 +225,7 @@ static void close_running(dataset *m) {
         windows_free(&m->windows[side]);
         stream_free(&m->stream[side]);
     }
+    free(m->window);
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */

@@ -120,23 +120,26 @@ static int32_t id_of_either(const wf_tokenizer *t, const char *piece, const char
     return id >= 0 ? id : id_of(t, other);
 }
 
-bool mask_ids_of(wf_tokenizer *t, int32_t around[2], int32_t *mask, char *message) {
-    if (wf_tokenizer_kind(t) != WF_JSON_TEXT)
-        return refused(message, "it has no tokenizer.json, which names a mask");
-    *mask = id_of_either(t, "[MASK]", "<mask>");
-    if (*mask < 0) return refused(message, "it has no token [MASK] or <mask>");
+static bool ids_around(wf_tokenizer *t, int32_t around[2], char *message) {
     if (wf_tokenizer_encode(t, "", 0, around, 2, message) == 2) return true;
     return refused(message, "it does not put one token before a line and one after it, as [CLS] "
                             "and [SEP]");
 }
 
-/* Makes the tokenizer again with its special ids. */
-static wf_tokenizer *with_mask(wf_json_text_options *o, const char *unused, char *message) {
+bool mask_ids_of(wf_tokenizer *t, int32_t around[2], int32_t *mask, char *message) {
+    if (wf_tokenizer_kind(t) != WF_JSON_TEXT)
+        return refused(message, "it has no tokenizer.json, which names a mask");
+    *mask = id_of_either(t, "[MASK]", "<mask>");
+    if (*mask < 0) return refused(message, "it has no token [MASK] or <mask>");
+    return ids_around(t, around, message);
+}
+
+/* Makes the tokenizer again with its special ids. masks: it must have a mask. */
+static wf_tokenizer *with_around(wf_json_text_options *o, bool masks, char *message) {
     int32_t mask, around[2];
-    (void)unused;
     wf_tokenizer *t = wf_tokenizer_from_json(o, message);
     if (!t) return NULL;
-    bool ok = mask_ids_of(t, around, &mask, message);
+    bool ok = masks ? mask_ids_of(t, around, &mask, message) : ids_around(t, around, message);
     if (ok) {
         o->special[WF_START_ID] = around[0];
         o->special[WF_END_ID] = around[1];
@@ -145,6 +148,42 @@ static wf_tokenizer *with_mask(wf_json_text_options *o, const char *unused, char
     o->special[WF_UNK_ID] = id_of_either(t, "[UNK]", "<unk>");
     wf_tokenizer_free(t);
     return ok ? wf_tokenizer_from_json(o, message) : NULL;
+}
+
+static wf_tokenizer *with_mask(wf_json_text_options *o, const char *unused, char *message) {
+    (void)unused;
+    return with_around(o, true, message);
+}
+
+static wf_tokenizer *with_line(wf_json_text_options *o, const char *unused, char *message) {
+    (void)unused;
+    return with_around(o, false, message);
+}
+
+/* Makes the tokenizer again with the special ids of T5. */
+static wf_tokenizer *with_spans(wf_json_text_options *o, const char *unused, char *message) {
+    (void)unused;
+    wf_tokenizer *t = wf_tokenizer_from_json(o, message);
+    if (!t) return NULL;
+    o->special[WF_PAD_ID] = o->special[WF_START_ID] = id_of(t, "<pad>");
+    o->special[WF_END_ID] = id_of(t, "</s>");
+    o->special[WF_UNK_ID] = id_of(t, "<unk>");
+    wf_tokenizer_free(t);
+    if (o->special[WF_PAD_ID] >= 0 && o->special[WF_END_ID] >= 0)
+        return wf_tokenizer_from_json(o, message);
+    return refused(message, "it has no token <pad> or no </s>"), NULL;
+}
+
+int64_t sentinels_of(const wf_tokenizer *t, int32_t ids[WF_MOST_SENTINELS]) {
+    enum { SENTINEL_TEXT = 24 };
+    int64_t n = 0;
+    char text[SENTINEL_TEXT];
+    for (; n < WF_MOST_SENTINELS; n++) {
+        snprintf(text, sizeof text, "<extra_id_%lld>", (long long)n);
+        ids[n] = id_of(t, text);
+        if (ids[n] < 0) break;
+    }
+    return n;
 }
 
 static wf_tokenizer *open_with(wf_tokenizer *(*with)(wf_json_text_options *o, const char *end,
@@ -167,4 +206,12 @@ wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *messa
 
 wf_tokenizer *mask_tokenizer_open(const char *path, char *message) {
     return open_with(with_mask, path, NULL, message);
+}
+
+wf_tokenizer *line_tokenizer_open(const char *path, char *message) {
+    return open_with(with_line, path, NULL, message);
+}
+
+wf_tokenizer *span_tokenizer_open(const char *path, char *message) {
+    return open_with(with_spans, path, NULL, message);
 }

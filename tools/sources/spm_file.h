@@ -16,8 +16,18 @@ wf_tokenizer *sentencepiece_open(const char *path, bool source, spm_ids ids, cha
  * message[256]. */
 wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message);
 
+/* Make a tokenizer that puts a token before each line and one after it, with the ids of the file. NULL
+ * with message[256]. */
+wf_tokenizer *line_tokenizer_open(const char *path, char *message);
 /* Make a tokenizer for masked language models, with the ids of the file. NULL with message[256]. */
 wf_tokenizer *mask_tokenizer_open(const char *path, char *message);
+/* Make a tokenizer for spans: with a token <pad>, which starts outputs, and </s>, which ends them.
+ * NULL with message[256]. */
+wf_tokenizer *span_tokenizer_open(const char *path, char *message);
+/* Find the ids of <extra_id_0>, <extra_id_1>, ..., which stand for spans. Returns how many there
+ * are, at most WF_MOST_SENTINELS. */
+enum { WF_MOST_SENTINELS = 100 };
+int64_t sentinels_of(const wf_tokenizer *t, int32_t ids[WF_MOST_SENTINELS]);
 /* Find the ids with which a tokenizer begins and ends a line, and that of its mask. False with
  * message: it is no tokenizer.json, or has no such ids. */
 bool mask_ids_of(wf_tokenizer *t, int32_t around[2], int32_t *mask, char *message);

@@ -10,8 +10,8 @@
 
 /* True for a key that the model's file, its vocabularies or its training write themselves. */
 static bool written_anew(const wf_model *m, const char *key) {
-    static const char *const own[] = { "weft.", "train.", "tokenizer.", "src_tokenizer.",
-                                       "tgt_tokenizer." };
+    static const char *const own[] = { "weft.",          "train.",         "tokenizer.",
+                                       "src_tokenizer.", "tgt_tokenizer.", WF_CLASS_NAMES };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (strncmp(key, own[i], strlen(own[i])) == 0) return true;
     if (m->alignment && strcmp(key, ALIGNMENT_HEAD) == 0) return true;
@@ -48,7 +48,7 @@ static void add(wf_meta *pairs, int *n, const wf_meta *more, int n_more) {
 wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     const dataset *m = &s->dataset;
     settings_to_meta(s->set, &s->at, m, kept);
-    size_t most = (size_t)kept->n + 2 * WF_TOKENIZER_META + (size_t)s->carried.n + 5;
+    size_t most = (size_t)kept->n + 2 * WF_TOKENIZER_META + (size_t)s->carried.n + 6;
     wf_meta *pairs = calloc(most, sizeof *pairs);
     if (!pairs) return NULL;
     *n = 0;
@@ -65,6 +65,7 @@ wf_meta *metadata_new(session *s, settings_meta *kept, int *n) {
     if (!*s->run) identity_of(pairs, *n, s->run);
     pairs[(*n)++] = (wf_meta){ IDENTITY_KEY, s->run };
     add(pairs, n, s->carried.pairs, s->carried.n);
+    if (m->classes.text) pairs[(*n)++] = (wf_meta){ WF_CLASS_NAMES, m->classes.text };
     if (s->model->alignment) pairs[(*n)++] = (wf_meta){ ALIGNMENT_HEAD, "0" };
     if (s->set->model.lora) {
         pairs[(*n)++] = (wf_meta){ WF_ADAPTER_BASE, s->set->model.init_hash };

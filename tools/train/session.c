@@ -135,7 +135,7 @@ static void check_ids(session *s) {
     const wf_model *m = s->model;
     batch_ids *ids = &s->dataset.ids;
     const source_kind *kind = s->dataset.kind;
-    bool running = kind->running && !kind->encoder;
+    bool running = kind->running && !kind->masks;
     if (kind->text && (!running || m->start_if_empty)) {
         ids->start = m->start_id;
         ids->end = m->end_id;
@@ -158,6 +158,10 @@ static void check_model(const session *s) {
     for (int i = 0; i < 2; i++)
         if (!vocabulary_fits(i, dataset_vocab(&s->dataset, i), of_model[i], message))
             fail(&train_program, "%s: %s", model_path(s), message);
+    const wf_encoder *e = wf_encoder_of(s->model);
+    if (s->dataset.kind->classifies && e && e->config.classes != s->dataset.classes.n)
+        fail(&train_program, "%s: it has %lld labels for %lld classes", model_path(s),
+             (long long)s->dataset.classes.n, (long long)e->config.classes);
 }
 
 static wf_model *new_model(const session *s, char *message) {
@@ -176,7 +180,7 @@ static wf_model *adapted_model(const session *s, const wf_file *f, wf_file *init
                     "%s has adapters without their model: name it with --init MODEL%s%s",
                     s->set->run.model, base ? ", which was " : "", base ? base : "");
     wf_file_drop_loaded(init);
-    wf_model *m = settings_start(s->set, init, message);
+    wf_model *m = settings_start(s->set, &s->dataset, init, message);
     if (!m || !f || wf_model_load_adapters(m, f, message)) return m;
     wf_model_free(m);
     return NULL;
@@ -191,7 +195,7 @@ static void open_model(session *s, const wf_file *f, wf_file *init) {
     else if (f)
         s->model = wf_model_load(f, &training, WF_F32, (uint64_t)s->set->recipe.seed, message);
     else if (init)
-        s->model = settings_start(s->set, init, message);
+        s->model = settings_start(s->set, &s->dataset, init, message);
     else
         s->model = new_model(s, message);
     if (!s->model && file) fail(&train_program, "%s: %s", model_path(s), message);

@@ -190,13 +190,22 @@ static void say_masks(session *s, const evaluation *v) {
     fflush(stdout);
 }
 
+/* Reports how many lines got their labels. */
+static void say_labels(session *s, const evaluation *v) {
+    say(&s->report, "\nOn %lld lines it has never seen: loss %.4g per line, right labels %.2f %%",
+        (long long)v->counts.sequences, v->nll / v->tokens, 100 * v->correct / v->tokens);
+    if (!prints(s)) return;
+    printf("right labels: %lld/%lld\n", llround(v->correct), llround(v->tokens));
+    fflush(stdout);
+}
+
 /* Reports the share of right outputs, for sequences and pairs. */
 static void say_sequences(session *s, const evaluation *v) {
     if (s->dataset.kind->encoder) {
         if (s->dataset.kind->masks)
             say_masks(s, v);
         else
-            say_vectors(s, v);
+            (s->dataset.kind->classifies ? say_labels : say_vectors)(s, v);
         return;
     }
     say(&s->report,

@@ -13,18 +13,24 @@ typedef struct hf_bert_config {
     int64_t longest; /* most tokens of a line as the tokenizer's files say; 0: they do not */
 } hf_bert_config;
 
-enum { HF_BERT_KEYS = 16, HF_BERT_CONSTANTS = 8, HF_BERT_STEMS = 16 };
+enum { HF_BERT_KEYS = 16, HF_BERT_CONSTANTS = 8, HF_BERT_STEMS = 18 };
+
+/* The buckets and the distance of MPNet, whatever its config.json says. */
+enum { MPNET_BUCKETS = 32, MPNET_DISTANCE = 128, MPNET_PAD = 1 };
 
 /* Each table ends at the first row without a name. */
 typedef struct hf_bert_family {
     const char *name; /* model_type */
-    /* the classes of transformers that are read. The first has no head, and the second one that
-     * predicts masked tokens */
+    /* the classes of transformers that are read. The first has no head, the second one that predicts
+     * masked tokens, and the third one of classes */
     const char *architectures[4];
     bool counted_positions;
-    bool head_gelu;   /* the head's activation is gelu, whatever that of the layers is */
-    double eps;       /* of norms, if there is no key for it */
-    const char *body; /* the beginning of names, which files without a head leave out */
+    bool relative;            /* attention has the bias of distances of MPNet, whose padding is 1 */
+    bool relu_pooler;         /* before a head of classes */
+    const char *class_pooler; /* its name there, if it has another one than in other models */
+    bool head_gelu;           /* the head's activation is gelu, whatever that of the layers is */
+    double eps;               /* of norms, if there is no key for it */
+    const char *body;         /* the beginning of names, which files without a head leave out */
     hf_key keys[HF_BERT_KEYS];
     hf_constant constants[HF_BERT_CONSTANTS];
     const char *ignored[HF_IGNORED]; /* keys that change no result */
@@ -44,14 +50,24 @@ int wf_hf_bert_name(const hf_bert_family *family, const char *parameter, int par
 
 /* ---- bert_config.c --------------------------------------------------------------------------- */
 
+/* True if config.json names this class of transformers. */
+bool wf_hf_bert_names_class(const hf_object *o, const char *class);
 /* Reads config.json, but not which heads there are. */
 bool wf_hf_bert_read_config(const hf_object *o, const hf_bert_family **family, hf_bert_config *c,
                             char *message);
-bool wf_hf_bert_write_config(const wf_encoder_config *c, wf_hf_put put, void *user, char *message);
+bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *message);
+
+/* ---- bert_classes.c -------------------------------------------------------------------------- */
+
+/* Reads the labels of so many classes; 0: there are none. */
+bool wf_hf_bert_read_classes(const hf_object *o, int64_t classes, wf_hf *out, char *message);
+/* Adds the keys about classes to config.json. */
+bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char *message);
 
 /* ---- bert_weights.c -------------------------------------------------------------------------- */
 
-/* Sets which heads the folder's tensors have: a pooler, and one that predicts masked tokens. */
+/* Sets which heads the folder's tensors have: a pooler, and one that predicts masked tokens, or one
+ * of classes. */
 void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_encoder_config *c);
 /* Loads all parameters; those of the layer after pooling from the file `dense`. */
 bool wf_hf_bert_load_weights(const wf_file *f, const hf_bert_family *family, wf_model *m,

@@ -18,23 +18,27 @@ static bool load_dense(const char *folder, wf_hf *out, char *message) {
     return ok;
 }
 
-static bool record(wf_file *f, const char *name, const hf_bert_family *family, hf_bert_config *c,
-                   wf_hf *out, char *message) {
+static bool record(wf_file *f, const char *name, const hf_object *config,
+                   const hf_bert_family *family, hf_bert_config *c, wf_hf *out, char *message) {
     char reason[WF_MESSAGE];
     wf_hf_bert_find_heads(f, family, &c->c);
+    if (!c->c.classes && wf_hf_bert_names_class(config, family->architectures[2]))
+        return fail(message, "%s: 'classifier.weight' is missing, as %s has it", name,
+                    family->architectures[2]);
+    if (!wf_hf_bert_read_classes(config, c->c.classes, out, message)) return false;
     out->model = wf_encoder_new(&c->c, NULL, WF_F32, 0, reason);
     if (!out->model) return fail(message, "config.json: %.240s", reason);
     if (!wf_ok(out->model->graph)) return fail(message, "%s", wf_error(out->model->graph));
     return wf_hf_of_file(name, wf_hf_bert_load_weights(f, family, out->model, message), message);
 }
 
-static bool read_weights(const char *folder, const hf_bert_family *family, hf_bert_config *c,
-                         wf_hf *out, char *message) {
+static bool read_weights(const char *folder, const hf_object *config, const hf_bert_family *family,
+                         hf_bert_config *c, wf_hf *out, char *message) {
     const char *name = "";
     wf_file *f = wf_hf_open_weights(folder, &name, message);
     if (!f) return false;
     wf_file_drop_loaded(f);
-    bool ok = record(f, name, family, c, out, message) && load_dense(folder, out, message);
+    bool ok = record(f, name, config, family, c, out, message) && load_dense(folder, out, message);
     wf_file_free(f);
     return ok;
 }
@@ -46,7 +50,7 @@ bool wf_hf_import_encoder(const char *folder, const hf_object *config, wf_hf *ou
            wf_hf_read_sentence(folder, &c, out, message) &&
            wf_hf_bert_read_longest(folder, &c, message) &&
            wf_hf_bert_read_tokenizer(folder, &c, out, message) &&
-           read_weights(folder, family, &c, out, message);
+           read_weights(folder, config, family, &c, out, message);
 }
 
 /* ---- out ------------------------------------------------------------------------------------- */
@@ -56,5 +60,5 @@ bool wf_hf_bert_write(wf_hf *hf, wf_hf_put put, void *user, char *message) {
     return wf_hf_bert_write_tokenizer(hf, put, user, message) &&
            wf_hf_write_sentence(c, put, user, message) &&
            wf_hf_bert_write_dense(hf->model, put, user, message) &&
-           wf_hf_bert_write_config(c, put, user, message);
+           wf_hf_bert_write_config(hf, put, user, message);
 }

@@ -12,6 +12,7 @@
 #include "models/message.h"
 
 enum { PARTS = 3 };
+#define POOLER "pooler."
 #define DENSE "dense." /* the layer after pooling, whose tensors are in a file of their own */
 
 typedef struct loading {
@@ -48,22 +49,32 @@ static const wf_entry *find_name(loading *l, const char *name) {
     return e ? wf_loader_find(&l->load, e->name) : NULL;
 }
 
-static bool has(const wf_file *f, const hf_bert_family *family, const char *parameter) {
+/* The first tensor of a parameter; NULL: there is none. */
+static const wf_entry *entry_of(const wf_file *f, const hf_bert_family *family,
+                                const char *parameter) {
     char name[HF_NAME];
-    return wf_hf_bert_name(family, parameter, 0, name) && find_in(f, family->body, name);
+    return wf_hf_bert_name(family, parameter, 0, name) ? find_in(f, family->body, name) : NULL;
 }
 
-/* A class that predicts masked tokens has no pooler, even if a file of several heads has one. */
+/* A class that predicts masked tokens has no pooler, even if a file of several heads has one, and
+ * one of classes always has one. */
 void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_encoder_config *c) {
-    c->masked_lm = has(f, family, "head.weight");
-    c->pooler = !c->masked_lm && has(f, family, "pooler.weight");
+    const wf_entry *classes = entry_of(f, family, "classifier.weight");
+    c->classes = classes && classes->ndim == 2 ? classes->shape[0] : 0;
+    c->masked_lm = !c->classes && entry_of(f, family, "head.weight");
+    c->pooler = c->classes || (!c->masked_lm && entry_of(f, family, "pooler.weight"));
 }
 
 /* A leaf's name in the file. Files have the output's bias twice. As transformers does, this takes
- * bias_copy unless the tables are tied. */
+ * bias_copy unless the tables are tied. The pooler below a head of classes may be a part of that
+ * head. */
 static int name_of(const hf_bert_family *f, const wf_encoder_config *c, const wf_tensor *leaf,
                    int part, char name[HF_NAME]) {
     int parts = wf_hf_bert_name(f, leaf->name, part, name);
+    if (c->classes && f->class_pooler && strncmp(leaf->name, POOLER, strlen(POOLER)) == 0) {
+        snprintf(name, HF_NAME, "%s%s", f->class_pooler, leaf->name + strlen(POOLER));
+        return 1;
+    }
     if (parts && !c->tied && f->bias_copy && strcmp(leaf->name, "output.bias") == 0)
         snprintf(name, HF_NAME, "%s", f->bias_copy);
     return parts;
@@ -120,7 +131,8 @@ static bool same_copies(loading *l) {
 
 static bool is_dropped(const loading *l, const char *tensor) {
     const hf_bert_family *f = l->family;
-    if (l->c->masked_lm && strstr(tensor, "pooler.dense.")) return true;
+    bool other = l->c->masked_lm || (l->c->classes && f->class_pooler);
+    if (other && strstr(tensor, "pooler.dense.")) return true;
     for (int i = 0; i < 4 && f->dropped[i]; i++) {
         const char *begin = f->dropped[i];
         size_t body = strncmp(begin, f->body, strlen(f->body)) == 0 ? strlen(f->body) : 0;
@@ -200,7 +212,8 @@ static bool add(saving *s, const char *name, int ndim, int64_t rows, int64_t col
 /* The name in a folder: a class without a head has no beginning of names. */
 static const char *written(const saving *s, const char *name) {
     size_t n = strlen(s->family->body);
-    return !s->c->masked_lm && strncmp(name, s->family->body, n) == 0 ? name + n : name;
+    return !s->c->masked_lm && !s->c->classes && strncmp(name, s->family->body, n) == 0 ? name + n
+                                                                                        : name;
 }
 
 static bool add_leaf(saving *s, const wf_tensor *t) {

@@ -194,6 +194,10 @@ bool wf_hf_lm_complete(const hf_lm_family *f, hf_lm_config *c, char *message) {
     m->qkv_bias = !m->bias && (f->qkv_bias || c->attention_bias);
     m->out_bias = !m->bias && c->attention_bias;
     m->qk_norm = f->qk_norm;
+    m->scale_embedding = f->from_one;
+    /* Gemma's first files say gelu, and transformers takes this */
+    if (f->from_one && m->activation == WF_GELU) m->activation = WF_GELU_TANH;
+    if (f->kv_heads) m->num_kv_heads = f->kv_heads;
     if (!m->dim_feedforward) m->dim_feedforward = 4 * m->d_model;
     if (m->num_kv_heads == m->num_heads) m->num_kv_heads = 0;
     if (m->num_heads && m->d_model % m->num_heads == 0 && m->head_dim == m->d_model / m->num_heads)

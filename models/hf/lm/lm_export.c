@@ -2,7 +2,7 @@
  * config.json, generation_config.json and the weights. lm_tokenizer.c writes the tokenizer.
  *
  * Models that were trained here differ from those of transformers in two ways that have the same
- * results. Scaled embeddings are written multiplied by their scale, and the output's table beside
+ * results. Scaled embeddings, which Gemma alone has, are written multiplied by their scale, and the output's table beside
  * them. Sinusoidal positions are written as the table of learned ones that they are equal to. */
 #include <math.h>
 #include <stdlib.h>
@@ -14,11 +14,22 @@
 
 /* ---- which family it is ---------------------------------------------------------------------- */
 
+/* GPT-2, or GPT-BigCode, whose heads share one of keys and values. */
 static bool is_gpt2(const wf_language_model_config *c) {
     bool table = c->positions == WF_POSITIONS_LEARNED || c->positions == WF_POSITIONS_SINUSOIDAL ||
                  c->positions == WF_POSITIONS_HALVES || c->positions == WF_POSITIONS_FAIRSEQ;
     return table && c->norm == WF_LAYER_NORM && !c->gated && c->bias && !c->qk_norm && !c->window &&
-           !c->head_dim && (!c->num_kv_heads || c->num_kv_heads == c->num_heads);
+           !c->head_dim && (c->num_kv_heads <= 1 || c->num_kv_heads == c->num_heads);
+}
+
+static bool is_starcoder2(const wf_language_model_config *c) {
+    return c->positions == WF_POSITIONS_ROTARY && c->norm == WF_LAYER_NORM && !c->gated &&
+           c->bias && !c->qk_norm && !c->head_dim;
+}
+
+static bool is_gemma(const wf_language_model_config *c) {
+    return c->scale_embedding && c->activation == WF_GELU_TANH && !c->bias && !c->qk_norm &&
+           !c->window && c->qkv_bias == c->out_bias;
 }
 
 static bool is_llama(const wf_language_model_config *c) {
@@ -26,8 +37,11 @@ static bool is_llama(const wf_language_model_config *c) {
 }
 
 static const hf_lm_family *family_of(const wf_language_model_config *c) {
-    if (is_gpt2(c)) return wf_hf_lm_family("gpt2");
+    bool one = c->num_kv_heads == 1 && c->num_heads > 1;
+    if (is_gpt2(c)) return wf_hf_lm_family(one ? "gpt_bigcode" : "gpt2");
+    if (is_starcoder2(c)) return wf_hf_lm_family("starcoder2");
     if (!is_llama(c)) return NULL;
+    if (is_gemma(c)) return wf_hf_lm_family("gemma");
     bool out = c->bias || c->out_bias, qkv = c->bias || c->qkv_bias;
     if (c->qk_norm) return qkv == out && !c->bias ? wf_hf_lm_family("qwen3") : NULL;
     if (qkv && !out) return wf_hf_lm_family("qwen2");
@@ -54,7 +68,7 @@ static const hf_lm_family *describe(const wf_language_model_config *c, hf_lm_con
         why = "transformers does not have its activation";
     if (why) return fail(message, "%s", why), NULL;
     *out = (hf_lm_config){ .c = *c, .start = c->start_id, .end = c->end_id };
-    out->c.tied = c->tied && !c->scale_embedding;
+    out->c.tied = c->tied && (!c->scale_embedding || f->from_one);
     out->c.head_dim = c->head_dim ? c->head_dim : c->d_model / c->num_heads;
     out->c.num_kv_heads = c->num_kv_heads ? c->num_kv_heads : c->num_heads;
     if (c->rotary_base == 0) out->c.rotary_base = 10000;
@@ -73,8 +87,16 @@ const hf_lm_family *wf_hf_lm_family_of(const wf_language_model_config *c, char *
 
 /* ---- config.json ----------------------------------------------------------------------------- */
 
-/* Llama's files say silu, and Marian's swish. */
-static const char *activation_of(wf_activation a) {
+/* The name of an activation that is the family's usual one. Llama's files say silu, and Marian's
+ * swish. */
+static const char *activation_of(const hf_key *row, wf_activation a) {
+    for (int i = 0; row->absent && i < wf_hf_n_activations; i++) {
+        const char *name = wf_hf_activations[i].name;
+        size_t n = strlen(name);
+        if (wf_hf_activations[i].activation == a && strncmp(row->absent + 1, name, n) == 0 &&
+            row->absent[n + 1] == '"')
+            return name;
+    }
     return a == WF_SILU ? "silu" : wf_hf_activation_name(a);
 }
 
@@ -87,7 +109,7 @@ static void put_row(hf_text *t, const hf_key *row, const hf_lm_config *c) {
     if (none)
         wf_hf_put_as(t, "null");
     else if (row->type == HF_ACTIVATION)
-        wf_hf_put_string(t, activation_of(*(const wf_activation *)at));
+        wf_hf_put_string(t, activation_of(row, *(const wf_activation *)at));
     else if (row->type == HF_FLAG)
         wf_hf_put_flag(t, row->name, *(const bool *)at);
     else if (row->type == HF_REAL)
@@ -158,12 +180,13 @@ typedef struct saving {
 static bool add(saving *s, const char *name, const wf_tensor *t, int64_t rows, const float *values,
                 float scale) {
     bool turned = wf_hf_lm_transposed(s->family, t);
+    const float less = wf_hf_lm_from_one(s->family, t);
     int64_t columns = t->ndim == 2 ? t->shape[1] : 1;
     const int64_t shape[] = { turned ? columns : rows, turned ? rows : columns };
     float *data = wf_hf_add_tensor(&s->tensors, name, t->ndim, shape);
     for (int64_t i = 0; data && i < rows; i++)
         for (int64_t k = 0; k < columns; k++)
-            data[turned ? k * rows + i : i * columns + k] = values[i * columns + k] * scale;
+            data[turned ? k * rows + i : i * columns + k] = values[i * columns + k] * scale - less;
     return data;
 }
 
@@ -172,7 +195,8 @@ static bool add_parts(saving *s, const wf_tensor *t, const float *values) {
     int parts = wf_hf_lm_name(s->family, t->name, 0, name);
     int64_t columns = t->ndim == 2 ? t->shape[1] : 1;
     bool table = strcmp(t->name, "embedding.weight") == 0, ok = parts > 0;
-    float scale = table && s->c->scale_embedding ? (float)sqrt((double)s->c->d_model) : 1;
+    bool multiplied = s->c->scale_embedding && !s->family->from_one;
+    float scale = table && multiplied ? (float)sqrt((double)s->c->d_model) : 1;
     for (int i = 0; ok && i < parts; i++) {
         int64_t rows = wf_hf_lm_rows(s->c, t, i, parts);
         wf_hf_lm_name(s->family, t->name, i, name);
@@ -187,7 +211,8 @@ static bool add_leaf(saving *s, const wf_tensor *t) {
     char name[HF_NAME];
     float *values = malloc(wf_bytes(t) + 1);
     bool ok = values && wf_read(t, values, wf_bytes(t)) && add_parts(s, t, values);
-    bool output = s->c->tied && s->c->scale_embedding && strcmp(t->name, "embedding.weight") == 0;
+    bool multiplied = s->c->scale_embedding && !s->family->from_one;
+    bool output = s->c->tied && multiplied && strcmp(t->name, "embedding.weight") == 0;
     if (ok && output) {
         wf_hf_lm_name(s->family, "output.weight", 0, name);
         ok = add(s, name, t, t->shape[0], values, 1);

@@ -25,6 +25,8 @@ typedef struct hf_lm_family {
     wf_positions positions;
     wf_norm_kind norm;
     bool gated, bias, qkv_bias, qk_norm;
+    int64_t kv_heads;     /* heads of keys and values, if there is no key for them; 0: num_heads */
+    bool from_one;        /* the weights of norms are stored less 1, and embeddings are scaled */
     bool slides;          /* a sliding window needs no other key to be in use */
     bool transposed;      /* matrices of layers are [in, out], and q, k and v are one tensor */
     const char *optional; /* the beginning of all names, which some files leave out; or NULL */
@@ -45,6 +47,8 @@ const hf_lm_family *wf_hf_lm_family_of(const wf_language_model_config *c, char *
 int wf_hf_lm_name(const hf_lm_family *family, const char *parameter, int part, char name[HF_NAME]);
 /* True if the folder's tensor is the transposed parameter. */
 bool wf_hf_lm_transposed(const hf_lm_family *family, const wf_tensor *parameter);
+/* True if the folder's tensor is the parameter less 1. */
+bool wf_hf_lm_from_one(const hf_lm_family *family, const wf_tensor *parameter);
 bool wf_hf_lm_dropped(const hf_lm_family *family, const char *tensor);
 
 /* The rows of part i of a parameter: of queries, keys and values, which are its parts. */

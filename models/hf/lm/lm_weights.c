@@ -134,6 +134,16 @@ static bool nothing_left(const loading *l) {
     return true;
 }
 
+/* Adds 1 to the weights of norms that the folder has without it. False: out of memory. */
+static bool add_one(const loading *l, wf_tensor *leaf) {
+    float *values = malloc(wf_bytes(leaf) + 1);
+    bool ok = values && wf_read(leaf, values, wf_bytes(leaf));
+    for (int64_t i = 0; ok && i < wf_count(leaf); i++) values[i] += 1;
+    ok = ok && wf_write(leaf, values, wf_bytes(leaf));
+    free(values);
+    return ok || fail(l->load.message, "out of memory");
+}
+
 bool wf_hf_lm_load_weights(const wf_file *f, const hf_lm_family *family, wf_model *m,
                            char *message) {
     const int most = wf_node_count(m->graph);
@@ -144,6 +154,10 @@ bool wf_hf_lm_load_weights(const wf_file *f, const hf_lm_family *family, wf_mode
     for (int id = 0; ok && id < most; id++)
         if (wf_node(m->graph, id)->kind == WF_PARAM) ok = find_leaf(&l, wf_node(m->graph, id));
     ok = ok && nothing_left(&l) && wf_loader_load(&l.load);
+    for (int id = 0; ok && id < most; id++) {
+        wf_tensor *leaf = wf_node(m->graph, id);
+        if (leaf->kind == WF_PARAM && wf_hf_lm_from_one(family, leaf)) ok = add_one(&l, leaf);
+    }
     wf_loader_close(&l.load);
     for (int i = 0; i < l.n_made; i++) free((void *)(uintptr_t)l.made[i].data);
     free(l.made);

@@ -24,9 +24,9 @@ static const settings defaults = {
 #define STORED .stored = true
 #define OF_MODEL .stored = true, .of_model = true
 #define NEW .of_new = true /* for a new training: a resume refuses it */
-/* all tasks with pairs of text; "text" and "pairs" are those from files */
-#define OF_PAIRS "add|date|text|pairs"
-#define OF_TEXT OF_PAIRS "|lm|mask" /* and running text */
+/* all tasks with pairs of text; the last three are those from files */
+#define OF_PAIRS "add|date|text|pairs|classify"
+#define OF_TEXT OF_PAIRS "|lm|mask|spans" /* and running text */
 /* Describes a default that defaults.c sets when the data are known. */
 #define BY_DATA(words, text, described)                                                            \
     { .cases = words, .value = text, .said = described }
@@ -53,8 +53,9 @@ static option rows[] = {
         "each token of the running text of --text from those before it. pairs: to give a source "
         "and its target of --train similar vectors by an encoder, so that the target is found "
         "among those of a batch. mask: to predict hidden tokens of the running text of --text by "
-        "an encoder, as "
-        "BERT",
+        "an encoder, as BERT. classify: to find the label of a line by an encoder; the pairs of "
+        "--train are lines and their labels. spans: to write the spans that are taken out of the "
+        "running text of --text, by an encoder and a decoder, as T5",
         .fallback = "text with --train or --train-src; lm with --text; else it must be given",
         STORED),
     COUNT("min-len", told.data.min_len, 2, TASK_MAX_LEN,
@@ -63,7 +64,8 @@ static option rows[] = {
     COUNT("max-len", told.data.max_len, 2, 16384,
           "maximum length in tokens. With --task copy, reverse and sort: of a generated sequence, "
           "at most 512. With pairs of text: of a source and of a target, each; longer pairs are "
-          "left out. With --task lm and mask: of a window of text, which is as far as the model "
+          "left out. With --task lm, mask and spans: of a window of text, which is as far as the "
+          "model "
           "looks back",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
@@ -99,7 +101,7 @@ static option rows[] = {
            "takes half of the bytes of f32 and int8 a quarter",
            .fallback = "f32, or int8 if the file has that"),
 
-    GROUP("Running text (--task lm and mask)"),
+    GROUP("Running text (--task lm, mask and spans)"),
     INPUT("text", told.data.text,
           "file of running text to learn from, of any size. Every byte of it is learned, line "
           "breaks too, except the end that --text-eval-size holds out"),
@@ -118,10 +120,10 @@ static option rows[] = {
               "line the model learns that a document ends, and it never learns the line itself",
       .fallback = "<|endoftext|>" },
 
-    GROUP("Pairs of text (--task text)"),
+    GROUP("Pairs of text (--task text, pairs and classify)"),
     INPUT("train", told.data.train,
-          "file of pairs to learn from. Each line has a source, a TAB and a target. With --arch "
-          "language a line without a TAB is a target alone"),
+          "file of pairs to learn from. Each line has a source, a TAB and a target, with --task "
+          "classify a label. With --arch language a line without a TAB is a target alone"),
     INPUT("train-src", told.data.train_src,
           "file of sources to learn from, one on each line. It needs --train-tgt, and both "
           "together replace --train"),
@@ -157,16 +159,20 @@ static option rows[] = {
         .fallback = "",
         OTHERWISE(FOR("add|date", "char"),
                   BY_DATA("text|pairs", "bpe", "word, char or bpe, chosen from the lines,"),
-                  FOR("lm", "byte-bpe"), FOR("mask", "json"), FOR("bart", "byte-level")),
+                  FOR("lm", "byte-bpe"), FOR("mask|classify|spans", "json"),
+                  FOR("bart", "byte-level")),
         OF_MODEL, BEFORE("word")),
     CHOICE("tokenizer-tgt", told.data.tokenizer_tgt, "same" WF_LEARNED_NAMES(WF_NAME_AFTER),
            "kind of tokens into which targets are cut, if it differs from that of sources. same: "
            "the value of --tokenizer, which is then for both",
            OF_MODEL, BEFORE("same")),
-    INPUT("tokenizer-json", told.data.tokenizer_json,
-          "tokenizer.json of Hugging Face that cuts running text into tokens. It sets --tokenizer "
-          "json. With --task lm it needs --end-token, and with mask a token [MASK] or <mask>",
-          NEW),
+    INPUT(
+        "tokenizer-json", told.data.tokenizer_json,
+        "tokenizer.json of Hugging Face that cuts running text, or lines with labels, into "
+        "tokens. It sets --tokenizer json. With --task lm it needs --end-token, with mask and "
+        "classify tokens around each line, with mask also [MASK] or <mask>, and with spans <pad>, "
+        "</s> and <extra_id_0>",
+        NEW),
     { .name = "end-token",
       .kind = OPTION_STRING,
       .value = &told.data.end_token,
@@ -206,7 +212,7 @@ static option rows[] = {
            OTHERWISE(FOR("lm", "language")), OF_MODEL, BEFORE("transformer")),
     CHOICE("preset", told.model.preset, "tiny|small|base",
            "set of sizes: the defaults of --d-model, --d-ff, --heads and --layers",
-           OTHERWISE(FOR("text|lm|pairs|mask", "small")), NEW),
+           OTHERWISE(FOR("text|lm|pairs|mask|classify|spans", "small")), NEW),
     CHOICE("like", told.model.like, LIKE_WORDS,
            "class of Hugging Face's transformers that the model fits, so that convert --to hf can "
            "write it: MarianMT, BART or T5. It sets the defaults of --norm, --positions, "
@@ -214,7 +220,7 @@ static option rows[] = {
            "vocabulary. t5: the form of T5 1.1, with relative positions; --spm-src is a vocabulary "
            "that goes out, too. firefox: a translator of Marian with the ids of --spm-src, which "
            "convert --to marian writes. none: no such class",
-           NEW),
+           OTHERWISE(FOR("spans", "t5")), NEW),
     CHOICE("form", told.model.form, FORM_WORDS,
            "with --arch language: form of the layers, that of GPT-2 or of Llama. It sets the "
            "defaults of --norm-kind, --positions, --activation, --feed-forward and --bias",
@@ -245,8 +251,9 @@ static option rows[] = {
     REAL("dropout", told.recipe.dropout, 0, 0.9,
          "share of values that training sets to 0 at random (dropout), in embeddings, outputs of "
          "sublayers and inner values of the feed-forward layers",
-         OTHERWISE(BY_DATA("text|pairs", "0.2", "0.1..0.3, less for more pairs,"),
-                   BY_DATA("lm|mask", "0", "0..0.2, less for more text,"), FOR("init", "0.1")),
+         OTHERWISE(BY_DATA("text|pairs|classify", "0.2", "0.1..0.3, less for more pairs,"),
+                   BY_DATA("lm|mask|spans", "0", "0..0.2, less for more text,"),
+                   FOR("init", "0.1")),
          STORED),
     REAL("attention-dropout", told.recipe.attention_dropout, 0, 0.9,
          "share of attention weights that training sets to 0 at random", STORED),
@@ -279,7 +286,7 @@ static option rows[] = {
            "activation function of the feed-forward layers. gelu is the exact one, and gelu-tanh "
            "its approximation by tanh",
            OTHERWISE(FOR("lm|t5", "gelu-tanh"), FOR("llama|marian", "silu"),
-                     FOR("bart|pairs|mask", "gelu"), FOR("firefox", "relu")),
+                     FOR("bart|pairs|mask|classify", "gelu"), FOR("firefox", "relu")),
            OF_MODEL),
     CHOICE("norm-kind", told.model.norm_kind, WF_NAMES(WF_NORM_KIND_NAMES),
            "with --arch language: kind of normalisation, LayerNorm or RMSNorm",
@@ -301,21 +308,21 @@ static option rows[] = {
 
     GROUP("Optimisation"),
     CHOICE("optimizer", told.recipe.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
-           "rule by which gradients update the parameters", OTHERWISE(FOR("lm|mask", "adamw")),
-           STORED),
+           "rule by which gradients update the parameters",
+           OTHERWISE(FOR("lm|mask|spans", "adamw")), STORED),
     REAL("lr", told.recipe.lr, 1e-9, 1e6,
-         "peak learning rate, which is reached at the end of the warm-up. For text, lm, pairs "
-         "and mask the default is multiplied by 128 / --d-model if --d-model is above 128",
+         "peak learning rate, which is reached at the end of the warm-up. For text from files "
+         "the default is multiplied by 128 / --d-model if --d-model is above 128",
          OTHERWISE(FOR("init", "3e-4")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "course of the learning rate after the warm-up. constant: it stays at the peak. linear "
            "and cosine: it falls to 0 at --lr-steps. inverse-sqrt, and noam, which is the same: it "
            "is the peak times sqrt(--warmup / step)",
-           OTHERWISE(FOR("lm|mask", "cosine")), STORED),
+           OTHERWISE(FOR("lm|mask|spans", "cosine")), STORED),
     COUNT("warmup", told.recipe.warmup, 0, 1e9,
           "number of steps in which the learning rate rises linearly from 0 to its peak. The "
-          "default for add, date, text, lm, pairs and mask is at most a tenth of --lr-steps",
-          OTHERWISE(FOR("text|pairs", "800"), FOR("init", "100")), STORED),
+          "default for text is at most a tenth of --lr-steps",
+          OTHERWISE(FOR("text|pairs|classify", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12,
           "with --lr-schedule linear or cosine: number of the step at which the learning rate "
           "reaches 0",
@@ -354,18 +361,18 @@ static option rows[] = {
 
     GROUP("Steps"),
     COUNT("batch-size", told.data.batch_size, 0, 65536,
-          "number of sequences in a batch. With --task add, date, text, lm, pairs or mask it is a "
+          "number of sequences in a batch. With any task on text, add and date included, it is a "
           "maximum beside --max-tokens; 0: only --max-tokens limits a batch",
           OTHERWISE(FOR(OF_TEXT, "0")), STORED),
     COUNT("max-tokens", told.data.max_tokens, 0, 1e9,
-          "with --task add, date, text, lm, pairs or mask: maximum number of tokens in a batch, "
+          "with any task on text, add and date included: maximum number of tokens in a batch, "
           "sources and targets together, with padding; 0: only --batch-size limits it",
           .fallback = "",
-          OTHERWISE(FOR("add|date", "4096"),
-                    BY_DATA("text|lm|pairs|mask", "4096", "256..4096, more for more data,")),
+          OTHERWISE(FOR("add|date", "4096"), BY_DATA("text|lm|pairs|mask|classify|spans", "4096",
+                                                     "256..4096, more for more data,")),
           STORED, BEFORE("0")),
     COUNT("accum", told.data.accum, 1, 4096,
-          "with --task add, date, text, lm, pairs or mask: number of batches in a step. Their "
+          "with any task on text, add and date included: number of batches in a step. Their "
           "gradients are added before the parameters are updated, with the memory of one batch",
           STORED, BEFORE("1")),
     COUNT("seed", told.recipe.seed, 0, 9007199254740991,
@@ -377,13 +384,13 @@ static option rows[] = {
           "a resumed training counts on",
           .fallback = "2000 with --task copy or reverse; 2500 with sort; else as --epochs says"),
     COUNT("epochs", told.run.epochs, 1, 1e6,
-          "with --task add, date, text, lm, pairs or mask: number of passes over the data after "
-          "which the "
-          "training ends. A resumed training counts on",
+          "with text: number of passes over the data after which the training ends. A resumed "
+          "training counts on",
           .fallback = "",
           OTHERWISE(FOR("add", "15"), FOR("date", "5"),
-                    BY_DATA("text|pairs", "26", "2..200, fewer for more pairs,"),
-                    BY_DATA("lm|mask", "10", "2..40, fewer for more text,"), FOR("init", "5"))),
+                    BY_DATA("text|pairs|classify", "26", "2..200, fewer for more pairs,"),
+                    BY_DATA("lm|mask|spans", "10", "2..40, fewer for more text,"),
+                    FOR("init", "5"))),
     COUNT("patience", told.run.patience, 0, 1e6,
           "number of validations in a row without a lower loss after which the training ends; 0: "
           "it never ends so"),
@@ -429,11 +436,12 @@ static option rows[] = {
           OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" })),
     COUNT("valid-every", told.run.valid_every, 0, 1e12,
           "number of steps between validations; 0: only at the end",
-          OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm|mask", "250"))),
-    COUNT("valid-size", told.data.valid_size, 0, 1e6,
-          "with a generated task: number of sequences in a validation, and in the test at the end. "
-          "With --task text and without --valid: number of pairs of --train that are held out for "
-          "validation, at most 1 % of them; 0: no validation"),
+          OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm|mask|spans", "250"))),
+    COUNT(
+        "valid-size", told.data.valid_size, 0, 1e6,
+        "with a generated task: number of sequences in a validation, and in the test at the end. "
+        "With pairs of files and without --valid: number of pairs of --train that are held out for "
+        "validation, at most 1 % of them; 0: no validation"),
     FLAG("dry-run", told.run.dry_run,
          "make a few steps, print the time and memory that the training would take, and end "
          "without saving"),
@@ -470,6 +478,7 @@ program train_program = {
         "  train --arch language --train pairs.tsv -o language.safetensors\n"
         "  train --task lm --text book.txt -o book.safetensors\n"
         "  train --task mask --text book.txt --tokenizer-json bert.json -o encoder.safetensors\n"
+        "  train --task classify --train labelled.tsv --init bert.safetensors -o own.safetensors\n"
         "  train --init translator.safetensors --train own.tsv -o own.safetensors\n"
         "  train --task reverse --preset small --dropout 0.1 --optimizer adamw --lr 1e-3 "
         "--log log.jsonl\n",

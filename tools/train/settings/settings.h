@@ -11,7 +11,8 @@
 #include "tools/sources/dataset.h"
 
 /* Indices in LEARN_WORDS: tasks on numbers, tasks on text, files of pairs, running text, files of
- * pairs for an encoder, running text with hidden tokens. */
+ * pairs for an encoder, running text with hidden tokens, files of lines and labels, running
+ * text with spans taken out. */
 enum {
     LEARN_COPY,
     LEARN_REVERSE,
@@ -20,7 +21,10 @@ enum {
     LEARN_DATE,
     LEARN_TEXT,
     LEARN_LM,
-    LEARN_PAIRS
+    LEARN_PAIRS,
+    LEARN_MASK,
+    LEARN_CLASSIFY,
+    LEARN_SPANS
 };
 
 /* Indices in LIKE_WORDS: classes of Hugging Face's transformers, and Marian's translators. */
@@ -104,9 +108,11 @@ void settings_complete_steps(settings *set, int64_t updates);
 
 bool settings_text(const settings *set);    /* true if the data are text, from files or generated */
 bool settings_running(const settings *set); /* running text */
-/* True if an encoder is trained; and if it predicts hidden tokens. */
+/* True if an encoder is trained; and if it predicts hidden tokens, or labels. */
 bool settings_encoder(const settings *set);
 bool settings_masks(const settings *set);
+bool settings_classifies(const settings *set);
+bool settings_spans(const settings *set);      /* spans of hidden tokens, for an encoder-decoder */
 bool settings_from_files(const settings *set); /* pairs from files */
 /* true if the model is decoder-only, so that a source and its output share one sequence */
 bool settings_in_one_row(const settings *set);
@@ -136,8 +142,9 @@ bool settings_started(const settings *set);
 void settings_refuse_sizes(const char *because);
 /* Take architecture and tokenizer from the file at `path`. Exits if it cannot be trained. */
 void settings_from_model(settings *set, const wf_file *f, const char *path);
-/* The model in the file, without anything about its training; NULL with message[256]. */
-wf_model *settings_start(const settings *set, const wf_file *init, char *message);
+/* The model in the file, without anything about its training, and with a head for the labels of m
+ * if these are learned; NULL with message[256]. */
+wf_model *settings_start(const settings *set, const dataset *m, const wf_file *init, char *message);
 
 /* ---- settings_follow.c: settings that follow the data ---------------------------------------- */
 

@@ -112,7 +112,8 @@ bool settings_running(const settings *set) {
 }
 
 bool settings_from_files(const settings *set) {
-    return set->data.task == LEARN_TEXT || set->data.task == LEARN_PAIRS;
+    return set->data.task == LEARN_TEXT || set->data.task == LEARN_PAIRS ||
+           set->data.task == LEARN_CLASSIFY;
 }
 
 bool settings_encoder(const settings *set) {
@@ -123,6 +124,16 @@ bool settings_encoder(const settings *set) {
 bool settings_masks(const settings *set) {
     const source_kind *kind = source_of_word(set->data.task);
     return kind && kind->masks;
+}
+
+bool settings_spans(const settings *set) {
+    const source_kind *kind = source_of_word(set->data.task);
+    return kind && kind->spans;
+}
+
+bool settings_classifies(const settings *set) {
+    const source_kind *kind = source_of_word(set->data.task);
+    return kind && kind->classifies;
 }
 
 bool settings_validates(const settings *set) {
@@ -207,7 +218,7 @@ static void complete_sentencepiece(settings *set) {
     if (json && !set->data.tokenizer_json)
         usage_error(p, "--tokenizer json: say which one, --tokenizer-json FILE, or a model from "
                        "Hugging Face, --init MODEL");
-    if (json && !set->data.end_token && !settings_masks(set))
+    if (json && !set->data.end_token && settings_running(set) && !settings_masks(set))
         usage_error(p, "--tokenizer-json: say which of its tokens ends a document, as --end-token "
                        "'<|endoftext|>'");
     if (wanted && !set->data.spm_src && !set->data.spm_tgt)
@@ -226,6 +237,7 @@ static void take_defaults(settings *set, const wf_file *init) {
     take_defaults_of("task");
     if (init) {
         options_take_defaults(p, "init");
+        set->model.like = LIKE_NONE; /* the model's file says it */
         return;
     }
     bool spm = set->data.spm_src || set->data.spm_tgt;

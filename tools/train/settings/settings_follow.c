@@ -69,7 +69,7 @@ static void choose_positions(settings *set) {
 
 static void follow_lines(void *user, const survey *s, dataset_options *o) {
     settings *set = user;
-    bool read = set->data.tokenizer == WF_SENTENCEPIECE,
+    bool read = set->data.tokenizer == WF_SENTENCEPIECE || set->data.tokenizer == WF_JSON_TEXT,
          fixed = read || set->data.tokenizer == WF_BYTE_LEVEL;
     double bytes = (double)(s->side[0].bytes + s->side[1].bytes);
     if (!fixed) choose_kinds(set, s, o->shared);

@@ -50,8 +50,9 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
     if (said && set->data.max_len > most)
         usage_error(&train_program, "--max-len %lld: the model in %s takes at most %lld tokens",
                     (long long)set->data.max_len, path, (long long)most);
-    /* a window of all that an imported model reads could be a hundred thousand tokens */
-    if (!said && m->start_if_empty && most > USUAL_WINDOW) most = USUAL_WINDOW;
+    /* a window of all that such a model reads could be a hundred thousand tokens */
+    bool endless = m->start_if_empty || settings_spans(set);
+    if (!said && endless && most > USUAL_WINDOW) most = USUAL_WINDOW;
     if (!said && (settings_text(set) || set->data.max_len > most)) set->data.max_len = most;
 }
 
@@ -81,6 +82,10 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
              path, e ? "" : " and a decoder");
     if (e && e->config.masked_lm && !settings_masks(set) && set->model.lora)
         fail(&train_program, "%s predicts masked tokens: its adapters are for --task mask", path);
+    if (e && !e->config.classes && settings_classifies(set) && set->model.lora)
+        fail(&train_program, "%s has no labels: its adapters are for a model that has them", path);
+    if (e && settings_spans(set))
+        fail(&train_program, "%s is an encoder: it writes no spans", path);
     if (e && !e->config.masked_lm && settings_masks(set))
         fail(&train_program, "%s has no head that predicts masked tokens", path);
     for (set->model.arch = 0; !e && wf_model_kind_at(set->model.arch) != m->kind;)
@@ -92,25 +97,29 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     wf_model_free(m);
 }
 
-/* True if the model predicts masked tokens and is to learn something else. */
-static bool drops_head(const settings *set, const wf_model *m) {
+/* True if the model is an encoder whose head is not that of what it is to learn. */
+static bool changes_head(const settings *set, const wf_model *m) {
     const wf_encoder *e = wf_encoder_of(m);
-    return e && e->config.masked_lm && !settings_masks(set);
+    if (!e) return false;
+    return (e->config.masked_lm && !settings_masks(set)) ||
+           (e->config.classes > 0) != settings_classifies(set);
 }
 
-wf_model *settings_start(const settings *set, const wf_file *init, char *message) {
+wf_model *settings_start(const settings *set, const dataset *m, const wf_file *init,
+                         char *message) {
     const wf_training_config training = settings_training(set);
     uint64_t seed = (uint64_t)set->recipe.seed;
-    wf_model *m = wf_model_record(init, &training, WF_F32, seed, message);
-    if (m && drops_head(set, m)) {
-        wf_model_free(m);
-        m = wf_encoder_without_head(init, &training, WF_F32, seed, message);
-        if (m) settings_check_freeze(set, m);
-        return m;
+    wf_model *own = wf_model_record(init, &training, WF_F32, seed, message);
+    if (own && changes_head(set, own)) {
+        wf_model_free(own);
+        own = wf_encoder_with_head(init, m->classes.n, &training, WF_F32, seed, message);
+        if (own) settings_check_freeze(set, own);
+        return own;
     }
-    if (m) settings_check_freeze(set, m);
-    if (m && settings_pack_base(set, m, init, message) && wf_model_load_weights(m, init, message))
-        return m;
-    wf_model_free(m);
+    if (own) settings_check_freeze(set, own);
+    if (own && settings_pack_base(set, own, init, message) &&
+        wf_model_load_weights(own, init, message))
+        return own;
+    wf_model_free(own);
     return NULL;
 }

@@ -53,6 +53,7 @@ static dataset_options pairs_of(settings *set) {
         .tokens = { settings_tokens(set, 0), settings_tokens(set, 1) },
         .spm = { set->data.spm_src, set->data.spm_tgt },
         .ids = ids_of(set),
+        .json = settings_classifies(set) ? set->data.tokenizer_json : NULL,
         .shared = settings_share_vocab(set),
         .targets = settings_in_one_row(set),
         .max_tokens = set->data.max_len,
@@ -78,6 +79,7 @@ static running_options running_text_of(settings *set) {
                               .json = set->data.tokenizer_json,
                               .end_token = set->data.end_token,
                               .masks = settings_masks(set),
+                              .spans = settings_spans(set),
                               .window = set->data.max_len - (settings_masks(set) ? AROUND : 0),
                               .rows = most,
                               .accum = set->data.accum,
@@ -124,6 +126,7 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                              .row = m->kind->running ? set->data.max_len : 0,
                              .start_first = m->kind->running,
                              .masked = m->kind->masks,
+                             .classes = m->classes.n,
                              .pad_id = m->ids.pad,
                              .start_if_empty = set->data.tokenizer == WF_JSON_TEXT };
 }

@@ -85,15 +85,17 @@ static const struct {
     const char *options, *readers, *idle, *because;
 } by_task[] = {
     { .options = "text|text-eval|text-eval-size|document-marker",
-      .readers = "lm|mask",
-      .because = "it is for --task lm and mask" },
-    { .options = "tokenizer-json", .readers = "lm|mask", .because = "it is for running text" },
+      .readers = "lm|mask|spans",
+      .because = "it is for --task lm, mask and spans" },
+    { .options = "tokenizer-json",
+      .readers = "lm|mask|classify|spans",
+      .because = "it is for --task lm, mask, spans and classify" },
     { .options = "end-token", .readers = "lm", .because = "it is for --task lm" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
-      .idle = "lm|mask",
+      .idle = "lm|mask|spans",
       .because = "running text is in --text" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
-      .readers = "text|pairs",
+      .readers = "text|pairs|classify",
       .because = "the task makes its own pairs" },
     { .options = "alignments|alignment-weight",
       .readers = "text",
@@ -101,20 +103,30 @@ static const struct {
     { .options =
           "tokenizer|tokenizer-tgt|spm-src|spm-tgt|vocab-size|min-freq|share-vocab|max-tokens|"
           "epochs|accum",
-      .readers = "add|date|text|lm|pairs|mask",
+      .readers = "add|date|text|lm|pairs|mask|classify|spans",
       .because = "it is for text" },
     { .options = "min-len",
-      .idle = "add|date|text|lm|pairs|mask",
+      .idle = "add|date|text|lm|pairs|mask|classify|spans",
       .because = "text has lines of any length" },
-    { .options = "valid-size", .idle = "lm|mask", .because = "all that is held back is used" },
-    { .options = "share-vocab|tokenizer-tgt", .idle = "lm|mask", .because = "there is one text" },
+    { .options = "valid-size",
+      .idle = "lm|mask|spans",
+      .because = "all that is held back is used" },
     { .options = "share-vocab|tokenizer-tgt",
-      .idle = "pairs",
+      .idle = "lm|mask|spans",
+      .because = "there is one text" },
+    { .options = "share-vocab|tokenizer-tgt",
+      .idle = "pairs|classify",
       .because = "an encoder has one vocabulary" },
     { .options = "arch|like|form|dec-layers|norm|embedding-norm|decoder|positions|tie",
-      .idle = "pairs|mask",
+      .idle = "pairs|mask|classify",
       .because = "it trains an encoder, which has one form" },
-    { .options = "report", .idle = "pairs|mask", .because = "an encoder has no outputs to show" },
+    { .options = "arch|form|decoder",
+      .idle = "spans",
+      .because = "it trains an encoder-decoder as T5 is" },
+    { .options = "report", .idle = "spans", .because = "spans are no outputs to show" },
+    { .options = "report",
+      .idle = "pairs|mask|classify",
+      .because = "an encoder has no outputs to show" },
 };
 
 static void refuse_by_task(void) {
@@ -181,7 +193,11 @@ void settings_refuse_idle(const settings *set) {
 static void refuse_masks(const settings *set) {
     enum { FEWEST = 3 };
     const program *p = &train_program;
-    if (set->data.tokenizer != WF_JSON_TEXT)
+    bool spans = settings_spans(set), json = set->data.tokenizer == WF_JSON_TEXT;
+    if (!json && spans && !settings_started(set))
+        usage_error(p, "--tokenizer %s has no tokens for spans: --tokenizer-json FILE names one",
+                    wf_token_kind_name(set->data.tokenizer));
+    if (!json && !spans)
         usage_error(p, "--tokenizer %s has no mask: --tokenizer-json FILE names one",
                     wf_token_kind_name(set->data.tokenizer));
     if (set->data.max_len < FEWEST)
@@ -192,9 +208,20 @@ static void refuse_masks(const settings *set) {
                     (long long)set->data.max_tokens, (long long)set->data.max_len);
 }
 
-/* Reports tokenizers and architectures that are not possible for running text. */
+/* A head of classes reads the first token of a line, which is none of its text. */
+static void refuse_classes(const settings *set) {
+    if (!settings_classifies(set) || settings_started(set)) return;
+    if (set->data.tokenizer != WF_JSON_TEXT)
+        usage_error(&train_program,
+                    "--tokenizer %s puts no token before a line: --tokenizer-json FILE names one "
+                    "that does, or --init MODEL a model",
+                    wf_token_kind_name(set->data.tokenizer));
+}
+
+/* Reports tokenizers and architectures that are not possible for running text, or for labels. */
 void settings_refuse_running(const settings *set) {
     const program *p = &train_program;
+    refuse_classes(set);
     if (!settings_running(set)) return;
     if (settings_masks(set)) {
         refuse_masks(set);

@@ -1,0 +1,123 @@
+/* models/hf/encoder/bert_classes.c - the labels of a head of classes: `id2label` of config.json. In
+ * a model's file they are one text with a label on each line. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bert_family.h"
+#include "models/message.h"
+#include "models/model_internal.h"
+
+enum { LABEL = 256 };
+
+/* ---- read ------------------------------------------------------------------------------------ */
+
+static bool read_label(const hf_object *o, const hf_object *labels, int64_t i, char label[LABEL],
+                       char *message) {
+    char key[24];
+    snprintf(key, sizeof key, "%lld", (long long)i);
+    const hf_value *v = wf_hf_find(labels, key);
+    return (v && wf_hf_string(v, label, LABEL) && *label && !strpbrk(label, "\n\t\r")) ||
+           fail(message, "%s: 'id2label' has no label of one line for %s", o->file, key);
+}
+
+/* True if the text has this line. */
+static bool has_line(const hf_text *t, const char *line) {
+    size_t n = strlen(line);
+    for (const char *at = t->text; t->n && at; at = strchr(at, '\n')) {
+        at += *at == '\n';
+        if (strncmp(at, line, n) == 0 && (at[n] == '\n' || !at[n])) return true;
+    }
+    return false;
+}
+
+static bool put_label(hf_text *t, const hf_object *o, const char *label, char *message) {
+    if (has_line(t, label))
+        return fail(message, "%s: 'id2label' has '%.60s' twice", o->file, label);
+    if (t->n) wf_hf_put_text(t, "\n", 1);
+    wf_hf_put_text(t, label, strlen(label) + 1);
+    t->n -= !t->failed; /* the next label is put in place of the '\0' */
+    return !t->failed || fail(message, "out of memory");
+}
+
+static bool read_all(const hf_object *o, const hf_object *labels, int64_t classes, hf_text *t,
+                     char *message) {
+    char label[LABEL];
+    if (labels && labels->n != classes)
+        return fail(message, "%s: 'id2label' has %d labels for %lld classes", o->file, labels->n,
+                    (long long)classes);
+    for (int64_t i = 0; i < classes; i++) {
+        if (!labels)
+            snprintf(label, sizeof label, "LABEL_%lld", (long long)i);
+        else if (!read_label(o, labels, i, label, message))
+            return false;
+        if (!put_label(t, o, label, message)) return false;
+    }
+    return true;
+}
+
+bool wf_hf_bert_read_classes(const hf_object *o, int64_t classes, wf_hf *out, char *message) {
+    static const hf_constant single = { "problem_type", "\"single_label_classification\"", NULL };
+    const hf_value *type = wf_hf_find(o, single.name);
+    hf_object labels = { 0 };
+    hf_text t = { 0 };
+    if (!classes) return true;
+    if (classes < 2 || classes > WF_MOST_CLASSES)
+        return fail(message, "%s: its head has %lld outputs, which are no classes", o->file,
+                    (long long)classes);
+    if (type && !wf_hf_check_constant(o, type, &single, message)) return false;
+    bool named = wf_hf_find(o, "id2label");
+    bool ok = (!named || wf_hf_object_in(&labels, o, "id2label", message)) &&
+              read_all(o, named ? &labels : NULL, classes, &t, message);
+    wf_hf_object_free(&labels);
+    if (!ok) {
+        free(t.text);
+        return false;
+    }
+    out->class_names = t.text;
+    return true;
+}
+
+/* ---- written --------------------------------------------------------------------------------- */
+
+static int64_t count_lines(const char *text) {
+    int64_t n = 1;
+    for (; *text; text++) n += *text == '\n';
+    return n;
+}
+
+/* The label of class i: its line, or where there are no labels its name in transformers. */
+static void label_of(const char *names, int64_t i, char label[LABEL]) {
+    const char *at = names;
+    if (!names) {
+        snprintf(label, LABEL, "LABEL_%lld", (long long)i);
+        return;
+    }
+    for (; i > 0; i--) at = strchr(at, '\n') + 1;
+    snprintf(label, LABEL, "%.*s", (int)strcspn(at, "\n"), at);
+}
+
+bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char *message) {
+    char label[LABEL];
+    if (!classes) return true;
+    if (names && count_lines(names) != classes)
+        return fail(message, "it has %lld labels for %lld classes", (long long)count_lines(names),
+                    (long long)classes);
+    wf_hf_put_key(t, "id2label");
+    for (int64_t i = 0; i < classes; i++) {
+        label_of(names, i, label);
+        wf_hf_put_as(t, "%s\"%lld\": ", i ? ", " : "{", (long long)i);
+        wf_hf_put_string(t, label);
+    }
+    wf_hf_put_as(t, "}");
+    wf_hf_put_key(t, "label2id");
+    for (int64_t i = 0; i < classes; i++) {
+        label_of(names, i, label);
+        wf_hf_put_as(t, i ? ", " : "{");
+        wf_hf_put_string(t, label);
+        wf_hf_put_as(t, ": %lld", (long long)i);
+    }
+    wf_hf_put_as(t, "}");
+    wf_hf_put_key(t, "problem_type");
+    wf_hf_put_string(t, "single_label_classification");
+    return true;
+}

@@ -1,0 +1,186 @@
+/* tests/tools/test_train_classify.c - train --task classify: labels and their order, lines that are
+ * cut, an encoder that finds labels, the same bits in any parts, the folder of Hugging Face, other
+ * heads, what is refused. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+#include "tools/sources/dataset.h"
+
+TESTS(train_classify)
+
+/* Lines with one word that says the label, among nine others. */
+static void make_lines(void) {
+    enter_folder();
+    ok("awk 'BEGIN { split(\"good great fine bad poor sad tree house dog\", w); split(\"positive "
+       "negative neutral\", l); split(\"the a it was is very and of in\", f); for (i = 0; i < 600; "
+       "i++) { k = (i * 7) % 9; s = \"\"; n = 3 + i % 6; for (j = 0; j < n; j++) s = s (j == i % n "
+       "? w[k + 1] : f[(i * 5 + j * (i % 4 + 1)) % 9 + 1]) \" \"; print s \"\\t\" l[int(k / 3) + "
+       "1] } }' > all; head -n 500 all > lines; tail -n 100 all > held; cut -f 1 all > text; "
+       "tokenize --learn wordpiece --vocab-size 60 --min-freq 1 -i text -o words");
+}
+
+SETUP(make_lines, leave_folder)
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+/* The dataset stays where it is opened, because its readers point to it. */
+static void open_lines(dataset *m, const char *train, int64_t most) {
+    char message[256] = "";
+    const source_options o = { .pairs = { .text_task = -1,
+                                          .train = { train },
+                                          .json = "words",
+                                          .shared = true,
+                                          .max_tokens = most,
+                                          .batches = { .sentences = 8, .accum = 1 } } };
+    ck_assert_msg(dataset_open(m, &source_classify, &o, NULL, message), "%s", message);
+}
+
+TEST(labels_are_numbered_in_their_order) {
+    dataset m;
+    ok("printf 'a it\\t10\\nit\\tx\\na\\t9\\nthe\\t10\\nthe a\\tabc\\n' > few");
+    open_lines(&m, "few", 16);
+    ck_assert_str_eq(m.classes.text, "9\n10\nabc\nx");
+    batch b = { 0 };
+    ck_assert(dataset_batch(&m, 1, 0, &b));
+    ck_assert(b.B == 5 && b.S == 4 && b.T == 1);
+    int of[4] = { 0 };
+    for (int i = 0; i < 5; i++) of[b.labels[i]]++;
+    ck_assert(of[0] == 1 && of[1] == 2 && of[2] == 1 && of[3] == 1);
+    for (int i = 0; i < 5; i++) ck_assert_int_eq(b.src[i * b.S], m.ids.start);
+    batch_free(&b);
+    dataset_free(&m);
+}
+
+TEST(long_lines_are_cut) {
+    dataset m;
+    open_lines(&m, "lines", 5);
+    ck_assert_int_eq(m.train.pairs, 500);
+    ck_assert_int_eq(m.train.longest[0], 5);
+    ck_assert(m.cut > 300 && m.cut < 500);
+    dataset_free(&m);
+}
+
+/* ---- learned --------------------------------------------------------------------------------- */
+
+#define CLASSIFY                                                                                   \
+    "train --task classify --train lines --valid held --tokenizer-json words --max-len 16 "        \
+    "--d-model 16 --heads 2 --layers 1 --d-ff 32 --batch-size 32 --max-tokens 0 --lr 0.003 "       \
+    "--warmup 20 --dropout 0 --quiet "
+
+static int right(void) {
+    int found = 0, all = 0;
+    ck_assert_int_eq(sscanf(result.out, "right labels: %d/%d", &found, &all), 2);
+    ck_assert_int_eq(all, 100);
+    return found;
+}
+
+TEST(labels_are_found) {
+    ok(CLASSIFY "--max-steps 200 --threads 1 -o m");
+    ck_assert_int_ge(right(), 95);
+    /* embed prints them */
+    ok("cut -f 1 held | embed m --quiet > found; cut -f 1 found > labels; cut -f 2 held | paste "
+       "labels - | awk '$1 == $2' | wc -l");
+    ck_assert_int_ge(atoi(result.out), 95);
+    ok("cut -f 2 found | awk '$1 <= 1 / 3 || $1 > 1' | wc -l");
+    ck_assert_int_eq(atoi(result.out), 0);
+    /* vectors where they are wanted; they do not depend on the head's plan */
+    ok("embed m text --format f32 --quiet | wc -c");
+    ck_assert_int_eq(atoi(result.out), 600 * 16 * 4);
+    /* the folder of BertForSequenceClassification there and back */
+    ok("convert --to hf m -o folder && grep -q BertForSequenceClassification folder/config.json && "
+       "grep -q '\"1\": \"neutral\"' folder/config.json && convert --from hf folder -o back && cut "
+       "-f 1 held | embed back --quiet | cmp - found");
+    /* and it goes on */
+    ok("train --task classify --train lines --valid held --init back --max-steps 1 --lr 1e-9 "
+       "--quiet -o on");
+    ck_assert_int_ge(right(), 95);
+}
+
+/* Neither the batch nor threads can be seen in probabilities. */
+TEST(a_line_has_one_probability) {
+    ok(CLASSIFY "--max-steps 20 --threads 1 -o m && embed m text --quiet > a && embed m text "
+                "--batch-size 1 --quiet | cmp - a && embed m text --batch-size 500 --threads 2 "
+                "--quiet --format label | cmp - a");
+}
+
+/* A training stopped in between, or of several threads or processes, has the same bits. */
+TEST(parts_are_the_whole) {
+    ok(CLASSIFY "--lr-schedule constant --accum 2 --max-steps 12 --threads 1 -o whole && " CLASSIFY
+                "--lr-schedule constant --accum 2 --max-steps 7 --threads 2 -o part && train "
+                "--resume -o part --train lines --valid held --max-steps 12 --threads 1 --quiet && "
+                "cmp whole part && " CLASSIFY "--lr-schedule constant --accum 2 --max-steps 12 "
+                "--processes 2 --threads 1 -o two && cmp whole two");
+}
+
+/* Two files with lines and labels are one with TABs. */
+TEST(two_files_are_one) {
+    ok("cut -f 1 lines > a; cut -f 2 lines > b; " CLASSIFY "--max-steps 3 --threads 1 -o one && "
+       "train --task classify --train-src a --train-tgt b --valid held --tokenizer-json words "
+       "--max-len 16 --d-model 16 --heads 2 --layers 1 --d-ff 32 --batch-size 32 --max-tokens 0 "
+       "--lr 0.003 --warmup 20 --dropout 0 --quiet --max-steps 3 --threads 1 -o two && cmp one "
+       "two");
+}
+
+/* The head is exchanged for that of another task, and a masked model's for labels. */
+TEST(other_heads_are_learned) {
+    ok("train --task mask --text text --tokenizer-json words --max-len 16 --d-model 16 --heads 2 "
+       "--layers 1 --d-ff 32 --max-steps 30 --batch-size 8 --warmup 5 --quiet -o masked");
+    ok("train --task classify --train lines --valid held --init masked --max-steps 150 --lr 0.003 "
+       "--warmup 10 --quiet -o m");
+    ck_assert_int_ge(right(), 90);
+    ok("train --task pairs --train lines --valid-size 0 --init m --max-steps 2 --quiet -o pairs && "
+       "inspect pairs");
+    ck_assert(!strstr(result.out, "classif"));
+    ok("train --task classify --train lines --valid held --init m --lora 2 --max-steps 3 --quiet "
+       "-o adapter");
+}
+
+/* ---- refused --------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *command;
+    int status;
+    const char *says;
+} refused[] = {
+    { "train --task classify", 2, "say which text: --train FILE.tsv" },
+    { "train --task classify --train lines", 2, "say which one, --tokenizer-json FILE" },
+    { "train --task classify --train lines --tokenizer word", 2,
+      "--tokenizer word puts no token before a line" },
+    { CLASSIFY "--positions learned", 2, "it trains an encoder, which has one form" },
+    { CLASSIFY "--report page.html", 2, "an encoder has no outputs to show" },
+    { CLASSIFY "--share-vocab", 2, "an encoder has one vocabulary" },
+    { CLASSIFY "--end-token '[SEP]'", 2, "it is for --task lm" },
+    { "tokenize --learn bpe --vocab-size 260 -i text -o t; train --task classify --train lines "
+      "--tokenizer-json t",
+      1, "t: it does not put one token before a line and one after it" },
+    { "printf 'a\\tx\\nit\\tx\\n' > p; train --task classify --train p --tokenizer-json words", 1,
+      "all lines of p have the label 'x': there must be two" },
+    { "awk 'BEGIN { for (i = 0; i < 4097; i++) print \"a\\t\" i }' > p; train --task classify "
+      "--train p --tokenizer-json words --valid-size 0",
+      1, "p has more than 4096 labels: the second column is the label" },
+    { "printf 'a\\tx\\nit\\ty\\n' > p; train --task classify --train p --valid held "
+      "--tokenizer-json words",
+      1, "held: line 1: the target: 'neutral' is none of the 2 labels that are learned" },
+    { "printf 'a\\tb\\tx\\n' > p; train --task classify --train p --tokenizer-json words", 1,
+      "line 1 of p has more than two columns" },
+    { CLASSIFY "--max-steps 1 -o m > /dev/null; printf 'a\\tx\\nit\\ty\\n' > p; train --task "
+               "classify --init m --train p",
+      1, "p: line 1: the target: 'x' is none of the 3 labels" },
+    { CLASSIFY "--max-steps 1 -o m > /dev/null; train --task mask --init m --text text", 1,
+      "m has no head that predicts masked tokens" },
+    { "train --task pairs --train lines --tokenizer word --max-steps 1 --d-model 8 --heads 2 "
+      "--layers 1 --quiet -o n > /dev/null; train --task classify --init n --lora 1 --train lines",
+      1, "n has no labels: its adapters are for a model that has them" },
+    { "train --task pairs --train lines --tokenizer word --max-steps 1 --d-model 8 --heads 2 "
+      "--layers 1 --quiet -o n > /dev/null; embed n text --format label",
+      1, "n has no labels: --format text, npy and f32 are of vectors" },
+};
+
+TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {
+    run("%s", refused[_i].command);
+    expect(refused[_i].status);
+    assert_contains(result.err, refused[_i].says);
+}

@@ -1,0 +1,110 @@
+/* tools/sources/class_names.c - the labels of classes. See class_names.h. */
+#include "class_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/op.h"
+#include "models/model_internal.h"
+#include "tools/data/refused.h"
+
+static bool is_number(const char *name, size_t n) {
+    return n && strspn(name, "0123456789") >= n;
+}
+
+/* The order of labels: numbers by their values, others by their bytes. */
+static int compare(const char *a, size_t n, const char *b) {
+    size_t k = strlen(b);
+    if (n != k && is_number(a, n) && is_number(b, k)) return n < k ? -1 : 1;
+    int order = memcmp(a, b, n < k ? n : k);
+    return order ? order : (n > k) - (n < k);
+}
+
+/* The place of a label, or where it would be. */
+static int64_t place_of(const class_names *c, const char *name, size_t bytes, bool *there) {
+    int64_t low = 0, high = c->n;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (compare(name, bytes, c->names[middle]) > 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *there = low < c->n && compare(name, bytes, c->names[low]) == 0;
+    return low;
+}
+
+static bool insert(class_names *c, int64_t at, const char *name, size_t bytes, char *message) {
+    if (c->n == c->capacity) {
+        int64_t capacity = 2 * c->capacity + 16;
+        char **grown = realloc(c->names, (size_t)capacity * sizeof *grown);
+        if (!grown) return refused(message, "out of memory");
+        c->names = grown;
+        c->capacity = capacity;
+    }
+    char *copy = strndup(name, bytes);
+    if (!copy) return refused(message, "out of memory");
+    memmove(c->names + at + 1, c->names + at, (size_t)(c->n - at) * sizeof *c->names);
+    c->names[at] = copy;
+    c->n++;
+    return true;
+}
+
+static bool join(class_names *c, char *message) {
+    size_t size = 0;
+    for (int64_t i = 0; i < c->n; i++) size += strlen(c->names[i]) + 1;
+    char *at = c->text = malloc(size + 1);
+    if (!at) return refused(message, "out of memory");
+    for (int64_t i = 0; i < c->n; i++) {
+        size_t n = strlen(c->names[i]);
+        if (i) *at++ = '\n';
+        memcpy(at, c->names[i], n);
+        at += n;
+    }
+    *at = '\0';
+    return true;
+}
+
+bool class_names_learn(class_names *c, pair_lines *p, char *message) {
+    *c = (class_names){ 0 };
+    while (pairs_next(p, message)) {
+        bool there;
+        int64_t at = place_of(c, p->text[1], p->bytes[1], &there);
+        if (!there && c->n == WF_MOST_CLASSES)
+            return refused(message,
+                           "%.120s has more than %d labels: the second column is the label of the "
+                           "text in the first",
+                           p->path[p->path[1] != NULL], (int)WF_MOST_CLASSES);
+        if (!there && !insert(c, at, p->text[1], p->bytes[1], message)) return false;
+    }
+    if (p->failed) return false;
+    if (c->n < 2)
+        return refused(message, "all lines of %.120s have the label '%.60s': there must be two",
+                       p->path[0], c->n ? c->names[0] : "");
+    return join(c, message);
+}
+
+/* The order in the file is that of the model, whatever it is. */
+bool class_names_take(class_names *c, const char *text, char *message) {
+    *c = (class_names){ 0 };
+    for (const char *at = text;; at++) {
+        size_t n = strcspn(at, "\n");
+        if (c->n == WF_MOST_CLASSES) return refused(message, "it has too many labels");
+        if (!insert(c, c->n, at, n, message)) return false;
+        at += n;
+        if (!*at) break;
+    }
+    return join(c, message);
+}
+
+void class_names_free(class_names *c) {
+    for (int64_t i = 0; i < c->n; i++) free(c->names[i]);
+    free(c->names), free(c->text);
+    *c = (class_names){ 0 };
+}
+
+int64_t class_names_find(const class_names *c, const char *name, size_t bytes) {
+    for (int64_t i = 0; i < c->n; i++)
+        if (strlen(c->names[i]) == bytes && memcmp(c->names[i], name, bytes) == 0) return i;
+    return -1;
+}

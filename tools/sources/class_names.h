@@ -1,0 +1,27 @@
+/* tools/sources/class_names.h - the labels of classes that lines belong to, and the number of each:
+ * its place among the sorted labels.
+ *
+ * A model's file keeps them as a text with a label on each line. Every `message` has room for 256
+ * bytes. */
+#ifndef WEFT_TOOLS_SOURCES_CLASS_NAMES_H
+#define WEFT_TOOLS_SOURCES_CLASS_NAMES_H
+
+#include "tools/data/pairs.h"
+
+typedef struct class_names {
+    char **names; /* [n] */
+    int64_t n, capacity;
+    char *text; /* all names, a line each; NULL: there are no classes */
+} class_names;
+
+/* Learn them from the targets of pairs. Those that are whole numbers are in the order of numbers,
+ * and others in that of their bytes. */
+bool class_names_learn(class_names *c, pair_lines *p, char *message);
+/* Take them from the text in a model's file. */
+bool class_names_take(class_names *c, const char *text, char *message);
+void class_names_free(class_names *c);
+
+/* The number of a label; -1: it has none. */
+int64_t class_names_find(const class_names *c, const char *name, size_t bytes);
+
+#endif
