@@ -29,4 +29,22 @@ void *wf_marian_export(const wf_model *m, size_t *bytes, char *message);
  * as many as in `like`. NULL with message. */
 void *wf_marian_export_like(const wf_model *m, const void *like, size_t bytes, char *message);
 
+/* ---- scales of activations: marian_calibrate.c ----------------------------------------------- */
+
+typedef struct wf_marian_scales wf_marian_scales;
+
+/* Scales for the products of an encoder-decoder Transformer. Add pairs, of sources and of the
+ * outputs that the model has for them. NULL with message. Free it before the model. */
+wf_marian_scales *wf_marian_scales_new(wf_model *m, wf_pool *pool, char *message);
+void wf_marian_scales_free(wf_marian_scales *s);
+/* Run a batch of pairs through the model. tgt_length [B]: tokens of each target with its start.
+ * False with message. */
+bool wf_marian_scales_add(wf_marian_scales *s, const wf_batch *pairs, const int32_t *tgt_length,
+                          char *message);
+
+/* The bytes of a binary file, .intgemm.alphas.bin, malloc'ed: matrices in int8 beside these scales.
+ * NULL with message. */
+void *wf_marian_export_int8(const wf_model *m, const wf_marian_scales *s, size_t *bytes,
+                            char *message);
+
 #endif

@@ -236,6 +236,39 @@ class Oracle:
         return output, gaps
 
 
+class Calibrated(Oracle):
+    """Notes what is multiplied with each matrix, and has the scales that Marian's extract_stats.py makes of that."""
+    seen = None
+
+    def affine(self, x, name, k):
+        self.note(x, f"{name}_W{k}")
+        return super().affine(x, name, k)
+
+    def ssru(self, x, name):
+        self.note(x, name + "_W")
+        self.note(x, name + "_Wf")
+        return super().ssru(x, name)
+
+    def note(self, x, matrix):
+        if self.seen is not None:
+            self.seen[matrix] = np.abs(x).max(-1)
+
+    def scales(self, pairs):
+        """Of one batch. Encoders, and the keys and values of their output, are called once; the rest at each step."""
+        steps = {}
+        for source, output in pairs:
+            self.seen = {}
+            memory = self.encode(source)
+            self.logits(memory, output)
+            for matrix, largest in self.seen.items():
+                once = matrix.startswith("encoder") or matrix.endswith(("context_Wk", "context_Wv"))
+                steps.setdefault(matrix, []).append([largest.max()] if once else list(largest))
+        self.seen = None
+        calls = {m: [max(line[t] for line in lines if t < len(line)) for t in range(max(map(len, lines)))]
+                 for m, lines in steps.items()}
+        return {m: 127 / (np.mean(c) + 1.1 * np.std(c)) for m, c in calls.items()}
+
+
 # ---- trials ----------------------------------------------------------------------------------------------------------
 
 def draw_model(rng, i):
@@ -289,7 +322,7 @@ def record(folder):
             p = write_binary(folder / name, p, settings, rng)
         else:
             write_npz(folder / name, p, settings)
-        oracle, lines = Oracle(m, p), []
+        oracle, lines, pairs = Calibrated(m, p), [], []
         if "spm" in changes:
             record_lines(folder, name, oracle, folder.parent / changes["spm"])
         while len(lines) < 40:
@@ -297,7 +330,10 @@ def record(folder):
             output, gaps = oracle.greedy(source)
             if min(gaps) > TIE:
                 lines.append(" ".join(map(str, source)) + " | " + " ".join(map(str, output)) + "\n")
+                pairs.append((source, output))
         (folder / (name + ".txt")).write_text("".join(lines))
+        scales = oracle.scales(pairs)
+        (folder / (name + ".scales")).write_text("".join(f"{k} {v:.8g}\n" for k, v in sorted(scales.items())))
 
 
 def arrays_of(path):

@@ -103,6 +103,89 @@ TEST_ROWS(what_goes_out_comes_in, COUNT_OF(recorded)) {
     free(model), free(npz), free(other);
 }
 
+/* ---- scales of activations ------------------------------------------------------------------- */
+
+enum { PAIRS = 40, WIDEST = 64 };
+
+/* The recorded sources and outputs as one batch. */
+typedef struct pairs {
+    int32_t src[PAIRS * WIDEST], tgt[PAIRS * WIDEST], src_length[PAIRS], tgt_length[PAIRS];
+    wf_batch batch;
+} pairs;
+
+/* Rows of `to` numbers instead of WIDEST. */
+static void narrow(int32_t *ids, int64_t to) {
+    for (int i = 0; i < PAIRS; i++)
+        memmove(ids + i * to, ids + i * WIDEST, (size_t)to * sizeof *ids);
+}
+
+static void read_pairs(pairs *p, char *text, int32_t start) {
+    int32_t S = 0, T = 0;
+    *p = (pairs){ .batch.B = PAIRS };
+    for (int i = 0; i < PAIRS; i++) {
+        p->src_length[i] = read_ids(&text, p->src + i * WIDEST);
+        while (*text == ' ') text++;
+        p->tgt[i * WIDEST] = start;
+        p->tgt_length[i] = 1 + read_ids(&text, p->tgt + i * WIDEST + 1);
+        if (p->src_length[i] > S) S = p->src_length[i];
+        if (p->tgt_length[i] > T) T = p->tgt_length[i];
+    }
+    narrow(p->src, S);
+    narrow(p->tgt, T);
+    p->batch = (wf_batch){ PAIRS, S, T, p->src, p->src_length, p->tgt, NULL };
+}
+
+/* The scales that a text gives are those of Marian's rule, in numpy. */
+static void assert_scales(marian_file *f, const char *text) {
+    char name[MARIAN_NAME], with_end[MARIAN_NAME + 16];
+    int n = 0, length;
+    float want;
+    for (; sscanf(text, "%100s %f\n%n", name, &want, &length) == 2; text += length, n++) {
+        snprintf(with_end, sizeof with_end, "%s_QuantMultA", name);
+        const marian_item *item = wf_marian_find(f, with_end);
+        ck_assert_msg(item && item->type == MARIAN_F32 && item->count == 1, "%s", name);
+        ck_assert_msg(fabsf(wf_marian_value(item, 0) / want - 1) < 1e-5f, "%s: %g, not %g", name,
+                      (double)wf_marian_value(item, 0), (double)want);
+    }
+    ck_assert_int_gt(n, 10);
+}
+
+/* A file with these scales is read as the model whose weights are rounded, and comes back from that
+ * model with the same bytes. */
+TEST_ROWS(a_text_gives_scales, COUNT_OF(recorded)) {
+    static pairs p;
+    size_t bytes, size;
+    char message[WF_MESSAGE] = "", *model = recorded_file(_i, "", &bytes);
+    char *text = recorded_file(_i, ".txt", &size), *want = recorded_file(_i, ".scales", &size);
+    wf_hf hf, again;
+    marian_file f;
+    import(model, bytes, &hf);
+    read_pairs(&p, text, hf.model->start_id);
+    wf_marian_scales *s = wf_marian_scales_new(hf.model, NULL, message);
+    ck_assert_msg(s != NULL, "%s", message);
+    ck_assert(!wf_marian_export_int8(hf.model, s, &bytes, message));
+    assert_contains(message, "there was no text");
+    ck_assert_msg(wf_marian_scales_add(s, &p.batch, p.tgt_length, message), "%s", message);
+    char *file = wf_marian_export_int8(hf.model, s, &bytes, message);
+    ck_assert_msg(file && wf_marian_open(&f, file, bytes, message), "%s", message);
+    assert_scales(&f, want);
+    const marian_item *none = wf_marian_find(&f, "none_QuantMultA");
+    const marian_item *table = wf_marian_find(&f, "Wemb_QuantMultA");
+    if (wf_transformer_of(hf.model)->config.tie == WF_TIE_ALL)
+        ck_assert(fabsf(wf_marian_value(table, 0) / wf_marian_value(none, 0) - 1) < 1e-6f);
+    else
+        ck_assert(!none && !table);
+    import(file, bytes, &again);
+    char *back = wf_marian_export_like(again.model, file, bytes, message);
+    ck_assert_msg(back && memcmp(back, file, bytes) == 0, "%s", message);
+    wf_marian_close(&f);
+    wf_marian_scales_free(s);
+    wf_hf_free(&hf), wf_hf_free(&again);
+    free(model), free(text), free(want), free(file), free(back);
+}
+
+/* ---- other weights --------------------------------------------------------------------------- */
+
 static wf_tensor *any_matrix(const wf_model *m) {
     return wf_find(m->graph, "transformer.encoder.layers.0.linear1.weight");
 }

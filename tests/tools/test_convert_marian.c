@@ -40,6 +40,21 @@ TEST_ROWS(a_model_goes_in_and_out, COUNT_OF(names)) {
     ok("generate --weights int8 --beam 3 second sources");
 }
 
+/* Calibrated on a text, into int8 and back: the weights that are rounded once stay. */
+TEST_ROWS(a_model_goes_out_in_int8, COUNT_OF(names)) {
+    char lines[64];
+    with("convert --from marian %s -o first", recorded(names[_i]));
+    snprintf(lines, sizeof lines, "%s.txt", names[_i]);
+    with("sed 's/ |.*//' %s > sources", recorded(lines));
+    ok("cat sources > more && echo >> more");
+    ok("convert --to marian --calibrate more first -o first.bin");
+    assert_contains(result.err, "scales of activations from 40 lines of more; 1 were empty");
+    ok("convert --from marian first.bin -o second");
+    ok("convert --to marian --scales first.bin second -o second.bin");
+    ok("cmp first.bin second.bin");
+    ok("generate second sources > ours && test -s ours");
+}
+
 /* With a SentencePiece model, lines of text become lines of text. */
 TEST(a_model_translates_text) {
     char path[512];
@@ -98,6 +113,13 @@ static const struct {
     { "convert --spm-src in in -o m", "it is for --from marian", 2 },
     { "convert --from marian in --spm-src in -o m", "the vocabulary of the source", 1 },
     { "convert --scales in in -o m", "it is for --to marian", 2 },
+    { "convert --calibrate in in -o m", "it is for --to marian", 2 },
+    { "convert --to marian --calibrate in --scales in trained -o m", "--scales has the scales", 2 },
+    { "convert --from marian in -o n && : > e && convert --to marian --calibrate e n -o m",
+      "has no line to run the model on", 1 },
+    { "convert --from marian in -o n && echo a > e && convert --to marian --calibrate e n -o m",
+      "e, line 1: ", 1 },
+    { "convert --to marian --calibrate in trained -o m", "e", 1 },
     { "convert --to marian --scales in trained -o m", "Marian has no such model", 1 },
     { "convert --from marian in -o in", "read and written", 2 },
     { "convert --to marian trained -o m", "Marian has no such model", 1 },

@@ -30,7 +30,7 @@ enum { FROM_FILE, FROM_HF, FROM_MARIAN };
 enum { TO_WEFT, TO_TORCH, TO_HF, TO_MARIAN };
 
 typedef struct settings {
-    const char *input, *output, *adapter, *base, *spm_src, *spm_tgt, *scales;
+    const char *input, *output, *adapter, *base, *spm_src, *spm_tgt, *scales, *calibrate;
     int from, to, norm, positions, activation, dtype, weights;
     int64_t heads, max_len, pad_id, start_id, end_id;
     double eps;
@@ -56,7 +56,7 @@ static option rows[] = {
         "kind of the output. weft: a model file for the programs of weft. torch: a state_dict for "
         "load_state_dict. hf: a folder for from_pretrained. marian: a model.npz for Marian, or "
         "with "
-        "--scales a translator of Firefox"),
+        "--scales or --calibrate a translator of Firefox"),
     NEW_MODEL(
         "output", told.output,
         "file to write, in the safetensors format; with --to hf the folder. It must be given. An "
@@ -76,6 +76,9 @@ static option rows[] = {
     INPUT("scales", told.scales,
           "with --to marian: the .intgemm.alphas.bin that the model was made of before it was "
           "trained on. The output is such a file, in int8, with its scales of activations"),
+    INPUT("calibrate", told.calibrate,
+          "with --to marian: lines of a source text, about a thousand. The output is an "
+          ".intgemm.alphas.bin in int8, with the scales of activations that these lines need"),
     FLAG(
         "overwrite", told.overwrite,
         "with --to hf: replace a model that is in the folder. Without it such a folder is refused"),
@@ -132,6 +135,7 @@ static program self = {
         "  convert --from marian model.ende.intgemm.alphas.bin --spm-src vocab.ende.spm -o "
         "student.weft\n"
         "  convert --to marian student.weft -o model.npz\n"
+        "  convert --to marian --calibrate lines.txt student.weft -o student.intgemm.alphas.bin\n"
         "  convert --to hf en-de.weft -o folder\n"
         "  convert --weights int8 model.weft -o small.weft\n"
         "  convert --adapter own.weft base.weft -o merged.weft\n"
@@ -167,6 +171,8 @@ static void check_options(const settings *set) {
     option_no_effect(&self, "spm-src", set->from != FROM_MARIAN, "it is for --from marian");
     option_no_effect(&self, "spm-tgt", set->from != FROM_MARIAN, "it is for --from marian");
     option_no_effect(&self, "scales", set->to != TO_MARIAN, "it is for --to marian");
+    option_no_effect(&self, "calibrate", set->to != TO_MARIAN, "it is for --to marian");
+    option_no_effect(&self, "calibrate", set->scales, "--scales has the scales");
     option_no_effect(&self, "adapter", set->from != FROM_FILE, "import the model first");
     option_no_effect(&self, "adapter", set->to != TO_WEFT, "merge it into a model first");
     option_no_effect(&self, "base", set->from != FROM_HF, "it is for --from hf");
@@ -367,6 +373,16 @@ static wf_model *from_weft(const settings *set, const wf_file *f) {
     return m;
 }
 
+/* Prints how many lines gave scales of activations. */
+static void tell_lines(const marian_form *form) {
+    if (!form->calibrate) return;
+    fprintf(stderr, "scales of activations from %" PRId64 " lines of %s", form->lines,
+            form->calibrate);
+    if (form->left_out)
+        fprintf(stderr, "; %" PRId64 " were empty or too long for the model", form->left_out);
+    fprintf(stderr, "\n");
+}
+
 /* Prints the sizes of the model's file before and after. */
 static void tell_sizes(const char *from, const char *to) {
     char before[OPTION_TEXT_SIZE], after[OPTION_TEXT_SIZE];
@@ -442,7 +458,9 @@ static void convert_file(const settings *set) {
         saved = save_repacked(m, f, target, message);
     } else if (set->to == TO_MARIAN) {
         m = from_weft(set, f);
-        export_marian(&self, m, set->input, set->scales, target);
+        marian_form form = { set->input, set->scales, set->calibrate, 0, 0 };
+        export_marian(&self, f, m, &form, target);
+        tell_lines(&form);
         saved = true;
     } else if (set->to == TO_TORCH) {
         m = from_weft(set, f);
