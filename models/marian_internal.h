@@ -16,9 +16,17 @@ typedef struct wf_marian_files {
     size_t model_bytes, src_bytes, tgt_bytes;
 } wf_marian_files;
 
+/* The name of a parameter that is added to a model from a file in int8: the scales of the file. */
+#define WF_MARIAN_SCALES "marian.scales"
+
 /* Read a model in f32, its tokenizers and its search. False with message. Free out by wf_hf_free in
  * either case. */
 bool wf_marian_import(const wf_marian_files *files, wf_hf *out, char *message);
+
+/* Load a model that was made of a file in int8, to decode in Marian's own arithmetic: the file's
+ * integers, activations rounded by its scales. NULL with message: it has no scales, or its weights
+ * are not those of the file any more. */
+wf_model *wf_marian_load(const wf_file *f, char *message);
 
 /* The bytes of a model.npz, malloc'ed, which Marian reads. NULL with message: Marian has no such
  * model. */

@@ -117,7 +117,8 @@ bool wf_marian_is_plain(const wf_model *m, char *message) {
     bool plain = wf_transformer_of(m) && wf_ok(m->graph);
     for (int id = 0; plain && id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
-        plain = t->kind != WF_PARAM || (!wf_is_added(m, t) && t->dtype == WF_F32);
+        plain = t->kind != WF_PARAM || strcmp(t->name, WF_MARIAN_SCALES) == 0 ||
+                (!wf_is_added(m, t) && t->dtype == WF_F32);
     }
     return plain || fail(message, "only an encoder-decoder Transformer of f32 without added "
                                   "parameters can be written so");

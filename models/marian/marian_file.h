@@ -104,6 +104,16 @@ void wf_marian_round(const float *values, int64_t n, char *to);
  * with it has been seen. */
 float wf_marian_scale(const wf_marian_scales *s, const wf_tensor *weight, int part);
 
+/* ---- marian_scales.c ------------------------------------------------------------------------- */
+
+/* The parameter of scales, [matrices, 2]. */
+wf_tensor *wf_marian_declare_scales(wf_model *m);
+/* Declare it with the values of a file, if that is one in int8 with scales. False with message. */
+bool wf_marian_keep_scales(marian_file *f, wf_model *m, char *message);
+/* The row of a part of a weight. -1: it is not multiplied. */
+int wf_marian_scale_index(const wf_model *m, const wf_tensor *weight, int part);
+bool wf_marian_is_table(const wf_model *m, const wf_tensor *weight);
+
 /* ---- marian_export.c ------------------------------------------------------------------------- */
 
 /* True if a file of Marian can hold all parameters: those of a Transformer alone, in f32. False

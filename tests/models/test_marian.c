@@ -2,69 +2,20 @@
  * give, come back with the same bits, and damaged ones are refused.
  *
  * tests/models/marian_peer.py made the files and the ids, and compares many more. */
-#include <stdio.h>
-
-#include "models/generation_internal.h"
-#include "models/marian/marian_file.h"
-#include "models/marian_internal.h"
-#include "models/model_internal.h"
+#include "marian_files.h"
 #include "tests/suites.h"
-#include "tests/support/models.h"
-#include "tests/support/support.h"
-#include "texts.h"
 
 TESTS(marian)
 
-static const char *const recorded[] = { "shared.npz",  "shared.bin",  "split.npz", "split.bin",
-                                        "teacher.npz", "teacher.bin", "words.bin" };
-
-static char *recorded_file(int i, const char *end, size_t *bytes) {
-    char relative[128], path[512];
-    snprintf(relative, sizeof relative, "tests/data/marian/%s%s", recorded[i], end);
-    return file_text(source_path(relative, path, sizeof path), bytes);
-}
-
-static void import(const void *model, size_t bytes, wf_hf *out) {
-    char message[WF_MESSAGE] = "";
-    const wf_marian_files files = { .model = model, .model_bytes = bytes };
-    ck_assert_msg(wf_marian_import(&files, out, message), "%s", message);
-}
-
 /* ---- what they compute ----------------------------------------------------------------------- */
-
-/* Reads numbers up to a '|' or the end of the line. */
-static int read_ids(char **at, int32_t *ids) {
-    int n = 0;
-    while (**at && **at != '|' && **at != '\n') {
-        ids[n++] = (int32_t)strtol(*at, at, 10);
-        while (**at == ' ') ++*at;
-    }
-    *at += **at != '\0';
-    return n;
-}
 
 TEST_ROWS(recorded_models_give_the_recorded_ids, COUNT_OF(recorded)) {
     size_t bytes, size;
     char *model = recorded_file(_i, "", &size), *text = recorded_file(_i, ".txt", &bytes);
     wf_hf hf;
     import(model, size, &hf);
-    wf_decoder *d = open_decoder(hf.model, NULL);
-    wf_decode_options o = wf_generation_options(&hf.generation);
-    ck_assert(!hf.src && !hf.tgt && o.beam == 1 && o.n_banned == 1 && o.banned[0] == 1);
-    int n = 0;
-    for (char *at = text; *at; n++) {
-        int32_t src[32], want[64];
-        int32_t length = read_ids(&at, src);
-        while (*at == ' ') at++;
-        int expected = read_ids(&at, want);
-        wf_decoded result;
-        assert_decoder(d, wf_decode(d, 1, length, src, &length, NULL, &o, &result));
-        ck_assert_int_eq(result.best[0].length, expected);
-        ck_assert(memcmp(result.best[0].tokens, want, (size_t)expected * sizeof *want) == 0);
-        wf_decoded_free(&result, 1);
-    }
-    ck_assert_int_eq(n, 40);
-    wf_decoder_free(d);
+    ck_assert(!hf.src && !hf.tgt);
+    assert_recorded(hf.model, &hf.generation, text);
     wf_hf_free(&hf);
     free(model), free(text);
 }
@@ -72,8 +23,8 @@ TEST_ROWS(recorded_models_give_the_recorded_ids, COUNT_OF(recorded)) {
 /* ---- out and in ------------------------------------------------------------------------------ */
 
 static void assert_same_parameters(const wf_model *a, const wf_model *b) {
-    ck_assert_int_eq(wf_node_count(a->graph), wf_node_count(b->graph));
-    for (int id = 0; id < wf_node_count(a->graph); id++) {
+    ck_assert_int_eq(a->own_nodes, b->own_nodes);
+    for (int id = 0; id < a->own_nodes; id++) {
         wf_tensor *x = wf_node(a->graph, id), *y = wf_node(b->graph, id);
         if (x->kind != WF_PARAM) continue;
         void *p = malloc(wf_bytes(x) + 1), *q = malloc(wf_bytes(x) + 1);
@@ -101,87 +52,6 @@ TEST_ROWS(what_goes_out_comes_in, COUNT_OF(recorded)) {
     ck_assert(other && size == again && memcmp(npz, other, size) == 0);
     wf_hf_free(&first), wf_hf_free(&second);
     free(model), free(npz), free(other);
-}
-
-/* ---- scales of activations ------------------------------------------------------------------- */
-
-enum { PAIRS = 40, WIDEST = 64 };
-
-/* The recorded sources and outputs as one batch. */
-typedef struct pairs {
-    int32_t src[PAIRS * WIDEST], tgt[PAIRS * WIDEST], src_length[PAIRS], tgt_length[PAIRS];
-    wf_batch batch;
-} pairs;
-
-/* Rows of `to` numbers instead of WIDEST. */
-static void narrow(int32_t *ids, int64_t to) {
-    for (int i = 0; i < PAIRS; i++)
-        memmove(ids + i * to, ids + i * WIDEST, (size_t)to * sizeof *ids);
-}
-
-static void read_pairs(pairs *p, char *text, int32_t start) {
-    int32_t S = 0, T = 0;
-    *p = (pairs){ .batch.B = PAIRS };
-    for (int i = 0; i < PAIRS; i++) {
-        p->src_length[i] = read_ids(&text, p->src + i * WIDEST);
-        while (*text == ' ') text++;
-        p->tgt[i * WIDEST] = start;
-        p->tgt_length[i] = 1 + read_ids(&text, p->tgt + i * WIDEST + 1);
-        if (p->src_length[i] > S) S = p->src_length[i];
-        if (p->tgt_length[i] > T) T = p->tgt_length[i];
-    }
-    narrow(p->src, S);
-    narrow(p->tgt, T);
-    p->batch = (wf_batch){ PAIRS, S, T, p->src, p->src_length, p->tgt, NULL };
-}
-
-/* The scales that a text gives are those of Marian's rule, in numpy. */
-static void assert_scales(marian_file *f, const char *text) {
-    char name[MARIAN_NAME], with_end[MARIAN_NAME + 16];
-    int n = 0, length;
-    float want;
-    for (; sscanf(text, "%100s %f\n%n", name, &want, &length) == 2; text += length, n++) {
-        snprintf(with_end, sizeof with_end, "%s_QuantMultA", name);
-        const marian_item *item = wf_marian_find(f, with_end);
-        ck_assert_msg(item && item->type == MARIAN_F32 && item->count == 1, "%s", name);
-        ck_assert_msg(fabsf(wf_marian_value(item, 0) / want - 1) < 1e-5f, "%s: %g, not %g", name,
-                      (double)wf_marian_value(item, 0), (double)want);
-    }
-    ck_assert_int_gt(n, 10);
-}
-
-/* A file with these scales is read as the model whose weights are rounded, and comes back from that
- * model with the same bytes. */
-TEST_ROWS(a_text_gives_scales, COUNT_OF(recorded)) {
-    static pairs p;
-    size_t bytes, size;
-    char message[WF_MESSAGE] = "", *model = recorded_file(_i, "", &bytes);
-    char *text = recorded_file(_i, ".txt", &size), *want = recorded_file(_i, ".scales", &size);
-    wf_hf hf, again;
-    marian_file f;
-    import(model, bytes, &hf);
-    read_pairs(&p, text, hf.model->start_id);
-    wf_marian_scales *s = wf_marian_scales_new(hf.model, NULL, message);
-    ck_assert_msg(s != NULL, "%s", message);
-    ck_assert(!wf_marian_export_int8(hf.model, s, &bytes, message));
-    assert_contains(message, "there was no text");
-    ck_assert_msg(wf_marian_scales_add(s, &p.batch, p.tgt_length, message), "%s", message);
-    char *file = wf_marian_export_int8(hf.model, s, &bytes, message);
-    ck_assert_msg(file && wf_marian_open(&f, file, bytes, message), "%s", message);
-    assert_scales(&f, want);
-    const marian_item *none = wf_marian_find(&f, "none_QuantMultA");
-    const marian_item *table = wf_marian_find(&f, "Wemb_QuantMultA");
-    if (wf_transformer_of(hf.model)->config.tie == WF_TIE_ALL)
-        ck_assert(fabsf(wf_marian_value(table, 0) / wf_marian_value(none, 0) - 1) < 1e-6f);
-    else
-        ck_assert(!none && !table);
-    import(file, bytes, &again);
-    char *back = wf_marian_export_like(again.model, file, bytes, message);
-    ck_assert_msg(back && memcmp(back, file, bytes) == 0, "%s", message);
-    wf_marian_close(&f);
-    wf_marian_scales_free(s);
-    wf_hf_free(&hf), wf_hf_free(&again);
-    free(model), free(text), free(want), free(file), free(back);
 }
 
 /* ---- other weights --------------------------------------------------------------------------- */

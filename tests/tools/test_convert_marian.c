@@ -31,7 +31,8 @@ TEST_ROWS(a_model_goes_in_and_out, COUNT_OF(names)) {
     with("convert --from marian %s -o first", recorded(names[_i]));
     ok("convert --to marian first -o model.npz");
     ok("convert --from marian model.npz -o second");
-    ok("cmp first second");
+    ok("convert --to marian second -o again.npz");
+    ok("cmp model.npz again.npz");
     snprintf(lines, sizeof lines, "%s.txt", names[_i]);
     with("sed 's/ |.*//' %s > sources", recorded(lines));
     with("sed 's/.*| *//' %s > outputs", recorded(lines));
@@ -53,6 +54,13 @@ TEST_ROWS(a_model_goes_out_in_int8, COUNT_OF(names)) {
     ok("convert --to marian --scales first.bin second -o second.bin");
     ok("cmp first.bin second.bin");
     ok("generate second sources > ours && test -s ours");
+    ok("generate --arithmetic marian --batch-size 7 --threads 3 second sources > int8");
+    ok("generate --arithmetic marian --batch-size 1 --threads 1 second sources > alone");
+    ok("test -s int8 && cmp int8 alone");
+    ok("convert --weights int8 second -o rows");
+    run("generate --arithmetic marian rows sources");
+    expect(1);
+    assert_contains(result.err, "it has no scales of activations");
 }
 
 /* With a SentencePiece model, lines of text become lines of text. */
@@ -114,6 +122,8 @@ static const struct {
     { "convert --from marian in --spm-src in -o m", "the vocabulary of the source", 1 },
     { "convert --scales in in -o m", "it is for --to marian", 2 },
     { "convert --calibrate in in -o m", "it is for --to marian", 2 },
+    { "generate --arithmetic marian trained in", "it has no scales of activations", 1 },
+    { "generate --arithmetic marian --weights f32 trained in", "integers of the model's own", 2 },
     { "convert --to marian --calibrate in --scales in trained -o m", "--scales has the scales", 2 },
     { "convert --from marian in -o n && : > e && convert --to marian --calibrate e n -o m",
       "has no line to run the model on", 1 },

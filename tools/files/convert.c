@@ -376,11 +376,10 @@ static wf_model *from_weft(const settings *set, const wf_file *f) {
 /* Prints how many lines gave scales of activations. */
 static void tell_lines(const marian_form *form) {
     if (!form->calibrate) return;
-    fprintf(stderr, "scales of activations from %" PRId64 " lines of %s", form->lines,
-            form->calibrate);
-    if (form->left_out)
-        fprintf(stderr, "; %" PRId64 " were empty or too long for the model", form->left_out);
-    fprintf(stderr, "\n");
+    fprintf(stderr,
+            "scales of activations from %" PRId64 " lines of %s; %" PRId64
+            " were empty or too long\n",
+            form->lines, form->calibrate, form->left_out);
 }
 
 /* Prints the sizes of the model's file before and after. */
