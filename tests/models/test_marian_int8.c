@@ -68,8 +68,10 @@ static wf_tensor *product_of(const wf_model *m, const char *panels) {
 static float formula(const marian_item *w, int64_t row, int64_t k, const float *x, float qa,
                      float bias) {
     int32_t sum = 0, of_row = 0;
-    volatile float scaled, prepared, u = 1 / (qa * w->multiplier);
+    volatile float u = 1 / (qa * w->multiplier);
     volatile float shift = 127 * u;
+    volatile float scaled;
+    volatile float prepared;
     for (int64_t p = 0; p < k; p++) {
         volatile float by = x[p] * qa;
         int32_t a = (int32_t)fminf(fmaxf(rintf(by), -127), 127) + 127;
