@@ -104,6 +104,19 @@ TEST_ROWS(a_trained_model_goes_out, COUNT_OF(trainings)) {
     ok("cmp again.npz model.npz");
 }
 
+/* The head that guided alignment has taught is what --alignment reads; without it, their mean. */
+TEST(a_guided_model_aligns_by_its_head) {
+    char path[512];
+    with("cp %s vocabulary.spm", source_path("tests/data/words_de.spm", path, sizeof path));
+    with("convert --from marian %s --spm-src vocabulary.spm -o mean", recorded("words.bin"));
+    with("convert --from marian --guided %s --spm-src vocabulary.spm -o head",
+         recorded("words.bin"));
+    ok("inspect --json head | grep -q 'generate.alignment-head\",\"value\":\"0\"'");
+    ok("printf 'alle leute\nein hund\n' > lines");
+    ok("generate --alignment soft mean lines > a && generate --alignment soft head lines > b");
+    ok("test -s a && ! cmp -s a b");
+}
+
 static const struct {
     const char *command, *sentence;
     int status;
@@ -119,6 +132,7 @@ static const struct {
       "convert --to hf n -o m",
       "transformers has no such decoder", 1 },
     { "convert --spm-src in in -o m", "it is for --from marian", 2 },
+    { "convert --guided in -o m", "it is for --from marian", 2 },
     { "convert --from marian in --spm-src in -o m", "the vocabulary of the source", 1 },
     { "convert --scales in in -o m", "it is for --to marian", 2 },
     { "convert --calibrate in in -o m", "it is for --to marian", 2 },

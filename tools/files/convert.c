@@ -34,7 +34,7 @@ typedef struct settings {
     int from, to, norm, positions, activation, dtype, weights;
     int64_t heads, max_len, pad_id, start_id, end_id;
     double eps;
-    bool scale, overwrite;
+    bool scale, overwrite, guided;
 } settings;
 
 /* Static, because the rows of the option table hold addresses of these settings. */
@@ -46,17 +46,14 @@ static option rows[] = {
     GROUP("Files"),
     CHOICE("from", told.from, "file|hf|marian",
            "kind of FILE. file: a PyTorch state_dict, as safetensors or torch.save wrote it, or a "
-           "model "
-           "of weft. hf: a folder of Hugging Face's transformers, which needs no further options. "
-           "marian: "
-           "a model.npz of Marian, or a translator of Firefox (.intgemm.alphas.bin), with the "
-           "vocabularies in --spm-src and --spm-tgt"),
+           "model of weft. hf: a folder of Hugging Face's transformers, which needs no further "
+           "options. marian: a model.npz of Marian, or a translator of Firefox "
+           "(.intgemm.alphas.bin), with the vocabularies in --spm-src and --spm-tgt"),
     CHOICE(
         "to", told.to, "weft|torch|hf|marian",
         "kind of the output. weft: a model file for the programs of weft. torch: a state_dict for "
         "load_state_dict. hf: a folder for from_pretrained. marian: a model.npz for Marian, or "
-        "with "
-        "--scales or --calibrate a translator of Firefox"),
+        "with --scales or --calibrate a translator of Firefox"),
     NEW_MODEL(
         "output", told.output,
         "file to write, in the safetensors format; with --to hf the folder. It must be given. An "
@@ -73,6 +70,9 @@ static option rows[] = {
           "with --from marian: SentencePiece model (.spm) of the sources, and also of the targets "
           "unless --spm-tgt is given. Without both the model reads and writes ids"),
     INPUT("spm-tgt", told.spm_tgt, "with --from marian: SentencePiece model (.spm) of the targets"),
+    FLAG("guided", told.guided,
+         "with --from marian: the model was trained with guided alignment, as Firefox's are. "
+         "generate --alignment then reads the head that was taught"),
     INPUT("scales", told.scales,
           "with --to marian: the .intgemm.alphas.bin that the model was made of before it was "
           "trained on. The output is such a file, in int8, with its scales of activations"),
@@ -170,6 +170,7 @@ static void check_options(const settings *set) {
     refuse_said(set->from == FROM_MARIAN, "--from marian takes it from the file");
     option_no_effect(&self, "spm-src", set->from != FROM_MARIAN, "it is for --from marian");
     option_no_effect(&self, "spm-tgt", set->from != FROM_MARIAN, "it is for --from marian");
+    option_no_effect(&self, "guided", set->from != FROM_MARIAN, "it is for --from marian");
     option_no_effect(&self, "scales", set->to != TO_MARIAN, "it is for --to marian");
     option_no_effect(&self, "calibrate", set->to != TO_MARIAN, "it is for --to marian");
     option_no_effect(&self, "calibrate", set->scales, "--scales has the scales");
@@ -411,7 +412,7 @@ static void convert_from_hf(const settings *set) {
     }
     import_folder(&self, set->input, &hf);
     if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
-        !save_imported(&hf, target, message))
+        !save_imported(&hf, NULL, target, message))
         fail(&self, "%s", message);
     (wf_transformer_of(hf.model) ? tell : tell_in_words)(hf.model);
     wf_hf_free(&hf);
@@ -425,7 +426,7 @@ static void convert_from_marian(const settings *set) {
     find_target(set, target);
     import_marian(&self, set->input, src, set->spm_tgt ? set->spm_tgt : src, &hf);
     if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
-        !save_imported(&hf, target, message))
+        !save_imported(&hf, set->guided ? "0" : NULL, target, message))
         fail(&self, "%s", message);
     tell(hf.model);
     wf_hf_free(&hf);
@@ -439,8 +440,7 @@ static void convert_to_hf(const settings *set) {
 }
 
 static void convert_file(const settings *set) {
-    char message[WF_MESSAGE];
-    char target[PATH_SIZE], hash[WF_MODEL_HASH] = "";
+    char message[WF_MESSAGE], target[PATH_SIZE], hash[WF_MODEL_HASH] = "";
     check_uses(&self, NULL, 0);
     wf_file *f = wf_file_open(set->input);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
