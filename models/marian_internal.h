@@ -16,9 +16,17 @@ typedef struct wf_marian_files {
     size_t model_bytes, src_bytes, tgt_bytes;
 } wf_marian_files;
 
+/* The name of a parameter that is added to a model from a file in int8: the scales of the file. */
+#define WF_MARIAN_SCALES "marian.scales"
+
 /* Read a model in f32, its tokenizers and its search. False with message. Free out by wf_hf_free in
  * either case. */
 bool wf_marian_import(const wf_marian_files *files, wf_hf *out, char *message);
+
+/* Load a model that was made of a file in int8, to decode in Marian's own arithmetic: the file's
+ * integers, activations rounded by its scales. NULL with message: it has no scales, or its weights
+ * are not those of the file any more. */
+wf_model *wf_marian_load(const wf_file *f, char *message);
 
 /* The bytes of a model.npz, malloc'ed, which Marian reads. NULL with message: Marian has no such
  * model. */
@@ -28,5 +36,23 @@ void *wf_marian_export(const wf_model *m, size_t *bytes, char *message);
  * that m has: rounded to int8 where the file has int8, beside its scales of activations. malloc'ed,
  * as many as in `like`. NULL with message. */
 void *wf_marian_export_like(const wf_model *m, const void *like, size_t bytes, char *message);
+
+/* ---- scales of activations: marian_calibrate.c ----------------------------------------------- */
+
+typedef struct wf_marian_scales wf_marian_scales;
+
+/* Scales for the products of an encoder-decoder Transformer. Add pairs, of sources and of the
+ * outputs that the model has for them. NULL with message. Free it before the model. */
+wf_marian_scales *wf_marian_scales_new(wf_model *m, wf_pool *pool, char *message);
+void wf_marian_scales_free(wf_marian_scales *s);
+/* Run a batch of pairs through the model. tgt_length [B]: tokens of each target with its start.
+ * False with message. */
+bool wf_marian_scales_add(wf_marian_scales *s, const wf_batch *pairs, const int32_t *tgt_length,
+                          char *message);
+
+/* The bytes of a binary file, .intgemm.alphas.bin, malloc'ed: matrices in int8 beside these scales.
+ * NULL with message. */
+void *wf_marian_export_int8(const wf_model *m, const wf_marian_scales *s, size_t *bytes,
+                            char *message);
 
 #endif

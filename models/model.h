@@ -108,6 +108,9 @@ typedef struct wf_model {
     wf_tensor *hidden;
     /* [B,T,V] */
     wf_tensor *logits, *log_probs;
+    /* The logits are hidden times the transpose of this matrix [V,D], plus this bias [V] or NULL.
+     * Both are NULL if adapters add something to them. */
+    wf_tensor *output_weight, *output_bias;
     /* [B,T]: log-probability of each label; 0 where it is not counted */
     wf_tensor *token_log_probs;
     /* []: number of counted positions where the largest logit is that of the label */

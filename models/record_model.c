@@ -7,6 +7,7 @@
 
 #include "adapters/adapters.h"
 #include "core/graph_internal.h"
+#include "core/product_hook.h"
 #include "kind.h"
 #include "message.h"
 
@@ -79,17 +80,20 @@ struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t 
 }
 
 void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias) {
-    if (!table) {
+    struct wf_linear_layer l = { 0 };
+    if (table) {
+        const char *outer = wf_scope_push(m->graph, "output");
+        l.weight = table->weight;
+        if (bias) l.bias = wf_param(m->graph, "bias", 1, &m->tgt_vocab, wf_init_zeros());
+        l.path = wf_scope(m->graph, outer);
+    } else {
         int64_t dim = m->hidden->ndim ? m->hidden->shape[m->hidden->ndim - 1] : 1; /* poison: [] */
-        struct wf_linear_layer l = wf_linear_new(m->graph, "output", dim, m->tgt_vocab, bias);
-        m->logits = wf_linear(&l, m->hidden);
-        return;
+        l = wf_linear_new(m->graph, "output", dim, m->tgt_vocab, bias);
     }
-    const char *outer = wf_scope_push(m->graph, "output");
-    struct wf_linear_layer l = { .weight = table->weight };
-    if (bias) l.bias = wf_param(m->graph, "bias", 1, &m->tgt_vocab, wf_init_zeros());
-    l.path = wf_scope(m->graph, outer);
     m->logits = wf_linear(&l, m->hidden);
+    if (wf_product_hook_of(m->graph)->call) return;
+    m->output_weight = l.weight;
+    m->output_bias = l.bias;
 }
 
 /* Records the log-probability of each label, and the number of labels that are the likeliest token.

@@ -56,7 +56,7 @@ void wf_decoder_free(wf_decoder *d) {
     if (!d) return;
     wf_state_free(d->state);
     wf_plan_free(d->encode), wf_plan_free(d->prompt);
-    wf_plan_free(d->step), wf_plan_free(d->score);
+    wf_plan_free(d->step), wf_plan_free(d->hidden_step), wf_plan_free(d->score);
     for (int i = 0; d->memory && i < d->model->n_memory; i++) give_back(&d->memory[i].sentences);
     give_back(&d->prompts);
     free(d->memory), free(d->row_index);
@@ -173,19 +173,20 @@ static bool make_room(wf_decoder *d, int rows) {
 bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
                       int most_rows) {
     bool encoded = !d->model->src || encode(d, b, s, src, src_length);
+    d->running = d->step;
     return encoded && make_room(d, most_rows);
 }
 
 /* Rows of one sentence read its encoder outputs from the same memory. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner) {
-    if (!bind_rows(d, d->step, n, 1)) return false;
+    if (!bind_rows(d, d->running, n, 1)) return false;
     assert(n >= 1 && n <= d->capacity);
     for (int row = 0; row < n; row++) d->row_index[row] = owner[row];
     for (int i = 0; i < d->model->n_memory; i++) {
         memory_part *h = &d->memory[i];
         size_t bytes = (size_t)n * h->slice;
-        if (!wf_feed_lent(d->step, h->tensor, h->sentences.data, bytes, d->row_index))
-            return wf_decoder_fail_plan(d, d->step);
+        if (!wf_feed_lent(d->running, h->tensor, h->sentences.data, bytes, d->row_index))
+            return wf_decoder_fail_plan(d, d->running);
     }
     return true;
 }
@@ -212,13 +213,21 @@ bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t 
     return ok || wf_decoder_fail_plan(d, p);
 }
 
+bool wf_decoder_stop_at_hidden(wf_decoder *d) {
+    if (!d->hidden_step) d->hidden_step = wf_model_prompt_plan(d->model, d->pool);
+    if (!wf_plan_ok(d->hidden_step)) return wf_decoder_fail_plan(d, d->hidden_step);
+    d->running = d->hidden_step;
+    return true;
+}
+
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position) {
-    wf_plan *p = d->step;
+    wf_plan *p = d->running;
     const wf_tensor *tgt = d->model->tgt;
     assert(d->state && position >= 0);
     bool ok = wf_bind(p, "P", position) && wf_feed(p, tgt, ids, wf_bound_bytes(p, tgt)) &&
               wf_run_state(p, d->state);
-    d->logits = ok ? wf_fetched(p, d->model->logits) : NULL;
+    const wf_tensor *wanted = p == d->step ? d->model->logits : d->model->hidden;
+    d->logits = ok ? wf_fetched(p, wanted) : NULL;
     return d->logits || wf_decoder_fail_plan(d, p);
 }
 

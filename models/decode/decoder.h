@@ -9,6 +9,7 @@
  * rules.c           changes logits by the tokens so far: repetition, the end
  * shortlist.c       reads lexical shortlists: the candidates of a source
  * narrow.c          chooses among these candidates
+ * few_logits.c      computes the logits of these candidates alone
  * watch.c           tells a listener what each step ranks and decides
  * candidates.c      finds the likeliest tokens of a row of logits
  * decode_results.c  writes the results
@@ -38,8 +39,11 @@ struct wf_decoder {
     wf_pool *pool;
     /* an encoder-decoder has the first, a decoder-only model the second; the other one is NULL */
     wf_plan *encode, *prompt;
-    /* step: one decoding step; score: made when it is first needed */
-    wf_plan *step, *score;
+    /* step: one decoding step. The others are made when they are first needed: a step up to hidden,
+     * and one that scores */
+    wf_plan *step, *hidden_step, *score;
+    /* the kind of step that this search runs: one of the first two */
+    wf_plan *running;
     wf_state *state;
     /* number of rows that the state has room for */
     int capacity;
@@ -48,7 +52,8 @@ struct wf_decoder {
     /* [capacity]: for each row, the index of the sentence whose slices of `memory` it reads */
     int32_t *row_index;
     grown prompts;
-    /* logits of the last step, [rows,V] in the model's type; the memory belongs to the plan */
+    /* logits of the last step, [rows,V] in the model's type, or hidden [rows,D] if such a step runs;
+     * the memory belongs to the plan, or to few_logits.c */
     const void *logits;
     int64_t source_length;
     /* inside a call: calls from a callback are refused */
@@ -76,6 +81,8 @@ bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
 int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position);
 /* Decoder-only: runs the first n tokens of each of b rows through the KV cache. */
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n);
+/* From now on, until another search begins, steps end with hidden. */
+bool wf_decoder_stop_at_hidden(wf_decoder *d);
 /* Feeds each row its newest token. Afterwards d->logits predict the next token. */
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);
 

@@ -16,7 +16,8 @@
 struct narrow {
     int32_t *ids;
     size_t room;
-    int64_t *ends; /* [b] */
+    int64_t *ends;   /* [b] */
+    few_logits *few; /* NULL: steps compute all logits */
 };
 
 /* Inserts the end into n ascending ids, which have room for it. Returns their number. */
@@ -52,13 +53,19 @@ bool wf_narrow_open(search *q, int s, const int32_t *src, const int32_t *src_len
     if (!n || !n->ends) return wf_decoder_fail(q->d, "out of memory");
     for (int64_t i = 0; i < q->b; i++)
         if (!add_sentence(q, n, i, src + i * s, src_length[i])) return false;
-    return true;
+    return q->watch || wf_few_logits_open(q, n->ids, n->ends[q->b - 1], &n->few);
+}
+
+bool wf_narrow_step(search *q) {
+    if (!wf_decoder_step(q->d, q->ids, q->position)) return false;
+    return !q->narrow || !q->narrow->few || wf_few_logits_compute(q->narrow->few, q->d, q->rows);
 }
 
 void wf_narrow_close(search *q) {
     if (!q->narrow) return;
     free(q->narrow->ids);
     free(q->narrow->ends);
+    wf_few_logits_close(q->narrow->few);
     free(q->narrow);
 }
 

@@ -332,8 +332,7 @@ static bool run(search *q, int s, const int32_t *src) {
     if (!wf_decoder_rows(q->d, q->rows, q->owner)) return false;
     if (q->position > 0 && !wf_decoder_prompt(q->d, q->b, s, src, q->position)) return false;
     for (; q->rows > 0; q->position++)
-        if (!wf_decoder_step(q->d, q->ids, q->position) || !choose_all(q) || !advance(q))
-            return false;
+        if (!wf_narrow_step(q) || !choose_all(q) || !advance(q)) return false;
     return true;
 }
 

@@ -153,9 +153,12 @@ bool wf_apply_rules(const search *q, const sentence *s, int row, char *scratch, 
 
 /* ---- narrow.c -------------------------------------------------------------------------------- */
 
-/* Find the candidates of every sentence, if there is a shortlist. */
+/* Find the candidates of every sentence, if there is a shortlist. Steps then compute their logits
+ * alone, unless there are many, or a listener reads whole rows. */
 bool wf_narrow_open(search *q, int s, const int32_t *src, const int32_t *src_length);
 void wf_narrow_close(search *q);
+/* Runs a step of all rows: see wf_decoder_step. */
+bool wf_narrow_step(search *q);
 /* bytes */
 size_t wf_narrow_scratch(const wf_decode_options *o, const wf_model *m);
 /* The logits of a sentence's candidates alone, gathered into scratch. Without a shortlist it is the

@@ -14,46 +14,21 @@
 
 enum { LOCAL_SIZE = 30, CENTRAL_SIZE = 46, END_SIZE = 22, ALIGN = 16, VERSION = 20 };
 
-typedef struct block {
-    char *data;
-    size_t n, room;
-    bool lacks;
-} block;
-
 typedef struct archive {
-    block records, directory;
+    marian_bytes records, directory;
     wf_crc32_table sums;
     int n;
 } archive;
 
-static void add(block *b, const void *data, size_t n) {
-    if (b->lacks || (b->n + n > b->room)) {
-        size_t room = 2 * (b->n + n);
-        char *more = b->lacks ? NULL : realloc(b->data, room);
-        b->lacks = !more;
-        if (!more) return;
-        b->data = more;
-        b->room = room;
-    }
-    memcpy(b->data + b->n, data, n);
-    b->n += n;
-}
-
-static void add_number(block *b, uint64_t number, int n) {
-    char bytes[8];
-    for (int i = 0; i < n; i++, number >>= 8) bytes[i] = (char)(unsigned char)number;
-    add(b, bytes, (size_t)n);
-}
-
 /* Version, flags, method, time and date, checksum and both sizes: the same in both headers. */
-static void add_header(block *b, uint32_t sum, size_t bytes, size_t name) {
-    add_number(b, VERSION, 2);
-    add_number(b, 0, 8);
-    add_number(b, sum, 4);
-    add_number(b, bytes, 4);
-    add_number(b, bytes, 4);
-    add_number(b, name, 2);
-    add_number(b, 0, 2);
+static void add_header(marian_bytes *b, uint32_t sum, size_t bytes, size_t name) {
+    wf_marian_add_number(b, VERSION, 2);
+    wf_marian_add_number(b, 0, 8);
+    wf_marian_add_number(b, sum, 4);
+    wf_marian_add_number(b, bytes, 4);
+    wf_marian_add_number(b, bytes, 4);
+    wf_marian_add_number(b, name, 2);
+    wf_marian_add_number(b, 0, 2);
 }
 
 /* Adds NAME.npy, an array [rows, columns] of f32, or [columns] of characters if rows is 0. */
@@ -78,18 +53,18 @@ static bool add_array(archive *a, const char *name, int64_t rows, int64_t column
     sum = ~wf_crc32(&a->sums, sum, data, bytes);
     size_t at = a->records.n;
     if (at + bytes > INT32_MAX) return fail(message, "its weights have more than 2 GB");
-    add_number(&a->records, 0x04034B50, 4);
+    wf_marian_add_number(&a->records, 0x04034B50, 4);
     add_header(&a->records, sum, whole + bytes, (size_t)length);
-    add(&a->records, file, (size_t)length);
-    add(&a->records, head, whole);
-    add(&a->records, data, bytes);
-    add_number(&a->directory, 0x02014B50, 4);
-    add_number(&a->directory, VERSION, 2);
+    wf_marian_add(&a->records, file, (size_t)length);
+    wf_marian_add(&a->records, head, whole);
+    wf_marian_add(&a->records, data, bytes);
+    wf_marian_add_number(&a->directory, 0x02014B50, 4);
+    wf_marian_add_number(&a->directory, VERSION, 2);
     add_header(&a->directory, sum, whole + bytes, (size_t)length);
-    add_number(&a->directory, 0, 8); /* no comment, the first disk, no attributes */
-    add_number(&a->directory, 0, 2);
-    add_number(&a->directory, at, 4);
-    add(&a->directory, file, (size_t)length);
+    wf_marian_add_number(&a->directory, 0, 8); /* no comment, the first disk, no attributes */
+    wf_marian_add_number(&a->directory, 0, 2);
+    wf_marian_add_number(&a->directory, at, 4);
+    wf_marian_add(&a->directory, file, (size_t)length);
     a->n++;
     return !(a->records.lacks || a->directory.lacks) || fail(message, "out of memory");
 }
@@ -129,20 +104,21 @@ static bool add_parameter(archive *a, const wf_transformer_config *c, const wf_t
 /* Adds the end of the archive: where its directory is. */
 static void end_archive(archive *a) {
     size_t at = a->records.n, n = a->directory.n;
-    add(&a->records, a->directory.data, n);
-    add_number(&a->records, 0x06054B50, 8);
-    add_number(&a->records, (uint64_t)a->n, 2);
-    add_number(&a->records, (uint64_t)a->n, 2);
-    add_number(&a->records, n, 4);
-    add_number(&a->records, at, 4);
-    add_number(&a->records, 0, 2);
+    wf_marian_add(&a->records, a->directory.data, n);
+    wf_marian_add_number(&a->records, 0x06054B50, 8);
+    wf_marian_add_number(&a->records, (uint64_t)a->n, 2);
+    wf_marian_add_number(&a->records, (uint64_t)a->n, 2);
+    wf_marian_add_number(&a->records, n, 4);
+    wf_marian_add_number(&a->records, at, 4);
+    wf_marian_add_number(&a->records, 0, 2);
 }
 
 bool wf_marian_is_plain(const wf_model *m, char *message) {
     bool plain = wf_transformer_of(m) && wf_ok(m->graph);
     for (int id = 0; plain && id < wf_node_count(m->graph); id++) {
         const wf_tensor *t = wf_node(m->graph, id);
-        plain = t->kind != WF_PARAM || (!wf_is_added(m, t) && t->dtype == WF_F32);
+        plain = t->kind != WF_PARAM || strcmp(t->name, WF_MARIAN_SCALES) == 0 ||
+                (!wf_is_added(m, t) && t->dtype == WF_F32);
     }
     return plain || fail(message, "only an encoder-decoder Transformer of f32 without added "
                                   "parameters can be written so");

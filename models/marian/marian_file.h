@@ -4,6 +4,7 @@
 #define WEFT_MODELS_MARIAN_MARIAN_FILE_H
 
 #include "core/file/zip.h"
+#include "models/marian_internal.h"
 #include "models/transformer.h"
 
 enum { MARIAN_NAME = 128, MARIAN_DIMS = 4 };
@@ -81,6 +82,37 @@ bool wf_marian_find_origin(marian_file *f, const wf_transformer_config *c, const
 /* True if all items were found but the scales of activations in int8 products, which f32 does not
  * need. False with message. */
 bool wf_marian_explain_rest(const marian_file *f, char *message);
+
+/* ---- marian_binary.c ------------------------------------------------------------------------- */
+
+/* Bytes that grow. lacks: memory was lacking, and some are missing. */
+typedef struct marian_bytes {
+    char *data;
+    size_t n, room;
+    bool lacks;
+} marian_bytes;
+void wf_marian_add(marian_bytes *b, const void *data, size_t n);
+/* the lowest n bytes, low byte first */
+void wf_marian_add_number(marian_bytes *b, uint64_t number, int n);
+/* Round a matrix to int8 with one multiplier, 127 by the largest absolute value; write the n
+ * integers, and the multiplier behind them. */
+void wf_marian_round(const float *values, int64_t n, char *to);
+
+/* ---- marian_calibrate.c ---------------------------------------------------------------------- */
+
+/* The scale of the activations that are multiplied with part `part` of a parameter. 0: no product
+ * with it has been seen. */
+float wf_marian_scale(const wf_marian_scales *s, const wf_tensor *weight, int part);
+
+/* ---- marian_scales.c ------------------------------------------------------------------------- */
+
+/* The parameter of scales, [matrices, 2]. */
+wf_tensor *wf_marian_declare_scales(wf_model *m);
+/* Declare it with the values of a file, if that is one in int8 with scales. False with message. */
+bool wf_marian_keep_scales(marian_file *f, wf_model *m, char *message);
+/* The row of a part of a weight. -1: it is not multiplied. */
+int wf_marian_scale_index(const wf_model *m, const wf_tensor *weight, int part);
+bool wf_marian_is_table(const wf_model *m, const wf_tensor *weight);
 
 /* ---- marian_export.c ------------------------------------------------------------------------- */
 

@@ -77,7 +77,8 @@ static bool import(marian_file *f, const wf_marian_files *files, wf_hf *out, cha
     if (!out->model) return false;
     if (!wf_ok(out->model->graph)) return fail(message, "%s", wf_error(out->model->graph));
     set_search(&out->generation, &target);
-    return wf_marian_load_weights(f, out->model, message);
+    return wf_marian_load_weights(f, out->model, message) &&
+           wf_marian_keep_scales(f, out->model, message);
 }
 
 bool wf_marian_import(const wf_marian_files *files, wf_hf *out, char *message) {

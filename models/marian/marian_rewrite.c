@@ -4,7 +4,6 @@
  * A matrix in int8 has one multiplier, 127 by the largest absolute value. One whose numbers are
  * those of the file already keeps the file's bytes, so a model that was not trained comes back
  * whole. */
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,11 +36,6 @@ static bool same_settings(rewriting *r) {
     return same;
 }
 
-static float rounded(float value, float multiplier) {
-    float number = rintf(value * multiplier);
-    return fminf(fmaxf(number, -127), 127);
-}
-
 /* Do the file's numbers stand for these values already? */
 static bool holds(const marian_item *item, const float *values) {
     for (int64_t i = 0; i < item->count; i++)
@@ -50,15 +44,8 @@ static bool holds(const marian_item *item, const float *values) {
 }
 
 static void write_int8(const rewriting *r, const marian_item *item, const float *values) {
-    char *to = r->bytes + (item->data - r->like);
-    float most = 0;
-    if (holds(item, values)) return;
-    for (int64_t i = 0; i < item->count; i++) most = fmaxf(most, fabsf(values[i]));
-    /* finite: values of a matrix that are smaller become 0 */
-    float multiplier = most > 127 / FLT_MAX ? 127 / most : 1;
-    for (int64_t i = 0; i < item->count; i++)
-        to[i] = (char)(signed char)rounded(values[i], multiplier);
-    memcpy(to + item->count, &multiplier, sizeof multiplier);
+    if (!holds(item, values))
+        wf_marian_round(values, item->count, r->bytes + (item->data - r->like));
 }
 
 static void write_f32(const rewriting *r, const marian_item *item, const marian_origin *o,

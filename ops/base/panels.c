@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/int8_row.h"
 #include "core/graph_internal.h"
@@ -80,6 +81,45 @@ void wf_panel_row(const wf_view *x, int64_t row, void *out) {
     else
         WF_KERNEL(x->dtype,
                   unpack_row(width, k, from, x->layout == WF_PANELS_BF16, row - panel, out));
+}
+
+/* ---- some of the rows ------------------------------------------------------------------------ */
+
+/* Copies a row's scale and its words, from one panel in int8 to another. */
+static void take_int8(const wf_view *x, int64_t row, void *panel, int64_t width, int64_t r) {
+    int64_t k = x->shape[1], whole = wf_panel_rows(x->dtype);
+    int64_t first = row / whole * whole, from_width = width_from(x, first), from_r = row - first;
+    const uint32_t *from = (const void *)((char *)x->data + wf_view_bytes(x, first * k));
+    uint32_t *to = panel;
+    for (int64_t i = 0; i <= (k + 3) / 4; i++) to[i * width + r] = from[i * from_width + from_r];
+}
+
+/* Fills the panel of y that begins with row `first`. buffer has room for its rows. */
+static void take_panel(const wf_view *x, const int32_t *rows, const wf_view *y, int64_t first,
+                       char *buffer) {
+    int64_t k = x->shape[1], width = width_from(y, first);
+    size_t row = (size_t)k * wf_dtype_size(x->dtype);
+    void *panel = (char *)y->data + wf_view_bytes(y, first * k);
+    for (int64_t r = 0; r < width; r++) {
+        if (x->layout == WF_PANELS_INT8)
+            take_int8(x, rows[first + r], panel, width, r);
+        else
+            wf_panel_row(x, rows[first + r], buffer + (size_t)r * row);
+    }
+    if (x->layout == WF_PANELS_INT8) return;
+    WF_KERNEL(x->dtype, pack_panel(width, k, (void *)buffer, panel, y->layout == WF_PANELS_BF16));
+}
+
+bool wf_take_rows(const wf_view *x, const int32_t *rows, const wf_view *y) {
+    int64_t width = x->ndim > 1 ? x->shape[1] : 1, whole = wf_panel_rows(x->dtype);
+    size_t row = (size_t)width * wf_dtype_size(x->dtype);
+    char *buffer = x->layout ? malloc(row * (size_t)whole + 1) : NULL;
+    assert(x->layout == y->layout);
+    for (int64_t i = 0; !x->layout && i < y->shape[0]; i++)
+        memcpy((char *)y->data + (size_t)i * row, (char *)x->data + (size_t)rows[i] * row, row);
+    for (int64_t i = 0; buffer && i < y->shape[0]; i += whole) take_panel(x, rows, y, i, buffer);
+    free(buffer);
+    return buffer || !x->layout;
 }
 
 /* ---- which parameters ------------------------------------------------------------------------ */

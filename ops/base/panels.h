@@ -12,5 +12,8 @@ int64_t wf_repack_tasks(const wf_call *c, int phase);
 bool wf_repack_eval(const wf_call *c, int phase, int64_t task, void *scratch);
 /* copy one row of a matrix in panels */
 void wf_panel_row(const wf_view *x, int64_t row, void *out);
+/* Copy row rows[i] of a matrix to row i of another one in the same layout, in panels or not: in
+ * int8 the integers themselves. False: out of memory. */
+bool wf_take_rows(const wf_view *x, const int32_t *rows, const wf_view *y);
 
 #endif

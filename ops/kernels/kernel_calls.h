@@ -54,12 +54,14 @@ typedef struct wf_panel_product {
 } wf_panel_product;
 
 /* A product with weights in int8, for rows of A that int8_row has written, wf_int8_row_bytes(k)
- * apart: int8.inc. c = sum * scale of A's row * scale of W's row + d, of exact sums; all tables
- * give one set of bits. with_dot as for those rows. */
+ * apart: int8.inc. c = (sum + shift) * scale of A's row * scale of W's row + d, of exact sums; all
+ * tables give one set of bits. shift, of each row of W, and d may be NULL. with_dot as for those
+ * rows. */
 typedef struct wf_int8_product {
     int64_t m, n, k;
     const void *a, *panels;
     const float *d;
+    const int32_t *shift;
     float *c;
     int64_t c_row, d_row;
     bool with_dot;

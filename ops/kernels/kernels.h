@@ -138,9 +138,11 @@
                            real *row);                                                             \
         /* Products with weights in int8, only for f32 (else NULL): int8.inc. has_dot: true if     \
          * the processor has VNNI, which multiplies 4 bytes in an instruction. int8_row rounds a   \
-         * row of k to `out`; then the product. with_dot: use VNNI, which gives the same bits */   \
+         * row of k to `out`, or by a given factor with the scale 1; then the product. with_dot:   \
+         * use VNNI, which gives the same bits */                                                  \
         bool (*has_dot)(void);                                                                     \
         void (*int8_row)(int64_t k, const real *x, bool with_dot, void *out);                      \
+        void (*int8_row_by)(int64_t k, const real *x, real by, bool with_dot, void *out);          \
         void (*int8_panels)(const wf_int8_product *p);                                             \
         /* attention computes y and stats of queries [from, to), at most WF_ATTENTION_ROWS;        \
          * attention_backward computes dq, dk and dv of a head. scratch is aligned to 64. It has   \

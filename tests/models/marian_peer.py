@@ -6,7 +6,9 @@ usage: marian_peer.py TOOLS FOLDER [MODELS [SENTENCES]]
 
 Writes MODELS models (default 16) as model.npz or as int8 binary files, one vocabulary or two, SSRU or self-attention,
 post-norm or pre-norm; imports each by `convert --from marian`, and compares the ids of greedy `generate` with those of
-Marian's formulas in numpy, in f64. Two tokens whose logits are within 1e-3 are a tie, which either side may decide. Then it writes each model back by `convert --to marian`: the numbers must be the same bits. Needs numpy.
+Marian's formulas in numpy, in f64. Two tokens whose logits are within 1e-3 are a tie, which either side may decide.
+Binary files run in Marian's own arithmetic, too, with and without a shortlist; there 0.1 is a tie. Then it writes each
+model back by `convert --to marian`: the numbers must be the same bits. Needs numpy.
 """
 import io
 import json
@@ -19,6 +21,7 @@ import zipfile
 import numpy as np
 
 TIE = 1e-3
+INT8_TIE = 0.1  # a last bit of f32 may round an activation to another integer, which moves logits by some hundredths
 EOS, UNK = 0, 1
 
 
@@ -113,8 +116,8 @@ def write_npz(path, p, settings):
 
 
 def write_binary(path, p, settings, rng):
-    """Writes int8 matrices as intgemm has them, and returns the weights that they stand for."""
-    items, rounded = [], {}
+    """Writes int8 matrices as intgemm has them. Returns the weights that they stand for, and (integers, qA, qB) of each."""
+    items, rounded, parts = [], {}, {}
     for name, w in p.items():
         if not is_matrix(name):
             items.append((name, 0x0404, w.shape, w.tobytes()))
@@ -126,6 +129,7 @@ def write_binary(path, p, settings, rng):
         items.append((name, 0x4101, w.shape, np.ascontiguousarray(data).tobytes() + struct.pack("<f", q)))
         rounded[name] = numbers.astype(np.float32) / q
         alpha = np.float32(127 / rng.uniform(2, 6))
+        parts[name] = numbers.T.astype(np.int64) if "Wemb" in name else numbers.astype(np.int64), alpha, q
         items.append((name + "_QuantMultA", 0x0404, (1, 1), alpha.tobytes()))
     items.append(("special:model.yml", 0x0101, (len(settings),), settings))
     items = [(n, t, s, d + bytes(-len(d) % 256)) for n, t, s, d in items]
@@ -136,7 +140,26 @@ def write_binary(path, p, settings, rng):
     head += b"".join(struct.pack("<i", size) for _, _, shape, _ in items for size in shape)
     gap = ((len(head) + 8) // 256 + 1) * 256 - len(head) - 8
     pathlib.Path(path).write_bytes(head + struct.pack("<Q", gap) + bytes(gap) + b"".join(d for *_, d in items))
-    return rounded
+    return rounded, parts
+
+
+def write_shortlist(path, first, lists):
+    """Writes a binary lexical shortlist: `first` frequent tokens, and a list for each token of sources."""
+    offsets = np.arange(len(lists) + 1, dtype=np.uint64) * lists.shape[1]
+    body = struct.pack("<QQQQ", first, lists.shape[1], len(offsets), lists.size) + offsets.tobytes() + lists.tobytes()
+    mask, h = (1 << 64) - 1, 0
+    for (word,) in struct.iter_unpack("<Q", body[:len(body) // 8 * 8]):
+        h = (h ^ (word + 0x9e3779b9 + (h << 6) + (h >> 2))) & mask
+    pathlib.Path(path).write_bytes(struct.pack("<QQ", 0xF11A48D5013417F5, h) + body)
+
+
+def candidates_of(source, first, lists):
+    """Frequent tokens and those of the source's lists; further frequent ones up to a multiple of eight; the end."""
+    found, more = set(range(first)) | {int(t) for w in source for t in lists[w]}, first
+    while len(found) % 8:
+        found.add(more)
+        more += 1
+    return sorted(found | {EOS})
 
 
 # ---- Marian's formulas -----------------------------------------------------------------------------------------------
@@ -146,7 +169,7 @@ class Oracle:
         self.m, self.p = m, {k: v.astype(np.float64) for k, v in p.items()}
         self.source = self.p["Wemb" if m["tie"] in ("all", "src") else "encoder_Wemb"]
         self.target = self.p["Wemb" if m["tie"] in ("all", "src") else "decoder_Wemb"]
-        self.output = self.p.get("decoder_ff_logit_out_W", self.target.T)
+        self.output = {"all": "Wemb", "decoder": "decoder_Wemb"}.get(m["tie"], "decoder_ff_logit_out_W")
 
     def positions(self, n):
         half = self.m["D"] // 2
@@ -159,8 +182,12 @@ class Oracle:
         x = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)
         return x * self.p[f"{name}_ln_scale{pre}"] + self.p[f"{name}_ln_bias{pre}"]
 
+    def multiply(self, x, matrix, bias=None):
+        w = self.p[matrix]
+        return x @ (w.T if "Wemb" in matrix else w) + (0 if bias is None else self.p[bias])
+
     def affine(self, x, name, k):
-        return x @ self.p[f"{name}_W{k}"] + self.p[f"{name}_b{k}"]
+        return self.multiply(x, f"{name}_W{k}", f"{name}_b{k}")
 
     def attention(self, query, keys, name, causal):
         H = self.m["H"]
@@ -185,8 +212,8 @@ class Oracle:
         return self.affine(h, name, 2)
 
     def ssru(self, x, name):
-        f = 1 / (1 + np.exp(-(x @ self.p[name + "_Wf"] + self.p[name + "_bf"])))
-        add, c, out = (1 - f) * (x @ self.p[name + "_W"]), 0, []
+        f = 1 / (1 + np.exp(-self.multiply(x, name + "_Wf", name + "_bf")))
+        add, c, out = (1 - f) * self.multiply(x, name + "_W"), 0, []
         for t in range(len(x)):
             c = f[t] * c + add[t]
             out.append(np.maximum(c, 0))
@@ -218,22 +245,66 @@ class Oracle:
             x = self.sublayer(x, layer + "_context_Wo",
                               lambda h: self.attention(h, memory, layer + "_context", False))
             x = self.sublayer(x, layer + "_ffn_ffn", lambda h: self.feed_forward(h, layer + "_ffn"))
-        x = self.norm(x[-1:], "decoder_top") if self.m["top"] else x[-1:]
-        y = (x @ self.output + self.p["decoder_ff_logit_out_b"])[0]
+        x = self.norm(x, "decoder_top") if self.m["top"] else x
+        y = self.multiply(x, self.output, "decoder_ff_logit_out_b")[-1]
         y[UNK] = -np.inf
         return y
 
-    def greedy(self, ids):
-        """Tokens, and the gaps between the two best logits of each step."""
+    def greedy(self, ids, candidates=None):
+        """Tokens, and the gaps between the two best logits of each step. candidates: tokens of a shortlist."""
         memory, output, gaps = self.encode(ids), [], []
         while len(output) < 2 * len(ids):
             y = self.logits(memory, output)
+            if candidates is not None:
+                y[np.setdiff1d(np.arange(len(y)), candidates)] = -np.inf
             best = np.argsort(-y, kind="stable")[:2]
             gaps.append(y[best[0]] - y[best[1]])
             if best[0] == EOS:
                 break
             output.append(int(best[0]))
         return output, gaps
+
+
+class Calibrated(Oracle):
+    """Notes what is multiplied with each matrix, and has the scales that Marian's extract_stats.py makes of that."""
+    seen = None
+
+    def multiply(self, x, matrix, bias=None):
+        if self.seen is not None:
+            self.seen[matrix] = np.abs(x).max(-1)
+        return super().multiply(x, matrix, bias)
+
+    def scales(self, pairs):
+        """Of one batch. Encoders, and the keys and values of their output, are called once; the rest at each step."""
+        steps = {}
+        for source, output in pairs:
+            self.seen = {}
+            memory = self.encode(source)
+            self.logits(memory, output)
+            for matrix, largest in self.seen.items():
+                once = matrix.startswith("encoder") or matrix.endswith(("context_Wk", "context_Wv"))
+                steps.setdefault(matrix, []).append([largest.max()] if once else list(largest))
+        self.seen = None
+        calls = {m: [max(line[t] for line in lines if t < len(line)) for t in range(max(map(len, lines)))]
+                 for m, lines in steps.items()}
+        return {m: 127 / (np.mean(c) + 1.1 * np.std(c)) for m, c in calls.items()}
+
+
+class Int8(Oracle):
+    """The arithmetic of int8shiftAlphaAll: exact sums of integers, and f32 around them; the rest is f64."""
+
+    def __init__(self, m, p, parts):
+        super().__init__(m, p)
+        self.parts = parts
+
+    def multiply(self, x, matrix, bias=None):
+        w, qa, qb = self.parts[matrix]
+        one, u = np.float32(127), np.float32(1) / (qa * qb)
+        a = np.clip(np.rint(x.astype(np.float32) * qa), -127, 127).astype(np.int64) + 127
+        b = np.float32(0) if bias is None else self.p[bias].astype(np.float32)
+        y = u * (a @ w).astype(np.float32) + (b - (one * u) * w.sum(0).astype(np.float32))
+        assert y.dtype == np.float32
+        return y.astype(np.float64)
 
 
 # ---- trials ----------------------------------------------------------------------------------------------------------
@@ -279,6 +350,16 @@ def record_lines(folder, name, oracle, vocabulary):
     (folder / (name + ".lines")).write_text("".join(lines))
 
 
+def record_int8(path, m, oracle, rng):
+    lines = []
+    while len(lines) < 40:
+        source = rng.integers(2, m["V"][0], rng.integers(1, 9)).tolist() + [EOS]
+        output, gaps = oracle.greedy(source)
+        if min(gaps) > INT8_TIE:
+            lines.append(" ".join(map(str, source)) + " | " + " ".join(map(str, output)) + "\n")
+    path.write_text("".join(lines))
+
+
 def record(folder):
     folder.mkdir(parents=True, exist_ok=True)
     for i, (name, changes) in enumerate(RECORDED.items()):
@@ -286,10 +367,10 @@ def record(folder):
         m = {"D": 8, "F": 12, "H": 2, "enc": 1, "dec": 2, "pre": False, "top": False, "act": "relu", **changes}
         p, settings = weights_of(m, rng), settings_of(m)
         if name.endswith(".bin"):
-            p = write_binary(folder / name, p, settings, rng)
+            p, parts = write_binary(folder / name, p, settings, rng)
         else:
             write_npz(folder / name, p, settings)
-        oracle, lines = Oracle(m, p), []
+        oracle, lines, pairs = Calibrated(m, p), [], []
         if "spm" in changes:
             record_lines(folder, name, oracle, folder.parent / changes["spm"])
         while len(lines) < 40:
@@ -297,12 +378,65 @@ def record(folder):
             output, gaps = oracle.greedy(source)
             if min(gaps) > TIE:
                 lines.append(" ".join(map(str, source)) + " | " + " ".join(map(str, output)) + "\n")
+                pairs.append((source, output))
         (folder / (name + ".txt")).write_text("".join(lines))
+        if name.endswith(".bin"):
+            record_int8(folder / (name + ".int8.txt"), m, Int8(m, p, parts), np.random.default_rng(200 + i))
+        scales = oracle.scales(pairs)
+        (folder / (name + ".scales")).write_text("".join(f"{k} {v:.8g}\n" for k, v in sorted(scales.items())))
 
 
 def arrays_of(path):
     with zipfile.ZipFile(path) as z:
         return {n.removesuffix(".npy"): np.load(io.BytesIO(z.read(n))) for n in z.namelist()}
+
+
+def compare(oracle, sources, outputs, tie, candidates=lambda source: None):
+    """How many outputs are equal, differ behind a step whose two best logits are within tie, differ; and tokens."""
+    equal = ties = wrong = tokens = 0
+    for source, line in zip(sources, outputs, strict=True):
+        want, gaps = oracle.greedy(source, candidates(source))
+        got = [int(t) for t in line.split()]
+        tokens += len(want)
+        at = next((k for k, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
+        near = min(gaps[:at + 1], default=1) < tie
+        equal += got == want
+        ties += got != want and near
+        wrong += got != want and not near
+    return np.array([equal, ties, wrong, tokens])
+
+
+def try_model(tools, folder, i, sentences):
+    rng = np.random.default_rng(i)
+    m = draw_model(rng, i)
+    p, settings, parts = weights_of(m, rng), settings_of(m), {}
+    path = folder / ("model.bin" if m["binary"] else "model.npz")
+    if m["binary"]:
+        p, parts = write_binary(path, p, settings, rng)
+    else:
+        write_npz(path, p, settings)
+    run(tools / "convert", "--from", "marian", path, "-o", folder / "model.weft")
+    sources = [rng.integers(2, m["V"][0], rng.integers(1, 13)).tolist() + [EOS] for _ in range(sentences)]
+    text = "".join(" ".join(map(str, s)) + "\n" for s in sources)
+
+    def outputs(*options):
+        return run(tools / "generate", folder / "model.weft", *options, text=text).splitlines()
+
+    found = {"f32": compare(Oracle(m, p), sources, outputs(), TIE)}
+    if m["binary"]:
+        lists = rng.integers(0, m["V"][1], (m["V"][0], 3)).astype(np.uint32)
+        write_shortlist(folder / "lex.bin", 5, lists)
+        int8, marian = Int8(m, p, parts), ("--arithmetic", "marian")
+        found["int8"] = compare(int8, sources, outputs(*marian), INT8_TIE)
+        found["int8, shortlist"] = compare(int8, sources, outputs(*marian, "--shortlist", folder / "lex.bin"), INT8_TIE,
+                                           lambda source: candidates_of(source, 5, lists))
+    run(tools / "convert", "--to", "marian", folder / "model.weft", "-o", folder / "back.npz")
+    back = arrays_of(folder / "back.npz")
+    back.pop("special:model.yml")
+    if set(back) != set(p) or any(not np.array_equal(back[n], p[n]) for n in p):
+        sys.exit(f"model {i}: other weights come back: {sorted(set(back) ^ set(p))}")
+    print(json.dumps(m), *(f"{k}: {v[2]} misses" for k, v in found.items()))
+    return found
 
 
 def main():
@@ -313,42 +447,13 @@ def main():
     models = int(sys.argv[3]) if len(sys.argv) > 3 else 16
     sentences = int(sys.argv[4]) if len(sys.argv) > 4 else 100
     folder.mkdir(parents=True, exist_ok=True)
-    equal = ties = wrong = tokens = 0
+    sums = {}
     for i in range(models):
-        rng = np.random.default_rng(i)
-        m = draw_model(rng, i)
-        p, settings = weights_of(m, rng), settings_of(m)
-        path = folder / ("model.bin" if m["binary"] else "model.npz")
-        if m["binary"]:
-            p = write_binary(path, p, settings, rng)
-        else:
-            write_npz(path, p, settings)
-        run(tools / "convert", "--from", "marian", path, "-o", folder / "model.weft")
-        sources = [rng.integers(2, m["V"][0], rng.integers(1, 13)).tolist() + [EOS] for _ in range(sentences)]
-        text = "".join(" ".join(map(str, s)) + "\n" for s in sources)
-        outputs = run(tools / "generate", folder / "model.weft", text=text).splitlines()
-        oracle, misses = Oracle(m, p), 0
-        for source, line in zip(sources, outputs, strict=True):
-            want, gaps = oracle.greedy(source)
-            got = [int(t) for t in line.split()]
-            tokens += len(want)
-            if got == want:
-                equal += 1
-                continue
-            at = next((k for k, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
-            if at < len(gaps) and gaps[at] < TIE:
-                ties += 1
-            else:
-                misses += 1
-        wrong += misses
-        run(tools / "convert", "--to", "marian", folder / "model.weft", "-o", folder / "back.npz")
-        back = arrays_of(folder / "back.npz")
-        back.pop("special:model.yml")
-        if set(back) != set(p) or any(not np.array_equal(back[n], p[n]) for n in p):
-            sys.exit(f"model {i}: other weights come back: {sorted(set(back) ^ set(p))}")
-        print(json.dumps(m), f"{misses} misses")
-    print(f"{models} models, {equal + ties + wrong} sentences, {tokens} tokens: {equal} equal, {ties} ties, {wrong} wrong")
-    sys.exit(wrong > 0)
+        for kind, counts in try_model(tools, folder, i, sentences).items():
+            sums[kind] = sums.get(kind, 0) + counts
+    for kind, (equal, ties, wrong, tokens) in sums.items():
+        print(f"{kind}: {equal + ties + wrong} sentences, {tokens} tokens: {equal} equal, {ties} ties, {wrong} wrong")
+    sys.exit(any(counts[2] for counts in sums.values()))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #define _XOPEN_SOURCE 700 /* mkstemp */
 #include <unistd.h>
 
+#include "models/decode/decoder.h"
 #include "models/hf.h"
 #include "models/language_model.h"
 #include "tests/suites.h"
@@ -129,14 +130,14 @@ static bool searching(void) {
 /* Reads a shortlist, and searches among its candidates. */
 static bool choosing(void) {
     uint8_t bytes[SHORTLIST_BYTES];
-    const int32_t src[] = { 1, 2, 3, 4, 5, 0 }, length[] = { 3, 2 };
+    const int32_t src[] = { 1, 2, 3, 1, 2, 0 }, length[] = { 3, 2 };
     wf_decoded results[2];
     bool was = faults_pause(true);
     wf_model *m = record(false);
     wf_decoder *d = wf_decoder_new(m, NULL, message);
     must(d, "%s", message);
     int vocab = (int)m->tgt_vocab;
-    size_t n = write_shortlist(bytes, 2, vocab, 2, vocab);
+    size_t n = write_shortlist(bytes, 5, vocab, 1, vocab);
     faults_pause(was);
     wf_shortlist *l = wf_shortlist_read(bytes, n, m->src_vocab, vocab, false, message);
     must(l || message[0], "no shortlist and no message");
@@ -145,6 +146,7 @@ static bool choosing(void) {
     o.max_len_b = 3;
     bool ok = l && wf_decode(d, 2, 3, src, length, NULL, &o, results);
     must(ok || !l || wf_decoder_error(d)[0], "choosing fails without a message");
+    must(!ok || d->running == d->hidden_step, "a step computed the logits of all tokens");
     if (ok) {
         say_results(results, 2);
         wf_decoded_free(results, 2);

@@ -2,6 +2,7 @@
  * source, and a search among them, which is the same in any batch. */
 #include <math.h>
 
+#include "models/decode/decoder.h"
 #include "models/shortlist.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
@@ -185,6 +186,19 @@ TEST_ROWS(outputs_have_candidates_alone_in_any_batch, 2 * COUNT_OF(searches)) {
     close_model(m);
 }
 
+static void assert_same_results(const wf_decoded *a, const wf_decoded *b, int n) {
+    for (int i = 0; i < n; i++) {
+        ck_assert_int_eq(a[i].n, b[i].n);
+        for (int k = 0; k < a[i].n; k++) {
+            const wf_hypothesis *x = &a[i].best[k], *y = &b[i].best[k];
+            ck_assert_int_eq(x->length, y->length);
+            ck_assert_mem_eq(x->tokens, y->tokens, (size_t)x->length * sizeof *x->tokens);
+            ck_assert_mem_eq(x->log_probs, y->log_probs,
+                             (size_t)(x->length + 1) * sizeof *x->log_probs);
+        }
+    }
+}
+
 /* With a list of all tokens the outputs are those without one, to the bit. */
 TEST_ROWS(a_list_of_everything_changes_nothing, COUNT_OF(searches)) {
     static sentences b;
@@ -196,19 +210,49 @@ TEST_ROWS(a_list_of_everything_changes_nothing, COUNT_OF(searches)) {
     random_sentences(&b, &wf_transformer_of(m)->config, 7, 6, 1, 5);
     assert_decoder(d, wf_decode(d, 7, 6, b.src, b.src_length, NULL, &o, with));
     assert_decoder(d, wf_decode(d, 7, 6, b.src, b.src_length, NULL, &none, without));
-    for (int i = 0; i < 7; i++) {
-        ck_assert_int_eq(with[i].n, without[i].n);
-        for (int k = 0; k < with[i].n; k++) {
-            const wf_hypothesis *x = &with[i].best[k], *y = &without[i].best[k];
-            ck_assert_int_eq(x->length, y->length);
-            ck_assert_mem_eq(x->tokens, y->tokens, (size_t)x->length * sizeof *x->tokens);
-            ck_assert(x->total == y->total && x->score == y->score);
-        }
-    }
+    assert_same_results(with, without, 7);
     wf_decoded_free(with, 7);
     wf_decoded_free(without, 7);
     wf_shortlist_free(l);
     wf_decoder_free(d);
+    close_model(m);
+}
+
+static bool hears(void *user, const wf_search_step *step) {
+    (void)step;
+    ++*(int *)user;
+    return true;
+}
+
+enum { KINDS = 5, MANY = 150 };
+
+/* A search with a listener computes all logits; one without computes those of the candidates
+ * alone, of matrices in any layout. Both give the same bits. */
+TEST_ROWS(few_logits_have_the_bits_of_all, KINDS *COUNT_OF(searches)) {
+    static sentences b;
+    wf_decoded few[7], all[7];
+    int kind = _i % KINDS, heard = 0;
+    wf_dtype real = kind == 4 ? WF_F64 : WF_F32;
+    wf_model *m = open_spread(MANY, real, 4);
+    ck_assert(kind == 4 || wf_pack_weights(m->graph, (wf_layout)kind, message));
+    wf_decoder *d = open_decoder(m, NULL);
+    wf_shortlist *l = wf_shortlist_read(bytes, write_shortlist(bytes, FIRST, MANY, PER, MANY), MANY,
+                                        MANY, false, message);
+    ck_assert_msg(l != NULL, "%s", message);
+    wf_decode_options o = with_list(_i / KINDS, l), watched = o;
+    watched.watched = hears;
+    watched.listener = &heard;
+    random_sentences(&b, &wf_transformer_of(m)->config, 7, 6, 1, 5);
+    assert_decoder(d, wf_decode(d, 7, 6, b.src, b.src_length, NULL, &o, few));
+    ck_assert(d->hidden_step && d->running == d->hidden_step);
+    assert_decoder(d, wf_decode(d, 7, 6, b.src, b.src_length, NULL, &watched, all));
+    ck_assert(d->running == d->step && heard > 0);
+    assert_same_results(few, all, 7);
+    wf_decoded_free(few, 7);
+    wf_decoded_free(all, 7);
+    wf_decoder_free(d);
+    if (kind == 0) assert_decoded_alike(m, &b, &o);
+    wf_shortlist_free(l);
     close_model(m);
 }
 

@@ -172,3 +172,84 @@ TEST(every_table_rounds_rows_to_the_same_bytes) {
         }
     }
 }
+
+enum { DEEP = 133, MATRIX_ROWS = 70 };
+
+/* Rows of W as panels of a table: scales, then words of 4 columns, q + 128. */
+static void pack_integers(int64_t whole, const int8_t *q, const float *scale, unsigned char *to) {
+    for (int64_t row = 0; row < MATRIX_ROWS; row++) {
+        int64_t first = row / whole * whole, r = row - first;
+        int64_t width = MATRIX_ROWS - first < whole ? MATRIX_ROWS - first : whole;
+        unsigned char *panel = to + first * (int64_t)wf_int8_weight_bytes(DEEP);
+        memcpy(panel + 4 * r, &scale[row], sizeof *scale);
+        for (int64_t k = 0; k < (DEEP + 3) / 4 * 4; k++)
+            panel[4 * (width + k / 4 * width + r) + k % 4] =
+                (unsigned char)((k < DEEP ? q[row * DEEP + k] : 0) + 128);
+    }
+}
+
+static void draw_integers(int8_t *q, float *scale, int32_t *shift, float *d) {
+    for (int i = 0; i < MATRIX_ROWS * DEEP; i++) q[i] = (int8_t)draw(-127, 128);
+    for (int i = 0; i < MATRIX_ROWS; i++) {
+        scale[i] = (float)draw(1e-4, 1e-3);
+        shift[i] = (int32_t)draw(-4e6, 4e6);
+        d[i] = (float)draw(-1, 1);
+    }
+}
+
+/* A row rounded by a given factor is cut at 127. Its sums are shifted before they are rounded to
+ * f32. */
+TEST(every_table_cuts_rows_and_shifts_sums_as_plain_c) {
+    static int8_t q[MATRIX_ROWS * DEEP];
+    static unsigned char panels[MATRIX_ROWS * (DEEP + 8)];
+    static char row[64 + 2 * 192];
+    float x[DEEP], scale[MATRIX_ROWS], d[MATRIX_ROWS], c[MATRIX_ROWS];
+    int32_t shift[MATRIX_ROWS];
+    for (int round = 0; round < 50; round++) {
+        const float by = (float)draw(10, 40);
+        draw_integers(q, scale, shift, d);
+        for (int k = 0; k < DEEP; k++) x[k] = (float)draw(-6, 6);
+        for (int i = 0; wf_f32_at(i); i++) {
+            const bool dot = wf_f32_at(i)->has_dot() && round % 2;
+            pack_integers(wf_f32_at(i)->panel_rows, q, scale, panels);
+            wf_f32_at(i)->int8_row_by(DEEP, x, by, dot, row);
+            wf_f32_at(i)->int8_panels(&(wf_int8_product){ .m = 1,
+                                                          .n = MATRIX_ROWS,
+                                                          .k = DEEP,
+                                                          .a = row,
+                                                          .panels = panels,
+                                                          .d = d,
+                                                          .shift = shift,
+                                                          .c = c,
+                                                          .c_row = MATRIX_ROWS,
+                                                          .with_dot = dot });
+            for (int n = 0; n < MATRIX_ROWS; n++) {
+                int32_t sum = shift[n];
+                for (int k = 0; k < DEEP; k++) {
+                    volatile float product = x[k] * by;
+                    float a = fminf(fmaxf(nearbyintf(product), -127), 127);
+                    sum += (int32_t)a * q[n * DEEP + k];
+                }
+                volatile float scaled = (float)sum * scale[n];
+                ck_assert_msg(c[n] == scaled + d[n], "%s: column %d", wf_f32_at(i)->isa, n);
+            }
+        }
+    }
+}
+
+TEST(every_table_cuts_hostile_rows_to_the_same_bytes) {
+    float x[DEEP];
+    static char first[64 + 2 * 192], out[64 + 2 * 192];
+    for (int round = 0; round < 300; round++) {
+        for (int i = 0; i < DEEP; i++) x[i] = hostile_f32();
+        if (round % 2)
+            for (int i = 0; i < DEEP; i++) x[i] = isfinite(x[i]) ? x[i] : 1;
+        for (int i = 0; wf_f32_at(i); i++) {
+            memset(out, 0, sizeof(out));
+            wf_f32_at(i)->int8_row_by(DEEP, x, 1e30f, false, out);
+            if (i == 0) memcpy(first, out, sizeof(out));
+            ck_assert_msg(memcmp(first, out, sizeof(out)) == 0, "%s: round %d", wf_f32_at(i)->isa,
+                          round);
+        }
+    }
+}

@@ -31,13 +31,36 @@ TEST_ROWS(a_model_goes_in_and_out, COUNT_OF(names)) {
     with("convert --from marian %s -o first", recorded(names[_i]));
     ok("convert --to marian first -o model.npz");
     ok("convert --from marian model.npz -o second");
-    ok("cmp first second");
+    ok("convert --to marian second -o again.npz");
+    ok("cmp model.npz again.npz");
     snprintf(lines, sizeof lines, "%s.txt", names[_i]);
     with("sed 's/ |.*//' %s > sources", recorded(lines));
     with("sed 's/.*| *//' %s > outputs", recorded(lines));
     ok("generate second sources > ours");
     ok("diff ours outputs");
     ok("generate --weights int8 --beam 3 second sources");
+}
+
+/* Calibrated on a text, into int8 and back: the weights that are rounded once stay. */
+TEST_ROWS(a_model_goes_out_in_int8, COUNT_OF(names)) {
+    char lines[64];
+    with("convert --from marian %s -o first", recorded(names[_i]));
+    snprintf(lines, sizeof lines, "%s.txt", names[_i]);
+    with("sed 's/ |.*//' %s > sources", recorded(lines));
+    ok("cat sources > more && echo >> more");
+    ok("convert --to marian --calibrate more first -o first.bin");
+    assert_contains(result.err, "scales of activations from 40 lines of more; 1 were empty");
+    ok("convert --from marian first.bin -o second");
+    ok("convert --to marian --scales first.bin second -o second.bin");
+    ok("cmp first.bin second.bin");
+    ok("generate second sources > ours && test -s ours");
+    ok("generate --arithmetic marian --batch-size 7 --threads 3 second sources > int8");
+    ok("generate --arithmetic marian --batch-size 1 --threads 1 second sources > alone");
+    ok("test -s int8 && cmp int8 alone");
+    ok("convert --weights int8 second -o rows");
+    run("generate --arithmetic marian rows sources");
+    expect(1);
+    assert_contains(result.err, "it has no scales of activations");
 }
 
 /* With a SentencePiece model, lines of text become lines of text. */
@@ -81,6 +104,19 @@ TEST_ROWS(a_trained_model_goes_out, COUNT_OF(trainings)) {
     ok("cmp again.npz model.npz");
 }
 
+/* The head that guided alignment has taught is what --alignment reads; without it, their mean. */
+TEST(a_guided_model_aligns_by_its_head) {
+    char path[512];
+    with("cp %s vocabulary.spm", source_path("tests/data/words_de.spm", path, sizeof path));
+    with("convert --from marian %s --spm-src vocabulary.spm -o mean", recorded("words.bin"));
+    with("convert --from marian --guided %s --spm-src vocabulary.spm -o head",
+         recorded("words.bin"));
+    ok("inspect --json head | grep -q 'generate.alignment-head\",\"value\":\"0\"'");
+    ok("printf 'alle leute\nein hund\n' > lines");
+    ok("generate --alignment soft mean lines > a && generate --alignment soft head lines > b");
+    ok("test -s a && ! cmp -s a b");
+}
+
 static const struct {
     const char *command, *sentence;
     int status;
@@ -96,8 +132,18 @@ static const struct {
       "convert --to hf n -o m",
       "transformers has no such decoder", 1 },
     { "convert --spm-src in in -o m", "it is for --from marian", 2 },
+    { "convert --guided in -o m", "it is for --from marian", 2 },
     { "convert --from marian in --spm-src in -o m", "the vocabulary of the source", 1 },
     { "convert --scales in in -o m", "it is for --to marian", 2 },
+    { "convert --calibrate in in -o m", "it is for --to marian", 2 },
+    { "generate --arithmetic marian trained in", "it has no scales of activations", 1 },
+    { "generate --arithmetic marian --weights f32 trained in", "integers of the model's own", 2 },
+    { "convert --to marian --calibrate in --scales in trained -o m", "--scales has the scales", 2 },
+    { "convert --from marian in -o n && : > e && convert --to marian --calibrate e n -o m",
+      "has no line to run the model on", 1 },
+    { "convert --from marian in -o n && echo a > e && convert --to marian --calibrate e n -o m",
+      "e, line 1: ", 1 },
+    { "convert --to marian --calibrate in trained -o m", "e", 1 },
     { "convert --to marian --scales in trained -o m", "Marian has no such model", 1 },
     { "convert --from marian in -o in", "read and written", 2 },
     { "convert --to marian trained -o m", "Marian has no such model", 1 },

@@ -30,11 +30,11 @@ enum { FROM_FILE, FROM_HF, FROM_MARIAN };
 enum { TO_WEFT, TO_TORCH, TO_HF, TO_MARIAN };
 
 typedef struct settings {
-    const char *input, *output, *adapter, *base, *spm_src, *spm_tgt, *scales;
+    const char *input, *output, *adapter, *base, *spm_src, *spm_tgt, *scales, *calibrate;
     int from, to, norm, positions, activation, dtype, weights;
     int64_t heads, max_len, pad_id, start_id, end_id;
     double eps;
-    bool scale, overwrite;
+    bool scale, overwrite, guided;
 } settings;
 
 /* Static, because the rows of the option table hold addresses of these settings. */
@@ -46,17 +46,14 @@ static option rows[] = {
     GROUP("Files"),
     CHOICE("from", told.from, "file|hf|marian",
            "kind of FILE. file: a PyTorch state_dict, as safetensors or torch.save wrote it, or a "
-           "model "
-           "of weft. hf: a folder of Hugging Face's transformers, which needs no further options. "
-           "marian: "
-           "a model.npz of Marian, or a translator of Firefox (.intgemm.alphas.bin), with the "
-           "vocabularies in --spm-src and --spm-tgt"),
+           "model of weft. hf: a folder of Hugging Face's transformers, which needs no further "
+           "options. marian: a model.npz of Marian, or a translator of Firefox "
+           "(.intgemm.alphas.bin), with the vocabularies in --spm-src and --spm-tgt"),
     CHOICE(
         "to", told.to, "weft|torch|hf|marian",
         "kind of the output. weft: a model file for the programs of weft. torch: a state_dict for "
         "load_state_dict. hf: a folder for from_pretrained. marian: a model.npz for Marian, or "
-        "with "
-        "--scales a translator of Firefox"),
+        "with --scales or --calibrate a translator of Firefox"),
     NEW_MODEL(
         "output", told.output,
         "file to write, in the safetensors format; with --to hf the folder. It must be given. An "
@@ -73,9 +70,15 @@ static option rows[] = {
           "with --from marian: SentencePiece model (.spm) of the sources, and also of the targets "
           "unless --spm-tgt is given. Without both the model reads and writes ids"),
     INPUT("spm-tgt", told.spm_tgt, "with --from marian: SentencePiece model (.spm) of the targets"),
+    FLAG("guided", told.guided,
+         "with --from marian: the model was trained with guided alignment, as Firefox's are. "
+         "generate --alignment then reads the head that was taught"),
     INPUT("scales", told.scales,
           "with --to marian: the .intgemm.alphas.bin that the model was made of before it was "
           "trained on. The output is such a file, in int8, with its scales of activations"),
+    INPUT("calibrate", told.calibrate,
+          "with --to marian: lines of a source text, about a thousand. The output is an "
+          ".intgemm.alphas.bin in int8, with the scales of activations that these lines need"),
     FLAG(
         "overwrite", told.overwrite,
         "with --to hf: replace a model that is in the folder. Without it such a folder is refused"),
@@ -132,6 +135,7 @@ static program self = {
         "  convert --from marian model.ende.intgemm.alphas.bin --spm-src vocab.ende.spm -o "
         "student.weft\n"
         "  convert --to marian student.weft -o model.npz\n"
+        "  convert --to marian --calibrate lines.txt student.weft -o student.intgemm.alphas.bin\n"
         "  convert --to hf en-de.weft -o folder\n"
         "  convert --weights int8 model.weft -o small.weft\n"
         "  convert --adapter own.weft base.weft -o merged.weft\n"
@@ -168,7 +172,10 @@ static void check_options(const settings *set) {
     refuse_said(set->from == FROM_MARIAN, "--from marian takes it from the file");
     option_no_effect(&self, "spm-src", set->from != FROM_MARIAN, "it is for --from marian");
     option_no_effect(&self, "spm-tgt", set->from != FROM_MARIAN, "it is for --from marian");
+    option_no_effect(&self, "guided", set->from != FROM_MARIAN, "it is for --from marian");
     option_no_effect(&self, "scales", set->to != TO_MARIAN, "it is for --to marian");
+    option_no_effect(&self, "calibrate", set->to != TO_MARIAN, "it is for --to marian");
+    option_no_effect(&self, "calibrate", set->scales, "--scales has the scales");
     option_no_effect(&self, "adapter", set->from != FROM_FILE, "import the model first");
     option_no_effect(&self, "adapter", set->to != TO_WEFT, "merge it into a model first");
     option_no_effect(&self, "base", set->from != FROM_HF, "it is for --from hf");
@@ -371,6 +378,15 @@ static wf_model *from_weft(const settings *set, const wf_file *f) {
     return m;
 }
 
+/* Prints how many lines gave scales of activations. */
+static void tell_lines(const marian_form *form) {
+    if (!form->calibrate) return;
+    fprintf(stderr,
+            "scales of activations from %" PRId64 " lines of %s; %" PRId64
+            " were empty or too long\n",
+            form->lines, form->calibrate, form->left_out);
+}
+
 /* Prints the sizes of the model's file before and after. */
 static void tell_sizes(const char *from, const char *to) {
     char before[OPTION_TEXT_SIZE], after[OPTION_TEXT_SIZE];
@@ -400,7 +416,7 @@ static void convert_from_hf(const settings *set) {
     }
     import_folder(&self, set->input, &hf);
     if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
-        !save_imported(&hf, target, message))
+        !save_imported(&hf, NULL, target, message))
         fail(&self, "%s", message);
     (wf_transformer_of(hf.model) ? tell : tell_in_words)(hf.model);
     wf_hf_free(&hf);
@@ -414,7 +430,7 @@ static void convert_from_marian(const settings *set) {
     find_target(set, target);
     import_marian(&self, set->input, src, set->spm_tgt ? set->spm_tgt : src, &hf);
     if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
-        !save_imported(&hf, target, message))
+        !save_imported(&hf, set->guided ? "0" : NULL, target, message))
         fail(&self, "%s", message);
     tell(hf.model);
     wf_hf_free(&hf);
@@ -428,8 +444,7 @@ static void convert_to_hf(const settings *set) {
 }
 
 static void convert_file(const settings *set) {
-    char message[WF_MESSAGE];
-    char target[PATH_SIZE], hash[WF_MODEL_HASH] = "";
+    char message[WF_MESSAGE], target[PATH_SIZE], hash[WF_MODEL_HASH] = "";
     check_uses(&self, NULL, 0);
     wf_file *f = wf_file_open(set->input);
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
@@ -446,7 +461,9 @@ static void convert_file(const settings *set) {
         saved = save_repacked(m, f, target, message);
     } else if (set->to == TO_MARIAN) {
         m = from_weft(set, f);
-        export_marian(&self, m, set->input, set->scales, target);
+        marian_form form = { set->input, set->scales, set->calibrate, 0, 0 };
+        export_marian(&self, f, m, &form, target);
+        tell_lines(&form);
         saved = true;
     } else if (set->to == TO_TORCH) {
         m = from_weft(set, f);

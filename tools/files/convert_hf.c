@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/alignment/links.h"
 #include "tools/cli/options/uses.h"
 #include "tools/cli/output.h"
 #include "tools/data/language.h"
@@ -129,9 +130,9 @@ void import_folder(const program *p, const char *folder, wf_hf *hf) {
     tell(p, hf->notes);
 }
 
-bool save_imported(const wf_hf *hf, const char *target, char *message) {
+bool save_imported(const wf_hf *hf, const char *head, const char *target, char *message) {
     wf_generation_text text;
-    wf_meta meta[2 * WF_TOKENIZER_META + WF_GENERATION_META + 1];
+    wf_meta meta[2 * WF_TOKENIZER_META + WF_GENERATION_META + 2];
     int n = wf_encoder_of(hf->model) ? 0 : wf_generation_to_meta(&hf->generation, &text, meta);
     bool shared = hf->src && hf->src == hf->tgt;
     if (shared && !wf_tokenizer_to_meta(hf->src, "tokenizer", meta, &n, message)) return false;
@@ -140,6 +141,7 @@ bool save_imported(const wf_hf *hf, const char *target, char *message) {
          !wf_tokenizer_to_meta(hf->tgt, "tgt_tokenizer", meta, &n, message)))
         return false;
     if (hf->class_names) meta[n++] = (wf_meta){ WF_CLASS_NAMES, hf->class_names };
+    if (head) meta[n++] = (wf_meta){ ALIGNMENT_HEAD, head };
     return wf_model_save(hf->model, target, NULL, meta, n, message);
 }
 

@@ -2,33 +2,18 @@
  * convert_marian.h. */
 #include "convert_marian.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/op.h"
 #include "tools/cli/output.h"
 #include "tools/data/spool.h"
 
-/* Reads the whole file into new memory. Exits if it cannot be read. */
-static void *read_whole(const program *p, const char *path, size_t *size) {
-    spool s;
-    size_t room = 1 << 16;
-    ssize_t got = 1;
-    char *bytes = malloc(room);
-    if (!spool_open(&s, path)) fail(p, "%s can't be read: %s", path, strerror(errno));
-    for (*size = 0; bytes && got > 0; *size += (size_t)got) {
-        if (*size == room) {
-            char *more = realloc(bytes, room *= 2);
-            if (!more) fail(p, "out of memory");
-            bytes = more;
-        }
-        got = spool_read(&s, *size, bytes + *size, room - *size);
-        if (got < 0) fail(p, "%s can't be read: %s", path, spool_failure(&s));
-    }
-    if (!bytes) fail(p, "out of memory");
-    spool_close(&s);
+/* The bytes of a file. Exits if it cannot be read. */
+static void *read_file(const program *p, const char *path, size_t *size) {
+    char message[WF_MESSAGE];
+    void *bytes = spool_whole(path, size, message);
+    if (!bytes) fail(p, "%s", message);
     return bytes;
 }
 
@@ -36,9 +21,9 @@ void import_marian(const program *p, const char *path, const char *src, const ch
                    wf_hf *out) {
     wf_marian_files files = { .model = NULL };
     char message[WF_MESSAGE];
-    void *model = read_whole(p, path, &files.model_bytes);
-    void *source = src ? read_whole(p, src, &files.src_bytes) : NULL;
-    void *target = tgt ? read_whole(p, tgt, &files.tgt_bytes) : NULL;
+    void *model = read_file(p, path, &files.model_bytes);
+    void *source = src ? read_file(p, src, &files.src_bytes) : NULL;
+    void *target = tgt ? read_file(p, tgt, &files.tgt_bytes) : NULL;
     files.model = model;
     files.src = source;
     files.tgt = target;
@@ -46,17 +31,30 @@ void import_marian(const program *p, const char *path, const char *src, const ch
     free(model), free(source), free(target);
 }
 
-void export_marian(const program *p, const wf_model *m, const char *model, const char *like,
+static void *as_file(const program *p, const wf_file *f, wf_model *m, marian_form *form,
+                     size_t *bytes, char *message) {
+    if (form->calibrate) {
+        wf_marian_scales *scales = calibrate_marian(p, f, m, form);
+        void *file = wf_marian_export_int8(m, scales, bytes, message);
+        wf_marian_scales_free(scales);
+        return file;
+    }
+    if (!form->like) return wf_marian_export(m, bytes, message);
+    void *before = read_file(p, form->like, bytes);
+    void *file = wf_marian_export_like(m, before, *bytes, message);
+    free(before);
+    return file;
+}
+
+void export_marian(const program *p, const wf_file *f, wf_model *m, marian_form *form,
                    const char *target) {
     output o;
     size_t bytes;
     char message[WF_MESSAGE];
-    void *before = like ? read_whole(p, like, &bytes) : NULL;
-    void *file = like ? wf_marian_export_like(m, before, bytes, message)
-                      : wf_marian_export(m, &bytes, message);
-    if (!file) fail(p, "%s: %s", like ? like : model, message);
+    void *file = as_file(p, f, m, form, &bytes, message);
+    if (!file) fail(p, "%s: %s", form->like ? form->like : form->model, message);
     if (!output_open(&o, target, message)) fail(p, "%s", message);
     fwrite(file, 1, bytes, o.stream);
     if (!output_close(&o, message)) fail(p, "%s", message);
-    free(before), free(file);
+    free(file);
 }

@@ -5,6 +5,7 @@
  * files. */
 #include "generate.h"
 #include "core/file_internal.h"
+#include "models/marian_internal.h"
 #include "models/model_internal.h"
 
 #include <errno.h>
@@ -224,6 +225,11 @@ static option rows[] = {
         "number format of the weight matrices in memory. bf16 takes half of the bytes of f32 and "
         "int8 a quarter. Both are faster and slightly less accurate",
         .fallback = "f32, or int8 if the file has that"),
+    CHOICE(
+        "arithmetic", told.arithmetic, "weft|marian",
+        "how weights are multiplied. marian: as Firefox multiplies them, for a model that convert "
+        "made of an .intgemm.alphas.bin: int8 with one scale for each matrix, and activations "
+        "rounded by the scales in that file"),
 };
 
 static program self = {
@@ -314,6 +320,7 @@ static wf_model *load_model(const settings *set, const wf_file *f,
                             const wf_training_config *training, char *message) {
     static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
     bool given = set->weights >= 0;
+    if (set->arithmetic) return wf_marian_load(f, message);
     return wf_model_load_packed(f, training, given ? layouts[set->weights] : WF_PANELS, !given,
                                 message);
 }

@@ -33,6 +33,8 @@ void check_options(const program *p, settings *set) {
     REFUSE_IDLE(set->sample, "--sample draws and does not search", "beam", "stop");
     REFUSE_IDLE(set->penalty == WF_PENALTY_NONE, "--length-penalty-type none has no alpha",
                 "length-penalty");
+    REFUSE_IDLE(set->arithmetic, "--arithmetic marian has the integers of the model's own file",
+                "weights", "adapter");
     if (set->score && set->long_lines == LONG_SPLIT)
         usage_error(p,
                     "--long-lines split makes several outputs of a line, and --score judges one");
