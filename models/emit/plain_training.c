@@ -101,6 +101,15 @@ static void place_sum(training *t, int i, int n) {
 
 /* ---- an update -------------------------------------------------------------------------- */
 
+/* Member by member: for a whole struct a compiler may call memcpy. */
+static void tell(const model_progress *now, model_progress *progress) {
+    progress->step = now->step;
+    progress->loss = now->loss;
+    progress->count = now->count;
+    progress->norm = now->norm;
+    progress->rate = now->rate;
+}
+
 int model_step(model *m, const model_batch *batches, int n, model_progress *progress) {
     training *t = training_of(m);
     model_progress now = { t->steps + 1, 0, 0, 0, rate_of(t->steps + 1) };
@@ -122,6 +131,6 @@ int model_step(model *m, const model_batch *batches, int n, model_progress *prog
     now.norm = norm_of(m, s);
     if (now.count > 0) now.loss /= now.count;
     t->steps = now.step;
-    if (progress) *progress = now;
+    if (progress) tell(&now, progress);
     return update_averages(m, now.step, t->average_rate);
 }

@@ -47,49 +47,84 @@ static void keys_of_query(const head *h, int t, int n, int *from, int *to) {
     if (*from > *to) *from = *to;
 }
 
-/* at [width, n] = scale times the transpose of rows [from, from + n) of x. */
+/* n rounded up to lines of 16. Scores of a query have whole lines, so that loops over them have no
+ * rest. */
+static inline int whole_lines(int n) {
+    return (n + 15) / 16 * 16;
+}
+
+/* at [width, whole lines] = scale times the transpose of rows [from, from + n) of x, and zeros. */
 static void turn(const matrix *x, int from, int n, int width, float scale, float *at) {
-    for (int j = 0; j < width; j++)
-        for (int s = 0; s < n; s++) at[j * n + s] = scale * element(x, from + s, j);
+    int row = whole_lines(n);
+    for (int j = 0; j < width; j++) {
+        for (int s = 0; s < n; s++) at[j * row + s] = scale * element(x, from + s, j);
+        for (int s = n; s < row; s++) at[j * row + s] = 0;
+    }
 }
 
 /* y += by (scale row i of x). Rows whose elements are neighbours have a loop that compilers
  * vectorise. */
 static void add_row(const matrix *x, int i, int width, float by, float scale, float *restrict y) {
     const float *restrict row = x->data + i * x->row;
-    if (x->column == 1)
-        for (int j = 0; j < width; j++) y[j] = multiply_add(by, scale * row[j], y[j]);
-    else
-        for (int j = 0; j < width; j++) y[j] = multiply_add(by, scale * row[j * x->column], y[j]);
+    int whole = x->column == 1 ? width / 16 * 16 : 0;
+    for (int j = 0; j < whole; j += 16)
+        for (int l = j; l < j + 16; l++) y[l] = multiply_add(by, scale * row[l], y[l]);
+    for (int j = whole; j < width; j++) y[j] = multiply_add(by, scale * row[j * x->column], y[j]);
 }
 
-/* score[s] = row t of q times column s of kt [width, n]. */
-static void scores_of(const matrix *q, int t, int width, int n, const float *kt, float *score) {
-    for (int s = 0; s < n; s++) score[s] = 0;
-    for (int j = 0; j < width; j++) {
-        float x = element(q, t, j);
-        for (int s = 0; s < n; s++) score[s] = multiply_add(x, kt[j * n + s], score[s]);
+/* y += the sum over rows [from, to) of by[i] (scale row i of x). */
+static void add_rows(const matrix *x, int from, int to, int width, const float *restrict by,
+                     float scale, float *restrict y) {
+    int whole = x->column == 1 ? width / 16 * 16 : 0;
+    for (int j = 0; j < whole; j += 16) {
+        const float *restrict row = x->data + j;
+        float sum[16];
+        for (int l = 0; l < 16; l++) sum[l] = y[j + l];
+        for (int i = from; i < to; i++)
+            for (int l = 0; l < 16; l++)
+                sum[l] = multiply_add(by[i], scale * row[i * x->row + l], sum[l]);
+        for (int l = 0; l < 16; l++) y[j + l] = sum[l];
+    }
+    for (int i = from; i < to; i++)
+        for (int j = whole; j < width; j++)
+            y[j] = multiply_add(by[i], scale * element(x, i, j), y[j]);
+}
+
+/* score[s] = row t of q times column s of kt [width, whole lines]. */
+static void scores_of(const matrix *q, int t, int width, int n, const float *restrict kt,
+                      float *restrict score) {
+    int row = whole_lines(n);
+    for (int s = 0; s < row; s += 16) {
+        float sum[16];
+        for (int l = 0; l < 16; l++) sum[l] = 0;
+        for (int j = 0; j < width; j++) {
+            float x = element(q, t, j);
+            for (int l = 0; l < 16; l++) sum[l] = multiply_add(x, kt[j * row + s + l], sum[l]);
+        }
+        for (int l = 0; l < 16; l++) score[s + l] = sum[l];
     }
 }
 
-/* -inf where query t does not see keys [first, first + n), or where the mask shuts them. */
+/* -inf where query t does not see keys [first, first + n), where the mask shuts them, and behind
+ * them. */
 static void mask_scores(const head *h, int t, int first, int n, int from, int to, float *score) {
+    const matrix *mask = &h->mask;
     float_bits infinity;
     infinity.word = UINT32_C(0x7f800000);
-    for (int s = 0; s < n; s++) {
-        int key = first + s;
-        float m = h->mask.data ? element(&h->mask, t, key) : 1.0f;
-        if (h->mask.data && h->additive) score[s] += m;
-        if (key < from || key >= to || (!h->additive && m == 0)) score[s] = -infinity.number;
-    }
+    for (int s = 0; s < n && mask->data && h->additive; s++)
+        score[s] += element(mask, t, first + s);
+    for (int s = 0; s < n && mask->data && !h->additive; s++)
+        if (element(mask, t, first + s) == 0) score[s] = -infinity.number;
+    for (int s = 0; s < from - first && s < n; s++) score[s] = -infinity.number;
+    for (int s = to - first < n ? to - first : n; s < whole_lines(n); s++)
+        score[s] = -infinity.number;
 }
 
-static int is_kept(const head *h, int t, int s) {
-    uint32_t word[4];
-    uint64_t e = h->element + (uint64_t)t * (uint64_t)h->keys + (uint64_t)s;
-    if (!h->drops) return 1;
-    philox(h->key, e / 8, h->stream, word);
-    return (word[e / 2 % 4] >> (e % 2 ? 16 : 0) & 0xffff) < h->threshold;
+/* Drops some of n weights of query t, from key `first` on. The others are multiplied if scales. */
+static void drop_weights(const head *h, int t, int first, int n, int scales, float *weight) {
+    uint64_t e = h->element + (uint64_t)t * (uint64_t)h->keys + (uint64_t)first;
+    float by = scales ? h->keep_scale : 1.0f;
+    dropout(n, weight, by, h->threshold, h->key, h->stream, e, weight);
 }
 
 /* The sum of a line of 16 lanes, by halves. */
@@ -105,34 +140,38 @@ static float sum_of_line(const float lane[16]) {
  * scores on entry, and their exponentials p, not yet divided by the total, on return. */
 static void attend(const head *h, int t, int first, int n, int from, int to, float *score,
                    float *top, float *total) {
-    float *y = h->y.data + t * h->y.row, lane[16], high = *top, shift;
+    float *y = h->y.data + t * h->y.row, lane[16], high[16], shift;
+    int row = whole_lines(n);
     float_bits infinity;
     infinity.word = UINT32_C(0x7f800000);
-    for (int i = 0; i < 16; i++) lane[i] = 0;
-    for (int s = 0; s < n; s++) high = score[s] > high ? score[s] : high;
-    if (high > *top && first > 0) {
-        float less = exp_below(*top - high);
+    for (int l = 0; l < 16; l++) lane[l] = 0;
+    for (int l = 0; l < 16; l++) high[l] = *top;
+    for (int s = 0; s < row; s += 16)
+        for (int l = 0; l < 16; l++) high[l] = score[s + l] > high[l] ? score[s + l] : high[l];
+    for (int l = 1; l < 16; l++) high[0] = high[l] > high[0] ? high[l] : high[0];
+    if (high[0] > *top && first > 0) {
+        float less = exp_below(*top - high[0]);
         for (int j = 0; j < h->v_width; j++) y[j] *= less;
         *total *= less;
     }
-    *top = high;
-    shift = high == -infinity.number ? 0.0f : high;
-    for (int s = 0; s < n; s++) {
-        score[s] = exp_below(score[s] - shift);
-        lane[s % 16] += score[s];
-    }
-    for (int s = from > first ? from - first : 0; s < n && first + s < to; s++) {
-        float p = is_kept(h, t, first + s) ? score[s] : 0.0f;
-        add_row(&h->v, first + s, h->v_width, p, 1.0f, y);
-    }
+    *top = high[0];
+    shift = high[0] == -infinity.number ? 0.0f : high[0];
+    for (int s = 0; s < row; s++) score[s] = exp_below(score[s] - shift);
+    for (int s = 0; s < row; s += 16)
+        for (int l = 0; l < 16; l++) lane[l] += score[s + l];
     *total += sum_of_line(lane);
+    if (h->drops) drop_weights(h, t, first, n, 0, score);
+    matrix v = { h->v.data + first * h->v.row, h->v.row, h->v.column };
+    add_rows(&v, from > first ? from - first : 0, to - first < n ? to - first : n, h->v_width,
+             score, 1.0f, y);
 }
 
 /* y = dropout(softmax(scale q k^T, masked)) v, keys in blocks of 128. scratch: k_width + 1 floats
- * for each key, at most 128, and 2 for each query. */
+ * for each key of a block, in whole lines, and 2 for each query. */
 static void attention_head(const head *h, float *scratch) {
     int block = h->keys < 128 ? h->keys : 128;
-    float *kt = scratch, *score = kt + block * h->k_width, *top = score + block;
+    int row = whole_lines(block);
+    float *kt = scratch, *score = kt + row * h->k_width, *top = score + row;
     float *total = top + h->queries;
     float_bits infinity;
     int end = keys_in_use(h), from, to;
@@ -165,30 +204,31 @@ static void attention_head(const head *h, float *scratch) {
     }
 }
 
-/* The weights p of query t after dropout, and ds, for n keys of which it sees [from, to). p has
- * scores on entry, ds the products of dy and v. */
-static void weights_of_query(const head *h, int t, int n, float *p, float *ds) {
+/* The weights p of query t after dropout, and ds, for n keys. p has scores on entry, ds the products
+ * of dy and v. */
+static void weights_of_query(const head *h, int t, int n, float *restrict p, float *restrict ds) {
     float_bits infinity;
     float lane[16], top = h->stats.data[t], inverse = h->stats.data[h->stats.row + t];
-    float scale = h->drops ? h->keep_scale : 1.0f;
     infinity.word = UINT32_C(0x7f800000);
     for (int i = 0; i < 16; i++) lane[i] = 0;
     for (int j = 0; j < h->v_width; j++)
         lane[j % 16] = multiply_add(element(&h->dy, t, j), element(&h->y, t, j), lane[j % 16]);
     float delta = sum_of_line(lane);
-    for (int s = 0; s < n; s++) {
-        float weight = inverse * exp_below(p[s] - top);
-        int kept = is_kept(h, t, s);
-        float dp = kept ? ds[s] * scale : 0.0f;
-        ds[s] = p[s] != -infinity.number ? weight * (dp - delta) : 0.0f;
-        p[s] = kept ? weight * scale : 0.0f;
+    if (h->drops) drop_weights(h, t, 0, n, 1, ds);
+    for (int s = 0; s < whole_lines(n); s++) {
+        float weight = inverse * exp_below(p[s] - top), slope = weight * (ds[s] - delta);
+        ds[s] = p[s] != -infinity.number ? slope : 0.0f;
+        p[s] = weight;
     }
+    if (h->drops) drop_weights(h, t, 0, n, 1, p);
 }
 
-/* dq, dk and dv of a head. scratch: keys (k_width + v_width + 2) floats. */
+/* dq, dk and dv of a head. scratch: keys (k_width + v_width + 2) floats, the
+ * keys in whole lines. */
 static void attention_head_backward(const head *h, float *scratch) {
     int n = keys_in_use(h), from, to;
-    float *kt = scratch, *vt = kt + n * h->k_width, *p = vt + n * h->v_width, *ds = p + n;
+    int row = whole_lines(n);
+    float *kt = scratch, *vt = kt + row * h->k_width, *p = vt + row * h->v_width, *ds = p + row;
     turn(&h->k, 0, n, h->k_width, h->scale, kt);
     turn(&h->v, 0, n, h->v_width, 1.0f, vt);
     for (int s = 0; !h->adds && s < h->keys; s++) {
@@ -203,8 +243,8 @@ static void attention_head_backward(const head *h, float *scratch) {
         scores_of(&h->dy, t, h->v_width, n, vt, ds);
         mask_scores(h, t, 0, n, from, to, p);
         weights_of_query(h, t, n, p, ds);
+        add_rows(&h->k, from, to, h->k_width, ds, h->scale, dq);
         for (int s = from; s < to; s++) {
-            add_row(&h->k, s, h->k_width, ds[s], h->scale, dq);
             add_row(&h->q, t, h->k_width, ds[s], h->scale, h->dk.data + s * h->dk.row);
             add_row(&h->dy, t, h->v_width, p[s], 1.0f, h->dv.data + s * h->dv.row);
         }

@@ -340,14 +340,16 @@ static void philox(uint64_t key, uint64_t counter, uint64_t stream, uint32_t wor
  * 0. y may be x. */
 static void dropout(int n, const float *x, float scale, uint32_t threshold, uint64_t key,
                     uint64_t stream, uint64_t first, float *y) {
-    uint32_t word[4];
-    uint64_t last = UINT64_MAX;
-    for (int i = 0; i < n; i++) {
-        uint64_t e = first + (uint64_t)i;
-        if (e / 8 != last) philox(key, e / 8, stream, word);
-        last = e / 8;
-        uint32_t half = word[e / 2 % 4] >> (e % 2 ? 16 : 0) & 0xffff;
-        y[i] = half < threshold ? x[i] * scale : 0.0f;
+    uint32_t word[4], half[8];
+    for (int i = 0, from = (int)(first % 8), count; i < n; i += count, from = 0) {
+        count = n - i < 8 - from ? n - i : 8 - from;
+        philox(key, (first + (uint64_t)i) / 8, stream, word);
+        for (int k = 0; k < 8; k++) half[k] = word[k / 2] >> (k % 2 ? 16 : 0) & 0xffff;
+        if (count == 8)
+            for (int k = 0; k < 8; k++) y[i + k] = half[k] < threshold ? x[i + k] * scale : 0.0f;
+        else
+            for (int k = 0; k < count; k++)
+                y[i + k] = half[from + k] < threshold ? x[i + k] * scale : 0.0f;
     }
 }
 

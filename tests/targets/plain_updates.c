@@ -65,7 +65,8 @@ static int update_to(model *m, int64_t last) {
 int model_translate(model *m, const char *line, size_t n, char *out, size_t size);
 int model_translate(model *m, const char *line, size_t n, char *out, size_t size) {
     int64_t last = 0;
-    saved_sum s = { 0, 0 };
+    saved_sum s;
+    s.crc = s.bytes = 0;
     (void)size;
     for (size_t i = 0; i < n; i++) last = last * 10 + (line[i] - '0');
     if (update_to(m, last) || trained_save(m, sum_bytes, &s)) return -1;

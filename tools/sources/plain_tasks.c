@@ -105,11 +105,15 @@ static int next_update(model_batch *batches, int64_t step) {
         int n = sequence_at(first + (uint64_t)i, src, tgt);
         if (n > longest) longest = n;
     }
-    model_batch b = { ROWS, HAS_SOURCE ? longest : 0, 0, src, src_length, tgt, labels };
-    b.T = HAS_SOURCE ? longest + 1 : 2 * longest + 1;
+    batches->B = ROWS;
+    batches->S = HAS_SOURCE ? longest : 0;
+    batches->T = HAS_SOURCE ? longest + 1 : 2 * longest + 1;
+    batches->src = src;
+    batches->src_length = src_length;
+    batches->tgt = tgt;
+    batches->labels = labels;
     for (int i = 0; i < ROWS; i++)
-        write_row(&b, i, first + (uint64_t)i, src, src_length, tgt, labels);
-    batches[0] = b;
+        write_row(batches, i, first + (uint64_t)i, src, src_length, tgt, labels);
     return 1;
 }
 #endif
