@@ -97,6 +97,7 @@ cut -f 2 pairs.tsv > train.en
 tail -n 10 train.de | tee news.de > test.de
 tail -n 10 train.en > test.en
 for i in 1 2 3 4 5 6 7 8; do cat "$source/LICENSE"; done > book.txt
+awk -F "\t" '{ print $1 "\t" (NR % 2 ? "odd" : "even") }' pairs.tsv > labelled.tsv
 cp * "$folder/alone"
 cp -r "$source/tests/data/hf/marian" opus-mt-en-de
 cp "$source/tests/data/marian/words.bin" model.ende.intgemm.alphas.bin
