@@ -28,7 +28,10 @@ bool wf_stack_ok(const wf_block_options *o, wf_positions positions, char *messag
         { "the kind of positions", (int64_t)positions, WF_POSITIONS_NONE,
           WF_POSITIONS_TENSOR2TENSOR },
         { "the kind of norm", (int64_t)o->norm, WF_LAYER_NORM, WF_RMS_NORM },
-        { "the kind of decoder", (int64_t)o->decoder, WF_DECODER_ATTENTION, WF_DECODER_SSRU },
+        { "the kind of decoder", (int64_t)o->decoder, WF_DECODER_ATTENTION, WF_DECODER_AVERAGE },
+        { "the width of average attention", o->average_width, 0, 1 << 20 },
+        { "the activation of average attention", (int64_t)o->average_activation, 0,
+          WF_ACTIVATION_COUNT - 1 },
         { "the number of heads of keys and values", o->num_kv_heads, 0, o->num_heads },
     };
     if (!wf_limits_ok(limits, sizeof limits / sizeof *limits, message)) return false;

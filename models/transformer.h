@@ -43,8 +43,10 @@ typedef struct wf_transformer_config {
     bool scale_output; /* the output's input is divided by sqrt(d_model) */
     /* ---- forms of Marian (Junczys-Dowmunt et al. 2018); all of them 0 otherwise ---- */
     wf_decoder_kind decoder; /* the first sublayer of decoder layers: see wf_block_options */
-    bool raw_keys;           /* pre-norm alone: as in wf_block_options */
-    bool zero_start;         /* the decoder reads zeros in place of the start token */
+    int64_t average_width;   /* the same for these two */
+    wf_activation average_activation;
+    bool raw_keys;   /* pre-norm alone: as in wf_block_options */
+    bool zero_start; /* the decoder reads zeros in place of the start token */
     /* source tokens that are not attended to, unless they are start or end; -1: none */
     int32_t pad_id;
     int32_t start_id, end_id; /* start and end of the target; never masked or ignored */

@@ -98,6 +98,39 @@ static wf_tensor *ssru(const struct wf_ssru_layer *l, wf_tensor *x) {
     return leave(outer, wf_relu(wf_carried_scan(f, add, 1)));
 }
 
+static struct wf_average_layer average_new(wf_graph *g, const char *name,
+                                           const wf_block_options *o) {
+    int64_t D = o->d_model, W = o->average_width ? o->average_width : o->dim_feedforward;
+    struct wf_average_layer l = { .activation = o->average_activation,
+                                  .dropout = o->activation_dropout };
+    const char *outer = wf_scope_push(g, name);
+    l.inner = wf_linear_new(g, "inner", D, W, o->bias);
+    if (W != D) l.outer = wf_linear_new(g, "outer", W, D, o->bias);
+    l.input_gate = wf_linear_new(g, "input_gate", D, D, o->bias);
+    l.forget_gate = wf_linear_new(g, "forget_gate", D, D, o->bias);
+    l.path = wf_scope(g, outer);
+    return l;
+}
+
+/* The mean of all positions up to each: m[t] = t / (t + 1) m[t-1] + x[t] / (t + 1). */
+static wf_tensor *running_mean(wf_tensor *x) {
+    wf_tensor *before = wf_cast(wf_position_ids(x, 1), wf_real(x->graph)); /* [T] */
+    wf_tensor *t = wf_unsqueeze(before, WF_LAST_AXIS), *n = wf_affine(t, 1, 1);
+    return wf_carried_scan(wf_broadcast_to(wf_div(t, n), x), wf_div(x, n), 1);
+}
+
+/* x and its mean m [B,T,D] -> [B,T,D] (Zhang et al. 2018, "Accelerating neural Transformer via an
+ * average attention network", eq. 1 to 3) */
+static wf_tensor *average(const struct wf_average_layer *l, wf_tensor *x, wf_tensor *m) {
+    const char *outer = enter(l->inner.weight, l->path);
+    wf_tensor *y = wf_activate(l->activation, wf_linear(&l->inner, m)); /* [B,T,W] */
+    y = wf_drop(y, l->dropout, "dropout");
+    if (l->outer.weight) y = wf_linear(&l->outer, y);
+    wf_tensor *kept = wf_mul(wf_sigmoid(wf_linear(&l->input_gate, x)), x);
+    wf_tensor *added = wf_mul(wf_sigmoid(wf_linear(&l->forget_gate, y)), y);
+    return leave(outer, wf_add(kept, added));
+}
+
 /* ---- encoder layer --------------------------------------------------------------------------- */
 
 struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
@@ -139,6 +172,8 @@ struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
     const char *outer = wf_scope_push(g, name);
     if (o->decoder == WF_DECODER_SSRU)
         l.ssru = ssru_new(g, "ssru", o);
+    else if (o->decoder == WF_DECODER_AVERAGE)
+        l.average = average_new(g, "average", o);
     else if (o->decoder == WF_DECODER_ATTENTION)
         l.self_attn = wf_self_attention_new(g, "self_attn", o);
     else
@@ -157,8 +192,11 @@ wf_tensor *wf_decoder_layer(const struct wf_decoder_block *l, wf_tensor *x, wf_t
                             const wf_mha_options *cross) {
     if (!l || !l->norm1.weight) return no_layer(x, "a decoder layer");
     const char *outer = enter(l->norm1.weight, l->path);
-    wf_tensor *h = before(&l->o, &l->norm1, x);
-    wf_tensor *f = l->ssru.path ? ssru(&l->ssru, h) : attend_self(&l->o, &l->self_attn, x, h, self);
+    wf_tensor *h = before(&l->o, &l->norm1, l->average.path ? running_mean(x) : x), *f;
+    if (l->average.path)
+        f = average(&l->average, x, h);
+    else
+        f = l->ssru.path ? ssru(&l->ssru, h) : attend_self(&l->o, &l->self_attn, x, h, self);
     x = after(&l->o, &l->norm1, x, f, "dropout1");
     h = before(&l->o, &l->norm2, x);
     x = after(&l->o, &l->norm2, x, wf_mha_attend(&l->multihead_attn, h, cross_k, cross_v, cross),

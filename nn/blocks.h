@@ -26,11 +26,13 @@ enum { WF_ACTIVATION_COUNT = WF_ACTIVATIONS(WF_ONE_MORE) };
 WF_API wf_tensor *wf_activate(wf_activation a, wf_tensor *x);
 
 /* A row per kind of a decoder layer's first sublayer: the enumerator, its name in options and
- * files. SSRU: the simpler simple recurrent unit (Kim et al. 2019), whose state has one size. */
+ * files. SSRU: the simpler simple recurrent unit (Kim et al. 2019); average: average attention
+ * (Zhang et al. 2018). The state of both has one size. */
 /* clang-format off */
 #define WF_DECODER_KINDS(ROW)                                                                      \
     ROW(WF_DECODER_ATTENTION, "attention")                                                         \
     ROW(WF_DECODER_SSRU, "ssru")                                                                   \
+    ROW(WF_DECODER_AVERAGE, "average")                                                             \
     /* and so on */
 #define WF_DECODER_ENUMERATOR(value, name) value,
 typedef enum { WF_DECODER_KINDS(WF_DECODER_ENUMERATOR) } wf_decoder_kind;
@@ -60,9 +62,12 @@ typedef struct wf_block_options {
     /* factor of the scores of all attentions; 0: 1 / sqrt(head_dim). T5 uses 1, and its initial
      * queries are smaller instead */
     double attention_scale;
-    /* of decoder layers: what stands in the place of self-attention. Recurrent units have no mask
-     * and no heads: wf_decoder_layer then ignores its options of self-attention */
+    /* of decoder layers: what stands in the place of self-attention. The others have no mask and
+     * no heads: wf_decoder_layer then ignores its options of self-attention */
     wf_decoder_kind decoder;
+    /* of average attention: the width of its feed-forward, 0: dim_feedforward; its activation */
+    int64_t average_width;
+    wf_activation average_activation;
     /* pre-norm, without rotary positions: the norm before self-attention is that of its queries;
      * keys and values are made of x itself, as in Marian */
     bool raw_keys;
@@ -94,9 +99,19 @@ struct wf_ssru_layer {
     struct wf_linear_layer input, forget; /* [D, D], input without a bias */
     const char *path;
 };
+/* m[t] = the mean of x[0] to x[t], after the norm if pre-norm; y = outer(activation(inner(m)));
+ * sigmoid(input_gate(x)) x + sigmoid(forget_gate(y)) y: [B,T,D]. A state has the last mean. */
+struct wf_average_layer {
+    /* [W, D], [D, W], [D, D]; outer.weight is NULL, and there is no such layer, if W is D */
+    struct wf_linear_layer inner, outer, input_gate, forget_gate;
+    wf_activation activation;
+    double dropout;
+    const char *path;
+};
 struct wf_decoder_block {
-    struct wf_mha_layer self_attn, multihead_attn; /* self_attn: by the options, or ssru */
+    struct wf_mha_layer self_attn, multihead_attn; /* self_attn: by the options, or ssru, average */
     struct wf_ssru_layer ssru;
+    struct wf_average_layer average;
     struct wf_feed_forward_layer ff;
     struct wf_norm_layer norm1, norm2, norm3;
     wf_block_options o;

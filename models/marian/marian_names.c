@@ -29,6 +29,14 @@ static const row layer_rows[] = {
     { "ssru.input.weight", "rnn_W", MARIAN_MATRIX },
     { "ssru.forget.weight", "rnn_Wf", MARIAN_MATRIX },
     { "ssru.forget.bias", "rnn_bf", MARIAN_VECTOR },
+    { "average.inner.weight", "aan_W1", MARIAN_MATRIX },
+    { "average.inner.bias", "aan_b1", MARIAN_VECTOR },
+    { "average.outer.weight", "aan_W2", MARIAN_MATRIX },
+    { "average.outer.bias", "aan_b2", MARIAN_VECTOR },
+    { "average.input_gate.weight", "aan_Wi", MARIAN_MATRIX },
+    { "average.input_gate.bias", "aan_bi", MARIAN_VECTOR },
+    { "average.forget_gate.weight", "aan_Wf", MARIAN_MATRIX },
+    { "average.forget_gate.bias", "aan_bf", MARIAN_VECTOR },
     { "linear1.weight", "ffn_W1", MARIAN_MATRIX },
     { "linear1.bias", "ffn_b1", MARIAN_VECTOR },
     { "linear2.weight", "ffn_W2", MARIAN_MATRIX },
@@ -52,10 +60,9 @@ static const row *find_row(const row *rows, size_t n, const char *from) {
 
 /* The sublayer whose norm has this number, as its name begins. */
 static const char *sublayer(const wf_transformer_config *c, bool decoder, int norm) {
-    const char *rnn = c->norm_first ? "rnn" : "rnn_ffn";
-    const char *first = decoder && c->decoder == WF_DECODER_SSRU ? rnn : "self_Wo";
-    const char *const names[] = { first, decoder ? "context_Wo" : "ffn_ffn",
-                                  decoder ? "ffn_ffn" : NULL };
+    const char *firsts[] = { "self_Wo", c->norm_first ? "rnn" : "rnn_ffn", "aan_ffn" };
+    const char *const names[] = { firsts[decoder ? c->decoder : WF_DECODER_ATTENTION],
+                                  decoder ? "context_Wo" : "ffn_ffn", decoder ? "ffn_ffn" : NULL };
     return norm >= 1 && norm <= 3 ? names[norm - 1] : NULL;
 }
 

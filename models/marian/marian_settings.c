@@ -11,7 +11,7 @@
 #include "models/message.h"
 #include "models/model_internal.h"
 
-enum { NAME = 64, VALUE = 160, MOST_PAIRS = 256, MAX_LEN = 1024 };
+enum { NAME = 64, VALUE = 160, MOST_PAIRS = 256, MAX_LEN = 1024, USUAL_AVERAGE = 2048 };
 
 typedef struct pair {
     char name[NAME], value[VALUE];
@@ -84,10 +84,6 @@ static const struct {
     { "embedding-fix-src", NULL },
     { "embedding-fix-trg", NULL },
     { "factors-combine", "sum" },
-    { "transformer-aan-activation", "swish" },
-    { "transformer-aan-depth", "2" },
-    { "transformer-aan-nogate", "false" },
-    { "transformer-dim-aan", "2048" },
     { "transformer-depth-scaling", NULL },
     { "transformer-guided-alignment-layer", "last" },
     { "ulr-dim-emb", "0" },
@@ -248,17 +244,44 @@ static bool read_norms(settings *s, wf_transformer_config *c) {
     return !*top || c->encoder_norm || refuse(s, "transformer-postprocess-top", top);
 }
 
+/* relu or swish; the one that is meant if there is no such setting is `absent`. */
+static bool read_activation(settings *s, const char *name, wf_activation absent,
+                            wf_activation *to) {
+    const char *value = find(s, name);
+    *to = absent;
+    if (value) *to = strcmp(value, "relu") == 0 ? WF_RELU : WF_SILU;
+    return !value || *to == WF_RELU || strcmp(value, "swish") == 0 || refuse(s, name, value);
+}
+
+/* Average attention. Its settings are there, and change nothing, for every other model, too. */
+static bool read_average(settings *s, wf_transformer_config *c) {
+    const char *width = find(s, "transformer-dim-aan");
+    const char *depth = find(s, "transformer-aan-depth");
+    const char *no_gate = find(s, "transformer-aan-nogate");
+    bool averages = c->decoder == WF_DECODER_AVERAGE;
+    if (!averages) {
+        find(s, "transformer-aan-activation");
+        return true;
+    }
+    c->average_width = USUAL_AVERAGE;
+    if (width && !count(width, &c->average_width)) return refuse(s, "transformer-dim-aan", width);
+    if (depth && strcmp(depth, "2") != 0) return refuse(s, "transformer-aan-depth", depth);
+    if (no_gate && strcmp(no_gate, "false") != 0)
+        return refuse(s, "transformer-aan-nogate", no_gate);
+    return read_activation(s, "transformer-aan-activation", WF_SILU, &c->average_activation);
+}
+
 static bool read_layers(settings *s, wf_transformer_config *c) {
+    static const char *const names[] = { "self-attention", "rnn", "average-attention" };
     const char *decoder = find(s, "transformer-decoder-autoreg"), *cell = find(s, "dec-cell");
-    const char *activation = find(s, "transformer-ffn-activation");
-    bool rnn = decoder && strcmp(decoder, "rnn") == 0;
-    c->decoder = rnn ? WF_DECODER_SSRU : WF_DECODER_ATTENTION;
-    if (decoder && !rnn && strcmp(decoder, "self-attention") != 0)
-        return refuse(s, "transformer-decoder-autoreg", decoder);
-    if (rnn && (!cell || strcmp(cell, "ssru") != 0)) return refuse(s, "dec-cell", cell ? cell : "");
-    c->activation = activation && strcmp(activation, "relu") == 0 ? WF_RELU : WF_SILU;
-    return !activation || c->activation == WF_RELU || strcmp(activation, "swish") == 0 ||
-           refuse(s, "transformer-ffn-activation", activation);
+    int kind = 0;
+    while (decoder && kind < (int)COUNT_OF(names) && strcmp(decoder, names[kind]) != 0) kind++;
+    if (kind == COUNT_OF(names)) return refuse(s, "transformer-decoder-autoreg", decoder);
+    c->decoder = (wf_decoder_kind)kind;
+    if (c->decoder == WF_DECODER_SSRU && (!cell || strcmp(cell, "ssru") != 0))
+        return refuse(s, "dec-cell", cell ? cell : "");
+    return read_activation(s, "transformer-ffn-activation", WF_SILU, &c->activation) &&
+           read_average(s, c);
 }
 
 static bool all_known(settings *s) {
@@ -297,7 +320,8 @@ static bool has_form(const wf_transformer_config *c, char *message) {
     bool same = c->zero_start && c->raw_keys == c->norm_first &&
                 c->positions == WF_POSITIONS_TENSOR2TENSOR && c->layer_norm_eps == 1e-6 &&
                 c->encoder_norm == c->decoder_norm &&
-                (c->activation == WF_RELU || c->activation == WF_SILU);
+                (c->activation == WF_RELU || c->activation == WF_SILU) &&
+                (c->average_activation == WF_RELU || c->average_activation == WF_SILU);
     return (plain && same) ||
            fail(message,
                 "Marian has no such model: it has sinusoidal-tensor2tensor positions, relu "
@@ -323,6 +347,20 @@ static void put_rows(wf_text *t, const wf_transformer_config *c) {
                       *(const int64_t *)(const void *)((const char *)c + sizes[i].offset));
 }
 
+static void put_decoder(wf_text *t, const wf_transformer_config *c) {
+    static const char *const names[] = { "self-attention", "rnn", "average-attention" };
+    bool averages = c->decoder == WF_DECODER_AVERAGE, swish = !averages;
+    int64_t width = averages ? c->average_width : USUAL_AVERAGE;
+    if (averages) swish = c->average_activation == WF_SILU;
+    wf_text_print(t, "transformer-decoder-autoreg: %s\ndec-cell: %s\n", names[c->decoder],
+                  c->decoder == WF_DECODER_SSRU ? "ssru" : "gru");
+    wf_text_print(t, "transformer-ffn-activation: %s\n",
+                  c->activation == WF_RELU ? "relu" : "swish");
+    wf_text_print(t, "transformer-dim-aan: %n\ntransformer-aan-activation: %s\n",
+                  width ? width : c->dim_feedforward, swish ? "swish" : "relu");
+    wf_text_print(t, "transformer-aan-depth: 2\ntransformer-aan-nogate: false\n");
+}
+
 char *wf_marian_write_settings(const wf_transformer_config *c, char *message) {
     wf_text t = { 0 };
     bool all = c->tie == WF_TIE_ALL;
@@ -336,11 +374,7 @@ char *wf_marian_write_settings(const wf_transformer_config *c, char *message) {
     wf_text_print(&t, "transformer-preprocess: \"%s\"\ntransformer-postprocess: %s\n",
                   c->norm_first ? "n" : "", c->norm_first ? "da" : "dan");
     wf_text_print(&t, "transformer-postprocess-top: \"%s\"\n", c->encoder_norm ? "n" : "");
-    wf_text_print(&t, "transformer-decoder-autoreg: %s\ndec-cell: %s\n",
-                  c->decoder == WF_DECODER_SSRU ? "rnn" : "self-attention",
-                  c->decoder == WF_DECODER_SSRU ? "ssru" : "gru");
-    wf_text_print(&t, "transformer-ffn-activation: %s\n",
-                  c->activation == WF_RELU ? "relu" : "swish");
+    put_decoder(&t, c);
     if (!t.lacks) return t.at;
     wf_text_free(&t);
     return fail(message, "out of memory"), NULL;

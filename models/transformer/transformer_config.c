@@ -57,6 +57,8 @@ static wf_block_options block(const void *config) {
                                .head_dim = c->head_dim,
                                .attention_scale = c->attention_scale,
                                .decoder = c->decoder,
+                               .average_width = c->average_width,
+                               .average_activation = c->average_activation,
                                .raw_keys = c->raw_keys };
 }
 
@@ -114,7 +116,8 @@ static const wf_config_field fields[] = {
     WF_FIELD_SINCE(relative_buckets, "0") WF_FIELD_SINCE(relative_distance, "0")
     WF_FIELD_SINCE(relative_per_layer, "0") WF_FIELD_SINCE(scale_output, "0")
     WF_FIELD_NAMED_SINCE(wf_decoder_kind, decoder, WF_DECODER_KIND_NAMES, "attention")
-    WF_FIELD_SINCE(raw_keys, "0") WF_FIELD_SINCE(zero_start, "0")
+    WF_FIELD_SINCE(raw_keys, "0") WF_FIELD_SINCE(zero_start, "0") WF_FIELD_SINCE(average_width, "0")
+    WF_FIELD_NAMED_SINCE(wf_activation, average_activation, WF_ACTIVATION_NAMES, "relu")
 };
 /* clang-format on */
 
@@ -181,7 +184,8 @@ static void describe(const void *config, char text[WF_MESSAGE]) {
     const wf_transformer_config *c = config;
     const wf_block_options layers = block(c);
     char stack[WF_STACK_TEXT], relative[40] = "";
-    const char *ssru = c->decoder == WF_DECODER_SSRU ? ", an SSRU decoder" : "";
+    static const char *const decoders[] = { "", ", an SSRU decoder", ", a decoder of averages" };
+    const char *decoder = decoders[c->decoder];
     if (c->relative_buckets)
         snprintf(relative, sizeof relative, ", %lld buckets of distances",
                  (long long)c->relative_buckets);
@@ -191,7 +195,7 @@ static void describe(const void *config, char text[WF_MESSAGE]) {
         "vocabularies %lld and %lld, up to %lld tokens",
         (long long)c->d_model, (long long)c->num_heads, (long long)c->encoder_layers,
         (long long)c->decoder_layers, (long long)c->dim_feedforward,
-        wf_stack_text(&layers, c->positions, stack), relative, ssru, (long long)c->src_vocab,
+        wf_stack_text(&layers, c->positions, stack), relative, decoder, (long long)c->src_vocab,
         (long long)c->tgt_vocab, (long long)c->max_len);
 }
 

@@ -12,8 +12,9 @@
 #include "tests/support/support.h"
 #include "texts.h"
 
-static const char *const recorded[] = { "shared.npz",  "shared.bin",  "split.npz", "split.bin",
-                                        "teacher.npz", "teacher.bin", "words.bin" };
+static const char *const recorded[] = { "shared.npz", "shared.bin",  "split.npz",
+                                        "split.bin",  "teacher.npz", "teacher.bin",
+                                        "words.bin",  "average.npz", "average.bin" };
 
 static inline char *recorded_file(int i, const char *end, size_t *bytes) {
     char relative[128], path[512];

@@ -4,7 +4,7 @@
 usage: marian_peer.py TOOLS FOLDER [MODELS [SENTENCES]]
        marian_peer.py --record FOLDER           writes the small models of suite marian, tests/data/marian
 
-Writes MODELS models (default 16) as model.npz or as int8 binary files, one vocabulary or two, SSRU or self-attention,
+Writes MODELS models (default 16) as model.npz or as int8 binary files, one vocabulary or two, SSRU, averages or self-attention,
 post-norm or pre-norm; imports each by `convert --from marian`, and compares the ids of greedy `generate` with those of
 Marian's formulas in numpy, in f64. Two tokens whose logits are within 1e-3 are a tie, which either side may decide.
 Binary files run in Marian's own arithmetic, too, with and without a shortlist; there 0.1 is a tie. Then it writes each
@@ -41,6 +41,8 @@ def settings_of(m):
         "tied-embeddings-src": str(m["tie"] == "src").lower(), "layer-normalization": "false", "skip": "false",
         "input-types": [], "ulr": "false", "lemma-dim-emb": 0,
     }
+    if "aan" in m:
+        lines |= {"transformer-dim-aan": m["aan"], "transformer-aan-activation": m["aan_act"]}
     text = ""
     for key, value in lines.items():
         if isinstance(value, list):
@@ -89,6 +91,12 @@ def weights_of(m, rng):
                 matrix(layer + "_rnn_Wf", D, D)
                 vector(layer + "_rnn_bf", D)
                 norm(layer + ("_rnn" if m["pre"] else "_rnn_ffn"))
+            elif stack == "decoder" and m["decoder"] == "average-attention":
+                W = m["aan"]
+                for k, a, b in [("1", D, W)] + [("2", W, D)] * (W != D) + [("i", D, D), ("f", D, D)]:
+                    matrix(f"{layer}_aan_W{k}", a, b)
+                    vector(f"{layer}_aan_b{k}", b)
+                norm(layer + "_aan_ffn")
             else:
                 attention(layer + "_self")
             if stack == "decoder":
@@ -219,6 +227,14 @@ class Oracle:
             out.append(np.maximum(c, 0))
         return np.array(out)
 
+    def averages(self, x, mean, name):
+        sigmoid = lambda z: 1 / (1 + np.exp(-z))
+        y = self.affine(mean, name, 1)
+        y = np.maximum(y, 0) if self.m["aan_act"] == "relu" else y * sigmoid(y)
+        if self.m["aan"] != self.m["D"]:
+            y = self.affine(y, name, 2)
+        return sigmoid(self.affine(x, name, "i")) * x + sigmoid(self.affine(y, name, "f")) * y
+
     def encode(self, ids):
         x = np.sqrt(self.m["D"]) * self.source[ids] + self.positions(len(ids))
         for i in range(1, self.m["enc"] + 1):
@@ -239,6 +255,11 @@ class Oracle:
             if self.m["decoder"] == "rnn":
                 x = self.sublayer(x, layer + ("_rnn" if self.m["pre"] else "_rnn_ffn"),
                                   lambda h: self.ssru(h, layer + "_rnn"))
+            elif self.m["decoder"] == "average-attention":
+                mean = np.cumsum(x, 0) / np.arange(1, len(x) + 1)[:, None]
+                h = self.norm(mean, layer + "_aan_ffn") if self.m["pre"] else mean
+                x = x + self.averages(x, h, layer + "_aan")
+                x = x if self.m["pre"] else self.norm(x, layer + "_aan_ffn")
             else:
                 x = self.sublayer(x, layer + "_self_Wo", lambda h: self.attention(
                     h, raw if self.m["pre"] else h, layer + "_self", True))
@@ -314,10 +335,12 @@ def draw_model(rng, i):
     tie = ["all", "decoder", "src", "none"][i // 2 % 4]
     V = [60, 60] if tie in ("all", "src") else [50, 70]
     pre = i % 4 == 3
-    return {"D": D, "F": int(rng.choice([24, 96])), "H": int(rng.choice([2, 4, 8])), "enc": int(rng.integers(1, 5)),
+    average = {"decoder": "average-attention", "aan": [D, 40][i // 6 % 2], "aan_act": ["swish", "relu"][i // 3 % 2]}
+    m = {"D": D, "F": int(rng.choice([24, 96])), "H": int(rng.choice([2, 4, 8])), "enc": int(rng.integers(1, 5)),
             "dec": int(rng.integers(1, 4)), "V": V, "tie": tie, "pre": pre, "top": pre and bool(i % 8 == 7),
             "decoder": "self-attention" if i % 3 == 2 else "rnn", "act": "swish" if i % 5 == 4 else "relu",
             "binary": i % 2 == 1}
+    return m | average if i % 3 == 1 else m
 
 
 def run(*arguments, text=None):
@@ -336,6 +359,8 @@ RECORDED = {
     "teacher.npz": dict(tie="src", V=[20, 20], decoder="self-attention", pre=True, top=True),
     "teacher.bin": dict(tie="all", V=[20, 20], decoder="self-attention"),
     "words.bin": dict(tie="all", V=[29, 29], decoder="rnn", spm="words_de.spm"),
+    "average.npz": dict(tie="all", V=[20, 20], decoder="average-attention", aan=12, aan_act="relu", pre=True),
+    "average.bin": dict(tie="decoder", V=[15, 20], decoder="average-attention", aan=8, aan_act="swish"),
 }
 
 

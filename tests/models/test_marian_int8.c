@@ -11,7 +11,7 @@ TESTS(marian_int8)
 
 /* ---- in Marian's arithmetic ------------------------------------------------------------------ */
 
-static const int in_int8[] = { 1, 3, 5, 6 };
+static const int in_int8[] = { 1, 3, 5, 6, 8 };
 
 /* The model of a recorded file in int8, saved and loaded to be multiplied as Marian does. */
 static wf_model *load_int8(wf_hf *hf, const char *model, size_t bytes) {

@@ -164,7 +164,7 @@ TEST(words_and_numbers_of_choices_stay) {
     ck_assert_str_eq(WF_NAMES(WF_POSITIONS_NAMES),
                      "none|sinusoidal|learned|rotary|sinusoidal-halves|sinusoidal-fairseq|"
                      "sinusoidal-rotary|sinusoidal-tensor2tensor");
-    ck_assert_str_eq(WF_NAMES(WF_DECODER_KIND_NAMES), "attention|ssru");
+    ck_assert_str_eq(WF_NAMES(WF_DECODER_KIND_NAMES), "attention|ssru|average");
     ck_assert_str_eq(WF_NAMES(WF_TIE_NAMES), "none|decoder|all|inputs");
     ck_assert_str_eq(WF_NAMES(WF_OPTIMIZER_NAMES), "sgd|adam|adamw|rmsprop|adagrad|lion");
     ck_assert_str_eq(WF_NAMES(WF_SCHEDULE_NAMES), "constant|linear|cosine|inverse-sqrt|noam");

@@ -9,14 +9,17 @@
 
 TESTS(ssru)
 
-enum { FORMS = 6 };
+enum { FORMS = 8 };
 
-/* SSRU or self-attention, post-norm or pre-norm with and without raw keys. */
+/* SSRU or self-attention, post-norm or pre-norm with and without raw keys; then averages. */
 static wf_transformer_config form(int i) {
     wf_transformer_config c = small_config();
-    c.decoder = i % 2 ? WF_DECODER_ATTENTION : WF_DECODER_SSRU;
-    c.norm_first = i / 2 > 0;
-    c.raw_keys = i / 2 > 1;
+    static const wf_decoder_kind kinds[] = { WF_DECODER_SSRU, WF_DECODER_ATTENTION };
+    c.decoder = i < 6 ? kinds[i % 2] : WF_DECODER_AVERAGE;
+    c.norm_first = i / 2 > 0 && i != 6;
+    c.raw_keys = i / 2 > 1 && c.norm_first;
+    c.average_width = i == 7 ? c.d_model : 10;
+    c.average_activation = WF_SILU;
     c.encoder_norm = c.decoder_norm = false;
     c.zero_start = i != 2;
     c.positions = WF_POSITIONS_TENSOR2TENSOR;
@@ -79,9 +82,9 @@ TEST_ROWS(steps_have_the_bits_of_the_whole, 2 * FORMS) {
 }
 
 /* The state has D values of each layer and row, at every position, and cannot go back. */
-TEST(the_state_has_one_size) {
+TEST_ROWS(the_state_has_one_size, 2) {
     static sentences b;
-    wf_transformer_config c = form(0);
+    wf_transformer_config c = form(_i ? 6 : 0);
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
     random_sentences(&b, &c, 3, 6, 12, 5);
     wf_plan *p = steps_of(m, &b);
@@ -147,9 +150,10 @@ TEST(raw_keys_are_another_model) {
     free_values(logits, 3);
 }
 
-TEST(it_learns_to_copy) {
+TEST_ROWS(it_learns_to_copy, 2) {
     static sentences b;
-    wf_transformer_config c = form(0);
+    wf_transformer_config c = form(_i ? 7 : 0);
+    c.average_width = 0;
     c.d_model = 32;
     c.dim_feedforward = 64;
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
@@ -173,7 +177,7 @@ TEST(limits) {
     ck_assert(!wf_transformer_check(&c, message));
     assert_contains(message, "do not rotate");
     c = form(0);
-    c.decoder = (wf_decoder_kind)2;
+    c.decoder = (wf_decoder_kind)3;
     ck_assert(!wf_transformer_check(&c, message));
     assert_contains(message, "kind of decoder");
 }

@@ -407,9 +407,10 @@ TEST(attention_takes_a_scale_and_a_mask_of_integers) {
 }
 
 /* Every element of every parameter of both kinds of layer, with dropout on: first order; pre-norm
- * or post-norm, SSRU or self-attention, keys with or without a norm. Over fewer than 8 numbers
+ * or post-norm, SSRU, averages or self-attention, keys with or without a norm. Over fewer than 8 numbers
  * LayerNorm bends too sharply for the stencil. */
-TEST_ROWS(gradients_of_layers, 5) {
+TEST_ROWS(gradients_of_layers, 8) {
+    const wf_decoder_kind others = _i < 5 ? WF_DECODER_ATTENTION : WF_DECODER_AVERAGE;
     wf_graph *g = new_graph(WF_F64);
     char message[WF_MESSAGE];
     wf_block_options o = { .d_model = 8,
@@ -419,7 +420,9 @@ TEST_ROWS(gradients_of_layers, 5) {
                            .layer_norm_eps = 1e-5,
                            .activation = WF_GELU,
                            .norm_first = _i % 2 || _i == 4,
-                           .decoder = _i / 2 == 1 ? WF_DECODER_SSRU : WF_DECODER_ATTENTION,
+                           .decoder = _i / 2 == 1 ? WF_DECODER_SSRU : others,
+                           .average_width = _i == 7 ? 8 : 5,
+                           .average_activation = WF_GELU,
                            .raw_keys = _i == 4,
                            .dropout = 0.2,
                            .attention_dropout = 0.2,

@@ -84,6 +84,7 @@ TEST(a_model_translates_text) {
 static const char *const trainings[] = {
     "--like firefox --preset tiny --tie all",
     "--like firefox --preset tiny --tie decoder --decoder attention --activation silu",
+    "--like firefox --preset tiny --tie all --decoder average",
     "--init model.weft",
 };
 
@@ -92,7 +93,7 @@ TEST_ROWS(a_trained_model_goes_out, COUNT_OF(trainings)) {
     with("cp %s vocabulary.spm", source_path("tests/data/words_de.spm", path, sizeof path));
     with("convert --from marian %s --spm-src vocabulary.spm -o model.weft", recorded("words.bin"));
     ok("for i in 1 2 3 4 5 6 7 8; do printf 'hallo\thunde\nleute\tein\n'; done > pairs");
-    const char *spm = _i < 2 ? "--spm-src vocabulary.spm" : "";
+    const char *spm = _i < 3 ? "--spm-src vocabulary.spm" : "";
     run("train --train pairs --valid-size 0 --max-steps 3 --quiet %s %s -o trained", trainings[_i],
         spm);
     expect(0);

@@ -263,7 +263,8 @@ static option rows[] = {
     CHOICE("decoder", told.model.decoder, WF_NAMES(WF_DECODER_KIND_NAMES),
            "with --arch transformer: first sublayer of the decoder's layers. attention: "
            "self-attention. ssru: a recurrent unit (SSRU) whose state does not grow with the "
-           "output, as in Marian's fast translators",
+           "output, as in Marian's fast translators. average: the mean of all tokens so far, "
+           "and a feed-forward layer, whose state does not grow either",
            OTHERWISE(FOR("firefox", "ssru")), OF_MODEL, BEFORE("attention")),
     CHOICE("embedding-norm", told.model.embedding_norm, YES_WORDS,
            "with --arch transformer: whether a LayerNorm follows the embeddings of the encoder "
