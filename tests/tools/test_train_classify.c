@@ -120,8 +120,14 @@ TEST(two_files_are_one) {
     ok("cut -f 1 lines > a; cut -f 2 lines > b; " CLASSIFY "--max-steps 3 --threads 1 -o one && "
        "train --task classify --train-src a --train-tgt b --valid held --tokenizer-json words "
        "--max-len 16 --d-model 16 --heads 2 --layers 1 --d-ff 32 --batch-size 32 --max-tokens 0 "
-       "--lr 0.003 --warmup 20 --dropout 0 --quiet --max-steps 3 --threads 1 -o two && cmp one "
-       "two");
+       "--lr 0.003 --warmup 20 --dropout 0 --max-steps 3 --threads 1 -o two > said 2>&1 && cmp one "
+       "two "
+       "&& "
+       "cat said");
+    assert_contains(result.out, " lines, ");
+    assert_contains(result.out, "labels   3");
+    ck_assert_ptr_null(strstr(result.out, "both sides"));
+    ck_assert_ptr_null(strstr(result.out, " pairs, "));
 }
 
 /* The head is exchanged for that of another task, and a masked model's for labels. */

@@ -393,13 +393,19 @@ static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, in
 
 /* ---- what is printed ------------------------------------------------------------------------- */
 
-static void announce_corpus(report *r, const char *name, const corpus *c) {
-    char numbers[3][OPTION_TEXT_SIZE], skipped[128];
+/* A target that is a label is not text: its one token is not counted. */
+static void announce_corpus(const dataset *m, report *r, const char *name, const corpus *c) {
+    char pairs[OPTION_TEXT_SIZE], source[OPTION_TEXT_SIZE], target[OPTION_TEXT_SIZE], skipped[128];
     if (!c->pairs) return;
-    say(r, "%-8s %s pairs, %s source and %s target tokens%s%s", name,
-        thousands((double)c->pairs, numbers[0]), thousands((double)c->total[0], numbers[1]),
-        thousands((double)c->total[1], numbers[2]), c->too_long ? "; " : "",
-        corpus_skipped(c, skipped));
+    thousands((double)c->pairs, pairs);
+    thousands((double)c->total[0], source);
+    thousands((double)c->total[1], target);
+    const char *separator = c->too_long ? "; " : "", *how_many = corpus_skipped(c, skipped);
+    if (m->classes.n)
+        say(r, "%-8s %s lines, %s tokens%s%s", name, pairs, source, separator, how_many);
+    else
+        say(r, "%-8s %s pairs, %s source and %s target tokens%s%s", name, pairs, source, target,
+            separator, how_many);
 }
 
 static void announce_tokens(const dataset *m, report *r) {
@@ -408,7 +414,7 @@ static void announce_tokens(const dataset *m, report *r) {
     for (int i = 0; i < 2; i++) kind[i] = wf_tokenizer_kind(m->tokenizer[i]);
     const char *name = wf_token_kind_name(kind[0]);
     if (m->tokenizer[0] == m->tokenizer[1])
-        say(r, "tokens   %s, %lld ids for both sides", name, vocab[0]);
+        say(r, "tokens   %s, %lld ids%s", name, vocab[0], m->classes.n ? "" : " for both sides");
     else if (kind[0] != kind[1])
         say(r, "tokens   %s, %lld ids of the source; %s, %lld of the target", name, vocab[0],
             wf_token_kind_name(kind[1]), vocab[1]);
@@ -417,8 +423,8 @@ static void announce_tokens(const dataset *m, report *r) {
 }
 
 static void announce_pairs(const dataset *m, report *r) {
-    announce_corpus(r, "training", &m->train);
-    announce_corpus(r, "held out", &m->valid.corpus);
+    announce_corpus(m, r, "training", &m->train);
+    announce_corpus(m, r, "held out", &m->valid.corpus);
     if (m->unheld) say(r, "held out nothing: %s", m->unheld);
     if (m->same)
         say(r,

@@ -479,8 +479,7 @@ program train_program = {
         "  train --arch language --train pairs.tsv -o language.safetensors\n"
         "  train --task lm --text book.txt -o book.safetensors\n"
         "  train --task mask --text book.txt --tokenizer-json bert.json -o encoder.safetensors\n"
-        "  train --task classify --train labelled.tsv --init minilm.safetensors -o "
-        "tags.safetensors\n"
+        "  train --task classify --train labelled.tsv --init minilm.safetensors -o t.safetensors\n"
         "  train --init translator.safetensors --train own.tsv -o own.safetensors\n"
         "  train --task reverse --preset small --dropout 0.1 --optimizer adamw --lr 1e-3 "
         "--log log.jsonl\n",
