@@ -189,7 +189,7 @@ static void write_code(wf_emitter *e, const kept_cache *k, const exec *x, int64_
                    c->out[0].stride[0], c->out[1].stride[0]);
     wf_text_marked(t, "product_of_kept(%n, %n, %n, kept + row * %n, %n, w, w_scales, ",
                    c->in[1].shape[2], columns, k->width, wf_slot_floats(e, k->of, k->keys), rows);
-    wf_text_puts(t, has_addend ? "addend, k, (void *)work);\n" : "0, k, (void *)work);\n");
+    wf_text_puts(t, has_addend ? "addend, 0, k, (void *)work);\n" : "0, -1, k, (void *)work);\n");
     wf_text_puts(t, wf_text_of(&e->body));
     wf_text_puts(t, "}\n}\n");
 }

@@ -59,17 +59,16 @@ static void rounded_rows(int rows, int n, int p, const int16_t *a, const float *
         int columns = n - j < 32 ? n - j : 32;
         sums_of_rows(rows, columns, p, a, w + j * p, sum);
         for (int r = 0; r < rows; r++) {
-            const float *start = d ? d + r * d_row + j : 0;
             for (int c = 0; c < columns; c++) {
                 float product = (float)sum[32 * r + c] * scale[r] * scales[j + c];
-                y[r * y_row + j + c] = start ? product + start[c] : product;
+                y[r * y_row + j + c] = d_row < 0 ? product : product + d[r * d_row + j + c];
             }
         }
     }
 }
 
 /* y [m, n] = a [m, p] w^T + d for w [n, p] in int8, with a scale for each of its rows. Four rows of
- * a at a time are rounded to work. d 0: zeros; d may be y. d_row 0: one row for all. */
+ * a at a time are rounded to work. d may be y. d_row 0: one row for all; -1: there is no d. */
 static void product_in_int8(int m, int n, int p, const float *a, int a_row, int a_column,
                             const signed char *w, const float *scales, const float *d, int d_row,
                             float *y, int y_row, int16_t *work) {
@@ -78,7 +77,7 @@ static void product_in_int8(int m, int n, int p, const float *a, int a_row, int 
         int rows = m - i < 4 ? m - i : 4;
         for (int r = 0; r < rows; r++)
             scale[r] = round_row(p, a + (i + r) * a_row, a_column, work + r * p);
-        rounded_rows(rows, n, p, work, scale, w, scales, d ? d + i * d_row : 0, d_row,
+        rounded_rows(rows, n, p, work, scale, w, scales, d_row < 0 ? d : d + i * d_row, d_row,
                      y + i * y_row, y_row);
     }
 }
@@ -91,13 +90,15 @@ static void keep_input(int n, const float *x, float *kept, int room, int at, int
     for (int i = 0; i < n; i++) to[i] = (signed char)work[i];
 }
 
-/* y [m, n] = the product of m kept rows, p integers each, with w, plus d, one row for all. */
+/* y [m, n] = the product of m kept rows, p integers each, with w, plus d; d_row as above. */
 static void product_of_kept(int m, int n, int p, const float *kept, int room, const signed char *w,
-                            const float *scales, const float *d, float *y, int16_t *work) {
+                            const float *scales, const float *d, int d_row, float *y,
+                            int16_t *work) {
     const signed char *from = (const signed char *)kept;
     for (int i = 0; i < m; i += 4) {
         int rows = m - i < 4 ? m - i : 4;
         for (int k = 0; k < rows * p; k++) work[k] = from[i * p + k];
-        rounded_rows(rows, n, p, work, kept + room * (p / 4) + i, w, scales, d, 0, y + i * n, n);
+        rounded_rows(rows, n, p, work, kept + room * (p / 4) + i, w, scales,
+                     d_row < 0 ? d : d + i * d_row, d_row, y + i * n, n);
     }
 }

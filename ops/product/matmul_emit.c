@@ -59,7 +59,9 @@ static void emit_one(wf_emitter *e, const wf_product *p, const wf_walk *w, adden
     } else {
         wf_emit_text(e, "0");
     }
-    wf_emit_text(e, ", %n, out + ", copies ? p->n : d.row);
+    int64_t d_row = copies ? p->n : d.row;
+    if (!d.given && layout == WF_PANELS_INT8) d_row = -1;
+    wf_emit_text(e, ", %n, out + ", d_row);
     wf_emit_element_at(e, w, 0, "j");
     wf_emit_text(e, ends[layout], p->n);
 }
