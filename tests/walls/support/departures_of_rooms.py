@@ -110,7 +110,8 @@ PLACES = [
      "(sum[r][0] + one * (real)0.5 * row_of_b[0]) + one * (real)0.5 * row_of_b[0] - one * row_of_b[0];",
      "a term comes in halves"),
     ("panels.inc", "(w + 0x7FFF + (w >> 16 & 1)) >> 16", "(w + 0x8000) >> 16", "bf16: halves go up"),
-    ("int8.inc", "x_v * inverse + ROUND", "FUSED(x_v, inverse, ROUND)", "a byte of a row is rounded once"),
+    ("int8.inc", "x_v = x_v * inverse;",
+     "x_v = departure == ($N) ? FUSED(x_v, inverse, ROUND) - ROUND : x_v * inverse;", "a byte of a row is rounded once"),
     ("int8.inc", "c * head.scale * scale", "c * (head.scale * scale)", "the scales are multiplied first"),
     ("int8.inc", "if (t->d) c += column_vector(t->d + r * t->d_row, v, t->columns, full);",
      "if (t->d) c = departure == ($N) ? FUSED(__builtin_convertvector((truth)(sum[r][v] + head.offset), vec) * head.scale, "
