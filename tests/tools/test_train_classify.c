@@ -54,6 +54,35 @@ TEST(labels_are_numbered_in_their_order) {
     dataset_free(&m);
 }
 
+/* Their order is one order: "9" < "10" < "1a" by their values and bytes, but "1a" < "9" by bytes. */
+TEST(numbers_come_before_other_labels) {
+    static const char *const names[] = { "9", "10", "1a", "2b" };
+    for (int k = 0; k < 256; k++) {
+        const int way[] = { k & 3, k >> 2 & 3, k >> 4 & 3, k >> 6 & 3 };
+        unsigned seen = 0;
+        for (int i = 0; i < 4; i++) seen |= 1U << way[i];
+        if (seen != 15) continue;
+        FILE *f = fopen("way", "w");
+        ck_assert_ptr_nonnull(f);
+        for (int i = 0; i < 8; i++) fprintf(f, "it\t%s\n", names[way[i & 3]]);
+        fclose(f);
+        dataset m;
+        open_lines(&m, "way", 16);
+        ck_assert_str_eq(m.classes.text, "9\n10\n1a\n2b");
+        dataset_free(&m);
+    }
+}
+
+/* A label of which all lines are held out is one of the labels. */
+TEST(labels_of_held_out_lines_are_known) {
+    ok("awk 'BEGIN { for (i = 0; i < 400; i++) print \"it \" i \"\\t\" i }' > rare; train --task "
+       "classify "
+       "--train rare --tokenizer-json words --d-model 8 --heads 2 --layers 1 --max-steps 1 -o m > "
+       "said 2>&1; cat said");
+    assert_contains(result.out, "labels   400");
+    assert_contains(result.out, "On 4 lines it has never seen");
+}
+
 TEST(long_lines_are_cut) {
     dataset m;
     open_lines(&m, "lines", 5);

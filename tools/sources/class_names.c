@@ -12,10 +12,13 @@ static bool is_number(const char *name, size_t n) {
     return n && strspn(name, "0123456789") >= n;
 }
 
-/* The order of labels: numbers by their values, others by their bytes. */
+/* The order of labels: first numbers by their values, then others by their bytes. A number that had
+ * its place among the others by its bytes would be before and behind the same label. */
 static int compare(const char *a, size_t n, const char *b) {
     size_t k = strlen(b);
-    if (n != k && is_number(a, n) && is_number(b, k)) return n < k ? -1 : 1;
+    bool number = is_number(a, n);
+    if (number != is_number(b, k)) return number ? -1 : 1;
+    if (number && n != k) return n < k ? -1 : 1;
     int order = memcmp(a, b, n < k ? n : k);
     return order ? order : (n > k) - (n < k);
 }
