@@ -78,7 +78,7 @@ int64_t wf_encoder_positions(const wf_encoder_config *c);
  * of poolings. 0: there is no pooling, or c is NULL. */
 int64_t wf_encoder_pooled_width(const wf_encoder_config *c);
 enum { WF_MOST_CLASSES = 1 << 12 };
-/* The key of the names of the classes in a model's file, a line each. */
+/* The key of the labels of the classes in a model's file, a line each: encoder/class_labels.h. */
 #define WF_CLASS_NAMES "classify.labels"
 /* Load the encoder in a file as wf_model_load does, but without its head, so that it can be trained
  * on something else: with a new head of so many classes; 0: with none. NULL with message. */

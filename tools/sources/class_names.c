@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/op.h"
+#include "models/encoder/class_labels.h"
 #include "models/model_internal.h"
 #include "tools/data/refused.h"
 
@@ -72,6 +73,11 @@ bool class_names_learn(class_names *c, pair_lines *p, char *message) {
     *c = (class_names){ 0 };
     while (pairs_next(p, message)) {
         bool there;
+        if (!wf_class_name_ok(p->text[1], p->bytes[1]))
+            return refused(message,
+                           "%.120s: line %lld: its label has more than %d bytes, or a TAB or a "
+                           "carriage return inside",
+                           p->path[p->path[1] != NULL], (long long)p->number, (int)WF_MOST_LABEL);
         int64_t at = place_of(c, p->text[1], p->bytes[1], &there);
         if (!there && c->n == WF_MOST_CLASSES)
             return refused(message,
@@ -90,13 +96,10 @@ bool class_names_learn(class_names *c, pair_lines *p, char *message) {
 /* The order in the file is that of the model, whatever it is. */
 bool class_names_take(class_names *c, const char *text, char *message) {
     *c = (class_names){ 0 };
-    for (const char *at = text;; at++) {
-        size_t n = strcspn(at, "\n");
-        if (c->n == WF_MOST_CLASSES) return refused(message, "it has too many labels");
-        if (!insert(c, c->n, at, n, message)) return false;
-        at += n;
-        if (!*at) break;
-    }
+    const char *rest = text, *name;
+    size_t bytes;
+    while ((name = wf_class_next(&rest, &bytes)))
+        if (!insert(c, c->n, name, bytes, message)) return false;
     return join(c, message);
 }
 
