@@ -131,8 +131,8 @@ TEST(what_is_taken_out_follows_from_seed_and_epoch) {
     dataset_free(&other);
 }
 
-/* The tokenizer of a T5's sources puts an end behind each line, but a text has none there: there are
- * two tokens a line, and an end before and behind the text. */
+/* The tokenizer of a T5's sources puts an end behind each line, but a text has none there: it is
+ * two tokens a line, and an end before and behind all. */
 TEST(lines_have_no_end_of_their_own) {
     char path[512];
     run("convert --from hf %s -o t5 && for i in $(seq 40); do echo Haus dog; done > few && train "
