@@ -13,7 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/op.h"
-#include "models/encoder/class_labels.h"
+#include "models/model_internal.h"
 #include "ops/base/scalars.h"
 #include "tools/cli/numbers.h"
 #include "tools/cli/options/uses.h"
@@ -124,11 +124,10 @@ static void put_label(results *r, const float *log_probs) {
     char number[WF_REAL_TEXT];
     for (int64_t i = 1; i < r->e->width; i++)
         if (log_probs[i] > log_probs[best]) best = i;
-    const char *rest = r->e->labels, *name = NULL;
-    size_t bytes = 0;
-    for (int64_t i = 0; i <= best; i++) name = wf_class_next(&rest, &bytes);
+    const char *name = NULL;
+    for (int64_t i = 0; i <= best; i++) name = wf_class_next(r->e->labels, name);
     if (name)
-        fprintf(r->out, "%.*s\t", (int)bytes, name);
+        fprintf(r->out, "%.*s\t", (int)strcspn(name, "\n"), name);
     else
         fprintf(r->out, "%" PRId64 "\t", best);
     fprintf(r->out, "%s\n", wf_format_real(wf_exp_of(log_probs[best]), DIGITS, number));

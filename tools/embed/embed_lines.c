@@ -9,7 +9,6 @@
 
 #include "core/file_internal.h"
 #include "embed.h"
-#include "models/encoder/class_labels.h"
 #include "models/model_internal.h"
 
 enum { WINDOW = 64 }; /* batches */
@@ -51,8 +50,8 @@ static void load(embedder *e) {
              path);
     if (!language_open(&e->language, f, e->model, message))
         fail(e->program, "%s: %s", path, message);
-    const char *labels;
-    if (!wf_class_names_in(f, &labels, message)) fail(e->program, "%s: %s", path, message);
+    const char *labels = wf_file_meta(f, WF_CLASS_NAMES);
+    if (!wf_class_names_check(f, message)) fail(e->program, "%s: %s", path, message);
     if (labels) e->labels = memory(e, strdup(labels));
     wf_file_free(f);
 }

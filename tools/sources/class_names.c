@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/op.h"
-#include "models/encoder/class_labels.h"
 #include "models/model_internal.h"
 #include "tools/data/refused.h"
 
@@ -96,10 +95,8 @@ bool class_names_learn(class_names *c, pair_lines *p, char *message) {
 /* The order in the file is that of the model, whatever it is. */
 bool class_names_take(class_names *c, const char *text, char *message) {
     *c = (class_names){ 0 };
-    const char *rest = text, *name;
-    size_t bytes;
-    while ((name = wf_class_next(&rest, &bytes)))
-        if (!insert(c, c->n, name, bytes, message)) return false;
+    for (const char *name = NULL; (name = wf_class_next(text, name));)
+        if (!insert(c, c->n, name, strcspn(name, "\n"), message)) return false;
     return join(c, message);
 }
 

@@ -11,7 +11,6 @@
 
 #include "core/base/random.h"
 #include "models/choices.h"
-#include "models/encoder/class_labels.h"
 #include "spm_file.h"
 #include "text_tasks.h"
 #include "tools/cli/numbers.h"
@@ -201,11 +200,11 @@ static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
 /* The labels of a model's file, or else of all pairs to learn from, those that are held out too: a
  * rare label may stand in these alone. */
 static bool find_classes(dataset *m, origin *from, const wf_file *f, char *message) {
-    const char *names = NULL;
+    const char *names = f ? wf_file_meta(f, WF_CLASS_NAMES) : NULL;
     char why[WF_MESSAGE];
     stream_pairs pairs;
     if (!m->kind->classifies) return true;
-    if (f && !wf_class_names_in(f, &names, why))
+    if (names && !wf_class_names_check(f, why))
         return refused(message, "the model's file: %.200s", why);
     if (names) return class_names_take(&m->classes, names, message);
     start_pairs(&pairs, from, STREAM_TRAIN);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "bert_family.h"
-#include "models/encoder/class_labels.h"
 #include "models/message.h"
 #include "models/model_internal.h"
 
@@ -23,10 +22,10 @@ static bool read_label(const hf_object *o, const hf_object *labels, int64_t i, c
 }
 
 static bool has_label(const hf_text *t, const char *label) {
-    const char *rest = t->n ? t->text : NULL, *name;
-    size_t bytes, n = strlen(label);
-    while ((name = wf_class_next(&rest, &bytes)))
-        if (bytes == n && memcmp(name, label, n) == 0) return true;
+    const char *text = t->n ? t->text : NULL;
+    size_t n = strlen(label);
+    for (const char *name = NULL; (name = wf_class_next(text, name));)
+        if (strcspn(name, "\n") == n && memcmp(name, label, n) == 0) return true;
     return false;
 }
 
@@ -79,34 +78,32 @@ bool wf_hf_bert_read_classes(const hf_object *o, int64_t classes, wf_hf *out, ch
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* The label of class i, which comes next; where there are no labels its name in transformers. */
-static void next_label(const char **rest, int64_t i, char label[LABEL]) {
-    size_t bytes;
-    const char *name = wf_class_next(rest, &bytes);
+/* Writes the label of class i; where there are no labels its name in transformers. */
+static void put_name(hf_text *t, const char *name, int64_t i) {
+    char label[LABEL];
     if (name)
-        snprintf(label, LABEL, "%.*s", (int)bytes, name);
+        snprintf(label, LABEL, "%.*s", (int)strcspn(name, "\n"), name);
     else
         snprintf(label, LABEL, "LABEL_%lld", (long long)i);
+    wf_hf_put_string(t, label);
 }
 
 bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char *message) {
-    char label[LABEL];
-    const char *rest = names;
+    const char *name = NULL;
     if (!classes) return true;
     if (names && !wf_class_names_fit(names, classes, message)) return false;
     wf_hf_put_key(t, "id2label");
     for (int64_t i = 0; i < classes; i++) {
-        next_label(&rest, i, label);
+        name = wf_class_next(names, name);
         wf_hf_put_as(t, "%s\"%lld\": ", i ? ", " : "{", (long long)i);
-        wf_hf_put_string(t, label);
+        put_name(t, name, i);
     }
     wf_hf_put_as(t, "}");
     wf_hf_put_key(t, "label2id");
-    rest = names;
     for (int64_t i = 0; i < classes; i++) {
-        next_label(&rest, i, label);
+        name = wf_class_next(names, i ? name : NULL);
         wf_hf_put_as(t, i ? ", " : "{");
-        wf_hf_put_string(t, label);
+        put_name(t, name, i);
         wf_hf_put_as(t, ": %lld", (long long)i);
     }
     wf_hf_put_as(t, "}");
