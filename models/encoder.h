@@ -29,7 +29,8 @@
 extern "C" {
 #endif
 
-/* The function of the linear layer after pooling, and of the pooler. A row per function: the enumerator, its name. */
+/* The function of the linear layer after pooling, and of the pooler. A row per function: the
+ * enumerator, its name. */
 /* clang-format off */
 #define WF_DENSE_ACTIVATIONS(ROW) \
     ROW(WF_DENSE_IDENTITY, "identity") ROW(WF_DENSE_TANH, "tanh") ROW(WF_DENSE_RELU, "relu") \
@@ -44,8 +45,8 @@ typedef struct wf_encoder_config {
     int64_t max_len;   /* most tokens of a line */
     int64_t positions; /* rows of the table of positions; 0: as many as lines need */
     int64_t d_model, num_heads, dim_feedforward, layers;
-    /* as MPNet, attention adds a bias of each head for the distance of two tokens, which falls into
-     * one of so many buckets, the last of which begin before this distance; 0: no bias */
+    /* relative position bias, as in MPNet: number of buckets, and the distance from which all share
+     * the last one; 0: no bias */
     int64_t relative_buckets, relative_distance;
     int64_t types; /* rows of the table of token types, of which the first is used; 0: no table */
     wf_activation activation;
@@ -54,8 +55,9 @@ typedef struct wf_encoder_config {
      * that many rows more, and padding inside a line has the row pad_id */
     bool counted_positions;
     int32_t pad_id, start_id, end_id;
-    /* a layer f(W x + b) of the first token's vector, which no vector of lines depends on; f is tanh
-     * in BERT and RoBERTa, and relu in DistilBERT */
+    /* a layer f(W x + b) of the first token's vector, which no vector of lines depends on. f is
+     * tanh by default and in BERT and RoBERTa, and relu in DistilBERT; in a zeroed struct it is the
+     * identity */
     bool pooler;
     wf_dense_activation pooler_activation;
     /* the head that says which of so many classes a line belongs to, a linear layer of the pooler's

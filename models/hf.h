@@ -36,7 +36,8 @@ typedef struct wf_hf {
     wf_tokenizer *src, *tgt;
     /* settings with which generate() of transformers would search by default */
     wf_generation generation;
-    /* labels of the classes of an encoder, a line each; NULL: it has none */
+    /* labels of the classes of an encoder, a line each, from malloc: wf_hf_free frees them. NULL:
+     * it has none */
     char *class_names;
     char notes[WF_HF_NOTES]; /* differences from transformers, one sentence per line, or "" */
 } wf_hf;

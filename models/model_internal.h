@@ -77,9 +77,19 @@ int64_t wf_encoder_positions(const wf_encoder_config *c);
 /* The width of a line's vector before the layer after pooling: the model's width times the number
  * of poolings. 0: there is no pooling, or c is NULL. */
 int64_t wf_encoder_pooled_width(const wf_encoder_config *c);
-enum { WF_MOST_CLASSES = 1 << 12 };
-/* The key of the names of the classes in a model's file, a line each. */
+/* most classes; most bytes of a label (labels: encoder/class_labels.c) */
+enum { WF_MOST_CLASSES = 1 << 12, WF_MOST_LABEL = 255 };
+/* The key of the labels in a model's file: one text with a label on each line. */
 #define WF_CLASS_NAMES "classify.labels"
+/* True if this can be a label: 1 to WF_MOST_LABEL bytes without line breaks and TABs. */
+bool wf_class_name_ok(const char *line, size_t bytes);
+/* The label behind another one in such a text; name NULL: the first. It ends at a line break or
+ * with the text. NULL: there is none. */
+const char *wf_class_next(const char *text, const char *name);
+/* Has such a text so many labels, all of which are possible? False with message. */
+bool wf_class_names_fit(const char *text, int64_t classes, char *message);
+/* Does a model's file have as many labels as classes, or no labels? False with message. */
+bool wf_class_names_check(const wf_file *f, char *message);
 /* Load the encoder in a file as wf_model_load does, but without its head, so that it can be trained
  * on something else: with a new head of so many classes; 0: with none. NULL with message. */
 wf_model *wf_encoder_with_head(const wf_file *f, int64_t classes,

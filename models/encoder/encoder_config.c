@@ -15,7 +15,8 @@ wf_encoder_config wf_encoder_defaults(void) {
         .max_len = 512, /* the vocabulary stays 0: it has no default */
         .d_model = 384, .num_heads = 12, .dim_feedforward = 1536, .layers = 6,
         .activation = WF_GELU, .head_activation = WF_GELU, .layer_norm_eps = 1e-12, .tied = true,
-        .pooler_activation = WF_DENSE_TANH, .pool_mean = true, .normalize = true, .dense_bias = true, .similarity_scale = 20,
+        .pooler_activation = WF_DENSE_TANH, .pool_mean = true, .normalize = true,
+        .dense_bias = true, .similarity_scale = 20,
     };
     /* clang-format on */
 }

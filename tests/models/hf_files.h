@@ -161,8 +161,8 @@ static inline void copy_changed_of(const char *in, const char *name, const char 
     fclose(f), free(text);
 }
 
-/* A change of one file of a recorded folder: its first `from` becomes `to`. sentence NULL: the folder
- * is read; else it is refused with that sentence. */
+/* A change of one file of a recorded folder: its first `from` becomes `to`. sentence NULL: the
+ * folder is read; else it is refused with that sentence. */
 typedef struct changed_folder {
     const char *in, *file, *from, *to, *sentence;
 } changed_folder;

@@ -351,6 +351,21 @@ TEST(what_no_family_has_is_not_written) {
     }
 }
 
+/* Labels that the folder could not have: fewer than classes, too long. */
+TEST(labels_of_a_folder_are_as_many_as_classes) {
+    static const char *const says[] = { "it has 2 labels for 4 classes",
+                                        "its label 1 has not 1 to 255 bytes of one line" };
+    char message[WF_MESSAGE] = "", text[270];
+    for (int i = 0; i < COUNT_OF(says); i++) {
+        wf_hf hf = made(classes);
+        snprintf(text, sizeof text, "%0*d\nb%s", i ? 256 : 1, 0, i ? "\nc\nd" : "");
+        hf.class_names = strdup(text);
+        ck_assert(!wf_hf_export(&hf, folder, &whole_files, message));
+        assert_contains(message, says[i]);
+        wf_hf_free(&hf);
+    }
+}
+
 /* ---- folders that are refused ---------------------------------------------------------------- */
 
 static const changed_folder changed[] = {

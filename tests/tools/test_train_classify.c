@@ -54,6 +54,35 @@ TEST(labels_are_numbered_in_their_order) {
     dataset_free(&m);
 }
 
+/* Labels have one order, though "9" < "10" by values, and "10" < "1a" < "9" by bytes. */
+TEST(numbers_come_before_other_labels) {
+    static const char *const names[] = { "9", "10", "1a", "2b" };
+    for (int k = 0; k < 256; k++) {
+        const int way[] = { k & 3, k >> 2 & 3, k >> 4 & 3, k >> 6 & 3 };
+        unsigned seen = 0;
+        for (int i = 0; i < 4; i++) seen |= 1U << way[i];
+        if (seen != 15) continue;
+        FILE *f = fopen("way", "w");
+        ck_assert_ptr_nonnull(f);
+        for (int i = 0; i < 8; i++) fprintf(f, "it\t%s\n", names[way[i & 3]]);
+        fclose(f);
+        dataset m;
+        open_lines(&m, "way", 16);
+        ck_assert_str_eq(m.classes.text, "9\n10\n1a\n2b");
+        dataset_free(&m);
+    }
+}
+
+/* A label of which all lines are held out is one of the labels. */
+TEST(labels_of_held_out_lines_are_known) {
+    ok("awk 'BEGIN { for (i = 0; i < 400; i++) print \"it \" i \"\\t\" i }' > rare; train --task "
+       "classify "
+       "--train rare --tokenizer-json words --d-model 8 --heads 2 --layers 1 --max-steps 1 -o m > "
+       "said 2>&1; cat said");
+    assert_contains(result.out, "labels   400");
+    assert_contains(result.out, "On 4 lines it has never seen");
+}
+
 TEST(long_lines_are_cut) {
     dataset m;
     open_lines(&m, "lines", 5);
@@ -86,8 +115,9 @@ TEST(labels_are_found) {
     ck_assert_int_ge(atoi(result.out), 95);
     ok("cut -f 2 found | awk '$1 <= 1 / 3 || $1 > 1' | wc -l");
     ck_assert_int_eq(atoi(result.out), 0);
-    /* vectors where they are wanted; they do not depend on the head's plan */
-    ok("embed m text --format f32 --quiet | wc -c");
+    /* vectors where they are wanted, the same in any batch */
+    ok("embed m text --format f32 --quiet > vectors && embed m text --format f32 --batch-size 1 "
+       "--quiet | cmp - vectors && wc -c < vectors");
     ck_assert_int_eq(atoi(result.out), 600 * 16 * 4);
     /* the folder of BertForSequenceClassification there and back */
     ok("convert --to hf m -o folder && grep -q BertForSequenceClassification folder/config.json && "
@@ -177,6 +207,12 @@ static const struct {
       1, "p: line 1: the target: 'x' is none of the 3 labels" },
     { CLASSIFY "--max-steps 1 -o m > /dev/null; train --task mask --init m --text text", 1,
       "m has no head that predicts masked tokens" },
+    { "(cat held; printf 'it\\t%0256d\\n' 0) > p; train --task classify --train p --tokenizer-json "
+      "words",
+      1, "p: line 101: its label has more than 255 bytes, or a TAB or a carriage return inside" },
+    { "echo it > a; printf 'x\\ty\\n' > b; train --task classify --train-src a --train-tgt b "
+      "--tokenizer-json words",
+      1, "b: line 1: its label has more than 255 bytes, or a TAB" },
     { "train --task pairs --train lines --tokenizer word --max-steps 1 --d-model 8 --heads 2 "
       "--layers 1 --quiet -o n > /dev/null; train --task classify --init n --lora 1 --train lines",
       1, "n has no labels: its adapters are for a model that has them" },
@@ -189,4 +225,40 @@ TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {
     run("%s", refused[_i].command);
     expect(refused[_i].status);
     assert_contains(result.err, refused[_i].says);
+}
+
+/* Labels of a file that are not those of its classes are not believed. */
+static const struct {
+    const char *labels, *says;
+} untrue[] = {
+    { "negative\nneutral", "it has 2 labels for 3 classes" },
+    { "a\nb\nc\nd", "it has 4 labels for 3 classes" },
+    { "a\n\nc", "its label 2 has not 1 to 255 bytes of one line, without TABs" },
+    { "a\nb\nc\td", "its label 3 has not 1 to 255 bytes" },
+};
+
+TEST_ROWS(labels_are_as_many_as_classes, COUNT_OF(untrue)) {
+    ok(CLASSIFY "--max-steps 1 -o m");
+    change_meta("m", "classify.labels", untrue[_i].labels);
+    run("embed m text");
+    expect(1);
+    assert_contains(result.err, untrue[_i].says);
+    run("train --task classify --init m --train lines");
+    expect(1);
+    assert_contains(result.err, untrue[_i].says);
+    run("convert --to hf m -o folder");
+    expect(1);
+    assert_contains(result.err, untrue[_i].says);
+}
+
+/* The longest label goes to a folder and comes back whole. */
+TEST(long_labels_are_whole) {
+    ok("(cat lines; printf 'it\\t%0255d\\n' 0) > p; train --task classify --train p --valid held "
+       "--tokenizer-json words --d-model 8 --heads 2 --layers 1 --max-steps 1 --quiet -o m > said "
+       "&& convert --to hf m -o folder > said && convert --from hf folder -o back > said && for f "
+       "in m back; do grep -a -o '\"classify.labels\":\"[^\"]*\"' $f; done");
+    const char *of_back = strchr(result.out, '\n') + 1;
+    ck_assert_int_eq(strcspn(result.out, "\n"),
+                     255 + strlen("\"classify.labels\":\"\\nnegative\\nneutral\\npositive\""));
+    ck_assert(strncmp(result.out, of_back, strlen(of_back)) == 0);
 }

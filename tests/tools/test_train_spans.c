@@ -1,5 +1,5 @@
-/* tests/tools/test_train_spans.c - train --task spans: which tokens are taken out, a model that writes
- * them, the same bits in any parts, the folder of T5, what is refused. */
+/* tests/tools/test_train_spans.c - train --task spans: which tokens are taken out, a model that
+ * writes them, the same bits in any parts, the folder of T5, what is refused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +131,36 @@ TEST(what_is_taken_out_follows_from_seed_and_epoch) {
     dataset_free(&other);
 }
 
+/* The tokenizer of a T5's sources puts an end behind each line, but a text has none there: it is
+ * two tokens a line, and an end before and behind all. */
+TEST(lines_have_no_end_of_their_own) {
+    char path[512];
+    run("convert --from hf %s -o t5 && for i in $(seq 40); do echo Haus dog; done > few && train "
+        "--task spans --init t5 --text few --text-eval-size 0 --max-len 20 --max-steps 1 -o m",
+        source_path("tests/data/hf/t5", path, sizeof path));
+    expect(0);
+    assert_contains(result.err, " in 1 document, 82 tokens of ");
+}
+
+/* A single token around a line stands where the tokenizer puts it. */
+TEST(a_token_before_a_line_stays_there) {
+    dataset m;
+    batch b = { 0 };
+    ok("sed -i "
+       "'s|\\({\"Sequence\":{\"id\":\"A\",\"type_id\":0}}\\),{\"SpecialToken\":{\"id\":\"</s>\","
+       "\"type_id\":0}}\\],|{\"SpecialToken\":{\"id\":\"<unk>\",\"type_id\":0}},\\1],|; "
+       "s|\"special_tokens\":{|&\"<unk>\":{\"id\":\"<unk>\",\"ids\":[2],\"tokens\":[\"<unk>\"]},|' "
+       "words");
+    open_spans(&m, 3);
+    ck_assert(dataset_batch(&m, 1, 0, &b));
+    for (int64_t row = 0; row < b.B; row++) {
+        ck_assert_int_eq(b.src[row * b.S], 2);
+        ck_assert(b.src[row * b.S + b.S - 1] != 2 && b.src[row * b.S + b.S - 1] != m.ids.end);
+    }
+    batch_free(&b);
+    dataset_free(&m);
+}
+
 /* ---- learned --------------------------------------------------------------------------------- */
 
 #define SPANS_OF                                                                                   \
@@ -184,13 +214,19 @@ static const struct {
     { "tokenize --learn unigram --vocab-size 34 --special '<unk>,<extra_id_0>' -i text -o t; train "
       "--task spans --text text --tokenizer-json t",
       1, "t: it has no token <pad> or no </s>" },
-    { "train --task lm --text text --d-model 8 --heads 2 --layers 1 --max-steps 1 --quiet -o n > "
-      "/dev/null; train --task spans --init n --text text",
-      1, "n" },
+    { "train --task lm --text text --tokenizer-json words --end-token '</s>' --d-model 8 --heads 2 "
+      "--layers 1 --max-steps 1 --quiet -o n > /dev/null; train --task spans --init n --text text",
+      1, "n is a decoder-only model: spans need an encoder and a decoder" },
+    { "sed -i 's|\\({\"SpecialToken\":{\"id\":\"</s>\",\"type_id\":0}}\\)\\],|\\1,\\1,\\1],|' "
+      "words; "
+      "train --task spans --text text --tokenizer-json words --max-steps 1",
+      1, "the tokenizer puts 3 tokens around a line, more than two" },
+    { "train --task spans --text text --tokenizer-json words --max-len 3", 2,
+      "--max-len 3: two tokens stand around a window, and a span needs two inside it" },
     { "tokenize --learn wordpiece --vocab-size 58 --min-freq 1 -i text -o t; train --task mask "
       "--text text --tokenizer-json t --d-model 8 --heads 2 --layers 1 --max-steps 1 --quiet -o n "
       "> /dev/null; train --task spans --init n --text text",
-      1, "n is an encoder: it writes no spans" },
+      1, "n is an encoder: spans need an encoder and a decoder" },
 };
 
 TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {

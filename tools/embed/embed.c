@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/op.h"
+#include "models/model_internal.h"
 #include "ops/base/scalars.h"
 #include "tools/cli/numbers.h"
 #include "tools/cli/options/uses.h"
@@ -123,11 +124,8 @@ static void put_label(results *r, const float *log_probs) {
     char number[WF_REAL_TEXT];
     for (int64_t i = 1; i < r->e->width; i++)
         if (log_probs[i] > log_probs[best]) best = i;
-    const char *name = r->e->labels;
-    for (int64_t i = 0; i < best && name; i++) {
-        name = strchr(name, '\n');
-        if (name) name++;
-    }
+    const char *name = NULL;
+    for (int64_t i = 0; i <= best; i++) name = wf_class_next(r->e->labels, name);
     if (name)
         fprintf(r->out, "%.*s\t", (int)strcspn(name, "\n"), name);
     else

@@ -51,6 +51,7 @@ static void load(embedder *e) {
     if (!language_open(&e->language, f, e->model, message))
         fail(e->program, "%s: %s", path, message);
     const char *labels = wf_file_meta(f, WF_CLASS_NAMES);
+    if (!wf_class_names_check(f, message)) fail(e->program, "%s: %s", path, message);
     if (labels) e->labels = memory(e, strdup(labels));
     wf_file_free(f);
 }

@@ -12,10 +12,13 @@ static bool is_number(const char *name, size_t n) {
     return n && strspn(name, "0123456789") >= n;
 }
 
-/* The order of labels: numbers by their values, others by their bytes. */
+/* The order of labels: first numbers by their values, then others by their bytes. A number that had
+ * its place among the others by its bytes would be before and behind the same label. */
 static int compare(const char *a, size_t n, const char *b) {
     size_t k = strlen(b);
-    if (n != k && is_number(a, n) && is_number(b, k)) return n < k ? -1 : 1;
+    bool number = is_number(a, n);
+    if (number != is_number(b, k)) return number ? -1 : 1;
+    if (number && n != k) return n < k ? -1 : 1;
     int order = memcmp(a, b, n < k ? n : k);
     return order ? order : (n > k) - (n < k);
 }
@@ -69,6 +72,11 @@ bool class_names_learn(class_names *c, pair_lines *p, char *message) {
     *c = (class_names){ 0 };
     while (pairs_next(p, message)) {
         bool there;
+        if (!wf_class_name_ok(p->text[1], p->bytes[1]))
+            return refused(message,
+                           "%.120s: line %lld: its label has more than %d bytes, or a TAB or a "
+                           "carriage return inside",
+                           p->path[p->path[1] != NULL], (long long)p->number, (int)WF_MOST_LABEL);
         int64_t at = place_of(c, p->text[1], p->bytes[1], &there);
         if (!there && c->n == WF_MOST_CLASSES)
             return refused(message,
@@ -87,13 +95,8 @@ bool class_names_learn(class_names *c, pair_lines *p, char *message) {
 /* The order in the file is that of the model, whatever it is. */
 bool class_names_take(class_names *c, const char *text, char *message) {
     *c = (class_names){ 0 };
-    for (const char *at = text;; at++) {
-        size_t n = strcspn(at, "\n");
-        if (c->n == WF_MOST_CLASSES) return refused(message, "it has too many labels");
-        if (!insert(c, c->n, at, n, message)) return false;
-        at += n;
-        if (!*at) break;
-    }
+    for (const char *name = NULL; (name = wf_class_next(text, name));)
+        if (!insert(c, c->n, name, strcspn(name, "\n"), message)) return false;
     return join(c, message);
 }
 

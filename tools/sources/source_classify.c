@@ -1,5 +1,5 @@
-/* tools/sources/source_classify.c - lines and the labels of their classes, for an encoder that finds
- * the label. See dataset.h.
+/* tools/sources/source_classify.c - lines and the labels of their classes, for an encoder that
+ * finds the label. See dataset.h.
  *
  * Lines are read, held out and cut into batches as pairs are: a label is a target of one token, its
  * number among all labels. A line that is too long is cut, as `embed` cuts it. */

@@ -197,13 +197,18 @@ static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
     return true;
 }
 
-/* The labels of a model's file, or else of the training. */
+/* The labels of a model's file, or else of all pairs to learn from, those that are held out too: a
+ * rare label may stand in these alone. */
 static bool find_classes(dataset *m, origin *from, const wf_file *f, char *message) {
     const char *names = f ? wf_file_meta(f, WF_CLASS_NAMES) : NULL;
+    char why[WF_MESSAGE];
     stream_pairs pairs;
     if (!m->kind->classifies) return true;
+    if (names && !wf_class_names_check(f, why))
+        return refused(message, "the model's file: %.200s", why);
     if (names) return class_names_take(&m->classes, names, message);
     start_pairs(&pairs, from, STREAM_TRAIN);
+    pairs.lines.wanted = NULL;
     bool ok = class_names_learn(&m->classes, &pairs.lines, message);
     pairs_close(&pairs.lines);
     return ok;

@@ -102,8 +102,10 @@ static bool take_spans(dataset *m, const running_options *o, char *message) {
                        "the vocabulary has no token <extra_id_0>, which stands for a span");
     m->n_around = wf_tokenizer_encode(m->tokenizer[0], "", 0, m->around, 2, message);
     if (m->n_around < 0) return false;
-    if (m->n_around > 2) m->n_around = 0;
-    m->n_before = m->n_around / 2;
+    if (m->n_around > 2)
+        return refused(message, "the tokenizer puts %lld tokens around a line, more than two",
+                       (long long)m->n_around);
+    m->n_before = m->n_around == 2 || (m->n_around && m->around[0] != end);
     m->ids = (batch_ids){ .start = wf_tokenizer_special(m->tokenizer[SIDE_TGT], WF_START_ID),
                           .end = end,
                           .pad = pad < 0 ? 0 : pad };
@@ -131,7 +133,9 @@ static bool add_part(dataset *m, int side, const char *text, size_t bytes, char 
     bool whole = !m->kind->masks;
     size_t shown = bytes;
     while (!whole && shown && (text[shown - 1] == '\n' || text[shown - 1] == '\r')) shown--;
-    int64_t n = wf_tokenizer_encode_text(m->tokenizer[0], text, shown, ids, MOST_IDS, message);
+    /* the tokenizer of sources may put an end behind each line, and a window has several lines */
+    wf_tokenizer *t = m->tokenizer[SIDE_TGT];
+    int64_t n = wf_tokenizer_encode_text(t, text, shown, ids, MOST_IDS, message);
     if (n > MOST_IDS)
         return refused(message, "%zu bytes become %lld tokens, more than %d", bytes, (long long)n,
                        MOST_IDS);

@@ -16,8 +16,8 @@ wf_tokenizer *sentencepiece_open(const char *path, bool source, spm_ids ids, cha
  * message[256]. */
 wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message);
 
-/* Make a tokenizer that puts a token before each line and one after it, with the ids of the file. NULL
- * with message[256]. */
+/* Make a tokenizer that puts a token before each line and one after it, with the ids of the file.
+ * NULL with message[256]. */
 wf_tokenizer *line_tokenizer_open(const char *path, char *message);
 /* Make a tokenizer for masked language models, with the ids of the file. NULL with message[256]. */
 wf_tokenizer *mask_tokenizer_open(const char *path, char *message);

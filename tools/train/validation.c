@@ -204,8 +204,10 @@ static void say_sequences(session *s, const evaluation *v) {
     if (s->dataset.kind->encoder) {
         if (s->dataset.kind->masks)
             say_masks(s, v);
+        else if (s->dataset.kind->classifies)
+            say_labels(s, v);
         else
-            (s->dataset.kind->classifies ? say_labels : say_vectors)(s, v);
+            say_vectors(s, v);
         return;
     }
     say(&s->report,

@@ -7,7 +7,7 @@
 #include "models/message.h"
 #include "models/model_internal.h"
 
-enum { LABEL = 256 };
+enum { LABEL = WF_MOST_LABEL + 1 };
 
 /* ---- read ------------------------------------------------------------------------------------ */
 
@@ -16,22 +16,21 @@ static bool read_label(const hf_object *o, const hf_object *labels, int64_t i, c
     char key[24];
     snprintf(key, sizeof key, "%lld", (long long)i);
     const hf_value *v = wf_hf_find(labels, key);
-    return (v && wf_hf_string(v, label, LABEL) && *label && !strpbrk(label, "\n\t\r")) ||
-           fail(message, "%s: 'id2label' has no label of one line for %s", o->file, key);
+    return (v && wf_hf_string(v, label, LABEL) && wf_class_name_ok(label, strlen(label))) ||
+           fail(message, "%s: 'id2label' has no label of one line for %s, of at most %d bytes",
+                o->file, key, (int)WF_MOST_LABEL);
 }
 
-/* True if the text has this line. */
-static bool has_line(const hf_text *t, const char *line) {
-    size_t n = strlen(line);
-    for (const char *at = t->text; t->n && at; at = strchr(at, '\n')) {
-        at += *at == '\n';
-        if (strncmp(at, line, n) == 0 && (at[n] == '\n' || !at[n])) return true;
-    }
+static bool has_label(const hf_text *t, const char *label) {
+    const char *text = t->n ? t->text : NULL;
+    size_t n = strlen(label);
+    for (const char *name = NULL; (name = wf_class_next(text, name));)
+        if (strcspn(name, "\n") == n && memcmp(name, label, n) == 0) return true;
     return false;
 }
 
 static bool put_label(hf_text *t, const hf_object *o, const char *label, char *message) {
-    if (has_line(t, label))
+    if (has_label(t, label))
         return fail(message, "%s: 'id2label' has '%.60s' twice", o->file, label);
     if (t->n) wf_hf_put_text(t, "\n", 1);
     wf_hf_put_text(t, label, strlen(label) + 1);
@@ -79,41 +78,32 @@ bool wf_hf_bert_read_classes(const hf_object *o, int64_t classes, wf_hf *out, ch
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-static int64_t count_lines(const char *text) {
-    int64_t n = 1;
-    for (; *text; text++) n += *text == '\n';
-    return n;
-}
-
-/* The label of class i: its line, or where there are no labels its name in transformers. */
-static void label_of(const char *names, int64_t i, char label[LABEL]) {
-    const char *at = names;
-    if (!names) {
+/* Writes the label of class i; where there are no labels its name in transformers. */
+static void put_name(hf_text *t, const char *name, int64_t i) {
+    char label[LABEL];
+    if (name)
+        snprintf(label, LABEL, "%.*s", (int)strcspn(name, "\n"), name);
+    else
         snprintf(label, LABEL, "LABEL_%lld", (long long)i);
-        return;
-    }
-    for (; i > 0; i--) at = strchr(at, '\n') + 1;
-    snprintf(label, LABEL, "%.*s", (int)strcspn(at, "\n"), at);
+    wf_hf_put_string(t, label);
 }
 
 bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char *message) {
-    char label[LABEL];
+    const char *name = NULL;
     if (!classes) return true;
-    if (names && count_lines(names) != classes)
-        return fail(message, "it has %lld labels for %lld classes", (long long)count_lines(names),
-                    (long long)classes);
+    if (names && !wf_class_names_fit(names, classes, message)) return false;
     wf_hf_put_key(t, "id2label");
     for (int64_t i = 0; i < classes; i++) {
-        label_of(names, i, label);
+        name = wf_class_next(names, name);
         wf_hf_put_as(t, "%s\"%lld\": ", i ? ", " : "{", (long long)i);
-        wf_hf_put_string(t, label);
+        put_name(t, name, i);
     }
     wf_hf_put_as(t, "}");
     wf_hf_put_key(t, "label2id");
     for (int64_t i = 0; i < classes; i++) {
-        label_of(names, i, label);
+        name = wf_class_next(names, i ? name : NULL);
         wf_hf_put_as(t, i ? ", " : "{");
-        wf_hf_put_string(t, label);
+        put_name(t, name, i);
         wf_hf_put_as(t, ": %lld", (long long)i);
     }
     wf_hf_put_as(t, "}");

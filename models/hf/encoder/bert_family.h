@@ -21,13 +21,13 @@ enum { MPNET_BUCKETS = 32, MPNET_DISTANCE = 128, MPNET_PAD = 1 };
 /* Each table ends at the first row without a name. */
 typedef struct hf_bert_family {
     const char *name; /* model_type */
-    /* the classes of transformers that are read. The first has no head, the second one that predicts
-     * masked tokens, and the third one of classes */
+    /* the classes of transformers that are read. The first has no head, the second one that
+     * predicts masked tokens, and the third one of classes */
     const char *architectures[4];
     bool counted_positions;
     bool relative;            /* attention has the bias of distances of MPNet, whose padding is 1 */
-    bool relu_pooler;         /* before a head of classes */
-    const char *class_pooler; /* its name there, if it has another one than in other models */
+    bool relu_pooler;         /* the pooler's function is relu, not tanh */
+    const char *class_pooler; /* the pooler's name before a head of classes, if it is another */
     bool head_gelu;           /* the head's activation is gelu, whatever that of the layers is */
     double eps;               /* of norms, if there is no key for it */
     const char *body;         /* the beginning of names, which files without a head leave out */

@@ -2,8 +2,9 @@
  * config.json, generation_config.json and the weights. lm_tokenizer.c writes the tokenizer.
  *
  * Models that were trained here differ from those of transformers in two ways that have the same
- * results. Scaled embeddings, which Gemma alone has, are written multiplied by their scale, and the output's table beside
- * them. Sinusoidal positions are written as the table of learned ones that they are equal to. */
+ * results. Scaled embeddings, which Gemma alone has, are written multiplied by their scale, and the
+ * output's table beside them. Sinusoidal positions are written as the table of learned ones that
+ * they are equal to. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

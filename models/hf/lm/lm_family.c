@@ -1,7 +1,7 @@
 /* models/hf/lm/lm_family.c - the tables of the families of language models; see lm_family.h.
  *
- * The source is transformers 5.23.0: configuration_*.py and modeling_*.py of gpt2, gpt_bigcode, llama,
- * mistral, qwen2, qwen3, gemma, starcoder2. A new family needs a row below. */
+ * The source is transformers 5.23.0: configuration_*.py and modeling_*.py of gpt2, gpt_bigcode,
+ * llama, mistral, qwen2, qwen3, gemma, starcoder2. A new family needs a row below. */
 #include "lm_family.h"
 
 #include <string.h>

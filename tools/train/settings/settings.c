@@ -321,8 +321,8 @@ static option rows[] = {
            "is the peak times sqrt(--warmup / step)",
            OTHERWISE(FOR("lm|mask|spans", "cosine")), STORED),
     COUNT("warmup", told.recipe.warmup, 0, 1e9,
-          "number of steps in which the learning rate rises linearly from 0 to its peak. The "
-          "default for text is at most a tenth of --lr-steps",
+          "number of steps in which the learning rate rises linearly from 0 to its peak. With any "
+          "task on text the default is at most a tenth of --lr-steps",
           OTHERWISE(FOR("text|pairs|classify", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12,
           "with --lr-schedule linear or cosine: number of the step at which the learning rate "
@@ -385,8 +385,8 @@ static option rows[] = {
           "a resumed training counts on",
           .fallback = "2000 with --task copy or reverse; 2500 with sort; else as --epochs says"),
     COUNT("epochs", told.run.epochs, 1, 1e6,
-          "with text: number of passes over the data after which the training ends. A resumed "
-          "training counts on",
+          "with any task on text, add and date included: number of passes over the data after "
+          "which the training ends. A resumed training counts on",
           .fallback = "",
           OTHERWISE(FOR("add", "15"), FOR("date", "5"),
                     BY_DATA("text|pairs|classify", "26", "2..200, fewer for more pairs,"),

@@ -86,8 +86,9 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
         fail(&train_program, "%s predicts masked tokens: its adapters are for --task mask", path);
     if (e && !e->config.classes && settings_classifies(set) && set->model.lora)
         fail(&train_program, "%s has no labels: its adapters are for a model that has them", path);
-    if (e && settings_spans(set))
-        fail(&train_program, "%s is an encoder: it writes no spans", path);
+    if (settings_spans(set) && !wf_transformer_of(m))
+        fail(&train_program, "%s is %s: spans need an encoder and a decoder", path,
+             e ? "an encoder" : "a decoder-only model");
     if (e && !e->config.masked_lm && settings_masks(set))
         fail(&train_program, "%s has no head that predicts masked tokens", path);
     for (set->model.arch = 0; !e && wf_model_kind_at(set->model.arch) != m->kind;)

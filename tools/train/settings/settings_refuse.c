@@ -191,7 +191,7 @@ void settings_refuse_idle(const settings *set) {
 }
 
 static void refuse_masks(const settings *set) {
-    enum { FEWEST = 3 };
+    enum { FEWEST = 3, FEWEST_OF_SPANS = 4 };
     const program *p = &train_program;
     bool spans = settings_spans(set), json = set->data.tokenizer == WF_JSON_TEXT;
     if (!json && spans && !settings_started(set))
@@ -200,9 +200,9 @@ static void refuse_masks(const settings *set) {
     if (!json && !spans)
         usage_error(p, "--tokenizer %s has no mask: --tokenizer-json FILE names one",
                     wf_token_kind_name(set->data.tokenizer));
-    if (set->data.max_len < FEWEST)
-        usage_error(p, "--max-len %lld: two tokens stand around a window",
-                    (long long)set->data.max_len);
+    if (set->data.max_len < (spans ? FEWEST_OF_SPANS : FEWEST))
+        usage_error(p, "--max-len %lld: two tokens stand around a window%s",
+                    (long long)set->data.max_len, spans ? ", and a span needs two inside it" : "");
     if (set->data.max_tokens && set->data.max_tokens < set->data.max_len)
         usage_error(p, "--max-tokens %lld is less than a window of --max-len %lld",
                     (long long)set->data.max_tokens, (long long)set->data.max_len);
