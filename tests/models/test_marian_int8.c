@@ -156,6 +156,21 @@ TEST(other_models_have_no_integers) {
     unlink(path);
 }
 
+/* The scales of activations in a file do not make a language model a translator. */
+TEST(a_language_model_has_no_integers) {
+    char message[WF_MESSAGE] = "", path[] = "/tmp/weft-marian-XXXXXX";
+    close(mkstemp(path));
+    wf_model *m = open_language_model(false, NULL, 17, 16);
+    wf_param(m->graph, WF_MARIAN_SCALES, 2, (int64_t[]){ 4, 2 }, wf_init_normal(1));
+    ck_assert_msg(wf_model_save(m, path, NULL, NULL, 0, message), "%s", message);
+    wf_file *f = wf_file_open(path);
+    ck_assert(wf_file_find(f, WF_MARIAN_SCALES) && !wf_marian_load(f, message));
+    assert_contains(message, "only an encoder-decoder Transformer has Marian's arithmetic");
+    wf_file_free(f);
+    wf_model_free(m);
+    unlink(path);
+}
+
 /* ---- scales of activations ------------------------------------------------------------------- */
 
 enum { PAIRS = 40, WIDEST = 64 };
