@@ -261,7 +261,10 @@ static bool fill(const wf_model *m, const matrix *a, const float scales[2], char
               (!bias || wf_read(bias, l.biases, wf_bytes(bias)));
     if (!ok) fail(message, "out of memory");
     if (ok && !fill_rows(a, &l, rows, k, scales))
-        ok = fail(message, "'%s' has other values than its file in int8 had", name);
+        ok = fail(message,
+                  "'%s' has other values than its file in int8 had; convert --from marian without "
+                  "--weights int8 keeps them",
+                  name);
     if (ok && !write_buffers(a, &l, scales)) ok = fail(message, "out of memory");
     free(l.panels), free(l.shift), free(l.bias), free(l.values), free(l.biases);
     return ok;

@@ -218,6 +218,28 @@ static void assert_scales(marian_file *f, const char *text) {
     ck_assert_int_gt(n, 10);
 }
 
+/* A model with a weight that is no number has no scales. */
+TEST(what_is_not_finite_gives_no_scales) {
+    static pairs p;
+    size_t bytes, size;
+    char message[WF_MESSAGE] = "", *model = recorded_file(0, "", &bytes);
+    char *text = recorded_file(0, ".txt", &size);
+    wf_hf hf;
+    import(model, bytes, &hf);
+    read_pairs(&p, text, hf.model->start_id);
+    wf_tensor *t = wf_find(hf.model->graph, "transformer.encoder.layers.0.linear1.bias");
+    double *numbers = leaf_values(t);
+    numbers[0] = NAN;
+    ck_assert(write_doubles(t, numbers));
+    wf_marian_scales *s = wf_marian_scales_new(hf.model, NULL, message);
+    ck_assert_msg(s != NULL, "%s", message);
+    ck_assert(!wf_marian_scales_add(s, &p.batch, p.tgt_length, message));
+    assert_contains(message, "is not finite");
+    wf_marian_scales_free(s);
+    wf_hf_free(&hf);
+    free(numbers), free(model), free(text);
+}
+
 /* A file with these scales is read as the model whose weights are rounded, and comes back from that
  * model with the same bytes. */
 TEST_ROWS(a_text_gives_scales, COUNT_OF(recorded)) {

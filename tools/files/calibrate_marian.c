@@ -35,6 +35,11 @@ static void *memory(const calibration *c, void *block) {
     return block;
 }
 
+/* True if a line has blanks alone. A tokenizer would still give ids for it: the end, at least. */
+static bool is_blank(const char *line, size_t bytes) {
+    return strspn(line, " \t\r") == bytes;
+}
+
 /* Reads a line into the batch. False: there are no more. */
 static bool read_line(calibration *c) {
     char message[WF_MESSAGE], *line;
@@ -43,6 +48,10 @@ static bool read_line(calibration *c) {
     if (status != LINE_READ)
         fail(c->p, "%s can't be read: %s", c->path,
              status == LINE_TOO_LONG ? "a line is too long" : lines_failure(&c->in));
+    if (is_blank(line, c->in.length)) {
+        c->left_out++;
+        return true;
+    }
     int32_t *to = c->src + c->n * c->S;
     int64_t n = language_read(&c->language, SIDE_SRC, line, c->in.length, to, c->S, message);
     if (n < 0)
@@ -76,6 +85,7 @@ static void run_batch(calibration *c) {
     wf_decode_options o = wf_generation_options(&c->generation);
     int32_t S = longest(c->src_length, c->n);
     o.beam = o.nbest = 1;
+    o.sample = false;
     close_up(c->src, c->src_length, c->n, c->S, S);
     if (!wf_decode(c->decoder, c->n, S, c->src, c->src_length, NULL, &o, results))
         fail(c->p, "%s", wf_decoder_error(c->decoder));

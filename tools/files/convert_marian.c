@@ -2,6 +2,7 @@
  * convert_marian.h. */
 #include "convert_marian.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,6 +21,8 @@ static void *read_file(const program *p, const char *path, size_t *size) {
 void import_marian(const program *p, const char *path, const char *src, const char *tgt,
                    wf_hf *out) {
     wf_marian_files files = { .model = NULL };
+    if (!src) src = tgt;
+    if (!tgt) tgt = src;
     char message[WF_MESSAGE];
     void *model = read_file(p, path, &files.model_bytes);
     void *source = src ? read_file(p, src, &files.src_bytes) : NULL;
@@ -46,6 +49,15 @@ static void *as_file(const program *p, const wf_file *f, wf_model *m, marian_for
     return file;
 }
 
+/* Prints how many lines gave scales of activations. */
+static void tell_lines(const marian_form *form) {
+    if (!form->calibrate) return;
+    fprintf(stderr,
+            "scales of activations from %" PRId64 " lines of %s; %" PRId64
+            " were empty or too long\n",
+            form->lines, form->calibrate, form->left_out);
+}
+
 void export_marian(const program *p, const wf_file *f, wf_model *m, marian_form *form,
                    const char *target) {
     output o;
@@ -56,5 +68,6 @@ void export_marian(const program *p, const wf_file *f, wf_model *m, marian_form 
     if (!output_open(&o, target, message)) fail(p, "%s", message);
     fwrite(file, 1, bytes, o.stream);
     if (!output_close(&o, message)) fail(p, "%s", message);
+    tell_lines(form);
     free(file);
 }
