@@ -5,8 +5,8 @@
 #include "models/marian_internal.h"
 #include "tools/cli/options/options.h"
 
-/* Reads a model.npz or a binary file, and the SentencePiece models of both sides. NULL: the other's,
- * or for both none. Exits if one cannot be read. */
+/* Reads a model.npz or a binary file, and the SentencePiece models of both sides. NULL: that of the
+ * other side, or for both none. Exits if one cannot be read. */
 void import_marian(const program *p, const char *path, const char *src, const char *tgt,
                    wf_hf *out);
 /* The form of a file of Marian: a model.npz, or one like `like`, which the model was made of before
@@ -16,8 +16,8 @@ typedef struct marian_form {
     /* results: the lines that were run, and those that were empty or too long for the model */
     int64_t lines, left_out;
 } marian_form;
-/* Writes the model m, which was loaded from f, and prints how many lines were run. Exits if Marian has no such model, or if a file
- * cannot be read or written. */
+/* Writes the model m, which was loaded from f, and prints how many lines were run. Exits if Marian
+ * has no such model, or if a file cannot be read or written. */
 void export_marian(const program *p, const wf_file *f, wf_model *m, marian_form *form,
                    const char *target);
 
