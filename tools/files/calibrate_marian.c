@@ -4,6 +4,8 @@
  * As in Marian, a batch has 32 lines, and the search is greedy. A line that is empty, or too long
  * for the model, is left out. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,8 +133,10 @@ wf_marian_scales *calibrate_marian(const program *p, const wf_file *f, wf_model 
         if (c.n == LINES) run_batch(&c);
     if (c.n) run_batch(&c);
     if (!c.lines) fail(p, "%s has no line to run the model on", c.path);
-    form->lines = c.lines;
-    form->left_out = c.left_out;
+    snprintf(form->said, sizeof form->said,
+             "scales of activations from %" PRId64 " lines of %.100s; %" PRId64
+             " were empty or too long\n",
+             c.lines, c.path, c.left_out);
     lines_close(&c.in);
     free(c.src), free(c.tgt);
     wf_decoder_free(c.decoder);

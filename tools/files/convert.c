@@ -451,8 +451,9 @@ static void convert_file(const settings *set) {
         saved = save_repacked(m, f, target, message);
     } else if (set->to == TO_MARIAN) {
         m = from_weft(set, f);
-        marian_form form = { set->input, set->scales, set->calibrate, 0, 0 };
+        marian_form form = { set->input, set->scales, set->calibrate, "" };
         export_marian(&self, f, m, &form, target);
+        fputs(form.said, stderr);
         saved = true;
     } else if (set->to == TO_TORCH) {
         m = from_weft(set, f);

@@ -2,7 +2,6 @@
  * convert_marian.h. */
 #include "convert_marian.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -49,15 +48,6 @@ static void *as_file(const program *p, const wf_file *f, wf_model *m, marian_for
     return file;
 }
 
-/* Prints how many lines gave scales of activations. */
-static void tell_lines(const marian_form *form) {
-    if (!form->calibrate) return;
-    fprintf(stderr,
-            "scales of activations from %" PRId64 " lines of %s; %" PRId64
-            " were empty or too long\n",
-            form->lines, form->calibrate, form->left_out);
-}
-
 void export_marian(const program *p, const wf_file *f, wf_model *m, marian_form *form,
                    const char *target) {
     output o;
@@ -68,6 +58,5 @@ void export_marian(const program *p, const wf_file *f, wf_model *m, marian_form 
     if (!output_open(&o, target, message)) fail(p, "%s", message);
     fwrite(file, 1, bytes, o.stream);
     if (!output_close(&o, message)) fail(p, "%s", message);
-    tell_lines(form);
     free(file);
 }

@@ -13,11 +13,12 @@ void import_marian(const program *p, const char *path, const char *src, const ch
  * it was trained on, or one in int8 with scales found by running the lines of `calibrate`. */
 typedef struct marian_form {
     const char *model, *like, *calibrate;
-    /* results: the lines that were run, and those that were empty or too long for the model */
-    int64_t lines, left_out;
+    /* result: a line about the lines that were run, and those that were empty or too long for the
+     * model; "" without `calibrate` */
+    char said[WF_MESSAGE];
 } marian_form;
-/* Writes the model m, which was loaded from f, and prints how many lines were run. Exits if Marian
- * has no such model, or if a file cannot be read or written. */
+/* Writes the model m, which was loaded from f. Exits if Marian has no such model, or if a file
+ * cannot be read or written. */
 void export_marian(const program *p, const wf_file *f, wf_model *m, marian_form *form,
                    const char *target);
 
