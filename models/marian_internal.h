@@ -1,9 +1,9 @@
 /* models/marian_internal.h - inside the library and its programs: files of Marian (Junczys-Dowmunt
  * et al. 2018) with an encoder-decoder Transformer, such as Firefox's translators. Not installed.
  *
- * Two containers are read: model.npz, as training writes it, and model.intgemm.alphas.bin, whose
- * matrices are rounded to int8. The first is written, too; see marian/README.md. Every `message`
- * has room for 256 bytes, or is NULL. */
+ * Two containers are read and written: model.npz, as training writes it, and
+ * model.intgemm.alphas.bin, whose matrices are rounded to int8; see marian/README.md. Every
+ * `message` has room for 256 bytes, or is NULL. */
 #ifndef WEFT_MODELS_MARIAN_INTERNAL_H
 #define WEFT_MODELS_MARIAN_INTERNAL_H
 

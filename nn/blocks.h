@@ -99,7 +99,7 @@ struct wf_ssru_layer {
     struct wf_linear_layer input, forget; /* [D, D], input without a bias */
     const char *path;
 };
-/* m[t] = the mean of x[0] to x[t], after the norm if pre-norm; y = outer(activation(inner(m)));
+/* m[t] = the mean of x[0] to x[t], and if pre-norm its norm; y = outer(activation(inner(m)));
  * sigmoid(input_gate(x)) x + sigmoid(forget_gate(y)) y: [B,T,D]. A state has the last mean. */
 struct wf_average_layer {
     /* [W, D], [D, W], [D, D]; outer.weight is NULL, and there is no such layer, if W is D */

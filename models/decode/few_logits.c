@@ -39,7 +39,7 @@ void wf_few_logits_close(few_logits *few) {
 /* ---- the matrix ------------------------------------------------------------------------------ */
 
 static wf_view view_of(const wf_tensor *t, void *data) {
-    wf_view v = { .data = data };
+    wf_view v;
     wf_set_shape(&v, t->dtype, t->ndim, t->shape);
     v.layout = wf_layout_of(t);
     v.data = data;
@@ -110,6 +110,13 @@ static bool open_few(few_logits *few, search *q, const unsigned char *wanted) {
            record(few, m, most_rows, q->d->pool);
 }
 
+/* Why open_few failed. */
+static const char *reason(const few_logits *few) {
+    const char *why = few && few->graph ? wf_error(few->graph) : "";
+    if (!why[0] && few && few->plan) why = wf_plan_error(few->plan);
+    return why[0] ? why : "out of memory";
+}
+
 bool wf_few_logits_open(search *q, const int32_t *ids, int64_t n, few_logits **few) {
     const wf_model *m = q->d->model;
     if (!m->output_weight || m->output_weight->kind != WF_PARAM) return true;
@@ -120,7 +127,7 @@ bool wf_few_logits_open(search *q, const int32_t *ids, int64_t n, few_logits **f
     /* to copy more than half of the rows costs more than it saves */
     if (mark(wanted, ids, n) <= m->tgt_vocab / 2) {
         *few = calloc(1, sizeof **few);
-        ok = (*few && open_few(*few, q, wanted)) || wf_decoder_fail(q->d, "out of memory");
+        ok = (*few && open_few(*few, q, wanted)) || wf_decoder_fail(q->d, "%s", reason(*few));
         ok = ok && wf_decoder_stop_at_hidden(q->d);
     }
     free(wanted);

@@ -128,7 +128,6 @@ typedef struct matrix {
 typedef struct recording {
     matrix *of;
     int n, most;
-    bool lacks;
 } recording;
 
 static void add_buffers(matrix *a, int64_t rows, int64_t k, int64_t first) {
@@ -219,6 +218,7 @@ static void put_row(const filling *l, const int8_t *q, int64_t row, int64_t rows
 static bool fill_rows(const matrix *a, filling *l, int64_t rows, int64_t k, const float scales[2]) {
     const float u = 1 / (scales[0] * scales[1]), shift = 127 * u;
     int8_t q[LONGEST];
+    if (!(u > 0) || !isfinite(u)) return false;
     for (int64_t row = 0; row < rows; row++) {
         const float *w = l->values + (a->part * rows + row) * k;
         int32_t sum = 0;
@@ -261,7 +261,10 @@ static bool fill(const wf_model *m, const matrix *a, const float scales[2], char
               (!bias || wf_read(bias, l.biases, wf_bytes(bias)));
     if (!ok) fail(message, "out of memory");
     if (ok && !fill_rows(a, &l, rows, k, scales))
-        ok = fail(message, "'%s' has other values than its file in int8 had", name);
+        ok = fail(message,
+                  "'%s' has other values than its file in int8 had; convert --from marian without "
+                  "--weights int8 keeps them",
+                  name);
     if (ok && !write_buffers(a, &l, scales)) ok = fail(message, "out of memory");
     free(l.panels), free(l.shift), free(l.bias), free(l.values), free(l.biases);
     return ok;
@@ -287,7 +290,8 @@ wf_model *wf_marian_load(const wf_file *f, char *message) {
                NULL;
     wf_model *m = record(f, &r, message);
     float *scales = NULL;
-    bool ok = m != NULL;
+    bool ok = m && (wf_transformer_of(m) ||
+                    fail(message, "only an encoder-decoder Transformer has Marian's arithmetic"));
     if (ok) {
         wf_tensor *t = wf_marian_declare_scales(m);
         scales = malloc(wf_bytes(t) + 1);

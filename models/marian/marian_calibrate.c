@@ -64,7 +64,11 @@ static bool find_product(const wf_model *m, const wf_tensor *t, product *p) {
 }
 
 wf_marian_scales *wf_marian_scales_new(wf_model *m, wf_pool *pool, char *message) {
-    if (!wf_marian_is_plain(m, message)) return NULL;
+    char *settings = wf_marian_is_plain(m, message)
+                         ? wf_marian_write_settings(&wf_transformer_of(m)->config, message)
+                         : NULL;
+    if (!settings) return NULL;
+    free(settings); /* it was written only to see that Marian has such a model */
     size_t most = (size_t)m->own_nodes + 1;
     wf_marian_scales *s = calloc(1, sizeof *s);
     wf_tensor **fetched = calloc(most, sizeof(wf_tensor *));
@@ -99,7 +103,8 @@ static void count_call(product *p, double largest) {
 }
 
 static double larger(double largest, const float *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)x[i]));
+    for (int64_t i = 0; i < n; i++)
+        largest = fmax(largest, isfinite(x[i]) ? fabs((double)x[i]) : INFINITY);
     return largest;
 }
 
@@ -134,6 +139,10 @@ bool wf_marian_scales_add(wf_marian_scales *s, const wf_batch *pairs, const int3
         free(x);
     }
     const char *why = wf_plan_error(s->plan);
+    for (int i = 0; ok && i < s->n; i++)
+        if (!isfinite(s->products[i].squares))
+            return fail(message, "what is multiplied by '%.120s' is not finite",
+                        s->products[i].weight->name);
     return ok || fail(message, "%s", why[0] ? why : "out of memory");
 }
 

@@ -204,8 +204,8 @@ static void attention_head(const head *h, float *scratch) {
     }
 }
 
-/* The weights p of query t after dropout, and ds, for n keys. p has scores on entry, ds the products
- * of dy and v. */
+/* The weights p of query t after dropout, and ds, for n keys. p has scores on entry, ds the
+ * products of dy and v. */
 static void weights_of_query(const head *h, int t, int n, float *restrict p, float *restrict ds) {
     float_bits infinity;
     float lane[16], top = h->stats.data[t], inverse = h->stats.data[h->stats.row + t];
@@ -223,8 +223,8 @@ static void weights_of_query(const head *h, int t, int n, float *restrict p, flo
     if (h->drops) drop_weights(h, t, 0, n, 1, p);
 }
 
-/* dq, dk and dv of a head. scratch: keys (k_width + v_width + 2) floats, the
- * keys in whole lines. */
+/* dq, dk and dv of a head. scratch: keys (k_width + v_width + 2) floats, the keys in whole lines of
+ * 16. */
 static void attention_head_backward(const head *h, float *scratch) {
     int n = keys_in_use(h), from, to;
     int row = whole_lines(n);

@@ -156,6 +156,21 @@ TEST(other_models_have_no_integers) {
     unlink(path);
 }
 
+/* The scales of activations in a file do not make a language model a translator. */
+TEST(a_language_model_has_no_integers) {
+    char message[WF_MESSAGE] = "", path[] = "/tmp/weft-marian-XXXXXX";
+    close(mkstemp(path));
+    wf_model *m = open_language_model(false, NULL, 17, 16);
+    wf_param(m->graph, WF_MARIAN_SCALES, 2, (int64_t[]){ 4, 2 }, wf_init_normal(1));
+    ck_assert_msg(wf_model_save(m, path, NULL, NULL, 0, message), "%s", message);
+    wf_file *f = wf_file_open(path);
+    ck_assert(wf_file_find(f, WF_MARIAN_SCALES) && !wf_marian_load(f, message));
+    assert_contains(message, "only an encoder-decoder Transformer has Marian's arithmetic");
+    wf_file_free(f);
+    wf_model_free(m);
+    unlink(path);
+}
+
 /* ---- scales of activations ------------------------------------------------------------------- */
 
 enum { PAIRS = 40, WIDEST = 64 };
@@ -201,6 +216,28 @@ static void assert_scales(marian_file *f, const char *text) {
                       (double)wf_marian_value(item, 0), (double)want);
     }
     ck_assert_int_gt(n, 10);
+}
+
+/* A model with a weight that is no number has no scales. */
+TEST(what_is_not_finite_gives_no_scales) {
+    static pairs p;
+    size_t bytes, size;
+    char message[WF_MESSAGE] = "", *model = recorded_file(0, "", &bytes);
+    char *text = recorded_file(0, ".txt", &size);
+    wf_hf hf;
+    import(model, bytes, &hf);
+    read_pairs(&p, text, hf.model->start_id);
+    wf_tensor *t = wf_find(hf.model->graph, "transformer.encoder.layers.0.linear1.bias");
+    double *numbers = leaf_values(t);
+    numbers[0] = NAN;
+    ck_assert(write_doubles(t, numbers));
+    wf_marian_scales *s = wf_marian_scales_new(hf.model, NULL, message);
+    ck_assert_msg(s != NULL, "%s", message);
+    ck_assert(!wf_marian_scales_add(s, &p.batch, p.tgt_length, message));
+    assert_contains(message, "is not finite");
+    wf_marian_scales_free(s);
+    wf_hf_free(&hf);
+    free(numbers), free(model), free(text);
 }
 
 /* A file with these scales is read as the model whose weights are rounded, and comes back from that

@@ -61,6 +61,10 @@ TEST_ROWS(a_model_goes_out_in_int8, COUNT_OF(names)) {
     run("generate --arithmetic marian rows sources");
     expect(1);
     assert_contains(result.err, "it has no scales of activations");
+    ok("convert --from marian --weights int8 first.bin -o rows");
+    run("generate --arithmetic marian rows sources");
+    expect(1);
+    assert_contains(result.err, "convert --from marian without --weights int8 keeps them");
 }
 
 /* With a SentencePiece model, lines of text become lines of text. */
@@ -77,6 +81,11 @@ TEST(a_model_translates_text) {
     ok("cmp model.weft two");
     ok("convert --to marian --scales model.bin model.weft -o back.bin");
     ok("cmp back.bin model.bin");
+    ok("cat sources > more && printf '\\n \\t\\r\\n\\n' >> more");
+    ok("convert --to marian --calibrate sources model.weft -o a.bin");
+    ok("convert --to marian --calibrate more model.weft -o b.bin");
+    assert_contains(result.err, "; 3 were empty or too long");
+    ok("cmp a.bin b.bin");
 }
 
 /* Trained from the beginning, with either decoder and tie, or on from a file of Marian: the weights
@@ -144,7 +153,7 @@ static const struct {
       "has no line to run the model on", 1 },
     { "convert --from marian in -o n && echo a > e && convert --to marian --calibrate e n -o m",
       "e, line 1: ", 1 },
-    { "convert --to marian --calibrate in trained -o m", "e", 1 },
+    { "convert --to marian --calibrate in trained -o m", "Marian has no such model", 1 },
     { "convert --to marian --scales in trained -o m", "Marian has no such model", 1 },
     { "convert --from marian in -o in", "read and written", 2 },
     { "convert --to marian trained -o m", "Marian has no such model", 1 },

@@ -458,12 +458,12 @@ static const struct {
 };
 
 TEST_ROWS(nonsense_leaves_an_old_page, COUNT_OF(nonsense)) {
-    ok("echo digraph weft > page.html");
+    ok("echo 'digraph weft {' > page.html");
     run("%s", nonsense[_i].command);
     expect(nonsense[_i].status);
     assert_contains(result.err, nonsense[_i].sentence);
     ok("cat page.html; ls -A | grep -c page");
-    ck_assert_str_eq(result.out, "digraph weft\n1\n");
+    ck_assert_str_eq(result.out, "digraph weft {\n1\n");
 }
 
 TEST(a_line_may_hold_markup) {

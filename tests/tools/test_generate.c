@@ -414,10 +414,10 @@ TEST(attention_as_a_picture) {
 
 /* Without a line there is no picture: an old one stays. */
 TEST(no_line_draws_no_picture) {
-    ok("echo '<svg xmlns=old' > a.svg; printf '\\n\\n' | generate --model $WORDS --attention a.svg "
+    ok("echo 'digraph weft {' > a.svg; printf '\\n\\n' | generate --model $WORDS --attention a.svg "
        "--quiet; "
        "cat a.svg");
-    ck_assert_str_eq(result.out, "\n\n<svg xmlns=old\n");
+    ck_assert_str_eq(result.out, "\n\ndigraph weft {\n");
     ck_assert_str_eq(result.err, "generate: a.svg is not drawn: there is no output to draw\n");
     ok("ls | wc -l");
     ck_assert_int_eq(atoi(result.out), 1);

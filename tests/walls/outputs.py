@@ -176,10 +176,12 @@ def is_device(c, out):
 def is_full_device(c, out):
     return "/dev/full", [1], {}
 
+OLD_PICTURE = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1" viewBox="0 0 1 1" role="img">\n<title>'
+
 def write_old(c, name, out):
     """A file that may be replaced: of the kind that this output is."""
     model = out.endswith(".safetensors")
-    old = b"\x02" + b"\0" * 7 + b"{}" if model else b'{"event":"old"}\n' if out == "log" else b"<svg xmlns="
+    old = b"\x02" + b"\0" * 7 + b"{}" if model else b'{"event":"old"}\n' if out == "log" else OLD_PICTURE
     with open(c.path(name), "wb") as f:
         f.write(old)
 
@@ -188,9 +190,10 @@ def is_old(c, out):
     return out, [0], {}
 
 def is_of_another_kind(c, out):
-    """A file of the user's own: only lines, and what --overwrite names, may replace it."""
+    """A file of the user's own: only lines, and a model with --overwrite, may replace it."""
     open(c.path(out), "w").write("{}\n")
-    return out, [0] if out in ("log", "out") or c.base[0] == "train" else [1], {}
+    overwritten = c.base[0] == "train" and out.endswith(".safetensors")
+    return out, [0] if out in ("log", "out") or overwritten else [1], {}
 
 def is_new(c, out):
     return out, [0], {}
@@ -455,6 +458,12 @@ def in_folder_of_anothers(wall, row, option, which):
     c.outputs[option] = "theirs/" + out
     if which == "read-only folder":
         os.chmod(c.path("theirs"), 0o555)
+    elif which == "unreadable file":
+        open(c.path("theirs/" + out), "w").write("mine\n")
+        os.chmod(c.path("theirs/" + out), 0o222)
+        os.chmod(c.path("theirs"), 0o777)
+        if option == "--log" or (c.base[0], option) == ("train", "-o"):  # it is written into, or overwritten
+            return c.run([0, 1])
     elif which == "read-only file":
         open(c.path("theirs/" + out), "w").close()
         os.chmod(c.path("theirs/" + out), 0o444)
@@ -599,7 +608,7 @@ def identity_cases(wall, long):
 def system_cases(wall, long):
     for row in COMMANDS:
         for option in row[2]:
-            for which in "read-only folder", "read-only file", "sticky folder":
+            for which in "read-only folder", "unreadable file", "read-only file", "sticky folder":
                 if wall.root:
                     wall.case("%s %s: %s" % (row[0][0], option, which), in_folder_of_anothers, wall, row, option,
                               which)

@@ -4,6 +4,8 @@
  * As in Marian, a batch has 32 lines, and the search is greedy. A line that is empty, or too long
  * for the model, is left out. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +37,11 @@ static void *memory(const calibration *c, void *block) {
     return block;
 }
 
+/* True if a line has blanks alone. A tokenizer would still give ids for it: the end, at least. */
+static bool is_blank(const char *line, size_t bytes) {
+    return strspn(line, " \t\r") == bytes;
+}
+
 /* Reads a line into the batch. False: there are no more. */
 static bool read_line(calibration *c) {
     char message[WF_MESSAGE], *line;
@@ -43,6 +50,10 @@ static bool read_line(calibration *c) {
     if (status != LINE_READ)
         fail(c->p, "%s can't be read: %s", c->path,
              status == LINE_TOO_LONG ? "a line is too long" : lines_failure(&c->in));
+    if (is_blank(line, c->in.length)) {
+        c->left_out++;
+        return true;
+    }
     int32_t *to = c->src + c->n * c->S;
     int64_t n = language_read(&c->language, SIDE_SRC, line, c->in.length, to, c->S, message);
     if (n < 0)
@@ -76,6 +87,7 @@ static void run_batch(calibration *c) {
     wf_decode_options o = wf_generation_options(&c->generation);
     int32_t S = longest(c->src_length, c->n);
     o.beam = o.nbest = 1;
+    o.sample = false;
     close_up(c->src, c->src_length, c->n, c->S, S);
     if (!wf_decode(c->decoder, c->n, S, c->src, c->src_length, NULL, &o, results))
         fail(c->p, "%s", wf_decoder_error(c->decoder));
@@ -121,8 +133,10 @@ wf_marian_scales *calibrate_marian(const program *p, const wf_file *f, wf_model 
         if (c.n == LINES) run_batch(&c);
     if (c.n) run_batch(&c);
     if (!c.lines) fail(p, "%s has no line to run the model on", c.path);
-    form->lines = c.lines;
-    form->left_out = c.left_out;
+    snprintf(form->said, sizeof form->said,
+             "scales of activations from %" PRId64 " lines of %.100s; %" PRId64
+             " were empty or too long\n",
+             c.lines, c.path, c.left_out);
     lines_close(&c.in);
     free(c.src), free(c.tgt);
     wf_decoder_free(c.decoder);

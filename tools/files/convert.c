@@ -378,15 +378,6 @@ static wf_model *from_weft(const settings *set, const wf_file *f) {
     return m;
 }
 
-/* Prints how many lines gave scales of activations. */
-static void tell_lines(const marian_form *form) {
-    if (!form->calibrate) return;
-    fprintf(stderr,
-            "scales of activations from %" PRId64 " lines of %s; %" PRId64
-            " were empty or too long\n",
-            form->lines, form->calibrate, form->left_out);
-}
-
 /* Prints the sizes of the model's file before and after. */
 static void tell_sizes(const char *from, const char *to) {
     char before[OPTION_TEXT_SIZE], after[OPTION_TEXT_SIZE];
@@ -424,11 +415,10 @@ static void convert_from_hf(const settings *set) {
 
 static void convert_from_marian(const settings *set) {
     char message[WF_MESSAGE], target[PATH_SIZE];
-    const char *src = set->spm_src ? set->spm_src : set->spm_tgt;
     wf_hf hf;
     check_uses(&self, NULL, 0);
     find_target(set, target);
-    import_marian(&self, set->input, src, set->spm_tgt ? set->spm_tgt : src, &hf);
+    import_marian(&self, set->input, set->spm_src, set->spm_tgt, &hf);
     if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
         !save_imported(&hf, set->guided ? "0" : NULL, target, message))
         fail(&self, "%s", message);
@@ -461,9 +451,9 @@ static void convert_file(const settings *set) {
         saved = save_repacked(m, f, target, message);
     } else if (set->to == TO_MARIAN) {
         m = from_weft(set, f);
-        marian_form form = { set->input, set->scales, set->calibrate, 0, 0 };
+        marian_form form = { set->input, set->scales, set->calibrate, "" };
         export_marian(&self, f, m, &form, target);
-        tell_lines(&form);
+        fputs(form.said, stderr);
         saved = true;
     } else if (set->to == TO_TORCH) {
         m = from_weft(set, f);

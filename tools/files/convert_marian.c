@@ -20,6 +20,8 @@ static void *read_file(const program *p, const char *path, size_t *size) {
 void import_marian(const program *p, const char *path, const char *src, const char *tgt,
                    wf_hf *out) {
     wf_marian_files files = { .model = NULL };
+    if (!src) src = tgt;
+    if (!tgt) tgt = src;
     char message[WF_MESSAGE];
     void *model = read_file(p, path, &files.model_bytes);
     void *source = src ? read_file(p, src, &files.src_bytes) : NULL;

@@ -18,10 +18,7 @@ static void write_title(FILE *stream, const char *title) {
 jsonl *page_begin(page *p, FILE *stream, const char *title, const char *const *style,
                   const char *const *script) {
     *p = (page){ .stream = stream, .script = script, .data = { .stream = stream, .html = true } };
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-          "<meta name=\"color-scheme\" content=\"light dark\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+    fputs(PAGE_BEGINNING
           "style-src 'unsafe-inline'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; "
           "img-src data:; worker-src blob:\">\n"
           "<link rel=\"icon\" href=\"data:,\">\n<title>",

@@ -28,6 +28,13 @@ extern const char *const page_graph_css[], *const page_graph_js[];
 extern const char *const page_model_css[], *const page_model_js[];
 extern const char *const page_report_css[], *const page_report_js[];
 
+/* The first bytes of every page, by which `check_uses` knows that weft wrote it. */
+#define PAGE_BEGINNING                                                                             \
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"                      \
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"                   \
+    "<meta name=\"color-scheme\" content=\"light dark\">\n"                                        \
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+
 typedef struct page {
     FILE *stream;
     const char *const *script;

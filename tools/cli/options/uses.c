@@ -1,6 +1,7 @@
 /* tools/cli/options/uses.c - which files a program reads and writes. See uses.h. */
 #include "uses.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "core/op.h"
 #include "tools/cli/output.h"
+#include "tools/page/page.h"
 
 typedef struct used {
     used_file file;
@@ -81,46 +83,86 @@ static void check_pair(const program *p, const used *a, const used *b) {
                     b->dashes, b->file.name);
 }
 
-/* The first bytes of a file; 0 if it is not an ordinary file that can be read. */
-static size_t read_head(const used *u, char *head, size_t size) {
-    FILE *f = u->there && S_ISREG(u->s.st_mode) ? fopen(u->file.path, "rb") : NULL;
-    if (!f) return 0;
-    size_t n = fread(head, 1, size, f);
+/* Reads the first bytes of an ordinary file. Exits if it has bytes and they cannot be read. */
+static size_t read_head(const program *p, const used *u, char *head, size_t size) {
+    if (!u->there || !S_ISREG(u->s.st_mode) || u->s.st_size == 0) return 0;
+    FILE *f = fopen(u->file.path, "rb");
+    size_t n = f ? fread(head, 1, size, f) : 0;
+    if (!n)
+        fail(p, "%s is there and can't be read: %s; remove it, or give another name", u->file.path,
+             strerror(errno));
     fclose(f);
     return n;
 }
 
-/* True if a file begins as one of safetensors, an archive of Marian, or its binary file. */
-static bool begins_as_model(const char *head, size_t n) {
-    static const char binary[8] = { 1 };
-    bool safetensors = n > 8 && head[8] == '{' && memcmp(head + 4, binary + 4, 4) == 0;
-    bool marian = (n > 4 && memcmp(head, "PK\3\4", 4) == 0) || (n > 8 && !memcmp(head, binary, 8));
-    return safetensors || marian;
+static bool ends(const char *text, size_t n, const char *end) {
+    size_t length = strlen(end);
+    return n >= length && memcmp(text + n - length, end, length) == 0;
 }
 
-/* True if a program of weft wrote this picture, page, C file or record of attention. */
-static bool begins_as_drawn(const char *head) {
-    static const char *const marks[] = { "digraph weft", "as C that needs no library",
-                                         "default-src 'none'; style-src",
-                                         "<svg xmlns=", "{\"event\":\"attention\"" };
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (strstr(head, marks[i])) return true;
+/* True if an archive's first entry is an array of numpy or a part of a file of torch.save. */
+static bool is_archive_of_model(const char *head, size_t n) {
+    static const char *const names[] = { ".npy", "/data.pkl", "/version", "/byteorder",
+                                         "/.format_version" };
+    enum { LENGTH = 26, NAME = 30 }; /* of an entry's name, and where it begins */
+    if (n <= NAME || memcmp(head, "PK\3\4", 4) != 0) return false;
+    size_t length = (unsigned char)head[LENGTH] | (size_t)(unsigned char)head[LENGTH + 1] << 8;
+    if (length > n - NAME) return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (ends(head + NAME, length, names[i])) return true;
     return false;
 }
 
-/* Refuses to replace a file of another kind than the one that is written, unless --overwrite is
- * given: it is perhaps the only one. */
+/* True if a file of `size` bytes begins with the length of a header, and an object of JSON. */
+static bool is_safetensors(const char *head, size_t n, int64_t size) {
+    uint64_t length = 0;
+    if (n < 10 || head[8] != '{' || !memchr("\"} ", head[9], 3)) return false;
+    for (int i = 7; i >= 0; i--) length = length << 8 | (unsigned char)head[i];
+    return length <= (uint64_t)size - 8;
+}
+
+/* True if a file begins as one of safetensors, an archive of Marian, or its binary file. */
+static bool begins_as_model(const char *head, size_t n, int64_t size) {
+    static const char binary[8] = { 1 };
+    return is_safetensors(head, n, size) || is_archive_of_model(head, n) ||
+           (n > 8 && memcmp(head, binary, 8) == 0);
+}
+
+/* True if a program of weft wrote this picture, page, C file or record of attention. Its first line
+ * says it; all pages begin with the same lines. */
+static bool begins_as_drawn(const char *head) {
+    static const struct {
+        const char *begin, *end;
+    } lines[] = {
+        { "digraph weft {", "{" },
+        { "{\"event\":\"attention\",", "" },
+        { "/* ", ", as C that needs no library." },
+        { "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", " role=\"img\">" },
+    };
+    size_t length = strcspn(head, "\n");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (strncmp(head, lines[i].begin, strlen(lines[i].begin)) == 0 &&
+            ends(head, length, lines[i].end))
+            return true;
+    return strncmp(head, PAGE_BEGINNING, strlen(PAGE_BEGINNING)) == 0;
+}
+
+/* Refuses to replace a file of another kind than the one that is written, because it is perhaps the
+ * only one. --overwrite is for models alone. */
 static void check_replaced(const program *p, const used *u) {
     char head[4096];
-    size_t n = read_head(u, head, sizeof head - 1);
-    head[n] = '\0';
     const option *overwrite = option_named(p, "overwrite", strlen("overwrite"));
-    if (!n || (overwrite && overwrite->seen)) return;
-    bool model = begins_as_model(head, n);
-    if (u->file.use == USE_NEW_MODEL && !model)
+    bool new_model = u->file.use == USE_NEW_MODEL, drawn = u->file.use == USE_DRAWN;
+    if (!new_model && !drawn && u->file.use != USE_OUTPUT) return;
+    if (new_model && overwrite && overwrite->seen) return;
+    size_t n = read_head(p, u, head, sizeof head - 1);
+    head[n] = '\0';
+    if (!n) return;
+    bool model = begins_as_model(head, n, u->s.st_size);
+    if (new_model && !model)
         fail(p, "%s is there and is no model: remove it, or give the model another name",
              u->file.path);
-    if (u->file.use == USE_DRAWN && !begins_as_drawn(head))
+    if (drawn && !begins_as_drawn(head))
         fail(p, "%s is there and weft did not write it: remove it, or give %s%s another name",
              u->file.path, u->dashes, u->file.name);
     if (u->file.use == USE_OUTPUT && *u->dashes && model)
