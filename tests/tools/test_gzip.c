@@ -45,6 +45,9 @@ static const struct {
     { LITTLE TEXT "--text x -o y", "iconv -f UTF-16 -t" },
     { UNMARKED TEXT "--text x -o y", "iconv -f UTF-16LE -t" },
     { LITTLE TEXT "--text src --text-eval x -o y", "iconv -f UTF-16 -t" },
+    { LITTLE "train --task lm --text x --dry-run", "x can't be read: it is UTF-16, not UTF-8: " },
+    { BIG "train --task lm --tokenizer byte-bpe --vocab-size 300 --text x -o y",
+      "x can't be read: it is UTF-16, not UTF-8: iconv -f UTF-16 -t" },
     { LITTLE "tokenize --learn wordpiece --vocab-size 33 -i src -o j; train --task mask "
              "--tokenizer-json j --text x -o y",
       "iconv -f UTF-16 -t" },

@@ -58,27 +58,35 @@ static bool open_origin(origin *from, const running_options *o, char *message) {
 
 /* ---- the vocabulary -------------------------------------------------------------------------- */
 
+typedef struct part_reader {
+    documents text;
+    char failure[WF_MESSAGE]; /* why the text cannot be read; else "" */
+} part_reader;
+
 static int next_part(void *from, const char **text, size_t *bytes) {
-    documents *d = from;
+    part_reader *r = from;
     text_status status;
-    do status = documents_next(d, text, bytes);
+    do status = documents_next(&r->text, text, bytes);
     while (status == TEXT_MARKER);
     if (status == TEXT_PART) return 1;
-    return status == TEXT_END ? 0 : -1;
+    if (status == TEXT_END) return 0;
+    snprintf(r->failure, sizeof r->failure, "%s", spool_failure(r->text.from));
+    return -1;
 }
 
 static wf_tokenizer *learn(origin *from, char *message) {
     const running_options *o = from->options;
     char why[WF_MESSAGE];
-    documents d;
+    part_reader r = { .failure = "" };
     if (o->spans) return span_tokenizer_open(o->json, message);
     if (o->masks) return mask_tokenizer_open(o->json, message);
     if (o->json) return json_tokenizer_open(o->json, o->end_token, message);
-    documents_start(&d, &from->text, 0, from->stop, o->marker);
-    wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, next_part, &d, why);
-    documents_close(&d);
+    documents_start(&r.text, &from->text, 0, from->stop, o->marker);
+    wf_tokenizer *t = wf_tokenizer_learn(&o->tokens, next_part, &r, why);
+    documents_close(&r.text);
     bool too_few = strncmp(why, "vocab_size", 10) == 0;
-    if (!t)
+    if (*r.failure) unreadable(o->text, r.failure, message);
+    if (!t && !*r.failure)
         snprintf(message, WF_MESSAGE, "%.80s: %.150s%s", o->text, why,
                  too_few ? ": raise --vocab-size" : "");
     return t;
