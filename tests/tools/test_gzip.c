@@ -197,9 +197,9 @@ static const char *const told[] = { "train --train pairs.gz",
 TEST_ROWS(a_build_without_zlib_says_so, COUNT_OF(told)) {
     run("%s", told[_i]);
     expect(1);
-    assert_contains(result.err,
-                    "can't be read: it is a gzip file, and this build has no zlib: "
-                    "unpack it first, as zcat does, or build anew with the package zlib1g-dev");
+    assert_contains(result.err, "can't be read: it is a gzip file, and this build has no zlib: "
+                                "unpack it, or install zlib1g-dev (zlib-devel) and run "
+                                "meson setup --reconfigure build && ninja -C build\n");
 }
 
 #endif

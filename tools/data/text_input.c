@@ -169,11 +169,10 @@ static bool unpacker_ready(const struct unpacker *u) {
 static ssize_t unpack(text_input *in, char *bytes, size_t n) {
     (void)bytes;
     (void)n;
-    return failed(
-        in,
-        "it is a gzip file, and this build has no zlib: unpack it first, as zcat does, or "
-        "build anew with the package zlib1g-dev (Debian) or zlib-devel (Fedora)",
-        "");
+    return failed(in,
+                  "it is a gzip file, and this build has no zlib: unpack it, or install zlib1g-dev "
+                  "(zlib-devel) and run meson setup --reconfigure build && ninja -C build",
+                  "");
 }
 #endif
 

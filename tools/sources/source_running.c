@@ -26,7 +26,7 @@ typedef struct origin {
 } origin;
 
 static bool unreadable(const char *path, const char *why, char *message) {
-    return refused(message, "%.100s can't be read: %.120s", path, why);
+    return refused(message, "%.80s can't be read: %.160s", path, why);
 }
 
 /* Reads the file to its end once, so that it can then be read from anywhere. */
