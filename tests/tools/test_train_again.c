@@ -150,6 +150,36 @@ TEST(best_weights_of_another_training_are_kept) {
     ok(": > n.best; train --resume --train pairs --valid pairs -o n --threads 1 --epochs 3 > out");
 }
 
+/* Losses on other texts are not comparable: one of them must not replace the best weights. */
+static const struct {
+    const char *start, *resume, *says;
+} validated[] = {
+    { "--train pairs --valid few", "--train pairs --valid other",
+      "m was validated on other pairs than these: give it the same --valid as before, or begin "
+      "another training with its weights: --init m -o NEW" },
+    { "--train pairs --valid-src src --valid-tgt tgt",
+      "--train pairs --valid-src tgt --valid-tgt src",
+      "give it the same --valid-src and --valid-tgt as before" },
+    { "--text pairs --max-len 8 --text-eval few", "--text pairs --text-eval other",
+      "m was validated on another text than this: give it the same --text-eval as before" },
+};
+
+TEST_ROWS(a_resume_validates_with_the_same_text, COUNT_OF(validated)) {
+    make_pairs();
+    ok("head -n 5 pairs > few; tail -n 5 pairs > other; cut -f1 few > src; cut -f2 few > tgt");
+    run("train %s " SIZE "--max-steps 2 -o m", validated[_i].start);
+    expect(0);
+    run("cp m before; train --resume %s --max-steps 3 --quiet -o m", validated[_i].resume);
+    expect(1);
+    assert_contains(result.err, validated[_i].says);
+    ck_assert(same_files("m", "before"));
+    run("train --resume %s --max-steps 3 --quiet -o m", validated[_i].start);
+    expect(0);
+    change_meta("m", "train.valid-data", NULL); /* as older files */
+    run("train --resume %s --max-steps 4 --quiet -o m", validated[_i].resume);
+    expect(0);
+}
+
 /* Nobody reads the events: the training goes on without a word, and says so by its exit code. */
 TEST(a_closed_pipe_of_events_is_silent) {
     ok("{ " NUMBERS

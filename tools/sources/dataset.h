@@ -46,10 +46,10 @@ typedef struct dataset {
     /* text */
     /* tokenizers of source and target, one object if the vocabulary is shared */
     wf_tokenizer *tokenizer[2];
-    uint64_t
-        /* hash of the training text's tokens and their number, by which it is recognised; 0: no
-         * text */
-        hash;
+    /* hash of the training text's tokens and their number, by which it is recognised; 0: no text */
+    uint64_t hash;
+    /* likewise of the text to validate with, if it has files of its own; else 0 */
+    uint64_t valid_hash;
     /* for generated sequences */
     task numbers;
     int64_t rows, held; /* sequences in a batch of the training; number of sequences held out */

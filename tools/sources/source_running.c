@@ -218,6 +218,7 @@ static bool open_running(dataset *m, const source_options *o, const wf_file *f, 
     ok = ok && open_tokenizer(m, &from, f, message) && open_streams(m, &from, message) &&
          open_windows(m, &own, message);
     if (ok) m->hash = hash_of(&m->stream[LEARNED]);
+    if (ok && own.eval) m->valid_hash = hash_of(&m->stream[HELD]);
     m->mask_seed = own.seed;
     if (ok && own.eval_bytes && !m->stream[HELD].bytes)
         m->unheld = "a text is parted between lines, and the last is too long; --text-eval gives "
