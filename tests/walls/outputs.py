@@ -188,9 +188,9 @@ def is_old(c, out):
     return out, [0], {}
 
 def is_of_another_kind(c, out):
-    """A file of the user's own: only lines, and what --overwrite names, may replace it."""
+    """A file of the user's own: only lines may replace it."""
     open(c.path(out), "w").write("{}\n")
-    return out, [0] if out in ("log", "out") or c.base[0] == "train" else [1], {}
+    return out, [0] if out == "out" else [1], {}
 
 def is_new(c, out):
     return out, [0], {}
