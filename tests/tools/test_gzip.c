@@ -1,5 +1,6 @@
 /* tests/tools/test_gzip.c - text packed by gzip, wherever a program reads text; packed text that is
- * damaged, which is refused: never is it a shorter text; and text in UTF-16, which is refused. */
+ * damaged, which is refused: never is it a shorter text; and text in UTF-16 or a model, which are
+ * refused. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ static void make_files(void) {
 
 SETUP(make_files, leave_folder)
 
-/* ---- UTF-16 ---------------------------------------------------------------------------------- */
+/* ---- other files ----------------------------------------------------------------------------- */
 
 #define LITTLE "printf '\\377\\376a\\0\\tb\\0\\n\\0' > x; "
 #define BIG "printf '\\376\\377\\0a\\0\\t\\0b\\0\\n' > x; "
@@ -58,13 +59,19 @@ static const struct {
     { LITTLE "tokenize --learn bpe --vocab-size 300 -i x -o y", "iconv -f UTF-16 -t" },
     { LITTLE "tokenize --learn bpe --vocab-size 258 -i src -o z; tokenize --tokenizer z -i x",
       "iconv -f UTF-16 -t" },
+    { "train --train model -o y", "model can't be read: it is a model, and a text is wanted here" },
+    { "train --train-src src --train-tgt model -o y", "model can't be read: it is a model" },
+    { "train --text model -o y", "model can't be read: it is a model" },
+    { "generate model -i model", "model can't be read: it is a model" },
+    { "generate model < model", "stdin can't be read: it is a model" },
+    { "tokenize --learn bpe --vocab-size 300 -i model -o y", "it is a model" },
 #ifdef HAVE_ZLIB
     { LITTLE "gzip x; train --train x.gz -o y", "iconv -f UTF-16 -t" },
     { UNMARKED "gzip -c x | generate model", "iconv -f UTF-16LE -t" },
 #endif
 };
 
-TEST_ROWS(text_in_utf_16_is_refused_with_a_conversion, COUNT_OF(wide)) {
+TEST_ROWS(what_is_no_text_in_utf_8_is_refused, COUNT_OF(wide)) {
     run("%s", wide[_i].command);
     expect(1);
     assert_contains(result.err, wide[_i].says);
