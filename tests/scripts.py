@@ -39,6 +39,11 @@ def main():
         if n != 1:
             print(f'scripts: {script} compiles {name}, which is the name of {n} targets', file=sys.stderr)
             bad += 1
+    installed = {name.split('weft-')[1] for name in paths if name.startswith('tools/weft-')} - {'train-mpi'}
+    missing = {n for n in installed if '.' not in n} - {name.split('/')[-1] for script, name in asked if script == 'quickstart.sh'}
+    if missing:
+        print(f'scripts: quickstart.sh does not compile {", ".join(sorted(missing))}', file=sys.stderr)
+        bad += 1
     bad += not ends(source, '--help', 0, 'usage: tools/quickstart.sh')
     bad += not ends(source, '--seed', 2, '--seed: there is no option but --help')
     print(f'scripts: {len(asked)} targets of scripts and 2 options of quickstart.sh, {bad} wrong')

@@ -4,7 +4,8 @@
 # usage: tools/learn.sh [NUMBER] [OPTION...]       as build/tools/learn, whose --help explains them
 #
 # Installs what is missing (a C compiler, meson, ninja, pkg-config) and builds into build/, which takes one
-# to five minutes the first time. Exits with 2 if something is missing that it can't install.
+# to five minutes the first time, longer on a busy or slow machine. Exits with 2 if something is missing that it
+# can't install.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh

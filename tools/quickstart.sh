@@ -3,8 +3,8 @@
 #
 # usage: tools/quickstart.sh [--help]          SEED=7 tools/quickstart.sh trains another one
 #
-# Installs what is missing (a C compiler, meson, ninja, pkg-config), builds into build/, trains the copy
-# task and writes into quickstart/. Exits with 2 if something is missing that it can't install.
+# Installs what is missing (a C compiler, meson, ninja, pkg-config, zlib), builds into build/, trains the copy
+# task and writes into quickstart/. Exits with 2 if something is missing that it can't install, except zlib.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
@@ -15,9 +15,10 @@ case ${1:-} in
 esac
 
 need compiler meson ninja pkg-config
-say "building into build/: one to five minutes"
+want zlib build "text packed by gzip can't be read"
+say "building into build/: one to five minutes, longer on a busy or slow machine"
 configure build
-compile build train generate convert inspect graph tools/bench
+compile build train generate convert inspect graph embed tokenize tools/bench
 
 out=quickstart
 mkdir -p $out

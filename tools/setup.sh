@@ -88,6 +88,13 @@ need() {
     fi
 }
 
+# want WHAT FOLDER LOSS: try to have it, or say what is lost. A build folder that is there is told of it.
+want() {
+    if is_there "$1"; then return; fi
+    (install_missing "$1") || { say "going on without $1: $3"; return; }
+    if [ -f "$2/build.ninja" ]; then meson setup --reconfigure "$2" > /dev/null; fi
+}
+
 install_missing() {
     for manager in apt-get dnf pacman brew none; do has $manager && break; done
     if [ $manager = none ]; then

@@ -1,5 +1,6 @@
 /* tests/tools/test_gzip.c - text packed by gzip, wherever a program reads text; packed text that is
- * damaged, which is refused: never is it a shorter text; and text in UTF-16, which is refused. */
+ * damaged, which is refused: never is it a shorter text; and text in UTF-16 or a model, which are
+ * refused. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ static void make_files(void) {
 
 SETUP(make_files, leave_folder)
 
-/* ---- UTF-16 ---------------------------------------------------------------------------------- */
+/* ---- other files ----------------------------------------------------------------------------- */
 
 #define LITTLE "printf '\\377\\376a\\0\\tb\\0\\n\\0' > x; "
 #define BIG "printf '\\376\\377\\0a\\0\\t\\0b\\0\\n' > x; "
@@ -45,6 +46,9 @@ static const struct {
     { LITTLE TEXT "--text x -o y", "iconv -f UTF-16 -t" },
     { UNMARKED TEXT "--text x -o y", "iconv -f UTF-16LE -t" },
     { LITTLE TEXT "--text src --text-eval x -o y", "iconv -f UTF-16 -t" },
+    { LITTLE "train --task lm --text x --dry-run", "x can't be read: it is UTF-16, not UTF-8: " },
+    { BIG "train --task lm --tokenizer byte-bpe --vocab-size 300 --text x -o y",
+      "x can't be read: it is UTF-16, not UTF-8: iconv -f UTF-16 -t" },
     { LITTLE "tokenize --learn wordpiece --vocab-size 33 -i src -o j; train --task mask "
              "--tokenizer-json j --text x -o y",
       "iconv -f UTF-16 -t" },
@@ -55,13 +59,19 @@ static const struct {
     { LITTLE "tokenize --learn bpe --vocab-size 300 -i x -o y", "iconv -f UTF-16 -t" },
     { LITTLE "tokenize --learn bpe --vocab-size 258 -i src -o z; tokenize --tokenizer z -i x",
       "iconv -f UTF-16 -t" },
+    { "train --train model -o y", "model can't be read: it is a model, and a text is wanted here" },
+    { "train --train-src src --train-tgt model -o y", "model can't be read: it is a model" },
+    { "train --text model -o y", "model can't be read: it is a model" },
+    { "generate model -i model", "model can't be read: it is a model" },
+    { "generate model < model", "stdin can't be read: it is a model" },
+    { "tokenize --learn bpe --vocab-size 300 -i model -o y", "it is a model" },
 #ifdef HAVE_ZLIB
     { LITTLE "gzip x; train --train x.gz -o y", "iconv -f UTF-16 -t" },
     { UNMARKED "gzip -c x | generate model", "iconv -f UTF-16LE -t" },
 #endif
 };
 
-TEST_ROWS(text_in_utf_16_is_refused_with_a_conversion, COUNT_OF(wide)) {
+TEST_ROWS(what_is_no_text_in_utf_8_is_refused, COUNT_OF(wide)) {
     run("%s", wide[_i].command);
     expect(1);
     assert_contains(result.err, wide[_i].says);
@@ -194,9 +204,9 @@ static const char *const told[] = { "train --train pairs.gz",
 TEST_ROWS(a_build_without_zlib_says_so, COUNT_OF(told)) {
     run("%s", told[_i]);
     expect(1);
-    assert_contains(result.err,
-                    "can't be read: it is a gzip file, and this build has no zlib: "
-                    "unpack it first, as zcat does, or build anew with the package zlib1g-dev");
+    assert_contains(result.err, "can't be read: it is a gzip file, and this build has no zlib: "
+                                "unpack it, or install zlib1g-dev (zlib-devel) and run "
+                                "meson setup --reconfigure build && ninja -C build\n");
 }
 
 #endif

@@ -14,6 +14,8 @@ TESTS(train_again)
 #define NUMBERS "train --task copy " SIZE "--batch-size 4 --warmup 2 --valid-size 0 "
 #define PAIRS "train --train pairs --tokenizer word " SIZE "--batch-size 5 --warmup 2 "
 
+#define SHORT "--d-model 8 --heads 2 --layers 1 --d-ff 8 --max-len 8 --threads 1 --max-steps 1"
+
 SETUP(enter_folder, leave_folder)
 
 static void make_pairs(void) {
@@ -37,7 +39,7 @@ TEST(a_model_is_replaced_only_if_asked) {
     static const char *const says = "is there already: --resume goes on with a training, "
                                     "--overwrite replaces it";
     ok(NUMBERS "--max-steps 3 -o m");
-    ok("cp m before; echo something > other.best");
+    ok("cp m before; cp m other.best");
     run("train --task sort " SIZE "--max-steps 2 -o m");
     expect(2);
     assert_contains(result.err, says);
@@ -132,6 +134,9 @@ TEST(a_stop_on_the_way_does_not_stretch) {
 
 /* Best weights of another training, or what else has that name, are not replaced by a resume. */
 TEST(best_weights_of_another_training_are_kept) {
+    static const char *const says[] = { "m.best is not of this training, which would replace it: "
+                                        "move it to another place",
+                                        "m.best is there and is no model: remove it" };
     make_pairs();
     ok(PAIRS "--valid pairs --epochs 2 -o m > out; " PAIRS
              "--valid pairs --epochs 2 --seed 2 -o n > out");
@@ -140,14 +145,43 @@ TEST(best_weights_of_another_training_are_kept) {
         run("cp m.best before; cp m m0; train --resume --train pairs --valid pairs -o m --threads "
             "1 --epochs 4");
         expect(1);
-        assert_contains(result.err, "m.best is not of this training, which would replace it: move "
-                                    "it to another place");
+        assert_contains(result.err, says[i]);
         ck_assert(same_files("m.best", "before") && same_files("m", "m0"));
         ok("echo something > m.best");
     }
     ok("cp own m.best; train --resume --train pairs --valid pairs -o m --threads 1 --epochs 4 > "
        "out");
     ok(": > n.best; train --resume --train pairs --valid pairs -o n --threads 1 --epochs 3 > out");
+}
+
+/* Losses on other texts are not comparable: one of them must not replace the best weights. */
+static const struct {
+    const char *start, *resume, *says;
+} validated[] = {
+    { "--train pairs --valid few", "--train pairs --valid other",
+      "m was validated on other pairs than these: give it the same --valid as before, or begin "
+      "another training with its weights: --init m -o NEW" },
+    { "--train pairs --valid-src src --valid-tgt tgt",
+      "--train pairs --valid-src tgt --valid-tgt src",
+      "give it the same --valid-src and --valid-tgt as before" },
+    { "--text pairs --max-len 8 --text-eval few", "--text pairs --text-eval other",
+      "m was validated on another text than this: give it the same --text-eval as before" },
+};
+
+TEST_ROWS(a_resume_validates_with_the_same_text, COUNT_OF(validated)) {
+    make_pairs();
+    ok("head -n 5 pairs > few; tail -n 5 pairs > other; cut -f1 few > src; cut -f2 few > tgt");
+    run("train %s " SIZE "--max-steps 2 -o m", validated[_i].start);
+    expect(0);
+    run("cp m before; train --resume %s --max-steps 3 --quiet -o m", validated[_i].resume);
+    expect(1);
+    assert_contains(result.err, validated[_i].says);
+    ck_assert(same_files("m", "before"));
+    run("train --resume %s --max-steps 3 --quiet -o m", validated[_i].start);
+    expect(0);
+    change_meta("m", "train.valid-data", NULL); /* as older files */
+    run("train --resume %s --max-steps 4 --quiet -o m", validated[_i].resume);
+    expect(0);
 }
 
 /* Nobody reads the events: the training goes on without a word, and says so by its exit code. */
@@ -194,6 +228,18 @@ static const struct {
     { "{ cat pairs; head -c 50 /dev/zero; cat pairs; } > b; train --text b --text-eval-size 0 "
       "--max-len 8 --dry-run",
       0, "50 bytes of it are zero: is it a text?" },
+    { "{ cat pairs; printf 'caf\\351\\n'; cat pairs; } > b; train --text b --text-eval-size 0 "
+      "--max-len 8 --dry-run",
+      0,
+      "the text to learn from is not UTF-8 at byte 291; iconv -f LATIN1 -t UTF-8 "
+      "converts Latin-1" },
+    { "train --task pairs --train pairs " SHORT, 0, "loss/line perplexity accuracy    lines/s" },
+    { "tokenize --learn wordpiece --vocab-size 33 -i pairs -o j; train --task mask --text pairs "
+      "--tokenizer-json j " SHORT,
+      0, "loss/token perplexity accuracy   hidden/s" },
+    { "cut -f1 pairs > f; train --train f", 1, "For two files: --train-src and --train-tgt" },
+    { "train --task copy -o none/m", 1,
+      "none/m can't be written: there is no folder none (mkdir -p makes it)" },
     { "train --train pairs --valid pairs --dry-run", 0, "scores on them say nothing of others" },
     { "train --train pairs --processes 2 --d-model 8 --heads 2 --layers 1 --max-steps 1", 0,
       "as --accum says: give --accum 2\n" },

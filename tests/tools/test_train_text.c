@@ -228,6 +228,7 @@ TEST_ROWS(resume_keeps_the_best_of_all, 2) {
     double best = meta_number("m.best.safetensors", "train.best");
     if (_i) change_meta("m.best.safetensors", "weft.run", NULL);
     ok("cp m.best.safetensors before");
+    change_meta("m.safetensors", "train.valid-data", NULL); /* other pairs than before are taken */
     /* every training from here is worse on the turned ones than that was on its own */
     ok("train --resume -o m.safetensors --train pairs --valid turned --valid-every 1 --max-steps "
        "16 --quiet --log log");

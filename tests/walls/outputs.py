@@ -190,10 +190,9 @@ def is_old(c, out):
     return out, [0], {}
 
 def is_of_another_kind(c, out):
-    """A file of the user's own: only lines, and a model with --overwrite, may replace it."""
+    """A file of the user's own: only lines may replace it."""
     open(c.path(out), "w").write("{}\n")
-    overwritten = c.base[0] == "train" and out.endswith(".safetensors")
-    return out, [0] if out in ("log", "out") or overwritten else [1], {}
+    return out, [0] if out == "out" else [1], {}
 
 def is_new(c, out):
     return out, [0], {}

@@ -23,15 +23,16 @@ static ssize_t failed(text_input *in, const char *why, const char *detail) {
     return -1;
 }
 
-/* ---- encodings ------------------------------------------------------------------------------- */
+/* ---- first bytes ----------------------------------------------------------------------------- */
 
 /* The encoding of a text that is not UTF-8, judged by its first n bytes: a byte order mark of
  * UTF-16, or four letters of Latin script with a zero byte beside each. NULL: not known. */
 static const char *other_encoding(const char *text, int n) {
-    bool low = n >= TEXT_HEAD, high = n >= TEXT_HEAD;
+    enum { LETTERS = 8 };
+    bool low = n >= LETTERS, high = n >= LETTERS;
     if (n >= 2 && (memcmp(text, "\xFF\xFE", 2) == 0 || memcmp(text, "\xFE\xFF", 2) == 0))
         return "UTF-16";
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && i < LETTERS; i++) {
         low = low && (text[i] != 0) == (i % 2 == 0);
         high = high && (text[i] != 0) == (i % 2 == 1);
     }
@@ -39,9 +40,17 @@ static const char *other_encoding(const char *text, int n) {
     return high ? "UTF-16BE" : NULL;
 }
 
-/* Sets the failure of a text whose encoding no program reads. */
-static void judge_encoding(text_input *in) {
+/* True if it begins as a file of safetensors: the length of its description, and then a brace. */
+static bool is_model(const char *head, int n) {
+    static const char upper[4] = { 0 };
+    return n == TEXT_HEAD && head[8] == '{' && memcmp(head + 4, upper, sizeof upper) == 0;
+}
+
+/* Sets the failure of a text whose encoding no program reads, and of a file that is no text. */
+static void judge_head(text_input *in) {
     const char *name = other_encoding(in->head, in->n_head);
+    if (is_model(in->head, in->n_head))
+        failed(in, "it is a model, and a text is wanted here: name a file of lines", "");
     if (name)
         snprintf(in->failure, sizeof in->failure,
                  "it is %s, not UTF-8: iconv -f %s -t UTF-8 FILE > NEW converts it", name, name);
@@ -51,7 +60,7 @@ static void judge_encoding(text_input *in) {
 static void see_text(text_input *in, const char *bytes, ssize_t n) {
     if (in->n_head == TEXT_HEAD) return;
     for (ssize_t i = 0; i < n && in->n_head < TEXT_HEAD; i++) in->head[in->n_head++] = bytes[i];
-    judge_encoding(in);
+    judge_head(in);
 }
 
 /* ---- bytes as they stand --------------------------------------------------------------------- */
@@ -169,17 +178,16 @@ static bool unpacker_ready(const struct unpacker *u) {
 static ssize_t unpack(text_input *in, char *bytes, size_t n) {
     (void)bytes;
     (void)n;
-    return failed(
-        in,
-        "it is a gzip file, and this build has no zlib: unpack it first, as zcat does, or "
-        "build anew with the package zlib1g-dev (Debian) or zlib-devel (Fedora)",
-        "");
+    return failed(in,
+                  "it is a gzip file, and this build has no zlib: unpack it, or install zlib1g-dev "
+                  "(zlib-devel) and run meson setup --reconfigure build && ninja -C build",
+                  "");
 }
 #endif
 
 /* ---- either ---------------------------------------------------------------------------------- */
 
-/* The first bytes of an ordinary file are read here, to recognise gzip and UTF-16. */
+/* The first bytes of an ordinary file are read here, to recognise gzip, UTF-16 and models. */
 bool text_input_open(text_input *in, const char *path) {
     struct stat s;
     *in = (text_input){ .file = STDIN_FILENO };

@@ -3,8 +3,8 @@
  *
  * A gzip file is recognised by its first two bytes, and decompressed by zlib while it is read. Its
  * checksums must be right, and it must end after them. In a build without zlib the first read fails
- * with a message. So it does for a text in UTF-16, packed or not, which is recognised by its first
- * bytes. */
+ * with a message. So it does for a text in UTF-16 and for a model, packed or not, which are
+ * recognised by their first bytes. */
 #ifndef WEFT_TOOLS_DATA_TEXT_INPUT_H
 #define WEFT_TOOLS_DATA_TEXT_INPUT_H
 
@@ -14,7 +14,7 @@
 
 struct unpacker;
 
-enum { TEXT_HEAD = 8 }; /* bytes that tell the encoding */
+enum { TEXT_HEAD = 9 }; /* bytes that tell the encoding, or a model */
 
 typedef struct text_input {
     int file;             /* -1: not open */
@@ -24,7 +24,7 @@ typedef struct text_input {
     char first[2];        /* these bytes, which are returned by the next read */
     char head[TEXT_HEAD]; /* the first bytes of the text, after unpacking */
     int n_head;
-    char failure[192]; /* why text_input_read failed, if the file was not the reason; else "" */
+    char failure[256]; /* why text_input_read failed, if the file was not the reason; else "" */
     struct unpacker *unpacker;
 } text_input;
 

@@ -341,6 +341,7 @@ static bool open_pairs(dataset *m, const source_options *o, const wf_file *f, ch
               open_training(m, &from, message);
     if (ok) m->hash = hash_of(&m->train);
     ok = ok && hold_back(m, &from, message);
+    if (ok && own.text_task < 0 && own.valid[0]) m->valid_hash = hash_of(&m->valid.corpus);
     m->same = ok && m->valid.corpus.pairs && hash_of(&m->valid.corpus) == m->hash;
     if (ok && own.text_task < 0 && !dataset_holds(m))
         m->unheld = "--valid FILE gives pairs to validate with";

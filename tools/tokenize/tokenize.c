@@ -32,8 +32,8 @@ static option rows[] = {
         "file whose lines are texts; with --decode, lines of token ids; with --learn, the text to "
         "learn from",
         .letter = 'i', .fallback = "stdin"),
-    OUTPUT("output", output_path, "with --learn: the tokenizer file that is written",
-           .letter = 'o'),
+    TOKENIZER("output", output_path, "with --learn: the tokenizer file that is written",
+              .letter = 'o'),
     GROUP("What is printed"),
     FLAG("tokens", tokens, "print the text of each token instead of its id"),
     FLAG("offsets", offsets,

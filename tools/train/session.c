@@ -104,7 +104,7 @@ static void refuse_to_replace(const session *s) {
 
 /* Files that cannot be written are reported now, because a training may take hours. */
 static void check_files(const session *s) {
-    used_file best = { "the best weights beside --model", s->best_path, -1, USE_OUTPUT };
+    used_file best = { "the best weights beside --model", s->best_path, -1, USE_NEW_MODEL };
     check_uses(&train_program, &best, *s->best_path ? 1 : 0);
     if (!s->set->run.resume && !s->set->run.overwrite && !s->set->run.dry_run) refuse_to_replace(s);
 }

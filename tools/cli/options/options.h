@@ -37,6 +37,8 @@ typedef enum {
     USE_MODEL,     /* a model file that is read; never a stream */
     USE_OUTPUT,    /* replaced, whole; "-": stdout */
     USE_DRAWN,     /* USE_OUTPUT that weft can write again: it replaces only what weft wrote */
+    USE_TOKENIZER, /* likewise, for a tokenizer.json that it learned */
+    USE_NUMBERS,   /* USE_OUTPUT in binary: it replaces no text */
     USE_NEW_MODEL, /* a model file that is replaced as a whole; never a stream */
     USE_LOG,       /* written into; "-": stdout */
     USE_FOLDER     /* a folder in which files are created */
@@ -87,6 +89,8 @@ typedef struct option {
 #define MODEL(n, variable, ...) NAMED_FILE(n, variable, USE_MODEL, __VA_ARGS__)
 #define OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_OUTPUT, __VA_ARGS__)
 #define DRAWN(n, variable, ...) NAMED_FILE(n, variable, USE_DRAWN, __VA_ARGS__)
+#define TOKENIZER(n, variable, ...) NAMED_FILE(n, variable, USE_TOKENIZER, __VA_ARGS__)
+#define RAW_OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_NUMBERS, __VA_ARGS__)
 #define NEW_MODEL(n, variable, ...) NAMED_FILE(n, variable, USE_NEW_MODEL, __VA_ARGS__)
 #define LOG(n, variable, ...) NAMED_FILE(n, variable, USE_LOG, __VA_ARGS__)
 #define FOLDER(n, variable, ...)                                                                   \

@@ -147,26 +147,46 @@ static bool begins_as_drawn(const char *head) {
     return strncmp(head, PAGE_BEGINNING, strlen(PAGE_BEGINNING)) == 0;
 }
 
-/* Refuses to replace a file of another kind than the one that is written, because it is perhaps the
- * only one. --overwrite is for models alone. */
+/* True if there are no control characters but those of text. */
+static bool is_plain(const char *bytes, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)bytes[i] < ' ' && !memchr("\t\r\n", bytes[i], 3)) return false;
+    return n > 0;
+}
+
+/* Why a file that begins with these bytes is not replaced; NULL: it may be. */
+static const char *refusal(const used *u, const char *head, size_t n) {
+    bool model = begins_as_model(head, n, u->s.st_size);
+    switch (u->file.use) {
+    case USE_NEW_MODEL:
+        return model ? NULL : "is no model";
+    case USE_DRAWN:
+        return begins_as_drawn(head) ? NULL : "weft did not write it";
+    case USE_TOKENIZER:
+        return strncmp(head, "{\"version\":\"1.0\"", 16) == 0 ? NULL : "weft did not write it";
+    case USE_LOG:
+        return strncmp(head, "{\"event\":\"", 10) == 0 ? NULL : "is no log of a training";
+    case USE_NUMBERS:
+        if (model) return "is a model";
+        return is_plain(head, n) ? "is a text" : NULL;
+    case USE_OUTPUT:
+        return model && *u->dashes ? "is a model" : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* Refuses to replace a file of another kind than the one that is written: it is perhaps the only
+ * one. --overwrite is about models that train wrote. */
 static void check_replaced(const program *p, const used *u) {
     char head[4096];
-    const option *overwrite = option_named(p, "overwrite", strlen("overwrite"));
-    bool new_model = u->file.use == USE_NEW_MODEL, drawn = u->file.use == USE_DRAWN;
-    if (!new_model && !drawn && u->file.use != USE_OUTPUT) return;
-    if (new_model && overwrite && overwrite->seen) return;
     size_t n = read_head(p, u, head, sizeof head - 1);
     head[n] = '\0';
-    if (!n) return;
-    bool model = begins_as_model(head, n, u->s.st_size);
-    if (new_model && !model)
-        fail(p, "%s is there and is no model: remove it, or give the model another name",
-             u->file.path);
-    if (drawn && !begins_as_drawn(head))
-        fail(p, "%s is there and weft did not write it: remove it, or give %s%s another name",
-             u->file.path, u->dashes, u->file.name);
-    if (u->file.use == USE_OUTPUT && *u->dashes && model)
-        fail(p, "%s is there and is a model: remove it, or give %s%s another name", u->file.path,
+    const char *why = n ? refusal(u, head, n) : NULL;
+    if (why && u->file.use == USE_NEW_MODEL)
+        fail(p, "%s is there and %s: remove it, or give the model another name", u->file.path, why);
+    if (why)
+        fail(p, "%s is there and %s: remove it, or give %s%s another name", u->file.path, why,
              u->dashes, u->file.name);
 }
 
@@ -199,11 +219,9 @@ static bool begins_as_text(const char *path) {
     if (!f) return false;
     size_t n = fread(first, 1, sizeof first, f);
     fclose(f);
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)first[i] < ' ' && !memchr("\t\r\n", first[i], 3)) return false;
     /* a pointer of Git LFS is explained by the reader */
     bool pointer = n == sizeof first && memcmp(first, "version ", n) == 0;
-    return n > 0 && !pointer;
+    return is_plain(first, n) && !pointer;
 }
 
 void check_model_file(const program *p, const char *path) {

@@ -19,8 +19,8 @@ const char *setting_in_file(const wf_file *f, const char *name) {
     return wf_file_meta(f, key);
 }
 
-static void data_mark(const dataset *m, char mark[OPTION_TEXT_SIZE]) {
-    snprintf(mark, OPTION_TEXT_SIZE, "%016llx", (unsigned long long)m->hash);
+static void data_mark(uint64_t hash, char mark[OPTION_TEXT_SIZE]) {
+    snprintf(mark, OPTION_TEXT_SIZE, "%016llx", (unsigned long long)hash);
 }
 
 /* Metadata that no option sets: the training's state. */
@@ -68,8 +68,12 @@ void settings_to_meta(const settings *set, const training_state *at, const datas
         if (row[i].kind != OPTION_REAL || isfinite(now.best))
             add_meta(meta, row[i].name, option_text(&row[i], text));
     if (m->hash) {
-        data_mark(m, text);
+        data_mark(m->hash, text);
         add_meta(meta, "data", text);
+    }
+    if (m->valid_hash) {
+        data_mark(m->valid_hash, text);
+        add_meta(meta, "valid-data", text);
     }
     for (const option *o = train_program.options; o < train_program.options + train_program.n; o++)
         if (o->stored && !(o->of_model && settings_started(set)))
@@ -91,14 +95,32 @@ training_state settings_state(const settings *set, const wf_file *f) {
     return at;
 }
 
+/* Losses on other texts cannot be compared, and the lowest decides which weights are kept. Older
+ * files do not say which text it was. */
+static void check_valid_data(const settings *set, const wf_file *f, const dataset *m) {
+    char mark[OPTION_TEXT_SIZE];
+    const char *stored = setting_in_file(f, "valid-data");
+    if (!stored || !m->valid_hash) return;
+    data_mark(m->valid_hash, mark);
+    if (strcmp(stored, mark) == 0) return;
+    bool running = m->kind->running;
+    const char *pairs = set->data.valid_src ? "--valid-src and --valid-tgt" : "--valid";
+    fail(&train_program,
+         "%s was validated on %s: give it the same %s as before, or begin another training with "
+         "its weights: --init %s -o NEW",
+         set->run.model, running ? "another text than this" : "other pairs than these",
+         running ? "--text-eval" : pairs, set->run.model);
+}
+
 void settings_check_data(const settings *set, const wf_file *f, const dataset *m) {
     char mark[OPTION_TEXT_SIZE];
     const char *stored = setting_in_file(f, "data");
-    if (!m->hash) return;
-    data_mark(m, mark);
-    if (stored && strcmp(stored, mark) == 0) return;
-    fail(&train_program, "%s was trained on %s: give it the same files as before", set->run.model,
-         m->kind->running ? "another text than this" : "other pairs than these");
+    data_mark(m->hash, mark);
+    if (m->hash && (!stored || strcmp(stored, mark) != 0))
+        fail(&train_program, "%s was trained on %s: give it the same files as before",
+             set->run.model,
+             m->kind->running ? "another text than this" : "other pairs than these");
+    check_valid_data(set, f, m);
 }
 
 /* True for the settings that a resume may change: how far the schedule goes. */

@@ -28,7 +28,7 @@ training_state settings_state(const settings *set, const wf_file *f);
 
 /* Take the stored settings from the file. Exits if the command line contradicts them. */
 void settings_from_file(settings *set, const wf_file *f);
-/* Exit if a resume has other training data than before. */
+/* Exit if a resume has other data to train on or to validate with than before. */
 void settings_check_data(const settings *set, const wf_file *f, const dataset *m);
 
 /* The setting "train.<name>" in the file; NULL: the file does not have it. */
