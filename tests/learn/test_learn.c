@@ -56,7 +56,7 @@ TEST_ROWS(exercises_say_what_to_do_first, EXERCISES) {
     char line[128];
     run("learn %d --folder mine", _i);
     ck_assert_int_eq(result.status, 1);
-    assert_contains(result.out, "Your file is mine/");
+    assert_contains(result.out, "/README.md\nYour file is mine/");
     snprintf(line, sizeof line, "  %-14s not written yet\n", first[_i]);
     assert_contains(result.out, line);
     ck_assert_str_eq(result.err, "");

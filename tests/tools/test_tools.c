@@ -251,7 +251,7 @@ static const struct refusal {
     { "train --resume", 2, "-o FILE" },
     { "train --resume -o none.safetensors", 1, "none.safetensors" },
     { "train --task copy -o none/copy.safetensors", 1,
-      "none/copy.safetensors can't be written: No such file" },
+      "none/copy.safetensors can't be written: there is no folder none" },
     { "train --task copy -o /proc/copy", 1, "/proc/copy can't be written: " },
     { "train --task copy -o .", 1, ". can't be written: it is a folder" },
     { "train --task copy -o /dev/full", 1, "it is not an ordinary file" },

@@ -14,6 +14,8 @@ TESTS(train_again)
 #define NUMBERS "train --task copy " SIZE "--batch-size 4 --warmup 2 --valid-size 0 "
 #define PAIRS "train --train pairs --tokenizer word " SIZE "--batch-size 5 --warmup 2 "
 
+#define SHORT "--d-model 8 --heads 2 --layers 1 --d-ff 8 --max-len 8 --threads 1 --max-steps 1"
+
 SETUP(enter_folder, leave_folder)
 
 static void make_pairs(void) {
@@ -226,6 +228,18 @@ static const struct {
     { "{ cat pairs; head -c 50 /dev/zero; cat pairs; } > b; train --text b --text-eval-size 0 "
       "--max-len 8 --dry-run",
       0, "50 bytes of it are zero: is it a text?" },
+    { "{ cat pairs; printf 'caf\\351\\n'; cat pairs; } > b; train --text b --text-eval-size 0 "
+      "--max-len 8 --dry-run",
+      0,
+      "the text to learn from is not UTF-8 at byte 291; iconv -f LATIN1 -t UTF-8 "
+      "converts Latin-1" },
+    { "train --task pairs --train pairs " SHORT, 0, "loss/line perplexity accuracy    lines/s" },
+    { "tokenize --learn wordpiece --vocab-size 33 -i pairs -o j; train --task mask --text pairs "
+      "--tokenizer-json j " SHORT,
+      0, "loss/token perplexity accuracy   hidden/s" },
+    { "cut -f1 pairs > f; train --train f", 1, "For two files: --train-src and --train-tgt" },
+    { "train --task copy -o none/m", 1,
+      "none/m can't be written: there is no folder none (mkdir -p makes it)" },
     { "train --train pairs --valid pairs --dry-run", 0, "scores on them say nothing of others" },
     { "train --train pairs --processes 2 --d-model 8 --heads 2 --layers 1 --max-steps 1", 0,
       "as --accum says: give --accum 2\n" },

@@ -135,7 +135,13 @@ bool output_writable(const char *path, bool in_place, char *message) {
         reason = objection(target, &s, in_place);
     if (!reason && !(there && in_place) && !can_create_beside(target)) reason = strerror(errno);
     if (!reason) return true;
-    if (named && strcmp(path, target) != 0)
+    char folder[PATH_SIZE] = "";
+    if (named) output_folder(target, folder);
+    if (named && stat(folder, &s) != 0 && errno == ENOENT)
+        snprintf(message, 256,
+                 "%.80s can't be written: there is no folder %.80s (mkdir -p makes it)", path,
+                 folder);
+    else if (named && strcmp(path, target) != 0)
         snprintf(message, 256, "%.80s, which leads to %.80s, can't be written: %s", path, target,
                  reason);
     else

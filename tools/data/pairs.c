@@ -104,7 +104,8 @@ static bool cut(pair_lines *p, char *message) {
         return refuse(p, message, "line %lld of %s has no TAB between source and target%s", number,
                       path,
                       comma ? ": if commas part them, make TABs of them"
-                            : ": each line is a pair. For running text: --task lm --text");
+                            : ": each line is a pair. For two files: --train-src and "
+                              "--train-tgt. For running text: --task lm --text");
     if (memchr(tab + 1, '\t', (size_t)(end - tab - 1)))
         return refuse(p, message,
                       "line %lld of %s has more than two columns: keep source and target, as with "

@@ -75,7 +75,7 @@ ssize_t spool_read(spool *s, size_t at, char *bytes, size_t n) {
 enum { MOST_BYTES = 1 << 28 };
 
 static char *fail_to_read(const char *path, const char *why, char *message) {
-    return snprintf(message, WF_MESSAGE, "%.80s can't be read: %.160s", path, why), NULL;
+    return snprintf(message, WF_MESSAGE, "%.72s can't be read: %.160s", path, why), NULL;
 }
 
 char *spool_whole(const char *path, size_t *size, char *message) {

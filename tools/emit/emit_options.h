@@ -14,11 +14,11 @@
         FLAG("emit-html", c.page,                                                                  \
              "write a page that runs the model in a browser, as WebAssembly of what --emit-c "     \
              "writes, with its options. clang and lld compile it, so they must be installed"),     \
-        NUMBERS("weights-file", c.model.weights_file,                                              \
-                "with --emit-c: write the weights to this file instead of an array in the C "      \
-                "file, which compiles faster then. The program takes its bytes, or opens it "      \
-                "beside itself",                                                                   \
-                .fallback = "an array"),                                                           \
+        RAW_OUTPUT("weights-file", c.model.weights_file,                                           \
+                   "with --emit-c: write the weights to this file instead of an array in the C "   \
+                   "file, which compiles faster then. The program takes its bytes, or opens it "   \
+                   "beside itself",                                                                \
+                   .fallback = "an array"),                                                        \
         CHOICE("weights", c.model.weights, EMIT_WEIGHTS,                                           \
                "with --emit-c: number format of the weight matrices. int8 takes a quarter of "     \
                "the bytes of f32; outputs are then those of generate --weights int8",              \

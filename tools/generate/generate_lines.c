@@ -272,7 +272,9 @@ static void skip(sentence *s) {
 /* source<TAB>target */
 static void read_pair(job *j, sentence *s, char *line, size_t bytes) {
     char *tab = memchr(line, '\t', bytes);
-    if (!tab) refuse_line(j, "there is no tab between a source and a target");
+    if (!tab)
+        refuse_line(j, "there is no tab between a source and a target; paste SOURCES TARGETS makes "
+                       "such lines");
     size_t left = (size_t)(tab - line), right = bytes - left - 1;
     if (memchr(tab + 1, '\t', right)) refuse_line(j, "there is a second tab: one pair a line");
     *tab = '\0';

@@ -218,7 +218,8 @@ static bool run_as(int number, const char *file, const char *what, bool fast, ru
 static bool check(int number) {
     char file[PATH_SIZE];
     run_outcome r = { .right = false };
-    printf("%d %s\n", number, exercises[number].title);
+    printf("%d %s: tools/learn/%d_%s/README.md\n", number, exercises[number].title, number,
+           exercises[number].name);
     find_file(number, file);
     const char *what = told.mistakes ? "mistakes" : "check";
     if (told.picture || told.output) what = "picture";

@@ -54,6 +54,11 @@ int64_t dataset_vocab(const dataset *m, int side) {
     return m->vocab[side];
 }
 
+const char *dataset_unit(const dataset *m) {
+    if (m->kind->masks) return m->kind->spans ? "tokens" : "hidden";
+    return m->kind->encoder ? "lines" : "tokens";
+}
+
 bool dataset_is_text(const dataset *m) {
     return m->tokenizer[SIDE_TGT];
 }

@@ -67,6 +67,7 @@ typedef struct dataset {
     windows windows[2];
     int64_t unknown[2]; /* number of tokens that are not in the vocabulary */
     int64_t zeros[2];   /* number of bytes that text does not contain */
+    int64_t foreign[2]; /* 1 + the offset of the first byte that is not UTF-8; 0: there is none */
     /* hidden tokens: the id that hides a token; the seed of what is hidden */
     int32_t mask;
     uint64_t mask_seed;
@@ -145,6 +146,8 @@ bool dataset_open(dataset *m, const source_kind *kind, const source_options *o, 
                   char *message);
 void dataset_free(dataset *m);        /* also after a failed dataset_open */
 bool dataset_holds(const dataset *m); /* is anything held out? */
+/* The unit that has losses: "tokens", "lines", or "hidden" tokens alone. */
+const char *dataset_unit(const dataset *m);
 /* True if it has tokenizers. Otherwise ids have a meaning only within a task. */
 bool dataset_is_text(const dataset *m);
 

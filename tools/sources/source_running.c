@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/random.h"
+#include "core/base/utf8.h"
 #include "dataset.h"
 #include "models/choices.h"
 #include "models/text_internal.h"
@@ -13,6 +14,7 @@
 #include "tools/cli/numbers.h"
 #include "tools/data/documents.h"
 #include "tools/data/language.h"
+#include "tools/data/lines.h"
 #include "tools/data/refused.h"
 
 enum { LEAST_SHARE = 10 }; /* at most a tenth of the text is held out */
@@ -26,7 +28,7 @@ typedef struct origin {
 } origin;
 
 static bool unreadable(const char *path, const char *why, char *message) {
-    return refused(message, "%.80s can't be read: %.160s", path, why);
+    return refused(message, "%.72s can't be read: %.160s", path, why);
 }
 
 /* Reads the file to its end once, so that it can then be read from anywhere. */
@@ -88,7 +90,7 @@ static wf_tokenizer *learn(origin *from, char *message) {
     if (*r.failure) unreadable(o->text, r.failure, message);
     if (!t && !*r.failure)
         snprintf(message, WF_MESSAGE, "%.80s: %.150s%s", o->text, why,
-                 too_few ? ": raise --vocab-size" : "");
+                 too_few ? ": raise --vocab-size" : lines_remedy(why));
     return t;
 }
 
@@ -149,6 +151,12 @@ static bool add_part(dataset *m, int side, const char *text, size_t bytes, char 
     return n >= 0 && stream_add(&m->stream[side], ids, n, (int64_t)bytes, message);
 }
 
+/* Notes the first byte that is not UTF-8: tokens of bytes take it all the same. */
+static void note_encoding(dataset *m, int side, size_t at, const char *text, size_t bytes) {
+    size_t good = bytes ? wf_utf8_prefix(text, bytes) : 0;
+    if (good < bytes && !m->foreign[side]) m->foreign[side] = (int64_t)(at + good) + 1;
+}
+
 static bool add_all(dataset *m, int side, documents *d, const char *path, char *message) {
     const char *text;
     size_t bytes;
@@ -166,8 +174,11 @@ static bool add_all(dataset *m, int side, documents *d, const char *path, char *
             break;
         case TEXT_PART:
             ok = add_part(m, side, text, bytes, why);
+            note_encoding(m, side, at, text, bytes);
         }
-        if (!ok) return refused(message, "%.80s, from byte %zu: %.120s", path, at, why);
+        if (!ok)
+            return refused(message, "%.80s, from byte %zu: %.80s%s", path, at, why,
+                           lines_remedy(why));
     }
 }
 
@@ -290,6 +301,10 @@ static void announce_stream(report *r, const dataset *m, int side) {
     if (m->zeros[side])
         say(r, "         %s bytes of it are zero: is it a text?",
             thousands((double)m->zeros[side], numbers[3]));
+    if (m->foreign[side])
+        warn(r->program, "the text %s is not UTF-8 at byte %lld%s",
+             side == HELD ? "held out" : "to learn from", (long long)m->foreign[side] - 1,
+             lines_remedy("not UTF-8"));
     if (m->unknown[side])
         say(r, "         %s characters of it are unknown, and count for no more than a bit or two",
             thousands((double)m->unknown[side], numbers[3]));

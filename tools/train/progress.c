@@ -2,6 +2,7 @@
 #include "progress.h"
 
 #include <math.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -12,9 +13,12 @@
 static void heading(report *r, const progress *p) {
     if (r->titled) return;
     r->titled = true;
+    char speed[24];
+    bool lines = p->unit && strcmp(p->unit, "lines") == 0;
+    snprintf(speed, sizeof speed, "%s/s", p->unit ? p->unit : "tokens");
     say(r, "%s%*s %10s %10s %8s %10s %9s %9s %8s %8s", p->epoch > 0 ? " epoch " : "", 15,
-        "step        ", "loss/token", "perplexity", "accuracy", "tokens/s", "gradient", "rate",
-        "elapsed", "left");
+        "step        ", lines ? "loss/line" : "loss/token", "perplexity", "accuracy", speed,
+        "gradient", "rate", "elapsed", "left");
 }
 
 /* The beginning that lines of training and of validation have in common. */
@@ -78,9 +82,10 @@ void report_bar(report *r, const progress *p) {
     int done = (int)(CELLS * p->step / p->total);
     for (int i = 0; i < CELLS; i++) cells[i] = i < done ? '#' : '.';
     cells[CELLS] = '\0';
-    snprintf(text, sizeof text, "%lld/%lld [%s] %s left, loss %.3f, %.1f %% right, %s tokens/s",
+    snprintf(text, sizeof text, "%lld/%lld [%s] %s left, loss %.3f, %.1f %% right, %s %s/s",
              (long long)p->step, (long long)p->total, cells, duration(p->remaining, left), p->loss,
-             100 * p->accuracy, thousands(p->tokens_per_second, speed));
+             100 * p->accuracy, thousands(p->tokens_per_second, speed),
+             p->unit ? p->unit : "tokens");
     fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
     fflush(stderr);
     r->drawn = true;

@@ -10,6 +10,8 @@
 
 typedef struct progress {
     int64_t step, total;
+    /* the unit that has losses: "tokens" (NULL, too), "lines", or "hidden" tokens alone */
+    const char *unit;
     double epoch; /* passes over the text so far; 0 if the data are not text */
     /* loss per token with label smoothing, which is the training objective */
     double loss;
@@ -18,7 +20,7 @@ typedef struct progress {
     /* loss of guided alignment per token; negative: no alignments are learned */
     double alignment;
     double accuracy;           /* of tokens, 0..1 */
-    double tokens_per_second;  /* target tokens */
+    double tokens_per_second;  /* target tokens, or what unit says */
     double norm, rate;         /* norm of the gradient; learning rate */
     double elapsed, remaining; /* seconds */
     /* share of the time spent in exchanges with other ranks; negative: there are no other ranks */

@@ -35,6 +35,7 @@ static void report_progress(session *s, bool line) {
     int64_t updates = dataset_updates(&s->dataset);
     progress p = {
         .step = s->at.step,
+        .unit = dataset_unit(&s->dataset),
         .total = s->set->run.max_steps,
         .epoch = updates ? (double)s->at.step / (double)updates : 0,
         .loss = r->loss / r->tokens,

@@ -106,6 +106,7 @@ void validate(session *s) {
     s->judged_step = s->at.step;
     int64_t updates = dataset_updates(&s->dataset);
     progress p = { .step = s->at.step,
+                   .unit = dataset_unit(&s->dataset),
                    .total = s->set->run.max_steps,
                    .epoch = updates ? (double)s->at.step / (double)updates : 0,
                    .loss = loss,

@@ -90,7 +90,7 @@ typedef struct option {
 #define OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_OUTPUT, __VA_ARGS__)
 #define DRAWN(n, variable, ...) NAMED_FILE(n, variable, USE_DRAWN, __VA_ARGS__)
 #define TOKENIZER(n, variable, ...) NAMED_FILE(n, variable, USE_TOKENIZER, __VA_ARGS__)
-#define NUMBERS(n, variable, ...) NAMED_FILE(n, variable, USE_NUMBERS, __VA_ARGS__)
+#define RAW_OUTPUT(n, variable, ...) NAMED_FILE(n, variable, USE_NUMBERS, __VA_ARGS__)
 #define NEW_MODEL(n, variable, ...) NAMED_FILE(n, variable, USE_NEW_MODEL, __VA_ARGS__)
 #define LOG(n, variable, ...) NAMED_FILE(n, variable, USE_LOG, __VA_ARGS__)
 #define FOLDER(n, variable, ...)                                                                   \

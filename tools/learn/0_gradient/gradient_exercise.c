@@ -1,4 +1,5 @@
-/* Exercise 0: a gradient by hand. The page README.md beside gradient_task.h has the formulas.
+/* Exercise 0: a gradient by hand.
+ * The formulas: tools/learn/0_gradient/README.md
  *
  * Fill the gaps, then run: tools/learn.sh 0 */
 #include "gradient_task.h"

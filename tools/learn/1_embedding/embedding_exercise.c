@@ -1,5 +1,5 @@
-/* Exercise 1: embeddings and positions. The page README.md beside embedding_task.h has the
- * formulas.
+/* Exercise 1: embeddings and positions.
+ * The formulas: tools/learn/1_embedding/README.md
  *
  * A matrix is an array of its rows: element (i, j) of x [rows, columns] is x[i * columns + j].
  * Fill the gaps, then run: tools/learn.sh 1 */

@@ -1,4 +1,5 @@
-/* Exercise 2: attention. The page README.md beside attention_task.h has the formulas.
+/* Exercise 2: attention.
+ * The formulas: tools/learn/2_attention/README.md
  *
  * A matrix is an array of its rows: element (i, j) of x [rows, columns] is x[i * columns + j].
  * Fill the gaps, then run: tools/learn.sh 2 */

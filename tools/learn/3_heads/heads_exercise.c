@@ -1,4 +1,5 @@
-/* Exercise 3: multi-head attention. The page README.md beside heads_task.h has the formulas.
+/* Exercise 3: multi-head attention.
+ * The formulas: tools/learn/3_heads/README.md
  *
  * You may call attention() of exercise 2. Fill the gaps, then run: tools/learn.sh 3 */
 #include "heads_task.h"

@@ -1,5 +1,5 @@
-/* Exercise 4: feed-forward, residual and norm. The page README.md beside block_task.h has the
- * formulas.
+/* Exercise 4: feed-forward, residual and norm.
+ * The formulas: tools/learn/4_block/README.md
  *
  * You may call linear() of exercise 3. Fill the gaps, then run: tools/learn.sh 4 */
 #include "block_task.h"

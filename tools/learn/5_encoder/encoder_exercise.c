@@ -1,4 +1,5 @@
-/* Exercise 5: the encoder. The page README.md beside encoder_task.h has the formulas.
+/* Exercise 5: the encoder.
+ * The formulas: tools/learn/5_encoder/README.md
  *
  * You may call the functions of exercises 1 to 4. Fill the gaps, then run: tools/learn.sh 5 */
 #include "encoder_task.h"

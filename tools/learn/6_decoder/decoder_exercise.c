@@ -1,4 +1,5 @@
-/* Exercise 6: the decoder. The page README.md beside decoder_task.h has the formulas.
+/* Exercise 6: the decoder.
+ * The formulas: tools/learn/6_decoder/README.md
  *
  * You may call the functions of exercises 1 to 5. Fill the gaps, then run: tools/learn.sh 6 */
 #include "decoder_task.h"

@@ -1,4 +1,5 @@
-/* Exercise 7: the whole model. The page README.md beside model_task.h has the formulas.
+/* Exercise 7: the whole model.
+ * The formulas: tools/learn/7_model/README.md
  *
  * You may call the functions of exercises 1 to 6. Fill the gaps, then run: tools/learn.sh 7 */
 #include "model_task.h"

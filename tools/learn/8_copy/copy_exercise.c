@@ -1,4 +1,5 @@
-/* Exercise 8: the copy task. The page README.md beside copy_task.h has the formulas.
+/* Exercise 8: the copy task.
+ * The formulas: tools/learn/8_copy/README.md
  *
  * Fill the gaps, then run: tools/learn.sh 8. When all is right, your loop trains a Transformer. */
 #include "copy_task.h"

@@ -1,5 +1,6 @@
-/* Exercise 9: make it fast. The page README.md beside product_task.h goes from three loops to the
- * peak.
+/* Exercise 9: make it fast.
+ * From three loops to the peak:
+ * tools/learn/9_product/README.md
  *
  * First make it right, then fast: tools/learn.sh 9 checks both. It is measured with 288 x 288
  * matrices, compiled with -O3 -march=native -ffast-math. */
