@@ -75,7 +75,7 @@ TEST(a_file_of_the_locks_name_stays) {
 TEST(what_can_not_be_written_is_said_as_before) {
     run(COPY "--max-steps 1 -o none/m");
     expect(1);
-    assert_contains(result.err, "none/m can't be written: No such file");
+    assert_contains(result.err, "none/m can't be written: there is no folder none");
     run(COPY "--max-steps 1 -o /dev/null");
     expect(1);
     assert_contains(result.err, "/dev/null can't be written: it is not an ordinary file");

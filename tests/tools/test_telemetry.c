@@ -162,7 +162,8 @@ static const struct {
 } refusals[] = {
     { "train --train pairs --report pairs", 2, "pairs is to be read and written at once" },
     { "train --task copy -o a --report a", 2, "a is to be two outputs at once" },
-    { "train --task copy --report none/r.html", 1, "none/r.html can't be written: No such file" },
+    { "train --task copy --report none/r.html", 1,
+      "none/r.html can't be written: there is no folder none" },
     { "train --task copy --report .", 1, ". can't be written: it is a folder" },
     { "train --task copy --report r.html --dry-run", 2, "--report would have no effect" },
     { "train --task copy --tensorboard pairs", 1, "pairs can't be written into: Not a directory" },

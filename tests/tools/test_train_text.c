@@ -411,7 +411,7 @@ TEST(log_holds_the_metrics) {
 }
 
 TEST(dry_run_says_much_and_does_nothing) {
-    ok("ls > .before; echo kept > log");
+    ok("ls > .before; echo '{\"event\":\"kept\"}' > log");
     ok("train --train pairs --tokenizer word " SIZE "--threads 1 --warmup 2 --accum 2 --ema 0.9 "
        "--valid turned --epochs 3 --dry-run -o m.safetensors --curve c.svg --log log");
     assert_contains(result.err, " parameters\n");
@@ -419,7 +419,7 @@ TEST(dry_run_says_much_and_does_nothing) {
     assert_contains(result.err, "for an epoch, ");
     ck_assert_str_eq(result.out, "");
     ok("cat log; rm log; ls | cmp - .before");
-    ck_assert_str_eq(result.out, "kept\n");
+    ck_assert_str_eq(result.out, "{\"event\":\"kept\"}\n");
 }
 
 /* The memory that train says it needs. */
