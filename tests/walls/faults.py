@@ -80,6 +80,7 @@ MADE = [
     "convert --from hf mbart -o hf-mbart",
     "convert --from hf nllb -o hf-nllb",
     f"train {LM} --max-steps 2 -o lm",
+    "tokenize --learn bpe --vocab-size 260 -i src -o words",
 ]
 # Recorded folders of Hugging Face that are there, too.
 FOLDERS = "marian marian_shards bart m2m mbart nllb".split()
@@ -109,8 +110,8 @@ SCENARIOS = [
     ("train-processes", f"train {IDS} --processes 2 --threads 1 --quiet -o new --overwrite", "", "new=old"),
     ("train-gz", f"train --train pairs.gz --valid pairs --tokenizer word --batch-size 5 --max-steps 1 --quiet"
      f" --threads 1 {TINY} -o new", "", "pairs pairs.gz"),
-    ("tokenize-learn", "tokenize --learn wordpiece --vocab-size 24 --min-freq 1 -i src -o new", "", "src new=log"),
-    ("tokenize-learn-unigram", "tokenize --learn unigram --vocab-size 19 -o new", SOURCES, "new=log"),
+    ("tokenize-learn", "tokenize --learn wordpiece --vocab-size 24 --min-freq 1 -i src -o new", "", "src new=words"),
+    ("tokenize-learn-unigram", "tokenize --learn unigram --vocab-size 19 -o new", SOURCES, "new=words"),
     ("generate-gz", f"{GENERATE} --model text -i src.gz", "", "text src.gz"),
     ("generate-ids", f"{GENERATE} --model copy", "1 2 3\n\n4 5\n", "copy"),
     ("generate-beam", "generate --model text --threads 2 --batch-size 2 -i src -o out"
