@@ -6,8 +6,9 @@
  *     a = clamp(round(qA x), -127, 127) + 127,   y = u (a . w) + (b - 127 u w')
  *
  * where a . w is an exact sum of integers and the rest is f32. The bias is rounded as Firefox's own
- * engine rounds it. The integers of a row of W, and u, lie in a buffer as panels (ops/kernels); a
- * . w is (a - 127) . w + 127 w'. All other steps are those of f32. */
+ * engine rounds it. The integers of a row of W, and u, lie in a buffer as panels (ops/kernels). The
+ * kernels sum signed integers, so a . w is computed as (a - 127) . w + 127 w'. All other steps are
+ * those of f32. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
