@@ -69,8 +69,7 @@ bool wf_hf_bert_save_weights(const wf_model *m, const char *path, char *message)
 
 /* ---- import.c -------------------------------------------------------------------------------- */
 
-/* Reads the settings of a search from generation_config.json, or from config.json if the folder has
- * no such file. */
+/* Reads the settings of a search from generation_config.json, or config.json in older folders. */
 bool wf_hf_find_search(const char *folder, const hf_object *config, hf_config *c, hf_search *s,
                        wf_hf *out, char *message);
 /* Puts the file's name before a message about a tensor. Returns ok. */
@@ -192,8 +191,8 @@ bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b);
 /* Reads an object from pieces to ids that has each id from 0 on. Returns the pieces by id, in an
  * array to be freed; the texts belong to the object. NULL with message. */
 const char **wf_hf_pieces(const hf_object *o, int64_t *n, char *message);
-/* Returns `rows` pieces by id, in an array that the caller frees. A piece is NULL where the model's
- * embeddings have a row without one. NULL with message. */
+/* Returns `rows` pieces by id, in an array to be freed. A piece is NULL for a row of the embeddings
+ * without one. NULL with message. */
 const char **wf_hf_pieces_in(const hf_object *vocabulary, int64_t rows, char *message);
 /* Reads a token's text. Older files have an object that holds the text as "content". */
 bool wf_hf_token_text(const hf_object *o, const char *key, const char *absent, char text[80]);

@@ -1,7 +1,7 @@
 /* tools/files/calibrate_marian.c - finds the scales of a model's activations by translating a text;
  * see convert_marian.h.
  *
- * As in Marian, a batch has 32 lines, and the search is greedy. A line that is empty, or too long
+ * A batch has 32 lines, and the search is greedy, as in Marian. A line that is empty, or too long
  * for the model, is left out. */
 #include <errno.h>
 #include <inttypes.h>

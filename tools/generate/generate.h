@@ -46,8 +46,7 @@ typedef struct settings {
     int64_t beam, nbest, top_k, min_len, seed, no_repeat_ngram, decay_start;
     int64_t batch_size, threads;
     double max_len_a, max_len_b, length_penalty, top_p, temperature, repetition_penalty, decay;
-    int penalty, stop, at_limit, weights, arithmetic,
-        long_lines; /* indices into the words of each choice */
+    int penalty, stop, at_limit, weights, arithmetic, long_lines; /* indices of their words */
 } settings;
 
 typedef struct explanation explanation; /* explain.c */

@@ -160,6 +160,25 @@ int64_t dataset_parts(dataset *m, int64_t step);
 /* Write batch `part` of that update into out. False: out of memory. */
 bool dataset_batch(dataset *m, int64_t step, int64_t part, batch *out);
 
+/* ---- functions of rows that other rows share, with the contract of source_kind ---------------- */
+
+/* source_running.c, for all rows that cut windows out of a text */
+bool open_running(dataset *m, const source_options *o, const wf_file *f, char *message);
+void close_running(dataset *m);
+void announce_running(const dataset *m, report *r);
+int64_t count_windows(const dataset *m, task_stream stream);
+void arrange_windows(dataset *m, int64_t epoch);
+int64_t no_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
+                    const char *text[2]);
+const windows *windows_of(const dataset *m, task_stream stream);
+
+/* source_pairs.c, for all rows that read pairs. find_lines has a row's lines and no output. */
+bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *message);
+void close_pairs(dataset *m);
+int64_t count_pairs_batches(const dataset *m, task_stream stream);
+void arrange_pairs(dataset *m, int64_t epoch);
+int64_t find_lines(const dataset *m, task_stream stream, int64_t k, int64_t i, const char *text[2]);
+
 /* Set the encoders of lines and of their labels (source_classify.c). */
 void classify_encoders(dataset *m, text_encoder encoder[2]);
 

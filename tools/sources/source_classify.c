@@ -31,28 +31,12 @@ void classify_encoders(dataset *m, text_encoder encoder[2]) {
     encoder[1] = (text_encoder){ encode_label, m, m->classes.n, 0 };
 }
 
-static bool open_classes(dataset *m, const source_options *o, const wf_file *f, char *message) {
-    return source_pairs.open(m, o, f, message);
-}
-
-static void close_classes(dataset *m) {
-    source_pairs.close(m);
-}
-
 static void announce_classes(const dataset *m, report *r) {
     source_pairs.announce(m, r);
     say(r, "labels   %lld", (long long)m->classes.n);
     if (m->cut)
         say(r, "         %lld lines have more than %lld tokens: only their beginnings are used",
             (long long)m->cut, (long long)m->train.limits.tokens[0]);
-}
-
-static int64_t count_batches(const dataset *m, task_stream stream) {
-    return source_pairs.batches(m, stream);
-}
-
-static void arrange(dataset *m, int64_t epoch) {
-    source_pairs.arrange(m, epoch);
 }
 
 /* The labels become [B,1], without an end. */
@@ -73,23 +57,16 @@ static bool find_largest(const dataset *m, task_stream stream, int side, int64_t
     return any;
 }
 
-/* There are no outputs to compare. */
-static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
-                             const char *text[2]) {
-    source_pairs.sequence(m, stream, k, i, text);
-    return -1;
-}
-
 const source_kind source_classify = {
     .text = true,
     .encoder = true,
     .classifies = true,
-    .open = open_classes,
-    .close = close_classes,
+    .open = open_pairs,
+    .close = close_pairs,
     .announce = announce_classes,
-    .batches = count_batches,
-    .arrange = arrange,
+    .batches = count_pairs_batches,
+    .arrange = arrange_pairs,
     .fill = fill,
     .largest = find_largest,
-    .sequence = find_sequence,
+    .sequence = find_lines,
 };

@@ -14,26 +14,6 @@ enum { AROUND = 2 }; /* tokens around a window */
 #define MASKED 0.8
 #define MASKED_OR_RANDOM 0.9
 
-static bool open_mask(dataset *m, const source_options *o, const wf_file *f, char *message) {
-    return source_running.open(m, o, f, message);
-}
-
-static void close_mask(dataset *m) {
-    source_running.close(m);
-}
-
-static void announce_mask(const dataset *m, report *r) {
-    source_running.announce(m, r);
-}
-
-static int64_t count_batches(const dataset *m, task_stream stream) {
-    return source_running.batches(m, stream);
-}
-
-static void arrange(dataset *m, int64_t epoch) {
-    source_running.arrange(m, epoch);
-}
-
 /* ---- what is hidden -------------------------------------------------------------------------- */
 
 /* The random numbers of a window. */
@@ -81,10 +61,6 @@ static void hide_some(const dataset *m, const draws *d, int64_t n, int32_t *ids,
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-static const windows *windows_of(const dataset *m, task_stream stream) {
-    return &m->windows[stream == STREAM_TRAIN ? LEARNED : HELD];
-}
-
 static void fill_row(const dataset *m, task_stream stream, int64_t k, int64_t row, batch *out) {
     const windows *w = windows_of(m, stream);
     bool train = stream == STREAM_TRAIN;
@@ -119,23 +95,17 @@ static bool find_largest(const dataset *m, task_stream stream, int side, int64_t
     return any;
 }
 
-/* There are no outputs to compare. */
-static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
-                             const char *text[2]) {
-    return source_running.sequence(m, stream, k, i, text);
-}
-
 const source_kind source_mask = {
     .text = true,
     .running = true,
     .encoder = true,
     .masks = true,
-    .open = open_mask,
-    .close = close_mask,
-    .announce = announce_mask,
-    .batches = count_batches,
-    .arrange = arrange,
+    .open = open_running,
+    .close = close_running,
+    .announce = announce_running,
+    .batches = count_windows,
+    .arrange = arrange_windows,
     .fill = fill,
     .largest = find_largest,
-    .sequence = find_sequence,
+    .sequence = no_sequence,
 };

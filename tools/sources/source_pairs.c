@@ -332,7 +332,7 @@ static uint64_t hash_of(const corpus *c) {
     return wf_fnv1a(hash, c->links.links.data, c->links.links.size);
 }
 
-static bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *message) {
+bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *message) {
     dataset_options own = o->pairs;
     origin from;
     if (!open_origin(&from, &own, message)) return false;
@@ -351,7 +351,7 @@ static bool open_pairs(dataset *m, const source_options *o, const wf_file *f, ch
     return ok;
 }
 
-static void close_pairs(dataset *m) {
+void close_pairs(dataset *m) {
     batches_free(&m->order);
     corpus_free(&m->train);
     free_holdout(&m->valid);
@@ -369,11 +369,11 @@ static const batches *batches_of(const dataset *m, task_stream stream) {
     return stream == STREAM_TRAIN ? &m->order : &holdout_of(m, stream)->order;
 }
 
-static int64_t count_batches(const dataset *m, task_stream stream) {
+int64_t count_pairs_batches(const dataset *m, task_stream stream) {
     return batches_of(m, stream)->n;
 }
 
-static void arrange(dataset *m, int64_t epoch) {
+void arrange_pairs(dataset *m, int64_t epoch) {
     batches_epoch(&m->order, epoch);
 }
 
@@ -443,8 +443,8 @@ const source_kind source_pairs = {
     .open = open_pairs,
     .close = close_pairs,
     .announce = announce_pairs,
-    .batches = count_batches,
-    .arrange = arrange,
+    .batches = count_pairs_batches,
+    .arrange = arrange_pairs,
     .fill = fill,
     .largest = find_largest,
     .sequence = find_sequence,
@@ -453,8 +453,8 @@ const source_kind source_pairs = {
 /* ---- pairs for an encoder -------------------------------------------------------------------- */
 
 /* There is no output to compare. */
-static int64_t find_lines(const dataset *m, task_stream stream, int64_t k, int64_t i,
-                          const char *text[2]) {
+int64_t find_lines(const dataset *m, task_stream stream, int64_t k, int64_t i,
+                   const char *text[2]) {
     find_sequence(m, stream, k, i, text);
     return -1;
 }
@@ -468,8 +468,8 @@ const source_kind source_contrast = {
     .open = open_pairs,
     .close = close_pairs,
     .announce = announce_pairs,
-    .batches = count_batches,
-    .arrange = arrange,
+    .batches = count_pairs_batches,
+    .arrange = arrange_pairs,
     .fill = fill,
     .largest = find_largest,
     .sequence = find_lines,

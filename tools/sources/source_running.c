@@ -225,7 +225,7 @@ static uint64_t hash_of(const token_stream *s) {
     return wf_fnv1a((uint64_t)s->n, s->ids.data, (uint64_t)(s->n * s->id_bytes));
 }
 
-static bool open_running(dataset *m, const source_options *o, const wf_file *f, char *message) {
+bool open_running(dataset *m, const source_options *o, const wf_file *f, char *message) {
     running_options own = o->running;
     origin from;
     bool ok = open_origin(&from, &own, message);
@@ -244,7 +244,7 @@ static bool open_running(dataset *m, const source_options *o, const wf_file *f, 
     return ok;
 }
 
-static void close_running(dataset *m) {
+void close_running(dataset *m) {
     for (int side = 0; side < 2; side++) {
         windows_free(&m->windows[side]);
         stream_free(&m->stream[side]);
@@ -254,16 +254,16 @@ static void close_running(dataset *m) {
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-static const windows *windows_of(const dataset *m, task_stream stream) {
+const windows *windows_of(const dataset *m, task_stream stream) {
     return &m->windows[stream == STREAM_TRAIN ? LEARNED : HELD];
 }
 
 /* Counts batches. Running text has no test stream: the validation is the test. */
-static int64_t count_batches(const dataset *m, task_stream stream) {
+int64_t count_windows(const dataset *m, task_stream stream) {
     return stream == STREAM_TEST ? 0 : windows_of(m, stream)->batches;
 }
 
-static void arrange(dataset *m, int64_t epoch) {
+void arrange_windows(dataset *m, int64_t epoch) {
     windows_epoch(&m->windows[LEARNED], epoch);
 }
 
@@ -282,8 +282,8 @@ static bool find_largest(const dataset *m, task_stream stream, int side, int64_t
 }
 
 /* Running text has no sources, so there are no outputs to evaluate. */
-static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
-                             const char *text[2]) {
+int64_t no_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
+                    const char *text[2]) {
     (void)m;
     (void)stream;
     (void)k;
@@ -314,7 +314,7 @@ static void announce_stream(report *r, const dataset *m, int side) {
             thousands((double)m->unknown[side], numbers[3]));
 }
 
-static void announce_running(const dataset *m, report *r) {
+void announce_running(const dataset *m, report *r) {
     for (int side = LEARNED; side <= HELD; side++) announce_stream(r, m, side);
     if (m->unheld) warn(r->program, "nothing is held out: %s", m->unheld);
     say(r, "tokens   %s, %lld ids; windows of %lld",
@@ -328,9 +328,9 @@ const source_kind source_running = {
     .open = open_running,
     .close = close_running,
     .announce = announce_running,
-    .batches = count_batches,
-    .arrange = arrange,
+    .batches = count_windows,
+    .arrange = arrange_windows,
     .fill = fill,
     .largest = find_largest,
-    .sequence = find_sequence,
+    .sequence = no_sequence,
 };

@@ -12,26 +12,6 @@
 #define TAKEN 0.15
 #define LENGTH 3.0
 
-static bool open_spans(dataset *m, const source_options *o, const wf_file *f, char *message) {
-    return source_running.open(m, o, f, message);
-}
-
-static void close_spans(dataset *m) {
-    source_running.close(m);
-}
-
-static void announce_spans(const dataset *m, report *r) {
-    source_running.announce(m, r);
-}
-
-static int64_t count_batches(const dataset *m, task_stream stream) {
-    return source_running.batches(m, stream);
-}
-
-static void arrange(dataset *m, int64_t epoch) {
-    source_running.arrange(m, epoch);
-}
-
 /* ---- spans ----------------------------------------------------------------------------------- */
 
 /* The sizes of a window's parts: how many tokens are taken out, in how many spans. */
@@ -107,10 +87,6 @@ static void divide(const dataset *m, draws d, int64_t n, const int32_t *ids, int
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-static const windows *windows_of(const dataset *m, task_stream stream) {
-    return &m->windows[stream == STREAM_TRAIN ? LEARNED : HELD];
-}
-
 /* The longest source and the longest answer + 1 of windows of n tokens. */
 static void lengths_of(const dataset *m, int64_t n, int64_t *S, int64_t *T) {
     parts p = parts_of(m, n);
@@ -144,23 +120,17 @@ static bool find_largest(const dataset *m, task_stream stream, int side, int64_t
     return any;
 }
 
-/* Outputs are not compared. */
-static int64_t find_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
-                             const char *text[2]) {
-    return source_running.sequence(m, stream, k, i, text);
-}
-
 const source_kind source_spans = {
     .text = true,
     .running = true,
     .masks = true,
     .spans = true,
-    .open = open_spans,
-    .close = close_spans,
-    .announce = announce_spans,
-    .batches = count_batches,
-    .arrange = arrange,
+    .open = open_running,
+    .close = close_running,
+    .announce = announce_running,
+    .batches = count_windows,
+    .arrange = arrange_windows,
     .fill = fill,
     .largest = find_largest,
-    .sequence = find_sequence,
+    .sequence = no_sequence,
 };
