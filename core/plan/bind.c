@@ -215,8 +215,8 @@ static int growing_axis(wf_plan *p, const exec *e) {
     return -1;
 }
 
-/* The number of rows to reserve when n are needed. It grows by a quarter at a time:
- * memory that grows row by row is then seldom moved, and at most a quarter is unused. */
+/* The number of rows to reserve when n are needed: p->reserves if that is set, otherwise from
+ * LEAST_ROWS on a quarter more at a time, so that memory that grows row by row is seldom moved. */
 static int64_t reserved(const wf_plan *p, int64_t n) {
     int64_t enough = LEAST_ROWS, most = p->graph->extents[0].max + 1;
     if (p->reserves) return p->reserves > n ? p->reserves : n;

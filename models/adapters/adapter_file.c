@@ -55,7 +55,8 @@ bool wf_model_read_adapters(const wf_file *f, wf_adapters *out, char *message) {
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* False if the file has a tensor that is neither found yet nor a moment of its training. */
+/* False with message if the file has a tensor that fits no adapter of the model and is not one of
+ * the optimizer's. */
 static bool nothing_left(const wf_loader *l) {
     for (const wf_entry *e = NULL; (e = wf_loader_left(l, e));)
         if (strncmp(e->name, "optimizer.", strlen("optimizer.")) != 0)

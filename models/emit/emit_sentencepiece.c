@@ -103,7 +103,8 @@ static void write_rules(wf_text *t, const char *side, const wf_spm_normalizer *r
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-/* The scores by which pieces compete. A symbol of the user's beats all others. */
+/* Writes the scores by which pieces compete. In a unigram model a symbol of the user's gets a score
+ * that beats all others. */
 static void write_scores(wf_text *t, const wf_spm *m) {
     float *scores = malloc((m->n + 1) * sizeof *scores);
     if (!scores) t->lacks = true;

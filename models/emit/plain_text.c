@@ -83,7 +83,7 @@ static void put_piece(const vocabulary *v, const char *text, size_t n, id_list *
     put_id(to, id < 0 ? UNKNOWN : id);
 }
 
-/* Only the unknown piece is text among the special ones. */
+/* Special pieces are no text, except for the unknown one. */
 static int is_text(int32_t id) {
     return id >= SPECIAL_IDS || id == UNKNOWN;
 }
@@ -94,7 +94,7 @@ static int is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\v' || c == '\f';
 }
 
-/* The bytes of a line without its end. */
+/* The number of bytes in a line without its line break. */
 static size_t line_body(const char *line, size_t n) {
     if (n && line[n - 1] == '\n') n--;
     if (n && line[n - 1] == '\r') n--;

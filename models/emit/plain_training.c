@@ -4,7 +4,8 @@
  * Before it stand the plans, numbers in capitals, the types model_batch, model_progress and shape,
  * the list `shapes`, and the functions that set inputs, rates and averages. */
 
-/* Sums of micro-batches that wait to be added, from the bottom: nn/train/sum_tree.h. */
+/* Micro-batches [from, to), whose summed gradients wait to be added to others. `waiting` is a stack
+ * of these: nn/train/sum_tree.h. */
 typedef struct waiting_sum {
     int from, to;
 } waiting_sum;

@@ -101,7 +101,7 @@ typedef struct hf_shards {
 } hf_shards;
 bool wf_hf_read_shards(hf_shards *s, const char *folder, const char *index, char *message);
 void wf_hf_shards_free(hf_shards *s);
-/* The file of pair i, not terminated, with its length; and the first pair of the next file. */
+/* The name of the file of pair i, which no '\0' ends; its length; the first pair of the next. */
 const char *wf_hf_shard(const hf_shards *s, int i);
 size_t wf_hf_shard_bytes(const hf_shards *s, int i);
 int wf_hf_next_shard(const hf_shards *s, int i);
@@ -124,8 +124,7 @@ void wf_hf_tensors_free(hf_tensors *t);
 /* ---- weights.c: their tensors ---------------------------------------------------------------- */
 
 bool wf_hf_load_weights(const wf_file *f, const hf_family *family, wf_model *m, char *message);
-/* True if the weights have a table of the output that differs from the one of the embeddings, or no
- * table of the embeddings. */
+/* True if the weights have a table of the output and one of the embeddings, and the two differ. */
 bool wf_hf_own_output(const wf_file *f, const hf_family *family);
 bool wf_hf_save_weights(const wf_model *m, const hf_family *family, const int32_t *shut_out, int n,
                         const char *path, char *message);

@@ -48,8 +48,8 @@ static bool operands_fit(wf_call *c) {
                    wf_show(c, q), wf_show(c, k), wf_show(c, v));
 }
 
-/* Sets the layout [H, 2, B, T], so that the stats of single queries of several rows of a batch are
- * contiguous. */
+/* Sets the shape [B, H, 2, T], in memory in the order [H, 2, B, T], so that the stats of single
+ * queries (T = 1) of several rows of a batch are contiguous. */
 void wf_attention_stats_view(wf_view *v, wf_dtype type, const wf_view *q) {
     int64_t B = q->shape[0], H = q->shape[1], T = q->shape[2], stride[4];
     wf_set_shape(v, type, 4, (int64_t[]){ B, H, 2, T });

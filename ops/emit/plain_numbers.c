@@ -335,7 +335,7 @@ static inline float erf_of(float x) {
     return size < 1.0f ? small : with_sign(large, x);
 }
 
-/* The probability of a value below x of a normal variable; *density at x. */
+/* The probability that a standard normal variable is below x. *density becomes that at x. */
 static inline float normal_below(float x, float *density) {
     float at = within(x, -TAIL_HIGHEST, TAIL_HIGHEST), e = exp_minus_square(at, 0.5f);
     float tail = e * scaled_tail(abs_of(at));

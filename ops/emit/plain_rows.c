@@ -227,7 +227,8 @@ static void softmax_row(int n, int open, const float *x, const float *mask, int 
     for (int i = open; i < n; i++) y[i] = 0;
 }
 
-/* The row of a layer or RMS norm whose sums overflow, in double and scaled. */
+/* Computes a row of a layer or RMS norm again, in double and from scaled numbers, because its sums
+ * overflow in float. */
 static void wide_row(int n, const float *x, int centred, const float *weight, const float *bias,
                      double eps, float *y, float *mean, float *rstd) {
     double centre = 0, total = 0, s = 0x1p-540;

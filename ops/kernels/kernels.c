@@ -54,7 +54,7 @@ typedef struct table_row {
     const wf_kernels_f64 *f64;
 } table_row;
 
-/* The tables, from the simplest to the best. */
+/* The tables of kernels, one for each instruction set, from the simplest to the best. */
 static const table_row rows[] = {
     ROW(base),
 #if defined(__x86_64__) && !defined(WF_WITHOUT_AVX2)

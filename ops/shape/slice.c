@@ -24,8 +24,9 @@ wf_target wf_target_of(const wf_call *c, int axis, int64_t task) {
     return v;
 }
 
-/* Write `columns` elements of each row from element `to` of the result on: copy or add those of x
- * from element `from` on, or repeat x's only element (width 0). */
+/* Writes `columns` elements in each of `rows` rows of the result, the first at element `to`. They
+ * are copied from x, or added (v->add), from its element `from` on, with `width` elements of x for
+ * each row. Width 0 repeats x's only element. */
 static void fill_rows(const wf_target *v, int64_t to, int64_t rows, int64_t columns,
                       const wf_view *x, int64_t from, int64_t width) {
     if (v->add)

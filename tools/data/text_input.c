@@ -56,7 +56,8 @@ static void judge_head(text_input *in) {
                  "it is %s, not UTF-8: iconv -f %s -t UTF-8 FILE > NEW converts it", name, name);
 }
 
-/* Keeps the first bytes of the text as they are read, and judges them. */
+/* Keeps the first bytes of the text as they are read, and sets the failure if they are those of
+ * UTF-16 or of a model. */
 static void see_text(text_input *in, const char *bytes, ssize_t n) {
     if (in->n_head == TEXT_HEAD) return;
     for (ssize_t i = 0; i < n && in->n_head < TEXT_HEAD; i++) in->head[in->n_head++] = bytes[i];

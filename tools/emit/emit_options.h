@@ -37,10 +37,11 @@
           .value = &c.ram,                                                                         \
           .argument = "SIZE",                                                                      \
           .help =                                                                                  \
-              "with --emit-c: most bytes of memory, such as 524288, 512K or 2M. Where a model "    \
-              "in int8 needs more, layers compute keys and values again at every step, with "      \
-              "the same outputs in more time. If that is not enough, it is refused, with what "    \
-              "would fit",                                                                         \
+              "with --emit-c: most bytes of memory for a run, beside the weights, such as "        \
+              "524288, "                                                                           \
+              "512K or 2M. If a model in int8 needs more, layers compute keys and values again "   \
+              "at every step, with the same outputs in more time. If that is not enough, no file " \
+              "is written, and the message says what would fit",                                   \
           .fallback = "any" },                                                                     \
         { .name = "prefix",                                                                        \
           .kind = OPTION_STRING,                                                                   \

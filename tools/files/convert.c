@@ -88,8 +88,8 @@ static option rows[] = {
         "weights", told.weights, "f32|int8",
         "number format of the weight matrices in the file. int8, with a scale for each row, takes "
         "a quarter of the bytes of f32. FILE may also be a model of weft, which is then written "
-        "in the other format",
-        .fallback = "f32"),
+        "in this format",
+        .fallback = "f32; a model of weft needs it"),
 
     GROUP("With --to weft: what names and shapes do not determine"),
     COUNT("heads", told.heads, 1, 65536,

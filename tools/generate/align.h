@@ -21,7 +21,8 @@ typedef struct align_rule {
 /* Read "hard", "soft" or a threshold from 0 to 1. False: it is none of these. */
 bool align_rule_read(const char *text, align_rule *rule);
 
-/* The words of a line: word [n] of its tokens, and how many words there are. */
+/* The words of a line: word[i] is the number of the word that token i of n belongs to, or NO_WORD;
+ * `words` is how many there are. */
 typedef struct token_words {
     int32_t *word;
     int64_t n, words;

@@ -106,7 +106,7 @@ typedef struct job {
     metrics *metrics;
     int64_t out_of_range, unfinished, sentences, tokens;
     int64_t read, unknown; /* tokens of the sources, and how many of them the vocabulary lacks */
-    /* number of line breaks, and in columns of tabs, that were escaped */
+    /* number of line breaks, and with --scores of tabs, that were escaped */
     int64_t escaped;
     int64_t n_long, first_long; /* how many lines were too long; the number of the first */
     int64_t last_long;          /* the last of them */

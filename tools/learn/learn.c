@@ -137,7 +137,8 @@ static void make_place(void) {
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-/* Draws a picture: the line "=heads rows columns row column title", then the numbers. */
+/* Draws the heat map in the report of a lesson's program: the line "=heads rows columns row column
+ * title", where row and column name the axes, and then the numbers. */
 static void draw(const run_outcome *r) {
     const char *head = memchr(r->report, '=', r->bytes);
     const char *end = head ? memchr(head, '\n', r->bytes - (size_t)(head - r->report)) : NULL;
@@ -173,8 +174,8 @@ static void draw(const run_outcome *r) {
 
 /* ---- a check --------------------------------------------------------------------------------- */
 
-/* Prints the checker's report, without the lines that name a call (">") or the end ("<"). A line with
- * "?" is a guess from before the call: it is printed only if the call crashed. */
+/* Prints the checker's report, without the lines that name a call (">") or the end ("<"). A line
+ * with "?" is a guess from before the call: it is printed only if the call crashed. */
 static void print_report(const run_outcome *r) {
     bool crashed = *r->fault != '\0';
     const char *end = r->report + r->bytes;

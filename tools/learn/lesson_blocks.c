@@ -212,7 +212,8 @@ void block_ff(const struct ff_weights *w, const double *x, int rows, int D, int 
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* Array k of one layer of a stack: a part of the array if the case has L layers. */
+/* Input array k of one layer. In a case with L layers the array holds those of all layers, one
+ * after another; otherwise it is the whole array. */
 static const float *part(const sample *s, int k, int layer) {
     int layers = s->size['L'] > 0 ? s->size['L'] : 1;
     return s->in[k] + s->count[k] / layers * layer;

@@ -41,8 +41,8 @@ static option rows[] = {
          "counted from 0. END is the first byte after it"),
     FLAG("counts", counts, "print the number of tokens of each line instead of the tokens"),
     FLAG("json", json,
-         "print a JSON object for each line: ids, type ids, tokens and offsets; with --decode, the "
-         "text"),
+         "print a JSON object for each line: ids, type ids, tokens and offsets; with --decode, its "
+         "text alone"),
     FLAG("decode", decode, "read lines of token ids, and print the text of each line"),
     GROUP("Text"),
     FLAG("pairs", pairs, "read two texts from each line, with a TAB between them, as one input"),
@@ -50,10 +50,11 @@ static option rows[] = {
         "no-special", no_special,
         "add no special tokens, such as [CLS] and </s>; with --decode, leave them out of the text"),
     GROUP("Learning"),
-    CHOICE("learn", learn_kind, LEARN_KINDS,
-           "learn a tokenizer file from the lines of --input. bpe: byte-pair encoding of bytes, as "
-           "GPT-2. unigram: the pieces that make the text most probable, as SentencePiece. "
-           "wordpiece: as BERT"),
+    CHOICE(
+        "learn", learn_kind, LEARN_KINDS,
+        "learn a tokenizer from the lines of --input, and write it to -o. bpe: byte-pair encoding "
+        "of bytes, as GPT-2. unigram: the pieces that make the text most probable, as "
+        "SentencePiece. wordpiece: as BERT"),
     COUNT("vocab-size", learning.vocab_size, 0, INT32_MAX,
           "with --learn: number of ids, with the special tokens"),
     { .name = "special",

@@ -81,7 +81,8 @@ bool wf_hf_bert_write_dense(const wf_model *m, wf_hf_put put, void *user, char *
 /* Reads modules.json and the files that it names, if the folder has it. */
 bool wf_hf_read_sentence(const char *folder, hf_bert_config *c, wf_hf *out, char *message);
 bool wf_hf_write_sentence(const wf_encoder_config *c, wf_hf_put put, void *user, char *message);
-/* The file of the layer after pooling. NULL with message. */
+/* Opens the weights of the layer after pooling. *name becomes the name of the file. NULL with
+ * message. */
 wf_file *wf_hf_open_dense(const char *folder, const char **name, char *message);
 
 /* ---- bert_tokenizer.c ------------------------------------------------------------------------ */

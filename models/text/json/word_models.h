@@ -76,7 +76,7 @@ void wf_word_model_free(wf_word_model *m);
 bool wf_word_token_add(wf_word_tokens *to, wf_word_token token, char *message);
 /* Finds the ids of "<0x00>" to "<0xFF>". */
 void wf_word_model_bytes(wf_word_model *m);
-/* Reads an object of texts and their ids. */
+/* Reads "vocab", an object of tokens' texts and their ids. */
 bool wf_word_model_vocabulary(wf_word_model *m, const wf_step_source *from);
 
 /* The rows' functions. */
