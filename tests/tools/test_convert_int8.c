@@ -152,6 +152,18 @@ TEST_ROWS(only_rounded_weights_are_int8_by_default, COUNT_OF(models)) {
     snprintf(command, sizeof command, same, "small", "small --weights int8"), ok(command);
 }
 
+/* A training is more than the model that convert would write in its place. */
+TEST(a_training_is_replaced_only_on_request) {
+    ok("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --quiet "
+       "--max-steps 2 -o training; convert --weights int8 training -o small; cp training before");
+    run("convert --weights int8 small -o training");
+    expect(1);
+    assert_contains(result.err, "training has a training that train --resume goes on with");
+    ck_assert(same_files("training", "before"));
+    ok("convert --weights int8 small -o small2; convert --weights int8 small -o small2");
+    ok("convert --weights int8 small --overwrite -o training; cmp training small2");
+}
+
 static const struct {
     const char *arguments;
     int status;

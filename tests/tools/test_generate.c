@@ -332,6 +332,14 @@ TEST(what_is_generated_scores_the_same) {
     ck_assert_double_eq_tol(atof(result.out), total, 1e-5);
 }
 
+TEST(pairs_in_the_place_of_sources_are_told) {
+    ok("printf 'das haus\ta house\nein hund\n' | generate --model $WORDS");
+    assert_contains(result.err, "1 of the sources have a tab");
+    assert_contains(result.err, "cut -f1");
+    ok("echo ein hund | generate --model $WORDS");
+    ck_assert_ptr_null(strstr(result.err, "tab"));
+}
+
 /* ---- references ------------------------------------------------------------------------------ */
 
 TEST(references_are_compared_with) {

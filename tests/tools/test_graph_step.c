@@ -96,6 +96,8 @@ TEST(commands_go_and_search) {
     assert_contains(result.out, "4/4  mul  \n  mul(a, b): a b\n  a          2 exp  f64 []   1\n"
                                 "  b          3 b  f64 []   3\n  = f64 []\n    3\n");
     ok("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands '/mul; /; q; nonsense'");
+    ok("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands v");
+    assert_contains(result.out, "1/4  parameter  a\n");
     run("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands f");
     expect(1);
     assert_contains(result.out, "no node made a NaN or an infinity of finite operands");
@@ -104,12 +106,13 @@ TEST(commands_go_and_search) {
         { "g 5", "g N: N is 1 to 4" },          { "g x", "g N: N is 1 to 4" },
         { "hello", "no command: hello" },       { "x", "no command: x" },
         { "/nothing", "no node has: nothing" }, { "/", "/WORD: a part of a name or an op" },
-        { "z", "no node has a row of zeros" },
+        { "z", "no node has a row of zeros" },  { "f; v", "1/4  parameter  a" },
     };
     for (int i = 0; i < COUNT_OF(bad); i++) {
         run("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands '%s'", bad[i][0]);
         expect(1);
         assert_contains(result.out, bad[i][1]);
+        assert_contains(result.err, "one of them found nothing or is unknown");
     }
 }
 

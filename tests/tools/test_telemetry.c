@@ -102,6 +102,21 @@ TEST(a_resume_goes_on_with_the_page_that_is_there) {
     ok(SAME_HISTORY("whole.html", "parts.html"));
 }
 
+/* The sources and the attention of the page so far stay in one that has no new frame. */
+TEST(a_resume_that_ends_before_a_validation_keeps_the_page) {
+    ok(COPY WATCHED "--lr-steps 100 --save-every 20 --max-steps 20 -o m --report run.html");
+    ok("cp run.html before.html; train --resume --valid-every 1000000 --valid-size 20 --threads 1 "
+       "--quiet --max-steps 100000 --log-every 5 --log log -o m --report run.html & process=$!\n"
+       "until grep -q '\"step\":25' log 2> none; do kill -0 $process || exit 1; sleep 0.02; done\n"
+       "kill -INT $process; wait $process; [ $? = 130 ]");
+    ok("for f in before.html run.html; do grep -o '\"attention\":.*\\],\"ops\"' $f; done > all; "
+       "[ $(wc -l < all) = 2 ] && [ $(sort -u all | wc -l) = 1 ]");
+    ck_assert_int_eq(times(read_page("run.html"), "\"weights\":\""), 2);
+    ok("train --resume --valid-every 1000000 --valid-size 20 --threads 1 --quiet --max-steps "
+       "100000 "
+       "--max-time 0.05 -o m --report run.html");
+}
+
 TEST(a_resume_without_the_page_begins_one) {
     ok(COPY "--lr-steps 100 --max-steps 20 -o m");
     ok("train --resume " WATCHED "--valid-size 20 --threads 1 --max-steps 40 -o m --report r.html");

@@ -214,6 +214,22 @@ TEST(advice_of_a_signal_is_a_command) {
     assert_contains(result.err, "go on with: train --resume");
 }
 
+/* Two equal signals at once, as from a terminal and a shell, are one; two others end at once. */
+TEST(a_signal_that_comes_twice_at_once_saves) {
+    run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --log log "
+        "--log-every 1 -o m --max-steps 99999 2> err & pid=$!\n"
+        "until grep -q '\"step\":3,' log 2> /dev/null; do sleep 0.01; done\n"
+        "kill -INT $pid; kill -INT $pid; wait $pid");
+    expect(130);
+    ok("grep 'SIGINT: saved step' err && inspect m");
+    run("train --resume --threads 1 --log log --log-every 1 -o m --max-steps 999999 2> err & "
+        "pid=$!\n"
+        "n=$(wc -l < log); until [ $(wc -l < log) -gt $n ]; do sleep 0.01; done\n"
+        "kill -STOP $pid; kill -INT $pid; kill -TERM $pid; kill -CONT $pid; wait $pid");
+    ck_assert(result.status == 130 || result.status == 143);
+    ok("inspect m && [ -z \"$(ls | grep tmp-weft)\" ]");
+}
+
 /* ---- what is told ---------------------------------------------------------------------------- */
 
 /* A command, its exit code, and the sentence. */

@@ -8,7 +8,7 @@
  *     exactly what the calls before made it, each file keeps its promise, and from there the scene
  *     is gone on with to the same end, byte for byte, with nothing left behind;
  *   * SIGTERM or SIGINT at such calls: a training finishes its step, saves and ends with 143 or
- *     130; a second signal ends it at once, with a file that can be gone on from to the same end;
+ *     130; another signal ends it at once, with a file that can be gone on from to the same end;
  *   * SIGKILL at moments of chance, life after life of one training: the file is readable after
  *     each, and in the end equal to that of as many steps undisturbed.
  *
@@ -318,7 +318,7 @@ static void signal_everywhere(play *p, int times) {
         int status, at = 1 + (int)below(p->w, (uint32_t)p->r.calls);
         blow b = { .number = numbers[k % 2], .at = at };
         if (k % 3 == 2)
-            b.second = numbers[below(p->w, 2)], b.second_at = at + 1 + (int)below(p->w, 60);
+            b.second = numbers[(k + 1) % 2], b.second_at = at + 1 + (int)below(p->w, 60);
         if (!strike_scene(p, &b, &status)) {
             tell(p, &b, "the program", "was not watched");
             continue;

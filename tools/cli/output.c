@@ -214,14 +214,14 @@ static struct {
 /* the process that owns them; a forked process owns none */
 static pid_t owner;
 
-static void discard_all(void) {
+void output_discard_all(void) {
     if (getpid() != owner) return;
     for (int i = 0; i < MOST_OPEN; i++)
         if (opened[i].there) unlink(opened[i].temporary);
 }
 
 static void on_signal(int number) {
-    discard_all();
+    output_discard_all();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -239,7 +239,7 @@ static bool discard_at_the_end(void) {
     for (int i = 0; i < 3; i++)
         if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             sigaction(numbers[i], &action, NULL);
-    return done = atexit(discard_all) == 0;
+    return done = atexit(output_discard_all) == 0;
 }
 
 static int free_place(void) {

@@ -27,6 +27,8 @@ typedef struct output {
 bool output_open(output *o, const char *path, char *message);
 bool output_close(output *o, char *message); /* false also if an earlier write failed */
 void output_discard(output *o);
+/* Remove the temporary files of all open outputs, as a signal's handler may. */
+void output_discard_all(void);
 
 /* Write the folder of a path, which is shorter than PATH_SIZE. "." if the path has no slash. */
 void output_folder(const char *path, char folder[PATH_SIZE]);

@@ -409,6 +409,13 @@ static void show_values(const settings *set, subject *s, const wf_block_options 
 
 /* ---- step by step ---------------------------------------------------------------------------- */
 
+static int commands_done(const node_list *l, const char *commands) {
+    if (step_commands(l, commands, stdout)) return EXIT_DONE;
+    fflush(stdout);
+    warn(&self, "--commands: one of them found nothing or is unknown, as the output says");
+    return EXIT_FAILED;
+}
+
 static int step(const settings *set, const subject *s, const wf_file *f) {
     char message[WF_MESSAGE];
     node_list l;
@@ -418,7 +425,7 @@ static int step(const settings *set, const subject *s, const wf_file *f) {
     if (!node_list_of(&l, s, &e, message)) fail(&self, "%s", message);
     if (e.source) printf("source: %s\ntarget: %s\n\n", e.source, e.target);
     if (set->commands)
-        status = step_commands(&l, set->commands, stdout) ? EXIT_DONE : EXIT_FAILED;
+        status = commands_done(&l, set->commands);
     else if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
         step_interactively(&l, stdin, stdout);
     else

@@ -250,6 +250,7 @@ static bool obey(session *s, char *line) {
     case 'z':
         return go(s, find_zero_row(s->list, s->at), "no node has a row of zeros");
     case 'v':
+        if (s->at < 0) s->at = 0;
         show(s->list, s->at, true, s->out);
         return true;
     case 'q':

@@ -16,6 +16,7 @@
 
 #include "convert_hf.h"
 #include "convert_marian.h"
+#include "convert_target.h"
 #include "core/file_internal.h"
 #include "models/choices.h"
 #include "models/model_internal.h"
@@ -79,9 +80,9 @@ static option rows[] = {
     INPUT("calibrate", told.calibrate,
           "with --to marian: lines of a source text, about a thousand. The output is an "
           ".intgemm.alphas.bin in int8, with the scales of activations that these lines need"),
-    FLAG(
-        "overwrite", told.overwrite,
-        "with --to hf: replace a model that is in the folder. Without it such a folder is refused"),
+    FLAG("overwrite", told.overwrite,
+         "replace a training that can be resumed, or with --to hf a model that is in the folder. "
+         "Without it both are refused"),
 
     GROUP("With --to weft: format of the weights"),
     CHOICE(
@@ -180,7 +181,6 @@ static void check_options(const settings *set) {
     option_no_effect(&self, "adapter", set->to != TO_WEFT, "merge it into a model first");
     option_no_effect(&self, "base", set->from != FROM_HF, "it is for --from hf");
     option_no_effect(&self, "weights", set->base, "adapters are written in f32");
-    option_no_effect(&self, "overwrite", set->to != TO_HF, "it is for --to hf");
     option_no_effect(&self, "dtype", set->to == TO_WEFT, "a model is written in f32 or int8");
     option_no_effect(&self, "dtype", set->to == TO_HF, "a folder's weights are written in f32");
     option_no_effect(&self, "dtype", set->to == TO_MARIAN, "a model.npz is written in f32");
@@ -387,20 +387,12 @@ static void tell_sizes(const char *from, const char *to) {
             bytes_text((double)b.st_size, after));
 }
 
-/* Finds the file to write, and locks it: `train` may be writing it. */
-static void find_target(const settings *set, char target[PATH_SIZE]) {
-    char message[WF_MESSAGE];
-    if (!output_target(set->output, target))
-        fail(&self, "%s can't be written: %s", set->output, strerror(errno));
-    if (!output_lock(set->output, message)) fail(&self, "%s", message);
-}
-
 static void convert_from_hf(const settings *set) {
     char message[WF_MESSAGE], target[PATH_SIZE];
     wf_hf hf;
     self.operand_use = USE_NONE; /* a folder */
     check_source(&self, set->input, set->base != NULL);
-    find_target(set, target);
+    find_target(&self, set->output, set->overwrite, target);
     if (set->base) {
         import_adapters(&self, set->input, set->base, target);
         return;
@@ -417,7 +409,7 @@ static void convert_from_marian(const settings *set) {
     char message[WF_MESSAGE], target[PATH_SIZE];
     wf_hf hf;
     check_uses(&self, NULL, 0);
-    find_target(set, target);
+    find_target(&self, set->output, set->overwrite, target);
     import_marian(&self, set->input, set->spm_src, set->spm_tgt, &hf);
     if (!wf_pack_weights(hf.model->graph, layout_of(set), message) ||
         !save_imported(&hf, set->guided ? "0" : NULL, target, message))
@@ -440,7 +432,7 @@ static void convert_file(const settings *set) {
     if (!wf_file_ok(f)) fail(&self, "%s", wf_file_error(f));
     if (set->adapter) wf_model_hash(f, hash); /* reads the whole file */
     wf_file_drop_loaded(f);
-    find_target(set, target);
+    find_target(&self, set->output, set->overwrite, target);
     if (set->adapter && !is_weft(f))
         usage_error(&self, "--adapter: %s is no model of weft; convert it first", set->input);
     bool repacks = set->to == TO_WEFT && is_weft(f);

@@ -413,6 +413,11 @@ static void warn_of_limits(const job *j) {
              (long long)j->out_of_range, (long long)j->in.number, (long long)j->low,
              (long long)j->high);
     warn_of_long_lines(j);
+    if (j->tabbed)
+        warn(&self,
+             "%lld of the sources have a tab, and were translated with what is behind it: cut -f1 "
+             "takes the sources of pairs, and --score reads pairs",
+             (long long)j->tabbed);
     if (j->unknown)
         warn(&self, "%lld of the %lld tokens of the sources are unknown to the model's vocabulary",
              (long long)j->unknown, (long long)j->read);

@@ -104,7 +104,7 @@ typedef struct job {
     char **reference; /* [n_reference] */
     int64_t n_reference;
     metrics *metrics;
-    int64_t out_of_range, unfinished, sentences, tokens;
+    int64_t out_of_range, tabbed, unfinished, sentences, tokens; /* tabbed: sources with a tab */
     int64_t read, unknown; /* tokens of the sources, and how many of them the vocabulary lacks */
     /* number of line breaks, and with --scores of tabs, that were escaped */
     int64_t escaped;

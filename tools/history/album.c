@@ -26,6 +26,14 @@ static void free_all(char **texts, int64_t n) {
     free(texts);
 }
 
+static void free_labels(album *a) {
+    free(a->title);
+    free(a->row_axis);
+    free(a->column_axis);
+    free_all(a->row_labels, a->rows);
+    free_all(a->column_labels, a->columns);
+}
+
 void album_free(album *a) {
     for (int i = 0; i < ALBUM_SAMPLES; i++) {
         free(a->source[i]);
@@ -33,11 +41,7 @@ void album_free(album *a) {
     }
     for (int i = 0; i < a->n; i++) frame_free(&a->frames[i]);
     free(a->frames);
-    free(a->title);
-    free(a->row_axis);
-    free(a->column_axis);
-    free_all(a->row_labels, a->rows);
-    free_all(a->column_labels, a->columns);
+    free_labels(a);
     *a = (album){ 0 };
 }
 
@@ -59,28 +63,45 @@ static char **copy_all(const char *const *texts, int64_t n) {
     return NULL;
 }
 
+static bool same_text(const char *a, const char *b) {
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Replaces a text by a copy of another one, which may be NULL. False: out of memory. */
+static bool replace(char **text, const char *by) {
+    char *before = *text;
+    if (same_text(before, by)) return true;
+    if (!copy(text, by)) {
+        *text = before;
+        return false;
+    }
+    free(before);
+    return true;
+}
+
 bool album_name(album *a, const char *const source[ALBUM_SAMPLES],
                 const char *const reference[ALBUM_SAMPLES]) {
     bool ok = true;
     for (int i = 0; ok && i < ALBUM_SAMPLES; i++)
-        ok = (a->source[i] || copy(&a->source[i], source[i])) &&
-             (a->reference[i] || copy(&a->reference[i], reference[i]));
+        ok = replace(&a->source[i], source[i]) && replace(&a->reference[i], reference[i]);
     return ok;
 }
 
-/* Drops frames from an older file whose shape differs: they belong to another example. */
-static void drop_others(album *a, const album_weights *w) {
-    if (a->heads == w->heads && a->rows == w->rows && a->columns == w->columns) return;
-    for (int i = 0; i < a->n; i++) {
-        free(a->frames[i].weights);
-        a->frames[i].weights = NULL;
-    }
+/* True if the frames so far show the example that w is of. */
+static bool same_example(const album *a, const album_weights *w) {
+    bool same = a->title && strcmp(a->title, w->title) == 0 && a->heads == w->heads &&
+                a->rows == w->rows && a->columns == w->columns;
+    for (int64_t i = 0; same && i < a->rows; i++)
+        same = same_text(a->row_labels[i], w->row_labels[i]);
+    for (int64_t i = 0; same && i < a->columns; i++)
+        same = same_text(a->column_labels[i], w->column_labels[i]);
+    return same;
 }
 
-/* Sets the labels from the first frame, for all frames. */
+/* Sets the labels for all frames. Weights of frames that a page of before has of another example
+ * are dropped. */
 static bool set_labels(album *a, const album_weights *w) {
-    if (a->title) return true;
-    drop_others(a, w);
+    if (same_example(a, w)) return true;
     album made = { .heads = w->heads, .rows = w->rows, .columns = w->columns };
     made.row_labels = copy_all(w->row_labels, w->rows);
     made.column_labels = copy_all(w->column_labels, w->columns);
@@ -90,6 +111,11 @@ static bool set_labels(album *a, const album_weights *w) {
         album_free(&made);
         return false;
     }
+    for (int i = 0; i < a->n; i++) {
+        free(a->frames[i].weights);
+        a->frames[i].weights = NULL;
+    }
+    free_labels(a);
     a->title = made.title;
     a->row_axis = made.row_axis;
     a->column_axis = made.column_axis;

@@ -41,17 +41,14 @@ static bool read_reals(struct wf_json *j, series *to) {
     return !*j->error && !to->incomplete;
 }
 
-/* Reads a string into new memory. False: out of memory, or not a string. */
+/* Reads a string into new memory, or null. False: out of memory, or neither of them. */
 static bool read_text(struct wf_json *j, char **to) {
     char *text;
-    if (j->at < j->end && *j->at == 'n') {
-        *to = NULL;
-        return wf_json_skip(j);
-    }
-    if (!wf_json_string(j, &text)) return false;
+    bool none = j->at < j->end && *j->at == 'n';
+    if (none ? !wf_json_skip(j) : !wf_json_string(j, &text)) return false;
     free(*to);
-    *to = strdup(text);
-    return *to;
+    *to = none ? NULL : strdup(text);
+    return none || *to;
 }
 
 /* At most `most` strings. */
@@ -107,22 +104,33 @@ static bool read_curve(struct wf_json *j, history *h, int64_t step) {
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
+/* Reads at most `most` labels of an axis, once. */
+static bool read_labels(struct wf_json *j, char ***to, int64_t most, int64_t *n) {
+    if (*to) return false;
+    *to = calloc((size_t)most, sizeof **to);
+    return *to && read_texts(j, *to, most, n);
+}
+
 static bool read_attention(struct wf_json *j, album *a) {
-    char *key, *rows[ALBUM_SIDE + 1] = { 0 }, *columns[2 * ALBUM_SIDE + 2] = { 0 };
-    bool ok = true;
+    char *key;
+    bool ok = !a->title;
     for (bool first = true; ok && wf_json_key(j, &first, &key);) {
-        if (strcmp(key, "heads") == 0)
+        if (strcmp(key, "title") == 0)
+            ok = read_text(j, &a->title);
+        else if (strcmp(key, "row_axis") == 0)
+            ok = read_text(j, &a->row_axis);
+        else if (strcmp(key, "column_axis") == 0)
+            ok = read_text(j, &a->column_axis);
+        else if (strcmp(key, "heads") == 0)
             ok = wf_json_size(j, &a->heads);
         else if (strcmp(key, "rows") == 0)
-            ok = read_texts(j, rows, ALBUM_SIDE + 1, &a->rows);
+            ok = read_labels(j, &a->row_labels, ALBUM_SIDE + 1, &a->rows);
         else if (strcmp(key, "columns") == 0)
-            ok = read_texts(j, columns, 2 * ALBUM_SIDE + 2, &a->columns);
+            ok = read_labels(j, &a->column_labels, 2 * ALBUM_SIDE + 2, &a->columns);
         else
             ok = wf_json_skip(j);
     }
-    for (int i = 0; i < ALBUM_SIDE + 1; i++) free(rows[i]);
-    for (int i = 0; i < 2 * ALBUM_SIDE + 2; i++) free(columns[i]);
-    return ok && !*j->error && a->heads <= 1 << 16;
+    return ok && !*j->error && a->title && a->row_axis && a->column_axis && a->heads <= 1 << 16;
 }
 
 static bool is_weights(const album *a, const char *text) {
@@ -173,6 +181,7 @@ static bool read_curves(struct wf_json *j, history *h, int64_t step) {
 static bool read_data(struct wf_json *j, history *h, album *a, const char *run, int64_t step,
                       bool *own) {
     char *key, *text;
+    int64_t n;
     bool ok = wf_json_expect(j, '{');
     *own = false;
     j->at = j->start;
@@ -186,6 +195,10 @@ static bool read_data(struct wf_json *j, history *h, album *a, const char *run, 
                 ok = read_curves(j, h, step);
             else if (strcmp(key, "attention") == 0)
                 ok = read_attention(j, a);
+            else if (strcmp(key, "sources") == 0)
+                ok = read_texts(j, a->source, ALBUM_SAMPLES, &n);
+            else if (strcmp(key, "references") == 0)
+                ok = read_texts(j, a->reference, ALBUM_SAMPLES, &n);
             else if (strcmp(key, "frames") == 0)
                 ok = read_frames(j, a);
             else

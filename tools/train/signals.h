@@ -1,5 +1,6 @@
 /* tools/train/signals.h - handles SIGINT and SIGTERM: after the first, the step is finished and
- * saved; the second ends the program at once. */
+ * saved; another one ends the program at once. Each says so in a terminal. Equal ones at once count
+ * as one. */
 #ifndef WEFT_TOOLS_TRAIN_SIGNALS_H
 #define WEFT_TOOLS_TRAIN_SIGNALS_H
 

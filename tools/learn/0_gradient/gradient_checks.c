@@ -147,7 +147,7 @@ static void model_slope(enum operation operation, double a, double b, uint64_t m
         *da = HAS(m, DIV_BY_A) ? b : 1 / b;
         *db = (HAS(m, DIV_SIGN) ? a : -a) / (HAS(m, DIV_ONCE) ? b : b * b);
         if (HAS(m, DIV_QUOTIENT)) *da = a / b;
-        if (HAS(m, DIV_SLOPE_OF_B)) *db = -1 / (b * b);
+        if (HAS(m, DIV_SLOPE_OF_B)) *db = (HAS(m, DIV_SIGN) ? 1 : -1) / (b * b);
         break;
     case TANH:
         *da = 1 - y * y;

@@ -21,7 +21,8 @@ enum {
     TWO,
     MOST_FROM_0,
     MOST_AFTER,
-    BY_COUNT
+    BY_COUNT,
+    NO_MAX_DOUBLE
 };
 
 static void run_softmax(const sample *s, float *const *out) {
@@ -42,15 +43,16 @@ static void one_softmax(const float *x, int n, int step, uint64_t m, double befo
     if (HAS(m, RUNNING)) sum = before[1];
     for (int j = 0; j < n; j++) most = fmax(most, x[j * step]);
     for (int j = 0; j < n; j++) {
-        double t = HAS(m, NO_MAX) ? x[j * step] : x[j * step] - most;
+        bool as_it_is = HAS(m, NO_MAX) || HAS(m, NO_MAX_DOUBLE);
+        double t = as_it_is ? x[j * step] : x[j * step] - most;
         double e = HAS(m, TWO) ? exp2(t) : exp(t);
         /* A float has no exponential above exp(88.7), and below exp(-103.3) it is 0. */
-        if (t > 88.7) e = INFINITY;
-        if (t < -103.3) e = 0;
+        if (t > 88.7 && !HAS(m, NO_MAX_DOUBLE)) e = INFINITY;
+        if (t < -103.3 && !HAS(m, NO_MAX_DOUBLE)) e = 0;
         if (HAS(m, NO_EXP)) e = x[j * step];
         if (HAS(m, MOST_AFTER)) e = x[j * step] > 88.7 ? INFINITY : exp(x[j * step]) - most;
         y[j * step] = e;
-        sum += e;
+        sum = HAS(m, NO_MAX_DOUBLE) ? (float)(sum + e) : sum + e;
         top = fmax(top, e);
     }
     for (int j = 0; j < n; j++) {
@@ -100,6 +102,9 @@ static const lesson_task softmax_task = {
         [NO_MAX] = { "no largest number subtracted", "exp of a large number is infinite, and "
                                                      "infinity by "
                      "infinity is no number. Subtract the row's largest number first." },
+        [NO_MAX_DOUBLE] = { "no largest number subtracted, and a sum in float", "exp gives a double, "
+                            "but its sum in a float is infinite for large numbers, and 0 for "
+                            "small ones. Subtract the row's largest number first." },
         [BY_LARGEST] = { "not divided by the sum", "The largest result of a row is 1 here. Divide by "
                          "the sum of the exponentials, so that a row sums to 1." },
         [BY_COUNT] = { "divided by the number of columns", "Divide by the sum of the exponentials, so "

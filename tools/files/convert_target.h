@@ -1,0 +1,13 @@
+/* tools/files/convert_target.h - the file that convert writes. */
+#ifndef WEFT_TOOLS_FILES_CONVERT_TARGET_H
+#define WEFT_TOOLS_FILES_CONVERT_TARGET_H
+
+#include "tools/cli/options/options.h"
+#include "tools/cli/output.h"
+
+/* Writes the path that --output stands for, and locks it, because `train` may be writing it. Ends
+ * the program if it cannot be written or, without `overwrite`, if it has the checkpoint of a
+ * training. */
+void find_target(const program *p, const char *path, bool overwrite, char target[PATH_SIZE]);
+
+#endif
