@@ -312,9 +312,10 @@ static option rows[] = {
            "rule by which gradients update the parameters",
            OTHERWISE(FOR("lm|mask|spans", "adamw")), STORED),
     REAL("lr", told.recipe.lr, 1e-9, 1e6,
-         "peak learning rate, which is reached at the end of the warm-up. For text from files "
-         "the default is multiplied by 128 / --d-model if --d-model is above 128",
-         OTHERWISE(FOR("init", "3e-4")), STORED),
+         "peak learning rate, which is reached at the end of the warm-up. For text from files, "
+         "and with --lora, the default is multiplied by 128 / width if the width of the model is "
+         "above 128",
+         OTHERWISE(FOR("init", "3e-4"), FOR("lora", "1e-2")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "course of the learning rate after the warm-up. constant: it stays at the peak. linear "
            "and cosine: it falls to 0 at --lr-steps. inverse-sqrt, and noam, which is the same: it "

@@ -172,6 +172,8 @@ void settings_take_freeze(settings *set, const wf_file *f);
 wf_adapters settings_adapters(const settings *set);
 /* Exit if options of adapters contradict each other, or would have no effect. */
 void settings_refuse_lora(const settings *set);
+/* Choose the default rate of adapters by the width of the model. */
+void settings_scale_lora(settings *set, const wf_model *m);
 /* Take the targets from the checkpoint. Exits if the command line has other ones. */
 void settings_take_lora(settings *set, const wf_file *f);
 /* Choose the format in which the frozen weights of `init` are kept, before they are loaded. */

@@ -216,8 +216,11 @@ static void complete_sentencepiece(settings *set) {
     bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;
     bool json = set->data.tokenizer == WF_JSON_TEXT && !set->model.init && !set->run.resume;
     if (json && !set->data.tokenizer_json)
-        usage_error(p, "--tokenizer json: say which one, --tokenizer-json FILE, or a model from "
-                       "Hugging Face, --init MODEL");
+        usage_error(p,
+                    "--tokenizer json: say which one, --tokenizer-json FILE, or a model from "
+                    "Hugging Face, --init MODEL. 'tokenize --learn %s --vocab-size 8000 -i TEXT -o "
+                    "FILE' makes one",
+                    settings_encoder(set) ? "wordpiece" : "bpe");
     if (json && !set->data.end_token && settings_running(set) && !settings_masks(set))
         usage_error(p, "--tokenizer-json: say which of its tokens ends a document, as --end-token "
                        "'<|endoftext|>'");
@@ -237,6 +240,7 @@ static void take_defaults(settings *set, const wf_file *init) {
     take_defaults_of("task");
     if (init) {
         options_take_defaults(p, "init");
+        if (set->model.lora) options_take_defaults(p, "lora");
         set->model.like = LIKE_NONE; /* the model's file says it */
         return;
     }
