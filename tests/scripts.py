@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Checks that each target that tools/*.sh compile is one target of the build: with a second of its name, Meson refuses.
 
-quickstart.sh, which would install and train, must end at --help and at options that it does not have.
+quickstart.sh, which would install and train, must end at --help and at options that it does not have. With programs that only
+write a word, it must keep the model of an earlier run until a new training is done.
 
 usage: scripts.py SOURCE_FOLDER BUILD_FOLDER
 """
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 
 def targets(build, source):
@@ -26,6 +29,34 @@ def ends(source, option, code, says):
     if not right:
         print(f'scripts: quickstart.sh {option} ends with {done.returncode}: {done.stdout}{done.stderr}', file=sys.stderr)
     return right
+
+
+def keeps_model(source):
+    """How many of these are wrong: quickstart.sh keeps the earlier model if training is stopped, and replaces it if it is done."""
+    bad = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for part in ('tools', 'build/tools', 'quickstart'):
+            (folder / part).mkdir(parents=True)
+        shutil.copy(source / 'tools' / 'quickstart.sh', folder / 'tools')
+        (folder / 'tools' / 'setup.sh').write_text('say() { echo "$*" >&2; }\nneed() { :; }\nwant() { :; }\nconfigure() { :; }\n'
+                                                   'compile() { :; }\nhas() { false; }\n')
+        for program in ('graph', 'generate'):
+            (folder / 'build/tools' / program).write_text('#!/bin/sh\n')
+        model = folder / 'quickstart' / 'copy.safetensors'
+        model.write_text('old')
+        for code, text in ((130, 'old'), (0, 'new')):
+            train = folder / 'build/tools/train'
+            train.write_text(f'#!/bin/sh\nfor a; do case $a in *.safetensors) printf new > "$a" ;; esac; done\nexit {code}\n')
+            for program in (folder / 'build/tools').iterdir():
+                program.chmod(0o755)
+            done = subprocess.run(['sh', folder / 'tools' / 'quickstart.sh'], capture_output=True, text=True, timeout=20)
+            said = 'copy.safetensors is as it was' in done.stderr
+            if done.returncode != code or model.read_text() != text or said != (code != 0):
+                print(f'scripts: after a training that ends with {code}, quickstart.sh ends with {done.returncode} and leaves '
+                      f'the {model.read_text()} model: {done.stderr}', file=sys.stderr)
+                bad += 1
+    return bad
 
 
 def main():
@@ -46,7 +77,8 @@ def main():
         bad += 1
     bad += not ends(source, '--help', 0, 'usage: tools/quickstart.sh')
     bad += not ends(source, '--seed', 2, '--seed: there is no option but --help')
-    print(f'scripts: {len(asked)} targets of scripts and 2 options of quickstart.sh, {bad} wrong')
+    bad += keeps_model(source)
+    print(f'scripts: {len(asked)} targets of scripts and 2 options and 2 runs of quickstart.sh, {bad} wrong')
     return 1 if bad or len(asked) < 7 else 0
 
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# tools/quickstart.sh - from a fresh clone to a trained Transformer and its pictures. Safe to run again.
+# tools/quickstart.sh - from a fresh clone to a trained Transformer and its pictures. Safe to run again: a model
+# of an earlier run is replaced when the new one is done.
 #
 # usage: tools/quickstart.sh [--help]          SEED=7 tools/quickstart.sh trains another one
 #
@@ -23,7 +24,17 @@ compile build train generate convert inspect graph embed tokenize tools/bench
 out=quickstart
 mkdir -p $out
 say "training: an encoder-decoder Transformer learns to copy sequences of 3 to 12 numbers"
-build/tools/train --task copy --seed "${SEED:-1}" --overwrite -o $out/copy.safetensors --curve $out/loss.svg
+# Under another name until it is done, so that a stopped training leaves an earlier model whole.
+new=$out/copy.new.safetensors
+trap : INT TERM
+build/tools/train --task copy --seed "${SEED:-1}" --overwrite -o $new --curve $out/loss.svg || {
+    status=$?
+    if [ -e $out/copy.safetensors ]; then say "stopped: $out/copy.safetensors is as it was"; fi
+    say "run tools/quickstart.sh again: it trains from the beginning, and names the model copy.safetensors at the end"
+    exit $status
+}
+trap - INT TERM
+mv $new $out/copy.safetensors
 say "drawing"
 build/tools/graph --of attention > $out/attention.dot
 if has dot; then dot -Tsvg $out/attention.dot -o $out/attention.svg; fi

@@ -203,6 +203,17 @@ TEST(pictures_are_drawn_of_ones_own_numbers) {
     run("learn 0 --solution --picture");
     ck_assert_int_eq(result.status, 1);
     assert_contains(result.out, "has no picture");
+    ck_assert_ptr_null(strstr(result.out, "gap"));
+}
+
+/* Zeros, or a program that stops, are no picture of the learner's attention. */
+TEST_ROWS(a_picture_of_gaps_is_refused, 5) {
+    static const int lessons[] = { 1, 2, 3, 6, 8 };
+    run("learn %d --folder . --picture -o p.svg; echo $?; test ! -e p.svg", lessons[_i]);
+    expect(0);
+    assert_contains(result.out, "There is no picture: ");
+    assert_contains(result.out, "gap is not filled yet. learn ");
+    assert_contains(result.out, ", without --picture, says which.\n1\n");
 }
 
 TEST(nonsense_is_refused) {

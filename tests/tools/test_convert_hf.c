@@ -193,6 +193,20 @@ TEST(a_folder_searches_as_generate_does) {
     ck_assert(!strstr(result.out, "length_penalty") && !strstr(result.out, "early_stopping"));
 }
 
+/* GPT-2 does not scale embeddings, and Gemma does. */
+TEST_ROWS(a_tie_that_is_lost_is_said, 2) {
+    ok("seq 300 > text");
+    run("train --task lm --text text --tokenizer byte --d-model 8 --heads 2 --layers 1 --d-ff 8 "
+        "--max-steps 1 --max-len 16 --quiet --threads 1 --text-eval-size 0 -o m %s && convert --to "
+        "hf m -o d && cat d/config.json",
+        _i ? "--form llama --activation gelu-tanh" : "");
+    expect(0);
+    static const char said[] = "config.json: 'tie_word_embeddings' is false: gpt2 does not scale";
+    ck_assert_msg((strstr(result.err, said) == NULL) == (_i == 1), "%s", result.err);
+    assert_contains(result.out,
+                    _i ? "\"tie_word_embeddings\": true" : "\"tie_word_embeddings\": false");
+}
+
 /* Unsupported settings are printed again with the model. */
 /* A model's file has the tokenizer.json, and each line goes on as transformers recorded it. */
 TEST(a_prompt_goes_on_as_in_transformers) {

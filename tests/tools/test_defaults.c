@@ -122,8 +122,12 @@ TEST_ROWS(lines_say_what_a_token_is, COUNT_OF(kinds)) {
     assert_setting("max-tokens", "512"), assert_setting("dropout", "0.05");
     assert_setting("lr", "0.001"), assert_setting("positions", "learned");
     ck_assert_ptr_null(strstr(result.err, "chosen "));
-    ok("train --train pairs --share-vocab --dry-run --json");
-    assert_setting("tokenizer-tgt", "same");
+    for (int shared = 0; shared < 2; shared++) {
+        run("train --train pairs %s --dry-run --json", shared ? "--share-vocab" : "--tie all");
+        expect(0);
+        assert_setting("tokenizer-tgt", "same");
+        assert_contains(result.err, "for both sides");
+    }
 }
 
 /* Rotary positions are not chosen where they can't be: in heads of an odd width, and in a class of

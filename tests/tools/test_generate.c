@@ -462,6 +462,20 @@ TEST(attention_on_the_terminal) {
     assert_contains(result.err, "\n</s> ");
 }
 
+/* Without a line nothing is written, which may be a mistake of the one who calls. */
+TEST(an_empty_input_is_said) {
+    ok(": > none; generate $WORDS none");
+    ck_assert_str_eq(result.out, "");
+    assert_contains(result.err,
+                    "generate: none has no line: nothing was read, and nothing is written\n");
+    ok("generate $WORDS < /dev/null");
+    assert_contains(result.err, "generate: stdin has no line: nothing was read");
+    ok("generate --quiet $WORDS < /dev/null");
+    ck_assert_str_eq(result.err, "");
+    ok("generate $WORDS --prompt 'ein hund'");
+    ck_assert_ptr_null(strstr(result.err, "has no line"));
+}
+
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {

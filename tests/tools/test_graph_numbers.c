@@ -3,7 +3,11 @@
  *
  * Numbers come from a graph that is recorded here and fetched; where they are exact, they are
  * written down. */
+#define _XOPEN_SOURCE 700 /* posix_openpt */
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "core/file/json.h"
 #include "ops/ops_internal.h"
@@ -300,6 +304,20 @@ TEST(a_page_holds_the_graph_and_its_plan) {
     assert_contains(data, "\"runsAs\":");
     assert_contains(data, "\"path\":\"encoder layer.self_attn\"");
     ck_assert_int_gt(times(data, "\"seconds\":"), 20);
+}
+
+/* Graphviz text on a terminal gets a sentence that says what it is, and elsewhere none. */
+TEST(a_terminal_is_told_what_fills_it) {
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    ck_assert(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    run("cat <&%d > seen & graph --of attention > %s; status=$?; kill $!; exit $status", master,
+        ptsname(master));
+    expect(0);
+    close(master);
+    assert_contains(result.err, "graph: the text above is a graph in the DOT language: -o FILE.dot "
+                                "keeps it, and dot -Tsvg FILE.dot -o FILE.svg draws it");
+    ok("graph --of attention > f.dot && graph --of attention -o g.dot && cmp f.dot g.dot");
+    ck_assert_str_eq(result.err, "");
 }
 
 /* A browser draws the page, and says nothing. Passes where there is none. */

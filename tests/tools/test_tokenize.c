@@ -99,6 +99,12 @@ static const struct {
     { GPT2 "--vocab-size 9", 2, "nothing is learned without --learn" },
     { "echo a | tokenize --learn bpe --vocab-size 257 -o none/t", 1, "none" },
     { "tokenize --tokenizer none", 1, "none" },
+    { "echo words > t; tokenize --tokenizer t", 1,
+      "t is no tokenizer.json, which begins with {: a text is named by --input" },
+    { ": > t; tokenize --tokenizer t", 1, "t is no tokenizer.json, which begins with {" },
+    { "tokenize t.json", 2,
+      "'t.json' is not an option; a file follows the name of its option: "
+      "--tokenizer FILE, --input FILE" },
     { "echo '{}' > t; tokenize --tokenizer t", 1, "t: the file has no model" },
     { "echo '{\"normalizer\":{\"type\":\"Odd\"}}' > t; tokenize --tokenizer t", 1,
       "the normalizer 'Odd' is not known here" },

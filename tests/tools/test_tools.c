@@ -14,9 +14,8 @@
 TESTS(tools)
 
 /* The smallest model that is one, and a training of a moment. */
-#define SMALL                                                                                      \
-    "--task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --batch-size 4 --lr-steps 1000 "      \
-    "--warmup 5 "
+#define TINY "--task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --batch-size 4 --warmup 5 "
+#define SMALL TINY "--lr-steps 1000 "
 #define QUICK "train " SMALL "--quiet --threads 1 --max-steps "
 
 /* ---- help ---------------------------------------------------------------------------------- */
@@ -211,6 +210,8 @@ static const struct refusal {
     { "echo '/* mine, not as C that needs no library */' > f; graph --of attention -o f", 1,
       "weft did not write it" },
     { "echo mine > f; chmod 222 f; graph --of attention -o f", 1, "f is there and " },
+    { "graph --of attention -o f; echo 1 | generate m -o f", 1,
+      "f is there and is a picture or a page of weft: remove it, or give --output another name" },
     { "printf 'PK\\3\\4%022d\\23\\0\\0\\0[Content_Types].xml%09d' 0 0 > f; convert --from marian x "
       "-o f",
       1, "f is there and is no model" },
@@ -630,6 +631,13 @@ TEST(time_limit_ends_the_training) {
     ok("train " SMALL "--max-steps 1000 --max-time 0.001 -o m.safetensors");
     assert_contains(result.out, "exact match ");
     ok("inspect m.safetensors | grep train.step");
+    ok("train " TINY "--max-steps 100000000 --lr-steps 100000000 --max-time 0.1 -o long");
+    assert_contains(result.err, "its schedule ends at step 100000000; the learning rate is "
+                                "0.00");
+    assert_contains(result.err, "a new training with --max-steps ");
+    assert_contains(result.err, " ends its schedule in about this time\n");
+    ok("train " TINY "--max-steps 100000000 --lr-schedule constant --max-time 0.1 -o constant");
+    ck_assert_ptr_null(strstr(result.err, "schedule ends"));
 }
 
 TEST(non_finite_step_keeps_the_file) {
@@ -675,6 +683,14 @@ TEST(dry_run_says_how_long_all_will_take) {
     ck_assert_int_eq(atoi(result.out), 0);
     ok("train " SMALL "--dry-run --max-steps 900");
     assert_contains(result.err, " for 900 steps, ");
+    assert_contains(result.err, "         measured in ");
+    ck_assert_ptr_null(strstr(result.err, "measured in 1 step"));
+    ck_assert_ptr_null(strstr(result.err, "--max-time"));
+    ok("train " TINY "--dry-run --max-steps 100000000 --lr-steps 100000000 --max-time 1");
+    assert_contains(result.err, "         --max-time 1 ends this run at about step ");
+    assert_contains(result.err, " of 100000000, before its learning rate has fallen: --max-steps ");
+    ok("train " SMALL "--dry-run --max-steps 2 --max-time 1000");
+    ck_assert_ptr_null(strstr(result.err, "--max-time"));
 }
 
 TEST(profile_says_where_the_time_went) {

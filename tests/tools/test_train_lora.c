@@ -96,6 +96,27 @@ TEST_ROWS(adapters_are_applied_and_merged, COUNT_OF(rows)) {
                                 "it is applied all the same");
 }
 
+/* Ten times and more what a whole model gets, and less for a wide one; an option overrides it. */
+TEST(adapters_have_a_rate_of_their_own) {
+    static const struct {
+        const char *width, *options, *rate;
+    } cases[] = { { "16", "--lora 3", "\"lr\":\"0.01\"" },
+                  { "256", "--lora 3", "\"lr\":\"0.005\"" },
+                  { "16", "--lora 3 --lr 0.25", "\"lr\":\"0.25\"" },
+                  { "16", "", "\"lr\":\"0.0003\"" } };
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        run("train --train one " QUICK "--max-steps 1 --lr-steps 60 --valid-size 0 -o base%d "
+            "--tokenizer word --heads 2 --layers 1 --d-ff 16 --d-model %s",
+            i, cases[i].width);
+        expect(0);
+        run("train --init base%d --train two --threads 1 --dry-run --json %s", i, cases[i].options);
+        expect(0);
+        assert_contains(result.out, cases[i].rate);
+        bool said = strstr(result.err, "adapters learn at a higher rate than weights");
+        ck_assert_msg(said == (i < 2), "%s", result.err);
+    }
+}
+
 /* A base in int8 stays so in memory, unless an option says otherwise. */
 TEST(a_rounded_base_stays_rounded) {
     int other, same;
@@ -118,6 +139,8 @@ TEST_ROWS(adapters_go_to_peft_and_back, 2) {
     run(TUNE "--lora 3 %s --max-steps 6 -o own", rows[_i].lora);
     expect(0);
     ok("convert --to hf own -o peft; convert --from hf --base base peft -o again");
+    assert_contains(result.err, "peft does not say which weights its adapters were trained beside: "
+                                "only sizes were compared with base");
     ok("grep -q SEQ_2_SEQ_LM peft/adapter_config.json");
     compare("own", "again", &other, &same);
     ck_assert(!other && same > 3);

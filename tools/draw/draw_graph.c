@@ -321,6 +321,19 @@ static void write_text(const settings *set, const char *text) {
     if (set->output && !output_close(&o, message)) fail(&self, "%s", message);
 }
 
+/* Says what it is that fills a terminal. */
+static void say_text(const settings *set, const char *what, const char *next) {
+    bool seen = !set->output && isatty(STDOUT_FILENO);
+    fflush(stdout);
+    if (seen) warn(&self, "the text above is %s: %s", what, next);
+}
+
+static void say_dot(const settings *set) {
+    say_text(set, "a graph in the DOT language",
+             "-o FILE.dot keeps it, and dot -Tsvg FILE.dot -o FILE.svg draws it, if the package "
+             "graphviz is there; --html FILE.html needs no other program");
+}
+
 static void write_page(const settings *set, const subject *s, wf_plan *plan) {
     char message[WF_MESSAGE];
     output o;
@@ -346,6 +359,7 @@ static void draw(const settings *set, const subject *s) {
     char *text = set->html ? NULL : wf_dot(s->fetch, s->n, &options, message);
     if (!set->html && !text) fail(&self, "%s", message);
     if (text) write_text(set, text);
+    if (text) say_dot(set);
     free(text);
     wf_plan_free(plan);
     wf_pool_free(pool);
@@ -443,6 +457,7 @@ static void write_c(const settings *set, const wf_file *f) {
         printf("%s\n", e.sizes);
     } else {
         write_text(set, e.text);
+        say_text(set, "a program in C", "-o FILE.c keeps it");
         emit_weights(&self, &set->c, &e);
         warn(&self, "%s", e.sizes);
     }

@@ -421,6 +421,10 @@ void import_adapters(const program *p, const char *folder, const char *base, con
     if (!wf_file_ok(f)) fail(p, "%s", wf_file_error(f));
     wf_model *m = wf_hf_import_adapters(folder, f, message);
     if (!m) fail(p, "%s: %s", folder, message);
+    warn(p,
+         "%s does not say which weights its adapters were trained beside: only sizes were compared "
+         "with %s, and from now on they belong to its weights",
+         folder, base);
     wf_model_hash(f, hash);
     const wf_meta meta[] = { { WF_ADAPTER_BASE, hash }, { WF_ADAPTER_BASE_FILE, base } };
     if (!wf_model_save(m, target, NULL, meta, 2, message)) fail(p, "%s", message);

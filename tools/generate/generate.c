@@ -408,6 +408,8 @@ static void close_job(job *j) {
 }
 
 static void warn_of_limits(const job *j) {
+    if (!j->in.number && !j->set->quiet)
+        warn(&self, "%s has no line: nothing was read, and nothing is written", input_name(j));
     if (j->out_of_range)
         warn(&self, "%lld of %lld lines are outside the %lld..%lld tokens the model was trained on",
              (long long)j->out_of_range, (long long)j->in.number, (long long)j->low,

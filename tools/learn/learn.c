@@ -137,9 +137,17 @@ static void make_place(void) {
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
+/* A gap that is not filled leaves zeros. */
+static bool all_same(const float *x, size_t n) {
+    for (size_t i = 1; i < n; i++)
+        if (x[i] != x[0]) return false;
+    return true;
+}
+
 /* Draws the heat map in the report of a lesson's program: the line "=heads rows columns row column
- * title", where row and column name the axes, and then the numbers. */
-static void draw(const run_outcome *r) {
+ * title", where row and column name the axes, and then the numbers. False: all numbers are the
+ * same. */
+static bool draw(const run_outcome *r) {
     const char *head = memchr(r->report, '=', r->bytes);
     const char *end = head ? memchr(head, '\n', r->bytes - (size_t)(head - r->report)) : NULL;
     long long heads;
@@ -157,6 +165,10 @@ static void draw(const run_outcome *r) {
     float *weights = malloc(bytes);
     if (!weights) fail(&learn_program, "out of memory");
     memcpy(weights, end + 1, bytes);
+    if (all_same(weights, bytes / sizeof *weights)) {
+        free(weights);
+        return false;
+    }
     struct svg_heat_map map = { .title = words + title,
                                 .weights = weights,
                                 .heads = heads,
@@ -170,6 +182,14 @@ static void draw(const run_outcome *r) {
     if (told.output && !output_close(&o, message)) fail(&learn_program, "%s", message);
     free(weights);
     if (!ok) fail(&learn_program, "these numbers make no picture");
+    return true;
+}
+
+static void say_no_picture(int number, bool crashed) {
+    printf("  There is no picture: %s. learn %d, without --picture, says which.\n",
+           crashed ? "perhaps a gap is not filled yet"
+                   : "all its numbers are the same, as if a gap is not filled yet",
+           number);
 }
 
 /* ---- a check --------------------------------------------------------------------------------- */
@@ -225,7 +245,9 @@ static bool check(int number) {
     const char *what = told.mistakes ? "mistakes" : "check";
     if (told.picture || told.output) what = "picture";
     bool ok = run_as(number, file, what, false, &r);
-    if (ok && *what == 'p') draw(&r);
+    bool empty = ok && *what == 'p' && !draw(&r);
+    if (*what == 'p' && (empty || *r.fault)) say_no_picture(number, *r.fault != '\0');
+    if (empty) ok = false;
     free(r.report);
     if (!ok || *what != 'c') return ok;
     ok = run_as(number, file, "trial", exercises[number].timed, &r);

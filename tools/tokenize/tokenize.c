@@ -115,7 +115,13 @@ static wf_json_tokenizer *load(void) {
     size_t bytes;
     char *text = read_file(tokenizer, &bytes);
     wf_json_tokenizer *t = wf_json_tokenizer_load(text, bytes, message);
+    size_t begin = 0;
+    while (begin < bytes && strchr(" \t\r\n", text[begin])) begin++;
+    bool json_text = begin < bytes && text[begin] == '{';
     free(text);
+    if (!t && !json_text)
+        fail(&self, "%s is no tokenizer.json, which begins with {: a text is named by --input",
+             tokenizer);
     if (!t) fail(&self, "%s: %s", tokenizer, message);
     return t;
 }

@@ -71,6 +71,9 @@ void announce(session *s, double memory) {
         frozen ? thousands((double)settings_frozen(s->set, s->model), numbers[1]) : "");
     if (s->set->model.init && !s->set->run.resume)
         say(r, "start    the weights in %s", s->set->model.init);
+    if (s->set->model.lora && !s->set->run.resume && !option_seen(&train_program, "lr"))
+        say(r, "adapters learn at a higher rate than weights, by the width of the model; --lr "
+               "overrides it");
     say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
         option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(s->set, limit),
         shortest(s->set->recipe.lr, numbers[0]), (long long)s->set->recipe.warmup,

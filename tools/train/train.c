@@ -143,12 +143,39 @@ static bool late(const session *s, double now) {
     return s->set->run.max_time > 0 && now - s->started >= s->set->run.max_time;
 }
 
+/* Writes options whose schedule ends after about `steps` steps; false: there is not one epoch. */
+static bool shorter_schedule(const session *s, double steps, char text[80]) {
+    int64_t updates = dataset_updates(&s->dataset);
+    int64_t n = (int64_t)(updates ? steps / (double)updates : steps);
+    if (updates)
+        snprintf(text, 80, "--epochs %lld", (long long)n);
+    else
+        snprintf(text, 80, "--max-steps %lld --lr-steps %lld", (long long)n, (long long)n);
+    return n >= 1;
+}
+
+/* Says that the training ended in the middle of its schedule, if it did: the model is weaker then
+ * than the same number of steps could make it. */
+static void say_unfinished(session *s) {
+    char options[80];
+    double peak = s->set->recipe.lr, now = wf_schedule_rate(&s->schedule, s->at.step);
+    bool early = settings_has_horizon(s->set) && s->at.step < s->set->recipe.lr_steps;
+    if (!early || s->at.step == 0) return;
+    say(&s->report,
+        "its schedule ends at step %lld; the learning rate is %.3g, of a peak of %.3g: a "
+        "model gets better while it falls to 0",
+        (long long)s->set->recipe.lr_steps, now, peak);
+    if (s->late && shorter_schedule(s, (double)s->at.step, options))
+        say(&s->report, "a new training with %s ends its schedule in about this time", options);
+}
+
 /* Prints the command that resumes, with the options that the checkpoint does not store. */
 static void say_saved(session *s, const char *reason) {
     char *command = command_again(&train_program, s->set->run.command, "--resume");
     say(&s->report, "%s: saved step %lld; go on with: %s", reason, (long long)s->at.step,
         command ? command : "--resume");
     free(command);
+    say_unfinished(s);
 }
 
 static int stopped_by_signal(session *s) {
@@ -236,36 +263,86 @@ static int finish(session *s) {
     return saved && !s->best_lost && !s->telemetry.lost ? EXIT_DONE : EXIT_FAILED;
 }
 
-/* Estimates how long an epoch, or all steps, will take: makes the first few steps, and keeps
- * nothing of them. */
-static int dry_run(session *s) {
-    enum { TRIES = 3 };
-    char took[OPTION_TEXT_SIZE], all[OPTION_TEXT_SIZE];
-    double tokens = 0, seconds = 0;
-    int64_t updates = dataset_updates(&s->dataset),
-            last = updates ? updates : s->set->run.max_steps;
-    if (last > TRIES) last = TRIES;
-    /* the last update may have fewer batches */
-    if (s->transport && last > 1 && last == updates) last--;
-    for (int64_t step = 1; step <= last; step++) {
-        double began = wf_seconds_now();
-        s->recent = (interval){ 0 };
+/* ---- the dry run ----------------------------------------------------------------------------- */
+
+enum { FIRST_COUNTED = 3, MOST_TRIES = 32 };
+static const double TRY_SECONDS = 2;
+
+/* The number of steps that a dry run makes at most. Ranks have no common clock, so they make only
+ * as many as the first that is counted. */
+static int64_t most_tries(const session *s) {
+    int64_t updates = dataset_updates(&s->dataset);
+    int64_t all = updates ? updates : s->set->run.max_steps;
+    int64_t most = s->transport ? FIRST_COUNTED : MOST_TRIES;
+    /* the last update of an epoch may have fewer batches */
+    if (s->transport && updates > 1 && updates <= most) return updates - 1;
+    return all < most ? all : most;
+}
+
+/* Makes steps until they took long enough to show the load of the machine. Returns how many were
+ * counted; -1: one failed. `tokens` and `seconds`: of these. */
+static int64_t try_steps(session *s, double *tokens, double *seconds) {
+    int64_t last = most_tries(s), first = last < FIRST_COUNTED ? last : FIRST_COUNTED, counted = 0;
+    double began = wf_seconds_now();
+    *seconds = 0;
+    for (int64_t step = 1; step <= last && *seconds < TRY_SECONDS; step++) {
+        /* the steps before make the plans, so they are not counted */
+        if (step <= first) {
+            s->recent = (interval){ 0 };
+            began = wf_seconds_now();
+            counted = 0;
+        }
         forecast_step();
-        if (!run_step(s, step)) return step_failed(s, step);
-        /* these steps make the plans, so they are not counted */
-        tokens = s->recent.tokens;
-        seconds = wf_seconds_now() - began;
+        if (!run_step(s, step)) {
+            s->at.step = step - 1;
+            return -1;
+        }
+        counted++;
+        if (step >= first) *seconds = wf_seconds_now() - began;
     }
+    *tokens = s->recent.tokens;
+    return counted;
+}
+
+/* Says where --max-time will end this run, if it does before the last step. */
+static void say_time_limit(session *s, double all_seconds) {
+    char options[80];
+    double last = (double)s->set->run.max_steps;
+    double steps = (double)s->at.step + s->set->run.max_time / all_seconds * last;
+    if (s->set->run.max_time <= 0 || steps >= last) return;
+    bool fits =
+        !s->set->run.resume && settings_has_horizon(s->set) && shorter_schedule(s, steps, options);
+    say(&s->report, "         --max-time %g ends this run at about step %.0f of %lld%s%s%s",
+        s->set->run.max_time, steps, (long long)s->set->run.max_steps,
+        fits ? ", before its learning rate has fallen: " : "", fits ? options : "",
+        fits ? " fits the time" : "");
+}
+
+/* Estimates how long an epoch, or all steps, will take: makes some steps, and keeps nothing of
+ * them. */
+static int dry_run(session *s) {
+    char took[OPTION_TEXT_SIZE], all[OPTION_TEXT_SIZE], tried[OPTION_TEXT_SIZE];
+    double tokens, seconds;
+    int64_t updates = dataset_updates(&s->dataset), n = try_steps(s, &tokens, &seconds);
+    if (n < 0) return step_failed(s, s->at.step + 1);
+    duration(seconds, tried);
     if (s->transport) seconds = forecast_say(s, seconds);
-    double total = updates ? (double)s->dataset.tokens : tokens * (double)s->set->run.max_steps;
+    double total =
+        updates ? (double)s->dataset.tokens : tokens / (double)n * (double)s->set->run.max_steps;
     double rate = tokens / seconds, one = total / rate;
     double epochs = updates ? (double)s->set->run.max_steps / (double)updates : 1;
+    duration(one, took);
     if (updates)
-        say(&s->report, "time     %s for an epoch, %s for all, without validations",
-            duration(one, took), duration(one * epochs, all));
+        say(&s->report, "time     %s for an epoch, %s for all, without validations", took,
+            duration(one * epochs, all));
     else
-        say(&s->report, "time     %s for %lld steps, without validations", duration(one, took),
+        say(&s->report, "time     %s for %lld steps, without validations", took,
             (long long)s->set->run.max_steps);
+    say(&s->report,
+        "         measured in %lld step%s that took %s, with the other load of this "
+        "machine: it takes longer if that grows",
+        (long long)n, n == 1 ? "" : "s", tried);
+    say_time_limit(s, one * epochs);
     jsonl *e = event(&s->report, "dry_run");
     json_real(e, "seconds", one * epochs);
     json_real(e, "tokens_per_second", rate);

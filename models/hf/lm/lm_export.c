@@ -163,6 +163,12 @@ bool wf_hf_lm_write(wf_hf *hf, wf_hf_put put, void *user, char *message) {
     hf_lm_config out;
     const hf_lm_family *f = describe(c, &out, message);
     const hf_config search = { .decoder_only = true, .start = c->start_id, .end = c->end_id };
+    if (f && c->tied && !out.c.tied)
+        wf_hf_note(hf->notes,
+                   "config.json: 'tie_word_embeddings' is false: %s does not scale embeddings as "
+                   "the model does, so they are written scaled, and the output's table beside "
+                   "them. A training of the folder's model changes the two separately",
+                   f->name);
     return f && wf_hf_lm_write_tokenizer(hf, put, user, message) &&
            wf_hf_write_search(&search, &hf->generation, 0, put, user, message) &&
            write_config(f, &out, put, user, message);

@@ -170,7 +170,9 @@ static const char *refusal(const used *u, const char *head, size_t n) {
         if (model) return "is a model";
         return is_plain(head, n) ? "is a text" : NULL;
     case USE_OUTPUT:
-        return model && *u->dashes ? "is a model" : NULL;
+        if (!*u->dashes) return NULL;
+        if (model) return "is a model";
+        return begins_as_drawn(head) ? "is a picture or a page of weft" : NULL;
     default:
         return NULL;
     }

@@ -202,7 +202,8 @@ static option rows[] = {
           OTHERWISE(FOR("bpe|byte-bpe|byte-level", "2")), OF_MODEL, BEFORE("1")),
     FLAG("share-vocab", told.data.share_vocab,
          "use one vocabulary, learned from both sides, for sources and targets. By default each "
-         "side has its own, but --arch language, --tokenizer byte-level and --like t5 share one",
+         "side has its own, but --arch language, --tokenizer byte-level, --like t5 and --tie all "
+         "or inputs share one",
          NEW),
 
     GROUP("Model"),
@@ -301,20 +302,22 @@ static option rows[] = {
     CHOICE("bias", told.model.bias, BIAS_WORDS,
            "with --arch language: whether the linear layers and LayerNorms add a trained bias",
            OTHERWISE(FOR("llama", "no")), OF_MODEL, BEFORE("yes")),
-    CHOICE("tie", told.model.tie, WF_NAMES(WF_TIE_NAMES),
-           "embeddings that share one matrix with the output layer. none: no embedding. decoder: "
-           "that of the decoder. all: those of the encoder and of the decoder, which needs one "
-           "shared vocabulary. inputs: those two share one, and the output layer has its own",
-           OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all"), FOR("t5", "inputs")), OF_MODEL),
+    CHOICE(
+        "tie", told.model.tie, WF_NAMES(WF_TIE_NAMES),
+        "embeddings that share one matrix with the output layer. none: no embedding. decoder: "
+        "that of the decoder. all: those of the encoder and of the decoder, which then share one "
+        "vocabulary. inputs: those two share one, and the output layer has its own",
+        OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all"), FOR("t5", "inputs")), OF_MODEL),
 
     GROUP("Optimisation"),
     CHOICE("optimizer", told.recipe.optimizer, WF_NAMES(WF_OPTIMIZER_NAMES),
            "rule by which gradients update the parameters",
            OTHERWISE(FOR("lm|mask|spans", "adamw")), STORED),
     REAL("lr", told.recipe.lr, 1e-9, 1e6,
-         "peak learning rate, which is reached at the end of the warm-up. For text from files "
-         "the default is multiplied by 128 / --d-model if --d-model is above 128",
-         OTHERWISE(FOR("init", "3e-4")), STORED),
+         "peak learning rate, which is reached at the end of the warm-up. For text from files, "
+         "and with --lora, the default is multiplied by 128 / width if the width of the model is "
+         "above 128",
+         OTHERWISE(FOR("init", "3e-4"), FOR("lora", "1e-2")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "course of the learning rate after the warm-up. constant: it stays at the peak. linear "
            "and cosine: it falls to 0 at --lr-steps. inverse-sqrt, and noam, which is the same: it "

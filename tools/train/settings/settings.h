@@ -114,6 +114,7 @@ bool settings_masks(const settings *set);
 bool settings_classifies(const settings *set);
 bool settings_spans(const settings *set);      /* spans of hidden tokens, for an encoder-decoder */
 bool settings_from_files(const settings *set); /* pairs from files */
+bool settings_one_table(const settings *set);  /* both sides share embeddings */
 /* true if the model is decoder-only, so that a source and its output share one sequence */
 bool settings_in_one_row(const settings *set);
 bool settings_has_horizon(const settings *set); /* true if the schedule ends at some step */
@@ -172,6 +173,8 @@ void settings_take_freeze(settings *set, const wf_file *f);
 wf_adapters settings_adapters(const settings *set);
 /* Exit if options of adapters contradict each other, or would have no effect. */
 void settings_refuse_lora(const settings *set);
+/* Choose the default rate of adapters by the width of the model. */
+void settings_scale_lora(settings *set, const wf_model *m);
 /* Take the targets from the checkpoint. Exits if the command line has other ones. */
 void settings_take_lora(settings *set, const wf_file *f);
 /* Choose the format in which the frozen weights of `init` are kept, before they are loaded. */

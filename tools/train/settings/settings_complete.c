@@ -216,8 +216,11 @@ static void complete_sentencepiece(settings *set) {
     bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;
     bool json = set->data.tokenizer == WF_JSON_TEXT && !set->model.init && !set->run.resume;
     if (json && !set->data.tokenizer_json)
-        usage_error(p, "--tokenizer json: say which one, --tokenizer-json FILE, or a model from "
-                       "Hugging Face, --init MODEL");
+        usage_error(p,
+                    "--tokenizer json: say which one, --tokenizer-json FILE, or a model from "
+                    "Hugging Face, --init MODEL. 'tokenize --learn %s --vocab-size 8000 -i TEXT -o "
+                    "FILE' makes one",
+                    settings_encoder(set) ? "wordpiece" : "bpe");
     if (json && !set->data.end_token && settings_running(set) && !settings_masks(set))
         usage_error(p, "--tokenizer-json: say which of its tokens ends a document, as --end-token "
                        "'<|endoftext|>'");
@@ -226,6 +229,11 @@ static void complete_sentencepiece(settings *set) {
                        "--spm-tgt FILE, or one for both");
     if (settings_in_one_row(set) && set->data.spm_src && set->data.spm_tgt)
         usage_error(p, "this architecture has one vocabulary: --spm-src or --spm-tgt alone");
+    bool two_files =
+        set->data.spm_src && set->data.spm_tgt && strcmp(set->data.spm_src, set->data.spm_tgt) != 0;
+    if (!set->run.resume && settings_one_table(set) && (two_files || set->data.tokenizer_tgt))
+        usage_error(p, "--tie: one table for both sides needs one vocabulary: leave %s out",
+                    two_files ? "--spm-tgt" : "--tokenizer-tgt");
     if (!set->data.spm_src) set->data.spm_src = set->data.spm_tgt;
     if (!set->data.spm_tgt) set->data.spm_tgt = set->data.spm_src;
 }
@@ -237,6 +245,7 @@ static void take_defaults(settings *set, const wf_file *init) {
     take_defaults_of("task");
     if (init) {
         options_take_defaults(p, "init");
+        if (set->model.lora) options_take_defaults(p, "lora");
         set->model.like = LIKE_NONE; /* the model's file says it */
         return;
     }

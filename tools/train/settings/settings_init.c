@@ -97,6 +97,7 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     /* the usual q_proj and v_proj could not be written for PEFT */
     if (set->model.lora && !set->model.lora_targets && wf_hf_packs_attention(m))
         set->model.lora_targets = "in_proj";
+    if (!set->run.resume) settings_scale_lora(set, m);
     wf_model_free(m);
 }
 

@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "defaults.h"
+#include "models/encoder.h"
+#include "models/language_model.h"
 #include "models/model_internal.h"
 #include "models/text_internal.h"
+#include "models/transformer.h"
 #include "settings_file.h"
 
 wf_adapters settings_adapters(const settings *set) {
@@ -24,6 +28,20 @@ void settings_refuse_lora(const settings *set) {
         usage_error(p, "--lora adapts a model: name it with --init MODEL");
     if (targets && !wf_text_check(targets, strlen(targets), why))
         usage_error(p, "--lora-targets: %s", why);
+}
+
+/* B begins as zeros, so adapters need a higher rate than weights do. The rate falls with the width,
+ * so that it comes near those of the paper and of PEFT for large models. */
+void settings_scale_lora(settings *set, const wf_model *m) {
+    const wf_transformer *t = wf_transformer_of(m);
+    const wf_language_model *l = wf_language_model_of(m);
+    const wf_encoder *e = wf_encoder_of(m);
+    int64_t width = 0;
+    if (!set->model.lora || option_seen(&train_program, "lr")) return;
+    if (t) width = t->config.d_model;
+    if (l) width = l->config.d_model;
+    if (e) width = e->config.d_model;
+    set->recipe.lr = defaults_rate(set->recipe.lr, (double)width);
 }
 
 /* The format of the frozen weights changes the losses, so a resume keeps it. */

@@ -28,12 +28,16 @@ wf_tokenizer_options settings_tokens(const settings *set, int side) {
     return tokens;
 }
 
+bool settings_one_table(const settings *set) {
+    return set->model.tie == WF_TIE_ALL || set->model.tie == WF_TIE_INPUTS;
+}
+
 /* True if both sides share a vocabulary, as a folder of transformers with a vocab.json requires. */
 static bool settings_share_vocab(const settings *set) {
     bool byte_level = set->data.tokenizer == WF_BYTE_LEVEL && !set->data.tokenizer_tgt;
     bool t5 = set->model.like == LIKE_T5 && set->data.tokenizer != WF_SENTENCEPIECE;
     return set->data.share_vocab || settings_in_one_row(set) || settings_encoder(set) ||
-           byte_level || t5;
+           byte_level || t5 || (settings_one_table(set) && set->data.tokenizer != WF_SENTENCEPIECE);
 }
 
 /* The ids that a class of --like has of a .spm file. */
