@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/graph_internal.h"
-#include "writer.h"
+#include "emit_sections.h"
 
 /* The last step before step n that writes the storage; NULL: none does. */
 static const exec *writer_of(const binding *b, int n, int at) {
