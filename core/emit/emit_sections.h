@@ -1,6 +1,6 @@
-/* core/emit/emit_sections.h - inside core/emit: the functions by which its files, each of which writes
- * or decides a section of an emitted file, use each other. Not installed. Steps and places have
- * headers of their own. */
+/* core/emit/emit_sections.h - inside core/emit: what its files, each of which writes or decides a
+ * section of an emitted file, use of each other. Not installed. Steps and places have headers of
+ * their own. */
 #ifndef WEFT_CORE_EMIT_EMIT_SECTIONS_H
 #define WEFT_CORE_EMIT_EMIT_SECTIONS_H
 
