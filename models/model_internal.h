@@ -117,6 +117,14 @@ wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool);
  * tokens. 0: see wf_decoder_error. */
 size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
 
+/* ---- values of lines: encoder/encoder.c ------------------------------------------------------ */
+
+/* wf_encoder_plan and wf_encoder_run; with `classes` of the log-probabilities [B,1,C] of lines'
+ * classes, in the place of their vectors. */
+wf_plan *wf_encoder_plan_for(wf_model *m, bool classes, wf_pool *pool);
+bool wf_encoder_run_for(const wf_model *m, bool classes, wf_plan *p, int64_t B, int64_t S,
+                        const int32_t *src, const int32_t *src_length, void *out);
+
 /* ---- a training as C: emit/emit_training.c --------------------------------------------------- */
 
 /* Like wf_model_emit_training. batches: lines of C, NULL at the end, with a function next_update as

@@ -255,7 +255,7 @@ int main(int argc, char **argv) {
     check_uses(&self, &in, 1);
     embedder_open(&e, &self, &told);
     if (told.output && !output_open(&file, told.output, message)) fail(&self, "%s", message);
-    if (told.format < 0) told.format = e.output == e.model->log_probs ? FORMAT_LABEL : FORMAT_TEXT;
+    if (told.format < 0) told.format = e.classes ? FORMAT_LABEL : FORMAT_TEXT;
     results r = { .e = &e, .out = file.stream };
     double start = wf_seconds_now();
     if (told.search) open_search(&r);
