@@ -12,6 +12,7 @@
 #include "core/graph_internal.h"
 #include "models/kind.h"
 #include "models/message.h"
+#include "nn/optimizer_internal.h"
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -58,7 +59,7 @@ bool wf_model_read_adapters(const wf_file *f, wf_adapters *out, char *message) {
 /* False if the file has a tensor that is neither found yet nor a moment of its training. */
 static bool nothing_left(const wf_loader *l) {
     for (const wf_entry *e = NULL; (e = wf_loader_left(l, e));)
-        if (strncmp(e->name, "optimizer.", strlen("optimizer.")) != 0)
+        if (!wf_is_moment(e->name))
             return fail(l->message, "'%.160s' fits no adapter of the model", e->name);
     return true;
 }

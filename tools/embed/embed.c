@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/op.h"
+#include "models/choices.h"
 #include "models/model_internal.h"
 #include "ops/base/scalars.h"
 #include "tools/cli/numbers.h"
@@ -68,7 +69,7 @@ static option rows[] = {
           "number of lines that are computed together. The vectors do not depend on it"),
     COUNT("threads", told.threads, 1, 256, "number of threads. The vectors do not depend on it",
           .fallback = DEFAULT_THREADS),
-    CHOICE("weights", told.weights, "f32|bf16|int8",
+    CHOICE("weights", told.weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),
            "number format of the weight matrices in memory. bf16 takes half of the bytes of f32 "
            "and int8 a quarter. Both are faster and slightly less accurate",
            .fallback = "f32, or int8 if the file has that"),

@@ -35,15 +35,12 @@ static void *memory(const embedder *e, void *block) {
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static void load(embedder *e) {
-    static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
     char message[WF_MESSAGE];
     const char *path = e->set->model;
-    bool given = e->set->weights >= 0;
     wf_file *f = wf_file_open(path);
     if (!wf_file_ok(f)) fail(e->program, "%s", wf_file_error(f));
     wf_file_drop_loaded(f);
-    e->model = wf_model_load_packed(f, NULL, given ? layouts[e->set->weights] : WF_PANELS, !given,
-                                    message);
+    e->model = wf_model_load_packed(f, NULL, e->set->weights, WF_PANELS, message);
     if (!e->model) fail(e->program, "%s: %s", path, message);
     if (!wf_encoder_of(e->model))
         fail(e->program, "%s is not an encoder, so it has no vectors of lines; generate runs it",
