@@ -18,8 +18,8 @@
 
 #define TARGETS "weft.adapters.targets"
 static const wf_config_field fields[] = {
-    { "weft.adapters.rank", WF_FIELD_INT64, offsetof(wf_adapters, rank), NULL, NULL, NULL },
-    { "weft.adapters.alpha", WF_FIELD_REAL, offsetof(wf_adapters, alpha), NULL, NULL, NULL },
+    { "weft.adapters.rank", WF_FIELD_INT64, offsetof(wf_adapters, rank), NULL, NULL, NULL, 0 },
+    { "weft.adapters.alpha", WF_FIELD_REAL, offsetof(wf_adapters, alpha), NULL, NULL, NULL, 0 },
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 _Static_assert(FIELDS + 1 == WF_ADAPTER_META, "each field and the targets are a pair");

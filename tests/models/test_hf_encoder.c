@@ -226,7 +226,7 @@ static void counted(wf_encoder_config *c) {
 static void dense(wf_encoder_config *c) {
     c->dense = 5;
     c->dense_bias = false;
-    c->pool_last = c->pool_first = true;
+    c->pooling |= WF_POOLING_LAST | WF_POOLING_FIRST;
 }
 static void untied(wf_encoder_config *c) {
     c->masked_lm = true;

@@ -183,7 +183,7 @@ TEST(differences_are_told) {
     for (int i = 0; i < 2; i++) copy_changed_of("enc_old", files[i], NULL, NULL);
     wf_hf hf = import(folder);
     assert_contains(hf.notes, "no vocab.txt: the model reads token ids");
-    ck_assert(!hf.src && wf_encoder_of(hf.model)->config.pool_mean);
+    ck_assert(!hf.src && wf_encoder_of(hf.model)->config.pooling == WF_POOLING_MEAN);
     ck_assert(!wf_encoder_of(hf.model)->config.normalize);
     wf_hf_free(&hf);
     for (int i = 0; i < COUNT_OF(files); i++) {
