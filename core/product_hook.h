@@ -15,8 +15,8 @@ typedef struct wf_product_hook {
     wf_tensor *(*call)(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight, int64_t first);
     void *user;
 } wf_product_hook;
-/* The graph's hook, which layers call for each of their products with a matrix. Its call is NULL at
- * first. */
+/* The graph's hook, which linear layers and attention call for each of their products with a
+ * matrix; GRU and LSTM, which no model has, do not. Its call is NULL at first. */
 wf_product_hook *wf_product_hook_of(wf_graph *g);
 
 /* A hook for wf_on_param whose `user` is a wf_product_hook: it makes that the hook of the graph's
