@@ -15,9 +15,16 @@ typedef struct wf_product_hook {
     wf_tensor *(*call)(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight, int64_t first);
     void *user;
 } wf_product_hook;
-/* The graph's hook, which layers call for each of their products with a matrix. Its call is NULL at
- * first. */
+/* The graph's hook, which linear layers and attention call for each of their products with a
+ * matrix; GRU and LSTM, which no model has, do not. Its call is NULL at first. */
 wf_product_hook *wf_product_hook_of(wf_graph *g);
+
+/* A hook for wf_on_param whose `user` is a wf_product_hook: it makes that the hook of the graph's
+ * products before the first of them. It is for models, which make their graphs themselves. */
+static inline wf_tensor *wf_set_product_hook(void *user, wf_tensor *param) {
+    *wf_product_hook_of(param->graph) = *(const wf_product_hook *)user;
+    return NULL;
+}
 
 /* For layers: y, or the tensor that the graph's hook returns for this product. */
 static inline wf_tensor *wf_product_made(wf_tensor *y, wf_tensor *x, wf_tensor *weight,

@@ -62,6 +62,11 @@
 typedef enum { WF_NORM_PRE, WF_NORM_POST } wf_norm_place;
 #define WF_NORM_NAMES(ROW) ROW(WF_NORM_PRE, "pre") ROW(WF_NORM_POST, "post")
 
+/* The number format of weight matrices in memory. */
+typedef enum { WF_WEIGHTS_F32, WF_WEIGHTS_BF16, WF_WEIGHTS_INT8 } wf_weight_format;
+#define WF_WEIGHT_FORMAT_NAMES(ROW) \
+    ROW(WF_WEIGHTS_F32, "f32") ROW(WF_WEIGHTS_BF16, "bf16") ROW(WF_WEIGHTS_INT8, "int8")
+
 /* "relu|gelu|gelu-tanh|silu" */
 #define WF_NAME_ONLY(name, ...) name
 #define WF_NAME_AFTER(value, ...) "|" WF_NAME_ONLY(__VA_ARGS__, )
@@ -88,6 +93,7 @@ WF_NAMES_OF(wf_length_penalty, WF_PENALTY_NAMES)
 WF_NAMES_OF(wf_stop, WF_STOP_NAMES)
 WF_NAMES_OF(wf_limit_rule, WF_LIMIT_NAMES)
 WF_NAMES_OF(wf_norm_place, WF_NORM_NAMES)
+WF_NAMES_OF(wf_weight_format, WF_WEIGHT_FORMAT_NAMES)
 WF_NAMES_OF(wf_norm_kind, WF_NORM_KIND_NAMES)
 WF_NAMES_OF(wf_decoder_kind, WF_DECODER_KIND_NAMES)
 WF_NAMES_OF(wf_dense_activation, WF_DENSE_ACTIVATION_NAMES)

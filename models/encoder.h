@@ -39,6 +39,18 @@ extern "C" {
 typedef enum { WF_DENSE_ACTIVATIONS(WF_DENSE_ENUMERATOR) } wf_dense_activation;
 /* clang-format on */
 
+/* How vectors of tokens become that of the line: it is the first token's; the greatest of each
+ * element; the mean; the sum divided by the root of the length; the mean with weights 1, 2, 3, ...;
+ * the last token's. */
+typedef enum {
+    WF_POOLING_FIRST = 1 << 0,
+    WF_POOLING_MAX = 1 << 1,
+    WF_POOLING_MEAN = 1 << 2,
+    WF_POOLING_ROOT = 1 << 3,
+    WF_POOLING_WEIGHTED = 1 << 4,
+    WF_POOLING_LAST = 1 << 5
+} wf_pooling;
+
 /* The architecture, which is stored in the model's file. */
 typedef struct wf_encoder_config {
     int64_t vocab;
@@ -67,10 +79,8 @@ typedef struct wf_encoder_config {
      * embeddings, or with tied false another one */
     bool masked_lm, tied;
     wf_activation head_activation;
-    /* how vectors of tokens become that of the line: the first token's; the greatest of each
-     * element; the mean; the sum divided by the root of the length; the mean with weights 1, 2, 3,
-     * ...; the last token's. Several are joined in this order. At least one is needed */
-    bool pool_first, pool_max, pool_mean, pool_root, pool_weighted, pool_last;
+    /* a set of wf_pooling: several are joined in their order. At least one is needed */
+    unsigned pooling;
     /* a linear layer after it, of this width; 0: none */
     int64_t dense;
     bool dense_bias;

@@ -16,7 +16,14 @@
 typedef struct wf_config_field {
     /* in the metadata */
     const char *key;
-    enum { WF_FIELD_INT64, WF_FIELD_INT32, WF_FIELD_BOOL, WF_FIELD_CHOICE, WF_FIELD_REAL } type;
+    enum {
+        WF_FIELD_INT64,
+        WF_FIELD_INT32,
+        WF_FIELD_BOOL,
+        WF_FIELD_CHOICE,
+        WF_FIELD_REAL,
+        WF_FIELD_BIT
+    } type;
     size_t offset;
     /* the names of a choice, as in "none|all" */
     const char *names;
@@ -24,6 +31,8 @@ typedef struct wf_config_field {
     const char *(*name)(int choice);
     /* the value that files without this field have; NULL: all files have it */
     const char *before;
+    /* the bit of an unsigned that this field is */
+    unsigned bit;
 } wf_config_field;
 
 /* Rows of a table of fields; CONFIG_OF is the configuration's type. A choice is stored as int. */
@@ -33,23 +42,21 @@ typedef struct wf_config_field {
              : WF_FIELD_INT32, bool                                                                \
              : WF_FIELD_BOOL, double                                                               \
              : WF_FIELD_REAL)
-#define WF_FIELD_AS(key, field)                                                                    \
-    { key, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, NULL },
 #define WF_FIELD_AS_SINCE(key, field, value)                                                       \
-    { key, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, value },
-#define WF_FIELD_NAMED_AS(key, of, field, rows)                                                    \
-    { key, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field), WF_NAMES(rows), of##_name, NULL },
-#define WF_FIELD(field)                                                                            \
-    { "weft.config." #field, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, NULL },
+    { key, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, value, 0 },
+#define WF_FIELD_NAMED_AS_SINCE(key, of, field, rows, value)                                       \
+    { key, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field), WF_NAMES(rows), of##_name, value, 0 },
+#define WF_FIELD_AS(key, field) WF_FIELD_AS_SINCE(key, field, NULL)
+#define WF_FIELD_NAMED_AS(key, of, field, rows) WF_FIELD_NAMED_AS_SINCE(key, of, field, rows, NULL)
+#define WF_FIELD(field) WF_FIELD_AS("weft.config." #field, field)
+#define WF_FIELD_NAMED(of, field, rows) WF_FIELD_NAMED_AS("weft.config." #field, of, field, rows)
+/* Fields that were added later. In files written before, their value is `value`. */
+#define WF_FIELD_SINCE(field, value) WF_FIELD_AS_SINCE("weft.config." #field, field, value)
 #define WF_FIELD_NAMED_SINCE(of, field, rows, value)                                               \
-    { "weft.config." #field, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field),                          \
-      WF_NAMES(rows),        of##_name,       value },
-/* A field that was added later. In files written before, its value is `value`. */
-#define WF_FIELD_SINCE(field, value)                                                               \
-    { "weft.config." #field, WF_FIELD_TYPE(field), offsetof(CONFIG_OF, field), NULL, NULL, value },
-#define WF_FIELD_NAMED(of, field, rows)                                                            \
-    { "weft.config." #field, WF_FIELD_CHOICE, offsetof(CONFIG_OF, field),                          \
-      WF_NAMES(rows),        of##_name,       NULL },
+    WF_FIELD_NAMED_AS_SINCE("weft.config." #field, of, field, rows, value)
+/* A bit of a set, which files have as a number of its own, 0 or 1. */
+#define WF_FIELD_IN(key, field, bit)                                                               \
+    { "weft.config." #key, WF_FIELD_BIT, offsetof(CONFIG_OF, field), NULL, NULL, NULL, bit },
 
 struct wf_model_kind {
     /* in files */

@@ -9,16 +9,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/file/file_format.h"
 #include "core/op.h"
 
 WF_PRINTF(2, 3) static inline bool fail(char *message, const char *format, ...) {
     va_list args;
-    if (!message) return false;
     va_start(args, format);
-    vsnprintf(message, WF_MESSAGE, format, args);
+    wf_file_say(message, format, args);
     va_end(args);
-    for (char *c = message; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7F) *c = '?';
     return false;
 }
 

@@ -117,6 +117,14 @@ wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool);
  * tokens. 0: see wf_decoder_error. */
 size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
 
+/* ---- values of lines: encoder/encoder.c ------------------------------------------------------ */
+
+/* wf_encoder_plan and wf_encoder_run; with `classes` of the log-probabilities [B,1,C] of lines'
+ * classes, in the place of their vectors. */
+wf_plan *wf_encoder_plan_for(wf_model *m, bool classes, wf_pool *pool);
+bool wf_encoder_run_for(const wf_model *m, bool classes, wf_plan *p, int64_t B, int64_t S,
+                        const int32_t *src, const int32_t *src_length, void *out);
+
 /* ---- a training as C: emit/emit_training.c --------------------------------------------------- */
 
 /* Like wf_model_emit_training. batches: lines of C, NULL at the end, with a function next_update as
@@ -132,12 +140,13 @@ wf_model *wf_model_record(const wf_file *f, const wf_training_config *training, 
 /* True if m keeps a matrix as WF_PANELS_INT8, and the file has each such matrix as I8. Otherwise
  * loading rounds values that were not rounded before. */
 bool wf_model_rounded(const wf_model *m, const wf_file *f);
-/* Load a model of f32 whose matrices lie in this layout. as_file: in int8 instead, if the file has
- * them so. training may be NULL. NULL with message[256]. */
-wf_model *wf_model_load_packed(const wf_file *f, const wf_training_config *training,
-                               wf_layout layout, bool as_file, char *message);
+/* Load a model of f32 whose matrices are kept in a format, a wf_weight_format (choices.h); -1: int8
+ * if the file has them so, else f32. f32: the layout of matrices in f32. training may be NULL. NULL
+ * with message[256]. */
+wf_model *wf_model_load_packed(const wf_file *f, const wf_training_config *training, int format,
+                               wf_layout f32, char *message);
 /* The middle of it, for a recorded model before its weights are loaded. */
-bool wf_model_pack(wf_model *m, const wf_file *f, wf_layout layout, bool as_file, char *message);
+bool wf_model_pack(wf_model *m, const wf_file *f, int format, wf_layout f32, char *message);
 /* Compute a hash of a file's configuration and weights, which identifies the model: a checkpoint
  * and its best weights can be the same model. */
 enum { WF_MODEL_HASH = 17 };

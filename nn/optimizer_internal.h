@@ -1,5 +1,5 @@
-/* nn/optimizer_internal.h - inside nn: records an optimizer. A trainer (trainer.h) uses one, and
- * tests. Not installed.
+/* nn/optimizer_internal.h - inside the library and its programs: records an optimizer, and knows the
+ * names of its buffers in files. A trainer (trainer.h) uses one, and tests. Not installed.
  *
  * A plan that fetches the updates makes a step; the rate of the step is fed:
  *
@@ -12,7 +12,17 @@
 #ifndef WEFT_NN_OPTIMIZER_INTERNAL_H
 #define WEFT_NN_OPTIMIZER_INTERNAL_H
 
+#include <stdbool.h>
+#include <string.h>
+
 #include "nn/optimizer.h"
+
+/* The scope of an optimizer without a name. */
+#define WF_OPTIMIZER_SCOPE "optimizer"
+/* Does a moment, or another buffer, of such an optimizer have this name in a checkpoint? */
+static inline bool wf_is_moment(const char *name) {
+    return strncmp(name, WF_OPTIMIZER_SCOPE ".", sizeof WF_OPTIMIZER_SCOPE) == 0;
+}
 
 /* Record the gradients of loss_sum / count and one update per parameter. Parameters that are not in
  * params are frozen. Free the arrays with wf_optimizer_free; the tensors are the graph's. */

@@ -21,7 +21,7 @@ for pair in 'core:ops|nn|models|tools' 'ops:nn|models|tools' 'nn:models|tools' '
 done
 
 # The library returns errors: it never ends the program, and never prints. Text for emitted programs may.
-runs=$(echo "$library" | grep -vE '^models/emit/(program/)?plain_')
+runs=$(echo "$library" | grep -vE '^models/emit/(plain|program)/')
 found=$(grep -nE '(^|[^a-z_])(abort|exit|_exit|quick_exit|perror|printf|puts|putchar|vprintf) *\(' $runs |
     grep -vE "$comment" || true)
 [ -z "$found" ] || fail "the library ends the program or prints: $found"
@@ -37,7 +37,7 @@ found=$(grep -nE '(open_memstream|fmemopen) *\(' $sources || true)
 found=$(grep -nE '\<(strto(d|f|ld)|atof|setlocale|uselocale|newlocale) *\(' $library $programs |
     grep -v '^core/base/number\.c:' || true)
 [ -z "$found" ] || fail "a number read by the locale, or the locale set: $found"
-found=$(grep -nE 'printf *\(.*%[-+ #0-9.*]*l?[aefgAEFG]' $sources | grep -vE '^core/base/number\.c:|^models/emit/(program/)?plain_|message' || true)
+found=$(grep -nE 'printf *\(.*%[-+ #0-9.*]*l?[aefgAEFG]' $sources | grep -vE '^core/base/number\.c:|^models/emit/(plain|program)/|message' || true)
 [ -z "$found" ] || fail "a real number written by the locale: $found"
 
 # The programs write and speak through one place each: a file is written by output.c, or is the log; what people are

@@ -15,6 +15,7 @@
 
 #include "emit_kept.h"
 #include "emit_places.h"
+#include "emit_sections.h"
 #include "emit_status.h"
 #include "emit_steps.h"
 

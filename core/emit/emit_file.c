@@ -4,6 +4,7 @@
 
 #include "emit_kept.h"
 #include "emit_places.h"
+#include "emit_sections.h"
 
 /* ---- the struct, and what the program calls -------------------------------------------------- */
 

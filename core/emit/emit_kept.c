@@ -18,15 +18,12 @@ static bool is_in(const part *q, location at, storage_place place) {
     return at.storage >= 0 && q->plan->now->storages[at.storage].place == place;
 }
 
-static bool is_called(const exec *x, const char *name) {
-    return strcmp(x->call.op->name, name) == 0;
-}
-
-/* A product of one token for each row of the batch, with rows of a matrix in int8. */
+/* A product of one token for each row of the batch, with rows of a matrix in int8: nothing else has
+ * such a matrix as its second operand. */
 static bool is_product(const part *q, const exec *x) {
     const wf_call *c = &x->call;
     const wf_view *a = &c->in[0], *y = &c->out[0];
-    if (!x->node || !is_called(x, "matmul") || c->in[1].layout != WF_PANELS_INT8) return false;
+    if (!x->node || c->n_in < 2 || c->in[1].layout != WF_PANELS_INT8) return false;
     if (!is_in(q, x->in[1], IN_LEAF) || y->ndim != 3 || a->ndim != 3 || a->shape[1] != 1)
         return false;
     const wf_tensor *w = q->plan->graph->nodes[q->plan->now->storages[x->in[1].storage].index];
@@ -42,18 +39,20 @@ static bool is_product(const part *q, const exec *x) {
 static bool is_cache(const part *q, const exec *product, const exec *x) {
     const wf_view *v = &x->call.in[0];
     int64_t columns = product->call.out[0].shape[2];
-    return x->node && is_called(x, "cache") && x->in[0].storage == product->out[0].storage &&
-           is_in(q, x->out[0], IN_STATE) && v->ndim == 4 && v->shape[2] == 1 && v->stride[3] == 1 &&
-           v->stride[1] == v->shape[3] && (v->stride[0] == columns || v->shape[0] == 1);
+    return x->node && kernel_of(x->call.op)->cached &&
+           x->in[0].storage == product->out[0].storage && is_in(q, x->out[0], IN_STATE) &&
+           v->ndim == 4 && v->shape[2] == 1 && v->stride[3] == 1 && v->stride[1] == v->shape[3] &&
+           (v->stride[0] == columns || v->shape[0] == 1);
 }
 
 static int64_t width_of(const exec *cache) {
     return cache->call.in[0].shape[1] * cache->call.in[0].shape[3];
 }
 
+/* Attention is the op whose keys and values, its second and third operands, rows may share. */
 static bool is_attention(const exec *x) {
     const wf_call *c = &x[ATTENTION].call;
-    return x[ATTENTION].node && is_called(&x[ATTENTION], "attention") && c->n_out == 2 &&
+    return x[ATTENTION].node && (kernel_of(c->op)->indexed & 6) == 6 && c->n_out == 2 &&
            (c->n_in <= IN_MASK || c->in[IN_MASK].ndim < 0) &&
            x[ATTENTION].in[0].storage == x[PRODUCT].out[0].storage &&
            x[ATTENTION].in[1].storage == x[KEYS].out[0].storage &&

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emit_sections.h"
 #include "emit_steps.h"
 
 /* Calls in a function that is named after a module. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "emit_places.h"
+#include "emit_sections.h"
 
 /* The words of C11, and names that a file declares or uses in every function. */
 static const char *const words[] = {

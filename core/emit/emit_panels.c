@@ -4,7 +4,7 @@
  * computes with it: a table that is only looked up lies by rows. */
 #include <stdlib.h>
 
-#include "writer.h"
+#include "emit_sections.h"
 
 /* ---- which leaves ---------------------------------------------------------------------------- */
 

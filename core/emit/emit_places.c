@@ -6,6 +6,7 @@
 
 #include "core/graph_internal.h"
 #include "emit_places.h"
+#include "emit_sections.h"
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
 

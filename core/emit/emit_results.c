@@ -5,6 +5,7 @@
 
 #include "core/graph_internal.h"
 #include "emit_places.h"
+#include "emit_sections.h"
 #include "emit_steps.h"
 
 /* ---- fetches --------------------------------------------------------------------------------- */

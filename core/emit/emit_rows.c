@@ -3,10 +3,9 @@
  * depend on data: those of arange and position_ids are computed here, for the size or the position
  * of a pass. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/graph_internal.h"
-#include "writer.h"
+#include "emit_sections.h"
 
 /* The last step before step n that writes the storage; NULL: none does. */
 static const exec *writer_of(const binding *b, int n, int at) {
@@ -16,12 +15,13 @@ static const exec *writer_of(const binding *b, int n, int at) {
     return NULL;
 }
 
-/* Does the step write ids in one task, from the shapes of its operands alone? */
+/* Does the step write ids in one task, from the shapes of its operands alone? Ops that draw random
+ * bits write reals. */
 static bool is_known(const exec *x) {
     const wf_call *c = &x->call;
     const wf_kernel *run = kernel_of(c->op);
     if (!run->eval || run->tasks || run->plan || run->cached || c->n_out != 1) return false;
-    if (strcmp(c->op->family, "constant") != 0 || c->out[0].dtype != WF_I32) return false;
+    if (c->out[0].dtype != WF_I32) return false;
     for (int i = 0; i < c->n_in; i++)
         if (!(c->op->shape_only >> i & 1)) return false;
     return wf_view_dense(&c->out[0]);

@@ -5,6 +5,7 @@
 
 #include "emit_kept.h"
 #include "emit_places.h"
+#include "emit_sections.h"
 #include "emit_steps.h"
 
 /* ---- what ops ask for ------------------------------------------------------------------------ */

@@ -7,7 +7,7 @@
 #include "core/base/int8_row.h"
 #include "core/base/random.h"
 #include "core/graph_internal.h"
-#include "writer.h"
+#include "emit_sections.h"
 
 /* ---- values ---------------------------------------------------------------------------------- */
 

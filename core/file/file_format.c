@@ -84,14 +84,18 @@ void wf_file_sum_text(uint64_t h, const wf_meta *meta, int n_meta, char text[17]
     snprintf(text, 17, "%016llx", (unsigned long long)h);
 }
 
-bool wf_file_fail(char *message, const char *format, ...) {
-    va_list args;
-    if (!message) return false;
-    va_start(args, format);
+void wf_file_say(char *message, const char *format, va_list args) {
+    if (!message) return;
     vsnprintf(message, WF_MESSAGE, format, args);
-    va_end(args);
     for (char *c = message; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7F) *c = '?';
+}
+
+bool wf_file_fail(char *message, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    wf_file_say(message, format, args);
+    va_end(args);
     return false;
 }
 

@@ -7,6 +7,8 @@
 #ifndef WEFT_CORE_FILE_FILE_FORMAT_H
 #define WEFT_CORE_FILE_FILE_FORMAT_H
 
+#include <stdarg.h>
+
 #include "core/file.h"
 
 /* The limit of the reference implementation, which is decimal and not 100 MiB. */
@@ -49,7 +51,9 @@ void wf_file_sum_text(uint64_t h, const wf_meta *meta, int n_meta, char text[17]
  * message. */
 bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *leaf, char *message);
 
-/* Write a sentence into message (256 bytes, or NULL); control characters become '?'. */
+/* Write a sentence into message (256 bytes, or NULL); it may quote a file, so control characters
+ * become '?'. */
+void wf_file_say(char *message, const char *format, va_list args);
 bool wf_file_fail(char *message, const char *format, ...) WF_PRINTF(2, 3); /* false */
 bool wf_file_fail_errno(char *message, const char *what);                  /* "what: reason" */
 

@@ -12,13 +12,14 @@
 #include "core/graph_internal.h"
 #include "models/kind.h"
 #include "models/message.h"
+#include "nn/optimizer_internal.h"
 
 /* ---- options --------------------------------------------------------------------------------- */
 
 #define TARGETS "weft.adapters.targets"
 static const wf_config_field fields[] = {
-    { "weft.adapters.rank", WF_FIELD_INT64, offsetof(wf_adapters, rank), NULL, NULL, NULL },
-    { "weft.adapters.alpha", WF_FIELD_REAL, offsetof(wf_adapters, alpha), NULL, NULL, NULL },
+    { "weft.adapters.rank", WF_FIELD_INT64, offsetof(wf_adapters, rank), NULL, NULL, NULL, 0 },
+    { "weft.adapters.alpha", WF_FIELD_REAL, offsetof(wf_adapters, alpha), NULL, NULL, NULL, 0 },
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 _Static_assert(FIELDS + 1 == WF_ADAPTER_META, "each field and the targets are a pair");
@@ -59,7 +60,7 @@ bool wf_model_read_adapters(const wf_file *f, wf_adapters *out, char *message) {
  * the optimizer's. */
 static bool nothing_left(const wf_loader *l) {
     for (const wf_entry *e = NULL; (e = wf_loader_left(l, e));)
-        if (strncmp(e->name, "optimizer.", strlen("optimizer.")) != 0)
+        if (!wf_is_moment(e->name))
             return fail(l->message, "'%.160s' fits no adapter of the model", e->name);
     return true;
 }

@@ -22,7 +22,10 @@
 
 /* True if the last part of a module's name is that of a matrix that layers multiply by. */
 static bool is_matrix(const char *module) {
-    static const char *const matrices[] = { "out_proj", "linear1", "linear2", "linear3", "output" };
+    /* behind the output: those of an SSRU and of average attention */
+    static const char *const matrices[] = { "out_proj", "linear1",    "linear2",    "linear3",
+                                            "output",   "input",      "forget",     "inner",
+                                            "outer",    "input_gate", "forget_gate" };
     const char *dot = strrchr(module, '.'), *last = dot ? dot + 1 : module;
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
         if (strcmp(last, matrices[i]) == 0) return true;
@@ -190,7 +193,8 @@ void wf_adapters_end(wf_model *m) {
         if (has_adapter(m, target, n)) continue;
         wf_poison(m->graph,
                   "no matrix of the model is called '%.*s'; in_proj or q_proj, k_proj and v_proj, "
-                  "out_proj, linear1, linear2, linear3, output and all-linear are targets",
+                  "out_proj, linear1, linear2, linear3, output, input, forget, inner, outer, "
+                  "input_gate, forget_gate and all-linear are targets",
                   (int)n, target);
         return;
     }

@@ -292,21 +292,28 @@ int64_t wf_encoder_width(const wf_model *m) {
     return e->config.dense ? e->config.dense : wf_encoder_pooled_width(&e->config);
 }
 
-wf_plan *wf_encoder_plan(wf_model *m, wf_pool *pool) {
+/* The vectors of lines, or the log-probabilities of their classes. NULL: m has none. */
+static wf_tensor *values_of(const wf_model *m, bool classes) {
     const wf_encoder *e = wf_encoder_of(m);
-    if (!e) return wf_plan_new(NULL, NULL);
+    if (!e || (classes && !e->config.classes)) return NULL;
+    return classes ? m->log_probs : e->vectors;
+}
+
+wf_plan *wf_encoder_plan_for(wf_model *m, bool classes, wf_pool *pool) {
+    wf_tensor *values = values_of(m, classes);
+    if (!values) return wf_plan_new(NULL, NULL);
     wf_tensor *const lines[] = { m->src, m->src_length };
     const wf_plan_options o = {
-        .fetch = &e->vectors, .n_fetch = 1, .feed = lines, .n_feed = 2, .pool = pool
+        .fetch = &values, .n_fetch = 1, .feed = lines, .n_feed = 2, .pool = pool
     };
     return wf_plan_new(m->graph, &o);
 }
 
-bool wf_encoder_run(const wf_model *m, wf_plan *p, int64_t B, int64_t S, const int32_t *src,
-                    const int32_t *src_length, void *vectors) {
-    const wf_encoder *e = wf_encoder_of(m);
+bool wf_encoder_run_for(const wf_model *m, bool classes, wf_plan *p, int64_t B, int64_t S,
+                        const int32_t *src, const int32_t *src_length, void *out) {
+    const wf_tensor *values = values_of(m, classes);
     if (!wf_plan_ok(p)) return false;
-    if (!e || !src || !src_length || !vectors)
+    if (!values || !src || !src_length || !out)
         return wf_plan_fail(p, "there is no encoder, no line, or no room for vectors");
     for (int64_t i = 0; i < B; i++)
         if (src_length[i] < 0 || src_length[i] > S)
@@ -315,5 +322,14 @@ bool wf_encoder_run(const wf_model *m, wf_plan *p, int64_t B, int64_t S, const i
     size_t row = (size_t)B * sizeof *src;
     return wf_bind(p, "B", B) && wf_bind(p, "S", S) && wf_feed(p, m->src, src, row * (size_t)S) &&
            wf_feed(p, m->src_length, src_length, row) && wf_run(p) &&
-           wf_fetch(p, e->vectors, vectors, wf_bound_bytes(p, e->vectors));
+           wf_fetch(p, values, out, wf_bound_bytes(p, values));
+}
+
+wf_plan *wf_encoder_plan(wf_model *m, wf_pool *pool) {
+    return wf_encoder_plan_for(m, false, pool);
+}
+
+bool wf_encoder_run(const wf_model *m, wf_plan *p, int64_t B, int64_t S, const int32_t *src,
+                    const int32_t *src_length, void *vectors) {
+    return wf_encoder_run_for(m, false, p, B, S, src, src_length, vectors);
 }

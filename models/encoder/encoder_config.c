@@ -15,7 +15,7 @@ wf_encoder_config wf_encoder_defaults(void) {
         .max_len = 512, /* the vocabulary stays 0: it has no default */
         .d_model = 384, .num_heads = 12, .dim_feedforward = 1536, .layers = 6,
         .activation = WF_GELU, .head_activation = WF_GELU, .layer_norm_eps = 1e-12, .tied = true,
-        .pooler_activation = WF_DENSE_TANH, .pool_mean = true, .normalize = true,
+        .pooler_activation = WF_DENSE_TANH, .pooling = WF_POOLING_MEAN, .normalize = true,
         .dense_bias = true, .similarity_scale = 20,
     };
     /* clang-format on */
@@ -64,7 +64,7 @@ bool wf_encoder_check(const wf_encoder_config *c, char *message) {
         !wf_relative_fits(c->relative_buckets, c->relative_distance, true))
         return fail(message, "%lld buckets do not divide distances up to %lld",
                     (long long)c->relative_buckets, (long long)c->relative_distance);
-    if (!wf_encoder_pooled_width(c))
+    if (!wf_encoder_pooled_width(c) || c->pooling >= WF_POOLING_LAST << 1)
         return fail(message, "no pooling makes a vector of a line: the mean or another one does");
     if (c->classes && (c->masked_lm || !c->pooler || c->classes < 2))
         return fail(message,
@@ -87,8 +87,12 @@ static const wf_config_field fields[] = {
     WF_FIELD_NAMED(wf_activation, activation, WF_ACTIVATION_NAMES)
     WF_FIELD(pooler) WF_FIELD(masked_lm) WF_FIELD(tied)
     WF_FIELD_NAMED(wf_activation, head_activation, WF_ACTIVATION_NAMES)
-    WF_FIELD(pool_first) WF_FIELD(pool_max) WF_FIELD(pool_mean) WF_FIELD(pool_root)
-    WF_FIELD(pool_weighted) WF_FIELD(pool_last)
+    WF_FIELD_IN(pool_first, pooling, WF_POOLING_FIRST)
+    WF_FIELD_IN(pool_max, pooling, WF_POOLING_MAX)
+    WF_FIELD_IN(pool_mean, pooling, WF_POOLING_MEAN)
+    WF_FIELD_IN(pool_root, pooling, WF_POOLING_ROOT)
+    WF_FIELD_IN(pool_weighted, pooling, WF_POOLING_WEIGHTED)
+    WF_FIELD_IN(pool_last, pooling, WF_POOLING_LAST)
     WF_FIELD(dense) WF_FIELD(dense_bias)
     WF_FIELD_NAMED(wf_dense_activation, dense_activation, WF_DENSE_ACTIVATION_NAMES)
     WF_FIELD(normalize) WF_FIELD(similarity_scale)

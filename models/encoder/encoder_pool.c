@@ -5,8 +5,6 @@
  * padding has the weight 0. */
 #include "encoder_pool.h"
 
-#include <stddef.h>
-
 #include "models/kind.h"
 #include "models/model_internal.h"
 
@@ -63,24 +61,13 @@ static wf_tensor *last(const tokens *t) {
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* A row per pooling, in the order in which they are joined: its flag in a configuration, and the
- * function that computes it. */
-#define FLAG(field) offsetof(wf_encoder_config, field)
-static const struct {
-    size_t flag;
-    wf_tensor *(*of)(const tokens *t);
-} poolings[] = {
-    { FLAG(pool_first), first },
-    { FLAG(pool_max), greatest },
-    { FLAG(pool_mean), mean },
-    { FLAG(pool_root), over_root },
-    { FLAG(pool_weighted), weighted_mean },
-    { FLAG(pool_last), last },
-};
+/* The functions that compute poolings, in the order of their bits. */
+static wf_tensor *(*const poolings[])(const tokens *t) = { first,     greatest,      mean,
+                                                           over_root, weighted_mean, last };
 enum { POOLINGS = sizeof poolings / sizeof *poolings };
 
 static bool is_wanted(const wf_encoder_config *c, int i) {
-    return *(const bool *)((const char *)c + poolings[i].flag);
+    return c->pooling >> i & 1;
 }
 
 int64_t wf_encoder_pooled_width(const wf_encoder_config *c) {
@@ -111,7 +98,7 @@ wf_tensor *wf_encoder_pool(const wf_encoder_config *c, const struct wf_linear_la
     int n = 0;
     const char *outer = wf_scope_push(x->graph, "pooling");
     for (int i = 0; i < POOLINGS; i++)
-        if (is_wanted(c, i)) parts[n++] = poolings[i].of(&t);
+        if (is_wanted(c, i)) parts[n++] = poolings[i](&t);
     wf_tensor *y = n == 1 ? parts[0] : wf_concat(parts, n, 1); /* [B,P] */
     wf_scope(x->graph, outer);
     if (c->dense) y = wf_dense_activate(c->dense_activation, wf_linear(dense, y));

@@ -25,6 +25,7 @@ static int64_t get(const wf_config_field *row, const void *config) {
     int64_t wide;
     int32_t narrow;
     int choice;
+    unsigned bits;
     bool yes;
     switch (row->type) {
     case WF_FIELD_INT32:
@@ -36,6 +37,9 @@ static int64_t get(const wf_config_field *row, const void *config) {
     case WF_FIELD_CHOICE:
         memcpy(&choice, at, sizeof choice);
         return choice;
+    case WF_FIELD_BIT:
+        memcpy(&bits, at, sizeof bits);
+        return (bits & row->bit) != 0;
     default:
         memcpy(&wide, at, sizeof wide);
         return wide;
@@ -46,6 +50,7 @@ static void set(const wf_config_field *row, void *config, int64_t value) {
     char *at = (char *)config + row->offset;
     int32_t narrow = (int32_t)value;
     int choice = (int)value;
+    unsigned bits;
     bool yes = value != 0;
     switch (row->type) {
     case WF_FIELD_INT32:
@@ -56,6 +61,11 @@ static void set(const wf_config_field *row, void *config, int64_t value) {
         break;
     case WF_FIELD_CHOICE:
         memcpy(at, &choice, sizeof choice);
+        break;
+    case WF_FIELD_BIT:
+        memcpy(&bits, at, sizeof bits);
+        bits = yes ? bits | row->bit : bits & ~row->bit;
+        memcpy(at, &bits, sizeof bits);
         break;
     default:
         memcpy(at, &value, sizeof value);

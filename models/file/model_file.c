@@ -8,7 +8,9 @@
 #include "model_file.h"
 #include "core/file_internal.h"
 #include "core/graph_internal.h"
+#include "models/choices.h"
 #include "models/model_internal.h"
+#include "nn/optimizer_internal.h"
 #include "nn/trainer_internal.h"
 
 #include <inttypes.h>
@@ -182,8 +184,7 @@ static bool nothing_left(const wf_loader *l, char *message) {
     const size_t n = strlen(l->prefix);
     for (const wf_entry *e = NULL; (e = wf_loader_left(l, e));) {
         const char *name = strncmp(e->name, l->prefix, n) == 0 ? e->name + n : NULL;
-        if (name && (strncmp(name, "optimizer.", 10) == 0 || listed_as_added(l->file, name)))
-            continue;
+        if (name && (wf_is_moment(name) || listed_as_added(l->file, name))) continue;
         return fail(message, "'%.160s' is in the file but not in the model%s", e->name,
                     wf_named_as_scale(e->name) ? ", nor the scales of a matrix in I8" : "");
     }
@@ -249,18 +250,24 @@ wf_model *wf_model_load(const wf_file *f, const wf_training_config *training, wf
     return NULL;
 }
 
-bool wf_model_pack(wf_model *m, const wf_file *f, wf_layout layout, bool as_file, char *message) {
+bool wf_model_pack(wf_model *m, const wf_file *f, int format, wf_layout f32, char *message) {
+    const wf_layout layouts[] = { [WF_WEIGHTS_F32] = f32,
+                                  [WF_WEIGHTS_BF16] = WF_PANELS_BF16,
+                                  [WF_WEIGHTS_INT8] = WF_PANELS_INT8 };
     if (!m) return fail(message, "there is no model");
-    bool ok = wf_pack_weights(m->graph, as_file ? WF_PANELS_INT8 : layout, message);
-    if (ok && as_file && !wf_model_rounded(m, f)) ok = wf_pack_weights(m->graph, layout, message);
+    if (!wf_weight_format_name(format) && format >= 0)
+        return fail(message, "there is no format %d of weights", format);
+    bool as_file = format < 0;
+    bool ok = wf_pack_weights(m->graph, layouts[as_file ? WF_WEIGHTS_INT8 : format], message);
+    if (ok && as_file && !wf_model_rounded(m, f)) ok = wf_pack_weights(m->graph, f32, message);
     return ok;
 }
 
 /* The matrices are packed before they are loaded, so that each is written once. */
-wf_model *wf_model_load_packed(const wf_file *f, const wf_training_config *training,
-                               wf_layout layout, bool as_file, char *message) {
+wf_model *wf_model_load_packed(const wf_file *f, const wf_training_config *training, int format,
+                               wf_layout f32, char *message) {
     wf_model *m = wf_model_record(f, training, WF_F32, 0, message);
-    if (m && wf_model_pack(m, f, layout, as_file, message) && wf_model_load_weights(m, f, message))
+    if (m && wf_model_pack(m, f, format, f32, message) && wf_model_load_weights(m, f, message))
         return m;
     wf_model_free(m);
     return NULL;
@@ -280,7 +287,7 @@ void wf_model_hash(const wf_file *f, char text[WF_MODEL_HASH]) {
     if (!text) return;
     for (int i = 0; i < wf_file_count(f); i++) {
         const wf_entry *e = wf_file_at(f, i);
-        if (strncmp(e->name, "optimizer.", 10) != 0) sum += hash_entry(e);
+        if (!wf_is_moment(e->name)) sum += hash_entry(e);
     }
     for (int i = 0; i < wf_file_meta_count(f); i++) {
         wf_meta pair = wf_file_meta_at(f, i);

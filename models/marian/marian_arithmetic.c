@@ -165,14 +165,9 @@ static wf_tensor *replace(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *wei
     return wf_record(&product, OPERANDS, a->in, NULL);
 }
 
-/* The hook of parameters is called before any product is recorded: it sets the other hook. */
-static wf_tensor *begin(void *user, wf_tensor *param) {
-    *wf_product_hook_of(param->graph) = (wf_product_hook){ replace, user };
-    return NULL;
-}
-
 static wf_model *record(const wf_file *f, recording *r, char *message) {
-    const wf_training_config training = { .on_param = begin, .user = r };
+    wf_product_hook hook = { replace, r };
+    const wf_training_config training = { .on_param = wf_set_product_hook, .user = &hook };
     wf_model *m = wf_model_record(f, &training, WF_F32, 0, message);
     if (!m) return NULL;
     m->training.on_param = NULL;

@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/lend.h"
+#include "core/product_hook.h"
 #include "marian_file.h"
+#include "models/kind.h"
 #include "models/message.h"
 
 /* A product of x [B,N,in] with the transpose of some parts of a weight. */
@@ -26,7 +29,7 @@ struct wf_marian_scales {
     wf_model *m;
     wf_plan *plan;
     product *products;
-    int n;
+    size_t n, most;
 };
 
 void wf_marian_scales_free(wf_marian_scales *s) {
@@ -38,29 +41,51 @@ void wf_marian_scales_free(wf_marian_scales *s) {
 
 /* ---- the products of a model ----------------------------------------------------------------- */
 
-/* The parameter of which t is the whole, or some rows. NULL: it is neither. */
-static const wf_tensor *parameter_of(const wf_tensor *t) {
-    const wf_tensor *of = t->kind == WF_COMPUTED && t->n_in == 1 ? t->in[0] : t;
-    return of && of->kind == WF_PARAM && of->ndim == 2 && t->ndim == 2 ? of : NULL;
-}
-
-/* Is the node a product with a weight that Marian has? A slice of a packed projection has the rows
- * of queries, or those of keys and values behind them. */
-static bool find_product(const wf_model *m, const wf_tensor *t, product *p) {
+/* The hook of products: notes a product with a weight that Marian has, and leaves it as it is. The
+ * parts of a packed projection that multiply one x follow each other, and are one product. */
+static wf_tensor *note(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight, int64_t first) {
+    wf_marian_scales *s = user;
     char name[MARIAN_NAME];
     int parts;
-    if (t->kind != WF_COMPUTED || strcmp(t->op->name, "matmul") != 0 || t->in[0]->ndim != 3)
-        return false;
-    const wf_tensor *weight = parameter_of(t->in[1]);
-    if (!weight || wf_marian_name(&wf_transformer_of(m)->config, weight->name, 0, &parts, name) ==
-                       MARIAN_UNKNOWN)
-        return false;
-    int64_t rows = weight->shape[0] / parts, taken = t->in[1]->shape[0];
-    *p = (product){ .x = t->in[0], .weight = weight, .parts = (int)(taken / rows) };
-    p->first = p->parts == 2 ? 1 : 0;
-    bool cross = strstr(name, "context") && p->first;
-    p->whole = strncmp(name, "encoder", 7) == 0 || cross;
-    return true;
+    if (wf_marian_name(&wf_transformer_of(s->m)->config, weight->name, 0, &parts, name) ==
+        MARIAN_UNKNOWN)
+        return y;
+    int part = (int)(first / (weight->shape[0] / parts));
+    product *last = s->n ? &s->products[s->n - 1] : NULL;
+    if (last && last->x == x && last->weight == weight && part == last->first + last->parts) {
+        last->parts++;
+        return y;
+    }
+    if (!wf_grow(&s->products, &s->most, s->n + 1, sizeof *s->products))
+        return wf_poison(y->graph, "out of memory");
+    bool cross = strstr(name, "context") && part > 0;
+    s->products[s->n++] = (product){ .x = x,
+                                     .weight = weight,
+                                     .first = part,
+                                     .parts = 1,
+                                     .whole = strncmp(name, "encoder", 7) == 0 || cross };
+    return y;
+}
+
+/* Finds the products by recording the model once more, which needs no data: its nodes have the
+ * numbers of those of m. */
+static bool find_products(wf_marian_scales *s, char *message) {
+    wf_model *m = s->m;
+    wf_product_hook hook = { note, s };
+    wf_training_config training = m->training;
+    training.on_param = wf_set_product_hook;
+    training.user = &hook;
+    wf_model *again = m->kind->record(m->config, &training, WF_F32, 0, message);
+    if (!again) return false;
+    bool ok = wf_ok(again->graph) || fail(message, "%s", wf_error(again->graph));
+    if (ok && again->own_nodes != m->own_nodes)
+        ok = fail(message, "its products are not those of a model in f32");
+    for (size_t i = 0; ok && i < s->n; i++) {
+        s->products[i].x = wf_node(m->graph, s->products[i].x->id);
+        s->products[i].weight = wf_node(m->graph, s->products[i].weight->id);
+    }
+    wf_model_free(again);
+    return ok;
 }
 
 wf_marian_scales *wf_marian_scales_new(wf_model *m, wf_pool *pool, char *message) {
@@ -69,21 +94,15 @@ wf_marian_scales *wf_marian_scales_new(wf_model *m, wf_pool *pool, char *message
                          : NULL;
     if (!settings) return NULL;
     free(settings); /* it was written only to see that Marian has such a model */
-    size_t most = (size_t)m->own_nodes + 1;
     wf_marian_scales *s = calloc(1, sizeof *s);
-    wf_tensor **fetched = calloc(most, sizeof(wf_tensor *));
-    if (s) s->products = calloc(most, sizeof *s->products);
-    bool ok = fetched && s && s->products;
-    if (!ok) fail(message, "out of memory");
-    for (int id = 0; ok && id < m->own_nodes; id++)
-        if (find_product(m, wf_node(m->graph, id), &s->products[s->n])) {
-            fetched[s->n] = s->products[s->n].x;
-            s->n++;
-        }
+    if (s) s->m = m;
+    bool ok = s ? find_products(s, message) : fail(message, "out of memory");
+    wf_tensor **fetched = ok ? calloc(s->n + 1, sizeof(wf_tensor *)) : NULL;
+    if (ok) ok = fetched || fail(message, "out of memory");
+    for (size_t i = 0; ok && i < s->n; i++) fetched[i] = s->products[i].x;
     if (ok) {
-        s->m = m;
         wf_tensor *const fed[] = { m->src, m->src_length, m->tgt };
-        wf_plan_options o = { .fetch = fetched, .n_fetch = s->n, .feed = fed, .n_feed = 3 };
+        wf_plan_options o = { .fetch = fetched, .n_fetch = (int)s->n, .feed = fed, .n_feed = 3 };
         o.pool = pool;
         s->plan = wf_plan_new(m->graph, &o);
         ok = wf_plan_ok(s->plan) || fail(message, "%s", wf_plan_error(s->plan));
@@ -129,7 +148,7 @@ static void count_calls(product *p, const float *x, const int64_t shape[3], cons
 bool wf_marian_scales_add(wf_marian_scales *s, const wf_batch *pairs, const int32_t *tgt_length,
                           char *message) {
     bool ok = wf_model_feed(s->m, s->plan, pairs) && wf_run(s->plan);
-    for (int i = 0; ok && i < s->n; i++) {
+    for (size_t i = 0; ok && i < s->n; i++) {
         product *p = &s->products[i];
         int64_t shape[WF_MAX_DIMS];
         size_t bytes = wf_bound_bytes(s->plan, p->x);
@@ -139,7 +158,7 @@ bool wf_marian_scales_add(wf_marian_scales *s, const wf_batch *pairs, const int3
         free(x);
     }
     const char *why = wf_plan_error(s->plan);
-    for (int i = 0; ok && i < s->n; i++)
+    for (size_t i = 0; ok && i < s->n; i++)
         if (!isfinite(s->products[i].squares))
             return fail(message, "what is multiplied by '%.120s' is not finite",
                         s->products[i].weight->name);
@@ -147,7 +166,7 @@ bool wf_marian_scales_add(wf_marian_scales *s, const wf_batch *pairs, const int3
 }
 
 float wf_marian_scale(const wf_marian_scales *s, const wf_tensor *weight, int part) {
-    for (int i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++) {
         const product *p = &s->products[i];
         if (p->weight != weight || part < p->first || part >= p->first + p->parts) continue;
         if (!(p->calls > 0)) return 0;

@@ -260,7 +260,7 @@ static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *const *grads, wf
 }
 
 const char *wf_optimizer_scope(wf_graph *g, const wf_optimizer_options *o) {
-    return wf_scope_push(g, o->name && o->name[0] ? o->name : "optimizer");
+    return wf_scope_push(g, o->name && o->name[0] ? o->name : WF_OPTIMIZER_SCOPE);
 }
 
 /* True if no other optimizer uses the current scope, which is that of its name. */

@@ -13,11 +13,6 @@
 
 enum { MESSAGE = WF_SHARD_MESSAGE };
 
-bool wf_shard_failed(wf_sharded *s, const char *why) {
-    snprintf(s->error, sizeof s->error, "%s", why);
-    return false;
-}
-
 static bool no_memory(wf_sharded *s) {
     return wf_shard_failed(s, "out of memory");
 }
@@ -27,14 +22,6 @@ static int rank_of(const wf_sharded *s) {
 }
 
 /* ---- micro-batches --------------------------------------------------------------------------- */
-
-/* The partial sums that a rank sends: the nodes left on its stack after its own micro-batches. */
-wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks) {
-    wf_sum_tree t = wf_sum_tree_of(of);
-    wf_range range = wf_rank_range(of, rank, ranks);
-    wf_sum_tree_add(&t, range.from, range.to);
-    return t;
-}
 
 int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks) {
     int most = 1;

@@ -18,8 +18,10 @@
 #ifndef WEFT_NN_TRAIN_SHARDED_H
 #define WEFT_NN_TRAIN_SHARDED_H
 
+#include <stdio.h>
+
 #include "accumulation.h"
-#include "core/transport.h"
+#include "core/transport_internal.h"
 #include "nn/trainer.h"
 #include "sender.h"
 #include "slices.h"
@@ -80,6 +82,21 @@ typedef struct wf_sharded {
     char exchange_error[WF_SHARD_MESSAGE];
 } wf_sharded;
 
+/* Notes why something failed. Returns false; must not be called by the sender's thread. */
+static inline bool wf_shard_failed(wf_sharded *s, const char *why) {
+    snprintf(s->error, sizeof s->error, "%s", why);
+    return false;
+}
+
+/* The partial sums that a rank has after all of its micro-batches, which are those of
+ * wf_rank_range, and sends: the nodes left on its stack. */
+static inline wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks) {
+    wf_sum_tree t = wf_sum_tree_of(of);
+    wf_range range = wf_rank_range(of, rank, ranks);
+    wf_sum_tree_add(&t, range.from, range.to);
+    return t;
+}
+
 /* ---- rank_graph.c ---------------------------------------------------------------------------- */
 
 /* A rank with its own graph g, which has no values yet. exchange does one round of an exchange.
@@ -88,14 +105,9 @@ wf_sharded *wf_shard_new(wf_graph *g, const wf_sharded_options *o, wf_round_work
                          char *message);
 void wf_sharded_free(wf_sharded *s);               /* before the graph */
 const char *wf_sharded_error(const wf_sharded *s); /* the last failure, or "" */
-/* returns false; must not be called by the sender's thread */
-bool wf_shard_failed(wf_sharded *s, const char *why);
 /* How many partial sums a rank needs for updates of up to so many micro-batches. 0: the rank or the
  * number is invalid. */
 int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks);
-/* The partial sums that a rank has after all of its micro-batches, which are those of
- * wf_rank_range. */
-wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks);
 /* The values that a checkpoint keeps of a parameter: its moments and its average. These functions
  * return their number, and the k-th one of a parameter or of piece i. */
 int wf_shard_kept_count(const wf_sharded *s);

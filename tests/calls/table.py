@@ -78,7 +78,7 @@ LENGTHS = {
     'wf_json_tokenizer_encode_pair.tokens': 'a7', 'wf_tokenizer_read.codes': 'a4', 'wf_decode_greedy.out': PAIRS,
     'wf_score.log_probs': PAIRS, 'wf_score.totals': ROW, 'wf_alltoallv.send': PAIRS, 'wf_alltoallv.receive': PAIRS,
     'wf_allgather.send': PAIRS, 'wf_allgather.receive': PAIRS, 'wf_allgatherv.send': PAIRS, 'wf_allgatherv.receive': PAIRS, 'wf_decode.results': ROW,
-    'wf_encoder_run.vectors': '65536', 'wf_decoded_free.results': ROW, 'wf_mha_options.weights': '1', 'wf_tokenizer_to_meta.pairs': 'WF_TOKENIZER_META',
+    'wf_encoder_run.vectors': '65536', 'wf_encoder_run_for.out': '65536', 'wf_decoded_free.results': ROW, 'wf_mha_options.weights': '1', 'wf_tokenizer_to_meta.pairs': 'WF_TOKENIZER_META',
     'wf_shortlist_candidates.ids': 'a4',
     'wf_generation_to_meta.pairs': 'WF_GENERATION_META', 'wf_emit_options.runs': '40',
     'wf_emit_options.arena_bytes': '1', 'wf_emit_options.n_weights': '1',
@@ -86,7 +86,7 @@ LENGTHS = {
     'wf_training_emit_options.memory_bytes': '1', 'wf_training_emit_options.weight_bytes': '1',
     'wf_model_emit_options.memory_bytes': '1', 'wf_model_emit_options.weight_bytes': '1',
 }
-for function in ('wf_decode', 'wf_decode_greedy', 'wf_score', 'wf_batch', 'wf_encoder_run'):
+for function in ('wf_decode', 'wf_decode_greedy', 'wf_score', 'wf_batch', 'wf_encoder_run', 'wf_encoder_run_for'):
     for name in 'src src_length tgt tgt_length sentence_index out_length labels'.split():
         LENGTHS[f'{function}.{name}'] = PAIRS
 # Numbers that say how much a caller has of something: never more than there is.
@@ -94,7 +94,7 @@ CALLERS = {
     'wf_decode.b': 'rows', 'wf_decode.s': 'rows', 'wf_decode_greedy.b': 'rows', 'wf_decode_greedy.s': 'rows',
     'wf_decode_greedy.max_new': 'rows', 'wf_score.b': 'rows', 'wf_score.s': 'rows', 'wf_score.t': 'rows',
     'wf_decoded_free.b': 'rows', 'wf_batch.B': 'rows', 'wf_batch.S': 'rows', 'wf_batch.T': 'rows',
-    'wf_encoder_run.B': 'rows', 'wf_encoder_run.S': 'rows', 'wf_chunk.n': 'count', 'wf_vjp.n_y': 'count', 'wf_vjp.n_x': 'count', 'wf_decoder_memory.b': 'rows',
+    'wf_encoder_run.B': 'rows', 'wf_encoder_run.S': 'rows', 'wf_encoder_run_for.B': 'rows', 'wf_encoder_run_for.S': 'rows', 'wf_chunk.n': 'count', 'wf_vjp.n_y': 'count', 'wf_vjp.n_x': 'count', 'wf_decoder_memory.b': 'rows',
     'wf_decoder_memory.s': 'rows', 'wf_pool_new.threads': 'rows', 'wf_scope.path': 'text', 'wf_bind.extent': 'extent', 'wf_hf_import.out': 'fresh_hf', 'wf_hf_list_files.list': 'fresh_list',
     'wf_decoded_free.results': 'no_results', 'wf_record.attrs': 'nothing',
     'wf_emit_options.weights_file': None, 'wf_model_emit_options.weights_file': None,

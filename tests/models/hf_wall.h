@@ -55,4 +55,19 @@ static inline bool exporting(void) {
     return ok;
 }
 
+/* Reads a recorded folder, or writes its model, while requests for memory fail: bit 0 of `way` says
+ * out, bit 1 that all requests fail from one on. */
+static inline void survive_failures(const char *name, int way) {
+    char message[WF_MESSAGE] = "";
+    bool out = way & 1, persistent = way & 2;
+    const wall_work in_or_out = { out ? "export" : "import", out ? exporting : importing, false };
+    recorded(name, imported);
+    wf_hf whole = import(imported);
+    exported = &whole;
+    /* once before, so that each leaf has its memory */
+    ck_assert_msg(wf_hf_export(&whole, folder, &whole_files, message), "%s", message);
+    wall_fail_each(&in_or_out, persistent);
+    wf_hf_free(&whole);
+}
+
 #endif

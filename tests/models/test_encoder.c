@@ -76,7 +76,7 @@ static void pool(double x[S][D], int n, int k, double out[6]) {
 TEST(a_line_is_pooled_as_said) {
     double x[B][S][D], got[B][6][D], want[6];
     wf_encoder_config c = small();
-    c.pool_first = c.pool_max = c.pool_root = c.pool_weighted = c.pool_last = true;
+    c.pooling = (WF_POOLING_LAST << 1) - 1;
     wf_model *m = made(&c);
     ck_assert_int_eq(wf_encoder_width(m), 6 * D);
     hidden_of(m, x);
@@ -251,7 +251,7 @@ TEST(masked_tokens_are_scored_at_their_places) {
 /* ---- refused --------------------------------------------------------------------------------- */
 
 static void no_pooling(wf_encoder_config *c) {
-    c->pool_mean = false;
+    c->pooling = 0;
 }
 static void few_positions(wf_encoder_config *c) {
     c->positions = LONGEST - 1;

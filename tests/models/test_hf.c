@@ -143,16 +143,7 @@ TEST(an_empty_piece_comes_back) {
 /* In and, `out`, out again: every request for memory fails, once or from there on. What comes out
  * with a failure is not there at all, or right. The last is in several files. */
 TEST_ROWS(every_failure_is_survived, 4 * (WITH_TOKENIZERS + 1)) {
-    char message[WF_MESSAGE] = "";
-    bool out = _i & 1, persistent = _i & 2;
-    const wall_work in_or_out = { out ? "export" : "import", out ? exporting : importing, false };
-    recorded(_i / 4 < WITH_TOKENIZERS ? names[_i / 4] : "marian_shards", imported);
-    wf_hf whole = import(imported);
-    exported = &whole;
-    /* once before, so that each leaf has its memory */
-    ck_assert_msg(wf_hf_export(&whole, folder, &whole_files, message), "%s", message);
-    wall_fail_each(&in_or_out, persistent);
-    wf_hf_free(&whole);
+    survive_failures(_i / 4 < WITH_TOKENIZERS ? names[_i / 4] : "marian_shards", _i % 4);
 }
 
 /* ---- what can't be written ------------------------------------------------------------------- */

@@ -188,15 +188,7 @@ TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
 /* In and, `out`, out again, as in test_hf.c. */
 TEST_ROWS(every_failure_is_survived, 4 * 4) {
     static const char *const some[] = { "lm_gpt2", "lm_llama", "lm_qwen3", "lm_gemma" };
-    char message[WF_MESSAGE] = "";
-    bool out = _i & 1, persistent = _i & 2;
-    const wall_work in_or_out = { out ? "export" : "import", out ? exporting : importing, false };
-    recorded(some[_i / 4], imported);
-    wf_hf whole = import(imported);
-    exported = &whole;
-    ck_assert_msg(wf_hf_export(&whole, folder, &whole_files, message), "%s", message);
-    wall_fail_each(&in_or_out, persistent);
-    wf_hf_free(&whole);
+    survive_failures(some[_i / 4], _i % 4);
 }
 
 /* Models that weft makes, small ones. */

@@ -38,13 +38,17 @@ static const struct {
     bool in_one_row;
     const char *targets;
     int adapters;
+    wf_decoder_kind decoder;
 } rows[] = {
-    { true, NULL, 4 },
-    { true, "all-linear", 14 },
-    { true, "in_proj,layers.1.linear2", 3 },
-    { false, NULL, 12 },
-    { false, "all-linear", 32 },
-    { false, "multihead_attn.in_proj,out_proj,output", 9 },
+    { true, NULL, 4, WF_DECODER_ATTENTION },
+    { true, "all-linear", 14, WF_DECODER_ATTENTION },
+    { true, "in_proj,layers.1.linear2", 3, WF_DECODER_ATTENTION },
+    { false, NULL, 12, WF_DECODER_ATTENTION },
+    { false, "all-linear", 32, WF_DECODER_ATTENTION },
+    { false, "multihead_attn.in_proj,out_proj,output", 9, WF_DECODER_ATTENTION },
+    { false, "all-linear", 28, WF_DECODER_SSRU },
+    { false, "all-linear", 32, WF_DECODER_AVERAGE },
+    { false, "average.outer,forget_gate", 4, WF_DECODER_AVERAGE },
 };
 
 static wf_training_config adapted(int row) {
@@ -63,6 +67,7 @@ static wf_model *record(int row, const wf_training_config *training, wf_dtype re
     l.layers = 2;
     l.gated = true;
     c.tie = WF_TIE_NONE;
+    c.decoder = rows[row].decoder;
     wf_model *m = rows[row].in_one_row ? wf_language_model_new(&l, training, real, 3, message)
                                        : wf_transformer_new(&c, training, real, 3, message);
     ck_assert_msg(m, "%s", message);

@@ -125,27 +125,6 @@ TEST(one_graph_for_every_use) {
     close_model(m);
 }
 
-/* Copies the result of `encode` into a plan that decodes. */
-static void hand_over(wf_plan *from, wf_plan *to, const wf_tensor *t) {
-    void *data = malloc(wf_bound_bytes(from, t) + 1);
-    assert_plan(from, wf_fetch(from, t, data, wf_bound_bytes(from, t)));
-    assert_plan(to, wf_feed(to, t, data, wf_bound_bytes(to, t)));
-    free(data);
-}
-
-static wf_plan *decode_after_encoding(wf_model *m, const sentences *b) {
-    wf_plan *encode = wf_model_encode_plan(m, NULL), *p = wf_model_step_plan(m, NULL);
-    assert_plan(encode, wf_bind(encode, "B", b->B) && wf_bind(encode, "S", b->S));
-    assert_plan(encode, wf_feed(encode, m->src, b->src, wf_bound_bytes(encode, m->src)) &&
-                            wf_feed(encode, m->src_length, b->src_length,
-                                    wf_bound_bytes(encode, m->src_length)));
-    assert_plan(encode, wf_run(encode));
-    assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", 1));
-    for (int i = 0; i < m->n_memory; i++) hand_over(encode, p, m->memory[i]);
-    wf_plan_free(encode);
-    return p;
-}
-
 /* Columns [from, from + n) of the targets, at position `from`: their logits against those of the
  * whole. */
 static double cached_error(wf_plan *p, wf_state *s, const wf_model *m, const sentences *b, int from,
@@ -173,7 +152,7 @@ TEST_ROWS(cached_logits_equal_the_full_recomputation, WF_POSITIONS_TENSOR2TENSOR
     c.norm_first = _i != 1, c.embedding_norm = _i > 1;
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
     random_sentences(&b, &c, 4, 6, 12, 5);
-    wf_plan *full = wf_model_score_plan(m, NULL), *p = decode_after_encoding(m, &b);
+    wf_plan *full = wf_model_score_plan(m, NULL), *p = steps_after_encoding(m, &b);
     values whole = run_for(full, m, &b, m->logits);
     assert_plan(p, wf_bind(p, "P", 0));
     wf_state *s = wf_state_new(p);

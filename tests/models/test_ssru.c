@@ -27,26 +27,6 @@ static wf_transformer_config form(int i) {
     return c;
 }
 
-/* A plan of steps over the encoded sources. */
-static wf_plan *steps_of(wf_model *m, const sentences *b) {
-    wf_plan *encode = wf_model_encode_plan(m, NULL), *p = wf_model_step_plan(m, NULL);
-    assert_plan(encode, wf_bind(encode, "B", b->B) && wf_bind(encode, "S", b->S));
-    assert_plan(encode, wf_feed(encode, m->src, b->src, wf_bound_bytes(encode, m->src)) &&
-                            wf_feed(encode, m->src_length, b->src_length,
-                                    wf_bound_bytes(encode, m->src_length)));
-    assert_plan(encode, wf_run(encode));
-    assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", 1));
-    for (int i = 0; i < m->n_memory; i++) {
-        size_t bytes = wf_bound_bytes(encode, m->memory[i]);
-        void *data = malloc(bytes + 1);
-        assert_plan(encode, wf_fetch(encode, m->memory[i], data, bytes));
-        assert_plan(p, wf_feed(p, m->memory[i], data, bytes));
-        free(data);
-    }
-    wf_plan_free(encode);
-    return p;
-}
-
 static values step(wf_plan *p, wf_state *s, const wf_model *m, const sentences *b, int from,
                    int n) {
     int32_t ids[MAX_SENTENCES];
@@ -62,7 +42,7 @@ TEST_ROWS(steps_have_the_bits_of_the_whole, 2 * FORMS) {
     wf_transformer_config c = form(_i / 2);
     wf_model *m = open_model(&c, NULL, _i % 2 ? WF_F64 : WF_F32, 3);
     random_sentences(&b, &c, 4, 6, 12, 5);
-    wf_plan *full = wf_model_score_plan(m, NULL), *p = steps_of(m, &b);
+    wf_plan *full = wf_model_score_plan(m, NULL), *p = steps_after_encoding(m, &b);
     values whole = run_for(full, m, &b, m->logits);
     assert_plan(p, wf_bind(p, "P", 0));
     wf_state *s = wf_state_new(p);
@@ -87,7 +67,7 @@ TEST_ROWS(the_state_has_one_size, 2) {
     wf_transformer_config c = form(_i ? 6 : 0);
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
     random_sentences(&b, &c, 3, 6, 12, 5);
-    wf_plan *p = steps_of(m, &b);
+    wf_plan *p = steps_after_encoding(m, &b);
     assert_plan(p, wf_bind(p, "P", 0));
     wf_state *s = wf_state_new(p);
     size_t bytes = wf_state_bytes(s);

@@ -3,6 +3,7 @@
 
 #include "core/file.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -60,6 +61,27 @@ void leave_folder(void) {
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     ck_assert_int_eq(chdir("/tmp"), 0);
     ck_assert_int_eq(system(command), 0);
+}
+
+char models_folder[64];
+
+void enter_models(void) {
+    enter_folder();
+    ck_assert_ptr_nonnull(getcwd(models_folder, sizeof models_folder));
+}
+
+void name_models(const char *const *names, int n) {
+    char path[128];
+    for (int i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "%s/%s", models_folder, names[i]);
+        for (char *at = path + strlen(models_folder); *at; at++) *at = (char)tolower(*at);
+        setenv(names[i], path, 1);
+    }
+}
+
+void forget_models(void) {
+    ck_assert_int_eq(chdir(models_folder), 0);
+    leave_folder();
 }
 
 bool same_files(const char *a, const char *b) {

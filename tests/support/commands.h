@@ -18,6 +18,12 @@ extern outcome result; /* of the last run */
 /* A fixture. */
 void enter_folder(void);
 void leave_folder(void);
+/* A fixture of models that are trained once, in a folder of their own. Commands know them by
+ * variables: $WORDS is the file `words`. */
+extern char models_folder[64];
+void enter_models(void);
+void name_models(const char *const *names, int n);
+void forget_models(void);
 
 __attribute__((format(printf, 1, 2))) const outcome *run(const char *format, ...);
 void expect(int status);      /* of the last run */

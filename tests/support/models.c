@@ -2,6 +2,7 @@
 #include "models.h"
 
 #include "models/language_model.h"
+#include "models/model_internal.h"
 
 wf_transformer_config course_config(void) {
     wf_transformer_config c = wf_transformer_defaults();
@@ -115,6 +116,25 @@ values run_for(wf_plan *p, const wf_model *m, const sentences *b, const wf_tenso
     feed_sentences(p, m, b);
     assert_plan(p, wf_run(p));
     return fetched(p, t);
+}
+
+wf_plan *steps_after_encoding(wf_model *m, const sentences *b) {
+    wf_plan *encode = wf_model_encode_plan(m, NULL), *p = wf_model_step_plan(m, NULL);
+    assert_plan(encode, wf_bind(encode, "B", b->B) && wf_bind(encode, "S", b->S));
+    assert_plan(encode, wf_feed(encode, m->src, b->src, wf_bound_bytes(encode, m->src)) &&
+                            wf_feed(encode, m->src_length, b->src_length,
+                                    wf_bound_bytes(encode, m->src_length)));
+    assert_plan(encode, wf_run(encode));
+    assert_plan(p, wf_bind(p, "B", b->B) && wf_bind(p, "S", b->S) && wf_bind(p, "T", 1));
+    for (int i = 0; i < m->n_memory; i++) {
+        size_t bytes = wf_bound_bytes(encode, m->memory[i]);
+        void *data = malloc(bytes + 1);
+        assert_plan(encode, wf_fetch(encode, m->memory[i], data, bytes));
+        assert_plan(p, wf_feed(p, m->memory[i], data, bytes));
+        free(data);
+    }
+    wf_plan_free(encode);
+    return p;
 }
 
 void assert_trainer(const wf_trainer *t, bool ok) {

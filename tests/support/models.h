@@ -46,6 +46,8 @@ void feed_sentences(wf_plan *p, const wf_model *m, const sentences *b);
 values fetched(wf_plan *p, const wf_tensor *t);
 /* Run p on b, and fetch t. */
 values run_for(wf_plan *p, const wf_model *m, const sentences *b, const wf_tensor *t);
+/* A plan of steps over the encoded sources, bound to one token. */
+wf_plan *steps_after_encoding(wf_model *m, const sentences *b);
 /* One update; the mean loss before it. */
 /* A trainer of all of m's parameters at a constant rate; o NULL: adam_options. */
 wf_trainer *open_trainer(const wf_model *m, const wf_optimizer_options *o, double rate,

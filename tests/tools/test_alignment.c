@@ -4,9 +4,7 @@
  * The models translate each word of a made language into another, in the opposite order; $GUIDED
  * has learned which word comes from which, $LED that all come from the first word of a line, and
  * $FREE only the translations. */
-#include <ctype.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "models/text_formats.h"
 #include "tests/suites.h"
@@ -15,8 +13,6 @@
 #include "tools/alignment/links.h"
 
 TESTS(alignment)
-
-static char models[64]; /* their folder */
 
 #define SIZE "--d-model 32 --heads 2 --layers 1 --d-ff 64 --quiet "
 #define LEARN                                                                                      \
@@ -34,25 +30,14 @@ static void make_pairs(void) {
 
 static void train_models(void) {
     static const char *const names[] = { "GUIDED", "LED", "FREE" };
-    char path[128];
-    enter_folder();
-    ck_assert_ptr_nonnull(getcwd(models, sizeof models));
+    enter_models();
     make_pairs();
     ok(LEARN "--alignments links --alignment-weight 1 -o guided > /dev/null");
     ok("sed 's/[0-9]*-/0-/g' links > first");
     ok(LEARN "--alignments first --alignment-weight 1 -o led > /dev/null");
     ok(LEARN "-o free > /dev/null");
-    for (int i = 0; i < COUNT_OF(names); i++) {
-        snprintf(path, sizeof path, "%s/%s", models, names[i]);
-        for (char *at = path + strlen(models); *at; at++) *at = (char)tolower(*at);
-        setenv(names[i], path, 1);
-    }
-    setenv("DATA", models, 1);
-}
-
-static void forget_models(void) {
-    ck_assert_int_eq(chdir(models), 0);
-    leave_folder();
+    name_models(names, COUNT_OF(names));
+    setenv("DATA", models_folder, 1);
 }
 
 /* ---- words of tokens ------------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
  * $BOOK continues text. */
 #include <ctype.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "models/model.h"
 #include "models/model_internal.h"
@@ -16,16 +15,13 @@ TESTS(explain)
 
 enum { MOST_PAGE = 1 << 20, MOST_LIST = 1 << 14, MOST_PATH = 64, TOP = 10 };
 
-static char models[64]; /* their folder */
 static char page[MOST_PAGE + 1];
 
 #define SIZE "--d-model 16 --heads 2 --layers 2 --d-ff 32 --quiet --threads 1 "
 
 static void train_models(void) {
     static const char *const names[] = { "WORDS", "IDS", "BOOK" };
-    char path[128];
-    enter_folder();
-    ck_assert_ptr_nonnull(getcwd(models, sizeof models));
+    enter_models();
     ok("printf 'ein haus\\ta house\\nein hund\\ta dog\\nzwei hunde\\ttwo dogs\\n"
        "das haus ist klein\\tthe house is small\\n' > pairs");
     ok("train --train pairs --tokenizer word " SIZE
@@ -35,16 +31,7 @@ static void train_models(void) {
        "done > text");
     ok("train --task lm --text text --tokenizer text-char " SIZE
        "--max-steps 30 --max-len 40 -o book > /dev/null");
-    for (int i = 0; i < COUNT_OF(names); i++) {
-        snprintf(path, sizeof path, "%s/%s", models, names[i]);
-        for (char *at = path + strlen(models); *at; at++) *at = (char)tolower(*at);
-        setenv(names[i], path, 1);
-    }
-}
-
-static void forget_models(void) {
-    ck_assert_int_eq(chdir(models), 0);
-    leave_folder();
+    name_models(names, COUNT_OF(names));
 }
 
 /* ---- reading a page -------------------------------------------------------------------------- */
@@ -212,7 +199,7 @@ TEST_ROWS(a_page_tells_what_generate_says, COUNT_OF(uses)) {
 
 static wf_model *open_model_file(const char *name) {
     char message[WF_MESSAGE], path[128];
-    snprintf(path, sizeof path, "%s/%s", models, name);
+    snprintf(path, sizeof path, "%s/%s", models_folder, name);
     wf_file *f = wf_file_open(path);
     wf_model *m = wf_model_load(f, NULL, WF_F32, 0, message);
     ck_assert_msg(m, "%s", message);

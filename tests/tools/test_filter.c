@@ -4,21 +4,16 @@
  * $BYTES has learned next to nothing of running text, so that it writes bytes of all kinds, line
  * breaks among them; $SHORT translates word by word and reads eight words at most. */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 
 TESTS(filter)
 
-static char models[64]; /* their folder */
-
 #define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 32 --quiet --threads 1 "
 
 static void train_models(void) {
-    char path[128];
-    enter_folder();
-    ck_assert_ptr_nonnull(getcwd(models, sizeof models));
+    enter_models();
     ok("for i in 1 2 3 4 5 6 7 8 9; do printf 'one two\\nthree four.\\r\\n\\n\\tfive %d\\n' $i; "
        "done > "
        "book");
@@ -30,16 +25,8 @@ static void train_models(void) {
        "--tokenizer word --max-len 8 " SIZE
        "--max-steps 200 --lr 0.01 --warmup 10 -o short > /dev/null");
     change_meta("short", "weft.config.max_len", "8");
-    static const char *const names[] = { "BYTES", "SHORT" }, *const files[] = { "bytes", "short" };
-    for (int i = 0; i < COUNT_OF(names); i++) {
-        snprintf(path, sizeof path, "%s/%s", models, files[i]);
-        setenv(names[i], path, 1);
-    }
-}
-
-static void forget_models(void) {
-    ck_assert_int_eq(chdir(models), 0);
-    leave_folder();
+    static const char *const names[] = { "BYTES", "SHORT" };
+    name_models(names, COUNT_OF(names));
 }
 
 /* The number of lines in the last run's output, whatever its bytes. */

@@ -3,9 +3,7 @@
  * Three models are trained once, in a moment, and named in the environment: $WORDS has learned a
  * few pairs by heart, so that its output is known; $LETTERS and $IDS have learned next to nothing,
  * so that their outputs are of all kinds. */
-#include <ctype.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "generate_refusals.inc"
 #include "models/text.h"
@@ -15,14 +13,10 @@
 
 TESTS(generate)
 
-static char models[64]; /* their folder */
-
 #define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 32 --quiet --threads 1 "
 
 static void train_models(void) {
-    char path[128];
-    enter_folder();
-    ck_assert_ptr_nonnull(getcwd(models, sizeof models));
+    enter_models();
     ok("printf 'ein haus\\ta house\\nein hund\\ta dog\\nzwei hunde\\ttwo dogs\\n"
        "das haus ist klein\\tthe house is small\\n' > pairs");
     ok("train --train pairs --tokenizer word " SIZE
@@ -30,16 +24,7 @@ static void train_models(void) {
     ok("train --task date " SIZE "--max-steps 20 --valid-size 10 -o letters > /dev/null");
     ok("train --task copy " SIZE "--max-steps 20 --valid-size 10 -o ids > /dev/null");
     static const char *const names[] = { "WORDS", "LETTERS", "IDS" };
-    for (int i = 0; i < COUNT_OF(names); i++) {
-        snprintf(path, sizeof path, "%s/%s", models, names[i]);
-        for (char *at = path + strlen(models); *at; at++) *at = (char)tolower(*at);
-        setenv(names[i], path, 1);
-    }
-}
-
-static void forget_models(void) {
-    ck_assert_int_eq(chdir(models), 0);
-    leave_folder();
+    name_models(names, COUNT_OF(names));
 }
 
 /* The number behind the first `"key":` at or after text. */

@@ -274,7 +274,7 @@ TEST_ROWS(a_likely_mistake_is_told, COUNT_OF(told)) {
 /* Where there is no bar, silence ends after 30 s; what ends it is a line and no event. */
 TEST(silence_ends_with_a_line) {
     char text[1000];
-    progress p = { .step = 7, .total = 9, .loss = 1, .nll = 1, .tokens_per_second = 1 };
+    progress p = { .step = 7, .total = 9, .loss = 1, .nll = 1, .speed = 1 };
     report r = { .log = -1 };
     fflush(stderr);
     int kept = dup(STDERR_FILENO);

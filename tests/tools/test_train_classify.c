@@ -129,6 +129,17 @@ TEST(labels_are_found) {
     ck_assert_int_ge(right(), 95);
 }
 
+/* Losses and speeds are of lines: in the log, for TensorBoard, in the picture of losses. */
+TEST(units_are_lines) {
+    ok(CLASSIFY
+       "--max-steps 4 --valid-every 2 --log-every 1 --log log --tensorboard runs --curve curve.svg "
+       "-o m > out && grep -c '\"lines_per_second\":' log; cat log runs/* | grep -ac "
+       "tokens_per_second; grep -ao train/lines_per_second runs/* | wc -l; grep -o 'loss per "
+       "[a-z]*' curve.svg");
+    ck_assert_str_eq(result.out, "4\n0\n4\nloss per line\n");
+    ok(CLASSIFY "--dry-run --json | grep -c '\"lines_per_second\":'");
+}
+
 /* Neither the batch nor threads can be seen in probabilities. */
 TEST(a_line_has_one_probability) {
     ok(CLASSIFY "--max-steps 20 --threads 1 -o m && embed m text --quiet > a && embed m text "

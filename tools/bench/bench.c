@@ -7,6 +7,7 @@
  * derived. */
 #include "bench.h"
 #include "bench_model.h"
+#include "models/choices.h"
 #include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
 
@@ -26,7 +27,7 @@ static option rows[] = {
         "work that is timed. train: a training step. forward: the logits of a batch. decode: the "
         "search for outputs"),
     CHOICE(
-        "weights", told.weights, "f32|bf16|int8",
+        "weights", told.weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),
         "with --mode decode: number format of the weight matrices. With bf16 and int8 it is also "
         "printed how much they change log-probabilities"),
     COUNT("beam", told.beam, 1, 64,

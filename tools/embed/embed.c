@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/op.h"
+#include "models/choices.h"
 #include "models/model_internal.h"
 #include "ops/base/scalars.h"
 #include "tools/cli/numbers.h"
@@ -68,7 +69,7 @@ static option rows[] = {
           "number of lines that are computed together. The vectors do not depend on it"),
     COUNT("threads", told.threads, 1, 256, "number of threads. The vectors do not depend on it",
           .fallback = DEFAULT_THREADS),
-    CHOICE("weights", told.weights, "f32|bf16|int8",
+    CHOICE("weights", told.weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),
            "number format of the weight matrices in memory. bf16 takes half of the bytes of f32 "
            "and int8 a quarter. Both are faster and slightly less accurate",
            .fallback = "f32, or int8 if the file has that"),
@@ -255,7 +256,7 @@ int main(int argc, char **argv) {
     check_uses(&self, &in, 1);
     embedder_open(&e, &self, &told);
     if (told.output && !output_open(&file, told.output, message)) fail(&self, "%s", message);
-    if (told.format < 0) told.format = e.output == e.model->log_probs ? FORMAT_LABEL : FORMAT_TEXT;
+    if (told.format < 0) told.format = e.classes ? FORMAT_LABEL : FORMAT_TEXT;
     results r = { .e = &e, .out = file.stream };
     double start = wf_seconds_now();
     if (told.search) open_search(&r);

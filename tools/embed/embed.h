@@ -27,7 +27,7 @@ typedef struct embedder {
     wf_model *model;
     language language;
     wf_plan *plan;
-    wf_tensor *output;          /* the vectors, or the log-probabilities of the classes */
+    bool classes;               /* the output has log-probabilities of classes, not vectors */
     int64_t width;              /* E, of a vector; or C */
     char *labels;               /* of the classes, a line each; NULL: the file has none */
     int64_t lines, tokens, cut; /* how many were embedded; lines that were cut */

@@ -35,15 +35,12 @@ static void *memory(const embedder *e, void *block) {
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static void load(embedder *e) {
-    static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
     char message[WF_MESSAGE];
     const char *path = e->set->model;
-    bool given = e->set->weights >= 0;
     wf_file *f = wf_file_open(path);
     if (!wf_file_ok(f)) fail(e->program, "%s", wf_file_error(f));
     wf_file_drop_loaded(f);
-    e->model = wf_model_load_packed(f, NULL, given ? layouts[e->set->weights] : WF_PANELS, !given,
-                                    message);
+    e->model = wf_model_load_packed(f, NULL, e->set->weights, WF_PANELS, message);
     if (!e->model) fail(e->program, "%s: %s", path, message);
     if (!wf_encoder_of(e->model))
         fail(e->program, "%s is not an encoder, so it has no vectors of lines; generate runs it",
@@ -59,13 +56,9 @@ static void load(embedder *e) {
 /* Makes the plan of the vectors, or of the classes. */
 static void open_plan(embedder *e, bool classes) {
     wf_model *m = e->model;
-    wf_tensor *const fed[] = { m->src, m->src_length };
-    e->output = classes ? m->log_probs : wf_encoder_of(m)->vectors;
+    e->classes = classes;
     e->width = classes ? wf_encoder_of(m)->config.classes : wf_encoder_width(m);
-    const wf_plan_options o = {
-        .fetch = &e->output, .n_fetch = 1, .feed = fed, .n_feed = 2, .pool = e->pool
-    };
-    e->plan = wf_plan_new(m->graph, &o);
+    e->plan = wf_encoder_plan_for(m, classes, e->pool);
     if (!wf_plan_ok(e->plan)) fail(e->program, "%s", wf_plan_error(e->plan));
 }
 
@@ -136,16 +129,6 @@ static int from_long_to_short(const void *a, const void *b) {
     return (x->place > y->place) - (x->place < y->place);
 }
 
-static bool compute(const embedder *e, int64_t n, int64_t S, const window *w, float *vectors) {
-    const wf_model *m = e->model;
-    wf_plan *p = e->plan;
-    size_t row = (size_t)n * sizeof *w->src;
-    return wf_bind(p, "B", n) && wf_bind(p, "S", S) &&
-           wf_feed(p, m->src, w->src, row * (size_t)S) &&
-           wf_feed(p, m->src_length, w->length, row) && wf_run(p) &&
-           wf_fetch(p, e->output, vectors, wf_bound_bytes(p, e->output));
-}
-
 /* Runs `n` lines, and writes their vectors to their places. */
 static void run(embedder *e, window *w, const line *batch, int64_t n, float *vectors) {
     int64_t S = batch[0].n ? batch[0].n : 1;
@@ -153,7 +136,8 @@ static void run(embedder *e, window *w, const line *batch, int64_t n, float *vec
         w->length[i] = (int32_t)batch[i].n;
         for (int64_t k = 0; k < S; k++) w->src[i * S + k] = k < batch[i].n ? batch[i].ids[k] : 0;
     }
-    if (!compute(e, n, S, w, vectors)) fail(e->program, "%s", wf_plan_error(e->plan));
+    if (!wf_encoder_run_for(e->model, e->classes, e->plan, n, S, w->src, w->length, vectors))
+        fail(e->program, "%s", wf_plan_error(e->plan));
     for (int64_t i = 0; i < n; i++)
         memcpy(w->vectors + batch[i].place * e->width, vectors + i * e->width,
                (size_t)e->width * sizeof *vectors);

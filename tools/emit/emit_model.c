@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/choices.h"
 #include "models/generation.h"
 #include "models/model_internal.h"
 #include "tools/data/language.h"
@@ -199,8 +200,8 @@ bool emit_model(emitted *e, const wf_file *f, const emit_settings *set, char *me
     wf_generation g = { 0 };
     language l = { 0 };
     *e = (emitted){ 0 };
-    wf_layout layout = set->weights == EMIT_INT8 ? WF_PANELS_INT8 : WF_ROW_MAJOR;
-    wf_model *m = wf_model_load_packed(f, NULL, layout, set->weights < 0, message);
+    int format = set->weights == EMIT_INT8 ? (int)WF_WEIGHTS_INT8 : set->weights;
+    wf_model *m = wf_model_load_packed(f, NULL, format, WF_ROW_MAJOR, message);
     if (m && language_open(&l, f, m, message) && usual_settings(&g, f, m, &l, message) &&
         (!set->attention || take_maps(e, m, &l, message)))
         emit(e, m, &l, &g, set, message);

@@ -9,6 +9,7 @@
 #include "core/file_internal.h"
 #include "models/model.h"
 #include "models/model_internal.h"
+#include "nn/optimizer_internal.h"
 #include "tools/cli/jsonl.h"
 #include "tools/cli/numbers.h"
 #include "tools/cli/options/options.h"
@@ -90,14 +91,9 @@ static const char *shape_text(const wf_entry *e, char *text, size_t size) {
     return text;
 }
 
-/* True for a moment of an optimizer, which is no parameter. There are twice as many moments. */
-static bool is_moment(const wf_entry *e) {
-    return strncmp(e->name, "optimizer.", 10) == 0;
-}
-
 /* True if an entry gets a line. A moment gets one only if it was asked for, or is not finite. */
 static bool shown(const wf_entry *e, const statistics *s) {
-    return all || !is_moment(e) || s->not_finite;
+    return all || !wf_is_moment(e->name) || s->not_finite;
 }
 
 static void print_tensor(const wf_entry *e, const statistics *s, int width) {
@@ -187,7 +183,7 @@ static int name_width(const wf_file *f) {
     for (int i = 0; i < wf_file_count(f); i++) {
         const wf_entry *e = wf_file_at(f, i);
         int n = (int)strlen(e->name);
-        if (n > width && (all || !is_moment(e))) width = n;
+        if (n > width && (all || !wf_is_moment(e->name))) width = n;
     }
     return width;
 }
@@ -212,7 +208,7 @@ static void show_tensors(const wf_file *f) {
         /* tied: the data were counted under another name */
         if (end && data + e->bytes <= end) continue;
         end = data + e->bytes;
-        if (!wf_file_is_scale(f, e)) *(is_moment(e) ? &moments : &parameters) += s.count;
+        if (!wf_file_is_scale(f, e)) *(wf_is_moment(e->name) ? &moments : &parameters) += s.count;
         bytes += (int64_t)e->bytes;
     }
     show_summary(f, parameters, moments, bytes, finite);

@@ -221,7 +221,7 @@ static option rows[] = {
     COUNT("threads", told.threads, 1, 256, "number of threads. The output does not depend on it",
           .fallback = DEFAULT_THREADS),
     CHOICE(
-        "weights", told.weights, "f32|bf16|int8",
+        "weights", told.weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),
         "number format of the weight matrices in memory. bf16 takes half of the bytes of f32 and "
         "int8 a quarter. Both are faster and slightly less accurate",
         .fallback = "f32, or int8 if the file has that"),
@@ -318,11 +318,8 @@ static void choose_languages(job *j) {
  * rounding. */
 static wf_model *load_model(const settings *set, const wf_file *f,
                             const wf_training_config *training, char *message) {
-    static const wf_layout layouts[] = { WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 };
-    bool given = set->weights >= 0;
     if (set->arithmetic) return wf_marian_load(f, message);
-    return wf_model_load_packed(f, training, given ? layouts[set->weights] : WF_PANELS, !given,
-                                message);
+    return wf_model_load_packed(f, training, set->weights, WF_PANELS, message);
 }
 
 /* Loads the model with the adapters of a file. They fit every model of the same form, but are meant

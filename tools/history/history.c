@@ -59,7 +59,9 @@ bool history_draw(const history *h, const char *path, const char *title, char *m
         { h->train_label, train->x, train->y, train->n },
         { "held-out data", valid->x, valid->y, valid->n },
     };
-    struct svg_plot plot = { title, "step", "loss per token, nats", curves, 2, true };
+    struct svg_plot plot = {
+        title, "step", h->of_lines ? "loss per line, nats" : "loss per token, nats", curves, 2, true
+    };
     if (train->incomplete || valid->incomplete)
         return refused(message, "%.150s: no memory for all points", path);
     if (!output_open(&o, path, message)) return false;

@@ -26,6 +26,7 @@ void series_free(series *s);
     ROW(TRAIN_RATE, "train", "rate", "learning rate")                                              \
     ROW(TRAIN_NORM, "train", "gradient_norm", "norm of the gradient")                              \
     ROW(TRAIN_SPEED, "train", "tokens_per_second", "target tokens per second")                     \
+    ROW(TRAIN_LINE_SPEED, "train", "lines_per_second", "lines per second")                         \
     ROW(VALID_LOSS, "valid", "loss", "nats per token")                                             \
     ROW(VALID_ACCURACY, "valid", "accuracy", "share of tokens")                                    \
     ROW(VALID_EXACT, "valid", "exact", "share of outputs")                                         \
@@ -55,6 +56,7 @@ typedef struct history {
     /* The label of the first curve. Its loss may be that of a harder problem, with dropout and
      * label smoothing. */
     const char *train_label;
+    bool of_lines; /* losses are of lines, not of tokens */
 } history;
 
 void history_add(history *h, int64_t step, const measured *m);

@@ -28,40 +28,42 @@ static int64_t place_of(const class_names *c, const char *name, size_t bytes, bo
     int64_t low = 0, high = c->n;
     while (low < high) {
         int64_t middle = (low + high) / 2;
-        if (compare(name, bytes, c->names[middle]) > 0)
+        if (compare(name, bytes, c->sorted[middle].text) > 0)
             low = middle + 1;
         else
             high = middle;
     }
-    *there = low < c->n && compare(name, bytes, c->names[low]) == 0;
+    *there = low < c->n && compare(name, bytes, c->sorted[low].text) == 0;
     return low;
 }
 
 static bool insert(class_names *c, int64_t at, const char *name, size_t bytes, char *message) {
     if (c->n == c->capacity) {
         int64_t capacity = 2 * c->capacity + 16;
-        char **grown = realloc(c->names, (size_t)capacity * sizeof *grown);
+        class_name *grown = realloc(c->sorted, (size_t)capacity * sizeof *grown);
         if (!grown) return refused(message, "out of memory");
-        c->names = grown;
+        c->sorted = grown;
         c->capacity = capacity;
     }
     char *copy = strndup(name, bytes);
     if (!copy) return refused(message, "out of memory");
-    memmove(c->names + at + 1, c->names + at, (size_t)(c->n - at) * sizeof *c->names);
-    c->names[at] = copy;
+    memmove(c->sorted + at + 1, c->sorted + at, (size_t)(c->n - at) * sizeof *c->sorted);
+    c->sorted[at] = (class_name){ copy, c->n };
     c->n++;
     return true;
 }
 
-static bool join(class_names *c, char *message) {
+/* Numbers the sorted labels, and joins them. */
+static bool number_all(class_names *c, char *message) {
     size_t size = 0;
-    for (int64_t i = 0; i < c->n; i++) size += strlen(c->names[i]) + 1;
+    for (int64_t i = 0; i < c->n; i++) size += strlen(c->sorted[i].text) + 1;
     char *at = c->text = malloc(size + 1);
     if (!at) return refused(message, "out of memory");
     for (int64_t i = 0; i < c->n; i++) {
-        size_t n = strlen(c->names[i]);
+        size_t n = strlen(c->sorted[i].text);
+        c->sorted[i].number = i;
         if (i) *at++ = '\n';
-        memcpy(at, c->names[i], n);
+        memcpy(at, c->sorted[i].text, n);
         at += n;
     }
     *at = '\0';
@@ -88,26 +90,31 @@ bool class_names_learn(class_names *c, pair_lines *p, char *message) {
     if (p->failed) return false;
     if (c->n < 2)
         return refused(message, "all lines of %.120s have the label '%.60s': there must be two",
-                       p->path[0], c->n ? c->names[0] : "");
-    return join(c, message);
+                       p->path[0], c->n ? c->sorted[0].text : "");
+    return number_all(c, message);
 }
 
-/* The order in the file is that of the model, whatever it is. */
+/* The order in the file is that of the model, whatever it is. Of equal labels the first counts. */
 bool class_names_take(class_names *c, const char *text, char *message) {
-    *c = (class_names){ 0 };
-    for (const char *name = NULL; (name = wf_class_next(text, name));)
-        if (!insert(c, c->n, name, strcspn(name, "\n"), message)) return false;
-    return join(c, message);
+    *c = (class_names){ .text = strdup(text) };
+    if (!c->text) return refused(message, "out of memory");
+    for (const char *name = NULL; (name = wf_class_next(text, name));) {
+        size_t bytes = strcspn(name, "\n");
+        bool there;
+        int64_t at = place_of(c, name, bytes, &there);
+        if (!insert(c, at + there, name, bytes, message)) return false;
+    }
+    return true;
 }
 
 void class_names_free(class_names *c) {
-    for (int64_t i = 0; i < c->n; i++) free(c->names[i]);
-    free(c->names), free(c->text);
+    for (int64_t i = 0; i < c->n; i++) free(c->sorted[i].text);
+    free(c->sorted), free(c->text);
     *c = (class_names){ 0 };
 }
 
 int64_t class_names_find(const class_names *c, const char *name, size_t bytes) {
-    for (int64_t i = 0; i < c->n; i++)
-        if (strlen(c->names[i]) == bytes && memcmp(c->names[i], name, bytes) == 0) return i;
-    return -1;
+    bool there;
+    int64_t at = place_of(c, name, bytes, &there);
+    return there ? c->sorted[at].number : -1;
 }

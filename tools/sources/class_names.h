@@ -8,8 +8,13 @@
 
 #include "tools/data/pairs.h"
 
+typedef struct class_name {
+    char *text;
+    int64_t number;
+} class_name;
+
 typedef struct class_names {
-    char **names; /* [n] */
+    class_name *sorted; /* [n], in the order of class_names_learn */
     int64_t n, capacity;
     char *text; /* all names, a line each; NULL: there are no classes */
 } class_names;

@@ -10,15 +10,22 @@
 #include "ops/base/scalars.h"
 #include "tools/cli/numbers.h"
 
+bool counts_lines(const char *unit) {
+    return unit && strcmp(unit, "lines") == 0;
+}
+
+const char *speed_key(const char *unit) {
+    return counts_lines(unit) ? "lines_per_second" : "tokens_per_second";
+}
+
 static void heading(report *r, const progress *p) {
     if (r->titled) return;
     r->titled = true;
     char speed[24];
-    bool lines = p->unit && strcmp(p->unit, "lines") == 0;
     snprintf(speed, sizeof speed, "%s/s", p->unit ? p->unit : "tokens");
     say(r, "%s%*s %10s %10s %8s %10s %9s %9s %8s %8s", p->epoch > 0 ? " epoch " : "", 15,
-        "step        ", lines ? "loss/line" : "loss/token", "perplexity", "accuracy", speed,
-        "gradient", "rate", "elapsed", "left");
+        "step        ", counts_lines(p->unit) ? "loss/line" : "loss/token", "perplexity",
+        "accuracy", speed, "gradient", "rate", "elapsed", "left");
 }
 
 /* The beginning that lines of training and of validation have in common. */
@@ -36,9 +43,8 @@ static const char *beginning(const progress *p, char text[80]) {
 static void print_step(report *r, const progress *p) {
     char text[80], speed[OPTION_TEXT_SIZE], elapsed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
     heading(r, p);
-    say(r, "%s %10s %9.3g %9.3g %8s %8s", beginning(p, text),
-        thousands(p->tokens_per_second, speed), p->norm, p->rate, duration(p->elapsed, elapsed),
-        duration(p->remaining, left));
+    say(r, "%s %10s %9.3g %9.3g %8s %8s", beginning(p, text), thousands(p->speed, speed), p->norm,
+        p->rate, duration(p->elapsed, elapsed), duration(p->remaining, left));
 }
 
 void report_valid(report *r, const progress *p, const char *scores) {
@@ -56,7 +62,7 @@ void report_step(report *r, const progress *p) {
     json_real(e, "perplexity", wf_exp_of(p->nll));
     json_real(e, "accuracy", p->accuracy);
     if (p->alignment >= 0) json_real(e, "alignment_loss", p->alignment);
-    json_real(e, "tokens_per_second", p->tokens_per_second);
+    json_real(e, speed_key(p->unit), p->speed);
     json_real(e, "gradient_norm", p->norm);
     json_real(e, "rate", p->rate);
     if (p->exchange_share >= 0) {
@@ -84,8 +90,7 @@ void report_bar(report *r, const progress *p) {
     cells[CELLS] = '\0';
     snprintf(text, sizeof text, "%lld/%lld [%s] %s left, loss %.3f, %.1f %% right, %s %s/s",
              (long long)p->step, (long long)p->total, cells, duration(p->remaining, left), p->loss,
-             100 * p->accuracy, thousands(p->tokens_per_second, speed),
-             p->unit ? p->unit : "tokens");
+             100 * p->accuracy, thousands(p->speed, speed), p->unit ? p->unit : "tokens");
     fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
     fflush(stderr);
     r->drawn = true;

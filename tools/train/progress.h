@@ -20,7 +20,7 @@ typedef struct progress {
     /* loss of guided alignment per token; negative: no alignments are learned */
     double alignment;
     double accuracy;           /* of tokens, 0..1 */
-    double tokens_per_second;  /* target tokens, or what unit says */
+    double speed;              /* target tokens, or what unit says, per second */
     double norm, rate;         /* norm of the gradient; learning rate */
     double elapsed, remaining; /* seconds */
     /* share of the time spent in exchanges with other ranks; negative: there are no other ranks */
@@ -28,6 +28,10 @@ typedef struct progress {
     int64_t bytes_sent; /* bytes sent to other ranks in the last update */
 } progress;
 
+/* Is the unit lines? The key of the speed in events: "tokens_per_second", of tokens of any kind, or
+ * "lines_per_second". */
+bool counts_lines(const char *unit);
+const char *speed_key(const char *unit);
 /* Print a line, unless there is a bar, and send the event "step". */
 void report_step(report *r, const progress *p);
 /* Print the loss of a validation and the scores of its outputs; "": there are no outputs. */

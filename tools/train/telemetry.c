@@ -28,7 +28,7 @@ void telemetry_step(session *s, const progress *p) {
     m.of[TRAIN_ACCURACY] = p->accuracy;
     m.of[TRAIN_RATE] = p->rate;
     m.of[TRAIN_NORM] = p->norm;
-    m.of[TRAIN_SPEED] = p->tokens_per_second;
+    m.of[counts_lines(p->unit) ? TRAIN_LINE_SPEED : TRAIN_SPEED] = p->speed;
     add(s, &m);
 }
 
@@ -258,6 +258,7 @@ void telemetry_open(session *s) {
     char message[WF_MESSAGE];
     telemetry *t = &s->telemetry;
     if (s->set->run.dry_run) return;
+    s->history.of_lines = counts_lines(dataset_unit(&s->dataset));
     if (s->set->run.page) open_page(s);
     if (s->set->run.page && session_evaluates(s)) open_attention(s);
     if (!s->set->run.tensorboard) return;

@@ -42,7 +42,7 @@ static void report_progress(session *s, bool line) {
         .nll = r->nll / r->tokens,
         .alignment = s->model->alignment ? r->alignment / r->tokens : -1,
         .accuracy = r->correct / r->tokens,
-        .tokens_per_second = r->tokens / r->seconds,
+        .speed = r->tokens / r->seconds,
         .norm = s->norm,
         .exchange_share = s->transport ? r->exchanging / r->seconds : -1,
         .bytes_sent = s->did.sent,
@@ -345,7 +345,7 @@ static int dry_run(session *s) {
     say_time_limit(s, one * epochs);
     jsonl *e = event(&s->report, "dry_run");
     json_real(e, "seconds", one * epochs);
-    json_real(e, "tokens_per_second", rate);
+    json_real(e, speed_key(dataset_unit(&s->dataset)), rate);
     event_send(&s->report);
     return EXIT_DONE;
 }

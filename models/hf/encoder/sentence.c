@@ -63,23 +63,18 @@ static bool flag(const hf_object *o, const char *key, bool absent, bool *out, ch
 /* A row per pooling, in the order in which they are joined: its name, its key in old files. */
 typedef struct pooling {
     const char *name, *old;
-    size_t offset;
+    wf_pooling bit;
 } pooling;
 
-#define AT(field) offsetof(wf_encoder_config, field)
 static const pooling poolings[] = {
-    { "cls", "pooling_mode_cls_token", AT(pool_first) },
-    { "max", "pooling_mode_max_tokens", AT(pool_max) },
-    { "mean", "pooling_mode_mean_tokens", AT(pool_mean) },
-    { "mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", AT(pool_root) },
-    { "weightedmean", "pooling_mode_weightedmean_tokens", AT(pool_weighted) },
-    { "lasttoken", "pooling_mode_lasttoken", AT(pool_last) },
+    { "cls", "pooling_mode_cls_token", WF_POOLING_FIRST },
+    { "max", "pooling_mode_max_tokens", WF_POOLING_MAX },
+    { "mean", "pooling_mode_mean_tokens", WF_POOLING_MEAN },
+    { "mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", WF_POOLING_ROOT },
+    { "weightedmean", "pooling_mode_weightedmean_tokens", WF_POOLING_WEIGHTED },
+    { "lasttoken", "pooling_mode_lasttoken", WF_POOLING_LAST },
 };
 enum { POOLINGS = sizeof poolings / sizeof *poolings };
-
-static bool *pool(wf_encoder_config *c, int i) {
-    return (bool *)((char *)c + poolings[i].offset);
-}
 
 /* Reads the list of names, or the one name. */
 static bool read_modes(const hf_object *o, const hf_value *v, wf_encoder_config *c, char *message) {
@@ -92,10 +87,11 @@ static bool read_modes(const hf_object *o, const hf_value *v, wf_encoder_config 
     }
     for (int i = 0; i < POOLINGS && *at; i++) {
         size_t name = strlen(poolings[i].name);
-        *pool(c, i) =
-            *at == '"' && strncmp(at + 1, poolings[i].name, name) == 0 && at[name + 1] == '"';
-        if (*pool(c, i)) at += name + 2;
-        if (*pool(c, i) && *at == ',') at++;
+        if (*at != '"' || strncmp(at + 1, poolings[i].name, name) != 0 || at[name + 1] != '"')
+            continue;
+        c->pooling |= poolings[i].bit;
+        at += name + 2;
+        at += *at == ',';
     }
     return (n > 2 && !*at) || fail(message,
                                    "%s: 'pooling_mode' is %s, not some of cls, max, mean, "
@@ -104,12 +100,12 @@ static bool read_modes(const hf_object *o, const hf_value *v, wf_encoder_config 
 }
 
 static bool read_old_modes(const hf_object *o, wf_encoder_config *c, char *message) {
-    bool any = false;
     for (int i = 0; i < POOLINGS; i++) {
-        if (!flag(o, poolings[i].old, false, pool(c, i), message)) return false;
-        any |= *pool(c, i);
+        bool is;
+        if (!flag(o, poolings[i].old, false, &is, message)) return false;
+        if (is) c->pooling |= poolings[i].bit;
     }
-    c->pool_mean |= !any;
+    if (!c->pooling) c->pooling = WF_POOLING_MEAN;
     return true;
 }
 
@@ -127,7 +123,7 @@ static bool read_pooling(const hf_object *o, wf_encoder_config *c, char *message
     static const hf_constant constants[] = { IS("include_prompt", "true"), { NULL, NULL, NULL } };
     static const char *const none[] = { NULL };
     const hf_value *v = wf_hf_find(o, "pooling_mode");
-    c->pool_mean = false;
+    c->pooling = 0;
     return check_keys(o, read, constants, none, message) &&
            same_width(o, "embedding_dimension", c->d_model, message) &&
            same_width(o, "word_embedding_dimension", c->d_model, message) &&
@@ -377,9 +373,9 @@ static bool write_modules(const wf_encoder_config *c, wf_hf_put put, void *user,
 /* In the form that old and new versions read. */
 static bool write_pooling(const wf_encoder_config *c, wf_hf_put put, void *user, char *message) {
     hf_text t = { 0 };
-    wf_encoder_config copy = *c;
     wf_hf_put_int(&t, "word_embedding_dimension", c->d_model);
-    for (int i = 0; i < POOLINGS; i++) wf_hf_put_flag(&t, poolings[i].old, *pool(&copy, i));
+    for (int i = 0; i < POOLINGS; i++)
+        wf_hf_put_flag(&t, poolings[i].old, (c->pooling & poolings[i].bit) != 0);
     wf_hf_put_flag(&t, "include_prompt", true);
     wf_hf_put_as(&t, "\n}\n");
     return wf_hf_put_file(&t, POOLING "/config.json", put, user, message);

@@ -94,9 +94,10 @@ static option rows[] = {
       .help =
           "with --lora: the matrices that get adapters, by the ends of their names: q_proj, "
           "k_proj, v_proj (in_proj if the model has these three as one matrix), out_proj, linear1, "
-          "linear2, linear3, output; all-linear: all of these but in_proj and output",
+          "linear2, linear3, output, an SSRU's input and forget, average attention's inner, outer, "
+          "input_gate and forget_gate; all-linear: all of these but in_proj and output",
       .fallback = "q_proj,v_proj, or in_proj for a model of GPT-2's form" },
-    CHOICE("base-weights", told.model.base_weights, "f32|bf16|int8",
+    CHOICE("base-weights", told.model.base_weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),
            "with --lora: number format in which the weights of --init are kept in memory. bf16 "
            "takes half of the bytes of f32 and int8 a quarter",
            .fallback = "f32, or int8 if the file has that"),

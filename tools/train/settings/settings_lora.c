@@ -73,9 +73,6 @@ void settings_take_lora(settings *set, const wf_file *f) {
 }
 
 bool settings_pack_base(const settings *set, wf_model *m, const wf_file *init, char *message) {
-    static const wf_layout layouts[] = { WF_ROW_MAJOR, WF_PANELS_BF16, WF_PANELS_INT8 };
-    bool given = set->model.base_weights >= 0;
     return !set->model.lora ||
-           wf_model_pack(m, init, given ? layouts[set->model.base_weights] : WF_ROW_MAJOR, !given,
-                         message);
+           wf_model_pack(m, init, set->model.base_weights, WF_ROW_MAJOR, message);
 }

@@ -1,5 +1,5 @@
-/* models/emit/plain_attend.c - attention of the last output in the C file of a model: embed.sh
- * makes text of this file. Before it stand the search and read_attention. */
+/* models/emit/plain/plain_attend.c - attention of the last output in the C file of a model:
+ * embed.sh makes text of this file. Before it stand the search and read_attention. */
 
 /* Compute all attention weights, and what the model gave every token, for the last source and its
  * best output. Writes the tokens that the decoder reads, model_ATTENDED of them with padding, and

@@ -1,4 +1,4 @@
-/* models/emit/plain_text.c - lines as ids and ids as lines in the C file of a model: what
+/* models/emit/plain/plain_text.c - lines as ids and ids as lines in the C file of a model: what
  * models/text/ does with words, characters and numbers, over tables that stand beside it. embed.sh
  * makes text of this file.
  *

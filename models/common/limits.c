@@ -1,9 +1,9 @@
-/* models/limits.c - the limits of every configuration: ranges, and conditions between widths, heads
- * and positions. */
+/* models/common/limits.c - the limits of every configuration: ranges, and conditions between
+ * widths, heads and positions. */
 #include <stdio.h>
 
-#include "kind.h"
-#include "message.h"
+#include "models/kind.h"
+#include "models/message.h"
 #include "nn/layers_internal.h"
 
 bool wf_limits_ok(const wf_limit *limits, size_t n, char *message) {

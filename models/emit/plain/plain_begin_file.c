@@ -1,5 +1,5 @@
-/* models/emit/plain_begin_file.c - the beginning of a training whose weights are a file. embed.sh
- * makes text of this file. */
+/* models/emit/plain/plain_begin_file.c - the beginning of a training whose weights are a file.
+ * embed.sh makes text of this file. */
 
 /* Returns 0, or 1: the bytes are not those of the file. */
 int model_begin(model *m, void *memory, const void *file, size_t size) {

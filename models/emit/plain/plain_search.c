@@ -1,6 +1,6 @@
-/* models/emit/plain_search.c - greedy and beam search in the C file of a model (model_emit.c): what
- * models/decode/ does for one sentence, to the bit. embed.sh makes text of this file, and tests
- * compile it with every model that they write.
+/* models/emit/plain/plain_search.c - greedy and beam search in the C file of a model
+ * (model_emit.c): what models/decode/ does for one sentence, to the bit. embed.sh makes text of
+ * this file, and tests compile it with every model that they write.
  *
  * Before it stand the model, numbers in capitals, and the functions encode_source, run_step,
  * copy_row, penalty and log_sum_exp. A model has BEAM rows of caches, one for each live output. */

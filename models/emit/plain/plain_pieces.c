@@ -1,5 +1,5 @@
-/* models/emit/plain_pieces.c - ids as text by SentencePiece in the C file of a model, over tables
- * that stand beside it. It consists of blocks, as plain_text.c does. */
+/* models/emit/plain/plain_pieces.c - ids as text by SentencePiece in the C file of a model, over
+ * tables that stand beside it. It consists of blocks, as plain_text.c does. */
 
 /* Tables that turn ids into text. is[id] says how an id is written: IS_PIECE and so on. Nothing is
  * written for IS_SKIPPED. */

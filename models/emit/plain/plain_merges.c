@@ -1,5 +1,5 @@
-/* models/emit/plain_merges.c - byte-pair encoding in the C file of a model: what models/text/ does
- * with words, with running text and at the level of bytes. It consists of blocks, as
+/* models/emit/plain/plain_merges.c - byte-pair encoding in the C file of a model: what models/text/
+ * does with words, with running text and at the level of bytes. It consists of blocks, as
  * plain_text.c does. */
 
 #define NO_MERGE INT32_MAX

@@ -1,5 +1,5 @@
-/* models/emit/plain_checkpoint.c - a safetensors file in the C file of a training: the bytes that
- * core/file/file_write.c writes. embed.sh makes text of this file.
+/* models/emit/plain/plain_checkpoint.c - a safetensors file in the C file of a training: the bytes
+ * that core/file/file_write.c writes. embed.sh makes text of this file.
  *
  * Before it stand the tables saved_tensors, by name, and saved_texts, by key, in which the text of
  * the number of steps is a null pointer. */

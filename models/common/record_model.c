@@ -1,15 +1,15 @@
-/* models/record_model.c - the parts that every model is recorded from: its inputs, the table of
- * its tokens, its output, its loss and scores. B batch, T target length, D model width, V
+/* models/common/record_model.c - the parts that every model is recorded from: its inputs, the table
+ * of its tokens, its output, its loss and scores. B batch, T target length, D model width, V
  * vocabulary. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "adapters/adapters.h"
 #include "core/graph_internal.h"
 #include "core/product_hook.h"
-#include "kind.h"
-#include "message.h"
+#include "models/adapters/adapters.h"
+#include "models/kind.h"
+#include "models/message.h"
 
 enum { MAX_BATCH = 1 << 20 };
 

@@ -1,4 +1,4 @@
-/* models/emit/plain_begin_array.c - the beginning of a training whose C file has its weights.
+/* models/emit/plain/plain_begin_array.c - the beginning of a training whose C file has its weights.
  * embed.sh makes text of this file. */
 
 void model_begin(model *m, void *memory) {

@@ -1,4 +1,4 @@
-/* models/emit/plain_sentencepiece.c - SentencePiece in the C file of a model: what
+/* models/emit/plain/plain_sentencepiece.c - SentencePiece in the C file of a model: what
  * models/text/sentencepiece/ does, over tables that stand beside it. It consists of blocks, as
  * plain_text.c does. */
 

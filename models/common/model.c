@@ -1,4 +1,4 @@
-/* models/model.c - binds and feeds pairs of sentences for a model of any architecture. See
+/* models/common/model.c - binds and feeds pairs of sentences for a model of any architecture. See
  * model.h. */
 #include <assert.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #include "core/lend.h"
 #include "core/plan/plan.h"
-#include "kind.h"
-#include "message.h"
+#include "models/kind.h"
+#include "models/message.h"
 #include "models/model_internal.h"
 
 enum { MAX_PAIRS = 1 << 20 };

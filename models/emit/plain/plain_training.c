@@ -1,5 +1,5 @@
-/* models/emit/plain_training.c - an update in the C file of a training (emit_training.c): what
- * nn/train/ does in one process, to the bit. embed.sh makes text of this file.
+/* models/emit/plain/plain_training.c - an update in the C file of a training (emit_training.c):
+ * what nn/train/ does in one process, to the bit. embed.sh makes text of this file.
  *
  * Before it stand the plans, numbers in capitals, the types model_batch, model_progress and shape,
  * the list `shapes`, and the functions that set inputs, rates and averages. */

@@ -1,9 +1,9 @@
-/* models/plans.c - the plans over a model's graph: a list of fetches and a list of feeds for each
- * use.
+/* models/common/plans.c - the plans over a model's graph: a list of fetches and a list of feeds for
+ * each use.
  *
  * No node is recorded here. Bind "B", "S" and "T" (and "P", the position, when decoding), feed,
  * run, fetch. */
-#include "model.h"
+#include "models/model.h"
 #include "models/model_internal.h"
 
 #include <stdlib.h>

@@ -1,10 +1,11 @@
-/* models/kinds.c - the table of architectures, and a new model of any of them. See kind.h. */
-#include "kind.h"
+/* models/common/kinds.c - the table of architectures, and a new model of any of them. See
+ * kind.h. */
+#include "models/kind.h"
 #include "models/model_internal.h"
 
 #include <string.h>
 
-#include "message.h"
+#include "models/message.h"
 
 enum { MAX_LONGEST = 1 << 20 };
 

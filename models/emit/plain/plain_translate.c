@@ -1,6 +1,6 @@
-/* models/emit/plain_translate.c - a line of text through the model and its search, in the C file of
- * a model: what the program `generate` does for it, to the byte. embed.sh makes text of this
- * file.
+/* models/emit/plain/plain_translate.c - a line of text through the model and its search, in the C
+ * file of a model: what the program `generate` does for it, to the byte. embed.sh makes text of
+ * this file.
  *
  * Before it stand the search, tables of the text, and the functions encode_line and decode_line. */
 
