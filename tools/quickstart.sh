@@ -26,14 +26,15 @@ mkdir -p $out
 say "training: an encoder-decoder Transformer learns to copy sequences of 3 to 12 numbers"
 # Under another name until it is done, so that a stopped training leaves an earlier model whole.
 new=$out/copy.new.safetensors
-trap : INT TERM
+trap : INT
 build/tools/train --task copy --seed "${SEED:-1}" --overwrite -o $new --curve $out/loss.svg || {
     status=$?
     if [ -e $out/copy.safetensors ]; then say "stopped: $out/copy.safetensors is as it was"; fi
-    say "run tools/quickstart.sh again: it trains from the beginning, and names the model copy.safetensors at the end"
+    if [ -e $new ]; then say "a command above that goes on is for $new"; fi
+    say "run tools/quickstart.sh again: it trains from the beginning"
     exit $status
 }
-trap - INT TERM
+trap - INT
 mv $new $out/copy.safetensors
 say "drawing"
 build/tools/graph --of attention > $out/attention.dot

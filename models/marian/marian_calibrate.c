@@ -41,8 +41,21 @@ void wf_marian_scales_free(wf_marian_scales *s) {
 
 /* ---- the products of a model ----------------------------------------------------------------- */
 
-/* The hook of products: notes a product with a weight that Marian has, and leaves it as it is. The
- * parts of a packed projection that multiply one x follow each other, and are one product. */
+/* Adds a part of a packed projection to the product of its neighbours with the same x. False: there
+ * is none. */
+static bool join(wf_marian_scales *s, const wf_tensor *x, const wf_tensor *weight, int part) {
+    for (size_t i = 0; i < s->n; i++) {
+        product *p = &s->products[i];
+        bool before = part == p->first - 1, behind = part == p->first + p->parts;
+        if (p->x != x || p->weight != weight || !(before || behind)) continue;
+        if (before) p->first = part;
+        p->parts++;
+        return true;
+    }
+    return false;
+}
+
+/* The hook of products: notes a product with a weight that Marian has, and leaves it as it is. */
 static wf_tensor *note(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight, int64_t first) {
     wf_marian_scales *s = user;
     char name[MARIAN_NAME];
@@ -51,11 +64,7 @@ static wf_tensor *note(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight
         MARIAN_UNKNOWN)
         return y;
     int part = (int)(first / (weight->shape[0] / parts));
-    product *last = s->n ? &s->products[s->n - 1] : NULL;
-    if (last && last->x == x && last->weight == weight && part == last->first + last->parts) {
-        last->parts++;
-        return y;
-    }
+    if (join(s, x, weight, part)) return y;
     if (!wf_grow(&s->products, &s->most, s->n + 1, sizeof *s->products))
         return wf_poison(y->graph, "out of memory");
     bool cross = strstr(name, "context") && part > 0;

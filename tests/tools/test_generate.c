@@ -317,12 +317,18 @@ TEST(what_is_generated_scores_the_same) {
     ck_assert_double_eq_tol(atof(result.out), total, 1e-5);
 }
 
+TEST(pairs_in_the_place_of_references_are_told) {
+    ok("printf 'a\\tb\\nc\\td\\n' > r; printf 'a\\nc\\n' | generate --model $WORDS --reference r");
+    assert_contains(result.err, "r has a TAB in every line, as files of pairs have");
+    assert_contains(result.err, "cut -f 2 writes the targets alone");
+}
+
 TEST(pairs_in_the_place_of_sources_are_told) {
     ok("printf 'das haus\ta house\nein hund\n' | generate --model $WORDS");
-    assert_contains(result.err, "1 of the sources have a tab");
+    assert_contains(result.err, "behind it: 1; cut -f 1 writes the sources of pairs alone");
     assert_contains(result.err, "cut -f1");
     ok("echo ein hund | generate --model $WORDS");
-    ck_assert_ptr_null(strstr(result.err, "tab"));
+    ck_assert_ptr_null(strstr(result.err, "TAB"));
 }
 
 /* ---- references ------------------------------------------------------------------------------ */

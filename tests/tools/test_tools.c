@@ -632,8 +632,9 @@ TEST(time_limit_ends_the_training) {
     assert_contains(result.out, "exact match ");
     ok("inspect m.safetensors | grep train.step");
     ok("train " TINY "--max-steps 100000000 --lr-steps 100000000 --max-time 0.1 -o long");
-    assert_contains(result.err, "its schedule ends at step 100000000; the learning rate is "
-                                "0.00");
+    assert_contains(result.err,
+                    "the schedule of the learning rate ends at step 100000000; the rate is "
+                    "0.00");
     assert_contains(result.err, "a new training with --max-steps ");
     assert_contains(result.err, " ends its schedule in about this time\n");
     ok("train " TINY "--max-steps 100000000 --lr-schedule constant --max-time 0.1 -o constant");
@@ -683,8 +684,7 @@ TEST(dry_run_says_how_long_all_will_take) {
     ck_assert_int_eq(atoi(result.out), 0);
     ok("train " SMALL "--dry-run --max-steps 900");
     assert_contains(result.err, " for 900 steps, ");
-    assert_contains(result.err, "         measured in ");
-    ck_assert_ptr_null(strstr(result.err, "measured in 1 step"));
+    assert_contains(result.err, "         measured over ");
     ck_assert_ptr_null(strstr(result.err, "--max-time"));
     ok("train " TINY "--dry-run --max-steps 100000000 --lr-steps 100000000 --max-time 1");
     assert_contains(result.err, "         --max-time 1 ends this run at about step ");

@@ -399,7 +399,7 @@ static const struct {
     { DE "--vocab-size 100", 2, "--vocab-size would have no effect: the .spm file says it" },
     { DE "--share-vocab", 2, "--share-vocab would have no effect: the .spm file says it" },
     { DE EN "--arch language", 2, "has one vocabulary: --spm-src or --spm-tgt alone" },
-    { DE EN "--tie all", 2, "one table for both sides needs one vocabulary: leave --spm-tgt out" },
+    { DE EN "--tie all", 2, "--tie all or inputs) needs one vocabulary: leave --spm-tgt out" },
     { "--spm-src none", 1, "none can't be read: No such file" },
     { "--spm-src one", 1, "one: " },
     { "--spm-src .", 1, ". can't be read: " },

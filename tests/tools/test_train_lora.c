@@ -112,7 +112,7 @@ TEST(adapters_have_a_rate_of_their_own) {
         run("train --init base%d --train two --threads 1 --dry-run --json %s", i, cases[i].options);
         expect(0);
         assert_contains(result.out, cases[i].rate);
-        bool said = strstr(result.err, "adapters learn at a higher rate than weights");
+        bool said = strstr(result.err, "rate     of adapters: 0.01");
         ck_assert_msg(said == (i < 2), "%s", result.err);
     }
 }

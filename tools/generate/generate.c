@@ -413,10 +413,11 @@ static void warn_of_limits(const job *j) {
              (long long)j->high);
     warn_of_long_lines(j);
     if (j->tabbed)
-        warn(&self,
-             "%lld of the sources have a tab, and were translated with what is behind it: cut -f1 "
-             "takes the sources of pairs, and --score reads pairs",
-             (long long)j->tabbed);
+        warn(
+            &self,
+            "sources with a TAB, which were read with what is behind it: %lld; cut -f 1 writes the "
+            "sources of pairs alone, and --score reads pairs",
+            (long long)j->tabbed);
     if (j->unknown)
         warn(&self, "%lld of the %lld tokens of the sources are unknown to the model's vocabulary",
              (long long)j->unknown, (long long)j->read);

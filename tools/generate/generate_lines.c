@@ -67,14 +67,14 @@ static void keep_reference(job *j, const lines *l, const char *line) {
     j->n_reference++;
 }
 
-/* Refuses a file of pairs: no output of a pair's model has a tab. */
-static void refuse_pairs(const job *j) {
+/* Says so if references look like a file of pairs. */
+static void warn_of_pairs(const job *j) {
     int64_t tabs = 0;
     for (int64_t i = 0; i < j->n_reference; i++) tabs += strchr(j->reference[i], '\t') != NULL;
     if (j->n_reference && tabs == j->n_reference && !j->model->start_first)
-        fail(j->program,
-             "%s has a TAB in every line, as files of pairs have: a reference is the target alone, "
-             "which cut -f 2 writes",
+        warn(j->program,
+             "%s has a TAB in every line, as files of pairs have, and outputs are compared with "
+             "whole lines: cut -f 2 writes the targets alone",
              j->set->reference);
 }
 
@@ -91,7 +91,7 @@ void open_references(job *j) {
              (long long)l.number + 1);
     if (status == LINE_FAILED) fail(j->program, "%s can't be read: %s", path, lines_failure(&l));
     lines_close(&l);
-    refuse_pairs(j);
+    warn_of_pairs(j);
     int64_t n = count_lines(&j->in.file);
     if (n >= 0 && n != j->n_reference) refuse_counts(j, n);
     j->metrics = metrics_new();

@@ -38,8 +38,8 @@ typedef struct album_weights {
     int64_t heads, rows, columns;
 } album_weights;
 
-/* Add a frame with outputs and weights (NULL: none). The first frame sets the labels. False: out of
- * memory, and the album is unchanged. */
+/* Add a frame with outputs and weights (NULL: none), whose labels are then those of all frames:
+ * weights of another example are dropped. False: out of memory, and there is no new frame. */
 bool album_add(album *a, int64_t step, const char *const output[ALBUM_SAMPLES],
                const album_weights *w);
 /* Set the sources and references of the samples. False: out of memory. */

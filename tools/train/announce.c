@@ -72,7 +72,7 @@ void announce(session *s, double memory) {
     if (s->set->model.init && !s->set->run.resume)
         say(r, "start    the weights in %s", s->set->model.init);
     if (s->set->model.lora && !s->set->run.resume && !option_seen(&train_program, "lr"))
-        say(r, "adapters learn at a higher rate than weights, by the width of the model; --lr "
+        say(r, "rate     of adapters: 0.01, above a width of 128 divided by width / 128; --lr "
                "overrides it");
     say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
         option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(s->set, limit),

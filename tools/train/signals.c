@@ -1,9 +1,10 @@
 /* tools/train/signals.c - handles SIGINT and SIGTERM. See signals.h. */
 #include "signals.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,43 +12,39 @@
 #include "tools/cli/options/options.h"
 #include "tools/cli/output.h"
 
-/* Equal signals within so many seconds count as one: a terminal and a shell may send one each, as
- * GNU timeout does. The caller of ranks has done this for them: core/ranks/processes.c. */
-#define REPEAT_WINDOW 0.2
+/* Equal signals within so many milliseconds count as one: a terminal and a shell may send one each,
+ * as GNU timeout does. The caller of ranks does this for them: core/ranks/processes.c. */
+enum { REPEAT_WINDOW = 200 };
 
 /* Atomic, because a rank receives its signals in a thread of the transport. */
 static atomic_int caught;
-static _Atomic double caught_at;
+static atomic_uint caught_at; /* in milliseconds, which wrap around */
+static bool is_alone, has_terminal;
 
-static pid_t main_process; /* it began the training; ranks are others */
-
-/* Writes a text if somebody sees it at once. */
 static void tell(const char *text) {
-    if (getpid() != main_process || !isatty(STDERR_FILENO)) return;
+    if (!has_terminal) return;
     ssize_t written = write(STDERR_FILENO, text, strlen(text));
     (void)written;
 }
 
-static bool is_repeated(int number) {
-    return getpid() == main_process && number == atomic_load(&caught) &&
-           wf_seconds_now() < atomic_load(&caught_at) + REPEAT_WINDOW;
-}
-
 static void on_signal(int number) {
-    int none = 0;
-    if (is_repeated(number)) return;
-    atomic_store(&caught_at, wf_seconds_now());
-    if (atomic_compare_exchange_strong(&caught, &none, number)) {
-        tell("\nstops after this step and saves; a second signal ends at once, without saving\n");
-        return;
+    int none = 0, error = errno;
+    unsigned now = (unsigned)(int64_t)(1e3 * wf_seconds_now());
+    bool again = number == atomic_load(&caught) && now - atomic_load(&caught_at) < REPEAT_WINDOW;
+    if (is_alone && again) return;
+    atomic_store(&caught_at, now);
+    if (!atomic_compare_exchange_strong(&caught, &none, number)) {
+        output_discard_all();
+        tell("\nended at once: what was not saved is lost\n");
+        _exit(EXIT_SIGNAL + number);
     }
-    output_discard_all();
-    tell("\nended at once: steps since the last save are lost\n");
-    _exit(EXIT_SIGNAL + number);
+    tell("\nends as soon as it can be resumed; a second signal ends at once\n");
+    errno = error;
 }
 
-void catch_signals(void) {
-    main_process = getpid();
+void catch_signals(bool alone, bool tells) {
+    is_alone = alone;
+    has_terminal = tells && isatty(STDERR_FILENO);
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);

@@ -1,10 +1,13 @@
 /* tools/train/signals.h - handles SIGINT and SIGTERM: after the first, the step is finished and
- * saved; another one ends the program at once. Each says so in a terminal. Equal ones at once count
- * as one. */
+ * saved; another one ends the program at once. */
 #ifndef WEFT_TOOLS_TRAIN_SIGNALS_H
 #define WEFT_TOOLS_TRAIN_SIGNALS_H
 
-void catch_signals(void);
+#include <stdbool.h>
+
+/* alone: without ranks, so that equal signals at once must be counted as one here. tells: says in a
+ * terminal what each signal does. */
+void catch_signals(bool alone, bool tells);
 int caught_signal(void); /* its number; 0: none came */
 
 #endif

@@ -143,15 +143,20 @@ static bool late(const session *s, double now) {
     return s->set->run.max_time > 0 && now - s->started >= s->set->run.max_time;
 }
 
-/* Writes options whose schedule ends after about `steps` steps; false: there is not one epoch. */
+/* Writes options with which a new training's schedule ends after about `steps` steps. False: this
+ * one is resumed, or there is not one epoch, or no step after the warm-up. */
 static bool shorter_schedule(const session *s, double steps, char text[80]) {
-    int64_t updates = dataset_updates(&s->dataset);
-    int64_t n = (int64_t)(updates ? steps / (double)updates : steps);
-    if (updates)
-        snprintf(text, 80, "--epochs %lld", (long long)n);
+    int64_t updates = dataset_updates(&s->dataset), n = (int64_t)steps;
+    bool in_epochs = updates && !option_seen(&train_program, "max-steps") &&
+                     !option_seen(&train_program, "lr-steps");
+    if (s->set->run.resume) return false;
+    if (in_epochs) n = n / updates * updates;
+    if (in_epochs)
+        snprintf(text, 80, "--epochs %lld", (long long)(n / updates));
     else
         snprintf(text, 80, "--max-steps %lld --lr-steps %lld", (long long)n, (long long)n);
-    return n >= 1;
+    /* by default the warm-up of pairs is a part of the schedule */
+    return n > (updates && !option_seen(&train_program, "warmup") ? 0 : s->set->recipe.warmup);
 }
 
 /* Says that the training ended in the middle of its schedule, if it did: the model is weaker then
@@ -162,8 +167,8 @@ static void say_unfinished(session *s) {
     bool early = settings_has_horizon(s->set) && s->at.step < s->set->recipe.lr_steps;
     if (!early || s->at.step == 0) return;
     say(&s->report,
-        "its schedule ends at step %lld; the learning rate is %.3g, of a peak of %.3g: a "
-        "model gets better while it falls to 0",
+        "the schedule of the learning rate ends at step %lld; the rate is %.3g now, of a peak of "
+        "%.3g: a model gets better while it falls to 0",
         (long long)s->set->recipe.lr_steps, now, peak);
     if (s->late && shorter_schedule(s, (double)s->at.step, options))
         say(&s->report, "a new training with %s ends its schedule in about this time", options);
@@ -310,8 +315,7 @@ static void say_time_limit(session *s, double all_seconds) {
     double last = (double)s->set->run.max_steps;
     double steps = (double)s->at.step + s->set->run.max_time / all_seconds * last;
     if (s->set->run.max_time <= 0 || steps >= last) return;
-    bool fits =
-        !s->set->run.resume && settings_has_horizon(s->set) && shorter_schedule(s, steps, options);
+    bool fits = settings_has_horizon(s->set) && shorter_schedule(s, steps, options);
     say(&s->report, "         --max-time %g ends this run at about step %.0f of %lld%s%s%s",
         s->set->run.max_time, steps, (long long)s->set->run.max_steps,
         fits ? ", before its learning rate has fallen: " : "", fits ? options : "",
@@ -339,8 +343,7 @@ static int dry_run(session *s) {
         say(&s->report, "time     %s for %lld steps, without validations", took,
             (long long)s->set->run.max_steps);
     say(&s->report,
-        "         measured in %lld step%s that took %s, with the other load of this "
-        "machine: it takes longer if that grows",
+        "         measured over %lld step%s (%s); more programs beside it make it slower",
         (long long)n, n == 1 ? "" : "s", tried);
     say_time_limit(s, one * epochs);
     jsonl *e = event(&s->report, "dry_run");
@@ -351,7 +354,7 @@ static int dry_run(session *s) {
 }
 
 static int train_to_the_end(session *s) {
-    catch_signals();
+    catch_signals(!s->transport, s->leads && !s->set->run.quiet);
     int status = train(s);
     if (status == EXIT_DONE) status = finish(s);
     jsonl *e = event(&s->report, "end");

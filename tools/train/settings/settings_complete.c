@@ -232,7 +232,10 @@ static void complete_sentencepiece(settings *set) {
     bool two_files =
         set->data.spm_src && set->data.spm_tgt && strcmp(set->data.spm_src, set->data.spm_tgt) != 0;
     if (!set->run.resume && settings_one_table(set) && (two_files || set->data.tokenizer_tgt))
-        usage_error(p, "--tie: one table for both sides needs one vocabulary: leave %s out",
+        usage_error(p,
+                    "one table of embeddings for both sides (--tie all or inputs%s) needs one "
+                    "vocabulary: leave %s out",
+                    option_seen(p, "tie") ? "" : ", as --like has it",
                     two_files ? "--spm-tgt" : "--tokenizer-tgt");
     if (!set->data.spm_src) set->data.spm_src = set->data.spm_tgt;
     if (!set->data.spm_tgt) set->data.spm_tgt = set->data.spm_src;
