@@ -1,8 +1,8 @@
 #!/bin/sh
 # tools/quickstart.sh - from a fresh clone to a trained Transformer and its pictures. Safe to run again: a model
-# of an earlier run is replaced when the new one is done.
+# that is there stays, and is not trained again.
 #
-# usage: tools/quickstart.sh [--help]          SEED=7 tools/quickstart.sh trains another one
+# usage: tools/quickstart.sh [--help]          SEED=7 tools/quickstart.sh trains another one, if none is there
 #
 # Installs what is missing (a C compiler, meson, ninja, pkg-config, zlib), builds into build/, trains the copy
 # task and writes into quickstart/. Exits with 2 if something is missing that it can't install, except zlib.
@@ -23,19 +23,16 @@ compile build train generate convert inspect graph embed tokenize tools/bench
 
 out=quickstart
 mkdir -p $out
-say "training: an encoder-decoder Transformer learns to copy sequences of 3 to 12 numbers"
-# Under another name until it is done, so that a stopped training leaves an earlier model whole.
-new=$out/copy.new.safetensors
-trap : INT
-build/tools/train --task copy --seed "${SEED:-1}" --overwrite -o $new --curve $out/loss.svg || {
-    status=$?
-    if [ -e $out/copy.safetensors ]; then say "stopped: $out/copy.safetensors is as it was"; fi
-    if [ -e $new ]; then say "a command above that goes on is for $new"; fi
-    say "run tools/quickstart.sh again: it trains from the beginning"
-    exit $status
-}
-trap - INT
-mv $new $out/copy.safetensors
+model=$out/copy.safetensors
+if [ -e $model ]; then
+    say "$model is there, and stays: move it to another place to train again"
+else
+    say "training: an encoder-decoder Transformer learns to copy sequences of 3 to 12 numbers"
+    # Under another name until it is done, so that a training that was stopped leaves no model.
+    new=$out/copy.new.safetensors
+    build/tools/train --task copy --seed "${SEED:-1}" --overwrite -o $new --curve $out/loss.svg
+    mv $new $model
+fi
 say "drawing"
 build/tools/graph --of attention > $out/attention.dot
 if has dot; then dot -Tsvg $out/attention.dot -o $out/attention.svg; fi

@@ -166,7 +166,8 @@ bool wf_trainer_ok(const wf_trainer *t) {
 }
 
 const char *wf_trainer_error(const wf_trainer *t) {
-    return t ? t->error : "a trainer is NULL: out of memory";
+    if (!t) return "a trainer is NULL: out of memory";
+    return *t->error ? t->error : wf_plan_error(t->step);
 }
 
 wf_plan *wf_trainer_plan(wf_trainer *t) {

@@ -295,6 +295,16 @@ TEST(a_step_that_fails_can_be_tried_again) {
     close_learner(&l), close_learner(&other);
 }
 
+TEST(a_failure_of_the_plan_is_the_trainers) {
+    learner l;
+    float x[ROWS * IN] = { 0 };
+    open_learner(&l, usual(), 1);
+    ck_assert(!wf_feed(wf_trainer_plan(l.t), l.x, x, sizeof x - 1));
+    ck_assert_str_eq(wf_trainer_error(l.t), wf_plan_error(wf_trainer_plan(l.t)));
+    ck_assert_str_ne(wf_trainer_error(l.t), "");
+    close_learner(&l);
+}
+
 TEST(saving_and_loading_are_refused_with_a_reason) {
     wf_trainer_options o = usual();
     o.micro_batches = 2;

@@ -428,10 +428,9 @@ static void warn_of_limits(const job *j) {
              j->set->scores ? " or tabs" : "", (long long)j->escaped);
     /* running text seldom ends within a maximum length */
     if (j->unfinished && !j->model->start_first)
-        warn(&self,
-             "%lld of %lld outputs were cut before an end token; --max-len-a and --max-len-b give "
-             "more room",
-             (long long)j->unfinished, (long long)j->sentences);
+        warn(&self, "%lld of %lld outputs were cut before an end token; %s more room",
+             (long long)j->unfinished, (long long)j->sentences,
+             j->set->max_new ? "--max-new-tokens gives" : "--max-len-a and --max-len-b give");
 }
 
 static int close_output(output *o) {

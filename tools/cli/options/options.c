@@ -257,11 +257,21 @@ static void take(const program *p, option *o, const char *text) {
     if (!option_set(o, text, message)) usage_error(p, "%s", message);
 }
 
+static option *find_letter(const program *p, char letter) {
+    for (option *o = p->options; o < p->options + p->n; o++)
+        if (o->letter && o->letter == letter) return o;
+    return NULL;
+}
+
 /* The value that follows the option at argv[*i]. A word that looks like an option is not taken as a
  * value. */
 static const char *next_value(const program *p, const option *o, int argc, char **argv, int *i) {
     bool missing = *i + 1 >= argc;
-    if (!missing && o->kind == OPTION_STRING) missing = strncmp(argv[*i + 1], "--", 2) == 0;
+    if (!missing && o->kind == OPTION_STRING) {
+        const char *word = argv[*i + 1];
+        bool short_name = word[0] == '-' && word[1] && !word[2] && find_letter(p, word[1]);
+        missing = strncmp(word, "--", 2) == 0 || short_name;
+    }
     if (missing) usage_error(p, "--%s needs a value: %s", o->name, o->argument);
     return argv[++*i];
 }
@@ -290,12 +300,9 @@ static void parse_long(program *p, int argc, char **argv, int *i) {
 
 static void parse_short(const program *p, int argc, char **argv, int *i) {
     const char *text = argv[*i] + 1;
-    for (option *o = p->options; o < p->options + p->n; o++) {
-        if (!o->letter || o->letter != *text) continue;
-        take(p, o, text[1] ? text + 1 : next_value(p, o, argc, argv, i));
-        return;
-    }
-    usage_error(p, "there is no option %.20s", argv[*i]);
+    option *o = find_letter(p, *text);
+    if (!o) usage_error(p, "there is no option %.20s", argv[*i]);
+    take(p, o, text[1] ? text + 1 : next_value(p, o, argc, argv, i));
 }
 
 /* Gives the value to the first option that may be given without its name and is not set yet. */

@@ -226,9 +226,24 @@ static bool begins_as_text(const char *path) {
     return is_plain(first, n) && !pointer;
 }
 
+/* Says that a training has not kept its best weights yet, where it is there without them. */
+static void check_best(const program *p, const char *path) {
+    static const char best[] = ".best";
+    const char *at = strstr(path, best);
+    char other[PATH_SIZE];
+    if (!at || strlen(path) >= sizeof other) return;
+    snprintf(other, sizeof other, "%.*s%s", (int)(at - path), path, at + strlen(best));
+    if (access(other, F_OK) != 0) return;
+    fail(p, "%s is not there: the training had no validation yet. %s has the weights so far", path,
+         other);
+}
+
 void check_model_file(const program *p, const char *path) {
     struct stat s;
-    if (stat(path, &s) != 0) return;
+    if (stat(path, &s) != 0) {
+        check_best(p, path);
+        return;
+    }
     if (S_ISDIR(s.st_mode))
         fail(p, "%s can't be read: it is a folder%s", path, folder_remedy(path));
     if (S_ISREG(s.st_mode) && begins_as_text(path))

@@ -159,7 +159,8 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "patience", option_seen(p, "valid-every") && !set->run.valid_every,
                      "--valid-every 0 validates at the end only");
     option_no_effect(p, "save-every", !set->run.model, "without -o nothing is saved");
-    option_no_effect(p, "overwrite", !set->run.model, "without -o nothing is saved");
+    option_no_effect(p, "overwrite", !set->run.model && !set->run.page && !set->run.log,
+                     "without -o nothing is saved");
     option_no_effect(p, "overwrite", set->run.dry_run, "a dry run saves nothing");
     option_no_effect(p, "report", set->run.dry_run, "a dry run trains nothing");
     option_no_effect(p, "tensorboard", set->run.dry_run, "a dry run trains nothing");
