@@ -87,3 +87,11 @@ bool wf_feed_micro_batch(wf_plan *p, const wf_accumulation *a, int64_t i, int64_
     at[1] = wf_sum_tree_push(&t, i, i + 1);
     return wf_feed_reals(p, a->at, at, 2);
 }
+
+bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out) {
+    float single;
+    if (x->dtype == WF_F64) return wf_fetch(p, x, out, sizeof *out);
+    bool ok = wf_fetch(p, x, &single, sizeof single);
+    if (ok) *out = (double)single;
+    return ok;
+}

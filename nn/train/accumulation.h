@@ -34,6 +34,8 @@ size_t wf_accumulation_memory(const wf_accumulation *a);
 int wf_partial_sums(int64_t micro_batches);
 /* Feed `at` for micro-batch i of `of`, counted from 0. They run in order. */
 bool wf_feed_micro_batch(wf_plan *p, const wf_accumulation *a, int64_t i, int64_t of);
+/* Read a scalar from a plan that has run. */
+bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out);
 
 /* ---- optimizer.c ----------------------------------------------------------------------------- */
 

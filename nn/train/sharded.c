@@ -300,16 +300,10 @@ bool wf_sharded_agree(wf_sharded *s, bool yes) {
 static bool update_own(wf_sharded *s, double count, const double rates[3], double *norm) {
     const wf_optimizer *o = &s->optimizer;
     wf_plan *p = s->update;
-    float single;
     if (!s->own) return true;
     bool ok = wf_feed_reals(p, o->rates, rates, 3) && wf_feed_reals(p, s->count, &count, 1);
     if (ok && o->norm) ok = wf_feed(p, s->all_squares, s->send, wf_bound_bytes(p, s->all_squares));
-    ok = ok && wf_run(p);
-    if (ok && o->norm && s->real == sizeof *norm) ok = wf_fetch(p, o->norm, norm, sizeof *norm);
-    if (ok && o->norm && s->real == sizeof single) {
-        ok = wf_fetch(p, o->norm, &single, sizeof single);
-        *norm = (double)single;
-    }
+    ok = ok && wf_run(p) && (!o->norm || wf_fetch_real(p, o->norm, norm));
     return ok || wf_shard_failed(s, wf_plan_error(p));
 }
 

@@ -1,14 +1,7 @@
-/* nn/train/way.c - errors, lists of tensors and plans, which the trainer and its three ways
- * share. */
+/* nn/train/way.c - lists of tensors and plans, which the trainer and its three ways share. */
 #include "way.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-
-bool wf_trainer_failed(wf_trainer *t, const char *why) {
-    snprintf(t->error, sizeof t->error, "%s", why);
-    return false;
-}
 
 void wf_list_add(wf_tensor_list *l, wf_tensor *t) {
     if (t) l->data[l->n++] = t;
@@ -37,12 +30,4 @@ wf_plan *wf_trainer_plan_updates(wf_trainer *t, wf_tensor *const *updates, wf_te
     wf_plan *p = wf_trainer_plan_of(t, &fetch, &(wf_tensor_list){ &feed, 1 }, false);
     free(fetch.data);
     return p;
-}
-
-bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out) {
-    float single;
-    if (x->dtype == WF_F64) return wf_fetch(p, x, out, sizeof *out);
-    bool ok = wf_fetch(p, x, &single, sizeof single);
-    if (ok) *out = (double)single;
-    return ok;
 }

@@ -4,6 +4,8 @@
 #ifndef WEFT_NN_TRAIN_WAY_H
 #define WEFT_NN_TRAIN_WAY_H
 
+#include <stdio.h>
+
 #include "accumulation.h"
 #include "nn/trainer.h"
 
@@ -74,15 +76,18 @@ struct wf_trainer {
     char error[256];
 };
 
-bool wf_trainer_failed(wf_trainer *t, const char *why); /* false */
+/* Notes why something failed. Returns false. */
+static inline bool wf_trainer_failed(wf_trainer *t, const char *why) {
+    snprintf(t->error, sizeof t->error, "%s", why);
+    return false;
+}
+
 /* Make a plan of the trainer's graph. */
 wf_plan *wf_trainer_plan_of(wf_trainer *t, const wf_tensor_list *fetch, const wf_tensor_list *feed,
                             bool training);
 /* Make a plan that fetches these n tensors, and `more` unless it is NULL, and feeds one input. */
 wf_plan *wf_trainer_plan_updates(wf_trainer *t, wf_tensor *const *updates, wf_tensor *more,
                                  wf_tensor *feed);
-/* Read a scalar from a plan that has run. */
-bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out);
 /* Like wf_trainer_new; with several ranks, rounds have about in_flight blocks. */
 wf_trainer *wf_trainer_open(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                             const wf_trainer_options *options, int64_t in_flight);
