@@ -49,7 +49,7 @@ WF_API wf_plan *wf_plan_new(wf_graph *g, const wf_plan_options *options);
 WF_API void wf_plan_free(wf_plan *p);
 /* True if the plan was compiled. */
 WF_API bool wf_plan_ok(const wf_plan *p);
-/* The last failure of this plan, or "". */
+/* The last failure of this plan since a run that succeeded, or "". */
 WF_API const char *wf_plan_error(const wf_plan *p);
 /* Give an extent its size, 1..max, for the runs that follow. False: wf_plan_error. */
 WF_API bool wf_bind(wf_plan *p, const char *extent, int64_t size);

@@ -87,7 +87,7 @@ WF_API wf_trainer *wf_trainer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *c
 WF_API void wf_trainer_free(wf_trainer *t); /* before the graph */
 /* False if it could not be made, or if its graph has failed. */
 WF_API bool wf_trainer_ok(const wf_trainer *t);
-/* The last failure of the trainer or of its plan, or "". */
+/* The last failure of the trainer or of its plan since an update that succeeded, or "". */
 WF_API const char *wf_trainer_error(const wf_trainer *t);
 /* The plan of a micro-batch. Bind it, feed it, fetch from it and profile it, but do not run it. */
 WF_API wf_plan *wf_trainer_plan(wf_trainer *t);

@@ -253,8 +253,10 @@ static bool run(wf_plan *p, wf_state *s) {
     unsigned mode = wf_float_mode_enter();
     bool ok = run_all(p);
     wf_float_mode_leave(mode);
-    if (ok) p->step++;
-    return ok;
+    if (!ok) return false;
+    p->error[0] = '\0';
+    p->step++;
+    return true;
 }
 
 bool wf_run(wf_plan *p) {

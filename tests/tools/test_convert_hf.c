@@ -95,9 +95,6 @@ TEST(a_model_is_replaced_when_asked) {
     assert_contains(result.err, "d/merges.txt is of another model, and this one has no such file");
     ok("diff -r d d0; rm d/merges.txt; convert --to hf m2 -o d --overwrite");
     ok("convert --from hf d -o back && cmp back m2");
-    run("convert --from hf folder -o x --overwrite");
-    expect(2);
-    assert_contains(result.err, "--overwrite would have no effect");
 }
 
 /* ---- an export that was stopped -------------------------------------------------------------- */

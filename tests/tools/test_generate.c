@@ -326,7 +326,6 @@ TEST(pairs_in_the_place_of_references_are_told) {
 TEST(pairs_in_the_place_of_sources_are_told) {
     ok("printf 'das haus\ta house\nein hund\n' | generate --model $WORDS");
     assert_contains(result.err, "behind it: 1; cut -f 1 writes the sources of pairs alone");
-    assert_contains(result.err, "cut -f1");
     ok("echo ein hund | generate --model $WORDS");
     ck_assert_ptr_null(strstr(result.err, "TAB"));
 }

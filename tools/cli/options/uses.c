@@ -240,10 +240,7 @@ static void check_best(const program *p, const char *path) {
 
 void check_model_file(const program *p, const char *path) {
     struct stat s;
-    if (stat(path, &s) != 0) {
-        check_best(p, path);
-        return;
-    }
+    if (stat(path, &s) != 0) return;
     if (S_ISDIR(s.st_mode))
         fail(p, "%s can't be read: it is a folder%s", path, folder_remedy(path));
     if (S_ISREG(s.st_mode) && begins_as_text(path))
@@ -253,6 +250,7 @@ void check_model_file(const program *p, const char *path) {
 
 /* Refuses a folder where a file is read, and a text where a model is. */
 static void check_readable(const program *p, const used *u) {
+    if (!u->there && u->file.use == USE_MODEL) check_best(p, u->file.path);
     if (writes(u) || is_stream(u) || !u->there) return;
     if (u->file.use == USE_MODEL) check_model_file(p, u->file.path);
     if (S_ISDIR(u->s.st_mode)) fail(p, "%s can't be read: it is a folder", u->file.path);

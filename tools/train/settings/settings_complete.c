@@ -229,14 +229,6 @@ static void complete_sentencepiece(settings *set) {
                        "--spm-tgt FILE, or one for both");
     if (settings_in_one_row(set) && set->data.spm_src && set->data.spm_tgt)
         usage_error(p, "this architecture has one vocabulary: --spm-src or --spm-tgt alone");
-    bool two_files =
-        set->data.spm_src && set->data.spm_tgt && strcmp(set->data.spm_src, set->data.spm_tgt) != 0;
-    if (!set->run.resume && settings_one_table(set) && (two_files || set->data.tokenizer_tgt))
-        usage_error(p,
-                    "one table of embeddings for both sides (--tie all or inputs%s) needs one "
-                    "vocabulary: leave %s out",
-                    option_seen(p, "tie") ? "" : ", as --like has it",
-                    two_files ? "--spm-tgt" : "--tokenizer-tgt");
     if (!set->data.spm_src) set->data.spm_src = set->data.spm_tgt;
     if (!set->data.spm_tgt) set->data.spm_tgt = set->data.spm_src;
 }

@@ -59,10 +59,25 @@ static bool alike(const settings *set) {
            m->embedding_norm == likes[m->like].embedding_norm && likes[m->like].ties >> m->tie & 1;
 }
 
+/* Exits if two vocabularies are to share one table of embeddings. */
+static void refuse_two_vocabularies(const settings *set) {
+    const program *p = &train_program;
+    bool files = set->data.spm_src && strcmp(set->data.spm_src, set->data.spm_tgt) != 0;
+    if (!settings_one_table(set) || set->run.resume || (!files && !set->data.tokenizer_tgt)) return;
+    usage_error(p,
+                "--tie %s: one table of embeddings for both sides needs one vocabulary: leave %s "
+                "out",
+                option_text(option_find(p, "tie"), (char[OPTION_TEXT_SIZE]){ 0 }),
+                files ? "--spm-tgt" : "--tokenizer-tgt");
+}
+
 void settings_refuse_unlike(const settings *set) {
     const program *p = &train_program;
     const char *name = likes[set->model.like].name;
-    if (!set->model.like) return;
+    if (!set->model.like) {
+        refuse_two_vocabularies(set);
+        return;
+    }
     if (settings_in_one_row(set))
         usage_error(p, "--like %s: it has an encoder and a decoder: --arch transformer", name);
     if (set->model.decoder != WF_DECODER_ATTENTION && set->model.like != LIKE_FIREFOX)
@@ -77,6 +92,7 @@ void settings_refuse_unlike(const settings *set) {
     if (set->model.like == LIKE_T5 && set->data.spm_src &&
         strcmp(set->data.spm_src, set->data.spm_tgt) != 0)
         usage_error(p, "--like t5: both sides have one vocabulary: --spm-src alone");
+    refuse_two_vocabularies(set);
 }
 
 /* Options that some tasks do not use. `readers` are the tasks that use them, or `idle` those that
