@@ -22,10 +22,10 @@ static float round_row(int n, const float *x, int step, int16_t *to) {
 #define BLOCK 128 /* integers */
 
 /* The number of products that are added one by one before blocks begin. Only in sums of a fixed
- * length does clang find the instructions that multiply and add pairs of integers; other compilers
- * find them in all sums, and are slowed down by blocks. */
+ * length does clang find the instructions of x86-64 that multiply and add pairs of integers; other
+ * compilers find them in all sums, and are slowed down by blocks. */
 static int before_blocks(int n) {
-#ifdef __clang__
+#if defined __clang__ && defined __x86_64__
     return n % BLOCK;
 #else
     return n;
@@ -74,8 +74,11 @@ static int32_t one_sum(int n, const int16_t *a, const signed char *w) {
 /* sum[32 r + c] = those of row r of a and row c of the weights, for at most 4 and 32 of them. */
 static void sums_of_rows(int rows, int columns, int n, const int16_t *a, const signed char *w,
                          int32_t *sum) {
-    for (int c = 0; c < columns && rows == 4; c++) four_sums(n, a, w + c * n, sum + c);
-    for (int r = 0; r < rows && rows < 4; r++)
+    if (rows == 4) {
+        for (int c = 0; c < columns; c++) four_sums(n, a, w + c * n, sum + c);
+        return;
+    }
+    for (int r = 0; r < rows; r++)
         for (int c = 0; c < columns; c++) sum[32 * r + c] = one_sum(n, a + r * n, w + c * n);
 }
 
