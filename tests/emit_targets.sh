@@ -259,7 +259,7 @@ sanitizers_way() {
 analyze_way() {
     need gcc clang cppcheck || return 77
     for name in $models $plans; do
-        awk '/^static const float first_weights.*\{$/ { print $0 " 0 };"; skips = 1 }
+        awk '/^static const (float first_weights|signed char first_int8).*\{$/ { print $0 " 0 };"; skips = 1 }
             !skips { print }
             /^};/ { skips = 0 }' "$out/$name.c" > "$folder/$name.c"
         echo "$name: gcc" && gcc -std=c11 -O1 -fanalyzer -Werror -c "$folder/$name.c" -o "$folder/$name.o" || return 1

@@ -209,27 +209,29 @@ static bool encode_chunks(text_emitter *x, wf_tokenizer *t, char *message) {
 
 /* ---- byte level ------------------------------------------------------------------------------ */
 
-static bool encode_level(text_emitter *x, wf_tokenizer *t, char *message) {
-    const wf_byte_level *b = t->byte_level;
+void wf_write_level(text_emitter *x, const wf_merges *m, const int32_t bytes[256],
+                    const wf_byte_level_options *o) {
     size_t n_changes;
     const uint32_t *changes = wf_unicode_changes(&n_changes);
-    (void)message;
-    write_merges(&x->tables, &b->merges);
-    wf_write_ids(&x->tables, "source_bytes", "The ids of single bytes.", b->bytes, 256);
+    write_merges(&x->tables, m);
+    wf_write_ids(&x->tables, "source_bytes", "The ids of single bytes.", bytes, 256);
     wf_write_units(&x->tables, "source_changes",
                    "Code points from which on the class is another, times 4, plus the class.",
                    changes, (int64_t)n_changes);
-    wf_write_ids(&x->tables, "source_before", "What stands before a line.", b->o.before,
-                 b->o.n_before);
-    wf_write_ids(&x->tables, "source_after", "What stands behind a line.", b->o.after,
-                 b->o.n_after);
+    wf_write_ids(&x->tables, "source_before", "What stands before a line.", o->before, o->n_before);
+    wf_write_ids(&x->tables, "source_after", "What stands behind a line.", o->after, o->n_after);
     wf_text_print(&x->tables,
                   "static const byte_level source_text = {\n"
                   "    { source_bytes, { source_merges, %n, 0, 0 } },\n"
                   "    source_changes, %n, %d,\n    source_before, source_after, %d, %d,\n};\n\n",
-                  (int64_t)b->merges.n, (int64_t)n_changes, (int)b->o.prefix_space, b->o.n_before,
-                  b->o.n_after);
+                  (int64_t)m->n, (int64_t)n_changes, (int)o->prefix_space, o->n_before, o->n_after);
     x->links = x->room = x->e->line + 2;
+}
+
+static bool encode_level(text_emitter *x, wf_tokenizer *t, char *message) {
+    const wf_byte_level *b = t->byte_level;
+    (void)message;
+    wf_write_level(x, &b->merges, b->bytes, &b->o);
     wf_text_puts(&x->encode,
                  "    return encode_level(&source_text, &w->merges, w->text, line, n, to);\n");
     return true;
@@ -280,21 +282,15 @@ static const emitted_kind kinds[] = {
     [WF_BYTE_BPE] = { encode_chunks, NULL, "decode_spelled" },
     [WF_SENTENCEPIECE] = { encode_sentencepiece, wf_emit_sentencepiece_text, NULL },
     [WF_BYTE_LEVEL] = { encode_level, decode_level, NULL },
-    [WF_JSON_TEXT] = { NULL, NULL, NULL },
+    [WF_JSON_TEXT] = { wf_emit_json, wf_emit_json_text, NULL },
 };
 
-static bool has_form(const wf_tokenizer *t, char *message) {
-    return t->kind != WF_JSON_TEXT || fail(message, "a tokenizer.json has no form in C");
-}
-
 bool wf_emit_encoder(text_emitter *x, wf_tokenizer *t, char *message) {
-    if (!has_form(t, message)) return false;
     return kinds[t->kind].encode(x, t, message) && !lacks(&x->tables, message);
 }
 
 bool wf_emit_decoder(text_emitter *x, const wf_tokenizer *t, char *message) {
     const emitted_kind *k = &kinds[t->kind];
-    if (!has_form(t, message)) return false;
     for (int64_t id = 0; id < wf_tokenizer_size(t); id++) {
         const char *piece = wf_tokenizer_piece(t, (int32_t)id);
         int64_t bytes = piece ? (int64_t)strlen(piece) + 1 : 1;

@@ -46,6 +46,8 @@ static void write_rules(model_emitter *e) {
     wf_text_print(t, "%d, /* 1: a source and its output are one sequence */\n", !m->src);
     wf_text_print(t, "    START_FIRST = %d,  /* 1: START stands before the source in it */\n",
                   m->start_first);
+    wf_text_print(t, "    START_IF_EMPTY = %d, /* 1: it stands there only without a source */\n",
+                  m->start_if_empty);
     wf_text_print(t, "    LONGEST = %n,\n    SOURCE_VOCABULARY = %n,\n    VOCABULARY = %n,\n",
                   m->max_len, source_vocabulary, m->tgt_vocab);
     wf_text_print(t, "    START = %d,\n    END = %d,\n    BEAM = %d,\n    MIN_LENGTH = %n,\n",

@@ -88,8 +88,6 @@ static bool open_emitter(model_emitter *e, const wf_model_emit_options *o, char 
     if (!e->model) return fail(message, "there is no model");
     if (!wf_ok(e->model->graph)) return fail(message, "%s", wf_error(e->model->graph));
     if (wf_encoder_of(e->model)) return fail(message, "an encoder has no form in C yet");
-    if (e->model->start_if_empty)
-        return fail(message, "a model whose rows begin with their prompts has no form in C");
     e->name = o->name ? o->name : "model";
     e->attention = o->attention;
     e->recomputed = o->recomputed;

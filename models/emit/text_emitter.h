@@ -3,9 +3,10 @@
  * emit_text.c           numbers, and what every text has
  * emit_kinds.c          words, characters, byte pairs
  * emit_sentencepiece.c  SentencePiece
+ * emit_json.c           a tokenizer.json of GPT-2's form
  * emit_tables.c         constant arrays
- * plain_text.c, plain_merges.c, plain_sentencepiece.c, plain_pieces.c: blocks of C, of which a file
- * gets those that it uses; plain_translate.c, plain_main.c: the rest of the file */
+ * plain_text.c, plain_merges.c, plain_level.c, plain_sentencepiece.c, plain_pieces.c: blocks of C,
+ * of which a file gets those that it uses; plain_translate.c, plain_main.c: the rest of the file */
 #ifndef WEFT_MODELS_EMIT_TEXT_EMITTER_H
 #define WEFT_MODELS_EMIT_TEXT_EMITTER_H
 
@@ -42,6 +43,13 @@ bool wf_emit_encoder(text_emitter *x, wf_tokenizer *t, char *message);
 bool wf_emit_decoder(text_emitter *x, const wf_tokenizer *t, char *message);
 bool wf_emit_sentencepiece(text_emitter *x, const wf_tokenizer *t, char *message);
 bool wf_emit_sentencepiece_text(text_emitter *x, const wf_tokenizer *t, char *message);
+bool wf_emit_json(text_emitter *x, wf_tokenizer *t, char *message);
+bool wf_emit_json_text(text_emitter *x, const wf_tokenizer *t, char *message);
+
+/* Write the tables of byte-level byte pairs: merges of ids, the ids of single bytes, and what the
+ * options say around a line. */
+void wf_write_level(text_emitter *x, const wf_merges *m, const int32_t bytes[256],
+                    const wf_byte_level_options *o);
 
 /* ---- emit_tables.c --------------------------------------------------------------------------- */
 

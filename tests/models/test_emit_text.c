@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "models/model_emit.h"
+#include "models/text_internal.h"
 #include "spm_files.h"
 #include "tests/suites.h"
 #include "tests/support/commands.h"
@@ -254,6 +255,81 @@ TEST(a_limited_vocabulary_splits_pieces_again) {
     wf_tokenizer_free(all), wf_tokenizer_free(t);
 }
 
+/* ---- tokenizer.json -------------------------------------------------------------------------- */
+
+/* A file that is learned, in which a text is replaced. */
+typedef struct json_row {
+    const char *special, *what, *by;
+} json_row;
+
+static const json_row jsons[] = {
+    { NULL, NULL, NULL },
+    { "<s>,<pad>,</s>", NULL, NULL },
+    { NULL, "\"add_prefix_space\":false", "\"add_prefix_space\":true" },
+    { "<s>,</s>", "\"added_tokens\":[",
+      "\"added_tokens\":[{\"id\":300,\"content\":\"blue\",\"single_word\":false,\"lstrip\":false,"
+      "\"rstrip\":false,\"normalized\":false,\"special\":false},"
+      "{\"id\":301,\"content\":\"blue shi\",\"single_word\":false,\"lstrip\":false,"
+      "\"rstrip\":false,\"normalized\":false,\"special\":false},"
+      "{\"id\":302,\"content\":\"ß\",\"single_word\":false,\"lstrip\":false,"
+      "\"rstrip\":false,\"normalized\":false,\"special\":true}," },
+};
+
+static wf_tokenizer *json_tokenizer(const char *json) {
+    char message[WF_MESSAGE] = "";
+    wf_tokenizer *t = wf_tokenizer_from_json(
+        &(wf_json_text_options){ json, strlen(json), 0, { -1, -1, -1, -1 } }, message);
+    ck_assert_msg(t, "%s", message);
+    return t;
+}
+
+static wf_tokenizer *learn_json(const json_row *r) {
+    char message[WF_MESSAGE] = "";
+    const wf_json_learn_options o = { WF_LEARN_BPE, 300, 2, 0, false, r->special };
+    char *json = wf_json_learn(&o, next_of, &(lines){ story }, message);
+    ck_assert_msg(json, "%s", message);
+    const char *at = r->what ? strstr(json, r->what) : json;
+    ck_assert_ptr_nonnull(at);
+    size_t room = strlen(json) + (r->by ? strlen(r->by) : 0) + 1;
+    char *changed = malloc(room);
+    snprintf(changed, room, "%.*s%s%s", (int)(at - json), json, r->by ? r->by : "",
+             at + (r->what ? strlen(r->what) : 0));
+    wf_tokenizer *t = json_tokenizer(changed);
+    free(json), free(changed);
+    return t;
+}
+
+TEST_ROWS(text_is_that_of_a_tokenizer_json, COUNT_OF(jsons)) {
+    if (!has_emitted_compiler("emit_text")) return;
+    wf_tokenizer *t = learn_json(&jsons[_i]);
+    same_text(t, t, LINES / 3, _i);
+    if (!SANITIZED) compile_alone(emitted_compiler());
+    wf_tokenizer_free(t);
+}
+
+static const struct {
+    const char *file, *why;
+} other_jsons[] = {
+    { "llama2", "the normalizer 'Prepend' of" },      { "llama3", "the pre-tokenizer 'Split' of" },
+    { "decode-replace", "the decoder 'Replace' of" }, { "scripts", "the normalizer 'NFKC' of" },
+    { "roberta", "the added token '<mask>' of" },     { "cut-left", "truncates or pads lines" },
+};
+
+TEST_ROWS(another_tokenizer_json_is_refused_by_its_parts, COUNT_OF(other_jsons)) {
+    char path[80], message[WF_MESSAGE] = "";
+    size_t bytes;
+    snprintf(path, sizeof path, "tokenizer/%s.json", other_jsons[_i].file);
+    char *json = data_text(path, &bytes);
+    wf_tokenizer *t = json_tokenizer(json);
+    wf_model *m = model_of(t, t);
+    ck_assert(!emit(m, t, t, message));
+    ck_assert_msg(strstr(message, other_jsons[_i].why), "%s", message);
+    ck_assert_msg(strstr(message, "no form in C"), "%s", message);
+    wf_tokenizer_free(t);
+    close_model(m);
+    free(json);
+}
+
 /* ---- SentencePiece --------------------------------------------------------------------------- */
 
 static bool has_unused(wf_span model) {
@@ -377,6 +453,11 @@ static const wf_token_kind failing[] = { WF_BPE, WF_BYTE_LEVEL };
 
 TEST_ROWS(without_memory_there_is_a_message_and_no_file, COUNT_OF(failing)) {
     failing_text = learn_kind(failing[_i], "low lower lowest , low\n");
+    fail_each();
+}
+
+TEST(without_memory_there_is_no_file_of_a_tokenizer_json) {
+    failing_text = learn_json(&jsons[3]);
     fail_each();
 }
 

@@ -16,8 +16,9 @@ enum { SOURCES = 150, MOST_SOURCE = 12, MOST_OUTPUT = 40 };
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-/* RECURRENT: as Marian's translators, with an SSRU decoder that begins with zeros. */
-typedef enum form { PLAIN, PRE_NORM, RECURRENT, GPT, LLAMA } form;
+/* RECURRENT: as Marian's translators, with an SSRU decoder that begins with zeros. PROMPTED: its
+ * rows begin with their prompts. */
+typedef enum form { PLAIN, PRE_NORM, RECURRENT, GPT, LLAMA, PROMPTED } form;
 
 static wf_model *transformer(form f, int vocab) {
     bool pre = f == PRE_NORM;
@@ -39,8 +40,8 @@ static wf_model *transformer(form f, int vocab) {
 
 /* Weights times a factor give a random model opinions. */
 static wf_model *model_of(form f, int vocab) {
-    wf_model *m =
-        f < GPT ? transformer(f, vocab) : open_language_model(f == LLAMA, NULL, vocab, 30);
+    wf_model *m = f < GPT ? transformer(f, vocab) : open_language_model(f != GPT, NULL, vocab, 30);
+    m->start_first = m->start_if_empty = f == PROMPTED;
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         wf_tensor *t = wf_node(m->graph, id);
         if (t->kind != WF_PARAM || t->ndim < 2) continue;
@@ -260,6 +261,8 @@ static const trial trials[] = {
       NULL,
       { DEFAULTS, .beam = 4, .penalty = WF_PENALTY_AVERAGE, .alpha = 1, .stop = WF_STOP_PRESENT } },
     { LLAMA, 2, 3, 1, NULL, { DEFAULTS, .beam = 2 } },
+    { PROMPTED, 17, 0, 0, NULL, { DEFAULTS, .beam = 1 } },
+    { PROMPTED, 17, 12, 17, NULL, { DEFAULTS, .beam = 4, .stop = WF_STOP_FULL } },
 };
 
 /* With weights in int8. */

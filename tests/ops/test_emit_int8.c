@@ -25,6 +25,7 @@ static const product_row products[] = {
     { 1, 1, 1, 1, NONE, false },    { 1, 4, 32, 64, BIAS, false }, { 1, 5, 33, 63, BIAS, false },
     { 3, 7, 65, 130, NONE, false }, { 3, 2, 70, 40, BIAS, true },  { 2, 3, 5, 17, COLUMN, false },
     { 2, 6, 40, 257, FULL, false }, { 1, 9, 129, 31, FULL, true }, { 4, 1, 36, 96, BIAS, false },
+    { 1, 5, 33, 300, BIAS, false },
 };
 
 static wf_tensor *addend_of(wf_graph *g, const product_row *r) {

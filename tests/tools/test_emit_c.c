@@ -163,6 +163,8 @@ typedef struct text_row {
     const char *train, *emit, *search;
 } text_row;
 
+#define JSON "--tokenizer-json " WEFT_TEST_DATA "/tokenizer/gpt2.json --end-token '<|endoftext|>' "
+
 static const text_row texts[] = {
     { "--train pairs.tsv --tokenizer word", "", "" },
     { "--train pairs.tsv --tokenizer char --max-len 40", "--beam 1 --max-line 4000", "--beam 1" },
@@ -174,6 +176,8 @@ static const text_row texts[] = {
       "--weights int8 --beam 4" },
     { "--task lm --text pairs.tsv --tokenizer byte-bpe --max-len 24", "", "" },
     { "--task lm --text pairs.tsv --tokenizer text-char --max-len 24 --form llama", "", "" },
+    { "--task lm --text pairs.tsv " JSON "--max-len 24", "", "" },
+    { "--task lm --text pairs.tsv " JSON "--max-len 24 --form llama", "--beam 2", "--beam 2" },
     { "--train pairs.tsv --spm-src " WEFT_TEST_DATA "/words_de.spm", "", "" },
 };
 
@@ -238,6 +242,7 @@ static const text_row pages[] = {
     { "--task copy", "", "" },
     { "--train pairs.tsv --tokenizer bpe --share-vocab", "--beam 3", "--beam 3" },
     { "--task lm --text pairs.tsv --tokenizer byte-bpe --max-len 24", "", "" },
+    { "--task lm --text pairs.tsv " JSON "--max-len 24", "", "" },
 };
 
 /* A page shows bytes that are no UTF-8 as U+FFFD. */

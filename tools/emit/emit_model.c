@@ -133,6 +133,7 @@ static bool take_maps(emitted *e, const wf_model *m, const language *l, char *me
     e->n_maps = m->n_maps;
     e->end_id = m->end_id;
     e->start_first = m->start_first;
+    e->start_if_empty = m->start_if_empty;
     for (int i = 0; i < m->n_maps; i++) {
         e->maps[i] = m->maps[i];
         e->maps[i].weights = NULL;

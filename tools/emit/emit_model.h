@@ -16,7 +16,7 @@ typedef struct emitted {
     wf_attention_map maps[WF_MOST_MAPS];
     int n_maps, heads[WF_MOST_MAPS];
     int32_t end_id;
-    bool start_first;
+    bool start_first, start_if_empty;
     char **pieces[2];
     int64_t n_pieces[2];
 } emitted;

@@ -5,6 +5,7 @@
  *     ids             true: its lines are ids, not text
  *     end_id          the token that ends an output
  *     start_first     true: the start token stands before a prompt, not behind it
+ *     start_if_empty  true: it stands there only without a prompt
  *     maps            [name, layers, heads, the side of queries, the side of keys]; a side is 0 for
  *                     the source, 1 for the tokens that the decoder reads
  *     pieces          of the source's vocabulary, and of the output's; null: tokens are ids
@@ -39,6 +40,7 @@ static void write_pieces(jsonl *data, const emitted *e, int side) {
 static void write_maps(jsonl *data, const emitted *e) {
     json_int(data, "end_id", e->end_id);
     json_bool(data, "start_first", e->start_first);
+    json_bool(data, "start_if_empty", e->start_if_empty);
     json_open(data, "maps", '[');
     for (int i = 0; i < e->n_maps; i++) {
         const wf_attention_map *map = &e->maps[i];

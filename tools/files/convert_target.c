@@ -2,27 +2,38 @@
 #include "convert_target.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/file.h"
 #include "core/op.h"
 
-/* True if the file has a training that can be resumed. */
-static bool is_checkpoint(const char *path) {
+static bool is_safetensors(const char *path) {
+    char head[9];
+    FILE *f = fopen(path, "rb");
+    if (!f) return false;
+    size_t n = fread(head, 1, sizeof head, f);
+    fclose(f);
+    return n == sizeof head && head[8] == '{';
+}
+
+/* Exits if the file has a training that can be resumed, or if that cannot be found out. */
+static void keep_training(const program *p, const char *path) {
     wf_file *f = wf_file_open(path);
-    const char *kind = wf_file_ok(f) ? wf_file_meta(f, "weft.kind") : NULL;
-    bool checkpoint = kind && strcmp(kind, "checkpoint") == 0;
+    if (!wf_file_ok(f))
+        fail(p, "%s is there: %s: give another name, or --overwrite", path, wf_file_error(f));
+    const char *kind = wf_file_meta(f, "weft.kind");
+    if (kind && strcmp(kind, "checkpoint") == 0)
+        fail(p,
+             "%s has a training that train --resume goes on with: give another name, or "
+             "--overwrite",
+             path);
     wf_file_free(f);
-    return checkpoint;
 }
 
 void find_target(const program *p, const char *path, bool overwrite, char target[PATH_SIZE]) {
     char message[WF_MESSAGE];
     if (!output_target(path, target)) fail(p, "%s can't be written: %s", path, strerror(errno));
     if (!output_lock(path, message)) fail(p, "%s", message);
-    if (!overwrite && is_checkpoint(target))
-        fail(p,
-             "%s has a training that train --resume goes on with: give another name, or "
-             "--overwrite",
-             path);
+    if (!overwrite && is_safetensors(target)) keep_training(p, path);
 }

@@ -116,8 +116,9 @@ function drawSteps(reasons) {
 // One head: a row for each token that looks, a column for each that is looked at.
 function drawHead(reasons, map, layer, head) {
   const [, , , queries, keys] = data.maps[map], cell = 18, left = 120, top = 96;
+  const start = !data.start_first ? reasons.begin : data.start_if_empty && reasons.source.length ? -1 : 0;
   const names = side => (side ? reasons.tokens : reasons.source).map((id, i) =>
-    side && i === (data.start_first ? 0 : reasons.begin) ? "(start)" : pieceOf(id, side));
+    side && i === start ? "(start)" : pieceOf(id, side));
   const rows = names(queries), columns = names(keys), weights = reasons.maps[map][layer];
   const at = (i, j) => weights[(head * reasons.widths[queries] + i) * reasons.widths[keys] + j];
   const cut = text => text.length > 16 ? text.slice(0, 15) + "\u2026" : text;

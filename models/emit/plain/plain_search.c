@@ -52,9 +52,15 @@ static search *search_of(const model *m) {
 
 /* ---- the source ------------------------------------------------------------------------- */
 
+/* Positions before the output of a source of n tokens. */
+static int begin_of(int n) {
+    if (!DECODER_ONLY) return 0;
+    return START_IF_EMPTY && n > 0 ? n - 1 : n;
+}
+
 /* The most tokens of an output for a source of n tokens. */
 static int limit_of(int n) {
-    int room = DECODER_ONLY ? LONGEST - 1 - n : LONGEST - 1;
+    int room = LONGEST - 1 - begin_of(n);
     double limit = LIMIT_A * (double)n + LIMIT_B;
     if (room > model_OUTPUT) room = model_OUTPUT;
     return limit < (double)room ? (int)limit : room;
@@ -63,6 +69,7 @@ static int limit_of(int n) {
 /* The token at a position before the output: START, and the prompt of a decoder-only model. */
 static int32_t prompted(const search *s, int position) {
     int start = START_FIRST ? 0 : s->begin;
+    if (START_IF_EMPTY && s->n_source) return s->source[position];
     if (position == start) return START;
     return s->source[position < start ? position : position - 1];
 }
@@ -76,7 +83,7 @@ static int begin_search(search *s, const int32_t *source, int n) {
     }
     for (int i = n; i < model_SOURCE; i++) s->source[i] = 0;
     s->n_source = (int32_t)n;
-    s->begin = DECODER_ONLY ? n : 0;
+    s->begin = begin_of(n);
     s->limit = limit_of(n);
     s->live[0].total = 0;
     s->live[0].row = 0;

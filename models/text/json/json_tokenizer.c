@@ -12,10 +12,10 @@
 
 #include "added_tokens.h"
 #include "core/base/utf8.h"
+#include "json_parts.h"
 #include "json_text.h"
 #include "models/text/characters/characters.h"
 #include "models/text/learn/json_learn.h"
-#include "post_processors.h"
 #include "token_texts.h"
 
 struct wf_json_tokenizer {
@@ -97,6 +97,15 @@ const char *wf_json_tokenizer_piece(const wf_json_tokenizer *t, int32_t id) {
     const wf_added_token *added = t ? wf_added_find(&t->added, id) : NULL;
     if (added) return added->content.text;
     return t ? wf_id_text(&t->model.vocabulary, id).text : NULL;
+}
+
+wf_json_parts wf_json_tokenizer_parts(const wf_json_tokenizer *t) {
+    return (wf_json_parts){ .added = &t->added,
+                            .normalizers = &t->normalizers,
+                            .pre_tokenizers = &t->pre_tokenizers,
+                            .model = &t->model,
+                            .post = &t->post,
+                            .decoders = &t->decoders };
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */

@@ -155,7 +155,7 @@ static bool read_delimiter(wf_text_step *s, const wf_step_source *from) {
 
 /* ---- expressions ----------------------------------------------------------------------------- */
 
-enum { INVERT, PREFIX_SPACE = 0, USE_REGEX };
+enum { INVERT };
 
 static bool cut_split(wf_text_step *s, wf_aligned *a, wf_piece p) {
     return cut_expression(s, a, &p, s->flags[INVERT]);

@@ -33,6 +33,9 @@ typedef struct wf_step_kind {
 
 typedef enum { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS } wf_behavior;
 
+/* Flags of the pre-tokenizer ByteLevel: a piece gets a space before it; it is cut as in GPT-2. */
+enum { PREFIX_SPACE, USE_REGEX };
+
 /* A kind uses the fields that it has. */
 struct wf_text_step {
     const wf_step_kind *kind;

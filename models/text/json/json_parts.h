@@ -1,0 +1,21 @@
+/* models/text/json/json_parts.h - inside models: what a tokenizer.json consists of, once it is read,
+ * for what writes it in another form. json_tokenizer.c has it. */
+#ifndef WEFT_MODELS_TEXT_JSON_JSON_PARTS_H
+#define WEFT_MODELS_TEXT_JSON_JSON_PARTS_H
+
+#include "added_tokens.h"
+#include "models/json_tokenizer.h"
+#include "post_processors.h"
+
+/* The steps of a text in their order, and the decoders. All belong to the tokenizer. */
+typedef struct wf_json_parts {
+    const wf_added_tokens *added;
+    const wf_text_steps *normalizers, *pre_tokenizers;
+    const wf_word_model *model;
+    const wf_post *post;
+    const wf_text_steps *decoders;
+} wf_json_parts;
+
+wf_json_parts wf_json_tokenizer_parts(const wf_json_tokenizer *t);
+
+#endif
