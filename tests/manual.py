@@ -4,7 +4,7 @@
 usage: manual.py SOURCE_FOLDER BUILD_FOLDER
 
 Makes the manual, which refuses an op or a public function without all parts of its page, a link that leads
-nowhere, and reading that names code that is not there. The commands of these pages run. Then it is made from copies with one mistake each:
+nowhere, and reading that names code that is not there. The commands of these pages run. Then it is made from a copy with mistakes:
 each has to be said. With a browser (chromium) some pages are opened, in light and dark, narrow and wide.
 """
 import pathlib
@@ -37,16 +37,20 @@ def make(source, build, out):
     return done.returncode, done.stdout
 
 
-def try_mistake(copy, build, out, mistake):
-    path, pattern, by, wanted = mistake
-    text = (copy / path).read_text()
-    wrong, n = re.subn(pattern, lambda _: by, text, count=1)
-    if not n:
-        return [f'{path} has no {pattern}: correct this test']
-    (copy / path).write_text(wrong)
+def try_mistakes(source, copy, build, out):
+    """A copy with all mistakes: each has to be said. Returns [sentence]."""
+    for name in FOLDERS:
+        shutil.copytree(source / name, copy / name, ignore=SKIPPED)
+    for path in list(source.glob('*.md')) + [source / 'weft.h']:
+        shutil.copy(path, copy)
+    for path, pattern, by, _ in MISTAKES:
+        wrong, n = re.subn(pattern, lambda _, by=by: by, (copy / path).read_text(), count=1)
+        if not n:
+            return [f'{path} has no {pattern}: correct this test']
+        (copy / path).write_text(wrong)
     code, said = make(copy, build, out)
-    (copy / path).write_text(text)
-    return [] if code == 1 and wanted in said else [f'"{wanted}" is not said of {path} (exit {code}):\n{said}']
+    bad = [f'"{wanted}" is not said of {path}' for path, _, _, wanted in MISTAKES if wanted not in said]
+    return bad + ([said] if bad else []) + ([f'exit {code} with mistakes'] if code != 1 else [])
 
 
 def open_in_browser(manual):
@@ -100,12 +104,7 @@ def main():
         bad += found
         opened, found = open_in_browser(folder / 'manual')
         bad += found
-        for name in FOLDERS:
-            shutil.copytree(source / name, folder / 'copy' / name, ignore=SKIPPED)
-        for path in list(source.glob('*.md')) + [source / 'weft.h']:
-            shutil.copy(path, folder / 'copy')
-        for mistake in MISTAKES:
-            bad += try_mistake(folder / 'copy', build, folder / 'wrong', mistake)
+        bad += try_mistakes(source, folder / 'copy', build, folder / 'wrong')
     for line in bad:
         print('manual:', line)
     print(f'manual: {len(MISTAKES)} mistakes are found; {ran} commands ran; {opened} pages opened in a browser' if not bad else 'manual: not whole')

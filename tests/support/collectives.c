@@ -42,9 +42,28 @@ static const pattern patterns[] = {
 };
 enum { PATTERNS = sizeof patterns / sizeof *patterns };
 
-static unsigned char byte(int round, int from, int to, int64_t i) {
-    uint32_t x = hash((uint32_t)(round * 31 + from), (uint32_t)to, (uint32_t)(i >> 2));
-    return (unsigned char)(x >> (i & 3) * 8);
+/* Four bytes from one rank to another, from the fourth part of their place on: one hash for all. */
+static uint32_t word(int round, int from, int to, int64_t fourth) {
+    return hash((uint32_t)(round * 31 + from), (uint32_t)to, (uint32_t)fourth);
+}
+
+static size_t step(int64_t left) {
+    return left < 4 ? (size_t)left : 4;
+}
+
+static void fill(unsigned char *bytes, int64_t n, int round, int from, int to) {
+    for (int64_t i = 0; i < n; i += 4) {
+        uint32_t x = word(round, from, to, i / 4);
+        memcpy(bytes + i, &x, step(n - i));
+    }
+}
+
+static bool filled(const unsigned char *bytes, int64_t n, int round, int from, int to) {
+    for (int64_t i = 0; i < n; i += 4) {
+        uint32_t x = word(round, from, to, i / 4);
+        if (memcmp(bytes + i, &x, step(n - i)) != 0) return false;
+    }
+    return true;
 }
 
 typedef struct buffers {
@@ -66,9 +85,10 @@ static bool release(buffers *b, bool ok) {
 
 /* The parts of all ranks, from offset 5 of what is received: a caller's offsets begin anywhere. */
 static bool right(const buffers *b, int n, int round, int to) {
-    for (int from = 0; from < n; from++)
-        for (int64_t i = b->receive_at[from]; i < b->receive_at[from + 1]; i++)
-            if (b->receive[i] != byte(round, from, to, i - b->receive_at[from])) return false;
+    for (int from = 0; from < n; from++) {
+        int64_t at = b->receive_at[from], bytes = b->receive_at[from + 1] - at;
+        if (!filled(b->receive + at, bytes, round, from, to)) return false;
+    }
     for (int64_t i = 0; i < b->receive_at[0]; i++)
         if (b->receive[i] != GUARDED) return false;
     for (int64_t i = b->receive_at[n]; i < b->receive_at[n] + GUARD; i++)
@@ -85,8 +105,7 @@ static bool all_to_all(wf_transport *t, const pattern *p, int round, int64_t mos
     }
     if (!make(&b, n)) return release(&b, false);
     for (int to = 0; to < n; to++)
-        for (int64_t i = b.send_at[to]; i < b.send_at[to + 1]; i++)
-            b.send[i] = byte(round, rank, to, i - b.send_at[to]);
+        fill(b.send + b.send_at[to], b.send_at[to + 1] - b.send_at[to], round, rank, to);
     int64_t sent = t->sent, received = t->received;
     bool ok =
         wf_alltoallv(t, b.send, b.send_at, b.receive, b.receive_at) && right(&b, n, round, rank);
@@ -104,7 +123,7 @@ static bool all_gather(wf_transport *t, const pattern *p, int round, int64_t mos
     b.send_at[n] = mine;
     if (!make(&b, n)) return release(&b, false);
     unsigned char *from = in_place ? b.receive + b.receive_at[rank] : b.send;
-    for (int64_t i = 0; i < mine; i++) from[i] = byte(round, rank, 0, i);
+    fill(from, mine, round, rank, 0);
     bool ok = wf_allgatherv(t, from, b.receive, b.receive_at) && right(&b, n, round, 0);
     return release(&b, ok && t->sent - sent == mine * (n - 1));
 }
@@ -120,7 +139,7 @@ static bool gather_equal(wf_transport *t, int round, size_t bytes) {
     if (!make(&b, n)) return release(&b, false);
     unsigned char *all = b.receive + b.receive_at[0];
     unsigned char *from = round % 2 ? all + (size_t)rank * bytes : b.send;
-    for (size_t i = 0; i < bytes; i++) from[i] = byte(round, rank, 0, (int64_t)i);
+    fill(from, (int64_t)bytes, round, rank, 0);
     bool ok = wf_allgather(t, from, all, bytes) && right(&b, n, round, 0);
     return release(&b, ok && t->sent - sent == (int64_t)bytes * (n - 1));
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -91,28 +92,64 @@ TEST_ROWS(collectives_of_processes, COUNT_OF(sizes)) {
 typedef struct thread_rank {
     wf_rank rank;
     pthread_t thread;
+    bool meets;
     int code;
 } thread_rank;
 
+static int meet(wf_transport *t, void *user) {
+    (void)user;
+    for (int i = 1; i <= 2000; i++) {
+        atomic_fetch_add(&seen->met, 1);
+        if (!wf_barrier(t) || seen->met < i * t->size) return 1;
+        if (!wf_barrier(t)) return 2;
+    }
+    return 0;
+}
+
 static void *be_thread(void *arg) {
     thread_rank *r = arg;
-    r->code = check_collectives(&r->rank.transport, (void *)&most_bytes);
+    if (r->meets) r->code = meet(&r->rank.transport, NULL);
+    if (!r->code) r->code = check_collectives(&r->rank.transport, (void *)&most_bytes);
     return NULL;
+}
+
+/* All that is counted modulo 2^32 goes round in the collectives: bytes, barriers and events. */
+static void near_the_end(wf_region *g, thread_rank *ranks) {
+    for (int i = 0; i < g->ranks * (3 * g->ranks + 1); i++) g->counters[i].n = 0u - 12345;
+    for (int r = 0; r < g->ranks; r++) {
+        g->slots[r].barriers.n = ranks[r].rank.barriers = 0u - 100;
+        g->slots[r].events.n = 0u - 1000;
+        ranks[r].meets = true;
+    }
+}
+
+static void run_threads(int n, bool to_the_end) {
+    thread_rank ranks[MOST] = { 0 };
+    wf_region *g = wf_region_new(n);
+    for (int r = 0; r < n; r++) wf_rank_join(&ranks[r].rank, g, r);
+    if (to_the_end) near_the_end(g, ranks);
+    for (int r = 0; r < n; r++)
+        ck_assert_int_eq(pthread_create(&ranks[r].thread, NULL, be_thread, &ranks[r]), 0);
+    for (int r = 0; r < n; r++) pthread_join(ranks[r].thread, NULL);
+    for (int r = 0; r < n; r++)
+        ck_assert_msg(ranks[r].code == 0, "%d %s", ranks[r].code,
+                      wf_transport_error(&ranks[r].rank.transport));
+    for (int i = 0; to_the_end && i < g->ranks; i++) {
+        ck_assert_uint_lt(g->slots[i].barriers.n, 1u << 31);
+        ck_assert_uint_lt(g->slots[i].events.n, 1u << 31);
+        for (int to = -1; to < g->ranks; to++)
+            ck_assert(to == i || *wf_region_ring(g, i, to).written < 1u << 31);
+    }
+    wf_region_free(g);
 }
 
 /* These collectives in one process, where the thread sanitizer sees all of them. */
 TEST_ROWS(collectives_of_threads, COUNT_OF(sizes)) {
-    int n = sizes[_i];
-    thread_rank ranks[MOST];
-    wf_region *g = wf_region_new(n);
-    for (int r = 0; r < n; r++) {
-        wf_rank_join(&ranks[r].rank, g, r);
-        ck_assert_int_eq(pthread_create(&ranks[r].thread, NULL, be_thread, &ranks[r]), 0);
-    }
-    for (int r = 0; r < n; r++) pthread_join(ranks[r].thread, NULL);
-    for (int r = 0; r < n; r++)
-        ck_assert_msg(ranks[r].code == 0, "%s", wf_transport_error(&ranks[r].rank.transport));
-    wf_region_free(g);
+    run_threads(sizes[_i], false);
+}
+
+TEST(counters_go_round) {
+    run_threads(3, true);
 }
 
 TEST(a_transport_without_functions_fails) {
@@ -183,37 +220,9 @@ TEST(equal_parts_of_many_ranks) {
     ck_assert_str_eq(wf_transport_error(&t), "out of memory");
 }
 
-static int meet(wf_transport *t, void *user) {
-    (void)user;
-    for (int i = 1; i <= 2000; i++) {
-        atomic_fetch_add(&seen->met, 1);
-        if (!wf_barrier(t) || seen->met < i * t->size) return 1;
-        if (!wf_barrier(t)) return 2;
-    }
-    return 0;
-}
-
 TEST_ROWS(nobody_passes_a_barrier_before_all_came, COUNT_OF(sizes)) {
     if (sizes[_i] == 1) return;
     ck_assert_int_eq(run_ranks(sizes[_i], meet), 0);
-}
-
-/* More bytes than 32 bits count have gone through a lane. */
-static int many_bytes(wf_transport *t, void *user) {
-    static char in[1 << 25], out[1 << 25];
-    int64_t at[] = { 0, 1 << 24, 1 << 25 };
-    (void)user;
-    for (int i = 0; i < (SANITIZED ? 20 : 300); i++) {
-        memset(out, i + t->rank, sizeof out);
-        if (!wf_alltoallv(t, out, at, in, at)) return 1;
-        if (in[0] != (char)i || in[at[1] - 1] != (char)i) return 2;
-        if (in[at[1]] != (char)(i + 1) || in[at[2] - 1] != (char)(i + 1)) return 3;
-    }
-    return 0;
-}
-
-TEST(counters_go_round) {
-    ck_assert_int_eq(run_ranks(2, many_bytes), 0);
 }
 
 /* ---- what fails ------------------------------------------------------------------------------ */
@@ -237,7 +246,7 @@ TEST(a_failure_at_any_instruction_wakes_a_rank) {
         wf_rank_join(&waits.rank, g, 0);
         waits.rank.spins = 0;
         ck_assert_int_eq(pthread_create(&waits.thread, NULL, wait_for_bytes, &waits), 0);
-        while (!atomic_load(&g->slots[0].asleep)) wf_relax();
+        while (!atomic_load(&g->slots[0].asleep)) sched_yield();
         for (int k = 0; k < i % 50; k++) wf_region_wake(g, 0);
         wf_region_fail(g, 1, (wf_processes_result){ 1, 7, 0, "the network is gone" });
         pthread_join(waits.thread, NULL);
@@ -286,11 +295,12 @@ TEST(a_failure_ends_all_with_its_sentence) {
     expect_told(0, 3, 5, cause.why);
 }
 
-/* Others are killed where they are; one is busy, which is not to hang. */
+/* Others are killed where they are; one is busy, which is not to hang. Sanitizers need no busy one. */
 static int one_is_stopped(wf_transport *t, void *user) {
     (void)user;
     if (t->rank == 0) raise(SIGSTOP);
-    while (t->rank == 1) continue;
+    while (t->rank == 1)
+        if (SANITIZED) nap();
     return wait_in_vain(t);
 }
 
