@@ -40,7 +40,8 @@ static bool model_fits(const wf_word_model *m, char *message) {
     return true;
 }
 
-/* A token of one kind is cut out in one pass, and takes nothing beside it. */
+/* All added tokens must be normalized, or none, so that one pass finds them; none may strip spaces
+ * beside it or demand a whole word. */
 static bool added_fit(const wf_added_tokens *a, char *message) {
     for (size_t i = 0; i < a->n; i++) {
         const wf_added_token *t = &a->at[i];
@@ -68,23 +69,34 @@ static bool find_bytes(const wf_word_model *m, int32_t bytes[256], char *message
     return true;
 }
 
+/* True if the ids of a line with this letter are those around an empty line, of which `before` stand
+ * before the letter's. */
+static bool stand_around(wf_tokenizer *t, const int32_t *around, int64_t n, int64_t before,
+                         const char *letter, char *message) {
+    int32_t with[WF_MOST_AROUND + 2], ids[2];
+    const wf_span line = { letter, 1 };
+    int64_t n_ids = wf_json_text_encode(t->json, line, false, ids, 2, message);
+    int64_t all = wf_json_text_encode(t->json, line, true, with, WF_MOST_AROUND + 2, message);
+    if (n_ids < 1 || n_ids > 2 || all != n + n_ids) return false;
+    const int32_t *behind = with + before + n_ids;
+    return !memcmp(with, around, (size_t)before * sizeof *with) &&
+           !memcmp(with + before, ids, (size_t)n_ids * sizeof *ids) &&
+           !memcmp(behind, around + before, (size_t)(n - before) * sizeof *with);
+}
+
 /* The ids before and behind a line: those of an empty line, cut where the ids of a letter stand
- * between them. */
+ * between them. Two letters are tried, because a template may have the id of one of them. */
 static bool find_around(wf_tokenizer *t, int32_t around[WF_MOST_AROUND], wf_byte_level_options *o,
                         char *message) {
-    int32_t with[WF_MOST_AROUND + 2], letter[2];
-    wf_span a = { "a", 1 }, none = { "", 0 };
+    const wf_span none = { "", 0 };
     int64_t n = wf_json_text_encode(t->json, none, true, around, WF_MOST_AROUND, message);
-    int64_t n_letter = wf_json_text_encode(t->json, a, false, letter, 2, message);
-    if (n < 0 || n_letter < 0) return false;
-    int64_t all = wf_json_text_encode(t->json, a, true, with, WF_MOST_AROUND + 2, message);
-    if (all < 0) return false;
+    if (n < 0) return false;
     int64_t before = 0;
-    while (before < n && before < WF_MOST_AROUND && with[before] == around[before]) before++;
-    size_t bytes = (size_t)n_letter * sizeof *letter;
-    bool known = n <= WF_MOST_AROUND && n_letter <= 2 && all == n + n_letter;
-    while (known && before > 0 && memcmp(with + before, letter, bytes) != 0) before--;
-    if (!known || memcmp(with + before, letter, bytes) != 0)
+    while (before <= n && n <= WF_MOST_AROUND &&
+           !(stand_around(t, around, n, before, "a", message) &&
+             stand_around(t, around, n, before, "b", message)))
+        before++;
+    if (before > n || n > WF_MOST_AROUND)
         return fail(message, "what a tokenizer.json puts around a line has no form in C");
     o->before = around;
     o->after = around + before;
@@ -141,6 +153,9 @@ bool wf_emit_json_text(text_emitter *x, const wf_tokenizer *t, char *message) {
     bool ok = pieces || fail(message, "out of memory");
     for (int32_t id = 0; ok && id < n; id++) {
         const char *piece = wf_tokenizer_piece(t, id);
+        wf_span whole = wf_id_text(&p.model->vocabulary, id);
+        if (piece && whole.bytes && memchr(whole.text, 0, whole.bytes))
+            ok = fail(message, "a token with a zero byte has no form in C");
         bool is_special = piece && wf_strings_find(&p.added->specials, piece, strlen(piece)) >= 0;
         pieces[id] = is_special ? NULL : piece;
     }

@@ -69,7 +69,7 @@ static bool take_lengths(model_emitter *e, const wf_model_emit_options *o, char 
     if (longest < (double)e->output) e->output = (int64_t)longest;
     e->positions = wf_model_begin(m, e->source) + e->output + 1;
     if (e->positions < LEAST_POSITIONS) e->positions = LEAST_POSITIONS;
-    e->attended = m->src ? e->output + 1 : lower(e->positions - 1, m->max_len);
+    e->attended = m->src ? e->output + 1 : lower(e->positions, m->max_len);
     return true;
 }
 

@@ -396,12 +396,21 @@ static void compare_attention(wf_model *m) {
 }
 
 TEST(attention_of_an_output_has_the_bits_of_the_library) {
-    static const form forms[] = { PRE_NORM, LLAMA };
+    /* with most_output, every output has as many tokens */
+    static const struct {
+        form form;
+        int64_t most_output;
+    } rows[] = { { PRE_NORM, 0 }, { LLAMA, 0 }, { PROMPTED, 0 }, { LLAMA, 4 }, { PROMPTED, 4 } };
     if (!has_emitted_compiler("model_emit")) return;
-    for (int i = 0; i < COUNT_OF(forms); i++) {
-        wf_model *m = model_of(forms[i], 20);
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        wf_model *m = model_of(rows[i].form, 20);
         char message[WF_MESSAGE];
-        char *text = wf_model_emit(m, &(wf_model_emit_options){ .attention = true }, message);
+        const int64_t most = rows[i].most_output;
+        wf_decode_options search = { DEFAULTS, .beam = 1, .min_len = (int)most };
+        wf_model_emit_options o = { .attention = true, .max_source = most ? 3 : 0 };
+        o.max_output = most;
+        if (most) o.search = &search;
+        char *text = wf_model_emit(m, &o, message);
         ck_assert_msg(text, "%s", message);
         write_file("model.c", text, strlen(text));
         compile_alone(emitted_compiler());

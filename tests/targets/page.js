@@ -16,12 +16,29 @@ const anything = new Proxy(function () {}, { get: (_, key) => key === Symbol.toP
 const document = { getElementById: () => ({ textContent: json }), querySelector: () => anything, body: anything,
   createElement: () => anything, createElementNS: () => anything };
 
+// Probabilities and attention weights of an answer are numbers from 0 to 1, and the rows of weights add up to 1.
+function checkReasons(reasons, maps) {
+  const share = x => x >= 0 && x < 1 + 1e-5;
+  if (!reasons || !reasons.steps.every(step => share(step.p))) throw new Error("a probability is none");
+  reasons.maps.forEach((layers, map) => layers.forEach(weights => {
+    const [, , heads, queries, keys] = maps[map], width = reasons.widths[keys];
+    const rows = (queries ? reasons.tokens : reasons.source).length;
+    for (let head = 0; head < heads; head++)
+      for (let i = 0; i < rows; i++) {
+        const from = (head * reasons.widths[queries] + i) * width, row = weights.subarray(from, from + width);
+        const sum = row.reduce((a, b) => a + b, 0);
+        if (!row.every(share) || Math.abs(sum - 1) > 1e-4) throw new Error(`row ${i} of a head adds up to ${sum}`);
+      }
+  }));
+}
+
 async function main() {
-  const tools = new Function("document", "location", `${script}\nreturn { openModel, answer };`)(document, { hash: "" });
+  const tools = new Function("document", "location", `${script}\nreturn { openModel, answer, explain };`)(document, { hash: "" });
   const model = await tools.openModel();
   const input = fs.readFileSync(0, "utf8");
   for (const line of input.replace(/\n$/, "").split("\n")) {
     const result = tools.answer(model, line);
+    if (result.refused === undefined) checkReasons(tools.explain(model), JSON.parse(json).maps);
     const text = result.refused === undefined ? result.text : `!${result.refused}`;
     fs.writeSync(1, text.replaceAll("\n", "\\n").replaceAll("\r", "\\r") + "\n");
   }
