@@ -38,7 +38,8 @@ async function main() {
   const input = fs.readFileSync(0, "utf8");
   for (const line of input.replace(/\n$/, "").split("\n")) {
     const result = tools.answer(model, line);
-    if (result.refused === undefined) checkReasons(tools.explain(model), JSON.parse(json).maps);
+    const reasons = result.refused === undefined && line.trim() ? tools.explain(model) : undefined;
+    if (reasons !== undefined) checkReasons(reasons, JSON.parse(json).maps);
     const text = result.refused === undefined ? result.text : `!${result.refused}`;
     fs.writeSync(1, text.replaceAll("\n", "\\n").replaceAll("\r", "\\r") + "\n");
   }
