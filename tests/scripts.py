@@ -41,15 +41,23 @@ def keeps_model(source):
         shutil.copy(source / 'tools' / 'quickstart.sh', folder / 'tools')
         (folder / 'tools' / 'setup.sh').write_text('say() { echo "$*" >&2; }\nneed() { :; }\nwant() { :; }\nconfigure() { :; }\n'
                                                    'compile() { :; }\nhas() { false; }\n')
+        (folder / 'build/tools/inspect').write_text('#!/bin/sh\necho "  train.step  1"; echo "  train.lr-steps  2"\n')
         for program in ('graph', 'generate'):
             (folder / 'build/tools' / program).write_text('#!/bin/sh\n')
-        model = folder / 'quickstart' / 'copy.safetensors'
-        for before, code, after in ((None, 130, None), (None, 0, 'new'), ('old', 0, 'old')):
+        model, unfinished = (folder / 'quickstart' / name for name in ('copy.safetensors', 'copy.new.safetensors'))
+        # the model that is there, an unfinished one, how training ends, the model afterwards
+        for before, part, code, after in ((None, None, 130, None), (None, 'part', 0, 'part resumed'), (None, None, 0, ' new'),
+                                          ('old', None, 0, 'old')):
             model.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
+            if part:
+                unfinished.write_text(part)
             if before:
                 model.write_text(before)
             train = folder / 'build/tools/train'
-            train.write_text(f'#!/bin/sh\nfor a; do case $a in *.safetensors) printf new > "$a" ;; esac; done\nexit {code}\n')
+            train.write_text('#!/bin/sh\ncase $1 in --resume) how=resumed ;; *) how=new ;; esac\n'
+                             'for a; do case $a in *.safetensors) printf " $how" >> "$a" ;; esac; done\n'
+                             f'exit {code}\n')
             for program in (folder / 'build/tools').iterdir():
                 program.chmod(0o755)
             done = subprocess.run(['sh', folder / 'tools' / 'quickstart.sh'], capture_output=True, text=True, timeout=20)

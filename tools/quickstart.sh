@@ -30,7 +30,13 @@ else
     say "training: an encoder-decoder Transformer learns to copy sequences of 3 to 12 numbers"
     # Under another name until it is done, so that a training that was stopped leaves no model.
     new=$out/copy.new.safetensors
-    build/tools/train --task copy --seed "${SEED:-1}" --overwrite -o $new --curve $out/loss.svg
+    setting() { build/tools/inspect $new | sed -n "s/^ *train\.$1  *//p"; }
+    if [ ! -e $new ]; then
+        build/tools/train --task copy --seed "${SEED:-1}" -o $new --curve $out/loss.svg
+    elif [ -z "$(setting step)" ] || [ "$(setting step)" != "$(setting lr-steps)" ]; then
+        say "going on with $new: move it to another place to begin anew"
+        build/tools/train --resume -o $new --curve $out/loss.svg
+    fi
     mv $new $model
 fi
 say "drawing"
