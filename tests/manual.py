@@ -38,7 +38,7 @@ def make(source, build, out):
 
 
 def try_mistakes(source, copy, build, out):
-    """A copy with all mistakes: each has to be said. Returns [sentence]."""
+    """A copy with all mistakes: each has to be said, and they end with 1 together. Returns [sentence]."""
     for name in FOLDERS:
         shutil.copytree(source / name, copy / name, ignore=SKIPPED)
     for path in list(source.glob('*.md')) + [source / 'weft.h']:

@@ -113,11 +113,12 @@ static void *be_thread(void *arg) {
     return NULL;
 }
 
-/* All that is counted modulo 2^32 goes round in the collectives: bytes, barriers and events. */
+/* Bytes, barriers and events of the slots, which are counted modulo 2^32, begin near its end. */
 static void near_the_end(wf_region *g, thread_rank *ranks) {
     for (int i = 0; i < g->ranks * (3 * g->ranks + 1); i++) g->counters[i].n = 0u - 12345;
     for (int r = 0; r < g->ranks; r++) {
-        g->slots[r].barriers.n = ranks[r].rank.barriers = 0u - 100;
+        g->slots[r].barriers.n = 0u - 100;
+        ranks[r].rank.barriers = 0u - 100;
         g->slots[r].events.n = 0u - 1000;
         ranks[r].meets = true;
     }
@@ -295,7 +296,8 @@ TEST(a_failure_ends_all_with_its_sentence) {
     expect_told(0, 3, 5, cause.why);
 }
 
-/* Others are killed where they are; one is busy, which is not to hang. Sanitizers need no busy one. */
+/* Others are killed where they are; one computes without end. Under a sanitizer it sleeps instead: a
+ * busy process would slow down the suites beside it. */
 static int one_is_stopped(wf_transport *t, void *user) {
     (void)user;
     if (t->rank == 0) raise(SIGSTOP);
