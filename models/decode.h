@@ -32,12 +32,13 @@ WF_API const char *wf_decoder_error(const wf_decoder *d);
  * includes the end token. */
 typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_penalty;
 
-/* When the beam search of a sentence ends. In each case `beam` hypotheses must have ended, and
- *   WF_STOP_SURE     the nbest of them cannot be surpassed any more (Huang, Zhao and Ma 2017);
- *   WF_STOP_FULL     nothing else: early_stopping=True of Hugging Face, whose words are in quotes;
- *   WF_STOP_PRESENT  no live one scores more at its present length: early_stopping=False;
- *   WF_STOP_LONGEST  no live one could score more at the greatest length: "never".
- * The last three keep the best `beam` hypotheses that have ended. With beam 1, the first end token
+/* When the beam search of a sentence ends:
+ *   WF_STOP_SURE     when `beam` hypotheses have ended, as in fairseq, or earlier, when the nbest of
+ *                    them cannot be surpassed any more (Huang, Zhao and Ma 2017);
+ *   WF_STOP_FULL     when `beam` have ended: early_stopping=True of Hugging Face;
+ *   WF_STOP_PRESENT  when moreover no live one scores more at its present length: False;
+ *   WF_STOP_LONGEST  when none could score more at the greatest length: "never".
+ * The first two may end while a live hypothesis is better. The last three keep the best `beam` hypotheses that have ended. With beam 1, the first end token
  * ends the search. */
 typedef enum { WF_STOP_SURE, WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST } wf_stop;
 
