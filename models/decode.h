@@ -38,8 +38,8 @@ typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_
  *   WF_STOP_FULL     when `beam` have ended: early_stopping=True of Hugging Face;
  *   WF_STOP_PRESENT  when moreover no live one scores more at its present length: False;
  *   WF_STOP_LONGEST  when none could score more at the greatest length: "never".
- * The first two may end while a live hypothesis is better. The last three keep the best `beam` hypotheses that have ended. With beam 1, the first end token
- * ends the search. */
+ * The first two may end while a live hypothesis is better. The last three keep the best `beam`
+ * hypotheses that have ended. With beam 1, the first end token ends the search. */
 typedef enum { WF_STOP_SURE, WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST } wf_stop;
 
 /* How a hypothesis ends at its length limit. WF_LIMIT_END: the end token is forced, and scored.
