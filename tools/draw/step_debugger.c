@@ -216,12 +216,6 @@ static bool go(session *s, int to, const char *none) {
     return true;
 }
 
-/* Goes to a node with a fault. That there is none is an answer, not a failure. */
-static bool go_to_fault(session *s, int to, const char *none) {
-    if (to < 0) fprintf(s->out, "%s\n", none);
-    return to < 0 || go(s, to, none);
-}
-
 static bool go_to_number(session *s, const char *text) {
     char *end;
     long n = strtol(text, &end, 10);
@@ -252,10 +246,9 @@ static bool obey(session *s, char *line) {
     case 'p':
         return go(s, s->at - 1, "this is the first node");
     case 'f':
-        return go_to_fault(s, find_break(s->list),
-                           "no node made a NaN or an infinity of finite operands");
+        return go(s, find_break(s->list), "no node made a NaN or an infinity of finite operands");
     case 'z':
-        return go_to_fault(s, find_zero_row(s->list, s->at), "no node has a row of zeros");
+        return go(s, find_zero_row(s->list, s->at), "no node has a row of zeros");
     case 'v':
         if (s->at < 0) s->at = 0;
         show(s->list, s->at, true, s->out);
