@@ -134,12 +134,12 @@ WF_API const char *wf_scope_push(wf_graph *g, const char *name);
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* Record d loss / d wrt[i] for a scalar loss into grads[i], as ordinary nodes of the graph. wrt may
- * be any tensors. If the loss does not depend on one of them, or only through wf_detach, that
- * gradient is zeros. It is an error if the loss depends on a wrt[i] through an op that has no
- * gradient, such as argmax, comparisons and casts to i32. Their results may be used as masks or ids
- * (in wf_where, wf_embedding...), unless the loss depends on a wrt[i] in no other way. False if the
- * graph has failed. */
+/* Record d loss / d wrt[i] for a scalar loss into grads[i], as ordinary nodes of the graph. wrt are
+ * parameters, inputs or computed tensors, but not of i32. If the loss does not depend on one of
+ * them, or only through wf_detach, that gradient is zeros. It is an error if the loss depends on a
+ * wrt[i] through an op that has no gradient, such as argmax, comparisons and casts to i32. Their
+ * results may be used as masks or ids (in wf_where, wf_embedding...), if the loss also depends on
+ * that wrt[i] in another way. False if the graph has failed. */
 WF_API bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads);
 
 /* Vector-Jacobian product: given cotangents dy[i] (NULL: none) of y[i], record those of x[i]. dx[i]

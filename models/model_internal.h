@@ -31,7 +31,7 @@ typedef struct wf_model_sizes {
     int64_t num_kv_heads;
     /* gated feed-forward layers; no biases in projections and norms */
     bool gated, no_bias;
-    /* decoder-only: most tokens of a whole sequence; 0: a source and an output of that length */
+    /* decoder-only: most tokens of a whole sequence; 0: 2 longest + 1, at least 128 */
     int64_t row;
     /* decoder-only: an output continues its prompt directly, as running text does */
     bool start_first;

@@ -106,7 +106,7 @@ WF_API wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t);
 WF_API int64_t wf_tokenizer_size(const wf_tokenizer *t);
 
 /* The id of a special symbol, where `which` is WF_PAD_ID, WF_UNK_ID, WF_START_ID or WF_END_ID.
- * Vocabularies made by other software have other ids for these. -1: there is none. */
+ * Vocabularies of other software, and those of byte level, have other ids. -1: there is none. */
 WF_API int32_t wf_tokenizer_special(const wf_tokenizer *t, int which);
 
 /* The piece of an id. Special ones are "<pad>", "<unk>", "<s>", "</s>". Others are words or

@@ -45,7 +45,8 @@ static int64_t bytes_of(const char **text) {
     return value >= 0 && skip(text, 'M') ? value << 20 : value;
 }
 
-/* For a cache of each level: the limits of its numbers, and the defaults for unknown ones. */
+/* For a cache of each level: the least and most bytes that a processor has, and the cache that is
+ * assumed if its size is unknown. */
 static const struct {
     int64_t least, most;
     wf_cache_level usual;

@@ -261,7 +261,7 @@ static bool same(const char *text, const char *line, size_t n) {
     return strlen(text) == n && memcmp(text, line, n) == 0;
 }
 
-/* How many bytes of a name are shown in messages: those before the first unusual character. */
+/* How many bytes of a name messages show: those before the first unusual one, at most 60. */
 static int plain(const char *text, size_t n) {
     int i = 0;
     while (i < 60 && (size_t)i < n && text[i] > ' ' && text[i] < 0x7F) i++;

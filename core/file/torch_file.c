@@ -161,7 +161,7 @@ static bool read_shape(struct reading *r, const wf_pickle_value *tensor, wf_entr
                         e->name, shape);
 }
 
-/* Sets a tensor's data to its part of its storage. */
+/* Reads a tensor's shape, and finds its bytes in its storage. */
 static bool place_tensor(struct reading *r, struct tensor *t) {
     const wf_pickle_value *tensor = r->p.values + t->begin;
     const struct storage *storage = find_storage(r, text_of(r, tuple_of(r, tensor[0])[2]));

@@ -46,7 +46,8 @@ struct watchdog {
     unsigned seen[2];
 };
 
-/* Signals already pending for this process merge with the one raised here. */
+/* Raises a signal, which all threads block, and runs its handler in this thread. One that is
+ * already pending, as after Ctrl-C, merges with it: the handler runs once. */
 static void deliver_signal(int number) {
     sigset_t one;
     sigemptyset(&one), sigaddset(&one, number);

@@ -64,7 +64,7 @@ int language_behind(const language *l, int side);
  * unless NULL, becomes its length, because text made of bytes may contain zeros. */
 char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *bytes);
 
-/* The vocabulary's piece for an id, or the number in buffer if there is no vocabulary. */
+/* The vocabulary's piece for an id, or the number in buffer if there is none. */
 const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]);
 
 /* The piece as readers should see it. Some vocabularies spell bytes by letters, as in "\xC4\xA0is";

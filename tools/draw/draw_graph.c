@@ -87,9 +87,9 @@ static option rows[] = {
     FLAG("step", told.step,
          "debug step by step: show the nodes for one example, in the order in which they are "
          "computed, each with formula, operands and result. Keys: n next, p previous, g N goes to "
-         "node N, /WORD searches names and ops, f finds the first node that is not finite, z the "
-         "next one with a row of zeros, v shows all numbers, q quits. Without a terminal all nodes "
-         "are written, and the exit code is 3 if one is not finite"),
+         "node N, /WORD searches names and ops, f finds the first node that made a NaN or an "
+         "infinity of finite operands, z the next one with a row of zeros, v shows all numbers, q "
+         "quits. Without a terminal all nodes are written, and the exit code is 3 if f finds one"),
     { .name = "commands",
       .kind = OPTION_STRING,
       .value = &told.commands,

@@ -42,8 +42,8 @@ static wf_tensor *gpt(wf_graph *g, wf_tensor *ids) {
     return wf_linear(&output, wf_norm(&norm, x));
 }
 
-/* Trains on windows of the text, one of which begins at its start. The label of a character is the
- * next one. */
+/* Trains on batches of windows of the text. The first window of each batch begins at the start of
+ * the text. The label of a character is the next one. */
 static bool train(wf_trainer *trainer, const wf_tensor *ids, const wf_tensor *labels) {
     static int32_t in[BATCH][LONGEST], next[BATCH][LONGEST];
     wf_plan *p = wf_trainer_plan(trainer);

@@ -169,7 +169,7 @@ bool explanation_written(const job *j);
 
 /* ---- generate_align.c ------------------------------------------------------------------------ */
 
-/* Exit if the model, which was read from f, cannot align. */
+/* Chooses the head of --alignment, which f may name. Exits if the model has no cross-attention. */
 void open_alignment(job *j, const wf_file *f);
 /* Find the words of a sentence's source, and of its given target. Without --alignment these
  * functions do nothing. */

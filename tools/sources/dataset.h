@@ -84,12 +84,12 @@ typedef struct dataset {
 struct dataset_options;
 struct running_options;
 
-/* Callbacks that set options by the data: one when the lines have been surveyed, one when their
- * tokens have been counted. */
+/* Callbacks that set options by the data. For pairs: when the lines have been surveyed, and when
+ * their tokens have been counted. For running text: when its size is known. */
 typedef struct dataset_follower {
     void (*lines)(void *user, const survey *s, struct dataset_options *o);
     void (*tokens)(void *user, const corpus *c, struct dataset_options *o);
-    void (*text)(void *user, double bytes, struct running_options *o); /* running text */
+    void (*text)(void *user, double bytes, struct running_options *o);
     void *user;
 } dataset_follower;
 

@@ -56,7 +56,8 @@ static option rows[] = {
         "of bytes, as GPT-2. unigram: the pieces that make the text most probable, as "
         "SentencePiece. wordpiece: as BERT"),
     COUNT("vocab-size", learning.vocab_size, 0, INT32_MAX,
-          "with --learn: number of ids, with the special tokens"),
+          "with --learn, which needs it: number of ids, including those of special tokens",
+          .fallback = "none"),
     { .name = "special",
       .kind = OPTION_STRING,
       .value = &learning.special,

@@ -191,7 +191,7 @@ void telemetry_title(const session *s, char title[RUN_TITLE]) {
         snprintf(title, RUN_TITLE, "Learning to %s", word);
 }
 
-/* Sets the identity, which is known once the training has been written. */
+/* Sets s->run, the identity of the training, unless a save or a resumed file has set it. */
 static bool identify(session *s) {
     settings_meta kept;
     int n;

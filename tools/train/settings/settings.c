@@ -417,7 +417,7 @@ static option rows[] = {
     COUNT("ranks", told.run.simulated_ranks, 2, 65536,
           "with --dry-run: simulate one process of a training with this many, each on a machine "
           "like this one",
-          .fallback = "--processes"),
+          .fallback = "none: nothing is simulated"),
     { .name = "network",
       .kind = OPTION_STRING,
       .value = &told.run.network,
