@@ -110,7 +110,7 @@ quietly() { "$@" > log 2>&1 || { cat log >&2; exit 1; }; }
 quietly weft-train --task copy --d-model 16 --heads 8 --layers 1 --max-steps 2 --norm post -o eight.safetensors
 quietly weft-convert --to torch eight.safetensors -o in.safetensors
 quietly weft-train --train pairs.tsv -o de-en.safetensors
-cp de-en.safetensors model.weft
+cp de-en.best.safetensors model.weft
 cp de-en.safetensors base.weft
 quietly weft-train --init base.weft --train pairs.tsv --lora 2 --max-steps 2 --warmup 0 -o own.weft
 quietly weft-convert --from hf opus-mt-en-de -o marian.weft
