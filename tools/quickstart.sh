@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 case ${1:-} in
     --help | -h) sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p;}' tools/quickstart.sh; exit 0 ;;
-    ?*) say "$1: there is no option but --help. SEED=7 tools/quickstart.sh trains another model"; exit 2 ;;
+    ?*) say "$1: there is no option but --help. SEED=7 tools/quickstart.sh trains another model, if none is there"; exit 2 ;;
 esac
 
 need compiler meson ninja pkg-config
@@ -50,7 +50,7 @@ cat >&2 << END
 
 In $out/:
   copy.safetensors        the trained model, with all that a resumed training needs
-  loss.svg                its loss while it learned
+  loss.svg                its loss while it learned, or since it went on after a stop
   attention-heatmap.svg   where the decoder looks in "1 2 3 4 5 6 7 8 9 10": the diagonal is the copying
   attention.dot           the graph of one multi-head attention$(has dot && echo ', drawn in attention.svg' ||
     echo '; to draw it, install the package graphviz and run

@@ -29,14 +29,15 @@ without_warnings() { grep --line-buffered -v '^==[0-9]*==WARNING: [A-Za-z]*Sanit
 tests() {
     name=$1 folder=$2 program=$3
     shift 3
+    log=$folder/tests${1:+-$1}.log
     { WEFT_TOOLS=$PWD/$folder/tools "$folder/tests/$program" --jobs "$jobs" "$@" && echo 0 > "$folder/status" ||
-        echo 1 > "$folder/status"; } 2>&1 | without_warnings | tee "$folder/tests.log"
-    closing=$(grep '%: Checks:' "$folder/tests.log" | tail -n 1)
+        echo 1 > "$folder/status"; } 2>&1 | without_warnings | tee "$log"
+    closing=$(grep '%: Checks:' "$log" | tail -n 1)
     closing=${closing:-did not finish}
     results="$results$(printf '%-28s' "$name")$closing
 "
     [ "$(cat "$folder/status")" = 0 ] || fails "$name: $closing
-$(check_failures "$folder/tests.log")"
+$(check_failures "$log")"
 }
 
 # check_failures LOG: what stands after Check's closing line without our counts: failed tests, and what leaks. Of a run

@@ -19,7 +19,8 @@ const document = { getElementById: () => ({ textContent: json }), querySelector:
 // Probabilities and attention weights of an answer are numbers from 0 to 1, and the rows of weights add up to 1.
 function checkReasons(reasons, maps) {
   const share = x => x >= 0 && x < 1 + 1e-5;
-  if (!reasons || !reasons.steps.every(step => share(step.p))) throw new Error("a probability is none");
+  if (!reasons) throw new Error("there is no attention");
+  if (!reasons.steps.every(step => share(step.p))) throw new Error("a probability is none");
   reasons.maps.forEach((layers, map) => layers.forEach(weights => {
     const [, , heads, queries, keys] = maps[map], width = reasons.widths[keys];
     const rows = (queries ? reasons.tokens : reasons.source).length;

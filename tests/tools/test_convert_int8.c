@@ -158,7 +158,8 @@ TEST(a_training_is_replaced_only_on_request) {
        "--max-steps 2 -o training; convert --weights int8 training -o small; cp training before");
     run("convert --weights int8 small -o training");
     expect(1);
-    assert_contains(result.err, "training has a training that train --resume goes on with");
+    assert_contains(result.err,
+                    "training is the checkpoint of a training, which can go on from it");
     ck_assert(same_files("training", "before"));
     ok("convert --weights int8 small -o small2; convert --weights int8 small -o small2");
     ok("convert --weights int8 small --overwrite -o training; cmp training small2");

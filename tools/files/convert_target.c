@@ -22,10 +22,11 @@ static void keep_training(const program *p, const char *path) {
     wf_file *f = wf_file_open(path);
     if (!wf_file_ok(f))
         fail(p, "%s is there: %s: give another name, or --overwrite", path, wf_file_error(f));
+    /* files of before have no kind */
     const char *kind = wf_file_meta(f, "weft.kind");
-    if (kind && strcmp(kind, "checkpoint") == 0)
+    if (kind ? strcmp(kind, "checkpoint") == 0 : wf_file_meta(f, "train.step") != NULL)
         fail(p,
-             "%s has a training that train --resume goes on with: give another name, or "
+             "%s is the checkpoint of a training, which can go on from it: give another name, or "
              "--overwrite",
              path);
     wf_file_free(f);

@@ -92,13 +92,6 @@ static void find_best(session *s, const wf_file *f) {
 /* Exits if the model file exists, or the page or log of another training. It may have taken hours,
  * so only --overwrite replaces it. */
 static void refuse_to_replace(const session *s) {
-    const char *const records[] = { s->set->run.page, s->set->run.log };
-    for (int i = 0; i < 2; i++)
-        if (records[i] && is_there(records[i]))
-            usage_error(&train_program,
-                        "%.150s is there already, from another training: give another name, or "
-                        "--overwrite",
-                        records[i]);
     const char *const files[] = { s->set->run.model, s->best_path };
     for (int i = 0; i < 2; i++) {
         if (!files[i] || !*files[i] || !is_there(files[i])) continue;
@@ -107,6 +100,13 @@ static void refuse_to_replace(const session *s) {
                     "replaces it",
                     files[i]);
     }
+    const char *const records[] = { s->set->run.page, s->set->run.log };
+    for (int i = 0; i < 2; i++)
+        if (records[i] && is_there(records[i]))
+            usage_error(&train_program,
+                        "%.150s is there already, from a training: give another name, or "
+                        "--overwrite",
+                        records[i]);
 }
 
 /* Files that cannot be written are reported now, because a training may take hours. */

@@ -13,7 +13,7 @@
 #include "tools/cli/output.h"
 
 /* Equal signals within so many milliseconds count as one: a terminal and a shell may send one each,
- * as GNU timeout does. The caller of ranks does this for them: core/ranks/processes.c. */
+ * as GNU timeout does. For ranks their caller does this (core/ranks/processes.c), or mpirun. */
 enum { REPEAT_WINDOW = 200 };
 
 /* Atomic, because a rank receives its signals in a thread of the transport. */
@@ -38,7 +38,7 @@ static void on_signal(int number) {
         tell("\nended at once: what was not saved is lost\n");
         _exit(EXIT_SIGNAL + number);
     }
-    tell("\nends as soon as it can be resumed; a second signal ends at once\n");
+    tell("\nends after this step; a second signal ends at once\n");
     errno = error;
 }
 

@@ -81,12 +81,6 @@ static void add_to_interval(session *s, const wf_progress *now, double seconds) 
     s->did.seconds = seconds;
 }
 
-/* Why the last step failed: the trainer's reason, or that of a batch that could not be fed. */
-static const char *step_error(const session *s) {
-    const char *why = wf_trainer_error(s->trainer);
-    return *why ? why : wf_plan_error(wf_trainer_plan(s->trainer));
-}
-
 /* Makes one update from the batches of this process and of other ranks. False: see
  * wf_trainer_error. */
 static bool run_step(session *s, int64_t step) {
@@ -100,7 +94,8 @@ static bool run_step(session *s, int64_t step) {
         ok = batch_feed(&s->batch, wf_trainer_plan(t), s->model) && wf_trainer_add(t, part);
     }
     /* the other ranks wait for this one's gradients */
-    if (!ok && s->transport) fail(&train_program, "step %lld: %s", (long long)step, step_error(s));
+    if (!ok && s->transport)
+        fail(&train_program, "step %lld: %s", (long long)step, wf_trainer_error(t));
     s->did = (step_work){ .batches = to - from, .parts = parts };
     ok = ok && wf_trainer_update(t, &now);
     if (s->transport && s->transport->code) ranks_leave(s);
@@ -119,7 +114,8 @@ static int step_failed(session *s, int64_t step) {
                                                 &s->batch, (uint64_t)step, name);
     if (!s->leads) return found ? EXIT_NON_FINITE : EXIT_FAILED;
     if (!found) {
-        warn(&train_program, "step %lld: %s", (long long)step, s->transport ? why : step_error(s));
+        warn(&train_program, "step %lld: %s", (long long)step,
+             s->transport ? why : wf_trainer_error(s->trainer));
         return EXIT_FAILED;
     }
     warn(&train_program, "step %lld: the %s is not finite; lower --lr or --clip-norm",
@@ -354,7 +350,7 @@ static int dry_run(session *s) {
 }
 
 static int train_to_the_end(session *s) {
-    catch_signals(!s->transport, s->leads && !s->set->run.quiet);
+    catch_signals(s->set->run.processes <= 1, s->leads && !s->set->run.quiet);
     int status = train(s);
     if (status == EXIT_DONE) status = finish(s);
     jsonl *e = event(&s->report, "end");

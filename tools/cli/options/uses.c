@@ -179,7 +179,7 @@ static const char *refusal(const used *u, const char *head, size_t n) {
 }
 
 /* Refuses to replace a file of another kind than the one that is written: it is perhaps the only
- * one. --overwrite is about models that train wrote. */
+ * one. --overwrite is about files of the same kind. */
 static void check_replaced(const program *p, const used *u) {
     char head[4096];
     size_t n = read_head(p, u, head, sizeof head - 1);
@@ -229,13 +229,13 @@ static bool begins_as_text(const char *path) {
 /* Says that a training has not kept its best weights yet, where it is there without them. */
 static void check_best(const program *p, const char *path) {
     static const char best[] = ".best";
-    const char *at = strstr(path, best);
+    const char *slash = strrchr(path, '/'), *at = strstr(slash ? slash : path, best);
     char other[PATH_SIZE];
     if (!at || strlen(path) >= sizeof other) return;
     snprintf(other, sizeof other, "%.*s%s", (int)(at - path), path, at + strlen(best));
     if (access(other, F_OK) != 0) return;
-    fail(p, "%s is not there: the training had no validation yet. %s has the weights so far", path,
-         other);
+    fail(p, "%s is not there, and %s is: train keeps the best weights at validations of text alone",
+         path, other);
 }
 
 void check_model_file(const program *p, const char *path) {

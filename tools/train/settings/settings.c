@@ -435,7 +435,9 @@ static option rows[] = {
          "continue the training in the --model file, with the settings stored there. Files of text "
          "must be named again. More --epochs or --max-steps than before stretch the schedule"),
     FLAG("overwrite", told.run.overwrite,
-         "replace an existing --model file, and the best weights beside it", NEW),
+         "replace an existing --model file and the best weights beside it, and an existing --log "
+         "and --report",
+         NEW),
     COUNT("save-every", told.run.save_every, 0, 1e12,
           "number of steps between saves of --model; 0: only at the end",
           OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" })),

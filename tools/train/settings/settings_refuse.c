@@ -63,7 +63,8 @@ static bool alike(const settings *set) {
 static void refuse_two_vocabularies(const settings *set) {
     const program *p = &train_program;
     bool files = set->data.spm_src && strcmp(set->data.spm_src, set->data.spm_tgt) != 0;
-    if (!settings_one_table(set) || set->run.resume || (!files && !set->data.tokenizer_tgt)) return;
+    bool kinds = settings_tokenizer(set, 0) != settings_tokenizer(set, 1);
+    if (!settings_one_table(set) || set->run.resume || (!files && !kinds)) return;
     usage_error(p,
                 "--tie %s: one table of embeddings for both sides needs one vocabulary: leave %s "
                 "out",
