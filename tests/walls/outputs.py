@@ -181,7 +181,8 @@ OLD_PICTURE = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1" vie
 def write_old(c, name, out):
     """A file that may be replaced: of the kind that this output is."""
     model = out.endswith(".safetensors")
-    old = b"\x02" + b"\0" * 7 + b"{}" if model else b'{"event":"old"}\n' if out == "log" else OLD_PICTURE
+    kinds = {"log": b'{"event":"old"}\n', "out": b"lines\n"}
+    old = b"\x02" + b"\0" * 7 + b"{}" if model else kinds.get(out, OLD_PICTURE)
     with open(c.path(name), "wb") as f:
         f.write(old)
 
