@@ -211,7 +211,7 @@ static const struct refusal {
       "weft did not write it" },
     { "generate m --attention -o", 2, "--attention needs a value" },
     { "echo 1 > m.safetensors; echo 1 | generate m.best.safetensors", 1,
-      "m.best.safetensors is not there, and m.safetensors is: train keeps the best" },
+      "m.best.safetensors is not there, and m.safetensors is: train writes the best weights" },
     { "echo mine > r; train --task copy --report r -o new", 1,
       "r is there and weft did not write" },
     { "echo '{\"event\":\"x\"}' > l; train --task copy --log l -o new", 2,

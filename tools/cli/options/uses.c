@@ -234,7 +234,9 @@ static void check_best(const program *p, const char *path) {
     if (!at || strlen(path) >= sizeof other) return;
     snprintf(other, sizeof other, "%.*s%s", (int)(at - path), path, at + strlen(best));
     if (access(other, F_OK) != 0) return;
-    fail(p, "%s is not there, and %s is: train keeps the best weights at validations of text alone",
+    fail(p,
+         "%s is not there, and %s is: train writes the best weights at a validation, but not for "
+         "copy, reverse and sort",
          path, other);
 }
 
