@@ -355,9 +355,8 @@ static option rows[] = {
          "share of the target's probability that the loss spreads evenly over all tokens",
          OTHERWISE(FOR("text", "0.1"), FOR("init", "0")), STORED),
     REAL("ema", told.recipe.ema, 0, 0.99999,
-         "decay of an exponential moving average of the weights. Validation uses the "
-         "average, and it is saved as the best weights (--model); the file of the model keeps the "
-         "weights of the last step. 0: no average",
+         "decay of an exponential moving average of the weights. Validation uses the average, and "
+         "it is saved as the best weights (--model). 0: no average",
          STORED, BEFORE("0")),
     REAL("clip-norm", told.recipe.clip_norm, 0, 1e9,
          "maximum norm of the gradient of all parameters together. A larger gradient is scaled "
@@ -426,13 +425,11 @@ static option rows[] = {
               "delay, such as 10Gb,50us. The time that a step would take is printed" },
 
     GROUP("Output"),
-    NEW_MODEL(
-        "model", told.run.model,
-        "file for the model and all that --resume needs, as safetensors. The weights of the "
-        "best validation are written beside it, as NAME.best.safetensors, but not for copy, "
-        "reverse and sort. An existing file needs --resume or --overwrite. Without -o nothing "
-        "is saved",
-        .letter = 'o'),
+    NEW_MODEL("model", told.run.model,
+              "file for the model and all that --resume needs. NAME.best.safetensors beside it has "
+              "the weights of the best validation, but not for copy, reverse and sort. An existing "
+              "file needs --resume or --overwrite. Without -o nothing is saved",
+              .letter = 'o'),
     FLAG("resume", told.run.resume,
          "continue the training in the --model file, with the settings stored there. Files of text "
          "must be named again. More --epochs or --max-steps than before stretch the schedule"),
