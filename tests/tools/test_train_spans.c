@@ -180,8 +180,8 @@ TEST(spans_are_written) {
     /* the folder of T5 there and back, which goes on */
     ok("convert --to hf m -o folder 2> said && grep -q T5ForConditionalGeneration "
        "folder/config.json && convert --from hf folder -o back && train --task spans --init back "
-       "--text text --max-len 34 --max-steps 1 --lr 1e-9 --batch-size 16 --threads 1 --quiet --log "
-       "log");
+       "--text text --max-len 34 --max-steps 1 --lr 1e-9 --batch-size 16 --threads 1 --quiet "
+       "--overwrite --log log");
     ck_assert_double_eq_tol(accuracy(), learned, 1e-6);
 }
 
