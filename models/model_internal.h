@@ -72,10 +72,11 @@ enum { WF_RELATIVE_MAX_LEN = 1 << 14 };
 /* Do the sizes of a configuration fit each other? False: message[256] says which do not. */
 bool wf_transformer_check(const wf_transformer_config *c, char *message);
 bool wf_encoder_check(const wf_encoder_config *c, char *message);
-/* The rows of the table of positions that lines of max_len tokens need. 0: c is NULL. */
+/* The rows of the table of positions that lines of max_len tokens need. 0: c is NULL, or they are
+ * too many. */
 int64_t wf_encoder_positions(const wf_encoder_config *c);
 /* The width of a line's vector before the layer after pooling: the model's width times the number
- * of poolings. 0: there is no pooling, or c is NULL. */
+ * of poolings. 0: there is no pooling, c is NULL, or its width is too large. */
 int64_t wf_encoder_pooled_width(const wf_encoder_config *c);
 /* most classes; most bytes of a label (labels: encoder/class_labels.c) */
 enum { WF_MOST_CLASSES = 1 << 12, WF_MOST_LABEL = 255 };

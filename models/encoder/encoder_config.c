@@ -33,8 +33,8 @@ static wf_block_options block(const void *config) {
 }
 
 int64_t wf_encoder_positions(const wf_encoder_config *c) {
-    if (!c) return 0;
-    return c->max_len + (c->counted_positions ? c->pad_id + 1 : 0);
+    if (!c || c->max_len < 0 || c->max_len > INT32_MAX) return 0;
+    return c->max_len + (c->counted_positions ? (int64_t)c->pad_id + 1 : 0);
 }
 
 bool wf_encoder_check(const wf_encoder_config *c, char *message) {

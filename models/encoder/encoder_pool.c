@@ -72,7 +72,7 @@ static bool is_wanted(const wf_encoder_config *c, int i) {
 
 int64_t wf_encoder_pooled_width(const wf_encoder_config *c) {
     int64_t n = 0;
-    if (!c) return 0;
+    if (!c || c->d_model < 0 || c->d_model > INT64_MAX / POOLINGS) return 0;
     for (int i = 0; i < POOLINGS; i++) n += is_wanted(c, i);
     return n * c->d_model;
 }

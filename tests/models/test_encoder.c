@@ -89,6 +89,13 @@ TEST(a_line_is_pooled_as_said) {
     wf_model_free(m);
 }
 
+TEST(a_width_that_overflows_is_none) {
+    wf_encoder_config c = { .d_model = INT64_MAX, .pooling = WF_POOLING_FIRST | WF_POOLING_MAX };
+    ck_assert_int_eq(wf_encoder_pooled_width(&c), 0);
+    c.d_model = 8;
+    ck_assert_int_eq(wf_encoder_pooled_width(&c), 16);
+}
+
 TEST(vectors_may_have_the_length_one) {
     double plain[B][D], unit[B][D];
     wf_encoder_config c = small();
