@@ -228,7 +228,7 @@ static bool states_ok(const struct wf_recurrent_layer *l, const wf_tensor *x,
     if (!all || (all->ndim == 3 && memcmp(all->shape, shape, sizeof shape) == 0)) return true;
     wf_shape_text(all->graph, all->ndim, all->shape, is, sizeof is);
     wf_shape_text(all->graph, 3, shape, fits, sizeof fits);
-    wf_poison(all->graph,
+    wf_poison(x->graph,
               "the first states are %s, not %s: for each layer and direction a state of every row",
               is, fits);
     return false;
@@ -242,7 +242,8 @@ static wf_recurrent_result unroll(const struct wf_recurrent_layer *l, wf_tensor 
                                   wf_tensor *lengths, wf_tensor *h, wf_tensor *c) {
     if (x->ndim != 3 || x->shape[1] < 1)
         return all_poison(wf_poison(x->graph, "the operand is not [B,T,I] with a step or more"));
-    if (!states_ok(l, x, h) || !states_ok(l, x, c)) return all_poison(wf_poison(x->graph, NULL));
+    if (!states_ok(l, x, h) || !states_ok(l, x, c))
+        return all_poison(wf_poison(x->graph, "the first states do not fit"));
     int64_t T = x->shape[1];
     char steps[32], shape[128];
     if (isalpha((unsigned char)wf_shape_text(x->graph, 1, &T, steps, sizeof steps)[1]))

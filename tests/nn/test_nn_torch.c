@@ -176,6 +176,17 @@ TEST_ROWS(other_states_than_those_of_the_layers_are_refused, 6) {
     wf_graph_free(g);
 }
 
+/* States of another graph leave that graph as it is. */
+TEST(first_states_of_another_graph_are_refused) {
+    const wf_recurrent_options o = { .input_size = 3, .hidden_size = 3 };
+    wf_graph *g = wf_graph_new(NULL), *other = wf_graph_new(NULL);
+    struct wf_recurrent_layer l = wf_recurrent_new(g, "gru", &o);
+    wf_tensor *x = wf_input(g, "x", wf_real(g), 3, (int64_t[]){ 2, 4, 3 });
+    wf_recurrent(&l, x, NULL, wf_input(other, "h", wf_real(g), 3, (int64_t[]){ 9, 9, 9 }), NULL);
+    ck_assert(!wf_ok(g) && wf_ok(other));
+    wf_graph_free(g), wf_graph_free(other);
+}
+
 /* A state of one row would be used for every row, one of more rows would give more. */
 TEST_ROWS(a_cell_refuses_states_of_another_batch, 8) {
     static const int64_t shapes[][2] = { { 1, 3 }, { 5, 3 }, { 2, 1 }, { 2, 4 } };
