@@ -141,6 +141,9 @@ int32_t wf_relative_bucket(int64_t offset, int64_t buckets, int64_t distance, bo
 
 /* The bucket of each offset from -distance to distance, as a constant [2 distance + 1]. */
 static wf_tensor *bucket_table(wf_graph *g, const struct wf_relative_layer *l) {
+    if (!wf_relative_fits(l->buckets, l->distance, l->both))
+        return wf_poison(g, "%lld buckets do not divide distances up to %lld",
+                         (long long)l->buckets, (long long)l->distance);
     int64_t n = 2 * l->distance + 1;
     int32_t *ids = malloc((size_t)n * sizeof *ids);
     if (!ids) return wf_poison(g, "out of memory");

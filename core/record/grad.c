@@ -186,7 +186,7 @@ static bool collect(backward *b, wf_tensor *const *y, wf_tensor *const *dy, int 
         if (y[i] && dy[i] && !add_entry(b, y[i], 0)) return false;
     for (int i = 0; i < b->n; i++)
         if (!is_target(b, &b->entries[i]) && !add_operands(b, b->entries[i].node)) return false;
-    qsort(b->entries, (size_t)b->n, sizeof *b->entries, by_id);
+    if (b->n) qsort(b->entries, (size_t)b->n, sizeof *b->entries, by_id);
     for (int i = 0; i < b->n; i++) b->g->entry_of[b->entries[i].node->id] = i;
     return true;
 }

@@ -123,7 +123,7 @@ static bool load(wf_trainer *t, const wf_file *f, const wf_load_options *options
     heard.each = hear;
     heard.user = &l;
     if (!wf_file_ok(f)) return wf_trainer_failed(t, wf_file_error(f));
-    if (steps < 0)
+    if (steps < 0 || steps == INT64_MAX)
         return wf_trainer_failed(
             t, "the file does not say after how many steps it was saved: it is not a "
                "trainer's");
@@ -194,7 +194,8 @@ bool wf_trainer_resume(wf_trainer *t, const wf_file *f, int64_t steps) {
     bool averaged = false;
     if (!wf_trainer_ok(t)) return false;
     if (!wf_file_ok(f)) return wf_trainer_failed(t, wf_file_error(f));
-    if (steps < 0) return wf_trainer_failed(t, "a number of steps below 0");
+    if (steps < 0 || steps == INT64_MAX)
+        return wf_trainer_failed(t, "a number of steps below 0, or too many");
     size_t most = (size_t)t->optimizer.n * (WF_MOST_MOMENTS + 1);
     state s = { calloc(most, sizeof *s.entries), calloc(most, sizeof *s.leaves), 0, NULL };
     bool ok = s.entries && s.leaves;
