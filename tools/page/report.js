@@ -52,7 +52,6 @@ const charts = [
   ["Learning rate", ["train/rate"]],
   ["Norm of the gradient", ["train/gradient_norm"], true],
   ["Target tokens per second", ["train/tokens_per_second"]],
-  ["Lines per second", ["train/lines_per_second"]],
 ];
 
 // About four round values in a range.
