@@ -32,15 +32,15 @@ WF_API const char *wf_decoder_error(const wf_decoder *d);
  * includes the end token. */
 typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_penalty;
 
-/* When the beam search of a sentence ends:
- *   WF_STOP_SURE     when `beam` hypotheses have ended, as in fairseq, or earlier, when the nbest of
- *                    them cannot be surpassed any more (Huang, Zhao and Ma 2017);
- *   WF_STOP_FULL     when `beam` have ended: early_stopping=True of Hugging Face;
+/* When the beam search of a sentence ends at the latest. Each rule also ends as soon as no live
+ * hypothesis can become one of the nbest at any length, which changes no output.
+ *   WF_STOP_FULL     when `beam` hypotheses have ended, as in fairseq: early_stopping=True of
+ *                    Hugging Face. A live hypothesis may still be better;
  *   WF_STOP_PRESENT  when moreover no live one scores more at its present length: False;
  *   WF_STOP_LONGEST  when none could score more at the greatest length: "never".
- * The first two may end while a live hypothesis is better. The last three keep the best `beam`
- * hypotheses that have ended. With beam 1, the first end token ends the search. */
-typedef enum { WF_STOP_SURE, WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST } wf_stop;
+ * The best `beam` hypotheses that have ended are kept. With beam 1, the first end token ends the
+ * search. */
+typedef enum { WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST } wf_stop;
 
 /* How a hypothesis ends at its length limit. WF_LIMIT_END: the end token is forced, and scored.
  * WF_LIMIT_FREE_END: it is forced with log-probability 0 (forced_eos_token_id of Hugging Face).

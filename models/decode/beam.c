@@ -2,17 +2,16 @@
  *
  * The continuations of the K live hypotheses are ranked by (total, lower token, better parent).
  * Among the first K, those whose last token is the end are finished. The first K that do not end
- * stay live. By default a sentence is done
+ * stay live. The K best finished hypotheses are kept.
  *
- *   when K hypotheses have finished: so does fairseq (Ott et al. 2019), and so beam 1 is greedy;
- *   or when its n best are final. Log-probabilities only lower a total, so no live hypothesis can
- *   score more than the best total divided by the largest penalty that its limit allows
- *   (Huang, Zhao and Ma 2017, "When to Finish?"; the bound is exact for every penalty here).
+ * The sentence is done when its n best are final. Log-probabilities only lower a total, so no live
+ * hypothesis can score more than the best total divided by the largest penalty that its limit
+ * allows (Huang, Zhao and Ma 2017, "When to Finish?"; the bound is exact for every penalty here).
  *
- * By the rules of Hugging Face (generation/utils.py, _beam_search) the K best finished hypotheses
- * are kept. The sentence is done when there are K of them and one more condition holds. Either K
- * are enough, or the best live hypothesis would score no more than the worst of them, at its
- * present length or at its longest.
+ * It is done earlier by the rules of Hugging Face (generation/utils.py, _beam_search): when K
+ * hypotheses have finished and one more condition holds. Either K are enough, as in fairseq (Ott et
+ * al. 2019), or the best live hypothesis would score no more than the worst of them, at its present
+ * length or at its longest. With beam 1 the first end token is enough: the search is greedy.
  *
  * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
  * least 1; the length counts the end token. */
@@ -53,29 +52,25 @@ static int place_for(sentence *s, double score) {
 static void end(const search *q, sentence *s, const live *h, const candidate *c) {
     double score = total_of(h, c) / wf_end_penalty(q, s);
     wf_end_hypothesis(q, s, h, c, place_for(s, score));
-    if (q->o->stop != WF_STOP_SURE && s->n_ended > q->o->beam) s->n_ended = q->o->beam;
+    if (s->n_ended > q->o->beam) s->n_ended = q->o->beam;
 }
 
-static bool sure(const search *q, const sentence *s) {
-    if (s->n_ended < q->o->nbest || q->o->decay != 1)
-        return false; /* the end token may still add to a total */
-    double reach = q->next[0].total / wf_length_penalty_of(q->o, s->limit + 1);
-    return reach <= s->ended[q->o->nbest - 1].score;
-}
-
-/* True if at this length no live hypothesis could score more than the worst finished one. */
-static bool hopeless(const search *q, const sentence *s, int64_t length) {
+/* True if at this length no live hypothesis could score more than the `place` best finished one. */
+static bool hopeless(const search *q, const sentence *s, int64_t length, int place) {
     double score = q->next[0].total / wf_length_penalty_of(q->o, length);
-    return score <= s->ended[s->n_ended - 1].score;
+    return place <= s->n_ended && score <= s->ended[place - 1].score;
 }
 
 static bool done(const search *q, const sentence *s, int n) {
-    bool full = s->n_ended >= q->o->beam, end_counts = q->o->at_limit != WF_LIMIT_NO_END;
-    if (n == 0) return true;
-    if (q->o->stop == WF_STOP_SURE) return full || sure(q, s);
-    if (!full || q->o->stop == WF_STOP_FULL || q->o->beam == 1) return full;
-    return hopeless(q, s,
-                    q->o->stop == WF_STOP_LONGEST ? s->limit + end_counts : wf_length_of(q, s) + 1);
+    const wf_decode_options *o = q->o;
+    int64_t present = wf_length_of(q, s) + 1;
+    int64_t longest = s->limit + (o->at_limit != WF_LIMIT_NO_END);
+    bool adds =
+        o->decay != 1; /* the end token may add to a total: none is final before the limit */
+    if (n == 0 || (!adds && hopeless(q, s, longest, o->nbest))) return true;
+    if (s->n_ended < o->beam) return false;
+    if (o->stop == WF_STOP_FULL || o->beam == 1) return true;
+    return hopeless(q, s, o->stop == WF_STOP_LONGEST ? longest : present, o->beam);
 }
 
 /* True if all live hypotheses now take their last token and need no end token. Then all of them

@@ -187,9 +187,11 @@ static bool read_lists(const wf_file *f, const wf_model *m, wf_generation *g, ch
     return true;
 }
 
+/* Files before 0.2 may say "sure", a rule with the outputs of "full". */
 static bool read_settings(const wf_file *f, const wf_model *m, wf_generation *g, char *message) {
     for (int i = 0; i < FIELDS; i++) {
         const char *text = wf_file_meta(f, fields[i].key);
+        if (text && i == STOP && strcmp(text, "sure") == 0) text = "full";
         if (text && !wf_field_read(&fields[i], text, &g->options, message)) return false;
     }
     const char *not_done = wf_file_meta(f, NOT_DONE);

@@ -144,12 +144,10 @@ static int64_t longest(const hf_config *c, const wf_decode_options *d) {
     return fixed ? (int64_t)d->max_len_b + counted : most;
 }
 
-/* Writes settings that transformers accepts only with a beam, and warns about in other searches. Of
- * its stopping rules only "never" is as safe as 'sure': it finds the same best output, but may
- * search longer. */
+/* Writes settings that transformers accepts only with a beam, and warns about in other searches. */
 static void put_beam(hf_text *t, const wf_decode_options *d) {
     wf_hf_put_real(t, "length_penalty", length_penalty(d));
-    if (d->stop == WF_STOP_LONGEST || d->stop == WF_STOP_SURE) {
+    if (d->stop == WF_STOP_LONGEST) {
         wf_hf_put_key(t, "early_stopping");
         wf_hf_put_as(t, "\"never\"");
     } else

@@ -350,7 +350,7 @@ TEST(a_length_penalty_is_the_nearest_that_there_is) {
     char message[WF_MESSAGE] = "";
     wf_hf hf = import_search("\"do_sample\": false");
     wf_decode_options *d = &hf.generation.options;
-    d->penalty = WF_PENALTY_GNMT, d->alpha = 0.6, d->stop = WF_STOP_SURE;
+    d->penalty = WF_PENALTY_GNMT, d->alpha = 0.6, d->stop = WF_STOP_LONGEST;
     ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
     assert_contains(hf.notes,
                     "'length_penalty' is 0.48, which weighs outputs of about 20 tokens as "

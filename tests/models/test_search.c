@@ -169,7 +169,7 @@ static bool step(beams *b, wf_decoder *d, const int32_t *src, int32_t n) {
 static const int32_t forced[] = { 3, 1 };
 
 static void assert_paths(const wf_decoded *result, const beams *b) {
-    ck_assert_int_eq(result->n, b->n_kept);
+    ck_assert_int_eq(result->n, b->n_kept < b->o->nbest ? b->n_kept : b->o->nbest);
     for (int k = 0; k < result->n; k++) {
         const wf_hypothesis *h = &result->best[k];
         ck_assert_int_eq(h->length, b->kept[k].length);
@@ -183,7 +183,8 @@ static void assert_paths(const wf_decoded *result, const beams *b) {
 static void assert_search(wf_decoder *d, wf_decode_options o, int32_t i, int narrowest) {
     const int32_t src[] = { 1 + i % 4, 1 + i / 4 % 4, 2, 4 }, n = 2 + i % 3;
     wf_decoded result;
-    o.beam = o.nbest = narrowest + i % (WIDEST + 1 - narrowest);
+    o.beam = narrowest + i % (WIDEST + 1 - narrowest);
+    o.nbest = 1 + i / WIDEST % o.beam;
     o.max_len_b = 2 + i % (MOST - 1), o.alpha = i % 2 ? 1 : 0.3;
     beams b = { .o = &o, .start = 0, .limit = (int)o.max_len_b, .n_live = 1 };
     while (step(&b, d, src, n)) {}
@@ -202,6 +203,45 @@ TEST_ROWS(others_rules_are_kept, 3 * 3 * 3) {
     o.penalty = WF_PENALTY_AVERAGE, o.max_len_a = 0;
     for (int32_t i = 0; i < 32; i++) assert_search(d, o, i, 1);
     wf_decoder_free(d), close_model(m);
+}
+
+static bool count_step(void *listener, const wf_search_step *s) {
+    int *steps = listener;
+    (void)s;
+    ++*steps;
+    return true;
+}
+
+/* The best output of a search for one is that of a search for the whole beam, in fewer steps. */
+TEST_ROWS(a_search_ends_when_its_best_are_final, 3) {
+    static sentences b;
+    wf_model *m = open_spread(17, WF_F32, 4);
+    wf_decoder *d = open_decoder(m, NULL);
+    wf_decoded one[16], all[16];
+    int steps[2] = { 0, 0 };
+    wf_decode_options o = wf_decode_defaults();
+    o.stop = (wf_stop)_i;
+    o.beam = 4;
+    o.max_len_a = 0;
+    o.max_len_b = 12;
+    o.watched = count_step;
+    random_sentences(&b, &wf_transformer_of(m)->config, 16, 9, 1, 5);
+    o.nbest = 1;
+    o.listener = &steps[0];
+    assert_decoder(d, wf_decode(d, 16, 9, b.src, b.src_length, NULL, &o, one));
+    o.nbest = 4;
+    o.listener = &steps[1];
+    assert_decoder(d, wf_decode(d, 16, 9, b.src, b.src_length, NULL, &o, all));
+    for (int i = 0; i < 16; i++) {
+        const wf_hypothesis *x = one[i].best, *y = all[i].best;
+        ck_assert(x->length == y->length && x->total == y->total && x->score == y->score);
+        ck_assert(memcmp(x->tokens, y->tokens, (size_t)x->length * sizeof *x->tokens) == 0);
+    }
+    ck_assert_int_lt(steps[0], steps[1]);
+    wf_decoded_free(one, 16);
+    wf_decoded_free(all, 16);
+    wf_decoder_free(d);
+    close_model(m);
 }
 
 /* Options of a row besides its number's stop and limit. */
@@ -353,6 +393,17 @@ TEST(settings_come_back_from_a_file) {
     ck_assert(o.renormalize && o.sample && o.top_k == 40 && o.top_p == 0.9);
     ck_assert(o.temperature == 0.7);
     ck_assert_str_eq(back.not_done, g.not_done);
+    wf_file_free(f);
+}
+
+/* "sure" ended when `beam` had, or earlier when the best were final: so does "full" now. */
+TEST(a_rule_of_older_files_is_read) {
+    char message[WF_MESSAGE] = "";
+    wf_generation g = { .options = wf_decode_defaults() };
+    g.options.stop = WF_STOP_LONGEST;
+    wf_file *f = file_with(&(wf_meta){ "generate.stop", "sure" }, 1);
+    ck_assert_msg(wf_generation_from_meta(f, NULL, &g, message), "%s", message);
+    ck_assert_int_eq(g.options.stop, WF_STOP_FULL);
     wf_file_free(f);
 }
 

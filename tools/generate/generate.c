@@ -173,11 +173,10 @@ static option rows[] = {
           "number of output tokens after which --length-decay begins"),
     CHOICE(
         "stop", told.stop, WF_NAMES(WF_STOP_NAMES),
-        "condition for the end of a line's beam search. full: --beam hypotheses have ended. sure: "
-        "likewise, or earlier, when no open hypothesis can become one of the --nbest. Both may end "
-        "while a better hypothesis is open. present: --beam have ended, and no open one has a "
-        "better score at its present length. longest: and none could have one at the maximum "
-        "length"),
+        "condition for the end of a line's beam search, which ends earlier if no open hypothesis "
+        "can become one of the --nbest. full: --beam hypotheses have ended; a better one may still "
+        "be open. present: and no open one has a better score at its present length. longest: and "
+        "none could have one at the maximum length"),
     CHOICE("at-limit", told.at_limit, WF_NAMES(WF_LIMIT_NAMES),
            "end of an output that reaches the maximum length. end: the end token is appended, and "
            "its probability counts in the score. free-end: it is appended and does not count. "

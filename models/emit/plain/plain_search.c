@@ -172,7 +172,7 @@ static void end_output(search *s, int i, double total, int length) {
     int at = s->n_ended++;
     for (; at > 0 && e.score > s->ended[at - 1].score; at--) s->ended[at] = s->ended[at - 1];
     s->ended[at] = e;
-    if (STOP != STOP_SURE && s->n_ended > BEAM) s->n_ended = BEAM;
+    if (s->n_ended > BEAM) s->n_ended = BEAM;
 }
 
 /* Could no live output score more, at this length, than the one that ended in this place? */
@@ -180,14 +180,16 @@ static int is_hopeless(const search *s, int length, int place) {
     return s->next[0].total / penalty(length) <= s->ended[place].score;
 }
 
-/* Is the search over? */
+/* Is the search over? It is when the best output that has ended stays the best, however long the
+ * others become. With STOP_FULL, BEAM outputs that have ended are enough. With STOP_PRESENT, no live
+ * output may be better at its present length than the worst of these. */
 static int is_done(const search *s, int length) {
-    int full = s->n_ended >= BEAM;
-    if (s->n_next == 0) return 1;
-    if (STOP == STOP_SURE) return full || (s->n_ended > 0 && is_hopeless(s, s->limit + 1, 0));
-    if (!full || STOP == STOP_FULL || BEAM == 1) return full;
     int longest = s->limit + (AT_LIMIT != LIMIT_NO_END);
-    return is_hopeless(s, STOP == STOP_LONGEST ? longest : length + 1, s->n_ended - 1);
+    if (s->n_next == 0) return 1;
+    if (s->n_ended > 0 && is_hopeless(s, longest, 0)) return 1;
+    if (s->n_ended < BEAM) return 0;
+    if (STOP == STOP_FULL || BEAM == 1) return 1;
+    return STOP == STOP_PRESENT && is_hopeless(s, length + 1, BEAM - 1);
 }
 
 /* By members: for a whole struct some compilers call memcpy. */
