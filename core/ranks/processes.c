@@ -6,8 +6,8 @@
  * and delivers signals.
  *
  * Signals are forwarded by the parent, because Ctrl-C in a terminal and killall reach every
- * process, and a rank would get them twice. SIGINT and SIGTERM are blocked in the ranks; the
- * watchdog delivers one for each that the parent received. */
+ * process, and a rank would get them twice. SIGINT, SIGTERM and SIGHUP are blocked in the ranks;
+ * the watchdog delivers one for each that the parent received. */
 #define _GNU_SOURCE /* sigtimedwait, on systems where it is no part of POSIX */
 #include <errno.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@
  * one. */
 #define REPEAT_WINDOW 0.2
 enum { HEARTBEAT_NS = 100000000 };
-static const int forwarded[2] = { SIGINT, SIGTERM };
+static const int forwarded[WF_FORWARDED] = { SIGINT, SIGTERM, SIGHUP };
 
 /* ---- a rank ---------------------------------------------------------------------------------- */
 
@@ -43,7 +43,7 @@ struct watchdog {
     pid_t caller;
     void (*leave)(int code);
     /* signals already delivered */
-    unsigned seen[2];
+    unsigned seen[WF_FORWARDED];
 };
 
 /* Raises a signal, which all threads block, and runs its handler in this thread. One that is
@@ -70,7 +70,7 @@ static void *watch_caller(void *arg) {
     struct watchdog *w = arg;
     for (;;) {
         atomic_fetch_add(&w->region->slots[w->rank].heartbeats, 1);
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < WF_FORWARDED; i++)
             for (; w->seen[i] != atomic_load(&w->region->interrupts[i]); w->seen[i]++)
                 deliver_signal(forwarded[i]);
         if (getppid() != w->caller) on_parent_death(w);
@@ -105,7 +105,7 @@ struct run {
     unsigned heartbeats[WF_MOST_PROCESSES]; /* at the last look */
     double silent[WF_MOST_PROCESSES], failing;
     /* the time at which each signal was last forwarded */
-    double interrupted[2];
+    double interrupted[WF_FORWARDED];
 };
 
 /* A stopped rank must wake up when the parent dies, to notice its death. */
@@ -117,11 +117,11 @@ static void wake_at_parent_death(void) {
 
 static void child_main(struct run *r, int rank) {
     sigset_t mask = r->before;
-    for (int i = 0; i < 2; i++) sigaddset(&mask, forwarded[i]);
+    for (int i = 0; i < WF_FORWARDED; i++) sigaddset(&mask, forwarded[i]);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     wake_at_parent_death();
     wf_rank me;
-    struct watchdog dog = { r->region, rank, r->caller, r->leave, { 0, 0 } };
+    struct watchdog dog = { r->region, rank, r->caller, r->leave, { 0 } };
     wf_rank_join(&me, r->region, rank);
     int code = 1;
     if (start_watchdog(&dog))
@@ -196,7 +196,7 @@ static void kill_all(const struct run *r) {
 }
 
 static void forward_signal(struct run *r, int number, double time) {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < WF_FORWARDED; i++) {
         if (number != forwarded[i] || time - r->interrupted[i] < REPEAT_WINDOW) continue;
         r->interrupted[i] = time;
         atomic_fetch_add(&r->region->interrupts[i], 1);
@@ -221,7 +221,7 @@ static void watch(struct run *r) {
 static void run_ranks(struct run *r) {
     struct sigaction child = { .sa_handler = SIG_DFL }, before;
     sigemptyset(&child.sa_mask), sigemptyset(&r->watched), sigaddset(&r->watched, SIGCHLD);
-    for (int i = 0; i < 2; i++) sigaddset(&r->watched, forwarded[i]);
+    for (int i = 0; i < WF_FORWARDED; i++) sigaddset(&r->watched, forwarded[i]);
     sigaction(SIGCHLD, &child, &before);
     pthread_sigmask(SIG_BLOCK, &r->watched, &r->before);
     start(r);

@@ -230,6 +230,23 @@ TEST(a_signal_that_comes_twice_at_once_saves) {
     ok("inspect m && [ -z \"$(ls | grep tmp-weft)\" ]");
 }
 
+/* A terminal that is closed sends SIGHUP, perhaps more than once. After nohup it changes nothing. */
+TEST_ROWS(a_closed_terminal_saves, 2) {
+    run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 %s --log log "
+        "--log-every 1 -o m --max-steps 99999 > out 2> err & pid=$!\n"
+        "until grep -q '\"step\":3,' log 2> /dev/null; do sleep 0.01; done\n"
+        "kill -HUP $pid; sleep 0.3; kill -HUP $pid; wait $pid",
+        _i == 0 ? "--threads 1" : "--processes 2 --threads 1");
+    expect(129);
+    ok("grep 'SIGHUP: saved step' err && inspect m");
+    run("nohup train --resume --threads 1 --log log --log-every 1 -o m --max-steps 999999 > out 2> "
+        "err & pid=$!\n"
+        "n=$(wc -l < log); until [ $(wc -l < log) -gt $n ]; do sleep 0.01; done\n"
+        "kill -HUP $pid; n=$(wc -l < log); until [ $(wc -l < log) -gt $n ]; do sleep 0.01; done\n"
+        "kill -TERM $pid; wait $pid");
+    expect(143);
+}
+
 /* ---- what is told ---------------------------------------------------------------------------- */
 
 /* A command, its exit code, and the sentence. */

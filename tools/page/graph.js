@@ -288,8 +288,9 @@ const said = element("span", { class: "dim" });
 const box = element("input", { type: "search", placeholder: "op, module or #id", "aria-label": "search for a node",
   onkeydown: event => { if (event.key === "Enter") search(event.target.value.trim()); } });
 const used = [...new Set(data.nodes.map(node => node.op && data.ops[node.op] && data.ops[node.op].family).filter(Boolean))];
+const fused = data.nodes.filter(node => node.computedIn !== undefined).length;
 main.append(
-  element("p", null, `${data.nodes.length} nodes recorded, ${data.nodes.filter(node => node.computedIn !== undefined).length} fused into others, ` +
+  element("p", null, `${data.nodes.length} nodes recorded, ${fused ? `${fused} fused into others, ` : ""}` +
     `${data.steps.length} steps in ${time(total)}, ${size(data.arena)} of memory.`),
   element("div", { class: "row" }, box,
     element("button", { type: "button", onclick: () => search(box.value.trim()) }, "next"), said),

@@ -1,4 +1,4 @@
-/* tools/train/signals.c - handles SIGINT and SIGTERM. See signals.h. */
+/* tools/train/signals.c - handles SIGINT, SIGTERM and SIGHUP. See signals.h. */
 #include "signals.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static void on_signal(int number) {
     int none = 0, error = errno;
     unsigned now = (unsigned)(int64_t)(1e3 * wf_seconds_now());
     bool again = number == atomic_load(&caught) && now - atomic_load(&caught_at) < REPEAT_WINDOW;
-    if (is_alone && again) return;
+    if ((is_alone && again) || (number == SIGHUP && atomic_load(&caught))) return;
     atomic_store(&caught_at, now);
     if (!atomic_compare_exchange_strong(&caught, &none, number)) {
         output_discard_all();
@@ -49,6 +49,19 @@ void catch_signals(bool alone, bool tells) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    struct sigaction before;
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
+}
+
+const char *signal_name(int number) {
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = { { SIGINT, "SIGINT" }, { SIGTERM, "SIGTERM" }, { SIGHUP, "SIGHUP" } };
+    size_t i = 0;
+    while (names[i].number != number) i++;
+    return names[i].name;
 }
 
 int caught_signal(void) {

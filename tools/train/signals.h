@@ -1,5 +1,6 @@
-/* tools/train/signals.h - handles SIGINT and SIGTERM: after the first, the step is finished and
- * saved; another one ends the program at once. */
+/* tools/train/signals.h - handles SIGINT, SIGTERM and SIGHUP: after the first, the step is finished
+ * and saved; another one ends the program at once, but for a SIGHUP, of which a closed terminal may
+ * send several. SIGHUP stays ignored if it was, as after nohup. */
 #ifndef WEFT_TOOLS_TRAIN_SIGNALS_H
 #define WEFT_TOOLS_TRAIN_SIGNALS_H
 
@@ -9,5 +10,6 @@
  * terminal what each signal does. */
 void catch_signals(bool alone, bool tells);
 int caught_signal(void); /* its number; 0: none came */
+const char *signal_name(int number);
 
 #endif

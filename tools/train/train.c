@@ -180,7 +180,7 @@ static void say_saved(session *s, const char *reason) {
 }
 
 static int stopped_by_signal(session *s) {
-    const char *name = stop_signal(s) == SIGINT ? "SIGINT" : "SIGTERM";
+    const char *name = signal_name(stop_signal(s));
     bool saved = save(s);
     telemetry_write(s, false);
     jsonl *e = event(&s->report, "signal");

@@ -387,7 +387,9 @@ static int await_signals(wf_transport *t, void *user) {
     (void)user;
     sigemptyset(&action.sa_mask);
     rank_here = t->rank;
-    sigaction(SIGTERM, &action, NULL), sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
     if (!wf_barrier(t)) return 1;
     seen->pid[t->rank] = getpid();
     while (!seen->go) nap();
@@ -413,6 +415,9 @@ TEST(a_signal_comes_to_each_rank_once) {
     for (int r = 0; r < 2; r++) kill(seen->pid[r], SIGINT);
     kill(caller, SIGINT);
     await_count(SIGTERM + SIGINT);
+    for (int r = 0; r < 2; r++) kill(seen->pid[r], SIGHUP);
+    kill(caller, SIGHUP);
+    await_count(SIGTERM + SIGINT + SIGHUP);
     seen->go = 1;
     ck_assert_int_eq(waitpid(caller, &status, 0), caller);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
