@@ -181,7 +181,7 @@ static const struct {
       "none/r.html can't be written: there is no folder none" },
     { "train --task copy --report .", 1, ". can't be written: it is a folder" },
     { "train --task copy --report r.html --dry-run", 2, "--report would have no effect" },
-    { "train --task copy --tensorboard pairs", 1, "pairs can't be written into: Not a directory" },
+    { "train --task copy --tensorboard pairs", 1, "pairs can't be written into: it is a file" },
     { "train --task copy --tensorboard pairs/a", 1, "pairs/a can't be written into: Not a dir" },
     { "train --task copy --tensorboard /proc/a", 1, "/proc/a can't be written into: " },
     { "train --task copy --tensorboard ''", 1, "can't be written into: the name is empty" },

@@ -174,7 +174,7 @@ bool output_folder_writable(const char *folder, char *message) {
         strcpy(path, folder);
     while (!reason && stat(path, &s) != 0)
         if (errno != ENOENT || !go_up(path)) reason = strerror(errno);
-    if (!reason && !S_ISDIR(s.st_mode)) reason = strerror(ENOTDIR);
+    if (!reason && !S_ISDIR(s.st_mode)) reason = "it is a file";
     if (!reason) {
         strcat(path, "/");
         if (!can_create_beside(path)) reason = strerror(errno);

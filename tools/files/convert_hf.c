@@ -197,7 +197,9 @@ static void check_empty(const program *p, const char *folder) {
 }
 
 void check_destination(program *p, const char *folder, bool overwrite) {
+    char message[WF_MESSAGE];
     struct stat s;
+    if (!output_folder_writable(folder, message)) fail(p, "%s", message);
     if (stat(folder, &s) != 0 && errno == ENOENT) return;
     if (!overwrite) check_empty(p, folder);
     wf_hf_files files = files_of(p, folder);

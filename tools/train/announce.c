@@ -58,6 +58,14 @@ static void announce_idle(session *s) {
             ranks - accum, accum);
 }
 
+/* True if `convert --to hf` will leave the tokenizer of this new model out. */
+static bool keeps_tokenizer_here(const settings *set) {
+    wf_token_kind kind = (wf_token_kind)set->data.tokenizer;
+    bool goes_out = kind == WF_SENTENCEPIECE || kind == WF_JSON_TEXT;
+    return set->model.like == LIKE_T5 && settings_text(set) && !goes_out && !set->model.init &&
+           !set->run.resume;
+}
+
 void announce(session *s, double memory) {
     char words[3][OPTION_TEXT_SIZE], numbers[3][OPTION_TEXT_SIZE], limit[80], model[WF_MESSAGE];
     report *r = &s->report;
@@ -69,6 +77,9 @@ void announce(session *s, double memory) {
     say(r, "         %s parameters%s%s", thousands(parameters, numbers[0]),
         frozen ? ", frozen of them: " : "",
         frozen ? thousands((double)settings_frozen(s->set, s->model), numbers[1]) : "");
+    if (keeps_tokenizer_here(s->set))
+        say(r,
+            "         a folder of T5 has no such tokenizer: with --spm-src FILE it would go out");
     if (s->set->model.init && !s->set->run.resume)
         say(r, "start    the weights in %s", s->set->model.init);
     if (s->set->model.lora && !s->set->run.resume && !option_seen(&train_program, "lr"))
