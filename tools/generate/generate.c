@@ -425,6 +425,11 @@ static void warn_of_limits(const job *j) {
              "line breaks%s within outputs were written as \\n and the like, %lld of them: --raw "
              "writes them as they are, and --json has the text",
              j->set->scores ? " or tabs" : "", (long long)j->escaped);
+    if (j->filled && j->model->start_first)
+        warn(&self,
+             "%lld of %lld outputs ended before --max-new-tokens: prompt and output have at most "
+             "the model's %lld tokens together",
+             (long long)j->filled, (long long)j->sentences, (long long)j->model->max_len);
     /* running text seldom ends within a maximum length */
     if (j->unfinished && !j->model->start_first)
         warn(&self, "%lld of %lld outputs were cut before an end token; %s more room",

@@ -157,6 +157,8 @@ static void generate_rows(job *j, const batch_rows *b, const place *p) {
         if (s->decoded.n > 0) {
             j->tokens += s->decoded.best->length + 1;
             j->unfinished += s->decoded.best->cut;
+            j->filled +=
+                s->decoded.best->cut && wf_model_room(j->model, s->src_length) < j->set->max_new;
         }
     }
     free(results);
