@@ -134,7 +134,9 @@ int64_t few(int64_t n) {
 int64_t product(int n, const int64_t *sizes) {
     int64_t count = 1;
     for (int i = 0; sizes && i < n && i < WF_MAX_DIMS; i++)
-        count = few(sizes[i]) * count > 4096 ? 0 : few(sizes[i]) * count;
+        if (sizes[i] <= 0) return 0;
+    for (int i = 0; sizes && i < n && i < WF_MAX_DIMS; i++)
+        if (sizes[i] > 4096 || (count *= sizes[i]) > 4096) return -1;
     return count;
 }
 
@@ -207,7 +209,7 @@ const int64_t *draw_offsets(world *w, int place) {
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 const void *draw_data(world *w, int place, int64_t bytes) {
-    if (absent(w, place)) return NULL;
+    if (absent(w, place) || bytes < 0) return NULL;
     unsigned char *data = taken(w, 1, bytes);
     for (int64_t i = 0; i + 3 < bytes && odd(w); i += 4) data[i] = (unsigned char)dice(w, 3);
     return data;

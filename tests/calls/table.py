@@ -63,7 +63,7 @@ ELEMENTS = {
 ROW, PAIRS = '64', '4096'
 LENGTHS = {
     'wf_permute.order': '8', 'wf_tile.times': '8', 'wf_interpolate.sizes': '8', 'wf_write_part.data': '8 * few(a2)',
-    'wf_read_part.data': '8 * few(a2)', 'wf_constant_array.data': '8 * few(product(a2, a3))',
+    'wf_read_part.data': '8 * few(a2)', 'wf_constant_array.data': '8 * product(a2, a3)',
     'wf_mul_size.out': '1', 'wf_shape_bytes.out': '1', 'wf_bound_shape.shape': 'WF_MAX_DIMS',
     'wf_format_real.text': 'WF_REAL_TEXT', 'wf_parse_real.value': '1', 'wf_mha_keys_values.k': '1',
     'wf_mha_keys_values.v': '1', 'wf_norm_batch.updates': '2', 'wf_optimizer_rates.out': '3',

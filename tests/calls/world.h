@@ -105,8 +105,8 @@ size_t draw_bytes(world *w, int place);
 bool draw_bool(world *w, int place);
 double draw_real(world *w, int place);
 wf_init draw_init(world *w, int place);
-int64_t few(int64_t n); /* from 0 to 4096 */
-int64_t product(int n, const int64_t *sizes);
+int64_t few(int64_t n);                       /* from 0 to 4096 */
+int64_t product(int n, const int64_t *sizes); /* 0: a size is not above 0; -1: over 4096 */
 size_t exact_bytes(wf_plan *p, const wf_tensor *t);
 const char *draw_text(world *w, int place);
 const char *draw_extent(world *w, int place);
