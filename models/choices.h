@@ -48,7 +48,8 @@
 #define WF_PENALTY_NAMES(ROW) \
     ROW(WF_PENALTY_NONE, "none") ROW(WF_PENALTY_GNMT, "gnmt") ROW(WF_PENALTY_AVERAGE, "avg")
 #define WF_STOP_NAMES(ROW) \
-    ROW(WF_STOP_FULL, "full") ROW(WF_STOP_PRESENT, "present") ROW(WF_STOP_LONGEST, "longest")
+    ROW(WF_STOP_FULL, "full") ROW(WF_STOP_PRESENT, "present") ROW(WF_STOP_LONGEST, "longest") \
+    ROW(WF_STOP_SHRINK, "shrink")
 #define WF_LIMIT_NAMES(ROW) \
     ROW(WF_LIMIT_END, "end") ROW(WF_LIMIT_FREE_END, "free-end") ROW(WF_LIMIT_NO_END, "no-end")
 #define WF_ROTARY_STRETCH_NAMES(ROW) \

@@ -37,10 +37,12 @@ typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_
  *   WF_STOP_FULL     when `beam` hypotheses have ended, as in fairseq: early_stopping=True of
  *                    Hugging Face. A live hypothesis may still be better;
  *   WF_STOP_PRESENT  when moreover no live one scores more at its present length: False;
- *   WF_STOP_LONGEST  when none could score more at the greatest length: "never".
+ *   WF_STOP_LONGEST  when none could score more at the greatest length: "never";
+ *   WF_STOP_SHRINK   when `beam` have ended. Each that ends takes its place with it, so that one
+ *                    fewer stays live, as in Marian.
  * The best `beam` hypotheses that have ended are kept. With beam 1, the first end token ends the
  * search. */
-typedef enum { WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST } wf_stop;
+typedef enum { WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST, WF_STOP_SHRINK } wf_stop;
 
 /* How a hypothesis ends at its length limit. WF_LIMIT_END: the end token is forced, and scored.
  * WF_LIMIT_FREE_END: it is forced with log-probability 0 (forced_eos_token_id of Hugging Face).

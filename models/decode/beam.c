@@ -13,6 +13,9 @@
  * al. 2019), or the best live hypothesis would score no more than the worst of them, at its present
  * length or at its longest. With beam 1 the first end token is enough: the search is greedy.
  *
+ * By Marian's rule (beam_search.h) there are K places. The first K continuations, or fewer, take
+ * those that are left, and one that ends keeps its place: the rest of the search is narrower.
+ *
  * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
  * least 1; the length counts the end token. */
 #include "ops/base/scalars.h"
@@ -69,7 +72,7 @@ static bool done(const search *q, const sentence *s, int n) {
         o->decay != 1; /* the end token may add to a total: none is final before the limit */
     if (n == 0 || (!adds && hopeless(q, s, longest, o->nbest))) return true;
     if (s->n_ended < o->beam) return false;
-    if (o->stop == WF_STOP_FULL || o->beam == 1) return true;
+    if (o->stop == WF_STOP_FULL || o->stop == WF_STOP_SHRINK || o->beam == 1) return true;
     return hopeless(q, s, o->stop == WF_STOP_LONGEST ? longest : present, o->beam);
 }
 
@@ -90,22 +93,22 @@ static void note_worse(const search *q, const sentence *s) {
 }
 
 int wf_beam_advance(search *q, sentence *s) {
-    int n = 0;
-    bool last = closes(q, s);
+    bool last = closes(q, s), shrinks = q->o->stop == WF_STOP_SHRINK;
+    int n = 0, places = shrinks ? q->width - s->n_ended : q->width;
     for (int i = 0; i < s->n_live; i++) q->heads[i] = 0;
-    for (int rank = 0; n < q->width && !(last && rank == q->width); rank++) {
+    for (int rank = 0; n < places && !((last || shrinks) && rank == places); rank++) {
         int parent = best_head(q, s);
         if (parent < 0) break;
         const live *h = &s->live[parent];
         const candidate *c = &wf_candidates_of(q, h)[q->heads[parent]++];
         bool ends = c->token == q->d->model->end_id;
         if (ends)
-            wf_watch_note(q, s, parent, c, rank < q->width ? WF_FATE_ENDED : WF_FATE_WORSE);
+            wf_watch_note(q, s, parent, c, rank < places ? WF_FATE_ENDED : WF_FATE_WORSE);
         else
             wf_watch_note(q, s, parent, c, WF_FATE_LIVE);
         if (!ends)
             q->next[n++] = (child){ parent, 0, c->token, c->log_prob, total_of(h, c) };
-        else if (rank < q->width)
+        else if (rank < places)
             end(q, s, h, c);
     }
     note_worse(q, s);

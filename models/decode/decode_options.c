@@ -48,7 +48,7 @@ static bool beam_ok(wf_decoder *d, const wf_decode_options *o) {
 }
 
 static bool rules_ok(wf_decoder *d, const wf_decode_options *o) {
-    if (o->stop < WF_STOP_FULL || o->stop > WF_STOP_LONGEST)
+    if (o->stop < WF_STOP_FULL || o->stop > WF_STOP_SHRINK)
         return wf_decoder_fail(d, "there is no rule %d of when to stop", (int)o->stop);
     return (o->at_limit >= WF_LIMIT_END && o->at_limit <= WF_LIMIT_NO_END) ||
            wf_decoder_fail(d, "there is no rule %d of the longest outputs", (int)o->at_limit);

@@ -17,7 +17,8 @@ int64_t wf_search_bytes(const model_emitter *e) {
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-static const char *const stop_names[] = { "STOP_FULL", "STOP_PRESENT", "STOP_LONGEST" };
+static const char *const stop_names[] = { "STOP_FULL", "STOP_PRESENT", "STOP_LONGEST",
+                                          "STOP_SHRINK" };
 static const char *const limit_names[] = { "LIMIT_END", "LIMIT_FREE_END", "LIMIT_NO_END" };
 
 static void write_sizes(model_emitter *e) {
@@ -52,7 +53,7 @@ static void write_rules(model_emitter *e) {
     wf_text_print(t, "    START = %d,\n    END = %d,\n    BEAM = %d,\n    MIN_LENGTH = %n,\n",
                   (int)m->start_id, (int)m->end_id, o->beam, o->min_len);
     wf_text_print(t, "    BANNED = %d, /* tokens that are never chosen */\n", o->n_banned);
-    for (int i = 0; i < 3; i++) wf_text_print(t, "    %s = %d,\n", stop_names[i], i);
+    for (int i = 0; i < 4; i++) wf_text_print(t, "    %s = %d,\n", stop_names[i], i);
     wf_text_print(t, "    STOP = %s, /* when the search is over */\n", stop_names[o->stop]);
     for (int i = 0; i < 3; i++) wf_text_print(t, "    %s = %d,\n", limit_names[i], i);
     wf_text_print(t, "    AT_LIMIT = %s /* how an output ends at its limit */\n};\n\n",

@@ -129,6 +129,9 @@ static void tell_what_is_lost(const wf_generation *g, char *notes) {
     if (d->max_len_a > 0)
         wf_hf_note(notes, "generation_config.json: the longest output is that of the model: "
                           "transformers has no limit by the source's length");
+    if (d->stop == WF_STOP_SHRINK && d->beam > 1)
+        wf_hf_note(notes, "generation_config.json: transformers has no beam that shrinks: "
+                          "'early_stopping' is true");
     if (g->n_forced > 1)
         wf_hf_note(notes, "generation_config.json: transformers forces one first token, not %d",
                    g->n_forced);
@@ -151,7 +154,7 @@ static void put_beam(hf_text *t, const wf_decode_options *d) {
         wf_hf_put_key(t, "early_stopping");
         wf_hf_put_as(t, "\"never\"");
     } else
-        wf_hf_put_flag(t, "early_stopping", d->stop == WF_STOP_FULL);
+        wf_hf_put_flag(t, "early_stopping", d->stop != WF_STOP_PRESENT);
 }
 
 static void put_sample(hf_text *t, const wf_decode_options *d) {

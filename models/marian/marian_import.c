@@ -55,6 +55,7 @@ static void set_search(wf_generation *g, const ids *target) {
     g->options.max_len_a = 2;
     g->options.max_len_b = 0;
     g->options.at_limit = WF_LIMIT_NO_END;
+    g->options.stop = WF_STOP_SHRINK;
     if (target->unknown < 0 || target->unknown == target->end) return;
     g->banned[0] = target->unknown;
     g->n_banned = 1;

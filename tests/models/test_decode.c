@@ -351,7 +351,7 @@ static const struct {
     { { .beam = 2, .nbest = 3 }, "the 3 best are not to be had from a beam of 2" },
     { { .beam = 2 }, "the 0 best" },
     { { .beam = 1, .nbest = 1, .penalty = (wf_length_penalty)3 }, "no length penalty 3" },
-    { { .beam = 1, .nbest = 1, .stop = (wf_stop)3 }, "no rule 3 of when to stop" },
+    { { .beam = 1, .nbest = 1, .stop = (wf_stop)4 }, "no rule 4 of when to stop" },
     { { .beam = 1, .nbest = 1, .at_limit = (wf_limit_rule)3 }, "no rule 3 of the longest" },
     { { .beam = 1, .nbest = 1, .n_forced = 1 }, "the forced tokens are NULL" },
     { { .beam = 1, .nbest = 1, .n_forced = 2, .forced = the_end }, "forced token 0 is the end" },

@@ -367,6 +367,18 @@ TEST(a_length_penalty_is_the_nearest_that_there_is) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
+TEST(a_beam_that_shrinks_goes_out_as_a_full_one) {
+    char message[WF_MESSAGE] = "";
+    wf_hf hf = import_search("\"do_sample\": false");
+    hf.generation.options.stop = WF_STOP_SHRINK;
+    ck_assert_msg(wf_hf_export(&hf, folder, &whole_files, message), "%s", message);
+    assert_contains(hf.notes, "transformers has no beam that shrinks");
+    wf_hf again = import(folder);
+    ck_assert_int_eq(again.generation.options.stop, WF_STOP_FULL);
+    wf_hf_free(&hf);
+    wf_hf_free(&again);
+}
+
 /* Supported rules are read, and come back from a folder. */
 TEST(rules_of_a_search_are_read_and_written) {
     char message[WF_MESSAGE] = "";

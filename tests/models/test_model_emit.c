@@ -250,7 +250,7 @@ static const trial trials[] = {
         .at_limit = WF_LIMIT_NO_END } },
     { PLAIN, 5, 6, 6, NULL, { DEFAULTS, .beam = 64, .penalty = WF_PENALTY_AVERAGE, .alpha = 1 } },
     { RECURRENT, 17, 0, 0, NULL, { DEFAULTS, .beam = 1 } },
-    { RECURRENT, 17, 9, 8, NULL, { DEFAULTS, .beam = 4, .stop = WF_STOP_FULL } },
+    { RECURRENT, 17, 9, 8, NULL, { DEFAULTS, .beam = 4, .stop = WF_STOP_SHRINK } },
     { GPT, 17, 0, 0, NULL, { DEFAULTS, .beam = 1 } },
     { GPT, 17, 9, 7, NULL, { DEFAULTS, .beam = 3, .stop = WF_STOP_FULL } },
     { LLAMA, 17, 0, 0, NULL, { DEFAULTS, .beam = 1, .min_len = 3 } },

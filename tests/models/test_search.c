@@ -148,19 +148,21 @@ static double power(const beams *b, int length) {
 static bool step(beams *b, wf_decoder *d, const int32_t *src, int32_t n) {
     int beam = b->o->beam, count = continuations(b, d, src, n), length = b->live[0].length;
     bool closes = b->o->at_limit == WF_LIMIT_NO_END && length + 1 == b->limit;
+    bool shrinks = b->o->stop == WF_STOP_SHRINK;
+    int places = shrinks ? beam - b->n_kept : beam;
     b->n_live = 0;
     for (int rank = 0; rank < count; rank++) {
         path *p = &b->all[rank];
         bool hit = !p->last || closes;
         p->score = p->total / power(b, length + 1);
-        if (!hit && b->n_live < beam) b->live[b->n_live++] = *p;
-        if (hit && rank < beam) b->kept[b->n_kept++] = *p;
+        if (!hit && (shrinks ? rank < places : b->n_live < beam)) b->live[b->n_live++] = *p;
+        if (hit && rank < places) b->kept[b->n_kept++] = *p;
     }
     qsort(b->kept, (size_t)b->n_kept, sizeof *b->kept, by_score);
     if (b->n_kept > beam) b->n_kept = beam;
     if (b->n_live == 0) return false;
     if (b->n_kept < beam) return true;
-    if (b->o->stop == WF_STOP_FULL || beam == 1) return false;
+    if (b->o->stop == WF_STOP_FULL || shrinks || beam == 1) return false;
     int longest = b->limit + (b->o->at_limit != WF_LIMIT_NO_END);
     int at = b->o->stop == WF_STOP_LONGEST ? longest : length + 1;
     return b->live[0].total / power(b, at) > b->kept[beam - 1].score;
@@ -194,12 +196,12 @@ static void assert_search(wf_decoder *d, wf_decode_options o, int32_t i, int nar
 }
 
 /* Every rule of stopping, of the longest outputs, of forced beginnings, four beams, two alphas. */
-TEST_ROWS(others_rules_are_kept, 3 * 3 * 3) {
+TEST_ROWS(others_rules_are_kept, 4 * 3 * 3) {
     wf_model *m = open_spread(VOCAB, WF_F64, 2);
     wf_decoder *d = open_decoder(m, NULL);
     wf_decode_options o = wf_decode_defaults();
-    o.stop = (wf_stop)(WF_STOP_FULL + _i % 3), o.at_limit = (wf_limit_rule)(_i / 3 % 3);
-    o.forced = forced, o.n_forced = _i / 9;
+    o.stop = (wf_stop)(_i % 4), o.at_limit = (wf_limit_rule)(_i / 4 % 3);
+    o.forced = forced, o.n_forced = _i / 12;
     o.penalty = WF_PENALTY_AVERAGE, o.max_len_a = 0;
     for (int32_t i = 0; i < 32; i++) assert_search(d, o, i, 1);
     wf_decoder_free(d), close_model(m);
@@ -213,7 +215,7 @@ static bool count_step(void *listener, const wf_search_step *s) {
 }
 
 /* The best output of a search for one is that of a search for the whole beam, in fewer steps. */
-TEST_ROWS(a_search_ends_when_its_best_are_final, 3) {
+TEST_ROWS(a_search_ends_when_its_best_are_final, 4) {
     static sentences b;
     wf_model *m = open_spread(17, WF_F32, 4);
     wf_decoder *d = open_decoder(m, NULL);
@@ -249,7 +251,7 @@ static wf_decode_options ruled(int row) {
     static const int32_t begin_banned[] = { 3, 0 };
     static const double penalties[] = { 1, 1.4, 0.6 };
     wf_decode_options o = wf_decode_defaults();
-    o.stop = (wf_stop)(WF_STOP_FULL + row % 3), o.at_limit = (wf_limit_rule)(row / 3 % 3);
+    o.stop = (wf_stop)(row % 4), o.at_limit = (wf_limit_rule)(row / 3 % 3);
     o.penalty = WF_PENALTY_AVERAGE, o.max_len_a = 0;
     o.no_repeat_ngram = row % 4, o.repetition_penalty = penalties[row / 2 % 3];
     o.renormalize = row / 8 % 2, o.min_len = row % 5 == 0 ? 2 : 0;
@@ -305,12 +307,12 @@ TEST_ROWS(one_hypothesis_keeps_the_models_log_probs, 2) {
 }
 
 /* Sentences leave a batch at all kinds of times. */
-TEST_ROWS(others_rules_hold_in_any_batch, 9) {
+TEST_ROWS(others_rules_hold_in_any_batch, 12) {
     static sentences b;
     wf_model *m = open_spread(17, WF_F32, 4);
     wf_decode_options o = wf_decode_defaults();
     o.beam = 3, o.nbest = 2, o.penalty = WF_PENALTY_AVERAGE, o.alpha = 1;
-    o.stop = (wf_stop)(WF_STOP_FULL + _i % 3), o.at_limit = (wf_limit_rule)(_i / 3);
+    o.stop = (wf_stop)(_i % 4), o.at_limit = (wf_limit_rule)(_i / 4);
     o.max_len_a = 1, o.max_len_b = 2, o.forced = forced, o.n_forced = 1;
     random_sentences(&b, &wf_transformer_of(m)->config, 16, 9, 1, 5);
     assert_decoded_alike(m, &b, &o);

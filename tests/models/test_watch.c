@@ -126,7 +126,7 @@ static wf_decode_options setting(int row) {
     static const int32_t banned[] = { 5, 11 }, forced[] = { 3 };
     wf_decode_options o = wf_decode_defaults();
     o.beam = o.nbest = 1 + row % MOST_LIVE;
-    o.stop = (wf_stop)(row / 4 % 3);
+    o.stop = (wf_stop)(row / 4 % 4);
     o.at_limit = (wf_limit_rule)(row % 3);
     o.penalty = (wf_length_penalty)(row / 2 % 3);
     o.alpha = 0.8;

@@ -176,7 +176,8 @@ static option rows[] = {
         "condition for the end of a line's beam search, which ends earlier if no open hypothesis "
         "can become one of the --nbest. full: --beam hypotheses have ended; a better one may still "
         "be open. present: and no open one has a better score at its present length. longest: and "
-        "none could have one at the maximum length"),
+        "none could have one at the maximum length. shrink: --beam have ended, each of which made "
+        "the beam narrower by one, as in Marian"),
     CHOICE("at-limit", told.at_limit, WF_NAMES(WF_LIMIT_NAMES),
            "end of an output that reaches the maximum length. end: the end token is appended, and "
            "its probability counts in the score. free-end: it is appended and does not count. "

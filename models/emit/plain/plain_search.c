@@ -181,14 +181,14 @@ static int is_hopeless(const search *s, int length, int place) {
 }
 
 /* Is the search over? It is when the best output that has ended stays the best, however long the
- * others become. With STOP_FULL, BEAM outputs that have ended are enough. With STOP_PRESENT, no live
+ * others become. With STOP_FULL and STOP_SHRINK, BEAM outputs that have ended are enough. With STOP_PRESENT, no live
  * output may be better at its present length than the worst of these. */
 static int is_done(const search *s, int length) {
     int longest = s->limit + (AT_LIMIT != LIMIT_NO_END);
     if (s->n_next == 0) return 1;
     if (s->n_ended > 0 && is_hopeless(s, longest, 0)) return 1;
     if (s->n_ended < BEAM) return 0;
-    if (STOP == STOP_FULL || BEAM == 1) return 1;
+    if (STOP == STOP_FULL || STOP == STOP_SHRINK || BEAM == 1) return 1;
     return STOP == STOP_PRESENT && is_hopeless(s, length + 1, BEAM - 1);
 }
 
@@ -201,11 +201,14 @@ static void copy_live(live_output *to, const live_output *from) {
 }
 
 /* Take the best candidates of all live outputs: BEAM that go on; of the first BEAM, those that
- * end. Where no end is needed at the limit, all that take their last token go on. */
+ * end. Where no end is needed at the limit, all that take their last token go on. With STOP_SHRINK
+ * there are BEAM places, and an output that ends keeps its place. */
 static void advance(search *s, int length) {
     int last = AT_LIMIT == LIMIT_NO_END && length + 1 == s->limit;
+    int places = STOP == STOP_SHRINK ? BEAM - s->n_ended : BEAM;
+    int takes_places = last || STOP == STOP_SHRINK;
     s->n_next = 0;
-    for (int rank = 0; s->n_next < BEAM && !(last && rank == BEAM); rank++) {
+    for (int rank = 0; s->n_next < places && !(takes_places && rank == places); rank++) {
         int parent = best_head(s);
         if (parent < 0) break;
         double total = next_total(s, parent);
@@ -215,7 +218,7 @@ static void advance(search *s, int length) {
             copy_live(next, &s->live[parent]);
             next->total = total;
             next->token = token;
-        } else if (rank < BEAM) {
+        } else if (rank < places) {
             end_output(s, parent, total, length);
         }
     }
