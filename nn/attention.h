@@ -31,9 +31,8 @@ typedef struct wf_mha_options {
     int64_t window; /* query i sees only keys j > i + (keys - queries) - window; 0: no such limit */
     bool cache;     /* self-attention: keys and values pass through wf_cache */
     /* the table of rotary positions (wf_rotary_positions) that rotates queries, and in
-     * self-attention keys, in pairs as the layer of positions says; NULL: no rotation. Keys are
-     * cached after it. Before wf_mha_attend, wf_rotate turns the keys by the places of the
-     * memory */
+     * self-attention keys; NULL: no rotation. `interleaved` is that of the position layer. Keys are
+     * cached after the rotation. Before wf_mha_attend, the caller rotates the keys by wf_rotate */
     wf_tensor *rotary;
     bool interleaved;
     wf_tensor **weights; /* out: [B,H,T,S] from primitives, before dropout; NULL: not recorded */

@@ -50,7 +50,8 @@ static void note_readers(const part *q, panel_use *uses) {
     }
 }
 
-/* Plans that run one at a time are a training, which saves its leaves as they lie. */
+/* Plans that run one at a time (`alone`) belong to a training. It saves leaves as they lie in
+ * memory, so none of them is packed. */
 void wf_choose_panels(wf_emitter *e) {
     if (e->alone) return;
     for (int i = 0; i < e->n_parts; i++) note_readers(&e->parts[i], e->panel_uses);

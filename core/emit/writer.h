@@ -23,15 +23,15 @@
 #include "emitter.h"
 
 enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 40, MOST_POSITIONS = 4 };
-/* A leaf begins at a multiple of so many floats, or bytes in int8; the rows of a panel, as
- * ops/emit/plain_rows.c has them. */
+/* A leaf begins at a multiple of LEAF_UNIT floats, or of INT8_UNIT bytes in int8. EMIT_PANEL is the
+ * number of rows in a panel, the same as in ops/emit/plain_rows.c. */
 enum { LEAF_UNIT = 16, INT8_UNIT = 64, EMIT_PANEL = 32 };
 /* The smallest size that a run may choose: axes of size 1 are computed by other loops. */
 enum { LEAST_SIZE = 2 };
 /* Bytes at the beginning of a file of weights. */
 enum { FILE_HEAD = 64 };
 
-/* How the steps read a leaf, in the order in which one wins over another. */
+/* How the steps read a leaf. If they differ, the largest of these values counts. */
 typedef enum panel_use {
     NO_USE,     /* no step that reads it has been seen */
     EITHER_WAY, /* all of them can read panels, but only look rows up */
@@ -56,7 +56,7 @@ typedef struct resting {
     bool moves;    /* it lies elsewhere, or with other strides, at another one */
 } resting;
 
-/* Where a storage of a part begins, and its bytes. */
+/* Where a storage of a part begins, and its size, both in bytes. */
 typedef struct storage_room {
     size_t offset, bytes;
 } storage_room;
@@ -67,12 +67,12 @@ typedef struct leaf_place {
     bool shared; /* another leaf has these values */
 } leaf_place;
 
-/* Floats of the memory that something has taken. */
+/* A range of floats in memory that is already taken. */
 typedef struct span {
     int64_t from, to;
 } span;
 
-/* A plan, and the function that runs it. */
+/* A plan that is written, and the function that runs it. */
 typedef struct part {
     wf_plan *plan;
     const char *name;    /* of the function, after the prefix */
@@ -86,7 +86,7 @@ typedef struct part {
     bool draws;          /* some of its steps draw random bits */
 } part;
 
-/* Keys and values that every run computes from the rounded input of a product. */
+/* An attention whose keys and values are computed in every run from the int8 input of a product. */
 typedef struct kept_cache {
     const part *of;
     int step;         /* of the product in the schedule */

@@ -61,7 +61,7 @@ typedef struct slot {
     size_t bytes; /* bytes allocated for data; never shrinks */
     size_t outer, rows, inner;
     size_t used; /* rows that the binding reads */
-    /* the axis along which the tensor grows; 0: it does not, as a run goes on from the last one */
+    /* the axis along which the tensor grows; 0: it is a recurrent state, which does not grow */
     int axis;
 } slot;
 

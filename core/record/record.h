@@ -75,8 +75,8 @@ typedef struct leaf {
     bool filling;   /* its initial value is being computed: it cannot be read yet */
 } leaf;
 
-/* wf_graph_alloc returns zeroed memory, the other `results` consecutive nodes. Out of memory they
- * return NULL, and the graph fails. */
+/* wf_graph_alloc returns zeroed memory, and wf_graph_add this many consecutive nodes. If memory
+ * runs out, both return NULL, and the graph fails. */
 void *wf_graph_alloc(wf_graph *g, size_t bytes);
 wf_tensor *wf_graph_add(wf_graph *g, int results);
 /* the copy lives as long as g; NULL: out of memory */

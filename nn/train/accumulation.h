@@ -30,9 +30,11 @@ bool wf_accumulation_new(wf_accumulation *a, const wf_optimizer *o, wf_tensor *c
 void wf_accumulation_free(wf_accumulation *a);
 /* Bytes of all stacks. */
 size_t wf_accumulation_memory(const wf_accumulation *a);
-/* The most partial sums that exist at once while so many micro-batches are added: a logarithm. */
+/* The most partial sums that exist at once while this many micro-batches are added. They grow with
+ * the logarithm of the number. */
 int wf_partial_sums(int64_t micro_batches);
-/* Feed `at` for micro-batch i of `of`, counted from 0. They run in order. */
+/* Feed `at` for micro-batch i, counted from 0, of an update of `of` micro-batches. They must run in
+ * order. */
 bool wf_feed_micro_batch(wf_plan *p, const wf_accumulation *a, int64_t i, int64_t of);
 /* Read a scalar from a plan that has run. */
 bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out);
