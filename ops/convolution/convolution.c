@@ -50,8 +50,7 @@ bool wf_conv_count(wf_call *c, const conv *a, int axis, int64_t size, int64_t ke
     return true;
 }
 
-/* Checks that operand i has `channels` channels: [:, channels] for an image, [channels] for a
- * bias. */
+/* Checks that operand i is real and has the four axes of a batch of images. */
 static bool wants_images(wf_call *c, int i) {
     if (!wf_want_real(c, i)) return false;
     return c->in[i].ndim == 4 ||

@@ -51,7 +51,8 @@ static bool is_type(const char *word) {
     return false;
 }
 
-/* A word of the expression: an operand becomes its element, other words those of the plain C. */
+/* Writes a word of the expression: the name of an operand becomes its element, and another word its
+ * name in plain C. */
 static bool add_word(wf_emitter *e, const wf_call *c, const wf_walk *w, const char *word) {
     char name[64];
     for (int i = 0; i < c->n_in; i++) {

@@ -146,7 +146,7 @@ static bool eval_cumsum(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
-/* x[i] is a term of every y[k] with k >= i. */
+/* x[i] is a term of every y[k] with k >= i, so dx is a running sum of dy from the other end. */
 static void grad_cumsum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const scan_attrs *s = y->attrs;
     (void)need;
