@@ -97,9 +97,9 @@ typedef struct wf_step {
     int64_t runs;
     /* for one run; bytes: those of the operands read and the results written */
     double flops, bytes;
-    /* of its widest phase */
+    /* number of tasks of the phase that has the most */
     int64_t tasks;
-    /* place of its first result in the arena; size 0: a view or a leaf */
+    /* place of its first result in the arena, in bytes; size 0: the result is a view or a leaf */
     size_t offset, size;
 } wf_step;
 /* Switch profiling on or off. It is off at first; switching it on sets the counters to 0. */

@@ -73,7 +73,7 @@ typedef struct wf_processes_result {
     int rank;
     /* 0: all ranks ended well; 128 + signal: a rank was killed; WF_HUNG: no heartbeat for 10 s */
     int code;
-    int signal;    /* that killed it, or 0 */
+    int signal;    /* the signal that killed the rank, or 0 */
     char why[256]; /* a sentence, or "" */
 } wf_processes_result;
 

@@ -18,8 +18,8 @@ struct wf_mha_layer {
     int64_t head_dim;                           /* d */
     /* RMSNorms of each head of queries and of keys, before they are rotated; weight NULL: none */
     struct wf_norm_layer q_norm, k_norm;
-    double dropout; /* of the weights */
-    double scale;   /* of the scores, where the options of a use have none; 0: 1 / sqrt(d) */
+    double dropout; /* dropout rate of the attention weights */
+    double scale;   /* scale of the scores if a use has none; 0: 1 / sqrt(d) */
     const char *path;
 };
 typedef struct wf_mha_options {

@@ -65,7 +65,8 @@ typedef struct wf_block_options {
     /* the first sublayer of decoder layers. SSRU and average attention have no mask and no heads,
      * so wf_decoder_layer ignores its options for self-attention */
     wf_decoder_kind decoder;
-    /* of average attention: the width of its feed-forward, 0: dim_feedforward; its activation */
+    /* for average attention: the width of its feed-forward (0: dim_feedforward), and its
+     * activation */
     int64_t average_width;
     wf_activation average_activation;
     /* with pre-norm and no rotary positions: only the queries of self-attention are computed from

@@ -32,8 +32,8 @@ WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);
 typedef enum { WF_ROTARY_PLAIN, WF_ROTARY_LINEAR, WF_ROTARY_LLAMA3 } wf_rotary_stretch;
 typedef struct wf_rotary_scaling {
     wf_rotary_stretch kind;
-    double factor;              /* 1 or more; of WF_ROTARY_PLAIN unused */
-    double low, high, original; /* of WF_ROTARY_LLAMA3 alone: 0 < low < high, original above 0 */
+    double factor;              /* 1 or more; unused for WF_ROTARY_PLAIN */
+    double low, high, original; /* only for WF_ROTARY_LLAMA3: 0 < low < high, original > 0 */
 } wf_rotary_scaling;
 /* Like wf_rotary_table with smaller angles. scaling NULL: as they are. */
 WF_API wf_tensor *wf_rotary_table_scaled(wf_tensor *ids, int64_t dim, double base, bool interleaved,

@@ -275,7 +275,7 @@ static bool lay_out_in_order(wf_emitter *e) {
         if (q->arena + n > ends) ends = q->arena + n;
         bool ok = q->plan->with_state ? take_floats(e, q->arena, n) : keep_fetches(e, q);
         if (!ok || !keep_rooms(e, q) || !place_state(e, q, &state)) return false;
-        if (!state) continue; /* it has none, or that of an earlier plan */
+        if (!state) continue; /* no caches, or those of an earlier plan */
         q->state = free_floats(e, state);
         if (!take_floats(e, q->state, state)) return false;
     }

@@ -73,8 +73,8 @@ bool wf_end_module(wf_emitter *e) {
 /* A step's texts, for all positions. */
 typedef struct merged {
     wf_text name, code, arguments, results;
-    bool moves; /* its code depends on the position */
-    bool lies;  /* its arguments do */
+    bool moves; /* the code depends on the position or size */
+    bool lies;  /* the arguments depend on the position or size */
 } merged;
 
 static void free_merged(merged *to) {

@@ -36,7 +36,7 @@ static bool view_of(wf_emitter *e, int i, bound_view *v) {
     return wf_link_view(e, p->nodes[i].node, v->at.offset, true, false, &v->view);
 }
 
-/* Its shape, then its body. */
+/* Describe the function that copies fetch `index`: the shape of the value, and then the body. */
 bool wf_describe_getter(wf_emitter *e, int index, wf_text *t) {
     bound_view at;
     if (!view_of(e, index, &at)) return false;

@@ -105,7 +105,7 @@ typedef struct feed {
     bool given, needed;
 } feed;
 
-typedef struct counter { /* of the profile */
+typedef struct counter { /* what a profile has measured */
     double seconds, flops, bytes;
     int64_t runs;
 } counter;
@@ -137,7 +137,7 @@ struct wf_plan {
     feed *feeds;
     int n_feeds;
     uint64_t feeds_generation; /* incremented when the feeds' memory moves; begins at 1 */
-    counter *counters;         /* of each node: one for itself and one for a copy of each operand */
+    counter *counters;         /* for each node: its own, and one for a copy of each operand */
     int n_counters;
     int64_t size[MAX_EXTENTS]; /* sizes bound now; 0: not bound (the size of P may be 0) */
     binding *bindings[MAX_BINDINGS];

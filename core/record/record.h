@@ -58,7 +58,7 @@ struct wf_graph {
     bool in_hook; /* on_param runs */
     wf_product_hook on_product;
     wf_tensor poison;
-    pthread_mutex_t lock; /* of leaf storage */
+    pthread_mutex_t lock; /* protects the leaves' values */
     /* number of plans not yet freed: they hold pointers to the leaves' values */
     atomic_int plans;
 };

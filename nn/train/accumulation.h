@@ -44,7 +44,7 @@ bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out);
 /* Gradients of a sum of losses, and the numbers by which an update divides them. */
 typedef struct wf_gradients {
     wf_tensor *const *grads;
-    wf_tensor *count; /* of losses, at least 1 */
+    wf_tensor *count; /* number of losses, at least 1 */
     wf_tensor *scale; /* 1 / count if unguarded; otherwise NULL */
     /* wf_square_sums of all gradients that the norm covers; NULL: those of these gradients */
     wf_tensor *squares;

@@ -60,7 +60,7 @@ typedef struct wf_sharded {
     /* between wf_sender_ready and wf_sender_finish its thread owns the transport, send, receive,
      * their offsets and the plans `add`: no other thread may touch them */
     wf_sender *sender;
-    int64_t micro_batches; /* of this update */
+    int64_t micro_batches; /* micro-batches of the current update */
     int *missing;          /* [rounds]: how many parameters have sums that are not computed yet */
     /* parameters without computed sums; rounds in which every sum is computed */
     int unsummed, ready;

@@ -22,7 +22,7 @@ typedef struct table_attrs {
     int64_t dim; /* 0: the size of the last axis of `like` */
     double base;
     bool interleaved;
-    /* those of a wf_rotary_scaling */
+    /* the members of a wf_rotary_scaling */
     int scaling;
     double factor, low, high, original;
 } table_attrs;

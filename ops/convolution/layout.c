@@ -50,7 +50,7 @@ static conv_side side_of(const conv *a, int axis, bool transposed, const wf_view
                     .padding = a->padding[axis],
                     .dilation = a->dilation[axis],
                     .transposed = transposed };
-    int64_t last = (s.kernel - 1) * s.dilation - s.padding; /* of the last tap */
+    int64_t last = (s.kernel - 1) * s.dilation - s.padding; /* place that the last tap reads */
     s.gather = transposed ? 1 : s.stride;
     s.scatter = transposed ? s.stride : 1;
     s.first = transposed ? ceil_div(-last, s.stride) : -s.padding;

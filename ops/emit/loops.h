@@ -11,9 +11,9 @@
  * written as in unary.inc and binary.inc: v_exp is exp_of, real is float. At most three operands.
  * False after wf_fail: for i32, or if a function is not there. */
 bool wf_emit_elements(wf_emitter *e, const wf_call *c, const char *value);
-/* Such loops for any type, i32 too. */
+/* Write such loops for operands and a result of any type, i32 too. */
 bool wf_emit_choice(wf_emitter *e, const wf_call *c, const char *value);
-/* Loops in which the run fails if the condition is true of an element. */
+/* Write loops in which the run fails if the condition is true for an element. */
 bool wf_emit_fails_if(wf_emitter *e, const wf_call *c, const char *condition);
 
 /* Write "for (int i0 = 0; ...)" for every axis of a walk except the row's own. The variables are

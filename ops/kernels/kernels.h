@@ -176,7 +176,7 @@ WF_KERNELS(double, wf_kernels_f64);
 const wf_kernels_f32 *wf_f32(void); /* the table in use */
 const wf_kernels_f64 *wf_f64(void);
 
-bool wf_has_dot(void); /* of that table */
+bool wf_has_dot(void); /* the table in use has VNNI for int8 products */
 
 /* All tables that this processor can run, beginning with the specification. NULL after the last. */
 const wf_kernels_f32 *wf_f32_at(int i);
