@@ -56,7 +56,7 @@ WF_API bool wf_bind(wf_plan *p, const char *extent, int64_t size);
 /* Copy the data of t into the plan. Bind the extents before. bytes must be the exact size for the
  * bound extents: wf_bound_bytes. */
 WF_API bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes);
-/* Compute what is fetched, and perform the updates among it. False: wf_plan_error; no leaf has
+/* Compute the fetches, and perform the updates among them. False: wf_plan_error; no leaf has
  * changed. */
 WF_API bool wf_run(wf_plan *p);
 /* Run a plan that was made with_state. */

@@ -42,8 +42,8 @@ typedef struct wf_mha_options {
 WF_API struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,
                                       int64_t num_heads, bool bias, double dropout);
 /* Grouped-query attention (Ainslie et al. 2023): there are num_kv_heads heads of keys and values,
- * each shared by num_heads / num_kv_heads consecutive heads of queries. A layer of wf_mha_new has
- * as many of them as heads of queries. */
+ * each shared by num_heads / num_kv_heads consecutive heads of queries. In a layer of wf_mha_new,
+ * num_kv_heads equals num_heads. */
 WF_API struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t embed_dim,
                                               int64_t num_heads, int64_t num_kv_heads, bool bias,
                                               double dropout);

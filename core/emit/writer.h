@@ -141,7 +141,7 @@ struct wf_emitter {
     int64_t memory;    /* floats of all arenas and states */
     bool updates;
     bool alone;    /* the parts run one at a time, in the same memory */
-    bool in_order; /* the temporary memory of a part is that of later ones */
+    bool in_order; /* later parts may use the temporary memory of earlier ones */
     kept_cache *kept;
     int n_kept;
     size_t cap_kept;

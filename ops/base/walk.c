@@ -153,7 +153,7 @@ static int way_of(const wf_walk *w, int v, bool repeat) {
     return still ? REPEATED_ROW : COPIED_ROWS;
 }
 
-/* The number of columns in as many whole rows as a buffer holds. */
+/* The number of elements in the whole rows that fit into a buffer. */
 static int64_t span_of(const wf_walk *w) {
     return WF_GATHERED / w->columns * w->columns;
 }

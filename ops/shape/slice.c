@@ -324,7 +324,7 @@ bool wf_fuse_unslice_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *g
 }
 
 /* Shapes: x of the shape of that slice of like, real; addend as like, or absent -> y as like.
- * Limits: Several parts may overlap: they are added in their order. */
+ * Limits: Several parts are slices of one axis, sorted, and do not overlap. */
 const wf_op wf_op_unslice = {
     .name = "unslice",
     .family = "shape",
