@@ -102,7 +102,7 @@ WF_API void wf_put(const wf_view *v, int64_t i, double value);
         return true;                                                                               \
     }
 /* clang-format on */
-/* The members of a wf_kernel with such an eval function. */
+/* The members of a wf_kernel whose eval function WF_ELEMENTWISE has defined. */
 #define WF_ELEMENTWISE_RUN(name)                                                                   \
     .tasks = wf_elementwise_tasks, .eval = name, .strided = 7, .in_place = 7
 

@@ -29,7 +29,7 @@ int64_t wf_rows_of(const wf_emitter *e, const wf_tensor *t);
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Is it a word of C, or a name that every file has for itself? */
+/* True if the name is a keyword of C, or a name that every emitted file uses itself. */
 bool wf_is_word_of_c(const char *name);
 /* The name of a leaf, between at_ and its id. */
 void wf_leaf_name(const wf_tensor *t, char name[MOST_NAME]);

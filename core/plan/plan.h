@@ -98,7 +98,7 @@ typedef struct feed {
     const wf_tensor *tensor;
     void *data;
     size_t capacity; /* 0: lent */
-    /* of lent data: the row of data for each index of the first axis; NULL: in order */
+    /* for lent data: the row of data for each index of the first axis; NULL: in order */
     const int32_t *row_index;
     int ndim;
     int64_t shape[WF_MAX_DIMS];

@@ -69,7 +69,7 @@ static void put(text *t, const char *format, ...) {
     if (t->n >= t->size) t->n = t->size - 1;
 }
 
-/* a * name + c, leaving out a factor 1 and a term 0. */
+/* Write a * name + c, leaving out a factor 1 and a term 0. */
 static void put_linear(text *t, int64_t a, const char *name, int64_t c) {
     if (a == -1)
         put(t, "-");

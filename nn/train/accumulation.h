@@ -15,7 +15,7 @@ typedef struct wf_accumulation {
     int n;         /* parameters */
     wf_tensor *at; /* the input [2] that wf_accumulate reads */
     /* n + 1 transient buffers "<name>.<parameter>.sum" and "<name>.count", which hold stacks of
-     * partial sums [partial_sums,...]. An update never reads their values from before it */
+     * partial sums [partial_sums,...]. An update reads no values that are older than itself */
     wf_tensor **sums;
     wf_tensor **adds;    /* n + 1 nodes: a plan that fetches all of them adds a micro-batch */
     wf_tensor **grads;   /* n tensors: the sums over all micro-batches */

@@ -91,7 +91,7 @@ static void copy_short_rows(int64_t rows, size_t bytes, const char *x, int64_t x
     }
 }
 
-/* Copies a few columns one after the other, otherwise row by row. */
+/* If there are few columns, they are copied one after the other; otherwise rows are. */
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 #define COPY_ROWS(word)                                                                            \

@@ -13,7 +13,7 @@ void wf_emit_rows(wf_emitter *e, const wf_walk *w, char letter) {
                      name, k);
 }
 
-/* "+ i0 * 12", without the + if it is the first term. */
+/* Write the term "+ i0 * 12" of an offset, without the + if it is the first term. */
 static void add_term(wf_emitter *e, bool *any, const char *index, int64_t stride) {
     if (stride == 0) return;
     wf_emit_text(e, *any ? " + " : "");

@@ -31,7 +31,7 @@ enum wf_binary {
  * a_blocks: if not 0, A is `a_blocks` rows stored by such blocks of its columns, one after another,
  * each row-major without gaps; `a` is the first of these blocks, of which m rows from a_first on
  * are multiplied, and a_row, a_col are not used.
- * a_packs: a transposed A is copied to scratch first, for which that has m rows of it.
+ * a_packs: a transposed A is first copied to scratch, which wf_gemm_scratch sizes for m rows.
  * b_stays: rows of B that are contiguous are read where they are, and not packed. */
 typedef struct wf_matrix_product {
     int64_t m, n, k;

@@ -97,7 +97,7 @@ static void scan_task(const wf_call *c, wf_scan kind, int64_t task) {
         }
 }
 
-/* begin: the total before the first element; step: the total with element k. */
+/* begin: C for the total before the first element. step: C for the total with element k. */
 static bool emit_scan(wf_emitter *e, const wf_call *c, const char *begin, const char *step) {
     const scan_attrs *s = c->attrs;
     extent x = extent_of(c);
