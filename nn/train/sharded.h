@@ -127,8 +127,8 @@ wf_sharded *wf_sharded_new(wf_graph *g, const wf_sharded_options *o, char *messa
 void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from, int64_t *to);
 /* True from the last micro-batch to the end of the update; then wf_sharded_error says so. */
 bool wf_sharded_in_update(wf_sharded *s);
-/* Feed accumulation.at for micro-batch i; call it in order, beginning with `from`. p must not run
- * after s is freed. */
+/* Feed accumulation.at for micro-batch i; call it in order, beginning with *from of
+ * wf_sharded_range. p must not run after s is freed. */
 bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches);
 /* Collective: send gradients to their owners, update with these rates, send parameters to all
  * ranks. norm: NaN if unguarded. numbers [micro_batches][s->numbers]: the caller fills the rows of
