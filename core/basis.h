@@ -12,8 +12,8 @@ extern const struct wf_basis {
     const wf_op *fill;    /* (like): fills the shape of like with its attribute, a double */
     const wf_op *sum_to;  /* (x, like): x summed over the axes along which like was broadcast */
     const wf_rule *rules; /* tried in this order; a row without an op ends the list */
-    /* the lines of plain C functions for emitted files (core/emit/), "" between two; NULL ends
-     * them */
+    /* source lines of the plain C functions for emitted files (core/emit/); "" separates two
+     * functions, NULL ends the list */
     const char *const *plain;
 } wf_basis;
 

@@ -17,28 +17,31 @@ typedef struct wf_emit_weights {
 typedef struct wf_emit_options {
     /* an identifier of C: the prefix of everything that the file declares; NULL: "model" */
     const char *name;
-    /* the name of the function that runs each plan, after the prefix; NULL: "run", of one plan */
+    /* the name of the function that runs each plan, without the prefix; NULL: "run", for a single
+     * plan */
     const char *const *runs;
-    /* the positions that a row of the caches has room for, at least 4; 0: all that the graph has */
+    /* the number of positions that the KV caches have room for, at least 4; 0: as many as the
+     * extent "P" allows */
     int64_t positions;
-    /* at most so many attentions keep rounded inputs instead of keys and values, and compute these
-     * again in every run: less memory, more time. It is for keys and values that a product in int8
-     * gives as they are, of one plan with a state and a token in a run; others stay */
+    /* at most this many attentions cache the int8 input of keys and values instead, and compute
+     * keys and values from it in every run: less memory, more time. Others cache keys and values,
+     * as do all unless one plan has a state, runs one token at a time, and gets both from one int8
+     * product */
     int64_t recomputed;
-    /* the name of an extent, or NULL: plans without a state then choose its size in every run */
+    /* the name of an extent whose size each run of a plan without a state chooses; or NULL */
     const char *sized_by;
-    /* each receives a number, or is NULL: model_ARENA, in bytes; model_WEIGHTS, in floats; and the
-     * weights in int8 */
+    /* pointers that receive model_ARENA in bytes, model_WEIGHTS in floats, and the number of int8
+     * weights; each may be NULL */
     int64_t *arena_bytes, *n_weights, *n_int8;
-    /* the plans use the same memory, one at a time: a run ends the results of the others, and no
-     * plan reads what another one fetched */
+    /* all plans use the same memory: a run destroys the results of the other plans, so no plan may
+     * read what another one fetched */
     bool one_at_a_time;
     /* the plans run in this order, each as often as is wanted. A run destroys results and caches of
      * later plans, because it uses their memory for values that it does not fetch.
-     * model_see_NAME(&m) says where a result lies until the next run, if it lies there row-major */
+     * model_see_NAME(&m) returns the address of a row-major result, valid until the next run */
     bool in_order;
-    /* receives the values of the leaves, which the text then does not have: model_start takes
-     * them. NULL: they are an array in the text */
+    /* receives the values of the leaves, which model_start then takes as an argument; NULL: the
+     * text has them as an array */
     wf_emit_weights *weights_file;
 } wf_emit_options;
 

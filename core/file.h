@@ -47,12 +47,12 @@ WF_API void wf_file_free(wf_file *f);
 WF_API bool wf_file_ok(const wf_file *f);
 /* The reason, or "". */
 WF_API const char *wf_file_error(const wf_file *f);
-/* Its tensors; entry i, 0..count-1. */
+/* The number of tensors, whose indices are 0..count-1. */
 WF_API int wf_file_count(const wf_file *f);
 WF_API const wf_entry *wf_file_at(const wf_file *f, int i); /* tensor i in the order of the data */
 WF_API const wf_entry *wf_file_find(const wf_file *f, const char *name); /* NULL: not there */
 WF_API const char *wf_file_meta(const wf_file *f, const char *key);      /* NULL: not there */
-/* Pairs of its metadata; pair i, 0..count-1. */
+/* The number of metadata pairs, and pair i, 0..count-1. */
 WF_API int wf_file_meta_count(const wf_file *f);
 WF_API wf_meta wf_file_meta_at(const wf_file *f, int i);
 

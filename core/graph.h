@@ -77,11 +77,11 @@ WF_API bool wf_ok(const wf_graph *g);
 WF_API const char *wf_error(const wf_graph *g);
 /* Fail the graph with this message; returns its poison tensor. */
 WF_API wf_tensor *wf_poison(wf_graph *g, const char *format, ...) WF_PRINTF(2, 3);
-/* The type of its real tensors, as its options said. */
+/* The type of the graph's real tensors, WF_F32 or WF_F64. */
 WF_API wf_dtype wf_real(const wf_graph *g);
-/* Tensors recorded, leaves included. */
+/* The number of recorded tensors, leaves included; their ids are 0..count-1. */
 WF_API int wf_node_count(const wf_graph *g);
-/* NULL: there is none. */
+/* The tensor with this id. NULL: there is none. */
 WF_API wf_tensor *wf_node(const wf_graph *g, int id);
 /* The version of the library, such as "0.2.0"; WF_VERSION is that of this header. */
 WF_API const char *wf_version(void);

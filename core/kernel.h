@@ -52,9 +52,9 @@ struct wf_kernel {
     bool exclusive;
     /* out[0] lives in the caller's state when the plan has one; see ops/shape/cache.c */
     bool cached;
-    /* With a state, out[1] lives there, too: what one run leaves in it, the next run finds. It has
-     * one size at every position, and out[0] has a value for each of its values and position that
-     * the call reads; see carried_scan in ops/reduce/scan.c */
+    /* With a state, out[1] lives there, too: each run begins with the out[1] that the last run
+     * left. Its size does not depend on the position. out[0] has, for each position of the run, as
+     * many values as out[1]; see carried_scan in ops/reduce/scan.c */
     bool carried;
     /* Write the body of a C function that computes what eval does, to the bit, for the bound shapes
      * (core/emit/emitter.h). False after wf_fail. NULL: plans with this op have no form in C. */

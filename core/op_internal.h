@@ -6,7 +6,8 @@
 
 /* The bytes of an element in memory. */
 size_t wf_view_unit(const wf_view *v);
-/* The bytes of so many elements. A matrix packed in panels takes those of whole panels. */
+/* The bytes of this many elements of a view. In int8 each row is padded to a multiple of 4 bytes
+ * and has a float as its scale. */
 size_t wf_view_bytes(const wf_view *v, int64_t elements);
 /* True if it is row-major without gaps. */
 bool wf_view_dense(const wf_view *v);

@@ -56,7 +56,7 @@ WF_API bool wf_bind(wf_plan *p, const char *extent, int64_t size);
 /* Copy the data of t into the plan. Bind the extents before. bytes must be the exact size for the
  * bound extents: wf_bound_bytes. */
 WF_API bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes);
-/* Compute what is fetched, and perform the updates among it. False: wf_plan_error; no leaf has
+/* Compute the fetches, and perform the updates among them. False: wf_plan_error; no leaf has
  * changed. */
 WF_API bool wf_run(wf_plan *p);
 /* Run a plan that was made with_state. */
@@ -97,9 +97,9 @@ typedef struct wf_step {
     int64_t runs;
     /* for one run; bytes: those of the operands read and the results written */
     double flops, bytes;
-    /* of its widest phase */
+    /* number of tasks of the phase that has the most */
     int64_t tasks;
-    /* place of its first result in the arena; size 0: a view or a leaf */
+    /* place of its first result in the arena, in bytes; size 0: the result is a view or a leaf */
     size_t offset, size;
 } wf_step;
 /* Switch profiling on or off. It is off at first; switching it on sets the counters to 0. */

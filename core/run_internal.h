@@ -1,5 +1,5 @@
-/* core/run_internal.h - inside the library and its programs: callbacks of a run, memory that is
- * given back, what a plan made of a node. Not installed. */
+/* core/run_internal.h - inside the library and its programs: callbacks of a run, memory that a plan
+ * gives back, the node that computes a fused node. Not installed. */
 #ifndef WEFT_CORE_RUN_INTERNAL_H
 #define WEFT_CORE_RUN_INTERNAL_H
 

@@ -53,7 +53,7 @@ typedef enum {
     WF_LOADED,
     WF_MISSING,    /* a leaf that is not in the file: it keeps its values */
     WF_UNEXPECTED, /* a tensor of the file that matches no leaf */
-    WF_MISFIT      /* of another shape, another type, or with a value too large for the leaf */
+    WF_MISFIT      /* shape or type differ, or a value is too large for the leaf */
 } wf_load_outcome;
 enum { WF_ALLOW_MISSING = 1, WF_ALLOW_UNEXPECTED = 2, WF_ALLOW_MISFITS = 4 };
 

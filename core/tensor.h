@@ -29,7 +29,7 @@ typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
  * below 2^-100) and sums exactly: no result depends on other rows, on threads or on the
  * instruction set. */
 typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 } wf_layout;
-/* A number of rows that is a multiple of R with any kernels. */
+/* With any kernels, the panel height R divides this number of rows. */
 enum { WF_PANEL_MOST = 64 };
 
 typedef enum { WF_COMPUTED, WF_PARAM, WF_BUFFER, WF_INPUT, WF_CONSTANT } wf_kind;
@@ -77,7 +77,7 @@ typedef struct wf_init {
     double a, b;
 } wf_init;
 
-/* Number of elements, and of bytes, with recorded sizes. */
+/* The number of elements, and of bytes, with the recorded sizes. */
 WF_API int64_t wf_count(const wf_tensor *t);
 WF_API size_t wf_bytes(const wf_tensor *t);
 WF_API size_t wf_dtype_size(wf_dtype dtype);

@@ -28,8 +28,8 @@ extern "C" {
 typedef struct wf_transport wf_transport;
 struct wf_transport {
     int rank, size; /* 0 <= rank < size */
-    /* Collectives may be called from any thread, one at a time, and fail from another thread: it
-     * ends the collective that this rank is in. */
+    /* True: any thread may call collectives, one at a time, and `fail` may be called from another
+     * thread meanwhile, to end the collective that this rank is in. */
     bool any_thread;
     void *user;
     /* The collectives return false if another rank has failed or exited; error has the reason, and
@@ -58,7 +58,7 @@ WF_API bool wf_allgather(wf_transport *t, const void *send, void *receive, size_
 WF_API bool wf_barrier(wf_transport *t);
 /* Fail all ranks, with an exit code and a sentence that each of them gets. */
 WF_API void wf_transport_fail(wf_transport *t, int code, const char *why);
-/* That sentence, or "". */
+/* The sentence of the failure, or "" if there is none. */
 WF_API const char *wf_transport_error(const wf_transport *t);
 /* The number of this rank, 0..size-1. */
 WF_API int wf_transport_rank(const wf_transport *t);
@@ -73,7 +73,7 @@ typedef struct wf_processes_result {
     int rank;
     /* 0: all ranks ended well; 128 + signal: a rank was killed; WF_HUNG: no heartbeat for 10 s */
     int code;
-    int signal;    /* that killed it, or 0 */
+    int signal;    /* the signal that killed the rank, or 0 */
     char why[256]; /* a sentence, or "" */
 } wf_processes_result;
 

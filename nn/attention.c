@@ -15,7 +15,8 @@
 #include "layers_internal.h"
 #include "module.h"
 
-/* Poisons the graph if the heads do not divide the model width; a width of their own need not. */
+/* Poison the graph if heads of the default width do not divide the model width, or groups do not
+ * divide the heads. Heads with a width of their own (head_dim) need not divide the model width. */
 static bool heads_fit(wf_graph *g, const wf_block_options *o) {
     if (o->d_model < 1 || o->num_heads < 1 || wf_head_dim(o) < 1)
         wf_poison(g, "a width of %lld does not divide into %lld heads", (long long)o->d_model,
@@ -34,8 +35,8 @@ static int64_t heads_width(int64_t heads, int64_t d) {
     return wf_mul_size(heads, d, &width) && wf_mul_size(3, width, &three) ? width : -1;
 }
 
-/* Fills the queries' rows of the packed matrix, which are its first `b` rows, with values `a` times
- * as large as Xavier's. */
+/* Fill the packed matrix with Xavier's values, and multiply the queries' rows, its first `b` rows,
+ * by `a`. */
 static void fill_scaled(const wf_init *init, uint64_t key, wf_dtype dtype, int ndim,
                         const int64_t *shape, void *data) {
     int64_t width = (int64_t)init->b, n = width * shape[1];
@@ -45,8 +46,8 @@ static void fill_scaled(const wf_init *init, uint64_t key, wf_dtype dtype, int n
     for (int64_t i = 0; i < n && dtype == WF_F64; i++) ((double *)data)[i] *= init->a;
 }
 
-/* The initial packed projection. With a scale of its own the scores begin as large as those that
- * are divided by sqrt(d). */
+/* The initial packed projection. If attention has a scale of its own, the queries start larger or
+ * smaller, so that the first scores are as large as with the scale 1 / sqrt(d). */
 static wf_init initial(const wf_block_options *o, int64_t width, int64_t d) {
     if (o->attention_scale == 0 || d < 1) return wf_init_xavier_uniform(o->d_model, width);
     double factor = 1 / (o->attention_scale * sqrt((double)d));

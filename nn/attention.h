@@ -18,8 +18,8 @@ struct wf_mha_layer {
     int64_t head_dim;                           /* d */
     /* RMSNorms of each head of queries and of keys, before they are rotated; weight NULL: none */
     struct wf_norm_layer q_norm, k_norm;
-    double dropout; /* of the weights */
-    double scale;   /* of the scores, where the options of a use have none; 0: 1 / sqrt(d) */
+    double dropout; /* dropout rate of the attention weights */
+    double scale;   /* scale of the scores if a use has none; 0: 1 / sqrt(d) */
     const char *path;
 };
 typedef struct wf_mha_options {
@@ -31,9 +31,8 @@ typedef struct wf_mha_options {
     int64_t window; /* query i sees only keys j > i + (keys - queries) - window; 0: no such limit */
     bool cache;     /* self-attention: keys and values pass through wf_cache */
     /* the table of rotary positions (wf_rotary_positions) that rotates queries, and in
-     * self-attention keys, in pairs as the layer of positions says; NULL: no rotation. Keys are
-     * cached after it. Before wf_mha_attend, wf_rotate turns the keys by the places of the
-     * memory */
+     * self-attention keys; NULL: no rotation. `interleaved` is that of the position layer. Keys are
+     * cached after the rotation. Before wf_mha_attend, the caller rotates the keys by wf_rotate */
     wf_tensor *rotary;
     bool interleaved;
     wf_tensor **weights; /* out: [B,H,T,S] from primitives, before dropout; NULL: not recorded */
@@ -43,8 +42,8 @@ typedef struct wf_mha_options {
 WF_API struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,
                                       int64_t num_heads, bool bias, double dropout);
 /* Grouped-query attention (Ainslie et al. 2023): there are num_kv_heads heads of keys and values,
- * each shared by num_heads / num_kv_heads consecutive heads of queries. A layer of wf_mha_new has
- * as many of them as heads of queries. */
+ * each shared by num_heads / num_kv_heads consecutive heads of queries. In a layer of wf_mha_new,
+ * num_kv_heads equals num_heads. */
 WF_API struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t embed_dim,
                                               int64_t num_heads, int64_t num_kv_heads, bool bias,
                                               double dropout);

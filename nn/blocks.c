@@ -66,8 +66,8 @@ static wf_tensor *after(const wf_block_options *o, const struct wf_norm_layer *n
 
 /* ---- in the place of self-attention ---------------------------------------------------------- */
 
-/* Self-attention of x, of which h is the normalised form. With raw_keys only queries are made of
- * it. */
+/* Self-attention of x. h is x after the norm if pre-norm, else x itself. With the option raw_keys,
+ * queries are computed from h, but keys and values from x. */
 static wf_tensor *attend_self(const wf_block_options *block, const struct wf_mha_layer *l,
                               wf_tensor *x, wf_tensor *h, const wf_mha_options *o) {
     wf_tensor *k, *v;

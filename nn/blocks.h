@@ -27,7 +27,7 @@ WF_API wf_tensor *wf_activate(wf_activation a, wf_tensor *x);
 
 /* A row per kind of a decoder layer's first sublayer: the enumerator, its name in options and
  * files. SSRU: the simpler simple recurrent unit (Kim et al. 2019); average: average attention
- * (Zhang et al. 2018). The state of both has one size. */
+ * (Zhang et al. 2018). The states of these two have the same size at every position. */
 /* clang-format off */
 #define WF_DECODER_KINDS(ROW)                                                                      \
     ROW(WF_DECODER_ATTENTION, "attention")                                                         \
@@ -53,8 +53,8 @@ typedef struct wf_block_options {
     int64_t num_kv_heads;
     /* width of a head; 0: d_model / num_heads */
     int64_t head_dim;
-    /* in self-attention without other biases: biases of queries, keys and values (Qwen 2), and of
-     * the output's projection */
+    /* for self-attention where `bias` is false: biases of queries, keys and values (Qwen 2), and of
+     * the output projection */
     bool qkv_bias, out_bias;
     /* in self-attention: an RMSNorm of each head of queries and of keys, before they are rotated
      * (Qwen 3), with layer_norm_eps */
@@ -62,14 +62,15 @@ typedef struct wf_block_options {
     /* factor of the scores of all attentions; 0: 1 / sqrt(head_dim). T5 uses 1, and its initial
      * queries are smaller instead */
     double attention_scale;
-    /* of decoder layers: what stands in the place of self-attention. The others have no mask and
-     * no heads: wf_decoder_layer then ignores its options of self-attention */
+    /* the first sublayer of decoder layers. SSRU and average attention have no mask and no heads,
+     * so wf_decoder_layer ignores its options for self-attention */
     wf_decoder_kind decoder;
-    /* of average attention: the width of its feed-forward, 0: dim_feedforward; its activation */
+    /* for average attention: the width of its feed-forward (0: dim_feedforward), and its
+     * activation */
     int64_t average_width;
     wf_activation average_activation;
-    /* pre-norm, without rotary positions: the norm before self-attention is that of its queries;
-     * keys and values are made of x itself, as in Marian */
+    /* with pre-norm and no rotary positions: only the queries of self-attention are computed from
+     * the normalised x, keys and values from x itself, as in Marian */
     bool raw_keys;
 } wf_block_options;
 
@@ -102,7 +103,7 @@ struct wf_ssru_layer {
 /* m[t] = the mean of x[0] to x[t], and if pre-norm its norm; y = outer(activation(inner(m)));
  * sigmoid(input_gate(x)) x + sigmoid(forget_gate(y)) y: [B,T,D]. A state has the last mean. */
 struct wf_average_layer {
-    /* [W, D], [D, W], [D, D]; outer.weight is NULL, and there is no such layer, if W is D */
+    /* [W, D], [D, W], [D, D]. If W equals D, there is no `outer`, and outer.weight is NULL */
     struct wf_linear_layer inner, outer, input_gate, forget_gate;
     wf_activation activation;
     double dropout;

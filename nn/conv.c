@@ -3,8 +3,8 @@
 
 #include "module.h"
 
-/* He et al. (2015) with a slope a = sqrt(5), as PyTorch's reset_parameters: sqrt(6 / ((1 + a^2)
- * fan)). */
+/* He et al. (2015) with a slope a = sqrt(5), as PyTorch's reset_parameters: the bound is sqrt(6 /
+ * ((1 + a^2) fan)) = 1 / sqrt(fan). */
 static wf_init init_of(int64_t channels, int64_t taps) {
     return wf_init_uniform(1 / sqrt((double)channels * (double)taps));
 }

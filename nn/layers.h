@@ -64,14 +64,14 @@ struct wf_position_layer {
     wf_tensor *weight;
     wf_positions kind;
     int64_t dim;
-    /* of rotary positions, see wf_rotary_table_scaled. Initially 10000 and false; these and the
-     * scaling may be changed before use */
+    /* for rotary positions, see wf_rotary_table_scaled: base is initially 10000, interleaved false.
+     * They and `scaling` may be changed before the layer is used */
     double base;
     bool interleaved;
     wf_rotary_scaling scaling; /* initially none */
     const char *path;
 };
-/* The table of positions 0..max_len-1, if this kind has one. */
+/* Make the layer, with a table of positions 0..max_len-1 if this kind of positions has one. */
 WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
                                                 int64_t max_len, int64_t dim);
 /* Add rows P..P+T-1 to x [B,T,D], where P is the position. This is for the input of a decoder. */
@@ -113,7 +113,7 @@ WF_API struct wf_norm_layer wf_norm_new(wf_graph *g, const char *name, int64_t d
                                         bool bias);
 /* x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019). */
 WF_API struct wf_norm_layer wf_rms_norm_new(wf_graph *g, const char *name, int64_t dim, double eps);
-/* Either of them. */
+/* Apply a LayerNorm or an RMSNorm. */
 WF_API wf_tensor *wf_norm(const struct wf_norm_layer *l, wf_tensor *x);
 
 /* ---- BatchNorm and GroupNorm, for each channel of [N,C,...]: norm.c -------------------------- */

@@ -26,15 +26,16 @@ struct wf_relative_layer {
     bool both;
     const char *path;
 };
-/* False: there are too few buckets, or all distances have one of their own. */
+/* False: there are too few buckets, or so many that each distance has its own, or `distance` is
+ * above 65,536. */
 bool wf_relative_fits(int64_t buckets, int64_t distance, bool both);
 /* The bucket of an offset; 0 if the buckets do not fit. */
 int32_t wf_relative_bucket(int64_t offset, int64_t buckets, int64_t distance, bool both);
 struct wf_relative_layer wf_relative_new(wf_graph *g, const char *name, int64_t heads,
                                          int64_t buckets, int64_t distance, bool both);
 /* positions of queries [T] and keys [S], i32 -> [1,H,T,S], for wf_mha_options.mask with `additive`.
- * In a decoder with a cache, queries are wf_position_ids(x, 1), and keys
- * wf_arange(wf_cache(x, 1), 1): every step needs the bias. */
+ * In a decoder with a cache, queries are wf_position_ids(x, 1), and keys wf_arange(wf_cache(x, 1),
+ * 1): each step needs the bias for all keys so far. */
 wf_tensor *wf_relative_bias(const struct wf_relative_layer *l, wf_tensor *queries, wf_tensor *keys);
 /* The bias where the mask [B,1,1,S] is not 0, and else -inf: [B,H,T,S]. mask NULL: the bias. */
 wf_tensor *wf_relative_mask(wf_tensor *bias, wf_tensor *mask);

@@ -189,7 +189,7 @@ static wf_tensor *of_labels(wf_tensor *input, wf_tensor *labels, wf_tensor *weig
     return reduce_counted(rows, c.weight, r);
 }
 
-/* Without class weights, sums and means are those of the fused op. */
+/* Without class weights, the fused op wf_cross_entropy computes sums and means. */
 wf_tensor *wf_cross_entropy_loss(wf_tensor *input, wf_tensor *target, wf_tensor *weight,
                                  double label_smoothing, int32_t ignore_index, wf_reduction r) {
     WF_COMPOSE("cross_entropy_loss", input, target, weight ? weight : input);

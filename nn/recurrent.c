@@ -82,14 +82,14 @@ static wf_tensor *gates(const struct wf_recurrent_cell *l, wf_tensor *x, int fro
     return wf_slice(x, -1, from * l->hidden_size, to * l->hidden_size);
 }
 
-/* U as it is multiplied in many steps, [H,G H]: copied once, and not packed in every step. The
- * gradient by h reads U itself, whose rows are what it needs. */
+/* The transpose of U, [H,G H], as a copy that is made once, so that the product of each step need
+ * not pack it. The gradient for h reads U itself, because it needs the rows of U. */
 static wf_tensor *turned(const struct wf_recurrent_cell *l) {
     wf_tensor *u = wf_transpose(l->weight_hh, 0, 1);
     return wf_record(&wf_op_copy, 1, &u, NULL);
 }
 
-/* U h + addend, [...,G H]. u: U turned, or NULL. */
+/* U h + addend, [...,G H]. u: the transposed copy of U, or NULL. */
 static wf_tensor *recur(const struct wf_recurrent_cell *l, wf_tensor *u, wf_tensor *h,
                         wf_tensor *addend) {
     return u ? wf_gemm(h, u, addend, 0) : wf_gemm(h, l->weight_hh, addend, WF_TRANSPOSE_B);

@@ -41,11 +41,11 @@
 extern "C" {
 #endif
 
-enum { WF_MOST_MICRO_BATCHES = 65536 }; /* of an update */
+enum { WF_MOST_MICRO_BATCHES = 65536 }; /* most micro-batches of an update */
 typedef struct wf_trainer_options {
     /* also sets clipping, parameter groups and averages */
     wf_optimizer_options optimizer;
-    /* its peak must be set, because no rate suits every optimizer */
+    /* schedule.peak must be set, because no rate suits every optimizer */
     wf_schedule schedule;
     /* most micro-batches of an update. 0 or 1: one, whose run also makes the update */
     int64_t micro_batches;

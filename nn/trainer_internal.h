@@ -15,7 +15,7 @@ bool wf_trainer_write(wf_trainer *t, const char *path, wf_tensor *const *leaves,
 typedef struct wf_trainer_parts {
     /* make the update if there are several micro-batches, and the averages; NULL: there is none */
     wf_plan *update, *average;
-    /* fetched by a plan of a micro-batch; the norm by that of the update, or NULL */
+    /* a micro-batch's plan fetches loss and count; the update's plan fetches the norm, or NULL */
     const wf_tensor *loss, *count, *norm;
     /* fed: rates to the plan that makes the update; `at` [2] to those of micro-batches, or NULL */
     const wf_tensor *rates, *average_rate, *at;

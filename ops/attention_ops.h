@@ -25,15 +25,16 @@ WF_API wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool inte
 WF_API wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved);
 WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);
 
-/* How angles are made smaller, so that a model reads longer texts than those that it was first
- * trained on. Linear: all of them are divided by `factor` (Chen et al. 2023). As in Llama 3.1:
- * those that turn more than `high` times in `original` positions stay, those that turn less than
- * `low` times are divided by `factor`. Between both the divisor grows gradually. */
+/* How the angles of rotary positions are made smaller, so that a model reads longer texts than in
+ * its first training. WF_ROTARY_LINEAR divides all angles by `factor` (Chen et al. 2023).
+ * WF_ROTARY_LLAMA3 is Llama 3.1's: angles that turn more than `high` times in `original` positions
+ * stay, and angles that turn less than `low` times are divided by `factor`. In between, the divisor
+ * grows gradually. */
 typedef enum { WF_ROTARY_PLAIN, WF_ROTARY_LINEAR, WF_ROTARY_LLAMA3 } wf_rotary_stretch;
 typedef struct wf_rotary_scaling {
     wf_rotary_stretch kind;
-    double factor;              /* 1 or more; of WF_ROTARY_PLAIN unused */
-    double low, high, original; /* of WF_ROTARY_LLAMA3 alone: 0 < low < high, original above 0 */
+    double factor;              /* 1 or more; unused for WF_ROTARY_PLAIN */
+    double low, high, original; /* only for WF_ROTARY_LLAMA3: 0 < low < high, original > 0 */
 } wf_rotary_scaling;
 /* Like wf_rotary_table with smaller angles. scaling NULL: as they are. */
 WF_API wf_tensor *wf_rotary_table_scaled(wf_tensor *ids, int64_t dim, double base, bool interleaved,

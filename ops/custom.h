@@ -102,7 +102,7 @@ WF_API void wf_put(const wf_view *v, int64_t i, double value);
         return true;                                                                               \
     }
 /* clang-format on */
-/* The members of a wf_kernel with such an eval function. */
+/* The members of a wf_kernel whose eval function WF_ELEMENTWISE has defined. */
 #define WF_ELEMENTWISE_RUN(name)                                                                   \
     .tasks = wf_elementwise_tasks, .eval = name, .strided = 7, .in_place = 7
 
@@ -120,11 +120,11 @@ typedef struct wf_walk {
     int n;    /* number of views, at most WF_WALKERS */
     int ndim; /* number of axes before the row's own, after merging */
     int64_t rows, columns;
-    int64_t shape[WF_MAX_DIMS]; /* of those axes */
+    int64_t shape[WF_MAX_DIMS]; /* sizes of these axes */
     /* stride of each view along these axes; 0 where it broadcasts */
     int64_t stride[WF_WALKERS][WF_MAX_DIMS];
     int64_t step[WF_WALKERS];   /* step of each view along a row */
-    int64_t index[WF_MAX_DIMS]; /* of the current row */
+    int64_t index[WF_MAX_DIMS]; /* index of the current row */
     int64_t at[WF_WALKERS];     /* offset of the current row in each view */
 } wf_walk;
 typedef struct wf_runs {
@@ -159,7 +159,8 @@ WF_API void wf_row_range(const wf_call *c, int64_t task, int64_t *from, int64_t 
 /* A shape rule: out[0] is real and has the shape to which all operands broadcast. There are at most
  * three, all real. */
 WF_API bool wf_same_as_operands(wf_call *c);
-/* Each fails the call unless operand i has this type; or the graph's real type. */
+/* wf_want fails the call unless operand i has this type, wf_want_real unless it has the graph's
+ * real type. */
 WF_API bool wf_want(wf_call *c, int i, wf_dtype type);
 WF_API bool wf_want_real(wf_call *c, int i);
 

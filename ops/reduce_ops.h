@@ -62,7 +62,7 @@ WF_API wf_tensor *wf_linear_scan(wf_tensor *a, wf_tensor *b, int axis, bool reve
 typedef struct wf_sorted {
     wf_tensor *values, *indices;
 } wf_sorted;
-/* The values in order, and where each of them stood; argsort: only where. */
+/* The values in order, and the index that each of them had in x. argsort gives only the indices. */
 WF_API wf_sorted wf_sort(wf_tensor *x, int axis, bool descending);
 WF_API wf_tensor *wf_argsort(wf_tensor *x, int axis, bool descending);
 /* the k largest (or smallest) along the axis, the best first */

@@ -9,8 +9,8 @@
 #include "rules.inc"
 #undef RULE
 
-/* For rules about a + y where it is a sum of gradients: replaces it by the op of y, with a as its
- * operand number `addend`, which was absent. rewrite_rules.c */
+/* For rules about a sum a + y of gradients: replaces it by the op of y with a as operand number
+ * `addend`, which y does not have. rewrite_rules.c */
 bool wf_fuse_addend(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *y, int addend);
 
 #endif

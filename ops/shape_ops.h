@@ -34,7 +34,7 @@ WF_API wf_tensor *wf_flip(wf_tensor *x, uint32_t axes); /* backwards along them 
 WF_API wf_tensor *wf_diagonal(wf_tensor *x, int64_t offset, int a, int b);
 /* repeats axes of size 1, and new axes in front, to these sizes; WF_KEEP leaves an axis as it is */
 WF_API wf_tensor *wf_expand(wf_tensor *x, int ndim, const int64_t *dims);
-/* that many steps of the value before and behind the axis */
+/* x with `before` steps of this value before the axis and `after` steps behind it */
 WF_API wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value);
 /* one after the other along the axis; all other axes must be equal */
 WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);

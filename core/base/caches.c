@@ -45,8 +45,8 @@ static int64_t bytes_of(const char **text) {
     return value >= 0 && skip(text, 'M') ? value << 20 : value;
 }
 
-/* For a cache of each level: the least and most bytes that a processor has, and the cache that is
- * assumed if its size is unknown. */
+/* For a cache of each level: the least and most bytes that a real processor has, and the cache that
+ * is assumed if its size is unknown. */
 static const struct {
     int64_t least, most;
     wf_cache_level usual;
@@ -182,9 +182,10 @@ static int between(int low, int value, int high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/* A virtual machine with two cores of a socket sees the socket's whole third level, which its
- * neighbours fill too: at most 8 MiB for each of its processors count. It may also see a third
- * level that nobody shares, if each of its processors seems to have a socket of its own. */
+/* A virtual machine that has two cores of a socket may see the socket's whole third level, which
+ * other machines fill too. So at most 8 MiB are counted for each of its processors. If each
+ * processor seems to have a socket of its own, no sharing shows: then up to 8 processors are taken
+ * to share the level. */
 static void mend_shared(wf_cache_level *l3, int processors) {
     const int64_t most = (int64_t)8 << 20;
     const int usual_sharers = 8;
@@ -199,8 +200,8 @@ void wf_caches_mend(wf_caches *c, int processors) {
         wf_cache_level *level = level_of(c, i + 1);
         if (!is_known(level, i)) *level = bounds[i].usual;
         if (level->ways < 1 || level->ways > MOST_WAYS) level->ways = bounds[i].usual.ways;
-        /* cpuid of x86-64 counts the ids that threads sharing a cache could have: there may be
-         * fewer threads. */
+        /* CPUID of x86-64 gives the number of thread ids that could share a cache; the machine may
+         * have fewer threads. */
         level->threads = between(1, level->threads, processors);
     }
     if (has_second && !has_third)

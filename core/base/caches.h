@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All numbers are above 0. A processor without a third level has a copy of the second. No level is
- * smaller than the one before. */
+/* All numbers are above 0. For a processor without a third-level cache, l3 is a copy of l2. No
+ * level is smaller than the one before. */
 typedef struct wf_cache_level {
     int64_t bytes;
     int ways;
@@ -43,8 +43,8 @@ bool wf_caches_parse(const char *text, int processors, wf_caches *c);
  * 0. */
 void wf_caches_read(const char *folder, wf_caches *c);
 
-/* Complete the numbers found on a machine with so many processors: missing ones (0) get defaults,
- * implausible ones are limited. */
+/* Complete the numbers that were found on a machine with this many processors: missing ones (0) get
+ * defaults, implausible ones are limited. */
 void wf_caches_mend(wf_caches *c, int processors);
 
 void wf_caches_print(const wf_caches *c,

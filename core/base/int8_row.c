@@ -16,8 +16,8 @@
 #define NEAREST(x) nearbyintf((float)(x))
 #endif
 
-/* The scale, rounded up to 17 bits. It is rounded down if 127 times the result would be
- * infinite. */
+/* The scale, rounded up to a significand of 17 bits. It is rounded down if 127 times the result
+ * would be infinite. */
 static float scale_for(float largest) {
     enum { DROPPED = 127 };
     float scale = largest / WF_INT8_MOST, up;

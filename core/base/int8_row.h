@@ -9,9 +9,9 @@
 /* Sums of products of two int8 rows, up to 127 * 127 each, fit in 32 bits up to this length. */
 enum { WF_INT8_MOST = 127, WF_INT8_LONGEST = 1 << 17 };
 
-/* The scale of a row: its largest |x| / 127, as a float of 17 bits; 0 if that is below 2^-118. The
- * values are q = x / scale, rounded to nearest, ties to even, in [-127, 127]. Then q * scale is
- * exact, so quantising it again gives the same scale and q. x must be finite. */
+/* The scale of a row: its largest |x| / 127, as a float with a significand of 17 bits; 0 if that is
+ * below 2^-118. The values are q = x / scale, rounded to nearest, ties to even, in [-127, 127].
+ * Then q * scale is exact, so quantising it again gives the same scale and q. x must be finite. */
 float wf_int8_scale(int64_t n, const float *x);
 void wf_int8_round(int64_t n, const float *x, float scale, int8_t *q);
 /* True if all values are finite; else *where is the index of one that is not. */

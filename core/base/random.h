@@ -52,7 +52,7 @@ static inline uint64_t wf_mix64(uint64_t h) {
     h = (h ^ (h >> 27)) * 0x94D049BB133111EBu;
     return h ^ (h >> 31);
 }
-/* Both: for names. */
+/* The hash of names: wf_fnv1a, mixed by wf_mix64. */
 static inline uint64_t wf_hash_bytes(uint64_t h, const void *data, uint64_t n) {
     return wf_mix64(wf_fnv1a(h ^ 0xCBF29CE484222325u, data, n));
 }

@@ -9,7 +9,7 @@
 #include "core/base/memory.h"
 #include "core/file_internal.h"
 
-enum { FIRST_TEXT = 256 }; /* bytes: most texts are a statement or a function */
+enum { FIRST_TEXT = 256 }; /* bytes; enough for most texts, which are a statement or a function */
 
 void wf_text_add(wf_text *t, const char *text, size_t length) {
     size_t need = t->length + length + 1;
@@ -138,8 +138,8 @@ static bool is_head(const char *line, size_t n) {
 
 enum { MOST_DEPTH = 16 };
 
-/* A block ends at the level of the line that began it. The line after it is at the level of the
- * first of the heads before that one. */
+/* A closing brace is indented like the line that opened its block. The next line is indented like
+ * the first of the heads without braces (`for`, `if`) before that line. */
 void wf_text_indent(wf_text *t, const char *code) {
     int depth = 0, level = 0, base = 0, ends[MOST_DEPTH], after[MOST_DEPTH];
     while (*code) {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Text that grows. Once memory is lacking it stays as it is, and `lacks` is true. */
+/* Text that grows. When memory runs out, `lacks` becomes true and the text no longer changes. */
 typedef struct wf_text {
     char *at;
     size_t length, capacity;
@@ -23,9 +23,10 @@ void wf_text_format(wf_text *t, bool marks, const char *format, va_list argument
 /* the number between two marks */
 void wf_text_number(wf_text *t, int64_t n);
 void wf_text_print(wf_text *t, const char *format, ...);
-/* These formats, with marks around the numbers of %n */
+/* The formats above, with marks around the numbers of %n. */
 void wf_text_marked(wf_text *t, const char *format, ...);
-/* Append what stands in a comment: without an end of the comment, or a second beginning. */
+/* Append text that stands inside a comment of C: a space divides the two characters that would end
+ * the comment or begin another. */
 void wf_text_comment(wf_text *t, const char *text);
 /* The text as a string, "" if there is none. */
 const char *wf_text_of(const wf_text *t);
@@ -50,11 +51,11 @@ const char *wf_find_word(const char *text, const char *word);
 /* The comment above the values of the leaves, which are the end of what wf_emit writes. */
 #define WF_VALUES_TITLE "/* The leaves' values: parameters, buffers, constants. */\n"
 
-/* Put what `code` uses of a text of C before it: of its blocks between blank lines those that
- * define such a name, without those that the text `there` has; NULL: none. A block needs only
- * earlier ones. False: out of memory. */
+/* Put before `code` the blocks of C functions that it uses. Empty strings in `lines` separate
+ * blocks. A block is used if `code`, or a later block that is used, has the name that it defines.
+ * Blocks that are in the text `there` are left out (NULL: none). False: out of memory. */
 bool wf_add_blocks(wf_text *code, const char *const *lines, const char *there);
-/* wf_add_blocks with the functions of plain C (ops/emit/) */
+/* wf_add_blocks with the functions of plain C in ops/emit/ */
 bool wf_add_plain(wf_text *code, const char *there);
 /* Does the plain C define this name? */
 bool wf_plain_defines(const char *name);

@@ -42,7 +42,7 @@ bool wf_emitter_lacks(wf_emitter *e) {
 
 /* ---- a plan ---------------------------------------------------------------------------------- */
 
-/* The texts of a part at one position. */
+/* The texts of a plan at one position or size. */
 typedef struct pass {
     step_text *steps;
     wf_text *getters, *members; /* by node and by feed */
@@ -91,7 +91,8 @@ static bool move_to(wf_emitter *e, int64_t at) {
     return true;
 }
 
-/* Describe the part at each position or size. False: it fails, or has another schedule. */
+/* Describe the plan at each position or size. False: that fails, or two of them have different
+ * schedules. */
 static bool describe(wf_emitter *e, passes *all) {
     wf_plan *p = e->now->plan;
     int n_storages = 0;
@@ -158,7 +159,8 @@ static bool write_part(wf_emitter *e) {
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* So many rows of a state are reserved from the start: its layout then depends on no position. */
+/* Reserve this many rows in a plan's KV caches from the start, so that their layout is the same for
+ * every position. */
 static void reserve_rows(wf_plan *p, int64_t rows) {
     if (!p->with_state) return;
     for (int i = 0; i < MAX_BINDINGS; i++) {
@@ -192,7 +194,8 @@ static bool same_slots(const binding *a, const binding *b) {
     return same;
 }
 
-/* Plans with a state share its caches. *at: the first free float. */
+/* Give the KV caches of a plan with a state their place. Plans with a state share the caches of the
+ * first such plan. *at: the first free float, which moves behind them. */
 static bool place_state(wf_emitter *e, part *q, int64_t *at) {
     if (!q->plan->with_state) return true;
     q->last = last_position(q->plan);
@@ -209,7 +212,7 @@ static bool place_state(wf_emitter *e, part *q, int64_t *at) {
     return true;
 }
 
-/* Keep the places of a part's storages at its largest size, which is bound. */
+/* Remember where the storages of a plan lie at its largest size, which is bound now. */
 static bool keep_rooms(wf_emitter *e, part *q) {
     const wf_plan *p = q->plan;
     const binding *b = p->now;
@@ -229,7 +232,7 @@ static bool keep_rooms(wf_emitter *e, part *q) {
 
 /* ---- memory that later plans use again ------------------------------------------------------- */
 
-/* The first floats, so many, that nothing has taken. */
+/* The first place at which n floats in a row are free. */
 static int64_t free_floats(const wf_emitter *e, int64_t n) {
     int64_t at = 0;
     for (int k = 0; k < e->n_spans; k++) {
@@ -249,7 +252,7 @@ static bool take_floats(wf_emitter *e, int64_t from, int64_t n) {
     return true;
 }
 
-/* A plan without a state keeps only what it fetches while later ones run. */
+/* While later plans run, a plan without a state keeps only the values that it fetches. */
 static bool keep_fetches(wf_emitter *e, const part *q) {
     const binding *b = q->plan->now;
     bool ok = true;
@@ -262,7 +265,7 @@ static bool keep_fetches(wf_emitter *e, const part *q) {
     return ok;
 }
 
-/* Each arena, and then the state, lies where it finds room. */
+/* Place each plan's arena, and then its caches, in the first gap that is large enough. */
 static bool lay_out_in_order(wf_emitter *e) {
     int64_t ends = 0;
     for (int i = 0; i < e->n_parts; i++) {
@@ -272,7 +275,7 @@ static bool lay_out_in_order(wf_emitter *e) {
         if (q->arena + n > ends) ends = q->arena + n;
         bool ok = q->plan->with_state ? take_floats(e, q->arena, n) : keep_fetches(e, q);
         if (!ok || !keep_rooms(e, q) || !place_state(e, q, &state)) return false;
-        if (!state) continue; /* it has none, or that of an earlier plan */
+        if (!state) continue; /* no caches, or those of an earlier plan */
         q->state = free_floats(e, state);
         if (!take_floats(e, q->state, state)) return false;
     }
@@ -282,16 +285,16 @@ static bool lay_out_in_order(wf_emitter *e) {
 
 /* ---- all memory ------------------------------------------------------------------------------ */
 
-/* Bind the plan; with a state at the last position, because at the first one there may be fewer
- * storages, and less memory. */
+/* Bind the plan. A plan with a state is bound at its last position, because at the first one it may
+ * have fewer storages and need less memory. */
 static bool bind_last(wf_emitter *e, wf_plan *p) {
     if (!wf_plan_prepare(p, 0)) return wf_emitter_fail_plan(e);
     int64_t last = p->with_state ? last_position(p) : 0;
     return last <= 0 || wf_plan_prepare(p, last) || wf_emitter_fail_plan(e);
 }
 
-/* Bind the plans, and place their arenas one after the other, or in the same place; then the
- * state. */
+/* Bind the plans. Place their arenas one after the other, or all at 0 if they run one at a time;
+ * then place the KV caches. */
 static bool lay_out(wf_emitter *e) {
     int64_t at = 0, rows = e->parts[0].plan->graph->extents[0].max + 1;
     if (e->positions && e->positions < rows) rows = e->positions;

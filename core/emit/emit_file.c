@@ -1,5 +1,5 @@
-/* core/emit/emit_file.c - an emitted file around its functions: the struct, weights, what the
- * program calls. */
+/* core/emit/emit_file.c - the parts of an emitted file around its functions: the struct, the
+ * weights, and the functions that a program calls. */
 #include <string.h>
 
 #include "emit_kept.h"
@@ -120,7 +120,7 @@ static void write_head(const wf_emitter *e, wf_text *t) {
     wf_text_puts(t, wf_text_of(&e->tables));
 }
 
-/* Functions that the code calls are written only if it does: compilers warn of others. */
+/* Write only those helper functions that the code calls, because compilers warn of unused ones. */
 static void write_helpers(const wf_emitter *e, const char *code, wf_text *t) {
     if (strstr(code, "floats(m, "))
         wf_text_print(t,
@@ -158,7 +158,7 @@ static void write_runs(const wf_emitter *e, wf_text *t) {
     }
 }
 
-/* A function that copies a row of the caches of a plan with a state. */
+/* Write a function that copies one batch row of the KV caches, for each plan with a state. */
 static void write_copies(const wf_emitter *e, wf_text *t) {
     for (const part *q = e->parts; q < e->parts + e->n_parts; q++) {
         const binding *b = q->plan->now;
@@ -193,7 +193,8 @@ static void write_first_values(const wf_emitter *e, const char *from, wf_text *t
                   e->n_first, from, e->n_first, e->prefix);
 }
 
-/* Words of 4 bytes are summed as the machine reads them. */
+/* The checksum reads 4-byte words in the machine's byte order, so it also finds a file for the
+ * other order. */
 static void write_check(const wf_emitter *e, wf_text *t) {
     wf_text_print(t,
                   "/* The checksum of the file of weights. */\n"
@@ -244,7 +245,7 @@ static void write_end(const wf_emitter *e, wf_text *t) {
     wf_text_puts(t, wf_text_of(&e->getters));
 }
 
-/* The functions: those that the calls need come first. */
+/* Join the functions. Helpers come first, before the functions that call them. */
 static bool write_code(const wf_emitter *e, wf_text *code) {
     wf_text calls = { 0 };
     wf_text_print(&calls, "/* ---- steps ---- */\n\n%s", wf_text_of(&e->functions));

@@ -1,9 +1,10 @@
-/* core/emit/emit_kept.c - caches that keep the rounded input of a product in place of the keys and
- * values that it gives: a quarter of the floats of one of them, and a scale. Every run computes
- * keys and values from it again, of one row of the batch at a time: the bits are the same.
+/* core/emit/emit_kept.c - KV caches that keep the int8 input of a product instead of the keys and
+ * values that the product gives. A row takes width / 4 floats and a scale. Every run computes keys
+ * and values from it again, for one row of the batch at a time, with the same bits.
  *
- * It is for attention whose keys and values are one product in int8, without a change in between,
- * of one token in a run: four steps that follow each other, the product, both caches, attention. */
+ * It applies to attention whose keys and values come unchanged from one int8 product, with one
+ * token in a run. In the schedule these are four steps in a row: the product, the two caches,
+ * attention. */
 #include <string.h>
 
 #include "emit_kept.h"
@@ -18,8 +19,8 @@ static bool is_in(const part *q, location at, storage_place place) {
     return at.storage >= 0 && q->plan->now->storages[at.storage].place == place;
 }
 
-/* A product of one token for each row of the batch, with rows of a matrix in int8: nothing else has
- * such a matrix as its second operand. */
+/* True if x multiplies one token of each batch row with an int8 matrix. A matrix in int8 as the
+ * second operand shows that the op is a product. */
 static bool is_product(const part *q, const exec *x) {
     const wf_call *c = &x->call;
     const wf_view *a = &c->in[0], *y = &c->out[0];
@@ -49,7 +50,8 @@ static int64_t width_of(const exec *cache) {
     return cache->call.in[0].shape[1] * cache->call.in[0].shape[3];
 }
 
-/* Attention is the op whose keys and values, its second and third operands, rows may share. */
+/* Attention is recognised by its operands 1 and 2, keys and values, whose rows may share memory
+ * (`indexed`). */
 static bool is_attention(const exec *x) {
     const wf_call *c = &x[ATTENTION].call;
     return x[ATTENTION].node && (kernel_of(c->op)->indexed & 6) == 6 && c->n_out == 2 &&
@@ -59,7 +61,7 @@ static bool is_attention(const exec *x) {
            x[ATTENTION].in[2].storage == x[VALUES].out[0].storage && !c->training;
 }
 
-/* Does nothing but this step read the storage? */
+/* True if no other step reads the storage, and it is not fetched. */
 static bool is_read_once(const part *q, int at, const exec *by) {
     const binding *b = q->plan->now;
     for (int k = 0; k < b->n_execs; k++)
@@ -149,7 +151,8 @@ static bool describe_keeping(wf_emitter *e, const kept_cache *k, const exec *x, 
     return true;
 }
 
-/* Views of the keys and values of one row of the batch, beside each other, `columns` in a row. */
+/* Make v the view of one batch row's keys or values in rows of `columns` floats, in which both lie
+ * side by side. */
 static void view_row(const exec *cache, int64_t columns, wf_view *v) {
     v->shape[0] = 1;
     v->stride[0] = 0;
@@ -158,7 +161,7 @@ static void view_row(const exec *cache, int64_t columns, wf_view *v) {
     v->stride[3] = 1;
 }
 
-/* The body of the attention of one row of the batch. */
+/* Write the body of attention for one row of the batch. */
 static bool write_row(wf_emitter *e, const exec *x, int64_t columns) {
     exec row = x[ATTENTION];
     wf_view in[WF_MAX_OPERANDS], out[WF_MAX_RESULTS];

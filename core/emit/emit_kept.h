@@ -1,17 +1,18 @@
-/* core/emit/emit_kept.h - inside core: caches that keep the rounded input of a product in place of
- * the keys and values that it gives. Not installed. */
+/* core/emit/emit_kept.h - inside core: KV caches that keep the int8 input of a product instead of
+ * the keys and values that the product gives. Not installed. */
 #ifndef WEFT_CORE_EMIT_EMIT_KEPT_H
 #define WEFT_CORE_EMIT_EMIT_KEPT_H
 
 #include "emit_steps.h"
 
-/* Choose such caches among those of the parts, which are bound: at most as many as the caller
- * asks. */
+/* Choose the attentions whose caches keep inputs, at most as many as the caller of wf_emit allows.
+ * The plans must be bound. */
 bool wf_choose_kept(wf_emitter *e);
-/* The steps of such caches, which are written otherwise; NULL: the step is none of them. */
+/* The cache to which this step of the current plan belongs, so that wf_describe_kept writes the
+ * step; NULL: none. */
 const kept_cache *wf_kept_at(const wf_emitter *e, int step);
 bool wf_describe_kept(wf_emitter *e, const kept_cache *k, int step, step_text *s);
-/* Is the cache of the part one of these? */
+/* True if cache `index` of the plan keeps inputs, or is replaced by one that does. */
 bool wf_keeps_input(const wf_emitter *e, const part *of, int index);
 
 #endif

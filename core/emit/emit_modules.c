@@ -6,10 +6,11 @@
 #include "emit_sections.h"
 #include "emit_steps.h"
 
-/* Calls in a function that is named after a module. */
+/* The most calls in one function that is named after a module. */
 enum { MOST_CALLS = 40 };
 
-/* The function with this code; it is written if there is none yet. NULL after a failure. */
+/* The function with this code, which is written now if no earlier step had the same code. NULL
+ * after a failure. */
 static const form *form_of(wf_emitter *e, const step_text *s, const char *name, const char *code) {
     for (size_t i = 0; i < e->n_forms; i++)
         if (strcmp(e->codes.at + e->forms[i].code, code) == 0) return &e->forms[i];
@@ -72,8 +73,8 @@ bool wf_end_module(wf_emitter *e) {
 /* A step's texts, for all positions. */
 typedef struct merged {
     wf_text name, code, arguments, results;
-    bool moves; /* its code depends on the position */
-    bool lies;  /* its arguments do */
+    bool moves; /* the code depends on the position or size */
+    bool lies;  /* the arguments depend on the position or size */
 } merged;
 
 static void free_merged(merged *to) {

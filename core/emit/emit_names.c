@@ -1,5 +1,5 @@
-/* core/emit/emit_names.c - names in an emitted file: those that the program uses follow from the
- * graph's names, and others get out of their way. */
+/* core/emit/emit_names.c - names in an emitted file. Names that the program uses follow from the
+ * graph's names; the others are changed where they would be equal to one of those. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,8 @@ void wf_leaf_name(const wf_tensor *t, char name[MOST_NAME]) {
     wf_identifier(t->name && t->name[0] ? t->name : "constant", name, MOST_NAME);
 }
 
-/* Names of leaves, at_NAME_ID and ids_NAME_ID, differ by their ids: no other name begins so. */
+/* Claim a name at file scope. Only leaves have names that begin with at_ or ids_, and their ids
+ * make these unique; another name that begins so gets "in_" in front. */
 bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]) {
     bool as_leaf = strncmp(wanted, "at_", 3) == 0 || strncmp(wanted, "ids_", 4) == 0;
     snprintf(name, MOST_NAME, "%s%.100s", as_leaf ? "in_" : "", wanted);
@@ -55,7 +56,8 @@ bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]) {
     return take(e, name);
 }
 
-/* A name that the program uses: the prefix, and what follows it. */
+/* Claim a name that the program uses. It cannot be changed, so a second use of the same name is an
+ * error. */
 static bool claim(wf_emitter *e, const char *name) {
     if (wf_find_word(wf_text_of(&e->taken), name))
         return wf_emitter_fail(e, "two things of the file would be called '%s'", name);

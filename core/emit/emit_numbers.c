@@ -1,5 +1,5 @@
-/* core/emit/emit_numbers.c - texts for several positions become one: numbers that differ grow
- * evenly with the position. */
+/* core/emit/emit_numbers.c - merges the texts for several positions into one. Where a number
+ * differs, it must grow evenly with the position. */
 #include <stdlib.h>
 
 #include "emit_steps.h"

@@ -1,7 +1,8 @@
-/* core/emit/emit_panels.c - weights in panels: EMIT_PANEL rows of a matrix, or those that remain,
- * lie transposed. A product then reads them in order, and computes as many columns at a time. A
- * leaf lies so if all steps that read it, in all plans, can read panels (kernel.h), and one of them
- * computes with it: a table that is only looked up lies by rows. */
+/* core/emit/emit_panels.c - weights in panels: each group of EMIT_PANEL rows of a matrix (the last
+ * group may have fewer) is stored column by column. A product then reads them in order, and
+ * computes as many columns at a time. A leaf is packed so if all steps that read it, in all plans,
+ * can read panels (kernel.h), and one of them computes with it: a table that is only looked up
+ * stays row-major. */
 #include <stdlib.h>
 
 #include "emit_sections.h"
@@ -50,7 +51,8 @@ static void note_readers(const part *q, panel_use *uses) {
     }
 }
 
-/* Plans that run one at a time are a training, which saves its leaves as they lie. */
+/* Plans that run one at a time (`alone`) belong to a training. It saves leaves as they lie in
+ * memory, so none of them is packed. */
 void wf_choose_panels(wf_emitter *e) {
     if (e->alone) return;
     for (int i = 0; i < e->n_parts; i++) note_readers(&e->parts[i], e->panel_uses);

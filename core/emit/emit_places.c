@@ -10,7 +10,7 @@
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
 
-/* Gives a leaf its place in the weights, if it has none yet; name: its name in C. */
+/* Give a leaf its place in the weights, if it has none yet, and write its name in C to `name`. */
 static void place_leaf(wf_emitter *e, const wf_tensor *t, char name[MOST_NAME]) {
     wf_leaf_name(t, name);
     if (e->is_placed[t->id]) return;
@@ -18,7 +18,8 @@ static void place_leaf(wf_emitter *e, const wf_tensor *t, char name[MOST_NAME]) 
     e->leaves[e->n_leaves++] = t->id;
 }
 
-/* A leaf of i32 is a table of its own, which no update may write; name: its name in C. */
+/* Write an i32 leaf as a constant table of its own, which no update may change, and its name in C
+ * to `name`. */
 static bool place_table(wf_emitter *e, wf_tensor *t, char name[MOST_NAME]) {
     int64_t n = wf_count(t);
     wf_leaf_name(t, name);
@@ -44,7 +45,7 @@ static void add_offset(wf_text *t, int64_t offset) {
     if (offset) wf_text_marked(t, " + %n", offset);
 }
 
-/* The place of element `offset` of a leaf. */
+/* Write the address of element `offset` of a leaf as C. */
 static bool add_leaf(wf_emitter *e, wf_tensor *of, int64_t offset, bool written, int64_t read,
                      wf_text *t) {
     char name[MOST_NAME];
@@ -78,7 +79,8 @@ const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part 
     return NULL;
 }
 
-/* A value that lies elsewhere at every position cannot be read by another part. */
+/* A plan cannot read a value of another plan whose place depends on the position: this is an
+ * error. */
 static bool link_rests(wf_emitter *e, const part *of, const wf_tensor *t) {
     int at = of->plan->index[t->id];
     if (!of->resting || !of->resting[at].moves) return true;
@@ -113,7 +115,7 @@ bool wf_note_places(wf_emitter *e, bool first) {
     return true;
 }
 
-/* The storage of node i, if a later part reads it in the memory of this one; else -1. */
+/* The storage of node i, if a later plan of the file reads the value there; else -1. */
 static int storage_read_later(const wf_emitter *e, int i) {
     const part *q = e->now;
     const binding *b = q->plan->now;
@@ -145,8 +147,9 @@ static int axis_of(const wf_view *dense, int64_t stride, int64_t size) {
     return -1;
 }
 
-/* A fed value lies row-major, `here`; the linked value, `there`, as its part left it, or is one row
- * for all. Each axis of the view is an axis of `here`, or repeats an element. */
+/* `here`: the view of a fed value, row-major. `there`: the view in which an earlier plan left this
+ * value. Give v, a view of `here`, the strides of `there`; with `shares`, all rows read the single
+ * row of `there`. False: an axis of v is no axis of `here`. */
 static bool map_view(const wf_view *here, const wf_view *there, bool shares, wf_view *v) {
     for (int k = 0; k < v->ndim; k++) {
         int64_t size = v->shape[k];
@@ -183,7 +186,7 @@ int64_t wf_slot_at(const wf_emitter *e, const part *of, int index) {
     return at;
 }
 
-/* A place in the memory of a part, or a leaf. */
+/* Write the address of a place in a plan's memory, or in a leaf, as C. */
 static bool add_own(wf_emitter *e, const part *of, location at, wf_dtype dtype, bool written,
                     int64_t read, wf_text *t) {
     const storage *s = &of->plan->now->storages[at.storage];

@@ -5,25 +5,27 @@
 
 #include "writer.h"
 
-/* The place of a value of the part, which a run of the part fetches or is fed; written: of an
- * operand that the step updates; read: only so many floats from there on are read; 0: all. */
+/* Write the address of a value of the current plan as C. written: the step updates this operand;
+ * read: only this many floats from there on are read; 0: all of them. */
 bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, int64_t read,
                   wf_text *t);
-/* The place of a leaf in int8, and the place of its scales behind a comma. */
+/* Write the address of an int8 leaf as C and, if asked, a comma and the address of its scales. */
 bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t);
 /* The value that an earlier part fetches and this one is fed; *of: that part. NULL: none does. */
 const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of);
-/* A view of what this part is fed, `fed`, as a view of the linked value. indexed: attention reads
- * it, so that rows may share it. False: it is no such view. */
+/* Make v, a view of the fed tensor, a view of that value as an earlier plan left it. strided: the
+ * op reads any strides; indexed: attention reads it, so batch rows may share one row. False: this
+ * is not possible. */
 bool wf_link_view(wf_emitter *e, const wf_tensor *fed, int64_t offset, bool strided, bool indexed,
                   wf_view *v);
-/* Compare where the fetches of a part lie with where they lay at the first position or size. */
+/* Note where the fetches of the current plan lie, or (not `first`) whether they lie elsewhere than
+ * at the first position or size. */
 bool wf_note_places(wf_emitter *e, bool first);
-/* Describe the loops that clear what later parts read behind the size that is bound. */
+/* Write the loops that set elements behind the bound size to zero where later plans read them. */
 bool wf_describe_rest(wf_emitter *e, wf_text *t);
 
-/* The floats of a row of the batch in cache `index`; the first float of that cache, which after the
- * last one is that behind them. */
+/* The floats that a batch row takes in cache `index`, and the first float of that cache. With the
+ * number of caches as index, the second is the first float behind all caches. */
 int64_t wf_slot_floats(const wf_emitter *e, const part *of, int index);
 int64_t wf_slot_at(const wf_emitter *e, const part *of, int index);
 

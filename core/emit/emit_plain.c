@@ -82,7 +82,8 @@ static bool join_lines(plain_blocks *b, const char *const *lines) {
     return !b->text.lacks;
 }
 
-/* Does the text use the name that the block defines? A variable may have the name of a function. */
+/* Does the text use the name that the block defines? A variable may have the name of a function, so
+ * the name of a function counts only before "(". */
 static bool is_used(const char *text, const char *name, const char *block) {
     const char *begin = strstr(block, "static "), *own = begin ? wf_find_word(begin, name) : NULL;
     size_t n = strlen(name);

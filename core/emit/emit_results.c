@@ -1,5 +1,5 @@
-/* core/emit/emit_results.c - the members that the program sets, and the functions that copy what it
- * fetches. */
+/* core/emit/emit_results.c - the struct members that the program sets, and the functions that copy
+ * the values it fetches. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,8 @@ static void add_shape(wf_text *t, const wf_view *v) {
     wf_text_puts(t, "]");
 }
 
-/* The value of node i as it lies in memory, that of an earlier part if it is linked. */
+/* The view of node i's value in memory. If an earlier plan of the file computes it, the view lies
+ * in the memory of that plan. */
 static bool view_of(wf_emitter *e, int i, bound_view *v) {
     wf_plan *p = e->now->plan;
     *v = p->now->values[i];
@@ -35,7 +36,7 @@ static bool view_of(wf_emitter *e, int i, bound_view *v) {
     return wf_link_view(e, p->nodes[i].node, v->at.offset, true, false, &v->view);
 }
 
-/* Its shape, then its body. */
+/* Describe the function that copies fetch `index`: the shape of the value, and then the body. */
 bool wf_describe_getter(wf_emitter *e, int index, wf_text *t) {
     bound_view at;
     if (!view_of(e, index, &at)) return false;
@@ -85,7 +86,8 @@ static bool add_getter(wf_emitter *e, const wf_tensor *t, bool moves, const wf_t
     return (ok && !e->getters.lacks) || wf_emitter_lacks(e);
 }
 
-/* A function that says where the value lies, if that is the same everywhere, and row-major. */
+/* Write the function model_see_NAME, which returns the address of a row-major value whose place is
+ * the same at every position. */
 static bool add_seer(wf_emitter *e, int index, const wf_text *described) {
     const wf_tensor *t = e->now->plan->nodes[index].node;
     const char *place = strstr(wf_text_of(described), "from = ") + strlen("from = ");
@@ -122,7 +124,8 @@ bool wf_describe_member(wf_emitter *e, int index, wf_text *t) {
     return !t->lacks || wf_emitter_lacks(e);
 }
 
-/* An input of several parts is a member once, and its sizes stand there for each. */
+/* Write the struct member for an input. If several plans read the input, it is one member, and each
+ * plan adds a comment with its shape. */
 bool wf_write_member(wf_emitter *e, int index, int n, const wf_text *const *texts,
                      const int64_t *positions) {
     const wf_plan *p = e->now->plan;

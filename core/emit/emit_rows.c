@@ -27,7 +27,8 @@ static bool is_known(const exec *x) {
     return wf_view_dense(&c->out[0]);
 }
 
-/* 1 + the largest id that the step writes; 0: it fails, or one is negative; -1: out of memory. */
+/* 1 + the largest id that the step writes; 0: the step fails, or an id is negative; -1: out of
+ * memory. */
 static int64_t ids_below(const exec *x) {
     int64_t n = wf_view_count(&x->call.out[0]), below = 0;
     wf_call c = x->call;

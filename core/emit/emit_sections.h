@@ -1,6 +1,6 @@
-/* core/emit/emit_sections.h - inside core/emit: what its files, each of which writes or decides a
- * section of an emitted file, use of each other. Not installed. Steps and places have headers of
- * their own. */
+/* core/emit/emit_sections.h - inside core/emit: functions that its files share. Each file writes or
+ * decides a section of an emitted file. Steps and places have headers of their own. Not
+ * installed. */
 #ifndef WEFT_CORE_EMIT_EMIT_SECTIONS_H
 #define WEFT_CORE_EMIT_EMIT_SECTIONS_H
 
@@ -8,7 +8,7 @@
 
 /* ---- panels ---------------------------------------------------------------------------------- */
 
-/* Choose how each leaf lies, from its readers in all parts, which are bound. */
+/* Choose the layout of each leaf from the steps that read it in all plans, which must be bound. */
 void wf_choose_panels(wf_emitter *e);
 /* Set the layout of operand i of a step of the part. False: it lies in panels that the step cannot
  * read. */
@@ -18,23 +18,24 @@ bool wf_pack_panels(const wf_tensor *leaf, float *values);
 
 /* ---- rows of tables -------------------------------------------------------------------------- */
 
-/* The number of first floats of operand `table` from which operand `ids` of a step picks rows, at
- * the size or position now; 0: data decide it; -1: out of memory. */
+/* Operand `ids` of a step picks rows of operand `table`. Returns the number of floats, from the
+ * table's start, that it can pick at the current size or position; 0: data decide it; -1: out of
+ * memory. */
 int64_t wf_floats_picked(const wf_emitter *e, const exec *x, int table, int ids);
-/* Only the first n floats of the leaf are read; 0: all. */
+/* Note that a step reads only the first n floats of the leaf; 0: all of them. */
 void wf_note_floats(wf_emitter *e, const wf_tensor *t, int64_t n);
-/* The rows that the file has of a leaf. */
+/* The number of the leaf's rows that the file contains. */
 int64_t wf_rows_of(const wf_emitter *e, const wf_tensor *t);
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Is it a word of C, or a name that every file has for itself? */
+/* True if the name is a keyword of C, or a name that every emitted file uses itself. */
 bool wf_is_word_of_c(const char *name);
 /* The name of a leaf, between at_ and its id. */
 void wf_leaf_name(const wf_tensor *t, char name[MOST_NAME]);
-/* A name at file scope like `wanted`, with a number behind it if another has it. */
+/* Claim a name at file scope: `wanted`, with a number behind it if something else has that name. */
 bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]);
-/* The names that the program uses, which must differ; and the members for inputs. */
+/* Claim the names that the program uses, which must differ, and name the members for inputs. */
 bool wf_claim_public(wf_emitter *e);
 bool wf_name_members(wf_emitter *e);
 const char *wf_member_of(const wf_emitter *e, const wf_tensor *input);
@@ -44,7 +45,7 @@ void wf_getter_name(const wf_emitter *e, const part *of, const char *verb, const
 
 /* ---- results and inputs ---------------------------------------------------------------------- */
 
-/* Is node i of a part fetched for the program? */
+/* True if the program fetches node i of the part, and not only a later plan. */
 bool wf_has_getter(const wf_emitter *e, const part *of, int i);
 /* Describe the function for a fetch, and the shape of a feed, at the position now. */
 bool wf_describe_getter(wf_emitter *e, int index, wf_text *t);
@@ -56,14 +57,14 @@ bool wf_write_member(wf_emitter *e, int index, int n, const wf_text *const *text
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Read the values of all leaves, and make the array or the file of them. */
+/* Read the values of all leaves, and write them as an array or as the bytes of a file. */
 bool wf_write_weights(wf_emitter *e);
-/* The floats that the array or the file has. What a run updates is copied from it, and the rest of
- * that is 0. */
+/* The number of floats in that array or file. If runs update leaves, the program's weights are
+ * copied from there, and weights beyond it begin as 0. */
 int64_t wf_first_weights(const wf_emitter *e);
-/* The memory that a run needs. */
+/* The bytes of memory that a run needs. */
 int64_t wf_arena_bytes(const wf_emitter *e);
-/* A statement that leaves a function of the part if its parameter is out of range. */
+/* Write a statement that leaves a function of the part if its parameter is out of range. */
 void wf_add_limits(const wf_emitter *e, const part *q, const char *leave, wf_text *t);
 char *wf_join_file(wf_emitter *e);
 

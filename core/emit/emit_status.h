@@ -5,8 +5,8 @@
 
 #include "core/emit.h"
 
-/* wf_emit. *lacks: there is no text because memory was lacking, so that the plans may well have one
- * with these options. */
+/* Like wf_emit. *lacks is true if there is no text only because memory was lacking, so that the
+ * options themselves may be right. */
 char *wf_emit_or_lack(wf_plan *const *plans, int n, const wf_emit_options *options, char *message,
                       bool *lacks);
 

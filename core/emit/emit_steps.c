@@ -46,7 +46,7 @@ const char *wf_emit_result(wf_emitter *e, int k, const char *name) {
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* True if the body uses this parameter: others are left out. */
+/* True if the body uses this parameter; parameters that it does not use are left out. */
 static bool uses(const wf_emitter *e, const char *name) {
     return e->body.at && wf_find_word(e->body.at, name);
 }
@@ -99,7 +99,8 @@ static void add_next(wf_text *t, bool *any, const char *text) {
     wf_text_puts(t, text);
 }
 
-/* The scales of an operand in int8 are a parameter behind it. */
+/* True if the body uses the scales of int8 operand i, which are then a parameter after the
+ * operand. */
 static bool uses_scales(const wf_emitter *e, const wf_call *c, int i) {
     char name[sizeof e->operand[i] + 8];
     snprintf(name, sizeof name, "%s_scales", e->operand[i]);
@@ -129,7 +130,8 @@ static void add_parameters(const wf_emitter *e, const exec *x, wf_text *t) {
     wf_text_puts(t, any ? ")" : "void)");
 }
 
-/* The place of operand i, and how much of a table is read there. */
+/* Write the address of operand i as an argument. If it is a table, note how much of it the step
+ * reads. */
 static bool add_operand(wf_emitter *e, const exec *x, int i, wf_text *t) {
     const wf_call *c = &x->call;
     if (c->in[i].layout == WF_PANELS_INT8)
@@ -178,7 +180,8 @@ void wf_step_free(step_text *s) {
     wf_text_free(&s->results);
 }
 
-/* A copy of a step, whose operands of an earlier part lie as that part left them. */
+/* A copy of a step. Where an operand was fetched by an earlier plan, its view is the one in that
+ * plan's memory. */
 typedef struct linked_step {
     exec x;
     wf_view in[WF_MAX_OPERANDS];
@@ -258,8 +261,8 @@ static void module_of(const wf_emitter *e, int step, char name[MOST_NAME]) {
     snprintf(name, MOST_NAME, t && t->forward ? "%.96s_gradient" : "%.96s", path);
 }
 
-/* "stats [8, 2]": the results that the body writes, by the names that they have in the graph or in
- * the op. */
+/* Write "stats [8, 2]": the results that the body writes, with their names in the graph or in the
+ * op. */
 static void name_results(const wf_emitter *e, const exec *x, wf_text *t) {
     const wf_call *c = &x->call;
     bool any = false;

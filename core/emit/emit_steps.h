@@ -16,14 +16,14 @@ void wf_step_free(step_text *s);
 bool wf_write_body(wf_emitter *e, const exec *x);
 /* Describe step `index` of the part's schedule as it is bound now. */
 bool wf_describe_step(wf_emitter *e, int index, step_text *s);
-/* Write a step from its texts for n positions: a call in the function of its module; nothing if it
- * has no code. */
+/* Write a step, from its texts for n positions, as a call in the function of its module. A step
+ * without code writes nothing. */
 bool wf_write_step(wf_emitter *e, int n, step_text *const *s, const int64_t *positions);
 bool wf_end_module(wf_emitter *e);
 
-/* One text from those for n positions or sizes: a number that differs becomes "(size * b + a)",
- * with the part's variable, and *moves true; or `instead`, if that is not NULL. False: the texts
- * differ in more than numbers that grow evenly. */
+/* Merge the texts for n positions or sizes into one. A number that differs becomes "(position * b +
+ * a)", or `size` instead of `position`, or the text `instead` if that is not NULL; *moves is then
+ * true. False: the texts differ in more than numbers that grow evenly. */
 bool wf_merge_numbers(const part *q, int n, const wf_text *const *texts, const int64_t *positions,
                       const char *instead, wf_text *to, bool *moves);
 

@@ -11,12 +11,12 @@
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A leaf in int8 has the scales of its rows among the floats. */
+/* True if the leaf is in int8. The scales of its rows are then among the floats. */
 static bool is_int8(const wf_tensor *t) {
     return wf_layout_of(t) == WF_PANELS_INT8;
 }
 
-/* The floats of a leaf that the file has. */
+/* The number of floats that the file has for a leaf. */
 static int64_t floats_of(const wf_emitter *e, const wf_tensor *t) {
     if (is_int8(t)) return t->shape[0];
     return t->ndim && t->shape[0] ? wf_count(t) / t->shape[0] * wf_rows_of(e, t) : wf_count(t);
@@ -52,7 +52,8 @@ static bool read_leaf(wf_emitter *e, const wf_tensor *t, float *values) {
     return ok;
 }
 
-/* Rounding what was rounded gives the same integers and scales. */
+/* Quantise the values of an int8 leaf again. Values that were quantised before give the same
+ * integers and scales. */
 static bool read_int8_leaf(wf_emitter *e, const wf_tensor *t, float *scales, signed char *q) {
     int64_t width = t->shape[1];
     float *rows = malloc(((size_t)wf_count(t) + 1) * sizeof *rows);
@@ -66,8 +67,8 @@ static bool read_int8_leaf(wf_emitter *e, const wf_tensor *t, float *scales, sig
     return ok || wf_emitter_fail(e, "'%s' cannot be read", called(t));
 }
 
-/* Read all leaves, one behind the other. Zeros at the end, such as those of an optimizer's moments,
- * are no first values. */
+/* Read all leaves, one behind the other. Zeros at the end, such as an optimizer's moments before
+ * training, are not written to the file. */
 static bool read_leaves(wf_emitter *e) {
     int64_t at = 0, byte = 0;
     for (int k = 0; k < e->n_leaves; k++) at += room_of(e, leaf_at(e, k));
@@ -92,8 +93,8 @@ static bool read_leaves(wf_emitter *e) {
     return true;
 }
 
-/* The leaf that has the floats of leaf k at its beginning: two tables of the same positions. Of
- * equal ones the first keeps its place. -1: none has. */
+/* Another leaf that begins with all floats of leaf k, as a longer table of the same positions does;
+ * of two equal leaves the first one. -1: there is none. */
 static int leaf_with_values_of(const wf_emitter *e, int k) {
     int64_t n = floats_of(e, leaf_at(e, k));
     const float *values = e->values + e->places[k].at;
@@ -105,7 +106,8 @@ static int leaf_with_values_of(const wf_emitter *e, int k) {
     return -1;
 }
 
-/* Floats that several leaves have are in the file once, unless runs update leaves. */
+/* Write floats that several leaves have in common to the file only once, unless runs update
+ * leaves. */
 static bool share_values(wf_emitter *e) {
     int *with = malloc(((size_t)e->n_leaves + 1) * sizeof *with);
     int64_t at = 0;
@@ -135,7 +137,8 @@ int64_t wf_first_weights(const wf_emitter *e) {
 
 /* ---- a file of bytes ------------------------------------------------------------------------- */
 
-/* A program that reads the words in another order of bytes computes another checksum. */
+/* Append a word, little-endian, and add it to the checksum. A big-endian machine reads other words,
+ * so its checksum differs. */
 static void put_word(unsigned char *to, uint32_t word, uint64_t *checksum) {
     for (int i = 0; i < 4; i++) to[i] = (unsigned char)(word >> 8 * i);
     *checksum = wf_mix_word(*checksum, word);

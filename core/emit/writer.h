@@ -23,15 +23,15 @@
 #include "emitter.h"
 
 enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 40, MOST_POSITIONS = 4 };
-/* A leaf begins at a multiple of so many floats, or bytes in int8; the rows of a panel, as
- * ops/emit/plain_rows.c has them. */
+/* A leaf begins at a multiple of LEAF_UNIT floats, or of INT8_UNIT bytes in int8. EMIT_PANEL is the
+ * number of rows in a panel, the same as in ops/emit/plain_rows.c. */
 enum { LEAF_UNIT = 16, INT8_UNIT = 64, EMIT_PANEL = 32 };
 /* The smallest size that a run may choose: axes of size 1 are computed by other loops. */
 enum { LEAST_SIZE = 2 };
 /* Bytes at the beginning of a file of weights. */
 enum { FILE_HEAD = 64 };
 
-/* How the steps read a leaf, in the order in which one wins over another. */
+/* How the steps read a leaf. If they differ, the largest of these values counts. */
 typedef enum panel_use {
     NO_USE,     /* no step that reads it has been seen */
     EITHER_WAY, /* all of them can read panels, but only look rows up */
@@ -52,11 +52,11 @@ typedef struct form {
 /* Where a fetched value lies at the first position or size. */
 typedef struct resting {
     bound_view value;
-    size_t offset; /* of its storage */
-    bool moves;    /* it lies elsewhere, or with other strides, at another one */
+    size_t offset; /* offset of the value's storage, in bytes */
+    bool moves;    /* at another position or size, place or strides differ */
 } resting;
 
-/* Where a storage of a part begins, and its bytes. */
+/* Where a storage of a part begins, and its size, both in bytes. */
 typedef struct storage_room {
     size_t offset, bytes;
 } storage_room;
@@ -67,31 +67,31 @@ typedef struct leaf_place {
     bool shared; /* another leaf has these values */
 } leaf_place;
 
-/* Floats of the memory that something has taken. */
+/* A range of floats in memory that is already taken. */
 typedef struct span {
     int64_t from, to;
 } span;
 
-/* A plan, and the function that runs it. */
+/* A plan that is written, and the function that runs it. */
 typedef struct part {
     wf_plan *plan;
-    const char *name;    /* of the function, after the prefix */
+    const char *name;    /* name of the function, without the prefix */
     int64_t arena;       /* first float of its arena */
     int64_t state;       /* first float of its caches */
     int64_t last;        /* the last position that it may run at, or the largest size */
     bool sized;          /* a run chooses the size of an extent */
-    storage_room *rooms; /* of a sized part: of its storages, at the largest size; or NULL */
+    storage_room *rooms; /* by storage: its place at the largest size; NULL unless sized */
     resting *resting;    /* by the plan's index of a node; NULL if the part has no parameter */
     wf_text run;         /* the body of the function */
     bool draws;          /* some of its steps draw random bits */
 } part;
 
-/* Keys and values that every run computes from the rounded input of a product. */
+/* An attention whose keys and values are computed in every run from the int8 input of a product. */
 typedef struct kept_cache {
     const part *of;
-    int step;         /* of the product in the schedule */
-    int keys, values; /* their caches */
-    int64_t width;    /* of the input */
+    int step;         /* index of the product in the schedule */
+    int keys, values; /* indices of the caches of keys and values */
+    int64_t width;    /* width of the product's input */
 } kept_cache;
 
 /* An input that the program sets. */
@@ -105,7 +105,7 @@ typedef char parameter_name[32];
 
 struct wf_emitter {
     const char *prefix;
-    int64_t positions;    /* of a row of the caches, as the caller asks; 0: all */
+    int64_t positions;    /* positions that the caller wants in the caches; 0: all */
     int64_t recomputed;   /* most attentions that compute keys and values again */
     const char *sized_by; /* the extent whose size a run chooses, or NULL */
     part parts[MOST_PARTS];
@@ -116,7 +116,7 @@ struct wf_emitter {
     parameter_name operand[WF_MAX_OPERANDS], result[WF_MAX_RESULTS];
     wf_text body;
     bool uses_scratch, uses_stream, may_fail;
-    int table, ids; /* operands: of the table rows are read that ids pick; -1: of none */
+    int table, ids; /* rows of operand `table` are picked by operand `ids`; -1: none */
     /* of the whole file */
     wf_text codes, functions, modules, weights, int8_text, tables, names, getters, members;
     wf_text taken; /* the names at file scope, each between two line ends */
@@ -137,11 +137,11 @@ struct wf_emitter {
     int64_t n_first;       /* floats of the weights up to the last one that is not 0 at first */
     wf_emit_weights *file; /* receives the values as bytes; NULL: they are an array */
     int64_t file_bytes;
-    uint64_t checksum; /* of these bytes */
+    uint64_t checksum; /* checksum of the file's bytes */
     int64_t memory;    /* floats of all arenas and states */
     bool updates;
     bool alone;    /* the parts run one at a time, in the same memory */
-    bool in_order; /* the temporary memory of a part is that of later ones */
+    bool in_order; /* later parts may use the temporary memory of earlier ones */
     kept_cache *kept;
     int n_kept;
     size_t cap_kept;

@@ -24,7 +24,7 @@ static bool refuse_pointer(wf_file *f, struct source *s) {
     return !wf_lfs_pointer(first, n) || wf_file_fail(f->error, WF_LFS_SENTENCE);
 }
 
-/* The container of torch.save; 0: neither of them. */
+/* Find which container of torch.save the file has; *container is 0 if it has neither. */
 static bool find_container(wf_file *f, struct source *s, int *container) {
     unsigned char first[WF_TORCH_KNOWN_BY] = { 0 };
     size_t n = s->size < (int64_t)sizeof first ? (size_t)s->size : sizeof first;
@@ -34,7 +34,7 @@ static bool find_container(wf_file *f, struct source *s, int *container) {
     return true;
 }
 
-/* keep: store the data; else the file must be safetensors, and is only checked. */
+/* keep: store the data. Otherwise the file must be safetensors, and is only checked. */
 static bool read_all(wf_file *f, struct source *s, bool keep) {
     int container = 0;
     return wf_file_order(f->error) && refuse_pointer(f, s) &&
@@ -107,7 +107,7 @@ static bool join_parts(wf_file *f) {
         for (int k = 0; k < part->count; k++) f->tensors[f->count++] = part->tensors[k];
         f->checked = f->checked && part->checked;
     }
-    /* in the order of the data, wherever they are */
+    /* sort by the addresses of the data, which lie in the blocks of several files */
     for (int i = 0; i < f->count; i++)
         f->tensors[i].begin = (int64_t)(uintptr_t)f->tensors[i].entry.data;
     if (!wf_file_check_names(f)) return false;

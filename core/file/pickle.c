@@ -15,7 +15,8 @@
 #include "json.h"
 #include "pickle_opcodes.h"
 
-/* Nesting of marks. Python writes dicts in parts of 1000 items. */
+/* The most values on the stack. Python writes dicts in parts of 1000 items, so real files need
+ * few. */
 enum { MAX_DEPTH = 1 << 16 };
 
 /* The only names that a pickle may use. */

@@ -48,7 +48,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct tensor *)a)->entry.name, ((const struct tensor *)b)->entry.name);
 }
 
-/* An empty tensor comes before the one that begins at the same byte. */
+/* Sort by offset. At the same offset, empty tensors come before the one that has bytes. */
 static int by_offset(const void *a, const void *b) {
     const struct tensor *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;

@@ -22,9 +22,9 @@ struct wf_file {
     wf_meta *meta;          /* sorted by key */
     int count, meta_count;
     bool has_meta, checked;
-    /* the memory of data that were loaded is freed */
+    /* a load frees the memory of the data that it has copied */
     bool drops;
-    /* the files that were joined; they own names and data */
+    /* the files that were joined into this one; they own names and data */
     wf_file **parts;
     int n_parts;
 };

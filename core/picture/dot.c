@@ -79,7 +79,8 @@ static int child_named(const picture *p, int parent, const char *name, size_t le
     return m;
 }
 
-/* The module of path[0, length), down to the level that is shown. -1: no memory. */
+/* The module of the path path[0, length), or its ancestor at the deepest level that is shown. -1:
+ * out of memory. */
 static int module_at(picture *p, const char *path, size_t length) {
     int m = 0, deepest = DOT_NESTING;
     if (p->options->modules && p->options->depth > 0 && p->options->depth < deepest)
@@ -140,7 +141,8 @@ static bool is_number(const module *m) {
     return m->end > m->start;
 }
 
-/* Parents come before their children, and each sibling before the next. */
+/* Choose which module each module is drawn as. In the list, parents come before their children, and
+ * earlier siblings before later ones. */
 static void fold_layers(picture *p) {
     sign(p);
     for (int m = 1, before; m < p->n_modules; m++) {

@@ -45,16 +45,16 @@ typedef struct box {
     /* number of steps of the plan that ran this box; the sums below are over these steps */
     int steps;
     double seconds;
-    int64_t tasks; /* of the widest */
+    int64_t tasks; /* tasks of the step with the most */
     size_t memory;
 } box;
 
 typedef struct link {
     int from, to;            /* boxes */
     const wf_tensor *value;  /* the tensor that is read, after the views on the way */
-    const wf_tensor *source; /* before them */
+    const wf_tensor *source; /* the tensor before these views */
     bool shape_only;
-    int next; /* into the same box */
+    int next; /* next link into the same box */
 } link;
 
 typedef struct picture {
@@ -75,7 +75,7 @@ typedef struct picture {
     int *links_into; /* by box: the last link into it */
     int n_boxes, n_links;
     bool measured;  /* there is a plan, with shapes and times */
-    double seconds; /* of all its steps */
+    double seconds; /* time of all steps of the plan */
 } picture;
 
 /* dot.c */

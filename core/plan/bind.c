@@ -224,8 +224,8 @@ static int64_t reserved(const wf_plan *p, int64_t n) {
     return enough < most ? enough : most;
 }
 
-/* How many positions a call computes: result 0 has all of them, and result 1 is the state after the
- * last, which the next run begins with. */
+/* The number of positions that a call computes. Result 1 is the state after the last position;
+ * result 0 has the values of all positions. */
 static int64_t positions_of(const wf_call *c) {
     int64_t carried = wf_view_count(&c->out[1]);
     return carried ? wf_view_count(&c->out[0]) / carried : 0;
@@ -309,9 +309,8 @@ static bool keep_fetched(wf_plan *p, binding *b, int i) {
 }
 
 /* Ask the op for a view; *offset -1: there is none, and its kernel computes the result. An op
- * without eval is asked again with a row-major copy of the operand. An op refuses to make a view
- * that would begin before the operand's first element, as one of a flipped axis does; a view
- * without elements begins nowhere. */
+ * without eval is asked again with a row-major copy of its operand. It may still refuse if the view
+ * has no elements, as for a flipped axis of size 0: such a view gets offset 0. */
 static bool find_view(wf_plan *p, binding *b, exec *e, int64_t *offset) {
     const wf_op *op = e->call.op;
     *offset = op->view ? op->view(&e->call) : -1;

@@ -24,7 +24,7 @@ typedef struct entry {
     int missing;             /* for an update: how many updates must still precede it */
 } entry;
 
-typedef struct leaf_use { /* of a leaf */
+typedef struct leaf_use { /* how the plan uses a leaf */
     int writer;           /* the update that writes it; 0: none */
     int reader;           /* the last value that may read the leaf */
 } leaf_use;

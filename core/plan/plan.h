@@ -61,7 +61,7 @@ typedef struct slot {
     size_t bytes; /* bytes allocated for data; never shrinks */
     size_t outer, rows, inner;
     size_t used; /* rows that the binding reads */
-    /* the axis along which the tensor grows; 0: it does not, as a run goes on from the last one */
+    /* the axis along which the tensor grows; 0: it is a recurrent state, which does not grow */
     int axis;
 } slot;
 
@@ -98,14 +98,14 @@ typedef struct feed {
     const wf_tensor *tensor;
     void *data;
     size_t capacity; /* 0: lent */
-    /* of lent data: the row of data for each index of the first axis; NULL: in order */
+    /* for lent data: the row of data for each index of the first axis; NULL: in order */
     const int32_t *row_index;
     int ndim;
     int64_t shape[WF_MAX_DIMS];
     bool given, needed;
 } feed;
 
-typedef struct counter { /* of the profile */
+typedef struct counter { /* what a profile has measured */
     double seconds, flops, bytes;
     int64_t runs;
 } counter;
@@ -137,7 +137,7 @@ struct wf_plan {
     feed *feeds;
     int n_feeds;
     uint64_t feeds_generation; /* incremented when the feeds' memory moves; begins at 1 */
-    counter *counters;         /* of each node: one for itself and one for a copy of each operand */
+    counter *counters;         /* for each node: its own, and one for a copy of each operand */
     int n_counters;
     int64_t size[MAX_EXTENTS]; /* sizes bound now; 0: not bound (the size of P may be 0) */
     binding *bindings[MAX_BINDINGS];

@@ -20,8 +20,8 @@ typedef struct wf_rule {
     bool (*apply)(wf_rewrite *r, const wf_tensor *outer, const wf_tensor *inner);
 } wf_rule;
 
-/* Replace the outer node by this one, in this plan. False: out of memory, or its shape rule
- * fails. */
+/* Replace the outer node by a node of this op, in this plan. False: out of memory, or the op's
+ * shape rule fails. */
 bool wf_replace(wf_rewrite *r, const wf_op *op, int n_in, wf_tensor *const *in, const void *attrs);
 
 /* The node that computes t in this plan: t itself, or its replacement. */

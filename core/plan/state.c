@@ -114,7 +114,7 @@ bool wf_state_follow(wf_plan *p, wf_state *s) {
  * the spare memory. */
 static void reorder(const slot *s, char *spare, const int32_t *index, int n, size_t used) {
     size_t group = s->rows * s->inner, row = s->outer * group;
-    if (used > s->rows) used = s->rows; /* of a recurrence, which has one */
+    if (used > s->rows) used = s->rows; /* a recurrent state has one row */
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < n; i++) {
             size_t to = (size_t)i * row, from = (size_t)index[i] * row;

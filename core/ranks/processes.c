@@ -46,8 +46,8 @@ struct watchdog {
     unsigned seen[WF_FORWARDED];
 };
 
-/* Raises a signal, which all threads block, and runs its handler in this thread. One that is
- * already pending, as after Ctrl-C, merges with it: the handler runs once. */
+/* Raise a signal that all threads block, and run its handler in this thread. If the signal is
+ * already pending, as after Ctrl-C, the two merge, and the handler runs once. */
 static void deliver_signal(int number) {
     sigset_t one;
     sigemptyset(&one), sigaddset(&one, number);
@@ -56,8 +56,8 @@ static void deliver_signal(int number) {
     pthread_sigmask(SIG_BLOCK, &one, NULL);
 }
 
-/* When the parent has died: fail all collectives, and give code outside of collectives time to
- * leave. */
+/* Called when the parent has died: fail all collectives, and give code outside of collectives time
+ * to leave. */
 static void on_parent_death(struct watchdog *w) {
     wf_processes_result why = { w->rank, 128 + SIGKILL, 0,
                                 "the program that started the ranks is gone" };

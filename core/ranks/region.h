@@ -27,8 +27,8 @@ typedef struct wf_slot {
     /* eventcount and futex word: incremented after each change that this rank may wait for */
     wf_counter events;
     atomic_bool asleep;     /* waits on the futex word */
-    wf_counter barriers;    /* that it has reached */
-    atomic_uint heartbeats; /* of its watchdog */
+    wf_counter barriers;    /* number of barriers that the rank has reached */
+    atomic_uint heartbeats; /* heartbeats that its watchdog has sent */
     /* the rank has ended without a failure, and takes part in no more collectives */
     atomic_bool ended;
     /* the failure below has been written, which happens once */

@@ -87,7 +87,7 @@ size_t wf_view_unit(const wf_view *v) {
     return v->layout == WF_PANELS_BF16 ? 2 : wf_dtype_size(v->dtype);
 }
 
-/* A row in int8 is rounded up to whole groups of 4, and has a scale. */
+/* In int8 each row is padded to a multiple of 4 bytes, and has a float as its scale. */
 size_t wf_view_bytes(const wf_view *v, int64_t elements) {
     if (v->layout != WF_PANELS_INT8) return (size_t)elements * wf_view_unit(v);
     size_t k = (size_t)v->shape[1];

@@ -12,7 +12,8 @@
  * have equal sizes by accident; far apart, so that B-4 is not another extent. */
 const int64_t wf_nominal_sizes[MAX_EXTENTS] = { 0,    4079, 4231, 4397, 4549, 4723, 4903, 5081,
                                                 5273, 5449, 5641, 5839, 6037, 6247, 6451, 6659 };
-/* Sizes for the second run: the difference from the first differs for every extent. */
+/* Nominal sizes for the second run of a shape rule that failed. The difference between its two
+ * sizes is another one for every extent. */
 const int64_t wf_other_sizes[MAX_EXTENTS] = { 0,    7001, 7193, 7393, 7583, 7789, 7993, 8191,
                                               8387, 8581, 8779, 8969, 9161, 9391, 9587, 9781 };
 
@@ -27,8 +28,8 @@ int64_t wf_extent_tag(int i) {
     return -(TAG_UNIT + TAG_STEP * (INT64_C(1) << i));
 }
 
-/* Split a number into `times` tags, `code` (the sum of their 2^i) and a rest. False: not of
- * tags. */
+/* Split a number into `times` tags, `code` (the sum of their 2^i) and a rest. False: the number was
+ * not computed from tags. */
 static bool read_tag(int64_t size, int64_t *times, int64_t *code, int64_t *rest) {
     if (size > -(TAG_UNIT / 2) || size < -(TAG_UNIT << 12)) return false;
     *times = (TAG_UNIT / 2 - size) / TAG_UNIT;
@@ -68,7 +69,7 @@ static void put(text *t, const char *format, ...) {
     if (t->n >= t->size) t->n = t->size - 1;
 }
 
-/* a * name + c, leaving out a factor 1 and a term 0. */
+/* Write a * name + c, leaving out a factor 1 and a term 0. */
 static void put_linear(text *t, int64_t a, const char *name, int64_t c) {
     if (a == -1)
         put(t, "-");
@@ -197,7 +198,8 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* The length of the integer that begins at p, or 0. Digits inside a word or a fraction are none. */
+/* The length of the integer that begins at p, or 0. Digits inside a word or a fraction do not count
+ * as an integer. */
 static size_t read_integer(const char *start, const char *p, int64_t *value) {
     char before = p > start ? p[-1] : ' ', *end;
     bool sign = *p == '-' && is_digit(p[1]) && !is_digit(before);

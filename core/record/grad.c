@@ -44,8 +44,6 @@ static wf_tensor *add(wf_tensor *a, wf_tensor *b) {
     return wf_record(wf_basis.add, 2, (wf_tensor *[]){ a, b }, NULL);
 }
 
-/* True if operand i of t must get a gradient. */
-
 static entry *find(const backward *b, const wf_tensor *t) {
     int at = b->g->entry_of[t->id];
     return at < b->n && b->entries[at].node == t ? &b->entries[at] : NULL;
@@ -55,7 +53,7 @@ static bool differentiable(const wf_op *op) {
     return op && (op->grad || op->decompose);
 }
 
-/* True if the pass ends at this node. */
+/* True if operand i of t must get a gradient. */
 static bool needs_gradient(const wf_tensor *t, int i, const backward *b) {
     const wf_tensor *in = t->in[i];
     if (!in || in->dtype == WF_I32 || (t->op->shape_only >> i & 1)) return false;

@@ -379,8 +379,8 @@ bool wf_read(const wf_tensor *t, void *data, size_t bytes) {
     return true;
 }
 
-/* A view of n elements of a row-major leaf, from `first` on. NULL if the leaf has no such
- * elements. */
+/* A pointer to element `first` of a row-major leaf. NULL if the leaf does not have n elements from
+ * there on. */
 static void *part_of(const wf_tensor *t, int64_t first, int64_t n, const void *data) {
     bool fits = has_bytes(t, data) && first >= 0 && n >= 0 && first <= wf_count(t) - n;
     if (!fits || leaf_of(t)->layout) return NULL;

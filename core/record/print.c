@@ -22,7 +22,7 @@ typedef struct printer {
     int ndim;
     int64_t shape[WF_MAX_DIMS];
     const char *data;
-    int width; /* of the widest number */
+    int width; /* characters of the widest number */
 } printer;
 
 static void put(printer *p, const char *text) {

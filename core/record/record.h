@@ -58,7 +58,7 @@ struct wf_graph {
     bool in_hook; /* on_param runs */
     wf_product_hook on_product;
     wf_tensor poison;
-    pthread_mutex_t lock; /* of leaf storage */
+    pthread_mutex_t lock; /* protects the leaves' values */
     /* number of plans not yet freed: they hold pointers to the leaves' values */
     atomic_int plans;
 };
@@ -75,8 +75,8 @@ typedef struct leaf {
     bool filling;   /* its initial value is being computed: it cannot be read yet */
 } leaf;
 
-/* wf_graph_alloc returns zeroed memory, the other `results` consecutive nodes. Out of memory they
- * return NULL, and the graph fails. */
+/* wf_graph_alloc returns zeroed memory, and wf_graph_add this many consecutive nodes. If memory
+ * runs out, both return NULL, and the graph fails. */
 void *wf_graph_alloc(wf_graph *g, size_t bytes);
 wf_tensor *wf_graph_add(wf_graph *g, int results);
 /* the copy lives as long as g; NULL: out of memory */

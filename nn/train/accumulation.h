@@ -15,7 +15,7 @@ typedef struct wf_accumulation {
     int n;         /* parameters */
     wf_tensor *at; /* the input [2] that wf_accumulate reads */
     /* n + 1 transient buffers "<name>.<parameter>.sum" and "<name>.count", which hold stacks of
-     * partial sums [partial_sums,...]. An update never reads their values from before it */
+     * partial sums [partial_sums,...]. An update reads no values that are older than itself */
     wf_tensor **sums;
     wf_tensor **adds;    /* n + 1 nodes: a plan that fetches all of them adds a micro-batch */
     wf_tensor **grads;   /* n tensors: the sums over all micro-batches */
@@ -30,9 +30,11 @@ bool wf_accumulation_new(wf_accumulation *a, const wf_optimizer *o, wf_tensor *c
 void wf_accumulation_free(wf_accumulation *a);
 /* Bytes of all stacks. */
 size_t wf_accumulation_memory(const wf_accumulation *a);
-/* The most partial sums that exist at once while so many micro-batches are added: a logarithm. */
+/* The most partial sums that exist at once while this many micro-batches are added. They grow with
+ * the logarithm of the number. */
 int wf_partial_sums(int64_t micro_batches);
-/* Feed `at` for micro-batch i of `of`, counted from 0. They run in order. */
+/* Feed `at` for micro-batch i, counted from 0, of an update of `of` micro-batches. They must run in
+ * order. */
 bool wf_feed_micro_batch(wf_plan *p, const wf_accumulation *a, int64_t i, int64_t of);
 /* Read a scalar from a plan that has run. */
 bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out);
@@ -42,7 +44,7 @@ bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out);
 /* Gradients of a sum of losses, and the numbers by which an update divides them. */
 typedef struct wf_gradients {
     wf_tensor *const *grads;
-    wf_tensor *count; /* of losses, at least 1 */
+    wf_tensor *count; /* number of losses, at least 1 */
     wf_tensor *scale; /* 1 / count if unguarded; otherwise NULL */
     /* wf_square_sums of all gradients that the norm covers; NULL: those of these gradients */
     wf_tensor *squares;

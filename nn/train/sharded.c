@@ -126,7 +126,7 @@ bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches
 
 /* ---- gradients to their owners --------------------------------------------------------------- */
 
-/* The k-th partial sum that this rank has of a piece. It points to the piece's rows. */
+/* A pointer to the elements of a piece in the k-th partial sum on this rank's stack. */
 static const char *sum_of(const wf_sharded *s, const wf_piece *piece, int k) {
     wf_tensor *sums = s->parts->sums[piece->param];
     int64_t first = k * wf_count(s->slices.params[piece->param]) + piece->first;
@@ -355,8 +355,8 @@ static bool refuse(wf_sharded *s) {
     return wf_shard_failed(s, why);
 }
 
-/* Ends the exchange. It was hidden behind the last micro-batch to this extent at least: the
- * collectives' time minus the time spent waiting here. */
+/* Finish the exchange. The time of its collectives, minus the time spent waiting here, is the least
+ * time for which it overlapped with the last micro-batch. */
 static bool finish_exchange(wf_sharded *s, int64_t micro_batches) {
     double began = wf_seconds_now();
     if (!wf_sender_begun(s->sender)) begin(s, micro_batches);
@@ -440,8 +440,8 @@ void wf_sharded_release(wf_sharded *s) {
         for (int k = 0; k < wf_shard_kept_count(s); k++) wf_leaf_forget(wf_shard_kept(s->of, i, k));
 }
 
-/* Copies a piece of a leaf of the model's graph into the rank's own leaf. A leaf without values
- * gives its initial ones. */
+/* Copy a piece of a leaf of the model's graph into the rank's own leaf. A parameter without values
+ * gives its initial ones; a buffer without values is not copied. */
 static bool take(wf_sharded *s, const wf_piece *piece, wf_tensor *from, wf_tensor *to) {
     if (from->kind == WF_BUFFER && !wf_leaf_lent(from)) return true;
     char *at = s->send;

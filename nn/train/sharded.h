@@ -60,7 +60,7 @@ typedef struct wf_sharded {
     /* between wf_sender_ready and wf_sender_finish its thread owns the transport, send, receive,
      * their offsets and the plans `add`: no other thread may touch them */
     wf_sender *sender;
-    int64_t micro_batches; /* of this update */
+    int64_t micro_batches; /* micro-batches of the current update */
     int *missing;          /* [rounds]: how many parameters have sums that are not computed yet */
     /* parameters without computed sums; rounds in which every sum is computed */
     int unsummed, ready;
@@ -88,8 +88,8 @@ static inline bool wf_shard_failed(wf_sharded *s, const char *why) {
     return false;
 }
 
-/* The partial sums that a rank has after all of its micro-batches, which are those of
- * wf_rank_range, and sends: the nodes left on its stack. */
+/* The partial sums that a rank sends: the nodes of the tree that are on its stack after its last
+ * micro-batch. Its micro-batches are those of wf_rank_range. */
 static inline wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks) {
     wf_sum_tree t = wf_sum_tree_of(of);
     wf_range range = wf_rank_range(of, rank, ranks);
@@ -99,34 +99,36 @@ static inline wf_sum_tree wf_shard_nodes(int64_t of, int rank, int ranks) {
 
 /* ---- rank_graph.c ---------------------------------------------------------------------------- */
 
-/* A rank with its own graph g, which has no values yet. exchange does one round of an exchange.
- * NULL with message[256]. */
+/* Make the optimizer of a rank for the model's graph g; the rank's own graph has no values yet.
+ * exchange does one round of an exchange. NULL with message[256]. */
 wf_sharded *wf_shard_new(wf_graph *g, const wf_sharded_options *o, wf_round_work exchange,
                          char *message);
 void wf_sharded_free(wf_sharded *s);               /* before the graph */
 const char *wf_sharded_error(const wf_sharded *s); /* the last failure, or "" */
-/* How many partial sums a rank needs for updates of up to so many micro-batches. 0: the rank or the
- * number is invalid. */
+/* The number of partial sums that a rank needs for updates of up to this many micro-batches. 0: the
+ * rank or the number is invalid. */
 int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks);
 /* The values that a checkpoint keeps of a parameter: its moments and its average. These functions
  * return their number, and the k-th one of a parameter or of piece i. */
 int wf_shard_kept_count(const wf_sharded *s);
 wf_tensor *wf_shard_kept(const wf_optimizer *o, int i, int k);
 
-/* Bytes of this rank's slice and of what travels; and bytes that it sends in an update. */
+/* Bytes that this rank's slice and its exchange buffers take; and bytes that it sends in an
+ * update. */
 size_t wf_sharded_memory(const wf_sharded *s);
 int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches);
 
 /* ---- sharded.c ------------------------------------------------------------------------------- */
 
-/* Takes the slice from the graph: wf_sharded_scatter. NULL with message[256]. */
+/* Make the optimizer, and take this rank's slice from the graph, as wf_sharded_scatter does. NULL
+ * with message[256]. */
 wf_sharded *wf_sharded_new(wf_graph *g, const wf_sharded_options *o, char *message);
 /* This rank's micro-batches [from, to) in an update of micro_batches; there may be none. */
 void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from, int64_t *to);
 /* True from the last micro-batch to the end of the update; then wf_sharded_error says so. */
 bool wf_sharded_in_update(wf_sharded *s);
-/* Feed accumulation.at for micro-batch i; call it in order, beginning with `from`. p must not run
- * after s is freed. */
+/* Feed accumulation.at for micro-batch i; call it in order, beginning with *from of
+ * wf_sharded_range. p must not run after s is freed. */
 bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches);
 /* Collective: send gradients to their owners, update with these rates, send parameters to all
  * ranks. norm: NaN if unguarded. numbers [micro_batches][s->numbers]: the caller fills the rows of

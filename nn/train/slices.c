@@ -39,8 +39,8 @@ wf_blocks wf_round_of(const wf_slices *s, int round) {
     return (wf_blocks){ at_least(0, to - s->in_round), to };
 }
 
-/* The blocks that a rank owns in a round. They are counted from the end, where the last share is
- * the largest, so that rank 0 has a block if there is one. */
+/* The blocks that a rank owns in a round. wf_rank_range makes the last share the largest, so ranks
+ * are counted from the end: if there is only one block, rank 0 has it. */
 wf_blocks wf_slice_in_round(const wf_slices *s, int rank, int round) {
     assert(rank >= 0 && rank < s->ranks);
     wf_blocks all = wf_round_of(s, round);

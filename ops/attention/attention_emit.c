@@ -22,7 +22,7 @@ static void emit_mask(wf_emitter *e, const wf_call *c) {
     emit_matrix(e, "mask", wf_emit_operand(e, IN_MASK), &full, "i");
 }
 
-/* The index of the head of k and v that head i of q uses. */
+/* Write to `text` the index, as C, of the head of k and v that head i of q uses. */
 static void key_head(int64_t group, char text[32]) {
     if (group == 1)
         snprintf(text, 32, "i");

@@ -22,7 +22,7 @@ typedef struct table_attrs {
     int64_t dim; /* 0: the size of the last axis of `like` */
     double base;
     bool interleaved;
-    /* those of a wf_rotary_scaling */
+    /* the members of a wf_rotary_scaling */
     int scaling;
     double factor, low, high, original;
 } table_attrs;
@@ -69,7 +69,7 @@ static int64_t row_grain(int64_t width) {
     return width < WF_GRAIN ? WF_GRAIN / (width + 1) + 1 : 1;
 }
 
-/* The length that the angle of pair i divides positions by. */
+/* The number that divides positions: the angle of pair i at position p is p / length. */
 static double length_of(const table_attrs *a, int64_t i, int64_t width) {
     const double turn = 6.283185307179586; /* 2 pi */
     double length = wf_pow_of(a->base, 2 * (double)i / (double)width);

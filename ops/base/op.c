@@ -29,7 +29,8 @@ void wf_put(const wf_view *v, int64_t i, double value) {
     }
 }
 
-/* Writes the first element, and then copies what is already written. */
+/* Write the first element, and then copy elements that are already written, at most FILLED at a
+ * time. */
 enum { FILLED = 1 << 11 }; /* elements that are copied again and again: they stay in the cache */
 
 void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value) {

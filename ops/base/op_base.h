@@ -27,7 +27,7 @@ static inline wf_tensor *wf_result(wf_tensor *y, int k) {
 static inline wf_tensor *wf_alias(wf_tensor *x) {
     return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, x }, NULL);
 }
-/* A zero of shape [], real; in wf_zero_like of x's type. */
+/* A zero of shape []. wf_zero gives a real one, wf_zero_like one of x's type. */
 wf_tensor *wf_zero(wf_tensor *x);
 wf_tensor *wf_zero_like(wf_tensor *x);
 /* A mask as a real tensor, which ops require: an i32 mask is converted. NULL stays NULL. */

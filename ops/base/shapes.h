@@ -35,8 +35,8 @@ bool wf_is_last(int axis, const wf_tensor *x);
 uint32_t wf_axes(uint32_t axes, int ndim);
 uint32_t wf_other_axes(int i, int ndim); /* all of ndim axes except axis i */
 
-/* True if a program gave a number as a size that was computed from what wf_extent returned. No
- * other number is so far below 0. Messages show its name. */
+/* True if a program computed this size from the value of wf_extent: no other number is so far below
+ * 0. Messages then show the extent's name. */
 static inline bool wf_bound_later(int64_t size) {
     return size < INT32_MIN;
 }

@@ -91,7 +91,7 @@ static void copy_short_rows(int64_t rows, size_t bytes, const char *x, int64_t x
     }
 }
 
-/* Copies a few columns one after the other, otherwise row by row. */
+/* If there are few columns, they are copied one after the other; otherwise rows are. */
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 #define COPY_ROWS(word)                                                                            \
@@ -153,7 +153,7 @@ static int way_of(const wf_walk *w, int v, bool repeat) {
     return still ? REPEATED_ROW : COPIED_ROWS;
 }
 
-/* The number of columns in as many whole rows as a buffer holds. */
+/* The number of elements in the whole rows that fit into a buffer. */
 static int64_t span_of(const wf_walk *w) {
     return WF_GATHERED / w->columns * w->columns;
 }

@@ -15,21 +15,21 @@ void wf_walk_start(wf_walk *w, int n, const wf_view *const *views);
 void wf_walk_seek(wf_walk *w, int64_t row);
 void wf_walk_next(wf_walk *w);
 
-/* How many equally spaced rows there are from the current one on, along the axis before the row's
- * own, but at most `most`. wf_walk_skip moves on by so many of them. */
+/* The number of equally spaced rows from the current one on, along the axis before the row's own,
+ * but at most `most`. wf_walk_skip moves on by this many rows. */
 int64_t wf_walk_ahead(const wf_walk *w, int64_t most);
 void wf_walk_skip(wf_walk *w, int64_t rows);
 
-/* The distance of those rows in view v. */
+/* The distance in elements between such neighbouring rows in view v. */
 static inline int64_t wf_walk_row(const wf_walk *w, int v) {
     return w->ndim ? w->stride[v][w->ndim - 1] : 0;
 }
 
-/* Copies x to y: so many rows of so many columns. */
+/* Copies `rows` rows of `columns` elements from x to y. */
 void wf_copy_rows(wf_dtype type, int64_t rows, int64_t columns, wf_matrix x, wf_matrix y);
 
-/* A part of a walk: so many rows of `columns` elements, each beginning at this column of the
- * row. */
+/* A part of a walk: `rows` neighbouring rows, and in each of them `columns` elements from `column`
+ * on. */
 typedef struct wf_part {
     int64_t rows, columns, column;
 } wf_part;

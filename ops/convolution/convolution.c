@@ -50,8 +50,7 @@ bool wf_conv_count(wf_call *c, const conv *a, int axis, int64_t size, int64_t ke
     return true;
 }
 
-/* Checks that operand i has `channels` channels: [:, channels] for an image, [channels] for a
- * bias. */
+/* Checks that operand i is real and has the four axes of a batch of images. */
 static bool wants_images(wf_call *c, int i) {
     if (!wf_want_real(c, i)) return false;
     return c->in[i].ndim == 4 ||
@@ -292,7 +291,7 @@ static void decompose_conv_transpose2d(wf_tensor *x, wf_tensor **results) {
 
 /* Shapes: y [N,O,H,W], weight [O,C/groups,kh,kw], bias [C] or absent -> [N,C,H2,W2]; H2 = (H - 1)
  * stride - 2 padding + dilation (kh - 1) + output_padding + 1.
- * Limits: output_padding is less than the stride. With like the sizes are those of like. */
+ * Limits: output_padding is less than the stride. With `like`, the result has its sizes. */
 const wf_op wf_op_conv_transpose2d = {
     .name = "conv_transpose2d",
     .family = "matmul",

@@ -45,11 +45,11 @@ bool wf_conv_lay_out(wf_call *c, conv_layout *l, const conv *a, bool transposed,
                      const wf_view *y, const wf_view *w);
 /* For each tap of each phase, the place in the planes of the first element that it multiplies. */
 void wf_conv_offsets(const conv_layout *l, int64_t *offset);
-/* True if tap k belongs to phase r. *e becomes its e, minus the smallest. */
+/* True if tap k belongs to phase r. *e becomes the e of this tap, minus the smallest e. */
 bool wf_conv_tap(const conv_side *side, int64_t r, int64_t k, int64_t *e);
-int64_t wf_conv_taps(const conv_side *side, int64_t r); /* how many do */
-int64_t wf_conv_phases(const conv_side *side);          /* those that have results */
-/* Make the planes of n channels from `channel` of an image, for the rows of a chunk. */
+int64_t wf_conv_taps(const conv_side *side, int64_t r); /* number of taps of phase r */
+int64_t wf_conv_phases(const conv_side *side);          /* phases that have results */
+/* Make the planes of n channels of an image, from `channel` on, for the rows of a chunk. */
 void wf_conv_fill(const conv_layout *l, const wf_view *x, int64_t image, int64_t channel, int64_t n,
                   int64_t chunk, void *planes);
 int64_t wf_conv_chunk(const conv_layout *l, int64_t chunk, int64_t *from); /* rows of a chunk */
@@ -64,8 +64,8 @@ static inline int64_t wf_given(const int64_t number[2], int i) {
 /* The number of results along axis 0 or 1. Fails the call if there are none. */
 bool wf_conv_count(wf_call *c, const conv *a, int axis, int64_t size, int64_t kernel, int64_t *n);
 
-/* "convolution c = { ... };" for the functions of ops/emit/plain_convolution.c. Groups have so many
- * sources and targets. False after wf_fail: a number is too large for int. */
+/* Write "convolution c = { ... };" for the functions of ops/emit/plain_convolution.c, whose
+ * channels are those of a group. False after wf_fail: a number is too large for int. */
 bool wf_emit_convolution(wf_emitter *e, const wf_call *c, const conv *a, const wf_view *x,
                          const wf_view *y, const int64_t kernel[2], bool transposed);
 

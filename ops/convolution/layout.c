@@ -50,7 +50,7 @@ static conv_side side_of(const conv *a, int axis, bool transposed, const wf_view
                     .padding = a->padding[axis],
                     .dilation = a->dilation[axis],
                     .transposed = transposed };
-    int64_t last = (s.kernel - 1) * s.dilation - s.padding; /* of the last tap */
+    int64_t last = (s.kernel - 1) * s.dilation - s.padding; /* place that the last tap reads */
     s.gather = transposed ? 1 : s.stride;
     s.scatter = transposed ? s.stride : 1;
     s.first = transposed ? ceil_div(-last, s.stride) : -s.padding;
@@ -59,8 +59,8 @@ static conv_side side_of(const conv *a, int axis, bool transposed, const wf_view
     return s;
 }
 
-/* Rounds the distance of two rows or planes up to whole vectors, and to no multiple of 4096 bytes,
- * at which equal places of all would share cache sets. */
+/* Rounds the distance between two rows or planes up to whole vectors, but not to a multiple of 4096
+ * bytes: at such a distance, equal places of all rows would share cache sets. */
 static int64_t skewed(int64_t n, wf_dtype type) {
     n = (n + WF_WIDEST - 1) / WF_WIDEST * WF_WIDEST;
     return n * (int64_t)wf_dtype_size(type) % 4096 == 0 ? n + WF_WIDEST : n;

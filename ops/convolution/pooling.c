@@ -45,7 +45,7 @@ static pool attrs_of(const wf_pool_options *o) {
     return p;
 }
 
-/* The options for one axis as options of the columns. */
+/* The options for one axis as options of the columns; the image has one row. */
 static wf_pool_options of_columns(const wf_pool_options *o) {
     if (!o) return (wf_pool_options){ 0 };
     return (wf_pool_options){ .kernel = { o->kernel[0] != 0, o->kernel[0] },

@@ -55,7 +55,7 @@ static wf_tensor *square_of(wf_tensor *a, wf_tensor *b) {
     return wf_where(square, square, wf_constant(a->graph, 1));
 }
 
-/* The gradient log b; 0 where a is 0, because log b may not exist there. */
+/* The gradient log b; 0 where a is 0 and b is not positive, because log b does not exist there. */
 static wf_tensor *xlogy_by_factor(wf_tensor *a, wf_tensor *b, wf_tensor *dy) {
     wf_tensor *zero = wf_zero(a);
     wf_tensor *none = wf_mul(wf_equal(a, zero), wf_less_equal(b, zero));

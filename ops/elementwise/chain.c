@@ -1,5 +1,5 @@
-/* ops/elementwise/chain.c - the ops that the engine records for gradients: copy, fill, sum_to and
- * broadcast_to. (A fifth one, add, is a row of binary.inc.) */
+/* ops/elementwise/chain.c - copy, fill and sum_to, which the engine uses itself (core/basis.h), and
+ * broadcast_to, the adjoint of sum_to. The engine's fourth op, add, is a row of binary.inc. */
 #include "ops/base/op_base.h"
 #include "ops/base/panels.h"
 #include "ops/base/shapes.h"
@@ -40,7 +40,7 @@ static bool emit_copy(wf_emitter *e, const wf_call *c) {
 
 /* Shapes: y as x, of any type.
  * Gradient: y is x: dx = dy.
- * Limits: none. The engine records it where an op wants rows without gaps, or packed ones. */
+ * Limits: none. Plans insert it where an op needs a row-major operand. */
 const wf_op wf_op_copy = {
     .name = "copy",
     .family = "shape",

@@ -1,6 +1,7 @@
 /* ops/elementwise/derived.c - elementwise functions composed of other ops. They have no kernels,
- * and their gradients follow from those ops. At kinks the gradients are PyTorch's,
- * except for clamp_tensors: where x equals one bound, it is 1 here and 0.5 there. */
+ * and their gradients follow from those ops. At kinks the gradients are PyTorch's, with one
+ * exception: where x equals one bound of clamp_tensors, the gradient is 1 here and 0.5 in
+ * PyTorch. */
 #include <math.h>
 
 #include "core/compose.h"

@@ -9,8 +9,8 @@
 #include "ops/base/walk.h"
 #include "ops/emit/loops.h"
 
-/* Needs eval_NAME and emit_NAME. shape: the shape rule; ...: the members of wf_op that hold the
- * formula and the gradient. */
+/* Needs eval_NAME and emit_NAME. shape_rule: the function of the shape rule; ...: the members of
+ * wf_op that hold the formula and the gradient. */
 #define ELEMENTWISE_OF_TWO(NAME, shape_rule, ...)                                                  \
     const wf_op wf_op_##NAME = {                                                                   \
         .name = #NAME,                                                                             \

@@ -41,8 +41,8 @@ static void grad_where(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
 
 /* Shapes: condition real or i32; a and b of one type, real or i32; the three broadcast -> y of
  * their common shape.
- * Limits: A NaN as the condition is true, as every number but 0. What is not chosen may be NaN:
- * it is not multiplied with 0. */
+ * Limits: A NaN as the condition is true, as every number but 0. An element that is not chosen
+ * may be NaN: it is not multiplied with 0. */
 const wf_op wf_op_where = {
     .name = "where",
     .family = "elementwise",

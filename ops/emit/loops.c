@@ -13,7 +13,7 @@ void wf_emit_rows(wf_emitter *e, const wf_walk *w, char letter) {
                      name, k);
 }
 
-/* "+ i0 * 12", without the + if it is the first term. */
+/* Write the term "+ i0 * 12" of an offset, without the + if it is the first term. */
 static void add_term(wf_emitter *e, bool *any, const char *index, int64_t stride) {
     if (stride == 0) return;
     wf_emit_text(e, *any ? " + " : "");
@@ -51,7 +51,8 @@ static bool is_type(const char *word) {
     return false;
 }
 
-/* A word of the expression: an operand becomes its element, other words those of the plain C. */
+/* Writes a word of the expression: the name of an operand becomes its element, and another word its
+ * name in plain C. */
 static bool add_word(wf_emitter *e, const wf_call *c, const wf_walk *w, const char *word) {
     char name[64];
     for (int i = 0; i < c->n_in; i++) {

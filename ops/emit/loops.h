@@ -11,24 +11,26 @@
  * written as in unary.inc and binary.inc: v_exp is exp_of, real is float. At most three operands.
  * False after wf_fail: for i32, or if a function is not there. */
 bool wf_emit_elements(wf_emitter *e, const wf_call *c, const char *value);
-/* Such loops for any type, i32 too. */
+/* Write such loops for operands and a result of any type, i32 too. */
 bool wf_emit_choice(wf_emitter *e, const wf_call *c, const char *value);
-/* Loops in which the run fails if the condition is true of an element. */
+/* Write loops in which the run fails if the condition is true for an element. */
 bool wf_emit_fails_if(wf_emitter *e, const wf_call *c, const char *condition);
 
-/* "for (int i0 = 0; ...)" for every axis of a walk but the row's own; `letter` is the i. */
+/* Write "for (int i0 = 0; ...)" for every axis of a walk except the row's own. The variables are
+ * named by `letter` and a number. */
 void wf_emit_rows(wf_emitter *e, const wf_walk *w, char letter);
-/* The offset of the current row in view v, "i0 * 12 + i1"; and, in loops of the letter i, of
- * element j of it. */
+/* Write the offset of the current row in view v, "i0 * 12 + i1", in loops with this letter. The
+ * second function writes the offset of element j of that row, in loops with the letter i. */
 void wf_emit_row_at(wf_emitter *e, const wf_walk *w, char letter, int v);
 void wf_emit_element_at(wf_emitter *e, const wf_walk *w, int v, const char *j);
 
-/* out[0] = in[i] of this shape and these strides, for the body of a copy. */
+/* Write loops that copy the elements of the array `value`, which has the view `from`, to `out`,
+ * which has the view `to`. */
 void wf_emit_copy(wf_emitter *e, const wf_view *to, const wf_view *from, const char *value);
 
-/* Sums over rows in blocks of at most `grain`, as wf_task_range cuts them: between these two stands
- * what row r adds to scratch[0, sums n). Each block begins with zeros, and is then added to the
- * results out, or out1 (out, out1), of n elements. */
+/* Write sums over rows in blocks of at most `grain` rows, as wf_task_range cuts them. Between these
+ * two calls, write how row r adds to scratch[0, sums n). Each block begins with zeros, and is then
+ * added to results of n elements: out1 if sums is 1, or out and out1 if it is 2. */
 void wf_emit_block_begin(wf_emitter *e, int64_t rows, int64_t grain, int64_t n, int sums);
 void wf_emit_block_end(wf_emitter *e, int64_t n, int sums);
 /* "static const int NAME[] = { 0, ... };": where the tasks of n elements begin, and the end.

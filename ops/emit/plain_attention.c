@@ -25,7 +25,8 @@ typedef struct head {
     matrix q, k, v, mask, y, stats, dy, dq, dk, dv;
 } head;
 
-/* The keys before the padding at the end that one mask shuts for all queries. */
+/* The number of keys before the padding at the end, if one mask for all queries excludes that
+ * padding. */
 static int keys_in_use(const head *h) {
     float_bits infinity;
     int n = h->keys;
@@ -62,7 +63,7 @@ static void turn(const matrix *x, int from, int n, int width, float scale, float
     }
 }
 
-/* y += by (scale row i of x). Rows whose elements are neighbours have a loop that compilers
+/* y += by * scale * row i of x. Rows whose elements are neighbours have a loop that compilers
  * vectorise. */
 static void add_row(const matrix *x, int i, int width, float by, float scale, float *restrict y) {
     const float *restrict row = x->data + i * x->row;
@@ -72,7 +73,7 @@ static void add_row(const matrix *x, int i, int width, float by, float scale, fl
     for (int j = whole; j < width; j++) y[j] = multiply_add(by, scale * row[j * x->column], y[j]);
 }
 
-/* y += the sum over rows [from, to) of by[i] (scale row i of x). */
+/* y += the sum over rows i in [from, to) of by[i] * scale * row i of x. */
 static void add_rows(const matrix *x, int from, int to, int width, const float *restrict by,
                      float scale, float *restrict y) {
     int whole = x->column == 1 ? width / 16 * 16 : 0;
@@ -105,8 +106,8 @@ static void scores_of(const matrix *q, int t, int width, int n, const float *res
     }
 }
 
-/* -inf where query t does not see keys [first, first + n), where the mask shuts them, and behind
- * them. */
+/* Set scores of query t to -inf: those of keys among [first, first + n) that it does not see or
+ * that the mask excludes, and those behind these keys. */
 static void mask_scores(const head *h, int t, int first, int n, int from, int to, float *score) {
     const matrix *mask = &h->mask;
     float_bits infinity;
@@ -120,7 +121,8 @@ static void mask_scores(const head *h, int t, int first, int n, int from, int to
         score[s] = -infinity.number;
 }
 
-/* Drops some of n weights of query t, from key `first` on. The others are multiplied if scales. */
+/* Drops some of n weights of query t, from key `first` on. If `scales` is not 0, the others are
+ * multiplied by keep_scale. */
 static void drop_weights(const head *h, int t, int first, int n, int scales, float *weight) {
     uint64_t e = h->element + (uint64_t)t * (uint64_t)h->keys + (uint64_t)first;
     float by = scales ? h->keep_scale : 1.0f;
@@ -136,8 +138,9 @@ static float sum_of_line(const float lane[16]) {
     return sum[0];
 }
 
-/* Query t and the keys [first, first + n): y becomes y less + p v, total likewise; score has n
- * scores on entry, and their exponentials p, not yet divided by the total, on return. */
+/* Combines query t with keys [first, first + n). On entry score has their scores, on return the
+ * exponentials p of these, not yet divided by the total. y becomes y less + p v, where `less` is 1
+ * unless the largest score so far has grown; total changes in the same way. */
 static void attend(const head *h, int t, int first, int n, int from, int to, float *score,
                    float *top, float *total) {
     float *y = h->y.data + t * h->y.row, lane[16], high[16], shift;

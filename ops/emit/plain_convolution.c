@@ -19,8 +19,8 @@ static inline int place_of_tap(const convolution *c, int axis, int i, int k, int
     return (i - at) % c->stride[axis] == 0;
 }
 
-/* y[0], y[step], ... += weight times x[place], x[place + apart], ...; x is 0 outside of its
- * width, and everywhere if it is no row. */
+/* y[0], y[step], ... += weight times x[place], x[place + apart], ... Outside of its width x counts
+ * as 0. If x is 0, all of it does. */
 static void add_tap(int n, float weight, const float *x, int width, int place, int apart, float *y,
                     int step) {
     int a = 0, end = place < width ? (width - place - 1) / apart + 1 : 0;

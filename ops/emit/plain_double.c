@@ -54,7 +54,7 @@ static wide wide_product(uint64_t a, uint64_t b) {
     return wide_of(high + (one >> 32) + (other >> 32) + (middle >> 32),
                    middle << 32 | (low & half));
 }
-/* |x| = the result 2^exponent, which has 53 bits; x is neither 0, infinite nor NaN. */
+/* The integer of 53 bits whose product with 2^exponent is |x|; x is neither 0, infinite nor NaN. */
 static uint64_t digits_of(double x, int *exponent) {
     double_bits b = { x };
     uint64_t digits = b.word & UINT64_C(0xfffffffffffff);

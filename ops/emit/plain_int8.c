@@ -32,14 +32,15 @@ static int before_blocks(int n) {
 #endif
 }
 
-/* The products of a block of integers with weights, added. */
+/* The sum of the products of a block of integers with weights. */
 static int32_t sum_of_block(const int16_t *a, const signed char *w) {
     int32_t sum = 0;
     for (int k = 0; k < BLOCK; k++) sum += a[k] * w[k];
     return sum;
 }
 
-/* sum[32 r] = the products of row r of four, n integers each, with a row of weights, added. */
+/* sum[32 r] = the sum of the products of row r, of four rows with n integers each, with a row of
+ * weights. */
 static void four_sums(int n, const int16_t *a, const signed char *w, int32_t *sum) {
     const int16_t *a1 = a + n, *a2 = a + 2 * n, *a3 = a + 3 * n;
     int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
@@ -62,7 +63,7 @@ static void four_sums(int n, const int16_t *a, const signed char *w, int32_t *su
     sum[96] = s3;
 }
 
-/* The products of n integers with a row of weights, added. */
+/* The sum of the products of n integers with a row of weights. */
 static int32_t one_sum(int n, const int16_t *a, const signed char *w) {
     int32_t sum = 0;
     int rest = before_blocks(n);
@@ -71,7 +72,8 @@ static int32_t one_sum(int n, const int16_t *a, const signed char *w) {
     return sum;
 }
 
-/* sum[32 r + c] = those of row r of a and row c of the weights, for at most 4 and 32 of them. */
+/* sum[32 r + c] = the sum of the products of row r of a and row c of the weights, for at most 4
+ * rows of a and 32 of the weights. */
 static void sums_of_rows(int rows, int columns, int n, const int16_t *a, const signed char *w,
                          int32_t *sum) {
     if (rows == 4) {
@@ -114,15 +116,16 @@ static void product_in_int8(int m, int n, int p, const float *a, int a_row, int 
     }
 }
 
-/* Keep x, n integers and a scale, as row `at` of the rows that there is room for; the scales lie
- * behind all of them. */
+/* Round x to n integers and a scale, and store them as row `at` of `room` rows. The scales of all
+ * rows lie behind all integers. */
 static void keep_input(int n, const float *x, float *kept, int room, int at, int16_t *work) {
     signed char *to = (signed char *)kept + at * n;
     kept[room * (n / 4) + at] = round_row(n, x, 1, work);
     for (int i = 0; i < n; i++) to[i] = (signed char)work[i];
 }
 
-/* y [m, n] = the product of m kept rows, p integers each, with w, plus d; d_row as above. */
+/* y [m, n] = the product of m kept rows of p integers with w, plus d. d_row 0: one row of d for
+ * all; -1: there is no d. */
 static void product_of_kept(int m, int n, int p, const float *kept, int room, const signed char *w,
                             const float *scales, const float *d, int d_row, float *y,
                             int16_t *work) {

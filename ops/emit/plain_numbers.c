@@ -25,7 +25,7 @@ typedef union double_bits {
     uint64_t word;
 } double_bits;
 
-/* A function that is called rarely. Within a loop it would only be in the way. */
+/* RARE is for a function that is called rarely: compilers then do not put its code into loops. */
 #ifdef __GNUC__
 #define RARE __attribute__((noinline, cold))
 #else
@@ -62,7 +62,7 @@ static inline float multiply_add(float a, float b, float c) {
 }
 #endif
 
-/* -0 + the sign of x: |size| with the sign of x. */
+/* |size| with the sign of x. */
 static inline float with_sign(float size, float x) {
     float_bits a = { size }, b = { x };
     a.word = (a.word & UINT32_C(0x7fffffff)) | (b.word & UINT32_C(0x80000000));

@@ -3,8 +3,8 @@
 
 /* ---- sums: 64 lanes, then a tree ---------------------------------------------------------- */
 
-/* The lanes of a block as one number: four lines of 16 become one, in double, and this one number
- * by halves. */
+/* The sum of a block's 64 lanes: four lines of 16 are added in float, and the resulting line is
+ * added by halves in double. */
 static double sum_of_lanes(const float lane[64]) {
     double d[16];
     for (int i = 0; i < 16; i++)
@@ -78,7 +78,8 @@ static double sum_of_differences(int n, const float *x, float from) {
     return total;
 }
 
-/* The largest of n elements of sign x, sign 1 or -1; NaN if one is. For n = 0 it is -inf. */
+/* The largest of sign * x over n elements, with sign 1 or -1; NaN if an element is NaN, and -inf
+ * for n = 0. */
 static float largest(int n, const float *x, float sign) {
     float_bits infinity;
     float top[64];
@@ -95,7 +96,7 @@ static float largest(int n, const float *x, float sign) {
     return top[0];
 }
 
-/* The largest of n elements, with sign -1 minus the smallest, in blocks of 4096. */
+/* The largest of sign * x over n >= 1 elements, in blocks of 4096. */
 static float extreme(int n, const float *x, float sign) {
     float top = largest(n < 4096 ? n : 4096, x, sign);
     for (int i = 4096; i < n; i += 4096) {
@@ -385,8 +386,8 @@ static inline int comes_before(float a, float b, int descending) {
     return a < b || (b != b && a == a);
 }
 
-/* The indices of n elements of x, `step` apart, in order; equal ones keep theirs. other: as many
- * numbers, which are overwritten. Returns the array that has the result. */
+/* The indices of n elements of x, `step` apart, sorted by the elements; equal elements keep their
+ * order. other: room for n more indices. Returns index or other, whichever has the result. */
 static int32_t *sort_indices(int n, const float *x, int step, int descending, int32_t *index,
                              int32_t *other) {
     for (int i = 0; i < n; i++) index[i] = i;

@@ -26,8 +26,8 @@ typedef struct wf_blocks {
 wf_blocks wf_blocks_of(const wf_caches *caches, int64_t tile_rows, int64_t tile_columns,
                        size_t unit);
 
-/* True if a cache holds so many rows of row_bytes, `stride` bytes apart, with one way to spare.
- * Rows that are a large power of 2 apart share only a few of its sets. */
+/* True if a cache holds `rows` rows of row_bytes bytes, `stride` bytes apart, with one way to
+ * spare. Rows that are a large power of 2 apart share only a few of the cache's sets. */
 bool wf_cache_holds(const wf_cache_level *c, int64_t rows, int64_t row_bytes, int64_t stride);
 
 /* The blocks for the kernels in use, on this processor. */

@@ -1,4 +1,4 @@
-/* ops/kernels/kernel_calls.h - what a call of a kernel is given: numbers, rows, strides. */
+/* ops/kernels/kernel_calls.h - structs with the arguments of kernels: numbers, rows, strides. */
 #ifndef WEFT_OPS_KERNELS_KERNEL_CALLS_H
 #define WEFT_OPS_KERNELS_KERNEL_CALLS_H
 
@@ -31,7 +31,7 @@ enum wf_binary {
  * a_blocks: if not 0, A is `a_blocks` rows stored by such blocks of its columns, one after another,
  * each row-major without gaps; `a` is the first of these blocks, of which m rows from a_first on
  * are multiplied, and a_row, a_col are not used.
- * a_packs: a transposed A is copied to scratch first, for which that has m rows of it.
+ * a_packs: a transposed A is first copied to scratch, which wf_gemm_scratch sizes for m rows.
  * b_stays: rows of B that are contiguous are read where they are, and not packed. */
 typedef struct wf_matrix_product {
     int64_t m, n, k;
@@ -53,10 +53,10 @@ typedef struct wf_panel_product {
     bool bf16;
 } wf_panel_product;
 
-/* A product with weights in int8, for rows of A that int8_row has written, wf_int8_row_bytes(k)
- * apart: int8.inc. c = (sum + shift) * scale of A's row * scale of W's row + d, of exact sums; all
- * tables give one set of bits. shift, of each row of W, and d may be NULL. with_dot as for those
- * rows. */
+/* A product with weights in int8: int8.inc. int8_row has written the rows of A,
+ * wf_int8_row_bytes(k) apart. c = (sum + shift) * scale of A's row * scale of W's row + d, with
+ * exact sums, so that all tables give the same bits. shift has a number for each row of W; shift
+ * and d may be NULL. with_dot must be the one that int8_row had. */
 typedef struct wf_int8_product {
     int64_t m, n, k;
     const void *a, *panels;
@@ -67,7 +67,8 @@ typedef struct wf_int8_product {
     bool with_dot;
 } wf_int8_product;
 
-/* Bytes of a row of A: its head, and then twice WF_INT8_HALF(k). Bytes of a row of W. */
+/* wf_int8_row_bytes: bytes of a rounded row of A, a head and then twice WF_INT8_HALF(k).
+ * wf_int8_weight_bytes: bytes of a row of W. */
 enum { WF_INT8_HEAD = 64 };
 #define WF_INT8_HALF(k) (((k) + 63) / 64 * 64)
 static inline size_t wf_int8_row_bytes(int64_t k) {
@@ -100,15 +101,15 @@ typedef struct wf_attention_head {
     const struct wf_attention_head *next; /* the next head, whose rows are prefetched; or NULL */
 } wf_attention_head;
 
-/* Chains y[i] = step of y[i - 1] and of a[i], b[i]: y + b, y * a, a * y + b; y[-1] is 0, of
- * products 1. At most WF_SCANNED chains side by side. scan_from: the linear one from `first`, of
- * any number of chains. */
+/* A step of a scan computes y[i] from y = y[i - 1]: y + b[i] (sum), y * a[i] (product), or a[i] * y
+ * + b[i] (linear). y[-1] is 0, for products 1. `scan` has at most WF_SCANNED chains side by side.
+ * `scan_from` is linear, begins with `first`, and has any number of chains. */
 typedef enum wf_scan { WF_SCAN_SUM, WF_SCAN_PRODUCT, WF_SCAN_LINEAR } wf_scan;
 enum { WF_SCANNED = 1024 };
 
-/* Planes of an image [height, width]: of its parts (i, j) < (row_phases, column_phases), each
- * [rows, columns], `plane` elements apart. Element (r, c) of a part is that at row top + i + r *
- * row_step, column left + j + c * column_step; `pad` where there is none. */
+/* How an image [height, width] is copied to row_phases x column_phases planes [rows, columns],
+ * which are `plane` elements apart. Element (r, c) of plane (i, j) is the image's element at row
+ * top + i + r * row_step, column left + j + c * column_step, or `pad` outside of the image. */
 typedef struct wf_planes {
     int64_t height, width, top, left, row_step, column_step, row_phases, column_phases;
     int64_t rows, columns, plane;
@@ -143,8 +144,8 @@ typedef struct wf_pool_tile {
     void *y, *tap;
 } wf_pool_tile;
 
-/* The windows [rows, columns] of an image: the first begins at (top, left), not above 0. offset: of
- * each tap from the first. */
+/* The windows [rows, columns] of an image. The first begins at row `top` and column `left`, neither
+ * above 0. offset[k]: elements from the first tap of a window to tap k. */
 typedef struct wf_pool_plane {
     int64_t height, width, taps, rows, columns, top, left;
     int64_t row_step, column_step, row_dilation, column_dilation;
@@ -167,10 +168,11 @@ typedef struct wf_lion_rule {
     double scale, rate, beta1, beta2, decay;
 } wf_lion_rule;
 
-/* Queries of a head in one call of attention, and the widest vector in elements. */
+/* The most queries of a head in one call of `attention`; the most elements of a vector. */
 enum { WF_ATTENTION_ROWS = 480, WF_WIDEST = 16 };
 
-/* Counters of one call of draw; of which normal numbers come in multiples of WF_DRAWN_UNIT. */
+/* The number of counters in one call of `draw`. draw_normal makes a multiple of WF_DRAWN_UNIT
+ * numbers. */
 enum { WF_DRAWN = 256, WF_DRAWN_UNIT = 8 };
 
 #endif

@@ -22,8 +22,8 @@ static bool runs_base(void) {
     return true;
 }
 
-/* meson.build defines WF_WITHOUT_ and the name for a set that is not built. The builtins also
- * check, with XGETBV, that the operating system saves the wide registers. */
+/* meson.build defines WF_WITHOUT_NAME for an instruction set NAME that is not built. The builtins
+ * also check, with XGETBV, that the operating system saves the wide registers. */
 #if defined(__x86_64__) && !defined(WF_WITHOUT_AVX2)
 EXISTS(avx2)
 
@@ -68,7 +68,7 @@ static const table_row rows[] = {
 #endif
 };
 
-/* Table number i of those that this processor can run. NULL: there are not so many. */
+/* Table number i among those that this processor can run. NULL: there are fewer tables. */
 static const table_row *runnable(int i) {
     for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++)
         if (rows[row].runs() && i-- == 0) return &rows[row];

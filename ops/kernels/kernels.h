@@ -4,9 +4,8 @@
  * (`real`). The table is chosen once: the best that the processor supports, or the one that
  * WEFT_ISA=base|avx2|avx512|neon names. Kernels work on rows and strides in elements, without
  * tensors or threads. All tables give the same bits, as README.md explains. Tails use the same
- * vector
- * code, so that trailing zeros (padding) and neighbouring rows never change the bits of a result.
- * NaN and infinities propagate as in IEEE 754. */
+ * vector code, so that trailing zeros (padding) and neighbouring rows never change the bits of a
+ * result. NaN and infinities propagate as in IEEE 754. */
 #ifndef WEFT_OPS_KERNELS_KERNELS_H
 #define WEFT_OPS_KERNELS_KERNELS_H
 
@@ -31,8 +30,8 @@
         /* y[i] = mask[i * sm] != 0 ? a[i * sa] : b[i * sb] */                                     \
         void (*where)(int64_t n, const real *mask, int64_t sm, const real *a, int64_t sa,          \
                       const real *b, int64_t sb, real *y);                                         \
-        /* accumulate: y += x. y = max(y, x) and min(y, x), where a NaN stays. True if all x       \
-         * are finite */                                                                           \
+        /* accumulate: y += x. maximum_rows: y = max(y, x). minimum_rows: y = min(y, x). A NaN     \
+         * stays. finite: true if all x are finite */                                              \
         void (*accumulate)(int64_t n, const real *x, real *y);                                     \
         void (*maximum_rows)(int64_t n, const real *x, real *y);                                   \
         void (*minimum_rows)(int64_t n, const real *x, real *y);                                   \
@@ -177,7 +176,7 @@ WF_KERNELS(double, wf_kernels_f64);
 const wf_kernels_f32 *wf_f32(void); /* the table in use */
 const wf_kernels_f64 *wf_f64(void);
 
-bool wf_has_dot(void); /* of that table */
+bool wf_has_dot(void); /* the table in use has VNNI for int8 products */
 
 /* All tables that this processor can run, beginning with the specification. NULL after the last. */
 const wf_kernels_f32 *wf_f32_at(int i);

@@ -2,7 +2,7 @@
  *
  * y = (x - mean) * rstd * weight + bias, rstd = 1 / sqrt(variance + eps), biased variance. The mean
  * and rstd of every row are saved for the backward ops: dx row by row, dweight and dbias summed
- * over the rows. The layer with its parameters is nn/layer_norm.c. */
+ * over the rows. The layer with its parameters is nn/norm.c. */
 #include <string.h>
 
 #include "core/compose.h"

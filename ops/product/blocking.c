@@ -15,8 +15,8 @@
 enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, LEAST_STRIPE = 32 };
 /* Numbers of columns of b from which on a is packed or copied: see packs_a. */
 enum { PACKING_COLUMNS = 256, FEW_COLUMNS = 64 };
-/* Rows of b that are not packed may lie in as many pages, and the processor keeps few translations
- * of pages. */
+/* MOST_ROWS_OF_B: rows of b that may be read without packing. Each may lie in a page (PAGE bytes)
+ * of its own, and the processor keeps few translations of pages. */
 enum { MOST_ROWS_OF_B = 256, PAGE = 4096 };
 /* Sizes of a block with packed a: most columns; fewest columns, if these are divided to get more
  * tasks; fewest rows. */

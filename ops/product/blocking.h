@@ -8,7 +8,7 @@
 #include "ops/product/int8.h"
 
 typedef struct wf_blocking { /* the blocks of a product; each is a task */
-    int64_t rows, columns;   /* of a block */
+    int64_t rows, columns;   /* sizes of a block */
     int64_t row_blocks, column_blocks;
 } wf_blocking;
 

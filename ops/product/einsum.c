@@ -73,7 +73,7 @@ static bool read_letters(const formula *f, const char **p, char *letters) {
     return true;
 }
 
-/* Replaces a '.' among the letters by the codes of so many axes. */
+/* Replaces a '.' among the letters by the codes of `axes` axes. */
 static bool replace_dots(const formula *f, char *letters, int axes) {
     char *dot = strchr(letters, '.');
     if (dot) {

@@ -150,7 +150,8 @@ static bool plan_matmul(wf_call *c, void *plan) {
     merge_rows(p);
     p->pieces = pieces_of(c, p->m, p->n, p->k);
     if (b->layout) {
-        /* a multiply-add in int8 costs as much as reading a byte once for every few rows */
+        /* time to read an element of b, in bytes; int8 adds 1 for every 16 rows of a, because their
+         * multiply-adds take as long */
         size_t unit =
             b->layout == WF_PANELS_INT8 ? 1 + (size_t)(p->count * p->m) / 16 : wf_view_unit(b);
         wf_block_panels(p, y->dtype, wf_panel_rows(b->dtype), unit);
@@ -392,7 +393,8 @@ static wf_tensor *record(wf_tensor *a, wf_tensor *b, wf_tensor *addend, const ge
     return wf_record(&wf_op_matmul, 3, (wf_tensor *[]){ a, b, addend }, attrs);
 }
 
-/* A copy is read where it was copied from: its transpose may lie there row by row. */
+/* The operand of a copy, or b itself if it is no copy. The transpose of the operand may be
+ * row-major in memory. */
 static wf_tensor *source_of(wf_tensor *b) {
     return b->op == &wf_op_copy ? b->in[0] : b;
 }

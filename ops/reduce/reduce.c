@@ -226,8 +226,8 @@ static void sum_even_rows(const reduction *r, const wf_view *x, int64_t from, in
     }
 }
 
-/* Computes at most PACK columns of one row of results: x from `from` on, y at `to`. scratch: a
- * packed row, a partial sum. */
+/* Computes at most PACK columns of one row of results, from element `from` of x on, into y.
+ * scratch: memory for a packed row and a partial sum. */
 static void fold_rows(reduction *r, const wf_view *x, int64_t from, int64_t n, void *y,
                       fold_kind kind, char *scratch) {
     wf_walk *w = &r->reduced;

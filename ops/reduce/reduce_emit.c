@@ -4,7 +4,7 @@
 
 /* ---- across: each result is folded over its own elements ------------------------------------- */
 
-/* "from" becomes a pointer to the elements: in place, or copied to scratch. */
+/* Write C that makes `from` a pointer to the elements: in place, or copied to scratch. */
 static void emit_elements(wf_emitter *e, const reduction *r) {
     const wf_walk *w = &r->reduced;
     if (w->rows == 1 && w->step[0] == 1) {
@@ -57,7 +57,7 @@ static void emit_row(wf_emitter *e, const reduction *r, const char *before, cons
     wf_emit_text(e, "]%s\n", after);
 }
 
-/* The elements of x that are folded now. */
+/* Write C for the element of x that is folded next. */
 static void emit_operand(wf_emitter *e, const reduction *r) {
     wf_emit_text(e, "x[");
     wf_emit_element_at(e, &r->kept, 1, "j");

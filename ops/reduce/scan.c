@@ -97,7 +97,7 @@ static void scan_task(const wf_call *c, wf_scan kind, int64_t task) {
         }
 }
 
-/* begin: the total before the first element; step: the total with element k. */
+/* begin: C for the total before the first element. step: C for the total with element k. */
 static bool emit_scan(wf_emitter *e, const wf_call *c, const char *begin, const char *step) {
     const scan_attrs *s = c->attrs;
     extent x = extent_of(c);
@@ -146,7 +146,7 @@ static bool eval_cumsum(const wf_call *c, int phase, int64_t task, void *scratch
     return true;
 }
 
-/* x[i] is a term of every y[k] with k >= i. */
+/* x[i] is a term of every y[k] with k >= i, so dx is a running sum of dy from the other end. */
 static void grad_cumsum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const scan_attrs *s = y->attrs;
     (void)need;

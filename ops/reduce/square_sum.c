@@ -123,7 +123,7 @@ static bool emit_square_sums(wf_emitter *e, const wf_call *c) {
 }
 
 /* Shapes: x real, of any shape -> [ceil(elements / 16384)].
- * Limits: The last block is what is left. The blocks are those of the row-major order. */
+ * Limits: The last block may be shorter. Blocks are cut in row-major order. */
 const wf_op wf_op_square_sums = {
     .name = "square_sums",
     .family = "reduce",

@@ -25,7 +25,7 @@ static bool shape_roll(wf_call *c) {
     return true;
 }
 
-/* Copies each row in two parts. A row has all elements from the axis on. */
+/* Copies each row in two parts. A row has the elements of the axis and of all axes after it. */
 static bool eval_roll(const wf_call *c, int phase, int64_t task, void *scratch) {
     const roll *r = c->attrs;
     const wf_view *x = &c->in[0], *y = &c->out[0];

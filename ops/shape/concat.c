@@ -68,7 +68,7 @@ static void grad_concat(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 }
 
 /* Shapes: 1 to 32 tensors of one type, equal beside the axis -> the sum of their sizes along it.
- * Limits: At most 32 operands in one node; wf_concat records several for more. */
+ * Limits: A node has at most 32 operands; wf_concat records several nodes for more than 31. */
 const wf_op wf_op_concat = {
     .name = "concat",
     .family = "shape",

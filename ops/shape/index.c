@@ -32,8 +32,8 @@ bool wf_id_outside(const wf_call *c, int64_t id, const wf_view *ids, int64_t i, 
                    place(ids, i, text, sizeof text), (long long)below - 1);
 }
 
-/* Reads element i of ids. False, after wf_fail with its value and place, unless it is in 0..below -
- * 1. */
+/* Reads element i of ids. False, after wf_fail with its value and place, unless it is in [0,
+ * below). */
 static bool id_at(const wf_call *c, const wf_view *ids, int64_t i, int64_t below, int64_t *id) {
     *id = ((const int32_t *)ids->data)[i];
     return (*id >= 0 && *id < below) || wf_id_outside(c, *id, ids, i, below);
@@ -131,7 +131,8 @@ wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
 
 /* ---- embedding_backward(dy, ids, table, addend) ---------------------------------------------- */
 
-/* Adds dy[i, :] to row ids[i] of zeros like the table, or of the addend. */
+/* embedding_backward adds dy[i, :] to row ids[i] of the addend, or of zeros in the table's
+ * shape. */
 
 enum { STRIPE = 64, EMBEDDING_ADDEND = 3 }; /* columns of a task */
 

@@ -7,8 +7,8 @@
 /* zeros like the table, with dy[i, :] added to row ids[i] */
 wf_tensor *wf_embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table);
 
-/* False, after wf_fail that reports element i of a tensor of this shape as an id outside 0..below -
- * 1. */
+/* Calls wf_fail because `id`, element i of a tensor of this shape, is not in [0, below). Returns
+ * false. */
 bool wf_id_outside(const wf_call *c, int64_t id, const wf_view *shape, int64_t i, int64_t below);
 
 /* Fails the call unless ids have the axes of x and, along axes other than `axis`, its sizes or 1.

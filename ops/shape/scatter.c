@@ -16,8 +16,8 @@
 
 /* ---- operands: src, ids, like, addend -------------------------------------------------------- */
 
-/* The result is zeros in the shape of `like`, or the addend, and src[i, k, j] is combined with its
- * element [i, ids[i, k, j], j]. */
+/* All scatter ops combine src[i, k, j] with element [i, ids[i, k, j], j] of the addend, or of zeros
+ * in the shape of `like`. */
 
 enum { SRC, IDS, LIKE, ADDEND };
 
@@ -77,7 +77,8 @@ static wf_view slab(const wf_view *v, int axis, int64_t from, int64_t to) {
 /* Combines x[i] with y[i], into y[i]. There are n elements, without gaps in both. */
 typedef void combine(wf_dtype type, int64_t n, void *y, const void *x);
 
-/* The kernel for more than one element; for one, which a call would cost most of, the same in C. */
+/* Call the kernel for more than one element. Combine a single element in C, because the call would
+ * take longer than the work. */
 #define COMBINE(type, n, y, x, kernel, one_of)                                                     \
     do {                                                                                           \
         if ((n) > 1)                                                                               \
@@ -119,7 +120,8 @@ static int64_t place_in_src(const wf_call *c, const wf_view *src, int64_t at) {
                     (int64_t)wf_dtype_size(whole->dtype);
 }
 
-/* Elements of a row of the walk, one by one. type: WF_F64, or WF_F32 for all of 4 bytes. */
+/* Combines the elements of a row of the walk, one by one. type: WF_F64, or WF_F32 for all types of
+ * 4 bytes. */
 FOR_EACH_WAY bool write_elements(const wf_call *c, const wf_walk *w, const wf_view *src,
                                  const int32_t *id, const wf_view *y, wf_dtype type,
                                  combine *with) {
@@ -175,7 +177,8 @@ FOR_EACH_WAY bool scatter(const wf_call *c, int phase, int64_t task, combine *wi
     return write_rows(c, &src, &ids, &y, with);
 }
 
-/* An element k of the result becomes `begin`, an element of src, `end`. */
+/* Write loops that set an element of the result to the text `begin`, an element of src, and
+ * `end`. */
 static bool emit_writes(wf_emitter *e, const wf_call *c, const char *begin, const char *end) {
     const int *axis = c->attrs;
     const wf_view *y = &c->out[0];

@@ -156,7 +156,8 @@ wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to) {
 
 /* ---- unslice(x, like, addend, more x...) ----------------------------------------------------- */
 
-/* Zeros in the shape of `like`, or the addend; then every x is added at the place of its slice. */
+/* unslice adds every x, at the place of its slice, to the addend, or to zeros in the shape of
+ * `like`. */
 
 enum { UNSLICE_LIKE = 1, UNSLICE_ADDEND = 2, MAX_SLICES = 7 };
 
@@ -189,8 +190,9 @@ static bool shape_unslice(wf_call *c) {
     return true;
 }
 
-/* Does the result lie where the addend does? Then only the parts are touched, and divided into
- * tasks: a sum of the slices of many steps would visit the whole of it for each of them. */
+/* True if the result overwrites the addend. Then tasks divide only the parts. Otherwise each of
+ * many slices of one tensor, such as the steps of a recurrent layer, would visit the whole
+ * tensor. */
 static bool unslices_in_place(const wf_call *c) {
     const wf_view *addend = &c->in[UNSLICE_ADDEND];
     return addend->ndim >= 0 && addend->data == c->out[0].data;
@@ -256,7 +258,7 @@ static bool eval_unslice(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
-/* The part is added, as zero or the addend is there. */
+/* Each part is added to the result, which begins as zeros or as the addend. */
 static bool emit_unslice(wf_emitter *e, const wf_call *c) {
     const unslice_attrs *p = c->attrs;
     const wf_view *addend = &c->in[UNSLICE_ADDEND];
@@ -322,7 +324,7 @@ bool wf_fuse_unslice_add(wf_rewrite *r, const wf_tensor *sum, const wf_tensor *g
 }
 
 /* Shapes: x of the shape of that slice of like, real; addend as like, or absent -> y as like.
- * Limits: Several parts may overlap: they are added in their order. */
+ * Limits: Several parts are slices of one axis, sorted, and do not overlap. */
 const wf_op wf_op_unslice = {
     .name = "unslice",
     .family = "shape",

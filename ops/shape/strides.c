@@ -110,7 +110,7 @@ static bool part_ok(wf_call *c, const wf_view *x, const part *p) {
            wf_fail(c, "an offset of %lld", (long long)p->number);
 }
 
-/* *y becomes that part of x; returns the offset of its first element. */
+/* *y becomes the view of part p of x; returns the offset of its first element. */
 static int64_t part_of(const wf_view *x, const part *p, wf_view *y) {
     int n = 0;
     if (p->kind == EVERY_NTH) {

@@ -13,8 +13,8 @@ enum { MOST_BINS = 1 << 16, MOST_MELS = 4096 };
 
 /* ---- the scale ------------------------------------------------------------------------------- */
 
-/* Slaney's Auditory Toolbox (1998): linear below 1000 Hz, where a mel is 200/3 Hz; above it 27 mels
- * are a factor of 6.4. HTK: 2595 log10(1 + f / 700). */
+/* Slaney's Auditory Toolbox (1998): linear below 1000 Hz, where a mel is 200/3 Hz; above it, 27
+ * mels multiply the frequency by 6.4. HTK: 2595 log10(1 + f / 700). */
 static const double hertz_of_a_mel = 200.0 / 3, bend = 1000, mels_of_the_bend = 15;
 
 static double log_step(void) {

@@ -76,7 +76,7 @@ static double flops_adam(const wf_call *c) {
 }
 
 /* Shapes: param, m, v and grad of one shape; scale []; rates [3] -> no value.
- * Limits: 0 <= beta < 1 and eps >= 0. The corrections of the bias are computed by the caller, in
+ * Limits: 0 <= beta < 1 and eps > 0. The corrections of the bias are computed by the caller, in
  * double. */
 const wf_op wf_op_adam_step = {
     .name = "adam_step",

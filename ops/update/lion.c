@@ -60,7 +60,8 @@ static double flops_lion(const wf_call *c) {
 }
 
 /* Shapes: param, m and grad of one shape; scale []; rates [1] -> no value.
- * Limits: 0 <= beta < 1. Each element moves by the rate, whatever its gradient is. */
+ * Limits: 0 <= beta < 1. Besides the decay, an element moves by the rate, or not at all if the
+ * sign is 0. */
 const wf_op wf_op_lion_step = {
     .name = "lion_step",
     .family = "update",

@@ -184,8 +184,9 @@ static bool emit_accumulate(wf_emitter *e, const wf_call *c) {
 
 /* Shapes: sums [depth, ...] is a stack of partial sums, value [...] real, at [2] -> no value. at[0]
  * is how many partial sums the stack holds, at[1] how many of them are added to the value.
- * Limits: at[1] <= at[0] < depth; else the values are not those of a sum. The order of additions is
- * that of a binary tree, which does not depend on how micro-batches are divided among ranks. */
+ * Limits: The run fails unless at[1] <= at[0] <= depth and there is room for the result. The order
+ * of additions is that of a binary tree, which does not depend on how micro-batches are divided
+ * among ranks. */
 const wf_op wf_op_accumulate = {
     .name = "accumulate",
     .family = "update",
