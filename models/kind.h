@@ -31,7 +31,7 @@ typedef struct wf_config_field {
     const char *(*name)(int choice);
     /* the value that files without this field have; NULL: all files have it */
     const char *before;
-    /* the bit of an unsigned that this field is */
+    /* WF_FIELD_BIT: the mask of this field's bit in an unsigned */
     unsigned bit;
 } wf_config_field;
 
@@ -67,7 +67,7 @@ struct wf_model_kind {
     int n_fields;
     /* the source and the output are one sequence, without an input src */
     bool decoder_only;
-    /* the rest by default */
+    /* fills a configuration from sizes, and sets its other fields to their defaults */
     void (*configure)(void *config, const wf_model_sizes *sizes);
     bool (*check)(const void *config, char *message);
     wf_model *(*record)(const void *config, const wf_training_config *training, wf_dtype real,
@@ -76,7 +76,7 @@ struct wf_model_kind {
     /* its layers, without dropout */
     wf_block_options (*block)(const void *config);
 };
-/* bytes */
+/* The most fields of a configuration, and the most bytes of it. */
 enum { WF_MOST_FIELDS = 48, WF_MOST_CONFIG = 512 };
 /* Memory for a configuration of any kind. */
 typedef union wf_any_config {
@@ -146,7 +146,7 @@ void wf_model_end_graph(wf_model *m);
 const char *wf_layer_name(int64_t i, char name[32]);
 /* True if a program or its hook added this parameter to the recorded model. */
 bool wf_is_added(const wf_model *m, const wf_tensor *t);
-/* True if a file of the model has this parameter: of a model with adapters these alone. */
+/* True if wf_model_save writes this parameter. A model with adapters saves these alone. */
 bool wf_is_saved(const wf_model *m, const wf_tensor *param);
 
 #endif

@@ -46,8 +46,8 @@ typedef struct wf_model_sizes {
     wf_decoder_kind decoder;
     /* encoder-decoder: the form that Marian has of these sizes */
     bool marian;
-    /* encoder, in the form of BERT: it predicts masked tokens; or which of so many classes a line
-     * belongs to, 0: it does not; the padding id */
+    /* encoder in the form of BERT: true if it predicts masked tokens; the number of classes of
+     * lines, 0 if it classifies none; the padding id */
     bool masked;
     int64_t classes;
     int32_t pad_id;
@@ -102,7 +102,8 @@ bool wf_language_model_check(const wf_language_model_config *c, char *message);
 
 /* Bind a plan to B pairs of at most S and T tokens. False: see wf_plan_error. */
 bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t T);
-/* The column of tgt where the target of a source of n tokens begins: n if decoder-only, else 0. */
+/* The column of tgt where the target of a source of n tokens begins. Encoder-decoder: 0.
+ * Decoder-only: n, or n - 1 if no start token stands between them (start_if_empty and n > 0). */
 int64_t wf_model_begin(const wf_model *m, int64_t n);
 
 /* ---- plans of a decoder: plans.c ------------------------------------------------------------- */
@@ -120,8 +121,8 @@ size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
 
 /* ---- values of lines: encoder/encoder.c ------------------------------------------------------ */
 
-/* wf_encoder_plan and wf_encoder_run; with `classes` of the log-probabilities [B,1,C] of lines'
- * classes, in the place of their vectors. */
+/* Like wf_encoder_plan and wf_encoder_run. With `classes` they compute the log-probabilities
+ * [B,1,C] of the lines' classes instead of vectors. */
 wf_plan *wf_encoder_plan_for(wf_model *m, bool classes, wf_pool *pool);
 bool wf_encoder_run_for(const wf_model *m, bool classes, wf_plan *p, int64_t B, int64_t S,
                         const int32_t *src, const int32_t *src_length, void *out);
@@ -146,7 +147,8 @@ bool wf_model_rounded(const wf_model *m, const wf_file *f);
  * with message[256]. */
 wf_model *wf_model_load_packed(const wf_file *f, const wf_training_config *training, int format,
                                wf_layout f32, char *message);
-/* The middle of it, for a recorded model before its weights are loaded. */
+/* The second step of wf_model_load_packed: changes the layout of a recorded model's matrices before
+ * its weights are loaded. */
 bool wf_model_pack(wf_model *m, const wf_file *f, int format, wf_layout f32, char *message);
 /* Compute a hash of a file's configuration and weights, which identifies the model: a checkpoint
  * and its best weights can be the same model. */

@@ -43,7 +43,7 @@ typedef struct wf_transformer_config {
     bool scale_output; /* the output's input is divided by sqrt(d_model) */
     /* ---- forms of Marian (Junczys-Dowmunt et al. 2018); all of them 0 otherwise ---- */
     wf_decoder_kind decoder; /* the first sublayer of decoder layers: see wf_block_options */
-    int64_t average_width;   /* the same for these two */
+    int64_t average_width;   /* average attention: width and activation of its feed-forward layer */
     wf_activation average_activation;
     bool raw_keys;   /* pre-norm alone: as in wf_block_options */
     bool zero_start; /* the decoder reads zeros in place of the start token */

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Room for every weight or cached tensor, and a few more. */
+/* A list of tensors with a fixed capacity, whose items are NULL if memory was short. */
 typedef struct list {
     wf_tensor **items;
     int n, capacity;

@@ -14,7 +14,7 @@
  * length or at its longest. With beam 1 the first end token is enough: the search is greedy.
  *
  * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
- * least 1; the length counts the end token. */
+ * least 1. The length counts the end token, if there is one. */
 #include "ops/base/scalars.h"
 #include "search.h"
 
@@ -55,7 +55,8 @@ static void end(const search *q, sentence *s, const live *h, const candidate *c)
     if (s->n_ended > q->o->beam) s->n_ended = q->o->beam;
 }
 
-/* True if at this length no live hypothesis could score more than the `place` best finished one. */
+/* True if at this length no live hypothesis could score more than the finished one of rank `place`,
+ * where 1 is the best. */
 static bool hopeless(const search *q, const sentence *s, int64_t length, int place) {
     double score = q->next[0].total / wf_length_penalty_of(q->o, length);
     return place <= s->n_ended && score <= s->ended[place - 1].score;

@@ -1,8 +1,8 @@
 /* models/decode/few_logits.c - the logits of a shortlist's candidates alone.
  *
- * A step ends with hidden. The output's rows of all candidates in the batch are copied once, in the
- * layout that the matrix has, into a graph of one product. A logit is one sum of its own, and a row
- * in int8 has a scale of its own, so it has the bits that the whole product gives it. */
+ * A step ends with hidden. The output matrix's rows for all candidates in the batch are copied
+ * once, in the matrix's layout, into a graph of one product. Each logit is a sum of its own, and
+ * each int8 row has its own scale. So a logit has the bits that the whole product gives it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,8 @@ static wf_view view_of(const wf_tensor *t, void *data) {
     return v;
 }
 
-/* A parameter of the small graph with the rows of `of`, in the same layout. NULL: out of memory. */
+/* A parameter of the small graph with those rows of `of` that few->ids names, in the same layout.
+ * NULL: out of memory. */
 static wf_tensor *taken(few_logits *few, const char *name, wf_tensor *of) {
     int64_t shape[] = { few->n, of->ndim > 1 ? of->shape[1] : 1 };
     wf_tensor *t = wf_param(few->graph, name, of->ndim, shape, wf_init_zeros());

@@ -1,9 +1,9 @@
 /* models/decode/narrow.c - a search among the candidates of a shortlist.
  *
- * The candidates of a sentence are those of its own source and the end, so that its output does not
- * depend on its batch. Probabilities are among them: their logits alone are gathered into a short
- * row. Rules look at tokens by their ids, and get a whole row, where other tokens have minus
- * infinity. */
+ * A sentence's candidates are those for its own source, and the end token, so that its output does
+ * not depend on its batch. Probabilities sum to 1 over the candidates: their logits are gathered
+ * into a short row. Rules find tokens by their ids, so they get a whole row, where all other tokens
+ * have minus infinity. */
 #include "narrow.h"
 
 #include <math.h>

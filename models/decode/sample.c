@@ -94,8 +94,8 @@ static void keep(urn *u, bool counts, double least) {
     u->n = from;
 }
 
-/* Lists the tokens that may belong to the top p. All tokens below (1 - p) / V together hold less
- * than 1 - p, so none of them does. */
+/* Lists the tokens that may belong to the top p. Tokens with shares below (1 - p) / V hold less
+ * than 1 - p together, so none of them belongs to it. */
 static void list(urn *u, const wf_decode_options *o) {
     double floor = 0;
     if (o->top_k == 0) floor = (1 - o->top_p) * total_share(u) / (double)u->row->vocab;

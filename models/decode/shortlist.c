@@ -37,7 +37,7 @@ static uint32_t u32_at(const unsigned char *at) {
     return value;
 }
 
-/* The checksum of everything behind it, in whole words of 64 bits. */
+/* The checksum of all bytes after itself, in whole words of 64 bits. */
 static uint64_t checksum(const unsigned char *data, size_t bytes) {
     uint64_t sum = 0;
     for (size_t at = AT_FIRST; at + 8 <= bytes; at += 8)
