@@ -19,9 +19,9 @@ typedef struct hf_config {
 /* A key of config.json that weft uses. */
 typedef struct hf_key {
     const char *name;
-    /* what `at` is: int64_t, int64_t, int64_t, bool, activation, double, activation. HF_FIRST_ID
-     * may be a list of several ids, of which the first is read. HF_FEED_FORWARD is "relu" or
-     * "gated-gelu", and also sets c.gated */
+    /* the type of the field at `offset`: int64_t, int64_t, int64_t, bool, wf_activation, double,
+     * wf_activation. HF_FIRST_ID may be a list of several ids, of which the first is read.
+     * HF_FEED_FORWARD is a text such as "relu" or "gated-gelu", and also sets c.gated */
     enum { HF_COUNT, HF_ID, HF_FIRST_ID, HF_FLAG, HF_ACTIVATION, HF_REAL, HF_FEED_FORWARD } type;
     size_t offset;      /* in an hf_config, or an hf_lm_config */
     const char *absent; /* the value if the key is missing; NULL: it must be present */
@@ -50,8 +50,8 @@ typedef struct hf_family {
     wf_positions positions;
     bool norm_first, final_norms, embedding_norm, output_bias;
     bool may_separate; /* there may be two vocabularies: share_encoder_decoder_embeddings */
-    /* a form of T5: relative positions, RMSNorm, no biases. Files decide if the output has a table
-     * of its own, and the output's input is scaled unless `unscaled` */
+    /* a form of T5: relative positions, RMSNorm, no biases. The weights decide if the output has a
+     * table of its own, and the output's input is scaled unless `unscaled` */
     bool t5, per_layer, unscaled;
     int64_t pad; /* required value of pad_token_id; -1: any */
     const hf_key *keys;
@@ -95,13 +95,15 @@ bool wf_hf_ignored_tensor(const char *tensor);
 
 /* ---- t5_family.c: the tables of T5, mT5 and UMT5 --------------------------------------------- */
 
-/* The form of the feed-forward layers is named in files of T5, but not in all. */
+/* Files of T5 may leave out the form of the feed-forward layers, which is then relu. Those of mT5
+ * and UMT5 must name it. */
 extern const hf_key wf_hf_t5_keys[], wf_hf_umt5_keys[], wf_hf_mt5_keys[];
 extern const hf_stem wf_hf_t5_stems[], wf_hf_t5_gated_stems[];
 extern const char *const wf_hf_t5_tables[4], *const wf_hf_t5_ignored[];
-/* Reads "relu" or "gated-gelu", whose gelu is that of tanh. False: it is no such form. */
+/* Reads a form such as "relu" or "gated-gelu", which means the tanh approximation of gelu. False:
+ * it is no such form. */
 bool wf_hf_t5_feed_forward(const char *text, bool *gated, wf_activation *activation);
-/* Writes it. False: transformers has no name for the form. */
+/* Writes the name of such a form. False: transformers has no name for it. */
 bool wf_hf_t5_feed_forward_name(bool gated, wf_activation activation, char text[32]);
 /* Is the Transformer of a form of T5? */
 bool wf_hf_is_t5(const wf_transformer_config *c);

@@ -15,7 +15,7 @@ typedef struct hf_bert_config {
 
 enum { HF_BERT_KEYS = 16, HF_BERT_CONSTANTS = 8, HF_BERT_STEMS = 18 };
 
-/* The buckets and the distance of MPNet, whatever its config.json says. */
+/* Constants in MPNet's code: the buckets and the distance of its bias, and the padding id. */
 enum { MPNET_BUCKETS = 32, MPNET_DISTANCE = 128, MPNET_PAD = 1 };
 
 /* Each table ends at the first row without a name. */
@@ -35,7 +35,8 @@ typedef struct hf_bert_family {
     hf_constant constants[HF_BERT_CONSTANTS];
     const char *ignored[HF_IGNORED]; /* keys that change no result */
     hf_stem stems[HF_BERT_STEMS];
-    /* a copy of the output's bias, and beginnings of tensors that have no effect here */
+    /* bias_copy: another name of the output's bias; dropped: beginnings of names of tensors that
+     * have no effect here */
     const char *bias_copy;
     const char *dropped[4];
 } hf_bert_family;
@@ -66,8 +67,8 @@ bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char
 
 /* ---- bert_weights.c -------------------------------------------------------------------------- */
 
-/* Sets which heads the folder's tensors have: a pooler, and one that predicts masked tokens, or one
- * of classes. */
+/* Sets which heads the folder's tensors have: a pooler, and perhaps one that predicts masked
+ * tokens, or one of classes. */
 void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_encoder_config *c);
 /* Loads all parameters; those of the layer after pooling from the file `dense`. */
 bool wf_hf_bert_load_weights(const wf_file *f, const hf_bert_family *family, wf_model *m,

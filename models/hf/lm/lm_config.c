@@ -46,7 +46,8 @@ static bool needed(const hf_object *rope, const char *key, double *out, char *me
     return wf_hf_real(v, out) || wrong(rope, v, "a number", message);
 }
 
-/* Every key of the object is read here, or must have this value. */
+/* False with message if the object has a key that is unknown for this type of rotary positions.
+ * 'partial_rotary_factor' must be 1. */
 static bool known_rope_keys(const hf_object *rope, wf_rotary_stretch kind, char *message) {
     static const char *const all[] = { "rope_type",
                                        "type",
@@ -141,7 +142,7 @@ static bool windowed_layers(const hf_object *o, const hf_lm_config *c, int64_t *
     return true;
 }
 
-/* A window that no text of the model reaches changes nothing. */
+/* Reads the window of attention. A window that no text of the model exceeds is left out. */
 static bool read_window(const hf_object *o, hf_lm_config *c, char *message) {
     int64_t n;
     if (!windowed_layers(o, c, &n, message)) return false;

@@ -34,7 +34,7 @@ typedef struct hf_lm_family {
     hf_constant constants[HF_LM_CONSTANTS];
     const char *ignored[HF_IGNORED]; /* keys that change no result */
     hf_stem stems[HF_LM_STEMS];
-    /* endings of tensors of layers that old files have and that have no effect */
+    /* endings of names of layers' tensors that old files have and that change nothing */
     const char *dropped[4];
 } hf_lm_family;
 
@@ -51,7 +51,7 @@ bool wf_hf_lm_transposed(const hf_lm_family *family, const wf_tensor *parameter)
 bool wf_hf_lm_from_one(const hf_lm_family *family, const wf_tensor *parameter);
 bool wf_hf_lm_dropped(const hf_lm_family *family, const char *tensor);
 
-/* The rows of part i of a parameter: of queries, keys and values, which are its parts. */
+/* The number of rows of part i of a parameter; its 3 parts are queries, keys and values. */
 int64_t wf_hf_lm_rows(const wf_language_model_config *c, const wf_tensor *parameter, int i,
                       int parts);
 
