@@ -29,7 +29,7 @@ typedef enum {
     OP_REPEAT, /* characters of set a, `least` to `most`; b is a wf_greed */
     OP_SPLIT,  /* first a, then b; `first` has a bit for bytes with which a may begin */
     OP_JUMP,   /* to a */
-    OP_AHEAD,  /* the operations up to the next OP_END must match; a: after that; b: must not */
+    OP_AHEAD,  /* the operations up to OP_END must match, or must not if b; a: after OP_END */
     OP_BEHIND, /* the character before is in set a; b: is not, or there is none */
     OP_ATOMIC, /* as OP_AHEAD, but the text is taken */
     OP_END,    /* of OP_AHEAD or OP_ATOMIC */
@@ -81,7 +81,7 @@ typedef struct wf_search {
 } wf_search;
 
 wf_search wf_search_begin(wf_expression *e, wf_span text);
-/* The next match. An empty one directly behind the last match is passed over. */
+/* The next match. An empty match directly after the last match is skipped. */
 wf_match_result wf_search_next(wf_search *s, size_t *begin, size_t *end);
 
 /* ---- sets: expression_sets.c ----------------------------------------------------------------- */

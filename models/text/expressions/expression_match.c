@@ -96,7 +96,8 @@ static bool repeat(matcher *m, const wf_instruction *i) {
     return i->b == POSSESSIVE || m->at == low || push(m, (wf_choice){ m->pc, SHORTER, m->at, low });
 }
 
-/* Whether the end of the text or a line break is here. An end just after a line break is none. */
+/* True at a line break, or at the end of the text unless a line break is just before it. last: only
+ * the line break that ends the text counts. */
 static bool line_end(const matcher *m, bool last) {
     if (m->at == m->end) return !m->end || m->text[m->at - 1] != '\n';
     return m->text[m->at] == '\n' && (!last || m->at + 1 == m->end);
@@ -121,8 +122,8 @@ static bool look(const matcher *m, const wf_instruction *i) {
     }
 }
 
-/* Drops the stack down to the barrier of the group that ends. False: a look-ahead that must not
- * match has. */
+/* Drops the stack down to the barrier of the group that ends. False: it is a negative look-ahead,
+ * which must not match. */
 static bool end_group(matcher *m) {
     wf_choice c;
     do c = m->e->stack[--m->n];

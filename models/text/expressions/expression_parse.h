@@ -85,11 +85,12 @@ static inline bool is_letter(int32_t c) {
 
 /* ---- expression_class.c ---------------------------------------------------------------------- */
 
-/* Reads a class behind its "[" into an empty set. */
+/* Reads a class, whose "[" has been read, into an empty set. */
 bool wf_expression_class(wf_expression_parser *p, wf_code_set *set);
-/* Reads an escape behind its backslash: one character. *known: it is one. */
+/* Reads an escape, after its backslash, that stands for a character. *known: false if it does
+ * not. */
 bool wf_escaped_code(wf_expression_parser *p, int32_t *code, bool *known);
-/* Reads an escape that stands for a set into an empty set. *known: it is one. */
+/* Reads an escape that stands for a set into an empty set. *known: false if it does not. */
 bool wf_escaped_set(wf_expression_parser *p, wf_code_set *set, bool in_class, bool *known);
 
 #endif

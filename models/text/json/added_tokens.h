@@ -21,13 +21,14 @@ typedef struct wf_added_tokens {
     uint32_t first[2][8]; /* bytes with which they begin */
 } wf_added_tokens;
 
-/* Reads the field "added_tokens", which may be missing. Ids are as the library gives them: that of
- * an equal text in the vocabulary, or the next free one; the file's are not asked. */
+/* Reads the field "added_tokens", which may be missing. Ids are as the library gives them: the id
+ * of an equal text in the vocabulary, or the next free one. The ids in the file are ignored. */
 bool wf_added_read(wf_added_tokens *t, const json_tree *tree, size_t value, wf_word_model *m,
                    wf_text_steps *normalizers, wf_aligned *a, char *message);
 void wf_added_free(wf_added_tokens *t);
 const wf_added_token *wf_added_find(const wf_added_tokens *t, int32_t id); /* NULL: none */
-/* Cuts them out of the pieces. `normal`: those that are normalized. */
+/* Cuts the added tokens out of the pieces: if `normal`, those that are normalized, else the
+ * others. */
 bool wf_added_cut(const wf_added_tokens *t, wf_aligned *a, bool normal);
 /* Applies all steps to a piece. */
 bool wf_normalize_piece(wf_text_steps *s, wf_aligned *a, wf_piece *p);

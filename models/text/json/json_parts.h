@@ -1,5 +1,5 @@
-/* models/text/json/json_parts.h - inside models: what a tokenizer.json consists of, once it is read,
- * for what writes it in another form. json_tokenizer.c has it. */
+/* models/text/json/json_parts.h - inside models: the parts of a tokenizer.json after it was read,
+ * for code that writes them in another form. Implemented in json_tokenizer.c. */
 #ifndef WEFT_MODELS_TEXT_JSON_JSON_PARTS_H
 #define WEFT_MODELS_TEXT_JSON_JSON_PARTS_H
 

@@ -19,9 +19,9 @@ static bool stays(const wf_aligned *a, const wf_piece *p, uint32_t below) {
     return wf_piece_whole(a, p);
 }
 
-/* Sorts the marks behind a starter, which are the changes from `from` on, by their class; equal
- * ones stay in order. A long row, which only hostile text has, is distributed instead of inserted.
- */
+/* Sorts the marks after a starter, which are the changes from `from` on, by combining class; equal
+ * ones stay in order. A long run of marks, which only hostile text has, gets a counting sort
+ * instead of an insertion sort. */
 static bool sort_marks(wf_aligned *a, size_t from) {
     enum { FEW = 16, CLASSES = 256 };
     wf_change *c = a->changes + from;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* A text is never padded to more. */
+/* MOST_PADDING: the most tokens to which a text can be padded. */
 enum { MOST_PADDING = 1 << 24, MOST_PROCESSORS = 64, MOST_OPEN = 64 };
 
 /* ---- templates ------------------------------------------------------------------------------- */

@@ -80,7 +80,7 @@ extern const wf_step_kind wf_normalizer_kinds[], wf_pre_tokenizer_kinds[], wf_de
 bool wf_step_text(const wf_step_source *from, const char *key, wf_span *out);
 bool wf_step_code(const wf_step_source *from, const char *key, uint32_t *out);
 bool wf_step_flag(const wf_step_source *from, const char *key, bool *out);
-/* A field that may be missing or null, and then leaves *out as it is. */
+/* A field that may be missing or null: then *out stays as it is. */
 bool wf_step_flag_or(const wf_step_source *from, const char *key, bool *out);
 bool wf_step_size(const wf_step_source *from, const char *key, int64_t least, int64_t *out);
 /* One of several words, which end with NULL: its index. */

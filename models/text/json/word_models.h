@@ -15,7 +15,7 @@ typedef struct wf_ids_of_text {
     size_t longest; /* bytes of a text */
 } wf_ids_of_text;
 
-/* The id of a text; of a text that is there, the new id is kept. False with message. */
+/* Adds a text with its id. A text that was there before gets the new id. False with message. */
 bool wf_ids_add(wf_ids_of_text *v, wf_span text, int64_t id, char *message);
 int32_t wf_ids_find(const wf_ids_of_text *v, wf_span text); /* -1: none */
 wf_span wf_id_text(const wf_ids_of_text *v, int64_t id);    /* text NULL: none */

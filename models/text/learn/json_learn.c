@@ -102,8 +102,9 @@ static void put_template_ids(wf_json_learner *l, int32_t id) {
     wf_learn_put(l, "]}");
 }
 
-/* The start before a text, and the end after it. Of two texts the second has an end, and the first
- * two, as in RoBERTa; in BERT it has one, and the second text has the type 1. */
+/* The start token is before a text, and the end token after it. In a pair, the first text has two
+ * end tokens and the second one, as in RoBERTa. In BERT both have one, and the second has type
+ * 1. */
 static void put_template(wf_json_learner *l) {
     int32_t start = l->roles.start, end = l->roles.end;
     bool bert = l->o->kind == WF_LEARN_WORDPIECE;

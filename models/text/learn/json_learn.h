@@ -34,8 +34,9 @@ void wf_learn_put(wf_json_learner *l, const char *json);
 void wf_learn_put_text(wf_json_learner *l, const char *text); /* in quotes */
 void wf_learn_put_number(wf_json_learner *l, int64_t number);
 
-/* The characters of the words, or the most frequent ones if the options limit them, by code point.
- * Adds them to the tally, which must be empty. False: out of memory. */
+/* Adds the words' characters to the tally, which must be empty: the most frequent ones first, and
+ * no more than the options allow. Characters that are special tokens are left out. False: out of
+ * memory. */
 bool wf_learn_alphabet(const wf_json_learner *l, wf_tally *characters);
 /* False with message: the vocabulary did not reach its size. n: how many ids there are. */
 bool wf_learn_enough(const wf_json_learner *l, int64_t n);
@@ -57,8 +58,9 @@ bool wf_learn_unigram(wf_json_learner *l);
 enum { WF_LONGEST_PIECE = 16, WF_MOST_SEEDS = 1000000 }; /* characters; pieces */
 
 /* Adds pieces to begin with, and their weights, to the tally: substrings of the words that occur at
- * least twice and have 2 to 16 characters. Of those with one set of places only the longest is
- * taken, and of all those whose count times length is greatest. False: out of memory. */
+ * least twice and have 2 to 16 characters. Of several with the same places, only the longest is
+ * taken. If there are too many, those with the greatest count times length are taken. False: out of
+ * memory. */
 bool wf_unigram_seeds(wf_tally *seeds, const wf_tally *words);
 
 #endif

@@ -53,7 +53,7 @@ static int by_text(const void *a, const void *b) {
 
 /* ---- beginnings ------------------------------------------------------------------------------ */
 
-/* A beginning that the suffix at hand has, too. */
+/* A beginning that the current suffix shares with suffixes before it. */
 typedef struct open_run {
     int64_t before; /* sum of the counts of all suffixes before its first one */
     uint32_t bytes;

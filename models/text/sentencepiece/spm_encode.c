@@ -52,8 +52,8 @@ static void join_unknown(wf_spm *m) {
     m->n_tokens = n;
 }
 
-/* Or replaces unknown pieces by pieces for their bytes. The additional pieces are counted first,
- * and written from the end, so that they do not overwrite others. */
+/* With byte fallback, replaces unknown pieces by the pieces of their bytes. The additional pieces
+ * are counted first, and written from the end, so that they do not overwrite others. */
 static bool spell_unknown(wf_spm *m) {
     size_t n = m->n_tokens, all = n;
     for (size_t i = 0; i < n; i++)
