@@ -124,7 +124,7 @@ typedef struct wf_decode_options {
     int64_t decay_start;
     /* 1e-3..1e3; 1: none */
     double decay;
-    /* a beam uses log-probabilities among the allowed tokens only */
+    /* in a beam, the probabilities of the allowed tokens sum to 1 */
     bool renormalize;
     /* draw each token at random (beam must be 1), with p ~ exp(logit / temperature). Only the top_k
      * likeliest tokens (0: all) are drawn, and of these only the fewest whose shares sum to top_p

@@ -140,7 +140,8 @@ struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t 
 void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias);
 /* Record scores and loss, from logits and labels. */
 void wf_model_finish(wf_model *m);
-/* Nodes that are recorded from now on are not the model's own. The last call of wf_model_finish. */
+/* Ends the model's own graph: nodes recorded later are not the model's own. wf_model_finish calls
+ * it last. */
 void wf_model_end_graph(wf_model *m);
 /* "layers.0" */
 const char *wf_layer_name(int64_t i, char name[32]);

@@ -54,7 +54,7 @@ typedef struct wf_model_sizes {
 } wf_model_sizes;
 /* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
 const wf_model_kind *wf_model_kind_at(int i);
-/* The kind of encoders, which is none of these because it writes no text. */
+/* The kind of encoders, which is not among the kinds above because it writes no text. */
 extern const wf_model_kind wf_encoder_kind;
 /* A kind's name in files, "language_model"; and for readers, "Language model". "" for NULL. */
 const char *wf_model_kind_name(const wf_model_kind *kind);
@@ -84,12 +84,12 @@ enum { WF_MOST_CLASSES = 1 << 12, WF_MOST_LABEL = 255 };
 #define WF_CLASS_NAMES "classify.labels"
 /* True if this can be a label: 1 to WF_MOST_LABEL bytes without line breaks and TABs. */
 bool wf_class_name_ok(const char *line, size_t bytes);
-/* The label behind another one in such a text; name NULL: the first. It ends at a line break or
- * with the text. NULL: there is none. */
+/* The next label of such a text after the label `name`; the first one if name is NULL. It ends at a
+ * line break or with the text. NULL: there is none. */
 const char *wf_class_next(const char *text, const char *name);
-/* Has such a text so many labels, all of which are possible? False with message. */
+/* True if the text has `classes` labels, and each may be a label. False with message. */
 bool wf_class_names_fit(const char *text, int64_t classes, char *message);
-/* Does a model's file have as many labels as classes, or no labels? False with message. */
+/* True if a model's file has as many labels as classes, or no labels. False with message. */
 bool wf_class_names_check(const wf_file *f, char *message);
 /* Load the encoder in a file as wf_model_load does, but without its head, so that it can be trained
  * on something else: with a new head of so many classes; 0: with none. NULL with message. */

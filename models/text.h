@@ -101,7 +101,7 @@ WF_API wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_r
 /* NULL is allowed. */
 WF_API void wf_tokenizer_free(wf_tokenizer *t);
 
-/* The kind that it was made as. */
+/* The tokenizer's kind, which was given when it was made. */
 WF_API wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t);
 /* ids are 0..size-1 */
 WF_API int64_t wf_tokenizer_size(const wf_tokenizer *t);

@@ -5,7 +5,7 @@
 
 #include "models/file/model_file.h"
 
-/* longest name of a module; the parts of a packed projection */
+/* room for a module's name with its '\0'; the number of parts of a packed projection */
 enum { WF_MODULE_NAME = 256, WF_MODULE_PARTS = 3 };
 #define WF_LORA_A ".lora_A.weight"
 #define WF_LORA_B ".lora_B.weight"
@@ -33,12 +33,12 @@ void wf_adapters_end(wf_model *m);
 
 /* ---- adapter_file.c -------------------------------------------------------------------------- */
 
-/* Metadata of a file of adapters: the options. */
+/* The number of metadata pairs that hold the options of adapters. */
 enum { WF_ADAPTER_META = 3 };
 typedef struct wf_adapter_text {
     char of[WF_ADAPTER_META][WF_CONFIG_TEXT];
 } wf_adapter_text;
-/* True if the file has adapters alone. */
+/* True if the file holds adapters without their model. */
 bool wf_has_adapters(const wf_file *f);
 /* Write the options of m's adapters to meta [WF_ADAPTER_META]. Returns how many pairs; 0: m has no
  * adapters. */

@@ -22,7 +22,7 @@ struct few_logits {
     wf_plan *plan;
     int32_t *ids; /* [n] ascending */
     int64_t n, vocab;
-    /* [room,V]: minus infinity but for ids */
+    /* [rows,V] logits: those of ids, and minus infinity for all other tokens */
     char *rows;
     size_t bytes;
 };
@@ -76,7 +76,7 @@ static bool record(few_logits *few, const wf_model *m, int64_t most_rows, wf_poo
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-/* Makes room for the rows of a search. */
+/* Allocates the rows of a search, filled with minus infinity. */
 static bool make_rows(few_logits *few, wf_dtype real, int64_t most_rows) {
     int64_t n = most_rows * few->vocab;
     few->bytes = (size_t)n * wf_dtype_size(real);
@@ -90,7 +90,7 @@ static bool make_rows(few_logits *few, wf_dtype real, int64_t most_rows) {
     return few->rows;
 }
 
-/* Marks the ids that are wanted. Returns how many there are. */
+/* Marks these ids as wanted. Returns how many different ids they are. */
 static int64_t mark(unsigned char *wanted, const int32_t *ids, int64_t n) {
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++) {

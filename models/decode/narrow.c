@@ -12,7 +12,8 @@
 
 #include "core/base/memory.h"
 
-/* The candidates of all sentences: those of sentence i are ids[ends[i - 1]] up to ids[ends[i]]. */
+/* The candidates of sentence i are ids[ends[i - 1]] to ids[ends[i] - 1]; those of sentence 0 begin
+ * at ids[0]. */
 struct narrow {
     int32_t *ids;
     size_t room;
@@ -69,7 +70,8 @@ void wf_narrow_close(search *q) {
     free(q->narrow);
 }
 
-/* Room for three rows: the candidates' logits, which of them are open, and a whole row. */
+/* The bytes of one row, in whole cache lines. The scratch has three rows: the candidates' logits,
+ * which of them are allowed, and a whole row. */
 static size_t row_bytes(const wf_model *m) {
     return ((size_t)m->tgt_vocab * sizeof(double) + 63) & ~(size_t)63;
 }

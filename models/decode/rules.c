@@ -25,8 +25,8 @@ size_t wf_rules_scratch(const wf_decode_options *o, const wf_model *m) {
     return row + ((size_t)m->max_len + 2) * sizeof(int32_t);
 }
 
-/* True if the allowed tokens' probabilities no longer sum to 1, because others are banned. A banned
- * probability below e^-700 changes no bit. */
+/* True if log-probabilities must be renormalized, because banned tokens have a part of the
+ * probability. A part below e^-700 changes no bit. */
 static bool loses_share(const search *q, const logit_row *r, double normaliser, int64_t length) {
     const wf_decode_options *o = q->o;
     if (!o->renormalize || !wf_ranks_log_probs(o)) return false;

@@ -106,7 +106,7 @@ typedef struct search {
 } search;
 
 /* Chooses the continuations of a sentence's live hypotheses: writes q->next and the finished ones.
- * Returns the number of children; 0: the sentence is done. */
+ * Returns the number of hypotheses that go on; 0: the sentence is done. */
 int wf_beam_advance(search *q, sentence *s);
 int wf_sample_advance(search *q, sentence *s);
 /* Draws n tokens for a sentence: the draws number first, first + 1, ... */
@@ -146,7 +146,7 @@ bool wf_watch_step(search *q, const sentence *s, int n);
  * sampling use logits. */
 bool wf_ranks_log_probs(const wf_decode_options *o);
 size_t wf_rules_scratch(const wf_decode_options *o, const wf_model *m);
-/* True if a rule may change a row of a hypothesis with so many tokens. */
+/* True if a rule may change the logits of a hypothesis that has `length` tokens. */
 bool wf_rules_apply_to(const search *q, const logit_row *r, double normaliser, int64_t length);
 /* Copies the row's logits to scratch and applies the rules. The normaliser becomes that of the
  * allowed tokens, if one is needed. False: no token is allowed. */
@@ -166,7 +166,7 @@ size_t wf_narrow_scratch(const wf_decode_options *o, const wf_model *m);
 /* The logits of a sentence's candidates alone, gathered into scratch. Without a shortlist it is the
  * row itself. */
 logit_row wf_narrow_few(const search *q, const sentence *s, const logit_row *of, char *scratch);
-/* Candidates that were chosen from such a row get the ids of their tokens. */
+/* Turns the tokens of n candidates from indices in the short row (wf_narrow_few) into ids. */
 void wf_narrow_tokens(const search *q, const sentence *s, candidate *c, int n);
 /* Copies a whole row to scratch, with minus infinity for tokens that are no candidates. */
 void wf_narrow_row(const search *q, const sentence *s, char *scratch, logit_row *of);

@@ -20,7 +20,7 @@ struct wf_shortlist {
     int64_t src_vocab, tgt_vocab;
     bool shared;
     int64_t first;    /* ids below this are candidates of every source */
-    int64_t words;    /* tokens of a source that have lists */
+    int64_t words;    /* number of source tokens that have lists */
     int64_t *offsets; /* [words + 1] */
     int32_t *ids;     /* [offsets[words]] */
 };

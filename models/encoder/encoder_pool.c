@@ -16,7 +16,7 @@ typedef struct tokens {
 /* In the maximum, padding has this value, which is below that of any token. */
 #define LEAST (-1e9)
 
-/* The sum with these weights [B,S]: [B,D]. */
+/* The sum of the tokens' vectors with these weights [B,S]: [B,D]. */
 static wf_tensor *weighted(const tokens *t, wf_tensor *weights) {
     wf_tensor *row = wf_unsqueeze(weights, WF_AXIS(1));  /* [B,1,S] */
     return wf_squeeze(wf_matmul(row, t->x), WF_AXIS(1)); /* [B,D] */

@@ -69,7 +69,8 @@ const char *wf_hf_family_names(void);
 
 bool wf_hf_ignored_key(const char *name); /* true for a key of config.json that changes no result */
 
-/* The names of an activation. The first is the one that is written. */
+/* A name of an activation. If several names in the table mean the same one, the first is
+ * written. */
 typedef struct hf_activation {
     const char *name;
     wf_activation activation;
@@ -89,7 +90,7 @@ int wf_hf_tensor_name(const hf_family *family, bool gated, const char *parameter
                       char name[HF_NAME]);
 enum { HF_OUTPUT = 2, HF_SHARED }; /* in `tables` of a family */
 #define HF_OUTPUT_BIAS "final_logits_bias"
-/* True for a position table of a family that computes positions, which old files contain. */
+/* True for a position table, which old files contain although the family computes positions. */
 bool wf_hf_is_positions(const char *tensor);
 bool wf_hf_ignored_tensor(const char *tensor);
 

@@ -25,7 +25,7 @@ typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_
 
 /* ---- hf_config.c: config.json ---------------------------------------------------------------- */
 
-/* Most ids of a list of ends. */
+/* The most end tokens in a list of them. */
 enum { HF_MOST_ENDS = 16 };
 /* Reads the key of a row into that row's field of c, an hf_config or the like. */
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
@@ -36,8 +36,8 @@ bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_consta
  * `ignored` and `own`, which may be NULL. */
 bool wf_hf_check_keys(const hf_object *o, const hf_key *keys, const hf_constant *constants,
                       const char *const *ignored, const char *const *own, char *message);
-/* Copies the family's name as it is written in the file, so that no request for memory can fail
- * unseen. False: there is none, or it is longer than any family's. */
+/* Copies the family's name as it is written in the file, which allocates nothing. False: there is
+ * none, or it is longer than any family's. */
 enum { HF_TYPE = 32 };
 bool wf_hf_model_type(const hf_object *o, char name[HF_TYPE]);
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message);
@@ -115,7 +115,8 @@ typedef struct hf_tensors {
 } hf_tensors;
 /* Adds a tensor of f32. Returns its values, zeros, for the caller to fill. NULL: out of memory. */
 float *wf_hf_add_tensor(hf_tensors *t, const char *name, int ndim, const int64_t *shape);
-/* Write them as a file, as transformers does; or return its bytes, which the caller frees. */
+/* wf_hf_save_tensors writes a file, as transformers does. wf_hf_tensor_bytes returns the bytes of
+ * the file, which the caller frees. */
 bool wf_hf_save_tensors(const hf_tensors *t, const char *path, char *message);
 char *wf_hf_tensor_bytes(const hf_tensors *t, size_t *bytes, char *message);
 void wf_hf_tensors_free(hf_tensors *t);
@@ -167,7 +168,8 @@ void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* behind 
 
 /* Formatted text of at most 255 bytes. */
 WF_PRINTF(2, 3) void wf_hf_put_as(hf_text *t, const char *format, ...);
-/* A pair of an object: the comma after the previous one, or the bracket, and the key. */
+/* Starts a pair of a JSON object: writes a comma, or the opening bracket before the first pair, and
+ * the key. */
 void wf_hf_put_key(hf_text *t, const char *name);
 void wf_hf_put_int(hf_text *t, const char *name, int64_t value);
 void wf_hf_put_flag(hf_text *t, const char *name, bool value);

@@ -200,7 +200,8 @@ static bool check_known(const hf_object *o, char *message) {
     return true;
 }
 
-/* Checks that an id that both files contain is the same in both. */
+/* Checks that an id in generation_config.json is that of config.json, if both have it. *of_config
+ * becomes the id, if only generation_config.json has it. */
 static bool agreed_id(const hf_object *o, const char *key, int64_t *of_config, char *message) {
     int64_t id;
     if (!one_id(o, key, &id, message)) return false;

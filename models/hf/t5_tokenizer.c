@@ -28,7 +28,7 @@ static bool read_json(const char *folder, const hf_config *c, wf_hf *out, char *
     return out->src || fail(message, "tokenizer.json: %.220s", reason);
 }
 
-/* How many tokens stand for spans. */
+/* Reads how many tokens stand for masked spans. */
 static bool read_extra(const char *folder, int64_t *extra, char *message) {
     hf_object o;
     *extra = USUAL_EXTRA;

@@ -26,7 +26,7 @@ typedef struct marian_item {
 typedef struct marian_file {
     marian_item *items;
     int n;
-    /* where names lie: a ZIP archive's directory, and what numpy's headers need */
+    /* the archive of a model.npz, which holds the items' names; empty for a binary file */
     wf_zip zip;
 } marian_file;
 
@@ -76,11 +76,11 @@ typedef struct marian_origin {
     int parts;
     int64_t rows, columns; /* of a part */
 } marian_origin;
-/* Find them, of the right shapes: also before memory is taken for a leaf as large as settings say.
- * False with message. */
+/* Finds a leaf's items and checks their shapes. Call it before taking memory for the leaf, whose
+ * size only the file's settings determine. False with message. */
 bool wf_marian_find_origin(marian_file *f, const wf_transformer_config *c, const wf_tensor *leaf,
                            marian_origin *origin, char *message);
-/* True if all items were found but the scales of activations in int8 products, which f32 does not
+/* True if every item was used, but for scales of activations in int8 products, which f32 does not
  * need. False with message. */
 bool wf_marian_explain_rest(const marian_file *f, char *message);
 
@@ -109,7 +109,8 @@ float wf_marian_scale(const wf_marian_scales *s, const wf_tensor *weight, int pa
 
 /* The parameter of scales, [matrices, 2]. */
 wf_tensor *wf_marian_declare_scales(wf_model *m);
-/* Declare it with the values of a file, if that is one in int8 with scales. False with message. */
+/* Declares the scales with a file's values, if that is a file in int8 with scales. False with
+ * message. */
 bool wf_marian_keep_scales(marian_file *f, wf_model *m, char *message);
 /* The row of the scales for part `part` of a weight. -1: it is not multiplied. */
 int wf_marian_scale_index(const wf_model *m, const wf_tensor *weight, int part);

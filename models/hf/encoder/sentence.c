@@ -152,7 +152,7 @@ static bool read_dense_class(const hf_object *o, wf_encoder_config *c, char *mes
                 o->file, v ? wf_hf_show(v, text) : "missing");
 }
 
-/* P: the width of what is joined by pooling. */
+/* P: the sum of the widths of all poolings. */
 static bool read_dense(const hf_object *o, wf_encoder_config *c, int64_t P, char *message) {
     static const char *const read[] = { "in_features", "out_features", "bias",
                                         "activation_function", NULL };

@@ -114,7 +114,7 @@ static bool read_ropes(const hf_object *o, const hf_lm_family *f, hf_lm_config *
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* How many times an array of strings has this one; -1: it is no such array. */
+/* How many times a JSON array contains the string. -1: the value is no array. */
 static int64_t times(const hf_value *v, const char *string) {
     size_t k = strlen(string);
     int64_t n = 0;
@@ -196,7 +196,7 @@ bool wf_hf_lm_complete(const hf_lm_family *f, hf_lm_config *c, char *message) {
     m->out_bias = !m->bias && c->attention_bias;
     m->qk_norm = f->qk_norm;
     m->scale_embedding = f->from_one;
-    /* Gemma's first files say gelu, and transformers takes this */
+    /* Gemma's first files say gelu, but transformers computes the tanh approximation */
     if (f->from_one && m->activation == WF_GELU) m->activation = WF_GELU_TANH;
     if (f->kv_heads) m->num_kv_heads = f->kv_heads;
     if (!m->dim_feedforward) m->dim_feedforward = 4 * m->d_model;

@@ -194,9 +194,9 @@ enum {
 typedef struct cluster {
     uint32_t last;    /* class of its last character */
     uint32_t regions; /* regional indicators in a row */
-    bool picture;     /* a picture with extending characters, before a joiner */
-    bool linked;      /* a consonant, and a linker among what follows it */
-    bool consonant;   /* a consonant, and linkers or extending characters */
+    bool picture;     /* a picture symbol, and only extending characters and joiners after it */
+    bool linked;      /* like consonant, with at least one linker */
+    bool consonant;   /* a consonant, and only linkers or extending characters after it */
 } cluster;
 
 static bool joins_hangul(uint32_t a, uint32_t b) {

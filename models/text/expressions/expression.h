@@ -57,15 +57,15 @@ typedef struct wf_expression {
     size_t n_sets, sets_capacity;
     char *literals;
     size_t n_literals, literals_capacity;
-    uint32_t first[8]; /* bytes with which a match may begin */
-    bool plain;        /* it is one literal */
+    uint32_t first[8]; /* set of 256 bits: the bytes with which a match may begin */
+    bool plain;        /* the expression is one literal */
     wf_choice *stack;
     size_t stack_capacity;
 } wf_expression;
 
-/* Free the expression in either case. False with message. */
+/* Compiles a pattern. False with message. The caller frees the expression in either case. */
 bool wf_expression_compile(wf_expression *e, wf_span pattern, char *message);
-/* The expression that matches this text and nothing else. */
+/* Makes the expression that matches this text and nothing else. */
 bool wf_expression_literal(wf_expression *e, wf_span text, char *message);
 void wf_expression_free(wf_expression *e);
 
@@ -106,7 +106,7 @@ bool wf_set_add(wf_code_set *s, uint32_t first, uint32_t last);
 bool wf_set_invert(wf_code_set *s);
 bool wf_set_join(wf_code_set *s, const wf_code_set *with);
 bool wf_set_meet(wf_code_set *s, const wf_code_set *with);
-/* Add the other cases of its characters. */
+/* Adds the other cases of the set's letters. */
 bool wf_set_fold(wf_code_set *s);
 /* Adds a property: "L", "Lu", "Han", "^L"... False if it is unknown or out of memory. */
 bool wf_set_property(wf_code_set *s, wf_span name, bool *known);

@@ -23,7 +23,7 @@ struct wf_choice {
     size_t at, low;
 };
 
-/* Steps that a search may take: for every byte of the text, and more. */
+/* A search may take STEPS_A_BYTE steps for each byte of the text, and FREE_STEPS more. */
 enum { STEPS_A_BYTE = 256, FREE_STEPS = 4096 };
 
 typedef struct matcher {
@@ -46,7 +46,7 @@ static bool push(matcher *m, wf_choice c) {
     return true;
 }
 
-/* Takes a character of the set. */
+/* Moves past the next character, if it belongs to the set. */
 static inline bool take(matcher *m, const wf_code_set *set) {
     if (m->at == m->end) return false;
     unsigned char byte = (unsigned char)m->text[m->at];

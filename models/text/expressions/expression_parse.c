@@ -79,7 +79,7 @@ static bool literal(wf_expression_parser *p, int32_t code, uint32_t *out) {
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* Takes the set, or frees it. */
+/* Adds the set to the expression, or frees it if ok is false. */
 static bool finish_set(wf_expression_parser *p, bool ok, wf_code_set set, uint32_t *out) {
     p->last_folded = 0;
     if (ok) return add_set(p, set, out);

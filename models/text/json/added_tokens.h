@@ -30,7 +30,7 @@ const wf_added_token *wf_added_find(const wf_added_tokens *t, int32_t id); /* NU
 /* Cuts the added tokens out of the pieces: if `normal`, those that are normalized, else the
  * others. */
 bool wf_added_cut(const wf_added_tokens *t, wf_aligned *a, bool normal);
-/* Applies all steps to a piece. */
+/* Applies all normalizers to a piece. */
 bool wf_normalize_piece(wf_text_steps *s, wf_aligned *a, wf_piece *p);
 
 #endif

@@ -57,10 +57,11 @@ bool wf_piece_keep(wf_aligned *a, wf_piece p);
 /* The next list becomes the list. */
 void wf_pieces_swap(wf_aligned *a);
 
-/* Collect the changes of a piece, one by one, and make them. */
+/* wf_change_add collects the changes of a piece, character by character. wf_change_all makes
+ * them. */
 void wf_change_begin(wf_aligned *a);
 bool wf_change_add(wf_aligned *a, uint32_t code, int32_t change);
-/* The first `dropped` characters have no place in the new text. */
+/* The first `dropped` characters of the old text have no character in the new text. */
 bool wf_change_all(wf_aligned *a, wf_piece *p, size_t dropped);
 /* True if changes of this piece reach from its first byte to its last; only bytes without a place
  * in the original prevent that. A piece in which nothing changes can then be left alone. */

@@ -7,7 +7,8 @@
 #include "models/json_tokenizer.h"
 #include "post_processors.h"
 
-/* The steps of a text in their order, and the decoders. All belong to the tokenizer. */
+/* The steps that a text passes through, in their order, and the decoders. The tokenizer owns
+ * all. */
 typedef struct wf_json_parts {
     const wf_added_tokens *added;
     const wf_text_steps *normalizers, *pre_tokenizers;

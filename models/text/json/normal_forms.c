@@ -63,7 +63,7 @@ static bool decompose(wf_aligned *a, const wf_piece *p, bool compatible) {
     return sort_marks(a, starter);
 }
 
-/* The state of composing: a starter at `out`, and behind it marks that did not join it. Composed
+/* The state of composing: a starter at `out`, and after it the marks that did not join it. Composed
  * text is never longer, so it is written over what was read. */
 typedef struct composer {
     wf_change *c;

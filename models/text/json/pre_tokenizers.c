@@ -21,7 +21,7 @@ static bool keep(cutter *c, size_t begin, size_t end) {
     return begin == end || wf_piece_keep(c->a, wf_piece_cut(c->a, &c->piece, begin, end));
 }
 
-/* Keeps what is there, and begins another part. */
+/* Keeps the part so far, and begins another one. */
 static bool begin_part(cutter *c, size_t begin, size_t end) {
     bool ok = keep(c, c->begin, c->end);
     c->begin = begin;
@@ -173,7 +173,7 @@ static bool compile(wf_text_step *s, const wf_step_source *from, const char *pat
                                  from->message);
 }
 
-/* Words, and what is neither word nor white space. */
+/* White space, characters of words, and all others. */
 typedef enum { KIND_SPACE, KIND_WORD, KIND_OTHER } word_kind;
 static word_kind kind_of(uint32_t c) {
     if (wf_is_space(c)) return KIND_SPACE;

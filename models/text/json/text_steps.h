@@ -36,7 +36,7 @@ typedef enum { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIG
 /* Flags of the pre-tokenizer ByteLevel: a piece gets a space before it; it is cut as in GPT-2. */
 enum { PREFIX_SPACE, USE_REGEX };
 
-/* A kind uses the fields that it has. */
+/* A step. Each kind of step uses some of the fields. */
 struct wf_text_step {
     const wf_step_kind *kind;
     wf_span text, other; /* in the file's text */
@@ -83,7 +83,7 @@ bool wf_step_flag(const wf_step_source *from, const char *key, bool *out);
 /* A field that may be missing or null: then *out stays as it is. */
 bool wf_step_flag_or(const wf_step_source *from, const char *key, bool *out);
 bool wf_step_size(const wf_step_source *from, const char *key, int64_t least, int64_t *out);
-/* One of several words, which end with NULL: its index. */
+/* Finds which of several words the field has; the list ends with NULL. *out becomes its index. */
 bool wf_step_choice(const wf_step_source *from, const char *key, const char *const *words,
                     int *out);
 /* {"String": ...} or {"Regex": ...} */

@@ -57,7 +57,7 @@ struct wf_word_model {
     /* BPE */
     wf_merges merges;
     wf_merger merger;
-    wf_strings words; /* that were seen, and their tokens */
+    wf_strings words; /* words seen before, whose tokens are kept in `seen` */
     size_t *word_ends, word_ends_capacity;
     wf_word_tokens seen;
     wf_spm_text joined; /* a character with its prefix and suffix */

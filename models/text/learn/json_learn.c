@@ -68,7 +68,7 @@ static void put_special(wf_json_learner *l, int32_t id) {
     wf_learn_put_number(l, id);
     wf_learn_put(l, ",\"content\":");
     wf_learn_put_text(l, text);
-    /* as RoBERTa's: a mask takes the space before it */
+    /* as in RoBERTa: the token <mask> takes the space before it */
     wf_learn_put(l, ",\"single_word\":false,\"lstrip\":");
     wf_learn_put(l, strcmp(text, "<mask>") == 0 ? "true" : "false");
     wf_learn_put(l, ",\"rstrip\":false,\"normalized\":false,\"special\":true}");

@@ -13,7 +13,7 @@
 #include "models/text/tally.h"
 #include "models/text_internal.h"
 
-/* Ids of special tokens by their purpose, which their names tell; -1: there is none. */
+/* Ids of special tokens by their purpose, which their names tell. -1: there is no such token. */
 typedef struct wf_learn_roles {
     int32_t unknown, start, end;
 } wf_learn_roles;
@@ -38,9 +38,9 @@ void wf_learn_put_number(wf_json_learner *l, int64_t number);
  * no more than the options allow. Characters that are special tokens are left out. False: out of
  * memory. */
 bool wf_learn_alphabet(const wf_json_learner *l, wf_tally *characters);
-/* False with message: the vocabulary did not reach its size. n: how many ids there are. */
+/* True if the vocabulary, with n ids, reached its size. False with message. */
 bool wf_learn_enough(const wf_json_learner *l, int64_t n);
-/* False with message: the size has no room for what a vocabulary needs. */
+/* True if the size has room for the characters and special tokens. False with message. */
 bool wf_learn_room(const wf_json_learner *l, int64_t characters);
 
 /* Call `take` for each word of a line, as the model of the file would get it. False with message,

@@ -24,7 +24,7 @@ typedef struct piece {
     bool single;  /* one character, which stays */
     double score; /* logarithm of the probability */
     double p;     /* the probability */
-    double count; /* expected, or of the best cuts */
+    double count; /* how often it occurs: expected, or in the best cuts */
 } piece;
 
 /* A piece within a word: characters [from, to). */
@@ -86,7 +86,7 @@ static bool take_texts(unigram *u) {
     return wf_unigram_seeds(&u->texts, &u->words);
 }
 
-/* The first probabilities follow the weights of the seeds. */
+/* Takes the seeds as pieces. Their first probabilities are in proportion to the seeds' weights. */
 static bool take_pieces(unigram *u) {
     const wf_strings *s = &u->texts.strings;
     size_t n = (size_t)s->n;
@@ -105,7 +105,7 @@ static bool take_pieces(unigram *u) {
     return true;
 }
 
-/* The trie of the pieces that are left. False: out of memory. */
+/* Builds the trie of the remaining pieces. False: out of memory. */
 static bool index_pieces(unigram *u) {
     const wf_strings *s = &u->texts.strings;
     wf_trie_key *keys = malloc((u->n + 1) * sizeof *keys);
@@ -297,7 +297,7 @@ static bool prune(unigram *u, size_t size) {
     return index_pieces(u);
 }
 
-/* Rounds until so many pieces are left. False: out of memory. */
+/* Repeats estimating and pruning until at most `size` pieces are left. False: out of memory. */
 static bool shrink(unigram *u, size_t size) {
     size_t nearly = size + size / 10;
     bool ok = index_pieces(u);
