@@ -127,8 +127,8 @@ typedef struct wf_decode_options {
     /* in a beam, the probabilities of the allowed tokens sum to 1 */
     bool renormalize;
     /* draw each token at random (beam must be 1), with p ~ exp(logit / temperature). Only the top_k
-     * likeliest tokens (0: all) are drawn, and of these only the fewest whose shares sum to top_p
-     * (1: all) */
+     * likeliest tokens (0: all) are drawn, and of these only the fewest whose probabilities sum to
+     * top_p (1: all) */
     bool sample;
     int top_k;
     /* above 0 to 1; 1e-3..1e3 */

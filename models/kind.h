@@ -27,7 +27,7 @@ typedef struct wf_config_field {
     size_t offset;
     /* the names of a choice, as in "none|all" */
     const char *names;
-    /* NULL: no choice has this number */
+    /* the name of a choice; NULL: no choice has this number */
     const char *(*name)(int choice);
     /* the value that files without this field have; NULL: all files have it */
     const char *before;

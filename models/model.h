@@ -76,7 +76,7 @@ typedef struct wf_attention_map {
     /* true: rows (columns) are tokens of src; false: they are tokens of tgt */
     bool source_queries, source_keys;
     int64_t layers;
-    /* [layers] of [B,H,queries,keys] */
+    /* [layers] the weights of each layer, [B,H,queries,keys] */
     wf_tensor **weights;
 } wf_attention_map;
 enum { WF_MOST_MAPS = 4 };

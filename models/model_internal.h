@@ -40,11 +40,11 @@ typedef struct wf_model_sizes {
     /* encoder-decoder: a norm after the embeddings of each stack */
     bool embedding_norm;
     /* encoder-decoder: the form of T5 1.1 (Raffel et al. 2020; Shazeer 2020), which determines
-     * positions, norms and biases; with one table for all also the scaled output of T5 1.0 */
+     * positions, norms and biases. If all tables are one, the output is scaled as in T5 1.0 */
     bool t5;
     /* encoder-decoder: the first sublayer of decoder layers */
     wf_decoder_kind decoder;
-    /* encoder-decoder: the form that Marian has of these sizes */
+    /* encoder-decoder: the form that Marian's models of these sizes have */
     bool marian;
     /* encoder in the form of BERT: true if it predicts masked tokens; the number of classes of
      * lines, 0 if it classifies none; the padding id */

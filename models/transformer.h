@@ -62,7 +62,8 @@ typedef struct wf_transformer {
     wf_transformer_config config;
     wf_tensor *memory;      /* [B,S,D] */
     wf_tensor *memory_mask; /* [B,1,1,S] */
-    /* keys and values of the memory for each decoder layer, [B,H,S,d]; the mask of source tokens */
+    /* keys and values of the encoder's output for each decoder layer, [B,H,S,d]. Both are parts of
+     * model.memory, which ends with memory_mask */
     wf_tensor **cross_k, **cross_v;
 } wf_transformer;
 

@@ -45,7 +45,7 @@ void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dt
     if (m->training.adapters.rank)
         wf_adapters_begin(m);
     else
-        m->training.adapters.targets = NULL; /* the caller's, which the model would free */
+        m->training.adapters.targets = NULL; /* the caller's, so the model must not free it */
 }
 
 wf_block_options wf_model_block(const wf_model *m) {

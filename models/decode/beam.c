@@ -66,8 +66,8 @@ static bool done(const search *q, const sentence *s, int n) {
     const wf_decode_options *o = q->o;
     int64_t present = wf_length_of(q, s) + 1;
     int64_t longest = s->limit + (o->at_limit != WF_LIMIT_NO_END);
-    bool adds =
-        o->decay != 1; /* the end token may add to a total: none is final before the limit */
+    /* decay may raise a total at the end token, so none is final before the limit */
+    bool adds = o->decay != 1;
     if (n == 0 || (!adds && hopeless(q, s, longest, o->nbest))) return true;
     if (s->n_ended < o->beam) return false;
     if (o->stop == WF_STOP_FULL || o->beam == 1) return true;

@@ -1,8 +1,9 @@
 /* models/decode/sample.c - draws tokens at random: temperature, then top-k, then top-p.
  *
  * p(v) ~ exp(logit(v) / temperature). Top-k keeps the k likeliest tokens (Fan et al. 2018); top-p
- * keeps the fewest whose shares sum to at least p (Holtzman et al. 2020). The random number is a
- * function of (seed, sentence, step, draw) alone, so that batches and threads change nothing. */
+ * keeps the fewest whose probabilities sum to at least p (Holtzman et al. 2020). The random number
+ * is a function of (seed, sentence, step, draw) alone, so that batches and threads change
+ * nothing. */
 #include "core/base/random.h"
 #include "ops/kernels/kernels.h"
 #include "search.h"

@@ -27,7 +27,7 @@
 typedef struct naming {
     const hf_lm_family *lm; /* NULL: an encoder-decoder */
     const hf_family *pairs; /* the family of an encoder-decoder */
-    bool gated;             /* has the encoder-decoder gated feed-forward layers? */
+    bool gated;             /* true if an encoder-decoder has gated feed-forward layers */
 } naming;
 
 static bool find_family(const wf_model *m, naming *to, char *message) {
@@ -238,7 +238,7 @@ static bool read_options(const char *folder, wf_adapters *out, char *message) {
         ok = fail(message, CONFIG ": 'lora_alpha' is no number above 0");
     if (ok && rooted && !wf_hf_bool(rooted, &root))
         ok = fail(message, CONFIG ": 'use_rslora' is neither true nor false");
-    /* PEFT then divides alpha by the root of the rank */
+    /* with use_rslora, PEFT divides alpha by the root of the rank */
     if (root) out->alpha *= sqrt((double)out->rank);
     wf_hf_object_free(&o);
     return ok;
@@ -250,7 +250,7 @@ typedef struct loading {
     const wf_file *f;
     naming from;
     hf_text targets;
-    int found; /* tensors of the file that are half of an adapter */
+    int found; /* how many tensors were found; each is half of an adapter */
     char *message;
 } loading;
 

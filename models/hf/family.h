@@ -12,8 +12,8 @@ typedef struct hf_config {
     /* shared: encoder's and decoder's tables are one; tied: the output's and the decoder's are
      * one */
     bool shared, tied;
-    bool scaled;       /* of T5: the output's input is divided by sqrt(d_model) */
-    bool decoder_only; /* of a search: the output continues the source */
+    bool scaled;       /* T5: the output's input is divided by sqrt(d_model) */
+    bool decoder_only; /* for reading a search: true if an output continues the source */
 } hf_config;
 
 /* A key of config.json that weft uses. */

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* The last one is OpenNMT's name for the first. */
+/* "<blank>" is OpenNMT's name for "<pad>". */
 static const char *const specials[] = { "<pad>", UNKNOWN_PIECE, "<s>", "</s>", "<blank>" };
 enum { NAMES = sizeof specials / sizeof *specials };
 

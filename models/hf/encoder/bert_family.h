@@ -29,8 +29,8 @@ typedef struct hf_bert_family {
     bool relu_pooler;         /* the pooler's function is relu, not tanh */
     const char *class_pooler; /* the pooler's name before a head of classes, if it is another */
     bool head_gelu;           /* the head's activation is gelu, whatever that of the layers is */
-    double eps;               /* of norms, if there is no key for it */
-    const char *body;         /* the beginning of names, which files without a head leave out */
+    double eps;               /* epsilon of norms, if there is no key for it */
+    const char *body;         /* beginning of tensor names that files without a head leave out */
     hf_key keys[HF_BERT_KEYS];
     hf_constant constants[HF_BERT_CONSTANTS];
     const char *ignored[HF_IGNORED]; /* keys that change no result */

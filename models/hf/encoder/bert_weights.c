@@ -23,7 +23,8 @@ typedef struct loading {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Norms in old files: LayerNorm.gamma and LayerNorm.beta. */
+/* Writes a norm's name in old files, with LayerNorm.gamma or LayerNorm.beta. False: it is no
+ * norm. */
 static bool old_name(const char *name, char old[HF_NAME]) {
     const char *norm = strstr(name, "LayerNorm.");
     if (!norm) return false;

@@ -26,18 +26,18 @@ typedef enum {
     OP_MATCH,  /* the end */
     OP_TEXT,   /* the bytes [a, a + b) of `literals` */
     OP_SET,    /* a character of set a */
-    OP_REPEAT, /* characters of set a, `least` to `most`; b is a wf_greed */
-    OP_SPLIT,  /* first a, then b; `first` has a bit for bytes with which a may begin */
+    OP_REPEAT, /* from `least` to `most` characters of set a; b is a wf_greed */
+    OP_SPLIT,  /* goes on at a, or if that fails at b; `first`: bytes with which a may begin */
     OP_JUMP,   /* to a */
     OP_AHEAD,  /* the operations up to OP_END must match, or must not if b; a: after OP_END */
-    OP_BEHIND, /* the character before is in set a; b: is not, or there is none */
-    OP_ATOMIC, /* as OP_AHEAD, but the text is taken */
-    OP_END,    /* of OP_AHEAD or OP_ATOMIC */
+    OP_BEHIND, /* the character before is in set a; if b: is not, or there is none */
+    OP_ATOMIC, /* as OP_AHEAD, but the position moves past the match */
+    OP_END,    /* the end of OP_AHEAD or OP_ATOMIC */
     OP_LINE_START,
     OP_LINE_END,
     OP_START,
-    OP_STOP,     /* b: or before the line break that ends the text */
-    OP_WORD_EDGE /* b: no edge; a: the set of word characters */
+    OP_STOP,     /* the end of the text; if b: or before the line break that ends it */
+    OP_WORD_EDGE /* a word begins or ends here; if b: none does; a: the set of word characters */
 } wf_op_kind;
 
 typedef enum { GREEDY, LAZY, POSSESSIVE } wf_greed;

@@ -11,7 +11,7 @@
 #include "core/base/utf8.h"
 
 typedef enum {
-    CHOICE,  /* another way: go on at `pc` with `at` */
+    CHOICE,  /* another way: go on with operation `pc` at byte `at` */
     SHORTER, /* a greedy repeat that can give characters back, down to `low` */
     LONGER,  /* a lazy repeat that can take `low` more characters */
     BARRIER  /* the operation `pc` of a look-ahead or an atomic group began at `at` */
@@ -149,7 +149,7 @@ static bool split(matcher *m, const wf_instruction *i) {
     return push(m, (wf_choice){ i->b, CHOICE, m->at, 0 });
 }
 
-/* One operation; false: it does not match here. */
+/* Runs one operation. False: it does not match here. */
 static bool step(matcher *m) {
     const wf_instruction *i = &m->e->code[m->pc];
     switch (i->op) {
@@ -181,7 +181,7 @@ static bool step(matcher *m) {
     }
 }
 
-/* Goes back to the last choice that is left. False: there is none. */
+/* Goes back to the newest choice that remains. False: there is none. */
 static bool back(matcher *m) {
     while (m->n) {
         wf_choice *c = &m->e->stack[--m->n];

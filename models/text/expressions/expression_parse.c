@@ -236,7 +236,7 @@ static bool number(wf_expression_parser *p, uint32_t *n) {
     return any;
 }
 
-/* {n}, {n,}, {,m}, {n,m}. False: the brace is a literal, and is not taken. */
+/* Reads {n}, {n,}, {,m} or {n,m}. False: the brace is a literal, and is not taken. */
 static bool interval(wf_expression_parser *p, uint32_t *least, uint32_t *most) {
     wf_span from = p->rest;
     skip(p, 1);

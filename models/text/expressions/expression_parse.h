@@ -10,7 +10,7 @@ typedef enum {
     NODE_EMPTY,
     NODE_TEXT,   /* literals [a, a + b) */
     NODE_SET,    /* set a */
-    NODE_LOOK,   /* operation a, with b; OP_BEHIND and OP_WORD_EDGE: set c */
+    NODE_LOOK,   /* operation a, with b; c: the set, for OP_BEHIND and OP_WORD_EDGE */
     NODE_THEN,   /* a, then b */
     NODE_OR,     /* a or else b */
     NODE_REPEAT, /* a, `least` to `most` times; b is a wf_greed */
@@ -43,7 +43,7 @@ typedef struct wf_expression_parser {
     char *message;
     bool any_case, dot_all;
     int depth;
-    int32_t last_folded; /* the letter before, where cases are equal; 0: none */
+    int32_t last_folded; /* the previous letter, where case is ignored; 0: none */
 } wf_expression_parser;
 
 /* False with message. */

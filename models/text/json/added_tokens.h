@@ -16,8 +16,8 @@ typedef struct wf_added_tokens {
     wf_added_token *at; /* by their ids, each once */
     size_t n, capacity;
     wf_strings specials;  /* contents of special tokens */
-    wf_pairs places;      /* of each id, while they are read */
-    wf_trie raw, normal;  /* of those that are not normalized, and of the others */
+    wf_pairs places;      /* the index in `at` of each id, while tokens are read */
+    wf_trie raw, normal;  /* raw: tokens that are not normalized; normal: the others */
     uint32_t first[2][8]; /* bytes with which they begin */
 } wf_added_tokens;
 

@@ -74,7 +74,7 @@ static bool cut_characters(wf_aligned *a, const wf_piece *p, wf_behavior behavio
     return (last == s.bytes || part(&c, last, s.bytes, false)) && keep(&c, c.begin, c.end);
 }
 
-/* Calls a function for each piece that is text; it keeps what becomes of the piece. */
+/* Calls `cut` for each piece that is still text, and keeps all other pieces as they are. */
 static bool each(wf_text_step *s, wf_aligned *a,
                  bool (*cut)(wf_text_step *, wf_aligned *, wf_piece)) {
     for (size_t i = 0; i < a->pieces.n; i++) {

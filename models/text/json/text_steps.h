@@ -14,7 +14,7 @@
 typedef struct wf_text_step wf_text_step;
 typedef struct wf_parts wf_parts;
 
-/* Where a step is read from. */
+/* The object of the file that a step is read from. */
 typedef struct wf_step_source {
     const json_tree *tree;
     size_t at; /* the object */
@@ -24,7 +24,7 @@ typedef struct wf_step_source {
 
 typedef struct wf_step_kind {
     const char *type;
-    const char *mark; /* a field that tells what an object without a type is; NULL: none */
+    const char *mark; /* the field by which an object without a type is known; NULL: none */
     bool (*read)(wf_text_step *s, const wf_step_source *from);
     bool (*normalize)(wf_text_step *s, wf_aligned *a, wf_piece *p);
     bool (*cut)(wf_text_step *s, wf_aligned *a); /* the pieces of the list */

@@ -8,8 +8,8 @@
 
 enum { FEWEST_IDS = 2, MOST_SPECIAL = 256 };
 
-/* A kind: special tokens unless others are given, and the parts of the file beside its model. The
- * forms are those of GPT-2, BERT, and a Unigram model of the library tokenizers. */
+/* A kind: its special tokens unless the options give others, and the parts of the file beside its
+ * model. The forms are those of GPT-2, BERT, and a Unigram model of the library tokenizers. */
 typedef struct kind {
     const char *special;
     bool needs_unknown; /* it has a token for text that it cannot spell */

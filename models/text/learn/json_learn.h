@@ -48,7 +48,8 @@ bool wf_learn_room(const wf_json_learner *l, int64_t characters);
 bool wf_json_tokenizer_words(wf_json_tokenizer *t, wf_span line,
                              bool (*take)(void *user, wf_span word), void *user, char *message);
 
-/* Rows of the table: learn from the words, and write the object "model". False with message. */
+/* The functions in the table of kinds: learn from the words, and write the object "model". False
+ * with message. */
 bool wf_learn_bpe(wf_json_learner *l);
 bool wf_learn_wordpiece(wf_json_learner *l);
 bool wf_learn_unigram(wf_json_learner *l);
