@@ -53,8 +53,8 @@ struct wf_decoder {
     /* [capacity]: for each row, the index of the sentence whose slices of `memory` it reads */
     int32_t *row_index;
     grown prompts;
-    /* logits of the last step, [rows,V] in the model's type, or hidden [rows,D] if such a step runs;
-     * the memory belongs to the plan, or to few_logits.c */
+    /* logits of the last step, [rows,V] in the model's type, or hidden [rows,D] if such a step
+     * runs; the memory belongs to the plan, or to few_logits.c */
     const void *logits;
     int64_t source_length;
     /* inside a call: calls from a callback are refused */
