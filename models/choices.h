@@ -15,8 +15,8 @@
 #include "models/text.h"
 
 /* clang-format off */
-/* The architectures, by their names in options; wf_id_kind is the kind of `id`. A file that names
- * none has a model of the first. */
+/* Architectures with their names in options. The row (id, name) stands for the wf_model_kind called
+ * wf_<id>_kind. A file that names no architecture holds the first one. */
 #define WF_MODEL_NAMES(ROW) \
     ROW(transformer, "transformer") ROW(language_model, "language") \
     /* and so on */
@@ -38,7 +38,7 @@
 #define WF_SCHEDULE_NAMES(ROW) \
     ROW(WF_CONSTANT_RATE, "constant") ROW(WF_LINEAR_DECAY, "linear") ROW(WF_COSINE, "cosine") \
     ROW(WF_INVERSE_SQRT, "inverse-sqrt") ROW(WF_NOAM, "noam")
-/* Kinds that options name. WF_TOKEN_NAMES are all. */
+/* Kinds of tokenizers that options can name. WF_TOKEN_NAMES has all kinds. */
 #define WF_LEARNED_NAMES(ROW) \
     ROW(WF_WORDS, "word") ROW(WF_CHARACTERS, "char") ROW(WF_BPE, "bpe") \
     ROW(WF_BYTES, "byte") ROW(WF_TEXT_CHARACTERS, "text-char") ROW(WF_BYTE_BPE, "byte-bpe") \
@@ -58,7 +58,8 @@
 #define WF_NORM_KIND_NAMES(ROW) WF_NORM_KINDS(ROW) /* layers.h */
 #define WF_DECODER_KIND_NAMES(ROW) WF_DECODER_KINDS(ROW) /* nn/blocks.h */
 
-/* The place of norms as options name it. Configurations and files store norm_first, a number. */
+/* Norms before or after each sublayer, as options name it. Configurations and files store the
+ * number norm_first instead. */
 typedef enum { WF_NORM_PRE, WF_NORM_POST } wf_norm_place;
 #define WF_NORM_NAMES(ROW) ROW(WF_NORM_PRE, "pre") ROW(WF_NORM_POST, "post")
 
@@ -67,7 +68,7 @@ typedef enum { WF_WEIGHTS_F32, WF_WEIGHTS_BF16, WF_WEIGHTS_INT8 } wf_weight_form
 #define WF_WEIGHT_FORMAT_NAMES(ROW) \
     ROW(WF_WEIGHTS_F32, "f32") ROW(WF_WEIGHTS_BF16, "bf16") ROW(WF_WEIGHTS_INT8, "int8")
 
-/* "relu|gelu|gelu-tanh|silu" */
+/* The names in a table's rows as one string, such as "relu|gelu|gelu-tanh|silu". */
 #define WF_NAME_ONLY(name, ...) name
 #define WF_NAME_AFTER(value, ...) "|" WF_NAME_ONLY(__VA_ARGS__, )
 #define WF_NAMES(rows) (&rows(WF_NAME_AFTER)[1])

@@ -32,14 +32,15 @@ WF_API const char *wf_decoder_error(const wf_decoder *d);
  * includes the end token. */
 typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_penalty;
 
-/* When the beam search of a sentence ends at the latest. Each rule also ends as soon as no live
+/* When the beam search of a sentence ends at the latest. Each rule also ends it as soon as no live
  * hypothesis can become one of the nbest at any length, which changes no output.
- *   WF_STOP_FULL     when `beam` hypotheses have ended, as in fairseq: early_stopping=True of
- *                    Hugging Face. A live hypothesis may still be better;
- *   WF_STOP_PRESENT  when moreover no live one scores more at its present length: False;
- *   WF_STOP_LONGEST  when none could score more at the greatest length: "never";
- *   WF_STOP_SHRINK   when `beam` have ended. Each that ends takes its place with it, so that one
- *                    fewer stays live, as in Marian.
+ *   WF_STOP_FULL     when `beam` hypotheses have ended, even if a live one may become better, as in
+ *                    fairseq; Hugging Face: early_stopping=True
+ *   WF_STOP_PRESENT  when, besides, no live hypothesis scores more than the worst of these at its
+ *                    present length; Hugging Face: early_stopping=False
+ *   WF_STOP_LONGEST  the same, at the greatest length; Hugging Face: early_stopping="never"
+ *   WF_STOP_SHRINK   when `beam` have ended, each of which keeps its place in the beam, so that one
+ *                    hypothesis fewer stays live, as in Marian
  * The best `beam` hypotheses that have ended are kept. With beam 1, the first end token ends the
  * search. */
 typedef enum { WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST, WF_STOP_SHRINK } wf_stop;
@@ -76,7 +77,8 @@ typedef struct wf_search_step {
     /* [n_live] log(sum exp(logits)) of the whole row. With a shortlist probabilities are among its
      * candidates instead, and higher */
     const double *normaliser;
-    /* best total first: up to 2 beam continuations that go on or end, and as many worse ones */
+    /* at most 3 beam continuations, best total first: those that go on or end, then worse ones. A
+     * sample has one for each draw, in their order */
     int n;
     const wf_continuation *continuations;
 } wf_search_step;
@@ -90,8 +92,8 @@ typedef struct wf_decode_options {
     /* number of outputs for a sentence, 1..beam; with sample, number of draws, 1..1024 */
     int nbest;
     wf_stop stop;
-    /* the maximum length for a source of n tokens is a n + b, rounded down, but not above
-     * wf_model_room. 0: the output is empty */
+    /* the maximum length of an output for a source of n tokens is max_len_a n + max_len_b tokens,
+     * rounded down, but not above wf_model_room. 0: the output is empty */
     double max_len_a, max_len_b;
     wf_limit_rule at_limit;
     /* minimum length: no end before this many tokens, unless the maximum is lower */
@@ -104,12 +106,12 @@ typedef struct wf_decode_options {
     const int32_t *forced;
     int n_forced;
     /* [n_begin_banned] tokens that may not come first in an output, or first after the forced ones:
-     * begin_suppress_tokens. The end may be among them */
+     * begin_suppress_tokens of transformers. The end may be among them */
     const int32_t *begin_banned;
     int n_begin_banned;
-    /* Tokens are chosen among the candidates that the list has for a sentence's source, and the
-     * end; probabilities are among them. It is for models that read a source of their own. NULL:
-     * among the whole vocabulary */
+    /* Tokens are chosen only among the end token and the candidates that this list has for a
+     * sentence's source, and their probabilities sum to 1. A decoder-only model can't use a list.
+     * NULL: tokens are chosen from the whole vocabulary */
     const wf_shortlist *shortlist;
     /* Rules of transformers. They look at all tokens that the decoder has read: the start, a
      * prompt, the output. Greedy search and sampling apply them to logits. A beam of two or more
@@ -124,16 +126,17 @@ typedef struct wf_decode_options {
     int64_t decay_start;
     /* 1e-3..1e3; 1: none */
     double decay;
-    /* a beam uses log-probabilities among the allowed tokens only */
+    /* in a beam, the probabilities of the allowed tokens sum to 1 */
     bool renormalize;
     /* draw each token at random (beam must be 1), with p ~ exp(logit / temperature). Only the top_k
-     * likeliest tokens (0: all) are drawn, and of these only the fewest whose shares sum to top_p
-     * (1: all) */
+     * likeliest tokens (0: all) are drawn, and of these only the fewest whose probabilities sum to
+     * top_p (1: all) */
     bool sample;
     int top_k;
     /* above 0 to 1; 1e-3..1e3 */
     double top_p, temperature;
-    /* together with the sentence's index, the step and the draw it determines the choice */
+    /* seed of the random choices: with the sentence's index, the step and the draw it determines
+     * each */
     uint64_t seed;
     /* Called with every token as it is chosen, step by step, if each sentence has one hypothesis
      * (beam 1, or one draw). sentence: its index in the batch. If it returns false, wf_decode stops

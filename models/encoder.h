@@ -29,8 +29,8 @@
 extern "C" {
 #endif
 
-/* The function of the linear layer after pooling, and of the pooler. A row per function: the
- * enumerator, its name. */
+/* Activations of the linear layer after pooling, and of the pooler. Each row has an enumerator and
+ * its name. */
 /* clang-format off */
 #define WF_DENSE_ACTIVATIONS(ROW) \
     ROW(WF_DENSE_IDENTITY, "identity") ROW(WF_DENSE_TANH, "tanh") ROW(WF_DENSE_RELU, "relu") \
@@ -63,8 +63,8 @@ typedef struct wf_encoder_config {
     int64_t types; /* rows of the table of token types, of which the first is used; 0: no table */
     wf_activation activation;
     double layer_norm_eps;
-    /* as RoBERTa: positions count the tokens other than pad_id, from pad_id + 1 on; the table has
-     * that many rows more, and padding inside a line has the row pad_id */
+    /* as in RoBERTa: positions count the tokens other than pad_id, from pad_id + 1 on, so the table
+     * has pad_id + 1 more rows. Padding inside a line has the position pad_id */
     bool counted_positions;
     int32_t pad_id, start_id, end_id;
     /* a layer f(W x + b) of the first token's vector, which no vector of lines depends on. f is
@@ -75,13 +75,13 @@ typedef struct wf_encoder_config {
     /* the head that says which of so many classes a line belongs to, a linear layer of the pooler's
      * output; 0: none */
     int64_t classes;
-    /* the head of masked language models: a linear layer, an activation, a norm, and the table of
-     * embeddings, or with tied false another one */
+    /* the head of masked language models: a linear layer, an activation, a norm, and the product
+     * with the table of embeddings, or with a matrix of its own if tied is false */
     bool masked_lm, tied;
     wf_activation head_activation;
     /* a set of wf_pooling: several are joined in their order. At least one is needed */
     unsigned pooling;
-    /* a linear layer after it, of this width; 0: none */
+    /* width of a linear layer after the pooling; 0: there is none */
     int64_t dense;
     bool dense_bias;
     wf_dense_activation dense_activation;
@@ -112,8 +112,8 @@ WF_API int64_t wf_encoder_width(const wf_model *m);
 /* A plan that makes vectors of lines. It fails if m is no encoder. */
 WF_API wf_plan *wf_encoder_plan(wf_model *m, wf_pool *pool);
 /* Run it for lines src [B,S], padded on the right, of the given lengths [B]: writes vectors [B,E]
- * in the model's real type. They do not depend on the other lines of the batch. The vector of an
- * empty line is that of no tokens: zeros if it is a mean. False: see wf_plan_error. */
+ * in the model's real type. They do not depend on the other lines of the batch. For an empty line,
+ * all poolings but the first token's and the maximum give zeros. False: see wf_plan_error. */
 WF_API bool wf_encoder_run(const wf_model *m, wf_plan *p, int64_t B, int64_t S, const int32_t *src,
                            const int32_t *src_length, void *vectors);
 

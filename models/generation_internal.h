@@ -5,7 +5,7 @@
 
 #include "models/generation.h"
 
-/* True if the file has any such setting. */
+/* True if the file has any setting for decoding. */
 bool wf_generation_in_file(const wf_file *f);
 /* The settings as metadata of a model's file: pairs, whose values are in text, and their number. */
 typedef struct wf_generation_text {

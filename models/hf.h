@@ -31,8 +31,8 @@ enum { WF_HF_NOTES = 2048 };
 
 typedef struct wf_hf {
     wf_model *model; /* a Transformer, a language model or an encoder, in f32 */
-    /* One object, if both sides share it, as those of a language model or an encoder do. NULL: the
-     * folder has no tokenizer that weft can read */
+    /* tokenizers of sources and of targets: one object if both sides share it, as in a language
+     * model or an encoder. NULL: the folder has no tokenizer that weft can read */
     wf_tokenizer *src, *tgt;
     /* settings with which generate() of transformers would search by default */
     wf_generation generation;

@@ -27,11 +27,11 @@ typedef struct wf_config_field {
     size_t offset;
     /* the names of a choice, as in "none|all" */
     const char *names;
-    /* NULL: no choice has this number */
+    /* the name of a choice; NULL: no choice has this number */
     const char *(*name)(int choice);
     /* the value that files without this field have; NULL: all files have it */
     const char *before;
-    /* the bit of an unsigned that this field is */
+    /* WF_FIELD_BIT: the mask of this field's bit in an unsigned */
     unsigned bit;
 } wf_config_field;
 
@@ -67,7 +67,7 @@ struct wf_model_kind {
     int n_fields;
     /* the source and the output are one sequence, without an input src */
     bool decoder_only;
-    /* the rest by default */
+    /* fills a configuration from sizes, and sets its other fields to their defaults */
     void (*configure)(void *config, const wf_model_sizes *sizes);
     bool (*check)(const void *config, char *message);
     wf_model *(*record)(const void *config, const wf_training_config *training, wf_dtype real,
@@ -76,7 +76,7 @@ struct wf_model_kind {
     /* its layers, without dropout */
     wf_block_options (*block)(const void *config);
 };
-/* bytes */
+/* The most fields of a configuration, and the most bytes of it. */
 enum { WF_MOST_FIELDS = 48, WF_MOST_CONFIG = 512 };
 /* Memory for a configuration of any kind. */
 typedef union wf_any_config {
@@ -140,13 +140,14 @@ struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t 
 void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias);
 /* Record scores and loss, from logits and labels. */
 void wf_model_finish(wf_model *m);
-/* Nodes that are recorded from now on are not the model's own. The last call of wf_model_finish. */
+/* Ends the model's own graph: nodes recorded later are not the model's own. wf_model_finish calls
+ * it last. */
 void wf_model_end_graph(wf_model *m);
 /* "layers.0" */
 const char *wf_layer_name(int64_t i, char name[32]);
 /* True if a program or its hook added this parameter to the recorded model. */
 bool wf_is_added(const wf_model *m, const wf_tensor *t);
-/* True if a file of the model has this parameter: of a model with adapters these alone. */
+/* True if wf_model_save writes this parameter. A model with adapters saves these alone. */
 bool wf_is_saved(const wf_model *m, const wf_tensor *param);
 
 #endif

@@ -38,9 +38,9 @@ typedef struct wf_language_model_config {
     bool gated;               /* feed-forward layers are gated: SwiGLU with WF_SILU */
     int32_t start_id, end_id; /* the token between source and target; the token after a target */
     bool start_first;         /* the start token comes before the source instead */
-    /* with start_first: a row begins with the source itself, as in models of other software, whose
-     * tokenizers put a start token into the source where there is to be one. The start token stands
-     * before an output without a source alone */
+    /* with start_first: a row begins with the source, and no start token is put before it. Models
+     * of other software need this, as their tokenizers add a start token to the source where it
+     * needs one. Only an output without a source has the start token before it */
     bool start_if_empty;
     int64_t head_dim;        /* width of a head; 0: d_model / num_heads */
     bool qkv_bias, out_bias; /* biases of attention without other biases: wf_block_options */

@@ -55,8 +55,8 @@ typedef struct wf_training_config {
     double dropout;
     double attention_dropout, activation_dropout;
     double label_smoothing;
-    /* hook for wf_on_param of the model's graph, which adds adapters. Files store their parameters
-     * as added ones. NULL: no hook */
+    /* hook that is passed to wf_on_param of the model's graph, to add adapters. Files store the
+     * hook's parameters as added ones. NULL: no hook */
     wf_tensor *(*on_param)(void *user, wf_tensor *param);
     void *user;
     /* adapters; not together with on_param */
@@ -76,7 +76,7 @@ typedef struct wf_attention_map {
     /* true: rows (columns) are tokens of src; false: they are tokens of tgt */
     bool source_queries, source_keys;
     int64_t layers;
-    /* [layers] of [B,H,queries,keys] */
+    /* [layers] the weights of each layer, [B,H,queries,keys] */
     wf_tensor **weights;
 } wf_attention_map;
 enum { WF_MOST_MAPS = 4 };
@@ -104,7 +104,7 @@ typedef struct wf_model {
     /* [n_memory] encoded sources, in the form in which cross-attention reads them in each step */
     wf_tensor **memory;
     int n_memory;
-    /* [B,T,D]: the last layer's output, before the logits */
+    /* [B,T,D], for an encoder [B,S,D]: the last layer's output, before the logits */
     wf_tensor *hidden;
     /* [B,T,V] */
     wf_tensor *logits, *log_probs;
@@ -117,13 +117,13 @@ typedef struct wf_model {
     wf_tensor *correct;
     /* []: sums, and their count */
     wf_cross_entropy_result loss;
-    /* input [B,T,S], i32: 1 where the label of a target position is linked to a source token, else
-     * 0, which wf_feed feeds after wf_model_feed; and the sum of the losses of that. Both are NULL
-     * without an alignment_weight */
+    /* alignment: input [B,T,S], i32, for wf_feed after wf_model_feed: 1 where the label of a target
+     * position is linked to a source token, else 0. alignment_loss: []: sum of the losses of guided
+     * alignment. Both are NULL without an alignment_weight */
     wf_tensor *alignment, *alignment_loss;
     /* []: sum of all that is trained: loss.loss, and alignment_loss times its weight */
     wf_tensor *objective;
-    /* in the last map, the queries are tokens of an output */
+    /* if the model decodes, the queries of the last map are tokens of the output */
     wf_attention_map maps[WF_MOST_MAPS];
     int n_maps;
     /* The names of a table that several modules share. The first is the parameter's own. */
@@ -164,7 +164,8 @@ typedef struct wf_batch {
 WF_API bool wf_model_feed(const wf_model *m, wf_plan *p, const wf_batch *pairs);
 /* The number of tokens that the longest source may have. */
 WF_API int64_t wf_model_longest_source(const wf_model *m);
-/* The most tokens of an output for a source of n tokens. Below 0: the source is too long. */
+/* The most tokens of an output for a source of n tokens. Below 0: a decoder-only model has no room
+ * for this source. */
 WF_API int64_t wf_model_room(const wf_model *m, int64_t n);
 
 /* ---- plans over the one graph: plans.c ------------------------------------------------------- */

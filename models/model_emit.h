@@ -26,8 +26,8 @@ typedef struct wf_model_emit_options {
     wf_tokenizer *source_text, *target_text;
     /* most bytes of a line; 0: 8 for each token of a source, at least 1,024 */
     int64_t max_line;
-    /* at most so many layers of the decoder keep rounded inputs instead of keys and values, as
-     * wf_emit's options say: of a model in int8 */
+    /* for a model in int8: at most this many layers of the decoder keep rounded inputs instead of
+     * keys and values, as wf_emit's options say */
     int64_t recomputed;
     /* the file has model_attend, model_weights and model_log_probs too: see below */
     bool attention;
@@ -42,8 +42,8 @@ typedef struct wf_model_emit_options {
 } wf_model_emit_options;
 
 /* The model as the text of a C11 file, which allocates nothing and calls nothing. Matrices in int8
- * (wf_pack_weights) stay so. A program gives
- * it model_MEMORY bytes, aligned to 64, by model_start(&m, memory).
+ * (wf_pack_weights) stay so. A program gives it model_MEMORY bytes, aligned to 64, by
+ * model_start(&m, memory).
  *
  * model_generate(&m, source, n, output) writes the best output for n source ids, of at most
  * model_OUTPUT, and returns its length; -1 if an id is not in the vocabulary, or n is not 1 to
@@ -64,8 +64,8 @@ typedef struct wf_model_emit_options {
  * model_log_probs(&m) to [tokens, ids]. Sources have model_SOURCE tokens there, and outputs
  * model_ATTENDED.
  *
- * With a file of weights, model_start(&m, memory, file, size) takes its bytes, and returns 0, or 1
- * if they are others: model_generate then returns -1.
+ * With a file of weights, model_start(&m, memory, file, size) takes that file's bytes, and returns
+ * 0, or 1 if they are other bytes: model_generate then returns -1.
  *
  * With -DMODEL_MAIN the file is a program, which reads lines and writes lines; a line break within
  * an output is escaped. Its argument is the path of a file of weights. malloc'ed. NULL with

@@ -40,21 +40,21 @@ typedef struct wf_model_sizes {
     /* encoder-decoder: a norm after the embeddings of each stack */
     bool embedding_norm;
     /* encoder-decoder: the form of T5 1.1 (Raffel et al. 2020; Shazeer 2020), which determines
-     * positions, norms and biases; with one table for all also the scaled output of T5 1.0 */
+     * positions, norms and biases. If all tables are one, the output is scaled as in T5 1.0 */
     bool t5;
     /* encoder-decoder: the first sublayer of decoder layers */
     wf_decoder_kind decoder;
-    /* encoder-decoder: the form that Marian has of these sizes */
+    /* encoder-decoder: the form that Marian's models of these sizes have */
     bool marian;
-    /* encoder, in the form of BERT: it predicts masked tokens; or which of so many classes a line
-     * belongs to, 0: it does not; the padding id */
+    /* encoder in the form of BERT: true if it predicts masked tokens; the number of classes of
+     * lines, 0 if it classifies none; the padding id */
     bool masked;
     int64_t classes;
     int32_t pad_id;
 } wf_model_sizes;
 /* The i-th kind, in the order of WF_MODEL_NAMES (choices.h). NULL: there are no more. */
 const wf_model_kind *wf_model_kind_at(int i);
-/* The kind of encoders, which is none of these because it writes no text. */
+/* The kind of encoders, which is not among the kinds above because it writes no text. */
 extern const wf_model_kind wf_encoder_kind;
 /* A kind's name in files, "language_model"; and for readers, "Language model". "" for NULL. */
 const char *wf_model_kind_name(const wf_model_kind *kind);
@@ -84,12 +84,12 @@ enum { WF_MOST_CLASSES = 1 << 12, WF_MOST_LABEL = 255 };
 #define WF_CLASS_NAMES "classify.labels"
 /* True if this can be a label: 1 to WF_MOST_LABEL bytes without line breaks and TABs. */
 bool wf_class_name_ok(const char *line, size_t bytes);
-/* The label behind another one in such a text; name NULL: the first. It ends at a line break or
- * with the text. NULL: there is none. */
+/* The next label of such a text after the label `name`; the first one if name is NULL. It ends at a
+ * line break or with the text. NULL: there is none. */
 const char *wf_class_next(const char *text, const char *name);
-/* Has such a text so many labels, all of which are possible? False with message. */
+/* True if the text has `classes` labels, and each may be a label. False with message. */
 bool wf_class_names_fit(const char *text, int64_t classes, char *message);
-/* Does a model's file have as many labels as classes, or no labels? False with message. */
+/* True if a model's file has as many labels as classes, or no labels. False with message. */
 bool wf_class_names_check(const wf_file *f, char *message);
 /* Load the encoder in a file as wf_model_load does, but without its head, so that it can be trained
  * on something else: with a new head of so many classes; 0: with none. NULL with message. */
@@ -102,7 +102,8 @@ bool wf_language_model_check(const wf_language_model_config *c, char *message);
 
 /* Bind a plan to B pairs of at most S and T tokens. False: see wf_plan_error. */
 bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t T);
-/* The column of tgt where the target of a source of n tokens begins: n if decoder-only, else 0. */
+/* The column of tgt where the target of a source of n tokens begins. Encoder-decoder: 0.
+ * Decoder-only: n, or n - 1 if no start token stands between them (start_if_empty and n > 0). */
 int64_t wf_model_begin(const wf_model *m, int64_t n);
 
 /* ---- plans of a decoder: plans.c ------------------------------------------------------------- */
@@ -120,8 +121,8 @@ size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
 
 /* ---- values of lines: encoder/encoder.c ------------------------------------------------------ */
 
-/* wf_encoder_plan and wf_encoder_run; with `classes` of the log-probabilities [B,1,C] of lines'
- * classes, in the place of their vectors. */
+/* Like wf_encoder_plan and wf_encoder_run. With `classes` they compute the log-probabilities
+ * [B,1,C] of the lines' classes instead of vectors. */
 wf_plan *wf_encoder_plan_for(wf_model *m, bool classes, wf_pool *pool);
 bool wf_encoder_run_for(const wf_model *m, bool classes, wf_plan *p, int64_t B, int64_t S,
                         const int32_t *src, const int32_t *src_length, void *out);
@@ -146,7 +147,8 @@ bool wf_model_rounded(const wf_model *m, const wf_file *f);
  * with message[256]. */
 wf_model *wf_model_load_packed(const wf_file *f, const wf_training_config *training, int format,
                                wf_layout f32, char *message);
-/* The middle of it, for a recorded model before its weights are loaded. */
+/* The second step of wf_model_load_packed: changes the layout of a recorded model's matrices before
+ * its weights are loaded. */
 bool wf_model_pack(wf_model *m, const wf_file *f, int format, wf_layout f32, char *message);
 /* Compute a hash of a file's configuration and weights, which identifies the model: a checkpoint
  * and its best weights can be the same model. */

@@ -31,11 +31,11 @@ WF_API bool wf_model_save(const wf_model *m, const char *path, wf_trainer *train
  * NULL with a message. */
 WF_API wf_model *wf_model_load(const wf_file *f, const wf_training_config *training, wf_dtype real,
                                uint64_t seed, char *message);
-/* The second half: loads the weights. Names are those of torch.nn.Transformer, with packed or
- * separate q, k, v, and tied tables under any of their names. If the file does not fit, the model
- * does not change. Added parameters are loaded if both the file and the graph have them: record
- * them after wf_model_load, then load the weights again. An added parameter that the file lacks
- * keeps its values; one that the graph lacks is skipped. */
+/* The second half of wf_model_load: loads the weights. Names are those of torch.nn.Transformer,
+ * with packed or separate q, k, v, and tied tables under any of their names. If the file does not
+ * fit, the model does not change. Added parameters are loaded if both the file and the graph have
+ * them: record them after wf_model_load, then load the weights again. An added parameter that the
+ * file lacks keeps its values; one that the graph lacks is skipped. */
 WF_API bool wf_model_load_weights(wf_model *m, const wf_file *f, char *message);
 
 /* ---- adapters (model.h) in a file of their own: adapters/adapter_file.c ---------------------- */

@@ -41,18 +41,19 @@ typedef enum {
     WF_CHARACTERS,
     /* parts of words: byte-pair encoding (Sennrich et al. 2016) of code points */
     WF_BPE,
-    /* kinds of running text: line breaks are part of the text, and all of it is restored exactly */
-    /* bytes, with an id for each: 256 and the special ones */
+    /* The next three are kinds of running text: line breaks are part of the text, and all of it is
+     * restored exactly. WF_BYTES has an id for each byte: 256 and the special ones */
     WF_BYTES,
     /* code points */
     WF_TEXT_CHARACTERS,
     /* byte-pair encoding of any bytes (Radford et al. 2019) */
     WF_BYTE_BPE,
-    /* a SentencePiece model from a .spm file (Kudo and Richardson 2018), not learned here */
+    /* a SentencePiece model from a .spm file (Kudo and Richardson 2018); wf_tokenizer_learn has
+     * none */
     WF_SENTENCEPIECE,
     /* lines in byte-pair encoding of bytes, with a vocabulary and merges in the form of GPT-2 */
     WF_BYTE_LEVEL,
-    /* lines as a tokenizer.json says, which is not learned here */
+    /* lines as a tokenizer.json says, which wf_tokenizer_learn can't make */
     WF_JSON_TEXT
 } wf_token_kind;
 
@@ -100,7 +101,7 @@ WF_API wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_r
 /* NULL is allowed. */
 WF_API void wf_tokenizer_free(wf_tokenizer *t);
 
-/* The kind that it was made as. */
+/* The tokenizer's kind, which was given when it was made. */
 WF_API wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t);
 /* ids are 0..size-1 */
 WF_API int64_t wf_tokenizer_size(const wf_tokenizer *t);

@@ -25,9 +25,8 @@ typedef struct wf_sentencepiece_options {
     /* ids added before and after an encoded line, at most WF_MOST_AROUND each */
     const int32_t *before, *after;
     int n_before, n_after;
-    bool
-        /* ">>fra<<" at the start of a line is one piece, as in Marian's models */
-        language_codes;
+    /* ">>fra<<" at the start of a line is one piece, as in Marian's models */
+    bool language_codes;
     /* pieces from this id on were added later, and text is never cut into them: languages, a mask.
      * 0: there are none */
     int32_t added;
@@ -64,12 +63,13 @@ typedef struct wf_byte_level_options {
     bool prefix_space;
 } wf_byte_level_options;
 
-/* Make a tokenizer; everything is copied. A line is cut as by GPT-2: letters, numbers, or other
- * characters, each with one space before it; white space; 's 't 're 've 'm 'll 'd; with classes of
- * Unicode 16.0. Its chunks are merged as by the library tokenizers 0.23, which gives the same ids.
- * A line must be UTF-8, and may contain anything. Decoded text is made valid UTF-8 with U+FFFD.
- * NULL with message: a byte has no piece, a merge's pieces are not in the vocabulary, a piece or a
- * merge occurs twice, or an id does not exist. */
+/* Make a tokenizer; everything is copied. A line is cut as by GPT-2 into runs of letters, of
+ * numbers or of other characters, each with the one space before it; runs of white space; and 's 't
+ * 're 've 'm 'll 'd. Classes of characters are those of Unicode 16.0. Its chunks are merged as by
+ * the library tokenizers 0.23, which gives the same ids. A line must be UTF-8, and may contain
+ * anything. Decoded text is made valid UTF-8 with U+FFFD. NULL with message: a byte has no piece, a
+ * merge's pieces are not in the vocabulary, a piece or a merge occurs twice, or an id does not
+ * exist. */
 WF_API wf_tokenizer *wf_tokenizer_from_byte_level(const wf_byte_level_options *o, char *message);
 
 /* ---- tokenizer.json -------------------------------------------------------------------------- */

@@ -9,8 +9,8 @@
 bool wf_tokenizer_running(const wf_tokenizer *t);
 /* The number of merges; 0 unless BPE. */
 int64_t wf_tokenizer_merges(const wf_tokenizer *t);
-/* Check a line as text.h describes it, other than running text. False with "not UTF-8 at byte 17",
- * counted from 0. */
+/* Check a line of any kind but running text by the rules in text.h. False with "not UTF-8 at byte
+ * 17", counted from 0. */
 bool wf_text_check(const char *line, size_t bytes, char *message);
 /* True if the file has a tokenizer with this prefix. */
 bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);

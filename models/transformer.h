@@ -43,7 +43,7 @@ typedef struct wf_transformer_config {
     bool scale_output; /* the output's input is divided by sqrt(d_model) */
     /* ---- forms of Marian (Junczys-Dowmunt et al. 2018); all of them 0 otherwise ---- */
     wf_decoder_kind decoder; /* the first sublayer of decoder layers: see wf_block_options */
-    int64_t average_width;   /* the same for these two */
+    int64_t average_width;   /* average attention: width and activation of its feed-forward layer */
     wf_activation average_activation;
     bool raw_keys;   /* pre-norm alone: as in wf_block_options */
     bool zero_start; /* the decoder reads zeros in place of the start token */
@@ -62,7 +62,8 @@ typedef struct wf_transformer {
     wf_transformer_config config;
     wf_tensor *memory;      /* [B,S,D] */
     wf_tensor *memory_mask; /* [B,1,1,S] */
-    /* keys and values of the memory for each decoder layer, [B,H,S,d]; the mask of source tokens */
+    /* keys and values of the encoder's output for each decoder layer, [B,H,S,d]. Both are parts of
+     * model.memory, which ends with memory_mask */
     wf_tensor **cross_k, **cross_v;
 } wf_transformer;
 

@@ -56,8 +56,8 @@ bool wf_model_read_adapters(const wf_file *f, wf_adapters *out, char *message) {
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* False with message if the file has a tensor that fits no adapter of the model and is not one of
- * the optimizer's. */
+/* True if all tensors of the file have been found, but for those of the optimizer. False with
+ * message: a tensor fits no adapter of the model. */
 static bool nothing_left(const wf_loader *l) {
     for (const wf_entry *e = NULL; (e = wf_loader_left(l, e));)
         if (!wf_is_moment(e->name))

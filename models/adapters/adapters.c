@@ -22,7 +22,7 @@
 
 /* True if the last part of a module's name is that of a matrix that layers multiply by. */
 static bool is_matrix(const char *module) {
-    /* behind the output: those of an SSRU and of average attention */
+    /* The names after "output" are matrices of an SSRU and of average attention. */
     static const char *const matrices[] = { "out_proj", "linear1",    "linear2",    "linear3",
                                             "output",   "input",      "forget",     "inner",
                                             "outer",    "input_gate", "forget_gate" };
@@ -32,7 +32,7 @@ static bool is_matrix(const char *module) {
     return false;
 }
 
-/* Copies a name without this end. False: it ends otherwise, or is too long. */
+/* Copies the name without the ending `end`. False: it has another ending, or is too long. */
 static bool without(const char *name, const char *end, char out[WF_MODULE_NAME]) {
     size_t n = strlen(name), k = strlen(end);
     if (n < k || n - k >= WF_MODULE_NAME - 16 || strcmp(name + n - k, end) != 0) return false;
@@ -67,7 +67,7 @@ int wf_modules_of(const wf_model *m, const wf_tensor *weight,
     return WF_MODULE_PARTS + 1;
 }
 
-/* True if the target of n characters is the whole name of the module, or its end behind a dot. */
+/* True if the target of n characters is the module's whole name, its end after a dot, or ALL. */
 static bool fits(const char *target, size_t n, const char *module) {
     size_t k = strlen(module);
     if (n == strlen(ALL) && memcmp(target, ALL, n) == 0)
@@ -171,7 +171,7 @@ void wf_adapters_begin(wf_model *m) {
     *wf_product_hook_of(m->graph) = (wf_product_hook){ apply, m };
 }
 
-/* True if the model has an adapter for this target alone. */
+/* True if some parameter is an adapter that this target names. */
 static bool has_adapter(const wf_model *m, const char *target, size_t n) {
     char module[WF_MODULE_NAME];
     for (int id = 0; id < wf_node_count(m->graph); id++) {

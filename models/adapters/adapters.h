@@ -5,7 +5,7 @@
 
 #include "models/file/model_file.h"
 
-/* longest name of a module; the parts of a packed projection */
+/* room for a module's name with its '\0'; the number of parts of a packed projection */
 enum { WF_MODULE_NAME = 256, WF_MODULE_PARTS = 3 };
 #define WF_LORA_A ".lora_A.weight"
 #define WF_LORA_B ".lora_B.weight"
@@ -15,30 +15,30 @@ typedef struct wf_module {
     char name[WF_MODULE_NAME]; /* "transformer.layers.0.self_attn.q_proj" */
     int64_t first, rows;
 } wf_module;
-/* The modules that a matrix may have adapters for; a packed projection is in_proj, and then its
- * parts q_proj, k_proj and v_proj. Returns how many there are; 0: none. */
+/* Writes the modules of a matrix that may have adapters. A packed projection is in_proj, and then
+ * its parts q_proj, k_proj and v_proj. Returns how many there are; 0: none. */
 int wf_modules_of(const wf_model *m, const wf_tensor *weight,
                   wf_module modules[WF_MODULE_PARTS + 1]);
 /* True if one of the targets, separated by commas, is this module. */
 bool wf_module_among(const char *targets, const char *module);
 /* The adapter of a module in m's graph: A and B. False: it has none. */
 bool wf_adapter_find(const wf_model *m, const char *module, wf_tensor **a, wf_tensor **b);
-/* alpha / rank */
+/* alpha / rank; 1 if alpha is 0 */
 double wf_adapter_scale(const wf_adapters *o);
 
-/* Adapters are declared beside the parameters of m's graph and applied, until wf_adapters_end,
- * which poisons the graph if a target is no module of the model. */
+/* Between these two calls, each parameter and product that m's graph records gets its adapter.
+ * wf_adapters_end poisons the graph if a target is no module of the model. */
 void wf_adapters_begin(wf_model *m);
 void wf_adapters_end(wf_model *m);
 
 /* ---- adapter_file.c -------------------------------------------------------------------------- */
 
-/* Metadata of a file of adapters: the options. */
+/* The number of metadata pairs that hold the options of adapters. */
 enum { WF_ADAPTER_META = 3 };
 typedef struct wf_adapter_text {
     char of[WF_ADAPTER_META][WF_CONFIG_TEXT];
 } wf_adapter_text;
-/* True if the file has adapters alone. */
+/* True if the file holds adapters without their model. */
 bool wf_has_adapters(const wf_file *f);
 /* Write the options of m's adapters to meta [WF_ADAPTER_META]. Returns how many pairs; 0: m has no
  * adapters. */

@@ -86,7 +86,8 @@ static int64_t longest_row(const wf_model *m, const wf_batch *b) {
 }
 
 /* Writes row i [T]: the source and the target. With start_first, the first token of the target,
- * which is the start, comes before the source; with start_if_empty a source takes its place. */
+ * which is the start, comes before the source; with start_if_empty, a source replaces the start
+ * token. */
 static void join(const wf_model *m, const wf_batch *b, int64_t i, int64_t T, int32_t *row) {
     int64_t n = b->src_length[i], k = target_length(b, i), begin = wf_model_begin(m, n);
     assert(k >= 1 && begin + k <= T);

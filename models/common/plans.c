@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Room for every weight or cached tensor, and a few more. */
+/* A list of tensors with a fixed capacity, whose items are NULL if memory was short. */
 typedef struct list {
     wf_tensor **items;
     int n, capacity;
@@ -89,7 +89,7 @@ wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
     return plan(m, pool, fetch, feed, false);
 }
 
-/* A decoder-only model has no memory to fetch, so the plan fails. */
+/* A decoder-only model has no encoder outputs to fetch, so the plan fails. */
 wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(m->n_memory + 1), feed = list_new(2);

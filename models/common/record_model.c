@@ -45,7 +45,7 @@ void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dt
     if (m->training.adapters.rank)
         wf_adapters_begin(m);
     else
-        m->training.adapters.targets = NULL; /* the caller's, which the model would free */
+        m->training.adapters.targets = NULL; /* the caller's, so the model must not free it */
 }
 
 wf_block_options wf_model_block(const wf_model *m) {
@@ -132,9 +132,9 @@ static wf_tensor *guided_head(const wf_model *m) {
     return wf_squeeze(wf_slice(map->weights[map->layers - 1], 1, 0, 1), WF_AXIS(1));
 }
 
-/* Records the loss of guided alignment (Chen et al. 2016), as Marian does: the cross-entropy of a
- * head's weights and of the links, which share a target token evenly. Tokens without links count
- * nothing. */
+/* Records the loss of guided alignment (Chen et al. 2016), as Marian does: the cross-entropy
+ * between the given links and a head's weights. The links of one target token have equal shares.
+ * Tokens without links add nothing. */
 static void guide(wf_model *m) {
     enum { FEWEST = 1 };
     const double little = 1e-6; /* keeps the logarithm finite */

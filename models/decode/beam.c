@@ -17,7 +17,7 @@
  * those that are left, and one that ends keeps its place: the rest of the search is narrower.
  *
  * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
- * least 1; the length counts the end token. */
+ * least 1. The length counts the end token, if there is one. */
 #include "ops/base/scalars.h"
 #include "search.h"
 
@@ -58,7 +58,8 @@ static void end(const search *q, sentence *s, const live *h, const candidate *c)
     if (s->n_ended > q->o->beam) s->n_ended = q->o->beam;
 }
 
-/* True if at this length no live hypothesis could score more than the `place` best finished one. */
+/* True if at this length no live hypothesis could score more than the finished one of rank `place`,
+ * where 1 is the best. */
 static bool hopeless(const search *q, const sentence *s, int64_t length, int place) {
     double score = q->next[0].total / wf_length_penalty_of(q->o, length);
     return place <= s->n_ended && score <= s->ended[place - 1].score;
@@ -68,8 +69,8 @@ static bool done(const search *q, const sentence *s, int n) {
     const wf_decode_options *o = q->o;
     int64_t present = wf_length_of(q, s) + 1;
     int64_t longest = s->limit + (o->at_limit != WF_LIMIT_NO_END);
-    bool adds =
-        o->decay != 1; /* the end token may add to a total: none is final before the limit */
+    /* decay may raise a total at the end token, so none is final before the limit */
+    bool adds = o->decay != 1;
     if (n == 0 || (!adds && hopeless(q, s, longest, o->nbest))) return true;
     if (s->n_ended < o->beam) return false;
     if (o->stop == WF_STOP_FULL || o->stop == WF_STOP_SHRINK || o->beam == 1) return true;

@@ -1,6 +1,6 @@
 /* models/decode/candidates.c - finds the likeliest tokens of a row of logits without sorting it.
  *
- * A pass over blocks of the row only asks whether a block has a logit above the least one kept.
+ * The pass over the row only checks whether any of 32 logits is above the least one kept so far.
  * That is rare, so the pass runs at the speed of a comparison. */
 #include "candidates.h"
 #include "ops/kernels/kernels.h"

@@ -7,7 +7,7 @@
 #include "core/graph.h"
 
 typedef struct candidate {
-    /* natural logarithm of the share in the whole vocabulary */
+    /* the token's logit less the row's normaliser: its log-probability */
     double log_prob;
     int32_t token;
 } candidate;

@@ -1,10 +1,10 @@
 /* models/decode/decoder.c - the decoder: reads a batch of sources once, then takes one cached step
  * per token.
  *
- * It has two plans and a state over the model's graph, made once and used for every batch; it
- * records no node. An encoder-decoder encodes the sources, and its outputs are fed to every step. A
- * decoder-only model runs its prompts through the KV cache, as far as all prompts reach in a single
- * run. search.c decides which hypotheses are extended and which end. */
+ * Its plans and its state over the model's graph are made once and used for every batch; it records
+ * no node. An encoder-decoder encodes the sources, and every step is fed the encoder's outputs. A
+ * decoder-only model runs its prompts through the KV cache, in a single run up to the length of the
+ * shortest prompt. search.c decides which hypotheses are extended and which end. */
 #include "decoder.h"
 #include "core/run_internal.h"
 #include "models/model_internal.h"

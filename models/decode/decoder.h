@@ -37,12 +37,13 @@ typedef struct memory_part {
 struct wf_decoder {
     wf_model *model;
     wf_pool *pool;
-    /* an encoder-decoder has the first, a decoder-only model the second; the other one is NULL */
+    /* the plan that reads sources: encode in an encoder-decoder, prompt in a decoder-only model.
+     * The other one is NULL */
     wf_plan *encode, *prompt;
-    /* step: one decoding step. The others are made when they are first needed: a step up to hidden,
-     * and one that scores */
+    /* plans that are run with the state or for scores: step computes logits. The others are made
+     * when they are first needed: hidden_step ends at hidden, and score serves wf_score */
     wf_plan *step, *hidden_step, *score;
-    /* the kind of step that this search runs: one of the first two */
+    /* the step that this search runs: step or hidden_step */
     wf_plan *running;
     wf_state *state;
     /* number of rows that the state has room for */
@@ -52,8 +53,8 @@ struct wf_decoder {
     /* [capacity]: for each row, the index of the sentence whose slices of `memory` it reads */
     int32_t *row_index;
     grown prompts;
-    /* logits of the last step, [rows,V] in the model's type, or hidden [rows,D] if such a step runs;
-     * the memory belongs to the plan, or to few_logits.c */
+    /* logits of the last step, [rows,V] in the model's type, or hidden [rows,D] if such a step
+     * runs; the memory belongs to the plan, or to few_logits.c */
     const void *logits;
     int64_t source_length;
     /* inside a call: calls from a callback are refused */
@@ -67,8 +68,8 @@ bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p);
 /* Called around each public call. False: the decoder is inside another call. */
 bool wf_decoder_enter(wf_decoder *d);
 void wf_decoder_leave(wf_decoder *d);
-/* Checks b sentences of at most s tokens. False if one is too long, or if an encoder gets an empty
- * one. */
+/* Checks b sentences of at most s tokens. False if one is too long, or if a model with an encoder
+ * gets an empty one. */
 bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
                            const int32_t *src_length);
 /* Allocates the state for so many rows; an encoder-decoder encodes the b sentences. */
@@ -76,12 +77,12 @@ bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int
                       int most_rows);
 /* Sets the number of rows to n; row i belongs to sentence owner[i]. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
-/* Decoder-only: the token at a position of a row, up to the start token. src is the prompt, or
- * NULL; n is what wf_model_begin says of it. */
+/* Decoder-only: the token at a position of a row, where the start token and the prompt come before
+ * the output. src is the prompt, or NULL; n is wf_model_begin of the prompt's length. */
 int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position);
 /* Decoder-only: runs the first n tokens of each of b rows through the KV cache. */
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n);
-/* From now on, until another search begins, steps end with hidden. */
+/* Makes steps compute hidden instead of logits, until another search begins. */
 bool wf_decoder_stop_at_hidden(wf_decoder *d);
 /* Feeds each row its newest token. Afterwards d->logits predict the next token. */
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);

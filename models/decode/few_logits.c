@@ -1,8 +1,8 @@
 /* models/decode/few_logits.c - the logits of a shortlist's candidates alone.
  *
- * A step ends with hidden. The output's rows of all candidates in the batch are copied once, in the
- * layout that the matrix has, into a graph of one product. A logit is one sum of its own, and a row
- * in int8 has a scale of its own, so it has the bits that the whole product gives it. */
+ * A step ends with hidden. The output matrix's rows for all candidates in the batch are copied
+ * once, in the matrix's layout, into a graph of one product. Each logit is a sum of its own, and
+ * each int8 row has its own scale. So a logit has the bits that the whole product gives it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct few_logits {
     wf_plan *plan;
     int32_t *ids; /* [n] ascending */
     int64_t n, vocab;
-    /* [room,V]: minus infinity but for ids */
+    /* [rows,V] logits: those of ids, and minus infinity for all other tokens */
     char *rows;
     size_t bytes;
 };
@@ -46,7 +46,8 @@ static wf_view view_of(const wf_tensor *t, void *data) {
     return v;
 }
 
-/* A parameter of the small graph with the rows of `of`, in the same layout. NULL: out of memory. */
+/* A parameter of the small graph with those rows of `of` that few->ids names, in the same layout.
+ * NULL: out of memory. */
 static wf_tensor *taken(few_logits *few, const char *name, wf_tensor *of) {
     int64_t shape[] = { few->n, of->ndim > 1 ? of->shape[1] : 1 };
     wf_tensor *t = wf_param(few->graph, name, of->ndim, shape, wf_init_zeros());
@@ -75,7 +76,7 @@ static bool record(few_logits *few, const wf_model *m, int64_t most_rows, wf_poo
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-/* Makes room for the rows of a search. */
+/* Allocates the rows of a search, filled with minus infinity. */
 static bool make_rows(few_logits *few, wf_dtype real, int64_t most_rows) {
     int64_t n = most_rows * few->vocab;
     few->bytes = (size_t)n * wf_dtype_size(real);
@@ -89,7 +90,7 @@ static bool make_rows(few_logits *few, wf_dtype real, int64_t most_rows) {
     return few->rows;
 }
 
-/* Marks the ids that are wanted. Returns how many there are. */
+/* Marks these ids as wanted. Returns how many different ids they are. */
 static int64_t mark(unsigned char *wanted, const int32_t *ids, int64_t n) {
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++) {

@@ -187,7 +187,8 @@ static bool read_lists(const wf_file *f, const wf_model *m, wf_generation *g, ch
     return true;
 }
 
-/* Files before 0.2 may say "sure", a rule with the outputs of "full". */
+/* Files written before version 0.2 may have the stopping rule "sure", which gave the same outputs
+ * as "full". */
 static bool read_settings(const wf_file *f, const wf_model *m, wf_generation *g, char *message) {
     for (int i = 0; i < FIELDS; i++) {
         const char *text = wf_file_meta(f, fields[i].key);

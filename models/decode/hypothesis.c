@@ -1,4 +1,4 @@
-/* models/decode/hypothesis.c - what all searches ask of a hypothesis, and how one ends. */
+/* models/decode/hypothesis.c - the length, the candidates and the end of a hypothesis. */
 #include <assert.h>
 
 #include "ops/base/scalars.h"

@@ -1,9 +1,9 @@
 /* models/decode/narrow.c - a search among the candidates of a shortlist.
  *
- * The candidates of a sentence are those of its own source and the end, so that its output does not
- * depend on its batch. Probabilities are among them: their logits alone are gathered into a short
- * row. Rules look at tokens by their ids, and get a whole row, where other tokens have minus
- * infinity. */
+ * A sentence's candidates are those for its own source, and the end token, so that its output does
+ * not depend on its batch. Probabilities sum to 1 over the candidates: their logits are gathered
+ * into a short row. Rules find tokens by their ids, so they get a whole row, where all other tokens
+ * have minus infinity. */
 #include "narrow.h"
 
 #include <math.h>
@@ -12,7 +12,8 @@
 
 #include "core/base/memory.h"
 
-/* The candidates of all sentences: those of sentence i are ids[ends[i - 1]] up to ids[ends[i]]. */
+/* The candidates of sentence i are ids[ends[i - 1]] to ids[ends[i] - 1]; those of sentence 0 begin
+ * at ids[0]. */
 struct narrow {
     int32_t *ids;
     size_t room;
@@ -69,7 +70,8 @@ void wf_narrow_close(search *q) {
     free(q->narrow);
 }
 
-/* Room for three rows: the candidates' logits, which of them are open, and a whole row. */
+/* The bytes of one row, in whole cache lines. The scratch has three rows: the candidates' logits,
+ * which of them are allowed, and a whole row. */
 static size_t row_bytes(const wf_model *m) {
     return ((size_t)m->tgt_vocab * sizeof(double) + 63) & ~(size_t)63;
 }

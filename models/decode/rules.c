@@ -1,9 +1,9 @@
 /* models/decode/rules.c - rules that change a row of logits depending on the tokens so far: the
  * logits processors of transformers 5.23 (generation/logits_process.py), in the same order.
  *
- * There, the scores are logits in a greedy search and in sampling, and log-probabilities in a beam.
- * Here both are a logit minus a base, which is 0 or the row's normaliser. So a rule rewrites only a
- * few logits in a copy of the row. A banned token gets minus infinity. */
+ * In transformers, rules change logits in a greedy search and in sampling, and log-probabilities in
+ * a beam. Here both are a logit minus a base, which is 0 or the row's normaliser. So a rule
+ * rewrites only a few logits in a copy of the row. A banned token gets minus infinity. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -25,8 +25,8 @@ size_t wf_rules_scratch(const wf_decode_options *o, const wf_model *m) {
     return row + ((size_t)m->max_len + 2) * sizeof(int32_t);
 }
 
-/* True if disallowed tokens have a share of the probability. A share below 1e-300 changes no
- * bit. */
+/* True if log-probabilities must be renormalized, because banned tokens have a part of the
+ * probability. A part below e^-700 changes no bit. */
 static bool loses_share(const search *q, const logit_row *r, double normaliser, int64_t length) {
     const wf_decode_options *o = q->o;
     if (!o->renormalize || !wf_ranks_log_probs(o)) return false;

@@ -1,16 +1,17 @@
 /* models/decode/sample.c - draws tokens at random: temperature, then top-k, then top-p.
  *
  * p(v) ~ exp(logit(v) / temperature). Top-k keeps the k likeliest tokens (Fan et al. 2018); top-p
- * keeps the fewest whose shares sum to at least p (Holtzman et al. 2020). The random number is a
- * function of (seed, sentence, step, draw) alone, so that batches and threads change nothing. */
+ * keeps the fewest whose probabilities sum to at least p (Holtzman et al. 2020). The random number
+ * is a function of (seed, sentence, step, draw) alone, so that batches and threads change
+ * nothing. */
 #include "core/base/random.h"
 #include "ops/kernels/kernels.h"
 #include "search.h"
 
 #include <assert.h>
 
-/* BLOCK: how many shares are summed together. FEW: the largest k that is handled without a list of
- * all tokens. */
+/* BLOCK: how many probabilities are summed together. FEW: the largest k that is handled without a
+ * list of all tokens. */
 enum { BLOCK = 256, FEW = 64 };
 
 typedef struct urn {
@@ -31,7 +32,7 @@ static double share(const urn *u, int64_t v) {
     return wf_logit_at(u->row, u->share, v);
 }
 
-/* The sum of the shares in a block, which begins at BLOCK * block. */
+/* The sum of the probabilities of BLOCK tokens, from token BLOCK * block on. */
 static double block_share(const urn *u, int64_t block) {
     int64_t from = block * BLOCK, rest = u->row->vocab - from, n = rest < BLOCK ? rest : BLOCK;
     return u->row->real == WF_F64 ? wf_f64()->sum(n, (const double *)u->share + from)
@@ -58,7 +59,7 @@ static void swap(int32_t *a, int32_t *b) {
 }
 
 /* Partitions tokens [from, to) by the middle one: likelier tokens move before it. Returns its new
- * index. *held becomes the number of tokens before it, or the sum of their shares. */
+ * index. *held becomes the number of tokens before it, or the sum of their probabilities. */
 static int64_t part(const urn *u, int64_t from, int64_t to, bool counts, double *held) {
     int32_t *tokens = u->tokens, pivot = tokens[from + (to - from) / 2];
     int64_t at = from;
@@ -73,9 +74,9 @@ static int64_t part(const urn *u, int64_t from, int64_t to, bool counts, double 
     return at;
 }
 
-/* Keeps the fewest likeliest tokens whose number, or sum of shares, reaches `least`. Quickselect
- * (Hoare 1961) with sums in place of ranks: nothing is sorted, and equal shares have a fixed
- * order. */
+/* Keeps the fewest likeliest tokens whose number, or sum of probabilities, reaches `least`.
+ * Quickselect (Hoare 1961) with sums in place of ranks: nothing is sorted, and equal probabilities
+ * have a fixed order. */
 static void keep(urn *u, bool counts, double least) {
     int64_t from = 0, to = u->n;
     double before = 0, held;
@@ -94,8 +95,8 @@ static void keep(urn *u, bool counts, double least) {
     u->n = from;
 }
 
-/* Lists the tokens that may belong to the top p. All tokens below (1 - p) / V together hold less
- * than 1 - p, so none of them does. */
+/* Lists the tokens that may belong to the top p. All tokens with probabilities below (1 - p) / V
+ * have less than 1 - p together, so none of them belongs to it. */
 static void list(urn *u, const wf_decode_options *o) {
     double floor = 0;
     if (o->top_k == 0) floor = (1 - o->top_p) * total_share(u) / (double)u->row->vocab;
@@ -124,8 +125,8 @@ static void restrict_to(urn *u, const wf_decode_options *o) {
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
-/* Maps `at` in [0, 1) to a token: the tokens divide the interval by their shares. If rounding
- * leaves the sum too small, the last token is taken. -1: all shares are 0. */
+/* Maps `at` in [0, 1) to a token: the tokens divide the interval by their probabilities. If
+ * rounding leaves the sum too small, the last token is taken. -1: all probabilities are 0. */
 static int32_t fall_among(const urn *u, double at) {
     double total = 0, sum = 0;
     int32_t last = -1;

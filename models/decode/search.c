@@ -240,8 +240,8 @@ static bool remember(search *q, const sentence *s, int n) {
     return true;
 }
 
-/* Assigns rows to the children, in heads[]: first their parents' rows, then other rows that the
- * sentence frees, then new ones. The remaining rows become idle. */
+/* Assigns batch rows to the new hypotheses, in heads[]: first their parents' rows, then other rows
+ * that the sentence frees, then new ones. The remaining rows become idle. */
 static void settle(search *q, const sentence *s, int n) {
     int who = q->owner[s->live[0].row], left = 0;
     for (int i = 0; i < s->n_live; i++) q->owner[s->live[i].row] = -1;

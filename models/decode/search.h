@@ -34,7 +34,7 @@ typedef struct sentence {
     int64_t index, limit;
     /* the position whose logits choose the first token */
     int64_t begin;
-    /* [begin] tokens fed before the start */
+    /* tokens of the prompt, which are fed at positions up to `begin`; NULL: there is none */
     const int32_t *prompt;
     int n_live, n_ended;
     /* beam: best first */
@@ -50,7 +50,7 @@ typedef struct child {
     double log_prob, total;
 } child;
 
-/* The step that is told to options.watched. */
+/* The step that is reported to options.watched. */
 typedef struct watch {
     int n;
     wf_continuation *continuations; /* [n] */
@@ -70,43 +70,43 @@ typedef struct search {
     sentence *sentences;
     live *all_live;
     ended *all_ended;
-    /* of every row's newest token */
+    /* position of each row's newest token in its sequence */
     int64_t position;
-    /* in the batch, with the idle ones */
+    /* number of rows in the batch, including idle ones */
     int rows;
-    /* [2 most_rows] sentence; -1: idle */
+    /* [2 b width] the sentence that each row belongs to; -1: the row is idle */
     int *owner;
     /* the row that each row was copied from */
     int32_t *from;
-    /* its newest token */
+    /* each row's newest token */
     int32_t *ids;
     /* copies of from and ids for the time in which rows change places */
     int32_t *from_before, *ids_before;
     trace *traces;
     int32_t n_traces;
     size_t cap_traces;
-    /* [most_rows, per_row] */
+    /* [b width, per_row] */
     candidate *candidates;
-    /* [most_rows] */
+    /* [b width] */
     int *n_candidates;
-    /* [most_rows] the end was forced, and was not the likeliest token */
+    /* [b width] true if the end was forced, and was not the likeliest token */
     bool *cut;
     /* [width] */
     child *next;
-    /* [width] */
+    /* [width] each live hypothesis's next candidate in a beam; later the row of each child */
     int *heads;
     /* [V] masks of allowed tokens: before the end token may come, and afterwards */
     void *open[2];
-    /* one piece for each thread: first for drawing, then for the rules */
+    /* one piece of memory per thread, with parts for drawing, for rules and for a shortlist */
     char *scratch;
-    /* bytes of a piece, of its part for drawing, and of that with the rules */
+    /* bytes of a piece, of its part for drawing, and of its parts for drawing and rules together */
     size_t stride, drawing, changing;
     narrow *narrow; /* NULL: there is no shortlist */
     watch *watch;   /* NULL: nobody watches */
 } search;
 
 /* Chooses the continuations of a sentence's live hypotheses: writes q->next and the finished ones.
- * Returns the number of children; 0: the sentence is done. */
+ * Returns the number of hypotheses that go on; 0: the sentence is done. */
 int wf_beam_advance(search *q, sentence *s);
 int wf_sample_advance(search *q, sentence *s);
 /* Draws n tokens for a sentence: the draws number first, first + 1, ... */
@@ -136,15 +136,17 @@ void wf_watch_close(search *q);
 bool wf_watch_wants(const search *q); /* is there a listener, and room for a continuation? */
 void wf_watch_note(const search *q, const sentence *s, int parent, const candidate *c,
                    wf_fate fate);
-/* Tells the step of a sentence that goes on with n hypotheses. False: the listener stops. */
+/* Reports the step of a sentence, of which n hypotheses go on. False: the listener wants to
+ * stop. */
 bool wf_watch_step(search *q, const sentence *s, int n);
 
 /* ---- rules.c --------------------------------------------------------------------------------- */
 
-/* True: a beam, which ranks by log-probabilities; false: by logits. */
+/* True for a beam of two or more, which ranks tokens by log-probabilities. Greedy search and
+ * sampling use logits. */
 bool wf_ranks_log_probs(const wf_decode_options *o);
 size_t wf_rules_scratch(const wf_decode_options *o, const wf_model *m);
-/* True if a rule may change a row of a hypothesis with so many tokens. */
+/* True if a rule may change the logits of a hypothesis that has `length` tokens. */
 bool wf_rules_apply_to(const search *q, const logit_row *r, double normaliser, int64_t length);
 /* Copies the row's logits to scratch and applies the rules. The normaliser becomes that of the
  * allowed tokens, if one is needed. False: no token is allowed. */
@@ -164,12 +166,12 @@ size_t wf_narrow_scratch(const wf_decode_options *o, const wf_model *m);
 /* The logits of a sentence's candidates alone, gathered into scratch. Without a shortlist it is the
  * row itself. */
 logit_row wf_narrow_few(const search *q, const sentence *s, const logit_row *of, char *scratch);
-/* Candidates that were chosen from such a row get the ids of their tokens. */
+/* Turns the tokens of n candidates from indices in the short row (wf_narrow_few) into ids. */
 void wf_narrow_tokens(const search *q, const sentence *s, candidate *c, int n);
 /* Copies a whole row to scratch, with minus infinity for tokens that are no candidates. */
 void wf_narrow_row(const search *q, const sentence *s, char *scratch, logit_row *of);
-/* False: none of the candidates is allowed, because others are banned, and the end comes too
- * early. */
+/* False: all candidates are banned, but for the end token, which the minimum length does not allow
+ * yet. */
 bool wf_narrow_leaves(const search *q, const sentence *s, const logit_row *r);
 
 /* ---- decode_results.c ------------------------------------------------------------------------ */

@@ -20,7 +20,7 @@ struct wf_shortlist {
     int64_t src_vocab, tgt_vocab;
     bool shared;
     int64_t first;    /* ids below this are candidates of every source */
-    int64_t words;    /* tokens of a source that have lists */
+    int64_t words;    /* number of source tokens that have lists */
     int64_t *offsets; /* [words + 1] */
     int32_t *ids;     /* [offsets[words]] */
 };
@@ -37,7 +37,7 @@ static uint32_t u32_at(const unsigned char *at) {
     return value;
 }
 
-/* The checksum of everything behind it, in whole words of 64 bits. */
+/* The checksum of all bytes after itself, in whole words of 64 bits. */
 static uint64_t checksum(const unsigned char *data, size_t bytes) {
     uint64_t sum = 0;
     for (size_t at = AT_FIRST; at + 8 <= bytes; at += 8)

@@ -9,7 +9,7 @@
 #include "core/plan/pool.h"
 #include "search.h"
 
-/* The most continuations of a step: those that go on, those that end, and as many worse ones. */
+/* At most `width` continuations go on, `width` end, and `width` worse ones are reported. */
 static int most_continuations(const search *q) {
     return 3 * q->width;
 }
@@ -72,7 +72,7 @@ static void ban_others(const logit_row *r, void *values, int32_t token) {
         if (i != token) ban(r, values, i);
 }
 
-/* Writes the logits by which the search ranks. It distinguishes the same cases in the same order as
+/* Writes the logits by which the search ranks. It must treat the same cases as choose() in
  * search.c. */
 static void rank_row(const search *q, const sentence *s, int row, const logit_row *own,
                      double normaliser, void *ranked) {

@@ -72,8 +72,8 @@ static bool stack_new(stack *s, const wf_encoder *e, char *message) {
     return true;
 }
 
-/* Lines [B,S] whose tokens are those where valid [B,S] is 1 -> [B,S,D]. The weights of attention
- * are recorded for the first input. */
+/* Encodes lines ids [B,S], whose tokens are those where valid [B,S] is 1. Returns [B,S,D]. The
+ * weights of attention are recorded for the first input alone. */
 static wf_tensor *encode(const stack *s, wf_tensor *ids, wf_tensor *valid, bool first) {
     const wf_encoder *e = s->e;
     wf_tensor *x = embed(s, ids), *mask = wf_unsqueeze(valid, WF_AXIS(1) | WF_AXIS(2));
@@ -255,7 +255,7 @@ static bool copy_parameters(wf_model *to, const wf_model *from, char *message) {
     return true;
 }
 
-/* The configuration with another head. A pooler that is new has the function of its family. */
+/* The configuration with another head. A new pooler gets its family's activation. */
 static wf_encoder_config other_head(wf_encoder_config c, int64_t classes) {
     bool distil = !c.types && !c.counted_positions;
     if (classes && !c.pooler) c.pooler_activation = distil ? WF_DENSE_RELU : WF_DENSE_TANH;

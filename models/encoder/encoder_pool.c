@@ -13,16 +13,16 @@ typedef struct tokens {
     wf_tensor *x, *valid;
 } tokens;
 
-/* The value of padding where the greatest elements are looked for. */
+/* In the maximum, padding has this value, which is below that of any token. */
 #define LEAST (-1e9)
 
-/* The sum with these weights [B,S]: [B,D]. */
+/* The sum of the tokens' vectors with these weights [B,S]: [B,D]. */
 static wf_tensor *weighted(const tokens *t, wf_tensor *weights) {
     wf_tensor *row = wf_unsqueeze(weights, WF_AXIS(1));  /* [B,1,S] */
     return wf_squeeze(wf_matmul(row, t->x), WF_AXIS(1)); /* [B,D] */
 }
 
-/* The sum of the weights, [B,1], but not below 1e-9: the divisor of an empty line. */
+/* The divisor of means: the sum of the weights, [B,1], but at least 1e-9, for empty lines. */
 static wf_tensor *total(wf_tensor *weights) {
     return wf_maximum(wf_sum(weights, WF_AXIS(1), true), wf_constant(weights->graph, 1e-9));
 }

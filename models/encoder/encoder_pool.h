@@ -9,7 +9,7 @@
  * is used if the configuration has one. */
 wf_tensor *wf_encoder_pool(const wf_encoder_config *c, const struct wf_linear_layer *dense,
                            wf_tensor *x, wf_tensor *valid);
-/* The function of a layer after pooling, or of the pooler, of x. */
+/* Applies to x the activation of the layer after pooling, or of the pooler. */
 wf_tensor *wf_dense_activate(wf_dense_activation a, wf_tensor *x);
 /* The rows of x [B,E], each divided by its length, but not by less than 1e-12. */
 wf_tensor *wf_unit_rows(wf_tensor *x);

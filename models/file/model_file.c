@@ -22,7 +22,7 @@
 #include "models/adapters/adapters.h"
 #include "models/message.h"
 
-#define KIND "weft.kind"   /* metadata key: "model" or "checkpoint" */
+#define KIND "weft.kind"   /* metadata key: "model", "checkpoint" or "adapters" */
 #define ADDED "weft.added" /* metadata key: names of parameters that a program added, a line each */
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -120,8 +120,7 @@ bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer, con
 #define PACKED "in_proj_weight"
 enum { PARTS = 3 };
 
-/* Finds q, k and v in place of a packed projection. Returns how many of them the file has: all or
- * none. */
+/* Finds q, k and v in place of a packed projection. Returns 3, or 0 if the file lacks one. */
 static int find_parts(wf_loader *l, const wf_tensor *leaf, const wf_entry *part[PARTS]) {
     const size_t n = strlen(leaf->name), tail = sizeof PACKED - 1;
     int found = 0;

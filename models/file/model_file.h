@@ -15,8 +15,8 @@ enum { WF_CONFIG_META = WF_MOST_FIELDS + 1, WF_CONFIG_TEXT = 40 };
 typedef struct wf_config_text {
     char of[WF_CONFIG_META][WF_CONFIG_TEXT];
 } wf_config_text;
-/* A field of the configuration as text; and the field from text, where false comes with a
- * message. */
+/* wf_field_text writes a field of the configuration as text. wf_field_read reads it from text;
+ * false with message. */
 const char *wf_field_text(const wf_config_field *row, const void *config,
                           char text[WF_CONFIG_TEXT]);
 bool wf_field_read(const wf_config_field *row, const char *text, void *config, char *message);

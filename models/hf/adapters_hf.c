@@ -23,11 +23,11 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The model's family, as its form says. */
+/* The family of transformers that has models of this form. */
 typedef struct naming {
     const hf_lm_family *lm; /* NULL: an encoder-decoder */
     const hf_family *pairs; /* the family of an encoder-decoder */
-    bool gated;             /* has the encoder-decoder gated feed-forward layers? */
+    bool gated;             /* true if an encoder-decoder has gated feed-forward layers */
 } naming;
 
 static bool find_family(const wf_model *m, naming *to, char *message) {
@@ -48,13 +48,13 @@ bool wf_hf_packs_attention(const wf_model *m) {
     return family && wf_hf_lm_name(family, packed, 0, name) == 1;
 }
 
-/* The name in PEFT of part `part` of a matrix, without an end. Returns how many parts it has; 0:
- * none. */
+/* Writes PEFT's name for part `part` of a matrix, without an ending such as ".lora_A.weight".
+ * Returns the number of parts that the matrix has in transformers; 0: it has no name there. */
 static int peft_name(const naming *to, const wf_tensor *weight, int part, char name[2 * HF_NAME]) {
     char own[HF_NAME];
     int parts = to->lm ? wf_hf_lm_name(to->lm, weight->name, part, own)
                        : wf_hf_tensor_name(to->pairs, to->gated, weight->name, part, own);
-    /* the output's matrix is among the tables, which have no stem */
+    /* the family names the output's matrix in `tables`, and not among its stems */
     if (!parts && !to->lm && strcmp(weight->name, "output.weight") == 0) {
         snprintf(own, sizeof own, "%s", to->pairs->tables[HF_OUTPUT]);
         parts = 1;
@@ -65,7 +65,7 @@ static int peft_name(const naming *to, const wf_tensor *weight, int part, char n
     return parts;
 }
 
-/* The module that is part `part` of a matrix with so many. */
+/* The module that is part `part` of a matrix of so many parts. */
 static const wf_module *part_of(const wf_module *modules, int parts, int part) {
     return &modules[parts == 1 ? 0 : 1 + part];
 }
@@ -93,7 +93,7 @@ static bool add(saving *s, const char *name, const char *end, const wf_tensor *t
     return ok || fail(s->message, "out of memory");
 }
 
-/* Adds the adapter of a part of a matrix; `module` has it, or rows of it. */
+/* Adds the adapter of `module`, if it has one, as that of `part`: A, and the part's rows of B. */
 static bool add_adapter(saving *s, const char *name, const wf_module *module,
                         const wf_module *part) {
     wf_tensor *a, *b;
@@ -238,7 +238,7 @@ static bool read_options(const char *folder, wf_adapters *out, char *message) {
         ok = fail(message, CONFIG ": 'lora_alpha' is no number above 0");
     if (ok && rooted && !wf_hf_bool(rooted, &root))
         ok = fail(message, CONFIG ": 'use_rslora' is neither true nor false");
-    /* PEFT then divides alpha by the root of the rank */
+    /* with use_rslora, PEFT divides alpha by the root of the rank */
     if (root) out->alpha *= sqrt((double)out->rank);
     wf_hf_object_free(&o);
     return ok;
@@ -250,7 +250,7 @@ typedef struct loading {
     const wf_file *f;
     naming from;
     hf_text targets;
-    int found; /* tensors of the file that are half of an adapter */
+    int found; /* how many tensors were found; each is half of an adapter */
     char *message;
 } loading;
 

@@ -192,12 +192,12 @@ static bool put_not_done(hf_text *t, const wf_generation *g, char *message) {
     return ok;
 }
 
-/* Ids and lengths. Those of a language model do not count the prompt. */
+/* Writes ids and lengths. The lengths of a language model do not include the prompt. */
 static void put_lengths(hf_text *t, const hf_config *c, const wf_generation *g) {
     const wf_decode_options *d = &g->options;
     if (c->decoder_only) {
         wf_hf_put_int(t, "bos_token_id", c->start);
-        /* several ends are among the settings that are not done */
+        /* a list of several end tokens was kept in not_done, which is written elsewhere */
         if (!strstr(g->not_done, "eos_token_id=")) wf_hf_put_int(t, "eos_token_id", c->end);
         wf_hf_put_int(t, "num_beams", d->sample ? 1 : d->beam);
         wf_hf_put_int(t, "max_new_tokens",
@@ -292,8 +292,8 @@ static bool put_all(const gathered *g, const wf_hf_writer *to, char *message) {
     return true;
 }
 
-/* Makes all files other than the weights. A language model, or an encoder, has no family of the
- * others: NULL. */
+/* Makes all files other than the weights. `family` is NULL for a language model or an encoder,
+ * which have families of another type. */
 static bool make_files(wf_hf *hf, const hf_family *family, const hf_config *c, int n_shut_out,
                        gathered *files, char *message) {
     if (wf_encoder_of(hf->model)) return wf_hf_bert_write(hf, gather, files, message);

@@ -12,16 +12,16 @@ typedef struct hf_config {
     /* shared: encoder's and decoder's tables are one; tied: the output's and the decoder's are
      * one */
     bool shared, tied;
-    bool scaled;       /* of T5: the output's input is divided by sqrt(d_model) */
-    bool decoder_only; /* of a search: the output continues the source */
+    bool scaled;       /* T5: the output's input is divided by sqrt(d_model) */
+    bool decoder_only; /* for reading a search: true if an output continues the source */
 } hf_config;
 
 /* A key of config.json that weft uses. */
 typedef struct hf_key {
     const char *name;
-    /* what `at` is: int64_t, int64_t, int64_t, bool, activation, double, activation. HF_FIRST_ID
-     * may be a list of several ids, of which the first is read. HF_FEED_FORWARD is "relu" or
-     * "gated-gelu", and also sets c.gated */
+    /* the type of the field at `offset`: int64_t, int64_t, int64_t, bool, wf_activation, double,
+     * wf_activation. HF_FIRST_ID may be a list of several ids, of which the first is read.
+     * HF_FEED_FORWARD is a text such as "relu" or "gated-gelu", and also sets c.gated */
     enum { HF_COUNT, HF_ID, HF_FIRST_ID, HF_FLAG, HF_ACTIVATION, HF_REAL, HF_FEED_FORWARD } type;
     size_t offset;      /* in an hf_config, or an hf_lm_config */
     const char *absent; /* the value if the key is missing; NULL: it must be present */
@@ -50,8 +50,8 @@ typedef struct hf_family {
     wf_positions positions;
     bool norm_first, final_norms, embedding_norm, output_bias;
     bool may_separate; /* there may be two vocabularies: share_encoder_decoder_embeddings */
-    /* a form of T5: relative positions, RMSNorm, no biases. Files decide if the output has a table
-     * of its own, and the output's input is scaled unless `unscaled` */
+    /* a form of T5: relative positions, RMSNorm, no biases. The weights decide if the output has a
+     * table of its own, and the output's input is scaled unless `unscaled` */
     bool t5, per_layer, unscaled;
     int64_t pad; /* required value of pad_token_id; -1: any */
     const hf_key *keys;
@@ -69,7 +69,8 @@ const char *wf_hf_family_names(void);
 
 bool wf_hf_ignored_key(const char *name); /* true for a key of config.json that changes no result */
 
-/* The names of an activation. The first is the one that is written. */
+/* A name of an activation. If several names in the table mean the same one, the first is
+ * written. */
 typedef struct hf_activation {
     const char *name;
     wf_activation activation;
@@ -89,19 +90,21 @@ int wf_hf_tensor_name(const hf_family *family, bool gated, const char *parameter
                       char name[HF_NAME]);
 enum { HF_OUTPUT = 2, HF_SHARED }; /* in `tables` of a family */
 #define HF_OUTPUT_BIAS "final_logits_bias"
-/* True for a position table of a family that computes positions, which old files contain. */
+/* True for a position table, which old files contain although the family computes positions. */
 bool wf_hf_is_positions(const char *tensor);
 bool wf_hf_ignored_tensor(const char *tensor);
 
 /* ---- t5_family.c: the tables of T5, mT5 and UMT5 --------------------------------------------- */
 
-/* The form of the feed-forward layers is named in files of T5, but not in all. */
+/* Files of T5 may leave out the form of the feed-forward layers, which is then relu. Those of mT5
+ * and UMT5 must name it. */
 extern const hf_key wf_hf_t5_keys[], wf_hf_umt5_keys[], wf_hf_mt5_keys[];
 extern const hf_stem wf_hf_t5_stems[], wf_hf_t5_gated_stems[];
 extern const char *const wf_hf_t5_tables[4], *const wf_hf_t5_ignored[];
-/* Reads "relu" or "gated-gelu", whose gelu is that of tanh. False: it is no such form. */
+/* Reads a form such as "relu" or "gated-gelu", which means the tanh approximation of gelu. False:
+ * it is no such form. */
 bool wf_hf_t5_feed_forward(const char *text, bool *gated, wf_activation *activation);
-/* Writes it. False: transformers has no name for the form. */
+/* Writes the name of such a form. False: transformers has no name for it. */
 bool wf_hf_t5_feed_forward_name(bool gated, wf_activation activation, char text[32]);
 /* Is the Transformer of a form of T5? */
 bool wf_hf_is_t5(const wf_transformer_config *c);

@@ -64,7 +64,7 @@ bool wf_hf_path(char path[HF_PATH], const char *folder, const char *name) {
     return n > 0 && n < HF_PATH;
 }
 
-/* A file that cannot be opened exists: reading it tells why. */
+/* True also for a file that cannot be opened, because reading it then reports the reason. */
 bool wf_hf_exists(const char *folder, const char *name) {
     char path[HF_PATH];
     struct stat s;

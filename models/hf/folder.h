@@ -19,15 +19,15 @@ typedef struct hf_search {
     bool renormalize;
 } hf_search;
 
-/* Takes a file that was made. False with message. */
+/* Takes the bytes of one file of a folder, to write or to keep them. False with message. */
 typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_t size,
                           char *message);
 
 /* ---- hf_config.c: config.json ---------------------------------------------------------------- */
 
-/* Most ids of a list of ends. */
+/* The most end tokens in a list of them. */
 enum { HF_MOST_ENDS = 16 };
-/* Reads the key of a row into c, the configuration that the row is of. */
+/* Reads the key of a row into that row's field of c, an hf_config or the like. */
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
 bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
                           char *message);
@@ -36,8 +36,8 @@ bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_consta
  * `ignored` and `own`, which may be NULL. */
 bool wf_hf_check_keys(const hf_object *o, const hf_key *keys, const hf_constant *constants,
                       const char *const *ignored, const char *const *own, char *message);
-/* Copies the family's name as it is written in the file, so that no request for memory can fail
- * unseen. False: there is none, or it is longer than any family's. */
+/* Copies the family's name as it is written in the file, which allocates nothing. False: there is
+ * none, or it is longer than any family's. */
 enum { HF_TYPE = 32 };
 bool wf_hf_model_type(const hf_object *o, char name[HF_TYPE]);
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message);
@@ -47,12 +47,12 @@ bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
 
 /* ---- lm/: language models -------------------------------------------------------------------- */
 
-/* True if config.json is that of a family of language models. The second function reads its
+/* True if config.json is that of a family of language models. wf_hf_import_lm then reads its
  * folder. */
 bool wf_hf_is_lm(const hf_object *config);
 const char *wf_hf_lm_family_names(void);
-/* Makes the files of a folder other than the weights; and writes these. False with message: there
- * is no family of such models. */
+/* wf_hf_lm_write makes the files other than the weights, and wf_hf_lm_save_weights writes the
+ * weights. False with message: there is no family of such models. */
 bool wf_hf_lm_write(wf_hf *hf, wf_hf_put put, void *user, char *message);
 bool wf_hf_lm_save_weights(const wf_model *m, const char *path, char *message);
 bool wf_hf_import_lm(const char *folder, const hf_object *config, wf_hf *out, char *message);
@@ -82,8 +82,7 @@ bool wf_hf_is_search_key(const char *name);
 /* True if a setting may be among the unsupported ones; sample: the search draws. */
 bool wf_hf_may_be_not_done(const char *name, bool sample);
 /* hf_not_done.c: parses the settings in g that weft's search does not support, as pairs. Free o in
- * either case.
- * False: this is no list of such settings, or out of memory. */
+ * either case. False: this is no list of such settings, or out of memory. */
 bool wf_hf_not_done(hf_object *o, const wf_generation *g, char *message);
 
 /* ---- shards.c: the files of weights ---------------------------------------------------------- */
@@ -101,7 +100,7 @@ typedef struct hf_shards {
 } hf_shards;
 bool wf_hf_read_shards(hf_shards *s, const char *folder, const char *index, char *message);
 void wf_hf_shards_free(hf_shards *s);
-/* The name of the file of pair i, which no '\0' ends; its length; the first pair of the next. */
+/* The file's name in pair i, without a '\0' at its end; its length; the next file's first pair. */
 const char *wf_hf_shard(const hf_shards *s, int i);
 size_t wf_hf_shard_bytes(const hf_shards *s, int i);
 int wf_hf_next_shard(const hf_shards *s, int i);
@@ -116,7 +115,8 @@ typedef struct hf_tensors {
 } hf_tensors;
 /* Adds a tensor of f32. Returns its values, zeros, for the caller to fill. NULL: out of memory. */
 float *wf_hf_add_tensor(hf_tensors *t, const char *name, int ndim, const int64_t *shape);
-/* Write them as a file, as transformers does; or return its bytes, which the caller frees. */
+/* wf_hf_save_tensors writes a file, as transformers does. wf_hf_tensor_bytes returns the bytes of
+ * the file, which the caller frees. */
 bool wf_hf_save_tensors(const hf_tensors *t, const char *path, char *message);
 char *wf_hf_tensor_bytes(const hf_tensors *t, size_t *bytes, char *message);
 void wf_hf_tensors_free(hf_tensors *t);
@@ -168,7 +168,8 @@ void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* behind 
 
 /* Formatted text of at most 255 bytes. */
 WF_PRINTF(2, 3) void wf_hf_put_as(hf_text *t, const char *format, ...);
-/* A pair of an object: the comma after the previous one, or the bracket, and the key. */
+/* Starts a pair of a JSON object: writes a comma, or the opening bracket before the first pair, and
+ * the key. */
 void wf_hf_put_key(hf_text *t, const char *name);
 void wf_hf_put_int(hf_text *t, const char *name, int64_t value);
 void wf_hf_put_flag(hf_text *t, const char *name, bool value);
@@ -178,7 +179,7 @@ const char *wf_hf_real_text(double value, char text[WF_REAL_TEXT]);
 /* Writes a text as a file, and frees it. */
 bool wf_hf_put_file(hf_text *t, const char *name, wf_hf_put put_file, void *user, char *message);
 
-/* One more sentence; what has no room is left out. */
+/* Adds a sentence to the notes, unless there is no room for it. */
 WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...);
 
 /* ---- pieces.c: parts of tokenizers' files -------------------------------------------------- */

@@ -69,7 +69,7 @@ static bool read_parts(parts *p, const char *folder, const hf_config *c, char *m
     if (!p->merges || !wf_hf_object_read(&p->vocabulary, folder, "vocab.json", message))
         return false;
     if (!find_tokens(p, message)) return false;
-    /* models for summaries have no row for the mask */
+    /* BART's models for summaries have no embedding for the mask */
     bool beyond = p->ids[MASK] == c->c.src_vocab;
     p->pieces = wf_hf_pieces_in(&p->vocabulary, c->c.src_vocab + beyond, message);
     if (beyond) p->ids[MASK] = -1;

@@ -59,7 +59,7 @@ static bool read_activation(const hf_object *o, const hf_value *v, wf_activation
     return wrong(o, v, "one of swish, silu, relu, gelu, gelu_new, gelu_pytorch_tanh", message);
 }
 
-/* Reads an id, which may be alone in a list. */
+/* Reads an id, which may stand in a list of length 1. */
 static bool read_id(const hf_value *v, int64_t *out) {
     int32_t id;
     if (*v->text != '[') return wf_hf_int(v, out) && *out >= 0 && *out <= INT32_MAX;
@@ -157,8 +157,8 @@ static bool same(const char *file, const char *what, int64_t a, int64_t b, char 
                           file, what, (long long)a, what, (long long)b);
 }
 
-/* Newer files say the form of T5's feed-forward layers three times, and where the output is scaled
- * twice. */
+/* Newer files repeat the form of T5's feed-forward layers in 'is_gated_act' and 'dense_act_fn',
+ * which must agree. Files without 'scale_decoder_outputs' scale the output if it is tied. */
 static bool read_t5(const hf_object *o, const hf_family *family, hf_config *c, char *message) {
     const hf_value *gated = wf_hf_find(o, "is_gated_act"), *by = wf_hf_find(o, "dense_act_fn");
     wf_activation activation = WF_RELU;
@@ -210,7 +210,7 @@ static bool vocabularies(const hf_family *f, hf_config *c, char *message) {
     return true;
 }
 
-/* A Transformer as all forms of T5 are. */
+/* Sets the fields that are equal in all forms of T5. */
 static void complete_t5(const hf_family *f, wf_transformer_config *c) {
     c->norm = WF_RMS_NORM;
     c->attention_scale = 1;

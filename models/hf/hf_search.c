@@ -15,7 +15,7 @@
 /* DEFAULT_NEW: new tokens of an output if a file sets none. LONGEST: the largest number that a file
  * may set. */
 enum { DEFAULT_NEW = 20, LONGEST = 1000000000 };
-/* new tokens of a prompt if a file sets none: as `generate` has them */
+/* new tokens after a prompt if a file sets none, as in the program `generate` */
 enum { NEW_OF_PROMPT = 200 };
 
 /* ---- what is known --------------------------------------------------------------------------- */
@@ -49,8 +49,8 @@ static const char *const used[] = {
     "bos_token_id",
 };
 
-/* Settings that weft does not support: a value other than this one, or null, changes a search. Some
- * are for samples alone. */
+/* Settings that weft does not support. Any value other than `neutral` and null changes a search.
+ * Rows with of_samples matter to sampling alone. */
 static const struct {
     const char *name, *neutral;
     bool of_samples;
@@ -200,7 +200,8 @@ static bool check_known(const hf_object *o, char *message) {
     return true;
 }
 
-/* Checks that an id that both files contain is the same in both. */
+/* Checks that an id in generation_config.json is that of config.json, if both have it. *of_config
+ * becomes the id, if only generation_config.json has it. */
 static bool agreed_id(const hf_object *o, const char *key, int64_t *of_config, char *message) {
     int64_t id;
     if (!one_id(o, key, &id, message)) return false;
@@ -211,7 +212,8 @@ static bool agreed_id(const hf_object *o, const char *key, int64_t *of_config, c
     return true;
 }
 
-/* Reads the end. That of a language model may be a list, of which one is the model's. */
+/* Reads the end token. A language model may have a list of them: then the one in config.json is
+ * used, or else the first, and the list is reported as unsupported. */
 static bool read_end(const hf_object *o, hf_config *c, wf_generation *g, char *notes,
                      char *message) {
     int32_t ids[HF_MOST_ENDS];
@@ -271,8 +273,8 @@ static bool read_penalty(const hf_object *o, wf_decode_options *d, char *message
            wrong(o, v, "between 0 and 10", message);
 }
 
-/* Reads the length limits of a language model. Those that count the prompt, too, are not done,
- * unless they are no less than what the model can read. */
+/* Reads the length limits of a language model. Limits that include the prompt are not supported:
+ * they are reported, except for a max_length that the model cannot exceed anyway. */
 static bool read_own_lengths(const hf_object *o, const hf_config *c, wf_generation *g, char *notes,
                              char *message) {
     int64_t most = c->c.max_len, fresh = 0, least = 0;
@@ -285,7 +287,7 @@ static bool read_own_lengths(const hf_object *o, const hf_config *c, wf_generati
     if (!fresh && most < c->c.max_len) tell_not_done(o, wf_hf_find(o, "max_length"), g, notes);
     if (least) tell_not_done(o, wf_hf_find(o, "min_length"), g, notes);
     d->max_len_a = 0;
-    /* a forced end counts in transformers */
+    /* in transformers, a forced end is one of the new tokens */
     if (fresh && d->at_limit != WF_LIMIT_NO_END) fresh--;
     d->max_len_b = wf_hf_find(o, "max_new_tokens") ? (double)fresh : NEW_OF_PROMPT;
     return true;
@@ -354,7 +356,7 @@ static bool read_beginning(const hf_object *o, const hf_config *c, wf_generation
 
 static const char *const of_samples[] = { "top_k", "top_p", "temperature" };
 
-/* The settings of sampling are kept with the unsupported ones. */
+/* Reports sampling within a beam as unsupported, and keeps the settings of sampling, too. */
 static void tell_sampled_beam(const hf_object *o, wf_generation *g, char *notes) {
     tell_not_done(o, wf_hf_find(o, "do_sample"), g, notes);
     for (int i = 0; i < COUNT_OF(of_samples); i++) {
@@ -432,11 +434,12 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
     return true;
 }
 
-/* Settings that count prompts, and several ends: language models have them. */
+/* Unsupported settings of language models: several end tokens, and lengths that include the
+ * prompt. */
 static const char *const of_prompts[] = { "eos_token_id", "max_length", "min_length" };
 
-/* True if a setting may be among the unsupported ones. Those that export.c writes because weft
- * supports them are not. */
+/* True if a setting may be among the unsupported ones. Settings that weft supports may not be,
+ * because export.c writes them itself. */
 bool wf_hf_may_be_not_done(const char *name, bool sample) {
     bool drawn = strcmp(name, "do_sample") == 0 || HF_LISTED(of_samples, name);
     return neutral_row(name) >= 0 || (drawn && !sample) || HF_LISTED(of_prompts, name);

@@ -15,8 +15,8 @@ bool wf_hf_of_file(const char *name, bool ok, char *message) {
     return fail(message, "%s: %.220s", name, sentence);
 }
 
-/* In the family of T5 the table of the output is its own if the weights have another one: from
- * version 5 on, transformers writes 'tie_word_embeddings' true in any case. */
+/* In T5's family, weights with a different table for the output have an output of their own.
+ * 'tie_word_embeddings' does not tell: from version 5 on, transformers always writes true. */
 static void find_tie(const wf_file *f, const hf_family *family, hf_config *c) {
     if (family->t5 && wf_hf_own_output(f, family)) c->c.tie = WF_TIE_INPUTS;
 }

@@ -10,7 +10,7 @@ typedef struct hf_languages {
     const char *tokenizer; /* tokenizer_class */
     const char *set;       /* the value of language_codes; NULL: the family has only one set */
     const char *codes;     /* in the order of their ids, separated by spaces */
-    const char *around;    /* what stands on both sides of a code in its piece */
+    const char *around;    /* text on both sides of a code in its piece, such as "__" */
     const char *source;    /* default language of sources, if the folder names none */
     /* vocab.json has the ids; otherwise they are those of the .spm file plus one, as in fairseq,
      * and a mask follows the languages */

@@ -1,5 +1,6 @@
 /* models/hf/multilingual.c - reads and writes the tokenizers of M2M100, NLLB and mBART. They have
- * one SentencePiece model for all languages, but other ids than it, and the languages after them.
+ * one SentencePiece model for all languages, but their own ids for its pieces, and language tokens
+ * after these.
  *
  * In tokenization_*.py of transformers, M2M100's vocab.json has the ids of pieces. The others
  * use fairseq's ids: <s>, <pad>, </s>, <unk>, and then the model's ids plus one. Languages come
@@ -25,11 +26,11 @@ typedef struct many {
     int64_t rows; /* of the model's tables */
     void *model;  /* the .spm file */
     size_t bytes;
-    wf_tokenizer *plain; /* it alone */
+    wf_tokenizer *plain; /* a tokenizer of the .spm file alone */
     hf_object settings, vocabulary;
     const char **pieces; /* [rows] pieces by id; NULL: the id has none */
-    int64_t added, n;    /* the first id that is added; the id after the last one */
-    char *names;         /* of those that are */
+    int64_t added, n;    /* the first id of an added token; the id after the last token */
+    char *names;         /* texts of the added tokens */
 } many;
 
 static void many_free(many *m) {
@@ -368,7 +369,7 @@ static bool usual_pieces(const made *m, const hf_languages *l) {
     return id == m->s.added;
 }
 
-/* Chooses the row by the languages. If no row has these, the ids alone decide. */
+/* Chooses the row by the languages. If no row has these, the pieces' ids alone decide. */
 static const hf_languages *row_of(const made *m, const char *family) {
     bool behind = m->s.n_after == 2;
     const hf_languages *l = NULL;

@@ -115,7 +115,7 @@ bool wf_hf_real(const hf_value *v, double *out) {
     return wf_parse_real(text, out);
 }
 
-/* Whole, whichever way it is written: 512 and 512.0 are. */
+/* True for a whole number in any notation, such as 512 and 512.0. */
 bool wf_hf_int(const hf_value *v, int64_t *out) {
     double x;
     if (!wf_hf_real(v, &x) || !(x >= -9e15 && x <= 9e15) || x != (double)(int64_t)x) return false;
@@ -123,7 +123,8 @@ bool wf_hf_int(const hf_value *v, int64_t *out) {
     return true;
 }
 
-/* The reader decodes where it reads, so it reads a copy: to be freed. */
+/* Starts to read a value. The reader decodes in place, so it gets a copy, which the caller
+ * frees. */
 static char *begin(struct wf_json *j, const hf_value *v) {
     char *copy = malloc(v->bytes + 1);
     if (!copy) return NULL;
@@ -193,7 +194,7 @@ size_t wf_hf_compact(const hf_value *v, char *out, size_t size) {
     return n;
 }
 
-/* A character that is cut in two would be no UTF-8. */
+/* Long text is cut between characters, because half a character would be no UTF-8. */
 const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]) {
     if (wf_hf_compact(v, out, HF_SHOWN) < HF_SHOWN) return out;
     size_t n = HF_SHOWN - 4;

@@ -41,7 +41,8 @@ bool wf_hf_exists(const char *folder, const char *name);
 /* Read an object. False if a key occurs twice, or if the file is no object. Free o in either
  * case. */
 bool wf_hf_object_read(hf_object *o, const char *folder, const char *name, char *message);
-/* Parse a text, which then belongs to o; or the object that is a value. */
+/* wf_hf_object_parse parses a text, which then belongs to o. wf_hf_object_in parses the object that
+ * is the value of a key in `outer`. */
 bool wf_hf_object_parse(hf_object *o, const char *name, char *text, size_t bytes, char *message);
 bool wf_hf_object_in(hf_object *o, const hf_object *outer, const char *key, char *message);
 void wf_hf_object_free(hf_object *o);

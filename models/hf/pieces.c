@@ -61,8 +61,9 @@ const char **wf_hf_pieces_in(const hf_object *vocab, int64_t rows, char *message
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* Ids in a row are all that vocab.json may have. One without a piece was the empty piece there,
- * which no text has; those behind the last piece are rows of the model's table alone. */
+/* vocab.json may have no gap in its ids. One id without a piece is written as the empty piece,
+ * which occurs in no text; more are an error. Ids after the last piece are only rows of the model's
+ * table. */
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
                           void *user, char *message) {
     hf_text text = { 0 };

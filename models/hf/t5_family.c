@@ -27,7 +27,7 @@
     { "eos_token_id", HF_ID, AT(end), NULL }, \
     /* may be in generation_config.json instead */ \
     { "decoder_start_token_id", HF_ID, AT(start), "-1" }
-/* where it is missing, 'tie_word_embeddings' says it */
+/* without this key, hf_config.c takes the value of 'tie_word_embeddings' */
 #define T5_SCALED { "scale_decoder_outputs", HF_FLAG, AT(scaled), "true" }
 #define T5_END { NULL, HF_COUNT, 0, NULL }
 const hf_key wf_hf_t5_keys[] = { T5_KEYS("\"relu\""), T5_SCALED, T5_END };

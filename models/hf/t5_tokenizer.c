@@ -1,6 +1,6 @@
 /* models/hf/t5_tokenizer.c - the tokenizer of a folder of T5's families: tokenizer.json, or else
- * spiece.model, a SentencePiece model whose ids are the folder's. Behind its pieces are the tokens
- * that stand for masked spans, <extra_id_99> to <extra_id_0>, and rows without a piece. */
+ * spiece.model, a SentencePiece model whose pieces have the folder's ids. After its pieces come the
+ * tokens for masked spans, <extra_id_99> to <extra_id_0>, and rows without a piece. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static bool read_json(const char *folder, const hf_config *c, wf_hf *out, char *
     return out->src || fail(message, "tokenizer.json: %.220s", reason);
 }
 
-/* How many tokens stand for spans. */
+/* Reads how many tokens stand for masked spans. */
 static bool read_extra(const char *folder, int64_t *extra, char *message) {
     hf_object o;
     *extra = USUAL_EXTRA;
@@ -117,8 +117,8 @@ bool wf_hf_read_t5_tokenizer(const char *folder, const hf_config *c, wf_hf *out,
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* How many tokens for spans follow the pieces of the model, if they are all that does. -1: ids are
- * not those of transformers. */
+/* The number of tokens for spans that follow the model's pieces. -1: the ids are not those of
+ * transformers, or other tokens follow. */
 static int64_t extra_of(const wf_tokenizer *t, const wf_tokenizer *own) {
     char text[EXTRA_TEXT];
     int64_t n = wf_tokenizer_size(own), end = wf_tokenizer_size(t), extra;

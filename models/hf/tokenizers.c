@@ -105,7 +105,7 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* Writes settings. The tokens of the configuration must be the same pieces on both sides. */
+/* Writes the settings. Special tokens are the source's pieces; the target's must be equal. */
 static bool put_settings(const wf_tokenizer *src, const hf_config *c, int32_t unknown,
                          bool separate, wf_hf_put put, void *user, char *message) {
     const char *pad = wf_tokenizer_piece(src, (int32_t)c->pad);

@@ -197,8 +197,9 @@ static bool add_output_bias(saving *s, const wf_tensor *t, float *values) {
     return add(s, HF_OUTPUT_BIAS, 2, (int64_t[]){ 1, t->shape[0] }, values, (size_t)t->shape[0], 0);
 }
 
-/* Adds a table. One that all modules share is written under one name. In a family that always
- * shares, a table that is not tied is written a second time, as transformers does. */
+/* Adds a table. One that all modules share is written under one name. In a family without separate
+ * vocabularies, an encoder's table of its own is written a second time under the shared name, as
+ * transformers does. */
 static bool add_table(saving *s, const wf_tensor *t, int i, const float *values) {
     const char *const *tables = s->family->tables;
     bool one = i == 0 && wf_first_tied(wf_transformer_of(s->m)->config.tie) == 0;

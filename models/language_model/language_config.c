@@ -51,7 +51,7 @@ static wf_block_options block(const void *config) {
                                .qk_norm = c->qk_norm };
 }
 
-/* Are the numbers of rotary positions those of a table? */
+/* Checks the settings of rotary positions. False with message. */
 static bool rotary_ok(const wf_language_model_config *c, char *message) {
     const wf_rotary_scaling *s = &c->rotary_scaling;
     if (c->rotary_base != 0 && !(c->rotary_base > 1 && c->rotary_base <= 1e12))
@@ -113,8 +113,7 @@ static const wf_config_field fields[] = {
 
 WF_FIELDS_FIT(CONFIG_OF, fields);
 
-/* Derives the length of a row from the data: a prompt, the start token and an output, unless the
- * length is given. */
+/* Unless the length of a row is given, it has room for a prompt, the start token and an output. */
 static void configure(void *config, const wf_model_sizes *s) {
     wf_language_model_config *c = config;
     int64_t pair = 2 * s->longest + 1;
@@ -133,7 +132,7 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->gated = s->gated;
     c->scale_embedding = true;
     c->bias = !s->no_bias;
-    /* running text: as GPT-2 */
+    /* a model of running text has no bias here, as GPT-2 */
     c->output_bias = c->bias && !s->start_first;
     c->norm_first = c->final_norm = s->norm_first;
     c->start_id = s->start_id;

@@ -1,8 +1,8 @@
 /* models/language_model/language_model.c - a decoder-only Transformer (Radford et al. 2019) as one
  * graph.
  *
- * It computes tokens and positions -> layers of causal self-attention -> logits. The rest is the
- * same for every model: record_model.c. Keys and values pass through caches, and positions count
+ * It computes tokens and positions -> layers of causal self-attention -> logits. The rest is in
+ * record_model.c, which all models share. Keys and values pass through caches, and positions count
  * from "P", so that a plan with a state can read token by token or a whole prompt at once. B batch,
  * T length, D model width, V vocabulary. */
 #include "models/language_model.h"

@@ -25,10 +25,11 @@
 
 /* ---- the op ---------------------------------------------------------------------------------- */
 
-/* Operands: x [...,k]; of the matrix, buffers of panels [n, (k + 3) / 4 + 1], the shift of a row's
- * sum [n], the bias [n], and qA [1]. */
+/* Operands: x [...,k]; for a matrix [n,k], its panels [n, (k + 3) / 4 + 1], 127 times the sum of
+ * each row [n], the bias [n], and qA [1]. */
 enum { X, PANELS, SHIFT, BIAS, FACTOR, OPERANDS };
-/* Longest rows: sums of k products up to 254 * 127 fit in 32 bits. Fewest elements of a task. */
+/* LONGEST: the most columns, so that sums of products up to 254 * 127 fit in 32 bits. LEAST_*: the
+ * fewest elements of a task. */
 enum { LONGEST = 1 << 16, LEAST_ROUNDED = 1 << 14, LEAST_MULTIPLIED = 1 << 17 };
 
 typedef struct product_plan {
@@ -145,7 +146,7 @@ static void add_buffers(matrix *a, int64_t rows, int64_t k, int64_t first) {
     }
 }
 
-/* The hook of products: another product instead of y. */
+/* The hook of products: records a product of int8 in the place of y. */
 static wf_tensor *replace(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight,
                           int64_t first) {
     recording *r = user;
@@ -199,7 +200,7 @@ typedef struct filling {
     float *bias, *values, *biases;
 } filling;
 
-/* Writes integer p of a row to its panel, and at the beginning of the panel the row's scale. */
+/* Writes the integers of a row to its panel, and the row's scale to the panel's beginning. */
 static void put_row(const filling *l, const int8_t *q, int64_t row, int64_t rows, int64_t k,
                     float scale) {
     int64_t whole = wf_panel_rows(WF_F32), first = row / whole * whole;
@@ -210,7 +211,8 @@ static void put_row(const filling *l, const int8_t *q, int64_t row, int64_t rows
         panel[(width + p / 4 * width + r) * 4 + p % 4] = (unsigned char)((p < k ? q[p] : 0) + 128);
 }
 
-/* Fills the buffers with the integers that the weights stand for. False: they are none. */
+/* Fills the buffers with the integers that, divided by qB, are the weights. False: a weight is no
+ * such quotient. */
 static bool fill_rows(const matrix *a, filling *l, int64_t rows, int64_t k, const float scales[2]) {
     const float u = 1 / (scales[0] * scales[1]), shift = 127 * u;
     int8_t q[LONGEST];
@@ -266,7 +268,7 @@ static bool fill(const wf_model *m, const matrix *a, const float scales[2], char
     return ok;
 }
 
-/* Fills all products; then the matrices, which nothing else reads, are not kept in f32. */
+/* Fills all products, and then frees the matrices in f32, which nothing else reads. */
 static bool fill_all(wf_model *m, const recording *r, const float *scales, char *message) {
     for (int i = 0; i < r->n; i++) {
         int at = wf_marian_scale_index(m, r->of[i].weight, r->of[i].part);

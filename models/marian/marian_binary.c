@@ -37,7 +37,7 @@ void wf_marian_add_number(marian_bytes *b, uint64_t number, int n) {
 void wf_marian_round(const float *values, int64_t n, char *to) {
     float most = 0;
     for (int64_t i = 0; i < n; i++) most = fmaxf(most, fabsf(values[i]));
-    /* finite: values of a matrix that are smaller become 0 */
+    /* the multiplier must be finite: a matrix of smaller values becomes zeros */
     float multiplier = most > 127 / FLT_MAX ? 127 / most : 1;
     for (int64_t i = 0; i < n; i++) {
         float number = fminf(fmaxf(rintf(values[i] * multiplier), -127), 127);
@@ -74,8 +74,9 @@ static void add_f32(binary *b, const char *name, float value) {
     add_item(b, name, TYPE_F32, 1, 1, &value, sizeof value);
 }
 
-/* Adds the scale of the activations beside a matrix. Marian's converter takes that of a table for a
- * table, too, and rounds it to int8; with a shortlist the output's product has the name "none". */
+/* Adds the scale of the activations beside a matrix. Marian's converter rounds the scale of a table
+ * to int8, as it does the table. With a shortlist, Marian looks for the output's scale under the
+ * name "none". */
 static void add_scale(binary *b, const char *matrix, marian_form form, float scale) {
     char name[MARIAN_NAME + 16], number[1 + sizeof(float)];
     snprintf(name, sizeof name, "%s_QuantMultA", matrix);

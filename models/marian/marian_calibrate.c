@@ -3,8 +3,8 @@
  *
  * The rule is that of extract_stats.py, with which Firefox's students were made: every call of a
  * product has a largest |x|, and the scale is 127 by (their mean + 1.1 of their standard
- * deviation). So rare large values are cut. A call is a batch in the encoder and in the keys and
- * values made of its output, and else a step of a batch. Padding does not count. */
+ * deviation). So rare large values are cut. In the encoder, and for keys and values of its output,
+ * a batch is one call; elsewhere each step of a batch is one. Padding does not count. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,8 +76,8 @@ static wf_tensor *note(void *user, wf_tensor *y, wf_tensor *x, wf_tensor *weight
     return y;
 }
 
-/* Finds the products by recording the model once more, which needs no data: its nodes have the
- * numbers of those of m. */
+/* Finds the products by recording the model once more, which needs no data. Its nodes have the same
+ * ids as those of m. */
 static bool find_products(wf_marian_scales *s, char *message) {
     wf_model *m = s->m;
     wf_product_hook hook = { note, s };

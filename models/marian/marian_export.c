@@ -1,7 +1,7 @@
 /* models/marian/marian_export.c - a model of weft as the bytes of a model.npz.
  *
- * Records follow each other as cnpy, Marian's own library, writes them: stored, with 32-bit sizes,
- * then the directory. Vectors have a first axis of 1, as all tensors of Marian have two. */
+ * Records follow each other as cnpy, Marian's own library, writes them: uncompressed, with 32-bit
+ * sizes, then the directory. Vectors have a first axis of 1, as all tensors of Marian have two. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ typedef struct archive {
     int n;
 } archive;
 
-/* Version, flags, method, time and date, checksum and both sizes: the same in both headers. */
+/* Writes the fields that local and central headers share: version, flags, method, time and date,
+ * checksum, both sizes, the lengths of the name and of extra data. */
 static void add_header(marian_bytes *b, uint32_t sum, size_t bytes, size_t name) {
     wf_marian_add_number(b, VERSION, 2);
     wf_marian_add_number(b, 0, 8);
@@ -69,7 +70,7 @@ static bool add_array(archive *a, const char *name, int64_t rows, int64_t column
     return !(a->records.lacks || a->directory.lacks) || fail(message, "out of memory");
 }
 
-/* Adds one part of a parameter; matrices are turned. */
+/* Adds one part of a parameter; matrices are transposed. */
 static bool add_part(archive *a, const wf_transformer_config *c, const wf_tensor *t, int part,
                      int *parts, const float *values, char *message) {
     char name[MARIAN_NAME];
@@ -101,7 +102,7 @@ static bool add_parameter(archive *a, const wf_transformer_config *c, const wf_t
     return ok;
 }
 
-/* Adds the end of the archive: where its directory is. */
+/* Adds the directory, and the end record that says where it is. */
 static void end_archive(archive *a) {
     size_t at = a->records.n, n = a->directory.n;
     wf_marian_add(&a->records, a->directory.data, n);

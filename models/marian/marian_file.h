@@ -26,7 +26,7 @@ typedef struct marian_item {
 typedef struct marian_file {
     marian_item *items;
     int n;
-    /* where names lie: a ZIP archive's directory, and what numpy's headers need */
+    /* the archive of a model.npz, which holds the items' names; empty for a binary file */
     wf_zip zip;
 } marian_file;
 
@@ -56,7 +56,8 @@ char *wf_marian_write_settings(const wf_transformer_config *c, char *message);
 
 /* ---- marian_names.c -------------------------------------------------------------------------- */
 
-/* How a parameter lies in the file: a matrix has its axes swapped, unless it is in int8. */
+/* How the file stores a parameter. A matrix [out, in] of weft has the shape [in, out] there; its
+ * numbers are transposed in f32, but not in int8. */
 typedef enum marian_form { MARIAN_UNKNOWN, MARIAN_VECTOR, MARIAN_MATRIX, MARIAN_TABLE } marian_form;
 
 /* The name of part `part` of `*parts` of a parameter of weft; queries, keys and values are three
@@ -75,17 +76,17 @@ typedef struct marian_origin {
     int parts;
     int64_t rows, columns; /* of a part */
 } marian_origin;
-/* Find them, of the right shapes: also before memory is taken for a leaf as large as settings say.
- * False with message. */
+/* Finds a leaf's items and checks their shapes. Call it before taking memory for the leaf, whose
+ * size only the file's settings determine. False with message. */
 bool wf_marian_find_origin(marian_file *f, const wf_transformer_config *c, const wf_tensor *leaf,
                            marian_origin *origin, char *message);
-/* True if all items were found but the scales of activations in int8 products, which f32 does not
+/* True if every item was used, but for scales of activations in int8 products, which f32 does not
  * need. False with message. */
 bool wf_marian_explain_rest(const marian_file *f, char *message);
 
 /* ---- marian_binary.c ------------------------------------------------------------------------- */
 
-/* Bytes that grow. lacks: memory was lacking, and some are missing. */
+/* Bytes that grow. lacks: memory ran out, so that bytes are missing. */
 typedef struct marian_bytes {
     char *data;
     size_t n, room;
@@ -94,8 +95,8 @@ typedef struct marian_bytes {
 void wf_marian_add(marian_bytes *b, const void *data, size_t n);
 /* the lowest n bytes, low byte first */
 void wf_marian_add_number(marian_bytes *b, uint64_t number, int n);
-/* Round a matrix to int8 with one multiplier, 127 by the largest absolute value; write the n
- * integers, and the multiplier behind them. */
+/* Rounds n values to int8 with one multiplier, 127 / the largest absolute value. Writes the n
+ * integers, and after them the multiplier as f32. */
 void wf_marian_round(const float *values, int64_t n, char *to);
 
 /* ---- marian_calibrate.c ---------------------------------------------------------------------- */
@@ -108,9 +109,10 @@ float wf_marian_scale(const wf_marian_scales *s, const wf_tensor *weight, int pa
 
 /* The parameter of scales, [matrices, 2]. */
 wf_tensor *wf_marian_declare_scales(wf_model *m);
-/* Declare it with the values of a file, if that is one in int8 with scales. False with message. */
+/* Declares the scales with a file's values, if that is a file in int8 with scales. False with
+ * message. */
 bool wf_marian_keep_scales(marian_file *f, wf_model *m, char *message);
-/* The row of a part of a weight. -1: it is not multiplied. */
+/* The row of the scales for part `part` of a weight. -1: it is not multiplied. */
 int wf_marian_scale_index(const wf_model *m, const wf_tensor *weight, int part);
 bool wf_marian_is_table(const wf_model *m, const wf_tensor *weight);
 

@@ -48,8 +48,8 @@ static bool read_tokenizers(const wf_marian_files *files, const wf_transformer_c
     return out->tgt != NULL;
 }
 
-/* Marian's search: twice as many tokens as the source has, with its </s>; no <unk>. Its products
- * search greedily. */
+/* Marian's search: at most twice as many tokens as the source has with its </s>, and no <unk>. It
+ * is greedy, as in Firefox. */
 static void set_search(wf_generation *g, const ids *target) {
     g->options = wf_decode_defaults();
     g->options.max_len_a = 2;

@@ -58,7 +58,7 @@ static const row *find_row(const row *rows, size_t n, const char *from) {
     return NULL;
 }
 
-/* The sublayer whose norm has this number, as its name begins. */
+/* The beginning of the name of a layer's norm number `norm`: the name of its sublayer. */
 static const char *sublayer(const wf_transformer_config *c, bool decoder, int norm) {
     const char *firsts[] = { "self_Wo", c->norm_first ? "rnn" : "rnn_ffn", "aan_ffn" };
     const char *const names[] = { firsts[decoder ? c->decoder : WF_DECODER_ATTENTION],
@@ -93,7 +93,7 @@ static marian_form layer_name(const wf_transformer_config *c, bool decoder, cons
     return r->form;
 }
 
-/* The name of a table of tokens: Wemb is that of both sides. */
+/* The name of a table of tokens. A table that both sides share is called Wemb. */
 static marian_form table_name(const wf_transformer_config *c, int table, char name[MARIAN_NAME]) {
     bool shared = wf_first_tied(c->tie) == 0;
     const char *const names[] = { shared ? "Wemb" : "encoder_Wemb", "decoder_Wemb",

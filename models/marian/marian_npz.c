@@ -20,7 +20,7 @@ typedef struct header {
     char *message;
 } header;
 
-/* The text behind 'key': in the dict. NULL with message. */
+/* The text after 'key': in the dict. NULL with message. */
 static const char *value_of(const header *h, const char *key) {
     char quoted[32];
     snprintf(quoted, sizeof quoted, "'%s':", key);
@@ -80,7 +80,7 @@ static bool read_array(marian_item *item, const char *data, size_t n, char *mess
                 n - start - length);
 }
 
-/* "decoder_Wemb" of "decoder_Wemb.npy", whose name is in the archive's directory. */
+/* Takes the item's name, such as "decoder_Wemb", from the record's name "decoder_Wemb.npy". */
 static bool read_name(marian_item *item, const wf_zip_record *r, char *message) {
     size_t n = strlen(r->name);
     if (n <= 4 || n > MARIAN_NAME || strcmp(r->name + n - 4, ".npy") != 0)

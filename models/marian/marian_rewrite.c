@@ -1,9 +1,9 @@
 /* models/marian/marian_rewrite.c - writes a trained model into a copy of the binary file that it
  * was made of: other weights, the same settings and scales of activations.
  *
- * A matrix in int8 has one multiplier, 127 by the largest absolute value. One whose numbers are
- * those of the file already keeps the file's bytes, so a model that was not trained comes back
- * whole. */
+ * A matrix in int8 has one multiplier, 127 by the largest absolute value. If the file's numbers
+ * already stand for the matrix's values, its bytes stay, so a model that was not trained gives the
+ * same file again. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ typedef struct rewriting {
     char *message;
 } rewriting;
 
-/* Are the settings of the file those of the model, but for ids and lengths, which it has not? */
+/* True if the settings in the file are those of the model. They have no ids and no lengths. */
 static bool same_settings(rewriting *r) {
     wf_transformer_config c;
     const marian_item *settings = wf_marian_find(&r->f, MARIAN_SETTINGS);

@@ -1,8 +1,8 @@
 /* models/marian/marian_scales.c - the scales of an int8 file as a parameter of its model: qA and qB
  * of every matrix that is multiplied, in the order of the model's parameters and their parts.
  *
- * A graph has it only if it was declared, so a model that is trained on, whose weights become
- * others, is saved without it. */
+ * A graph has this parameter only if it was declared. A model that is trained further does not
+ * declare it, so it is saved without scales that fit its old weights alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,8 @@ static bool is_multiplied(const wf_model *m, const wf_tensor *t, int part, int *
     return form == MARIAN_MATRIX || (form == MARIAN_TABLE && shared);
 }
 
-/* Counts the matrices up to a part of a weight, or all of them. Returns -1: it is none of them. */
+/* The number of multiplied matrices before part `of_part` of a weight; weight NULL: the number of
+ * all. -1: the part is not multiplied. */
 static int count(const wf_model *m, const wf_tensor *weight, int of_part) {
     char name[MARIAN_NAME];
     int n = 0;

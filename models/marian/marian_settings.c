@@ -63,7 +63,8 @@ static const struct {
     { "special-vocab", { "[]" } },
 };
 
-/* Keys of other models, or of training; the value is what is written. NULL: the key is not. */
+/* Keys of other models, or of training, with the values that are written. NULL: the key is not
+ * written. */
 static const struct {
     const char *name, *value;
 } ignored[] = {
@@ -94,7 +95,8 @@ static const struct {
 
 /* ---- text as pairs --------------------------------------------------------------------------- */
 
-/* Appends n bytes to a value, behind a space if it has a beginning; without quotes around them. */
+/* Appends n bytes to a value, without quotes around them. A space separates them from earlier
+ * bytes. */
 static bool append(settings *s, pair *p, const char *text, size_t n) {
     size_t used = strlen(p->value);
     bool quoted = n > 1 && (*text == '"' || *text == '\'') && text[n - 1] == *text;
@@ -149,7 +151,7 @@ static bool read_lines(settings *s, const char *text, size_t bytes) {
     return true;
 }
 
-/* The value of a key, which is then known. NULL: it is not there. */
+/* The value of a key, which is marked as used. NULL: the key is not there. */
 static const char *find(settings *s, const char *name) {
     for (int i = 0; i < s->n; i++)
         if (strcmp(s->pairs[i].name, name) == 0) {
@@ -222,7 +224,7 @@ static bool read_tables(settings *s, wf_transformer_config *c) {
     return true;
 }
 
-/* The steps around a sublayer without dropout: a, add; n, norm. */
+/* Copies the steps around a sublayer, a for add and n for norm, without d for dropout. */
 static void steps(settings *s, const char *name, const char *absent, char to[VALUE]) {
     const char *value = find(s, name);
     size_t n = 0;
@@ -244,7 +246,7 @@ static bool read_norms(settings *s, wf_transformer_config *c) {
     return !*top || c->encoder_norm || refuse(s, "transformer-postprocess-top", top);
 }
 
-/* relu or swish; the one that is meant if there is no such setting is `absent`. */
+/* Reads relu or swish. Without such a setting, the activation is `absent`. */
 static bool read_activation(settings *s, const char *name, wf_activation absent,
                             wf_activation *to) {
     const char *value = find(s, name);
@@ -253,7 +255,7 @@ static bool read_activation(settings *s, const char *name, wf_activation absent,
     return !value || *to == WF_RELU || strcmp(value, "swish") == 0 || refuse(s, name, value);
 }
 
-/* Average attention. Its settings are there, and change nothing, for every other model, too. */
+/* Reads the settings of average attention. Files of other models have them, too, without effect. */
 static bool read_average(settings *s, wf_transformer_config *c) {
     const char *width = find(s, "transformer-dim-aan");
     const char *depth = find(s, "transformer-aan-depth");
@@ -312,7 +314,8 @@ bool wf_marian_read_settings(const char *text, size_t bytes, wf_transformer_conf
 
 /* ---- a configuration as text ----------------------------------------------------------------- */
 
-/* Has Marian a form for it, read back as the same? */
+/* True if Marian has models of this form, whose settings are read back as the same
+ * configuration. */
 static bool has_form(const wf_transformer_config *c, char *message) {
     bool plain = c->norm == WF_LAYER_NORM && !c->gated && !c->head_dim && !c->relative_buckets &&
                  c->attention_scale == 0 && !c->scale_output && !c->embedding_norm && c->bias &&

@@ -41,7 +41,7 @@ typedef struct pair {
     int32_t symbols[2];
     int64_t count;
     int64_t offered; /* the largest count that it has in the heap; 0: it is not there */
-    int32_t places;  /* the newest entry of its words in the list of places; -1: none */
+    int32_t places;  /* newest entry of its list in `places`, the words that have it; -1: none */
 } pair;
 
 typedef struct place {

@@ -36,7 +36,7 @@ typedef struct wf_symbol {
     int32_t merge; /* the first merge that makes it; -1: none */
 } wf_symbol;
 
-/* Words that were seen, and their ids. Those of word i end at ends[i]. */
+/* Words seen before, with their ids. The ids of word i end at ends[i]. */
 typedef struct wf_seen {
     wf_strings words;
     size_t *ends, ends_capacity;
@@ -115,8 +115,8 @@ bool wf_running_check(wf_token_kind kind, wf_span text, char *message);
 size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]); /* its bytes */
 int wf_spelled_byte(wf_span character);                         /* -1: it spells none */
 wf_span wf_spell_bytes(wf_span bytes, char *out);               /* spells each byte, into out */
-/* The spelling of a character: itself, or in out the picture of a control character. Empty if it is
- * itself such a picture. */
+/* How a character is spelled: as itself, or, for a control character, as its picture, which goes to
+ * out. Empty if it is itself such a picture. */
 wf_span wf_spell_character(wf_span c, char out[CODE_POINT]);
 /* Append the bytes that a piece spells. */
 void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to);

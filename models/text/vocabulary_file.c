@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* The last one is OpenNMT's name for the first. */
+/* "<blank>" is OpenNMT's name for "<pad>". */
 static const char *const specials[] = { "<pad>", UNKNOWN_PIECE, "<s>", "</s>", "<blank>" };
 enum { NAMES = sizeof specials / sizeof *specials };
 
@@ -20,7 +20,8 @@ static bool is_count(wf_span s) {
     return s.bytes > 0;
 }
 
-/* Finds the piece of a line, without its count. A character may be a space. */
+/* Finds the piece that begins a line; its count may follow. The piece may be a space, if pieces are
+ * characters. */
 static bool cut(const wf_tokenizer *t, wf_span line, wf_span *piece, char *message) {
     size_t n = 0;
     if (!line.bytes) return fail(message, "an empty line where a piece is expected");

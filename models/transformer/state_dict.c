@@ -27,7 +27,8 @@ typedef struct reading {
 
 /* ---- the prefix ------------------------------------------------------------------------------ */
 
-/* Sets *length to that of the prefix in front of a name that only this model has. */
+/* True if only this model has such a name. *length becomes the length of the prefix before the
+ * name. */
 static bool has_anchor(const char *name, size_t *length) {
     static const char *const anchors[] = { "src_embedding.weight", "tgt_embedding.weight", ENCODER,
                                            DECODER };

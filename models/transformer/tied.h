@@ -5,11 +5,11 @@
 
 #include "models/transformer.h"
 
-/* The first table of a tied group gives the parameter its name. */
+/* The number of tables. A parameter that several tables share has the name of the first of them. */
 enum { WF_TABLES = 3 };
 extern const char *const wf_tables[WF_TABLES]; /* encoder, decoder, output */
-/* The first table of the tied group, or WF_TABLES; and how many tables follow it in the group, with
- * it. */
+/* wf_first_tied: the index of the first table that is tied; WF_TABLES: none is. wf_n_tied: how many
+ * tables are tied, from that one on. */
 int wf_first_tied(wf_tie tie);
 int wf_n_tied(wf_tie tie);
 

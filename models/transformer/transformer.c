@@ -19,7 +19,8 @@
 
 /* ---- embedding: tokens and their positions (3.4, 3.5) ---------------------------------------- */
 
-/* shared: the output uses the table, too. If the output scales it, it starts as an input's does. */
+/* shared: the output uses the table, too. If the output is scaled, the table gets the initial
+ * values of one that is not shared. */
 static struct wf_embedding_layer table(const wf_transformer *m, const char *name, int64_t rows,
                                        bool shared) {
     if (m->config.scale_output) shared = false;
@@ -46,7 +47,7 @@ static wf_tensor *without_start(wf_tensor *x) {
     return wf_mul(x, wf_unsqueeze(later, WF_LAST_AXIS));
 }
 
-/* [B,T] -> [B,T,D]. Source positions are always 0..S-1, at every position of the target. */
+/* [B,T] -> [B,T,D]. Source positions are always 0..S-1, whichever target position is decoded. */
 static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer *tokens,
                         const struct wf_position_layer *places, const char *norm, wf_tensor *ids) {
     wf_tensor *x = wf_embed(tokens, ids);
@@ -58,8 +59,8 @@ static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer
 }
 
 /* The table that rotates queries and keys of x [B,T,D] by their places, if positions are rotary (Su
- * et al. 2021). In cross-attention, too, if nothing else tells their order: a token of the target
- * begins to read near its own place. */
+ * et al. 2021). It rotates cross-attention, too, if positions are only rotary: then a token of the
+ * target begins to read near its own place in the source. */
 static wf_tensor *rotations(const wf_transformer *m, const struct wf_position_layer *places,
                             wf_tensor *x, bool source) {
     const wf_block_options o = wf_model_block(&m->model);

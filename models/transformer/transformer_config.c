@@ -123,7 +123,7 @@ static const wf_config_field fields[] = {
 
 WF_FIELDS_FIT(CONFIG_OF, fields);
 
-/* T5's numbers of buckets and of the longest distance, for any sizes. */
+/* Sets what T5 has at every size of model, such as 32 buckets and the longest distance of 128. */
 static void configure_t5(wf_transformer_config *c) {
     c->max_len = WF_RELATIVE_MAX_LEN;
     c->positions = WF_POSITIONS_NONE;
@@ -137,7 +137,7 @@ static void configure_t5(wf_transformer_config *c) {
     c->scale_output = c->tie == WF_TIE_ALL;
 }
 
-/* Marian's start and norms, for any sizes. */
+/* Sets Marian's start and norms, which are the same at every size of model. */
 static void configure_marian(wf_transformer_config *c) {
     c->zero_start = true;
     c->raw_keys = c->norm_first;

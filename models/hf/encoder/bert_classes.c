@@ -78,7 +78,7 @@ bool wf_hf_bert_read_classes(const hf_object *o, int64_t classes, wf_hf *out, ch
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* Writes the label of class i; where there are no labels its name in transformers. */
+/* Writes the label of class i. Without labels it is LABEL_i, as in transformers. */
 static void put_name(hf_text *t, const char *name, int64_t i) {
     char label[LABEL];
     if (name)

@@ -19,7 +19,7 @@ bool wf_hf_is_encoder(const hf_object *config) {
     return family_of(config) != NULL;
 }
 
-/* Looks for the class in the text, so that no request for memory can fail unseen. */
+/* Searches the JSON text for the class, which allocates nothing. */
 bool wf_hf_bert_names_class(const hf_object *o, const char *class) {
     const hf_value *classes = wf_hf_find(o, "architectures");
     char all[256], name[64];
@@ -90,7 +90,7 @@ static void put_row(hf_text *t, const hf_key *row, const hf_bert_config *c) {
         wf_hf_put_int(t, row->name, *(const int64_t *)at);
 }
 
-/* Why no family has such an encoder; NULL: this one has. */
+/* The reason why the family cannot have such an encoder. NULL: it can. */
 static const char *differs(const hf_bert_family *f, const wf_encoder_config *c) {
     if (!wf_hf_activation_name(c->activation)) return "transformers does not have its activation";
     if (f->eps > 0 && c->layer_norm_eps != f->eps)

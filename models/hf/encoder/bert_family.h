@@ -15,10 +15,10 @@ typedef struct hf_bert_config {
 
 enum { HF_BERT_KEYS = 16, HF_BERT_CONSTANTS = 8, HF_BERT_STEMS = 18 };
 
-/* The buckets and the distance of MPNet, whatever its config.json says. */
+/* Constants in MPNet's code: the buckets and the distance of its bias, and the padding id. */
 enum { MPNET_BUCKETS = 32, MPNET_DISTANCE = 128, MPNET_PAD = 1 };
 
-/* Each table ends at the first row without a name. */
+/* A family of encoders. Each of its tables ends at the first row without a name. */
 typedef struct hf_bert_family {
     const char *name; /* model_type */
     /* the classes of transformers that are read. The first has no head, the second one that
@@ -29,13 +29,14 @@ typedef struct hf_bert_family {
     bool relu_pooler;         /* the pooler's function is relu, not tanh */
     const char *class_pooler; /* the pooler's name before a head of classes, if it is another */
     bool head_gelu;           /* the head's activation is gelu, whatever that of the layers is */
-    double eps;               /* of norms, if there is no key for it */
-    const char *body;         /* the beginning of names, which files without a head leave out */
+    double eps;               /* epsilon of norms, if there is no key for it */
+    const char *body;         /* beginning of tensor names that files without a head leave out */
     hf_key keys[HF_BERT_KEYS];
     hf_constant constants[HF_BERT_CONSTANTS];
     const char *ignored[HF_IGNORED]; /* keys that change no result */
     hf_stem stems[HF_BERT_STEMS];
-    /* a copy of the output's bias, and beginnings of tensors that have no effect here */
+    /* bias_copy: another name of the output's bias; dropped: beginnings of names of tensors that
+     * have no effect here */
     const char *bias_copy;
     const char *dropped[4];
 } hf_bert_family;
@@ -52,7 +53,7 @@ int wf_hf_bert_name(const hf_bert_family *family, const char *parameter, int par
 
 /* True if config.json names this class of transformers. */
 bool wf_hf_bert_names_class(const hf_object *o, const char *class);
-/* Reads config.json, but not which heads there are. */
+/* Reads config.json. It does not tell which heads there are; the tensors do. */
 bool wf_hf_bert_read_config(const hf_object *o, const hf_bert_family **family, hf_bert_config *c,
                             char *message);
 bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *message);
@@ -66,10 +67,11 @@ bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char
 
 /* ---- bert_weights.c -------------------------------------------------------------------------- */
 
-/* Sets which heads the folder's tensors have: a pooler, and one that predicts masked tokens, or one
- * of classes. */
+/* Sets which heads the folder's tensors have: a pooler, and perhaps one that predicts masked
+ * tokens, or one of classes. */
 void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_encoder_config *c);
-/* Loads all parameters; those of the layer after pooling from the file `dense`. */
+/* wf_hf_bert_load_weights loads all parameters but those of the layer after pooling, which
+ * wf_hf_bert_load_dense loads from a file of their own. */
 bool wf_hf_bert_load_weights(const wf_file *f, const hf_bert_family *family, wf_model *m,
                              char *message);
 bool wf_hf_bert_load_dense(const wf_file *f, wf_model *m, char *message);
@@ -87,13 +89,13 @@ wf_file *wf_hf_open_dense(const char *folder, const char **name, char *message);
 
 /* ---- bert_tokenizer.c ------------------------------------------------------------------------ */
 
-/* Reads how long a line may be: tokenizer_config.json. */
+/* Reads from tokenizer_config.json how many tokens a line may have. */
 bool wf_hf_bert_read_longest(const char *folder, hf_bert_config *c, char *message);
 /* Reads tokenizer.json, or else vocab.txt, and finds the ids that it puts around a line. The
  * tokenizer is made to cut lines at max_len tokens. */
 bool wf_hf_bert_read_tokenizer(const char *folder, hf_bert_config *c, wf_hf *out, char *message);
-/* Makes the text of a tokenizer.json of the folder's vocab.txt, in memory that the caller frees,
- * with a '\0'. NULL with message. (bert_vocabulary.c) */
+/* Makes the text of a tokenizer.json out of the folder's vocab.txt, in memory that the caller
+ * frees, with a '\0'. NULL with message. (bert_vocabulary.c) */
 char *wf_hf_bert_vocabulary(const char *folder, size_t *bytes, char *message);
 bool wf_hf_bert_has_vocabulary(const char *folder);
 bool wf_hf_bert_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *message);

@@ -1,8 +1,8 @@
 /* models/hf/encoder/bert_tokenizer.c - the tokenizer.json of an encoder's folder, read and written.
  *
  * transformers sets truncation and padding anew for each call, whatever tokenizer.json says: lines
- * are cut at the model's length, and a batch is padded. So the text that is kept says that lines
- * are cut there, and not padded. */
+ * are cut at the model's length, and a batch is padded. So the JSON text that weft keeps has
+ * truncation at that length, and no padding. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,8 +45,8 @@ static void put_cut(hf_text *t, int64_t longest) {
                  (long long)longest);
 }
 
-/* Copies the text, with these two values in place of its own. A key that is missing becomes the
- * first. */
+/* Copies the JSON text, but with truncation at `longest` tokens and without padding. If the text
+ * lacks one of these keys, it is put first. */
 static bool put_json(hf_text *t, const hf_object *o, int64_t longest) {
     const hf_value *cut = value_of(o, "truncation"), *pad = value_of(o, "padding");
     const char *at = strchr(o->text, '{') + 1, *end = o->text + strlen(o->text);
@@ -126,7 +126,8 @@ bool wf_hf_bert_read_tokenizer(const char *folder, hf_bert_config *c, wf_hf *out
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* The first of these tokens that the vocabulary has. */
+/* Writes the key with token a, or with b if the vocabulary lacks a. Without both, it writes
+ * nothing. */
 static void put_known(hf_text *t, const wf_tokenizer *from, const char *key, const char *a,
                       const char *b) {
     const char *piece;

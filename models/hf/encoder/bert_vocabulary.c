@@ -1,8 +1,8 @@
 /* models/hf/encoder/bert_vocabulary.c - a vocab.txt of BERT and DistilBERT, which older folders
  * have in place of a tokenizer.json, as the text of one. See bert_family.h.
  *
- * A line is a token, and its number the id. tokenizer_config.json says how lines are normalized;
- * what it leaves out is as BertTokenizer of transformers has it. */
+ * Each line is a token, and its number from 0 is the id. tokenizer_config.json says how lines are
+ * normalized; settings that it leaves out have the defaults of transformers' BertTokenizer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ enum { UNKNOWN = 1, START, END, MASK, SPECIALS };
 
 typedef struct normalization {
     bool lower, chinese;
-    int strip; /* 1 and 0: yes and no; -1: if letters are made lower case */
+    int strip; /* 1: remove accents; 0: keep them; -1: remove them if `lower` is true */
 } normalization;
 
 /* ---- tokenizer_config.json ------------------------------------------------------------------- */

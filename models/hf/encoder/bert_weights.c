@@ -23,7 +23,8 @@ typedef struct loading {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Norms in old files: LayerNorm.gamma and LayerNorm.beta. */
+/* Writes a norm's name in old files, with LayerNorm.gamma or LayerNorm.beta. False: it is no
+ * norm. */
 static bool old_name(const char *name, char old[HF_NAME]) {
     const char *norm = strstr(name, "LayerNorm.");
     if (!norm) return false;
@@ -33,7 +34,7 @@ static bool old_name(const char *name, char old[HF_NAME]) {
     return true;
 }
 
-/* The tensor, whether or not names have their beginning and norms their old names. */
+/* Finds a tensor by its name, with or without the beginning `body`, or by a norm's old name. */
 static const wf_entry *find_in(const wf_file *f, const char *body, const char *name) {
     char old[HF_NAME];
     size_t n = strncmp(name, body, strlen(body)) == 0 ? strlen(body) : 0;
@@ -65,9 +66,9 @@ void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_en
     c->pooler = c->classes || (!c->masked_lm && entry_of(f, family, "pooler.weight"));
 }
 
-/* A leaf's name in the file. Files have the output's bias twice. As transformers does, this takes
- * bias_copy unless the tables are tied. The pooler below a head of classes may be a part of that
- * head. */
+/* A parameter's name in the file. Files have the output's bias under two names; as in transformers,
+ * the one in bias_copy counts unless the tables are tied. The pooler below a head of classes may be
+ * a part of that head. */
 static int name_of(const hf_bert_family *f, const wf_encoder_config *c, const wf_tensor *leaf,
                    int part, char name[HF_NAME]) {
     int parts = wf_hf_bert_name(f, leaf->name, part, name);
@@ -109,7 +110,7 @@ static bool find_leaf(loading *l, wf_tensor *leaf) {
     return true;
 }
 
-/* A tensor that may be there a second time must be equal. */
+/* False with message if the file has both names, and their tensors differ. */
 static bool same_copy(loading *l, const char *of, const char *copy) {
     const wf_entry *a = find_name(l, of), *b = find_name(l, copy);
     return !a || !b || wf_same_entries(l->load.file, a, b) ||
@@ -124,7 +125,7 @@ static bool same_copies(loading *l) {
     wf_hf_bert_name(f, "embedding.weight", 0, table);
     wf_hf_bert_name(f, "output.weight", 0, output);
     wf_hf_bert_name(f, "output.bias", 0, bias);
-    /* not read, but known */
+    /* the bias under its other name is not read, but it may be in the file */
     if (!l->c->tied) return find_name(l, bias) || true;
     return same_copy(l, table, output) && (!f->bias_copy || same_copy(l, bias, f->bias_copy));
 }
@@ -199,7 +200,7 @@ typedef struct saving {
     hf_tensors tensors;
 } saving;
 
-/* Adds a tensor of the leaf's shape, but with `rows` rows; values NULL: zeros. False: out of
+/* Adds a tensor [rows,columns], or [rows] if ndim is 1; values NULL: zeros. False: out of
  * memory. */
 static bool add(saving *s, const char *name, int ndim, int64_t rows, int64_t columns,
                 const float *values) {
@@ -209,7 +210,7 @@ static bool add(saving *s, const char *name, int ndim, int64_t rows, int64_t col
     return data;
 }
 
-/* The name in a folder: a class without a head has no beginning of names. */
+/* The name as it is written: files of a model without a head leave out the beginning `body`. */
 static const char *written(const saving *s, const char *name) {
     size_t n = strlen(s->family->body);
     return !s->c->masked_lm && !s->c->classes && strncmp(name, s->family->body, n) == 0 ? name + n
@@ -227,7 +228,7 @@ static bool add_leaf(saving *s, const wf_tensor *t) {
         name_of(s->family, s->c, t, i, name);
         ok = add(s, written(s, name), t->ndim, rows, columns, values + i * rows * columns);
     }
-    /* the tensor that the class has, but does not read */
+    /* the class also saves the bias under its other name, which it does not read */
     if (ok && twice && wf_hf_bert_name(s->family, t->name, 0, name))
         ok = add(s, name, 1, rows, 1, values);
     free(values);

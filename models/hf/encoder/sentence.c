@@ -1,8 +1,8 @@
 /* models/hf/encoder/sentence.c - the files of sentence-transformers: modules.json, and for each
  * module the config.json in its folder. They say how vectors of tokens become that of a line.
  *
- * Two forms are read: those of sentence-transformers 6 and of versions before. The newer one is
- * written. */
+ * The keys of sentence-transformers 6 and those of older versions are read. The written files have
+ * keys that all these versions read. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,7 +152,7 @@ static bool read_dense_class(const hf_object *o, wf_encoder_config *c, char *mes
                 o->file, v ? wf_hf_show(v, text) : "missing");
 }
 
-/* P: the width of what is joined by pooling. */
+/* P: the sum of the widths of all poolings. */
 static bool read_dense(const hf_object *o, wf_encoder_config *c, int64_t P, char *message) {
     static const char *const read[] = { "in_features", "out_features", "bias",
                                         "activation_function", NULL };
@@ -208,8 +208,8 @@ static bool read_module(char *text, size_t bytes, module *m, char *message) {
     return ok;
 }
 
-/* Reads the array; the reader decodes its copy in place. Returns how many modules there are, or
- * -1 with message. */
+/* Reads the array of modules in `text`. `copy` has the same bytes, because the JSON reader decodes
+ * strings in place. Returns how many modules there are, or -1 with message. */
 static int read_list(const char *text, char *copy, size_t bytes, module *modules, char *message) {
     struct wf_json j;
     bool first = true;
@@ -370,7 +370,7 @@ static bool write_modules(const wf_encoder_config *c, wf_hf_put put, void *user,
     return wf_hf_put_file(&t, MODULES, put, user, message);
 }
 
-/* In the form that old and new versions read. */
+/* Writes the older keys, which new versions read, too. */
 static bool write_pooling(const wf_encoder_config *c, wf_hf_put put, void *user, char *message) {
     hf_text t = { 0 };
     wf_hf_put_int(&t, "word_embedding_dimension", c->d_model);

@@ -46,7 +46,8 @@ static bool needed(const hf_object *rope, const char *key, double *out, char *me
     return wf_hf_real(v, out) || wrong(rope, v, "a number", message);
 }
 
-/* Every key of the object is read here, or must have this value. */
+/* False with message if the object has a key that is unknown for this type of rotary positions.
+ * 'partial_rotary_factor' must be 1. */
 static bool known_rope_keys(const hf_object *rope, wf_rotary_stretch kind, char *message) {
     static const char *const all[] = { "rope_type",
                                        "type",
@@ -113,7 +114,7 @@ static bool read_ropes(const hf_object *o, const hf_lm_family *f, hf_lm_config *
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* How many times an array of strings has this one; -1: it is no such array. */
+/* How many times a JSON array contains the string. -1: the value is no array. */
 static int64_t times(const hf_value *v, const char *string) {
     size_t k = strlen(string);
     int64_t n = 0;
@@ -141,7 +142,7 @@ static bool windowed_layers(const hf_object *o, const hf_lm_config *c, int64_t *
     return true;
 }
 
-/* A window that no text of the model reaches changes nothing. */
+/* Reads the window of attention. A window that no text of the model exceeds is left out. */
 static bool read_window(const hf_object *o, hf_lm_config *c, char *message) {
     int64_t n;
     if (!windowed_layers(o, c, &n, message)) return false;
@@ -195,7 +196,7 @@ bool wf_hf_lm_complete(const hf_lm_family *f, hf_lm_config *c, char *message) {
     m->out_bias = !m->bias && c->attention_bias;
     m->qk_norm = f->qk_norm;
     m->scale_embedding = f->from_one;
-    /* Gemma's first files say gelu, and transformers takes this */
+    /* Gemma's first files say gelu, but transformers computes the tanh approximation */
     if (f->from_one && m->activation == WF_GELU) m->activation = WF_GELU_TANH;
     if (f->kv_heads) m->num_kv_heads = f->kv_heads;
     if (!m->dim_feedforward) m->dim_feedforward = 4 * m->d_model;

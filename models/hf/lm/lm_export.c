@@ -1,10 +1,10 @@
 /* models/hf/lm/lm_export.c - a language model of weft as a folder that transformers opens:
  * config.json, generation_config.json and the weights. lm_tokenizer.c writes the tokenizer.
  *
- * Models that were trained here differ from those of transformers in two ways that have the same
- * results. Scaled embeddings, which Gemma alone has, are written multiplied by their scale, and the
- * output's table beside them. Sinusoidal positions are written as the table of learned ones that
- * they are equal to. */
+ * Models of weft may have two forms that transformers lacks, so they are written as others with the
+ * same results. Scaled embeddings, which Gemma alone has there, are written multiplied by their
+ * scale, and the output's table beside them. Sinusoidal positions are written as a table of learned
+ * positions with the same values. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 /* ---- which family it is ---------------------------------------------------------------------- */
 
-/* GPT-2, or GPT-BigCode, whose heads share one of keys and values. */
+/* True for GPT-2, or GPT-BigCode, whose heads all share one head of keys and values. */
 static bool is_gpt2(const wf_language_model_config *c) {
     bool table = c->positions == WF_POSITIONS_LEARNED || c->positions == WF_POSITIONS_SINUSOIDAL ||
                  c->positions == WF_POSITIONS_HALVES || c->positions == WF_POSITIONS_FAIRSEQ;
@@ -88,8 +88,8 @@ const hf_lm_family *wf_hf_lm_family_of(const wf_language_model_config *c, char *
 
 /* ---- config.json ----------------------------------------------------------------------------- */
 
-/* The name of an activation that is the family's usual one. Llama's files say silu, and Marian's
- * swish. */
+/* The activation's name in the family's files: the name that the family has by default, if it means
+ * this activation. Llama's files say silu where Marian's say swish. */
 static const char *activation_of(const hf_key *row, wf_activation a) {
     for (int i = 0; row->absent && i < wf_hf_n_activations; i++) {
         const char *name = wf_hf_activations[i].name;
@@ -119,7 +119,7 @@ static void put_row(hf_text *t, const hf_key *row, const hf_lm_config *c) {
         wf_hf_put_int(t, row->name, *(const int64_t *)at);
 }
 
-/* A number that Python reads as a float: transformers warns of others. */
+/* Writes a number with a point or an exponent, because transformers warns of integers here. */
 static const char *float_text(double value, char text[WF_REAL_TEXT]) {
     wf_hf_real_text(value, text);
     if (!strpbrk(text, ".e")) memcpy(text + strlen(text), ".0", 3);
@@ -182,8 +182,8 @@ typedef struct saving {
     hf_tensors tensors;
 } saving;
 
-/* Adds `rows` of the parameter's columns, transposed if the family has it so. False: out of
- * memory. */
+/* Adds a tensor with `rows` rows of the parameter, transposed if the family stores it so. False:
+ * out of memory. */
 static bool add(saving *s, const char *name, const wf_tensor *t, int64_t rows, const float *values,
                 float scale) {
     bool turned = wf_hf_lm_transposed(s->family, t);
@@ -213,7 +213,8 @@ static bool add_parts(saving *s, const wf_tensor *t, const float *values) {
     return ok;
 }
 
-/* Adds a leaf; a table that is tied and scaled is the output's, too, without the scale. */
+/* Adds a parameter. A tied table of scaled embeddings is also added as the output's, without the
+ * scale. */
 static bool add_leaf(saving *s, const wf_tensor *t) {
     char name[HF_NAME];
     float *values = malloc(wf_bytes(t) + 1);

@@ -37,7 +37,7 @@
 #define LLAMA_IGNORED \
     "initializer_range", "pretraining_tp", "pad_token_id", "is_decoder", "is_llama_config", \
     "transformers.js_config", "unk_token_id", "mlp_dropout", "residual_dropout"
-/* names of all but the feed-forward layers */
+/* tensor names of everything but the feed-forward layers */
 #define LLAMA_BODY \
     { "embedding.", "model.embed_tokens." }, \
     { "transformer.layers.#.self_attn.in_proj_", "model.layers.#.self_attn.@_proj." }, \
@@ -52,7 +52,7 @@
     { "transformer.layers.#.linear1.", "model.layers.#.mlp.gate_proj." }, \
     { "transformer.layers.#.linear2.", "model.layers.#.mlp.down_proj." }, \
     { "transformer.layers.#.linear3.", "model.layers.#.mlp.up_proj." }
-/* the frequencies of rotary positions, which config.json has, too */
+/* frequencies of rotary positions, which follow from config.json */
 #define LLAMA_DROPPED ".rotary_emb.inv_freq"
 #define LLAMA_FORM \
     .positions = WF_POSITIONS_ROTARY, .norm = WF_RMS_NORM, .gated = true

@@ -10,10 +10,10 @@
 typedef struct hf_lm_config {
     wf_language_model_config c;
     int64_t start, end;          /* -1 if it has none */
-    bool attention_bias;         /* of queries, keys, values and the output's projection */
+    bool attention_bias;         /* queries, keys, values and the output's projection have biases */
     bool ff_bias;                /* of feed-forward layers */
     bool slides;                 /* attention has the window of `window` tokens */
-    int64_t window, window_from; /* in layers from window_from on; -1: all of them */
+    int64_t window, window_from; /* window_from: the first layer that has it; -1: all have it */
 } hf_lm_config;
 
 enum { HF_LM_KEYS = 24, HF_LM_CONSTANTS = 16, HF_LM_STEMS = 12 };
@@ -27,14 +27,14 @@ typedef struct hf_lm_family {
     bool gated, bias, qkv_bias, qk_norm;
     int64_t kv_heads;     /* heads of keys and values, if there is no key for them; 0: num_heads */
     bool from_one;        /* the weights of norms are stored less 1, and embeddings are scaled */
-    bool slides;          /* a sliding window needs no other key to be in use */
+    bool slides;          /* a sliding window is used without a key that switches it on */
     bool transposed;      /* matrices of layers are [in, out], and q, k and v are one tensor */
     const char *optional; /* the beginning of all names, which some files leave out; or NULL */
     hf_key keys[HF_LM_KEYS];
     hf_constant constants[HF_LM_CONSTANTS];
     const char *ignored[HF_IGNORED]; /* keys that change no result */
     hf_stem stems[HF_LM_STEMS];
-    /* endings of tensors of layers that old files have and that have no effect */
+    /* endings of names of layers' tensors that old files have and that change nothing */
     const char *dropped[4];
 } hf_lm_family;
 
@@ -51,7 +51,7 @@ bool wf_hf_lm_transposed(const hf_lm_family *family, const wf_tensor *parameter)
 bool wf_hf_lm_from_one(const hf_lm_family *family, const wf_tensor *parameter);
 bool wf_hf_lm_dropped(const hf_lm_family *family, const char *tensor);
 
-/* The rows of part i of a parameter: of queries, keys and values, which are its parts. */
+/* The number of rows of part i of a parameter; its 3 parts are queries, keys and values. */
 int64_t wf_hf_lm_rows(const wf_language_model_config *c, const wf_tensor *parameter, int i,
                       int parts);
 

@@ -20,7 +20,7 @@ static bool read_weights(const char *folder, const hf_lm_family *family, const h
     return ok;
 }
 
-/* Reads the search, for which a language model is described as other models are. */
+/* Reads the settings of the search, whose reader takes the configuration as an hf_config. */
 static bool read_search(const char *folder, const hf_object *config, hf_lm_config *c, wf_hf *out,
                         char *message) {
     hf_search s;

@@ -1,7 +1,8 @@
 /* models/hf/lm/lm_tokenizer.c - the tokenizer.json of a language model's folder, read and written.
  *
- * One that was read is written as it was. Running text in bytes, or in byte-pair encoding of bytes,
- * becomes a tokenizer.json that gives the same ids, with the start token before them. */
+ * A tokenizer.json that was read is written unchanged. A tokenizer of running text in bytes, or in
+ * byte-pair encoding of bytes, is written as a tokenizer.json that gives the same ids, with the
+ * start token before them. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * model.
  *
  * Everything is checked before the first tensor is loaded. Parameters that the folder has in three
- * parts, or transposed, are put together in memory of their own first. */
+ * parts, or transposed, are first put together in memory of their own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,8 @@ static const wf_entry *find_name(loading *l, const char *name) {
     return e || !n || strncmp(name, optional, n) != 0 ? e : wf_loader_find(&l->load, name + n);
 }
 
-/* The output's table may be there a second time, if the embeddings are it. */
+/* False with message if the embeddings are tied to the output, but the file has another table for
+ * the output. */
 static bool same_output(loading *l, const wf_entry *table) {
     char name[HF_NAME];
     wf_hf_lm_name(l->family, "output.weight", 0, name);
@@ -79,7 +80,7 @@ static void transpose(char *to, const char *from, int64_t rows, int64_t columns,
                            from + (size_t)(i * columns + k) * size, size);
 }
 
-/* An entry of the whole parameter. NULL: out of memory. */
+/* Makes an entry of the whole parameter out of its parts. NULL: out of memory. */
 static const wf_entry *put_together(loading *l, const wf_entry *const *part, int parts,
                                     const wf_tensor *leaf) {
     size_t bytes = 0, at = 0;
@@ -134,7 +135,7 @@ static bool nothing_left(const loading *l) {
     return true;
 }
 
-/* Adds 1 to the weights of norms that the folder has without it. False: out of memory. */
+/* Adds 1 to a norm's weights, which the folder stores minus 1. False: out of memory. */
 static bool add_one(const loading *l, wf_tensor *leaf) {
     float *values = malloc(wf_bytes(leaf) + 1);
     bool ok = values && wf_read(leaf, values, wf_bytes(leaf));

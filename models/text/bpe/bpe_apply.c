@@ -1,5 +1,6 @@
 /* models/text/bpe/bpe_apply.c - byte-pair encoding of a word, in the order of subword-nmt's
  * apply_bpe.
+ *
  * Repeatedly, the earliest learned merge that fits is applied everywhere in the word. A result that
  * is not in the vocabulary is split again into the two symbols that were merged. */
 #include "models/text/tokenizer.h"

@@ -1,7 +1,6 @@
 /* models/text/bpe/codes.c - reads and writes the codes file of subword-nmt. It has the line
- * "#version:
- * 0.2", then one merge per line, in order: its two symbols with a space between them. A symbol at
- * the end of a word has the mark "</w>".
+ * "#version: 0.2", then one merge per line, in order: its two symbols with a space between them. A
+ * symbol at the end of a word has the mark "</w>".
  *
  *     #version: 0.2
  *     l o

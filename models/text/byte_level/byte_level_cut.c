@@ -31,9 +31,9 @@ static size_t contraction(wf_span text) {
     return 0;
 }
 
-/* The first alternative of 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+|
- * ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ that matches. White space before other text leaves its last
- * character to that. */
+/* The length of the first alternative of 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+|
+ * ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ that matches. If other text follows white space, the last blank
+ * is left to that text. */
 size_t wf_byte_level_chunk(wf_span text) {
     size_t n = contraction(text), bytes, last;
     if (n) return n;

@@ -6,11 +6,11 @@
 
 #include <stdlib.h>
 
-/* Special ids in BART's order. As there, an output starts with the end token. */
+/* Special ids in BART's order. As in BART, an output starts with the end token. */
 enum { FIRST, PADDING, END, UNKNOWN };
 static const char *const specials[WF_SPECIAL_IDS] = { "<s>", "<pad>", "</s>", "<unk>" };
 
-/* Long chunks are cut between two characters, so that merges are learned within a part. */
+/* Long chunks are cut between two characters, and merges are learned within each part. */
 bool wf_byte_level_chunk_next(wf_span *rest, wf_span *chunk) {
     if (!rest->bytes) return false;
     size_t n = wf_byte_level_chunk(*rest);

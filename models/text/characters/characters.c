@@ -118,14 +118,14 @@ static size_t hangul(uint32_t c, uint32_t *out) {
     return c % TRAILINGS ? 3 : 2;
 }
 
-/* The row of a code point; a canonical decomposition comes before the other one. */
+/* The row with this key: a code point, and bit 31 for its compatible decomposition. */
 static const uint32_t *decompose_row(uint32_t key) {
     size_t low = 0, high = COUNT(decompose_rows);
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         uint32_t c = decompose_rows[middle][0];
         if (c == key) return decompose_rows[middle];
-        /* the mark of a compatible one is its highest bit, after the code point in this order */
+        /* of two rows of one code point, the canonical decomposition is first */
         uint64_t order = (uint64_t)(c & CODE_MASK) << 1 | c >> 31;
         if (order < ((uint64_t)(key & CODE_MASK) << 1 | key >> 31))
             low = middle + 1;
@@ -194,9 +194,9 @@ enum {
 typedef struct cluster {
     uint32_t last;    /* class of its last character */
     uint32_t regions; /* regional indicators in a row */
-    bool picture;     /* a picture with extending characters, before a joiner */
-    bool linked;      /* a consonant, and a linker among what follows it */
-    bool consonant;   /* a consonant, and linkers or extending characters */
+    bool picture;     /* a picture symbol, and only extending characters and joiners after it */
+    bool linked;      /* like consonant, with at least one linker */
+    bool consonant;   /* a consonant, and only linkers or extending characters after it */
 } cluster;
 
 static bool joins_hangul(uint32_t a, uint32_t b) {

@@ -44,11 +44,11 @@ typedef enum {
     CATEGORY_ZP
 } wf_category;
 
-/* Properties that the library takes from elsewhere. */
+/* Properties that the library takes from other tables than general categories. */
 typedef enum {
-    IS_PUNCTUATION = 1, /* of ASCII, or general category P */
+    IS_PUNCTUATION = 1, /* punctuation of ASCII, or general category P */
     IS_NUMBER = 2,
-    IS_WORD = 4,     /* \w of added tokens and of Whitespace */
+    IS_WORD = 4,     /* \w for added tokens and for the pre-tokenizer Whitespace */
     IS_ACCENT = 8,   /* what BERT strips: category Mn */
     IS_MARK = 16,    /* what StripAccents strips: category M */
     IS_CONTROL = 32, /* what BERT cleans away: Cc, Cf, Co, without \t \n \r */

@@ -54,7 +54,7 @@ static bool emit_group(emitter *m, wf_op_kind op, bool inverted, uint32_t body) 
     return true;
 }
 
-/* The body, or nothing; after the body `again` or go on. */
+/* Emits a body that may be skipped. If `again` is true, the choice is made anew after the body. */
 static bool emit_maybe(emitter *m, const expression_node *n, bool again) {
     const expression_node *body = &m->tree->nodes[n->a];
     bool lazy = n->b == LAZY;

@@ -26,18 +26,18 @@ typedef enum {
     OP_MATCH,  /* the end */
     OP_TEXT,   /* the bytes [a, a + b) of `literals` */
     OP_SET,    /* a character of set a */
-    OP_REPEAT, /* characters of set a, `least` to `most`; b is a wf_greed */
-    OP_SPLIT,  /* first a, then b; `first` has a bit for bytes with which a may begin */
+    OP_REPEAT, /* from `least` to `most` characters of set a; b is a wf_greed */
+    OP_SPLIT,  /* goes on at a, or if that fails at b; `first`: bytes with which a may begin */
     OP_JUMP,   /* to a */
-    OP_AHEAD,  /* the operations up to the next OP_END must match; a: after that; b: must not */
-    OP_BEHIND, /* the character before is in set a; b: is not, or there is none */
-    OP_ATOMIC, /* as OP_AHEAD, but the text is taken */
-    OP_END,    /* of OP_AHEAD or OP_ATOMIC */
+    OP_AHEAD,  /* the operations up to OP_END must match, or must not if b; a: after OP_END */
+    OP_BEHIND, /* the character before is in set a; if b: is not, or there is none */
+    OP_ATOMIC, /* as OP_AHEAD, but the position moves past the match */
+    OP_END,    /* the end of OP_AHEAD or OP_ATOMIC */
     OP_LINE_START,
     OP_LINE_END,
     OP_START,
-    OP_STOP,     /* b: or before the line break that ends the text */
-    OP_WORD_EDGE /* b: no edge; a: the set of word characters */
+    OP_STOP,     /* the end of the text; if b: or before the line break that ends it */
+    OP_WORD_EDGE /* a word begins or ends here; if b: none does; a: the set of word characters */
 } wf_op_kind;
 
 typedef enum { GREEDY, LAZY, POSSESSIVE } wf_greed;
@@ -57,15 +57,15 @@ typedef struct wf_expression {
     size_t n_sets, sets_capacity;
     char *literals;
     size_t n_literals, literals_capacity;
-    uint32_t first[8]; /* bytes with which a match may begin */
-    bool plain;        /* it is one literal */
+    uint32_t first[8]; /* set of 256 bits: the bytes with which a match may begin */
+    bool plain;        /* the expression is one literal */
     wf_choice *stack;
     size_t stack_capacity;
 } wf_expression;
 
-/* Free the expression in either case. False with message. */
+/* Compiles a pattern. False with message. The caller frees the expression in either case. */
 bool wf_expression_compile(wf_expression *e, wf_span pattern, char *message);
-/* The expression that matches this text and nothing else. */
+/* Makes the expression that matches this text and nothing else. */
 bool wf_expression_literal(wf_expression *e, wf_span text, char *message);
 void wf_expression_free(wf_expression *e);
 
@@ -81,7 +81,7 @@ typedef struct wf_search {
 } wf_search;
 
 wf_search wf_search_begin(wf_expression *e, wf_span text);
-/* The next match. An empty one directly behind the last match is passed over. */
+/* The next match. An empty match directly after the last match is skipped. */
 wf_match_result wf_search_next(wf_search *s, size_t *begin, size_t *end);
 
 /* ---- sets: expression_sets.c ----------------------------------------------------------------- */
@@ -106,7 +106,7 @@ bool wf_set_add(wf_code_set *s, uint32_t first, uint32_t last);
 bool wf_set_invert(wf_code_set *s);
 bool wf_set_join(wf_code_set *s, const wf_code_set *with);
 bool wf_set_meet(wf_code_set *s, const wf_code_set *with);
-/* Add the other cases of its characters. */
+/* Adds the other cases of the set's letters. */
 bool wf_set_fold(wf_code_set *s);
 /* Adds a property: "L", "Lu", "Han", "^L"... False if it is unknown or out of memory. */
 bool wf_set_property(wf_code_set *s, wf_span name, bool *known);

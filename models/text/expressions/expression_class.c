@@ -18,7 +18,8 @@ static bool hex(wf_expression_parser *p, int least, int most, int32_t *code) {
     return (n >= least && *code <= 0x10FFFF) || refuse(p, "a \\x or \\u without its digits");
 }
 
-/* An escape that stands for one character. *known: it is one. */
+/* Reads an escape that stands for one character. *known is false if it stands for something
+ * else. */
 bool wf_escaped_code(wf_expression_parser *p, int32_t *code, bool *known) {
     static const char from[] = "ntrfvae", into[] = "\n\t\r\f\v\a\x1B";
     const char *found = p->rest.bytes && *p->rest.text ? strchr(from, *p->rest.text) : NULL;
@@ -54,7 +55,8 @@ static bool property(wf_expression_parser *p, wf_code_set *set, bool inverted) {
     return !inverted || wf_set_invert(set) || memory(p);
 }
 
-/* An escape that stands for a set, added to an empty set. *known: it is one. */
+/* Adds the set that an escape stands for to an empty set. *known is false if it stands for no
+ * set. */
 bool wf_escaped_set(wf_expression_parser *p, wf_code_set *set, bool in_class, bool *known) {
     char c = p->rest.bytes ? *p->rest.text : '\0';
     *known = c && strchr("dDwWsShHpP", c);
@@ -76,7 +78,7 @@ bool wf_escaped_set(wf_expression_parser *p, wf_code_set *set, bool in_class, bo
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-/* A character of a class, or in *inner a set. */
+/* Reads an item of a class: a character into *code, or a set into *inner. */
 static bool class_item(wf_expression_parser *p, int32_t *code, wf_code_set *inner, bool *is_set) {
     bool known;
     *is_set = true;
@@ -135,7 +137,7 @@ static bool first_bracket(wf_expression_parser *p) {
     return true;
 }
 
-/* Reads a class behind its "[". */
+/* Reads a class, whose "[" has been read. */
 bool wf_expression_class(wf_expression_parser *p, wf_code_set *set) {
     bool inverted = accept(p, "^"), ok;
     if (++p->depth > DEEPEST_GROUP) return refuse(p, "groups nested deeper than 32");

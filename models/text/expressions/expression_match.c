@@ -11,7 +11,7 @@
 #include "core/base/utf8.h"
 
 typedef enum {
-    CHOICE,  /* another way: go on at `pc` with `at` */
+    CHOICE,  /* another way: go on with operation `pc` at byte `at` */
     SHORTER, /* a greedy repeat that can give characters back, down to `low` */
     LONGER,  /* a lazy repeat that can take `low` more characters */
     BARRIER  /* the operation `pc` of a look-ahead or an atomic group began at `at` */
@@ -23,7 +23,7 @@ struct wf_choice {
     size_t at, low;
 };
 
-/* Steps that a search may take: for every byte of the text, and more. */
+/* A search may take STEPS_A_BYTE steps for each byte of the text, and FREE_STEPS more. */
 enum { STEPS_A_BYTE = 256, FREE_STEPS = 4096 };
 
 typedef struct matcher {
@@ -46,7 +46,7 @@ static bool push(matcher *m, wf_choice c) {
     return true;
 }
 
-/* Takes a character of the set. */
+/* Moves past the next character, if it belongs to the set. */
 static inline bool take(matcher *m, const wf_code_set *set) {
     if (m->at == m->end) return false;
     unsigned char byte = (unsigned char)m->text[m->at];
@@ -96,7 +96,8 @@ static bool repeat(matcher *m, const wf_instruction *i) {
     return i->b == POSSESSIVE || m->at == low || push(m, (wf_choice){ m->pc, SHORTER, m->at, low });
 }
 
-/* Whether the end of the text or a line break is here. An end just after a line break is none. */
+/* True at a line break, or at the end of the text unless a line break is just before it. last: only
+ * the line break that ends the text counts. */
 static bool line_end(const matcher *m, bool last) {
     if (m->at == m->end) return !m->end || m->text[m->at - 1] != '\n';
     return m->text[m->at] == '\n' && (!last || m->at + 1 == m->end);
@@ -121,8 +122,8 @@ static bool look(const matcher *m, const wf_instruction *i) {
     }
 }
 
-/* Drops the stack down to the barrier of the group that ends. False: a look-ahead that must not
- * match has. */
+/* Drops the stack down to the barrier of the group that ends. False: it is a negative look-ahead,
+ * which must not match. */
 static bool end_group(matcher *m) {
     wf_choice c;
     do c = m->e->stack[--m->n];
@@ -148,7 +149,7 @@ static bool split(matcher *m, const wf_instruction *i) {
     return push(m, (wf_choice){ i->b, CHOICE, m->at, 0 });
 }
 
-/* One operation; false: it does not match here. */
+/* Runs one operation. False: it does not match here. */
 static bool step(matcher *m) {
     const wf_instruction *i = &m->e->code[m->pc];
     switch (i->op) {
@@ -180,7 +181,7 @@ static bool step(matcher *m) {
     }
 }
 
-/* Goes back to the last choice that is left. False: there is none. */
+/* Goes back to the newest choice that remains. False: there is none. */
 static bool back(matcher *m) {
     while (m->n) {
         wf_choice *c = &m->e->stack[--m->n];

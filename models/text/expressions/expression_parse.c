@@ -79,7 +79,7 @@ static bool literal(wf_expression_parser *p, int32_t code, uint32_t *out) {
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* Takes the set, or frees it. */
+/* Adds the set to the expression, or frees it if ok is false. */
 static bool finish_set(wf_expression_parser *p, bool ok, wf_code_set set, uint32_t *out) {
     p->last_folded = 0;
     if (ok) return add_set(p, set, out);
@@ -130,7 +130,7 @@ static bool parse_dot(wf_expression_parser *p, uint32_t *out) {
     return finish_set(p, ok || memory(p), set, out);
 }
 
-/* The set of the character before, which look-behind takes. */
+/* Makes a look-behind of its body, which must be one character or a set. */
 static bool behind(wf_expression_parser *p, bool inverted, uint32_t body, uint32_t *out) {
     const expression_node *n = &p->tree->nodes[body];
     if (n->kind == NODE_TEXT) {
@@ -150,7 +150,7 @@ static bool behind(wf_expression_parser *p, bool inverted, uint32_t body, uint32
                out);
 }
 
-/* The options of (?im-im). False: something else. */
+/* Reads the options of (?im-im). False: it is something else. */
 static bool options(wf_expression_parser *p) {
     bool on = true;
     while (p->rest.bytes && strchr("im-", *p->rest.text)) {
@@ -183,7 +183,7 @@ static bool group_head(wf_expression_parser *p, group_kind *kind) {
     return *kind == PLAIN || accept(p, ")");
 }
 
-/* Reads a group behind its "(". */
+/* Reads a group, whose "(" has been read. */
 static bool parse_group(wf_expression_parser *p, uint32_t *out) {
     bool any_case = p->any_case, dot_all = p->dot_all;
     group_kind kind;
@@ -236,7 +236,7 @@ static bool number(wf_expression_parser *p, uint32_t *n) {
     return any;
 }
 
-/* {n}, {n,}, {,m}, {n,m}. False: the brace is a literal, and is not taken. */
+/* Reads {n}, {n,}, {,m} or {n,m}. False: the brace is a literal, and is not taken. */
 static bool interval(wf_expression_parser *p, uint32_t *least, uint32_t *most) {
     wf_span from = p->rest;
     skip(p, 1);

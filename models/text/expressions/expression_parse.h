@@ -10,7 +10,7 @@ typedef enum {
     NODE_EMPTY,
     NODE_TEXT,   /* literals [a, a + b) */
     NODE_SET,    /* set a */
-    NODE_LOOK,   /* operation a, with b; OP_BEHIND and OP_WORD_EDGE: set c */
+    NODE_LOOK,   /* operation a, with b; c: the set, for OP_BEHIND and OP_WORD_EDGE */
     NODE_THEN,   /* a, then b */
     NODE_OR,     /* a or else b */
     NODE_REPEAT, /* a, `least` to `most` times; b is a wf_greed */
@@ -43,7 +43,7 @@ typedef struct wf_expression_parser {
     char *message;
     bool any_case, dot_all;
     int depth;
-    int32_t last_folded; /* the letter before, where cases are equal; 0: none */
+    int32_t last_folded; /* the previous letter, where case is ignored; 0: none */
 } wf_expression_parser;
 
 /* False with message. */
@@ -85,11 +85,12 @@ static inline bool is_letter(int32_t c) {
 
 /* ---- expression_class.c ---------------------------------------------------------------------- */
 
-/* Reads a class behind its "[" into an empty set. */
+/* Reads a class, whose "[" has been read, into an empty set. */
 bool wf_expression_class(wf_expression_parser *p, wf_code_set *set);
-/* Reads an escape behind its backslash: one character. *known: it is one. */
+/* Reads an escape, after its backslash, that stands for a character. *known: false if it does
+ * not. */
 bool wf_escaped_code(wf_expression_parser *p, int32_t *code, bool *known);
-/* Reads an escape that stands for a set into an empty set. *known: it is one. */
+/* Reads an escape that stands for a set into an empty set. *known: false if it does not. */
 bool wf_escaped_set(wf_expression_parser *p, wf_code_set *set, bool in_class, bool *known);
 
 #endif

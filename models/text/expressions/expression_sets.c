@@ -54,7 +54,7 @@ bool wf_set_add(wf_code_set *s, uint32_t first, uint32_t last) {
     return ok;
 }
 
-/* No set of the library has surrogates, because no text has them. */
+/* The inverse of a set may have surrogates, which makes no difference, because no text has them. */
 bool wf_set_invert(wf_code_set *s) {
     wf_code_set old = *s;
     uint32_t from = 0x10000;
@@ -79,7 +79,7 @@ bool wf_set_join(wf_code_set *s, const wf_code_set *with) {
     return ok;
 }
 
-/* The complement of the union of both complements. */
+/* The intersection of two sets is the complement of the union of their complements. */
 bool wf_set_meet(wf_code_set *s, const wf_code_set *with) {
     wf_code_set other;
     if (!wf_set_new(&other)) return false;
@@ -107,7 +107,7 @@ bool wf_set_fold(wf_code_set *s) {
 
 /* ---- properties ------------------------------------------------------------------------------ */
 
-/* Adds code points whose value in a table is within these. */
+/* Adds the code points whose value in a table is from low to high. */
 static bool add_table(wf_code_set *s, const wf_character_table *t, uint32_t low, uint32_t high) {
     for (size_t i = 0; i < t->n; i++) {
         uint32_t value = t->at[i] >> CODE_BITS;

@@ -8,7 +8,7 @@
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The longest content, which limits the time of each place in a text. */
+/* The most bytes of a token's text. This limits the time of a search at each place in a text. */
 enum { LONGEST_CONTENT = 4096 };
 
 bool wf_normalize_piece(wf_text_steps *s, wf_aligned *a, wf_piece *p) {
@@ -45,7 +45,7 @@ static bool normal_content(wf_added_token *t, wf_text_steps *normalizers, wf_ali
     return true;
 }
 
-/* A token of the same content takes the place of the one before. */
+/* A token replaces an earlier one that has the same id. */
 static bool place(wf_added_tokens *t, wf_added_token token, char *message) {
     int32_t known = wf_pairs_find(&t->places, token.id, 0);
     size_t at = known < 0 ? t->n : (size_t)known;

@@ -16,20 +16,21 @@ typedef struct wf_added_tokens {
     wf_added_token *at; /* by their ids, each once */
     size_t n, capacity;
     wf_strings specials;  /* contents of special tokens */
-    wf_pairs places;      /* of each id, while they are read */
-    wf_trie raw, normal;  /* of those that are not normalized, and of the others */
+    wf_pairs places;      /* the index in `at` of each id, while tokens are read */
+    wf_trie raw, normal;  /* raw: tokens that are not normalized; normal: the others */
     uint32_t first[2][8]; /* bytes with which they begin */
 } wf_added_tokens;
 
-/* Reads the field "added_tokens", which may be missing. Ids are as the library gives them: that of
- * an equal text in the vocabulary, or the next free one; the file's are not asked. */
+/* Reads the field "added_tokens", which may be missing. Ids are as the library gives them: the id
+ * of an equal text in the vocabulary, or the next free one. The ids in the file are ignored. */
 bool wf_added_read(wf_added_tokens *t, const json_tree *tree, size_t value, wf_word_model *m,
                    wf_text_steps *normalizers, wf_aligned *a, char *message);
 void wf_added_free(wf_added_tokens *t);
 const wf_added_token *wf_added_find(const wf_added_tokens *t, int32_t id); /* NULL: none */
-/* Cuts them out of the pieces. `normal`: those that are normalized. */
+/* Cuts the added tokens out of the pieces: if `normal`, those that are normalized, else the
+ * others. */
 bool wf_added_cut(const wf_added_tokens *t, wf_aligned *a, bool normal);
-/* Applies all steps to a piece. */
+/* Applies all normalizers to a piece. */
 bool wf_normalize_piece(wf_text_steps *s, wf_aligned *a, wf_piece *p);
 
 #endif

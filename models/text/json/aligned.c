@@ -6,7 +6,8 @@
 
 #include "core/base/utf8.h"
 
-/* A line may become this much longer than it is, however many rules a file has. */
+/* A line and all its changed texts together may take LEAST + TIMES * its length bytes, however many
+ * rules a file has. */
 enum { TIMES = 64, LEAST = 1 << 20 };
 
 static bool room(wf_aligned *a, size_t bytes) {
@@ -179,7 +180,7 @@ bool wf_piece_replace(wf_aligned *a, wf_piece *p, wf_expression *e, wf_span by) 
     bool any = false;
     if (!p->bytes) return true;
     if (!room(a, p->bytes)) return false;
-    /* the buffer may move, so the search keeps a copy of the text's place only */
+    /* room() may move the buffer, so the search is told its new address */
     for (wf_search s = wf_search_begin(e, piece_text(a, p));
          (result = wf_search_next(&s, &begin, &end)) == A_MATCH; last = end) {
         copy(a, p->begin + last, begin - last);

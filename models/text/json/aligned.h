@@ -1,9 +1,9 @@
 /* models/text/json/aligned.h - inside models: text that remembers which bytes of the original text
  * it came from, as the library tokenizers keeps it.
  *
- * A piece is a part of one buffer, in which a place belongs to each byte: the bytes of the original
- * that it stands for. Cutting a piece copies nothing. A change of a piece writes the new text
- * behind everything else; the old text stays until the next line. */
+ * A piece is a part of one buffer. Each byte of the buffer has a place: the bytes of the original
+ * that it stands for. Cutting a piece copies nothing. A change of a piece appends the new text to
+ * the buffer; the old text stays until the next line. */
 #ifndef WEFT_MODELS_TEXT_ALIGNED_H
 #define WEFT_MODELS_TEXT_ALIGNED_H
 
@@ -57,13 +57,14 @@ bool wf_piece_keep(wf_aligned *a, wf_piece p);
 /* The next list becomes the list. */
 void wf_pieces_swap(wf_aligned *a);
 
-/* Collect the changes of a piece, one by one, and make them. */
+/* wf_change_add collects the changes of a piece, character by character. wf_change_all makes
+ * them. */
 void wf_change_begin(wf_aligned *a);
 bool wf_change_add(wf_aligned *a, uint32_t code, int32_t change);
-/* The first `dropped` characters have no place in the new text. */
+/* The first `dropped` characters of the old text have no character in the new text. */
 bool wf_change_all(wf_aligned *a, wf_piece *p, size_t dropped);
-/* True if the changes of a piece begin with its first byte and end with its last, which only text
- * without a place prevents. A piece of which nothing changes can then be left alone. */
+/* True if changes of this piece reach from its first byte to its last; only bytes without a place
+ * in the original prevent that. A piece in which nothing changes can then be left alone. */
 bool wf_piece_whole(const wf_aligned *a, const wf_piece *p);
 /* Puts text before a piece that is not empty. */
 bool wf_piece_prepend(wf_aligned *a, wf_piece *p, wf_span text);

@@ -1,9 +1,10 @@
 /* models/text/json/charsmap.c - a precompiled map of characters, applied as the library tokenizers
  * does; see text_steps.h.
  *
- * The rules are those of a SentencePiece model, but they are applied in another way: each grapheme
- * cluster of less than six bytes is replaced by the rule for its shortest beginning; where there is
- * none, each of its characters is. SentencePiece takes the longest rule at every place. */
+ * The rules are those of a SentencePiece model, but they are applied in another way. Each grapheme
+ * cluster of less than six bytes is replaced by the rule for its shortest beginning; if there is
+ * none, its characters are replaced one by one. SentencePiece takes the longest rule at every
+ * place. */
 #include <stdlib.h>
 
 #include "core/base/utf8.h"

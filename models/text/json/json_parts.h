@@ -1,5 +1,5 @@
-/* models/text/json/json_parts.h - inside models: what a tokenizer.json consists of, once it is read,
- * for what writes it in another form. json_tokenizer.c has it. */
+/* models/text/json/json_parts.h - inside models: the parts of a tokenizer.json after it was read,
+ * for code that writes them in another form. Implemented in json_tokenizer.c. */
 #ifndef WEFT_MODELS_TEXT_JSON_JSON_PARTS_H
 #define WEFT_MODELS_TEXT_JSON_JSON_PARTS_H
 
@@ -7,7 +7,8 @@
 #include "models/json_tokenizer.h"
 #include "post_processors.h"
 
-/* The steps of a text in their order, and the decoders. All belong to the tokenizer. */
+/* The steps that a text passes through, in their order, and the decoders. The tokenizer owns
+ * all. */
 typedef struct wf_json_parts {
     const wf_added_tokens *added;
     const wf_text_steps *normalizers, *pre_tokenizers;

@@ -17,7 +17,8 @@ typedef struct wf_json_text {
 } wf_json_text;
 
 void wf_json_text_free(wf_json_text *j);
-/* special: with the special tokens around the line, and cut as the file says; else all of it. */
+/* special: true puts special tokens around the line, and cuts it as the file says; false does
+ * neither. */
 int64_t wf_json_text_encode(wf_json_text *j, wf_span line, bool special, int32_t *ids,
                             int64_t capacity, char *message);
 int64_t wf_json_text_decode(const wf_json_text *j, const int32_t *ids, int64_t n, char *text,

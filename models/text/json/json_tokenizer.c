@@ -123,7 +123,8 @@ static bool prepare(wf_json_tokenizer *t, wf_span text, char *message) {
     return true;
 }
 
-/* White space at the ends of a token's text; the letter for a space in byte-level text is one. */
+/* Counts the white space at both ends of a token's text; the letter that stands for a space in
+ * byte-level text is white space too. */
 static void measure(wf_line_token *token, wf_span s) {
     bool leading = true;
     for (size_t at = 0; at < s.bytes;) {

@@ -58,8 +58,8 @@ static bool read_scalar(reader *r, char c) {
     return true;
 }
 
-/* Closes what ends here, and goes to the next value of what is open. False: there is no more, or a
- * mistake. */
+/* Closes arrays and objects that end here, and moves to the next value of the innermost open one.
+ * False: the text has ended, or it is not JSON. */
 static bool advance(reader *r, bool first) {
     while (r->depth) {
         json_value *list = &r->tree->values[r->open[r->depth - 1]];

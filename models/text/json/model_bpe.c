@@ -82,7 +82,7 @@ bool wf_bpe_read(wf_word_model *m, const wf_step_source *from) {
 
 /* ---- a word ---------------------------------------------------------------------------------- */
 
-/* An unknown character that was not added yet: its bytes; 0: none. */
+/* Unknown characters that have no token yet: how many bytes they have; 0: there are none. */
 typedef struct unknown {
     size_t bytes;
 } unknown;
@@ -91,7 +91,8 @@ static bool add(wf_word_model *m, int32_t id, size_t bytes, char *message) {
     return wf_merger_add(&m->merger, id, bytes) || fail(message, "out of memory");
 }
 
-/* The bytes of a character, with its prefix and suffix. */
+/* Adds the tokens of a character's bytes, with its prefix and suffix. *done is false if the
+ * vocabulary lacks one of them. */
 static bool add_bytes(wf_word_model *m, wf_span s, bool *done, char *message) {
     *done = false;
     for (size_t i = 0; i < s.bytes; i++)
@@ -115,7 +116,8 @@ static bool add_unknown(wf_word_model *m, size_t bytes, unknown *u, char *messag
     return true;
 }
 
-/* A character as it is in the vocabulary. */
+/* Spells a character as the vocabulary does: with the prefix unless it begins its word, and with
+ * the suffix if it ends its word. */
 static bool spell(wf_word_model *m, wf_span *s, bool first, bool last) {
     bool prefix = !first && m->prefix.bytes, suffix = last && m->suffix.bytes;
     if (!prefix && !suffix) return true;
@@ -168,7 +170,8 @@ static bool merge_word(wf_word_model *m, wf_span word, wf_word_tokens *to, char 
 
 enum { LONGEST_WORD = 64, MOST_WORDS = 1 << 16 };
 
-/* Remembers the tokens from `first` on. Words that cannot be kept are found again. */
+/* Remembers the tokens from `first` on. Words that cannot be kept are merged again the next
+ * time. */
 static void remember(wf_word_model *m, wf_span word, const wf_word_tokens *to, size_t first) {
     size_t n = to->n - first, words = (size_t)m->words.n;
     if (word.bytes > LONGEST_WORD) return;

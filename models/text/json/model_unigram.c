@@ -8,10 +8,10 @@
 #include "core/base/utf8.h"
 #include "word_models.h"
 
-/* An unknown character scores this much less than the lowest piece. */
+/* An unknown character scores this much less than the piece with the lowest score. */
 #define UNKNOWN_PENALTY 10.0
 
-/* The best way to a place in the word. */
+/* The best cut of the word up to a place. */
 struct wf_best_path {
     double score;
     uint32_t from; /* UINT32_MAX: no way comes here */
@@ -118,7 +118,8 @@ static bool put_part(wf_word_model *m, wf_span word, size_t begin, size_t end, w
     return wf_word_token_add(to, token, message);
 }
 
-/* Turns the way round: m->best[i].from becomes where the part that begins at i ends. */
+/* Turns the links of the best cut round: m->best[i].from becomes where the part that begins at i
+ * ends. */
 static void turn(wf_word_model *m, size_t end) {
     uint32_t next = (uint32_t)end;
     int32_t id = -1;
@@ -139,7 +140,7 @@ bool wf_unigram_word(wf_word_model *m, wf_span word, wf_word_tokens *to, char *m
     for (size_t at = 0, end; at < word.bytes; at = end) {
         int32_t id = m->best[at].id;
         end = m->best[at].from;
-        /* unknown parts in a row are one */
+        /* unknown parts that follow each other become one */
         while (id == m->unknown_id && end < word.bytes && m->best[end].id == id)
             end = m->best[end].from;
         if (!put_part(m, word, at, end, to, message)) return false;

@@ -19,9 +19,9 @@ static bool stays(const wf_aligned *a, const wf_piece *p, uint32_t below) {
     return wf_piece_whole(a, p);
 }
 
-/* Sorts the marks behind a starter, which are the changes from `from` on, by their class; equal
- * ones stay in order. A long row, which only hostile text has, is distributed instead of inserted.
- */
+/* Sorts the marks after a starter, which are the changes from `from` on, by combining class; equal
+ * ones stay in order. A long run of marks, which only hostile text has, gets a counting sort
+ * instead of an insertion sort. */
 static bool sort_marks(wf_aligned *a, size_t from) {
     enum { FEW = 16, CLASSES = 256 };
     wf_change *c = a->changes + from;
@@ -63,7 +63,7 @@ static bool decompose(wf_aligned *a, const wf_piece *p, bool compatible) {
     return sort_marks(a, starter);
 }
 
-/* The state of composing: a starter at `out`, and behind it marks that did not join it. Composed
+/* The state of composing: a starter at `out`, and after it the marks that did not join it. Composed
  * text is never longer, so it is written over what was read. */
 typedef struct composer {
     wf_change *c;

@@ -9,7 +9,8 @@ static uint32_t next_code(wf_span s, size_t *at) {
     return (uint32_t)wf_utf8_next(s.text, s.bytes, at);
 }
 
-/* True if no character is touched, so that the piece can be left alone. */
+/* True if the piece can be left alone: `touches` is false for all its characters, and
+ * wf_piece_whole is true. */
 static bool none(const wf_aligned *a, const wf_piece *p, bool (*touches)(uint32_t)) {
     wf_span s = piece_text(a, p);
     for (size_t at = 0; at < s.bytes;)
@@ -17,7 +18,7 @@ static bool none(const wf_aligned *a, const wf_piece *p, bool (*touches)(uint32_
     return wf_piece_whole(a, p);
 }
 
-/* Drops characters. Those dropped are counted at the character before them. */
+/* Removes characters. The character before them counts how many were removed after it. */
 static bool filter(wf_aligned *a, wf_piece *p, bool (*drops)(uint32_t)) {
     size_t dropped = 0, at_start = 0;
     bool any = false;
@@ -39,7 +40,7 @@ static bool filter(wf_aligned *a, wf_piece *p, bool (*drops)(uint32_t)) {
     return wf_change_all(a, p, at_start);
 }
 
-/* Characters that are touched become spaces. */
+/* Turns the characters for which `touches` is true into spaces. */
 static bool to_spaces(wf_aligned *a, wf_piece *p, bool (*touches)(uint32_t)) {
     if (none(a, p, touches)) return true;
     wf_change_begin(a);

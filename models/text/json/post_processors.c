@@ -39,7 +39,7 @@ static bool cut(const wf_post *p, wf_line_tokens *t, size_t part, int64_t most, 
     return true;
 }
 
-/* The lengths of two texts, of which the longer one is cut first. */
+/* Shortens the lengths of two texts to `most` in sum. The longer one is cut first. */
 static void share(int64_t most, int64_t *a, int64_t *b) {
     int64_t low = *a < *b ? *a : *b, high;
     bool swapped = *a > *b;
@@ -84,8 +84,8 @@ static uint32_t forward(wf_span s, uint32_t at, uint32_t n, uint32_t end) {
     return at < end ? at : end;
 }
 
-/* The library takes nothing off the end of a token that ends less than n characters behind the
- * start of the text. */
+/* A token that ends less than n characters after the start of the text keeps its end, as in the
+ * library. */
 static uint32_t backward(wf_span s, uint32_t end, uint32_t n, uint32_t begin) {
     uint32_t at = end;
     for (; n && at; n--) {
@@ -151,7 +151,7 @@ static bool apply_template(wf_post *p, const wf_post_processor *k, wf_line_token
     return true;
 }
 
-/* <s> A </s>, and of more texts B </s>, or with RoBERTa </s> B </s>. */
+/* Writes <s> A </s>. A second text B adds B </s>, or with RoBERTa </s> B </s>. */
 static bool apply_around(wf_post *p, const wf_post_processor *k, wf_line_tokens *t, bool special,
                          char *message) {
     bool roberta = k->kind == PROCESS_ROBERTA;

@@ -69,8 +69,8 @@ typedef struct wf_post {
 /* Reads the fields "post_processor", "truncation" and "padding" of the file. */
 bool wf_post_read(wf_post *p, const json_tree *tree, char *message);
 void wf_post_free(wf_post *p);
-/* t has one part or two, and is then one part. texts: the texts, whose characters are counted where
- * white space is trimmed. */
+/* t has one part or two. Afterwards it has the tokens of the result, in parts without a meaning.
+ * texts: the texts, whose characters are counted where white space is trimmed. */
 bool wf_post_apply(wf_post *p, wf_line_tokens *t, const wf_span texts[2], bool special,
                    char *message);
 bool wf_line_token_add(wf_line_tokens *t, wf_line_token token, char *message);

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* A text is never padded to more. */
+/* MOST_PADDING: the most tokens to which a text can be padded. */
 enum { MOST_PADDING = 1 << 24, MOST_PROCESSORS = 64, MOST_OPEN = 64 };
 
 /* ---- templates ------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static bool read_template(wf_post_processor *k, const wf_step_source *from, bool
 
 /* ---- processors ------------------------------------------------------------------------------ */
 
-/* A token as a text and its id. */
+/* Reads the id of a token that is written as an array of a text and an id. */
 static bool read_pair(const wf_step_source *from, const char *key, int32_t *id) {
     size_t list;
     int64_t value;

@@ -21,7 +21,7 @@ static bool keep(cutter *c, size_t begin, size_t end) {
     return begin == end || wf_piece_keep(c->a, wf_piece_cut(c->a, &c->piece, begin, end));
 }
 
-/* Keeps what is there, and begins another part. */
+/* Keeps the part so far, and begins another one. */
 static bool begin_part(cutter *c, size_t begin, size_t end) {
     bool ok = keep(c, c->begin, c->end);
     c->begin = begin;
@@ -29,8 +29,8 @@ static bool begin_part(cutter *c, size_t begin, size_t end) {
     return ok;
 }
 
-/* With the next part, a match joins the part that follows it. Of several matches in a row only the
- * last does; so a match is kept back until the part after it is known. */
+/* Adds a part. With MERGED_WITH_NEXT, a match joins the part that follows it, but of several
+ * matches in a row only the last does. So a match is kept back until the part after it is known. */
 static bool part(cutter *c, size_t begin, size_t end, bool match) {
     bool grows = false;
     if (c->behavior == REMOVED && match) return begin_part(c, end, end);
@@ -58,7 +58,7 @@ static bool cut_expression(wf_text_step *s, wf_aligned *a, const wf_piece *p, bo
     return (last == p->bytes || part(&c, last, p->bytes, inverted)) && keep(&c, c.begin, c.end);
 }
 
-/* Every character that belongs is a match of its own. */
+/* Every character for which `belongs` is true is a match of its own. */
 static bool cut_characters(wf_aligned *a, const wf_piece *p, wf_behavior behavior,
                            bool (*belongs)(const void *, uint32_t), const void *with) {
     cutter c = { .a = a, .piece = *p, .behavior = behavior };
@@ -74,7 +74,7 @@ static bool cut_characters(wf_aligned *a, const wf_piece *p, wf_behavior behavio
     return (last == s.bytes || part(&c, last, s.bytes, false)) && keep(&c, c.begin, c.end);
 }
 
-/* Calls a function for each piece that is text; it keeps what becomes of the piece. */
+/* Calls `cut` for each piece that is still text, and keeps all other pieces as they are. */
 static bool each(wf_text_step *s, wf_aligned *a,
                  bool (*cut)(wf_text_step *, wf_aligned *, wf_piece)) {
     for (size_t i = 0; i < a->pieces.n; i++) {
@@ -173,7 +173,7 @@ static bool compile(wf_text_step *s, const wf_step_source *from, const char *pat
                                  from->message);
 }
 
-/* Words, and what is neither word nor white space. */
+/* White space, characters of words, and all others. */
 typedef enum { KIND_SPACE, KIND_WORD, KIND_OTHER } word_kind;
 static word_kind kind_of(uint32_t c) {
     if (wf_is_space(c)) return KIND_SPACE;
@@ -233,7 +233,7 @@ static bool apply_bytes(wf_text_step *s, wf_aligned *a) {
 
 enum { SCHEME_FIRST, SCHEME_NEVER, SCHEME_ALWAYS, SPLIT = 0 };
 
-/* Whether the old field and the new one agree. */
+/* Reads prepend_scheme. False with message if the older field add_prefix_space contradicts it. */
 static bool scheme(wf_text_step *s, const wf_step_source *from) {
     static const char *const schemes[] = { "first", "never", "always", NULL };
     bool prefix = true;
@@ -298,8 +298,8 @@ static bool apply_length(wf_text_step *s, wf_aligned *a) {
 
 /* ---- UnicodeScripts -------------------------------------------------------------------------- */
 
-/* Cuts where two scripts meet. What is of none stays with the text before it; at the start of a
- * piece it is dropped. */
+/* Cuts where two scripts meet. Characters without a script stay with the text before them; at the
+ * start of a piece they are dropped. */
 static bool cut_scripts(wf_text_step *s, wf_aligned *a, wf_piece p) {
     wf_span text = piece_text(a, &p);
     uint32_t last = 0;

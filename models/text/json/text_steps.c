@@ -11,7 +11,7 @@ static bool refuse(const wf_step_source *from, const char *key, const char *want
     return fail(from->message, "%s: the field '%s' is %s", from->type, key, wanted);
 }
 
-/* The value of a field that must be there. */
+/* Finds the value of a required field. False with message. */
 static bool field(const wf_step_source *from, const char *key, size_t *value) {
     *value = wf_tree_find(from->tree, from->at, key);
     return *value || refuse(from, key, "missing");

@@ -14,7 +14,7 @@
 typedef struct wf_text_step wf_text_step;
 typedef struct wf_parts wf_parts;
 
-/* Where a step is read from. */
+/* The object of the file that a step is read from. */
 typedef struct wf_step_source {
     const json_tree *tree;
     size_t at; /* the object */
@@ -24,7 +24,7 @@ typedef struct wf_step_source {
 
 typedef struct wf_step_kind {
     const char *type;
-    const char *mark; /* a field that tells what an object without a type is; NULL: none */
+    const char *mark; /* the field by which an object without a type is known; NULL: none */
     bool (*read)(wf_text_step *s, const wf_step_source *from);
     bool (*normalize)(wf_text_step *s, wf_aligned *a, wf_piece *p);
     bool (*cut)(wf_text_step *s, wf_aligned *a); /* the pieces of the list */
@@ -36,7 +36,7 @@ typedef enum { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIG
 /* Flags of the pre-tokenizer ByteLevel: a piece gets a space before it; it is cut as in GPT-2. */
 enum { PREFIX_SPACE, USE_REGEX };
 
-/* A kind uses the fields that it has. */
+/* A step. Each kind of step uses some of the fields. */
 struct wf_text_step {
     const wf_step_kind *kind;
     wf_span text, other; /* in the file's text */
@@ -80,10 +80,10 @@ extern const wf_step_kind wf_normalizer_kinds[], wf_pre_tokenizer_kinds[], wf_de
 bool wf_step_text(const wf_step_source *from, const char *key, wf_span *out);
 bool wf_step_code(const wf_step_source *from, const char *key, uint32_t *out);
 bool wf_step_flag(const wf_step_source *from, const char *key, bool *out);
-/* A field that may be missing or null, and then leaves *out as it is. */
+/* A field that may be missing or null: then *out stays as it is. */
 bool wf_step_flag_or(const wf_step_source *from, const char *key, bool *out);
 bool wf_step_size(const wf_step_source *from, const char *key, int64_t least, int64_t *out);
-/* One of several words, which end with NULL: its index. */
+/* Finds which of several words the field has; the list ends with NULL. *out becomes its index. */
 bool wf_step_choice(const wf_step_source *from, const char *key, const char *const *words,
                     int *out);
 /* {"String": ...} or {"Regex": ...} */

@@ -57,7 +57,7 @@ static bool put_replaced(wf_parts *p, wf_span s, wf_span what, wf_span by) {
 
 /* ---- ByteLevel ------------------------------------------------------------------------------- */
 
-/* The bytes that a token spells; one with another character is its own text. */
+/* Appends the bytes that a token spells. A token with any other character is appended as it is. */
 static bool put_spelled(wf_parts *p, wf_span s) {
     size_t before = p->next.text.bytes;
     for (size_t at = 0; at < s.bytes;) {
@@ -72,8 +72,7 @@ static bool put_spelled(wf_parts *p, wf_span s) {
     return true;
 }
 
-/* Makes the last text of the next list, from `begin` on, valid UTF-8: U+FFFD for every part that is
- * not. */
+/* Appends a text as valid UTF-8, with U+FFFD for every part that is not. */
 static bool put_valid(wf_parts *p, wf_span s) {
     for (size_t at = 0; at < s.bytes;) {
         bool whole;
@@ -111,7 +110,8 @@ static int hex(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The byte of a token such as "<0x61>"; -1: it is none. Rust reads a plus sign, too. */
+/* The byte of a token such as "<0x61>"; -1: it is none. As in Rust, the first digit may be a
+ * plus. */
 static int token_byte(wf_span s) {
     if (s.bytes != 6 || memcmp(s.text, "<0x", 3) != 0 || s.text[5] != '>') return -1;
     int high = s.text[3] == '+' ? 0 : hex(s.text[3]), low = hex(s.text[4]);
@@ -157,7 +157,8 @@ static bool decode_fuse(wf_text_step *s, wf_parts *p) {
 
 /* ---- WordPiece, CTC -------------------------------------------------------------------------- */
 
-/* One text through several replacements. The lists are used for it, so the text is kept apart. */
+/* Appends a text that several replacements change in place. It must not lie in the next list, whose
+ * memory may move. */
 static bool put_clean(wf_parts *p, wf_span s) {
     static const char *const rules[][2] = {
         { " .", "." },   { " ?", "?" },     { " !", "!" },     { " ,", "," },
@@ -213,8 +214,8 @@ static bool read_ctc(wf_text_step *s, const wf_step_source *from) {
            wf_step_flag(from, "cleanup", &s->flags[0]);
 }
 
-/* Removes padding from every text that is not the one before, cleans it, and drops what is empty.
- */
+/* Drops each text that equals the one before. Removes padding from the others, cleans them, and
+ * drops those that are empty then. */
 static bool decode_ctc(wf_text_step *s, wf_parts *p) {
     wf_span last = { NULL, 0 };
     for (size_t i = 0; i < p->now.n; i++) {
@@ -270,7 +271,8 @@ static bool read_metaspace(wf_text_step *s, const wf_step_source *from) {
            wf_step_text(from, "replacement", &s->text);
 }
 
-/* In the first token the mark gives nothing, wherever it stands, unless none is ever put before. */
+/* The space symbol becomes a space, but in the first token nothing, unless the scheme is
+ * "never". */
 static bool put_metaspace(wf_text_step *s, wf_parts *p, wf_span token, size_t i) {
     return put_replaced(p, token, s->text, (wf_span){ " ", i || !s->choice ? 1 : 0 });
 }

@@ -168,7 +168,7 @@ static const wf_word_model_kind kinds[] = {
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-/* A model without a type is told by its fields. */
+/* If a model has no type, its fields tell which one it is. */
 static const char *guess(const json_tree *t, size_t value) {
     if (wf_tree_find(t, value, "merges")) return "BPE";
     if (wf_tree_find(t, value, "max_input_chars_per_word")) return "WordPiece";

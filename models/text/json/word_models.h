@@ -15,7 +15,7 @@ typedef struct wf_ids_of_text {
     size_t longest; /* bytes of a text */
 } wf_ids_of_text;
 
-/* The id of a text; of a text that is there, the new id is kept. False with message. */
+/* Adds a text with its id. A text that was there before gets the new id. False with message. */
 bool wf_ids_add(wf_ids_of_text *v, wf_span text, int64_t id, char *message);
 int32_t wf_ids_find(const wf_ids_of_text *v, wf_span text); /* -1: none */
 wf_span wf_id_text(const wf_ids_of_text *v, int64_t id);    /* text NULL: none */
@@ -57,7 +57,7 @@ struct wf_word_model {
     /* BPE */
     wf_merges merges;
     wf_merger merger;
-    wf_strings words; /* that were seen, and their tokens */
+    wf_strings words; /* words seen before, whose tokens are kept in `seen` */
     size_t *word_ends, word_ends_capacity;
     wf_word_tokens seen;
     wf_spm_text joined; /* a character with its prefix and suffix */

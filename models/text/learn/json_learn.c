@@ -8,8 +8,8 @@
 
 enum { FEWEST_IDS = 2, MOST_SPECIAL = 256 };
 
-/* A kind: special tokens unless others are given, and the parts of the file beside its model. The
- * forms are those of GPT-2, BERT, and a Unigram model of the library tokenizers. */
+/* A kind: its special tokens unless the options give others, and the parts of the file beside its
+ * model. The forms are those of GPT-2, BERT, and a Unigram model of the library tokenizers. */
 typedef struct kind {
     const char *special;
     bool needs_unknown; /* it has a token for text that it cannot spell */
@@ -68,7 +68,7 @@ static void put_special(wf_json_learner *l, int32_t id) {
     wf_learn_put_number(l, id);
     wf_learn_put(l, ",\"content\":");
     wf_learn_put_text(l, text);
-    /* as RoBERTa's: a mask takes the space before it */
+    /* as in RoBERTa: the token <mask> takes the space before it */
     wf_learn_put(l, ",\"single_word\":false,\"lstrip\":");
     wf_learn_put(l, strcmp(text, "<mask>") == 0 ? "true" : "false");
     wf_learn_put(l, ",\"rstrip\":false,\"normalized\":false,\"special\":true}");
@@ -102,8 +102,9 @@ static void put_template_ids(wf_json_learner *l, int32_t id) {
     wf_learn_put(l, "]}");
 }
 
-/* The start before a text, and the end after it. Of two texts the second has an end, and the first
- * two, as in RoBERTa; in BERT it has one, and the second text has the type 1. */
+/* The start token is before a text, and the end token after it. In a pair, the first text has two
+ * end tokens and the second one, as in RoBERTa. In BERT both have one, and the second has type
+ * 1. */
 static void put_template(wf_json_learner *l) {
     int32_t start = l->roles.start, end = l->roles.end;
     bool bert = l->o->kind == WF_LEARN_WORDPIECE;

@@ -13,7 +13,7 @@
 #include "models/text/tally.h"
 #include "models/text_internal.h"
 
-/* Ids of special tokens by their purpose, which their names tell; -1: there is none. */
+/* Ids of special tokens by their purpose, which their names tell. -1: there is no such token. */
 typedef struct wf_learn_roles {
     int32_t unknown, start, end;
 } wf_learn_roles;
@@ -34,12 +34,13 @@ void wf_learn_put(wf_json_learner *l, const char *json);
 void wf_learn_put_text(wf_json_learner *l, const char *text); /* in quotes */
 void wf_learn_put_number(wf_json_learner *l, int64_t number);
 
-/* The characters of the words, or the most frequent ones if the options limit them, by code point.
- * Adds them to the tally, which must be empty. False: out of memory. */
+/* Adds the words' characters to the tally, which must be empty: the most frequent ones first, and
+ * no more than the options allow. Characters that are special tokens are left out. False: out of
+ * memory. */
 bool wf_learn_alphabet(const wf_json_learner *l, wf_tally *characters);
-/* False with message: the vocabulary did not reach its size. n: how many ids there are. */
+/* True if the vocabulary, with n ids, reached its size. False with message. */
 bool wf_learn_enough(const wf_json_learner *l, int64_t n);
-/* False with message: the size has no room for what a vocabulary needs. */
+/* True if the size has room for the characters and special tokens. False with message. */
 bool wf_learn_room(const wf_json_learner *l, int64_t characters);
 
 /* Call `take` for each word of a line, as the model of the file would get it. False with message,
@@ -47,7 +48,8 @@ bool wf_learn_room(const wf_json_learner *l, int64_t characters);
 bool wf_json_tokenizer_words(wf_json_tokenizer *t, wf_span line,
                              bool (*take)(void *user, wf_span word), void *user, char *message);
 
-/* Rows of the table: learn from the words, and write the object "model". False with message. */
+/* The functions in the table of kinds: learn from the words, and write the object "model". False
+ * with message. */
 bool wf_learn_bpe(wf_json_learner *l);
 bool wf_learn_wordpiece(wf_json_learner *l);
 bool wf_learn_unigram(wf_json_learner *l);
@@ -57,8 +59,9 @@ bool wf_learn_unigram(wf_json_learner *l);
 enum { WF_LONGEST_PIECE = 16, WF_MOST_SEEDS = 1000000 }; /* characters; pieces */
 
 /* Adds pieces to begin with, and their weights, to the tally: substrings of the words that occur at
- * least twice and have 2 to 16 characters. Of those with one set of places only the longest is
- * taken, and of all those whose count times length is greatest. False: out of memory. */
+ * least twice and have 2 to 16 characters. Of several with the same places, only the longest is
+ * taken. If there are too many, those with the greatest count times length are taken. False: out of
+ * memory. */
 bool wf_unigram_seeds(wf_tally *seeds, const wf_tally *words);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * Both merge the most frequent pair of neighbours, again and again, and of several the one with the
  * lowest ids, as the library tokenizers does (its WordPieceTrainer is BPE, too). In WordPiece a
- * piece that does not begin its word has the prefix "##", and a merge drops that of its right
+ * piece that does not begin its word has the prefix "##", and a merge drops the prefix of its right
  * part. */
 #include <stdlib.h>
 

@@ -1,14 +1,14 @@
 /* models/text/learn/learn_unigram.c - learns a Unigram model (Kudo 2018); see json_learn.h.
  *
  * It begins with many pieces: the characters, and frequent substrings. Then, round by round, the EM
- * algorithm finds the pieces' probabilities, and a quarter of the pieces is dropped: those whose
- * loss makes the text least improbable if their text is cut otherwise. The steps and constants are
- * those of SentencePiece and the library tokenizers: two rounds of EM before pruning, expected
- * counts below a half are dropped, and the M step is that of a Dirichlet prior (digamma).
+ * algorithm finds the pieces' probabilities, and a quarter of the pieces is dropped: those without
+ * which the text stays most probable, when their text is cut into other pieces. The steps and
+ * constants are those of SentencePiece and the library tokenizers: two rounds of EM before pruning,
+ * expected counts below a half are dropped, and the M step is that of a Dirichlet prior (digamma).
  *
- * Other than there, seeds are counted with their words' frequency, characters are never dropped,
- * and the last pruning is by loss, too. Words are taken in the order of the text, on one thread,
- * and words of more than 64 characters in parts, so that no probability underflows. */
+ * Unlike there, seeds are counted with their words' frequency, characters are never dropped, and
+ * the last pruning is by loss, too. Words are taken in the order of the text, on one thread, and
+ * words of more than 64 characters in parts, so that no probability underflows. */
 #include <stdlib.h>
 
 #include "core/file_internal.h"
@@ -24,7 +24,7 @@ typedef struct piece {
     bool single;  /* one character, which stays */
     double score; /* logarithm of the probability */
     double p;     /* the probability */
-    double count; /* expected, or of the best cuts */
+    double count; /* how often it occurs: expected, or in the best cuts */
 } piece;
 
 /* A piece within a word: characters [from, to). */
@@ -86,7 +86,7 @@ static bool take_texts(unigram *u) {
     return wf_unigram_seeds(&u->texts, &u->words);
 }
 
-/* The first probabilities follow the weights of the seeds. */
+/* Takes the seeds as pieces. Their first probabilities are in proportion to the seeds' weights. */
 static bool take_pieces(unigram *u) {
     const wf_strings *s = &u->texts.strings;
     size_t n = (size_t)s->n;
@@ -105,7 +105,7 @@ static bool take_pieces(unigram *u) {
     return true;
 }
 
-/* The trie of the pieces that are left. False: out of memory. */
+/* Builds the trie of the remaining pieces. False: out of memory. */
 static bool index_pieces(unigram *u) {
     const wf_strings *s = &u->texts.strings;
     wf_trie_key *keys = malloc((u->n + 1) * sizeof *keys);
@@ -158,8 +158,9 @@ static void cut(unigram *u, wf_span word, int32_t except) {
     }
 }
 
-/* Adds the expected counts of the pieces in a word: forward and backward sums over all ways. Every
- * character has the factor with which the best way has the weight 1. */
+/* Adds the expected counts of the pieces in a word: forward and backward sums over all ways.
+ * Weights are multiplied by a factor for each character, with which the best way has the weight
+ * 1. */
 static void expect(unigram *u, wf_span word, double count) {
     lattice *a = &u->lattice;
     double factor[WF_LONGEST_PIECE + 1];
@@ -197,7 +198,8 @@ static double digamma(double x) {
     return result + wf_log_of(x) + b / 24 - 7 * c / 960 + 31 * b * c / 8064 - 127 * c * c / 30720;
 }
 
-/* One round. Pieces with a small count are dropped if `drops`. */
+/* One round of EM. If `drops`, pieces with a small count are dropped, unless they are
+ * characters. */
 static void maximise(unigram *u, bool drops) {
     const wf_tally *w = &u->words;
     double sum = 0;
@@ -253,8 +255,8 @@ static double count_best(unigram *u) {
     return all;
 }
 
-/* How much less probable the text is without a piece, whose text is then cut in the best other
- * way. sum: the pieces of all words. */
+/* How much less probable the text is without a piece, whose text is then cut in the best other way.
+ * sum: the number of pieces in the best cuts of all words. */
 static double loss(unigram *u, size_t i, double words, double sum) {
     const wf_strings *s = &u->texts.strings;
     const lattice *a = &u->lattice;
@@ -295,7 +297,7 @@ static bool prune(unigram *u, size_t size) {
     return index_pieces(u);
 }
 
-/* Rounds until so many pieces are left. False: out of memory. */
+/* Repeats estimating and pruning until at most `size` pieces are left. False: out of memory. */
 static bool shrink(unigram *u, size_t size) {
     size_t nearly = size + size / 10;
     bool ok = index_pieces(u);

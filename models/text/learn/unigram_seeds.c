@@ -53,16 +53,16 @@ static int by_text(const void *a, const void *b) {
 
 /* ---- beginnings ------------------------------------------------------------------------------ */
 
-/* A beginning that the suffix at hand has, too. */
+/* A beginning that the current suffix shares with the suffixes before it, in sorted order. */
 typedef struct open_run {
     int64_t before; /* sum of the counts of all suffixes before its first one */
     uint32_t bytes;
 } open_run;
 
 typedef struct runs {
-    open_run at[WF_LONGEST_PIECE + 1]; /* by characters */
-    int n;                             /* characters of the longest */
-    int64_t sum;                       /* counts of the suffixes so far */
+    open_run at[WF_LONGEST_PIECE + 1]; /* at[n]: the beginning of n characters */
+    int n;                             /* characters of the longest beginning */
+    int64_t sum;                       /* sum of the counts of the suffixes so far */
 } runs;
 
 static bool add_seed(seeds *s, wf_span text, int64_t count, int characters) {
@@ -71,9 +71,9 @@ static bool add_seed(seeds *s, wf_span text, int64_t count, int characters) {
     return true;
 }
 
-/* Ends all beginnings of more than `shared` characters, of which `text` is the last suffix. */
+/* Ends all beginnings of more than `shared` characters. The last suffix that has them is `text`. */
 static bool end_runs(seeds *s, runs *r, const char *text, int shared) {
-    int64_t longer = -1; /* places of the beginning that is longer by one */
+    int64_t longer = -1; /* count of the beginning that has one character more */
     for (; r->n > shared; r->n--) {
         const open_run *run = &r->at[r->n];
         int64_t count = r->sum - run->before;

@@ -223,7 +223,7 @@ static wf_span strip(wf_span s) {
     return s;
 }
 
-/* Pieces that the model lacks contain spaces as symbols; turns these into spaces. */
+/* Turns space symbols into spaces. Pieces that the model lacks still contain these symbols. */
 static void show_spaces(wf_spm_text *text) {
     size_t to = 0;
     for (size_t i = 0; i < text->bytes; to++) {

@@ -112,7 +112,7 @@ typedef struct wf_spm {
     size_t n, pieces_capacity;
     int32_t unknown, bytes[256]; /* ids */
     float lowest;                /* lowest score of a normal piece */
-    /* Pieces that text may become, and other pieces: each by text, with their ids. */
+    /* Pieces that text may become, and all others. Each list has the texts and, below, the ids. */
     wf_strings normal, reserved;
     int32_t *normal_ids, *reserved_ids;
     size_t longest;  /* bytes of the longest normal piece */
@@ -137,7 +137,8 @@ void wf_spm_free(wf_spm *m);
 
 /* The id of a piece; the unknown id if there is no such piece. */
 int32_t wf_spm_id(const wf_spm *m, wf_span text);
-/* The id of a piece that encoding can give, so of no control symbol; else the unknown id. */
+/* The id of a piece that encoding can give: no control symbol and no unused piece. Else the unknown
+ * id. */
 int32_t wf_spm_encode_id(const wf_spm *m, wf_span text);
 
 bool wf_spm_add(wf_spm *m, wf_span text, int32_t id); /* appends a token; false: out of memory */

@@ -48,7 +48,8 @@ static int32_t find_piece(void *model, const wf_link *left, const wf_link *right
     return id;
 }
 
-/* Splits an unused piece again, as it was merged. */
+/* Splits an unused piece into the two parts that were merged, and these again, as long as they are
+ * unused. */
 static bool take_apart(wf_spm *m, wf_span text) {
     size_t n = 0;
     for (;;) {

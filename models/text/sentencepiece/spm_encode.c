@@ -52,8 +52,8 @@ static void join_unknown(wf_spm *m) {
     m->n_tokens = n;
 }
 
-/* Or replaces unknown pieces by pieces for their bytes. The additional pieces are counted first,
- * and written from the end, so that they do not overwrite others. */
+/* With byte fallback, replaces unknown pieces by the pieces of their bytes. The additional pieces
+ * are counted first, and written from the end, so that they do not overwrite others. */
 static bool spell_unknown(wf_spm *m) {
     size_t n = m->n_tokens, all = n;
     for (size_t i = 0; i < n; i++)
@@ -128,8 +128,8 @@ static void put_spaced(wf_spm_decoder *d, wf_span s) {
     }
 }
 
-/* Writes a piece. Encoding puts a space before a line, so the first piece loses its leading space. If
- * the normaliser removes spaces at a line's start, every piece loses it up to the first that has
+/* Writes a piece. Encoding puts a space before a line, so the first piece loses its leading space.
+ * If the normaliser removes spaces at a line's start, every piece loses it up to the first that has
  * text. */
 static void put_piece(wf_spm_decoder *d, wf_span s) {
     const wf_spm_normalizer *n = &d->m->normalizer;

@@ -109,7 +109,8 @@ bool wf_spm_put(wf_spm_text *to, const char *text, size_t bytes) {
     return true;
 }
 
-/* The longest rule with which a line begins, and its replacement. The line must not be empty. */
+/* The length of a line's next part, and in *as the text that it becomes: see the first comment of
+ * this file. The line must not be empty. */
 static size_t prefix(const wf_spm_normalizer *n, wf_span line, wf_span *as) {
     size_t bytes = wf_spm_symbol(n->symbols, line);
     *as = (wf_span){ line.text, bytes };

@@ -111,7 +111,8 @@ bool wf_trie_build(wf_trie *t, wf_trie_key *keys, size_t n) {
     qsort(keys, n, sizeof *keys, compare);
     bool ok = extend(&b, FAN_OUT) && wf_grow(&b.todo, &b.capacity, 1, sizeof *b.todo);
     if (ok) {
-        /* no base is negative, so children with high bytes could not use these places */
+        /* children never get the first 256 places: bases are not negative, so high bytes could not
+         * use them */
         for (int32_t at = 0; at < FAN_OUT; at++) take(&b, at, NO_PARENT);
         b.todo[b.n++] = (range){ 0, n, 0, 0 };
     }
