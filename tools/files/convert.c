@@ -327,8 +327,8 @@ static bool merge(const settings *set, wf_model *m, const char *hash, char *mess
     return ok;
 }
 
-/* Packs the leaves before loading, so that each is written once, in its final layout; with an
- * adapter afterwards, because it is merged into f32. */
+/* Packs the weights before loading, so that each is written once, in its final layout. With an
+ * adapter they are packed afterwards, because adapters are merged into f32. */
 static wf_model *repacked(const settings *set, const wf_file *f, const char *hash) {
     char message[WF_MESSAGE], text[WF_MESSAGE];
     wf_layout before = set->adapter ? WF_ROW_MAJOR : layout_of(set);
