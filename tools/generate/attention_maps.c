@@ -141,7 +141,7 @@ float *attention_picture(attention *a, int64_t *heads) {
     int64_t shape[WF_MAX_DIMS], columns = attention_columns(a);
     float *w = attention_weights(a, pictured(a)->weights[pictured(a)->layers - 1], shape);
     if (!w) return NULL;
-    int64_t skipped = shape[2] - a->t; /* rows of a source that shares a sequence with its output */
+    int64_t skipped = shape[2] - a->t; /* a decoder-only model has rows for the source, too */
     *heads = shape[1];
     for (int64_t h = 0; skipped && h < shape[1]; h++)
         memmove(w + h * a->t * columns, w + (h * shape[2] + skipped) * columns,

@@ -313,8 +313,8 @@ static void choose_languages(job *j) {
     }
 }
 
-/* With the weights in the requested layout. The default is that of the file: int8 if that needs no
- * rounding. */
+/* Loads the model with its weights in the requested format. By default it is int8 if the file's
+ * weights are, and f32 otherwise. */
 static wf_model *load_model(const settings *set, const wf_file *f,
                             const wf_training_config *training, char *message) {
     if (set->arithmetic) return wf_marian_load(f, message);
@@ -444,7 +444,7 @@ static int close_output(output *o) {
     return EXIT_FAILED;
 }
 
-/* If there was no line there is no picture, and an old one stays. */
+/* Without a line of input there is no picture to draw, and an old picture file stays. */
 static void keep_old_picture(job *j) {
     if (!j->picture.stream || !attention_is_svg(j->set->attention) || j->drawn) return;
     warn(&self, "%s is not drawn: there is no output to draw", j->set->attention);

@@ -137,7 +137,7 @@ static void make_place(void) {
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-/* A gap that is not filled leaves zeros. */
+/* True if all numbers are equal, as the zeros that an unfilled gap leaves. */
 static bool all_same(const float *x, size_t n) {
     for (size_t i = 1; i < n; i++)
         if (x[i] != x[0]) return false;
@@ -257,7 +257,7 @@ static bool check(int number) {
     return ok;
 }
 
-/* Not a check, but a picture or a list. */
+/* True if the user asks for a picture or a list instead of a check. */
 static bool asks_for_more(void) {
     return told.picture || told.output || told.mistakes;
 }

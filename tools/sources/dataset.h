@@ -106,10 +106,10 @@ typedef struct dataset_options {
     int64_t held;
     int64_t valid_size;             /* of a text task */
     wf_tokenizer_options tokens[2]; /* options for learning the vocabularies of source and target */
-    /* or .spm files that have the vocabularies of source and target */
+    /* .spm files with the vocabularies of source and target; NULL: they are learned */
     const char *spm[2];
     spm_ids ids;        /* of tokenizers from .spm files */
-    const char *json;   /* or a tokenizer.json for lines with labels */
+    const char *json;   /* a tokenizer.json instead, for lines with labels */
     bool shared;        /* both sides share one vocabulary */
     bool targets;       /* targets without a source are allowed */
     int64_t max_tokens; /* most tokens of a sentence; longer pairs are left out */
@@ -119,12 +119,13 @@ typedef struct dataset_options {
 
 /* Sources, tokenizers and batches for running text. Fields that are NULL or 0 are not used. */
 typedef struct running_options {
-    const char *text, *eval;      /* files of text; eval NULL: the end of `text` is held out, */
-    int64_t eval_bytes;           /* this many bytes, but at most a tenth */
+    /* files of text to learn from and to validate with; eval NULL: the end of `text` is held out */
+    const char *text, *eval;
+    int64_t eval_bytes;           /* size of this end: so many bytes, but at most a tenth */
     const char *marker;           /* a line that ends a document */
     wf_tokenizer_options tokens;  /* options for learning a vocabulary */
     const char *json, *end_token; /* a tokenizer.json instead, and its token that ends a document */
-    /* tokens are hidden: windows begin and end as lines of the tokenizer do */
+    /* tokens are hidden; the tokens that the tokenizer puts around a line stand around a window */
     bool masks;
     bool spans;                  /* with masks: spans are taken out */
     int64_t window, rows, accum; /* tokens in a window; windows in a batch; batches in an update */
@@ -160,7 +161,8 @@ int64_t dataset_parts(dataset *m, int64_t step);
 /* Write batch `part` of that update into out. False: out of memory. */
 bool dataset_batch(dataset *m, int64_t step, int64_t part, batch *out);
 
-/* ---- functions of rows that other rows share, with the contract of source_kind ---------------- */
+/* ---- functions of rows that other rows share, with the contract of source_kind
+ * ---------------- */
 
 /* source_running.c, for all rows that cut windows out of a text */
 bool open_running(dataset *m, const source_options *o, const wf_file *f, char *message);
@@ -172,7 +174,8 @@ int64_t no_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
                     const char *text[2]);
 const windows *windows_of(const dataset *m, task_stream stream);
 
-/* source_pairs.c, for all rows that read pairs. find_lines has a row's lines and no output. */
+/* source_pairs.c, for all rows that read pairs. find_lines is the `sequence` of encoders: it gives
+ * a row's lines, and returns -1, because there is no output to evaluate. */
 bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *message);
 void close_pairs(dataset *m);
 int64_t count_pairs_batches(const dataset *m, task_stream stream);

@@ -3,9 +3,10 @@
  *
  * The text is read and cut into windows as running text is; the tokens that the tokenizer puts
  * around a line stand around each window. Of its tokens 15 % are chosen, and must be predicted: of
- * those 80 % become the mask, 10 % a random token, and 10 % stay. If none is chosen, the one that
- * came nearest is. Random numbers are a function of the seed, the epoch, the window and the place,
- * and in validation always the same, so that a batch has the same bits for any number of ranks. */
+ * those 80 % become the mask, 10 % a random token, and 10 % stay. If none would be chosen, the
+ * token with the smallest random number is. Random numbers are a function of the seed, the epoch,
+ * the window and the place, and in validation always the same, so a batch has the same bits for any
+ * number of ranks. */
 #include "core/base/random.h"
 #include "dataset.h"
 
@@ -29,7 +30,7 @@ static double share(uint32_t word) {
     return (double)word / 4294967296.0;
 }
 
-/* Chooses the token at a place, whose label it becomes, and hides it. */
+/* Hides a chosen token: its id becomes the label, and the mask, a random id or itself its input. */
 static void hide(const dataset *m, wf_philox words, int32_t *id, int32_t *label) {
     double kind = share(words.v[1]);
     *label = *id;

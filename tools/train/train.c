@@ -374,7 +374,7 @@ static int run_process(wf_transport *t, void *user) {
     session *s = user;
     ranks_join(s, t);
     int code = run_rank(s);
-    if (code) wf_transport_fail(t, code, ""); /* it is told already */
+    if (code) wf_transport_fail(t, code, ""); /* the reason has been printed already */
     return code;
 }
 

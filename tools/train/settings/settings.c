@@ -30,7 +30,7 @@ static const settings defaults = {
 /* Describes a default that defaults.c sets when the data are known. */
 #define BY_DATA(words, text, described)                                                            \
     { .cases = words, .value = text, .said = described }
-/* The value that older files mean, from before the setting existed. */
+/* The value that holds in checkpoints from before the setting existed. */
 #define BEFORE(text) .before = text
 
 /* The words of choices that have no type of their own. */
