@@ -103,7 +103,7 @@ static option rows[] = {
       .argument = "LINE",
       .help =
           "with --values or --step of a model file: source of the example, a line as for generate",
-      .fallback = "any tokens of its vocabulary" },
+      .fallback = "some tokens of its vocabulary" },
     { .name = "target",
       .kind = OPTION_STRING,
       .value = &told.target,

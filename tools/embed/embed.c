@@ -46,9 +46,9 @@ static option rows[] = {
            .letter = 'o', .fallback = "stdout"),
     CHOICE("format", told.format, "text|npy|f32|label",
            "form of the vectors. text: a line of numbers for each line of input. npy: a matrix for "
-           "NumPy, with a row for each line. f32: only its numbers, of 4 bytes each in this "
-           "machine's order. label: no vector, but the label of the likeliest class, TAB, and its "
-           "probability",
+           "NumPy, with a row for each line. f32: only the numbers of this matrix, of 4 bytes each "
+           "in this machine's order. label: no vector, but the label of the likeliest class, TAB, "
+           "and its probability",
            .fallback = "label if the model has labels, as of train --task classify, else text"),
     GROUP("Search"),
     INPUT("search", told.search,

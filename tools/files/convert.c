@@ -75,8 +75,9 @@ static option rows[] = {
          "with --from marian: the model was trained with guided alignment, as Firefox's are. "
          "generate --alignment then reads the head that was taught"),
     INPUT("scales", told.scales,
-          "with --to marian: the .intgemm.alphas.bin that the model was made of before it was "
-          "trained on. The output is such a file, in int8, with its scales of activations"),
+          "with --to marian: the .intgemm.alphas.bin from which the model was converted before it "
+          "was trained further. The output is such a file, in int8, with the same scales of "
+          "activations"),
     INPUT("calibrate", told.calibrate,
           "with --to marian: lines of a source text, about a thousand. The output is an "
           ".intgemm.alphas.bin in int8, with the scales of activations that these lines need"),

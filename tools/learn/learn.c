@@ -45,7 +45,9 @@ static option rows[] = {
     ROW("folder", OPTION_STRING, told.folder, "DIR",
         "folder with your files. If it or a file in it is missing, it is made from the exercise",
         .fallback = "learn/ in the source tree"),
-    REAL("seconds", told.seconds, 1, 3600, "number of seconds after which a check is stopped"),
+    REAL("seconds", told.seconds, 1, 3600,
+         "number of seconds after which a check is stopped; a training or a picture gets 12 times "
+         "as many"),
     GROUP("What is shown instead"),
     FLAG("picture", told.picture, "draw the attention weights that your code computes"),
     DRAWN("output", told.output, "with --picture: file for the picture as SVG", .letter = 'o',
