@@ -38,7 +38,7 @@ typedef struct line_cut {
     const text_encoder *encoder;
     char *line; /* a copy, so that parts of it can be ended by '\0' */
     size_t bytes;
-    /* [n] the line's tokens, and room for those of a part */
+    /* [n] the line's tokens; [n] room for the tokens of a part of the line */
     int32_t *ids, *part;
     int64_t n;
     /* tokens around every line: before and after it */

@@ -16,7 +16,7 @@
 
 static const double dropout = 0.1, rate = 1e-4, clip = 1;
 
-/* The words of --weights: the name in the output, the layout, and the bytes of an element. */
+/* The values of --weights: name in the output, layout, and bytes of an element. */
 static const struct kept {
     const char *name;
     wf_layout layout;

@@ -66,7 +66,7 @@ bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int
 /* call it before the first read; false also if the corpus is empty */
 bool corpus_seal(corpus *c, char *message);
 
-/* Add the pair that p returned last, with its alignment if there are any. */
+/* Add the pair that p returned last, with its alignment if limits.aligned is set. */
 bool corpus_take(corpus *c, const pair_lines *p, char *message);
 /* Read all pairs of the files and seal the corpus. */
 bool corpus_read(corpus *c, pair_lines *p, char *message);

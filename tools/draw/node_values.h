@@ -20,8 +20,8 @@ bool *nodes_behind(const wf_graph *g, wf_tensor *const *wanted, int n);
 
 /* Compute all nodes that the n wanted tensors depend on, for the example. False: message[256]. */
 bool node_list_new(node_list *l, wf_tensor *const *wanted, int n, const example *e, char *message);
-/* Do so for the results of a subject. For a model they include its loss, its probabilities and
- * its attention weights. */
+/* Compute all nodes that the results of a subject (subject.h) depend on. For a model these are its
+ * loss, its probabilities and its attention weights. */
 bool node_list_of(node_list *l, const subject *s, const example *e, char *message);
 void node_list_free(node_list *l);
 

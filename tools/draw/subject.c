@@ -26,7 +26,7 @@ static wf_tensor *merge_heads(wf_tensor *x) {
     return wf_reshape(y, 3, (int64_t[]){ WF_KEEP, WF_KEEP, WF_REST }); /* [B, T, D] */
 }
 
-/* The sizes of a layer, and what its place in a model adds. */
+/* The sizes of a layer, and properties that depend on the model that it is from. */
 typedef struct layer_form {
     wf_block_options sizes;
     bool decoder_only; /* self-attention only: queries, keys and values come from one input */

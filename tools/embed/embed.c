@@ -95,7 +95,7 @@ static program self = {
 typedef struct results {
     embedder *e;
     FILE *out;
-    /* npy: all vectors, because their number comes before them */
+    /* with --format npy: all vectors, because the file's header has their number */
     float *kept;
     int64_t n, capacity;
     collection lines; /* those of --search */
@@ -118,7 +118,7 @@ static void put_text(FILE *out, const float *vector, int64_t n) {
     putc('\n', out);
 }
 
-/* Prints the likeliest class and its probability, of the log-probabilities of all. */
+/* Prints the class with the largest log-probability, and its probability. */
 static void put_label(results *r, const float *log_probs) {
     enum { DIGITS = 6 };
     int64_t best = 0;

@@ -195,7 +195,7 @@ const char **attention_column_labels(const attention *a) {
     int64_t n = attention_columns(a);
     const char **labels = labels_new(n, &text);
     bool ok = labels && add_labels(a, SIDE_SRC, a->src, a->n, labels, text);
-    /* 1: the source's first token takes the place of the start */
+    /* 1 if the model read the source's first token in the place of the start token, else 0 */
     int64_t begun = a->model->start_if_empty && a->n > 0;
     if (ok && n > a->n)
         ok = add_labels(a, SIDE_TGT, a->tgt + begun, a->t - begun, labels + a->n,

@@ -106,11 +106,11 @@ typedef struct job {
     metrics *metrics;
     int64_t out_of_range, tabbed, unfinished, sentences, tokens; /* tabbed: sources with a tab */
     int64_t read, unknown; /* tokens of the sources, and how many of them the vocabulary lacks */
-    /* line breaks, and with --scores tabs, that were escaped; outputs cut at the model's length */
+    /* line breaks, and with --nbest tabs, that were escaped; outputs cut at the model's length */
     int64_t escaped, filled;
     int64_t n_long, first_long; /* how many lines were too long; the number of the first */
     int64_t last_long;          /* the last of them */
-    char why_long[WF_MESSAGE];  /* its length, as text for the message */
+    char why_long[WF_MESSAGE];  /* why the first of them was too long, for the message */
     /* output so far of a line that was split, for comparing it with the reference */
     char *joined;
     bool drawn;     /* the picture of the first line has been drawn */

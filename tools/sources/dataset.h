@@ -48,7 +48,7 @@ typedef struct dataset {
     wf_tokenizer *tokenizer[2];
     /* hash of the training text's tokens and their number, by which it is recognised; 0: no text */
     uint64_t hash;
-    /* likewise of the text to validate with, if it has files of its own; else 0 */
+    /* such a hash for the validation text, if it has files of its own; else 0 */
     uint64_t valid_hash;
     /* for generated sequences */
     task numbers;
@@ -66,9 +66,9 @@ typedef struct dataset {
     token_stream stream[2];
     windows windows[2];
     int64_t unknown[2]; /* number of tokens that are not in the vocabulary */
-    int64_t zeros[2];   /* number of bytes that text does not contain */
+    int64_t zeros[2];   /* number of '\0' bytes, which are not expected in text */
     int64_t foreign[2]; /* 1 + the offset of the first byte that is not UTF-8; 0: there is none */
-    /* hidden tokens: the id that hides a token; the seed of what is hidden */
+    /* hidden tokens: the id that hides a token; the seed by which tokens are hidden */
     int32_t mask;
     uint64_t mask_seed;
     /* spans: the ids that stand for them; the ids that the tokenizer puts around a line, of which
@@ -100,7 +100,7 @@ typedef struct dataset_options {
     const char *train[2];
     /* file with an alignment for each pair of the training; NULL: there are none */
     const char *alignments;
-    /* files for validation, likewise; [0] NULL: `held` pairs are held out */
+    /* files for validation, in the same form; [0] NULL: `held` pairs are held out */
     const char *valid[2];
     /* most pairs of the training to hold out; never more than 1 % of them */
     int64_t held;
@@ -112,7 +112,7 @@ typedef struct dataset_options {
     const char *json;   /* a tokenizer.json instead, for lines with labels */
     bool shared;        /* both sides share one vocabulary */
     bool targets;       /* targets without a source are allowed */
-    int64_t max_tokens; /* most tokens of a sentence; longer pairs are left out */
+    int64_t max_tokens; /* most tokens of a sentence; longer pairs are left out, or lines cut */
     batches_limits batches;
     dataset_follower follow; /* its callbacks may be NULL */
 } dataset_options;

@@ -40,7 +40,7 @@ static void hide(const dataset *m, wf_philox words, int32_t *id, int32_t *label)
         *id = (int32_t)(share(words.v[2]) * (double)m->vocab[0]);
 }
 
-/* Hides tokens of a row of n, without those that begin and end lines and windows. */
+/* Hides some of a row's n tokens, but never the tokens that begin and end a window. */
 static void hide_some(const dataset *m, const draws *d, int64_t n, int32_t *ids, int32_t *labels) {
     int64_t nearest = -1;
     uint32_t least = 0;

@@ -38,7 +38,8 @@ static parts parts_of(const dataset *m, int64_t n) {
     return p;
 }
 
-/* The random numbers of a window: those of `kind` 0 divide what is taken out, and of 1 the rest. */
+/* The random numbers of a window. Kind 0 divides the tokens that are taken out into spans, and kind
+ * 1 divides the tokens that stay. */
 typedef struct draws {
     uint64_t key, window, epoch, kind;
 } draws;

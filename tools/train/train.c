@@ -269,8 +269,8 @@ static int finish(session *s) {
 enum { FIRST_COUNTED = 3, MOST_TRIES = 32 };
 static const double TRY_SECONDS = 2;
 
-/* The number of steps that a dry run makes at most. Ranks have no common clock, so they make only
- * as many as the first that is counted. */
+/* The number of steps that a dry run makes at most. Ranks have no common clock, so they end with
+ * the first step that is counted. */
 static int64_t most_tries(const session *s) {
     int64_t updates = dataset_updates(&s->dataset);
     int64_t all = updates ? updates : s->set->run.max_steps;

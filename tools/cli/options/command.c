@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Counts bytes while buffer is NULL; otherwise writes them. */
+/* Counts bytes while `text` is NULL; otherwise writes them to it. */
 typedef struct writer {
     char *text;
     size_t n;

@@ -37,7 +37,7 @@ typedef enum {
     USE_MODEL,     /* a model file that is read; never a stream */
     USE_OUTPUT,    /* replaced, whole; "-": stdout */
     USE_DRAWN,     /* USE_OUTPUT that weft can write again: it replaces only what weft wrote */
-    USE_TOKENIZER, /* likewise, for a tokenizer.json that it learned */
+    USE_TOKENIZER, /* like USE_DRAWN, for a tokenizer.json that weft learned */
     USE_NUMBERS,   /* USE_OUTPUT in binary: it replaces no text */
     USE_NEW_MODEL, /* a model file that is replaced as a whole; never a stream */
     USE_LOG,       /* written in place, line by line; "-": stdout */

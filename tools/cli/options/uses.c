@@ -104,7 +104,7 @@ static bool ends(const char *text, size_t n, const char *end) {
 static bool is_archive_of_model(const char *head, size_t n) {
     static const char *const names[] = { ".npy", "/data.pkl", "/version", "/byteorder",
                                          "/.format_version" };
-    enum { LENGTH = 26, NAME = 30 }; /* of an entry's name, and where it begins */
+    enum { LENGTH = 26, NAME = 30 }; /* offsets in an entry: the length of its name, and its name */
     if (n <= NAME || memcmp(head, "PK\3\4", 4) != 0) return false;
     size_t length = (unsigned char)head[LENGTH] | (size_t)(unsigned char)head[LENGTH + 1] << 8;
     if (length > n - NAME) return false;
@@ -179,8 +179,8 @@ static const char *refusal(const used *u, const char *head, size_t n) {
     }
 }
 
-/* Refuses to replace a file of another kind than the one that is written: it is perhaps the only
- * one. --overwrite is about files of the same kind. */
+/* Refuses to replace a file of another kind than the one that is written: it may be the only copy.
+ * --overwrite is about files of the same kind. */
 static void check_replaced(const program *p, const used *u) {
     char head[4096];
     size_t n = read_head(p, u, head, sizeof head - 1);
@@ -222,7 +222,7 @@ static bool begins_as_text(const char *path) {
     if (!f) return false;
     size_t n = fread(first, 1, sizeof first, f);
     fclose(f);
-    /* a pointer of Git LFS is explained by the reader */
+    /* a pointer of Git LFS is text, too, but the reader of models has a better message for it */
     bool pointer = n == sizeof first && memcmp(first, "version ", n) == 0;
     return is_plain(first, n) && !pointer;
 }

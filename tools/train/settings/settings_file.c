@@ -149,8 +149,8 @@ static void take_from_file(settings *set, const wf_file *f, option *o, char *dif
     snprintf(differences + n, size - n, "%s--%s %s, not %s", n ? "; " : "", o->name, stored, given);
 }
 
-/* Refuses a model of --init that this training did not start from. Adapters alone need theirs,
- * which may have been trained on since. */
+/* Refuses a model of --init that this training did not start from. A file of adapters needs the
+ * weights that its model had then, and the model may have been trained further since. */
 _Noreturn static void refuse_start(const settings *set, const wf_file *f) {
     wf_adapters own;
     if (wf_model_read_adapters(f, &own, NULL))

@@ -61,7 +61,8 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
 void settings_from_model(settings *set, const wf_file *f, const char *path) {
     char message[WF_MESSAGE];
     const char *added = wf_file_meta(f, "weft.added");
-    /* Scales of integers are left behind: the trained model has other weights than they are for. */
+    /* Marian's int8 scales are dropped, because training changes the weights that they belong
+     * to. */
     if (added && *added && strcmp(added, WF_MARIAN_SCALES "\n") != 0)
         fail(&train_program,
              "%s has parameters that another program added to its model, '%.*s' the first: only "
