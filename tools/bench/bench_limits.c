@@ -149,7 +149,7 @@ bandwidth measure_bandwidth(int64_t threads, bool trial) {
     return found;
 }
 
-/* ---- its name -------------------------------------------------------------------------------- */
+/* ---- the machine's name ---------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 /* The processor's name from CPUID, in three parts of 16 bytes. */
@@ -184,7 +184,7 @@ const char *processor_name(void) {
     return *told ? told : "an unknown processor";
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------ */
 
 void send_limits(bench_settings *set, int64_t threads, double flops, bandwidth memory) {
     jsonl *e = event(&set->report, "limits");
