@@ -65,7 +65,7 @@ static const struct {
     { "d-ff", "128 with --preset tiny; 256 with small; 2048 with base", { "128", "128", "256" } },
     { "heads", "4 with --preset tiny or small; 8 with base", { "4", "4", "4" } },
     { "dropout",
-      "0; 0.1..0.3, less for more pairs, with --task text, pairs or classify; 0..0.2, less for "
+      "0; 0.05..0.3, less for more pairs, with --task text, pairs or classify; 0..0.2, less for "
       "more text, "
       "with lm, mask or spans; "
       "0.1 with --init",

@@ -1,9 +1,10 @@
-/* tools/alignment/line_words.c - the words of tokens. See line_words.h.
+/* tools/alignment/line_words.c - finds the word that each token of a line belongs to. See
+ * line_words.h.
  *
- * A tokenizer does not tell where its tokens come from, and it may change the text. So the tokens
- * of a line's beginnings are counted, each up to the end of a word. Where the tokens of single
- * words put together are those of the line, as for most kinds, that is enough, and takes less
- * time. */
+ * A tokenizer does not tell where its tokens come from, and it may change the text. So beginnings
+ * of the line are encoded, each up to the end of a word, and their tokens are counted. With most
+ * tokenizers a line's tokens are those of its single words put together. Then each word is encoded
+ * alone, which takes less time. */
 #include "line_words.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\v' || c == '\f';
 }
 
-/* Finds the next word at or after *at. False: there is none. */
+/* Finds the next word at or after *at: it is from *begin to *at. False: there is none. */
 static bool next_word(const char *line, size_t bytes, size_t *at, size_t *begin) {
     while (*at < bytes && is_space(line[*at])) ++*at;
     *begin = *at;
@@ -37,14 +38,14 @@ typedef struct line_cut {
     const text_encoder *encoder;
     char *line; /* a copy, so that parts of it can be ended by '\0' */
     size_t bytes;
-    /* [n] the line's tokens, and room for those of a part */
+    /* [n] the line's tokens; [n] room for the tokens of a part of the line */
     int32_t *ids, *part;
     int64_t n;
     /* tokens around every line: before and after it */
     int64_t before, after;
 } line_cut;
 
-/* The tokens of a part of the line. */
+/* Encodes a part of the line into c->part. Returns the number of its tokens; -1: it failed. */
 static int64_t encode_part(line_cut *c, size_t begin, size_t end, char *message) {
     char kept = c->line[end];
     c->line[end] = '\0';
@@ -58,7 +59,7 @@ static void fill(int32_t *word, int64_t from, int64_t to, int64_t n, int64_t val
     for (int64_t i = from; i < to && i < n; i++) word[i] = (int32_t)value;
 }
 
-/* Cuts the line by the tokens of each word. 0: they are not those of the line; -1: failed. */
+/* Encodes each word alone. 0: the tokens of all words are not those of the line; -1: failed. */
 static int by_words(line_cut *c, int64_t n, int32_t *word, char *message) {
     int64_t from = c->before, w = 0;
     for (size_t at = 0, begin; next_word(c->line, c->bytes, &at, &begin); w++) {
@@ -72,7 +73,7 @@ static int by_words(line_cut *c, int64_t n, int32_t *word, char *message) {
     return from + c->after == c->n;
 }
 
-/* Cuts the line by the number of tokens up to the end of each word. */
+/* Encodes the line's beginning up to the end of each word, and counts its tokens. */
 static bool by_beginnings(line_cut *c, int64_t n, int32_t *word, char *message) {
     int64_t from = c->before, w = 0;
     fill(word, 0, n, n, NO_WORD);
@@ -86,8 +87,8 @@ static bool by_beginnings(line_cut *c, int64_t n, int32_t *word, char *message) 
     return true;
 }
 
-/* Counts the tokens around every line: those of an empty one, or the
- * first ones that only others have. */
+/* Counts the tokens that the encoder puts before and after every line: those of an empty line. If
+ * an empty line has none, only encoder->first tokens stand before other lines. */
 static bool count_around(line_cut *c, char *message) {
     int64_t all = encode_part(c, 0, 0, message);
     if (all < 0) return false;
@@ -103,7 +104,7 @@ static bool cut_line(line_cut *c, int64_t n, int32_t *word, char *message) {
     fill(word, 0, n, n, NO_WORD);
     int cut = by_words(c, n, word, message);
     if (cut < 0 || (cut == 0 && !by_beginnings(c, n, word, message))) return false;
-    /* a line that was cropped ends with the tokens that every line ends with */
+    /* a cropped line, too, ends with the tokens that the encoder puts after every line */
     fill(word, n > c->after ? n - c->after : 0, n, n, NO_WORD);
     return true;
 }

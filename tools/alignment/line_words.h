@@ -15,15 +15,14 @@ enum { NO_WORD = -1 };
 /* The number of words in a line. */
 int64_t count_words(const char *line, size_t bytes);
 
-/* Write to word [n] the word of each of the first n tokens that the encoder makes of a line. If the
- * line has more than n tokens, it was cropped to n: its beginning, and the tokens that the encoder
- * adds at the end. Returns the number of words. -1 with message[256]: the line cannot be encoded,
- * or out of memory. */
+/* Write to word[i] the number of the word that token i of a line belongs to. A line of more than n
+ * tokens was cropped to n: its beginning, and the tokens that the encoder adds at the end. Returns
+ * the number of words. -1 with message[256]: the line cannot be encoded, or out of memory. */
 int64_t words_of_line(const text_encoder *e, const char *line, size_t bytes, int64_t n,
                       int32_t *word, char *message);
 
-/* Write to word [n] the word of the output's text that each of n ids belongs to. t NULL: each id is
- * a word. Returns the number of words; -1: out of memory. */
+/* Write to word[i] the number of the word that id i of an output belongs to. t NULL: each id is a
+ * word. Returns the number of words; -1: out of memory. */
 int64_t words_of_output(const wf_tokenizer *t, const int32_t *ids, int64_t n, int32_t *word);
 
 #endif

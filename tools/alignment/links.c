@@ -35,7 +35,7 @@ static bool read_link(const char *line, size_t bytes, size_t *at, int64_t place[
     return place[1] >= 0 && (*at == bytes || is_space(line, bytes, *at));
 }
 
-/* Shows the beginning of what is no link. */
+/* Writes the message about a text that is no link, with its beginning. Returns false. */
 static bool is_no_link(const char *text, size_t bytes, char *message) {
     char shown[21];
     size_t n = bytes < sizeof shown - 1 ? bytes : sizeof shown - 1;

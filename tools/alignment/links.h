@@ -1,5 +1,5 @@
-/* tools/alignment/links.h - given alignments: which words, and so which tokens, of a target came
- * from which of its source.
+/* tools/alignment/links.h - given alignments: which words of a target came from which words of its
+ * source, and so for their tokens.
  *
  * A line in Pharaoh's format has links "s-t", separated by spaces: the target's word t came from
  * the source's word s. Both count from 0. A line may be empty. Every `message` has room for 256
@@ -11,7 +11,8 @@
 
 #include "tools/data/store.h"
 
-/* names the head of cross-attention that was trained to align, in the metadata of a model */
+/* key in a model's metadata: its value is the number of the cross-attention head trained to
+ * align */
 #define ALIGNMENT_HEAD "generate.alignment-head"
 
 /* Positions in a source and in its target, from 0. */
@@ -39,8 +40,8 @@ typedef struct link_store {
 
 void link_store_new(link_store *s, size_t in_memory);
 void link_store_free(link_store *s); /* does nothing for a store of zeros */
-/* Append a pair, whose links of words l become links of tokens: of each token of a word to each of
- * the other's. word[i] [length[i]] are the words of the tokens of each side; NO_WORD: none. */
+/* Append a pair. A link of two words becomes links from each token of the one to each token of the
+ * other. word[i] [length[i]] are the words of the tokens of side i; NO_WORD: the token has none. */
 bool link_store_add(link_store *s, const pair_links *l, const int32_t *const word[2],
                     const int32_t length[2], char *message);
 bool link_store_seal(link_store *s, char *message);

@@ -65,7 +65,7 @@ typedef struct bandwidth {
 /* The rate of f32 operations a second in a burst of about so many seconds, with the kernels'
  * instruction set. A multiply-add counts as two. */
 double peak_flops(int64_t threads, double seconds);
-/* The best of many bursts: other programs can only lower the rate. In a trial there is one. */
+/* The best rate of many bursts, because other programs can only lower it. A trial has one burst. */
 double best_flops(int64_t threads, bool trial);
 bandwidth measure_bandwidth(int64_t threads, bool trial);
 /* Measures peak and bandwidth, sets set->bandwidth and prints both. */
@@ -77,8 +77,7 @@ const char *processor_name(void);
 
 typedef struct timing {
     double median, min; /* seconds of a run */
-    /* operations that the bursts of peak speed, made in between, would allow in the time of a
-     * run */
+    /* number of operations in the time of a run, at the peak speed of bursts between the runs */
     double capacity;
     int64_t runs;
 } timing;
@@ -88,13 +87,13 @@ typedef struct timing {
  * slow both alike. A trial is one round of one call. False: a call failed. */
 bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out);
 
-/* Callbacks of measure for a plan: the first runs it, or ends the program; the second counts its
- * operations and bytes. */
+/* For plans: run_plan runs one, as a callback of `measure`; plan_of makes one, or ends the program;
+ * work_of counts the operations and bytes of a run. */
 bool run_plan(void *plan);
 wf_plan *plan_of(wf_graph *g, wf_plan_options options);
 void work_of(wf_plan *plan, double *flops, double *bytes);
 
-/* Seconds that so many operations take at that peak. */
+/* Seconds that `flops` operations take at the peak speed that was measured beside the runs of t. */
 double at_peak(const timing *t, double flops);
 
 /* The peak of this process's resident memory since the last reset, in bytes. */

@@ -18,7 +18,7 @@
 
 enum { MOST_THREADS = 256, BURSTS = 5, ARRAYS = 3, ALIGNMENT = 64, PROCESSOR_NAME = 128 };
 
-/* elements of an array: 256 MB, more than caches hold; and in a trial */
+/* floats in an array: 256 MB, which is more than caches hold; and the number in a trial */
 static const int64_t most_elements = INT64_C(64) << 20, trial_elements = INT64_C(1) << 18;
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static void total(worker *w) {
     w->done = ARRAYS * sizeof(float) * (double)w->elements;
 }
 
-/* Each thread is the first to write its part, so that the part is in memory near it. */
+/* Each thread is the first to write its part, so the kernel puts the part into memory near it. */
 static void touch(worker *w) {
     for (int i = 0; i < ARRAYS; i++)
         for (int64_t k = 0; k < w->elements; k++) w->array[i][k] = 1;
@@ -149,7 +149,7 @@ bandwidth measure_bandwidth(int64_t threads, bool trial) {
     return found;
 }
 
-/* ---- its name -------------------------------------------------------------------------------- */
+/* ---- the machine's name ---------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 /* The processor's name from CPUID, in three parts of 16 bytes. */
@@ -184,7 +184,7 @@ const char *processor_name(void) {
     return *told ? told : "an unknown processor";
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------ */
 
 void send_limits(bench_settings *set, int64_t threads, double flops, bandwidth memory) {
     jsonl *e = event(&set->report, "limits");

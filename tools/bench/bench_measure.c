@@ -14,7 +14,7 @@
 enum { LEAST_TURNS = 3, MOST_TURNS = 5000 };
 
 static const double shortest_turn = 4e-3,
-                    burst_share = 0.1; /* seconds; of a turn, the share for the burst beside it */
+                    burst_share = 0.1; /* seconds; length of a burst as a share of the runs' time */
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;

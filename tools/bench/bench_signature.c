@@ -154,7 +154,8 @@ static void decode(signature *s, wf_decoder *d, const pairs *p, const wf_decode_
     wf_decoded_free(results, DECODED);
 }
 
-/* Decodes greedily, with a beam, and by sampling, with weights in this layout. */
+/* Trains a model to copy, then decodes greedily, with a beam and by sampling, with weights in this
+ * layout. */
 static void train_and_decode(signature *s, wf_layout layout) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = workload_of(0).config;

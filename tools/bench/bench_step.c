@@ -2,8 +2,8 @@
  *
  * Models, sizes and settings are those of tests/models/torch_peer.py: dropout 0.1, Adam at a rate
  * of 1e-4, random ids. The limit of a training step is its roofline: its arithmetic at the measured
- * peak. Clipping and the check for NaN need all gradients before the first update; then Adam's pass
- * over the parameters at the measured bandwidth is added. */
+ * peak. Clipping and the check for NaN need all gradients before the first update. So with them
+ * Adam's pass over the parameters, at the measured bandwidth, is added to the limit. */
 #include "bench.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 
 static const double dropout = 0.1, rate = 1e-4, clip = 1;
 
-/* The words of --weights: the name in the output, the layout, and the bytes of an element. */
+/* The values of --weights: name in the output, layout, and bytes of an element. */
 static const struct kept {
     const char *name;
     wf_layout layout;
@@ -306,7 +306,8 @@ static void report_rounding(bench_settings *set, int64_t rows, int64_t n, const 
     event_send(&set->report);
 }
 
-/* Compares with the same model in f32, for the same sources and the outputs decoded from them. */
+/* Compares log-probabilities with those of the same model in f32, for the same sources and for the
+ * outputs decoded from them. */
 static void bench_rounding(bench_model *b) {
     const workload *w = &b->size;
     for (int64_t i = 0; i < w->batch; i++) {

@@ -100,8 +100,8 @@ static bool can_create_beside(const char *path) {
     return written > 0;
 }
 
-/* True if the file is in a folder such as /tmp and belongs to another user, so that only he may
- * replace it. */
+/* True if the file belongs to another user and is in a folder such as /tmp, whose sticky bit lets
+ * only owners replace their files. */
 static bool is_anothers(const char *path, const struct stat *file) {
     char folder[PATH_SIZE];
     struct stat s;
@@ -365,8 +365,9 @@ static bool lost_name(int file, const char *path) {
     return fstat(file, &a) == 0 && (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
-/* Opens and locks the file `path`. Between these two steps its previous owner may remove the file, so
- * the name is checked afterwards, and the steps are repeated if it has another file. -1: errno. */
+/* Opens and locks the file `path`. Between these two steps its previous owner may remove the file,
+ * so the name is checked afterwards, and the steps are repeated if it has another file. -1:
+ * errno. */
 static int lock_file(const char *path) {
     int file, locked;
     struct stat s;
@@ -374,7 +375,7 @@ static int lock_file(const char *path) {
         RETRY(file, open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
         if (file < 0) return -1;
         RETRY(locked, flock(file, LOCK_EX | LOCK_NB));
-        /* otherwise this file system has no locks */
+        /* other errors mean that this file system has no locks; then the file stays unlocked */
         bool busy = locked != 0 && errno == EWOULDBLOCK;
         bool foreign = fstat(file, &s) == 0 && s.st_size > 0;
         if (!busy && !foreign && !lost_name(file, path)) return file;

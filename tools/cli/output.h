@@ -39,15 +39,16 @@ bool output_target(const char *path, char target[PATH_SIZE]);
  * says why not. Nothing is changed or left behind. */
 bool output_writable(const char *path, bool in_place, char *message);
 
-/* That check for a folder: it exists, or can be created with its parents. */
+/* True if the folder exists and can be written into, or can be created with its parents. Otherwise
+ * the message says why not. */
 bool output_folder_writable(const char *folder, char *message);
 /* Create a folder and its parents, unless they exist. */
 bool output_make_folder(const char *folder, char *message);
 
 /* Lock a file that this program replaces repeatedly, so that no other run replaces it, too.
  * output_lock fails for the same name until this process and its forked children have ended. The
- * lock is on a file beside it, NAME.lock, which is removed at the end. One that a killed program
- * left has no effect. A file system without locks gives no protection. */
+ * lock is on a file beside it, NAME.lock, which is removed at the end. A NAME.lock that a killed
+ * program left has no effect. A file system without locks gives no protection. */
 bool output_lock(const char *path, char *message);
 /* Lock a folder into which several files are written. No lock file is created. */
 bool output_lock_folder(const char *folder, char *message);

@@ -12,7 +12,7 @@
 typedef struct batch {
     int64_t B, S, T;
     int32_t *src, *src_length; /* sources [B, S], padded on the right; their lengths [B] */
-    /* [B, T]: start + answer; answer + end, with -1 where nothing is counted */
+    /* [B, T]: start + answer; answer + end, and -1 in the padding, which the loss ignores */
     int32_t *tgt, *labels;
     int32_t *answer;        /* [B, T - 1]: the answers alone, for comparisons */
     int32_t *answer_length; /* [B] */

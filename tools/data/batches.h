@@ -56,8 +56,8 @@ int64_t batches_pair(const batches *b, int64_t i, int64_t row); /* in the corpus
 /* Write batch i into out, which grows as needed. False: out of memory. */
 bool batches_fill(const batches *b, int64_t i, batch_ids ids, batch *out);
 
-/* B, S and T of the largest batch in tokens, with padding. side: 0 counts the source, 1 the target,
- * 2 both. Plans need memory for these three. */
+/* Write B, S and T of the batch that has the most tokens, padding included. side: 0 counts source
+ * tokens, 1 target tokens, 2 both. A plan needs memory for all three of these batches. */
 void batches_largest(const batches *b, int side, int64_t *B, int64_t *S, int64_t *T);
 
 #endif

@@ -121,7 +121,7 @@ bool corpus_seal(corpus *c, char *message) {
     return false;
 }
 
-/* Makes links of tokens of the last pair's links of words. */
+/* Turns the last pair's links between words into links between tokens. */
 static bool keep_links(corpus *c, const pair_lines *p, char *message) {
     for (int i = 0; i < 2; i++)
         if (words_of_line(&c->encoder[i], p->text[i], p->bytes[i], c->length[i], c->word[i],
@@ -131,7 +131,8 @@ static bool keep_links(corpus *c, const pair_lines *p, char *message) {
     return link_store_add(&c->links, &c->given, word, c->length, message);
 }
 
-/* Reads the alignment of a pair. Those of pairs that are left out are checked, too. */
+/* Reads the alignment of a pair, and stores it if the pair is kept. The alignment of a pair that is
+ * left out is only checked. */
 static bool add_links(corpus *c, const pair_lines *p, bool kept, char *message) {
     char why[WF_MESSAGE];
     const int64_t words[] = { count_words(p->text[0], p->bytes[0]),

@@ -26,7 +26,7 @@ typedef struct text_encoder {
 typedef struct corpus_limits {
     /* most tokens of a source and of a target, as encoded; longer pairs are left out */
     int64_t tokens[2];
-    bool targets;     /* sources may have no tokens */
+    bool targets;     /* a source may be empty: the pair is then a target alone */
     bool aligned;     /* every pair has an alignment */
     size_t in_memory; /* bytes that each store keeps in memory; 0: 64 MiB */
 } corpus_limits;
@@ -46,10 +46,10 @@ typedef struct corpus {
     store tokens, index;
     int id_bytes; /* 2 or 4 */
     int32_t *line[2];
-    int refused; /* the side that corpus_add rejected */
+    int refused; /* the side because of which corpus_add returned false: 0 source, 1 target */
     /* with limits.aligned: links of the tokens of all pairs */
     link_store links;
-    /* the links of the last pair, as given; the words of its tokens; how many these are */
+    /* of the last pair: its links between words; the word of each token; number of tokens */
     pair_links given;
     int32_t *word[2];
     int32_t length[2];
@@ -66,7 +66,7 @@ bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int
 /* call it before the first read; false also if the corpus is empty */
 bool corpus_seal(corpus *c, char *message);
 
-/* Add the pair that p returned last, with its alignment if there are any. */
+/* Add the pair that p returned last, with its alignment if limits.aligned is set. */
 bool corpus_take(corpus *c, const pair_lines *p, char *message);
 /* Read all pairs of the files and seal the corpus. */
 bool corpus_read(corpus *c, pair_lines *p, char *message);

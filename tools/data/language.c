@@ -192,7 +192,7 @@ int64_t language_read(language *l, int side, const char *line, size_t bytes, int
                       int64_t capacity, char *message) {
     if (!l->text) return read_ids(l, side, line, bytes, ids, capacity, message);
     wf_tokenizer *t = l->tokenizer[side];
-    /* an output goes on from what stands before it */
+    /* a target continues the text before it, so no special tokens are put around it */
     return side == SIDE_TGT ? wf_tokenizer_encode_text(t, line, bytes, ids, capacity, message)
                             : wf_tokenizer_encode(t, line, bytes, ids, capacity, message);
 }
@@ -227,7 +227,7 @@ char *line_of_ids(const wf_tokenizer *t, const int32_t *ids, int64_t n, size_t *
 
 const char *language_piece(const language *l, int side, int32_t id, char buffer[PIECE_TEXT]) {
     const char *piece = l->text ? wf_tokenizer_piece(l->tokenizer[side], id) : NULL;
-    if (piece) return piece; /* a row of the table may have no piece */
+    if (piece) return piece; /* an id of the embedding table may have no piece in the vocabulary */
     snprintf(buffer, PIECE_TEXT, "%d", (int)id);
     return buffer;
 }
@@ -254,7 +254,7 @@ static const char *seen(const char *c) {
     return *c == '\t' ? TAB_ARROW : NULL;
 }
 
-/* Copies whole characters, as many as there is room for. */
+/* Copies as many whole characters as fit. Blanks become visible characters. */
 static void show_blanks(const char *text, size_t n, char label[LABEL_TEXT]) {
     size_t used = 0;
     for (size_t at = 0, from = 0; at < n; from = at) {

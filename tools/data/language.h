@@ -57,7 +57,7 @@ int64_t language_read(language *l, int side, const char *line, size_t bytes, int
 
 /* Write a message for a line of n tokens where at most `most` fit, into message[256]. */
 void language_too_long(int side, int64_t n, int64_t most, char *message);
-/* How many ids the tokenizer adds after every line: an end that sources have, a language. */
+/* How many ids the tokenizer adds after every line, such as the end of a source, or a language. */
 int language_behind(const language *l, int side);
 
 /* The line for n ids; the caller frees it. t NULL: the ids as numbers. NULL: out of memory. bytes,

@@ -27,8 +27,8 @@ void lines_close(lines *l) {
     *l = (lines){ .file.file = -1 };
 }
 
-/* The line that ends at `stop`, which is a newline or the end of the input. "\r " ends a line
- * too. */
+/* Returns the line that ends at `stop`, which is a newline or the end of the input. A "\r" before
+ * the newline belongs to the line break. */
 static char *take_line(lines *l, char *stop) {
     char *line = l->buffer + l->begin;
     if (l->number == 0 && stop - line >= 3 && memcmp(line, BYTE_ORDER_MARK, 3) == 0) line += 3;

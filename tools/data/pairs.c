@@ -128,8 +128,8 @@ static bool refuse_counts(pair_lines *p, int longer, char *message) {
                   (long long)p->file[1].number);
 }
 
-/* Reads the alignment of a pair; src: there is a pair. False: they are not as many, or the file
- * cannot be read. */
+/* Reads the line of alignments for the next pair; src: this pair exists. False: the numbers of
+ * alignments and of pairs differ, or a file cannot be read. */
 static bool read_alignment(pair_lines *p, bool src, char *message) {
     bool links = read_line(p, 2, message);
     if (p->failed) return false;

@@ -1,7 +1,7 @@
 /* tools/data/pairs.h - aligned lines, source and target: from two files, from one file with a TAB
  * between them, or generated on demand.
  *
- * Lines end with " " or "\r "; a byte order mark at the start of a file is dropped. Everything that
+ * Lines end with LF or CR LF; a byte order mark at the start of a file is dropped. Everything that
  * would spoil a training is an error that names the file and the line: invalid UTF-8, a NUL byte,
  * an empty side, a missing or a second TAB, files of different length, a line above LONGEST_LINE.
  *

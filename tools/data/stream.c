@@ -60,8 +60,8 @@ void stream_ids(const token_stream *s, int64_t from, int64_t n, int32_t *ids) {
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* A text with more windows than this has one window less, so that each epoch can be cut at another
- * offset. */
+/* If so many windows or more fit into a text, an epoch has one window less than fit. Then each
+ * epoch can be cut at another offset. */
 enum { MANY = 16 };
 
 static int64_t count_windows(const windows *w) {

@@ -120,7 +120,8 @@ static int with_gradient(const wf_tensor *y, wf_tensor **x) {
     return n;
 }
 
-/* dx of every operand x, n of them, of y alone. */
+/* Records the gradient dx of y with respect to each operand x, for a cotangent dy. Returns the
+ * number of operands. */
 static int differentiate(wf_tensor *y, wf_tensor **x, wf_tensor **dy, wf_tensor **dx) {
     if (y->op->no_grad || y->op->writes || y->dtype == WF_I32) return 0;
     int n = with_gradient(y, x);
@@ -142,7 +143,8 @@ static wf_tensor *record_example(wf_graph *g, const wf_op *op, const op_example 
     for (int order = 0; order < 2 && !found && wf_ok(g); order++) {
         wf_tensor *dy = counting(y);
         wf_vjp(&y, &dy, 1, wrt, n, dx);
-        /* The next one is the gradient by this cotangent: linear ops have no other. */
+        /* The gradient of a linear op depends on its cotangent alone, so the next gradient is taken
+         * with respect to dy. */
         wrt[0] = dy;
         n = 1;
         y = dx[0];
@@ -237,7 +239,7 @@ static bool put_example(jsonl *out, const wf_op *op, const op_example *row, char
     int n = y ? differentiate(y, x, &dy, dx) : 0;
     wf_plan *p = y && wf_ok(g) ? new_plan(y, row, dx, n) : NULL;
     json_text(out, "code", row->code);
-    /* An update has its operands in leaves, and changes them. */
+    /* An update changes its operands, which are leaves, so they are printed before the run. */
     if (p && y->op->writes) put_operands(out, p, "inputs", y, false);
     bool ok = p && wf_run(p);
     if (ok) {

@@ -103,7 +103,7 @@ static option rows[] = {
       .argument = "LINE",
       .help =
           "with --values or --step of a model file: source of the example, a line as for generate",
-      .fallback = "any tokens of its vocabulary" },
+      .fallback = "some tokens of its vocabulary" },
     { .name = "target",
       .kind = OPTION_STRING,
       .value = &told.target,
@@ -321,7 +321,7 @@ static void write_text(const settings *set, const char *text) {
     if (set->output && !output_close(&o, message)) fail(&self, "%s", message);
 }
 
-/* Says what it is that fills a terminal. */
+/* If the text went to a terminal, prints what the text is and what to do with it. */
 static void say_text(const settings *set, const char *what, const char *next) {
     bool seen = !set->output && isatty(STDOUT_FILENO);
     fflush(stdout);
@@ -397,8 +397,8 @@ static void write_values(const settings *set, const graph_values *v, const subje
     free(text);
 }
 
-/* If a gradient fails, its graph has failed, too. So the subject is recorded again, without a
- * gradient. */
+/* A gradient that cannot be recorded spoils its graph. Then the subject is recorded again, without
+ * gradients. */
 static void show_values(const settings *set, subject *s, const wf_block_options *o,
                         const wf_file *f) {
     char message[WF_MESSAGE];

@@ -81,8 +81,8 @@ static int operands_of(const graph_values *v, const wf_tensor *y, wf_tensor **to
     return n;
 }
 
-/* The shares that one consumer gives: the product of its gradient with the slopes of its operands.
- * A consumer of several results gives none here, because only its first one has a gradient. */
+/* Records a consumer's shares in the gradients of its operands: its own gradient times its slope
+ * for each. A consumer with several results has none here: only its first result has a gradient. */
 static void record_shares_of(graph_values *v, int consumer) {
     wf_tensor *x[WF_MAX_OPERANDS], *dx[WF_MAX_OPERANDS], *y = v->node[consumer];
     int n = operands_of(v, y, x);
@@ -208,7 +208,8 @@ static void put_value(const graph_values *v, const char *label, const wf_tensor 
     free(text);
 }
 
-/* A gradient of one share is that share. */
+/* Writes the shares of a node's gradient. A single share is the gradient itself, so it is left
+ * out. */
 static void put_shares(const graph_values *v, const wf_tensor *t, FILE *out) {
     char label[64];
     int n = 0;

@@ -258,7 +258,8 @@ static int put_axes(char *text, size_t room, uint32_t axes) {
     return n;
 }
 
-/* Writes "eps = 1e-05". It writes nothing for a flag that is not set, or for a site. */
+/* Writes an attribute, such as "eps = 1e-05", but no flag that is not set, and no `site`, the
+ * number that gives each random op its own random bits. */
 static int put_attribute(char *text, size_t room, const attribute *a, const void *attrs) {
     union {
         double real;

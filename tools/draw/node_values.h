@@ -20,8 +20,8 @@ bool *nodes_behind(const wf_graph *g, wf_tensor *const *wanted, int n);
 
 /* Compute all nodes that the n wanted tensors depend on, for the example. False: message[256]. */
 bool node_list_new(node_list *l, wf_tensor *const *wanted, int n, const example *e, char *message);
-/* Do so for the results of a subject. For a model they include its loss, its probabilities and
- * its attention weights. */
+/* Compute all nodes that the results of a subject (subject.h) depend on. For a model these are its
+ * loss, its probabilities and its attention weights. */
 bool node_list_of(node_list *l, const subject *s, const example *e, char *message);
 void node_list_free(node_list *l);
 
@@ -42,15 +42,15 @@ bool node_breaks(const node_list *l, const wf_tensor *t);
 /* The text of wf_print, freed by the caller. NULL: out of memory. */
 char *node_text(const node_list *l, const wf_tensor *t);
 
-/* The value part of an op's formula, or ""; and the name of operand i in it. */
+/* The right-hand side of an op's formula, or ""; and the name of operand i in it. */
 const char *formula_value(const wf_op *op);
 const char *operand_name(const wf_op *op, int i, char buffer[32]);
 /* The attributes of a node, "scale = 0.5, shift = 1"; "" if none are shown. */
 enum { ATTRIBUTES_TEXT = 256 };
 const char *attributes_text(const wf_tensor *t, char buffer[ATTRIBUTES_TEXT]);
-/* Read the next attribute from the declaration at *at, which moves past it. It begins at byte
- * `from` of the struct or later, because members are aligned. Returns where it ends. 0:
- * wf_op.attributes does not allow its type. */
+/* Read the next attribute from the declaration at *at, which moves past it. a->from becomes its
+ * byte offset in the struct of attributes, after the attribute that `a` had before, and aligned.
+ * False: there is none, or its type is unknown. */
 typedef struct attribute {
     char type[16], name[32];
     size_t from, size;

@@ -44,7 +44,7 @@ static void put_warnings(const numbers *x, FILE *out) {
     if (x->infinite) fprintf(out, "; %lld infinite", (long long)x->infinite);
 }
 
-/* "-1.2 to 3.4, mean 0.5; 3 of 40 are 0" */
+/* Writes a summary: "-1.2 to 3.4, mean 0.5; 3 of 40 are 0". */
 static void put_summary(const numbers *x, FILE *out) {
     int64_t finite = x->n - x->nan - x->infinite;
     if (finite > 1) fprintf(out, "  %.4g to %.4g, mean %.4g", x->low, x->high, x->mean);

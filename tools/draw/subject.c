@@ -26,7 +26,7 @@ static wf_tensor *merge_heads(wf_tensor *x) {
     return wf_reshape(y, 3, (int64_t[]){ WF_KEEP, WF_KEEP, WF_REST }); /* [B, T, D] */
 }
 
-/* The sizes of a layer, and what its place in a model adds. */
+/* The sizes of a layer, and properties that depend on the model that it is from. */
 typedef struct layer_form {
     wf_block_options sizes;
     bool decoder_only; /* self-attention only: queries, keys and values come from one input */
@@ -181,7 +181,7 @@ static void entitle(subject *s, const char *what, const wf_block_options *c) {
              c->d_model, c->num_heads);
 }
 
-/* A model of such layers, with equally many in the encoder and in the decoder. */
+/* A Transformer with layers of these sizes: so many in the encoder, and as many in the decoder. */
 static wf_model *new_model(const wf_block_options *c, int64_t layers, char *message) {
     wf_transformer_config t = wf_transformer_defaults();
     t.src_vocab = t.tgt_vocab = 10000;
@@ -203,8 +203,8 @@ static bool open_model(subject *s, const wf_block_options *c, int64_t layers, co
     return !wf_ok(s->graph) || subject_fetch(s, s->model->logits, backward, message);
 }
 
-/* Reads the form of the layers of the model in f. Without a file it is that of an
- * encoder-decoder. */
+/* Reads the form of the layers of the model in f. Without a file, the form stays that of an
+ * encoder-decoder Transformer. */
 static bool read_form(layer_form *form, const wf_file *f, char *message) {
     if (!f) return true;
     wf_model *m = wf_model_record(f, NULL, WF_F32, 1, message);

@@ -36,9 +36,9 @@ bool subject_fetch(subject *s, wf_tensor *result, bool backward, char *message);
  * sum of a formula's result. */
 wf_tensor *subject_loss(const subject *s);
 
-/* Bind the extents of its graph to so many sentences of so many tokens. */
+/* Bind the extents of the subject's graph to so many sentences of so many tokens. */
 bool subject_bind(const subject *s, wf_plan *p, int64_t batch, int64_t length);
-/* True if this input of a layer is a mask, in which ones leave everything open. */
+/* True if this input of a layer is a mask. A mask of ones hides nothing. */
 bool subject_is_mask(const wf_tensor *input);
 
 /* A plan for the subject that has run with every input full of ones, on `batch` sentences of

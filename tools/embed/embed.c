@@ -46,9 +46,9 @@ static option rows[] = {
            .letter = 'o', .fallback = "stdout"),
     CHOICE("format", told.format, "text|npy|f32|label",
            "form of the vectors. text: a line of numbers for each line of input. npy: a matrix for "
-           "NumPy, with a row for each line. f32: only its numbers, of 4 bytes each in this "
-           "machine's order. label: no vector, but the label of the likeliest class, TAB, and its "
-           "probability",
+           "NumPy, with a row for each line. f32: only the numbers of this matrix, of 4 bytes each "
+           "in this machine's order. label: no vector, but the label of the likeliest class, TAB, "
+           "and its probability",
            .fallback = "label if the model has labels, as of train --task classify, else text"),
     GROUP("Search"),
     INPUT("search", told.search,
@@ -95,7 +95,7 @@ static program self = {
 typedef struct results {
     embedder *e;
     FILE *out;
-    /* npy: all vectors, because their number comes before them */
+    /* with --format npy: all vectors, because the file's header has their number */
     float *kept;
     int64_t n, capacity;
     collection lines; /* those of --search */
@@ -118,7 +118,7 @@ static void put_text(FILE *out, const float *vector, int64_t n) {
     putc('\n', out);
 }
 
-/* Prints the likeliest class and its probability, of the log-probabilities of all. */
+/* Prints the class with the largest log-probability, and its probability. */
 static void put_label(results *r, const float *log_probs) {
     enum { DIGITS = 6 };
     int64_t best = 0;

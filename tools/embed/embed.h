@@ -28,7 +28,7 @@ typedef struct embedder {
     language language;
     wf_plan *plan;
     bool classes;               /* the output has log-probabilities of classes, not vectors */
-    int64_t width;              /* E, of a vector; or C */
+    int64_t width;              /* numbers for a line: E of a vector, or C classes */
     char *labels;               /* of the classes, a line each; NULL: the file has none */
     int64_t lines, tokens, cut; /* how many were embedded; lines that were cut */
     int32_t *ids;               /* [capacity]: of the line at hand */
@@ -66,9 +66,9 @@ bool collection_add(collection *c, int64_t n, const float *vectors, char *const 
 /* Makes the plan that compares. False with message[256]. */
 bool collection_open(collection *c, wf_pool *pool, char *message);
 void collection_close(collection *c);
-/* Compares n vectors: writes for each the `top` nearest lines, and their cosines, best first. Of
- * equal ones the first line is first. Returns how many there are for each, at most `top`; -1 with
- * message[256]. */
+/* Compares n vectors: writes for each the `top` nearest lines, and their cosines, best first. Among
+ * equal cosines the earlier line is first. Returns how many there are for each, at most `top`; -1
+ * with message[256]. */
 int64_t collection_search(collection *c, int64_t n, const float *vectors, int64_t top,
                           int64_t *nearest, float *cosines, char *message);
 

@@ -1,5 +1,5 @@
-/* tools/embed/embed_search.c - the lines whose vectors have the largest cosines with others; see
- * embed.h. All lines are compared. B queries, N lines, E width of a vector. */
+/* tools/embed/embed_search.c - finds the lines whose vectors have the largest cosines with a
+ * query's vector; see embed.h. All lines are compared. B queries, N lines, E width of a vector. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,8 +86,8 @@ static int64_t insert(int64_t i, float cosine, int64_t n, int64_t top, int64_t *
     return n;
 }
 
-/* Compares one of the n vectors at a time with those of all lines, so that memory does not grow with
- * n. */
+/* Compares one of the n vectors at a time with those of all lines, so that memory does not grow
+ * with n. */
 int64_t collection_search(collection *c, int64_t n, const float *vectors, int64_t top,
                           int64_t *nearest, float *cosines, char *message) {
     const size_t bytes = (size_t)c->width * sizeof *vectors;

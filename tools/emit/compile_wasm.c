@@ -53,7 +53,7 @@ static bool write_source(FILE *f, const char *text, const char *const *lines) {
     return fflush(f) == 0 && lseek(fileno(f), 0, SEEK_SET) == 0;
 }
 
-/* Returns the compiler's exit code, NO_PROGRAM if there is none. */
+/* Returns the compiler's exit code, or NO_PROGRAM if there is no such compiler. */
 static int run_compiler(const streams *s) {
     int status;
     pid_t child = fork();

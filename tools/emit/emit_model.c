@@ -66,7 +66,7 @@ static int64_t memory_with(wf_model *m, wf_model_emit_options o, int64_t length,
     return bytes;
 }
 
-/* The largest n below `most` that fits as the length, or as the beam; 0: none does. */
+/* The largest length, or beam, below `most` with which the memory fits into `ram`; 0: none. */
 static int64_t largest_that_fits(wf_model *m, const wf_model_emit_options *o, int64_t ram,
                                  bool is_beam, int64_t most) {
     int64_t fits = 0, above = most;
@@ -82,8 +82,8 @@ static int64_t largest_that_fits(wf_model *m, const wf_model_emit_options *o, in
     return fits;
 }
 
-/* The fewest layers that compute keys and values again so that the memory fits; 0: that is not
- * enough. */
+/* The smallest number of layers that must compute keys and values again for the memory to fit into
+ * `ram`; 0: it does not fit even if all layers do. */
 static int64_t layers_to_recompute(wf_model *m, const wf_model_emit_options *o, int64_t ram) {
     int64_t above = 0, fits = layers_of(m), beam = o->search->beam;
     int64_t least = memory_with(m, *o, o->max_source, beam, fits);

@@ -9,7 +9,7 @@ typedef struct emitted {
     char *text;
     char sizes[WF_MESSAGE];  /* the bytes of memory, of weights and of the texts, as text */
     wf_emit_weights weights; /* if they are a file */
-    char about[WF_MESSAGE];  /* the model in a sentence; "" of a training */
+    char about[WF_MESSAGE];  /* a sentence about the model; "" if the file is a training */
     bool ids;                /* its lines are ids, not text */
     /* with attention: the maps, how many heads each has, the token that ends an output, and the
      * pieces of both vocabularies as readers see them; NULL: they are ids */
@@ -25,7 +25,7 @@ typedef struct emitted {
 #define EMIT_WEIGHTS "f32|int8"
 enum { EMIT_F32, EMIT_INT8 };
 
-/* 0 or NULL: the model's own. */
+/* Settings of the C file. A field that is 0 or NULL stands for the model's own setting. */
 typedef struct emit_settings {
     int64_t beam;
     int64_t max_length; /* most tokens of a source and of an output */

@@ -16,8 +16,8 @@
              "writes, with its options. clang and lld compile it, so they must be installed"),     \
         RAW_OUTPUT("weights-file", c.model.weights_file,                                           \
                    "with --emit-c: write the weights to this file instead of an array in the C "   \
-                   "file, which compiles faster then. The program takes its bytes, or opens it "   \
-                   "beside itself",                                                                \
+                   "file, which compiles faster then. Its functions take these bytes as an "       \
+                   "argument, and its program reads them from the folder that it is in",           \
                    .fallback = "an array"),                                                        \
         CHOICE("weights", c.model.weights, EMIT_WEIGHTS,                                           \
                "with --emit-c: number format of the weight matrices. int8 takes a quarter of "     \
@@ -37,7 +37,7 @@
           .value = &c.ram,                                                                         \
           .argument = "SIZE",                                                                      \
           .help =                                                                                  \
-              "with --emit-c: most bytes of memory for a run, beside the weights, such as "        \
+              "with --emit-c: maximum bytes of memory for a run, without the weights, such as "    \
               "524288, "                                                                           \
               "512K or 2M. If a model in int8 needs more, layers compute keys and values again "   \
               "at every step, with the same outputs in more time. If that is not enough, no file " \
@@ -50,14 +50,14 @@
           .help = "with --emit-c: first part of the names that the file declares",                 \
           .fallback = "model" },                                                                   \
         FLAG("train", c.training,                                                                  \
-             "with --emit-c: write the training of the model instead of its search: each "         \
-             "update, with its optimizer, schedule and random bits, has the bits of train. The "   \
+             "with --emit-c: write the training of the model instead of its search: each update, " \
+             "with optimizer, schedule and random numbers, is that of train, bit for bit. The "    \
              "program trains and writes the model's file to stdout. It makes the sequences of "    \
              "copy, reverse and sort; for text it reads batches of token ids, of at most "         \
              "--batch-size rows and --length tokens"),                                             \
         FLAG("from-start", c.from_start,                                                           \
-             "with --train: begin with the first update and the initial weights, not where the "   \
-             "file is"),                                                                           \
+             "with --train: begin with the first update and the initial weights, instead of "      \
+             "going on from the step of the file"),                                                \
         FLAG("dry-run", c.dry_run,                                                                 \
              "with --emit-c: print how many bytes memory and weights take, and write nothing")
 

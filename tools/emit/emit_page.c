@@ -2,7 +2,7 @@
  *
  * The page's data are
  *     file, model     name of the model's file, the model in a sentence
- *     ids             true: its lines are ids, not text
+ *     ids             true: the model's lines are ids, not text
  *     end_id          the token that ends an output
  *     start_first     true: the start token stands before a prompt, not behind it
  *     start_if_empty  true: it stands there only without a prompt

@@ -13,7 +13,8 @@
 #include "tools/sources/tasks.h"
 #include "tools/train/settings/settings_file.h"
 
-/* MOST_SHAPES: of a file. Sizes after TRIED_STEPS are padded if they were not met before. */
+/* MOST_SHAPES: largest number of batch shapes in a file. TRIED_STEPS: number of steps whose shapes
+ * are looked up; a batch of a later step is padded to one of these shapes. */
 enum { MOST_SHAPES = 36, TRIED_STEPS = 20000 };
 
 extern const char *const plain_tasks_text[];

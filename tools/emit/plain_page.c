@@ -51,7 +51,8 @@ int page_attend(void) {
     return search_of(&page_model)->n_ended ? model_attend(&page_model, page_tokens) : -1;
 }
 
-/* That row, the source, and the tokens of each; how many there are before the output. */
+/* The functions down to page_begin give the tokens of the decoder's row and of the source, how many
+ * there are, at most and now, and how many tokens of the row stand before the output. */
 EXPORT("tokens") const int32_t *page_tokens_at(void);
 const int32_t *page_tokens_at(void) {
     return page_tokens;

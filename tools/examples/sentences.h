@@ -7,7 +7,7 @@
 
 enum { LENGTH = 6, START = 0, END = 1, FIRST_WORD = 2, WORDS = 12 };
 enum { MOST_PARAMETERS = 256 };
-/* in a batch; sentences with lower numbers are never learned from, but used for tests */
+/* SENTENCES: in a batch. Sentences numbered below FIRST_LEARNED are used for tests alone. */
 enum { SENTENCES = 32, FIRST_LEARNED = 10000 };
 
 /* A Transformer small enough to learn the language in a second. */

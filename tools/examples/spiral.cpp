@@ -1,7 +1,7 @@
 /* spiral.cpp - C++: two spirals are told apart by a network of two hidden layers.
  *
- * Shows weft.hpp: nothing is freed by hand, vectors are fed and fetched as they are, and what fails
- * is thrown, with the library's sentence. */
+ * Shows weft.hpp: nothing is freed by hand, vectors are fed and fetched as they are, and a failure
+ * is thrown as an exception with the library's message. */
 #include <cmath>
 #include <cstdio>
 #include <weft/weft.hpp>

@@ -66,7 +66,7 @@ static bool read_line(calibration *c) {
     return true;
 }
 
-/* Brings rows of `width` numbers close together, with zeros behind each. */
+/* Shortens n rows from `width` ids to `to` ids each, padded with zeros. */
 static void close_up(int32_t *ids, const int32_t *length, int n, int64_t width, int64_t to) {
     for (int i = 0; i < n; i++) {
         memmove(ids + i * to, ids + i * width, (size_t)length[i] * sizeof *ids);
@@ -80,7 +80,8 @@ static int32_t longest(const int32_t *length, int n) {
     return most;
 }
 
-/* Searches the outputs of the batch, and counts what is multiplied on the way. */
+/* Decodes the batch greedily, then runs sources and outputs through the model once more, to add
+ * their activations to the scales. */
 static void run_batch(calibration *c) {
     char message[WF_MESSAGE];
     wf_decoded results[LINES];

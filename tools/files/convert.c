@@ -75,8 +75,9 @@ static option rows[] = {
          "with --from marian: the model was trained with guided alignment, as Firefox's are. "
          "generate --alignment then reads the head that was taught"),
     INPUT("scales", told.scales,
-          "with --to marian: the .intgemm.alphas.bin that the model was made of before it was "
-          "trained on. The output is such a file, in int8, with its scales of activations"),
+          "with --to marian: the .intgemm.alphas.bin from which the model was converted before it "
+          "was trained further. The output is such a file, in int8, with the same scales of "
+          "activations"),
     INPUT("calibrate", told.calibrate,
           "with --to marian: lines of a source text, about a thousand. The output is an "
           ".intgemm.alphas.bin in int8, with the scales of activations that these lines need"),
@@ -327,8 +328,8 @@ static bool merge(const settings *set, wf_model *m, const char *hash, char *mess
     return ok;
 }
 
-/* Packs the leaves before loading, so that each is written once, in its final layout; with an
- * adapter afterwards, because it is merged into f32. */
+/* Packs the weights before loading, so that each is written once, in its final layout. With an
+ * adapter they are packed afterwards, because adapters are merged into f32. */
 static wf_model *repacked(const settings *set, const wf_file *f, const char *hash) {
     char message[WF_MESSAGE], text[WF_MESSAGE];
     wf_layout before = set->adapter ? WF_ROW_MAJOR : layout_of(set);

@@ -326,14 +326,14 @@ static bool is_json(const wf_file *f) {
     return kind && strcmp(kind, wf_token_kind_name(WF_JSON_TEXT)) == 0;
 }
 
-/* Parts that the model's file lacks. The folder gets weft's own instead. Without text there is no
- * vocabulary at all. */
+/* The parts of a folder that did not come with the model: its search settings or tokenizer, for
+ * which weft writes its own; text: the model has no vocabulary at all. */
 typedef struct unsaid {
     bool search, tokenizer, text;
 } unsaid;
 
-/* The search that `generate` makes with a prompt. An end that is forced would change the score
- * alone. */
+/* The search that `generate` makes with a prompt. No end token is forced at the maximum length,
+ * because that would change only the score. */
 static wf_decode_options search_of_prompts(void) {
     wf_decode_options o = usual_search(true);
     o.beam = 1;

@@ -21,7 +21,7 @@ void export_folder(const program *p, const char *model, const char *folder);
 
 /* Reads a folder of PEFT for the model in the file `base`, and writes its adapters as one file. */
 void import_adapters(const program *p, const char *folder, const char *base, const char *target);
-/* Writes a file of adapters as a folder of PEFT. False: the file is of something else. */
+/* Writes a file of adapters as a folder of PEFT. False: the file does not have adapters. */
 bool export_adapters(const program *p, const char *path, const char *folder);
 
 #endif

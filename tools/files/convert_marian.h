@@ -5,12 +5,14 @@
 #include "models/marian_internal.h"
 #include "tools/cli/options/options.h"
 
-/* Reads a model.npz or a binary file, and the SentencePiece models of both sides. NULL: that of the
- * other side, or for both none. Exits if one cannot be read. */
+/* Reads a model.npz or a binary file, and the SentencePiece models of both sides. If one is NULL,
+ * the other serves both sides; if both are, there is no vocabulary. Exits if a file cannot be
+ * read. */
 void import_marian(const program *p, const char *path, const char *src, const char *tgt,
                    wf_hf *out);
-/* The form of a file of Marian: a model.npz, or one like `like`, which the model was made of before
- * it was trained on, or one in int8 with scales found by running the lines of `calibrate`. */
+/* How a file of Marian is written. By default it is a model.npz. like: it gets the form and scales
+ * of this file, from which the model was converted before a further training. calibrate: it is in
+ * int8, with scales found by running the lines of this file. */
 typedef struct marian_form {
     const char *model, *like, *calibrate;
     /* result: a line about the lines that were run, and those that were empty or too long for the
@@ -24,8 +26,8 @@ void export_marian(const program *p, const wf_file *f, wf_model *m, marian_form 
 
 /* ---- calibrate_marian.c ---------------------------------------------------------------------- */
 
-/* Scales of activations for the lines of form->calibrate: outputs are searched greedily, and both
- * are run through the model. Exits if it cannot be done. */
+/* Scales of activations for the lines of form->calibrate: the lines are decoded greedily, then run
+ * through the model together with their outputs. Exits if it cannot be done. */
 wf_marian_scales *calibrate_marian(const program *p, const wf_file *f, wf_model *m,
                                    marian_form *form);
 

@@ -22,7 +22,7 @@ static void keep_training(const program *p, const char *path) {
     wf_file *f = wf_file_open(path);
     if (!wf_file_ok(f))
         fail(p, "%s is there: %s: give another name, or --overwrite", path, wf_file_error(f));
-    /* files of before have no kind */
+    /* older versions of train wrote no weft.kind */
     const char *kind = wf_file_meta(f, "weft.kind");
     if (kind ? strcmp(kind, "checkpoint") == 0 : wf_file_meta(f, "train.step") != NULL)
         fail(p,

@@ -5,9 +5,9 @@
 #include "tools/cli/options/options.h"
 #include "tools/cli/output.h"
 
-/* Writes the path that --output stands for, and locks it, because `train` may be writing it. Ends
- * the program if it cannot be written or, without `overwrite`, if it has the checkpoint of a
- * training. */
+/* Sets `target` to the file that the path stands for, through links, and locks it, because `train`
+ * may be writing it. Exits if it cannot be written or, without `overwrite`, if it is the checkpoint
+ * of a training. */
 void find_target(const program *p, const char *path, bool overwrite, char target[PATH_SIZE]);
 
 #endif

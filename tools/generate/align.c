@@ -30,7 +30,7 @@ int64_t align_heads(const wf_model *m) {
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* Adds the weights of one token of the output, a row of each head. */
+/* Adds the weights of one output token, a row in each head, to those of the word that it is in. */
 static void add_token(alignment *l, const float *row, int64_t stride, int64_t heads, int64_t word,
                       const token_words *src) {
     float *to = l->weights + word * l->src;
@@ -50,7 +50,8 @@ static int64_t likeliest(const float *row, int64_t n) {
     return best;
 }
 
-/* w: the weights [heads, t, n] of the heads that count. */
+/* Adds up the weights of words. w [heads, t, n]: the weights of tokens, for the heads that
+ * count. */
 static bool add_up(alignment *l, const attention *a, const float *w, int64_t heads,
                    const token_words *src, const token_words *out) {
     int64_t *tokens = calloc((size_t)l->tgt + 1, sizeof *tokens);

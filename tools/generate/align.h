@@ -10,8 +10,8 @@
 #include "attention_maps.h"
 #include "tools/alignment/line_words.h"
 
-/* The links that are written: none; to each word of the output from its likeliest word; all weights
- * instead of links; from every word with more weight than a threshold. */
+/* ALIGN_HARD links each word of the output to its likeliest source word; ALIGN_SOFT writes all
+ * weights instead of links; ALIGN_ABOVE links words whose weight is above a threshold. */
 typedef enum { ALIGN_OFF, ALIGN_HARD, ALIGN_SOFT, ALIGN_ABOVE } align_kind;
 typedef struct align_rule {
     align_kind kind;

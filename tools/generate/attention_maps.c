@@ -141,7 +141,7 @@ float *attention_picture(attention *a, int64_t *heads) {
     int64_t shape[WF_MAX_DIMS], columns = attention_columns(a);
     float *w = attention_weights(a, pictured(a)->weights[pictured(a)->layers - 1], shape);
     if (!w) return NULL;
-    int64_t skipped = shape[2] - a->t; /* rows of a source that shares a sequence with its output */
+    int64_t skipped = shape[2] - a->t; /* a decoder-only model has rows for the source, too */
     *heads = shape[1];
     for (int64_t h = 0; skipped && h < shape[1]; h++)
         memmove(w + h * a->t * columns, w + (h * shape[2] + skipped) * columns,
@@ -195,7 +195,7 @@ const char **attention_column_labels(const attention *a) {
     int64_t n = attention_columns(a);
     const char **labels = labels_new(n, &text);
     bool ok = labels && add_labels(a, SIDE_SRC, a->src, a->n, labels, text);
-    /* 1: the source's first token takes the place of the start */
+    /* 1 if the model read the source's first token in the place of the start token, else 0 */
     int64_t begun = a->model->start_if_empty && a->n > 0;
     if (ok && n > a->n)
         ok = add_labels(a, SIDE_TGT, a->tgt + begun, a->t - begun, labels + a->n,

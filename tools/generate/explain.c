@@ -91,7 +91,7 @@ static bool pieces_json(const job *j, const char *name, int side, const int32_t 
     return ok;
 }
 
-/* Writes the labels of attention rows from an output: the tokens that the model read. */
+/* Writes the tokens that the decoder read, which label the attention rows of the output. */
 static bool fed_json(const job *j, jsonl *out) {
     const attention *a = &j->explanation->attention;
     bool ok = true;
@@ -155,7 +155,8 @@ typedef struct part {
     int64_t shape[WF_MAX_DIMS]; /* [1, heads, rows, columns] of the whole map */
 } part;
 
-/* Leaves out the last heads first, then the first layers, then the first rows. */
+/* Chooses a part with at most `most` weights: the last heads are left out first, then the first
+ * layers, then the first rows. */
 static bool choose_part(attention *a, const wf_attention_map *map, int64_t most, part *p) {
     *p = (part){ 0 };
     if (wf_bound_shape(a->plan, map->weights[0], p->shape) != 4) return false;

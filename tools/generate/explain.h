@@ -58,7 +58,7 @@ void tree_close(tree *t);
 bool tree_add(tree *t, const wf_search_step *step);
 /* Finds the nodes that are outputs. */
 void tree_mark(tree *t, const wf_decoded *outputs);
-/* Writes "search", and "labels" for the tokens in the tree. False: out of memory. */
+/* Writes the fields "search", the tree, and "labels", its tokens. False: out of memory. */
 bool tree_json(tree *t, const wf_decode_options *o, const language *l, jsonl *out);
 
 /* ---- explain_stack.c ------------------------------------------------------------------------- */
@@ -72,8 +72,8 @@ typedef struct stack {
 /* False: out of memory. */
 bool stack_open(stack *s, const wf_model *m);
 void stack_close(stack *s);
-/* Writes "stack" after a run of the plan that fetches the nodes. False: out of memory, or the plan
- * failed. */
+/* Writes the field "stack" after a run of the plan that fetches the nodes. False: out of memory, or
+ * the plan failed. */
 bool stack_json(const stack *s, wf_plan *p, jsonl *out);
 
 #endif

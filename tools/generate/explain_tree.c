@@ -90,7 +90,8 @@ static bool add_live(tree *t, const wf_search_step *s, int i) {
     return true;
 }
 
-/* The smallest total that goes on; -inf if there is room for more. */
+/* The smallest total log-probability with which a continuation was kept in this step; -inf if there
+ * is room for more of them. */
 static double least_total(const tree *t, const wf_search_step *s) {
     double least = INFINITY;
     int n = 0;
@@ -103,7 +104,7 @@ static double least_total(const tree *t, const wf_search_step *s) {
     return n < t->width ? -INFINITY : least;
 }
 
-/* Adds tokens that would have gone on if no rule banned them. */
+/* Adds the banned tokens of a hypothesis that were likely enough to be kept. */
 static bool add_banned(tree *t, int32_t live, double least) {
     const tree_row r = t->rows[t->nodes[live].row];
     for (int k = 0; k < r.n; k++) {

@@ -65,7 +65,7 @@ static option rows[] = {
         "shortlist", told.shortlist,
         "lexical shortlist in Marian's binary form (lex.s2t.bin): each output has only tokens that "
         "it lists for the tokens of its source. The vocabulary must be the one that it was made "
-        "for. --reference shows what it costs",
+        "for. --reference shows what it costs in quality",
         .fallback = "none: all tokens of the vocabulary"),
     OUTPUT("output", told.output,
            "file for the outputs, one line for each line of input. It is written when all lines "
@@ -94,10 +94,10 @@ static option rows[] = {
       .help = "write after each output ||| and which of its words came from which word of the "
               "source, by the attention of the last layer: 0-0 2-1 means the first word from the "
               "first, and the second from the third (Pharaoh's format). hard: every word of the "
-              "output from its likeliest. THRESHOLD, 0 to 1: all pairs with more weight. soft: for "
-              "each word of the output its weights instead, separated by commas. With --score, of "
-              "given targets. Words are what spaces separate; of a model without a vocabulary, "
-              "token ids",
+              "output from its likeliest source word. THRESHOLD, 0 to 1: all pairs of words with "
+              "more weight. soft: for each word of the output its weights for all source words "
+              "instead, separated by commas. With --score the given targets are aligned. Words "
+              "are separated by spaces; without a vocabulary, each token id is a word",
       .fallback = "none" },
     DRAWN("explain", told.explain,
           "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "
@@ -128,12 +128,11 @@ static option rows[] = {
          "alpha of the length penalty, see --length-penalty-type. Larger values favour longer "
          "outputs",
          OTHERWISE(FOR("avg", "1"))),
-    COUNT(
-        "nbest", told.nbest, 1, 1024,
-        "number of outputs for each line, best first, at most --beam. Each is written on a line "
-        "of its own: score, TAB, text. If the search finds fewer, empty lines follow. Without the "
-        "option the best output is written without its score",
-        .fallback = "1"),
+    COUNT("nbest", told.nbest, 1, 1024,
+          "number of outputs for each line, best first; without --sample at most --beam. Each is "
+          "written on a line of its own: score, TAB, text. If the search finds fewer, empty lines "
+          "follow. Without the option the best output is written without its score",
+          .fallback = "1"),
     REAL("max-len-a", told.max_len_a, 0, 1000,
          "maximum length of an output, by that of its source: for a source of n tokens "
          "it is a * n + b tokens. This is a, and --max-len-b is b",
@@ -164,7 +163,7 @@ static option rows[] = {
       .value = &told.begin_suppress,
       .argument = "IDS",
       .help = "token ids, separated by commas, with which an output may not begin",
-      .fallback = "none" },
+      .fallback = "set by the model's file" },
     REAL(
         "length-decay", told.decay, 0.001, 1000,
         "base of a power that makes the end token likelier with each further token, if it is above "
@@ -175,9 +174,11 @@ static option rows[] = {
         "stop", told.stop, WF_NAMES(WF_STOP_NAMES),
         "condition for the end of a line's beam search, which ends earlier if no open hypothesis "
         "can become one of the --nbest. full: --beam hypotheses have ended; a better one may still "
-        "be open. present: and no open one has a better score at its present length. longest: and "
-        "none could have one at the maximum length. shrink: --beam have ended, each of which made "
-        "the beam narrower by one, as in Marian"),
+        "be open. present: --beam have ended, and no open one has a better score at its present "
+        "length. longest: --beam have ended, and no open one could have a better score at the "
+        "maximum length. shrink: --beam have ended, each of which made the beam narrower by one, "
+        "as "
+        "in Marian"),
     CHOICE("at-limit", told.at_limit, WF_NAMES(WF_LIMIT_NAMES),
            "end of an output that reaches the maximum length. end: the end token is appended, and "
            "its probability counts in the score. free-end: it is appended and does not count. "
@@ -314,8 +315,8 @@ static void choose_languages(job *j) {
     }
 }
 
-/* With the weights in the requested layout. The default is that of the file: int8 if that needs no
- * rounding. */
+/* Loads the model with its weights in the requested format. By default it is int8 if the file's
+ * weights are, and f32 otherwise. */
 static wf_model *load_model(const settings *set, const wf_file *f,
                             const wf_training_config *training, char *message) {
     if (set->arithmetic) return wf_marian_load(f, message);
@@ -445,7 +446,7 @@ static int close_output(output *o) {
     return EXIT_FAILED;
 }
 
-/* If there was no line there is no picture, and an old one stays. */
+/* Without a line of input there is no picture to draw, and an old picture file stays. */
 static void keep_old_picture(job *j) {
     if (!j->picture.stream || !attention_is_svg(j->set->attention) || j->drawn) return;
     warn(&self, "%s is not drawn: there is no output to draw", j->set->attention);

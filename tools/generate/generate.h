@@ -40,7 +40,7 @@ typedef struct settings {
     int64_t max_new;       /* --max-new-tokens; 0: max_len_a and max_len_b determine the maximum */
     bool draw;             /* --attention - */
     const char *alignment; /* --alignment; NULL: none is wanted */
-    align_rule align;      /* what it says */
+    align_rule align;      /* the same, after parsing */
     bool score, json, quiet, sample;
     bool scores; /* each output line begins with its score */
     int64_t beam, nbest, top_k, min_len, seed, no_repeat_ngram, decay_start;
@@ -56,7 +56,7 @@ typedef struct sentence {
     int64_t line; /* its number, from 1 */
     int64_t part; /* number of the part, from 1, if the line was split; 0: it is a whole line */
     bool more;    /* another part of the same line follows */
-    bool skipped; /* it was too long */
+    bool skipped; /* it was too long, and --long-lines skip leaves it out */
     int32_t *ids; /* ids of the source, and then of the target if it is given */
     int64_t src_length, tgt_length;
     char *source;             /* the line as it was read, for JSON and --explain; otherwise NULL */
@@ -93,7 +93,7 @@ typedef struct job {
     explanation *explanation; /* NULL: none is wanted */
     FILE *out;
     jsonl line, weights; /* line: JSON of results; weights: JSON of the attention */
-    int64_t low, high;   /* the lengths of lines that it was trained on; high 0: unknown */
+    int64_t low, high;   /* lengths of lines that the model was trained on; high 0: unknown */
     /* sentences in the window; how many of them are written; room for how many */
     int64_t n, written, room;
     sentence *window; /* [room], in the order of the input */
@@ -106,11 +106,11 @@ typedef struct job {
     metrics *metrics;
     int64_t out_of_range, tabbed, unfinished, sentences, tokens; /* tabbed: sources with a tab */
     int64_t read, unknown; /* tokens of the sources, and how many of them the vocabulary lacks */
-    /* line breaks, and with --scores tabs, that were escaped; outputs cut at the model's length */
+    /* line breaks, and with --nbest tabs, that were escaped; outputs cut at the model's length */
     int64_t escaped, filled;
     int64_t n_long, first_long; /* how many lines were too long; the number of the first */
     int64_t last_long;          /* the last of them */
-    char why_long[WF_MESSAGE];  /* its length, as text for the message */
+    char why_long[WF_MESSAGE];  /* why the first of them was too long, for the message */
     /* output so far of a line that was split, for comparing it with the reference */
     char *joined;
     bool drawn;     /* the picture of the first line has been drawn */
@@ -120,8 +120,8 @@ typedef struct job {
 /* ---- generate_search.c ----------------------------------------------------------------------- */
 
 void check_options(const program *p, settings *set); /* checks that do not need a model */
-/* Choose the search settings: from options, else from the model's file f, else the defaults of its
- * kind. */
+/* Choose each search setting: the option if it was given, else that of the model's file f, else the
+ * default for such a model. */
 void choose_search(job *j, program *p, settings *set, const wf_file *f);
 wf_decode_options decode_options(const settings *set, const wf_generation *lists);
 
@@ -139,7 +139,7 @@ void warn_of_long_lines(const job *j);
 
 /* ---- generate_lines.c ------------------------------------------------------------------------ */
 
-/* Answer the lines before an invalid one, then report that and exit. */
+/* Answer the lines before an invalid one, then report the invalid line and exit. */
 _Noreturn void refuse_line(job *j, const char *why);
 /* The name of the input for messages. */
 const char *input_name(const job *j);
@@ -176,7 +176,7 @@ void open_alignment(job *j, const wf_file *f);
 void note_source_words(job *j, sentence *s, const char *line, size_t bytes);
 void note_target_words(job *j, sentence *s, const char *line, size_t bytes);
 void free_words(sentence *s);
-/* Write the alignment of an output, or of the given target; or that of an empty one. */
+/* Write the alignment of an output, of a given target, or of an empty line, which has no links. */
 void align_output(job *j, const sentence *s, const wf_hypothesis *h);
 void align_given(job *j, const sentence *s);
 void align_nothing(job *j);

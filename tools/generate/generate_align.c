@@ -48,7 +48,7 @@ static token_words new_words(const job *j, int64_t n) {
     return w;
 }
 
-/* The words of n tokens of a line, of which the first few do not come from the line. */
+/* The words of n tokens of a line. The first `first` tokens were forced, and belong to no word. */
 static token_words words_of(job *j, int side, const char *line, size_t bytes, int64_t n,
                             int64_t first) {
     char message[WF_MESSAGE];

@@ -67,7 +67,7 @@ static void keep_reference(job *j, const lines *l, const char *line) {
     j->n_reference++;
 }
 
-/* Says so if references look like a file of pairs. */
+/* Warns if the references look like a file of pairs, source TAB target. */
 static void warn_of_pairs(const job *j) {
     int64_t tabs = 0;
     for (int64_t i = 0; i < j->n_reference; i++) tabs += strchr(j->reference[i], '\t') != NULL;

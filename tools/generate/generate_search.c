@@ -1,5 +1,5 @@
-/* tools/generate/generate_search.c - search settings: options come first, then the model's file,
- * then the defaults of its kind. See generate.h. */
+/* tools/generate/generate_search.c - chooses search settings: an option overrides the model's file,
+ * and the file overrides the defaults for such a model. See generate.h. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,8 @@ static void take_recorded_draws(const program *p, settings *set, const wf_decode
     RECORDED("temperature", temperature, o->temperature);
 }
 
-/* The file's --length-penalty is not used for another type of penalty. */
+/* Takes the settings of the model's file. If --length-penalty-type was given, the file's length
+ * penalty is not used, because it may be meant for another type. */
 static void take_recorded(const program *p, settings *set, const wf_decode_options *o) {
     RECORDED("beam", beam, o->beam);
     if (!option_seen(p, "length-penalty-type")) {
@@ -140,7 +141,8 @@ static void write_options(const settings *set, wf_decode_options *o) {
     o->decay = set->decay;
 }
 
-/* Appends "5 6 7", or with commas, to the n ids of a list of WF_MOST_BANNED. */
+/* Reads ids from a text, "5 6 7" or "5,6,7", and appends them to the *n ids of a list, which has
+ * room for WF_MOST_BANNED. */
 static void read_suppressed(const program *p, const char *name, const char *text, int32_t *ids,
                             int *n) {
     for (const char *at = text; text && *at;) {

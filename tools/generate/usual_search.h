@@ -6,7 +6,7 @@
 #include "models/decode.h"
 
 enum { USUAL_BEAM = 4, USUAL_PENALTY = WF_PENALTY_GNMT, USUAL_ROOM = 50 };
-/* tokens that go on from a prompt */
+/* maximum length of an output that continues a prompt, in tokens */
 enum { USUAL_ROOM_OF_PROMPTS = 200 };
 #define USUAL_ALPHA 0.6
 

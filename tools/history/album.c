@@ -87,7 +87,7 @@ bool album_name(album *a, const char *const source[ALBUM_SAMPLES],
     return ok;
 }
 
-/* True if the frames so far show the example that w is of. */
+/* True if the frames so far show the same example as the weights w. */
 static bool same_example(const album *a, const album_weights *w) {
     bool same = a->title && strcmp(a->title, w->title) == 0 && a->heads == w->heads &&
                 a->rows == w->rows && a->columns == w->columns;
@@ -98,8 +98,8 @@ static bool same_example(const album *a, const album_weights *w) {
     return same;
 }
 
-/* Sets the labels for all frames. Weights of frames that a page of before has of another example
- * are dropped. */
+/* Sets the labels for all frames. If frames that were read from an older page show another example,
+ * their weights are dropped. */
 static bool set_labels(album *a, const album_weights *w) {
     if (same_example(a, w)) return true;
     album made = { .heads = w->heads, .rows = w->rows, .columns = w->columns };

@@ -20,9 +20,8 @@ typedef struct frame {
 /* An album owns all its strings. */
 typedef struct album {
     char *source[ALBUM_SAMPLES], *reference[ALBUM_SAMPLES]; /* NULL: there are none */
-    char *
-        /* title of the attention: "cross-attention of decoder layer 4 of 4"; NULL: there is none */
-        title;
+    /* title of the attention: "cross-attention of decoder layer 4 of 4"; NULL: there is none */
+    char *title;
     char *row_axis, *column_axis;
     char **row_labels, **column_labels;
     int64_t heads, rows, columns;
@@ -38,8 +37,9 @@ typedef struct album_weights {
     int64_t heads, rows, columns;
 } album_weights;
 
-/* Add a frame with outputs and weights (NULL: none), whose labels are then those of all frames:
- * weights of another example are dropped. False: out of memory, and there is no new frame. */
+/* Add a frame with outputs and weights (NULL: none). All frames share the labels of these weights,
+ * so earlier weights of another example are dropped. False: out of memory, and no frame was
+ * added. */
 bool album_add(album *a, int64_t step, const char *const output[ALBUM_SAMPLES],
                const album_weights *w);
 /* Set the sources and references of the samples. False: out of memory. */

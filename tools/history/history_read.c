@@ -41,7 +41,7 @@ static bool read_reals(struct wf_json *j, series *to) {
     return !*j->error && !to->incomplete;
 }
 
-/* Reads a string into new memory, or null. False: out of memory, or neither of them. */
+/* Reads a string into new memory, or null. False: out of memory, or it is neither of the two. */
 static bool read_text(struct wf_json *j, char **to) {
     char *text;
     bool none = j->at < j->end && *j->at == 'n';
@@ -68,7 +68,8 @@ static series *series_named(history *h, const char *group, const char *name) {
     return NULL;
 }
 
-/* Takes points in the order of their steps, up to the step from which the training resumes. */
+/* Adds the points up to the step from which the training resumes. False: the steps do not rise, or
+ * x and y have different lengths. */
 static bool take_points(series *to, const series *x, const series *y, int64_t step) {
     double before = 0;
     if (x->n != y->n) return false;

@@ -80,8 +80,8 @@ static void put_count(wire *m, int field, int64_t value) {
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* A masked checksum, rotated and offset as TFRecord requires, because data may contain
- * checksums. */
+/* A CRC-32C, rotated and with a constant added. TFRecord requires this masking, because data may
+ * themselves contain checksums. */
 static uint32_t masked_checksum(const tensorboard *t, const void *data, size_t n) {
     uint32_t sum = ~wf_crc32(&t->checksums, UINT32_MAX, data, n);
     return (sum >> 15 | sum << 17) + 0xA282EAD8u;

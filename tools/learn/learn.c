@@ -45,7 +45,9 @@ static option rows[] = {
     ROW("folder", OPTION_STRING, told.folder, "DIR",
         "folder with your files. If it or a file in it is missing, it is made from the exercise",
         .fallback = "learn/ in the source tree"),
-    REAL("seconds", told.seconds, 1, 3600, "number of seconds after which a check is stopped"),
+    REAL("seconds", told.seconds, 1, 3600,
+         "number of seconds after which a check is stopped; a training or a picture gets 12 times "
+         "as many"),
     GROUP("What is shown instead"),
     FLAG("picture", told.picture, "draw the attention weights that your code computes"),
     DRAWN("output", told.output, "with --picture: file for the picture as SVG", .letter = 'o',
@@ -137,7 +139,7 @@ static void make_place(void) {
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-/* A gap that is not filled leaves zeros. */
+/* True if all numbers are equal, as the zeros that an unfilled gap leaves. */
 static bool all_same(const float *x, size_t n) {
     for (size_t i = 1; i < n; i++)
         if (x[i] != x[0]) return false;
@@ -257,7 +259,7 @@ static bool check(int number) {
     return ok;
 }
 
-/* Not a check, but a picture or a list. */
+/* True if the user asks for a picture or a list instead of a check. */
 static bool asks_for_more(void) {
     return told.picture || told.output || told.mistakes;
 }

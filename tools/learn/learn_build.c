@@ -1,8 +1,8 @@
 /* tools/learn/learn_build.c - compiles an exercise with its checker. See learn.h.
  *
- * The compiler is the one that built weft. Sanitizers find reads and writes outside of arrays;
- * without them, the file is compiled without. Functions of earlier exercises are linked as
- * solutions. */
+ * The compiler is the one that built weft. Sanitizers find reads and writes outside of arrays; if
+ * they are not installed, the file is compiled without them. Functions of earlier exercises come
+ * from their solutions. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -67,7 +67,8 @@ static void put_inputs(command *c, int number, const char *file, bool guarded) {
         put_archive(c, guarded ? "guarded" : "solution", exercises[i].name);
     put_path(c, "", LEARN_BUILD, "tools/liblearn-judge.a");
     if (exercises[number].timed) put_loops(c);
-    /* weft itself comes as a shared library: to copy all of it into each program takes ten times as long. */
+    /* weft itself comes as a shared library: to copy all of it into each program takes ten times as
+     * long. */
     put(c, LEARN_WEFT);
     put(c, "-Wl,-rpath," LEARN_BUILD);
 }
@@ -82,7 +83,7 @@ static void make_command(command *c, int number, const char *file, bool fast, co
     put(c, "-Wextra");
     put(c, "-Wno-unused-parameter");
     put(c, "-Wno-unused-variable");
-    /* gcc takes an array that is declared, and filled in a loop, for an uninitialised one */
+    /* gcc warns wrongly about arrays that are filled in a loop after their declaration */
     put(c, "-Wno-maybe-uninitialized");
     put(c, "-g");
     put(c, fast ? "-O3" : "-O1");

@@ -88,8 +88,8 @@ static bool take(int from, text *t) {
     return true;
 }
 
-/* Reads until both pipes end, or the time is over: true. A process that the child started may keep
- * a pipe open longer. */
+/* Reads until the report's pipe ends, then reads the learner's output until 0.1 s bring nothing
+ * new: a process that the child started may keep that pipe open. True: the time was over before. */
 static bool listen_to(const child *c, text *report, text *said, double seconds) {
     double until = wf_seconds_now() + seconds;
     struct pollfd from[2] = { { .fd = c->report, .events = POLLIN },

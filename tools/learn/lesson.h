@@ -43,7 +43,7 @@ typedef struct lesson_array {
 
 /* The inputs of one case. */
 typedef struct sample {
-    const char *text; /* of the case */
+    const char *text; /* the case, such as "T3 S5 causal" */
     int size[128];    /* by letter */
     int n_in;
     float *in[LESSON_ARRAYS]; /* ids are numbers here, */
@@ -63,7 +63,8 @@ typedef struct lesson_task {
     const char *cases[LESSON_CASES];
     /* Call the learner's function. */
     void (*learner)(const sample *s, float *const *out);
-    /* Record the right results; inputs are constants. NULL: the model without mistakes is right, as in tasks on integers. */
+    /* Record the right results; inputs are constants. NULL: the model without mistakes is right, as
+     * in tasks on integers. */
     void (*weft)(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out);
     /* Compute the results with mistakes: bit i selects mistakes[i]. */
     void (*model)(const sample *s, uint64_t mistakes, double *const *out);
@@ -138,7 +139,8 @@ bool judge_task(const lesson_task *t, FILE *report);
 /* Check that the mistakes of a task differ from the right numbers and from each other. */
 bool list_mistakes(const lesson_task *t, FILE *report);
 
-/* The one mistake that explains the results; or the smallest set of them. 0: none is known. */
+/* The bit of the one mistake that explains the results; or the bits of the smallest set that does.
+ * 0: none is known. */
 uint64_t mistake_found(const results *r);
 uint64_t mistakes_found(const results *r);
 bool patience_is_over(void);
@@ -146,10 +148,11 @@ bool patience_is_over(void);
 bool sample_explains(const result *r, const lesson_task *t, const sample *s, uint64_t set);
 /* Are these a learner's numbers? */
 bool numbers_explain(const result *r, double *const *out);
-/* A model gives it where a mistake leaves a learner's own memory as it was: any number fits. */
+/* A model writes this number where a mistake leaves an array of the learner's unwritten: there, any
+ * number of the learner's fits. */
 extern const double model_anything;
 int mistake_count(const lesson_task *t);
-/* Is number i of output k wrong? Does it come of reading the result before it was written? */
+/* Is number i of output k wrong? Was x computed from a result that was not written yet? */
 bool is_wrong(const result *r, const lesson_task *t, int k, int64_t i);
 bool is_stale(float x);
 const result *first_wrong(const results *r);

@@ -14,8 +14,8 @@ enum { GUARD = 16, COLUMN = 15, WIDTH = 88 };
 static const uint32_t unwritten_bits = 0x7fa0beef;
 void (*lesson_place)(const char *task, const char *text);
 
-/* It exists if the learner's code was compiled with the address sanitizer, which guards memory
- * better. */
+/* A function of the address sanitizer. Where it exists, the sanitizer guards the memory around
+ * results, and GUARD numbers are not needed. */
 extern int __asan_address_is_poisoned(void const volatile *at) __attribute__((weak));
 static int guard(void) {
     return __asan_address_is_poisoned ? 0 : GUARD;
@@ -145,7 +145,7 @@ static void tell_number(const result *r, const lesson_task *t, FILE *report) {
 
 /* ---- mistakes without a name ----------------------------------------------------------------- */
 
-/* Looks for a pattern in the wrong numbers. True: message describes it. */
+/* True if every number is the right one times the same factor; the message says so. */
 static bool is_multiple(const results *r, char *message) {
     double factor = 0;
     for (int c = 0; c < r->n; c++) {
@@ -167,7 +167,7 @@ static bool is_multiple(const results *r, char *message) {
     return factor != 0 && fabs(factor - 1) > 1e-3;
 }
 
-/* Prints how many cases are wrong, and which. */
+/* True if some cases are right; the message says how many, and which are wrong. */
 static bool are_some_cases(const results *r, char *message) {
     int right = 0, n = 0;
     for (int c = 0; c < r->n; c++) right += wrong_count(&r->of[c], r->task) == 0;
@@ -179,7 +179,7 @@ static bool are_some_cases(const results *r, char *message) {
     return true;
 }
 
-/* Rows or columns at the ends that alone are wrong. */
+/* True if in some case only the last rows or columns are wrong; the message says so. */
 static bool is_an_edge(const results *r, char *message) {
     for (int c = 0; c < r->n; c++) {
         const result *one = &r->of[c];
@@ -241,7 +241,7 @@ static int64_t count_unwritten(const result *r, int k) {
     return n;
 }
 
-/* Nothing is written in any case: the function is as the exercise has it. */
+/* True if the function writes nothing in any case, as in the exercise with its gaps. */
 static bool is_empty(const results *r) {
     for (int c = 0; c < r->n; c++)
         for (int k = 0; k < r->of[c].n_out; k++)
@@ -256,7 +256,7 @@ static bool tell_empty(const results *r, FILE *report) {
     return true;
 }
 
-/* The first result that has numbers which are never written, if there is one. */
+/* Prints the first result with numbers that are never written. False: there is none. */
 static bool tell_unwritten(const results *r, FILE *report) {
     char text[RESULT_MESSAGE], first[64];
     for (int c = 0; c < r->n; c++) {
@@ -279,7 +279,8 @@ static bool tell_unwritten(const results *r, FILE *report) {
     return false;
 }
 
-/* A listed mistake comes first, then one that any function can have, then several at once. */
+/* Prints the kind of mistake: first a listed one is sought, then one that any function can have,
+ * then several listed ones at once. */
 static bool tell_kind(const results *r, FILE *report) {
     finding f;
     uint64_t set = mistake_found(r);
@@ -359,8 +360,8 @@ static void tell_guess(const results *r, int n, FILE *report) {
     line_mark = "";
 }
 
-/* Searches for a mistake's name end after so long as a learner waits gladly. It is this
- * program's own time: what is found does not depend on what else the machine does. */
+/* The search for a mistake ends after so many seconds, because a learner waits. They are processor
+ * time of this program, so the finding does not depend on other programs. */
 static const double patience = 3; /* seconds */
 static clock_t begun;
 

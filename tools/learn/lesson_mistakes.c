@@ -86,8 +86,8 @@ static bool explains(const results *r, uint64_t set) {
 
 /* ---- all sets -------------------------------------------------------------------------------- */
 
-/* The first set of mistakes that explains r: `set` and `more` further ones with indices from `first`
- * on. 0: there is none, or the search took too long. */
+/* The first set of mistakes that explains r: `set` and `more` further ones with indices from
+ * `first` on. 0: there is none, or the search took too long. */
 static uint64_t search(const results *r, int first, int more, uint64_t set) {
     int n = mistake_count(r->task);
     if (more == 0) return explains(r, set) ? set : 0;
@@ -106,7 +106,7 @@ static uint64_t search_all(const results *r, int most) {
     return found;
 }
 
-/* False for a few numbers, or zeros, which many mistakes could give. */
+/* False if fewer than 8 numbers are finite and not 0: many mistakes could give these. */
 static bool says_enough(const result *r) {
     int64_t n = 0;
     for (int k = 0; k < r->n_out; k++)
@@ -150,8 +150,8 @@ uint64_t mistakes_found(const results *r) {
 
 /* ---- are the mistakes different? ------------------------------------------------------------- */
 
-/* The largest difference of two sets in any case, of the largest right number; infinite where
- * one has a number and the other has none. */
+/* The largest difference between the numbers of two sets of mistakes in any case, relative to the
+ * largest right number; infinite where one has a number and the other has none. */
 static double difference(const results *r, uint64_t a, uint64_t b) {
     double most = 0;
     for (int c = 0; c < r->n; c++) {
@@ -174,7 +174,7 @@ static double difference(const results *r, uint64_t a, uint64_t b) {
     return most;
 }
 
-/* The steps of a layer, too, give the right numbers. */
+/* True if the steps of a layer (lesson_recipe.h), too, give the right numbers. */
 static bool steps_are_right(const results *r) {
     bool ok = true;
     for (int c = 0; c < r->n && ok && r->task->steps; c++) {

@@ -63,9 +63,9 @@ static int beside(const piece *all, int n, int i) {
 
 /* ---- changed inputs -------------------------------------------------------------------------- */
 
-/* to is read in the place of from, and with `both` the other way round; with `pair` what is
- * beside them, too. Or, where to is -1, the rows of from lie `letter` apart, or, where that is
- * 0, it lies transposed. */
+/* Array `to` is read in the place of array `from`; both: also the other way round; pair: also the
+ * arrays beside the two. If `to` is -1, `from` alone is read wrongly: its rows lie `letter` apart,
+ * or, if letter is 0, it lies transposed. */
 typedef struct change {
     int from, to;
     bool both, pair;
@@ -91,8 +91,8 @@ static bool exchange(const sample *s, const piece *all, int n, change c, sample 
     return exchange(s, all, n, second, changed);
 }
 
-/* Element (i, j) of [rows, columns] is read elsewhere; false: it is in its place. Outside of
- * the array there is no number, which shows unless it is not used. */
+/* Reads each element (i, j) of an array from the wrong place. An element outside of the array is
+ * NaN. False: the places would be right, or the array has not two axes. */
 static bool read_elsewhere(const sample *s, const lesson_task *t, const piece *p, char letter,
                            sample *changed) {
     const char *shape = t->in[p->array].shape + (p->parts > 1);
@@ -242,7 +242,8 @@ static bool arrange(const result *r, const lesson_task *t, int k, arrangement ki
     return true;
 }
 
-/* Its answers are those of explains_one, for output k; all other outputs must be right. */
+/* Returns 1, 0 or -1 as explains_one does, for a wrong arrangement of output k. All other outputs
+ * must be right. */
 static int arranged_so(const result *r, const lesson_task *t, int k, arrangement kind,
                        char letter) {
     double *y = malloc((size_t)(r->count[k] + 1) * sizeof *y);
@@ -334,7 +335,7 @@ static bool find_stale(const results *r, finding *f) {
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* So few numbers are like those of many changes. */
+/* True if fewer than 3 wrong numbers are finite: many changes would give these. */
 static bool says_too_little(const results *r) {
     int64_t n = 0;
     for (int c = 0; c < r->n; c++)

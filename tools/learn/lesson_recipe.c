@@ -61,7 +61,7 @@ bool recipe_compute(const sample *s, const recipe *c, double *const *out, int n_
         int k = c->in[i].array;
         v[i] = (value){ doubles_of(s->in[k], s->count[k]), s->size[(unsigned char)c->in[i].rows] };
     }
-    /* Nobody writes the weights if their step is left out. */
+    /* The attention weights begin as NaN, because their step may be left out. */
     int64_t looks = (int64_t)s->size['H'] * s->size['T'] * s->size['S'];
     for (int64_t i = 0; n_out > 1 && i < looks; i++) out[0][i] = NAN;
     for (int i = 0; ok && i < c->steps; i++)
@@ -97,7 +97,8 @@ static const char *name_of(const recipe *c, int v) {
     return v < c->inputs ? c->in[v].name : c->step[v - c->inputs].name;
 }
 
-/* One step reads another value. Sums come last: a norm of x + x is a norm of x. */
+/* Tries recipes in which one step reads another value. Sums are tried last, because a norm of x + x
+ * is a norm of x. */
 static bool find_other_value(const results *r, const recipe *right, bool sums, finding *f) {
     for (int i = 0; i < right->steps; i++) {
         if (sums != (right->step[i].kind == STEP_ADD)) continue;
@@ -120,7 +121,8 @@ static bool find_other_value(const results *r, const recipe *right, bool sums, f
     return false;
 }
 
-/* All that reads a value reads an earlier one: the steps between them are left out. */
+/* Tries recipes in which all readers of a value read an earlier value, so that the steps between
+ * the two are left out. */
 static bool find_left_out(const results *r, const recipe *right, finding *f) {
     for (int out = right->inputs; out < right->inputs + right->steps; out++) {
         for (int v = 0; v < out; v++) {

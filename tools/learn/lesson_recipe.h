@@ -32,9 +32,9 @@ typedef struct recipe {
     recipe_step step[RECIPE_STEPS];
 } recipe;
 
-/* One change of a step gives the learner's numbers: which one. */
+/* Finds the change of one step that gives the learner's numbers. False: there is none. */
 bool find_step(const results *r, finding *f);
-/* The results of a recipe as it stands, as a task's model gives them; false: it can't be computed. */
+/* Computes the results of a recipe, like the model of a task. False: its sizes do not fit. */
 bool recipe_compute(const sample *s, const recipe *c, double *const *out, int n_out);
 
 #endif

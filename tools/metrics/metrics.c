@@ -71,7 +71,7 @@ static bool count_chrf(metrics *m, chrf_counts *sums) {
         ngrams_count(&m->trie, i, m->symbols[i].at, m->symbols[i].n, CHRF_ORDER);
     }
     ngrams_totals(&m->trie, CHRF_ORDER, output, reference, both);
-    /* a reference without runs of this length does not require any */
+    /* if the reference has no runs of this length, those of the output do not count */
     for (int k = 0; k < CHRF_ORDER; k++)
         if (!reference[k]) output[k] = 0;
     add_to(sums->output, output, CHRF_ORDER);

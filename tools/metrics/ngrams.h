@@ -34,7 +34,7 @@ void ngrams_clear(ngrams *t);
 /* The node of parent's run followed by one more symbol. */
 uint32_t ngrams_child(ngrams *t, uint32_t parent, int32_t symbol);
 
-/* Count the runs of 1..order among n symbols on one side, below NGRAMS_RUNS. */
+/* Count the runs of 1..order among n symbols on one side. They become nodes below NGRAMS_RUNS. */
 void ngrams_count(ngrams *t, int side, const int32_t *symbols, int64_t n, int order);
 
 /* Counts for every length 1..order: n-grams on each side, and those that both sides have. */

@@ -12,8 +12,8 @@ static bool is_number(const char *name, size_t n) {
     return n && strspn(name, "0123456789") >= n;
 }
 
-/* The order of labels: first numbers by their values, then others by their bytes. A number that had
- * its place among the others by its bytes would be before and behind the same label. */
+/* The order of labels: first numbers by their values, then others by their bytes. If numbers were
+ * compared with other labels by bytes, the order would not be transitive. */
 static int compare(const char *a, size_t n, const char *b) {
     size_t k = strlen(b);
     bool number = is_number(a, n);
@@ -23,7 +23,7 @@ static int compare(const char *a, size_t n, const char *b) {
     return order ? order : (n > k) - (n < k);
 }
 
-/* The place of a label, or where it would be. */
+/* The index of a label among the sorted labels, or the index at which it would be inserted. */
 static int64_t place_of(const class_names *c, const char *name, size_t bytes, bool *there) {
     int64_t low = 0, high = c->n;
     while (low < high) {
@@ -94,7 +94,8 @@ bool class_names_learn(class_names *c, pair_lines *p, char *message) {
     return number_all(c, message);
 }
 
-/* The order in the file is that of the model, whatever it is. Of equal labels the first counts. */
+/* Labels keep the order of the file, which is that of the model's outputs. If a label occurs twice,
+ * the first one counts. */
 bool class_names_take(class_names *c, const char *text, char *message) {
     *c = (class_names){ .text = strdup(text) };
     if (!c->text) return refused(message, "out of memory");

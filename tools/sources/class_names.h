@@ -19,10 +19,10 @@ typedef struct class_names {
     char *text; /* all names, a line each; NULL: there are no classes */
 } class_names;
 
-/* Learn them from the targets of pairs. Those that are whole numbers come first, in the order of
- * numbers, and then the others, in that of their bytes. */
+/* Learn the labels from the targets of pairs. Labels that are whole numbers come first, in numeric
+ * order, and then the others, in the order of their bytes. */
 bool class_names_learn(class_names *c, pair_lines *p, char *message);
-/* Take them from the text in a model's file, which wf_class_names_check has passed. */
+/* Take the labels from the text in a model's file, which wf_class_names_check has accepted. */
 bool class_names_take(class_names *c, const char *text, char *message);
 void class_names_free(class_names *c);
 

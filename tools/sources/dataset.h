@@ -48,7 +48,7 @@ typedef struct dataset {
     wf_tokenizer *tokenizer[2];
     /* hash of the training text's tokens and their number, by which it is recognised; 0: no text */
     uint64_t hash;
-    /* likewise of the text to validate with, if it has files of its own; else 0 */
+    /* such a hash for the validation text, if it has files of its own; else 0 */
     uint64_t valid_hash;
     /* for generated sequences */
     task numbers;
@@ -66,9 +66,9 @@ typedef struct dataset {
     token_stream stream[2];
     windows windows[2];
     int64_t unknown[2]; /* number of tokens that are not in the vocabulary */
-    int64_t zeros[2];   /* number of bytes that text does not contain */
+    int64_t zeros[2];   /* number of '\0' bytes, which are not expected in text */
     int64_t foreign[2]; /* 1 + the offset of the first byte that is not UTF-8; 0: there is none */
-    /* hidden tokens: the id that hides a token; the seed of what is hidden */
+    /* hidden tokens: the id that hides a token; the seed by which tokens are hidden */
     int32_t mask;
     uint64_t mask_seed;
     /* spans: the ids that stand for them; the ids that the tokenizer puts around a line, of which
@@ -100,31 +100,32 @@ typedef struct dataset_options {
     const char *train[2];
     /* file with an alignment for each pair of the training; NULL: there are none */
     const char *alignments;
-    /* files for validation, likewise; [0] NULL: `held` pairs are held out */
+    /* files for validation, in the same form; [0] NULL: `held` pairs are held out */
     const char *valid[2];
     /* most pairs of the training to hold out; never more than 1 % of them */
     int64_t held;
     int64_t valid_size;             /* of a text task */
     wf_tokenizer_options tokens[2]; /* options for learning the vocabularies of source and target */
-    /* or .spm files that have the vocabularies of source and target */
+    /* .spm files with the vocabularies of source and target; NULL: they are learned */
     const char *spm[2];
     spm_ids ids;        /* of tokenizers from .spm files */
-    const char *json;   /* or a tokenizer.json for lines with labels */
+    const char *json;   /* a tokenizer.json instead, for lines with labels */
     bool shared;        /* both sides share one vocabulary */
     bool targets;       /* targets without a source are allowed */
-    int64_t max_tokens; /* most tokens of a sentence; longer pairs are left out */
+    int64_t max_tokens; /* most tokens of a sentence; longer pairs are left out, or lines cut */
     batches_limits batches;
     dataset_follower follow; /* its callbacks may be NULL */
 } dataset_options;
 
 /* Sources, tokenizers and batches for running text. Fields that are NULL or 0 are not used. */
 typedef struct running_options {
-    const char *text, *eval;      /* files of text; eval NULL: the end of `text` is held out, */
-    int64_t eval_bytes;           /* this many bytes, but at most a tenth */
+    /* files of text to learn from and to validate with; eval NULL: the end of `text` is held out */
+    const char *text, *eval;
+    int64_t eval_bytes;           /* size of this end: so many bytes, but at most a tenth */
     const char *marker;           /* a line that ends a document */
     wf_tokenizer_options tokens;  /* options for learning a vocabulary */
     const char *json, *end_token; /* a tokenizer.json instead, and its token that ends a document */
-    /* tokens are hidden: windows begin and end as lines of the tokenizer do */
+    /* tokens are hidden; the tokens that the tokenizer puts around a line stand around a window */
     bool masks;
     bool spans;                  /* with masks: spans are taken out */
     int64_t window, rows, accum; /* tokens in a window; windows in a batch; batches in an update */
@@ -160,7 +161,8 @@ int64_t dataset_parts(dataset *m, int64_t step);
 /* Write batch `part` of that update into out. False: out of memory. */
 bool dataset_batch(dataset *m, int64_t step, int64_t part, batch *out);
 
-/* ---- functions of rows that other rows share, with the contract of source_kind ---------------- */
+/* ---- functions of rows that other rows share, with the contract of source_kind
+ * ---------------- */
 
 /* source_running.c, for all rows that cut windows out of a text */
 bool open_running(dataset *m, const source_options *o, const wf_file *f, char *message);
@@ -172,7 +174,8 @@ int64_t no_sequence(const dataset *m, task_stream stream, int64_t k, int64_t i,
                     const char *text[2]);
 const windows *windows_of(const dataset *m, task_stream stream);
 
-/* source_pairs.c, for all rows that read pairs. find_lines has a row's lines and no output. */
+/* source_pairs.c, for all rows that read pairs. find_lines is the `sequence` of encoders: it gives
+ * a row's lines, and returns -1, because there is no output to evaluate. */
 bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *message);
 void close_pairs(dataset *m);
 int64_t count_pairs_batches(const dataset *m, task_stream stream);

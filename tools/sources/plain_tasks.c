@@ -1,8 +1,8 @@
 /* tools/sources/plain_tasks.c - the sequences of a task (tasks.c) in the C file of a training. Its
  * program makes from them the batches that `train` makes. Embedded as text.
  *
- * With -DMODEL_TASK a program of one's own has them too: next_update gives it the batches of a
- * step. Before them stand TASK, which is COPY, REVERSE or SORT, ROWS, MIN_LENGTH, MAX_LENGTH,
+ * A program of your own gets them with -DMODEL_TASK: next_update makes the batches of a step. The
+ * C file defines, before this text, TASK (COPY, REVERSE or SORT), ROWS, MIN_LENGTH, MAX_LENGTH,
  * LAST_STEP and task_seed. */
 
 #if defined MODEL_MAIN || defined MODEL_TASK

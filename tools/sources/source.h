@@ -24,7 +24,7 @@ typedef struct source_kind {
     bool encoder;
     /* Tokens of a text are hidden, and the model predicts them. */
     bool masks;
-    /* with masks: these are spans, and the model has an encoder and a decoder, as T5 */
+    /* With masks: spans of tokens are hidden, and the model has an encoder and a decoder, as T5. */
     bool spans;
     /* Targets are labels of classes, and the model finds them. */
     bool classifies;

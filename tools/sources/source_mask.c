@@ -3,9 +3,10 @@
  *
  * The text is read and cut into windows as running text is; the tokens that the tokenizer puts
  * around a line stand around each window. Of its tokens 15 % are chosen, and must be predicted: of
- * those 80 % become the mask, 10 % a random token, and 10 % stay. If none is chosen, the one that
- * came nearest is. Random numbers are a function of the seed, the epoch, the window and the place,
- * and in validation always the same, so that a batch has the same bits for any number of ranks. */
+ * those 80 % become the mask, 10 % a random token, and 10 % stay. If none would be chosen, the
+ * token with the smallest random number is. Random numbers are a function of the seed, the epoch,
+ * the window and the place, and in validation always the same, so a batch has the same bits for any
+ * number of ranks. */
 #include "core/base/random.h"
 #include "dataset.h"
 
@@ -29,7 +30,7 @@ static double share(uint32_t word) {
     return (double)word / 4294967296.0;
 }
 
-/* Chooses the token at a place, whose label it becomes, and hides it. */
+/* Hides a chosen token: its id becomes the label, and the mask, a random id or itself its input. */
 static void hide(const dataset *m, wf_philox words, int32_t *id, int32_t *label) {
     double kind = share(words.v[1]);
     *label = *id;
@@ -39,7 +40,7 @@ static void hide(const dataset *m, wf_philox words, int32_t *id, int32_t *label)
         *id = (int32_t)(share(words.v[2]) * (double)m->vocab[0]);
 }
 
-/* Hides tokens of a row of n, without those that begin and end lines and windows. */
+/* Hides some of a row's n tokens, but never the tokens that begin and end a window. */
 static void hide_some(const dataset *m, const draws *d, int64_t n, int32_t *ids, int32_t *labels) {
     int64_t nearest = -1;
     uint32_t least = 0;

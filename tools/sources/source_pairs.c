@@ -197,8 +197,8 @@ static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
     return true;
 }
 
-/* The labels of a model's file, or else of all pairs to learn from, those that are held out too: a
- * rare label may stand in these alone. */
+/* Takes the labels from the model's file, or else from all training pairs, held-out ones included,
+ * because a rare label may occur only in these. */
 static bool find_classes(dataset *m, origin *from, const wf_file *f, char *message) {
     const char *names = f ? wf_file_meta(f, WF_CLASS_NAMES) : NULL;
     char why[WF_MESSAGE];
@@ -221,7 +221,7 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
     int64_t room = capacity > r->n_first ? capacity - r->n_first : 0;
     if (room && r->n_first) memcpy(ids, r->first, (size_t)r->n_first * sizeof *ids);
     int32_t *rest = room ? ids + r->n_first : ids;
-    /* an output goes on from what stands before it */
+    /* a target continues the tokens before it, so no special tokens are put around it */
     int64_t n = r->first ? wf_tokenizer_encode_text(r->tokenizer, line, bytes, rest, room, message)
                          : wf_tokenizer_encode(r->tokenizer, line, bytes, rest, room, message);
     return n > 0 ? n + r->n_first : n;

@@ -139,7 +139,8 @@ static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *mes
 static bool add_part(dataset *m, int side, const char *text, size_t bytes, char *message) {
     /* every token has at least one byte, but a tokenizer.json may change the text first */
     static int32_t ids[MOST_IDS];
-    /* a line break would be a space at the end of each line */
+    /* where tokens are hidden, line breaks are left out: they would become spaces after each
+     * line */
     bool whole = !m->kind->masks;
     size_t shown = bytes;
     while (!whole && shown && (text[shown - 1] == '\n' || text[shown - 1] == '\r')) shown--;
@@ -155,7 +156,7 @@ static bool add_part(dataset *m, int side, const char *text, size_t bytes, char 
     return n >= 0 && stream_add(&m->stream[side], ids, n, (int64_t)bytes, message);
 }
 
-/* Notes the first byte that is not UTF-8: tokens of bytes take it all the same. */
+/* Notes the first byte that is not UTF-8, for a warning. Byte tokenizers encode it all the same. */
 static void note_encoding(dataset *m, int side, size_t at, const char *text, size_t bytes) {
     size_t good = bytes ? wf_utf8_prefix(text, bytes) : 0;
     if (good < bytes && !m->foreign[side]) m->foreign[side] = (int64_t)(at + good) + 1;

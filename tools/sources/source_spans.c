@@ -38,7 +38,8 @@ static parts parts_of(const dataset *m, int64_t n) {
     return p;
 }
 
-/* The random numbers of a window: those of `kind` 0 divide what is taken out, and of 1 the rest. */
+/* The random numbers of a window. Kind 0 divides the tokens that are taken out into spans, and kind
+ * 1 divides the tokens that stay. */
 typedef struct draws {
     uint64_t key, window, epoch, kind;
 } draws;
@@ -48,7 +49,7 @@ typedef struct draws {
 static int64_t next_length(const draws *d, int64_t left, int64_t spans, int64_t at) {
     int64_t length = 1;
     if (spans == 1) return left;
-    /* a token ends its span with the share of ends among the places that are left */
+    /* a span ends at a place with the probability (ends that are left) / (places that are left) */
     for (int64_t places = left - 1; places > spans - 1; places--, length++) {
         wf_philox w = wf_philox4x32(d->key, d->window,
                                     d->epoch << 32 | d->kind << 31 | (uint64_t)(at + length));

@@ -5,8 +5,9 @@
 
 #include "models/text_formats.h"
 
-/* The ids of a tokenizer: weft's special symbols, then the file's pieces in their order; or the
- * file's own, of which padding is the start, as in T5, or the end is, as in Marian. */
+/* The ids of a tokenizer. SPM_NEW_IDS: weft's special symbols, then the file's pieces in their
+ * order. Otherwise the file's own ids, where outputs start with padding, as in T5, or with the end
+ * token, as in Marian. */
 typedef enum spm_ids { SPM_NEW_IDS, SPM_PADDING_STARTS, SPM_END_STARTS } spm_ids;
 
 /* Make the tokenizer. Sources end with an end token, as in Marian and T5. NULL with

@@ -11,7 +11,7 @@ static uint32_t below(uint32_t word, uint32_t n) {
     return (uint32_t)((uint64_t)word * n >> 32);
 }
 
-/* The stream of a sum or a day, determined by these two numbers. */
+/* The stream (training, validation or test) of a sum or a day, determined by these two numbers. */
 static task_stream stream_of(int32_t a, int32_t b) {
     int32_t both[2] = { a, b };
     uint64_t part = wf_hash_bytes(0, both, sizeof both) % 16;

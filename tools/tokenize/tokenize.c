@@ -26,7 +26,9 @@ enum { BERT_ALPHABET = 1000 };
 
 static option rows[] = {
     GROUP("Files"),
-    INPUT("tokenizer", tokenizer, "tokenizer file in the format of a Hugging Face tokenizer.json"),
+    INPUT("tokenizer", tokenizer,
+          "tokenizer file in the format of a Hugging Face tokenizer.json. It must be given, except "
+          "with --learn"),
     INPUT(
         "input", input,
         "file whose lines are texts; with --decode, lines of token ids; with --learn, the text to "
@@ -67,10 +69,11 @@ static option rows[] = {
       .fallback = "<|endoftext|>, as GPT-2; with unigram <s>,<pad>,</s>,<unk>,<mask>; with "
                   "wordpiece [PAD],[UNK],[CLS],[SEP],[MASK]" },
     COUNT("min-freq", learning.min_freq, 1, 1e12,
-          "with --learn bpe or wordpiece: pairs of pieces that are less frequent are not merged"),
+          "with --learn bpe or wordpiece: minimum number of times that a pair of pieces occurs in "
+          "the text to be merged"),
     COUNT("alphabet", learning.alphabet, 0, INT32_MAX,
-          "with --learn unigram or wordpiece: most characters, of which the most frequent are "
-          "taken; others are unknown. 0: all",
+          "with --learn unigram or wordpiece: maximum number of different characters. The most "
+          "frequent are taken, and others are unknown. 0: all",
           .fallback = "0; with wordpiece 1000"),
     FLAG("cased", learning.cased,
          "with --learn wordpiece: keep upper case and accents, as BERT's cased models"),

@@ -35,7 +35,7 @@ static int next_line(void *from, const char **line, size_t *bytes) {
     }
 }
 
-/* Adds the name of the option to a message of the library. */
+/* The text to add to a message of the library: which option helps. "": none does. */
 static const char *option_for(const char *message) {
     if (strstr(message, "but this text is enough for"))
         return ": lower --vocab-size or give more text";

@@ -1,4 +1,4 @@
-/* tools/train/diagnose.c - finds the number of a failed step that is not finite. See diagnose.h. */
+/* tools/train/diagnose.c - finds which number of a failed step is not finite. See diagnose.h. */
 #include "diagnose.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* tools/train/diagnose.h - finds the number of a failed step that is not finite. */
+/* tools/train/diagnose.h - finds which number of a failed step is not finite. */
 #ifndef WEFT_TOOLS_TRAIN_DIAGNOSE_H
 #define WEFT_TOOLS_TRAIN_DIAGNOSE_H
 

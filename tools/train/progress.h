@@ -28,8 +28,8 @@ typedef struct progress {
     int64_t bytes_sent; /* bytes sent to other ranks in the last update */
 } progress;
 
-/* Is the unit lines? The key of the speed in events: "tokens_per_second", of tokens of any kind, or
- * "lines_per_second". */
+/* counts_lines: is the unit "lines"? speed_key: the name of the speed in events, "lines_per_second"
+ * for this unit, else "tokens_per_second". */
 bool counts_lines(const char *unit);
 const char *speed_key(const char *unit);
 /* Print a line, unless there is a bar, and send the event "step". */

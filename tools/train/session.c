@@ -89,8 +89,8 @@ static void find_best(session *s, const wf_file *f) {
              s->best_path);
 }
 
-/* Exits if the model file exists, or the page or log of another training. It may have taken hours,
- * so only --overwrite replaces it. */
+/* Exits if the model file exists, or the page or log of another training. That training may have
+ * taken hours, so only --overwrite replaces its files. */
 static void refuse_to_replace(const session *s) {
     const char *const files[] = { s->set->run.model, s->best_path };
     for (int i = 0; i < 2; i++) {
@@ -136,8 +136,8 @@ static const char *model_path(const session *s) {
     return s->set->run.resume ? s->set->run.model : s->set->model.init;
 }
 
-/* Checks that pairs have the model's start and end. A task on numbers has its own, and running text
- * begins after an end, or as an imported model begins it. */
+/* Takes the start and end ids of pairs from the model. Exits if a task on numbers, or running text,
+ * has other ids than the model, or if the model does not begin running text with its start. */
 static void check_ids(session *s) {
     const wf_model *m = s->model;
     batch_ids *ids = &s->dataset.ids;

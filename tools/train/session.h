@@ -41,7 +41,7 @@ typedef struct session {
     wf_pool *pool;
     wf_model *model;
     wf_trainer *trainer;
-    step_work did; /* in the last step */
+    step_work did; /* the work of the last step */
     evaluator evaluator;
     dataset dataset;
     batch batch;
@@ -49,7 +49,7 @@ typedef struct session {
     training_state at;       /* the number of steps done, and the best loss */
     char run[IDENTITY_TEXT]; /* identity of the training; "" until it is first written */
     carried carried;
-    int64_t saved_step; /* in the file (-1: none) */
+    int64_t saved_step; /* the step in the file --model; -1: nothing was saved */
     double norm;
     interval recent;
     double started, trained_seconds; /* clock at the first step; seconds of steps alone */

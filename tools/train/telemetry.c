@@ -145,7 +145,7 @@ static bool look(session *s, const char *const output[ALBUM_SAMPLES]) {
 
 /* ---- a validation ---------------------------------------------------------------------------- */
 
-/* one step less, because the test at the end may evaluate this step again */
+/* Adds a frame with a text that the model writes, for running text. False: out of memory. */
 static bool look_at_text(session *s) {
     enum { TOKENS = 60 };
     char message[WF_MESSAGE];
@@ -169,7 +169,7 @@ void telemetry_validation(session *s, const evaluation *v) {
     measured m = measure_evaluation(s, v);
     add(s, &m);
     if (!s->set->run.page) return;
-    /* one step less, because the test at the end may evaluate this step again */
+    /* the test at the end may evaluate this step again, so an older frame of it is replaced */
     album_cut(&s->telemetry.album, s->at.step - 1);
     if (v->bytes > 0 ? look_at_text(s) : look_at_samples(s, v)) return;
     errno = ENOMEM;

@@ -269,8 +269,8 @@ static int finish(session *s) {
 enum { FIRST_COUNTED = 3, MOST_TRIES = 32 };
 static const double TRY_SECONDS = 2;
 
-/* The number of steps that a dry run makes at most. Ranks have no common clock, so they make only
- * as many as the first that is counted. */
+/* The number of steps that a dry run makes at most. Ranks have no common clock, so they end with
+ * the first step that is counted. */
 static int64_t most_tries(const session *s) {
     int64_t updates = dataset_updates(&s->dataset);
     int64_t all = updates ? updates : s->set->run.max_steps;
@@ -374,7 +374,7 @@ static int run_process(wf_transport *t, void *user) {
     session *s = user;
     ranks_join(s, t);
     int code = run_rank(s);
-    if (code) wf_transport_fail(t, code, ""); /* it is told already */
+    if (code) wf_transport_fail(t, code, ""); /* the reason has been printed already */
     return code;
 }
 

@@ -98,7 +98,7 @@ static void scores_text(const session *s, const evaluation *v, char text[120]) {
     error_text(s, v, text + n, 120 - (size_t)n);
 }
 
-/* A regular validation. A resumed training makes the same ones. */
+/* Makes a regular validation. A resumed training validates after the same steps. */
 void validate(session *s) {
     evaluation_free(&s->judged);
     evaluation v = s->judged = evaluated(s, STREAM_VALID, "valid");

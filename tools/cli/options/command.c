@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Counts bytes while buffer is NULL; otherwise writes them. */
+/* Counts bytes while `text` is NULL; otherwise writes them to it. */
 typedef struct writer {
     char *text;
     size_t n;
@@ -46,8 +46,8 @@ static void put_option(writer *w, const option *o) {
     put_word(w, o->kind == OPTION_STRING ? *(const char **)o->value : option_text(o, text));
 }
 
-/* True if the option belongs on the new command line. The program may have cleared a file's
- * option. */
+/* True if the option belongs on the new command line. An option whose text the program has set to
+ * NULL does not. */
 static bool is_wanted(const option *o, const char *more) {
     if (!o->seen || o->stored || o->of_new) return false;
     if (o->kind == OPTION_STRING && !*(const char **)o->value) return false;

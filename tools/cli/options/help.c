@@ -9,7 +9,7 @@
 
 enum { INDENT = 28, WIDTH = 96 };
 
-/* The value of rows that only print a text and have no value of their own. */
+/* Options such as --help only print a text; their rows point to these unused variables. */
 static int none = -1;
 static const char *nothing;
 
@@ -52,14 +52,14 @@ static void describe_range(const option *o, char *text, size_t size) {
         snprintf(text, size, "%s..%s", low, range_text(o, o->max, high));
 }
 
-/* Appends text, of which what does not fit is left out. */
+/* Appends `more` to a text in `size` bytes. The part that does not fit is left out. */
 static void add(char *text, size_t size, const char *more) {
     size_t n = strlen(text);
     snprintf(text + n, size - n, "%s", more);
 }
 
-/* The row that a case of a default is about: a choice with that word, or an option of that name.
- * NULL: the case is described in words of its own, as "token ids". */
+/* The option to which the word of a case (case_default) belongs: the choice that has this word, or
+ * the option of this name. NULL: neither exists, as for "token ids". */
 static const option *row_of_case(const program *p, const char *word) {
     for (const option *o = p->options; o < p->options + p->n; o++)
         if (o->help && o->kind == OPTION_CHOICE && option_among(o->argument, word)) return o;

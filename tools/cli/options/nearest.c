@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A name that other programs use, and the names here. The first of these that the program has is
- * suggested. */
+/* Names that other programs use for one option, and our names for it. The first of our names that
+ * this program has is suggested. */
 typedef struct synonym {
     const char *names; /* "hidden-size|dim" */
     const char *here;  /* the name here, such as "d-model"; NULL: there is no such option */
@@ -170,8 +170,8 @@ static void compare(nearest *n, const char *name, size_t length, const char *the
     n->name = there;
 }
 
-/* One letter in three may be wrong, and two may be exchanged. Otherwise any name of the same length
- * would be suggested. */
+/* Suggests the nearest name if at most a third of the letters are wrong, or two letters of a short
+ * name, because two may be exchanged. With more, any name of the same length would be suggested. */
 void option_hint(const program *p, const char *name, size_t length, char *hint, size_t size) {
     static const char *const always[] = { "help", "version", "config", "dump-config" };
     int few = length < 3 ? 1 : 3;

@@ -37,10 +37,10 @@ typedef enum {
     USE_MODEL,     /* a model file that is read; never a stream */
     USE_OUTPUT,    /* replaced, whole; "-": stdout */
     USE_DRAWN,     /* USE_OUTPUT that weft can write again: it replaces only what weft wrote */
-    USE_TOKENIZER, /* likewise, for a tokenizer.json that it learned */
+    USE_TOKENIZER, /* like USE_DRAWN, for a tokenizer.json that weft learned */
     USE_NUMBERS,   /* USE_OUTPUT in binary: it replaces no text */
     USE_NEW_MODEL, /* a model file that is replaced as a whole; never a stream */
-    USE_LOG,       /* written into; "-": stdout */
+    USE_LOG,       /* written in place, line by line; "-": stdout */
     USE_FOLDER     /* a folder in which files are created */
 } file_use;
 
@@ -67,7 +67,7 @@ typedef struct option {
     bool stored;        /* a setting that the checkpoint stores, and that a resume may not change */
     bool of_model;      /* a setting that comes from a model's file, if training starts from one */
     bool of_new;        /* for new work only: refused if a checkpoint is resumed */
-    const char *before; /* the value that files have from the time before the setting existed */
+    const char *before; /* the value in checkpoints that are older than the setting */
     bool seen;          /* the option was on the command line */
 } option;
 
@@ -107,7 +107,8 @@ typedef struct program {
     const char *operand_name; /* NULL: it takes none */
     const char **operand;
     file_use operand_use;
-    /* or two options that take words without a dash as their values, in this order */
+    /* in place of an operand: options whose values may be given without their names, in this
+     * order */
     const char *by_place[2];
     /* The file that --config names, or NULL. options_parse sets it. */
     const char *config;

@@ -17,7 +17,7 @@ typedef struct used {
     used_file file;
     const char *dashes; /* of an option's name */
     bool standard;      /* a standard stream that the program was started with */
-    bool there, placed; /* the file exists; or its folder does, and it does not */
+    bool there, placed; /* the file exists; it does not, but its folder does */
     struct stat s;      /* status of the file, or of its folder */
     /* the file's name within its folder, if the file does not exist; must be freed */
     char *name;
@@ -48,8 +48,8 @@ static void identify(const program *p, used *u) {
     if (!u->name) fail(p, "out of memory");
 }
 
-/* Compares files that do not exist yet. "a" and "A" count as equal, because some file systems make
- * them one file. */
+/* True if both are one file. Of files that do not exist yet, folders and names are compared; "a"
+ * and "A" count as equal, because some file systems make them one file. */
 static bool same_file(const used *a, const used *b) {
     if (a->there != b->there || a->s.st_dev != b->s.st_dev || a->s.st_ino != b->s.st_ino)
         return false;
@@ -104,7 +104,7 @@ static bool ends(const char *text, size_t n, const char *end) {
 static bool is_archive_of_model(const char *head, size_t n) {
     static const char *const names[] = { ".npy", "/data.pkl", "/version", "/byteorder",
                                          "/.format_version" };
-    enum { LENGTH = 26, NAME = 30 }; /* of an entry's name, and where it begins */
+    enum { LENGTH = 26, NAME = 30 }; /* offsets in an entry: the length of its name, and its name */
     if (n <= NAME || memcmp(head, "PK\3\4", 4) != 0) return false;
     size_t length = (unsigned char)head[LENGTH] | (size_t)(unsigned char)head[LENGTH + 1] << 8;
     if (length > n - NAME) return false;
@@ -121,7 +121,8 @@ static bool is_safetensors(const char *head, size_t n, int64_t size) {
     return length <= (uint64_t)size - 8;
 }
 
-/* True if a file begins as one of safetensors, an archive of Marian, or its binary file. */
+/* True if a file begins like a model: safetensors, an archive of numpy or PyTorch, or a binary file
+ * of Marian. */
 static bool begins_as_model(const char *head, size_t n, int64_t size) {
     static const char binary[8] = { 1 };
     return is_safetensors(head, n, size) || is_archive_of_model(head, n) ||
@@ -178,8 +179,8 @@ static const char *refusal(const used *u, const char *head, size_t n) {
     }
 }
 
-/* Refuses to replace a file of another kind than the one that is written: it is perhaps the only
- * one. --overwrite is about files of the same kind. */
+/* Refuses to replace a file of another kind than the one that is written: it may be the only copy.
+ * --overwrite is about files of the same kind. */
 static void check_replaced(const program *p, const used *u) {
     char head[4096];
     size_t n = read_head(p, u, head, sizeof head - 1);
@@ -221,12 +222,13 @@ static bool begins_as_text(const char *path) {
     if (!f) return false;
     size_t n = fread(first, 1, sizeof first, f);
     fclose(f);
-    /* a pointer of Git LFS is explained by the reader */
+    /* a pointer of Git LFS is text, too, but the reader of models has a better message for it */
     bool pointer = n == sizeof first && memcmp(first, "version ", n) == 0;
     return is_plain(first, n) && !pointer;
 }
 
-/* Says that a training has not kept its best weights yet, where it is there without them. */
+/* Fails if the path is that of a training's best weights (NAME.best...), and only the training's
+ * own file exists: the message says when train writes the best weights. */
 static void check_best(const program *p, const char *path) {
     static const char best[] = ".best";
     const char *slash = strrchr(path, '/'), *at = strstr(slash ? slash : path, best);
@@ -275,7 +277,7 @@ static void add(list *l, const char *dashes, const used_file *file, bool standar
     identify(l->p, &l->all[l->n++]);
 }
 
-/* Adds the files that the program's options and streams name. */
+/* Adds the files that options name, the program's operand, and the three standard streams. */
 static void add_told(list *l) {
     static const used_file streams[] = { { "stdin", NULL, STDIN_FILENO, USE_INPUT },
                                          { "stdout", NULL, STDOUT_FILENO, USE_LOG },
@@ -290,8 +292,8 @@ static void add_told(list *l) {
     for (int i = 0; i < 3; i++) add(l, "", &streams[i], true);
 }
 
-/* There may be thousands of further inputs, which cannot contradict each other, so they are not
- * compared with each other. */
+/* Checks all pairs of files. The files that no option names may be thousands; if all of them are
+ * inputs they cannot contradict each other, and are not compared with each other. */
 static void check_pairs(const list *l, int n_told, bool only_inputs) {
     for (int i = 0; i < l->n; i++)
         for (int k = 0; k < (i < n_told || !only_inputs ? i : n_told); k++)

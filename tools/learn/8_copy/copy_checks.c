@@ -12,7 +12,7 @@
 enum { SOURCE };
 enum { SAME, BACK, NO_END, NO_START, LABELS_MARKED, FURTHER };
 
-/* The ids of a case, from 1 on; 0 is MARK. */
+/* Id number i of a case, which is 1 or more, because 0 is MARK. */
 static int id_at(const sample *s, int64_t i) {
     return 1 + s->ids[SOURCE][i] % (s->size['V'] - 1);
 }
@@ -193,7 +193,7 @@ static double model_parameter(const sample *s, int i, int steps, uint64_t m) {
     return x;
 }
 
-/* Where rows are n apart in place of n + 1: number p of the input, or of the labels, of a step. */
+/* Number p of a step's input or labels with the mistake that rows lie n apart instead of n + 1. */
 static double closer_row(const sample *s, int draw, int p, bool is_input) {
     int B = s->size['B'], n = s->size['n'];
     if (p > B * n) return model_anything;

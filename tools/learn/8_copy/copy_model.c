@@ -176,7 +176,7 @@ float *copy_model_attention(struct copier *c, const int *source, int *heads, int
     const wf_attention_map *map = &k->model->maps[k->model->n_maps - 1];
     wf_tensor *w = map->weights[map->layers - 1];
     int length = LENGTH, tokens[LENGTH + 1], labels[LENGTH + 1];
-    /* no id: the model refuses what an unfilled shift leaves */
+    /* -1 is no id, so the model refuses these tokens if the learner's shift does not fill them */
     for (int i = 0; i <= LENGTH; i++) tokens[i] = -1;
     shift(source, LENGTH, tokens, labels);
     wf_batch batch = { 1, LENGTH, LENGTH + 1, source, &length, tokens, NULL };

@@ -22,7 +22,7 @@ float *copy_model_attention(struct copier *c, const int *source, int *heads, int
 bool copy_trial(FILE *report);
 bool copy_draw(picture *p);
 
-/* The tasks of what moves parameters, and the constants of adam: copy_optimizer.c. */
+/* The tasks that check `rate` and `adam` (copy_optimizer.c), and the constants of adam. */
 extern const lesson_task copy_rate_task, copy_adam_task;
 static const double beta1 = 0.9, beta2 = 0.98, eps = 1e-9;
 

@@ -48,7 +48,8 @@ static void weft_product(const sample *s, wf_graph *g, wf_tensor *const *in, wf_
     out[0] = wf_matmul(in[A], in[B]);
 }
 
-/* The first of the tile's rows, or columns, that number i is in, if a mistake from `from` on says so. */
+/* The first row, or column, of the tile that contains number i, if one of the mistakes from `from`
+ * on is set; otherwise i. */
 static int first_of_tile(uint64_t mistakes, int from, const int *sizes, int i) {
     for (int k = 0; k < TILES; k++)
         if (HAS(mistakes, from + k)) i -= i % sizes[k];

@@ -57,7 +57,7 @@ void forecast_step(void) {
 
 /* ---- ranks that are not there ---------------------------------------------------------------- */
 
-/* Fills the parts of the other ranks with this rank's own bytes, and then with zeros. */
+/* Fills the part of each rank with this rank's own bytes, and the rest of the part with zeros. */
 static bool repeat(const wf_transport *t, const char *own, int64_t n, char *receive,
                    const int64_t *at) {
     for (int r = 0; r < t->size; r++) {

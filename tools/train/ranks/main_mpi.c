@@ -24,7 +24,7 @@ static bool asks_for_text(int argc, char **argv) {
     return false;
 }
 
-/* Prints such a text with this program's name and examples. */
+/* Prints the help, the version or another such text, with this program's name and examples. */
 static void print_text(int argc, char **argv) {
     settings_new(); /* the defaults that --help prints */
     train_program.name = "train-mpi";

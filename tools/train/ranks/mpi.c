@@ -1,9 +1,9 @@
 /* tools/train/ranks/mpi.c - collectives over MPI, and a ring of heartbeats. See mpi.h.
  *
  * Bytes go from rank to rank in messages whose length fits an int. With Open MPI, messages are
- * short enough for its eager protocol. For a larger message it first asks the receiver, whose
- * answer waits behind the receiver's own data on the same connection. Then the two ranks send in
- * turns, and take twice the time. MPI computes nothing, so results do not depend on it. */
+ * short enough for its eager protocol. Before a larger message Open MPI asks the receiver, whose
+ * answer waits behind the receiver's own data on the same connection. Then the two ranks would send
+ * in turns, and take twice the time. MPI computes nothing, so results do not depend on it. */
 #include "mpi.h"
 
 #include <mpi.h>

@@ -125,7 +125,8 @@ static uint64_t hash_training(const session *s) {
     return hash;
 }
 
-/* Every rank compares all of them, so that all find the same difference. */
+/* Exits if a rank differs from rank 0. Every rank compares all ranks, so that all find the same
+ * difference. */
 static void compare(int rank, const handshake *it, const handshake *first) {
     if (strcmp(it->version, first->version) != 0)
         fail(&train_program, "rank %d is version %s of weft, and rank 0 %s", rank, it->version,

@@ -18,10 +18,10 @@ void ranks_compare(session *s);
 /* Gathers `bytes` bytes from each rank, in the order of ranks; the caller frees them. Exits if a
  * rank failed. */
 void *ranks_gather(session *s, const void *mine, size_t bytes);
-/* Rank 0's answer. */
+/* Returns rank 0's value of `yes` on every rank. */
 bool ranks_agree(session *s, bool yes);
-/* Called after each step with several ranks. s->signalled becomes the signal of any rank, and
- * s->late rank 0's time limit. */
+/* Called after each step with several ranks. s->signalled becomes the signal that any rank got, and
+ * s->late true if --max-time is over by rank 0's clock. */
 void ranks_notice(session *s);
 /* ranks_leave ends this rank after another rank's failure, with its exit code. ranks_failed first
  * reports a failure of this rank. */

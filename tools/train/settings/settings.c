@@ -30,7 +30,7 @@ static const settings defaults = {
 /* Describes a default that defaults.c sets when the data are known. */
 #define BY_DATA(words, text, described)                                                            \
     { .cases = words, .value = text, .said = described }
-/* The value that older files mean, from before the setting existed. */
+/* The value that holds in checkpoints from before the setting existed. */
 #define BEFORE(text) .before = text
 
 /* The words of choices that have no type of their own. */
@@ -64,9 +64,8 @@ static option rows[] = {
     COUNT("max-len", told.data.max_len, 2, 16384,
           "maximum length in tokens. With --task copy, reverse and sort: of a generated sequence, "
           "at most 512. With pairs of text: of a source and of a target, each; longer pairs are "
-          "left out. With --task lm, mask and spans: of a window of text, which is as far as the "
-          "model "
-          "looks back",
+          "left out, and with --task classify longer lines are cut. With --task lm, mask and "
+          "spans: of a window of text, beyond which the model sees nothing",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
     MODEL("init", told.model.init,
@@ -84,8 +83,8 @@ static option rows[] = {
           "merges them into it. 0: train the model itself",
           BEFORE("0"), STORED),
     REAL("lora-alpha", told.model.lora_alpha, 0, 1e6,
-         "with --lora: the product of an adapter is multiplied by this divided by the rank. 0: the "
-         "rank, so that it is not multiplied",
+         "with --lora: alpha, where the product of an adapter's matrices is multiplied by alpha / "
+         "rank. 0: alpha is the rank, so the factor is 1",
          BEFORE("0"), STORED),
     { .name = "lora-targets",
       .kind = OPTION_STRING,
@@ -104,8 +103,8 @@ static option rows[] = {
 
     GROUP("Running text (--task lm, mask and spans)"),
     INPUT("text", told.data.text,
-          "file of running text to learn from, of any size. Every byte of it is learned, line "
-          "breaks too, except the end that --text-eval-size holds out"),
+          "file of running text to learn from, of any size, without the end that --text-eval-size "
+          "holds out. --task lm learns line breaks, too; mask and spans leave them out"),
     INPUT("text-eval", told.data.text_eval,
           "file of running text for validation. The model never learns from it",
           .fallback = "the end of --text"),
@@ -148,8 +147,8 @@ static option rows[] = {
           "empty. A resumed training needs the file again",
           .fallback = "none"),
     REAL("alignment-weight", told.recipe.alignment_weight, 1e-6, 1000,
-         "with --alignments: factor of their loss, which is added to that of the outputs", STORED,
-         BEFORE("0.1")),
+         "with --alignments: their loss is multiplied by this, and added to that of the outputs",
+         STORED, BEFORE("0.1")),
     CHOICE(
         "tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES),
         "kind of tokens into which text is cut. word: words between spaces. char: characters. "
@@ -170,9 +169,9 @@ static option rows[] = {
     INPUT(
         "tokenizer-json", told.data.tokenizer_json,
         "tokenizer.json of Hugging Face that cuts running text, or lines with labels, into "
-        "tokens. It sets --tokenizer json. With --task lm it needs --end-token, with mask and "
-        "classify tokens around each line, with mask also [MASK] or <mask>, and with spans <pad>, "
-        "</s> and <extra_id_0>",
+        "tokens. It sets --tokenizer json. --task lm also needs --end-token. For mask and classify "
+        "it must put tokens around each line, for mask also have [MASK] or <mask>, and for spans "
+        "<pad>, </s> and <extra_id_0>",
         NEW),
     { .name = "end-token",
       .kind = OPTION_STRING,
@@ -203,8 +202,8 @@ static option rows[] = {
           OTHERWISE(FOR("bpe|byte-bpe|byte-level", "2")), OF_MODEL, BEFORE("1")),
     FLAG("share-vocab", told.data.share_vocab,
          "use one vocabulary, learned from both sides, for sources and targets. By default each "
-         "side has its own, but --arch language, --tokenizer byte-level, --like t5 and --tie all "
-         "or inputs share one",
+         "side has its own, but --task pairs, --arch language, --tokenizer byte-level, --like t5 "
+         "and --tie all or inputs share one",
          NEW),
 
     GROUP("Model"),
@@ -253,7 +252,7 @@ static option rows[] = {
     REAL("dropout", told.recipe.dropout, 0, 0.9,
          "share of values that training sets to 0 at random (dropout), in embeddings, outputs of "
          "sublayers and inner values of the feed-forward layers",
-         OTHERWISE(BY_DATA("text|pairs|classify", "0.2", "0.1..0.3, less for more pairs,"),
+         OTHERWISE(BY_DATA("text|pairs|classify", "0.2", "0.05..0.3, less for more pairs,"),
                    BY_DATA("lm|mask|spans", "0", "0..0.2, less for more text,"),
                    FOR("init", "0.1")),
          STORED),
@@ -274,11 +273,11 @@ static option rows[] = {
            OTHERWISE(FOR("bart", "yes")), OF_MODEL, BEFORE("no")),
     CHOICE(
         "positions", told.model.positions, WF_NAMES(WF_POSITIONS_NAMES),
-        "kind of position encoding. sinusoidal: sines and cosines are added to embeddings, "
-        "sinusoidal-halves, sinusoidal-fairseq and sinusoidal-tensor2tensor in the orders of "
-        "MarianMT, fairseq, and tensor2tensor and Marian. learned: a trained table is added. "
+        "kind of position encoding. sinusoidal: sines and cosines are added to embeddings; "
+        "sinusoidal-halves, sinusoidal-fairseq and sinusoidal-tensor2tensor order them as "
+        "MarianMT, fairseq, and tensor2tensor and Marian do. learned: a trained table is added. "
         "rotary: attention rotates queries and keys. "
-        "sinusoidal-rotary: both",
+        "sinusoidal-rotary: sinusoidal and rotary together",
         OTHERWISE(BY_DATA("text", "sinusoidal",
                           "sinusoidal, or sinusoidal-rotary if sources are cut into characters,"),
                   FOR("lm|bart", "learned"), FOR("llama", "rotary"),
@@ -305,9 +304,9 @@ static option rows[] = {
            OTHERWISE(FOR("llama", "no")), OF_MODEL, BEFORE("yes")),
     CHOICE(
         "tie", told.model.tie, WF_NAMES(WF_TIE_NAMES),
-        "embeddings that share one matrix with the output layer. none: no embedding. decoder: "
-        "that of the decoder. all: those of the encoder and of the decoder, which then share one "
-        "vocabulary. inputs: those two share one, and the output layer has its own",
+        "which of the embeddings and the output layer share one matrix. none: each has its own. "
+        "decoder: the decoder's embedding and the output layer. all: these two and the encoder's "
+        "embedding. inputs: the two embeddings. With all and inputs both sides share a vocabulary",
         OTHERWISE(FOR("lm", "decoder"), FOR("bart", "all"), FOR("t5", "inputs")), OF_MODEL),
 
     GROUP("Optimisation"),
@@ -315,9 +314,9 @@ static option rows[] = {
            "rule by which gradients update the parameters",
            OTHERWISE(FOR("lm|mask|spans", "adamw")), STORED),
     REAL("lr", told.recipe.lr, 1e-9, 1e6,
-         "peak learning rate, which is reached at the end of the warm-up. For text from files, "
-         "and with --lora, the default is multiplied by 128 / width if the width of the model is "
-         "above 128",
+         "peak learning rate, which is reached at the end of the warm-up. For a new model of text "
+         "from files, and with --lora, the default is multiplied by 128 / width if the width of "
+         "the model is above 128",
          OTHERWISE(FOR("init", "3e-4"), FOR("lora", "1e-2")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "course of the learning rate after the warm-up. constant: it stays at the peak. linear "
@@ -356,7 +355,7 @@ static option rows[] = {
          OTHERWISE(FOR("text", "0.1"), FOR("init", "0")), STORED),
     REAL("ema", told.recipe.ema, 0, 0.99999,
          "decay of an exponential moving average of the weights. Validation uses the average, and "
-         "it is saved as the best weights (--model). 0: no average",
+         "the best weights beside --model are averages, too. 0: no average",
          STORED, BEFORE("0")),
     REAL("clip-norm", told.recipe.clip_norm, 0, 1e9,
          "maximum norm of the gradient of all parameters together. A larger gradient is scaled "
@@ -400,8 +399,8 @@ static option rows[] = {
           "it never ends so"),
     ROW("max-time", OPTION_REAL, told.run.max_time, "SECONDS",
         "number of seconds after which this run ends and saves, counted from its first step. A "
-        "step that has begun is finished. The schedule stays that of --epochs, so a short training "
-        "needs fewer epochs, too. --resume continues, and counts from 0 again",
+        "step that has begun is finished. The learning rate follows the schedule of --epochs, so "
+        "lower that, too, for a short training. --resume continues, and counts from 0 again",
         .min = 0.001, .max = 1e9, .fallback = "no limit"),
     COUNT("threads", told.run.threads, 1, 256,
           "number of threads in each process. The result does not depend on it",

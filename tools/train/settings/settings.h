@@ -64,7 +64,7 @@ typedef struct data_settings {
     const char *text, *text_eval, *document_marker;
     int64_t text_eval_size, valid_size;
     int64_t held; /* no option: most pairs of --train to hold out */
-    /* the second: 0 means the same as the first, otherwise 1 + the kind */
+    /* tokenizer: a wf_token_kind; tokenizer_tgt: 0 for the same kind, otherwise 1 + the kind */
     int tokenizer, tokenizer_tgt;
     const char *spm_src, *spm_tgt;
     const char *tokenizer_json, *end_token;
@@ -74,8 +74,8 @@ typedef struct data_settings {
     char chosen[160]; /* no option: describes the settings that were chosen by the data */
 } data_settings;
 
-/* The run: where it stops, on which hardware it computes, what it writes. None of it changes the
- * bits. */
+/* The run: where it stops, on which hardware it computes, what it writes. With the other settings
+ * given, none of it changes the bits of a step. */
 typedef struct run_settings {
     int64_t max_steps, epochs, patience;
     double max_time;

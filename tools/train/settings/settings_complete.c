@@ -39,8 +39,8 @@ static void take_defaults_of(const char *choice) {
     options_take_defaults(&train_program, option_text(option_find(&train_program, choice), word));
 }
 
-/* The epochs of the recipe: usual_epochs, which depends on the size of the data, or else the default
- * of --epochs for the task or for --init; 0: it has none. In trials they were enough. */
+/* The epochs of the recipe: usual_epochs, which depends on the size of the data, or else the
+ * default of --epochs for the task or for --init; 0: it has none. In trials they were enough. */
 static int64_t recipe_epochs(const settings *set) {
     char word[OPTION_TEXT_SIZE];
     option_text(option_find(&train_program, "task"), word);
@@ -197,7 +197,7 @@ static void complete_held(settings *set, const wf_file *f) {
     }
 }
 
-/* A resume has alignments if the training had some. */
+/* Exits if a resume has alignments and the training had none, or the reverse. */
 static void check_alignments(const settings *set, const wf_file *f) {
     bool had = f && setting_in_file(f, "alignments"), has = set->data.alignments;
     if (!f || had == has) return;

@@ -95,8 +95,9 @@ training_state settings_state(const settings *set, const wf_file *f) {
     return at;
 }
 
-/* Losses on other texts cannot be compared, and the lowest decides which weights are kept. Older
- * files do not say which text it was. */
+/* Exits if another text is used for validation than before: the lowest loss decides which weights
+ * are kept, and losses on different texts cannot be compared. Older files do not say which text it
+ * was. */
 static void check_valid_data(const settings *set, const wf_file *f, const dataset *m) {
     char mark[OPTION_TEXT_SIZE];
     const char *stored = setting_in_file(f, "valid-data");
@@ -148,8 +149,8 @@ static void take_from_file(settings *set, const wf_file *f, option *o, char *dif
     snprintf(differences + n, size - n, "%s--%s %s, not %s", n ? "; " : "", o->name, stored, given);
 }
 
-/* Refuses a model of --init that this training did not start from. Adapters alone need theirs, which
- * may have been trained on since. */
+/* Refuses a model of --init that this training did not start from. A file of adapters needs the
+ * weights that its model had then, and the model may have been trained further since. */
 _Noreturn static void refuse_start(const settings *set, const wf_file *f) {
     wf_adapters own;
     if (wf_model_read_adapters(f, &own, NULL))
@@ -164,7 +165,8 @@ _Noreturn static void refuse_start(const settings *set, const wf_file *f) {
                 set->run.model, set->model.init);
 }
 
-/* Takes the model that it started from; --init may name it again. */
+/* Takes from the checkpoint which model the training started from. If --init names a model, it must
+ * be the same one. */
 static void take_start(settings *set, const wf_file *f) {
     const char *stored = setting_in_file(f, "init");
     if (stored && strlen(stored) >= sizeof set->model.init_hash)
@@ -210,7 +212,7 @@ static bool has_one_vocabulary(const wf_file *f) {
     return same;
 }
 
-/* True if an option of a new training says what the file says. */
+/* True if an option that is for new trainings alone has the value that the checkpoint has. */
 static bool says_the_same(const wf_file *f, const option *o) {
     char text[OPTION_TEXT_SIZE];
     const char *value = option_text(o, text);

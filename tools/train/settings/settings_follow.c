@@ -55,9 +55,9 @@ static void choose_ids(settings *set, double bytes) {
     if (merges) note(set, "%lld ids", (long long)set->data.vocab_size);
 }
 
-/* In characters order counts by distance, too: a letter is read by its neighbours, wherever they
- * stand. Classes of --like have positions of their own, and a rotation needs heads of an even
- * width. */
+/* Adds rotary positions if sources are characters, because the neighbours of a letter matter
+ * wherever it stands. Classes of --like have positions of their own, and a rotation needs heads of
+ * an even width. */
 static void choose_positions(settings *set) {
     bool possible = set->model.d_model / set->model.heads % 2 == 0 && !settings_in_one_row(set) &&
                     !settings_encoder(set);

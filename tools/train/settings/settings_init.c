@@ -61,7 +61,8 @@ static void limit_length(settings *set, const wf_model *m, const char *path) {
 void settings_from_model(settings *set, const wf_file *f, const char *path) {
     char message[WF_MESSAGE];
     const char *added = wf_file_meta(f, "weft.added");
-    /* Scales of integers are left behind: the trained model has other weights than they are for. */
+    /* Marian's int8 scales are dropped, because training changes the weights that they belong
+     * to. */
     if (added && *added && strcmp(added, WF_MARIAN_SCALES "\n") != 0)
         fail(&train_program,
              "%s has parameters that another program added to its model, '%.*s' the first: only "
@@ -94,14 +95,14 @@ void settings_from_model(settings *set, const wf_file *f, const char *path) {
     for (set->model.arch = 0; !e && wf_model_kind_at(set->model.arch) != m->kind;)
         set->model.arch++;
     if (!set->run.resume) limit_length(set, m, path);
-    /* the usual q_proj and v_proj could not be written for PEFT */
+    /* by default the packed matrix: PEFT has no adapters for q_proj and v_proj as parts of it */
     if (set->model.lora && !set->model.lora_targets && wf_hf_packs_attention(m))
         set->model.lora_targets = "in_proj";
     if (!set->run.resume) settings_scale_lora(set, m);
     wf_model_free(m);
 }
 
-/* True if the model is an encoder whose head is not that of what it is to learn. */
+/* True if the model is an encoder, and its head does not suit the task to learn. */
 static bool changes_head(const settings *set, const wf_model *m) {
     const wf_encoder *e = wf_encoder_of(m);
     if (!e) return false;

@@ -30,8 +30,8 @@ void settings_refuse_lora(const settings *set) {
         usage_error(p, "--lora-targets: %s", why);
 }
 
-/* B begins as zeros, so adapters need a higher rate than weights do. The rate falls with the width,
- * so that it comes near those of the paper and of PEFT for large models. */
+/* Matrix B of an adapter begins as zeros, so adapters need a higher rate than weights do. The rate
+ * falls with the width, and comes near those of the paper and of PEFT for large models. */
 void settings_scale_lora(settings *set, const wf_model *m) {
     const wf_transformer *t = wf_transformer_of(m);
     const wf_language_model *l = wf_language_model_of(m);

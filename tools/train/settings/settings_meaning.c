@@ -40,7 +40,7 @@ static bool settings_share_vocab(const settings *set) {
            byte_level || t5 || (settings_one_table(set) && set->data.tokenizer != WF_SENTENCEPIECE);
 }
 
-/* The ids that a class of --like has of a .spm file. */
+/* The ids that the pieces of a .spm file get in a class of --like. */
 static spm_ids ids_of(const settings *set) {
     if (set->model.like == LIKE_T5) return SPM_PADDING_STARTS;
     return set->model.like == LIKE_FIREFOX ? SPM_END_STARTS : SPM_NEW_IDS;

@@ -226,7 +226,8 @@ static void refuse_masks(const settings *set) {
                     (long long)set->data.max_tokens, (long long)set->data.max_len);
 }
 
-/* A head of classes reads the first token of a line, which is none of its text. */
+/* Exits if the tokenizer puts no special token before a line: a head of classes reads that
+ * token. */
 static void refuse_classes(const settings *set) {
     if (!settings_classifies(set) || settings_started(set)) return;
     if (set->data.tokenizer != WF_JSON_TEXT)
