@@ -142,6 +142,8 @@ void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool b
 void wf_model_finish(wf_model *m);
 /* Nodes that are recorded from now on are not the model's own. The last call of wf_model_finish. */
 void wf_model_end_graph(wf_model *m);
+/* Round matrices that m declares from now on, as training.quantize_aware says: quantize_aware.c. */
+void wf_quantize_begin(wf_model *m);
 /* "layers.0" */
 const char *wf_layer_name(int64_t i, char name[32]);
 /* True if a program or its hook added this parameter to the recorded model. */

@@ -1,4 +1,4 @@
-/* core/base/int8_row.h - inside core and ops: a row of weights as int8 with one scale. Not
+/* core/base/int8_row.h - inside the library: a row of weights as int8 with one scale. Not
  * installed. */
 #ifndef WEFT_CORE_BASE_INT8_ROW_H
 #define WEFT_CORE_BASE_INT8_ROW_H

@@ -34,15 +34,21 @@ void wf_marian_add_number(marian_bytes *b, uint64_t number, int n) {
     wf_marian_add(b, bytes, (size_t)n);
 }
 
+float wf_marian_multiplier(float largest) {
+    /* finite: values of a matrix that are smaller become 0 */
+    return largest > 127 / FLT_MAX ? 127 / largest : 1;
+}
+
+float wf_marian_integer(float value, float multiplier) {
+    return fminf(fmaxf(rintf(value * multiplier), -127), 127);
+}
+
 void wf_marian_round(const float *values, int64_t n, char *to) {
     float most = 0;
     for (int64_t i = 0; i < n; i++) most = fmaxf(most, fabsf(values[i]));
-    /* finite: values of a matrix that are smaller become 0 */
-    float multiplier = most > 127 / FLT_MAX ? 127 / most : 1;
-    for (int64_t i = 0; i < n; i++) {
-        float number = fminf(fmaxf(rintf(values[i] * multiplier), -127), 127);
-        to[i] = (char)(signed char)number;
-    }
+    float multiplier = wf_marian_multiplier(most);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (char)(signed char)wf_marian_integer(values[i], multiplier);
     memcpy(to + n, &multiplier, sizeof multiplier);
 }
 
