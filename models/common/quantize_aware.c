@@ -156,6 +156,7 @@ static void find_rounding(const wf_model *plain, const wf_tensor *param, bool ma
 
 /* Can a model of this kind be rounded so? A model in f32 is packed, as a file in int8 has it. */
 static bool can_round(const wf_model *plain, bool marian, char *message) {
+    if (!wf_ok(plain->graph)) return fail(message, "%s", wf_error(plain->graph));
     if (!marian) return wf_pack_weights(plain->graph, WF_PANELS_INT8, message);
     if (!wf_transformer_of(plain)) return fail(message, "Marian has no such model");
     char *settings = wf_marian_write_settings(&wf_transformer_of(plain)->config, message);
@@ -181,6 +182,7 @@ static void round_as(wf_model *m, const wf_model *plain) {
 
 void wf_quantize_begin(wf_model *m) {
     char message[WF_MESSAGE] = "";
+    if (!wf_ok(m->graph)) return;
     if (m->training.adapters.rank || m->training.on_param) {
         wf_poison(m->graph, "a model is quantisation-aware, or has adapters or a hook of its "
                             "parameters, not both");
