@@ -51,55 +51,59 @@ static int64_t tasks_rounded(const wf_call *c, int phase) {
     return phase < phases ? wf_task_count(c->in[0].shape[0], grain(c)) : 0;
 }
 
+/* The largest |x|. Bits of floats without a sign have the order of the numbers, so the largest
+ * element that is not finite is found, too. */
 static float largest_of(int64_t n, const float *x) {
-    float largest = 0;
-    for (int64_t i = 0; i < n; i++) largest = fmaxf(largest, fabsf(x[i]));
-    return largest;
+    uint32_t largest = 0;
+    float value;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bits &= UINT32_MAX >> 1;
+        largest = bits > largest ? bits : largest;
+    }
+    memcpy(&value, &largest, sizeof value);
+    return value;
 }
 
-/* Values that are not finite stay, so that the loss shows them. */
-static void round_row(int64_t n, const float *x, float *y) {
-    enum { BLOCK = 256 };
-    int8_t q[BLOCK];
-    int64_t where;
-    if (!wf_int8_holds(n, x, &where)) {
+/* Rounds numbers whose largest |x| this is. If one is not finite, all stay, so that the loss shows
+ * it. */
+static void round_by_rows(int64_t n, const float *x, float largest, float *y) {
+    float scale = isfinite(largest) ? wf_int8_scale_of(largest) : 1;
+    if (!isfinite(largest))
         memcpy(y, x, (size_t)n * sizeof *y);
-        return;
-    }
-    float scale = wf_int8_scale(n, x);
-    for (int64_t from = 0; from < n; from += BLOCK) {
-        int64_t part = n - from < BLOCK ? n - from : BLOCK;
-        wf_int8_round(part, x + from, scale, q);
-        for (int64_t i = 0; i < part; i++) y[from + i] = (float)q[i] * scale;
-    }
+    else
+        for (int64_t i = 0; i < n; i++)
+            y[i] = scale > 0 ? wf_int8_nearest(x[i] / scale) * scale : 0;
 }
 
-static void round_row_by(int64_t n, const float *x, float multiplier, float *y) {
-    for (int64_t i = 0; i < n; i++)
-        y[i] = isfinite(x[i]) ? wf_marian_integer(x[i], multiplier) / multiplier : x[i];
+static void round_as_marian(int64_t n, const float *x, float largest, float *y) {
+    float multiplier = isfinite(largest) ? wf_marian_multiplier(largest) : 1;
+    if (!isfinite(largest))
+        memcpy(y, x, (size_t)n * sizeof *y);
+    else
+        for (int64_t i = 0; i < n; i++) y[i] = wf_marian_integer(x[i], multiplier) / multiplier;
 }
 
 static bool eval_rounded(const wf_call *c, int phase, int64_t task, void *scratch) {
     const rounding *r = c->attrs;
     int64_t from, to, n = c->in[0].shape[1], rows = r->rows_of_scale, group = -1;
     const float *x = c->in[0].data;
-    float *y = c->out[0].data, *largest = c->work, multiplier = 1;
+    float *y = c->out[0].data, *of_rows = c->work, largest = 0;
     (void)scratch;
     wf_task_range(c->in[0].shape[0], grain(c), task, &from, &to);
     for (int64_t i = from; i < to; i++) {
-        if (rows && phase == 0) {
-            largest[i] = largest_of(n, x + i * n);
-            continue;
+        if (!rows)
+            round_by_rows(n, x + i * n, largest_of(n, x + i * n), y + i * n);
+        else if (phase == 0)
+            of_rows[i] = largest_of(n, x + i * n);
+        else {
+            if (i / rows != group) {
+                group = i / rows;
+                largest = largest_of(rows, of_rows + group * rows);
+            }
+            round_as_marian(n, x + i * n, largest, y + i * n);
         }
-        if (!rows) {
-            round_row(n, x + i * n, y + i * n);
-            continue;
-        }
-        if (i / rows != group) {
-            group = i / rows;
-            multiplier = wf_marian_multiplier(largest_of(rows, largest + group * rows));
-        }
-        round_row_by(n, x + i * n, multiplier, y + i * n);
     }
     return true;
 }

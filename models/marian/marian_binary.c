@@ -39,10 +39,6 @@ float wf_marian_multiplier(float largest) {
     return largest > 127 / FLT_MAX ? 127 / largest : 1;
 }
 
-float wf_marian_integer(float value, float multiplier) {
-    return fminf(fmaxf(rintf(value * multiplier), -127), 127);
-}
-
 void wf_marian_round(const float *values, int64_t n, char *to) {
     float most = 0;
     for (int64_t i = 0; i < n; i++) most = fmaxf(most, fabsf(values[i]));
