@@ -68,6 +68,10 @@ typedef enum { WF_WEIGHTS_F32, WF_WEIGHTS_BF16, WF_WEIGHTS_INT8 } wf_weight_form
 #define WF_WEIGHT_FORMAT_NAMES(ROW) \
     ROW(WF_WEIGHTS_F32, "f32") ROW(WF_WEIGHTS_BF16, "bf16") ROW(WF_WEIGHTS_INT8, "int8")
 
+/* How matrices are rounded in training. */
+#define WF_QUANTIZE_NAMES(ROW) \
+    ROW(WF_QUANTIZE_NONE, "none") ROW(WF_QUANTIZE_INT8, "int8") ROW(WF_QUANTIZE_MARIAN, "marian")
+
 /* The names in a table's rows as one string, such as "relu|gelu|gelu-tanh|silu". */
 #define WF_NAME_ONLY(name, ...) name
 #define WF_NAME_AFTER(value, ...) "|" WF_NAME_ONLY(__VA_ARGS__, )
@@ -95,6 +99,7 @@ WF_NAMES_OF(wf_stop, WF_STOP_NAMES)
 WF_NAMES_OF(wf_limit_rule, WF_LIMIT_NAMES)
 WF_NAMES_OF(wf_norm_place, WF_NORM_NAMES)
 WF_NAMES_OF(wf_weight_format, WF_WEIGHT_FORMAT_NAMES)
+WF_NAMES_OF(wf_quantize, WF_QUANTIZE_NAMES)
 WF_NAMES_OF(wf_norm_kind, WF_NORM_KIND_NAMES)
 WF_NAMES_OF(wf_decoder_kind, WF_DECODER_KIND_NAMES)
 WF_NAMES_OF(wf_dense_activation, WF_DENSE_ACTIVATION_NAMES)

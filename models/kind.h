@@ -143,6 +143,8 @@ void wf_model_finish(wf_model *m);
 /* Ends the model's own graph: nodes recorded later are not the model's own. wf_model_finish calls
  * it last. */
 void wf_model_end_graph(wf_model *m);
+/* Round matrices that m declares from now on, as training.quantize_aware says: quantize_aware.c. */
+void wf_quantize_begin(wf_model *m);
 /* "layers.0" */
 const char *wf_layer_name(int64_t i, char name[32]);
 /* True if a program or its hook added this parameter to the recorded model. */

@@ -47,6 +47,15 @@ typedef struct wf_adapters {
     const char *targets;
 } wf_adapters;
 
+/* How matrices are rounded while a model is trained. */
+typedef enum {
+    WF_QUANTIZE_NONE,
+    /* to int8 with a scale for each row, as WF_PANELS_INT8 */
+    WF_QUANTIZE_INT8,
+    /* to int8 with one scale for each matrix, as Marian's files in int8 have them */
+    WF_QUANTIZE_MARIAN
+} wf_quantize;
+
 /* Options of the forward pass and the loss in training; plans that do not train have no dropout.
  * The other settings of training are those of a wf_trainer for m->graph, m->objective and
  * m->loss.count. */
@@ -64,6 +73,10 @@ typedef struct wf_training_config {
     /* factor of the loss of guided alignment, which teaches head 0 of the last layer's
      * cross-attention to follow given alignments, at most 1e6; 0: there is no such loss */
     double alignment_weight;
+    /* quantisation-aware training: every plan of the graph rounds the matrices that a file in int8
+     * would hold, and gradients pass straight through to the weights, which stay in f32. Graphs in
+     * f32 only; not together with adapters or on_param */
+    wf_quantize quantize_aware;
 } wf_training_config;
 
 /* The architecture of a model: a row of the table in kinds.c. */

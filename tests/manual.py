@@ -72,10 +72,29 @@ def open_in_browser(manual):
     return count, bad
 
 
+def prepare_work(source, build, folder):
+    """A folder with the files that the pages name, of few lines, where a training of pairs makes few steps."""
+    tools = folder / 'work/build/tools'
+    tools.mkdir(parents=True)
+    for program in (build / 'tools').iterdir():
+        if program.name != 'train':
+            (tools / program.name).symlink_to(program)
+    (tools / 'train').write_text(f"""#!/bin/sh
+case "$*" in *--train*) set -- "$@" --max-steps 40 --threads 1 --quiet ;; esac
+exec {build}/tools/train "$@"
+""")
+    (tools / 'train').chmod(0o755)
+    words = 'stadt baum vogel hund haus katze fluss garten'.split()
+    for name, first, n in [('train', 0, 120), ('valid', 120, 12), ('test', 132, 12)]:
+        rows = [[(i + k * (1 + i // 8)) % 8 for k in range(1 + i % 3)] for i in range(first, first + n)]
+        for side, by in [('de', 0), ('en', 3)]:
+            (folder / f'work/{name}.{side}').write_text(''.join(' '.join(words[w - by] for w in row) + '\n' for row in rows))
+    shutil.copy(source / 'tests/data/words_de.spm', folder / 'work/joint.spm')
+
+
 def run_commands(source, build, folder):
     """The commands of the pages in reading/; a block of text below them is what they print. (commands, [sentence])"""
-    (folder / 'work').mkdir()
-    (folder / 'work/build').symlink_to(build)
+    prepare_work(source, build, folder)
     count = 0
     bad = []
     for page in sorted((source / 'tools/docs/reading').glob('*.md')):

@@ -7,14 +7,6 @@
 #include <string.h>
 
 #define LEAST 0x1p-118f
-/* Adding and subtracting this number rounds a float below 2^22 to the nearest integer, ties to
- * even. */
-#define ROUND 0x1.8p23f
-#if FLT_EVAL_METHOD == 0
-#define NEAREST(x) ((x) + ROUND - ROUND)
-#else
-#define NEAREST(x) nearbyintf((float)(x))
-#endif
 
 /* The scale, rounded up to a significand of 17 bits. It is rounded down if 127 times the result
  * would be infinite. */
@@ -30,16 +22,21 @@ static float scale_for(float largest) {
     return up <= FLT_MAX / WF_INT8_MOST ? up : scale;
 }
 
-float wf_int8_scale(int64_t n, const float *x) {
-    float largest = 0;
-    for (int64_t i = 0; i < n; i++) largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
+float wf_int8_scale_of(float largest) {
     assert(largest <= FLT_MAX);
     return largest < LEAST ? 0 : scale_for(largest);
 }
 
+float wf_int8_scale(int64_t n, const float *x) {
+    float largest = 0;
+    for (int64_t i = 0; i < n; i++) largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
+    return wf_int8_scale_of(largest);
+}
+
 void wf_int8_round(int64_t n, const float *x, float scale, int8_t *q) {
     if (scale == 0) memset(q, 0, (size_t)n);
-    for (int64_t i = 0; scale > 0 && i < n; i++) q[i] = (int8_t)(int32_t)NEAREST(x[i] / scale);
+    for (int64_t i = 0; scale > 0 && i < n; i++)
+        q[i] = (int8_t)(int32_t)wf_int8_nearest(x[i] / scale);
 }
 
 bool wf_int8_holds(int64_t n, const float *x, int64_t *where) {

@@ -1,8 +1,10 @@
-/* core/base/int8_row.h - inside core and ops: a row of weights as int8 with one scale. Not
+/* core/base/int8_row.h - inside the library: a row of weights as int8 with one scale. Not
  * installed. */
 #ifndef WEFT_CORE_BASE_INT8_ROW_H
 #define WEFT_CORE_BASE_INT8_ROW_H
 
+#include <float.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,8 +15,20 @@ enum { WF_INT8_MOST = 127, WF_INT8_LONGEST = 1 << 17 };
  * below 2^-118. The values are q = x / scale, rounded to nearest, ties to even, in [-127, 127].
  * Then q * scale is exact, so quantising it again gives the same scale and q. x must be finite. */
 float wf_int8_scale(int64_t n, const float *x);
+float wf_int8_scale_of(float largest); /* of a row with this largest |x| */
 void wf_int8_round(int64_t n, const float *x, float scale, int8_t *q);
 /* True if all values are finite; else *where is the index of one that is not. */
 bool wf_int8_holds(int64_t n, const float *x, int64_t *where);
+
+/* The nearest integer of a float below 2^22, ties to even: adding and subtracting this number
+ * rounds it, and takes no call. */
+static inline float wf_int8_nearest(float x) {
+#if FLT_EVAL_METHOD == 0
+    const float to_integer = 0x1.8p23f;
+    return x + to_integer - to_integer;
+#else
+    return nearbyintf(x);
+#endif
+}
 
 #endif

@@ -46,6 +46,7 @@ void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dt
         wf_adapters_begin(m);
     else
         m->training.adapters.targets = NULL; /* the caller's, so the model must not free it */
+    if (m->training.quantize_aware) wf_quantize_begin(m);
 }
 
 wf_block_options wf_model_block(const wf_model *m) {

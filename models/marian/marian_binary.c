@@ -34,15 +34,17 @@ void wf_marian_add_number(marian_bytes *b, uint64_t number, int n) {
     wf_marian_add(b, bytes, (size_t)n);
 }
 
+float wf_marian_multiplier(float largest) {
+    /* it must be finite: a matrix of smaller values becomes zeros */
+    return largest > 127 / FLT_MAX ? 127 / largest : 1;
+}
+
 void wf_marian_round(const float *values, int64_t n, char *to) {
     float most = 0;
     for (int64_t i = 0; i < n; i++) most = fmaxf(most, fabsf(values[i]));
-    /* the multiplier must be finite: a matrix of smaller values becomes zeros */
-    float multiplier = most > 127 / FLT_MAX ? 127 / most : 1;
-    for (int64_t i = 0; i < n; i++) {
-        float number = fminf(fmaxf(rintf(values[i] * multiplier), -127), 127);
-        to[i] = (char)(signed char)number;
-    }
+    float multiplier = wf_marian_multiplier(most);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (char)(signed char)wf_marian_integer(values[i], multiplier);
     memcpy(to + n, &multiplier, sizeof multiplier);
 }
 

@@ -3,6 +3,7 @@
 #ifndef WEFT_MODELS_MARIAN_MARIAN_FILE_H
 #define WEFT_MODELS_MARIAN_MARIAN_FILE_H
 
+#include "core/base/int8_row.h"
 #include "core/file/zip.h"
 #include "models/marian_internal.h"
 #include "models/transformer.h"
@@ -95,6 +96,12 @@ typedef struct marian_bytes {
 void wf_marian_add(marian_bytes *b, const void *data, size_t n);
 /* the lowest n bytes, low byte first */
 void wf_marian_add_number(marian_bytes *b, uint64_t number, int n);
+/* The multiplier of a matrix with this largest absolute value. The integer of a value, which stands
+ * for integer / multiplier, is at most 127 in absolute value. */
+float wf_marian_multiplier(float largest);
+static inline float wf_marian_integer(float value, float multiplier) {
+    return wf_int8_nearest(value * multiplier);
+}
 /* Rounds n values to int8 with one multiplier, 127 / the largest absolute value. Writes the n
  * integers, and after them the multiplier as f32. */
 void wf_marian_round(const float *values, int64_t n, char *to);

@@ -195,25 +195,27 @@ static void compare(const char *flags) {
 SETUP(enter_folder, leave_folder)
 
 #define CLIPPED .beta1 = 0.9, .beta2 = 0.98, .alpha = 0.95, .eps = 1e-9, .clip_norm = 0.7
+#define DROPPED(of_sums, of_weights, inside)                                                       \
+    .dropout = of_sums, .attention_dropout = of_weights, .activation_dropout = inside
 static const wf_parameter_group slow[] = { { "*bias", 0.5, 0.1 } };
 static const recipe recipes[] = {
     { .form = TRANSFORMER,
-      .training = { 0.1, 0.1, 0.1, 0.1, NULL, NULL, { 0, 0, NULL }, 0 },
+      .training = { DROPPED(0.1, 0.1, 0.1), .label_smoothing = 0.1 },
       .optimizer = { CLIPPED, .kind = WF_ADAM },
       .schedule = { WF_LINEAR_DECAY, 3e-3, 6, 40, 0 } },
     { .form = GPT,
       .before = 5,
-      .training = { 0.2, 0, 0.2, 0, NULL, NULL, { 0, 0, NULL }, 0 },
+      .training = { DROPPED(0.2, 0, 0.2), .label_smoothing = 0 },
       .optimizer = { CLIPPED, .kind = WF_ADAMW, .weight_decay = 0.02, .average_decay = 0.95 },
       .schedule = { WF_COSINE, 4e-3, 3, 20, 1e-4 } },
     { .form = LLAMA,
       .name = "learner",
-      .training = { 0.1, 0.1, 0, 0.05, NULL, NULL, { 0, 0, NULL }, 0 },
+      .training = { DROPPED(0.1, 0.1, 0), .label_smoothing = 0.05 },
       .optimizer = { CLIPPED, .kind = WF_LION, .weight_decay = 0.01 },
       .schedule = { WF_INVERSE_SQRT, 1e-3, 4, 0, 0 } },
     { .form = TRANSFORMER,
       .before = 3,
-      .training = { 0.1, 0, 0, 0, NULL, NULL, { 0, 0, NULL }, 0 },
+      .training = { DROPPED(0.1, 0, 0), .label_smoothing = 0 },
       .optimizer = { CLIPPED, .kind = WF_SGD, .momentum = 0.8, .dampening = 0.1,
                      .average_decay = 0.9 },
       .schedule = { WF_CONSTANT_RATE, 1e-2, 0, 0, 0 },
@@ -230,7 +232,7 @@ static const recipe recipes[] = {
       .schedule = { WF_CONSTANT_RATE, 1e-3, 5, 0, 0 } },
     { .form = LLAMA,
       .before = 1,
-      .training = { 0.3, 0.1, 0.1, 0.1, NULL, NULL, { 0, 0, NULL }, 0 },
+      .training = { DROPPED(0.3, 0.1, 0.1), .label_smoothing = 0.1 },
       .optimizer = { CLIPPED, .kind = WF_ADAGRAD },
       .schedule = { WF_NOAM, 1e-2, 0, 0, 0 },
       .micro_batches = 2 },

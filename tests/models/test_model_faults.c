@@ -58,6 +58,28 @@ static bool recording(void) {
     return ok;
 }
 
+/* Rounded as Marian does, a model in its form is made; by rows, one of any form. */
+static bool recording_rounded(void) {
+    wf_transformer_config c = small_config();
+    wf_training_config aware = { .quantize_aware = WF_QUANTIZE_INT8 };
+    c.encoder_layers = c.decoder_layers = 1;
+    message[0] = '\0';
+    wf_model *m = wf_transformer_new(&c, &aware, WF_F32, 3, message);
+    bool ok = recorded(m);
+    wf_model_free(m);
+    c.positions = WF_POSITIONS_TENSOR2TENSOR;
+    c.zero_start = true;
+    c.pad_id = -1;
+    c.layer_norm_eps = 1e-6;
+    c.norm_first = c.encoder_norm = c.decoder_norm = false;
+    aware.quantize_aware = WF_QUANTIZE_MARIAN;
+    message[0] = '\0';
+    m = wf_transformer_new(&c, &aware, WF_F32, 3, message);
+    ok = recorded(m) && ok;
+    wf_model_free(m);
+    return ok;
+}
+
 static bool decode(wf_decoder *d) {
     const int32_t src[] = { 1, 2, 3, 4, 5, 0 }, length[] = { 3, 2 };
     int32_t out[10], n[2];
@@ -330,7 +352,7 @@ static const wall_work scenarios[] = {
     { "searching", searching, false },     { "packing", packing, false },
     { "planning", planning, false },       { "files", files, false },
     { "state_dicts", state_dicts, false }, { "translating", translating, false },
-    { "choosing", choosing, false },
+    { "choosing", choosing, false },       { "recording rounded", recording_rounded, false },
 };
 static const wall_work in_one_row_too[] = {
     { "recording in one row", recording, false },

@@ -2,6 +2,7 @@
  * machine. See announce.h. */
 #include "announce.h"
 #include "core/run_internal.h"
+#include "models/choices.h"
 
 #include <math.h>
 
@@ -85,6 +86,9 @@ void announce(session *s, double memory) {
     if (s->set->model.lora && !s->set->run.resume && !option_seen(&train_program, "lr"))
         say(r, "rate     of adapters: 0.01, above a width of 128 divided by width / 128; --lr "
                "overrides it");
+    if (s->set->model.quantize_aware)
+        say(r, "int8     matrices are rounded in every forward pass, in validations too: %s",
+            wf_quantize_name(s->set->model.quantize_aware));
     say(r, "recipe   %s, %s, peak rate %s after %lld steps, then %s; clipped at %s",
         option_text(option_find(&train_program, "optimizer"), words[0]), batch_text(s->set, limit),
         shortest(s->set->recipe.lr, numbers[0]), (long long)s->set->recipe.warmup,

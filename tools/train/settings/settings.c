@@ -68,38 +68,7 @@ static option rows[] = {
           "spans: of a window of text, beyond which the model sees nothing",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
-    MODEL("init", told.model.init,
-          "fine-tune the model in this file, which train or convert wrote: start from its weights, "
-          "sizes and vocabulary. Options that set these are refused"),
-    { .name = "freeze",
-      .kind = OPTION_STRING,
-      .value = &told.model.freeze,
-      .argument = "PREFIX[,PREFIX]",
-      .help = "do not train parameters whose names begin with one of these prefixes, such as "
-              "transformer.encoder. The program inspect lists the names in a model file" },
-    COUNT("lora", told.model.lora, 0, 65536,
-          "with --init: rank of low-rank adapters (LoRA), which alone are trained and saved. The "
-          "model of --init does not change; generate --adapter applies them, and convert --adapter "
-          "merges them into it. 0: train the model itself",
-          BEFORE("0"), STORED),
-    REAL("lora-alpha", told.model.lora_alpha, 0, 1e6,
-         "with --lora: alpha, where the product of an adapter's matrices is multiplied by alpha / "
-         "rank. 0: alpha is the rank, so the factor is 1",
-         BEFORE("0"), STORED),
-    { .name = "lora-targets",
-      .kind = OPTION_STRING,
-      .value = &told.model.lora_targets,
-      .argument = "NAME[,NAME]",
-      .help =
-          "with --lora: the matrices that get adapters, by the ends of their names: q_proj, "
-          "k_proj, v_proj (in_proj if the model has these three as one matrix), out_proj, linear1, "
-          "linear2, linear3, output, an SSRU's input and forget, average attention's inner, outer, "
-          "input_gate and forget_gate; all-linear: all of these but in_proj and output",
-      .fallback = "q_proj,v_proj, or in_proj for a model of GPT-2's form" },
-    CHOICE("base-weights", told.model.base_weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),
-           "with --lora: number format in which the weights of --init are kept in memory. bf16 "
-           "takes half of the bytes of f32 and int8 a quarter",
-           .fallback = "f32, or int8 if the file has that"),
+#include "start_rows.inc"
 
     GROUP("Running text (--task lm, mask and spans)"),
     INPUT("text", told.data.text,

@@ -39,7 +39,8 @@ typedef struct model_settings {
     int64_t lora; /* rank of adapters; 0: none */
     double lora_alpha;
     const char *lora_targets;
-    int base_weights; /* format of the weights beside adapters; -1: that of the file */
+    int quantize_aware; /* a wf_quantize */
+    int base_weights;   /* format of the weights beside adapters; -1: that of the file */
     /* no option: hash of the model in `init`; "": there was none */
     char init_hash[OPTION_TEXT_SIZE];
 } model_settings;

@@ -23,6 +23,9 @@ void settings_refuse_lora(const settings *set) {
     char why[WF_MESSAGE];
     for (int i = 0; i < 3; i++)
         option_no_effect(p, beside[i], !set->model.lora, "it is for --lora");
+    if (set->model.lora && set->model.quantize_aware)
+        usage_error(p, "--quantize-aware: adapters leave the matrices as they are, which it would "
+                       "round: leave --lora out");
     option_no_effect(p, "freeze", set->model.lora > 0, "--lora trains adapters alone");
     if (set->model.lora && !set->model.init && !set->run.resume)
         usage_error(p, "--lora adapts a model: name it with --init MODEL");

@@ -159,6 +159,7 @@ wf_training_config settings_training(const settings *set) {
         .label_smoothing = set->recipe.label_smoothing,
         .alignment_weight = set->data.alignments ? set->recipe.alignment_weight : 0,
         .adapters = settings_adapters(set),
+        .quantize_aware = (wf_quantize)set->model.quantize_aware,
     };
 }
 
