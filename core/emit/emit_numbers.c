@@ -1,6 +1,7 @@
 /* core/emit/emit_numbers.c - merges the texts for several positions into one. Where a number
  * differs, it must grow evenly with the position. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "emit_steps.h"
 
@@ -33,18 +34,19 @@ static bool add_even(const char *variable, int n, const int64_t *number, const i
 
 bool wf_merge_numbers(const part *q, int n, const wf_text *const *texts, const int64_t *positions,
                       const char *instead, wf_text *to, bool *moves) {
+    static const char mark[] = { WF_NUMBER_BEGINS, 0 };
     const char *at[MOST_POSITIONS] = { NULL };
     for (int i = 0; i < n; i++) at[i] = wf_text_of(texts[i]);
     while (*at[0]) {
         int64_t number[MOST_POSITIONS] = { 0 };
-        char letter = *at[0];
+        size_t letters = strcspn(at[0], mark);
         for (int i = 1; i < n; i++)
-            if (*at[i] != letter) return false;
-        if (letter != WF_NUMBER_BEGINS) {
-            wf_text_add(to, &letter, 1);
-            for (int i = 0; i < n; i++) at[i]++;
-            continue;
-        }
+            if (strncmp(at[i], at[0], letters) != 0) return false;
+        wf_text_add(to, at[0], letters);
+        for (int i = 0; i < n; i++) at[i] += letters;
+        if (!*at[0]) break;
+        for (int i = 1; i < n; i++)
+            if (*at[i] != WF_NUMBER_BEGINS) return false;
         for (int i = 0; i < n; i++) number[i] = read_number(&at[i]);
         if (!add_even(wf_variable(q), n, number, positions, instead, to, moves)) return false;
     }

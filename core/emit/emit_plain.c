@@ -25,12 +25,15 @@ static void name_of_block(const char *block, char name[MOST_NAME]) {
     snprintf(name, MOST_NAME, "%.*s", (int)(end - at), at);
 }
 
+/* Every name of a file is looked for in all lines, so a line that does not contain it, or begins with
+ * another letter, is passed over at once. */
 bool wf_plain_defines(const char *name) {
     size_t n = strlen(name);
     for (const char *const *line = wf_basis.plain; line && *line; line++) {
-        char defined[MOST_NAME];
-        bool ends_type = **line == '}' && strncmp(*line + 1, " ", 1) == 0 &&
-                         strncmp(*line + 2, name, n) == 0 && (*line)[n + 2] == ';';
+        char defined[MOST_NAME], first = **line;
+        if ((first != '}' && first != 's' && first != '#') || !strstr(*line, name)) continue;
+        bool ends_type = strncmp(*line, "} ", 2) == 0 && strncmp(*line + 2, name, n) == 0 &&
+                         (*line)[n + 2] == ';';
         bool begins = strncmp(*line, "static ", 7) == 0 || strncmp(*line, "#define ", 8) == 0;
         if (begins) name_of_block(*line, defined);
         if (ends_type || (begins && strcmp(defined, name) == 0)) return true;

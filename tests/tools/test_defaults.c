@@ -10,7 +10,9 @@
 
 TESTS(defaults)
 
-#define TINY "--d-model 8 --heads 2 --layers 1 --d-ff 8 --threads 1 --quiet "
+/* A dry run measures a step, so models that are not looked at are small. */
+#define SMALL "--d-model 8 --heads 2 --layers 1 --d-ff 8 "
+#define TINY SMALL "--threads 1 --quiet "
 
 /* ---- the rules ------------------------------------------------------------------------------- */
 
@@ -111,19 +113,20 @@ static void assert_setting(const char *name, const char *value) {
 TEST_ROWS(lines_say_what_a_token_is, COUNT_OF(kinds)) {
     run("%s > pairs", kinds[_i].lines);
     expect(0);
-    ok("train --train pairs --dry-run --json");
+    ok("train --train pairs " SMALL "--dry-run --json");
     assert_setting("tokenizer", kinds[_i].tokenizer);
     assert_setting("tokenizer-tgt", kinds[_i].targets);
     assert_setting("positions", kinds[_i].positions);
     assert_contains(result.err, "chosen   by the size of the data: tokenizer ");
-    ok("train --train pairs --tokenizer char --epochs 3 --max-tokens 512 --dropout 0.05 --lr 0.001 "
-       "--positions learned --dry-run --json");
+    ok("train --train pairs " SMALL "--tokenizer char --epochs 3 --max-tokens 512 --dropout 0.05 "
+       "--lr 0.001 --positions learned --dry-run --json");
     assert_setting("tokenizer", "char"), assert_setting("tokenizer-tgt", "same");
     assert_setting("max-tokens", "512"), assert_setting("dropout", "0.05");
     assert_setting("lr", "0.001"), assert_setting("positions", "learned");
     ck_assert_ptr_null(strstr(result.err, "chosen "));
     for (int shared = 0; shared < 2; shared++) {
-        run("train --train pairs %s --dry-run --json", shared ? "--share-vocab" : "--tie all");
+        run("train --train pairs " SMALL "%s --dry-run --json",
+            shared ? "--share-vocab" : "--tie all");
         expect(0);
         assert_setting("tokenizer-tgt", "same");
         assert_contains(result.err, "for both sides");
@@ -134,8 +137,9 @@ TEST_ROWS(lines_say_what_a_token_is, COUNT_OF(kinds)) {
  * transformers that has others. */
 TEST(positions_fit_the_model) {
     run("%s > pairs", kinds[0].lines);
-    ok("train --train pairs --d-model 12 --heads 4 --positions sinusoidal --dry-run --json");
-    ok("train --train pairs --d-model 12 --heads 4 --dry-run --json");
+    ok("train --train pairs --d-model 12 --heads 4 --layers 1 --d-ff 8 --positions sinusoidal "
+       "--dry-run --json");
+    ok("train --train pairs --d-model 12 --heads 4 --layers 1 --d-ff 8 --dry-run --json");
     assert_setting("positions", "sinusoidal");
     ck_assert_ptr_null(strstr(result.err, "rotary"));
     ok("train --train pairs --like bart --dry-run --json");
@@ -183,17 +187,19 @@ TEST(some_pairs_are_held_back) {
     ok("head -5 pairs > other; train --resume --train pairs --valid other -o parts --max-steps 8 "
        "--quiet");
     ok("train --resume --train pairs -o whole --valid-size 0 --max-steps 7 --quiet");
-    ok("sort pairs > sorted; train --train sorted --dry-run 2>&1 | grep -q 'held out 10 pairs'");
-    ok("train --train pairs --valid-size 4 --dry-run 2>&1 | grep -q 'held out 4 pairs'");
-    ok("train --train pairs --valid-size 0 --dry-run 2>&1 | grep -q 'training 1,000 pairs'");
+    ok("sort pairs > sorted; train --train sorted " SMALL
+       "--dry-run 2>&1 | grep -q 'held out 10 pairs'");
+    ok("train --train pairs " SMALL "--valid-size 4 --dry-run 2>&1 | grep -q 'held out 4 pairs'");
+    ok("train --train pairs " SMALL
+       "--valid-size 0 --dry-run 2>&1 | grep -q 'training 1,000 pairs'");
 }
 
 /* Equal sources stay together, and where all are equal none is held back. */
 TEST(few_or_equal_pairs_are_all_learned) {
-    ok("yes 'a b\tb a' | head -n 900 > pairs; train --train pairs --dry-run");
+    ok("yes 'a b\tb a' | head -n 900 > pairs; train --train pairs " SMALL "--dry-run");
     assert_contains(result.err, "training 900 pairs");
     assert_contains(result.err, "held out nothing");
-    ok("seq 99 | sed 's/.*/&\t&/' > pairs; train --train pairs --dry-run");
+    ok("seq 99 | sed 's/.*/&\t&/' > pairs; train --train pairs " SMALL "--dry-run");
     assert_contains(result.err, "training 99 pairs");
 }
 

@@ -2,20 +2,11 @@
 #include "convert_target.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/file.h"
 #include "core/op.h"
-
-static bool is_safetensors(const char *path) {
-    char head[9];
-    FILE *f = fopen(path, "rb");
-    if (!f) return false;
-    size_t n = fread(head, 1, sizeof head, f);
-    fclose(f);
-    return n == sizeof head && head[8] == '{';
-}
+#include "tools/cli/options/uses.h"
 
 /* Exits if the file has a training that can be resumed, or if that cannot be found out. */
 static void keep_training(const program *p, const char *path) {
@@ -36,5 +27,5 @@ void find_target(const program *p, const char *path, bool overwrite, char target
     char message[WF_MESSAGE];
     if (!output_target(path, target)) fail(p, "%s can't be written: %s", path, strerror(errno));
     if (!output_lock(path, message)) fail(p, "%s", message);
-    if (!overwrite && is_safetensors(target)) keep_training(p, path);
+    if (!overwrite && is_safetensors_file(target)) keep_training(p, path);
 }

@@ -121,6 +121,17 @@ static bool is_safetensors(const char *head, size_t n, int64_t size) {
     return length <= (uint64_t)size - 8;
 }
 
+bool is_safetensors_file(const char *path) {
+    char head[10];
+    struct stat s;
+    FILE *f = fopen(path, "rb");
+    if (!f) return false;
+    size_t n = fread(head, 1, sizeof head, f);
+    bool is = fstat(fileno(f), &s) == 0 && is_safetensors(head, n, s.st_size);
+    fclose(f);
+    return is;
+}
+
 /* True if a file begins like a model: safetensors, an archive of numpy or PyTorch, or a binary file
  * of Marian. */
 static bool begins_as_model(const char *head, size_t n, int64_t size) {

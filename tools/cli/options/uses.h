@@ -25,4 +25,8 @@ void check_uses(const program *p, const used_file *more, int n);
  * check_uses does this for every USE_MODEL. */
 void check_model_file(const program *p, const char *path);
 
+/* True if the file can be read and begins as one of safetensors does: with the length of a header
+ * that it has room for, and an object of JSON. */
+bool is_safetensors_file(const char *path);
+
 #endif
