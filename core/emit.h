@@ -37,6 +37,11 @@ typedef struct wf_emit_options {
      * later plans, because it uses their memory for values that it does not fetch.
      * model_see_NAME(&m) says where a result lies until the next run, if it lies there row-major */
     bool in_order;
+    /* of plans in order: the results of so many runs of a plan without a state are kept.
+     * model_RUN_keep(&m, i) keeps those of its last run as number i, from 0. A later plan, whose
+     * batch is a multiple of that number, reads number 0 in its first rows, then the others, each
+     * in as many. 0 or 1: it reads what the last run left */
+    int64_t kept_runs;
     /* receives the values of the leaves, which the text then does not have: model_start takes
      * them. NULL: they are an array in the text */
     wf_emit_weights *weights_file;
