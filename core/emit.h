@@ -40,6 +40,11 @@ typedef struct wf_emit_options {
      * later plans, because it uses their memory for values that it does not fetch.
      * model_see_NAME(&m) returns the address of a row-major result, valid until the next run */
     bool in_order;
+    /* of plans in order: the results of so many runs of a plan without a state are kept.
+     * model_RUN_keep(&m, i) keeps those of its last run as number i, from 0. A later plan, whose
+     * batch is a multiple of that number, reads number 0 in its first rows, then the others, each
+     * in as many. 0 or 1: it reads what the last run left */
+    int64_t kept_runs;
     /* receives the values of the leaves, which model_start then takes as an argument; NULL: the
      * text has them as an array */
     wf_emit_weights *weights_file;

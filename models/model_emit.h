@@ -19,6 +19,8 @@ typedef struct wf_model_emit_options {
     /* the most tokens of a source and of an output; 0, or more than the model has room for: as
      * many as it has room for, or as the search allows */
     int64_t max_source, max_output;
+    /* so many sources are decoded at once, 1 to 1,024; 0: 1 */
+    int64_t batch;
     /* a greedy or a beam search; NULL: wf_decode_defaults */
     const wf_decode_options *search;
     /* what turns lines into sources, and outputs into lines: one object if they share it; NULL:
@@ -57,6 +59,13 @@ typedef struct wf_model_emit_options {
  * has an empty output. A line with too many is cropped, as the program `generate` does, whose
  * output it is to the byte.
  *
+ * With a `batch` above 1, model_generate_batch(&m, tasks, n) finds the outputs for n sources of any
+ * number, model_BATCH of them at once, and model_translate_batch(&m, lines, n) those for lines: the
+ * same as alone, to the bit. A model_task has source, n and output, and gets length and score; a
+ * model_line has line, bytes, out and size, and gets the result of model_translate. Rows of a
+ * source whose search is over are computed until the last one's is. The program reads as many
+ * lines, or what is left, before it answers them.
+ *
  * With `attention`, model_attend(&m, tokens) computes all attention weights and log-probabilities
  * of the last source and its best output. It writes the decoder's model_ATTENDED tokens and returns
  * how many of them are not padding, or -1 if the model cannot read them. model_weights(&m, map,
@@ -70,7 +79,7 @@ typedef struct wf_model_emit_options {
  * With -DMODEL_MAIN the file is a program, which reads lines and writes lines; a line break within
  * an output is escaped. Its argument is the path of a file of weights. malloc'ed. NULL with
  * message[256]: what wf_emit refuses; a search that draws, has rules that change logits, forced
- * tokens, several outputs, a beam above 64, or a listener; a tokenizer of another size, with a
+ * tokens, several outputs, a beam above 64, or a listener; a batch above 1,024, or with attention; a tokenizer of another size, with a
  * piece above 4,095 bytes, or, in byte-pair encoding by SentencePiece, with unused pieces; a
  * tokenizer.json that has not the form of GPT-2's. */
 WF_API char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message);

@@ -233,7 +233,7 @@ static bool keep_rooms(wf_emitter *e, part *q) {
 /* ---- memory that later plans use again ------------------------------------------------------- */
 
 /* The first place at which n floats in a row are free. */
-static int64_t free_floats(const wf_emitter *e, int64_t n) {
+int64_t wf_free_floats(const wf_emitter *e, int64_t n) {
     int64_t at = 0;
     for (int k = 0; k < e->n_spans; k++) {
         const span *s = &e->spans[k];
@@ -244,7 +244,7 @@ static int64_t free_floats(const wf_emitter *e, int64_t n) {
     return at;
 }
 
-static bool take_floats(wf_emitter *e, int64_t from, int64_t n) {
+bool wf_take_floats(wf_emitter *e, int64_t from, int64_t n) {
     if (!wf_grow(&e->spans, &e->cap_spans, (size_t)e->n_spans + 1, sizeof *e->spans))
         return wf_emitter_lacks(e);
     e->spans[e->n_spans++] = (span){ from, from + n };
@@ -259,10 +259,19 @@ static bool keep_fetches(wf_emitter *e, const part *q) {
     for (int i = 0; ok && i < q->plan->n_nodes; i++) {
         int at = b->values[i].at.storage;
         if (!q->plan->nodes[i].fetched || at < 0 || b->storages[at].place != IN_ARENA) continue;
-        ok = take_floats(e, q->arena + (int64_t)(b->storages[at].offset / 4),
-                         (int64_t)(b->storages[at].bytes + 3) / 4);
+        if (e->kept_runs > 1 && wf_storage_read_later(e, q, i) >= 0) continue;
+        ok = wf_take_floats(e, q->arena + (int64_t)(b->storages[at].offset / 4),
+                            (int64_t)(b->storages[at].bytes + 3) / 4);
     }
     return ok;
+}
+
+/* The results of several runs have a place outside the memory of the part. */
+static bool keep_runs(wf_emitter *e, part *q, int64_t floats) {
+    int own = e->n_spans;
+    if (!wf_take_floats(e, q->arena, floats) || !wf_place_runs(e, q)) return false;
+    e->spans[own] = e->spans[--e->n_spans];
+    return true;
 }
 
 /* Place each plan's arena, and then its caches, in the first gap that is large enough. */
@@ -271,13 +280,14 @@ static bool lay_out_in_order(wf_emitter *e) {
     for (int i = 0; i < e->n_parts; i++) {
         part *q = e->now = &e->parts[i];
         int64_t n = (int64_t)(q->plan->now->arena + 63) / 64 * 16, state = 0;
-        q->arena = free_floats(e, n);
+        q->arena = wf_free_floats(e, n);
         if (q->arena + n > ends) ends = q->arena + n;
-        bool ok = q->plan->with_state ? take_floats(e, q->arena, n) : keep_fetches(e, q);
+        bool ok = q->plan->with_state ? wf_take_floats(e, q->arena, n) : keep_fetches(e, q);
+        if (e->kept_runs > 1 && !q->plan->with_state) ok = ok && keep_runs(e, q, n);
         if (!ok || !keep_rooms(e, q) || !place_state(e, q, &state)) return false;
         if (!state) continue; /* no caches, or those of an earlier plan */
-        q->state = free_floats(e, state);
-        if (!take_floats(e, q->state, state)) return false;
+        q->state = wf_free_floats(e, state);
+        if (!wf_take_floats(e, q->state, state)) return false;
     }
     if (ends > e->memory) e->memory = ends;
     return true;
@@ -330,6 +340,8 @@ static bool can_be_emitted(wf_emitter *e) {
         return wf_emitter_fail(e, "'%s' is no identifier of C", e->prefix);
     if (e->positions < 0)
         return wf_emitter_fail(e, "%lld positions of the caches", (long long)e->positions);
+    if (e->kept_runs > 1 && !e->in_order)
+        return wf_emitter_fail(e, "the results of several runs are kept only of plans in order");
     for (int i = 0; i < e->n_parts; i++) {
         wf_plan *p = e->parts[i].plan;
         e->now = &e->parts[i];
@@ -367,6 +379,7 @@ static void free_emitter(wf_emitter *e) {
         if (e->parts[i].sized) wf_bind(e->parts[i].plan, e->sized_by, e->parts[i].last);
         free(e->parts[i].resting);
         free(e->parts[i].rooms);
+        free(e->parts[i].keeps);
         if (e->parts[i].plan && wf_plan_ok(e->parts[i].plan)) reserve_rows(e->parts[i].plan, 0);
     }
     wf_text *const texts[] = { &e->body,    &e->codes,   &e->functions, &e->modules,
@@ -395,6 +408,7 @@ char *wf_emit_or_lack(wf_plan *const *plans, int n, const wf_emit_options *optio
                      .positions = o->positions,
                      .recomputed = o->recomputed,
                      .sized_by = o->sized_by,
+                     .kept_runs = o->kept_runs > 1 ? o->kept_runs : 1,
                      .alone = o->one_at_a_time,
                      .in_order = o->in_order,
                      .file = o->weights_file };

@@ -42,9 +42,11 @@ static void write_contents(const wf_emitter *e, wf_text *t) {
                   " * The file has these parts, each of which needs those before it:\n"
                   " *   sizes of memory, places of weights, the struct %s\n"
                   " *   arithmetic: functions of numbers and rows\n"
-                  " *   steps: a function for each op and shape\n"
+                  " *   steps: a function for each op and shape, in whose name the result's shape\n"
+                  " *   stands; n: a size that the run chooses; _2: other operands\n"
                   " *   modules: functions that call the steps in their order, named after the\n"
-                  " *   model's modules; behind a call stands what it computes\n"
+                  " *   model's modules, with a number that counts them; behind a call stands\n"
+                  " *   the shape of what it computes, and the name that the model gives that\n"
                   " *   what the program calls%s */\n",
                   of, e->file ? "" : "\n *   the values of the weights, at the end of the file");
 }
@@ -242,6 +244,7 @@ static void write_end(const wf_emitter *e, wf_text *t) {
     write_start(e, t);
     write_runs(e, t);
     write_copies(e, t);
+    wf_write_keeps(e, t);
     wf_text_puts(t, wf_text_of(&e->getters));
 }
 

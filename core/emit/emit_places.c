@@ -115,9 +115,7 @@ bool wf_note_places(wf_emitter *e, bool first) {
     return true;
 }
 
-/* The storage of node i, if a later plan of the file reads the value there; else -1. */
-static int storage_read_later(const wf_emitter *e, int i) {
-    const part *q = e->now;
+int wf_storage_read_later(const wf_emitter *e, const part *q, int i) {
     const binding *b = q->plan->now;
     int at = b->values[i].at.storage;
     bool linked = q->plan->nodes[i].fetched && !wf_has_getter(e, q, i);
@@ -128,9 +126,9 @@ bool wf_describe_rest(wf_emitter *e, wf_text *t) {
     const part *q = e->now;
     const binding *b = q->plan->now;
     for (int i = 0; i < q->plan->n_nodes; i++) {
-        int at = storage_read_later(e, i);
+        int at = wf_storage_read_later(e, q, i);
         bool again = false;
-        for (int k = 0; k < i && at >= 0; k++) again |= storage_read_later(e, k) == at;
+        for (int k = 0; k < i && at >= 0; k++) again |= wf_storage_read_later(e, q, k) == at;
         if (at < 0 || again) continue;
         const storage_room *all = &q->rooms[at];
         wf_text_marked(t, "    for (int i = %n; i < %n; i++) floats(m, %n)[i] = 0;\n",
@@ -148,14 +146,16 @@ static int axis_of(const wf_view *dense, int64_t stride, int64_t size) {
 }
 
 /* `here`: the view of a fed value, row-major. `there`: the view in which an earlier plan left this
- * value. Give v, a view of `here`, the strides of `there`; with `shares`, all rows read the single
- * row of `there`. False: an axis of v is no axis of `here`. */
+ * value. Give v, a view of `here`, the strides of `there`; with `shares`, several rows read each row of
+ * `there`. False: an axis of v is no axis of `here`. */
 static bool map_view(const wf_view *here, const wf_view *there, bool shares, wf_view *v) {
     for (int k = 0; k < v->ndim; k++) {
         int64_t size = v->shape[k];
         int axis = size > 1 && v->stride[k] ? axis_of(here, v->stride[k], size) : -1;
         if (size > 1 && v->stride[k] && axis < 0) return false;
-        if (axis >= 0) v->stride[k] = shares && axis == 0 ? 0 : there->stride[axis];
+        if (axis < 0) continue;
+        v->stride[k] = there->stride[axis];
+        if (shares && axis == 0 && there->shape[0] > 1) v->shape[k] = there->shape[0];
     }
     return true;
 }
@@ -168,11 +168,15 @@ bool wf_link_view(wf_emitter *e, const wf_tensor *fed, int64_t offset, bool stri
     if (!link_rests(e, of, fed)) return false;
     wf_view here = wf_plan_value(e->now->plan, fed)->view, whole = linked->view;
     bool shares = whole.ndim > 0 && whole.shape[0] == 1 && here.shape[0] != 1;
+    int64_t apart = wf_run_floats(of, linked->at.storage), runs = apart ? e->kept_runs : 1;
+    bool fits = runs == 1 || (shares && here.shape[0] % runs == 0);
     if (shares) whole.shape[0] = here.shape[0];
-    if (!wf_same_shape(&whole, &here) || (shares && !indexed))
+    if (!wf_same_shape(&whole, &here) || (shares && !indexed) || !fits)
         return wf_emitter_fail(e, "'%s' has another size in the plan that reads it", called(fed));
     if (wf_view_dense(&linked->view) && !shares) return true;
     wf_dense_strides(here.ndim, here.shape, here.stride);
+    if (shares) whole.shape[0] = runs;
+    if (shares) whole.stride[0] = apart;
     if (offset == 0 && (strided || indexed) && map_view(&here, &whole, shares, v)) return true;
     return wf_emitter_fail(e, "'%s' does not lie in one piece", called(fed));
 }
@@ -193,8 +197,9 @@ static bool add_own(wf_emitter *e, const part *of, location at, wf_dtype dtype, 
     if (s->place == IN_LEAF)
         return add_leaf(e, of->plan->graph->nodes[s->index], at.offset, written, read, t);
     size_t offset = of->rooms ? of->rooms[at.storage].offset : s->offset;
-    int64_t from =
-        s->place == IN_STATE ? wf_slot_at(e, of, s->index) : of->arena + (int64_t)(offset / 4);
+    int64_t from = of->arena + (int64_t)(offset / 4);
+    if (s->place == IN_STATE) from = wf_slot_at(e, of, s->index);
+    if (of != e->now && wf_run_floats(of, at.storage)) from = of->keeps[at.storage];
     add_memory(t, dtype, from + at.offset);
     return true;
 }

@@ -24,6 +24,19 @@ bool wf_note_places(wf_emitter *e, bool first);
 /* Write the loops that set elements behind the bound size to zero where later plans read them. */
 bool wf_describe_rest(wf_emitter *e, wf_text *t);
 
+/* The storage of node i of a part, if a later part reads it in the part's memory; else -1. */
+int wf_storage_read_later(const wf_emitter *e, const part *q, int i);
+
+/* The first floats, so many, that nothing has taken; and take them. */
+int64_t wf_free_floats(const wf_emitter *e, int64_t n);
+bool wf_take_floats(wf_emitter *e, int64_t from, int64_t n);
+/* Find a place for the results of all runs of the part whose results are kept. */
+bool wf_place_runs(wf_emitter *e, part *q);
+/* The floats from one kept run to the next, of a storage of the part; 0: none are kept. */
+int64_t wf_run_floats(const part *q, int storage);
+/* Append the functions that keep the results of a run. */
+void wf_write_keeps(const wf_emitter *e, wf_text *t);
+
 /* The floats that a batch row takes in cache `index`, and the first float of that cache. With the
  * number of caches as index, the second is the first float behind all caches. */
 int64_t wf_slot_floats(const wf_emitter *e, const part *of, int index);

@@ -4,6 +4,7 @@
  * emit_steps.c    a step of a schedule as a call of a C function
  * emit_panels.c   weights that products read in panels
  * emit_places.c   where an operand or a result lies
+ * emit_runs.c     results of several runs of a plan, which are kept
  * emit_kept.c     caches that keep the input of a product instead of keys and values
  * emit_rows.c     tables of which only the first rows are needed
  * emit_numbers.c  numbers that depend on the position
@@ -81,6 +82,7 @@ typedef struct part {
     int64_t last;        /* the last position that it may run at, or the largest size */
     bool sized;          /* a run chooses the size of an extent */
     storage_room *rooms; /* by storage: its place at the largest size; NULL unless sized */
+    int64_t *keeps;      /* by storage: the first float of the runs that are kept; -1: none are */
     resting *resting;    /* by the plan's index of a node; NULL if the part has no parameter */
     wf_text run;         /* the body of the function */
     bool draws;          /* some of its steps draw random bits */
@@ -108,6 +110,7 @@ struct wf_emitter {
     int64_t positions;    /* positions that the caller wants in the caches; 0: all */
     int64_t recomputed;   /* most attentions that compute keys and values again */
     const char *sized_by; /* the extent whose size a run chooses, or NULL */
+    int64_t kept_runs;    /* whose results are kept; at least 1 */
     part parts[MOST_PARTS];
     int n_parts;
     part *now; /* the part that is written */

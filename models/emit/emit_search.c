@@ -10,16 +10,25 @@ int64_t wf_search_bytes(const model_emitter *e) {
     int64_t beam = e->search.beam, output = e->output + 1;
     int64_t candidates = beam * (beam + 1) * 16, outputs = 2 * beam * 24 + 2 * beam * 16;
     int64_t tokens = beam * output * 8;
-    int64_t logits = e->sees_logits ? 0 : beam * e->model->tgt_vocab * 4;
+    int64_t logits = e->sees_logits ? 0 : e->batch * beam * e->model->tgt_vocab * 4;
     int64_t numbers = (3 * beam + e->source + 1 + 16) * 4;
-    return (candidates + outputs + tokens + logits + numbers + 63) / 64 * 64;
+    int64_t all = e->batch * (candidates + outputs + tokens + numbers + 8);
+    return (all + logits + 63) / 64 * 64;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 static const char *const stop_names[] = { "STOP_FULL", "STOP_PRESENT", "STOP_LONGEST",
                                           "STOP_SHRINK" };
+static const char *const stop_rules[] = {
+    "BEAM outputs have ended",
+    "and none that goes on is better than the worst of them, at its length",
+    "and none can become better than that, at the length of the limit",
+    "BEAM outputs have ended, each of which keeps its place in the beam",
+};
 static const char *const limit_names[] = { "LIMIT_END", "LIMIT_FREE_END", "LIMIT_NO_END" };
+static const char *const limit_rules[] = { "END follows, with its probability",
+                                           "END follows for nothing", "nothing follows" };
 
 static void write_sizes(model_emitter *e) {
     wf_text *t = &e->text;
@@ -27,6 +36,9 @@ static void write_sizes(model_emitter *e) {
     wf_text_print(t, "\n/* ---- numbers of the search ---- */\n\nenum {\n");
     wf_text_print(t, "    %s_SOURCE = %n, /* most tokens of a source */\n", of, e->source);
     wf_text_print(t, "    %s_OUTPUT = %n, /* most tokens of an output */\n", of, e->output);
+    if (e->batch > 1)
+        wf_text_print(t, "    %s_BATCH = %n, /* sources that are decoded at once */\n", of,
+                      e->batch);
     wf_text_print(t,
                   "    %s_MEMORY = %n, /* bytes of memory for %s_start and %s_generate, "
                   "aligned to 64 */\n};\n\n",
@@ -41,21 +53,32 @@ static void write_rules(model_emitter *e) {
     wf_text_print(t,
                   "enum {\n    COPIED_LOGITS = %n, /* logits that do not lie where they can be "
                   "read */\n",
-                  e->sees_logits ? 0 : (int64_t)e->search.beam * m->tgt_vocab);
+                  e->sees_logits ? 0 : e->batch * e->search.beam * m->tgt_vocab);
     wf_text_puts(t, "    DECODER_ONLY = ");
     wf_text_print(t, "%d, /* 1: a source and its output are one sequence */\n", !m->src);
     wf_text_print(t, "    START_FIRST = %d,  /* 1: START stands before the source in it */\n",
                   m->start_first);
     wf_text_print(t, "    START_IF_EMPTY = %d, /* 1: it stands there only without a source */\n",
                   m->start_if_empty);
-    wf_text_print(t, "    LONGEST = %n,\n    SOURCE_VOCABULARY = %n,\n    VOCABULARY = %n,\n",
-                  m->max_len, source_vocabulary, m->tgt_vocab);
-    wf_text_print(t, "    START = %d,\n    END = %d,\n    BEAM = %d,\n    MIN_LENGTH = %n,\n",
+    wf_text_print(
+        t,
+        "    LONGEST = %n, /* tokens of a sequence, with START, that the model can read */\n"
+        "    SOURCE_VOCABULARY = %n, /* ids of a source are below it */\n"
+        "    VOCABULARY = %n, /* and of an output below this */\n",
+        m->max_len, source_vocabulary, m->tgt_vocab);
+    wf_text_print(t,
+                  "    START = %d, /* the id that stands before an output */\n"
+                  "    END = %d, /* the id with which it ends */\n"
+                  "    BEAM = %d, /* outputs that are followed at a time, the likeliest so far */\n"
+                  "    MIN_LENGTH = %n, /* fewest tokens of an output */\n",
                   (int)m->start_id, (int)m->end_id, o->beam, o->min_len);
+    wf_text_print(t, "    BATCH = %n, /* sources that are decoded at once */\n", e->batch);
     wf_text_print(t, "    BANNED = %d, /* tokens that are never chosen */\n", o->n_banned);
-    for (int i = 0; i < 4; i++) wf_text_print(t, "    %s = %d,\n", stop_names[i], i);
+    for (int i = 0; i < 4; i++)
+        wf_text_print(t, "    %s = %d, /* %s */\n", stop_names[i], i, stop_rules[i]);
     wf_text_print(t, "    STOP = %s, /* when the search is over */\n", stop_names[o->stop]);
-    for (int i = 0; i < 3; i++) wf_text_print(t, "    %s = %d,\n", limit_names[i], i);
+    for (int i = 0; i < 3; i++)
+        wf_text_print(t, "    %s = %d, /* %s */\n", limit_names[i], i, limit_rules[i]);
     wf_text_print(t, "    AT_LIMIT = %s /* how an output ends at its limit */\n};\n\n",
                   limit_names[o->at_limit]);
     wf_text_print(t,
@@ -97,6 +120,19 @@ static void write_encode(model_emitter *e) {
                                "    return 0;\n}\n\n");
 }
 
+static void write_keep(model_emitter *e) {
+    wf_text *t = &e->text;
+    wf_text_print(
+        t,
+        "/* Steps read what the last run of encode_source gave as that of this source. */\n"
+        "static void keep_source(const %s *m, int number) {\n",
+        e->name);
+    if (e->model->src)
+        wf_text_print(t, "    %s_encode_keep(m, number);\n}\n\n", e->name);
+    else
+        wf_text_puts(t, "    (void)m;\n    (void)number;\n}\n\n");
+}
+
 static void write_requests(model_emitter *e) {
     wf_text *t = &e->text;
     write_encode(e);
@@ -111,6 +147,7 @@ static void write_requests(model_emitter *e) {
         wf_text_print(t, "    (void)copy;\n    return %s_see_logits(m);\n}\n\n", e->name);
     else
         wf_text_print(t, "    %s_get_logits(m, copy);\n    return copy;\n}\n\n", e->name);
+    if (e->batch > 1) write_keep(e);
     wf_text_print(t, "static void copy_row(const %s *m, int from, int to) {\n", e->name);
     if (e->search.beam > 1)
         wf_text_print(t, "    %s_step_copy(m, from, to);\n}\n\n", e->name);

@@ -97,7 +97,7 @@ static void write_memory(text_emitter *x, wf_text *t) {
     wf_text_print(
         t,
         "} text_work;\n\n"
-        "_Static_assert(sizeof(search) <= %n, \"the memory has room for the search\");\n"
+        "_Static_assert(sizeof(searches) <= %n, \"the memory has room for the search\");\n"
         "_Static_assert(sizeof(text_work) <= %n, \"the memory has room for the text\");\n\n",
         wf_search_bytes(x->e), x->bytes);
     wf_text_print(t,
@@ -172,10 +172,12 @@ bool wf_write_text(text_emitter *x, char *message) {
     if (ok) wf_text_puts(t, code.at);
     wf_text_free(&code);
     wf_add_plain_file(t, wf_translate_text, x->e->name);
+    if (x->e->batch > 1) wf_add_plain_file(t, wf_translate_batch_text, x->e->name);
     wf_text_print(t, "#define WHAT_A_LINE_IS \"not %s\"\n",
                   source ? "a line of UTF-8 text" : "ids of the vocabulary");
     if (x->e->file) wf_write_weights_reader(t, x->e->file_name, x->e->name);
     wf_add_plain_file(t, wf_main_text, x->e->name);
+    wf_add_plain_file(t, x->e->batch > 1 ? wf_main_batch_text : wf_main_lines_text, x->e->name);
     wf_add_plain_file(t, x->e->file ? wf_main_file_text : wf_main_array_text, x->e->name);
     return (ok && !t->lacks) || fail(message, "out of memory");
 }

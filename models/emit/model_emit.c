@@ -13,7 +13,13 @@
 #include "models/model_internal.h"
 #include "text_emitter.h"
 
-enum { MOST_BEAM = 64, LEAST_POSITIONS = 4, LEAST_SIZED = 5, LONGEST_LINE = 1 << 24 };
+enum {
+    MOST_BEAM = 64,
+    MOST_BATCH = 1024,
+    LEAST_POSITIONS = 4,
+    LEAST_SIZED = 5,
+    LONGEST_LINE = 1 << 24
+};
 
 /* ---- what can be written --------------------------------------------------------------------- */
 
@@ -90,6 +96,12 @@ static bool open_emitter(model_emitter *e, const wf_model_emit_options *o, char 
     if (wf_encoder_of(e->model)) return fail(message, "an encoder has no form in C yet");
     e->name = o->name ? o->name : "model";
     e->attention = o->attention;
+    e->batch = o->batch ? o->batch : 1;
+    if (e->batch < 1 || e->batch > MOST_BATCH)
+        return fail(message, "%lld sources at once have no form in C: 1 to %d", (long long)e->batch,
+                    MOST_BATCH);
+    if (e->attention && e->batch > 1)
+        return fail(message, "attention of several sources at once has no form in C");
     e->recomputed = o->recomputed;
     e->search = o->search ? *o->search : wf_decode_defaults();
     return take_text(e, o, message) && search_is_ok(e, message) && take_lengths(e, o, message);
@@ -136,6 +148,7 @@ static char *emit_plans(model_emitter *e, model_plans *p, char *message) {
                                 .recomputed = e->recomputed,
                                 .arena_bytes = &e->arena,
                                 .in_order = true,
+                                .kept_runs = e->batch,
                                 .n_weights = &e->weights,
                                 .n_int8 = &e->int8,
                                 .weights_file = e->file };
@@ -158,9 +171,9 @@ static char *emit_model(model_emitter *e, char *message) {
     model_plans p = { .n = 0 };
     bool lacks = false;
     char *text = NULL;
-    /* one source; then a token of each hypothesis at a time; all of an output for its attention */
+    /* one source; then a token of each hypothesis of all sources at a time; all of an output for its attention */
     if (e->model->src) add_plan(&p, wf_model_encode_plan(e->model, NULL), "encode", 1, 0);
-    add_plan(&p, wf_model_step_plan(e->model, NULL), "step", e->search.beam, 1);
+    add_plan(&p, wf_model_step_plan(e->model, NULL), "step", e->batch * e->search.beam, 1);
     if (e->attention) add_plan(&p, wf_attention_values_plan(e), "attention", 1, e->attended);
     for (int i = 0; i < p.n; i++) lacks = lacks || !p.at[i];
     if (lacks)
@@ -198,6 +211,12 @@ static void write_head(model_emitter *e) {
                   " * their number, or one of the errors below 0.\n"
                   " * With -DMODEL_MAIN this file is a program: lines in, lines out.\n *\n",
                   of, of, e->tokenizers[0] ? "the text" : "the ids", of);
+    if (e->batch > 1)
+        wf_text_print(
+            t,
+            " * %s_generate_batch and %s_translate_batch do that for any number of sources\n"
+            " * or lines, %s_BATCH of them at once. Their outputs are the same.\n *\n",
+            of, of, of);
     wf_text_print(
         t,
         " * The model stands first, then its search (%s_generate), the text\n"
@@ -209,9 +228,11 @@ static void write_head(model_emitter *e) {
 
 /* A name that the file has for itself cannot be the prefix. */
 static bool name_is_free(const model_emitter *e, char *message) {
-    const char *const *const texts[] = { wf_search_text,   wf_blocks_text,    wf_translate_text,
-                                         wf_main_text,     wf_main_file_text, wf_weights_text,
-                                         wf_attention_text };
+    const char *const *const texts[] = {
+        wf_search_text,    wf_generate_text,  wf_batch_text,           wf_blocks_text,
+        wf_translate_text, wf_main_text,      wf_main_lines_text,      wf_main_file_text,
+        wf_weights_text,   wf_attention_text, wf_translate_batch_text, wf_main_batch_text
+    };
     static const char *const tables[] = { "source_", "target_", "known_" };
     bool own = strcmp(e->name, "model") == 0 || !e->name[0], taken = false;
     for (size_t i = 0; i < sizeof texts / sizeof *texts && !own; i++)
@@ -226,6 +247,7 @@ static bool write_parts(model_emitter *e, text_emitter *x, const char *model, ch
     wf_text code = { 0 };
     size_t before_values = wf_code_length(model);
     wf_add_plain_file(&code, wf_search_text, e->name);
+    wf_add_plain_file(&code, e->batch > 1 ? wf_batch_text : wf_generate_text, e->name);
     write_head(e);
     wf_text_add(&e->text, model, before_values);
     wf_write_search_numbers(e);

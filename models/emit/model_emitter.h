@@ -4,7 +4,8 @@
  * emit_search.c     the numbers of the search, and what it asks of the model
  * emit_attention.c  the weights of attention, for an output that is known
  * plain_file.c      a file of plain C with the model's prefix
- * plain_search.c    the search, which is embedded as text
+ * plain_search.c    the search, which is embedded as text; plain_generate.c, plain_batch.c: of one
+ *                   source or of several at once
  * program/          the program around the file, and how it reads weights
  * text_emitter.h    lines of text */
 #ifndef WEFT_MODELS_EMIT_MODEL_EMITTER_H
@@ -14,6 +15,9 @@
 #include "models/model_emit.h"
 
 extern const char *const wf_search_text[], *const wf_attention_text[];
+extern const char *const wf_generate_text[], *const wf_batch_text[];
+extern const char *const wf_translate_batch_text[];
+extern const char *const wf_main_lines_text[], *const wf_main_batch_text[];
 extern const char *const wf_blocks_text[], *const wf_translate_text[], *const wf_weights_text[];
 extern const char *const wf_main_text[], *const wf_main_array_text[], *const wf_main_file_text[];
 
@@ -26,6 +30,7 @@ typedef struct model_emitter {
     bool has_line;               /* the caller has chosen that */
     int64_t source, output;      /* most tokens */
     int64_t positions;           /* of a row of the caches */
+    int64_t batch;               /* sources that are decoded at once */
     int64_t recomputed;          /* layers that compute keys and values again */
     bool sized;                  /* a run of the encoder has a length */
     bool sees_logits;            /* the search reads them where they lie */

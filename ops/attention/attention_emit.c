@@ -6,11 +6,14 @@
 #include "ops/base/walk.h"
 #include "ops/emit/loops.h"
 
-/* "h.name = (matrix){ name + the offset of head h of batch b, strides };" */
+/* "h.name = (matrix){ name + the offset of head h of row b, strides };" Several of the `rows` of
+ * the batch share one of keys, values or the mask if these have fewer. */
 static void emit_matrix(wf_emitter *e, const char *member, const char *name, const wf_view *v,
-                        const char *head) {
-    wf_emit_text(e, "h.%s = (matrix){ (float *)%s + b * %n + %s * %n, %n, %n };\n", member, name,
-                 v->stride[0], head, v->stride[1], v->stride[2], v->stride[3]);
+                        int64_t rows, const char *head) {
+    wf_emit_text(e, "h.%s = (matrix){ (float *)%s + b", member, name);
+    if (v->shape[0] > 1 && v->shape[0] < rows) wf_emit_text(e, " / %n", rows / v->shape[0]);
+    wf_emit_text(e, " * %n + %s * %n, %n, %n };\n", v->stride[0], head, v->stride[1], v->stride[2],
+                 v->stride[3]);
 }
 
 static void emit_mask(wf_emitter *e, const wf_call *c) {
@@ -19,7 +22,8 @@ static void emit_mask(wf_emitter *e, const wf_call *c) {
     scores.shape[3] = c->in[IN_K].shape[2];
     if (mask->ndim < 0) return;
     for (int i = 0; i < 4; i++) full.stride[i] = wf_broadcast_stride(mask, &scores, i);
-    emit_matrix(e, "mask", wf_emit_operand(e, IN_MASK), &full, "i");
+    if (mask->shape[0] > 1) full.stride[0] = mask->stride[0];
+    emit_matrix(e, "mask", wf_emit_operand(e, IN_MASK), &full, c->in[IN_Q].shape[0], "i");
 }
 
 /* Write to `text` the index, as C, of the head of k and v that head i of q uses. */
@@ -50,9 +54,9 @@ static void emit_heads(wf_emitter *e, const wf_call *c) {
     }
     wf_emit_text(e, "for (int b = 0; b < %n; b++)\nfor (int i = 0; i < %n; i++) {\n", q[0], q[1]);
     key_head(group, keys);
-    emit_matrix(e, "q", "q", &c->in[IN_Q], "i");
-    emit_matrix(e, "k", "k", &c->in[IN_K], keys);
-    emit_matrix(e, "v", "v", &c->in[IN_V], keys);
+    emit_matrix(e, "q", "q", &c->in[IN_Q], q[0], "i");
+    emit_matrix(e, "k", "k", &c->in[IN_K], q[0], keys);
+    emit_matrix(e, "v", "v", &c->in[IN_V], q[0], keys);
     emit_mask(e, c);
     if (h.drops)
         wf_emit_text(e, "h.element = (uint64_t)(b * %n + i) * %n;\n", q[1], h.queries * h.keys);
@@ -68,25 +72,25 @@ bool wf_emit_attention(wf_emitter *e, const wf_call *c) {
     int64_t keys = c->in[IN_K].shape[2], block = keys < 128 ? keys : 128;
     wf_emit_scratch(e, whole_lines(block) * (q->shape[3] + 1) + 2 * q->shape[2]);
     emit_heads(e, c);
-    emit_matrix(e, "y", "out", &c->out[0], "i");
-    emit_matrix(e, "stats", wf_emit_result(e, 1, "stats"), &c->out[1], "i");
+    emit_matrix(e, "y", "out", &c->out[0], q->shape[0], "i");
+    emit_matrix(e, "stats", wf_emit_result(e, 1, "stats"), &c->out[1], q->shape[0], "i");
     wf_emit_text(e, "attention_head(&h, scratch);\n}\n");
     return true;
 }
 
 bool wf_emit_attention_backward(wf_emitter *e, const wf_call *c) {
     const wf_view *k = &c->in[IN_K];
-    int64_t group = wf_attention_group(c);
+    int64_t group = wf_attention_group(c), rows = c->in[IN_Q].shape[0];
     char keys[32];
     wf_emit_scratch(e, whole_lines(k->shape[2]) * (k->shape[3] + c->in[IN_V].shape[3] + 2));
     emit_heads(e, c);
     key_head(group, keys);
-    emit_matrix(e, "dy", "dy", &c->in[IN_DY], "i");
-    emit_matrix(e, "y", "y", &c->in[IN_Y], "i");
-    emit_matrix(e, "stats", "stats", &c->in[IN_STATS], "i");
-    emit_matrix(e, "dq", wf_emit_result(e, 0, "dq"), &c->out[0], "i");
-    emit_matrix(e, "dk", wf_emit_result(e, 1, "dk"), &c->out[1], keys);
-    emit_matrix(e, "dv", wf_emit_result(e, 2, "dv"), &c->out[2], keys);
+    emit_matrix(e, "dy", "dy", &c->in[IN_DY], rows, "i");
+    emit_matrix(e, "y", "y", &c->in[IN_Y], rows, "i");
+    emit_matrix(e, "stats", "stats", &c->in[IN_STATS], rows, "i");
+    emit_matrix(e, "dq", wf_emit_result(e, 0, "dq"), &c->out[0], rows, "i");
+    emit_matrix(e, "dk", wf_emit_result(e, 1, "dk"), &c->out[1], rows, keys);
+    emit_matrix(e, "dv", wf_emit_result(e, 2, "dv"), &c->out[2], rows, keys);
     if (group > 1) wf_emit_text(e, "h.adds = i %% %n != 0;\n", group);
     wf_emit_text(e, "attention_head_backward(&h, scratch);\n}\n");
     return true;

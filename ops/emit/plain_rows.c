@@ -109,12 +109,13 @@ static float extreme(int n, const float *x, float sign) {
 /* ---- products ----------------------------------------------------------------------------- */
 
 /* The body of product_rows and product_row: y[i, j] = d[i, j] + the sum over k of a[i, k] b[k, j],
- * for 32 columns. Each element is one chain of multiply-adds over k. d 0: zeros; d may be y. The
- * number of rows is a constant, at most 4: compilers then keep all sums in registers. */
+ * for 32 columns. Each element is one chain of multiply-adds over k. d_row below 0: there is no d,
+ * and zeros stand for it; d may be y. The number of rows is a constant, at most 4: compilers then
+ * keep all sums in registers. */
 #define PRODUCT_TILE(rows)                                                                         \
     float sum[rows][32];                                                                           \
     for (int i = 0; i < rows; i++)                                                                 \
-        for (int j = 0; j < 32; j++) sum[i][j] = d ? d[i * d_row + j] : 0.0f;                      \
+        for (int j = 0; j < 32; j++) sum[i][j] = d_row < 0 ? 0.0f : d[i * d_row + j];              \
     for (int k = 0; k < n; k++)                                                                    \
         for (int i = 0; i < rows; i++)                                                             \
             for (int j = 0; j < 32; j++)                                                           \
@@ -137,9 +138,9 @@ static void product_row(int n, const float *a, int a_row, int a_column, const fl
 
 /* One row of fewer columns. */
 static void product_rest(int columns, int n, const float *a, int a_column, const float *b,
-                         int b_row, const float *d, float *y) {
+                         int b_row, const float *d, int d_row, float *y) {
     float sum[32];
-    for (int j = 0; j < columns; j++) sum[j] = d ? d[j] : 0.0f;
+    for (int j = 0; j < columns; j++) sum[j] = d_row < 0 ? 0.0f : d[j];
     for (int k = 0; k < n; k++)
         for (int j = 0; j < columns; j++)
             sum[j] = multiply_add(a[k * a_column], b[k * b_row + j], sum[j]);
@@ -152,21 +153,22 @@ static void product_columns(int m, int columns, int n, const float *a, int a_row
                             int y_row) {
     int fours = columns == 32 ? m / 4 * 4 : 0;
     for (int i = 0; i < fours; i += 4)
-        product_rows(n, a + i * a_row, a_row, a_column, b, b_row, d ? d + i * d_row : 0, d_row,
-                     y + i * y_row, y_row);
+        product_rows(n, a + i * a_row, a_row, a_column, b, b_row, d_row < 0 ? d : d + i * d_row,
+                     d_row, y + i * y_row, y_row);
     for (int i = fours; i < m; i++) {
-        const float *start = d ? d + i * d_row : 0;
+        const float *start = d_row < 0 ? d : d + i * d_row;
         if (columns == 32)
             product_row(n, a + i * a_row, a_row, a_column, b, b_row, start, d_row, y + i * y_row,
                         y_row);
         else
-            product_rest(columns, n, a + i * a_row, a_column, b, b_row, start, y + i * y_row);
+            product_rest(columns, n, a + i * a_row, a_column, b, b_row, start, d_row,
+                         y + i * y_row);
     }
 }
 
 /* y [m, n] = a [m, p] b [p, n] + d, with any strides of a and b. If the columns of b are not
  * adjacent, 32 rows of 32 columns at a time are copied to panel, 1024 floats. d_row 0: one row for
- * all. */
+ * all; -1: there is no d. */
 static void product(int m, int n, int p, const float *a, int a_row, int a_column, const float *b,
                     int b_row, int b_column, const float *d, int d_row, float *y, int y_row,
                     float *panel) {
@@ -175,7 +177,7 @@ static void product(int m, int n, int p, const float *a, int a_row, int a_column
         int columns = n - j < 32 ? n - j : 32;
         for (int k = 0; k == 0 || k < p; k += deep) {
             int depth = p - k < deep ? p - k : deep;
-            const float *start = d ? d + j : 0, *from = b + k * b_row + j;
+            const float *start = d_row < 0 ? d : d + j, *from = b + k * b_row + j;
             for (int r = 0; copies && r < depth; r++)
                 for (int c = 0; c < columns; c++)
                     panel[r * 32 + c] = b[(k + r) * b_row + (j + c) * b_column];
@@ -194,7 +196,7 @@ static void product_in_panels(int m, int n, int p, const float *a, int a_row, in
         int columns = n - j < 32 ? n - j : 32;
         for (int k = 0; k == 0 || k < p; k += 128) {
             int depth = p - k < 128 ? p - k : 128;
-            const float *start = d ? d + j : 0;
+            const float *start = d_row < 0 ? d : d + j;
             product_columns(m, columns, depth, a + k * a_column, a_row, a_column,
                             b + j * p + k * columns, columns, k ? y + j : start, k ? y_row : d_row,
                             y + j, y_row);

@@ -60,7 +60,7 @@ static void emit_one(wf_emitter *e, const wf_product *p, const wf_walk *w, adden
         wf_emit_text(e, "0");
     }
     int64_t d_row = copies ? p->n : d.row;
-    if (!d.given && layout == WF_PANELS_INT8) d_row = -1;
+    if (!d.given) d_row = -1;
     wf_emit_text(e, ", %n, out + ", d_row);
     wf_emit_element_at(e, w, 0, "j");
     wf_emit_text(e, ends[layout], p->n);
@@ -74,7 +74,7 @@ static void emit_pieces(wf_emitter *e, const wf_product *p, addend d) {
         int64_t from = p->k * i / p->pieces, k = p->k * (i + 1) / p->pieces - from;
         wf_emit_text(e, "product(%n, %n, %n, a + %n, %n, %n, b + %n, ", p->m, p->n, k,
                      from * p->a_col, p->a_row, p->a_col, from * p->b_row);
-        wf_emit_text(e, "%n, %n, 0, 0, piece + %n, %n, scratch);\n", p->b_row, p->b_col, i * size,
+        wf_emit_text(e, "%n, %n, 0, -1, piece + %n, %n, scratch);\n", p->b_row, p->b_col, i * size,
                      p->n);
     }
     wf_emit_text(e, "for (int i = 0; i < %n; i++)\nfor (int j = 0; j < %n; j++) {\n", p->m, p->n);

@@ -106,18 +106,11 @@ static int decode_all(wf_model *m, const wf_decode_options *o, int64_t most_outp
 
 /* ---- the emitted file ------------------------------------------------------------------------ */
 
-static void write_program(const char *text, const char *name) {
-    FILE *file = fopen("program.c", "w");
-    ck_assert(file);
-    fprintf(file, "#include <stdio.h>\n#include <string.h>\n%s\n", text);
+/* A main that decodes sources one by one. */
+static void write_main(FILE *file, const char *name) {
     fprintf(file,
-            "int main(void) {\n"
-            "    static _Alignas(64) unsigned char memory[%s_MEMORY];\n"
-            "    static %s m;\n"
             "    struct { int32_t n, tokens[%d]; double score; } a;\n"
             "    int32_t source[%d], n, output[%s_OUTPUT + 1];\n"
-            "    memset(memory, 0xff, sizeof memory);\n"
-            "    %s_start(&m, memory);\n"
             "    while (fread(&n, 4, 1, stdin) == 1 && fread(source, 4, %d, stdin) == %d) {\n"
             "        memset(&a, 0, sizeof a);\n"
             "        a.n = %s_generate(&m, source, n, output);\n"
@@ -128,7 +121,56 @@ static void write_program(const char *text, const char *name) {
             "    }\n"
             "    return 0;\n"
             "}\n",
-            name, name, MOST_OUTPUT, MOST_SOURCE, name, name, MOST_SOURCE, MOST_SOURCE, name, name);
+            MOST_OUTPUT, MOST_SOURCE, name, MOST_SOURCE, MOST_SOURCE, name, name);
+}
+
+/* A main that decodes all sources in one call, between two that cannot be read. */
+static void write_batch_main(FILE *file, const char *name) {
+    fprintf(file,
+            "    static struct { int32_t n, source[%d]; } in[%d];\n"
+            "    static struct { int32_t n, tokens[%d]; double score; } a[%d];\n"
+            "    static %s_task tasks[%d];\n"
+            "    int n = 0;\n"
+            "    for (; n < %d && fread(&in[n], sizeof in[n], 1, stdin) == 1; n++) {\n"
+            "        tasks[n + 1].source = in[n].source;\n"
+            "        tasks[n + 1].n = in[n].n;\n"
+            "        tasks[n + 1].output = a[n].tokens;\n"
+            "    }\n"
+            "    tasks[0].n = -1;\n"
+            "    tasks[n + 1].n = %s_SOURCE + 1;\n"
+            "    %s_generate_batch(&m, tasks, n + 2);\n"
+            "    if (tasks[0].length != -1 || tasks[n + 1].length != -1) return 1;\n"
+            "    for (int i = 0; i < n; i++) {\n"
+            "        a[i].n = tasks[i + 1].length;\n"
+            "        a[i].score = tasks[i + 1].score;\n"
+            "    }\n"
+            "    fwrite(a, sizeof a[0], (size_t)n, stdout);\n"
+            "    for (int i = 0; i < n; i += 50) {\n"
+            "        int32_t output[%s_OUTPUT + 1];\n"
+            "        int length = %s_generate(&m, in[i].source, in[i].n, output);\n"
+            "        if (length != a[i].n || %s_score(&m) != a[i].score) return 1;\n"
+            "    }\n"
+            "    return 0;\n"
+            "}\n",
+            MOST_SOURCE, SOURCES, MOST_OUTPUT, SOURCES, name, SOURCES + 2, SOURCES, name, name,
+            name, name, name);
+}
+
+static void write_program(const char *text, const char *name, bool together) {
+    FILE *file = fopen("program.c", "w");
+    ck_assert(file);
+    fprintf(file,
+            "#include <stdio.h>\n#include <string.h>\n%s\n"
+            "int main(void) {\n"
+            "    static _Alignas(64) unsigned char memory[%s_MEMORY];\n"
+            "    static %s m;\n"
+            "    memset(memory, 0xff, sizeof memory);\n"
+            "    %s_start(&m, memory);\n",
+            text, name, name, name);
+    if (together)
+        write_batch_main(file, name);
+    else
+        write_main(file, name);
     ck_assert_int_eq(fclose(file), 0);
 }
 
@@ -159,12 +201,13 @@ typedef struct trial {
 
 /* The bytes of memory that a trial's file needs, where so many layers compute keys and values
  * again. */
-static int64_t memory_of(wf_model *m, const trial *t, int64_t recomputed) {
+static int64_t memory_of(wf_model *m, const trial *t, int batch, int64_t recomputed) {
     int64_t memory = 0;
     char *text = wf_model_emit(m,
                                &(wf_model_emit_options){ .max_source = t->max_source,
                                                          .max_output = t->max_output,
                                                          .search = &t->search,
+                                                         .batch = batch,
                                                          .recomputed = recomputed,
                                                          .memory_bytes = &memory },
                                NULL);
@@ -173,7 +216,8 @@ static int64_t memory_of(wf_model *m, const trial *t, int64_t recomputed) {
     return memory;
 }
 
-static void try(const trial *t, bool int8, int64_t recomputed, bool compiled) {
+/* With a batch above 1, several sources are decoded at once. */
+static void try(const trial *t, int batch, bool int8, int64_t recomputed, bool compiled) {
     wf_model *m = model_of(t->form, t->vocab);
     if (int8) ck_assert(wf_pack_weights(m->graph, WF_PANELS_INT8, NULL));
     char message[WF_MESSAGE];
@@ -184,6 +228,7 @@ static void try(const trial *t, bool int8, int64_t recomputed, bool compiled) {
                                                          .max_source = t->max_source,
                                                          .max_output = t->max_output,
                                                          .search = &t->search,
+                                                         .batch = batch,
                                                          .recomputed = recomputed,
                                                          .memory_bytes = &memory,
                                                          .weight_bytes = &weights },
@@ -194,13 +239,13 @@ static void try(const trial *t, bool int8, int64_t recomputed, bool compiled) {
      * beam are most of the memory. */
     bool cached = t->form != LLAMA && t->form != RECURRENT;
     if (recomputed && cached && t->search.beam > 1)
-        ck_assert_int_lt(memory_of(m, t, recomputed + 1), memory);
-    if (recomputed && !cached) ck_assert_int_eq(memory_of(m, t, 0), memory);
+        ck_assert_int_lt(memory_of(m, t, batch, recomputed + 1), memory);
+    if (recomputed && !cached) ck_assert_int_eq(memory_of(m, t, batch, 0), memory);
     /* Tables of positions have no more rows than the file needs, and both sides share one. */
     ck_assert_int_ge(weights, (int8 ? 1 : 4) * wf_model_parameter_count(m) * 8 / 10);
     ck_assert(!int8 || weights < 3 * wf_model_parameter_count(m));
     write_file("model.c", text, strlen(text));
-    write_program(text, t->name ? t->name : "model");
+    write_program(text, t->name ? t->name : "model", batch > 1);
     free(text);
     draw_sources(m, most);
     write_sources();
@@ -276,17 +321,38 @@ static const trial rounded[] = {
 
 TEST_ROWS(an_emitted_model_finds_the_same_outputs, COUNT_OF(trials)) {
     if (!has_emitted_compiler("model_emit")) return;
-    try(&trials[_i], false, 0, compiles_row(_i));
+    try(&trials[_i], 1, false, 0, compiles_row(_i));
 }
 
 TEST_ROWS(an_emitted_model_in_int8_finds_the_same_outputs, COUNT_OF(rounded)) {
     if (!has_emitted_compiler("model_emit")) return;
-    try(&rounded[_i], true, 0, compiles_row(_i));
+    try(&rounded[_i], 1, true, 0, compiles_row(_i));
 }
 
 TEST_ROWS(keys_and_values_that_are_computed_again_have_the_same_bits, COUNT_OF(rounded)) {
     if (!has_emitted_compiler("model_emit")) return;
-    try(&rounded[_i], true, 1, compiles_row(_i));
+    try(&rounded[_i], 1, true, 1, compiles_row(_i));
+}
+
+static const struct {
+    trial of;
+    int batch;
+    bool int8;
+} together[] = {
+    { { PRE_NORM, 17, 10, 0, "translator", { DEFAULTS, .beam = 4, .stop = WF_STOP_LONGEST } },
+      3,
+      false },
+    { { LLAMA, 17, 12, 17, NULL, { DEFAULTS, .beam = 3, .at_limit = WF_LIMIT_NO_END } }, 5, false },
+    { { RECURRENT, 17, 9, 8, NULL, { DEFAULTS, .beam = 2, .stop = WF_STOP_FULL } }, 2, false },
+    { { PROMPTED, 17, 0, 0, NULL, { DEFAULTS, .beam = 1 } }, 7, false },
+    { { PLAIN, 17, 9, 8, NULL, { DEFAULTS, .beam = 2 } }, 3, true },
+    { { PLAIN, 4, 6, 6, NULL, { DEFAULTS, .beam = 1 } }, 4, false },
+};
+
+TEST_ROWS(sources_that_are_decoded_at_once_have_the_same_outputs, COUNT_OF(together)) {
+    if (!has_emitted_compiler("model_emit")) return;
+    try(&together[_i].of, together[_i].batch, together[_i].int8, together[_i].int8,
+        compiles_row(_i));
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -485,6 +551,24 @@ TEST_ROWS(what_has_no_form_is_refused, COUNT_OF(refusals)) {
                                                        .search = &r->search },
                              message));
     ck_assert_msg(strstr(message, r->says), "'%s' is not '%s'", message, r->says);
+    close_model(m);
+}
+
+TEST(batches_without_a_form_are_refused) {
+    static const struct {
+        int64_t batch;
+        bool attention;
+        const char *says;
+    } rows[] = { { 1025, false, "1025 sources at once have no form in C: 1 to 1024" },
+                 { -1, false, "-1 sources at once have no form in C: 1 to 1024" },
+                 { 2, true, "attention of several sources at once has no form in C" } };
+    wf_model *m = model_of(PLAIN, 17);
+    for (int i = 0; i < COUNT_OF(rows); i++) {
+        char message[WF_MESSAGE] = "";
+        wf_model_emit_options o = { .batch = rows[i].batch, .attention = rows[i].attention };
+        ck_assert(!wf_model_emit(m, &o, message));
+        ck_assert_str_eq(message, rows[i].says);
+    }
     close_model(m);
 }
 

@@ -112,6 +112,12 @@ TEST(plans_in_their_order_share_memory) {
     char *text = wf_emit(plans, 2, &o, message);
     ck_assert_msg(text, "%s", message);
     ck_assert(bytes < apart);
+    o.kept_runs = 2; /* a batch of one row has none for each of two runs */
+    ck_assert(!wf_emit(plans, 2, &o, message));
+    ck_assert_str_eq(message, "'y' has another size in the plan that reads it");
+    o.in_order = false;
+    ck_assert(!wf_emit(plans, 2, &o, message));
+    ck_assert_str_eq(message, "the results of several runs are kept only of plans in order");
     try_main(text, NUMBERS "    float value[4];\n    m.x = numbers;\n"
                            "    if (model_first(&m)) return 1;\n"
                            "    for (int i = 0; i < 4; i++) value[i] = numbers[i];\n"

@@ -51,6 +51,7 @@ TEST(a_program_writes_the_lines_of_generate) {
     compare("--beam 4 --prefix copier", "--beam 4");
     compare("--beam 4 --prefix copier --weights-file copier.weights", "--beam 4");
     compare("--beam 4 --weights int8", "--beam 4 --weights int8");
+    compare("--beam 1 --batch 3", "--beam 1");
     compare("--weights int8 --weights-file w", "--weights int8");
     ok("mv m whole && convert --weights int8 whole -o m");
     compare("", "");
@@ -169,7 +170,7 @@ static const text_row texts[] = {
     { "--train pairs.tsv --tokenizer word", "", "" },
     { "--train pairs.tsv --tokenizer char --max-len 40", "--beam 1 --max-line 4000", "--beam 1" },
     { "--train pairs.tsv --tokenizer bpe --share-vocab", "", "" },
-    { "--train pairs.tsv --tokenizer byte-level", "--beam 3", "--beam 3" },
+    { "--train pairs.tsv --tokenizer byte-level", "--beam 3 --batch 7", "--beam 3" },
     { "--train pairs.tsv --tokenizer word --tokenizer-tgt bpe", "", "" },
     { "--arch language --train pairs.tsv --tokenizer bpe --max-len 30", "", "" },
     { "--train pairs.tsv --tokenizer bpe --share-vocab --tie all", "--weights int8 --beam 4",
@@ -177,7 +178,8 @@ static const text_row texts[] = {
     { "--task lm --text pairs.tsv --tokenizer byte-bpe --max-len 24", "", "" },
     { "--task lm --text pairs.tsv --tokenizer text-char --max-len 24 --form llama", "", "" },
     { "--task lm --text pairs.tsv " JSON "--max-len 24", "", "" },
-    { "--task lm --text pairs.tsv " JSON "--max-len 24 --form llama", "--beam 2", "--beam 2" },
+    { "--task lm --text pairs.tsv " JSON "--max-len 24 --form llama", "--beam 2 --batch 2",
+      "--beam 2" },
     { "--train pairs.tsv --spm-src " WEFT_TEST_DATA "/words_de.spm", "", "" },
 };
 
@@ -200,8 +202,11 @@ TEST(a_program_ends_at_a_line_that_is_no_text) {
     if (!has_emitted_compiler("emit_c")) return;
     write_pairs();
     ok("train --train pairs.tsv --tokenizer word " SMALL "--max-steps 1 -o m > /dev/null");
-    ok("graph --emit-c m --max-line 100 -o m.c");
-    run("%s " STRICT_FLAGS " -O1 -DMODEL_MAIN m.c -o program", emitted_compiler());
+    ok("graph --emit-c m --max-line 100 -o m.c && graph --emit-c m --max-line 100 --batch 2 -o "
+       "m2.c");
+    run("%s " STRICT_FLAGS " -O1 -DMODEL_MAIN m.c -o program && "
+        "%s " STRICT_FLAGS " -O1 -DMODEL_MAIN m2.c -o pairwise",
+        emitted_compiler(), emitted_compiler());
     expect(0);
     for (int i = 0; i < COUNT_OF(bad); i++) {
         run("printf 'ein Mann\n%s\nein' > in; generate m --quiet --threads 1 < in > expected",
@@ -211,8 +216,15 @@ TEST(a_program_ends_at_a_line_that_is_no_text) {
         expect(1);
         ck_assert_str_eq(result.err, "line 2: not a line of UTF-8 text\n");
         ck_assert(same_files("got", "expected"));
+        run("./pairwise < in > got");
+        expect(1);
+        ck_assert_str_eq(result.err, "line 2: not a line of UTF-8 text\n");
+        ck_assert(same_files("got", "expected"));
     }
     run("printf '%%0100d\n%%0101d' 1 1 | ./program > got");
+    expect(1);
+    ck_assert_str_eq(result.err, "line 2: it is too long\n");
+    run("printf '1\n%%0101d\n1' 1 | ./pairwise > got");
     expect(1);
     ck_assert_str_eq(result.err, "line 2: it is too long\n");
 }
@@ -328,6 +340,9 @@ TEST(memory_is_printed_and_nothing_written) {
     ok("graph --emit-c m --dry-run --max-length 8");
     ck_assert_int_eq(sscanf(result.out, "%ld bytes of memory", &shorter), 1);
     ck_assert(shorter > 0 && shorter < memory && weights > 0);
+    ok("graph --emit-c m --dry-run --max-length 8 --batch 4");
+    ck_assert_int_eq(sscanf(result.out, "%ld bytes of memory", &memory), 1);
+    ck_assert(memory > 2 * shorter && memory < 5 * shorter);
     ok("graph --emit-c m --dry-run --weights-file w");
     ck_assert_msg(strstr(result.out, " bytes of the weights' file"), "%s", result.out);
     run("ls w");
@@ -417,6 +432,11 @@ static const refusal refusals[] = {
     { "--emit-html", "needs the file of a model", 2 },
     { "--emit-html m --train", "a page has no training", 2 },
     { "--emit-html m --prefix a", "a page declares nothing", 2 },
+    { "--emit-html m --batch 2", "a page reads one line at a time", 2 },
+    { "--batch 2", "no C is written", 2 },
+    { "--emit-c m --batch 0", "0", 2 },
+    { "--emit-c m --train --batch 2", "a training has no search", 2 },
+    { "--emit-c m --ram 100K --beam 1 --batch 200 -o m.c", " --batch ", 1 },
     { "--emit-c m --depth 2", "C is written", 2 },
     { "--beam 2", "no C is written", 2 },
     { "--emit-c m --beam 65", "65", 2 },

@@ -46,17 +46,21 @@ static int64_t layers_of(const wf_model *m) {
     return most;
 }
 
-/* The bytes of memory that the file would need with this length and beam, where so many layers
- * compute keys and values again; -1: the model cannot be written with them. */
-static int64_t memory_with(wf_model *m, wf_model_emit_options o, int64_t length, int64_t beam,
+/* A number that may be lower, so that the memory fits. */
+typedef enum fitted { AS_ASKED, FITTED_LENGTH, FITTED_BEAM, FITTED_BATCH, N_FITTED } fitted;
+
+/* The bytes of memory that the file would need with this number, where so many layers compute keys
+ * and values again; -1: the model cannot be written with them. */
+static int64_t memory_with(wf_model *m, wf_model_emit_options o, fitted what, int64_t n,
                            int64_t recomputed) {
     char message[WF_MESSAGE];
     wf_decode_options search = *o.search;
     wf_emit_weights weights;
     int64_t bytes = -1;
-    search.beam = (int)beam;
+    if (what == FITTED_LENGTH) o.max_source = o.max_output = n;
+    if (what == FITTED_BEAM) search.beam = (int)n;
+    if (what == FITTED_BATCH) o.batch = n;
     o.search = &search;
-    o.max_source = o.max_output = length;
     o.recomputed = recomputed;
     o.memory_bytes = &bytes;
     o.weight_bytes = NULL;
@@ -66,14 +70,13 @@ static int64_t memory_with(wf_model *m, wf_model_emit_options o, int64_t length,
     return bytes;
 }
 
-/* The largest length, or beam, below `most` with which the memory fits into `ram`; 0: none. */
+/* The largest length, beam or batch below `most` with which the memory fits; 0: none. */
 static int64_t largest_that_fits(wf_model *m, const wf_model_emit_options *o, int64_t ram,
-                                 bool is_beam, int64_t most) {
+                                 fitted what, int64_t most) {
     int64_t fits = 0, above = most;
     while (above - fits > 1) {
         int64_t n = fits + (above - fits) / 2;
-        int64_t bytes = memory_with(m, *o, is_beam ? o->max_source : n,
-                                    is_beam ? n : o->search->beam, layers_of(m));
+        int64_t bytes = memory_with(m, *o, what, n, layers_of(m));
         if (bytes >= 0 && bytes <= ram)
             fits = n;
         else
@@ -85,12 +88,12 @@ static int64_t largest_that_fits(wf_model *m, const wf_model_emit_options *o, in
 /* The smallest number of layers that must compute keys and values again for the memory to fit into
  * `ram`; 0: it does not fit even if all layers do. */
 static int64_t layers_to_recompute(wf_model *m, const wf_model_emit_options *o, int64_t ram) {
-    int64_t above = 0, fits = layers_of(m), beam = o->search->beam;
-    int64_t least = memory_with(m, *o, o->max_source, beam, fits);
+    int64_t above = 0, fits = layers_of(m);
+    int64_t least = memory_with(m, *o, AS_ASKED, 0, fits);
     if (least < 0 || least > ram) return 0;
     while (fits - above > 1) {
         int64_t n = above + (fits - above) / 2;
-        if (memory_with(m, *o, o->max_source, beam, n) <= ram)
+        if (memory_with(m, *o, AS_ASKED, 0, n) <= ram)
             fits = n;
         else
             above = n;
@@ -101,16 +104,21 @@ static int64_t layers_to_recompute(wf_model *m, const wf_model_emit_options *o, 
 /* Say what would fit in the budget. */
 static void tell_what_fits(wf_model *m, const wf_model_emit_options *o, int64_t ram,
                            char *message) {
-    char length[64] = "", beam[64] = "";
+    static const char *const names[N_FITTED] = {
+        [FITTED_LENGTH] = "--max-length", [FITTED_BEAM] = "--beam", [FITTED_BATCH] = "--batch"
+    };
     int64_t longest = o->max_source ? o->max_source : wf_model_longest_source(m);
-    int64_t n = largest_that_fits(m, o, ram, false, longest);
-    int64_t hypotheses = largest_that_fits(m, o, ram, true, o->search->beam);
-    if (n) snprintf(length, sizeof length, "; --max-length %lld would fit", (long long)n);
-    if (hypotheses)
-        snprintf(beam, sizeof beam, "%s --beam %lld%s", n ? ", or" : ";", (long long)hypotheses,
-                 n ? "" : " would fit");
+    int64_t most[N_FITTED] = { 0, longest, o->search->beam, o->batch };
+    char text[128] = "";
+    size_t used = 0;
+    for (fitted what = FITTED_LENGTH; what < N_FITTED; what++) {
+        int64_t n = largest_that_fits(m, o, ram, what, most[what]);
+        if (n)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s %s %lld",
+                                     used ? ", or" : ";", names[what], (long long)n);
+    }
     refused(message, "its memory of %lld bytes is above --ram %lld%s%s",
-            (long long)*o->memory_bytes, (long long)ram, length, beam);
+            (long long)*o->memory_bytes, (long long)ram, text, used ? " would fit" : "");
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -173,6 +181,7 @@ static void emit(emitted *e, wf_model *m, const language *l, const wf_generation
     wf_model_emit_options options = { .name = set->prefix,
                                       .max_source = set->max_length,
                                       .max_output = set->max_length,
+                                      .batch = set->batch,
                                       .search = &o,
                                       .source_text = l->tokenizer[SIDE_SRC],
                                       .target_text = l->tokenizer[SIDE_TGT],

@@ -28,6 +28,7 @@ enum { EMIT_F32, EMIT_INT8 };
 /* Settings of the C file. A field that is 0 or NULL stands for the model's own setting. */
 typedef struct emit_settings {
     int64_t beam;
+    int64_t batch;      /* sources that are decoded at once */
     int64_t max_length; /* most tokens of a source and of an output */
     int64_t max_line;   /* most bytes of a line */
     int64_t ram;        /* most bytes of memory */

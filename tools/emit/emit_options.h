@@ -32,6 +32,11 @@
         COUNT("beam", c.model.beam, 1, 64,                                                         \
               "with --emit-c: hypotheses of the beam search; 1 is greedy search",                  \
               .fallback = "as generate"),                                                          \
+        COUNT("batch", c.model.batch, 1, 1024,                                                     \
+              "with --emit-c: sources that are decoded at once, with the same outputs in less "    \
+              "time and more memory: by model_generate_batch and model_translate_batch. The "      \
+              "program reads so many lines before it answers",                                     \
+              .fallback = "1"),                                                                    \
         { .name = "ram",                                                                           \
           .kind = OPTION_STRING,                                                                   \
           .value = &c.ram,                                                                         \

@@ -14,7 +14,7 @@ static void refuse(const program *p, const char *const *names, bool idle, const 
 }
 
 void refuse_idle_emission(const program *p, const emit_request *r) {
-    static const char *const of_search[] = { "max-length", "max-line", "beam",
+    static const char *const of_search[] = { "max-length", "max-line", "beam", "batch",
                                              "weights",    "ram",      NULL };
     static const char *const of_any[] = { "prefix",     "dry-run",      "train",
                                           "from-start", "weights-file", NULL };
@@ -25,6 +25,7 @@ void refuse_idle_emission(const program *p, const emit_request *r) {
     refuse(p, of_pictures, r->asked, "C is written");
     option_no_effect(p, "from-start", !r->training, "only --train begins a training");
     option_no_effect(p, "train", r->page, "a page has no training");
+    option_no_effect(p, "batch", r->page, "a page reads one line at a time");
     option_no_effect(p, "prefix", r->page, "a page declares nothing");
     option_no_effect(p, "weights-file", r->page, "a page is one file");
     option_no_effect(p, "output", r->dry_run, "--dry-run writes nothing");

@@ -28,7 +28,7 @@ int page_line_size(void) {
 /* Translate n bytes of the line. Returns the bytes of the output, or an error below 0. */
 EXPORT("translate") int page_translate(int n);
 int page_translate(int n) {
-    search_of(&page_model)->n_ended = 0;
+    searches_of(&page_model)->at[0].n_ended = 0;
     return model_translate(&page_model, page_line, (size_t)n, page_text, sizeof page_text);
 }
 
@@ -48,7 +48,7 @@ double page_score(void) {
 /* Compute attention. Returns the tokens of the decoder's row; below 0: there is no output. */
 EXPORT("attend") int page_attend(void);
 int page_attend(void) {
-    return search_of(&page_model)->n_ended ? model_attend(&page_model, page_tokens) : -1;
+    return searches_of(&page_model)->at[0].n_ended ? model_attend(&page_model, page_tokens) : -1;
 }
 
 /* The functions down to page_begin give the tokens of the decoder's row and of the source, how many
@@ -65,12 +65,12 @@ int page_most_tokens(void) {
 
 EXPORT("source") const int32_t *page_source_at(void);
 const int32_t *page_source_at(void) {
-    return search_of(&page_model)->source;
+    return searches_of(&page_model)->at[0].source;
 }
 
 EXPORT("source_size") int page_source_size(void);
 int page_source_size(void) {
-    return search_of(&page_model)->n_source;
+    return searches_of(&page_model)->at[0].n_source;
 }
 
 EXPORT("most_source") int page_most_source(void);
@@ -80,7 +80,7 @@ int page_most_source(void) {
 
 EXPORT("begin") int page_begin(void);
 int page_begin(void) {
-    return search_of(&page_model)->begin;
+    return searches_of(&page_model)->at[0].begin;
 }
 
 /* [heads, queries, keys] */

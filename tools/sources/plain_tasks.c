@@ -70,27 +70,35 @@ static int sequence_at(uint64_t index, int32_t *src, int32_t *answer) {
     for (uint32_t attempt = 1; is_held_out(src, n); attempt++)
         n = draw_sequence(index, attempt, src);
     for (int i = 0; i < n; i++) {
+        int32_t token = src[TASK == REVERSE ? n - 1 - i : i];
         int at = i;
-        answer[i] = src[TASK == REVERSE ? n - 1 - i : i];
-        if (TASK != SORT) continue;
-        for (; at > 0 && answer[at - 1] > src[i]; at--) answer[at] = answer[at - 1];
-        answer[at] = src[i];
+        for (; TASK == SORT && at > 0 && answer[at - 1] > token; at--) answer[at] = answer[at - 1];
+        answer[at] = token;
     }
     return n;
+}
+
+/* Token `at` of START, the answer's n tokens and END, which goes on. */
+static int32_t token_at(const int32_t *answer, int n, int at) {
+    if (at == 0) return START;
+    return at <= n ? answer[at - 1] : END;
 }
 
 /* Write row i: a source, and START, its answer and END; or all of it as one sequence. */
 static void write_row(const model_batch *b, int i, uint64_t index, int32_t *src,
                       int32_t *src_length, int32_t *tgt, int32_t *labels) {
     static int32_t source[MAX_LENGTH], answer[MAX_LENGTH];
+    int32_t *tokens = tgt + i * b->T, *next = labels + i * b->T;
     int n = sequence_at(index, source, answer), begin = HAS_SOURCE ? 0 : n;
     for (int k = 0; k < b->S; k++) src[i * b->S + k] = k < n ? source[k] : END;
     src_length[i] = (int32_t)n;
-    for (int k = 0; k < b->T; k++) {
-        int at = k - begin;
-        int32_t id = at == 0 ? START : at > 0 && at <= n ? answer[at - 1] : END;
-        tgt[i * b->T + k] = at < 0 ? source[k] : id;
-        labels[i * b->T + k] = at < 0 || at > n ? NO_LABEL : at < n ? answer[at] : END;
+    for (int k = 0; k < begin; k++) {
+        tokens[k] = source[k];
+        next[k] = NO_LABEL;
+    }
+    for (int at = 0; begin + at < b->T; at++) {
+        tokens[begin + at] = token_at(answer, n, at);
+        next[begin + at] = at <= n ? token_at(answer, n, at + 1) : NO_LABEL;
     }
 }
 

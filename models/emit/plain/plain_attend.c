@@ -5,7 +5,7 @@
  * best output. Writes the tokens that the decoder reads, model_ATTENDED of them with padding, and
  * returns how many are no padding; -1: the model cannot read them. */
 int model_attend(model *m, int32_t *tokens) {
-    const search *s = search_of(m);
+    const search *s = &searches_of(m)->at[0];
     int n = s->begin + 1 + write_best(s, tokens + s->begin + 1);
     for (int i = 0; i <= s->begin; i++) tokens[i] = prompted(s, i);
     for (int i = n; i < model_ATTENDED; i++) tokens[i] = END;

@@ -3,7 +3,8 @@
  * this file, and tests compile it with every model that they write.
  *
  * Before it stand the model, numbers in capitals, and the functions encode_source, run_step,
- * copy_row, penalty and log_sum_exp. A model has BEAM rows of caches, one for each live output. */
+ * copy_row, penalty and log_sum_exp. A model has BEAM rows of caches for each of BATCH sources, one
+ * for each live output. Behind it stands plain_generate.c, or plain_batch.c for several sources. */
 
 /* A token that may come next in an output. While candidates are sorted it has its logit. */
 typedef struct candidate {
@@ -16,7 +17,7 @@ typedef struct traced {
     int32_t token, before;
 } traced;
 
-/* An output that goes on: its row, its last token, and the index of that in the trace. */
+/* An output that goes on: its row among those of its source, its last token, and the index of that in the trace. */
 typedef struct live_output {
     double total;
     int row;
@@ -31,23 +32,32 @@ typedef struct ended_output {
     int32_t last;
 } ended_output;
 
+/* The search for the output of a source. */
 typedef struct search {
     candidate top[BEAM][BEAM + 1]; /* of every live output, the likeliest first */
     live_output live[BEAM], next[BEAM];
     ended_output ended[2 * BEAM]; /* the best score first */
     traced trace[BEAM * (model_OUTPUT + 1)];
-    float logits[COPIED_LOGITS + 1];
-    int32_t ids[BEAM]; /* the newest token of every row */
+    int32_t *ids; /* the newest token of each of its rows */
     int32_t source[model_SOURCE + 1], n_source;
     int count[BEAM], head[BEAM]; /* candidates of every live output, and those already taken */
     int n_live, n_next, n_ended, n_trace;
     int begin, limit; /* positions before the output; its most tokens */
+    int first_row;    /* of its BEAM rows of the model */
 } search;
 
-_Static_assert(sizeof(search) <= model_MEMORY - model_ARENA, "the memory has room for the search");
+/* The searches for all sources, which take their steps together. */
+typedef struct searches {
+    search at[BATCH];
+    int32_t ids[BATCH * BEAM]; /* the newest token of every row */
+    float logits[COPIED_LOGITS + 1];
+} searches;
 
-static search *search_of(const model *m) {
-    return (search *)(void *)(m->arena + model_ARENA);
+_Static_assert(sizeof(searches) <= model_MEMORY - model_ARENA,
+               "the memory has room for the search");
+
+static searches *searches_of(const model *m) {
+    return (searches *)(void *)(m->arena + model_ARENA);
 }
 
 /* ---- the source ------------------------------------------------------------------------- */
@@ -74,8 +84,15 @@ static int32_t prompted(const search *s, int position) {
     return s->source[position < start ? position : position - 1];
 }
 
-/* Read the source. Returns 0 if a model of these sizes cannot read it. */
-static int begin_search(search *s, const int32_t *source, int n) {
+/* Read source `number`. Returns 0 if a model of these sizes cannot read it: then no output is
+ * live. */
+static int begin_search(searches *all, int number, const int32_t *source, int n) {
+    search *s = &all->at[number];
+    s->first_row = number * BEAM;
+    s->ids = all->ids + s->first_row;
+    for (int row = 0; row < BEAM; row++) s->ids[row] = START;
+    s->n_live = 0;
+    s->n_ended = 0;
     if (n < (DECODER_ONLY ? 0 : 1) || n > model_SOURCE) return 0;
     for (int i = 0; i < n; i++) {
         if (source[i] < 0 || source[i] >= SOURCE_VOCABULARY) return 0;
@@ -89,9 +106,7 @@ static int begin_search(search *s, const int32_t *source, int n) {
     s->live[0].row = 0;
     s->live[0].last = -1;
     s->n_live = 1;
-    s->n_ended = 0;
     s->n_trace = 0;
-    for (int row = 0; row < BEAM; row++) s->ids[row] = START;
     s->ids[0] = prompted(s, 0);
     return 1;
 }
@@ -123,7 +138,7 @@ static int likeliest(const float *logits, int length, candidate *top) {
 /* The candidates of live output i. At the limit this is the end alone. Returns 0 if the logits are
  * no numbers. */
 static int choose(search *s, const float *all, int i, int length) {
-    const float *logits = all + s->live[i].row * VOCABULARY;
+    const float *logits = all + (s->first_row + s->live[i].row) * VOCABULARY;
     candidate *top = s->top[i];
     double log_total, normaliser = (double)log_sum_exp(VOCABULARY, logits, &log_total);
     normaliser += log_total;
@@ -239,7 +254,7 @@ static void settle(const model *m, search *s) {
         if (!stays[i]) {
             while (used[row] && row + 1 < BEAM) row++;
             used[row] = 1;
-            copy_row(m, next->row, row);
+            copy_row(m, s->first_row + next->row, s->first_row + row);
             next->row = row;
         }
         s->trace[s->n_trace].token = next->token;
@@ -251,7 +266,20 @@ static void settle(const model *m, search *s) {
     s->n_live = s->n_next;
 }
 
-/* ---- the whole of it -------------------------------------------------------------------- */
+/* Extend the outputs, from the logits after the token at `position`. Where that is in a prompt, the
+ * prompt goes on. Returns 0 if the logits are no numbers. */
+static int extend(const model *m, search *s, const float *logits, int position) {
+    int length = position - s->begin;
+    if (length < 0) {
+        s->ids[0] = prompted(s, position + 1);
+        return 1;
+    }
+    for (int i = 0; i < s->n_live; i++)
+        if (!choose(s, logits, i, length)) return 0;
+    advance(s, length);
+    settle(m, s);
+    return 1;
+}
 
 /* Follow the trace of the best output backwards. Returns its length. */
 static int write_best(const search *s, int32_t *output) {
@@ -261,27 +289,7 @@ static int write_best(const search *s, int32_t *output) {
     return s->ended[0].length;
 }
 
-int model_generate(model *m, const int32_t *source, int n, int32_t *output) {
-    search *s = search_of(m);
-    s->n_ended = 0;
-    if (!begin_search(s, source, n) || encode_source(m, s->source, &s->n_source)) return -1;
-    for (int position = 0; s->n_live > 0; position++) {
-        int length = position - s->begin;
-        const float *logits = run_step(m, s->ids, position, s->logits);
-        if (!logits) return -1;
-        if (length < 0) {
-            s->ids[0] = prompted(s, position + 1);
-            continue;
-        }
-        for (int i = 0; i < s->n_live; i++)
-            if (!choose(s, logits, i, length)) return -1;
-        advance(s, length);
-        settle(m, s);
-    }
-    return write_best(s, output);
-}
-
 /* The score of the output that was written last. */
 double model_score(const model *m) {
-    return search_of(m)->ended[0].score;
+    return searches_of(m)->at[0].ended[0].score;
 }

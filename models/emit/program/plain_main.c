@@ -1,5 +1,6 @@
 /* models/emit/program/plain_main.c - the program in the C file of a model: a filter, which writes a
- * line for each line that it reads, as `generate` does. embed.sh makes text of this file. */
+ * line for each line that it reads, as `generate` does. Behind it stands plain_main_lines.c, or
+ * plain_main_batch.c for several lines at once. embed.sh makes text of this file. */
 
 #ifdef MODEL_MAIN
 #include <stdio.h>
@@ -39,18 +40,9 @@ static const char *sentence_of(int error) {
     return "the model finds no output";
 }
 
-/* Answer all lines of stdin. Returns the program's status. */
-static int answer_lines(model *m) {
-    static char line[model_LINE + 4], out[model_TEXT];
-    for (int number = 1, n; (n = read_input(line, number == 1)) != INPUT_ENDS; number++) {
-        if (n >= 0) n = model_translate(m, line, (size_t)n, out, sizeof out);
-        if (n < 0) {
-            fflush(stdout);
-            fprintf(stderr, "line %d: %s\n", number, sentence_of(n));
-            return 1;
-        }
-        write_output(out, n);
-        if (fflush(stdout)) return 1;
-    }
-    return ferror(stdin) ? 1 : 0;
+/* Say why line `number` has no output. Returns the program's status. */
+static int refuse_line(int number, int error) {
+    fflush(stdout);
+    fprintf(stderr, "line %d: %s\n", number, sentence_of(error));
+    return 1;
 }

@@ -1,0 +1,84 @@
+/* models/emit/plain/plain_batch.c - outputs for several sources at once in the C file of a model,
+ * each the one that the source has alone: embed.sh makes text of this file. Before it stand the
+ * search, and the function keep_source.
+ *
+ * Each source is encoded for itself; then all rows of all sources take each step together, so that
+ * the weights are read once for all of them. Rows of a search that is over, or of which there is
+ * none, are computed too, and nothing reads what they give. */
+
+/* A source of n ids, and its output, which has room for model_OUTPUT. */
+typedef struct model_task {
+    const int32_t *source;
+    int n;
+    int32_t *output;
+    int length;   /* of the output; -1: the model cannot read the source */
+    double score; /* of the output */
+} model_task;
+
+static void fail_search(search *s) {
+    s->n_live = 0;
+    s->n_ended = 0;
+}
+
+/* Encode the sources of all searches that have begun. Other places get results of one of them, so
+ * that all memory of a step is defined. Returns how many sources there are. */
+static int encode_sources(model *m, searches *all) {
+    int n = 0;
+    for (int i = 0; i < BATCH; i++) {
+        search *s = &all->at[i];
+        if (s->n_live == 0) continue;
+        if (encode_source(m, s->source, &s->n_source)) {
+            fail_search(s);
+            continue;
+        }
+        keep_source(m, i);
+        n++;
+    }
+    for (int i = 0; n > 0 && i < BATCH; i++)
+        if (all->at[i].n_live == 0) keep_source(m, i);
+    return n;
+}
+
+/* Find the outputs of all searches that have begun. A search that fails has none. */
+static void search_all(model *m) {
+    searches *all = searches_of(m);
+    int live = encode_sources(m, all);
+    for (int position = 0; live > 0; position++) {
+        const float *logits = run_step(m, all->ids, position, all->logits);
+        live = 0;
+        for (int i = 0; i < BATCH; i++) {
+            search *s = &all->at[i];
+            if (s->n_live == 0) continue;
+            if (!logits || !extend(m, s, logits, position)) fail_search(s);
+            live += s->n_live;
+        }
+    }
+}
+
+/* At most BATCH of them. */
+static void generate_group(model *m, model_task *tasks, int n) {
+    searches *all = searches_of(m);
+    for (int i = 0; i < BATCH; i++)
+        begin_search(all, i, i < n ? tasks[i].source : 0, i < n ? tasks[i].n : -1);
+    search_all(m);
+    for (int i = 0; i < n; i++) {
+        const search *s = &all->at[i];
+        tasks[i].length = s->n_ended > 0 ? write_best(s, tasks[i].output) : -1;
+        tasks[i].score = s->n_ended > 0 ? s->ended[0].score : 0;
+    }
+}
+
+/* Write the outputs of n sources, any number: BATCH of them at a time. */
+void model_generate_batch(model *m, model_task *tasks, int n) {
+    for (int first = 0; first < n; first += BATCH)
+        generate_group(m, tasks + first, n - first < BATCH ? n - first : BATCH);
+}
+
+int model_generate(model *m, const int32_t *source, int n, int32_t *output) {
+    model_task task;
+    task.source = source;
+    task.n = n;
+    task.output = output;
+    generate_group(m, &task, 1);
+    return task.length;
+}

@@ -1,0 +1,13 @@
+/* models/emit/plain/plain_generate.c - the output for a source in the C file of a model: embed.sh
+ * makes text of this file. Before it stands the search. */
+
+int model_generate(model *m, const int32_t *source, int n, int32_t *output) {
+    searches *all = searches_of(m);
+    search *s = &all->at[0];
+    if (!begin_search(all, 0, source, n) || encode_source(m, s->source, &s->n_source)) return -1;
+    for (int position = 0; s->n_live > 0; position++) {
+        const float *logits = run_step(m, all->ids, position, all->logits);
+        if (!logits || !extend(m, s, logits, position)) return -1;
+    }
+    return write_best(s, output);
+}
