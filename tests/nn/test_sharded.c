@@ -22,7 +22,7 @@
 TESTS(sharded)
 
 enum { MOST_RANKS = 9, MOST_PARTS = 8, UPDATES = 4 };
-/* Of the model below, of which the first matrix has three blocks of a round. */
+/* Sizes of the model below: its first matrix has three blocks. */
 enum { ROWS_IN = 4, WIDTH_IN = 47, WIDTH = 700 };
 
 /* ---- a model --------------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ typedef struct trial {
     const op_case *row;
     char prefix[MOST_PREFIX];
     bool written; /* the C file */
+    bool apart;   /* the values of its leaves are in a second file */
     int n;
     void *expected[MAX_OUTPUTS];
     int64_t count[MAX_OUTPUTS]; /* elements of 4 bytes */
@@ -73,8 +74,15 @@ static void add_trial(FILE *file, const trial *t, const fixture *f, wf_tensor *c
     fprintf(file, "\nint %s_try(void *const *to);\nint %s_try(void *const *to) {\n", of, of);
     fprintf(file, "    static _Alignas(64) unsigned char arena[%s_ARENA + 64];\n", of);
     if (updates) fprintf(file, "    static float weights[%s_WEIGHTS + 1];\n", of);
-    fprintf(file, "    static %s m;\n    %s_start(&m, arena%s);\n", of, of,
-            updates ? ", weights" : "");
+    fprintf(file, "    static %s m;\n", of);
+    if (t->apart)
+        fprintf(file,
+                "    extern const void *read_file(const char *path, size_t size);\n"
+                "    const void *file = read_file(\"%s.weights\", %s_FILE);\n"
+                "    if (%s_start(&m, arena%s, file, %s_FILE)) return 1;\n",
+                of, of, of, updates ? ", weights" : "", of);
+    else
+        fprintf(file, "    %s_start(&m, arena%s);\n", of, updates ? ", weights" : "");
     fprintf(file, "    if (%s_run(&m)) return 1;\n", of);
     for (int i = 0, k = 0; updates && i < f->n; i++) {
         if (f->row->in[i].domain != DOMAIN_STATE) continue;
@@ -107,16 +115,36 @@ static void run_row(trial *t, fixture *f, wf_plan *p, wf_tensor **fetch) {
     }
 }
 
+static int64_t elements_of(const op_case *row) {
+    int64_t n = 0;
+    for (int i = 0; i < MAX_CASE_OPERANDS && row->in[i].domain != NO_OPERAND; i++)
+        n += operand_count(&row->in[i]);
+    return n;
+}
+
+static void write_weights(const trial *t, const wf_emit_weights *weights) {
+    char path[MOST_PREFIX + 10];
+    snprintf(path, sizeof path, "%s.weights", t->prefix);
+    FILE *file = fopen(path, "wb");
+    ck_assert(file && fwrite(weights->bytes, 1, weights->n, file) == weights->n);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Large operands are a file of weights: a compiler takes seconds to read them as tables. */
 static void write_row(trial *t, int index, dressing how) {
     fixture f;
     wf_tensor *fetch[MAX_OUTPUTS];
+    wf_emit_weights weights = { 0 };
     char path[MOST_PREFIX + 4], message[256];
     snprintf(t->prefix, sizeof t->prefix, "row_%d_%d", index, (int)how);
     t->row = &op_cases[index];
     fixture_open(&f, t->row, WF_F32, how);
     fixture_differentiate(&f);
     wf_plan *p = plan_of(&f, fetch);
-    char *text = wf_emit(&p, 1, &(wf_emit_options){ .name = t->prefix }, message);
+    t->apart = elements_of(t->row) > LARGE;
+    wf_emit_options o = { .name = t->prefix, .weights_file = t->apart ? &weights : NULL };
+    char *text = wf_emit(&p, 1, &o, message);
+    if (text && t->apart) write_weights(t, &weights);
     t->written = text != NULL;
     if (!text)
         wf_text_print(&faults, "%s: %s\n", t->row->name, message);
@@ -131,19 +159,12 @@ static void write_row(trial *t, int index, dressing how) {
         ck_assert_int_eq(fclose(file), 0);
     }
     free(text);
+    free(weights.bytes);
     wf_plan_free(p);
     fixture_close(&f);
 }
 
-static int64_t elements_of(const op_case *row) {
-    int64_t n = 0;
-    for (int i = 0; i < MAX_CASE_OPERANDS && row->in[i].domain != NO_OPERAND; i++)
-        n += operand_count(&row->in[i]);
-    return n;
-}
-
-/* Plain operands, or transposed, spaced or computed ones: in turn. Large operands, which are long
- * tables, are plain. */
+/* Plain operands, or transposed, spaced or computed ones: in turn. Large operands are plain. */
 static dressing dressing_of(int index) {
     return elements_of(&op_cases[index]) > LARGE ? PLAIN
                                                  : (dressing)(index / PARTS % (COMPUTED + 1));
@@ -178,6 +199,13 @@ static void write_main(const trial *trials, int n) {
             if (trials[k].count[i] > most) most = trials[k].count[i];
     fprintf(file, "#include <stdint.h>\n#include <stdio.h>\n\nstatic int32_t room[%d][%lld];\n",
             MAX_OUTPUTS, (long long)most);
+    fprintf(file,
+            "static int32_t bytes[%d];\n"
+            "const void *read_file(const char *path, size_t size) {\n"
+            "    FILE *file = fopen(path, \"rb\");\n"
+            "    size_t n = file && size <= sizeof bytes ? fread(bytes, 1, size, file) : 0;\n"
+            "    if (file) fclose(file);\n    return n == size ? bytes : 0;\n}\n",
+            2 * TOO_LARGE);
     for (int k = 0; k < n; k++)
         if (trials[k].written) fprintf(file, "int %s_try(void *const *to);\n", trials[k].prefix);
     fprintf(file,
