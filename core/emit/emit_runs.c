@@ -9,13 +9,13 @@
 #include "emit_sections.h"
 
 /* The bytes of a storage, of a sized part those at its largest size. */
-static int64_t bytes_of(const part *q, int storage) {
-    return (int64_t)(q->rooms ? q->rooms[storage].bytes : q->plan->now->storages[storage].bytes);
+static int64_t bytes_of(const part *q, int at) {
+    return (int64_t)(q->rooms ? q->rooms[at].bytes : q->plan->now->storages[at].bytes);
 }
 
-int64_t wf_run_floats(const part *q, int storage) {
-    if (!q->keeps || storage < 0 || q->keeps[storage] < 0) return 0;
-    return (bytes_of(q, storage) / 4 + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
+int64_t wf_run_floats(const part *q, int at) {
+    if (!q->keeps || at < 0 || q->keeps[at] < 0) return 0;
+    return (bytes_of(q, at) / 4 + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
 }
 
 bool wf_place_runs(wf_emitter *e, part *q) {

@@ -273,6 +273,7 @@ static const struct {
     { "cut -f1 pairs > f; train --train f", 1, "For two files: --train-src and --train-tgt" },
     { "train --task copy -o none/m", 1,
       "none/m can't be written: there is no folder none (mkdir -p makes it)" },
+    { "train --task copy --d-model 16384 --layers 100 --dry-run", 1, " TB and this machine has " },
     { "train --train pairs --like t5 --dry-run", 0, "with --spm-src FILE it would go out" },
     { "train --task copy --max-steps 1 --valid-size 0 --quiet -o m; convert --to hf m -o pairs", 1,
       "pairs can't be written into: it is a file" },

@@ -326,10 +326,8 @@ static double file_bytes(const wf_file *f) {
     return bytes;
 }
 
-/* Exits if the ranks on this machine need more memory than it has. Only the first rank saves.
- * started: bytes of the program that started them. */
-static void check_memory(const session *s, double memory, double started) {
-    double saving = saving_bytes(s), needed = (memory - saving) * s->here + saving + started;
+/* Exits if this machine has less memory than `needed` bytes. */
+static void check_installed(double needed) {
     double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE];
     if (installed <= 0 || needed <= installed) return;
@@ -337,6 +335,24 @@ static void check_memory(const session *s, double memory, double started) {
          "this training needs %s and this machine has %s: lower --batch-size, --max-tokens, "
          "--d-model or --layers",
          bytes_text(needed, a), bytes_text(installed, b));
+}
+
+/* Exits if the ranks on this machine need more memory than it has. Only the first rank saves.
+ * started: bytes of the program that started them. */
+static void check_memory(const session *s, double memory, double started) {
+    double saving = saving_bytes(s);
+    check_installed((memory - saving) * s->here + saving + started);
+}
+
+/* Exits if this machine has no memory for weights, gradients and moments alone. This is asked before
+ * the first plan is made, which fills the weights: a system may end a program that fills more than
+ * there is. Ranks share the moments. */
+static void check_weights(const session *s) {
+    double weights = parameter_bytes(s);
+    double trained = weights - 4 * (double)settings_frozen(s->set, s->model);
+    int kind = s->set->recipe.optimizer, moments = kind == WF_ADAM || kind == WF_ADAMW ? 2 : 0;
+    if (s->set->model.lora) trained = 0;
+    check_installed(s->here * (weights + trained) + moments * trained);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -378,6 +394,7 @@ void session_open(session *s) {
     if (!s->set->run.threads) s->set->run.threads = default_threads(s->here);
     s->pool = wf_pool_new((int)s->set->run.threads);
     if (!s->pool) fail(&train_program, "out of memory");
+    check_weights(s);
     open_trainer(s, s->from);
     close_files(s);
     if (session_evaluates(s) &&

@@ -17,7 +17,8 @@ typedef struct traced {
     int32_t token, before;
 } traced;
 
-/* An output that goes on: its row among those of its source, its last token, and the index of that in the trace. */
+/* An output that goes on: its row among those of its source, its last token, and the index of that
+ * in the trace. */
 typedef struct live_output {
     double total;
     int row;
@@ -196,8 +197,8 @@ static int is_hopeless(const search *s, int length, int place) {
 }
 
 /* Is the search over? It is when the best output that has ended stays the best, however long the
- * others become. With STOP_FULL and STOP_SHRINK, BEAM outputs that have ended are enough. With STOP_PRESENT, no live
- * output may be better at its present length than the worst of these. */
+ * others become. With STOP_FULL and STOP_SHRINK, BEAM outputs that have ended are enough. With
+ * STOP_PRESENT, no live output may be better at its present length than the worst of these. */
 static int is_done(const search *s, int length) {
     int longest = s->limit + (AT_LIMIT != LIMIT_NO_END);
     if (s->n_next == 0) return 1;
