@@ -196,6 +196,21 @@ TEST(a_closed_pipe_of_events_is_silent) {
     assert_contains(result.err, "stdout could not be written");
 }
 
+/* A training of running text saves as often as it validates. Best weights alone are for --init. */
+TEST(running_text_is_saved_when_it_is_validated) {
+    make_pairs();
+    run("train --task lm --text pairs --text-eval-size 100 --max-len 8 --d-model 8 --heads 2 "
+        "--layers 1 --threads 1 --log log --log-every 1 -o m --max-steps 99999 2> err & pid=$!\n"
+        "until grep -q '\"step\":252,' log 2> /dev/null; do sleep 0.01; done\n"
+        "kill -KILL $pid; wait $pid");
+    ck_assert(meta_number("m", "train.step") == 250 && meta_number("m.best", "train.step") == 250);
+    ok("rm m");
+    run("train --task lm --text pairs -o m");
+    expect(2);
+    assert_contains(result.err, "m.best is there already, the best weights of a training");
+    assert_contains(result.err, "--init takes them");
+}
+
 /* ---- the command that goes on ---------------------------------------------------------------- */
 
 /* Ctrl-C's advice, run by a shell as it stands. */

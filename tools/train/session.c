@@ -92,14 +92,17 @@ static void find_best(session *s, const wf_file *f) {
 /* Exits if the model file exists, or the page or log of another training. That training may have
  * taken hours, so only --overwrite replaces its files. */
 static void refuse_to_replace(const session *s) {
-    const char *const files[] = { s->set->run.model, s->best_path };
-    for (int i = 0; i < 2; i++) {
-        if (!files[i] || !*files[i] || !is_there(files[i])) continue;
+    if (s->set->run.model && is_there(s->set->run.model))
         usage_error(&train_program,
                     "%.150s is there already: --resume goes on with a training, --overwrite "
                     "replaces it",
-                    files[i]);
-    }
+                    s->set->run.model);
+    if (*s->best_path && is_there(s->best_path))
+        usage_error(&train_program,
+                    "%.150s is there already, the best weights of a training whose end was not "
+                    "saved: --init takes them into a training of another name, --overwrite "
+                    "replaces them",
+                    s->best_path);
     const char *const records[] = { s->set->run.page, s->set->run.log };
     for (int i = 0; i < 2; i++)
         if (records[i] && is_there(records[i]))

@@ -407,7 +407,7 @@ static option rows[] = {
          NEW),
     COUNT("save-every", told.run.save_every, 0, 1e12,
           "number of steps between saves of --model; 0: only at the end",
-          OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" })),
+          OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm|mask|spans", "250"))),
     COUNT("valid-every", told.run.valid_every, 0, 1e12,
           "number of steps between validations; 0: only at the end",
           OTHERWISE({ .cases = OF_PAIRS, .said = "an epoch" }, FOR("lm|mask|spans", "250"))),
