@@ -88,8 +88,8 @@ enum { WF_HUNG = 124, WF_MOST_PROCESSES = 256 };
  * A rank that calls wf_transport_fail, returns another code than 0, is killed, or hangs (stopped,
  * not busy), ends the others: their collectives fail, and ranks still running 3 s later are killed.
  * So ranks that all return the same failure code meet at a barrier first. If this program is
- * killed, the ranks end as well. SIGINT, SIGTERM and SIGHUP sent to it are forwarded to every
- * rank, once each. The same signal again within 0.2 s is ignored, and later it is forwarded again: a
+ * killed, the ranks end as well. SIGINT, SIGTERM and SIGHUP sent to it are forwarded to every rank,
+ * once each. The same signal again within 0.2 s is ignored, and later it is forwarded again: a
  * program may take the second as "stop at once". Sent to a single rank they have no effect. */
 WF_API int wf_processes_run(int n, int (*body)(wf_transport *t, void *user), void *user,
                             void (*leave)(int code), wf_processes_result *cause);

@@ -79,9 +79,9 @@ typedef struct wf_model_emit_options {
  * With -DMODEL_MAIN the file is a program, which reads lines and writes lines; a line break within
  * an output is escaped. Its argument is the path of a file of weights. malloc'ed. NULL with
  * message[256]: what wf_emit refuses; a search that draws, has rules that change logits, forced
- * tokens, several outputs, a beam above 64, or a listener; a batch above 1,024, or with attention; a tokenizer of another size, with a
- * piece above 4,095 bytes, or, in byte-pair encoding by SentencePiece, with unused pieces; a
- * tokenizer.json that has not the form of GPT-2's. */
+ * tokens, several outputs, a beam above 64, or a listener; a batch above 1,024, or with attention;
+ * a tokenizer of another size, with a piece above 4,095 bytes, or, in byte-pair encoding by
+ * SentencePiece, with unused pieces; a tokenizer.json that has not the form of GPT-2's. */
 WF_API char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message);
 
 /* ---- training -------------------------------------------------------------------------------- */

@@ -146,8 +146,8 @@ static int axis_of(const wf_view *dense, int64_t stride, int64_t size) {
 }
 
 /* `here`: the view of a fed value, row-major. `there`: the view in which an earlier plan left this
- * value. Give v, a view of `here`, the strides of `there`; with `shares`, several rows read each row of
- * `there`. False: an axis of v is no axis of `here`. */
+ * value. Give v, a view of `here`, the strides of `there`; with `shares`, several rows read each
+ * row of `there`. False: an axis of v is no axis of `here`. */
 static bool map_view(const wf_view *here, const wf_view *there, bool shares, wf_view *v) {
     for (int k = 0; k < v->ndim; k++) {
         int64_t size = v->shape[k];

@@ -25,8 +25,8 @@ static void name_of_block(const char *block, char name[MOST_NAME]) {
     snprintf(name, MOST_NAME, "%.*s", (int)(end - at), at);
 }
 
-/* Every name of a file is looked for in all lines, so a line that does not contain it, or begins with
- * another letter, is passed over at once. */
+/* Every name of a file is looked for in all lines, so a line that does not contain it, or begins
+ * with another letter, is passed over at once. */
 bool wf_plain_defines(const char *name) {
     size_t n = strlen(name);
     for (const char *const *line = wf_basis.plain; line && *line; line++) {

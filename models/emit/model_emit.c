@@ -171,7 +171,8 @@ static char *emit_model(model_emitter *e, char *message) {
     model_plans p = { .n = 0 };
     bool lacks = false;
     char *text = NULL;
-    /* one source; then a token of each hypothesis of all sources at a time; all of an output for its attention */
+    /* one source; then a token of each hypothesis of all sources at a time; all of an output for
+     * its attention */
     if (e->model->src) add_plan(&p, wf_model_encode_plan(e->model, NULL), "encode", 1, 0);
     add_plan(&p, wf_model_step_plan(e->model, NULL), "step", e->batch * e->search.beam, 1);
     if (e->attention) add_plan(&p, wf_attention_values_plan(e), "attention", 1, e->attended);

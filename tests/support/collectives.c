@@ -47,8 +47,8 @@ static uint32_t word(int round, int from, int to, int64_t fourth) {
     return hash((uint32_t)(round * 31 + from), (uint32_t)to, (uint32_t)fourth);
 }
 
-/* Whole words by copies of a fixed size, which compilers make of one instruction: a sanitizer looks at
- * each call of memcpy and memcmp for longer. */
+/* Whole words by copies of a fixed size, which compilers make of one instruction: a sanitizer looks
+ * at each call of memcpy and memcmp for longer. */
 static void fill(unsigned char *bytes, int64_t n, int round, int from, int to) {
     uint32_t x;
     int64_t whole = n / 4 * 4;

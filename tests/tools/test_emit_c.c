@@ -19,12 +19,6 @@ SETUP(enter_folder, leave_folder)
 
 /* ---- models of ids --------------------------------------------------------------------------- */
 
-/* The text of a program does not depend on sanitizers, with which generate takes ten times as long:
- * it gets a fifth of the lines. */
-static int lines_of(int n) {
-    return SANITIZED ? n / 5 : n;
-}
-
 /* Lines of 1 to `most` ids from `low` on. */
 static void write_lines(int n, int low, int vocab, int most) {
     FILE *file = fopen("lines", "w");
@@ -52,7 +46,7 @@ static void compare(const char *options, const char *search) {
 TEST(a_program_writes_the_lines_of_generate) {
     if (!has_emitted_compiler("emit_c")) return;
     ok("train --task copy " SIZE "--max-steps 30 -o m > /dev/null");
-    write_lines(lines_of(300), 1, 11, 12);
+    write_lines(300, 1, 11, 12);
     compare("", "");
     compare("--beam 4 --prefix copier", "--beam 4");
     compare("--beam 4 --prefix copier --weights-file copier.weights", "--beam 4");
@@ -72,7 +66,7 @@ TEST(a_small_memory_changes_no_line) {
     if (!has_emitted_compiler("emit_c")) return;
     ok("train --task copy --d-model 16 --heads 2 --layers 2 --d-ff 24 --quiet --threads 1 "
        "--valid-size 4 --max-steps 30 -o m > /dev/null");
-    write_lines(lines_of(100), 1, 11, 12);
+    write_lines(100, 1, 11, 12);
     ok("graph --emit-c m --beam 4 --weights int8 --dry-run");
     ck_assert_int_eq(sscanf(result.out, "%ld bytes of memory", &memory), 1);
     ck_assert_msg(!strstr(result.out, "again"), "%s", result.out);
@@ -195,7 +189,7 @@ TEST_ROWS(a_program_writes_the_text_of_generate, COUNT_OF(texts)) {
     write_pairs();
     run("train %s " SMALL "--max-steps 30 -o m > /dev/null", r->train);
     ck_assert_msg(result.status == 0, "%s", result.err);
-    write_text_lines(lines_of(1000));
+    write_text_lines(1000);
     if (compiles_row(_i))
         compare(r->emit, r->search);
     else

@@ -245,7 +245,8 @@ TEST(a_signal_that_comes_twice_at_once_saves) {
     ok("inspect m && [ -z \"$(ls | grep tmp-weft)\" ]");
 }
 
-/* A terminal that is closed sends SIGHUP, perhaps more than once. After nohup it changes nothing. */
+/* A terminal that is closed sends SIGHUP, perhaps more than once. After nohup it changes
+ * nothing. */
 TEST_ROWS(a_closed_terminal_saves, 2) {
     run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 %s --log log "
         "--log-every 1 -o m --max-steps 99999 > out 2> err & pid=$!\n"

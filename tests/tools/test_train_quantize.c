@@ -1,6 +1,6 @@
-/* tests/tools/test_train_quantize.c - `train --quantize-aware`: the same file whether it is resumed,
- * with any threads and processes; which models are converted then; what is refused. The rounding
- * itself: models/test_quantize_aware.c. */
+/* tests/tools/test_train_quantize.c - `train --quantize-aware`: the same file whether it is
+ * resumed, with any threads and processes; which models are converted then; what is refused. The
+ * rounding itself: models/test_quantize_aware.c. */
 #include <stdio.h>
 
 #include "tests/suites.h"

@@ -347,9 +347,9 @@ static void check_memory(const session *s, double memory, double started) {
     check_installed((memory - saving) * s->here + saving + started);
 }
 
-/* Exits if this machine has no memory for weights, gradients and moments alone. This is asked before
- * the first plan is made, which fills the weights: a system may end a program that fills more than
- * there is. Ranks share the moments. */
+/* Exits if this machine has no memory for weights, gradients and moments alone. This is asked
+ * before the first plan is made, which fills the weights: a system may end a program that fills
+ * more than there is. Ranks share the moments. */
 static void check_weights(const session *s) {
     double weights = parameter_bytes(s);
     double trained = weights - 4 * (double)settings_frozen(s->set, s->model);

@@ -241,8 +241,8 @@ static void advance(search *s, int length) {
     if (!last && is_done(s, length)) s->n_next = 0;
 }
 
-/* Give every output that goes on a row: the first one that continues an output keeps its row, others
- * get a free one, to which its caches are copied. */
+/* Give every output that goes on a row: the first one that continues an output keeps its row,
+ * others get a free one, to which its caches are copied. */
 static void settle(const model *m, search *s) {
     int used[BEAM], stays[BEAM], row = 0;
     for (int i = 0; i < BEAM; i++) used[i] = 0;
