@@ -35,7 +35,8 @@
         COUNT("batch", c.model.batch, 1, 1024,                                                     \
               "with --emit-c: sources that are decoded at once, with the same outputs and "        \
               "more memory, and with --beam 1 in less time: by model_generate_batch and "          \
-              "model_translate_batch. The program reads so many lines before it answers"),         \
+              "model_translate_batch. The program reads so many lines before it answers",          \
+              .fallback = "1"),                                                                    \
         { .name = "ram",                                                                           \
           .kind = OPTION_STRING,                                                                   \
           .value = &c.ram,                                                                         \
