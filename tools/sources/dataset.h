@@ -60,6 +60,7 @@ typedef struct dataset {
     corpus train;
     batches order;
     holdout valid, test; /* empty unless the data are pairs */
+    bool one_file;       /* both sides of the training pairs are read from one file */
     bool same; /* the held-out pairs equal the training pairs: scores tell nothing of other pairs */
     const char *unheld; /* why nothing is held out although it was requested; NULL: something is */
     /* running text */

@@ -343,6 +343,7 @@ bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *mes
     ok = ok && hold_back(m, &from, message);
     if (ok && own.text_task < 0 && own.valid[0]) m->valid_hash = hash_of(&m->valid.corpus);
     m->same = ok && m->valid.corpus.pairs && hash_of(&m->valid.corpus) == m->hash;
+    m->one_file = own.train[0] && own.train[1] && strcmp(own.train[0], own.train[1]) == 0;
     if (ok && own.text_task < 0 && !dataset_holds(m))
         m->unheld = "--valid FILE gives pairs to validate with";
     m->accum = own.batches.accum;
@@ -430,6 +431,7 @@ static void announce_tokens(const dataset *m, report *r) {
 
 static void announce_pairs(const dataset *m, report *r) {
     announce_corpus(m, r, "training", &m->train);
+    if (m->one_file) say(r, "         sources and targets are the lines of one file");
     announce_corpus(m, r, "held out", &m->valid.corpus);
     if (m->unheld) say(r, "held out nothing: %s", m->unheld);
     if (m->same)

@@ -204,9 +204,20 @@ static void check_replaced(const program *p, const used *u) {
              u->dashes, u->file.name);
 }
 
+/* Exits if the name of an output promises a format that weft does not write. */
+static void check_ending(const program *p, const used *u) {
+    static const char *const others[] = { ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf" };
+    size_t n = strlen(u->file.path);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (ends(u->file.path, n, others[i]))
+            fail(p, "%s: weft does not write %s files: its pictures are .svg, its pages .html",
+                 u->file.path, others[i]);
+}
+
 static void check_writable(const program *p, const used *u) {
     char message[WF_MESSAGE];
     if (u->standard || !writes(u) || is_stream(u)) return;
+    check_ending(p, u);
     bool folder = u->file.use == USE_FOLDER, log = u->file.use == USE_LOG;
     bool ok = folder ? output_folder_writable(u->file.path, message)
                      : output_writable(u->file.path, log, message);
