@@ -38,17 +38,18 @@ static void write_contents(const wf_emitter *e, wf_text *t) {
                   " * results. Inputs are members of the struct: set them before a run.\n"
                   " *\n",
                   of, wf_version(), of, of, e->parts[0].name, of);
-    wf_text_print(t,
-                  " * The file has these parts, each of which needs those before it:\n"
-                  " *   sizes of memory, places of weights, the struct %s\n"
-                  " *   arithmetic: functions of numbers and rows\n"
-                  " *   steps: a function for each op and shape, in whose name the result's shape\n"
-                  " *   stands; n: a size that the run chooses; _2: other operands\n"
-                  " *   modules: functions that call the steps in their order, named after the\n"
-                  " *   model's modules, with a number that counts them; behind a call stands\n"
-                  " *   the shape of what it computes, and the name that the model gives that\n"
-                  " *   what the program calls%s */\n",
-                  of, e->file ? "" : "\n *   the values of the weights, at the end of the file");
+    wf_text_print(
+        t,
+        " * The file has these parts, each of which needs those before it:\n"
+        " *   sizes of memory, places of weights, the struct %s\n"
+        " *   arithmetic: functions of numbers and rows\n"
+        " *   steps: a function for each op and shape. The shape of its result stands in\n"
+        " *   its name, with n for a size that the run chooses, and _2 for other operands\n"
+        " *   modules: functions that call the steps in their order. They are named after\n"
+        " *   the model's modules, and numbered. Behind a call stands the name of what it\n"
+        " *   computes in the model, and its shape\n"
+        " *   what the program calls%s */\n",
+        of, e->file ? "" : "\n *   the values of the weights, at the end of the file");
 }
 
 int64_t wf_arena_bytes(const wf_emitter *e) {

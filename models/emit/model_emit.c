@@ -205,13 +205,16 @@ static void write_head(model_emitter *e) {
         " * most %s_OUTPUT. It returns their number, -1 if it cannot read the source;\n"
         " * %s_score(&m) is the score of the output.\n",
         of, of, of, of);
-    wf_text_print(t,
-                  " * %s_translate reads a line of at most %s_LINE bytes, and writes %s that\n"
-                  " * `generate` gives for it, with a zero at its end, into at most %s_TEXT bytes. "
-                  "It returns\n"
-                  " * their number, or one of the errors below 0.\n"
-                  " * With -DMODEL_MAIN this file is a program: lines in, lines out.\n *\n",
-                  of, of, e->tokenizers[0] ? "the text" : "the ids", of);
+    wf_text_print(
+        t,
+        " * %s_translate reads a line of at most %s_LINE bytes, and writes %s that\n"
+        " * `generate` gives for it, with a zero at its end, into at most %s_TEXT bytes. "
+        "It returns\n"
+        " * their number, or one of the errors below 0.\n"
+        " * With -DMODEL_MAIN this file is a program: lines in, lines out. It needs no libm:\n"
+        " *     cc -O2 -DMODEL_MAIN %s.c -o %s && ./%s%s < LINES\n *\n",
+        of, of, e->tokenizers[0] ? "the text" : "the ids", of, of, of, of,
+        e->file ? " WEIGHTS" : "");
     if (e->batch > 1)
         wf_text_print(
             t,
@@ -221,10 +224,15 @@ static void write_head(model_emitter *e) {
     wf_text_print(
         t,
         " * The model stands first, then its search (%s_generate), the text\n"
-        " * (%s_translate), and at the end of the file the weights. Attention is in the\n"
-        " * modules with attn in their names: attention_head computes one head, and says\n"
+        " * (%s_translate), and at the end of the file the weights.\n *\n"
+        " * Attention is in the modules with attn in their names, which count layers from 0:\n"
+        " * self_attn is self-attention%s\n"
+        " * attention_head computes one head, which the step that calls it chooses, and says\n"
         " * where the weights of a query are. */\n",
-        of, of);
+        of, of,
+        e->model->src ? ", and multihead_attn is cross-attention, whose keys and\n"
+                        " * values are computed once for a source, by the functions of the encoder."
+                      : ".");
 }
 
 /* A name that the file has for itself cannot be the prefix. */
