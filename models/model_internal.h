@@ -31,7 +31,8 @@ typedef struct wf_model_sizes {
     int64_t num_kv_heads;
     /* gated feed-forward layers; no biases in projections and norms */
     bool gated, no_bias;
-    /* decoder-only: most tokens of a whole sequence; 0: 2 longest + 1, at least 128 */
+    /* decoder-only: most tokens of a whole sequence, which is a prompt with its output. 0: twice
+     * the field `longest`, plus 1, but at least 128 */
     int64_t row;
     /* decoder-only: an output continues its prompt directly, as running text does */
     bool start_first;

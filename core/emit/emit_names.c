@@ -7,7 +7,8 @@
 #include "emit_places.h"
 #include "emit_sections.h"
 
-/* The words of C11, and names that a file declares or uses in every function. */
+/* Names that the emitter must not choose: keywords of C11, names of headers and compilers, names
+ * that every emitted file declares, and names of parameters and locals in its functions. */
 static const char *const words[] = {
     "auto",     "break",     "case",        "char",          "const",    "continue",  "default",
     "do",       "double",    "else",        "enum",          "extern",   "float",     "for",
@@ -56,8 +57,8 @@ bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]) {
     return take(e, name);
 }
 
-/* Claim a name that the program uses. It cannot be changed, so a second use of the same name is an
- * error. */
+/* Claim a name by which programs use the emitted file, such as model_start. The emitter cannot add
+ * a number to such a name, so it is an error if the name is taken. */
 static bool claim(wf_emitter *e, const char *name) {
     if (wf_find_word(wf_text_of(&e->taken), name))
         return wf_emitter_fail(e, "two things of the file would be called '%s'", name);

@@ -89,7 +89,8 @@ wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
     return plan(m, pool, fetch, feed, false);
 }
 
-/* A decoder-only model has no encoder outputs to fetch, so the plan fails. */
+/* A decoder-only model has no encoder outputs to fetch. Then the returned plan is one that has
+ * failed: wf_plan_ok is false. */
 wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(m->n_memory + 1), feed = list_new(2);

@@ -292,7 +292,8 @@ int64_t wf_encoder_width(const wf_model *m) {
     return e->config.dense ? e->config.dense : wf_encoder_pooled_width(&e->config);
 }
 
-/* The vectors of lines, or the log-probabilities of their classes. NULL: m has none. */
+/* The node with the vectors of lines or, if `classes`, with the log-probabilities of their classes.
+ * NULL: m does not compute what was asked for. */
 static wf_tensor *values_of(const wf_model *m, bool classes) {
     const wf_encoder *e = wf_encoder_of(m);
     if (!e || (classes && !e->config.classes)) return NULL;

@@ -262,7 +262,8 @@ bool wf_model_pack(wf_model *m, const wf_file *f, int format, wf_layout f32, cha
     return ok;
 }
 
-/* The matrices are packed before they are loaded, so that each is written once. */
+/* Each matrix gets its packed layout before its values are loaded from the file. So the values are
+ * written to memory once, not first in rows and then packed. */
 wf_model *wf_model_load_packed(const wf_file *f, const wf_training_config *training, int format,
                                wf_layout f32, char *message) {
     wf_model *m = wf_model_record(f, training, WF_F32, 0, message);

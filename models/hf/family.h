@@ -33,14 +33,18 @@ typedef struct hf_constant {
     const char *name, *value, *as;
 } hf_constant;
 
-/* The stem of a parameter's name in weft, and in these folders. # is a number, the same in both,
- * @ one of q, k, v, and & one of query, key, value. After the stem both names are equal. */
+/* A parameter's name begins with `from` in weft, and with `to` in a folder of Hugging Face. The
+ * rest of the name is the same in both. # stands for a number, which is also the same in both. Only
+ * `to` has @, one of q, k and v, or &, one of query, key and value: weft packs the three in one. */
 typedef struct hf_stem {
     const char *from, *to;
 } hf_stem;
 
-/* longest name; rows before position 0 in a learned table; most keys in a list of ignored ones */
-enum { HF_NAME = 128, HF_SKIPPED_ROWS = 2, HF_IGNORED = 24 };
+enum {
+    HF_NAME = 128,       /* bytes of a buffer for a tensor's name, with the zero byte at its end */
+    HF_SKIPPED_ROWS = 2, /* a learned table of positions has 2 rows before that of position 0 */
+    HF_IGNORED = 24      /* most keys of config.json in a family's list of ignored keys */
+};
 
 /* Keys, constants, ignored and stems end at the first row without a name. */
 typedef struct hf_family {

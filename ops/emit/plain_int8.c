@@ -124,8 +124,9 @@ static void keep_input(int n, const float *x, float *kept, int room, int at, int
     for (int i = 0; i < n; i++) to[i] = (signed char)work[i];
 }
 
-/* y [m, n] = the product of m kept rows of p integers with w, plus d. d_row 0: one row of d for
- * all; -1: there is no d. */
+/* y [m, n] = x w^T + d for w [n, p] in int8. x [m, p] are rows of integers that keep_input has
+ * stored in `kept`, which has space for `room` rows. d_row is the distance from a row of d to the
+ * next. 0: one row of d serves all; -1: there is no d. */
 static void product_of_kept(int m, int n, int p, const float *kept, int room, const signed char *w,
                             const float *scales, const float *d, int d_row, float *y,
                             int16_t *work) {

@@ -57,8 +57,8 @@ static option rows[] = {
         "with --scales or --calibrate a translator of Firefox"),
     NEW_MODEL(
         "output", told.output,
-        "file to write, in the safetensors format; with --to hf the folder. It must be given. An "
-        "existing model is replaced, but no other file, nor the one that is read",
+        "file to write; with --to hf a folder. It must be given. A file that is there is replaced "
+        "only if it is a model, and not FILE itself. See also --overwrite",
         .letter = 'o'),
     MODEL("adapter", told.adapter,
           "file of adapters that train --lora or --from hf wrote for the model in FILE: write the "

@@ -30,8 +30,8 @@ static bool read_real(struct wf_json *j, double *value) {
     return strcmp(text, "null") == 0 || wf_parse_real(text, value);
 }
 
-/* Reads a series of one axis. Memory grows with the numbers that are there, not with a declared
- * size. */
+/* Reads an array of numbers, the x or the y of a curve, into the y of `to`. Memory grows as numbers
+ * are read, so no size in the file can make it large. */
 static bool read_reals(struct wf_json *j, series *to) {
     double value;
     for (bool first = true; wf_json_item(j, &first);) {

@@ -16,8 +16,9 @@ typedef struct column {
     uint64_t up, down; /* rows in which D[i][j] - D[i - 1][j] is +1; rows in which it is -1 */
 } column;
 
-/* Moves one column to the right. `equal`: rows whose symbol is b[j]. `above`: D[0][j] - D[0][j - 1]
- * in the row above the block. Returns that difference for the row whose bit is `last`. */
+/* Moves a block one column to the right, from column j of D to column j + 1. `equal`: the rows i of
+ * the block with a[i - 1] == b[j]. `above`: D[i][j + 1] - D[i][j] in the row above the block.
+ * Returns this difference in the row whose bit is `last`. */
 static int advance(column *c, uint64_t equal, int above, uint64_t last) {
     uint64_t vertical = equal | c->down;
     if (above < 0) equal |= 1;

@@ -58,7 +58,8 @@ static option rows[] = {
         "of bytes, as GPT-2. unigram: the pieces that make the text most probable, as "
         "SentencePiece. wordpiece: as BERT"),
     COUNT("vocab-size", learning.vocab_size, 0, INT32_MAX,
-          "with --learn, which needs it: number of ids, including those of special tokens",
+          "number of ids that --learn gives, including those of special tokens. --learn fails "
+          "without this option",
           .fallback = "none"),
     { .name = "special",
       .kind = OPTION_STRING,

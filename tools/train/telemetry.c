@@ -118,7 +118,8 @@ static void open_attention(session *s) {
     t->length = 0;
 }
 
-/* Adds the weights of the example as a frame. False: out of memory. */
+/* Adds a frame to the album. It shows the outputs and, if an example was chosen, the model's
+ * attention weights for this example. False: out of memory. */
 static bool look(session *s, const char *const output[ALBUM_SAMPLES]) {
     telemetry *t = &s->telemetry;
     attention *a = &t->attention;

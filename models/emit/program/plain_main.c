@@ -23,7 +23,7 @@ static int read_input(char *line, int is_first) {
     return n > model_LINE ? model_LONG_LINE : n;
 }
 
-/* A line break within an output is escaped: each line has one line. */
+/* Line breaks within an output are escaped, so that each line of input gets one line of output. */
 static void write_output(const char *out, int n) {
     for (int i = 0; i < n; i++)
         if (out[i] == '\n' || out[i] == '\r')

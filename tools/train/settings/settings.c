@@ -283,9 +283,9 @@ static option rows[] = {
            "rule by which gradients update the parameters",
            OTHERWISE(FOR("lm|mask|spans", "adamw")), STORED),
     REAL("lr", told.recipe.lr, 1e-9, 1e6,
-         "peak learning rate, which is reached at the end of the warm-up. For a new model of text "
-         "from files, and with --lora, the default is multiplied by 128 / width if the width of "
-         "the model is above 128",
+         "peak learning rate, which is reached at the end of the warm-up. If the model is "
+         "wider than 128, the default is multiplied by 128 / width in two cases: with --lora, and "
+         "for a new model (no --init) that learns text from files",
          OTHERWISE(FOR("init", "3e-4"), FOR("lora", "1e-2")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "course of the learning rate after the warm-up. constant: it stays at the peak. linear "
@@ -306,7 +306,7 @@ static option rows[] = {
          STORED),
     REAL("beta2", told.recipe.beta2, 0, 0.999999,
          "with --optimizer adam, adamw or rmsprop: decay of the moving average of squared "
-         "gradients. With lion: decay of the momentum",
+         "gradients. With lion: decay of the momentum. All four have the same default",
          STORED),
     REAL("eps", told.recipe.eps, 1e-30, 1,
          "with --optimizer adam, adamw, rmsprop or adagrad: number added to the square root by "
