@@ -63,7 +63,8 @@ typedef struct wf_model_emit_options {
  * number, model_BATCH of them at once, and model_translate_batch(&m, lines, n) those for lines: the
  * same as alone, to the bit. A model_task has source, n and output, and gets length and score; a
  * model_line has line, bytes, out and size, and gets the result of model_translate. Rows of a
- * source whose search is over are computed until the last one's is. The program reads as many
+ * source whose search is over are computed until the last one's is. model_score is of no use after
+ * them. The program reads as many
  * lines, or what is left, before it answers them.
  *
  * With `attention`, model_attend(&m, tokens) computes all attention weights and log-probabilities

@@ -340,6 +340,8 @@ static bool can_be_emitted(wf_emitter *e) {
         return wf_emitter_fail(e, "'%s' is no identifier of C", e->prefix);
     if (e->positions < 0)
         return wf_emitter_fail(e, "%lld positions of the caches", (long long)e->positions);
+    if (e->kept_runs < 0 || e->kept_runs > INT32_MAX)
+        return wf_emitter_fail(e, "results of %lld runs", (long long)e->kept_runs);
     if (e->kept_runs > 1 && !e->in_order)
         return wf_emitter_fail(e, "the results of several runs are kept only of plans in order");
     for (int i = 0; i < e->n_parts; i++) {
@@ -408,7 +410,7 @@ char *wf_emit_or_lack(wf_plan *const *plans, int n, const wf_emit_options *optio
                      .positions = o->positions,
                      .recomputed = o->recomputed,
                      .sized_by = o->sized_by,
-                     .kept_runs = o->kept_runs > 1 ? o->kept_runs : 1,
+                     .kept_runs = o->kept_runs ? o->kept_runs : 1,
                      .alone = o->one_at_a_time,
                      .in_order = o->in_order,
                      .file = o->weights_file };

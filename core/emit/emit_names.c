@@ -108,8 +108,9 @@ bool wf_claim_public(wf_emitter *e) {
               claim_end(e, "WEIGHTS", "") && claim_end(e, "FILE", "") && claim_end(e, "INT8", "");
     for (const part *q = e->parts; ok && q < e->parts + e->n_parts; q++)
         ok = claim_end(e, q->name, "") && claim_end(e, q->name, "_copy") &&
-             claim_end(e, q->name, "_keep") && claim_end(e, q->name, "_LAST") &&
-             claim_end(e, q->name, "_MOST") && claim_getters(e, q);
+             (e->kept_runs == 1 || claim_end(e, q->name, "_keep")) &&
+             claim_end(e, q->name, "_LAST") && claim_end(e, q->name, "_MOST") &&
+             claim_getters(e, q);
     return ok;
 }
 

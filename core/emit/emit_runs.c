@@ -53,6 +53,7 @@ void wf_write_keeps(const wf_emitter *e, wf_text *t) {
         wf_text_print(t,
                       "\n/* Keep the results of the last run of %s as number `run`. */\n"
                       "void %s_%s_keep(const %s *m, int run) {\n"
+                      "    (void)m;\n"
                       "    if (run < 0 || run >= %n) return;\n",
                       q->name, e->prefix, q->name, e->prefix, e->kept_runs);
         write_copies(q, t);

@@ -172,7 +172,7 @@ static void round_as(wf_model *m, const wf_model *plain) {
     bool marian = m->training.quantize_aware == WF_QUANTIZE_MARIAN;
     char message[WF_MESSAGE] = "";
     if (!can_round(plain, marian, message)) {
-        wf_poison(m->graph, "its matrices cannot be rounded to int8: %s", message);
+        wf_poison(m->graph, "quantize-aware: its matrices cannot be rounded to int8: %s", message);
         return;
     }
     int nodes = wf_node_count(plain->graph);

@@ -69,8 +69,9 @@ static bool done(const search *q, const sentence *s, int n) {
     const wf_decode_options *o = q->o;
     int64_t present = wf_length_of(q, s) + 1;
     int64_t longest = s->limit + (o->at_limit != WF_LIMIT_NO_END);
-    /* decay may raise a total at the end token, so none is final before the limit */
-    bool adds = o->decay != 1;
+    /* decay may raise a total at the end token, and rounding with a penalty below 1 any total: then
+     * none is final before the limit */
+    bool adds = o->decay != 1 || o->repetition_penalty < 1;
     if (n == 0 || (!adds && hopeless(q, s, longest, o->nbest))) return true;
     if (s->n_ended < o->beam) return false;
     if (o->stop == WF_STOP_FULL || o->stop == WF_STOP_SHRINK || o->beam == 1) return true;

@@ -146,7 +146,8 @@ bool wf_begin_text(text_emitter *x, model_emitter *e, char *message) {
     bool ok = e->tokenizers[0] ? emit_tokenizers(x, message) : emit_numbers(x);
     x->bytes = bytes_of_work(x);
     double text = (double)e->output * (double)x->longest;
-    if (ok && text + (double)x->bytes > INT32_MAX - 64)
+    double lines = e->batch > 1 ? (double)e->batch * (text + (double)e->line) : text;
+    if (ok && lines + (double)x->bytes > INT32_MAX - 64)
         return fail(message, "its text takes 2^31 bytes or more, which has no form in C");
     return ok;
 }

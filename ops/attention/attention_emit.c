@@ -22,7 +22,10 @@ static void emit_mask(wf_emitter *e, const wf_call *c) {
     scores.shape[3] = c->in[IN_K].shape[2];
     if (mask->ndim < 0) return;
     for (int i = 0; i < 4; i++) full.stride[i] = wf_broadcast_stride(mask, &scores, i);
-    if (mask->shape[0] > 1) full.stride[0] = mask->stride[0];
+    /* rows of the batch may share one of the mask, as those of a beam do */
+    bool of_batch = mask->ndim == 4 && mask->shape[0] > 1;
+    full.shape[0] = of_batch ? mask->shape[0] : 1;
+    if (of_batch) full.stride[0] = mask->stride[0];
     emit_matrix(e, "mask", wf_emit_operand(e, IN_MASK), &full, c->in[IN_Q].shape[0], "i");
 }
 

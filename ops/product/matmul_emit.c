@@ -34,7 +34,8 @@ static void emit_one(wf_emitter *e, const wf_product *p, const wf_walk *w, adden
     static const char *const ends[] = { [WF_ROW_MAJOR] = ", %n, scratch);\n",
                                         [WF_PANELS] = ", %n);\n",
                                         [WF_PANELS_INT8] = ", %n, work);\n" };
-    bool copies = d.given && d.column != 1 && p->n > 1;
+    /* the functions read an addend whose rows are dense, and whose row is not below 0 */
+    bool copies = d.given && ((d.column != 1 && p->n > 1) || d.row < 0);
     if (copies) {
         wf_emit_text(e, "for (int r = 0; r < %n; r++)\nfor (int s = 0; s < %n; s++)\nout[", p->m,
                      p->n);

@@ -253,7 +253,7 @@ static wf_decode_options ruled(int row) {
     wf_decode_options o = wf_decode_defaults();
     o.stop = (wf_stop)(row % 4), o.at_limit = (wf_limit_rule)(row / 3 % 3);
     o.penalty = WF_PENALTY_AVERAGE, o.max_len_a = 0;
-    o.no_repeat_ngram = row % 4, o.repetition_penalty = penalties[row / 2 % 3];
+    o.no_repeat_ngram = row / 4 % 4, o.repetition_penalty = penalties[row / 2 % 3];
     o.renormalize = row / 8 % 2, o.min_len = row % 5 == 0 ? 2 : 0;
     if (row % 3 == 0) o.begin_banned = begin_banned, o.n_begin_banned = 1 + row % 2;
     if (row % 5 == 1) o.decay = row % 2 ? 1.5 : 0.7, o.decay_start = 1;

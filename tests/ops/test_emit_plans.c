@@ -115,6 +115,10 @@ TEST(plans_in_their_order_share_memory) {
     o.kept_runs = 2; /* a batch of one row has none for each of two runs */
     ck_assert(!wf_emit(plans, 2, &o, message));
     ck_assert_str_eq(message, "'y' has another size in the plan that reads it");
+    o.kept_runs = INT64_MAX;
+    ck_assert(!wf_emit(plans, 2, &o, message));
+    ck_assert_str_eq(message, "results of 9223372036854775807 runs");
+    o.kept_runs = 2;
     o.in_order = false;
     ck_assert(!wf_emit(plans, 2, &o, message));
     ck_assert_str_eq(message, "the results of several runs are kept only of plans in order");

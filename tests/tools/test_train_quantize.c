@@ -94,6 +94,13 @@ static const struct {
     { "graph --emit-c m --train -o m.c", "fake_quantize", 1 },
 };
 
+/* The help names --like for its word marian, which is a word of --quantize-aware, too. */
+TEST(help_names_the_option_that_sets_a_default) {
+    ok("train --help | tr -s ' \\n' ' '");
+    assert_contains(result.out, "post with --like marian");
+    ck_assert_ptr_null(strstr(result.out, "with --quantize-aware marian"));
+}
+
 TEST_ROWS(what_cannot_be_is_refused, COUNT_OF(refused)) {
     ok("train " PAIRS "--tokenizer word --quantize-aware int8 --max-steps 1 -o m");
     run("%s", refused[_i].command);

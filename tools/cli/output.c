@@ -173,8 +173,9 @@ bool output_folder_writable(const char *folder, char *message) {
     else
         strcpy(path, folder);
     while (!reason && stat(path, &s) != 0)
-        if (errno != ENOENT || !go_up(path)) reason = strerror(errno);
-    if (!reason && !S_ISDIR(s.st_mode)) reason = "it is a file";
+        if (errno != ENOENT || !go_up(path))
+            reason = errno == ENOTDIR ? "it is in no folder" : strerror(errno);
+    if (!reason && !S_ISDIR(s.st_mode)) reason = "it is no folder";
     if (!reason) {
         strcat(path, "/");
         if (!can_create_beside(path)) reason = strerror(errno);

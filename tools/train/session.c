@@ -99,9 +99,8 @@ static void refuse_to_replace(const session *s) {
                     s->set->run.model);
     if (*s->best_path && is_there(s->best_path))
         usage_error(&train_program,
-                    "%.150s is there already, the best weights of a training whose end was not "
-                    "saved: --init takes them into a training of another name, --overwrite "
-                    "replaces them",
+                    "%.150s is there already, best weights without their training: --init takes "
+                    "them into a training of another name, --overwrite replaces them",
                     s->best_path);
     const char *const records[] = { s->set->run.page, s->set->run.log };
     for (int i = 0; i < 2; i++)
@@ -330,32 +329,34 @@ static double file_bytes(const wf_file *f) {
 }
 
 /* Exits if this machine has less memory than `needed` bytes. */
-static void check_installed(double needed) {
+static void check_installed(double needed, const char *what, const char *remedy) {
     double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     char a[OPTION_TEXT_SIZE], b[OPTION_TEXT_SIZE];
     if (installed <= 0 || needed <= installed) return;
-    fail(&train_program,
-         "this training needs %s and this machine has %s: lower --batch-size, --max-tokens, "
-         "--d-model or --layers",
-         bytes_text(needed, a), bytes_text(installed, b));
+    fail(&train_program, "%s %s and this machine has %s: %s", what, bytes_text(needed, a),
+         bytes_text(installed, b), remedy);
 }
 
 /* Exits if the ranks on this machine need more memory than it has. Only the first rank saves.
  * started: bytes of the program that started them. */
 static void check_memory(const session *s, double memory, double started) {
     double saving = saving_bytes(s);
-    check_installed((memory - saving) * s->here + saving + started);
+    check_installed((memory - saving) * s->here + saving + started, "this training needs",
+                    "lower --batch-size, --max-tokens, --d-model or --layers");
 }
 
-/* Exits if this machine has no memory for weights, gradients and moments alone. This is asked
- * before the first plan is made, which fills the weights: a system may end a program that fills
- * more than there is. Ranks share the moments. */
+/* Exits if this machine has no memory for weights, gradients and moments alone. This is asked before
+ * the first plan is made, which fills the weights of a new model: a system may end a program that
+ * fills more than there is. Ranks share the moments. */
 static void check_weights(const session *s) {
-    double weights = parameter_bytes(s);
+    double weights = parameter_bytes(s), ranks = wf_transport_size(s->transport);
     double trained = weights - 4 * (double)settings_frozen(s->set, s->model);
     int kind = s->set->recipe.optimizer, moments = kind == WF_ADAM || kind == WF_ADAMW ? 2 : 0;
     if (s->set->model.lora) trained = 0;
-    check_installed(s->here * (weights + trained) + moments * trained);
+    check_installed(s->here * (weights + trained * (1 + moments / ranks)),
+                    "weights, gradients and moments of this model alone need",
+                    settings_started(s->set) ? "--freeze and --lora need less"
+                                             : "lower --d-model or --layers");
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -388,6 +389,9 @@ static void close_files(session *s) {
 void session_open(session *s) {
     char message[WF_MESSAGE];
     if (!s->leads) be_silent(s->set);
+    if (!s->set->model.lora) /* whose base may take less memory than its file */
+        check_installed(file_bytes(s->from ? s->from : s->init), "this model needs",
+                        "another machine, or --init with --lora and --base-weights int8");
     open_model(s, s->from, s->init);
     find_best(s, s->from);
     if (s->from) identity_in(s->from, s->run);

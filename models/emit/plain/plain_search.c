@@ -290,7 +290,7 @@ static int write_best(const search *s, int32_t *output) {
     return s->ended[0].length;
 }
 
-/* The score of the output that was written last. */
+/* The score of the output that model_generate or model_translate wrote last. */
 double model_score(const model *m) {
     return searches_of(m)->at[0].ended[0].score;
 }

@@ -326,6 +326,12 @@ static option rows[] = {
          "decay of an exponential moving average of the weights. Validation uses the average, and "
          "the best weights beside --model are averages, too. 0: no average",
          STORED, BEFORE("0")),
+    CHOICE("quantize-aware", told.model.quantize_aware, WF_NAMES(WF_QUANTIZE_NAMES),
+           "quantisation-aware training: the forward pass rounds matrices as a model in int8 has "
+           "them, in validations, too, and gradients pass straight through to the weights, which "
+           "stay in f32. int8: a scale for each row, as convert --weights int8. marian: one for "
+           "each matrix, as convert --to marian --calibrate. none: nothing is rounded",
+           STORED, BEFORE("none")),
     REAL("clip-norm", told.recipe.clip_norm, 0, 1e9,
          "maximum norm of the gradient of all parameters together. A larger gradient is scaled "
          "down to it; 0: never",

@@ -118,11 +118,10 @@ void settings_check_data(const settings *set, const wf_file *f, const dataset *m
     const char *stored = setting_in_file(f, "data");
     data_mark(m->hash, mark);
     if (m->hash && (!stored || strcmp(stored, mark) != 0))
-        fail(&train_program,
-             "%s was trained on %s: give it the same files as before, or begin another training "
-             "with its weights: --init %s -o NEW",
+        fail(&train_program, "%s was trained on %s: give it the same files as before%s%s%s",
              set->run.model, m->kind->running ? "another text than this" : "other pairs than these",
-             set->run.model);
+             set->model.lora ? "" : ", or begin another training with its weights: --init ",
+             set->model.lora ? "" : set->run.model, set->model.lora ? "" : " -o NEW");
     check_valid_data(set, f, m);
 }
 
@@ -258,9 +257,8 @@ void settings_from_file(settings *set, const wf_file *f) {
     refuse_new(set, f);
     if (*differences)
         usage_error(&train_program,
-                    "%s was trained with %s: leave these out, or train anew without --resume; "
-                    "--init %s -o NEW begins with its weights",
-                    set->run.model, differences, set->run.model);
+                    "%s was trained with %s: leave these out, or train anew without --resume",
+                    set->run.model, differences);
     if (set->data.min_len > set->data.max_len || set->recipe.lr_steps < 1)
         fail(&train_program, "%s: its settings contradict each other", set->run.model);
 }
