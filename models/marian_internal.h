@@ -41,8 +41,9 @@ void *wf_marian_export_like(const wf_model *m, const void *like, size_t bytes, c
 
 typedef struct wf_marian_scales wf_marian_scales;
 
-/* Scales for the products of an encoder-decoder Transformer. Add pairs, of sources and of the
- * outputs that the model has for them. NULL with message. Free it before the model. */
+/* Begin to measure the scales by which an encoder-decoder Transformer's activations are rounded to
+ * int8. Then add pairs, each a source and the output that the model itself decodes from it. NULL
+ * with message. Free the scales before the model. */
 wf_marian_scales *wf_marian_scales_new(wf_model *m, wf_pool *pool, char *message);
 void wf_marian_scales_free(wf_marian_scales *s);
 /* Run a batch of pairs through the model. tgt_length [B]: tokens of each target with its start.

@@ -100,8 +100,9 @@ WF_API const wf_optimizer *wf_trainer_optimizer(const wf_trainer *t);
  * plans, buffers for exchanges. */
 WF_API bool wf_trainer_memory(wf_trainer *t, size_t *bytes);
 
-/* Begin an update of so many micro-batches, or begin it anew. This rank must add those from *from
- * up to *to, which may be none; one process has all of them. from and to may be NULL. */
+/* Begin an update of so many micro-batches, or begin it anew without those that were added. This
+ * rank must add each i with *from <= i < *to, which may be none; a single process has all of them.
+ * from and to may be NULL. */
 WF_API bool wf_trainer_begin(wf_trainer *t, int64_t micro_batches, int64_t *from, int64_t *to);
 /* Run the plan on the data that were fed, as micro-batch i. Each rank adds every one of its
  * micro-batches once, in order. If it returns false, begin the update anew. */

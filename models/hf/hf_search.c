@@ -49,8 +49,8 @@ static const char *const used[] = {
     "bos_token_id",
 };
 
-/* Settings that weft does not support. Any value other than `neutral` and null changes a search.
- * Rows with of_samples matter to sampling alone. */
+/* Settings that weft does not support. The value `neutral` and null change nothing; any other value
+ * changes a search. Rows with of_samples matter to sampling alone. */
 static const struct {
     const char *name, *neutral;
     bool of_samples;
@@ -110,7 +110,8 @@ static const char *const ignored[] = {
 
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* The index in `neutral`; -1: the name is not there. */
+/* The index of a setting in `neutral`, the table of settings that weft does not support; -1: the
+ * name is not there. */
 static int neutral_row(const char *name) {
     for (int i = 0; i < COUNT_OF(neutral); i++)
         if (strcmp(neutral[i].name, name) == 0) return i;

@@ -56,7 +56,8 @@ typedef struct binary {
     int n;
 } binary;
 
-/* Adds an item of [rows, columns], or [columns] if rows is 0. Its data end at a whole block. */
+/* Adds an item of [rows, columns], or [columns] if rows is 0. Zeros after its data fill the last
+ * BLOCK bytes. */
 static void add_item(binary *b, const char *name, int type, int64_t rows, int64_t columns,
                      const void *data, size_t bytes) {
     size_t length = strlen(name) + 1, padded = (bytes + BLOCK - 1) / BLOCK * BLOCK;

@@ -35,7 +35,8 @@ int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks) {
     return most;
 }
 
-/* The most partial sums that an owner holds at once. It receives those of all ranks. */
+/* A rank owns a slice of the parameters, and receives the partial sums of all ranks for their
+ * gradients. Returns how many partial sums its stack holds at most. */
 static int owner_sums(int64_t micro_batches, int ranks) {
     int most = 1;
     for (int64_t of = 1; of <= micro_batches; of++) {

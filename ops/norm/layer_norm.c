@@ -298,8 +298,9 @@ static double flops_weight_backward(const wf_call *c) {
 }
 
 /* Shapes: x and dy [..., D], mean and rstd [...] -> dweight and dbias [D].
- * Gradient: It comes from the decomposition, sums of dy h and of dy over the rows.
- * Limits: The sums over the rows have one order, whatever the number of threads. */
+ * Gradient: The decomposition is differentiated instead of this op: dweight = sum(dy h) and
+ * dbias = sum(dy) over the rows, where h is x normalised.
+ * Limits: The rows are added in one order, whatever the number of threads. */
 const wf_op wf_op_layer_norm_weight_backward = {
     .name = "layer_norm_weight_backward",
     .family = "norm",

@@ -13,7 +13,9 @@
  * the cache; otherwise blocks have at least LEAST_ROWS rows. A block of several panels has at least
  * LEAST_STRIPE columns. */
 enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, LEAST_STRIPE = 32 };
-/* Numbers of columns of b from which on a is packed or copied: see packs_a. */
+/* PACKING_COLUMNS: fewest columns of b with which a transposed a is packed (packs_a), or rows of a
+ * are copied (copies_rows). FEW_COLUMNS: fewest with which a transposed a is packed if each of its
+ * columns begins in another page. */
 enum { PACKING_COLUMNS = 256, FEW_COLUMNS = 64 };
 /* MOST_ROWS_OF_B: rows of b that may be read without packing. Each may lie in a page (PAGE bytes)
  * of its own, and the processor keeps few translations of pages. */

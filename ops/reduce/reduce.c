@@ -386,7 +386,8 @@ static void grad_extreme(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uin
 }
 
 /* Shapes: x real -> the axes removed, or of size 1 with keepdim.
- * Limits: Over no elements the graph or the plan fails. A NaN among the elements is the result. */
+ * Limits: If there are no elements to choose from, the graph fails, or the plan if sizes are known
+ * only there; wf_max_or_least gives -inf instead. If an element is NaN, the result is NaN. */
 #define EXTREME(NAME, FOLD, text)                                                                  \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         return reduce(c, phase, task, FOLD, scratch);                                              \

@@ -11,8 +11,8 @@ wf_tensor *wf_embedding_backward(wf_tensor *dy, wf_tensor *ids, wf_tensor *table
  * false. */
 bool wf_id_outside(const wf_call *c, int64_t id, const wf_view *shape, int64_t i, int64_t below);
 
-/* Fails the call unless ids have the axes of x and, along axes other than `axis`, its sizes or 1.
- * Sets *picked to the shape of the picked elements. */
+/* Checks that ids have as many axes as x, and along each axis but `axis` the size of x or 1;
+ * otherwise the call fails. Sets *picked to the shape of the picked elements. */
 bool wf_ids_fit(wf_call *c, int axis, const wf_view *x, const wf_view *ids, wf_view *picked);
 /* Start a walk through `picked`, the ids, and x, which has step 0 along the axis. */
 void wf_ids_walk(wf_walk *w, const wf_view *picked, const wf_view *ids, const wf_view *x, int axis);

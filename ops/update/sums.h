@@ -9,9 +9,10 @@
 enum { WF_SQUARE_BLOCK = 16384 };
 wf_tensor *wf_square_sums(wf_tensor *x);
 
-/* sums [n,...] is a stack of partial sums of tensors like value. at is real [2]: how many sums are
- * on the stack, and how many of these, from the top, are added to the value. The result replaces
- * them. So values can be summed in the order of any tree: nn/train/sum_tree.h. */
+/* Updates a stack of partial sums, sums [n,...], each of the shape of value. at is real [2]: at[0]
+ * sums are on the stack before the update, and the topmost at[1] of them are popped. Their total
+ * with the value is pushed. So values can be summed in the order of any tree: nn/train/sum_tree.h.
+ * The tensor returned is the update, which has no value. */
 wf_tensor *wf_accumulate(wf_tensor *sums, wf_tensor *value, wf_tensor *at);
 
 #endif

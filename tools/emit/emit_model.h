@@ -11,12 +11,13 @@ typedef struct emitted {
     wf_emit_weights weights; /* if they are a file */
     char about[WF_MESSAGE];  /* a sentence about the model; "" if the file is a training */
     bool ids;                /* its lines are ids, not text */
-    /* with attention: the maps, how many heads each has, the token that ends an output, and the
-     * pieces of both vocabularies as readers see them; NULL: they are ids */
+    /* The rest is set if the file has attention: the maps, and how many heads each has. */
     wf_attention_map maps[WF_MOST_MAPS];
     int n_maps, heads[WF_MOST_MAPS];
-    int32_t end_id;
-    bool start_first, start_if_empty;
+    int32_t end_id;                   /* the token that ends an output */
+    bool start_first, start_if_empty; /* as in wf_model */
+    /* the pieces of the vocabularies of source and output, as readers see them; NULL: there is no
+     * such vocabulary, and tokens are shown as ids */
     char **pieces[2];
     int64_t n_pieces[2];
 } emitted;

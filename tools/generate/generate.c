@@ -164,10 +164,11 @@ static option rows[] = {
       .argument = "IDS",
       .help = "token ids, separated by commas, with which an output may not begin",
       .fallback = "set by the model's file" },
-    REAL(
-        "length-decay", told.decay, 0.001, 1000,
-        "base of a power that makes the end token likelier with each further token, if it is above "
-        "1 (exponential_decay_length_penalty of transformers); 1 changes nothing"),
+    REAL("length-decay", told.decay, 0.001, 1000,
+         "base of a power: n tokens after the first --length-decay-start ones, the absolute value "
+         "of the end token's score, times X^n - 1, is added to this score. Above 1 outputs become "
+         "shorter, below 1 longer; 1 changes nothing (exponential_decay_length_penalty of "
+         "transformers)"),
     COUNT("length-decay-start", told.decay_start, 0, 100000,
           "number of output tokens after which --length-decay begins"),
     CHOICE(

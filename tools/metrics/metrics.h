@@ -56,9 +56,10 @@ bleu_result bleu_score(const bleu_counts *c);
 double chrf_score(const chrf_counts *c); /* 0..100 */
 double error_rate(const edit_counts *c); /* 0 is best; may be above 1; NaN without a reference */
 
-/* The line that sacreBLEU prints, but with weft's version; returns buffer[256].
+/* Each writes the line that sacreBLEU prints, but with weft's version, to a buffer of METRIC_TEXT
+ * bytes, and returns the buffer. bleu_text writes
  * "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-0.1.0 = 36.52 65.1/43.2/30.1/21.0
- * (BP = 1.000 ratio = 1.004 hyp_len = 1004 ref_len = 1000)", or
+ * (BP = 1.000 ratio = 1.004 hyp_len = 1004 ref_len = 1000)", chrf_text
  * "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:weft-0.1.0 = 58.31". */
 const char *bleu_text(const bleu_counts *c, bleu_tokenizer tokenizer, char *buffer);
 const char *chrf_text(const chrf_counts *c, char *buffer);

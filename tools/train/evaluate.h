@@ -28,7 +28,8 @@ typedef struct evaluation_counts {
 typedef struct evaluation {
     evaluation_counts counts;
     double nll, tokens, correct; /* sums over target tokens */
-    /* size of the evaluated running text in bytes; 0 if the data are not running text */
+    /* size in bytes of the running text that was evaluated; 0 for other data, and if the task is to
+     * predict masked tokens */
     double bytes;
     /* texts of the first sequences; NULL if there are fewer */
     char *samples[SAMPLES * SAMPLE_TEXTS];

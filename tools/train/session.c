@@ -155,7 +155,8 @@ static void check_ids(session *s) {
              model_path(s));
 }
 
-/* Checks that the model in a file fits the settings and the vocabulary in the same file. */
+/* Checks a model that was read from a file: its kind must be that of the training, its vocabularies
+ * and labels must have as many entries as those of the data. */
 static void check_model(const session *s) {
     if (s->model->kind != settings_kind(s->set))
         fail(&train_program, "%s: its model is of kind %s, and its training of kind %s%s",
@@ -337,8 +338,9 @@ static void check_installed(double needed, const char *what, const char *remedy)
          bytes_text(installed, b), remedy);
 }
 
-/* Exits if the ranks on this machine need more memory than it has. Only the first rank saves.
- * started: bytes of the program that started them. */
+/* Exits if all ranks on this machine together need more memory than it has. memory: bytes of this
+ * rank; those for saving are needed by the first rank alone. started: bytes of the files that the
+ * process which started the ranks has read. */
 static void check_memory(const session *s, double memory, double started) {
     double saving = saving_bytes(s);
     check_installed((memory - saving) * s->here + saving + started, "this training needs",

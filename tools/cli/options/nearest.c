@@ -108,7 +108,8 @@ static const option *find_row(const program *p, const char *name, size_t length)
     return NULL;
 }
 
-/* The first word in `here` that is an option of the program. */
+/* Finds the first of the names in a synonym's `here`, "max-len|length", that is an option of this
+ * program. NULL: none is. */
 static const option *first_row(const program *p, const char *here) {
     for (const char *word = here; word; word++) {
         size_t n = strcspn(word, "|");
