@@ -24,8 +24,9 @@ static bool stays(const wf_aligned *a, const wf_piece *p, uint32_t below) {
  * instead of an insertion sort. */
 static bool sort_marks(wf_aligned *a, size_t from) {
     enum { FEW = 16, CLASSES = 256 };
-    wf_change *c = a->changes + from;
     size_t n = a->n_changes - from, starts[CLASSES + 1] = { 0 };
+    if (n < 2) return true; /* there may be no list yet */
+    wf_change *c = a->changes + from;
     for (size_t i = 1; i < n && n <= FEW; i++) {
         wf_change mark = c[i];
         unsigned class = wf_combining_class(mark.code);

@@ -71,6 +71,13 @@ static bool check_id(const wf_sentencepiece *s, int32_t id, const char *of, char
            fail(message, "the id of %s is %d: from 0 to %lld", of, (int)id, (long long)s->n - 1);
 }
 
+/* Checks an id that encoded lines contain: its row of given pieces is not empty. */
+static bool check_written(const wf_sentencepiece *s, int32_t id, const char *of, char *message) {
+    if (!check_id(s, id, of, message)) return false;
+    return !s->o.pieces || s->o.pieces[id] ||
+           fail(message, "the id of %s is %d, which has no piece", of, (int)id);
+}
+
 static bool check_special(wf_sentencepiece *s, char *message) {
     static const char *const names[] = { "padding", "the unknown piece", "the start", "the end" };
     int32_t *special = s->o.special;
@@ -98,7 +105,7 @@ static bool copy_around(wf_sentencepiece *s, char *message) {
     for (int i = 0; i < o->n_before; i++) s->around[i] = o->before[i];
     for (int i = 0; i < o->n_after; i++) s->around[o->n_before + i] = o->after[i];
     for (int i = 0; i < o->n_before + o->n_after; i++)
-        if (!check_id(s, s->around[i], "what stands around a line", message)) return false;
+        if (!check_written(s, s->around[i], "what stands around a line", message)) return false;
     o->before = s->around;
     o->after = s->around + o->n_before;
     return true;
