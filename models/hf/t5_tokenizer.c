@@ -183,6 +183,6 @@ bool wf_hf_write_t5_tokenizer(wf_hf *hf, const hf_config *c, wf_hf_put put, void
     if (hf->src && wf_tokenizer_sentencepiece(hf->src, &spm) && wf_hf_same_pieces(hf->src, hf->tgt))
         return write_model(hf, &spm, c, put, user, message);
     wf_hf_note(hf->notes, "the folder has no tokenizer: T5's are a tokenizer.json or one "
-                          "SentencePiece model for both sides");
+                          "SentencePiece model for both sides, as train --spm-src FILE gives it");
     return true;
 }

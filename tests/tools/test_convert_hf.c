@@ -301,6 +301,7 @@ TEST(what_is_like_t5_goes_out_and_comes_back) {
        "d3/tokenizer.json");
     ok(T5 "--tie all --tokenizer word --max-steps 1 -o m2 && convert --to hf m2 -o d4");
     assert_contains(result.err, "the folder has no tokenizer: T5's are a tokenizer.json or one");
+    ck_assert_ptr_null(strstr(result.err, "--like bart"));
     ok("grep -q '\"scale_decoder_outputs\": true' d4/config.json");
 }
 

@@ -360,8 +360,10 @@ static unsaid load_model(const program *p, const char *model, wf_hf *hf) {
     /* as generate does */
     if (goes_on && hf->src && !wf_generation_in_file(f))
         hf->generation.n_banned = no_text(hf->src, false, hf->generation.banned);
+    const wf_transformer *t = wf_transformer_of(hf->model);
+    bool t5 = t && t->config.relative_buckets; /* models/hf says what its folders have */
     unsaid u = { .search = !reads && !wf_generation_in_file(f),
-                 .tokenizer = !one && wf_tokenizer_in_file(f, "tokenizer"),
+                 .tokenizer = !one && !t5 && wf_tokenizer_in_file(f, "tokenizer"),
                  .text = is_of_text(f) };
     wf_file_free(f);
     if (!ok) fail(p, "%s: %s", model, message);
