@@ -17,7 +17,7 @@ TESTS(table_bits)
 static const struct {
     wf_dtype real;
     uint64_t bits;
-} recorded[] = { { WF_F32, 0x2a7e2fde9aac012e }, { WF_F64, 0xf91ef48d18e1b16c } };
+} recorded[] = { { WF_F32, 0xa6497a5b9279a28c }, { WF_F64, 0xd5f263c39b8debd7 } };
 
 static uint64_t mixed(uint64_t hash, const values *v, int n) {
     for (int i = 0; i < n; i++)
