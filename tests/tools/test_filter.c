@@ -40,7 +40,7 @@ SETUP(enter_folder, leave_folder)
 
 /* ---- a line for a line ----------------------------------------------------------------------- */
 
-#define DRAW "generate $BYTES --sample --max-new-tokens 30 --quiet "
+#define DRAW "generate $BYTES --sample --max-new-tokens 24 --quiet "
 #define SEEDS "for seed in 1 2 3 4 5 6 7 8; do "
 
 TEST(line_breaks_within_outputs_are_escaped) {

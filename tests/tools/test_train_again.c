@@ -1,5 +1,6 @@
 /* tests/tools/test_train_again.c - the program train where a model is there already: what replaces
  * it, what goes on with it, and for how much longer. */
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -248,6 +249,7 @@ TEST(a_signal_that_comes_twice_at_once_saves) {
 /* A terminal that is closed sends SIGHUP, perhaps more than once. After nohup it changes
  * nothing. */
 TEST_ROWS(a_closed_terminal_saves, 2) {
+    signal(SIGHUP, SIG_DFL); /* the tests may have been started by nohup */
     run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 %s --log log "
         "--log-every 1 -o m --max-steps 99999 > out 2> err & pid=$!\n"
         "until grep -q '\"step\":3,' log 2> /dev/null; do sleep 0.01; done\n"
