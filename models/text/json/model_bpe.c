@@ -42,7 +42,8 @@ static bool read_merge(wf_word_model *m, const wf_step_source *from, size_t valu
         const char *space = memchr(s.text, ' ', s.bytes);
         if (s.bytes >= 8 && memcmp(s.text, "#version", 8) == 0) return true;
         wf_span left = { s.text, space ? (size_t)(space - s.text) : s.bytes };
-        wf_span right = { space + 1, space ? s.bytes - left.bytes - 1 : 0 };
+        wf_span right = { "", 0 };
+        if (space) right = (wf_span){ space + 1, s.bytes - left.bytes - 1 };
         if (!space || memchr(right.text, ' ', right.bytes))
             return bad_merge(from, s, (wf_span){ "", 0 }, "has not two parts");
         return add_merge(m, from, left, right);
