@@ -7,7 +7,8 @@
 
 wf_span wf_texts_at(const wf_texts *t, size_t i) {
     size_t from = i ? t->ends[i - 1] : 0;
-    return (wf_span){ t->text.at + from, t->ends[i] - from };
+    const char *all = t->text.at ? t->text.at : ""; /* all of them may be empty */
+    return (wf_span){ all + from, t->ends[i] - from };
 }
 
 bool wf_texts_put(wf_parts *p, wf_span s) {
