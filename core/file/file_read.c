@@ -108,7 +108,7 @@ static bool read_members(wf_file *f, struct wf_json *j) {
     return !*j->error && wf_json_finish(j);
 }
 
-/* What to do with a file whose end is missing. */
+/* Advice for a file whose end is missing. */
 #define CUT_OFF ": it is cut off; copy or download it again"
 
 /* ---- the header as a whole --------------------------------------------------------------- */

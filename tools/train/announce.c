@@ -47,15 +47,15 @@ static void announce_stretch(session *s) {
 
 /* Few pairs make few steps in an epoch, and so a training that changes next to nothing. */
 static void announce_few(session *s) {
-    enum { FEW = 20 };
+    enum { FEW = 20, ENOUGH = 100 };
     const program *p = &train_program;
-    long long steps = s->set->run.max_steps, updates = dataset_updates(&s->dataset);
+    int64_t steps = s->set->run.max_steps, updates = dataset_updates(&s->dataset);
     bool said = option_seen(p, "epochs") || option_seen(p, "max-steps") || s->set->run.resume;
     if (!updates || steps >= FEW || said) return;
     say(&s->report,
         "steps    %lld in all, which change little: --epochs %lld would make about a hundred, and "
         "--batch-size N gives smaller batches",
-        steps, (100 + updates - 1) / updates);
+        (long long)steps, (long long)((ENOUGH + updates - 1) / updates));
 }
 
 static void announce_idle(session *s) {
