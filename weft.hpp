@@ -1,4 +1,4 @@
-/* weft/weft.hpp - for C++17 and later: what is made is freed, arrays know their sizes, failures are
+/* weft/weft.hpp - for C++14 and later: what is made is freed, arrays know their sizes, failures are
  * thrown.
  *
  * A handle is what a wf_..._new returns, and frees it; it converts to the pointer, so that all
@@ -8,11 +8,15 @@
  *     wf_tensor *x = wf_input(g, "x", WF_F32, 2, weft::shape{ 2, 3 });
  *     wf_tensor *y = wf_sum(wf_square(x), WF_AXIS(-1), false);
  *     weft::plan p = weft::make_plan(g, { y }, { x });           throws what wf_error(g) says
- *     weft::feed(p, x, std::array{ 1.f, 2.f, 3.f, 4.f, 5.f, 6.f });
+ *     weft::feed(p, x, std::vector<float>{ 1, 2, 3, 4, 5, 6 });
  *     weft::run(p);
  *     std::vector<float> squares = weft::fetch<float>(p, y);     14, 77 */
 #ifndef WEFT_WEFT_HPP
 #define WEFT_WEFT_HPP
+
+#if __cplusplus < 201402L && !defined(_MSC_VER)
+#error "weft.hpp is for C++14 and later: -std=c++14, or -std=c++17"
+#endif
 
 #include <algorithm>
 #include <initializer_list>
@@ -33,12 +37,13 @@ struct error : std::runtime_error {
 
 /* ---- handles: a pointer and the function that frees it. A graph outlives its plans ------------- */
 
-template <auto release> struct releaser {
-    template <class T> void operator()(T *made) const noexcept { release(made); }
+template <class T, void (*release)(T *)> struct releaser {
+    void operator()(T *made) const noexcept { release(made); }
 };
-template <class T, auto release> class handle : public std::unique_ptr<T, releaser<release>> {
+template <class T, void (*release)(T *)>
+class handle : public std::unique_ptr<T, releaser<T, release>> {
   public:
-    using std::unique_ptr<T, releaser<release>>::unique_ptr;
+    using std::unique_ptr<T, releaser<T, release>>::unique_ptr;
     operator T *() const noexcept { return this->get(); }
 };
 using graph = handle<wf_graph, wf_graph_free>;
@@ -93,9 +98,9 @@ inline void run(wf_plan *p) {
 }
 
 template <class T> constexpr bool is_dtype(wf_dtype dtype) {
-    return (std::is_same_v<T, float> && dtype == WF_F32) ||
-           (std::is_same_v<T, double> && dtype == WF_F64) ||
-           (std::is_same_v<T, int32_t> && dtype == WF_I32);
+    return (std::is_same<T, float>::value && dtype == WF_F32) ||
+           (std::is_same<T, double>::value && dtype == WF_F64) ||
+           (std::is_same<T, int32_t>::value && dtype == WF_I32);
 }
 template <class T> void check_dtype(const wf_tensor *t) {
     if (t && !is_dtype<T>(t->dtype))
@@ -104,10 +109,18 @@ template <class T> void check_dtype(const wf_tensor *t) {
 
 /* Values: a vector, an array, or whatever else has data and size, of float, double or int32_t as the
  * tensor's type is. Their number must be the tensor's, as bound. */
-template <class Values> void feed(wf_plan *p, const wf_tensor *t, const Values &values) {
-    using T = std::remove_cv_t<std::remove_pointer_t<decltype(std::data(values))>>;
+template <class T> void feed(wf_plan *p, const wf_tensor *t, const T *values, size_t n) {
     check_dtype<T>(t);
-    check(p, wf_feed(p, t, std::data(values), std::size(values) * sizeof(T)));
+    check(p, wf_feed(p, t, values, n * sizeof(T)));
+}
+template <class Values> void feed(wf_plan *p, const wf_tensor *t, const Values &values) {
+    feed(p, t, values.data(), values.size());
+}
+template <class T, size_t n> void feed(wf_plan *p, const wf_tensor *t, const T (&values)[n]) {
+    feed(p, t, values, n);
+}
+template <class T> void feed(wf_plan *p, const wf_tensor *t, std::initializer_list<T> values) {
+    feed(p, t, values.begin(), values.size());
 }
 template <class T> std::vector<T> fetch(wf_plan *p, const wf_tensor *t) {
     check_dtype<T>(t);

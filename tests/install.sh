@@ -50,7 +50,7 @@ with() {
 }
 ways=
 for standard in c11 c17 c2x; do with gcc $standard && with clang $standard; done
-for standard in c++17 c++20; do with g++ $standard && with clang++ $standard; done
+for standard in c++14 c++17 c++20; do with g++ $standard && with clang++ $standard; done
 echo "install: $n headers, each alone:${ways#,}"
 
 cat > version.c << 'END'

@@ -32,7 +32,7 @@ PAGES = ['index.html', 'index.html?q=softmax', 'ops/softmax.html', 'ops/adam_ste
 
 
 def make(source, build, out):
-    done = subprocess.run([sys.executable, source / 'tools/docs/manual.py', source, build, out], check=False,
+    done = subprocess.run([sys.executable, '-B', source / 'tools/docs/manual.py', source, build, out], check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.returncode, done.stdout
 

@@ -108,6 +108,9 @@ static bool read_members(wf_file *f, struct wf_json *j) {
     return !*j->error && wf_json_finish(j);
 }
 
+/* Advice for a file whose end is missing. */
+#define CUT_OFF ": it is cut off; copy or download it again"
+
 /* ---- the header as a whole --------------------------------------------------------------- */
 
 static bool check_layout(wf_file *f, int64_t size) {
@@ -121,8 +124,8 @@ static bool check_layout(wf_file *f, int64_t size) {
                                 t->begin < at ? "inside the one that ends at" : "with a gap after",
                                 (long long)at);
     }
-    return at == size || wf_file_fail(f->error, "the tensors hold %lld bytes, the file has %lld",
-                                      (long long)at, (long long)size);
+    return at == size || wf_file_fail(f->error, "the tensors hold %lld bytes, the file has %lld%s",
+                                      (long long)at, (long long)size, at > size ? CUT_OFF : "");
 }
 
 /* If the key of the checksum is damaged, the file would look like one without a checksum. A header
@@ -164,16 +167,16 @@ bool wf_file_check_header(char *header, size_t size, int64_t data_size, char *me
 static bool read_length(wf_file *f, struct source *s, uint64_t *size) {
     uint64_t left = (uint64_t)s->size - 8;
     if (s->size < 8)
-        return wf_file_fail(f->error, "%lld bytes: too short for a safetensors file",
-                            (long long)s->size);
+        return wf_file_fail(f->error, "%lld bytes: too short for a safetensors file%s",
+                            (long long)s->size, CUT_OFF);
     if (!wf_source_read(f, s, size, 8)) return false;
     if (*size > WF_FILE_MAX_HEADER)
         return wf_file_fail(f->error,
                             "not safetensors, but perhaps text: a header has at most %d bytes",
                             WF_FILE_MAX_HEADER);
     return *size <= left ||
-           wf_file_fail(f->error, "header of %llu bytes, but only %llu left in the file",
-                        (unsigned long long)*size, (unsigned long long)left);
+           wf_file_fail(f->error, "header of %llu bytes, but only %llu left in the file%s",
+                        (unsigned long long)*size, (unsigned long long)left, CUT_OFF);
 }
 
 static bool load_header(wf_file *f, struct source *s) {

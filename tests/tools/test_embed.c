@@ -135,11 +135,36 @@ TEST(pairs_are_found_when_they_are_learned) {
     ok(TRAIN "--max-steps 150 -o m");
     ok("embed m sources --search targets --top 1 --quiet | cut -f 2 | awk '$1 == NR' | wc -l");
     ck_assert_int_ge(atoi(result.out), 30);
-    ok("inspect m | head -5; convert --to hf m -o folder && embed m sources --format f32 --quiet "
-       "-o "
-       "a && convert --from hf folder -o again && sed 's/.*/5 6 7/' sources > ids && embed again "
-       "ids "
-       "--quiet | wc -l");
+    ok("inspect m | head -5");
+}
+
+/* A vocabulary that was learned here goes out as a tokenizer.json with the same ids, also of lines
+ * that look like its marks, that have unknown characters, or other white space. */
+static const char *const learned[] = { "word", "char", "bpe --vocab-size 80" };
+
+TEST_ROWS(a_learned_vocabulary_goes_out, COUNT_OF(learned)) {
+    make_pairs();
+    ok("printf '@@ a@@ b@ @@@\\t</w> x</w>y w</w>\\n%.0s' 1 2 3 4 5 6 >> pairs");
+    run("train --task pairs --train pairs --valid-size 0 --tokenizer %s --d-model 16 --heads 2 "
+        "--layers 1 --threads 1 --quiet --max-steps 2 --warmup 1 -o m && convert --to hf m -o "
+        "folder && convert --from hf folder -o back",
+        learned[_i]);
+    expect(0);
+    ck_assert_msg(!strstr(result.err, "no tokenizer"), "%s", result.err);
+    ok("cut -f 1 pairs > l; cut -f 2 pairs >> l; printf 'one  two\\f red\\v@@\\nONE \\303\\251 "
+       "tw@@o</w>\\n <unk a</ w>@@@@ \\nxyzthree\\n' >> l; embed m l > a; embed back l > b; cmp a "
+       "b "
+       "&& wc -l < a");
+    ck_assert_str_eq(result.out, "80\n");
+}
+
+TEST(a_folder_without_a_tokenizer_says_why) {
+    make_pairs();
+    ok("train --task pairs --train pairs --valid-size 0 --tokenizer byte --d-model 16 --heads 2 "
+       "--layers 1 --threads 1 --quiet --max-steps 2 --warmup 1 -o m && convert --to hf m -o "
+       "folder && sed 's/.*/5 6 7/' sources > ids && convert --from hf folder -o again && embed "
+       "again ids --quiet | wc -l && test ! -e folder/tokenizer.json");
+    assert_contains(result.err, "with --tokenizer word, char or bpe, has one that goes out");
 }
 
 /* A training stopped in between, or of several processes, has the same bits. */

@@ -7,6 +7,7 @@
 
 #include "tests/suites.h"
 #include "tests/support/commands.h"
+#include "tools/cli/so_far.h"
 
 TESTS(filter)
 
@@ -221,6 +222,44 @@ TEST(a_long_prompt_keeps_its_end) {
     assert_contains(result.err, "--prompt: the source has ");
     ok("generate $BYTES --prompt \"$(seq -s ' ' 100)\"");
     assert_contains(result.err, "1 of 1 lines were too long, and were cropped");
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+static const struct amount {
+    int64_t done, total;
+    double seconds;
+    const char *text;
+} amounts[] = {
+    { 1200, 40000, 14.1, "1,200 of 40,000 lines, 85 lines/s, about 8 min left" },
+    { 1200, -1, 14.1, "1,200 lines, 85 lines/s" },
+    { 3, 10, 30, "3 of 10 lines, 0.1 lines/s, about 70 s left" },
+    { 1, 1000, 60, "1 of 1,000 lines, 0.0 lines/s, about 16.6 h left" },
+    { 0, 10, 3, "0 lines, 0.0 lines/s" },
+    { 12, 10, 3, "12 lines, 4.0 lines/s" },
+};
+
+TEST_ROWS(a_sentence_says_how_far_it_is, COUNT_OF(amounts)) {
+    char text[SO_FAR_TEXT];
+    const struct amount *a = &amounts[_i];
+    ck_assert_str_eq(so_far_text(a->done, a->total, a->seconds, text), a->text);
+}
+
+/* A terminal shows it after a few seconds, and then the line goes. Passes where no program makes a
+ * terminal. */
+TEST(a_long_run_shows_how_far_it_is) {
+    if (run("command -v script")->status) return;
+    ok("printf '(echo a; sleep 3.2; echo b; echo a) | generate %s --batch-size 1 -o out\\n' "
+       "$SHORT > slow; printf '(echo a; echo b) | generate %s --batch-size 1 -o out\\n' $SHORT > "
+       "fast");
+    ok("TERM=xterm script -qec 'sh slow' /dev/null < /dev/null");
+    assert_contains(result.out, "\r\033[K2 lines, 0.");
+    assert_contains(result.out, " lines/s\r\033[K");
+    ok("TERM=xterm script -qec 'sh fast' /dev/null < /dev/null");
+    ck_assert_ptr_null(strstr(result.out, "lines/s"));
+    ok("sed -i 's/-o out/-o out --quiet/' slow; TERM=xterm script -qec 'sh slow' /dev/null < "
+       "/dev/null");
+    ck_assert_str_eq(result.out, "");
 }
 
 static const struct refusal {

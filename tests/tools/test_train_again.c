@@ -212,6 +212,51 @@ TEST(running_text_is_saved_when_it_is_validated) {
     assert_contains(result.err, "--init takes them");
 }
 
+/* ---- what is lost, left, or little ------------------------------------------------------------ */
+
+/* A file that no longer fits, as on a full disk, is the last thing that is said. */
+TEST(what_is_lost_is_said_last) {
+    static const char *const says = "train: nothing of this training is kept: m could not be "
+                                    "written\n";
+    run("(ulimit -f 8; " NUMBERS "--max-steps 3 -o m 2> err)");
+    expect(1);
+    ok("tail -n 1 err");
+    ck_assert_str_eq(result.out, says);
+    ok(NUMBERS "--max-steps 3 -o m");
+    run("(ulimit -f 8; train --resume -o m --max-steps 5 --quiet 2> err)");
+    expect(1);
+    ok("tail -n 1 err");
+    assert_contains(result.out, "what was learned after step 3 is lost: m could not be written");
+}
+
+/* The steps of a resumed training's file are done already. */
+TEST(a_dry_run_counts_the_steps_that_are_left) {
+    ok(NUMBERS "--max-steps 30 -o m");
+    ok("train --resume -o m --max-steps 40 --dry-run");
+    assert_contains(result.err, " for 10 steps, without validations");
+    make_pairs();
+    ok(PAIRS "--epochs 4 -o p && train --train pairs --resume -o p --epochs 5 --dry-run");
+    assert_contains(result.err, " for the steps that are left, without validations");
+}
+
+/* Before the first step there is nothing to save, and a signal ends the program at once. */
+TEST(an_early_signal_is_no_silent_end) {
+    ok("mkfifo pipe; (sleep 2 > pipe &); train --train pipe -o m 2> err & sleep 0.5; kill -INT $!; "
+       "wait $!; test $? = 130; cat err");
+    ck_assert_str_eq(result.out, "\nended before the first step: nothing was trained or saved\n");
+    ok("test ! -e m");
+}
+
+TEST(few_steps_are_told) {
+    make_pairs();
+    ok(PAIRS "--epochs 4 -o p; head -n 4 pairs > few; train --init p --train few --max-len 8 "
+             "--threads 1 -o f");
+    assert_contains(result.err, "steps    5 in all, which change little: --epochs 100 would make "
+                                "about a hundred, and --batch-size N gives smaller batches\n");
+    ok("train --init p --train few --max-len 8 --threads 1 --epochs 5 -o g");
+    ck_assert_ptr_null(strstr(result.err, "change little"));
+}
+
 /* ---- the command that goes on ---------------------------------------------------------------- */
 
 /* Ctrl-C's advice, run by a shell as it stands. */

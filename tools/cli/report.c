@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "append.h"
@@ -38,6 +39,25 @@ bool report_open(report *r, const program *p, bool quiet, bool json, const char 
     if (!log) return true;
     r->log = append_open(log, append);
     return r->log >= 0 && (!append || end_line(r->log));
+}
+
+bool report_due(const report *r, double now) {
+    enum { SILENCE = 30 };
+    if (r->bar) return !r->drawn || now - r->drawn_at >= 0.1;
+    return !r->quiet && now - r->said_at >= SILENCE;
+}
+
+static int terminal_width(void) {
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : 80;
+}
+
+void report_draw(report *r, const char *text, double now) {
+    fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
+    fflush(stderr);
+    r->drawn = true;
+    r->drawn_at = now;
 }
 
 void report_clear(report *r) {

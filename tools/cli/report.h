@@ -1,4 +1,4 @@
-/* tools/cli/report.h - progress of `train` and `bench` while they work: text on stderr for readers,
+/* tools/cli/report.h - progress of `train`, `bench` and `generate` while they work: text on stderr for readers,
  * and JSON lines for programs.
  *
  * If an event cannot be composed or written, a message says so at once. The work goes on, and
@@ -26,6 +26,10 @@ typedef struct report {
 bool report_open(report *r, const program *p, bool quiet, bool json, const char *log, bool append);
 bool report_close(report *r); /* false: events are missing, and a message has said so */
 
+/* True if it is time to say how far the work is: a bar is redrawn at most ten times a second, and
+ * without one a line is due if none was printed for 30 s. */
+bool report_due(const report *r, double now);
+void report_draw(report *r, const char *text, double now); /* draws the bar */
 /* removes the bar, before output that does not go through this file */
 void report_clear(report *r);
 void say(report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -327,9 +327,9 @@ static bool is_json(const wf_file *f) {
 }
 
 /* The parts of a folder that did not come with the model: its search settings or tokenizer, for
- * which weft writes its own; text: the model has no vocabulary at all. */
+ * which weft writes its own; text: the model has a vocabulary; json: which is a tokenizer.json. */
 typedef struct unsaid {
-    bool search, tokenizer, text;
+    bool search, tokenizer, text, json;
 } unsaid;
 
 /* The search that `generate` makes with a prompt. No end token is forced at the maximum length,
@@ -364,7 +364,8 @@ static unsaid load_model(const program *p, const char *model, wf_hf *hf) {
     bool t5 = t && t->config.relative_buckets; /* models/hf says what its folders have */
     unsaid u = { .search = !reads && !wf_generation_in_file(f),
                  .tokenizer = !one && !t5 && wf_tokenizer_in_file(f, "tokenizer"),
-                 .text = is_of_text(f) };
+                 .text = is_of_text(f),
+                 .json = is_json(f) };
     wf_file_free(f);
     if (!ok) fail(p, "%s: %s", model, message);
     return u;
@@ -383,7 +384,7 @@ static void tell_unsaid(const program *p, const char *model, const wf_hf *hf, un
 }
 
 /* The next step after a refusal, for a form that transformers does not have. */
-static const char *next_step(const wf_model *m, bool text) {
+static const char *next_step(const wf_model *m, bool text, bool json) {
     const wf_transformer *t = wf_transformer_of(m);
     bool decoder_only = !t && !wf_encoder_of(m);
     if (decoder_only && text && !m->start_first)
@@ -395,6 +396,7 @@ static const char *next_step(const wf_model *m, bool text) {
     if (t && t->config.zero_start) return ": convert --to marian writes models of this form";
     if (t && t->config.decoder != WF_DECODER_ATTENTION)
         return ": transformers has no such decoder; train --like bart makes a model that it has";
+    if (json) return ": train it with --like t5 beside the same options";
     return text ? ": train it with --like bart beside the same options"
                 : ": a model of a made-up task has no folder. train --like bart makes a model of "
                   "text that has one";
@@ -408,7 +410,7 @@ void export_folder(const program *p, const char *model, const char *folder) {
     unsaid u = load_model(p, model, &hf);
     if (!wf_hf_export(&hf, folder, &writer, message)) {
         give_up(&to);
-        fail(p, "%s: %s%s", model, message, next_step(hf.model, u.text));
+        fail(p, "%s: %s%s", model, message, next_step(hf.model, u.text, u.json));
     }
     end_folder(&to);
     tell_unsaid(p, model, &hf, u);

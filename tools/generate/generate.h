@@ -19,6 +19,7 @@
 #include "tools/alignment/links.h"
 #include "tools/cli/options/options.h"
 #include "tools/cli/output.h"
+#include "tools/cli/so_far.h"
 #include "tools/data/language.h"
 #include "tools/data/lines.h"
 #include "tools/metrics/metrics.h"
@@ -36,11 +37,10 @@ typedef struct settings {
     const char *source_language, *target_language; /* or NULL */
     const char *suppress, *begin_suppress;         /* ids, or NULL */
     const char *shortlist;
-    bool stream, raw;
-    int64_t max_new;       /* --max-new-tokens; 0: max_len_a and max_len_b determine the maximum */
-    bool draw;             /* --attention - */
-    const char *alignment; /* --alignment; NULL: none is wanted */
-    align_rule align;      /* the same, after parsing */
+    bool stream, raw, draw; /* draw: --attention - */
+    int64_t max_new;        /* --max-new-tokens; 0: max_len_a and max_len_b determine the maximum */
+    const char *alignment;  /* --alignment; NULL: none is wanted */
+    align_rule align;       /* the same, after parsing */
     bool score, json, quiet, sample;
     bool scores; /* each output line begins with its score */
     int64_t beam, nbest, top_k, min_len, seed, no_repeat_ngram, decay_start;
@@ -94,13 +94,13 @@ typedef struct job {
     FILE *out;
     jsonl line, weights; /* line: JSON of results; weights: JSON of the attention */
     int64_t low, high;   /* lengths of lines that the model was trained on; high 0: unknown */
-    /* sentences in the window; how many of them are written; room for how many */
-    int64_t n, written, room;
+    /* sentences in the window; how many of them are written; room for how many; written lines */
+    int64_t n, written, room, answered;
+    so_far progress;
     sentence *window; /* [room], in the order of the input */
     /* [max_len] for a source and [max_len] for a target, before they are copied */
     int32_t *ids;
-    /* number of special tokens around a source, which even an empty one has */
-    int64_t around;
+    int64_t around;   /* special tokens around a source, which even an empty one has */
     char **reference; /* [n_reference] */
     int64_t n_reference;
     metrics *metrics;
@@ -108,9 +108,9 @@ typedef struct job {
     int64_t read, unknown; /* tokens of the sources, and how many of them the vocabulary lacks */
     /* line breaks, and with --nbest tabs, that were escaped; outputs cut at the model's length */
     int64_t escaped, filled;
-    int64_t n_long, first_long; /* how many lines were too long; the number of the first */
-    int64_t last_long;          /* the last of them */
-    char why_long[WF_MESSAGE];  /* why the first of them was too long, for the message */
+    /* how many lines were too long; numbers of the first and the last; why the first was it */
+    int64_t n_long, first_long, last_long;
+    char why_long[WF_MESSAGE];
     /* output so far of a line that was split, for comparing it with the reference */
     char *joined;
     bool drawn;     /* the picture of the first line has been drawn */

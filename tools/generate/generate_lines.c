@@ -6,14 +6,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "generate.h"
 #include "models/model_internal.h"
 #include "models/text_internal.h"
-#include "tools/cli/retry.h"
 
 enum { WINDOW = 64 }; /* batches */
 
@@ -28,23 +26,6 @@ static void *room_for(const job *j, size_t n, size_t size) {
 }
 
 /* ---- references ------------------------------------------------------------------------------ */
-
-/* Counts the remaining lines of a file. -1: it is not an ordinary file. */
-static int64_t count_lines(const text_input *in) {
-    static char part[1 << 16];
-    struct stat s;
-    int64_t n = 0;
-    char last = '\n';
-    if (in->packed || fstat(in->file, &s) != 0 || !S_ISREG(s.st_mode)) return -1;
-    off_t at = lseek(in->file, 0, SEEK_CUR);
-    for (ssize_t got;; at += got) {
-        RETRY(got, pread(in->file, part, sizeof part, at));
-        if (got <= 0) break;
-        for (ssize_t i = 0; i < got; i++) n += part[i] == '\n';
-        last = part[got - 1];
-    }
-    return n + (last != '\n');
-}
 
 static _Noreturn void refuse_counts(const job *j, int64_t n) {
     fail(j->program, "%s has %lld lines and %s has %lld: a reference is needed for each line",
@@ -92,7 +73,7 @@ void open_references(job *j) {
     if (status == LINE_FAILED) fail(j->program, "%s can't be read: %s", path, lines_failure(&l));
     lines_close(&l);
     warn_of_pairs(j);
-    int64_t n = count_lines(&j->in.file);
+    int64_t n = lines_in(&j->in.file, lseek(j->in.file.file, 0, SEEK_CUR));
     if (n >= 0 && n != j->n_reference) refuse_counts(j, n);
     j->metrics = metrics_new();
     if (!j->metrics) fail(j->program, "out of memory");
@@ -204,6 +185,7 @@ static void free_sentence(sentence *s) {
 static void write_ready(job *j) {
     for (; j->written < j->n && j->window[j->written].done; j->written++) {
         sentence *s = &j->window[j->written];
+        j->answered += !s->more;
         write_answer(j, s);
         if (j->set->attention || j->set->draw) draw_attention(j, s);
         if (j->set->explain) explain_answer(j, s);
@@ -212,9 +194,17 @@ static void write_ready(job *j) {
     }
     bool failed = fflush(j->out) != 0 || j->line.failed;
     check_reader(j);
+    if (failed) report_clear(&j->progress.report);
     if (failed)
         fail(j->program, "%s could not be written: %s", j->set->output ? j->set->output : "stdout",
              strerror(errno));
+}
+
+/* Shows how many lines have results, also those that wait for an earlier one. */
+static void show_progress(job *j) {
+    int64_t done = j->answered;
+    for (int64_t i = j->written; i < j->n; i++) done += j->window[i].done && !j->window[i].more;
+    so_far_show(&j->progress, done);
 }
 
 static void answer_window(job *j) {
@@ -234,7 +224,9 @@ static void answer_window(job *j) {
         for (int i = 0; i < b.n; i++) j->window[p[first + i].index].done = true;
         free_rows(&b);
         write_ready(j);
+        show_progress(j);
     }
+    report_clear(&j->progress.report);
     write_ready(j);
     free(p);
     j->sentences += n;
@@ -379,12 +371,19 @@ static void answer_prompt(job *j) {
     free(text);
 }
 
+/* Outputs that a terminal shows are progress enough. */
+static bool is_watched(const job *j) {
+    return j->out == stdout && isatty(STDOUT_FILENO);
+}
+
 void answer_lines(job *j) {
     char *line;
     if (j->set->prompt) {
         answer_prompt(j);
         return;
     }
+    so_far_begin(&j->progress, j->program, &j->in.file,
+                 j->set->quiet || j->set->draw || is_watched(j));
     for (;;) {
         switch (lines_next(&j->in, j->n == 0, &line)) {
         case LINE_READ:

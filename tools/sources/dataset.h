@@ -109,10 +109,10 @@ typedef struct dataset_options {
     wf_tokenizer_options tokens[2]; /* options for learning the vocabularies of source and target */
     /* .spm files with the vocabularies of source and target; NULL: they are learned */
     const char *spm[2];
-    spm_ids ids;        /* of tokenizers from .spm files */
-    const char *json;   /* a tokenizer.json instead, for lines with labels */
-    bool shared;        /* both sides share one vocabulary */
-    bool targets;       /* targets without a source are allowed */
+    spm_ids ids;                  /* of tokenizers from files */
+    const char *json, *end_token; /* a tokenizer.json instead; its token that ends an output */
+    bool shared;                  /* both sides share one vocabulary */
+    bool targets;                 /* targets without a source are allowed */
     int64_t max_tokens; /* most tokens of a sentence; longer pairs are left out, or lines cut */
     batches_limits batches;
     dataset_follower follow; /* its callbacks may be NULL */

@@ -175,7 +175,10 @@ static bool find_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
     bool shared = from->options->shared;
     if (f) return tokenizers_open(t, f, message);
     if (from->options->json) {
-        t[0] = t[1] = line_tokenizer_open(from->options->json, message);
+        const dataset_options *o = from->options;
+        t[0] = t[1] = m->kind->classifies
+                          ? line_tokenizer_open(o->json, message)
+                          : pair_tokenizer_open(o->json, o->end_token, o->ids, message);
         return t[0] != NULL;
     }
     if (from->options->spm[0]) return open_sentencepiece(t, from->options, message);

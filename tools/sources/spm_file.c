@@ -171,7 +171,28 @@ static wf_tokenizer *with_spans(wf_json_text_options *o, const char *unused, cha
     wf_tokenizer_free(t);
     if (o->special[WF_PAD_ID] >= 0 && o->special[WF_END_ID] >= 0)
         return wf_tokenizer_from_json(o, message);
-    return refused(message, "it has no token <pad> or no </s>"), NULL;
+    return refused(message, "it has no token <pad> or no </s>: tokenize --learn unigram has both"),
+           NULL;
+}
+
+/* Makes the tokenizer again with the ids of pairs: outputs begin with <s> and end with </s>, or
+ * with what stands for these in the file. `end` may name the end. */
+static wf_tokenizer *with_ends(wf_json_text_options *o, const char *end, char *message) {
+    wf_tokenizer *t = wf_tokenizer_from_json(o, message);
+    if (!t) return NULL;
+    int32_t start = id_of_either(t, "<s>", "[CLS]"), pad = id_of_either(t, "<pad>", "[PAD]");
+    int32_t last = end ? id_of(t, end) : id_of_either(t, "</s>", "[SEP]");
+    if (last < 0 && !end) last = id_of(t, "<|endoftext|>");
+    o->special[WF_START_ID] = start >= 0 ? start : last;
+    o->special[WF_PAD_ID] = pad >= 0 ? pad : last;
+    o->special[WF_END_ID] = last;
+    o->special[WF_UNK_ID] = id_of_either(t, "<unk>", "[UNK]");
+    wf_tokenizer_free(t);
+    if (last >= 0) return wf_tokenizer_from_json(o, message);
+    if (end) return refused(message, "it has no token '%.80s'", end), NULL;
+    return refused(message, "no token </s>, [SEP] or <|endoftext|> ends an output: name one by "
+                            "--end-token, or learn one by tokenize --learn --special"),
+           NULL;
 }
 
 int64_t sentinels_of(const wf_tokenizer *t, int32_t ids[WF_MOST_SENTINELS]) {
@@ -210,6 +231,10 @@ wf_tokenizer *mask_tokenizer_open(const char *path, char *message) {
 
 wf_tokenizer *line_tokenizer_open(const char *path, char *message) {
     return open_with(with_line, path, NULL, message);
+}
+
+wf_tokenizer *pair_tokenizer_open(const char *path, const char *end, spm_ids ids, char *message) {
+    return open_with(ids == SPM_PADDING_STARTS ? with_spans : with_ends, path, end, message);
 }
 
 wf_tokenizer *span_tokenizer_open(const char *path, char *message) {

@@ -20,6 +20,10 @@ wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *messa
 /* Make a tokenizer that puts a token before each line and one after it, with the ids of the file.
  * NULL with message[256]. */
 wf_tokenizer *line_tokenizer_open(const char *path, char *message);
+/* Make a tokenizer for both sides of pairs, with the ids of the file. Outputs end with the token
+ * `end`, or if it is NULL with </s>, [SEP] or <|endoftext|>. SPM_PADDING_STARTS: with those of T5.
+ * NULL with message[256]. */
+wf_tokenizer *pair_tokenizer_open(const char *path, const char *end, spm_ids ids, char *message);
 /* Make a tokenizer for masked language models, with the ids of the file. NULL with message[256]. */
 wf_tokenizer *mask_tokenizer_open(const char *path, char *message);
 /* Make a tokenizer for spans: with a token <pad>, which starts outputs, and </s>, which ends them.

@@ -45,6 +45,19 @@ static void announce_stretch(session *s) {
         shortest(next, numbers[0]), shortest(s->set->recipe.lr, numbers[1]));
 }
 
+/* Few pairs make few steps in an epoch, and so a training that changes next to nothing. */
+static void announce_few(session *s) {
+    enum { FEW = 20, ENOUGH = 100 };
+    const program *p = &train_program;
+    int64_t steps = s->set->run.max_steps, updates = dataset_updates(&s->dataset);
+    bool said = option_seen(p, "epochs") || option_seen(p, "max-steps") || s->set->run.resume;
+    if (!updates || steps >= FEW || said) return;
+    say(&s->report,
+        "steps    %lld in all, which change little: --epochs %lld would make about a hundred, and "
+        "--batch-size N gives smaller batches",
+        (long long)steps, (long long)((ENOUGH + updates - 1) / updates));
+}
+
 static void announce_idle(session *s) {
     long long accum = s->set->data.accum;
     long long ranks = s->transport->size;
@@ -94,6 +107,7 @@ void announce(session *s, double memory) {
         shortest(s->set->recipe.lr, numbers[0]), (long long)s->set->recipe.warmup,
         option_text(option_find(&train_program, "lr-schedule"), words[1]),
         shortest(s->set->recipe.clip_norm, numbers[1]));
+    announce_few(s);
     if (s->transport)
         say(r, "machine  %d ranks of %lld threads, %s kernels, %s of memory each",
             s->transport->size, (long long)wf_pool_threads(s->pool), wf_isa(),

@@ -3,8 +3,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "ops/base/scalars.h"
@@ -73,26 +71,20 @@ void report_step(report *r, const progress *p) {
     event_send(r);
 }
 
-static int terminal_width(void) {
-    struct winsize size;
-    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    return known ? size.ws_col : 80;
-}
-
 void report_bar(report *r, const progress *p) {
-    enum { CELLS = 10, SILENCE = 30 };
+    enum { CELLS = 10 };
     char cells[CELLS + 1], text[200], speed[OPTION_TEXT_SIZE], left[OPTION_TEXT_SIZE];
     double now = wf_seconds_now();
-    if (!r->bar && !r->quiet && now - r->said_at >= SILENCE) print_step(r, p);
-    if (!r->bar || (r->drawn && now - r->drawn_at < 0.1)) return;
+    if (!report_due(r, now)) return;
+    if (!r->bar) {
+        print_step(r, p);
+        return;
+    }
     int done = (int)(CELLS * p->step / p->total);
     for (int i = 0; i < CELLS; i++) cells[i] = i < done ? '#' : '.';
     cells[CELLS] = '\0';
     snprintf(text, sizeof text, "%lld/%lld [%s] %s left, loss %.3f, %.1f %% right, %s %s/s",
              (long long)p->step, (long long)p->total, cells, duration(p->remaining, left), p->loss,
              100 * p->accuracy, thousands(p->speed, speed), p->unit ? p->unit : "tokens");
-    fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
-    fflush(stderr);
-    r->drawn = true;
-    r->drawn_at = now;
+    report_draw(r, text, now);
 }

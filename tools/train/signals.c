@@ -19,7 +19,7 @@ enum { REPEAT_WINDOW = 200 };
 /* Atomic, because a rank receives its signals in a thread of the transport. */
 static atomic_int caught;
 static atomic_uint caught_at; /* in milliseconds, which wrap around */
-static bool is_alone, has_terminal;
+static bool is_alone, has_terminal, tells_early;
 
 static void tell(const char *text) {
     if (!has_terminal) return;
@@ -42,16 +42,34 @@ static void on_signal(int number) {
     errno = error;
 }
 
+static void on_early_signal(int number) {
+    static const char text[] = "\nended before the first step: nothing was trained or saved\n";
+    output_discard_all();
+    ssize_t written = tells_early ? write(STDERR_FILENO, text, sizeof text - 1) : 0;
+    (void)written;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void handle(void (*handler)(int), int flags) {
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction before, action = { .sa_handler = handler, .sa_flags = flags };
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < 3; i++)
+        if (numbers[i] != SIGHUP ||
+            (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
+            sigaction(numbers[i], &action, NULL);
+}
+
+void catch_early_signals(bool tells) {
+    tells_early = tells;
+    handle(on_early_signal, 0);
+}
+
 void catch_signals(bool alone, bool tells) {
     is_alone = alone;
     has_terminal = tells && isatty(STDERR_FILENO);
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    struct sigaction before;
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &action, NULL);
+    handle(on_signal, SA_RESTART);
 }
 
 const char *signal_name(int number) {

@@ -6,6 +6,9 @@
 
 #include <stdbool.h>
 
+/* Until catch_signals, a signal ends the program at once. tells: it says that nothing was
+ * trained. */
+void catch_early_signals(bool tells);
 /* alone: without ranks, so that equal signals at once must be counted as one here. tells: says in a
  * terminal what each signal does. */
 void catch_signals(bool alone, bool tells);

@@ -239,6 +239,20 @@ static void draw_curve(session *s) {
         fail(&train_program, "%s", message);
 }
 
+/* Says again, as the last word, that the model was not written: the reason stands above all
+ * scores. */
+static void say_lost(const session *s) {
+    if (!s->leads) return;
+    if (s->saved_step >= 0)
+        warn(&train_program,
+             "what was learned after step %lld is lost: %s could not be written, and keeps that "
+             "step for --resume",
+             (long long)s->saved_step, s->set->run.model);
+    else
+        warn(&train_program, "nothing of this training is kept: %s could not be written",
+             s->set->run.model);
+}
+
 /* After the last step: saves, evaluates, draws. */
 static int finish(session *s) {
     char took[OPTION_TEXT_SIZE], size[OPTION_TEXT_SIZE];
@@ -261,6 +275,7 @@ static int finish(session *s) {
     if (s->set->run.profile) report_profile(&s->report, wf_trainer_plan(s->trainer));
     if (s->set->run.curve) draw_curve(s);
     telemetry_write(s, true);
+    if (!saved) say_lost(s);
     return saved && !s->best_lost && !s->telemetry.lost ? EXIT_DONE : EXIT_FAILED;
 }
 
@@ -308,8 +323,8 @@ static int64_t try_steps(session *s, double *tokens, double *seconds) {
 /* Says where --max-time will end this run, if it does before the last step. */
 static void say_time_limit(session *s, double all_seconds) {
     char options[80];
-    double last = (double)s->set->run.max_steps;
-    double steps = (double)s->at.step + s->set->run.max_time / all_seconds * last;
+    double last = (double)s->set->run.max_steps, at = (double)s->at.step;
+    double steps = at + s->set->run.max_time / all_seconds * (last - at);
     if (s->set->run.max_time <= 0 || steps >= last) return;
     bool fits = settings_has_horizon(s->set) && shorter_schedule(s, steps, options);
     say(&s->report, "         --max-time %g ends this run at about step %.0f of %lld%s%s%s",
@@ -318,26 +333,25 @@ static void say_time_limit(session *s, double all_seconds) {
         fits ? " fits the time" : "");
 }
 
-/* Estimates how long an epoch, or all steps, will take: makes some steps, and keeps nothing of
- * them. */
+/* Estimates how long an epoch, or all steps that are left, will take: makes some steps, and keeps
+ * nothing of them. */
 static int dry_run(session *s) {
     char took[OPTION_TEXT_SIZE], all[OPTION_TEXT_SIZE], tried[OPTION_TEXT_SIZE];
     double tokens, seconds;
     int64_t updates = dataset_updates(&s->dataset), n = try_steps(s, &tokens, &seconds);
+    int64_t left = s->set->run.max_steps - s->at.step;
     if (n < 0) return step_failed(s, s->at.step + 1);
     duration(seconds, tried);
     if (s->transport) seconds = forecast_say(s, seconds);
-    double total =
-        updates ? (double)s->dataset.tokens : tokens / (double)n * (double)s->set->run.max_steps;
+    double total = updates ? (double)s->dataset.tokens : tokens / (double)n * (double)left;
     double rate = tokens / seconds, one = total / rate;
-    double epochs = updates ? (double)s->set->run.max_steps / (double)updates : 1;
+    double epochs = updates ? (double)left / (double)updates : 1;
     duration(one, took);
     if (updates)
-        say(&s->report, "time     %s for an epoch, %s for all, without validations", took,
-            duration(one * epochs, all));
+        say(&s->report, "time     %s for an epoch, %s for %s, without validations", took,
+            duration(one * epochs, all), s->at.step ? "the steps that are left" : "all");
     else
-        say(&s->report, "time     %s for %lld steps, without validations", took,
-            (long long)s->set->run.max_steps);
+        say(&s->report, "time     %s for %lld steps, without validations", took, (long long)left);
     say(&s->report,
         "         measured over %lld step%s (%s); more programs beside it make it slower",
         (long long)n, n == 1 ? "" : "s", tried);
@@ -406,6 +420,7 @@ int train_main(int argc, char **argv, wf_transport *transport, int here) {
         usage_error(&train_program, "--ranks %lld: there are ranks already",
                     (long long)s.set->run.simulated_ranks);
     if (s.set->run.simulated_ranks) forecast_join(&s);
+    if (!starts && !transport) catch_early_signals(!s.set->run.quiet);
     session_read(&s);
     return starts ? run_processes(&s) : run_rank(&s);
 }

@@ -98,6 +98,10 @@ bool wf_hf_bert_read_tokenizer(const char *folder, hf_bert_config *c, wf_hf *out
  * frees, with a '\0'. NULL with message. (bert_vocabulary.c) */
 char *wf_hf_bert_vocabulary(const char *folder, size_t *bytes, char *message);
 bool wf_hf_bert_has_vocabulary(const char *folder);
+/* True for a vocabulary of words, characters or byte-pair encoding that was learned here, which
+ * wf_hf_bert_write_lines writes as a tokenizer.json with the same ids. (bert_lines.c) */
+bool wf_hf_bert_has_lines(const wf_tokenizer *from);
+bool wf_hf_bert_write_lines(const wf_tokenizer *from, wf_hf_put put, void *user, char *message);
 bool wf_hf_bert_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *message);
 
 #endif

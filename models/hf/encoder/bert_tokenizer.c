@@ -144,11 +144,17 @@ bool wf_hf_bert_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *mess
     const wf_model *m = hf->model;
     wf_json_text_options o;
     hf_text t = { 0 };
-    if (!wf_tokenizer_json(hf->src, &o)) {
-        wf_hf_note(hf->notes, "the folder has no tokenizer: only a tokenizer.json goes out");
+    bool json = wf_tokenizer_json(hf->src, &o);
+    if (!json && !wf_hf_bert_has_lines(hf->src)) {
+        wf_hf_note(hf->notes,
+                   "the folder has no tokenizer, and nothing can embed lines by it: only "
+                   "a model trained with --tokenizer-json, or with --tokenizer word, "
+                   "char or bpe, has one that goes out");
         return true;
     }
-    if (!put(user, FILE_NAME, o.json, o.bytes, message)) return false;
+    if (json ? !put(user, FILE_NAME, o.json, o.bytes, message)
+             : !wf_hf_bert_write_lines(hf->src, put, user, message))
+        return false;
     const char *pad = wf_tokenizer_piece(hf->src, wf_encoder_of(m)->config.pad_id);
     const char *start = wf_tokenizer_piece(hf->src, m->start_id);
     const char *end = wf_tokenizer_piece(hf->src, m->end_id);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lm_family.h"
+#include "models/hf/tokenizer_parts.h"
 #include "models/message.h"
 #include "models/text_internal.h"
 
@@ -30,8 +31,6 @@ bool wf_hf_lm_read_tokenizer(const char *folder, const hf_lm_config *c, wf_hf *o
     return out->src || fail(message, "tokenizer.json: %.220s", reason);
 }
 
-enum { LONGEST_PIECE = 2048 };
-
 /* ---- written --------------------------------------------------------------------------------- */
 
 /* Chunks as running text has them (models/text/running.c): letters, digits or other characters,
@@ -41,17 +40,6 @@ enum { LONGEST_PIECE = 2048 };
 #define CHUNKS                                                                                     \
     " ?[" LETTER "]+| ?[0-9]+| ?[^" BLANK LETTER "0-9]+|[ \\t\\u000B\\f\\r]*\\n|"                  \
     "[ \\t\\u000B\\f\\r]+(?= [^" BLANK "])|[ \\t\\u000B\\f\\r]+"
-
-static void put_special(hf_text *t, const wf_tokenizer *from) {
-    wf_hf_put_as(t, "  \"added_tokens\": [");
-    for (int32_t id = 0; id < WF_SPECIAL_IDS; id++) {
-        wf_hf_put_as(t, "%s\n    {\"id\": %d, \"content\": ", id ? "," : "", (int)id);
-        wf_hf_put_string(t, wf_tokenizer_piece(from, id));
-        wf_hf_put_as(t, ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, "
-                        "\"normalized\": false, \"special\": true}");
-    }
-    wf_hf_put_as(t, "\n  ],\n");
-}
 
 /* The start token stands before each text. */
 static void put_template(hf_text *t, const char *start, int32_t id) {
@@ -72,33 +60,9 @@ static void put_template(hf_text *t, const char *start, int32_t id) {
     wf_hf_put_as(t, "]}}},\n");
 }
 
-/* Writes the merges as pairs in JSON. They are the lines of a codes file after its header, each of
- * two pieces with a space between them. */
-static void put_merges(hf_text *t, const char *codes) {
-    bool first = true;
-    for (const char *line = strchr(codes, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
-        size_t n = strcspn(line + 1, "\n"), left = strcspn(line + 1, " ");
-        char piece[2][LONGEST_PIECE];
-        if (n >= LONGEST_PIECE || left >= n) continue;
-        memcpy(piece[0], line + 1, left);
-        piece[0][left] = '\0';
-        memcpy(piece[1], line + left + 2, n - left - 1);
-        piece[1][n - left - 1] = '\0';
-        wf_hf_put_as(t, first ? "\n      [" : ",\n      [");
-        wf_hf_put_string(t, piece[0]);
-        wf_hf_put_as(t, ", ");
-        wf_hf_put_string(t, piece[1]);
-        wf_hf_put_as(t, "]");
-        first = false;
-    }
-}
-
 static bool put_model(hf_text *t, wf_tokenizer *from, char *message) {
-    size_t size = wf_tokenizer_merges(from) ? wf_tokenizer_codes(from, NULL, 0) + 1 : 1;
-    char *codes = malloc(size);
+    char *codes = wf_hf_codes(from);
     if (!codes) return fail(message, "out of memory");
-    *codes = '\0';
-    if (size > 1) wf_tokenizer_codes(from, codes, size);
     wf_hf_put_as(t, "  \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null,\n"
                     "    \"continuing_subword_prefix\": null, \"end_of_word_suffix\": null,\n"
                     "    \"fuse_unk\": false, \"byte_fallback\": false, ");
@@ -109,7 +73,7 @@ static bool put_model(hf_text *t, wf_tokenizer *from, char *message) {
         wf_hf_put_as(t, ": %d", (int)id);
     }
     wf_hf_put_as(t, "\n    },\n    \"merges\": [");
-    put_merges(t, codes);
+    wf_hf_put_merges(t, codes);
     wf_hf_put_as(t, "\n    ]\n  }\n}\n");
     free(codes);
     return true;
@@ -120,7 +84,7 @@ static bool write_running(wf_tokenizer *from, int32_t start, wf_hf_put put, void
     hf_text t = { 0 };
     bool merges = wf_tokenizer_merges(from) > 0;
     wf_hf_put_as(&t, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
-    put_special(&t, from);
+    wf_hf_put_special(&t, from);
     wf_hf_put_as(&t, "  \"normalizer\": null,\n  \"pre_tokenizer\": {\"type\": \"Sequence\", "
                      "\"pretokenizers\": [");
     if (merges) {

@@ -119,7 +119,7 @@ static const struct malformed {
     { PART("{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[0,4]") "}"), 0, 4, "tensor 'b' begins at byte 0" },
     { PART("{\"a\":" T("F32", "[2]", "[0,8]") ",\"b\":" T("F32", "[0]", "[4,4]") "}"), 0, 8, "inside the one that ends at 8" },
     { PART(W("F32", "[1]", "[0,4]")), 0, 5, "the tensors hold 4 bytes, the file has 5" },
-    { PART(W("F32", "[1]", "[0,4]")), 0, 3, "the tensors hold 4 bytes, the file has 3" },
+    { PART(W("F32", "[1]", "[0,4]")), 0, 3, "the tensors hold 4 bytes, the file has 3: it is cut off; copy or download it again" },
     { PART(W("F32", "[1073741824]", "[0,4294967296]")), 0, 4, "the tensors hold 4294967296 bytes, the file has 4" },
     { PART("{}"), 0, 1, "the tensors hold 0 bytes, the file has 1" },
     /* names and metadata */

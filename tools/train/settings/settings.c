@@ -135,20 +135,19 @@ static option rows[] = {
            "kind of tokens into which targets are cut, if it differs from that of sources. same: "
            "the value of --tokenizer, which is then for both",
            OF_MODEL, BEFORE("same")),
-    INPUT(
-        "tokenizer-json", told.data.tokenizer_json,
-        "tokenizer.json of Hugging Face that cuts running text, or lines with labels, into "
-        "tokens. It sets --tokenizer json. --task lm also needs --end-token. For mask and classify "
-        "it must put tokens around each line, for mask also have [MASK] or <mask>, and for spans "
-        "<pad>, </s> and <extra_id_0>",
-        NEW),
+    INPUT("tokenizer-json", told.data.tokenizer_json,
+          "tokenizer.json of Hugging Face, or of tokenize --learn, that cuts text into tokens, of "
+          "pairs both sides. It sets --tokenizer json. --task lm also needs --end-token. For mask "
+          "and classify it must put tokens around each line, for mask also have [MASK] or <mask>, "
+          "and for spans and --like t5 <pad> and </s>, for spans also <extra_id_0>",
+          NEW),
     { .name = "end-token",
       .kind = OPTION_STRING,
       .value = &told.data.end_token,
       .argument = "TOKEN",
-      .help = "token of --tokenizer-json that training puts at the end of each document, such as "
-              "<|endoftext|> or </s>",
-      .fallback = "none",
+      .help = "token of --tokenizer-json that training puts at the end of each document, or of "
+              "each target of pairs, such as <|endoftext|> or </s>",
+      .fallback = "none; with pairs </s>, [SEP] or <|endoftext|>",
       NEW },
     INPUT("spm-src", told.data.spm_src,
           "SentencePiece model (.spm) that cuts sources into tokens. It sets --tokenizer "

@@ -244,11 +244,11 @@ static void take_defaults(settings *set, const wf_file *init) {
         set->model.like = LIKE_NONE; /* the model's file says it */
         return;
     }
+    take_defaults_of("like");
     bool spm = set->data.spm_src || set->data.spm_tgt;
     if (set->data.tokenizer_json && !option_seen(p, "tokenizer"))
         set->data.tokenizer = WF_JSON_TEXT;
     if (spm && !option_seen(p, "tokenizer")) set->data.tokenizer = WF_SENTENCEPIECE;
-    take_defaults_of("like");
     take_defaults_of("tokenizer");
     take_defaults_of("preset");
     take_defaults_of("form");

@@ -36,8 +36,10 @@ bool settings_one_table(const settings *set) {
 static bool settings_share_vocab(const settings *set) {
     bool byte_level = set->data.tokenizer == WF_BYTE_LEVEL && !set->data.tokenizer_tgt;
     bool t5 = set->model.like == LIKE_T5 && set->data.tokenizer != WF_SENTENCEPIECE;
+    bool json = set->data.tokenizer == WF_JSON_TEXT;
     return set->data.share_vocab || settings_in_one_row(set) || settings_encoder(set) ||
-           byte_level || t5 || (settings_one_table(set) && set->data.tokenizer != WF_SENTENCEPIECE);
+           byte_level || json || t5 ||
+           (settings_one_table(set) && set->data.tokenizer != WF_SENTENCEPIECE);
 }
 
 /* The ids that the pieces of a .spm file get in a class of --like. */
@@ -57,7 +59,8 @@ static dataset_options pairs_of(settings *set) {
         .tokens = { settings_tokens(set, 0), settings_tokens(set, 1) },
         .spm = { set->data.spm_src, set->data.spm_tgt },
         .ids = ids_of(set),
-        .json = settings_classifies(set) ? set->data.tokenizer_json : NULL,
+        .json = set->data.tokenizer_json,
+        .end_token = set->data.end_token,
         .shared = settings_share_vocab(set),
         .targets = settings_in_one_row(set),
         .max_tokens = set->data.max_len,

@@ -105,9 +105,11 @@ static const struct {
       .readers = "lm|mask|spans",
       .because = "it is for --task lm, mask and spans" },
     { .options = "tokenizer-json",
-      .readers = "lm|mask|classify|spans",
-      .because = "it is for --task lm, mask, spans and classify" },
-    { .options = "end-token", .readers = "lm", .because = "it is for --task lm" },
+      .readers = "text|lm|pairs|mask|classify|spans",
+      .because = "it is for text from files" },
+    { .options = "end-token",
+      .readers = "text|lm|pairs",
+      .because = "it is for --task lm, text and pairs" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
       .idle = "lm|mask|spans",
       .because = "running text is in --text" },
@@ -192,6 +194,7 @@ void settings_refuse_idle(const settings *set) {
     bool json = set->data.tokenizer == WF_JSON_TEXT;
     option_no_effect(p, "tokenizer-json", !json, "it is for --tokenizer json");
     option_no_effect(p, "end-token", !set->data.tokenizer_json, "it is for --tokenizer-json");
+    option_no_effect(p, "tokenizer-tgt", json, "one tokenizer.json cuts both sides");
     for (int i = 0; i < 3; i++) {
         option_no_effect(p, learned[i], spm, "the .spm file says it");
         option_no_effect(p, learned[i], json, "the tokenizer.json says it");

@@ -1,0 +1,104 @@
+/* models/hf/encoder/bert_lines.c - the vocabulary of an encoder that was trained here, as a
+ * tokenizer.json with the same ids: words, characters, or parts of words by byte-pair encoding.
+ *
+ * Words are cut at white space, as text.h does. Within a word weft marks a piece that is continued
+ * ("lo@@"), and tokenizers a symbol that ends a word ("lo</w>"). Both have the same merges. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bert_family.h"
+#include "models/hf/tokenizer_parts.h"
+#include "models/message.h"
+#include "models/text_internal.h"
+
+#define BLANKS "[ \\t\\n\\u000B\\f\\r]+"
+#define MORE "@@"
+#define END "</w>"
+
+/* A piece as the model of the tokenizer.json has it. The caller frees it. NULL: out of memory. */
+static char *symbol_of(wf_token_kind kind, const char *piece) {
+    size_t n = strlen(piece), more = strlen(MORE);
+    bool marked = kind == WF_BPE && n > more && strcmp(piece + n - more, MORE) == 0;
+    char *symbol = malloc(n + sizeof END);
+    if (!symbol) return NULL;
+    memcpy(symbol, piece, n + 1);
+    if (marked) symbol[n - more] = '\0';
+    if (kind == WF_BPE && !marked) memcpy(symbol + n, END, sizeof END);
+    return symbol;
+}
+
+/* Returns true if a word of the text is written as a special symbol, which is found first. */
+static bool is_special(const wf_tokenizer *from, const char *symbol) {
+    for (int32_t id = 0; id < WF_SPECIAL_IDS; id++)
+        if (strcmp(symbol, wf_tokenizer_piece(from, id)) == 0) return true;
+    return false;
+}
+
+static bool put_vocabulary(hf_text *t, const wf_tokenizer *from) {
+    wf_token_kind kind = wf_tokenizer_kind(from);
+    wf_hf_put_as(t, "\"vocab\": {");
+    for (int32_t id = 0; id < wf_tokenizer_size(from); id++) {
+        bool special = id < WF_SPECIAL_IDS;
+        char *symbol = symbol_of(special ? WF_WORDS : kind, wf_tokenizer_piece(from, id));
+        if (!symbol) return false;
+        if (special || !is_special(from, symbol)) {
+            wf_hf_put_as(t, id ? ",\n      " : "\n      ");
+            wf_hf_put_string(t, symbol);
+            wf_hf_put_as(t, ": %d", (int)id);
+        }
+        free(symbol);
+    }
+    wf_hf_put_as(t, "\n    }");
+    return true;
+}
+
+/* Characters are byte-pair encoding without merges. */
+static bool put_model(hf_text *t, const wf_tokenizer *from) {
+    wf_token_kind kind = wf_tokenizer_kind(from);
+    if (kind == WF_WORDS) {
+        wf_hf_put_as(t, "  \"model\": {\"type\": \"WordLevel\", \"unk_token\": \"<unk>\", ");
+        return put_vocabulary(t, from);
+    }
+    char *codes = wf_hf_codes(from);
+    if (!codes) return false;
+    wf_hf_put_as(t,
+                 "  \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": \"<unk>\",\n"
+                 "    \"continuing_subword_prefix\": null, \"end_of_word_suffix\": %s,\n",
+                 kind == WF_BPE ? "\"" END "\"" : "null");
+    wf_hf_put_as(t, "    \"fuse_unk\": false, \"byte_fallback\": false, \"ignore_merges\": false,\n"
+                    "    ");
+    bool ok = put_vocabulary(t, from);
+    wf_hf_put_as(t, ",\n    \"merges\": [");
+    wf_hf_put_merges(t, codes);
+    wf_hf_put_as(t, "\n    ]");
+    free(codes);
+    return ok;
+}
+
+bool wf_hf_bert_has_lines(const wf_tokenizer *from) {
+    wf_token_kind kind = wf_tokenizer_kind(from);
+    return from && (kind == WF_WORDS || kind == WF_CHARACTERS || kind == WF_BPE);
+}
+
+bool wf_hf_bert_write_lines(const wf_tokenizer *from, wf_hf_put put, void *user, char *message) {
+    static const char *const decoders[] = { "null", "{\"type\": \"Fuse\"}",
+                                            "{\"type\": \"BPEDecoder\", \"suffix\": \"" END "\"}" };
+    wf_token_kind kind = wf_tokenizer_kind(from);
+    hf_text t = { 0 };
+    wf_hf_put_as(&t, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
+    wf_hf_put_special(&t, from);
+    wf_hf_put_as(&t, "  \"normalizer\": null,\n  \"pre_tokenizer\": ");
+    wf_hf_put_as(&t, kind == WF_CHARACTERS
+                         ? "null"
+                         : "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" BLANKS
+                           "\"}, \"behavior\": \"Removed\", \"invert\": false}");
+    wf_hf_put_as(&t, ",\n  \"post_processor\": null,\n  \"decoder\": %s,\n",
+                 decoders[kind == WF_WORDS        ? 0
+                          : kind == WF_CHARACTERS ? 1
+                                                  : 2]);
+    bool ok = put_model(&t, from);
+    wf_hf_put_as(&t, "\n  }\n}\n");
+    if (ok) return wf_hf_put_file(&t, "tokenizer.json", put, user, message);
+    free(t.text);
+    return fail(message, "out of memory");
+}

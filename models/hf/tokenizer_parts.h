@@ -1,0 +1,16 @@
+/* models/hf/tokenizer_parts.h - inside models/hf: parts of a tokenizer.json that is made from a
+ * vocabulary of weft. */
+#ifndef WEFT_MODELS_HF_TOKENIZER_PARTS_H
+#define WEFT_MODELS_HF_TOKENIZER_PARTS_H
+
+#include "folder.h"
+
+/* The special symbols as "added_tokens". */
+void wf_hf_put_special(hf_text *t, const wf_tokenizer *from);
+/* The text of the codes file, or "" without merges. The caller frees it. NULL: out of memory. */
+char *wf_hf_codes(const wf_tokenizer *from);
+/* The merges as pairs in JSON. They are the lines of a codes file after its header, each of two
+ * pieces with a space between them. */
+void wf_hf_put_merges(hf_text *t, const char *codes);
+
+#endif

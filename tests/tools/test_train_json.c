@@ -1,0 +1,109 @@
+/* tests/tools/test_train_json.c - translators and encoders that are trained from pairs with a
+ * tokenizer.json of `tokenize --learn`: one vocabulary for both sides, what the trained model can
+ * do, and what is refused. */
+#include <stdio.h>
+
+#include "tests/suites.h"
+#include "tests/support/commands.h"
+
+TESTS(train_json)
+
+#define TINY "--d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --quiet --warmup 2 "
+#define PAIRS "train --train-src src --train-tgt tgt " TINY
+
+/* Sources and targets of 1 to 5 words, and the three kinds of tokenizers. */
+static void make_pairs(void) {
+    enter_folder();
+    ok("awk 'BEGIN { split(\"haus hund katze baum\", s); split(\"house dog cat tree\", t); for (i "
+       "= 0; i < 40; i++) { a = b = \"\"; for (k = 0; k <= i % 5; k++) { w = 1 + (i * 3 + k * k) "
+       "% 4; a = a (k ? \" \" : \"\") s[w]; b = b (k ? \" \" : \"\") t[w] } print a > \"src\"; "
+       "print b > \"tgt\" } }'; paste src tgt > pairs; cat src tgt > both");
+    ok("tokenize --learn bpe --vocab-size 270 -i both -o bpe; tokenize --learn unigram "
+       "--vocab-size 30 -i both -o unigram; tokenize --learn wordpiece --vocab-size 40 -i both -o "
+       "wordpiece");
+}
+
+SETUP(make_pairs, leave_folder)
+
+/* Every kind is a shared vocabulary of both sides, whose ids and special tokens are the file's. */
+static const struct kind {
+    const char *name, *special; /* ids of padding, unknown, start, end */
+} kinds[] = { { "bpe", "0,-1,0,0" }, { "unigram", "1,3,0,2" }, { "wordpiece", "0,1,2,3" } };
+
+TEST_ROWS(a_translator_reads_and_writes_by_it, COUNT_OF(kinds)) {
+    const char *name = kinds[_i].name;
+    run(PAIRS "--tokenizer-json %s --epochs 2 -o m", name);
+    expect(0);
+    ok("grep -ao '\"tokenizer.special\":\"[^\"]*\"' m | head -n 1");
+    assert_contains(result.out, kinds[_i].special);
+    ok("head -n 3 src | generate -m m --max-len-b 9 --quiet | wc -l");
+    ck_assert_str_eq(result.out, "3\n");
+    /* its start and its end never get into a text */
+    ok("generate -m m --max-len-b 9 --quiet < src | grep -c '<s>\\|</s>\\|SEP\\|endoftext' || test "
+       "$? = 1");
+    ok("train --train-src src --train-tgt tgt --resume -o m --epochs 3 --quiet && train "
+       "--init m --train pairs --max-steps 2 --quiet -o tuned");
+}
+
+/* The emitted program cuts and joins text as `generate` does. */
+TEST(a_translator_becomes_c) {
+    ok(PAIRS "--tokenizer-json bpe --epochs 2 -o m && graph m --emit-c -o m.c && "
+             "${CC:-cc} -std=c11 -DMODEL_MAIN m.c -o program -lm && ./program < src > a && "
+             "generate -m m --quiet < src > b && cmp a b");
+}
+
+TEST(a_language_model_of_pairs_takes_it) {
+    ok(PAIRS "--arch language --tokenizer-json bpe --epochs 1 -o m && head -n 3 src | generate -m "
+             "m --max-len-b 9 --quiet | wc -l");
+    ck_assert_str_eq(result.out, "3\n");
+}
+
+TEST(an_encoder_of_pairs_takes_it) {
+    ok(PAIRS "--task pairs --tokenizer-json wordpiece --epochs 1 -o m && convert --to hf m -o "
+             "folder && cmp wordpiece folder/tokenizer.json && convert --from hf folder -o back && "
+             "embed m src > a && embed back src > b && cmp a b");
+}
+
+/* A T5 starts outputs with padding, and its folder has the tokenizer. */
+TEST(a_t5_takes_it_into_its_folder) {
+    ok(PAIRS "--like t5 --tokenizer-json unigram --epochs 4 -o m && convert --to hf m -o folder && "
+             "cmp unigram folder/tokenizer.json && convert --from hf folder -o back");
+    ok("for m in m back; do generate -m $m --score --quiet < pairs > $m.scores; done; cmp m.scores "
+       "back.scores && wc -l < m.scores");
+    ck_assert_str_eq(result.out, "40\n");
+}
+
+/* An option names the end, as for running text. */
+TEST(an_option_names_the_end) {
+    ok("tokenize --learn bpe --vocab-size 270 --special '<e>,<p>' -i both -o own");
+    run(PAIRS "--tokenizer-json own --epochs 1 -o m");
+    expect(1);
+    assert_contains(result.err, "name one by --end-token, or learn one by tokenize --learn");
+    ok(PAIRS "--tokenizer-json own --end-token '<e>' --epochs 1 -o m");
+    run(PAIRS "--tokenizer-json own --end-token '<x>' --epochs 1 -o n");
+    expect(1);
+    assert_contains(result.err, "own: it has no token '<x>'");
+}
+
+static const struct {
+    const char *command;
+    int status;
+    const char *says;
+} refused[] = {
+    { PAIRS "--like t5 --tokenizer-json bpe", 1,
+      "bpe: it has no token <pad> or no </s>: tokenize --learn unigram has both" },
+    { PAIRS "--tokenizer-json bpe --tokenizer-tgt char", 2,
+      "--tokenizer-tgt would have no effect: one tokenizer.json cuts both sides" },
+    { PAIRS "--tokenizer-json bpe --vocab-size 300", 2, "--vocab-size would have no effect" },
+    { PAIRS "--tokenizer-json bpe --like bart", 2, "--tokenizer byte-level" },
+    { "train --task date --tokenizer-json bpe", 2,
+      "--tokenizer-json would have no effect: it is for text from files" },
+    { PAIRS "--tokenizer-json bpe --epochs 1 -o m && convert --to hf m -o folder", 1,
+      "train it with --like t5 beside the same options" },
+};
+
+TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {
+    run("%s", refused[_i].command);
+    expect(refused[_i].status);
+    assert_contains(result.err, refused[_i].says);
+}
