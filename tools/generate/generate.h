@@ -26,6 +26,7 @@
 #define TOKEN_IDS "token ids" /* names the case of defaults for a model without a vocabulary */
 /* names the case of defaults for a language model, whose outputs continue the input */
 #define GOES_ON "models of running text"
+#define SCORES "--score" /* names the case of defaults for given outputs */
 
 enum { LONG_CROP, LONG_SPLIT, LONG_SKIP, LONG_STOP }; /* indices of the words of --long-lines */
 
@@ -108,9 +109,9 @@ typedef struct job {
     int64_t read, unknown; /* tokens of the sources, and how many of them the vocabulary lacks */
     /* line breaks, and with --nbest tabs, that were escaped; outputs cut at the model's length */
     int64_t escaped, filled;
-    int64_t n_long, first_long; /* how many lines were too long; the number of the first */
-    int64_t last_long;          /* the last of them */
-    char why_long[WF_MESSAGE];  /* why the first of them was too long, for the message */
+    int64_t n_long, first_long;      /* how many lines were too long; the number of the first */
+    int64_t last_long, last_outside; /* the last of them; the last line that is out_of_range */
+    char why_long[WF_MESSAGE];       /* why the first of them was too long, for the message */
     /* output so far of a line that was split, for comparing it with the reference */
     char *joined;
     bool drawn;     /* the picture of the first line has been drawn */
@@ -188,8 +189,6 @@ void align_nothing(job *j);
 char *output_text(const job *j, const wf_hypothesis *h, size_t *bytes);
 /* Write a part of an output, with line breaks escaped unless --raw is given. */
 void write_text(job *j, const char *text, size_t n);
-/* End the program if nobody reads its output any more. Called after every write. */
-void check_reader(const job *j);
 void write_answer(job *j, const sentence *s);
 void write_prompt(job *j);
 void draw_attention(job *j, const sentence *s);
