@@ -89,8 +89,9 @@ TEST(a_reader_that_goes_ends_it_without_a_word) {
     ck_assert_str_eq(result.out, "");
     ok("(sleep 0.2; inspect $SHORT; echo $? > status) 2> err | true; sleep 0.4; cat err status");
     ck_assert_str_eq(result.out, "141\n");
-    ok("for do in 'graph $SHORT -o -' 'graph --emit-c $SHORT -o -' 'graph --html - $SHORT' "
-       "'tokenize --learn bpe --vocab-size 300 -i pairs -o -'; do "
+    ok("seq 99 > words; for do in 'graph $SHORT -o -' 'graph --emit-c $SHORT -o -' 'graph --html - "
+       "--length 4 $SHORT' "
+       "'tokenize --learn bpe --vocab-size 257 -i words -o -'; do "
        "(sleep 0.1; eval $do; echo $? > status) 2> err | true; sleep 0.5; cat err status; done");
     ck_assert_str_eq(result.out, "141\n141\n141\n141\n");
     run("echo a | generate $SHORT --quiet > /dev/full");

@@ -24,11 +24,11 @@ TEST(ids_come_back_as_the_lines) {
     ck_assert_str_eq(result.err, "");
 }
 
-/* Id 198 of GPT-2 is a line break, and 201 is \\r. */
+/* Id 199 of the file is a line break, and 202 is \\r. */
 TEST(a_line_of_ids_is_a_line_of_text) {
-    ok("printf '%%s\\n' \"$(seq 0 255)\" > ids; " GPT2 "--decode < ids | wc -l; " GPT2
-       "--decode --raw < ids | wc -l; " GPT2 "--decode < ids | grep -n '^.[nr]$'");
-    ck_assert_str_eq(result.out, "256\n257\n199:\\\\n\n202:\\\\r\n");
+    ok("printf '%s\\n' \"$(seq 0 255)\" > ids; " GPT2 "--decode < ids | wc -l; " GPT2
+       "--decode --raw < ids | wc -l; " GPT2 "--decode < ids | grep -an '^.[nr]$'");
+    ck_assert_str_eq(result.out, "256\n257\n200:\\n\n203:\\r\n");
 }
 
 TEST(tokens_are_shown_in_every_form) {
