@@ -24,7 +24,7 @@ TEST(ids_come_back_as_the_lines) {
     ck_assert_str_eq(result.err, "");
 }
 
-/* Id 199 of the file is a line break, and 202 is \\r. */
+/* Id 199 of the file is a line break, and 202 is a carriage return. */
 TEST(a_line_of_ids_is_a_line_of_text) {
     ok("printf '%s\\n' \"$(seq 0 255)\" > ids; " GPT2 "--decode < ids | wc -l; " GPT2
        "--decode --raw < ids | wc -l; " GPT2 "--decode < ids | grep -an '^.[nr]$'");
