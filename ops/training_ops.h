@@ -33,7 +33,9 @@ WF_API wf_tensor *wf_cache(wf_tensor *x, int axis);
 WF_API wf_tensor *wf_check_finite(wf_tensor *x, const char *what);
 /* Updates. A plan performs the updates among its fetches, after all other readers of their leaves.
  * A run that fails performs none. An update has no value. */
-WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value); /* leaf = value */
+/* leaf = value, which may be another leaf: a plan that fetches such updates copies parameters, for
+ * example into a target network */
+WF_API wf_tensor *wf_assign(wf_tensor *leaf, wf_tensor *value);
 /* rates: real [n], the first is the learning rate; scale: real [], multiplies the gradient (for
  * clipping, 1/count). The buffer is needed for a momentum; otherwise it may be NULL. With
  * dampening, rates[1] is 0 at the first step, whose gradient is not dampened, and 1 later. options

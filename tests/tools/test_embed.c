@@ -74,6 +74,14 @@ TEST_ROWS(weights_may_be_rounded, 2) {
     ck_assert_str_eq(result.out, "");
 }
 
+TEST(an_encoder_is_drawn_as_it_is) {
+    ok("graph --of encoder-layer dense | grep -c 'Encoder layer'; graph --of attention dense");
+    assert_contains(result.out, "Self-attention(x)");
+    run("graph --of decoder-layer dense");
+    expect(1);
+    assert_contains(result.err, "an encoder has no decoder: --of encoder-layer draws one of its");
+}
+
 TEST(a_prompt_is_put_before_each_line) {
     ok("sed 's/^/it runs: /' lines > with; embed dense with --quiet > a; embed dense lines "
        "--prompt "

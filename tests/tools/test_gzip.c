@@ -1,6 +1,6 @@
 /* tests/tools/test_gzip.c - text packed by gzip, wherever a program reads text; packed text that is
- * damaged, which is refused: never is it a shorter text; and text in UTF-16 or a model, which are
- * refused. */
+ * damaged, which is refused: never is it a shorter text; and text in UTF-16, a model, a pointer of
+ * Git LFS and other compressions, which are refused. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -31,6 +31,9 @@ SETUP(make_files, leave_folder)
 #define BIG "printf '\\376\\377\\0a\\0\\t\\0b\\0\\n' > x; "
 #define UNMARKED "printf 'a\\0\\t\\0b\\0\\n\\0' > x; "
 #define UNMARKED_BIG "printf '\\0a\\0\\t\\0b\\0\\n' > x; "
+
+#define POINTER                                                                                    \
+    "printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:12\\nsize 312\\n' > x; "
 
 static const struct {
     const char *command, *says;
@@ -65,13 +68,24 @@ static const struct {
     { "generate model -i model", "model can't be read: it is a model" },
     { "generate model < model", "stdin can't be read: it is a model" },
     { "tokenize --learn bpe --vocab-size 300 -i model -o y", "it is a model" },
+    { POINTER "train --train x -o y", "x can't be read: it is a Git LFS pointer, not the file" },
+    { POINTER TEXT "--text x -o y", "x can't be read: it is a Git LFS pointer" },
+    { POINTER "generate model x", "x can't be read: it is a Git LFS pointer" },
+    { POINTER "generate model < x", "stdin can't be read: it is a Git LFS pointer" },
+    { POINTER "tokenize --tokenizer x", "x can't be read: it is a Git LFS pointer" },
+    { POINTER "generate model src --shortlist x", "x can't be read: it is a Git LFS pointer" },
+    { POINTER "convert --from marian x -o y", "x can't be read: it is a Git LFS pointer" },
+    { "printf '\\375\\067zXZ\\0\\0\\4' > x; train --train x -o y",
+      "x can't be read: it is compressed by xz, and only gzip is read: xz -dc FILE > NEW" },
+    { "printf '\\050\\265\\057\\375\\4' > x; generate model x", "it is compressed by zstd" },
+    { "printf 'BZh91AY&SY\\1' > x; " TEXT "--text x -o y", "it is compressed by bzip2" },
 #ifdef HAVE_ZLIB
     { LITTLE "gzip x; train --train x.gz -o y", "iconv -f UTF-16 -t" },
     { UNMARKED "gzip -c x | generate model", "iconv -f UTF-16LE -t" },
 #endif
 };
 
-TEST_ROWS(what_is_no_text_in_utf_8_is_refused, COUNT_OF(wide)) {
+TEST_ROWS(what_is_no_text_is_refused, COUNT_OF(wide)) {
     run("%s", wide[_i].command);
     expect(1);
     assert_contains(result.err, wide[_i].says);

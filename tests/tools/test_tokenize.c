@@ -24,6 +24,13 @@ TEST(ids_come_back_as_the_lines) {
     ck_assert_str_eq(result.err, "");
 }
 
+/* Id 199 of the file is a line break, and 202 is a carriage return. */
+TEST(a_line_of_ids_is_a_line_of_text) {
+    ok("printf '%s\\n' \"$(seq 0 255)\" > ids; " GPT2 "--decode < ids | wc -l; " GPT2
+       "--decode --raw < ids | wc -l; " GPT2 "--decode < ids | grep -an '^.[nr]$'");
+    ck_assert_str_eq(result.out, "256\n257\n200:\\n\n203:\\r\n");
+}
+
 TEST(tokens_are_shown_in_every_form) {
     ok("echo 'a b' | " GPT2);
     ck_assert_str_eq(result.out, "65 288\n");
@@ -114,6 +121,7 @@ static const struct {
     { "yes | head -c 4000000 | tr -d '\\n' | " GPT2, 1, "line 1: it is longer than a megabyte" },
     { GPT2 "--json --tokens < /dev/null", 2, "--json shows everything" },
     { GPT2 "--decode --offsets < /dev/null", 2, "--decode prints text" },
+    { GPT2 "--raw < /dev/null", 2, "only --decode prints text" },
     { GPT2 "--counts --tokens < /dev/null", 2, "--counts prints a number" },
     { "tokenize --tokenizer - < /dev/null", 2, "only one of --tokenizer and --input" },
     { "echo a | " GPT2 "> /dev/full", 1, "No space left" },

@@ -353,6 +353,7 @@ static bool close_file(output *o, char *message) {
 bool output_close(output *o, char *message) {
     if (o->place >= 0) return close_file(o, message);
     bool written = fflush(o->stream) == 0 && !ferror(o->stream);
+    check_reader(o->stream);
     return written || fail_with("stdout", message);
 }
 

@@ -65,6 +65,22 @@ static int put_part(FILE *out, const char *text, size_t n, bool lines) {
     return columns;
 }
 
+int64_t put_line(FILE *out, const char *text, size_t n, bool columns) {
+    static const char codes[] = "\n\r\t", letters[] = "nrt";
+    size_t from = 0;
+    int64_t escaped = 0;
+    for (size_t at = 0; at < n; at++) {
+        const char *code = memchr(codes, text[at], columns ? 3 : 2);
+        if (!code) continue;
+        fwrite(text + from, 1, at - from, out);
+        fprintf(out, "\\%c", letters[code - codes]);
+        from = at + 1;
+        escaped++;
+    }
+    fwrite(text + from, 1, n - from, out);
+    return escaped;
+}
+
 int put_clean(FILE *out, const char *text, int most) {
     return put_part(out, text, most < 0 ? strlen(text) : strnlen(text, (size_t)most), false);
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file/lfs.h"
 #include "tools/cli/retry.h"
 
 static bool is_gzip(const char *first, ssize_t n) {
@@ -43,21 +44,44 @@ static const char *other_encoding(const char *text, int n) {
 /* True if it begins as a file of safetensors: the length of its description, and then a brace. */
 static bool is_model(const char *head, int n) {
     static const char upper[4] = { 0 };
-    return n == TEXT_HEAD && head[8] == '{' && memcmp(head + 4, upper, sizeof upper) == 0;
+    return n >= 9 && head[8] == '{' && memcmp(head + 4, upper, sizeof upper) == 0;
+}
+
+/* Bytes by which compressed files begin that no program here reads, and what unpacks them. Zip is
+ * not among them, because a model.npz begins so. */
+static const struct compression {
+    int at, n;
+    const char *bytes, *name, *command;
+} compressions[] = { { 4, 6, "1AY&SY", "bzip2", "bunzip2 -c" },
+                     { 0, 6, "\xFD\x37zXZ", "xz", "xz -dc" },
+                     { 0, 4, "\x28\xB5\x2F\xFD", "zstd", "zstd -dc" } };
+
+static void judge_compression(text_input *in) {
+    for (size_t i = 0; i < sizeof compressions / sizeof *compressions; i++) {
+        const struct compression *c = compressions + i;
+        if (in->n_head < c->at + c->n || memcmp(in->head + c->at, c->bytes, (size_t)c->n) != 0)
+            continue;
+        snprintf(in->failure, sizeof in->failure,
+                 "it is compressed by %s, and only gzip is read: %s FILE > NEW unpacks it", c->name,
+                 c->command);
+    }
 }
 
 /* Sets the failure of a text whose encoding no program reads, and of a file that is no text. */
 static void judge_head(text_input *in) {
     const char *name = other_encoding(in->head, in->n_head);
+    judge_compression(in);
     if (is_model(in->head, in->n_head))
         failed(in, "it is a model, and a text is wanted here: name a file of lines", "");
+    if (wf_lfs_pointer(in->head, (size_t)in->n_head))
+        snprintf(in->failure, sizeof in->failure, "%s", WF_LFS_SENTENCE);
     if (name)
         snprintf(in->failure, sizeof in->failure,
                  "it is %s, not UTF-8: iconv -f %s -t UTF-8 FILE > NEW converts it", name, name);
 }
 
 /* Keeps the first bytes of the text as they are read, and sets the failure if they are those of
- * UTF-16 or of a model. */
+ * another kind of file. */
 static void see_text(text_input *in, const char *bytes, ssize_t n) {
     if (in->n_head == TEXT_HEAD) return;
     for (ssize_t i = 0; i < n && in->n_head < TEXT_HEAD; i++) in->head[in->n_head++] = bytes[i];

@@ -3,8 +3,8 @@
  *
  * A gzip file is recognised by its first two bytes, and decompressed by zlib while it is read. Its
  * checksums must be right, and it must end after them. In a build without zlib the first read fails
- * with a message. So it does for a text in UTF-16 and for a model, packed or not, which are
- * recognised by their first bytes. */
+ * with a message. So it does for a text in UTF-16, a model, a file of another compression, and a
+ * pointer of Git LFS, which are recognised by their first bytes. */
 #ifndef WEFT_TOOLS_DATA_TEXT_INPUT_H
 #define WEFT_TOOLS_DATA_TEXT_INPUT_H
 
@@ -14,7 +14,7 @@
 
 struct unpacker;
 
-enum { TEXT_HEAD = 9 }; /* bytes that tell the encoding, or a model */
+enum { TEXT_HEAD = 48 }; /* bytes that tell the encoding, or another kind of file */
 
 typedef struct text_input {
     int file;             /* -1: not open */

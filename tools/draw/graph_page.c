@@ -13,6 +13,7 @@
 
 #include "gradient_rule.h"
 #include "node_values.h"
+#include "tools/cli/options/options.h"
 #include "tools/page/page.h"
 
 typedef struct writer {
@@ -205,6 +206,7 @@ bool graph_page_write(FILE *stream, const subject *s, wf_plan *plan, char *messa
         ok = page_end(&p);
     }
     close_writer(&w);
+    if (!ok) check_reader(stream);
     if (!ok) snprintf(message, WF_MESSAGE, "the page could not be written");
     return ok;
 }

@@ -29,8 +29,9 @@ static wf_tensor *merge_heads(wf_tensor *x) {
 /* The sizes of a layer, and properties that depend on the model that it is from. */
 typedef struct layer_form {
     wf_block_options sizes;
-    bool decoder_only; /* self-attention only: queries, keys and values come from one input */
-    bool rotary;       /* queries and keys are rotated by their positions */
+    /* With one stack there is only self-attention: queries, keys and values come from one input. */
+    enum { ENCODER_AND_DECODER, DECODER_ONLY, ENCODER_ONLY } stacks;
+    bool rotary; /* queries and keys are rotated by their positions */
 } layer_form;
 
 /* The table of rotations for the positions of x [B, T, D]. */
@@ -56,12 +57,12 @@ static wf_tensor *record_attention(wf_graph *g, const layer_form *f) {
     int64_t d = c->d_model, heads = c->num_heads, d_head = d / heads;
     int64_t kv_heads = c->num_kv_heads ? c->num_kv_heads : heads, kv = kv_heads * d_head;
     int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096), S = wf_extent(g, "S", 4096);
-    int64_t K = f->decoder_only ? T : S; /* keys */
-    wf_tensor *query =
-        wf_input(g, f->decoder_only ? "x" : "query", wf_real(g), 3, (int64_t[]){ B, T, d });
+    bool one = f->stacks != ENCODER_AND_DECODER;
+    int64_t K = one ? T : S; /* keys */
+    wf_tensor *query = wf_input(g, one ? "x" : "query", wf_real(g), 3, (int64_t[]){ B, T, d });
     wf_tensor *key = query;
     wf_tensor *value = query;
-    if (!f->decoder_only) {
+    if (!one) {
         key = wf_input(g, "key", wf_real(g), 3, (int64_t[]){ B, K, d });
         value = wf_input(g, "value", wf_real(g), 3, (int64_t[]){ B, K, d });
     }
@@ -132,7 +133,7 @@ static wf_tensor *record_stack_layer(wf_graph *g, const layer_form *f) {
 
 static wf_tensor *record_decoder_layer(wf_graph *g, const layer_form *f) {
     const wf_block_options *c = &f->sizes;
-    if (f->decoder_only) return record_stack_layer(g, f);
+    if (f->stacks == DECODER_ONLY) return record_stack_layer(g, f);
     int64_t B = wf_extent(g, "B", 4096), T = wf_extent(g, "T", 4096), S = wf_extent(g, "S", 4096);
     struct wf_decoder_block layer = wf_decoder_layer_new(g, "decoder layer", c);
     wf_tensor *x = wf_input(g, "y", wf_real(g), 3, (int64_t[]){ B, T, c->d_model });
@@ -212,9 +213,15 @@ static bool read_form(layer_form *form, const wf_file *f, char *message) {
     const wf_language_model *l = wf_language_model_of(m);
     const wf_transformer *t = wf_transformer_of(m);
     wf_positions positions = WF_POSITIONS_LEARNED; /* as encoders have */
-    if (l) positions = l->config.positions;
-    if (t) positions = t->config.positions;
-    form->decoder_only = l != NULL;
+    form->stacks = ENCODER_ONLY;
+    if (l) {
+        form->stacks = DECODER_ONLY;
+        positions = l->config.positions;
+    }
+    if (t) {
+        form->stacks = ENCODER_AND_DECODER;
+        positions = t->config.positions;
+    }
     form->rotary = wf_rotates(positions);
     wf_model_free(m);
     return true;
@@ -222,19 +229,22 @@ static bool read_form(layer_form *form, const wf_file *f, char *message) {
 
 static bool open_part(subject *s, subject_kind kind, const wf_block_options *c, const wf_file *f,
                       bool backward, char *message) {
+    static const char self[] = "Self-attention(x) = softmax(Q Kᵀ / √d) V";
     static const struct {
-        const char *title, *title_decoder_only;
+        const char *titles[3]; /* by layer_form.stacks; NULL: such a model has no such part */
         wf_tensor *(*record)(wf_graph *g, const layer_form *f);
-    } parts[] = { { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V",
-                    "Self-attention(x) = softmax(Q Kᵀ / √d) V", record_attention },
-                  { "Encoder layer", NULL, record_encoder_layer },
-                  { "Decoder layer", "Layer of a decoder-only model", record_decoder_layer } };
+    } parts[] = { { { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V", self, self }, record_attention },
+                  { { "Encoder layer", NULL, "Encoder layer" }, record_encoder_layer },
+                  { { "Decoder layer", "Layer of a decoder-only model", NULL },
+                    record_decoder_layer } };
     layer_form form = { .sizes = *c };
     if (!read_form(&form, f, message)) return false;
-    const char *title = form.decoder_only ? parts[kind].title_decoder_only : parts[kind].title;
+    const char *title = parts[kind].titles[form.stacks];
     if (!title) {
-        snprintf(message, WF_MESSAGE,
-                 "a language model has no encoder: --of decoder-layer draws one of its layers");
+        snprintf(message, WF_MESSAGE, "%s draws one of its layers",
+                 kind == SUBJECT_DECODER_LAYER ? "an encoder has no decoder: --of encoder-layer"
+                                               : "a language model has no encoder: --of "
+                                                 "decoder-layer");
         return false;
     }
     entitle(s, title, c);

@@ -160,10 +160,9 @@ static void put_npy(results *r) {
     if (r->n) fwrite(r->kept, sizeof *r->kept * (size_t)r->e->width, (size_t)r->n, r->out);
 }
 
-/* A pipe that nobody reads any more ends the program. */
 static void check_written(results *r) {
     if (fflush(r->out) == 0) return;
-    if (!told.output && nobody_reads(STDOUT_FILENO)) exit(close_stdout(&self, EXIT_DONE));
+    check_reader(r->out);
     fail(&self, "%s could not be written: %s", told.output ? told.output : "stdout",
          strerror(errno));
 }

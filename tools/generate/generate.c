@@ -113,7 +113,8 @@ static option rows[] = {
         "treatment of lines with more tokens than the model can read. crop: use the beginning "
         "(of a prompt the end). split: cut at ends of sentences or at spaces, and join the "
         "outputs. skip: write an empty output. stop: end with an error. The number of such lines "
-        "is printed at the end"),
+        "is printed at the end. A pair that is cropped has the score of what is left",
+        OTHERWISE(FOR(SCORES, "skip"))),
     FLAG("quiet", told.quiet, "do not print the speed on stderr"),
 
     GROUP("Search (the model's file may have other defaults)"),

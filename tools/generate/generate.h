@@ -27,6 +27,7 @@
 #define TOKEN_IDS "token ids" /* names the case of defaults for a model without a vocabulary */
 /* names the case of defaults for a language model, whose outputs continue the input */
 #define GOES_ON "models of running text"
+#define SCORES "--score" /* names the case of defaults for given outputs */
 
 enum { LONG_CROP, LONG_SPLIT, LONG_SKIP, LONG_STOP }; /* indices of the words of --long-lines */
 
@@ -111,6 +112,7 @@ typedef struct job {
     /* how many lines were too long; numbers of the first and the last; why the first was it */
     int64_t n_long, first_long, last_long;
     char why_long[WF_MESSAGE];
+    int64_t last_outside; /* the last line that was counted in out_of_range */
     /* output so far of a line that was split, for comparing it with the reference */
     char *joined;
     bool drawn;     /* the picture of the first line has been drawn */
@@ -188,8 +190,6 @@ void align_nothing(job *j);
 char *output_text(const job *j, const wf_hypothesis *h, size_t *bytes);
 /* Write a part of an output, with line breaks escaped unless --raw is given. */
 void write_text(job *j, const char *text, size_t n);
-/* End the program if nobody reads its output any more. Called after every write. */
-void check_reader(const job *j);
 void write_answer(job *j, const sentence *s);
 void write_prompt(job *j);
 void draw_attention(job *j, const sentence *s);

@@ -193,7 +193,7 @@ static void write_ready(job *j) {
         free_sentence(s);
     }
     bool failed = fflush(j->out) != 0 || j->line.failed;
-    check_reader(j);
+    check_reader(j->out);
     if (failed) report_clear(&j->progress.report);
     if (failed)
         fail(j->program, "%s could not be written: %s", j->set->output ? j->set->output : "stdout",
@@ -329,8 +329,11 @@ static void add_sentence(job *j, char *line, size_t bytes, int64_t part, bool mo
         read_source(j, s, line, bytes);
     keep_ids(j, s);
     count_unknown(j, s);
-    if (j->high && !s->done && (s->src_length < j->low || s->src_length > j->high))
+    bool fits = s->src_length >= j->low && s->src_length <= j->high;
+    if (j->high && !s->done && !fits && j->last_outside != s->line) {
+        j->last_outside = s->line; /* a line counts once, even if several parts are too short */
         j->out_of_range++;
+    }
     j->n++;
 }
 

@@ -1,12 +1,11 @@
 /* tools/generate/generate_output.c - writes results: text, JSON, and metrics. See generate.h. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "generate.h"
 #include "tools/cli/jsonl.h"
 #include "tools/cli/numbers.h"
+#include "tools/cli/terminal.h"
 
 /* The text of an output. Forced first tokens are part of it, unless they are special or name a
  * language, which are not text. */
@@ -16,32 +15,11 @@ char *output_text(const job *j, const wf_hypothesis *h, size_t *bytes) {
     return line;
 }
 
-/* The escape of a character that would end a line, or in columns a column. NULL: it is written as
- * it is. */
-static const char *escape_of(const job *j, char c) {
-    bool raw = j->set->raw || (j->set->prompt && !j->set->scores);
-    if (raw) return NULL;
-    if (c == '\n') return "\\n";
-    if (c == '\r') return "\\r";
-    return c == '\t' && j->set->scores ? "\\t" : NULL;
-}
-
 void write_text(job *j, const char *text, size_t n) {
-    size_t from = 0;
-    for (size_t at = 0; at < n; at++) {
-        const char *escape = escape_of(j, text[at]);
-        if (!escape) continue;
-        fwrite(text + from, 1, at - from, j->out);
-        fputs(escape, j->out);
-        from = at + 1;
-        j->escaped++;
-    }
-    fwrite(text + from, 1, n - from, j->out);
-}
-
-void check_reader(const job *j) {
-    if (ferror(j->out) && !j->set->output && nobody_reads(STDOUT_FILENO))
-        exit(EXIT_SIGNAL + SIGPIPE);
+    if (j->set->raw || (j->set->prompt && !j->set->scores))
+        fwrite(text, 1, n, j->out);
+    else
+        j->escaped += put_line(j->out, text, n, j->set->scores);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -89,10 +89,11 @@ static void take_recorded(const program *p, settings *set, const wf_decode_optio
 /* Outputs of pairs of text are searched with a beam, as in "Attention Is All You Need". Outputs of
  * token ids, which mostly have one right answer, are decoded greedily. So is running text: a beam
  * finds the most repetitive text. */
-static void choose_defaults(program *p, bool text, bool goes_on) {
+static void choose_defaults(program *p, bool text, bool goes_on, bool score) {
     char penalty[OPTION_TEXT_SIZE];
     if (!text) options_take_defaults(p, TOKEN_IDS);
     if (goes_on) options_take_defaults(p, GOES_ON);
+    if (score) options_take_defaults(p, SCORES);
     options_take_defaults(p, option_text(option_find(p, "length-penalty-type"), penalty));
 }
 
@@ -159,7 +160,7 @@ static void read_suppressed(const program *p, const char *name, const char *text
 void choose_search(job *j, program *p, settings *set, const wf_file *f) {
     char message[WF_MESSAGE];
     wf_generation *g = &j->generation;
-    choose_defaults(p, j->language.text, j->model->start_first);
+    choose_defaults(p, j->language.text, j->model->start_first, set->score);
     g->options = wf_decode_defaults();
     write_options(set, &g->options);
     if (j->language.text) g->n_banned = no_text(j->language.tokenizer[SIDE_TGT], false, g->banned);

@@ -34,7 +34,7 @@ static bool hear(void *listener, int place, int32_t token) {
     if (!text) fail(j->program, "out of memory");
     write_new(j, text, complete(text, bytes));
     free(text);
-    check_reader(j);
+    check_reader(j->out);
     return !ferror(j->out);
 }
 

@@ -15,7 +15,7 @@
 #include "tools/data/lines.h"
 
 static const char *tokenizer, *input, *output_path;
-static bool tokens, offsets, decode, counts, json, pairs, no_special;
+static bool tokens, offsets, decode, counts, json, pairs, no_special, raw;
 static int learn_kind = -1;
 static wf_json_learn_options learning = { .min_freq = 2, .alphabet = -1 };
 static jsonl out; /* on stdout */
@@ -46,6 +46,9 @@ static option rows[] = {
          "print a JSON object for each line: ids, type ids, tokens and offsets; with --decode, its "
          "text alone"),
     FLAG("decode", decode, "read lines of token ids, and print the text of each line"),
+    FLAG("raw", raw,
+         "with --decode: write line breaks within a text as they are. By default they are written "
+         "as \\n and \\r, so that each line of input has one line of output"),
     GROUP("Text"),
     FLAG("pairs", pairs, "read two texts from each line, with a TAB between them, as one input"),
     FLAG(
@@ -243,7 +246,10 @@ static void decode_line(job *j, const char *line) {
         json_end(&out);
         return;
     }
-    fwrite(j->text, 1, (size_t)bytes, stdout);
+    if (raw)
+        fwrite(j->text, 1, (size_t)bytes, stdout);
+    else
+        put_line(stdout, j->text, (size_t)bytes, false);
     putchar('\n');
 }
 
@@ -317,6 +323,8 @@ static void check_options(void) {
     option_no_effect(&self, "offsets", decode, "--decode prints text");
     option_no_effect(&self, "counts", decode, "--decode prints text");
     option_no_effect(&self, "pairs", decode, "--decode prints text");
+    option_no_effect(&self, "raw", !decode, "only --decode prints text");
+    option_no_effect(&self, "raw", json, "--json writes all text as it is");
     option_no_effect(&self, "tokens", counts, "--counts prints a number");
     option_no_effect(&self, "offsets", counts, "--counts prints a number");
     if (is_dash(tokenizer) && (!input || is_dash(input)))

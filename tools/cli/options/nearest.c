@@ -13,14 +13,14 @@ typedef struct synonym {
     const char *advice;
 } synonym;
 
-#define ONE_PROCESSOR "weft computes on the processor alone; --threads says on how many cores"
+#define ONE_PROCESSOR "weft computes on the processor alone: leave it out"
 #define HALF "training is in f32; generate and convert take --weights bf16|int8"
 
 static const synonym synonyms[] = {
     { "learning-rate|lrate|base-lr|max-lr|learn-rate", "lr", NULL },
     { "lr-warmup|warmup-steps|warmup-updates|warmup-iters|num-warmup-steps", "warmup", NULL },
     { "lr-scheduler|lr-scheduler-type|scheduler|decay", "lr-schedule", NULL },
-    { "beam-size|num-beams|beams|beam-width", "beam", NULL },
+    { "beam-size|num-beams|beams|beam-width", "beam", "generate searches, and has --beam" },
     { "n-best|num-return-sequences", "nbest", NULL },
     { "temp", "temperature", NULL },
     { "min-new-tokens|min-length", "min-len", NULL },
@@ -32,7 +32,7 @@ static const synonym synonyms[] = {
     { "max-length|max-seq-len|max-seq-length|seq-length|block-size|ctx-size|context",
       "max-len|max-new-tokens|length", NULL },
     { "n-predict|max-tokens-to-generate|max-output-length", "max-new-tokens", NULL },
-    { "early-stopping|early-stop", "patience", NULL },
+    { "early-stopping|early-stop", "patience|stop", NULL },
     { "grad-clip|clip|clip-grad-norm|max-grad-norm|gradient-clip", "clip-norm", NULL },
     { "update-freq|grad-accum|gradient-accumulation-steps|accum-count|optimizer-delay", "accum",
       NULL },
@@ -73,10 +73,11 @@ static const synonym synonyms[] = {
     { "disp-freq|log-interval|logging-steps|report-every", "log-every", NULL },
     { "save-freq|save-interval|save-steps|checkpoint-every", "save-every", NULL },
     { "valid-freq|eval-interval|eval-steps|eval-every|validate-interval", "valid-every", NULL },
-    { "verbose|silent|no-progress-bar", "quiet", NULL },
+    { "verbose", NULL, "all that there is to say is printed anyway: leave it out" },
+    { "silent|no-progress-bar", "quiet", NULL },
     { "file|in|input-file", "input|train|text", NULL },
     { "gpu|gpus|cuda|device|devices|n-gpu-layers|ngl|accelerator", NULL, ONE_PROCESSOR },
-    { "cpu|no-cuda|use-cpu", NULL, "the processor is all that weft computes on: leave it out" },
+    { "cpu|no-cuda|use-cpu", NULL, ONE_PROCESSOR },
     { "fp16|bf16|half|amp|mixed-precision|precision|dtype|quantize|int8|load-in-8bit", "weights",
       HALF },
     { "wandb|report-to", "log", NULL },

@@ -90,6 +90,11 @@ bool nobody_reads(int descriptor) {
     return poll(&p, 1, 0) > 0 && p.revents & POLLERR;
 }
 
+void check_reader(FILE *out) {
+    if (ferror(out) && fileno(out) == STDOUT_FILENO && nobody_reads(STDOUT_FILENO))
+        exit(EXIT_SIGNAL + SIGPIPE);
+}
+
 int close_stdout(const program *p, int status) {
     bool alone = nobody_reads(STDOUT_FILENO);
     bool failed = ferror(stdout), closed = fclose(stdout) == 0;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Exit codes of every program. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NON_FINITE = 3, EXIT_SIGNAL = 128 };
@@ -156,6 +157,9 @@ int64_t default_threads(int64_t processes);
 bool is_dash(const char *path);
 /* True if the descriptor is a pipe that nobody reads any more. */
 bool nobody_reads(int descriptor);
+/* If `out` is stdout, and a pipe that nobody reads any more, end the program silently, with the exit
+ * code of SIGPIPE. Call it after a write has failed. */
+void check_reader(FILE *out);
 /* Close stdout, where a full disk is noticed; the last call of every main. If stdout is a pipe that
  * nobody reads any more, the program ends silently, with the exit code of SIGPIPE. */
 int close_stdout(const program *p, int status);
