@@ -77,9 +77,9 @@ void wf_walk_skip(wf_walk *w, int64_t rows) {
 
 /* ---- copies of rows -------------------------------------------------------------------------- */
 
-/* FEW: columns that get a loop of their own; SHORT: bytes for which a call of memcpy costs too
- * much */
-enum { FEW = 4, SHORT = 200 };
+/* FEW: columns that get a loop of their own. SHORT: bytes for which a call of memcpy costs too much.
+ * REPEATED: elements that are written one by one, of a row that repeats one, and then copied. */
+enum { FEW = 4, SHORT = 200, REPEATED = 1024 };
 
 static inline void copy_16(char *y, const char *x) {
     memcpy(y, x, 16);
@@ -118,6 +118,16 @@ typedef uint64_t __attribute__((may_alias)) word8;
         }                                                                                          \
         for (; c < n; c++, x += step) y[c] = *x;                                                   \
     }                                                                                              \
+    /* y[c] = x[0]; y may be x */                                                                  \
+    static void repeat_##word(int64_t n, const word *x, word *y) {                                 \
+        int64_t done = n < REPEATED ? n : REPEATED;                                                \
+        const word value = n > 0 ? x[0] : 0;                                                       \
+        for (int64_t c = 0; c < done; c++) y[c] = value;                                           \
+        for (int64_t count; done < n; done += count) {                                             \
+            count = n - done < REPEATED ? n - done : REPEATED;                                     \
+            memcpy(y + done, y, (size_t)count * sizeof *y);                                        \
+        }                                                                                          \
+    }                                                                                              \
     static void copy_rows_##word(int64_t rows, int64_t columns, const word *x, int64_t x_row,      \
                                  int64_t x_step, word *y, int64_t y_row, int64_t y_step) {         \
         if (columns <= FEW && rows > columns) {                                                    \
@@ -127,9 +137,8 @@ typedef uint64_t __attribute__((may_alias)) word8;
             return;                                                                                \
         }                                                                                          \
         for (int64_t r = 0; r < rows; r++, x += x_row, y += y_row) {                               \
-            const word first = columns > 0 ? x[0] : 0;                                             \
             if (y_step == 1 && x_step == 0)                                                        \
-                for (int64_t c = 0; c < columns; c++) y[c] = first;                                \
+                repeat_##word(columns, x, y);                                                      \
             else if (y_step == 1 && x_step == -1)                                                  \
                 for (int64_t c = 0; c < columns; c++) y[c] = x[-c];                                \
             else if (y_step == 1)                                                                  \

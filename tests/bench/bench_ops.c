@@ -236,12 +236,12 @@ static int measure_row(bench_settings *set, size_t i, wf_pool *pool) {
 
 static int measure_op(bench_settings *set, int i, int ndim, const int64_t *shape, wf_pool *pool) {
     char name[80], shape_text[32];
-    if (!is_wanted(set, ops[i].name)) return 0;
-    wf_graph *g = wf_graph_new(NULL);
-    wf_tensor *y = ops[i].make(wf_param(g, "x", ndim, shape, wf_init_normal(1)), ops[i].argument);
     wf_shape_text(NULL, ndim, shape, shape_text, sizeof shape_text);
     snprintf(name, sizeof name, "%s %s %d %s", ops[i].name, ops[i].argument_name, ops[i].argument,
              shape_text);
+    if (!is_wanted(set, name)) return 0;
+    wf_graph *g = wf_graph_new(NULL);
+    wf_tensor *y = ops[i].make(wf_param(g, "x", ndim, shape, wf_init_normal(1)), ops[i].argument);
     measure_tensor(set, name, y, g, pool);
     return 1;
 }

@@ -139,6 +139,7 @@ static const struct {
     { "attention --size 24", 4 },
     { "ops", 282 },
     { "ops --only max_pool", 13 },
+    { "ops --only 'conv2d dw stride 2'", 6 },
     { "step --batch 2", 1 },
     { "step --batch 2 --unguarded --profile", 1 },
     { "step --batch 2 --mode forward", 1 },
