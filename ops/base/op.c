@@ -1,8 +1,7 @@
 /* ops/base/op.c - reads and writes elements of a view as doubles, whatever their type;
  * constants. */
 #include "op_base.h"
-
-#include <string.h>
+#include "walk.h"
 
 double wf_get(const wf_view *v, int64_t i) {
     switch (v->dtype) {
@@ -29,20 +28,11 @@ void wf_put(const wf_view *v, int64_t i, double value) {
     }
 }
 
-/* Write the first element, and then copy elements that are already written, at most FILLED at a
- * time. */
-enum { FILLED = 1 << 11 }; /* elements that are copied again and again: they stay in the cache */
-
 void wf_put_all(const wf_view *v, int64_t from, int64_t to, double value) {
-    size_t size = wf_dtype_size(v->dtype);
-    int64_t n = to - from, most;
     if (from >= to) return;
     wf_put(v, from, value);
-    for (int64_t done = 1; done < n; done += most) {
-        most = done < FILLED ? done : FILLED;
-        if (most > n - done) most = n - done;
-        memcpy(wf_at(v, from + done), wf_at(v, from), (size_t)most * size);
-    }
+    wf_copy_rows(v->dtype, 1, to - from, (wf_matrix){ wf_at(v, from), 0, 0 },
+                 (wf_matrix){ wf_at(v, from), 0, 1 });
 }
 
 wf_tensor *wf_zero(wf_tensor *x) {

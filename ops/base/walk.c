@@ -77,24 +77,57 @@ void wf_walk_skip(wf_walk *w, int64_t rows) {
 
 /* ---- copies of rows -------------------------------------------------------------------------- */
 
-/* FEW: columns that get a loop of their own; SHORT: bytes for which a call of memcpy costs too
- * much */
-enum { FEW = 4, SHORT = 200 };
+/* FEW: columns that get a loop of their own. SHORT: bytes for which a call of memcpy costs too much.
+ * REPEATED: elements that are written one by one, of a row that repeats one, and then copied. */
+enum { FEW = 4, SHORT = 200, REPEATED = 1024 };
 
-/* Copies rows without gaps that are too short for calls of memcpy. */
-static void copy_short_rows(int64_t rows, size_t bytes, const char *x, int64_t x_row, char *y,
+static inline void copy_16(char *y, const char *x) {
+    memcpy(y, x, 16);
+}
+
+/* Copies rows without gaps that are too short for calls of memcpy, of 16 bytes or more. The last 16
+ * bytes may overlap those before them. Rows of 33 to 64 bytes have a loop without branches. */
+static void copy_short_rows(int64_t rows, int64_t bytes, const char *x, int64_t x_row, char *y,
                             int64_t y_row) {
     for (int64_t r = 0; r < rows; r++, x += x_row, y += y_row) {
-        size_t i = 0;
-        for (; i + 16 <= bytes; i += 16) memcpy(y + i, x + i, 16);
-        for (; i < bytes; i += 4) memcpy(y + i, x + i, 4);
+        if (bytes > 32 && bytes <= 64) {
+            copy_16(y, x);
+            copy_16(y + 16, x + 16);
+            copy_16(y + bytes - 32, x + bytes - 32);
+        } else {
+            for (int64_t i = 0; i + 16 < bytes; i += 16) copy_16(y + i, x + i);
+        }
+        copy_16(y + bytes - 16, x + bytes - 16);
     }
 }
 
-/* If there are few columns, they are copied one after the other; otherwise rows are. */
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
+
+/* If there are few columns, they are copied one after the other; otherwise rows are. */
 #define COPY_ROWS(word)                                                                            \
+    /* y[c] = x[c * step] */                                                                       \
+    static void pick_##word(int64_t n, const word *x, int64_t step, word *y) {                     \
+        int64_t c = 0;                                                                             \
+        for (; c + 4 <= n; c += 4, x += 4 * step) {                                                \
+            word first = x[0], second = x[step], third = x[2 * step], last = x[3 * step];          \
+            y[c] = first;                                                                          \
+            y[c + 1] = second;                                                                     \
+            y[c + 2] = third;                                                                      \
+            y[c + 3] = last;                                                                       \
+        }                                                                                          \
+        for (; c < n; c++, x += step) y[c] = *x;                                                   \
+    }                                                                                              \
+    /* y[c] = x[0]; y may be x */                                                                  \
+    static void repeat_##word(int64_t n, const word *x, word *y) {                                 \
+        int64_t done = n < REPEATED ? n : REPEATED;                                                \
+        const word value = n > 0 ? x[0] : 0;                                                       \
+        for (int64_t c = 0; c < done; c++) y[c] = value;                                           \
+        for (int64_t count; done < n; done += count) {                                             \
+            count = n - done < REPEATED ? n - done : REPEATED;                                     \
+            memcpy(y + done, y, (size_t)count * sizeof *y);                                        \
+        }                                                                                          \
+    }                                                                                              \
     static void copy_rows_##word(int64_t rows, int64_t columns, const word *x, int64_t x_row,      \
                                  int64_t x_step, word *y, int64_t y_row, int64_t y_step) {         \
         if (columns <= FEW && rows > columns) {                                                    \
@@ -104,11 +137,12 @@ typedef uint64_t __attribute__((may_alias)) word8;
             return;                                                                                \
         }                                                                                          \
         for (int64_t r = 0; r < rows; r++, x += x_row, y += y_row) {                               \
-            const word first = columns > 0 ? x[0] : 0;                                             \
             if (y_step == 1 && x_step == 0)                                                        \
-                for (int64_t c = 0; c < columns; c++) y[c] = first;                                \
+                repeat_##word(columns, x, y);                                                      \
             else if (y_step == 1 && x_step == -1)                                                  \
                 for (int64_t c = 0; c < columns; c++) y[c] = x[-c];                                \
+            else if (y_step == 1)                                                                  \
+                pick_##word(columns, x, x_step, y);                                                \
             else                                                                                   \
                 for (int64_t c = 0; c < columns; c++) y[c * y_step] = x[c * x_step];               \
         }                                                                                          \
@@ -116,19 +150,67 @@ typedef uint64_t __attribute__((may_alias)) word8;
 COPY_ROWS(word4)
 COPY_ROWS(word8)
 
-void wf_copy_rows(wf_dtype type, int64_t rows, int64_t columns, wf_matrix x, wf_matrix y) {
-    size_t size = wf_dtype_size(type), bytes = (size_t)columns * size;
-    bool plain = x.col == 1 && y.col == 1;
+/* ---- transposes: rows that lie side by side in x --------------------------------------------- */
+
+typedef uint32_t words __attribute__((vector_size(16)));
+enum { SIDE = 4 };
+
+static inline words load_words(const word4 *x) {
+    words v;
+    memcpy(&v, x, sizeof v);
+    return v;
+}
+
+/* y [SIDE, SIDE] = the transpose of x; x_step and y_row: from one row of them to the next. */
+static inline void transpose_square(const word4 *x, int64_t x_step, word4 *y, int64_t y_row) {
+    words a = load_words(x), b = load_words(x + x_step), c = load_words(x + 2 * x_step),
+          d = load_words(x + 3 * x_step);
+    words ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+          cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    words ef = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+          gh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    words row[SIDE] = { __builtin_shufflevector(ab, cd, 0, 1, 4, 5),
+                        __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                        __builtin_shufflevector(ef, gh, 0, 1, 4, 5),
+                        __builtin_shufflevector(ef, gh, 2, 3, 6, 7) };
+    for (int r = 0; r < SIDE; r++) memcpy(y + r * y_row, &row[r], sizeof *row);
+}
+
+/* Row r of y has the elements x[r + c * x_step], for c < columns. */
+static void transpose_words(int64_t rows, int64_t columns, const word4 *x, int64_t x_step, word4 *y,
+                            int64_t y_row) {
+    int64_t whole_rows = rows / SIDE * SIDE, whole = columns / SIDE * SIDE;
+    for (int64_t c = 0; c < whole; c += SIDE)
+        for (int64_t r = 0; r < whole_rows; r += SIDE)
+            transpose_square(x + r + c * x_step, x_step, y + r * y_row + c, y_row);
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t done = r < whole_rows ? whole : 0;
+        pick_word4(columns - done, x + r + done * x_step, x_step, y + r * y_row + done);
+    }
+}
+
+/* Does the work of wf_copy_rows. The strides are arguments of their own: a struct of them would be
+ * written and read again for each call, which takes as long as copying a short row. */
+static void copy_rows(wf_dtype type, int64_t rows, int64_t columns, const void *x, int64_t x_row,
+                      int64_t x_step, void *y, int64_t y_row, int64_t y_step) {
+    int64_t size = type == WF_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
+    int64_t bytes = columns * size;
+    bool plain = x_step == 1 && y_step == 1;
     if (plain && bytes >= SHORT)
         for (int64_t r = 0; r < rows; r++)
-            memcpy((char *)y.data + r * y.row * (int64_t)size,
-                   (const char *)x.data + r * x.row * (int64_t)size, bytes);
-    else if (plain && columns > FEW)
-        copy_short_rows(rows, bytes, x.data, x.row * (int64_t)size, y.data, y.row * (int64_t)size);
+            memcpy((char *)y + r * y_row * size, (const char *)x + r * x_row * size, (size_t)bytes);
+    else if (plain && columns > FEW) /* 20 bytes or more */
+        copy_short_rows(rows, bytes, x, x_row * size, y, y_row * size);
     else if (size == 8)
-        copy_rows_word8(rows, columns, x.data, x.row, x.col, y.data, y.row, y.col);
+        copy_rows_word8(rows, columns, x, x_row, x_step, y, y_row, y_step);
+    else if (x_row == 1 && y_step == 1 && rows >= SIDE && columns >= SIDE)
+        transpose_words(rows, columns, x, x_step, y, y_row);
     else
-        copy_rows_word4(rows, columns, x.data, x.row, x.col, y.data, y.row, y.col);
+        copy_rows_word4(rows, columns, x, x_row, x_step, y, y_row, y_step);
+}
+
+void wf_copy_rows(wf_dtype type, int64_t rows, int64_t columns, wf_matrix x, wf_matrix y) {
+    copy_rows(type, rows, columns, x.data, x.row, x.col, y.data, y.row, y.col);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -210,11 +292,9 @@ static int64_t gather_rows(wf_runs *r, int64_t done, int64_t n) {
         const wf_view *x = &r->call->in[i];
         int64_t step = w->step[i + 1];
         if (r->way[i] != COPIED_ROWS) continue;
-        wf_copy_rows(
-            x->dtype, rows, columns,
-            (wf_matrix){ wf_at(x, w->at[i + 1] + r->column * step), wf_walk_row(w, i + 1), step },
-            (wf_matrix){ (char *)r->gathered[i] + done * (int64_t)wf_dtype_size(x->dtype), columns,
-                         1 });
+        copy_rows(x->dtype, rows, columns, wf_at(x, w->at[i + 1] + r->column * step),
+                  wf_walk_row(w, i + 1), step,
+                  (char *)r->gathered[i] + done * (int64_t)wf_dtype_size(x->dtype), columns, 1);
     }
     r->column += columns;
     if (r->column < w->columns) return columns;
@@ -279,16 +359,21 @@ double wf_flops_of_operand(const wf_call *c) {
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
+/* A part that is not the last one ends a row, so the next one begins at column 0. Divisions are
+ * avoided, because with short rows they would take as long as the copies. */
 bool wf_walk_part(wf_walk *w, int64_t *from, int64_t to, wf_part *part) {
     if (*from >= to) return false;
     int64_t left = to - *from;
-    if (part->rows == 0)
+    if (part->rows == 0) {
         wf_walk_seek(w, *from / w->columns);
-    else
+        part->column = *from % w->columns;
+    } else {
         wf_walk_skip(w, part->rows);
-    part->column = *from % w->columns;
+        part->column = 0;
+    }
     part->columns = w->columns - part->column < left ? w->columns - part->column : left;
-    part->rows = part->columns == w->columns ? wf_walk_ahead(w, left / part->columns) : 1;
+    part->rows = part->columns == w->columns ? wf_walk_ahead(w, w->rows) : 1;
+    if (part->rows * part->columns > left) part->rows = left / part->columns;
     *from += part->rows * part->columns;
     return true;
 }
@@ -300,9 +385,10 @@ wf_matrix wf_part_of(const wf_walk *w, const wf_part *part, int v, const wf_view
 
 void wf_copy_walked(wf_walk *w, int64_t from, int64_t to, const wf_view *x, const wf_view *y) {
     wf_part part = { 0 };
-    while (wf_walk_part(w, &from, to, &part))
-        wf_copy_rows(x->dtype, part.rows, part.columns, wf_part_of(w, &part, 1, x),
-                     wf_part_of(w, &part, 0, y));
+    while (wf_walk_part(w, &from, to, &part)) {
+        wf_matrix a = wf_part_of(w, &part, 1, x), b = wf_part_of(w, &part, 0, y);
+        copy_rows(x->dtype, part.rows, part.columns, a.data, a.row, a.col, b.data, b.row, b.col);
+    }
 }
 
 bool wf_copy_eval(const wf_call *c, int phase, int64_t task, void *scratch) {

@@ -138,6 +138,7 @@ static int64_t tasks_max_pool2d(const wf_call *c, int phase) {
     return phase == 0 ? 1 : wf_task_count(r->units, r->together);
 }
 
+/* Rows without gaps, of whole vectors, are written where they stay; others are copied there. */
 static void max_of_chunk(const pool_run *r, const wf_call *c, int64_t which, char *scratch) {
     const conv_layout *l = &r->layout;
     int64_t plane = which / l->chunks, chunk = which % l->chunks, width = l->side[1].target, row;
@@ -145,11 +146,12 @@ static void max_of_chunk(const pool_run *r, const wf_call *c, int64_t which, cha
     wf_view result = { .data = scratch + r->planes, .dtype = l->type };
     wf_pool_tile t = { .taps = l->taps, .offset = c->work, .x = scratch };
     t.positions = (rows - 1) * l->planes.columns + width;
-    t.y = result.data;
-    t.tap = wf_at(&result, r->results);
+    bool stays = (rows == 1 || l->planes.columns == width) && t.positions % WF_WIDEST == 0;
+    t.y = stays ? wf_at(&c->out[0], at) : result.data;
+    t.tap = stays ? wf_at(&c->out[1], at) : wf_at(&result, r->results);
     wf_conv_fill(l, &c->in[0], plane / l->groups, plane % l->groups, 1, chunk, scratch);
     WF_KERNEL(l->type, pool_max(&t));
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 2 && !stays; k++)
         WF_KERNEL(l->type, conv_results(rows, width, wf_at(&result, k * r->results),
                                         l->planes.columns, wf_at(&c->out[k], at), width, 1));
 }

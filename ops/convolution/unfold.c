@@ -108,13 +108,28 @@ static bool shape_fold(wf_call *c) {
  * of its place k in the window. y points to the windows of the first row; elements of the same
  * place are `inner` rows apart. */
 #define SUM_WINDOWS(real)                                                                          \
+    /* For steps and dilations of 1, where each place from `first` to `last` counts. */            \
+    static void sum_neighbours_##real(const unfold *u, const real *y, int64_t windows,             \
+                                      int64_t inner, int64_t i, int64_t n, real *x) {              \
+        const int64_t size = u->size, step = inner * size;                                         \
+        const int64_t first = i < windows ? 0 : i - windows + 1, last = i < size ? i : size - 1;   \
+        for (int64_t j = 0; j < n; j++, y += size) {                                               \
+            double sum = 0;                                                                        \
+            for (int64_t k = first; k <= last; k++) sum += y[(i - k) * step + k];                  \
+            x[j] = (real)sum;                                                                      \
+        }                                                                                          \
+    }                                                                                              \
     static void sum_windows_##real(const unfold *u, const real *y, int64_t windows, int64_t inner, \
                                    int64_t i, int64_t n, real *x) {                                \
         const int64_t size = u->size, step = u->step, dilation = u->dilation;                      \
+        if (step == 1 && dilation == 1) {                                                          \
+            sum_neighbours_##real(u, y, windows, inner, i, n, x);                                  \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t j = 0; j < n; j++, y += size) {                                               \
             double sum = 0;                                                                        \
             for (int64_t k = 0, from = i; k < size && from >= 0; k++, from -= dilation) {          \
-                int64_t window = step == 1 ? from : from / step;                                   \
+                int64_t window = from / step;                                                      \
                 if (window < windows && window * step == from)                                     \
                     sum += y[window * inner * size + k];                                           \
             }                                                                                      \

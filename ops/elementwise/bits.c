@@ -4,32 +4,10 @@
  * A shift by a count outside of 0..31 moves every bit out, as in PyTorch: the result is 0, or after
  * bitwise_right_shift, which copies the sign, 0 or -1. Integers have no gradient. */
 #include "core/compose.h"
-#include "integer.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 #include "two.h"
-
-enum { BITS_OF_AN_INTEGER = 32 };
-
-static inline bool is_count(int32_t n) {
-    return n >= 0 && n < BITS_OF_AN_INTEGER;
-}
-
-static inline int32_t shifted_left(int32_t x, int32_t n) {
-    return is_count(n) ? wf_wrap((uint32_t)x << n) : 0;
-}
-
-static inline int32_t shifted_right_logical(int32_t x, int32_t n) {
-    return is_count(n) ? wf_wrap((uint32_t)x >> n) : 0;
-}
-
-/* An arithmetic right shift. In C its result for a negative number depends on the compiler, so ~x,
- * which is not negative, is shifted. */
-static inline int32_t shifted_right(int32_t x, int32_t n) {
-    int32_t count = is_count(n) ? n : BITS_OF_AN_INTEGER - 1, sign = -(x < 0);
-    return ((x ^ sign) >> count) ^ sign;
-}
 
 static bool shape_bits(wf_call *c) {
     if (!wf_want(c, 0, WF_I32) || !wf_want(c, 1, WF_I32)) return false;
@@ -41,19 +19,11 @@ static bool shape_bits(wf_call *c) {
 /* Shapes: a and b i32; they broadcast -> y i32, of their common shape.
  * Limits: A count of bits outside of 0..31 moves every bit out. */
 #define BITS(NAME, text, value)                                                                    \
-    static inline __attribute__((always_inline)) void loop_##NAME(                                 \
-        int64_t n, const int32_t *as, int64_t sa, const int32_t *bs, int64_t sb, int32_t *y) {     \
-        const int32_t first_a = *as, first_b = *bs;                                                \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const int32_t a = sa ? as[i] : first_a, b = sb ? bs[i] : first_b;                      \
-            y[i] = value;                                                                          \
-        }                                                                                          \
-    }                                                                                              \
     static bool eval_##NAME(const wf_call *c, int phase, int64_t task, void *scratch) {            \
         wf_runs r;                                                                                 \
         (void)phase, (void)scratch;                                                                \
         for (wf_runs_start(&r, c, task, true); wf_runs_next(&r);)                                  \
-            BY_STEPS(loop_##NAME, r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.out);             \
+            wf_f32()->bits[WF_BITS_##NAME](r.n, r.in[0], r.step[0], r.in[1], r.step[1], r.out);    \
         return true;                                                                               \
     }                                                                                              \
     static bool emit_##NAME(wf_emitter *e, const wf_call *c) {                                     \

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rows of unary.inc and binary.inc become enumerators here, loops in elementwise.inc, ops in
- * unary.c and binary.c. */
+/* Rows of unary.inc, binary.inc and bits.inc become enumerators here, loops in elementwise.inc, ops
+ * in unary.c, binary.c and bits.c. */
 #define UNARY(name, text, value, derivative) WF_UNARY_##name,
 enum wf_unary {
 #include "ops/elementwise/unary.inc"
@@ -22,6 +22,12 @@ enum wf_binary {
 };
 #undef BINARY
 #undef COMPARE
+#define BITS(name, text, value) WF_BITS_##name,
+enum wf_bits {
+#include "ops/elementwise/bits.inc"
+    WF_BITS_COUNT
+};
+#undef BITS
 
 /* The matrix product. C[m,n] = A[m,k] B[k,n] + D[m,n]: element (i,j) of X lies at x[i * x_row + j *
  * x_col]; c_col and d_col are 1. D may be C; d_row 0: one row for all; d NULL: zeros. Each element

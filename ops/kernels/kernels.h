@@ -27,6 +27,9 @@
         /* Convert to i32: rounded towards 0, limited to its range, 0 for NaN; and back */         \
         void (*to_ids)(int64_t n, const real *x, int32_t *y);                                      \
         void (*from_ids)(int64_t n, const int32_t *x, real *y);                                    \
+        /* Only for f32 (else NULL): y[i] = f(a[i * sa], b[i * sb]) of i32; steps are 0 or 1 */    \
+        void (*bits[WF_BITS_COUNT])(int64_t n, const int32_t *a, int64_t sa,                       \
+                                    const int32_t *b, int64_t sb, int32_t *y);                     \
         /* y[i] = mask[i * sm] != 0 ? a[i * sa] : b[i * sb] */                                     \
         void (*where)(int64_t n, const real *mask, int64_t sm, const real *a, int64_t sa,          \
                       const real *b, int64_t sb, real *y);                                         \

@@ -172,10 +172,12 @@ static int64_t next_better(const row *r, int64_t i, int64_t worst) {
     return r->type == WF_F64 ? next_better_double(r, i, worst) : next_better_float(r, i, worst);
 }
 
-enum { LISTED = 128 }; /* k up to which a list is used, if it is also small compared with n */
+/* LISTED: k up to which a list is used, if it is also small compared with n. SHORT: n up to which
+ * counting digits, which costs as much for few items as for thousands, never pays. */
+enum { LISTED = 128, SHORT = 64 };
 
 static bool uses_list(int64_t k, int64_t n) {
-    return k <= LISTED && k <= n / 16;
+    return k <= LISTED && (k <= n / 16 || (n <= SHORT && k <= n / 2));
 }
 
 /* Inserts element i into a list of n, after elements equal to it. */

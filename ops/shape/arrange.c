@@ -25,23 +25,54 @@ static bool shape_roll(wf_call *c) {
     return true;
 }
 
-/* Copies each row in two parts. A row has the elements of the axis and of all axes after it. */
+/* A row has the elements of the axis and of all axes after it. */
+typedef struct turned {
+    const wf_view *x, *y;
+    int64_t row, shift; /* elements of a row, and by how many of them it is rolled */
+} turned;
+
+/* Copies elements [from, to) of the result: parts of rows. */
+static void roll_part(const turned *t, int64_t from, int64_t to) {
+    size_t size = wf_dtype_size(t->y->dtype);
+    for (int64_t count; from < to; from += count) {
+        int64_t at = from % t->row, end = at < t->shift ? t->shift : t->row;
+        count = end - at < to - from ? end - at : to - from;
+        int64_t source = from - t->shift + (at < t->shift ? t->row : 0);
+        memcpy(wf_at(t->y, from), wf_at(t->x, source), (size_t)count * size);
+    }
+}
+
+/* Copies whole rows, the first at element `from`: the ends of all, then their beginnings. */
+static void roll_rows(const turned *t, int64_t from, int64_t rows) {
+    int64_t row = t->row, shift = t->shift;
+    wf_copy_rows(t->x->dtype, rows, row - shift, (wf_matrix){ wf_at(t->x, from), row, 1 },
+                 (wf_matrix){ wf_at(t->y, from + shift), row, 1 });
+    if (shift > 0)
+        wf_copy_rows(t->x->dtype, rows, shift,
+                     (wf_matrix){ wf_at(t->x, from + row - shift), row, 1 },
+                     (wf_matrix){ wf_at(t->y, from), row, 1 });
+}
+
 static bool eval_roll(const wf_call *c, int phase, int64_t task, void *scratch) {
     const roll *r = c->attrs;
-    const wf_view *x = &c->in[0], *y = &c->out[0];
-    int64_t n = x->shape[r->axis], inner = 1, from, to;
+    const wf_view *x = &c->in[0];
+    turned t = { x, &c->out[0], 1, 0 };
+    int64_t n = x->shape[r->axis], from, to;
     (void)phase;
     (void)scratch;
-    for (int i = r->axis + 1; i < x->ndim; i++) inner *= x->shape[i];
-    wf_task_range(wf_view_count(y), WF_GRAIN, task, &from, &to);
+    for (int i = r->axis + 1; i < x->ndim; i++) t.row *= x->shape[i];
+    wf_task_range(wf_view_count(t.y), WF_GRAIN, task, &from, &to);
     if (from >= to) return true;
-    int64_t row = n * inner, shift = (r->shift % n + n) % n * inner;
-    for (int64_t count; from < to; from += count) {
-        int64_t at = from % row, end = at < shift ? shift : row;
-        count = end - at < to - from ? end - at : to - from;
-        int64_t source = from - at + (at < shift ? at - shift + row : at - shift);
-        memcpy(wf_at(y, from), wf_at(x, source), (size_t)count * wf_dtype_size(y->dtype));
+    t.shift = (r->shift % n + n) % n * t.row;
+    t.row *= n;
+    int64_t first = (from + t.row - 1) / t.row * t.row, last = to / t.row * t.row;
+    if (first >= last) {
+        roll_part(&t, from, to);
+        return true;
     }
+    roll_part(&t, from, first);
+    roll_rows(&t, first, (last - first) / t.row);
+    roll_part(&t, last, to);
     return true;
 }
 

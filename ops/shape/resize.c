@@ -172,6 +172,22 @@ static int64_t tasks_resize(const wf_call *c, int phase) {
             for (int64_t j = 0; j < n; j++) y[j] = k ? y[j] + w * from[j] : w * from[j];           \
         }                                                                                          \
     }                                                                                              \
+    /* Elements [from, to) of y, if the axis is the last one: a row of one element for each. */    \
+    static inline __attribute__((always_inline)) void weigh_axis_##real(                           \
+        int64_t from, int64_t to, int taps, const sides *s, const tap_list *list, const real *x,   \
+        real *y) {                                                                                 \
+        for (int64_t i = from, end; i < to; i = end) {                                             \
+            const int64_t row = i / s->m;                                                          \
+            const real *source = x + row * s->n;                                                   \
+            const tap_list *t = list + i % s->m;                                                   \
+            end = (row + 1) * s->m < to ? (row + 1) * s->m : to;                                   \
+            for (int64_t j = i; j < end; j++, t++) {                                               \
+                real sum = (real)t->weight[0] * source[t->from[0]];                                \
+                for (int k = 1; k < taps; k++) sum += (real)t->weight[k] * source[t->from[k]];     \
+                y[j] = sum;                                                                        \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
     static void spread_##real(int64_t n, int taps, const tap_list *t, const real *dy, real *dx) {  \
         for (int k = 0; k < taps; k++) {                                                           \
             const real w = (real)t->weight[k];                                                     \
@@ -181,6 +197,19 @@ static int64_t tasks_resize(const wf_call *c, int phase) {
     }
 WEIGH(float)
 WEIGH(double)
+
+/* Bilinear images have two taps: their loop is compiled for this number. */
+#define WEIGH_AXIS(real, ...)                                                                      \
+    (taps == 2 ? weigh_axis_##real(from, to, 2, __VA_ARGS__)                                       \
+               : weigh_axis_##real(from, to, taps, __VA_ARGS__))
+
+static void weigh_last_axis(const sides *s, int taps, const tap_list *list, const wf_view *x,
+                            const wf_view *y, int64_t from, int64_t to) {
+    if (x->dtype == WF_F64)
+        WEIGH_AXIS(double, s, list, x->data, y->data);
+    else
+        WEIGH_AXIS(float, s, list, x->data, y->data);
+}
 
 static bool eval_resize(const wf_call *c, int phase, int64_t task, void *scratch) {
     const resize *r = c->attrs;
@@ -195,6 +224,10 @@ static bool eval_resize(const wf_call *c, int phase, int64_t task, void *scratch
         return true;
     }
     wf_task_range(s.outer * s.m, rows_together(&s), task, &from, &to);
+    if (s.inner == 1) {
+        weigh_last_axis(&s, taps, list, x, y, from, to);
+        return true;
+    }
     for (int64_t row = from; row < to; row++) {
         const void *image = wf_at(x, row / s.m * s.n * s.inner);
         void *result = wf_at(y, row * s.inner);

@@ -90,7 +90,9 @@ typedef void combine(wf_dtype type, int64_t n, void *y, const void *x);
     } while (0)
 #define ADDED(y, x) ((y) + (x))
 #define MULTIPLIED(y, x) ((y) * (x))
-#define LARGER(y, x) ((y) > (x) || (y) != (y) ? (y) : (x))
+/* One branch, which is foreseen because NaN is rare, and one instruction. */
+#define MORE(y, x) ((y) > (x) ? (y) : (x))
+#define LARGER(y, x) ((y) != (y) ? (y) : MORE(y, x))
 
 FOR_EACH_WAY void add(wf_dtype type, int64_t n, void *y, const void *x) {
     COMBINE(type, n, y, x, accumulate(n, x, y), ADDED);
@@ -120,25 +122,36 @@ static int64_t place_in_src(const wf_call *c, const wf_view *src, int64_t at) {
                     (int64_t)wf_dtype_size(whole->dtype);
 }
 
-/* Combines the elements of a row of the walk, one by one. type: WF_F64, or WF_F32 for all types of
- * 4 bytes. */
-FOR_EACH_WAY bool write_elements(const wf_call *c, const wf_walk *w, const wf_view *src,
-                                 const int32_t *id, const wf_view *y, wf_dtype type,
-                                 combine *with) {
+/* How far apart the elements of a row of the walk are: in src, in the ids, in the result; and the
+ * places of neighbouring ids in the result. */
+typedef struct steps {
+    int64_t src, id, y, along;
+} steps;
+
+/* Combines the n elements of a row of the walk, one by one. type: WF_F64, or WF_F32 for all types
+ * of 4 bytes. */
+FOR_EACH_WAY bool write_elements(const wf_call *c, int64_t n, steps by, const wf_view *src,
+                                 int64_t first, const int32_t *id, const wf_view *y, char *to,
+                                 wf_dtype type, combine *with) {
     const int *axis = c->attrs;
-    int64_t below = y->shape[*axis], step = y->stride[*axis];
-    int64_t size = type == WF_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
-    const char *from = wf_at(src, w->at[0]);
-    char *to = wf_at(y, w->at[2]);
-    for (int64_t j = 0; j < w->columns; j++) {
-        int64_t i = id[j * w->step[1]];
-        if (i < 0 || i >= below)
-            return wf_id_outside(c, i, &c->in[SRC], place_in_src(c, src, w->at[0] + j * w->step[0]),
+    const int64_t below = y->shape[*axis];
+    const int64_t size = type == WF_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
+    const char *from = wf_at(src, first);
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t i = id[j * by.id];
+        if ((uint64_t)i >= (uint64_t)below) /* or below 0 */
+            return wf_id_outside(c, i, &c->in[SRC], place_in_src(c, src, first + j * by.src),
                                  below);
-        with(type, 1, to + (j * w->step[2] + i * step) * size, from + j * w->step[0] * size);
+        with(type, 1, to + (j * by.y + i * by.along) * size, from + j * by.src * size);
     }
     return true;
 }
+
+/* The steps along the last axis are compiled as constants. */
+#define WRITE_ELEMENTS(type)                                                                       \
+    (last ? write_elements(c, w.columns, (steps){ 1, 1, 0, 1 }, src, w.at[0], id, y, to, type,     \
+                           with)                                                                   \
+          : write_elements(c, w.columns, by, src, w.at[0], id, y, to, type, with))
 
 FOR_EACH_WAY bool write_rows(const wf_call *c, const wf_view *src, const wf_view *ids,
                              const wf_view *y, combine *with) {
@@ -147,12 +160,14 @@ FOR_EACH_WAY bool write_rows(const wf_call *c, const wf_view *src, const wf_view
     wf_walk w;
     wf_ids_walk(&w, src, ids, y, *axis);
     bool whole = w.step[1] == 0 && w.step[0] == 1 && w.step[2] == 1; /* one id for a row */
+    const steps by = { w.step[0], w.step[1], w.step[2], step };
+    bool last = by.src == 1 && by.id == 1 && by.y == 0 && by.along == 1;
     for (int64_t row = 0; row < w.rows; row++, wf_walk_next(&w)) {
         const int32_t *id = wf_at(ids, w.at[1]);
+        char *to = wf_at(y, w.at[2]);
         if (!whole) {
-            bool ok = y->dtype == WF_F64 ? write_elements(c, &w, src, id, y, WF_F64, with)
-                                         : write_elements(c, &w, src, id, y, WF_F32, with);
-            if (!ok) return false;
+            if (!(y->dtype == WF_F64 ? WRITE_ELEMENTS(WF_F64) : WRITE_ELEMENTS(WF_F32)))
+                return false;
             continue;
         }
         if (w.columns > 0 && (id[0] < 0 || id[0] >= below))

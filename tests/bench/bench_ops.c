@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ops/ops.h"
 
@@ -219,33 +220,43 @@ static void measure_tensor(bench_settings *set, const char *name, wf_tensor *y, 
     wf_graph_free(g);
 }
 
-static void measure_every_op(bench_settings *set, wf_pool *pool) {
-    for (size_t i = 0; i < sizeof every_op / sizeof *every_op; i++) {
-        operands o;
-        wf_graph *g = wf_graph_new(NULL);
-        open_operands(g, &o);
-        measure_tensor(set, every_op[i].name, every_op[i].record(&o), g, pool);
-    }
+static bool is_wanted(const bench_settings *set, const char *name) {
+    return !set->shape || strncmp(name, set->shape, strlen(set->shape)) == 0;
 }
 
-static void measure_op(bench_settings *set, int i, int ndim, const int64_t *shape, wf_pool *pool) {
-    char name[80], shape_text[32];
+/* Measures the row, and returns 1, if it is wanted. Else returns 0. */
+static int measure_row(bench_settings *set, size_t i, wf_pool *pool) {
+    operands o;
+    if (!is_wanted(set, every_op[i].name)) return 0;
     wf_graph *g = wf_graph_new(NULL);
-    wf_tensor *y = ops[i].make(wf_param(g, "x", ndim, shape, wf_init_normal(1)), ops[i].argument);
+    open_operands(g, &o);
+    measure_tensor(set, every_op[i].name, every_op[i].record(&o), g, pool);
+    return 1;
+}
+
+static int measure_op(bench_settings *set, int i, int ndim, const int64_t *shape, wf_pool *pool) {
+    char name[80], shape_text[32];
     wf_shape_text(NULL, ndim, shape, shape_text, sizeof shape_text);
     snprintf(name, sizeof name, "%s %s %d %s", ops[i].name, ops[i].argument_name, ops[i].argument,
              shape_text);
+    if (!is_wanted(set, name)) return 0;
+    wf_graph *g = wf_graph_new(NULL);
+    wf_tensor *y = ops[i].make(wf_param(g, "x", ndim, shape, wf_init_normal(1)), ops[i].argument);
     measure_tensor(set, name, y, g, pool);
+    return 1;
 }
 
 void bench_ops(bench_settings *set) {
     wf_pool *pool = wf_pool_new((int)set->threads);
-    measure_every_op(set, pool);
+    int measured = 0;
+    for (size_t i = 0; i < sizeof every_op / sizeof *every_op; i++)
+        measured += measure_row(set, i, pool);
     for (int i = 0; i < IMAGE_OPS; i++)
         for (size_t k = 0; k < sizeof images / sizeof *images; k++)
-            measure_op(set, i, 4, images[k], pool);
+            measured += measure_op(set, i, 4, images[k], pool);
     for (int i = IMAGE_OPS; i < OPS; i++)
         for (size_t k = 0; k < sizeof matrices / sizeof *matrices; k++)
-            measure_op(set, i, 2, matrices[k], pool);
+            measured += measure_op(set, i, 2, matrices[k], pool);
     wf_pool_free(pool);
+    if (!measured) fail(&bench_program, "no op's name begins with '%.60s'", set->shape);
 }

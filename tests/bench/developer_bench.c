@@ -18,6 +18,8 @@ static option rows[] = {
           .fallback = "several lengths"),
     COUNT("threads", told.threads, 1, 256, "number of threads that compute",
           .fallback = DEFAULT_THREADS),
+    ROW("only", OPTION_STRING, told.shape, "PREFIX",
+        "with ops: measure only rows whose names begin with this", .fallback = "every row"),
     SECONDS_OPTION(told),
     FLAG("json", told.json, "print results as JSON objects, one on each line"),
 };
@@ -27,7 +29,8 @@ program bench_program = {
     .purpose = "measures attention and every op against this machine's own limits",
     .examples = "  bench limits\n"
                 "  bench attention --size 4096\n"
-                "  bench ops --threads 1\n",
+                "  bench ops --threads 1\n"
+                "  bench ops --only bitwise\n",
     .options = rows,
     .n = sizeof rows / sizeof *rows,
     .operand_name = "limits|attention|ops",
@@ -64,6 +67,7 @@ int main(int argc, char **argv) {
         usage_error(&bench_program, "say what to measure: %s", bench_program.operand_name);
     const bench_part *part = bench_part_named(parts, PARTS, subject);
     option_no_effect(&bench_program, "size", part->run != bench_attention, "it is for attention");
+    option_no_effect(&bench_program, "only", part->run != bench_ops, "it is for ops");
     check_uses(&bench_program, NULL, 0);
     return bench_run(set, part);
 }

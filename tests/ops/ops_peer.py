@@ -4,7 +4,7 @@
     tests/ops/ops_peer.py build/tests/bench [--threads 1] [--seconds 0.2] [--rounds 5]
                           [--only PREFIX] [--slowest]
 
-Each round is the whole table by weft, then by PyTorch. Printed: the medians of both, and the
+Each round is the table by weft, then by PyTorch; --only: the rows whose names begin with this. Printed: the medians of both, and the
 median over the rounds of weft's time by PyTorch's; --slowest: the largest of these first. Rows of
 bench_ops.inc are the ops of ops.h: a function without a row is named, unless NOT_TIMED has it.
 Needs torch.
@@ -327,10 +327,10 @@ def timed(name, seconds):
 
 def weft_rows(o):
     command = [o.bench, "ops", "--json", "--threads", str(o.threads), "--seconds", str(o.seconds)]
+    command += ["--only", o.only] if o.only else []
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     events = [json.loads(line) for line in out.splitlines()]
-    results = {e["name"]: e["median"] for e in events if e["event"] == "result"}
-    return {name: time for name, time in results.items() if name.startswith(o.only)}
+    return {e["name"]: e["median"] for e in events if e["event"] == "result"}
 
 
 def main():

@@ -253,3 +253,45 @@ TEST(every_table_cuts_hostile_rows_to_the_same_bytes) {
         }
     }
 }
+
+/* Bitwise ops of integers, of which half are small: counts of bits inside and outside of 0..31. */
+
+static int32_t shifted(int op, int32_t x, int32_t n) {
+    bool outside = n < 0 || n > 31;
+    uint32_t bits = (uint32_t)x, ones = x < 0 && op == WF_BITS_bitwise_right_shift ? UINT32_MAX : 0;
+    if (outside) return (int32_t)ones;
+    if (op == WF_BITS_bitwise_left_shift) return (int32_t)(bits << n);
+    return (int32_t)(bits >> n | (n ? ones << (32 - n) : 0));
+}
+
+static int32_t bits_in_c(int op, int32_t a, int32_t b) {
+    if (op == WF_BITS_bitwise_and) return a & b;
+    if (op == WF_BITS_bitwise_or) return a | b;
+    if (op == WF_BITS_bitwise_xor) return a ^ b;
+    return shifted(op, a, b);
+}
+
+static int32_t drawn_integer(void) {
+    return draw(0, 1) < 0.5 ? (int32_t)draw(-40, 40) : (int32_t)draw(INT32_MIN, INT32_MAX);
+}
+
+TEST(integers_have_the_bits_of_c) {
+    enum { N = 67 };
+    int32_t a[N], b[N], y[N + 1];
+    for (int i = 0; wf_f32_at(i); i++)
+        for (int n = 1; n <= N; n++)
+            for (int op = 0; op < WF_BITS_COUNT; op++) {
+                int64_t sa = n % 3 > 0, sb = n % 3 < 2;
+                for (int k = 0; k < N; k++) {
+                    a[k] = drawn_integer();
+                    b[k] = drawn_integer();
+                }
+                y[n] = 77;
+                wf_f32_at(i)->bits[op](n, a, sa, b, sb, y);
+                for (int k = 0; k < n; k++)
+                    ck_assert_msg(y[k] == bits_in_c(op, a[k * sa], b[k * sb]),
+                                  "%s: op %d of %d and %d: %d", wf_f32_at(i)->isa, op, a[k * sa],
+                                  b[k * sb], y[k]);
+                ck_assert_int_eq(y[n], 77);
+            }
+}

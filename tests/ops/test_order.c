@@ -110,6 +110,14 @@ TEST_ROWS(topk_is_the_head_of_a_sort, KINDS) {
             try_order((pattern)_i, how & 1 ? WF_F64 : WF_F32, 2, 1000, 1, k[i], how & 2);
 }
 
+TEST_ROWS(topk_of_short_rows_is_the_head_of_a_sort, KINDS) {
+    static const int64_t n[] = { 2, 5, 16, 33, 64, 65, 100 };
+    for (int i = 0; i < COUNT_OF(n); i++)
+        for (int64_t k = 1; k <= n[i]; k += 1 + n[i] / 9)
+            for (int how = 0; how < 4; how++)
+                try_order((pattern)_i, how & 1 ? WF_F64 : WF_F32, 3, n[i], 1, k, how & 2);
+}
+
 TEST(long_rows_are_listed) {
     for (int kind = 0; kind < KINDS; kind++)
         try_order((pattern)kind, WF_F32, 1, 4097, 1, 128, true);

@@ -2,6 +2,8 @@
  * picks and sums over axes that are not one run, against loops of plain C over each index.
  *
  * Sizes are drawn: many rows of few elements, that begin anywhere in a task. */
+#include <math.h>
+
 #include "core/op.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
@@ -193,6 +195,124 @@ TEST_ROWS(pads_windows_and_picks_are_those_of_each_element, 40) {
     }
     free(from), free(ids);
     free_values(got, 5);
+    end_graph(g);
+}
+
+/* Element e of x with the index along an axis replaced. */
+static double element_at(const double *from, const seen *x, const int64_t *index, int axis,
+                         int64_t i) {
+    int64_t place[AXES];
+    memcpy(place, index, sizeof place);
+    place[axis] = i;
+    return from[place_of(x, place)];
+}
+
+/* The sum over the windows that contain element i of an axis of n, each of which has x there. */
+static double folded(double x, int64_t i, int64_t n, int64_t size, int64_t step, int64_t apart) {
+    double sum = 0;
+    for (int64_t k = 0; k < size; k++) {
+        int64_t first = i - k * apart;
+        if (first >= 0 && first % step == 0 && first + (size - 1) * apart < n) sum += x;
+    }
+    return sum;
+}
+
+TEST_ROWS(rolls_tiles_and_folds_are_those_of_each_element, 40) {
+    wf_graph *g = new_graph(_i & 1 ? WF_F64 : WF_F32);
+    int64_t shape[AXES], all[AXES], index[AXES], times[AXES] = { 1, 1, 1, 1 };
+    drawn = (uint64_t)_i << 20;
+    draw_shape(shape);
+    int axis = (int)below(AXES);
+    int64_t n = shape[axis], shift = below(3 * n) - n, size = 1 + below(n < 4 ? n : 4);
+    int64_t step = 1 + below(2), apart = size > 1 && (size - 1) * 2 < n ? 1 + below(2) : 1;
+    seen x = draw_view(g, "x", shape, false);
+    times[axis] = 1 + below(3);
+    wf_tensor *windows = wf_affine(wf_unfold(x.tensor, axis, size, step, apart), 1, 0);
+    wf_tensor *y[] = { wf_roll(x.tensor, shift, axis), wf_tile(x.tensor, times),
+                       wf_fold(windows, x.tensor, axis, size, step, apart) };
+    values got[3];
+    evaluate(y, 3, 1 + _i % 2, false, got);
+    double *from = leaf_of(g, "x");
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < AXES; i++) all[i] = k == 1 ? shape[i] * times[i] : shape[i];
+        ck_assert_int_eq(got[k].count, count_of(all));
+        for (int64_t e = 0; e < got[k].count; e++) {
+            index_of(e, all, index);
+            int64_t i = k ? index[axis] % n : (index[axis] + 3 * n - shift) % n;
+            double want = element_at(from, &x, index, axis, i);
+            if (k == 2) want = folded(want, i, n, size, step, apart);
+            ck_assert(got[k].data[e] == (_i & 1 ? want : (double)(float)want));
+        }
+    }
+    free(from);
+    free_values(got, 3);
+    end_graph(g);
+}
+
+/* Ids that meet, in rows of any length; some numbers are NaN, which is larger than any other. */
+TEST_ROWS(scattered_elements_are_those_of_a_loop, 40) {
+    wf_graph *g = new_graph(_i & 1 ? WF_F64 : WF_F32);
+    int64_t shape[AXES], many[AXES], index[AXES];
+    drawn = (uint64_t)_i << 20;
+    draw_shape(shape);
+    int axis = (int)below(AXES);
+    memcpy(many, shape, sizeof many);
+    many[axis] = 1 + below(20);
+    int64_t n = count_of(shape), picks = count_of(many);
+    int32_t *ids = malloc((size_t)picks * sizeof *ids);
+    double *x = malloc((size_t)(2 * n + picks) * sizeof *x), *most = x + n, *src = most + n;
+    ck_assert(ids && x);
+    for (int64_t i = 0; i < picks; i++) ids[i] = (int32_t)below(shape[axis]);
+    for (int64_t i = 0; i < n; i++) most[i] = x[i] = below(50) ? (double)below(9) : NAN;
+    for (int64_t i = 0; i < picks; i++) src[i] = below(50) ? (double)below(9) : NAN;
+    wf_tensor *onto = param_of(g, "x", AXES, shape, x), *from = param_of(g, "src", AXES, many, src);
+    wf_tensor *where = ids_of(g, "ids", AXES, many, ids);
+    wf_tensor *y[] = { wf_scatter(onto, axis, where, from),
+                       wf_scatter_max(onto, axis, where, from) };
+    values got[2];
+    evaluate(y, 2, 1 + _i % 2, false, got);
+    for (int64_t e = 0; e < picks; e++) {
+        int64_t at = 0;
+        index_of(e, many, index);
+        index[axis] = ids[e];
+        for (int a = 0; a < AXES; a++) at = at * shape[a] + index[a];
+        x[at] = src[e];
+        if (!isnan(most[at]) && !(most[at] > src[e])) most[at] = src[e];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        ck_assert(isnan(x[i]) ? isnan(got[0].data[i]) : got[0].data[i] == x[i]);
+        ck_assert(isnan(most[i]) ? isnan(got[1].data[i]) : got[1].data[i] == most[i]);
+    }
+    free(ids), free(x);
+    free_values(got, 2);
+    end_graph(g);
+}
+
+/* Pairs of neighbours along a row, or down a column, in rows of whole vectors and others. The
+ * gradient of the sum of squares is twice the maximum, at its place. */
+TEST_ROWS(maxima_of_pairs_and_their_places, 16) {
+    enum { IMAGES = 3, ROWS = 6 };
+    static const int64_t widths[] = { 22, 32, 64, 70 };
+    wf_graph *g = new_graph(_i & 1 ? WF_F64 : WF_F32);
+    int64_t width = widths[_i / 4], down = _i / 2 % 2, apart = down ? width : 1;
+    wf_tensor *x = wf_param(g, "x", SHAPE(1, IMAGES, ROWS, width), wf_init_normal(1));
+    wf_pool_options pairs = { .kernel = { down ? 2 : 1, down ? 1 : 2 } };
+    wf_tensor *y[] = { wf_max_pool2d(x, &pairs), NULL };
+    ck_assert_msg(wf_grad(wf_square_sum(y[0]), &x, 1, &y[1]), "%s", wf_error(g));
+    values got[2];
+    evaluate(y, 2, 1 + _i % 2, false, got);
+    double *from = leaf_of(g, "x");
+    ck_assert_int_eq(got[0].count, IMAGES * ROWS * width / 2);
+    for (int64_t i = 0; i < got[0].count; i++) {
+        int64_t first = down ? i / width * 2 * width + i % width : 2 * i;
+        bool second = from[first + apart] > from[first];
+        double most = from[first + second * apart];
+        ck_assert(got[0].data[i] == most);
+        ck_assert(got[1].data[first + second * apart] == 2 * most);
+        ck_assert(got[1].data[first + !second * apart] == 0);
+    }
+    free(from);
+    free_values(got, 2);
     end_graph(g);
 }
 

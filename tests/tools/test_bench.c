@@ -50,6 +50,7 @@ static const struct refusal {
     { "gemm --profile", "--profile would have no effect: it is for step" },
     { "attention ops", "one limits|attention|ops at a time, not 'ops' too" },
     { "ops --size 5", "--size would have no effect: it is for attention" },
+    { "attention --only exp", "--only would have no effect: it is for ops" },
     { "step --shape base", "--shape would have no effect: it is for the list of gemm" },
     { "gemm --shape base --size 8", "--shape would have no effect: it is for the list of gemm" },
     { "step --operands hot", "--operands would have no effect: it is for gemm" },
@@ -137,6 +138,8 @@ static const struct {
     { "gemm --shape 'copy l' --operands hot", 6 },
     { "attention --size 24", 4 },
     { "ops", 282 },
+    { "ops --only max_pool", 13 },
+    { "ops --only 'conv2d dw stride 2'", 6 },
     { "step --batch 2", 1 },
     { "step --batch 2 --unguarded --profile", 1 },
     { "step --batch 2 --mode forward", 1 },
@@ -236,9 +239,11 @@ TEST(the_machine_is_named) {
     ck_assert(limits && !strstr(limits + 1, "\"event\":\"limits\""));
 }
 
-TEST(a_product_that_is_not_there) {
+TEST(a_product_or_an_op_that_is_not_there) {
     ck_assert_int_eq(bench("gemm --shape huge" QUICK " 2>&1"), 1);
     assert_contains(text, "no product's name begins with 'huge'");
+    ck_assert_int_eq(bench("ops --only huge" QUICK " 2>&1"), 1);
+    assert_contains(text, "no op's name begins with 'huge'");
 }
 
 /* Each instruction set has loops of its own to be held to. */

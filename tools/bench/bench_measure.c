@@ -5,13 +5,14 @@
 #include "tools/cli/numbers.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-enum { LEAST_TURNS = 3, MOST_TURNS = 5000 };
+enum { LEAST_TURNS = 3, MOST_TURNS = 5000, MOST_RUNS = 20000 };
 
 static const double shortest_turn = 4e-3,
                     burst_share = 0.1; /* seconds; length of a burst as a share of the runs' time */
@@ -27,12 +28,16 @@ static double middle(double *values, int n) {
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-/* Seconds per run, measured over `count` consecutive runs. Negative: one failed. */
-static double time_runs(bool (*run)(void *user), void *user, int64_t count) {
-    double from = wf_seconds_now();
-    for (int64_t i = 0; i < count; i++)
+/* The median time of `count` consecutive runs. Each is timed alone, so that the time of a run does
+ * not include what other programs take of the processor. Negative: one failed. */
+static double time_runs(bool (*run)(void *user), void *user, int count) {
+    static double taken[MOST_RUNS];
+    for (int i = 0; i < count; i++) {
+        double from = wf_seconds_now();
         if (!run(user)) return -1;
-    return (wf_seconds_now() - from) / (double)count;
+        taken[i] = wf_seconds_now() - from;
+    }
+    return middle(taken, count);
 }
 
 bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out) {
@@ -42,15 +47,16 @@ bool measure(const bench_settings *set, bool (*run)(void *user), void *user, tim
     if (once < 0) return false;
     double turn = is_trial(set) ? 0 : shortest_turn;
     int least = is_trial(set) ? 1 : LEAST_TURNS;
-    int64_t runs = once < turn ? (int64_t)(turn / (once + 1e-9)) + 1 : 1;
+    int runs = once < turn ? (int)fmin(turn / (once + 1e-9), MOST_RUNS - 1) + 1 : 1;
     while (n < least || (n < MOST_TURNS && wf_seconds_now() - start < set->seconds)) {
-        double seconds = time_runs(run, user, runs), burst = burst_share * seconds * (double)runs;
+        double seconds = time_runs(run, user, runs), burst = burst_share * seconds * runs;
         if (seconds < 0) return false;
         taken[n] = seconds;
         capacity[n++] = seconds * peak_flops(set->threads, burst > turn ? burst : turn);
     }
-    *out =
-        (timing){ .median = middle(taken, n), .capacity = middle(capacity, n), .runs = n * runs };
+    *out = (timing){ .median = middle(taken, n),
+                     .capacity = middle(capacity, n),
+                     .runs = (int64_t)n * runs };
     out->min = taken[0];
     return true;
 }
