@@ -189,7 +189,7 @@ struct wf_state {
     int batch, n_slots;
     int64_t used; /* number of rows that have been written */
     slot *slots;
-    char *spare; /* a buffer with the size of the largest slot */
+    char *spare; /* wf_state_reorder moves rows by it: at least as large as the largest slot */
     size_t spare_bytes;
 };
 

@@ -90,7 +90,8 @@ bool wf_read_once(const wf_rewrite *r, const wf_tensor *t) {
     return r->readers[t->id] == 1 && !(r->need[t->id] & FETCHED) && wf_feed_of(r->p, t) < 0;
 }
 
-/* Operands that only the replaced node reads are marked as fused into its replacement. */
+/* Computed operands of the replaced node that its replacement does not read are marked as fused
+ * into it. The mark of a node that is computed all the same is ignored. */
 static void mark_fused(wf_rewrite *r, const wf_tensor *before, int n_in, wf_tensor *const *in) {
     for (int i = 0; i < before->n_in; i++) {
         const wf_tensor *x = before->in[i];

@@ -158,7 +158,9 @@ static void find_rounding(const wf_model *plain, const wf_tensor *param, bool ma
     d->of[i].by.rows_of_scale = param->shape[0] / parts;
 }
 
-/* Can a model of this kind be rounded so? A model in f32 is packed, as a file in int8 has it. */
+/* False with message: matrices of this kind of model cannot be rounded to int8. By weft's rule
+ * `plain` is packed as a file in int8 holds it, so that find_rounding sees which matrices are; by
+ * Marian's rule only its settings are tried. */
 static bool can_round(const wf_model *plain, bool marian, char *message) {
     if (!wf_ok(plain->graph)) return fail(message, "%s", wf_error(plain->graph));
     if (!marian) return wf_pack_weights(plain->graph, WF_PANELS_INT8, message);

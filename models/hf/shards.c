@@ -1,6 +1,7 @@
-/* models/hf/shards.c - files of weights. A folder has one file, or several with an index that maps
- * tensors to files ("weight_map": { "name": "model-00001-of-00002.safetensors", ... }). A model's
- * tensors are gathered, and written as one file.
+/* models/hf/shards.c - files of weights. A folder that is read has one file, or several with an
+ * index that maps tensors to files ("weight_map": { "name": "model-00001-of-00002.safetensors",
+ * ... }); several are opened as if they were one. An export adds its tensors to a list, which is
+ * then written as one file.
  *
  * The index may name only files of this folder, and must list exactly the tensors that these files
  * contain. */

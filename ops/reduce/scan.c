@@ -125,8 +125,8 @@ static bool emit_linear_scan(wf_emitter *e, const wf_call *c) {
     return emit_scan(e, c, "0", "multiply_add_double((double)a[k], total, (double)b[k])");
 }
 
-/* x moved by one step: element i - 1 (i + 1, if reverse) in place of element i, and `first` in
- * place of the first. */
+/* x moved by one step: y[i] = x[i - 1] and y[0] = first; if reverse, y[i] = x[i + 1], and the last
+ * element is `first`. */
 static wf_tensor *previous(wf_tensor *x, int axis, bool reverse, double first) {
     if (reverse) return wf_slice(wf_pad(x, axis, 0, 1, first), axis, 1, WF_END);
     return wf_slice(wf_pad(x, axis, 1, 0, first), axis, 0, -1);

@@ -91,13 +91,14 @@ static option rows[] = {
       .kind = OPTION_STRING,
       .value = &told.alignment,
       .argument = "hard|soft|THRESHOLD",
-      .help = "write after each output ||| and which of its words came from which word of the "
-              "source, by the attention of the last layer: 0-0 2-1 means the first word from the "
-              "first, and the second from the third (Pharaoh's format). hard: every word of the "
-              "output from its likeliest source word. THRESHOLD, 0 to 1: all pairs of words with "
-              "more weight. soft: for each word of the output its weights for all source words "
-              "instead, separated by commas. With --score the given targets are aligned. Words "
-              "are separated by spaces; without a vocabulary, each token id is a word",
+      .help = "write after each output ||| and from which source words its words came, by the "
+              "attention of the last layer. A pair SOURCE-OUTPUT has two numbers of words, counted "
+              "from 0 (Pharaoh's format): 2-1 means that the output's second word came from the "
+              "source's third. hard: every word of the output from its likeliest source word. "
+              "THRESHOLD, 0 to 1: all pairs of words with more weight. soft: for each word of the "
+              "output its weights for all source words instead, separated by commas. With --score "
+              "the given targets are aligned. Words are separated by spaces; without a vocabulary, "
+              "each token id is a word",
       .fallback = "none" },
     DRAWN("explain", told.explain,
           "file for an HTML page about a single line of input: its tokens, the beam as a tree, the "

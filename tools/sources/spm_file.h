@@ -13,21 +13,23 @@ typedef enum spm_ids { SPM_NEW_IDS, SPM_PADDING_STARTS, SPM_END_STARTS } spm_ids
 /* Make the tokenizer. Sources end with an end token, as in Marian and T5. NULL with
  * message[256]. */
 wf_tokenizer *sentencepiece_open(const char *path, bool source, spm_ids ids, char *message);
-/* Make a tokenizer with the ids of the file. Texts end with the token `end`. NULL with
+/* Make a tokenizer from a tokenizer.json, with its ids. Texts end with the token `end`. NULL with
  * message[256]. */
 wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *message);
 
-/* Make a tokenizer that puts a token before each line and one after it, with the ids of the file.
- * NULL with message[256]. */
+/* Make a tokenizer from a tokenizer.json, with its ids. The file must put one token before each
+ * line and one after it, as [CLS] and [SEP]: they become its start and its end. NULL with
+ * message[256]. */
 wf_tokenizer *line_tokenizer_open(const char *path, char *message);
 /* Make a tokenizer for both sides of pairs, with the ids of the file. Outputs end with the token
  * `end`, or if it is NULL with </s>, [SEP] or <|endoftext|>. SPM_PADDING_STARTS: with those of T5.
  * NULL with message[256]. */
 wf_tokenizer *pair_tokenizer_open(const char *path, const char *end, spm_ids ids, char *message);
-/* Make a tokenizer for masked language models, with the ids of the file. NULL with message[256]. */
+/* Make a tokenizer for masked language models from a tokenizer.json, with its ids. NULL with
+ * message[256]. */
 wf_tokenizer *mask_tokenizer_open(const char *path, char *message);
-/* Make a tokenizer for spans: with a token <pad>, which starts outputs, and </s>, which ends them.
- * NULL with message[256]. */
+/* Make a tokenizer for spans from a tokenizer.json: it must have a token <pad>, which starts
+ * outputs, and </s>, which ends them. NULL with message[256]. */
 wf_tokenizer *span_tokenizer_open(const char *path, char *message);
 /* Find the ids of <extra_id_0>, <extra_id_1>, ..., which stand for spans. Returns how many there
  * are, at most WF_MOST_SENTINELS. */

@@ -2,9 +2,9 @@
  * does; see text_steps.h.
  *
  * The rules are those of a SentencePiece model, but they are applied in another way. Each grapheme
- * cluster of less than six bytes is replaced by the rule for its shortest beginning; if there is
- * none, its characters are replaced one by one. SentencePiece takes the longest rule at every
- * place. */
+ * cluster of less than six bytes is replaced as a whole by the rule for its shortest beginning. If
+ * there is none, and in longer clusters, each character is replaced by its own rule, or stays.
+ * SentencePiece takes the longest rule at every place. */
 #include <stdlib.h>
 
 #include "core/base/utf8.h"
