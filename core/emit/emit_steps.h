@@ -16,8 +16,9 @@ void wf_step_free(step_text *s);
 bool wf_write_body(wf_emitter *e, const exec *x);
 /* Describe step `index` of the part's schedule as it is bound now. */
 bool wf_describe_step(wf_emitter *e, int index, step_text *s);
-/* Write a step, from its texts for n positions, as a call in the function of its module. A step
- * without code writes nothing. */
+/* Write a step as a call in the function of its module. s[k] describes the step at positions[k], or
+ * at that size; the n texts are merged into one by wf_merge_numbers. A step without code writes
+ * nothing. */
 bool wf_write_step(wf_emitter *e, int n, step_text *const *s, const int64_t *positions);
 bool wf_end_module(wf_emitter *e);
 

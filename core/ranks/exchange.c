@@ -93,9 +93,9 @@ static bool failed(wf_rank *me) {
     return true;
 }
 
-/* True if a peer has exited and can send nothing more. A rank wakes its peers after everything it
- * does. So if this rank's event count is unchanged since `seen`, nothing that the peer sent is left
- * to read. */
+/* True if a peer has exited and can send nothing more; the region is then marked as failed. A rank
+ * wakes its peers after everything it does. So if this rank's event count is unchanged since
+ * `seen`, nothing that the peer sent is left to read. */
 static bool gone(wf_rank *me, int peer, unsigned seen) {
     wf_region *g = me->region;
     int rank = me->transport.rank;

@@ -277,9 +277,8 @@ static bool emit_leaky_relu(wf_emitter *e, const wf_call *c) {
     return wf_emit_elements(e, c, value);
 }
 
-/* The condition is relu(x), which is nonzero where x > 0. A comparison would make a second
- * derivative an error instead of zeros (core/record/flow.c). At 0 the gradient is that of the left
- * side. */
+/* The condition is relu(x), which is nonzero where x > 0. It has no gradient, so the second
+ * derivative is zero. At 0 the gradient is that of the left side. */
 static void grad_leaky_relu(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const leak *a = y->attrs;
     (void)need;

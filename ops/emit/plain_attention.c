@@ -106,8 +106,9 @@ static void scores_of(const matrix *q, int t, int width, int n, const float *res
     }
 }
 
-/* Set scores of query t to -inf: those of keys among [first, first + n) that it does not see or
- * that the mask excludes, and those behind these keys. */
+/* Apply the mask to the scores of query t for keys [first, first + n). An additive mask is added. A
+ * score is -inf if its key is outside [from, to) or excluded by the mask; so are the scores behind
+ * these n, up to a whole line. */
 static void mask_scores(const head *h, int t, int first, int n, int from, int to, float *score) {
     const matrix *mask = &h->mask;
     float_bits infinity;

@@ -59,8 +59,9 @@ bool corpus_new(corpus *c, const text_encoder encoder[2], const corpus_limits *l
                 char *message);
 void corpus_free(corpus *c);
 
-/* Add a pair, or count it if it is too long. False: a side has no tokens, or the encoder rejects
- * it. The message names `line`. */
+/* Add a pair, or count it if it is too long. False: the encoder rejects a side, or a side has no
+ * tokens (a source may be empty if limits.targets is set), and the message names `line`; or the
+ * pair cannot be stored. */
 bool corpus_add(corpus *c, const char *const text[2], const size_t bytes[2], int64_t line,
                 char *message);
 /* call it before the first read; false also if the corpus is empty */

@@ -23,13 +23,13 @@ typedef struct graph_values {
     wf_tensor *loss;
     wf_tensor **node;               /* [n] nodes of the forward pass, without constants */
     wf_tensor **gradient, **second; /* [n]; NULL where there is none */
-    struct share *share;            /* [n_shares], those of one consumer after the other */
+    struct share *share;            /* [n_shares], of all nodes, the largest first */
     int n, n_shares;
 } graph_values;
 
 /* Fetch the values of all nodes of a subject (subject.h) for the example. gradient: also fetch each
- * node's gradient, d loss / d node. second: also fetch the gradient of the sum of these numbers with
- * respect to the same node. False: message[256]. */
+ * node's gradient, d loss / d node. second: also fetch the gradient of the sum of these numbers
+ * with respect to the same node. False: message[256]. */
 bool graph_values_new(graph_values *v, const subject *s, const example *e, bool gradient,
                       bool second, char *message);
 void graph_values_free(graph_values *v);

@@ -9,7 +9,7 @@ typedef struct emitted {
     char *text;
     char sizes[WF_MESSAGE];  /* the bytes of memory, of weights and of the texts, as text */
     wf_emit_weights weights; /* if they are a file */
-    char about[WF_MESSAGE];  /* a sentence about the model; "" if the file is a training */
+    char about[WF_MESSAGE];  /* a sentence about the model; "" if the program trains */
     bool ids;                /* its lines are ids, not text */
     /* The rest is set if the file has attention: the maps, and how many heads each has. */
     wf_attention_map maps[WF_MOST_MAPS];

@@ -12,8 +12,9 @@ static bool is_number(const char *name, size_t n) {
     return n && strspn(name, "0123456789") >= n;
 }
 
-/* The order of labels: first numbers by their values, then others by their bytes. If numbers were
- * compared with other labels by bytes, the order would not be transitive. */
+/* The order of labels: first whole numbers, those with fewer digits first, which is the order of
+ * their values if none has leading zeros; then others by their bytes. If numbers were compared with
+ * other labels by bytes, the order would not be transitive. */
 static int compare(const char *a, size_t n, const char *b) {
     size_t k = strlen(b);
     bool number = is_number(a, n);
