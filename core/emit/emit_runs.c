@@ -13,9 +13,13 @@ static int64_t bytes_of(const part *q, int at) {
     return (int64_t)(q->rooms ? q->rooms[at].bytes : q->plan->now->storages[at].bytes);
 }
 
-int64_t wf_run_floats(const part *q, int at) {
-    if (!q->keeps || at < 0 || q->keeps[at] < 0) return 0;
+/* The floats that one run of a storage takes in its block. */
+static int64_t floats_of(const part *q, int at) {
     return (bytes_of(q, at) / 4 + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
+}
+
+int64_t wf_run_floats(const part *q, int at) {
+    return q->keeps && at >= 0 && q->keeps[at] >= 0 ? floats_of(q, at) : 0;
 }
 
 bool wf_place_runs(wf_emitter *e, part *q) {
@@ -26,8 +30,7 @@ bool wf_place_runs(wf_emitter *e, part *q) {
     for (int i = 0; i < q->plan->n_nodes; i++) {
         int at = wf_storage_read_later(e, q, i);
         if (at < 0 || q->keeps[at] >= 0) continue;
-        q->keeps[at] = 0;
-        int64_t floats = wf_run_floats(q, at) * e->kept_runs;
+        int64_t floats = floats_of(q, at) * e->kept_runs;
         q->keeps[at] = wf_free_floats(e, floats);
         if (!wf_take_floats(e, q->keeps[at], floats)) return false;
     }
