@@ -183,7 +183,7 @@ static const struct {
     { "train --task copy --report r.html --dry-run", 2, "--report would have no effect" },
     { "train --task copy --tensorboard pairs", 1, "pairs can't be written into: it is no folder" },
     { "train --task copy --tensorboard pairs/a", 1,
-      "pairs/a can't be written into: it is in no folder" },
+      "pairs/a can't be written into: a part of its path is a file, not a folder" },
     { "train --task copy --tensorboard /proc/a", 1, "/proc/a can't be written into: " },
     { "train --task copy --tensorboard ''", 1, "can't be written into: the name is empty" },
     { "train --task copy --tensorboard a --log a", 2, "a is to be two outputs at once" },

@@ -341,7 +341,7 @@ static const struct {
       "sources and targets are the lines of one file" },
     { "train --task copy --max-steps 1 --valid-size 0 --curve c.png", 1,
       "c.png: weft does not write .png files: its pictures are .svg" },
-    { "train --train pairs --like t5 --dry-run", 0, "with --spm-src FILE it would go out" },
+    { "train --train pairs --like t5 --dry-run", 0, "leaves this tokenizer out; one of --spm-src" },
     { "train --task copy --max-steps 1 --valid-size 0 --quiet -o m; convert --to hf m -o pairs", 1,
       "pairs can't be written into: it is no folder" },
     { "train --task lm --text pairs --text-eval-size 0 --max-len 16 --max-steps 1 --quiet -o m; "

@@ -147,10 +147,10 @@ static const struct {
       "'tokenize --learn wordpiece --vocab-size 8000 -i TEXT -o FILE' makes one" },
     { "train --task mask --text text --tokenizer byte", 2, "--tokenizer byte has no mask" },
     { MASK "--end-token '[SEP]'", 2, "it is for --task lm" },
-    { MASK "--positions learned", 2, "it trains an encoder, which has one form" },
+    { MASK "--positions learned", 2, "the task trains an encoder, which has one form" },
     { MASK "--report page.html", 2, "an encoder has no outputs to show" },
     { "train --task mask --text text --tokenizer-json words --max-len 2", 2,
-      "--max-len 2: two tokens stand around a window" },
+      "--max-len 2: it is at least 3: two tokens stand around a window" },
     { MASK "--max-tokens 30", 2, "--max-tokens 30 is less than a window of --max-len 32" },
     { "tokenize --learn bpe --vocab-size 260 -i text -o t; train --task mask --text text "
       "--tokenizer-json t",

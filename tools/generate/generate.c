@@ -411,7 +411,9 @@ static void warn_of_limits(const job *j) {
     if (!j->in.number && !j->set->quiet)
         warn(&self, "%s has no line: nothing was read, and nothing is written", input_name(j));
     if (j->out_of_range)
-        warn(&self, "%lld of %lld lines are outside the %lld..%lld tokens the model was trained on",
+        warn(&self,
+             "%lld of %lld lines have another number of tokens than the %lld..%lld that the model "
+             "was trained on",
              (long long)j->out_of_range, (long long)j->in.number, (long long)j->low,
              (long long)j->high);
     warn_of_long_lines(j);
