@@ -242,8 +242,8 @@ TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {
 static const struct {
     const char *labels, *says;
 } untrue[] = {
-    { "negative\nneutral", "it has 2 labels for 3 classes" },
-    { "a\nb\nc\nd", "it has 4 labels for 3 classes" },
+    { "negative\nneutral", "it names 2 labels, but has 3 classes" },
+    { "a\nb\nc\nd", "it names 4 labels, but has 3 classes" },
     { "a\n\nc", "its label 2 has not 1 to 255 bytes of one line, without TABs" },
     { "a\nb\nc\td", "its label 3 has not 1 to 255 bytes" },
 };
