@@ -268,7 +268,7 @@ static const struct refusal {
     { "train --task copy --heads 3", 2, "3" },
     { "train --task copy --d-model 15 --heads 3", 2, "even" },
     { "train --task copy --max-steps 20 --lr-steps 10 --warmup 2", 2, "beyond --lr-steps 10" },
-    { "train --task copy --warmup 5000", 2, "--warmup 5000 leaves no step" },
+    { "train --task copy --warmup 5000", 2, "--warmup 5000 leaves nothing" },
     { "train --task copy --optimizer sgd --beta1 0.5", 2, "--beta1 would have no effect" },
     { "train --task copy --momentum 0.5", 2, "--momentum would have no effect" },
     { "train --task copy --weight-decay 0.5", 2, "--weight-decay would have no effect" },

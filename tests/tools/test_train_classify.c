@@ -215,7 +215,7 @@ static const struct {
       "line 1 of p has more than two columns" },
     { CLASSIFY "--max-steps 1 -o m > /dev/null; printf 'a\\tx\\nit\\ty\\n' > p; train --task "
                "classify --init m --train p",
-      1, "p: line 1: the target: 'x' is none of the 3 labels" },
+      1, "p: line 1: the target: 'x' is none of the model's 3 labels" },
     { CLASSIFY "--max-steps 1 -o m > /dev/null; train --task mask --init m --text text", 1,
       "m has no head that predicts masked tokens" },
     { "(cat held; printf 'it\\t%0256d\\n' 0) > p; train --task classify --train p --tokenizer-json "

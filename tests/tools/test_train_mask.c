@@ -144,7 +144,7 @@ static const struct {
     { "train --task mask", 2, "say which text: --text FILE" },
     { "train --task mask --text text", 2, "say which one, --tokenizer-json FILE" },
     { "train --task mask --text text", 2,
-      "'tokenize --learn wordpiece --vocab-size 8000 -i TEXT -o FILE' makes one" },
+      "\"tokenize --learn wordpiece --vocab-size 8000 -i TEXT -o FILE\" makes one" },
     { "train --task mask --text text --tokenizer byte", 2, "--tokenizer byte has no mask" },
     { MASK "--end-token '[SEP]'", 2, "it is for --task lm" },
     { MASK "--positions learned", 2, "the task trains an encoder, which has one form" },

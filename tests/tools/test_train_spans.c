@@ -203,6 +203,8 @@ static const struct {
 } refused[] = {
     { "train --task spans", 2, "say which text: --text FILE" },
     { "train --task spans --text text", 2, "say which one, --tokenizer-json FILE" },
+    { "train --task spans --text text", 2,
+      "\"tokenize --learn unigram --special '<pad>,</s>,<unk>,<extra_id_0>,...' --vocab-size" },
     { "train --task spans --text text --tokenizer byte", 2,
       "--tokenizer byte has no tokens for spans" },
     { SPANS_OF "--arch language", 2, "the task trains a model of T5's form" },

@@ -434,8 +434,9 @@ static void warn_of_limits(const job *j) {
     if (j->filled && j->model->start_first)
         warn(&self,
              "%lld of %lld outputs ended before --max-new-tokens: prompt and output have at most "
-             "the model's %lld tokens together",
-             (long long)j->filled, (long long)j->sentences, (long long)j->model->max_len);
+             "%lld tokens together in this model",
+             (long long)j->filled, (long long)j->sentences,
+             (long long)wf_model_longest_source(j->model));
     /* running text seldom ends within a maximum length */
     if (j->unfinished && !j->model->start_first)
         warn(&self, "%lld of %lld outputs were cut before an end token; %s more room",

@@ -97,7 +97,7 @@ void settings_complete_steps(settings *set, int64_t updates) {
                     "--lr-steps, or leave it out",
                     (long long)set->run.max_steps, (long long)set->recipe.lr_steps);
     if (settings_has_horizon(set) && set->recipe.warmup >= set->recipe.lr_steps)
-        usage_error(p, "--warmup %lld leaves no step before --lr-steps %lld: lower it",
+        usage_error(p, "--warmup %lld leaves nothing before --lr-steps %lld: lower it",
                     (long long)set->recipe.warmup, (long long)set->recipe.lr_steps);
 }
 
