@@ -3,6 +3,7 @@
  *
  * None of them copies, except a part of a flipped axis (core/plan/bind.c). The adjoint of every_nth
  * and of diagonal is place: zeros, with dy at the elements that the view reads. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/compose.h"
