@@ -164,7 +164,7 @@ TEST(a_folder_without_a_tokenizer_says_why) {
        "--layers 1 --threads 1 --quiet --max-steps 2 --warmup 1 -o m && convert --to hf m -o "
        "folder && sed 's/.*/5 6 7/' sources > ids && convert --from hf folder -o again && embed "
        "again ids --quiet | wc -l && test ! -e folder/tokenizer.json");
-    assert_contains(result.err, "with --tokenizer word, char or bpe, has one that goes out");
+    assert_contains(result.err, "with --tokenizer word, char or bpe, has one that is written");
 }
 
 /* A training stopped in between, or of several processes, has the same bits. */
