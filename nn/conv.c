@@ -19,8 +19,11 @@ static struct wf_conv_layer conv_new(wf_graph *g, const char *name, const int64_
     int64_t first = transposed ? in : out, second = transposed ? out : in;
     if (in < 1 || out < 1 || kernel < 1 || kernel > INT32_MAX || groups < 1 || in % groups != 0 ||
         out % groups != 0) {
-        wf_poison(g, "a kernel of %lld from %lld to %lld channels in %lld groups",
-                  (long long)kernel, (long long)in, (long long)out, (long long)groups);
+        wf_poison(
+            g,
+            "a kernel of %lld from %lld to %lld channels in %lld groups: all are 1 or more, and "
+            "groups divide both channels",
+            (long long)kernel, (long long)in, (long long)out, (long long)groups);
     } else {
         wf_init init = init_of(second / groups, axes == 2 ? kernel * kernel : kernel);
         l.weight = wf_param(g, "weight", 2 + axes,

@@ -48,14 +48,16 @@ wf_tensor *wf_smooth_l1_loss(wf_tensor *input, wf_tensor *target, wf_reduction r
     WF_COMPOSE("smooth_l1_loss", input, target);
     if (beta == 0) return wf_composed(wf_l1_loss(input, target, r));
     wf_tensor *d = wf_sub(input, target);
-    if (!(beta > 0)) return wf_poison(d->graph, "the beta of a smooth L1 loss is %g", beta);
+    if (!(beta > 0))
+        return wf_poison(d->graph, "the beta of a smooth L1 loss is %g, not 0 or more", beta);
     return wf_composed(reduce(wf_scale(huber(d, beta), 1 / beta), r));
 }
 
 wf_tensor *wf_huber_loss(wf_tensor *input, wf_tensor *target, wf_reduction r, double delta) {
     WF_COMPOSE("huber_loss", input, target);
     wf_tensor *d = wf_sub(input, target);
-    if (!(delta > 0)) return wf_poison(d->graph, "the delta of a Huber loss is %g", delta);
+    if (!(delta > 0))
+        return wf_poison(d->graph, "the delta of a Huber loss is %g, not above 0", delta);
     return wf_composed(reduce(huber(d, delta), r));
 }
 
@@ -100,7 +102,7 @@ wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, double eps
         return wf_poison(product->graph, "cosine_similarity: %d axes, and no %s", product->ndim,
                          wf_axis_text(axis, text));
     wf_tensor *dot = wf_sum(product, WF_AXIS(axis), false);
-    if (!(eps >= 0)) return wf_poison(dot->graph, "the eps of a cosine is %g", eps);
+    if (!(eps >= 0)) return wf_poison(dot->graph, "the eps of a cosine is %g, not 0 or more", eps);
     wf_tensor *length_of_b = length(b, axis, eps);
     return wf_composed(wf_div(dot, wf_mul(length(a, axis, eps), length_of_b)));
 }

@@ -57,8 +57,10 @@ struct wf_batch_norm_layer wf_batch_norm_new(wf_graph *g, const char *name, int6
     struct wf_batch_norm_layer l = { .eps = eps, .momentum = momentum };
     const char *outer = wf_scope_push(g, name);
     if (channels < 1 || !(momentum >= 0 && momentum <= 1)) {
-        wf_poison(g, "a batch norm of %lld channels with a momentum of %g", (long long)channels,
-                  momentum);
+        wf_poison(g,
+                  "a batch norm of %lld channels with a momentum of %g: it has 1 or more channels, "
+                  "and a momentum from 0 to 1",
+                  (long long)channels, momentum);
     } else {
         wf_init one = wf_init_constant(1);
         wf_dtype real = wf_real(g);

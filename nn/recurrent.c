@@ -52,8 +52,12 @@ struct wf_recurrent_layer wf_recurrent_new(wf_graph *g, const char *name,
     if ((o->kind != WF_GRU && o->kind != WF_LSTM) || o->input_size < 1 || o->input_size > most ||
         o->hidden_size < 1 || o->hidden_size > most || o->num_layers < 0 ||
         o->num_layers > WF_MAX_RECURRENT_LAYERS) {
-        wf_poison(g, "a recurrent layer of kind %d with %lld inputs, %lld units and %d layers",
-                  (int)o->kind, (long long)o->input_size, (long long)o->hidden_size, o->num_layers);
+        wf_poison(
+            g,
+            "a recurrent layer of kind %d with %lld inputs, %lld units and %d layers: the kind is "
+            "WF_GRU or WF_LSTM, and it has 1 to 2^40 inputs and units, and up to %d layers",
+            (int)o->kind, (long long)o->input_size, (long long)o->hidden_size, o->num_layers,
+            WF_MAX_RECURRENT_LAYERS);
         return l;
     }
     l.o = *o;

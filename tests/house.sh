@@ -97,7 +97,7 @@ for header in $(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h); do
 done
 
 # The programs use what is installed, and these private headers: *_internal.h is for the rooms of the library and the programs.
-private='(core|ops|nn|models)/[a-z_]*_internal\.h|core/base/(caches|clock|memory|random|utf8)\.h|core/file/(crc32|json|loader)\.h|models/choices\.h|ops/base/scalars\.h'
+private='(core|ops|nn|models)/[a-z_]*_internal\.h|core/base/(caches|clock|memory|random|utf8)\.h|core/file/(crc32|json|lfs|loader)\.h|models/choices\.h|ops/base/scalars\.h'
 public=$(sed -n 's/^#include "\(.*\)"$/\1/p' weft.h | tr '\n' '|')
 found=$(grep -nE '#include "(core|ops|nn|models)/' $programs | grep -vE "\"($public$private)\"" || true)
 [ -z "$found" ] || fail "a program includes a private header of the library: $found"

@@ -355,7 +355,7 @@ static bool check_protocol(wf_pickle *p) {
     if (!take_number(p, 1, &protocol)) return false;
     return protocol == 2 || wf_file_fail(p->error,
                                          "PROTO %d: saved with another pickle_protocol than "
-                                         "torch.save's own, which is 2",
+                                         "torch.save's own, which is 2: save it without one",
                                          (int)protocol);
 }
 

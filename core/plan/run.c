@@ -48,8 +48,8 @@ static bool array_fits(wf_plan *p, const wf_tensor *t, const wf_view *v, const v
     (void)fits; /* cannot fail: checked when it was bound */
     if (!data && *bytes) return wf_plan_fail(p, "the array for '%s' is NULL", called(t));
     if (given == *bytes) return true;
-    return wf_plan_fail(p, "'%s' is bound as %s %s: %zu bytes, not %zu", called(t),
-                        wf_dtype_name(v->dtype),
+    return wf_plan_fail(p, "'%s' is bound as %s %s, which takes %zu bytes: %zu were given",
+                        called(t), wf_dtype_name(v->dtype),
                         wf_shape_text(NULL, v->ndim, v->shape, shape, sizeof shape), *bytes, given);
 }
 

@@ -241,7 +241,7 @@ int wf_processes_run(int n, int (*body)(wf_transport *t, void *user), void *user
         return cause->code;
     }
     if (n < 1 || n > WF_MOST_PROCESSES) {
-        snprintf(cause->why, sizeof cause->why, "%d ranks: there are 1 to %d", n,
+        snprintf(cause->why, sizeof cause->why, "%d ranks, not from 1 to %d", n,
                  (int)WF_MOST_PROCESSES);
         return cause->code;
     }

@@ -48,8 +48,10 @@ bool wf_model_read_adapters(const wf_file *f, wf_adapters *out, char *message) {
         if (!wf_field_read(&fields[i], text, &read, message)) return false;
     }
     if (read.rank < 1 || read.alpha < 0)
-        return fail(message, "adapters of rank %lld and alpha %g", (long long)read.rank,
-                    read.alpha);
+        return fail(
+            message,
+            "adapters of rank %lld and alpha %g: the rank is 1 or more, and alpha 0 or more",
+            (long long)read.rank, read.alpha);
     *out = read;
     return true;
 }

@@ -161,9 +161,9 @@ void wf_adapters_begin(wf_model *m) {
     if (!copy)
         wf_poison(m->graph, "out of memory");
     else if (o->rank < 0 || o->rank > INT32_MAX)
-        wf_poison(m->graph, "adapters of rank %lld", (long long)o->rank);
+        wf_poison(m->graph, "adapters of rank %lld, not from 0 to 2^31 - 1", (long long)o->rank);
     else if (!isfinite(o->alpha) || o->alpha < 0)
-        wf_poison(m->graph, "the alpha of adapters is %g", o->alpha);
+        wf_poison(m->graph, "the alpha of adapters is %g, not 0 or more", o->alpha);
     else if (m->training.on_param)
         wf_poison(m->graph, "a model has adapters, or a hook of its parameters, not both");
     if (!wf_ok(m->graph)) return;

@@ -56,7 +56,9 @@ bool wf_model_bind(const wf_model *m, wf_plan *p, int64_t B, int64_t S, int64_t 
     if (!p) return false;
     if (!m) return wf_plan_fail(p, "there is no model");
     if (S < 0 || T < 0 || S > INT32_MAX || T > INT32_MAX)
-        return wf_plan_fail(p, "%lld and %lld tokens are no pairs", (long long)S, (long long)T);
+        return wf_plan_fail(
+            p, "sources of %lld and targets of %lld tokens: both are from 0 to 2^31 - 1",
+            (long long)S, (long long)T);
     if (m->src) return wf_bind(p, "B", B) && wf_bind(p, "S", S) && (!m->tgt || wf_bind(p, "T", T));
     return wf_bind(p, "B", B) && wf_bind(p, "T", S + T);
 }
@@ -109,8 +111,11 @@ static void join_labels(const wf_model *m, const wf_batch *b, int64_t i, int64_t
 /* Checks these lists, because a plan can only check the tensors that it is fed. */
 static bool pairs_ok(wf_plan *p, const wf_batch *b) {
     if (b->B < 1 || b->B > MAX_PAIRS || b->S < 0 || b->T < 1)
-        return wf_plan_fail(p, "%lld pairs of %lld and %lld tokens are not a batch",
-                            (long long)b->B, (long long)b->S, (long long)b->T);
+        return wf_plan_fail(
+            p,
+            "a batch of %lld pairs, sources of %lld and targets of %lld tokens: it has from 1 to "
+            "%lld pairs, and a target has at least 1",
+            (long long)b->B, (long long)b->S, (long long)b->T, (long long)MAX_PAIRS);
     if (b->S > 0 && !b->src) return wf_plan_fail(p, "there are no sources: src is NULL");
     for (int64_t i = 0; i < b->B; i++)
         if (b->src_length[i] < 0 || b->src_length[i] > b->S)

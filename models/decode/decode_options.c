@@ -26,7 +26,7 @@ static bool drawing_ok(wf_decoder *d, const wf_decode_options *o) {
     if (o->beam != 1)
         return wf_decoder_fail(d, "a sample has no beam: ask for beam 1, not %d", o->beam);
     if (!between(o->nbest, 1, MOST))
-        return wf_decoder_fail(d, "%d draws are not between 1 and %d", o->nbest, MOST);
+        return wf_decoder_fail(d, "nbest is %d: a sample draws 1 to %d outputs", o->nbest, MOST);
     if (o->top_k < 0)
         return wf_decoder_fail(d, "the top k is %d: ask for 1 or more, or 0 for all", o->top_k);
     if (!(o->top_p > 0 && o->top_p <= 1))
@@ -61,8 +61,11 @@ static bool lengths_ok(wf_decoder *d, const wf_decode_options *o) {
         return wf_decoder_fail(d, "the length penalty's alpha is %g, not between 0 and 10",
                                o->alpha);
     if (!between(o->max_len_a, 0, 1e6) || !between(o->max_len_b, 0, 1e9))
-        return wf_decoder_fail(d, "a maximum length of %g n + %g: both numbers are 0 or more",
-                               o->max_len_a, o->max_len_b);
+        return wf_decoder_fail(
+            d,
+            "a maximum length of %g n + %g: the first number is 0 to 1e6, the second "
+            "0 to 1e9",
+            o->max_len_a, o->max_len_b);
     if (o->min_len < 0)
         return wf_decoder_fail(d, "the minimum length is %lld, not 0 or more",
                                (long long)o->min_len);
@@ -71,7 +74,7 @@ static bool lengths_ok(wf_decoder *d, const wf_decode_options *o) {
 
 static bool forced_ok(wf_decoder *d, const wf_decode_options *o) {
     if (o->n_forced < 0 || (o->n_forced > 0 && !o->forced))
-        return wf_decoder_fail(d, "the forced tokens are NULL, or fewer than none");
+        return wf_decoder_fail(d, "the forced tokens are NULL, or their number is below 0");
     for (int i = 0; i < o->n_forced; i++)
         if (o->forced[i] < 0 || o->forced[i] >= d->model->tgt_vocab ||
             o->forced[i] == d->model->end_id)
@@ -83,7 +86,7 @@ static bool forced_ok(wf_decoder *d, const wf_decode_options *o) {
 static bool banned_ok(wf_decoder *d, const wf_decode_options *o) {
     const wf_model *m = d->model;
     if (o->n_banned < 0 || (o->n_banned > 0 && !o->banned))
-        return wf_decoder_fail(d, "the banned tokens are NULL, or fewer than none");
+        return wf_decoder_fail(d, "the banned tokens are NULL, or their number is below 0");
     for (int i = 0; i < o->n_banned; i++) {
         if (o->banned[i] == m->end_id)
             return wf_decoder_fail(d, "the end token %d cannot be banned", (int)m->end_id);
@@ -96,8 +99,8 @@ static bool banned_ok(wf_decoder *d, const wf_decode_options *o) {
 
 static bool begin_banned_ok(wf_decoder *d, const wf_decode_options *o) {
     if (o->n_begin_banned < 0 || (o->n_begin_banned > 0 && !o->begin_banned))
-        return wf_decoder_fail(d,
-                               "the tokens banned at the beginning are NULL, or fewer than none");
+        return wf_decoder_fail(
+            d, "the tokens banned at the beginning are NULL, or their number is below 0");
     for (int i = 0; i < o->n_begin_banned; i++)
         if (o->begin_banned[i] < 0 || o->begin_banned[i] >= d->model->tgt_vocab)
             return wf_decoder_fail(d,
@@ -117,16 +120,18 @@ static bool shortlist_ok(wf_decoder *d, const wf_decode_options *o) {
 
 static bool repetition_ok(wf_decoder *d, const wf_decode_options *o) {
     if (o->no_repeat_ngram < 0)
-        return wf_decoder_fail(d, "no run of %d tokens twice: ask for 1 or more, or 0 for any",
-                               o->no_repeat_ngram);
+        return wf_decoder_fail(
+            d, "n-grams of %d tokens may not repeat: ask for 1 or more, or 0 to allow all",
+            o->no_repeat_ngram);
     if (!between(o->repetition_penalty, 1e-3, 1e3))
         return wf_decoder_fail(d, "the repetition penalty is %g, not between 0.001 and 1000",
                                o->repetition_penalty);
     if (!between(o->decay, 1e-3, 1e3) || o->decay_start < 0)
-        return wf_decoder_fail(d,
-                               "a decay of %g from token %lld on: not between 0.001 and 1000, "
-                               "or from no token",
-                               o->decay, (long long)o->decay_start);
+        return wf_decoder_fail(
+            d,
+            "a decay of %g after %lld tokens: the first number is 0.001 to 1000, "
+            "the second 0 or more",
+            o->decay, (long long)o->decay_start);
     return true;
 }
 

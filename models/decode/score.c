@@ -31,10 +31,11 @@ static bool targets_ok(wf_decoder *d, int b, const int32_t *src_length, int t, c
         if (tgt_length[i] < 0 || tgt_length[i] > t)
             return wf_decoder_fail(d, "output %d has %d tokens, not 0 to %d", i, (int)tgt_length[i],
                                    t);
-        if (tgt_length[i] > wf_model_room(d->model, src_length[i]))
+        int64_t room = wf_model_room(d->model, src_length[i]);
+        if (tgt_length[i] > room)
             return wf_decoder_fail(d, "sentence %d and its output have %d tokens, more than %lld",
                                    i, (int)(src_length[i] + tgt_length[i]),
-                                   (long long)d->model->max_len - 1);
+                                   (long long)(src_length[i] + room));
         for (int k = 0; k < tgt_length[i]; k++) {
             int32_t token = tgt[(int64_t)i * t + k];
             if (token < 0 || token >= d->model->tgt_vocab)

@@ -26,8 +26,8 @@ bool wf_class_names_fit(const char *text, int64_t classes, char *message) {
         return fail(message, "its label %lld has not 1 to %d bytes of one line, without TABs",
                     (long long)n, (int)WF_MOST_LABEL);
     }
-    return n == classes ||
-           fail(message, "it has %lld labels for %lld classes", (long long)n, (long long)classes);
+    return n == classes || fail(message, "it names %lld labels, but has %lld classes", (long long)n,
+                                (long long)classes);
 }
 
 bool wf_class_names_check(const wf_file *f, char *message) {

@@ -140,7 +140,7 @@ bool wf_hf_write_tokenizers(wf_hf *hf, const hf_family *family, const hf_config 
     if (!wf_tokenizer_sentencepiece(hf->src, &s) || !wf_tokenizer_sentencepiece(hf->tgt, &t)) {
         wf_hf_note(hf->notes,
                    "the folder has no tokenizer: the model has none of SentencePiece; a model "
-                   "trained with --like bart has one that goes out");
+                   "trained with --like bart has one that is written");
         return true;
     }
     if (s.n_after != 1 || s.after[0] != c->end || s.n_before || t.n_after || t.n_before)

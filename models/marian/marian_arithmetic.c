@@ -298,7 +298,8 @@ wf_model *wf_marian_load(const wf_file *f, char *message) {
         ok = ok && (wf_read(t, scales, wf_bytes(t)) || fail(message, "out of memory"));
         for (int64_t i = 0; ok && i < wf_count(t); i++)
             ok = (scales[i] > 0 && isfinite(scales[i])) ||
-                 fail(message, "a scale of its activations is %g", (double)scales[i]);
+                 fail(message, "a scale of its activations is %g, not above 0 and finite",
+                      (double)scales[i]);
         ok = ok && fill_all(m, &r, scales, message);
     }
     free(scales);

@@ -113,7 +113,8 @@ static bool take_alphabet(wf_tokenizer *t, const wf_tally *words, const wf_token
     free(r), wf_tally_free(&c);
     if (!ok) return fail(message, "out of memory");
     return !o->vocab_size || wf_tokenizer_size(t) <= o->vocab_size ||
-           fail(message, "vocab_size is %lld, but the %lld characters need %lld before any merge",
+           fail(message,
+                "vocab_size is %lld, but the %lld characters need %lld ids before any merge",
                 (long long)o->vocab_size, (long long)t->pieces.n / 2,
                 (long long)wf_tokenizer_size(t));
 }

@@ -37,7 +37,8 @@ wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind) {
  * decay. */
 static bool in_range(wf_graph *g, const char *what, double value, double least, double below) {
     if (value >= least && value < below) return true;
-    wf_poison(g, "%s is %g; wf_optimizer_defaults gives usual numbers to start from", what, value);
+    wf_poison(g, "%s is %g, not %s; wf_optimizer_defaults gives usual numbers to start from", what,
+              value, below < INFINITY ? "at least 0 and below 1" : "above 0 and finite");
     return false;
 }
 

@@ -98,7 +98,7 @@ static const char *missing(const wf_graph *g, const wf_tensor *loss, const wf_te
         return "a trainer's schedule has no learning rate: set .schedule.peak, as in "
                "{ WF_CONSTANT_RATE, 1e-3 }";
     if (o->micro_batches > WF_MOST_MICRO_BATCHES)
-        return "updates of more than 65,536 micro-batches";
+        return "the option micro_batches of a trainer is more than 65,536";
     if (loss->graph != g || count->graph != g)
         return "the loss or the count of a trainer is of another graph";
     for (int i = 0; i < o->n_sums; i++)

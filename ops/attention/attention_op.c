@@ -65,7 +65,9 @@ bool wf_attention_fits(wf_call *c) {
     for (int i = IN_Q; i <= IN_V; i++)
         if (!wf_want_real(c, i)) return false;
     if (!operands_fit(c) || !wf_want_rate(c, a->dropout)) return false;
-    if (a->window < 0) return wf_fail(c, "a window of %lld keys", (long long)a->window);
+    if (a->window < 0)
+        return wf_fail(c, "a window of %lld keys, not 1 or more, or 0 for all",
+                       (long long)a->window);
     wf_view scores = scores_view(c);
     if (!wf_mask_fits(c, &c->in[IN_MASK], &scores)) return false;
     int64_t k_width = c->in[IN_K].shape[3], v_width = c->in[IN_V].shape[3], most = INT64_C(1) << 40;

@@ -52,7 +52,8 @@ static bool shape_rotary_table(wf_call *c) {
         return wf_fail(c, "a width of %lld does not divide into pairs", (long long)dim);
     if (!(a->base > 0) || !isfinite(a->base))
         return wf_fail(c, "base is %g, not above 0 and finite", a->base);
-    if (ids->ndim > WF_MAX_DIMS - 2) return wf_fail(c, "ids of %d axes", ids->ndim);
+    if (ids->ndim > WF_MAX_DIMS - 2)
+        return wf_fail(c, "ids of %d axes, at most %d", ids->ndim, WF_MAX_DIMS - 2);
     if (!scaling_ok(c)) return false;
     wf_view *y = &c->out[0];
     wf_set_shape(y, wf_real(c->graph), ids->ndim, ids->shape);

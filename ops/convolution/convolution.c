@@ -22,15 +22,17 @@ static bool in_range(int64_t value, int64_t least) {
 bool wf_conv_options_fit(wf_call *c, const conv *a) {
     for (int i = 0; i < 2; i++) {
         if (!in_range(a->stride[i], 1) || !in_range(a->dilation[i], 1))
-            return wf_fail(c, "stride %lld, dilation %lld: both must be at least 1",
+            return wf_fail(c, "stride %lld, dilation %lld: both must be from 1 to 2^31 - 1",
                            (long long)a->stride[i], (long long)a->dilation[i]);
         if (!in_range(a->padding[i], 0))
-            return wf_fail(c, "padding %lld", (long long)a->padding[i]);
+            return wf_fail(c, "padding %lld, not from 0 to 2^31 - 1", (long long)a->padding[i]);
         if (a->output_padding[i] < 0 || a->output_padding[i] >= a->stride[i])
-            return wf_fail(c, "output padding %lld, which must be less than the stride %lld",
-                           (long long)a->output_padding[i], (long long)a->stride[i]);
+            return wf_fail(
+                c, "output padding %lld, which must be 0 or more, and less than the stride %lld",
+                (long long)a->output_padding[i], (long long)a->stride[i]);
     }
-    return in_range(a->groups, 1) || wf_fail(c, "%lld groups", (long long)a->groups);
+    return in_range(a->groups, 1) ||
+           wf_fail(c, "%lld groups, not from 1 to 2^31 - 1", (long long)a->groups);
 }
 
 /* d (K - 1) + 1 */

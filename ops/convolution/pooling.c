@@ -62,7 +62,8 @@ static bool windows_fit(wf_call *c, const pool *p, const wf_view *x, int64_t siz
     if (!wf_want_real(c, 0)) return false;
     if (x->ndim != 4) return wf_fail(c, "%s has not the four axes [N,C,H,W]", wf_show(c, x));
     for (int i = 0; i < 2; i++)
-        if (p->kernel[i] < 1) return wf_fail(c, "a kernel of %lld", (long long)p->kernel[i]);
+        if (p->kernel[i] < 1)
+            return wf_fail(c, "a kernel of %lld, not 1 or more", (long long)p->kernel[i]);
     if (!wf_conv_options_fit(c, &p->window)) return false;
     for (int i = 0; i < 2; i++) {
         int64_t more = p->after[i] - p->window.padding[i];
@@ -445,7 +446,7 @@ static bool may_pool(const wf_tensor *x, const pool *p) {
 wf_tensor *wf_avg_pool2d(wf_tensor *x, const wf_pool_options *o) {
     WF_COMPOSE("avg_pool2d", x);
     pool p = attrs_of(o);
-    if (!x || !wf_ok(x->graph)) return wf_poison(x ? x->graph : NULL, "avg_pool2d of nothing");
+    if (!x || !wf_ok(x->graph)) return wf_poison(x ? x->graph : NULL, "avg_pool2d of NULL");
     if (!may_pool(x, &p))
         return wf_poison(x->graph,
                          "avg_pool2d: a kernel of %lld by %lld with padding %lld and %lld, at most "

@@ -20,7 +20,7 @@ static bool shape_roll(wf_call *c) {
     const wf_view *x = &c->in[0];
     if (!wf_want_axis(c, r->axis, x->ndim)) return false;
     if (r->shift > INT32_MAX || r->shift < -INT32_MAX)
-        return wf_fail(c, "a shift of %lld", (long long)r->shift);
+        return wf_fail(c, "a shift of %lld, not above -2^31 and below 2^31", (long long)r->shift);
     wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
     return true;
 }
@@ -139,7 +139,8 @@ wf_tensor *wf_tile(wf_tensor *x, const int64_t *times) {
     if (ndim && !times) return wf_poison(g, "tile: no numbers are given");
     if (ndim == WF_MAX_DIMS) return wf_poison(g, "tile: %d axes, at most %d", ndim, ndim - 1);
     for (int i = 0; i < ndim; i++) {
-        if (times[i] < 1) return wf_poison(g, "tile: axis %d %lld times", i, (long long)times[i]);
+        if (times[i] < 1)
+            return wf_poison(g, "tile: axis %d %lld times, not 1 or more", i, (long long)times[i]);
         if (times[i] > 1) y = repeated(y, times[i], i, false);
     }
     return wf_composed(y == x ? wf_alias(x) : y);
@@ -152,7 +153,7 @@ wf_tensor *wf_repeat_interleave(wf_tensor *x, int64_t n, int axis) {
     char text[WF_AXIS_TEXT];
     if (i < 0 || ndim == WF_MAX_DIMS)
         return wf_poison(g, "repeat_interleave: %d axes, and %s", ndim, wf_axis_text(axis, text));
-    if (n < 1) return wf_poison(g, "repeat_interleave: %lld times", (long long)n);
+    if (n < 1) return wf_poison(g, "repeat_interleave: %lld times, not 1 or more", (long long)n);
     return wf_composed(repeated(x, n, i, true));
 }
 
@@ -164,8 +165,9 @@ wf_tensor *wf_flatten(wf_tensor *x, int from, int to) {
     int64_t dims[WF_MAX_DIMS] = { 0 };
     char a[WF_AXIS_TEXT], b[WF_AXIS_TEXT];
     if (first < 0 || last < first)
-        return wf_poison(x ? x->graph : NULL, "flatten: from %s to %s of %d", wf_axis_text(from, a),
-                         wf_axis_text(to, b), ndim);
+        return wf_poison(x ? x->graph : NULL,
+                         "flatten: from %s to %s of %d: these are not two axes in order",
+                         wf_axis_text(from, a), wf_axis_text(to, b), ndim);
     dims[first] = WF_REST;
     return wf_composed(wf_reshape(x, ndim - (last - first), dims));
 }
@@ -196,8 +198,12 @@ void wf_split(wf_tensor *x, int axis, const int64_t *sizes, int n, wf_tensor **p
     WF_COMPOSE("split", x);
     for (int64_t i = 0, at = 0; i < n; i++) {
         bool fits = sizes && sizes[i] >= 0 && sizes[i] < WF_END - at;
-        parts[i] = fits ? wf_slice(x, axis, at, at + sizes[i])
-                        : wf_poison(x ? x->graph : NULL, "split: size %d is not one", (int)i);
+        parts[i] =
+            fits ? wf_slice(x, axis, at, at + sizes[i])
+                 : wf_poison(
+                       x ? x->graph : NULL,
+                       "split: size %d, counted from 0, is not 0 or more, or there are no sizes",
+                       (int)i);
         if (fits) at += sizes[i];
     }
     wf_composed(parts[0]);
@@ -210,8 +216,9 @@ void wf_chunk(wf_tensor *x, int axis, int n, wf_tensor **parts) {
     wf_tensor *whole = NULL;
     WF_COMPOSE("chunk", x);
     if (i < 0 || n < 1 || ndim == WF_MAX_DIMS)
-        whole = wf_poison(x ? x->graph : NULL, "chunk: %s of %d into %d", wf_axis_text(axis, text),
-                          ndim, n);
+        whole = wf_poison(x ? x->graph : NULL,
+                          "chunk: %s of %d into %d: there is no such axis, or no part",
+                          wf_axis_text(axis, text), ndim, n);
     else {
         dims[i] = n;
         dims[i + 1] = WF_REST;

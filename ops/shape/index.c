@@ -45,7 +45,8 @@ static bool shape_embedding(wf_call *c) {
     const wf_view *table = &c->in[0], *ids = &c->in[1];
     if (!wf_want_real(c, 0) || !wf_want(c, 1, WF_I32)) return false;
     if (table->ndim != 2) return wf_fail(c, "the table %s is not [rows, width]", wf_show(c, table));
-    if (ids->ndim == WF_MAX_DIMS) return wf_fail(c, "ids of %d axes", ids->ndim);
+    if (ids->ndim == WF_MAX_DIMS)
+        return wf_fail(c, "ids of %d axes, at most %d", ids->ndim, WF_MAX_DIMS - 1);
     wf_set_shape(&c->out[0], table->dtype, ids->ndim, ids->shape);
     c->out[0].shape[c->out[0].ndim++] = table->shape[1];
     return true;
@@ -141,7 +142,8 @@ static bool shape_embedding_backward(wf_call *c) {
     wf_view expect = *ids;
     if (!wf_want_real(c, 0) || !wf_want(c, 1, WF_I32)) return false;
     if (table->ndim != 2) return wf_fail(c, "the table %s is not [rows, width]", wf_show(c, table));
-    if (ids->ndim == WF_MAX_DIMS) return wf_fail(c, "ids of %d axes", ids->ndim);
+    if (ids->ndim == WF_MAX_DIMS)
+        return wf_fail(c, "ids of %d axes, at most %d", ids->ndim, WF_MAX_DIMS - 1);
     expect.shape[expect.ndim++] = table->shape[1];
     if (!wf_same_shape(dy, &expect))
         return wf_fail(c, "%s is not a row for each id of %s", wf_show(c, dy), wf_show(c, ids));

@@ -102,7 +102,8 @@ static bool new_size(wf_call *c, const resize *r, const wf_view *x, const wf_vie
         double scaled =
             r->scale != 0 ? floor((double)x->shape[r->axis] * r->scale) : (double)r->size;
         if (!(scaled >= 1 && scaled <= INT32_MAX))
-            return wf_fail(c, "axis %d of %s to a size of %g", r->axis, wf_show(c, x), scaled);
+            return wf_fail(c, "axis %d of %s to a size of %g, not from 1 to 2^31 - 1", r->axis,
+                           wf_show(c, x), scaled);
         *size = (int64_t)scaled;
     }
     return (x->shape[r->axis] > 0 || *size == 0) ||
@@ -115,7 +116,7 @@ static bool shape_resize(wf_call *c) {
     int64_t size = 0;
     if (!wf_want_real(c, 0) || !wf_want_axis(c, r->axis, x->ndim)) return false;
     if (r->mode < WF_RESIZE_NEAREST || r->mode > WF_RESIZE_CUBIC)
-        return wf_fail(c, "a mode of %d", (int)r->mode);
+        return wf_fail(c, "a mode of %d, which does not exist", (int)r->mode);
     if (!new_size(c, r, x, &c->in[1], &size)) return false;
     wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
     c->out[0].shape[r->axis] = size;
@@ -422,7 +423,7 @@ wf_tensor *wf_resize_by(wf_tensor *x, int axis, double scale, wf_resize_mode mod
                         bool align_corners) {
     WF_COMPOSE("resize_by", x);
     if (x && !(scale > 0 && scale <= INT32_MAX))
-        return wf_poison(x->graph, "resize_by: a scale of %g", scale);
+        return wf_poison(x->graph, "resize_by: a scale of %g, not above 0 and below 2^31", scale);
     return wf_composed(record(x, axis, 0, NULL, scale, mode, align_corners));
 }
 

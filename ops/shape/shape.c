@@ -47,7 +47,9 @@ static bool infer_sizes(wf_call *c, int64_t total, int n, const int64_t *dims, i
                            "a size of %lld, which is bound later: WF_KEEP keeps an axis of the "
                            "operand, WF_REST takes what is left",
                            (long long)dims[i]);
-        if (dims[i] < WF_REST) return wf_fail(c, "a size of %lld", (long long)dims[i]);
+        if (dims[i] < WF_REST)
+            return wf_fail(c, "a size of %lld: sizes are positive, WF_KEEP or WF_REST",
+                           (long long)dims[i]);
         if (dims[i] == WF_REST)
             rest = i;
         else if (!wf_mul_size(known, out[i] = dims[i], &known))

@@ -74,14 +74,15 @@ static bool shape_sinusoid(wf_call *c) {
     const sinusoid_attrs *a = c->attrs;
     const wf_view *ids = &c->in[0];
     if (!wf_want(c, 0, WF_I32)) return false;
-    if (a->dim < 0) return wf_fail(c, "a width of %lld", (long long)a->dim);
+    if (a->dim < 0) return wf_fail(c, "a width of %lld, not 0 or more", (long long)a->dim);
     if (a->form < WF_SINUSOID_PAIRS || a->form > WF_SINUSOID_TENSOR2TENSOR)
         return wf_fail(c, "there is no form number %d", (int)a->form);
     if (is_exact(a->form) && (a->dim % 2 || a->dim == 2))
         return wf_fail(c, "%s's sinusoids are even and 4 or more wide, not %lld",
                        a->form == WF_SINUSOID_FAIRSEQ ? "fairseq" : "tensor2tensor",
                        (long long)a->dim);
-    if (ids->ndim == WF_MAX_DIMS) return wf_fail(c, "ids of %d axes", ids->ndim);
+    if (ids->ndim == WF_MAX_DIMS)
+        return wf_fail(c, "ids of %d axes, at most %d", ids->ndim, WF_MAX_DIMS - 1);
     wf_set_shape(&c->out[0], wf_real(c->graph), ids->ndim, ids->shape);
     c->out[0].shape[c->out[0].ndim++] = a->dim;
     return true;

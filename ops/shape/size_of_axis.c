@@ -114,7 +114,8 @@ typedef struct count_attrs {
 static bool shape_inverse_count(wf_call *c) {
     const count_attrs *a = c->attrs;
     if (!wf_want_axes(c, a->axes, c->in[0].ndim)) return false;
-    if (!isfinite(a->correction)) return wf_fail(c, "a correction of %g", a->correction);
+    if (!isfinite(a->correction))
+        return wf_fail(c, "a correction of %g, not a finite number", a->correction);
     wf_set_shape(&c->out[0], wf_real(c->graph), 0, NULL);
     return true;
 }

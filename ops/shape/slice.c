@@ -366,7 +366,9 @@ static bool shape_pad(wf_call *c) {
                        wf_bound_later(p->before) || wf_bound_later(p->after)
                            ? ": a size that is bound later cannot be a pad"
                            : "");
-    if (p->before > INT32_MAX || p->after > INT32_MAX) return wf_fail(c, "the pad is too large");
+    if (p->before > INT32_MAX || p->after > INT32_MAX)
+        return wf_fail(c, "a pad of %lld before and %lld after: at most 2^31 - 1 each",
+                       (long long)p->before, (long long)p->after);
     wf_set_shape(&c->out[0], x->dtype, x->ndim, x->shape);
     c->out[0].shape[p->axis] += p->before + p->after;
     return true;

@@ -3,6 +3,7 @@
  *
  * None of them copies, except a part of a flipped axis (core/plan/bind.c). The adjoint of every_nth
  * and of diagonal is place: zeros, with dy at the elements that the view reads. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/compose.h"
@@ -29,14 +30,16 @@ static bool shape_expand(wf_call *c) {
         int own = i - (e->ndim - x->ndim);
         int64_t had = own < 0 ? 1 : x->shape[own];
         shape[i] = e->dims[i] == WF_KEEP && own >= 0 ? had : e->dims[i];
+        char which[32] = "a new axis";
+        if (own >= 0) snprintf(which, sizeof which, "axis %d", own);
         if (wf_bound_later(shape[i]))
             return wf_fail(c,
-                           "axis %d of %s to a size of %lld, which is bound later: WF_KEEP keeps "
+                           "%s of %s to a size of %lld, which is bound later: WF_KEEP keeps "
                            "an axis, wf_broadcast_to takes a tensor that has it",
-                           own, wf_show(c, x), (long long)shape[i]);
+                           which, wf_show(c, x), (long long)shape[i]);
         if (shape[i] < (own < 0) || (had != 1 && shape[i] != had))
-            return wf_fail(c, "axis %d of %s to a size of %lld", own, wf_show(c, x),
-                           (long long)e->dims[i]);
+            return wf_fail(c, "%s of %s to a size of %lld%s", which, wf_show(c, x),
+                           (long long)e->dims[i], had == 1 ? "" : ": only a size of 1 is expanded");
     }
     wf_set_shape(&c->out[0], x->dtype, e->ndim, shape);
     return true;
@@ -107,7 +110,8 @@ static bool part_ok(wf_call *c, const wf_view *x, const part *p) {
         return p->number > 0 || wf_fail(c, "a step of %lld, not 1 or more", (long long)p->number);
     if (p->a == p->b) return wf_fail(c, "a diagonal of axis %d with itself", p->a);
     return (p->number > -INT32_MAX && p->number < INT32_MAX) ||
-           wf_fail(c, "an offset of %lld", (long long)p->number);
+           wf_fail(c, "an offset of %lld, not above -2^31 + 1 and below 2^31 - 1",
+                   (long long)p->number);
 }
 
 /* *y becomes the view of part p of x; returns the offset of its first element. */

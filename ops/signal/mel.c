@@ -66,8 +66,10 @@ wf_tensor *wf_mel_filters(wf_graph *g, const wf_mel_options *o) {
         return wf_poison(
             g,
             "mel_filters: %lld filters from %g to %g Hz, of a transform of %lld points "
-            "at %g Hz",
-            (long long)o->n_mels, o->f_min, top, (long long)o->n_fft, o->sample_rate);
+            "at %g Hz: there are 1 to %d filters and 1 to %d points, and the frequencies "
+            "rise from 0 or more",
+            (long long)o->n_mels, o->f_min, top, (long long)o->n_fft, o->sample_rate, MOST_MELS,
+            MOST_BINS);
     int64_t shape[] = { o->n_mels, o->n_fft / 2 + 1 };
     wf_view m = { .dtype = wf_real(g),
                   .data = calloc((size_t)(shape[0] * shape[1]), sizeof(double)) };

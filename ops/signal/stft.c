@@ -80,8 +80,9 @@ wf_tensor *wf_pad_reflect(wf_tensor *x, int axis, int64_t before, int64_t after)
         return wf_poison(x->graph, "pad_reflect: %d axes, and no %s", ndim,
                          wf_axis_text(axis, text));
     if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX)
-        return wf_poison(x->graph, "pad_reflect: %lld before and %lld after", (long long)before,
-                         (long long)after);
+        return wf_poison(x->graph,
+                         "pad_reflect: %lld before and %lld after, not from 0 to 2^31 - 1",
+                         (long long)before, (long long)after);
     if (before) parts[n++] = wf_flip(wf_slice(x, i, 1, before + 1), WF_AXIS(i));
     parts[n++] = x;
     if (after) parts[n++] = wf_flip(wf_slice(x, i, -1 - after, -1), WF_AXIS(i));
@@ -93,12 +94,15 @@ static bool options_fit(wf_graph *g, const wf_tensor *x, const wf_stft_options *
     bool sizes =
         o->n_fft >= 1 && o->n_fft <= MOST_FFT && hop >= 1 && length >= 1 && length <= o->n_fft;
     if (!sizes)
-        wf_poison(g, "stft: %lld points, at most %d, every %lld, with a window of %lld",
+        wf_poison(g,
+                  "stft: %lld points, at most %d, every %lld, with a window of %lld: all are 1 or "
+                  "more, and "
+                  "the window at most the points",
                   (long long)o->n_fft, MOST_FFT, (long long)hop, (long long)length);
     else if (o->window < WF_WINDOW_HANN || o->window > WF_WINDOW_NONE)
         wf_poison(g, "stft: there is no window number %d", (int)o->window);
     else if (x->ndim < 1 || x->ndim >= WF_MAX_DIMS)
-        wf_poison(g, "stft: a signal of %d axes", x->ndim);
+        wf_poison(g, "stft: a signal of %d axes, not from 1 to %d", x->ndim, WF_MAX_DIMS - 1);
     else
         return wf_ok(g);
     return false;

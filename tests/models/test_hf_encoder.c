@@ -313,7 +313,7 @@ TEST(what_no_family_has_is_not_written) {
 
 /* Labels that the folder could not have: fewer than classes, too long. */
 TEST(labels_of_a_folder_are_as_many_as_classes) {
-    static const char *const says[] = { "it has 2 labels for 4 classes",
+    static const char *const says[] = { "it names 2 labels, but has 4 classes",
                                         "its label 1 has not 1 to 255 bytes of one line" };
     char message[WF_MESSAGE] = "", text[270];
     for (int i = 0; i < COUNT_OF(says); i++) {

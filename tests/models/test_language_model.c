@@ -310,7 +310,11 @@ TEST(a_source_and_its_output_share_the_positions) {
     assert_contains(wf_decoder_error(d), "sentence 0 has 32 tokens");
     assert_contains(wf_decoder_error(d), "31");
     ck_assert(!wf_score(d, 1, 31, src, &full, 1, src, &one, NULL, NULL));
-    assert_contains(wf_decoder_error(d), "sentence 0 and its output have 32 tokens");
+    assert_contains(wf_decoder_error(d), "sentence 0 and its output have 32 tokens, more than 31");
+    m->start_first = m->start_if_empty = true; /* a row then has 32 tokens: no start among them */
+    ck_assert(!wf_score(d, 1, 32, src, &over, 1, src, &one, NULL, NULL));
+    assert_contains(wf_decoder_error(d), "sentence 0 and its output have 33 tokens, more than 32");
+    m->start_first = m->start_if_empty = false;
     ck_assert(!wf_decode_greedy(d, 1, 3, NULL, &one, 64, out, &n));
     ck_assert_uint_gt(wf_decoder_memory(d, 4, 20, 5), wf_decoder_memory(d, 1, 20, 5));
     wf_decoder_free(d);

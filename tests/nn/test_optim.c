@@ -349,7 +349,7 @@ static const struct {
     { 1, 1, 1, 1, { .kind = WF_SGD, .clip_norm = NAN }, "not a number" },
     { 1, 1, 1, 1, { .kind = WF_SGD, .clip_norm = 1, .unguarded = true }, "cannot clip" },
     { 1, 1, 1, 1, { .kind = WF_SGD, .average_decay = 1 }, "the decay of an average" },
-    { 1, 1, 1, 1, { .kind = WF_ADAM }, "eps is 0; wf_optimizer_defaults" },
+    { 1, 1, 1, 1, { .kind = WF_ADAM }, "eps is 0, not above 0 and finite; wf_optimizer_defaults" },
     { 1, 1, 1, 1, { .kind = WF_ADAMW, .beta1 = 0.9, .beta2 = 0.999 }, "wf_optimizer_defaults" },
     { 1, 1, 1, 1, { .kind = WF_ADAM, .beta2 = 1, .eps = 1e-8 }, "beta2 is 1" },
     { 1, 1, 1, 1, { .kind = WF_ADAM, .beta1 = -0.1, .eps = 1e-8 }, "beta1 is -0.1" },

@@ -260,9 +260,10 @@ static const struct {
     { { WF_SGD, .n_groups = 1 }, "groups are NULL" },
     { { WF_SGD, .nesterov = true }, "nesterov needs a momentum" },
     { { WF_SGD, .momentum = 0.9, .dampening = 1, .nesterov = true }, "no dampening" },
-    { { .kind = WF_RMSPROP }, "eps is 0; wf_optimizer_defaults" },
-    { { .kind = WF_RMSPROP, .alpha = 1, .eps = 1 }, "alpha is 1; wf_optimizer_defaults" },
-    { { .kind = WF_ADAGRAD }, "eps is 0; wf_optimizer_defaults" },
+    { { .kind = WF_RMSPROP }, "eps is 0, not above 0 and finite; wf_optimizer_defaults" },
+    { { .kind = WF_RMSPROP, .alpha = 1, .eps = 1 },
+      "alpha is 1, not at least 0 and below 1; wf_optimizer_defaults" },
+    { { .kind = WF_ADAGRAD }, "eps is 0, not above 0 and finite; wf_optimizer_defaults" },
     { { WF_LION, .beta1 = 1 }, "beta1 is 1" },
 };
 

@@ -51,8 +51,8 @@ static const struct refusal {
     { "attention ops", "one limits|attention|ops at a time, not 'ops' too" },
     { "ops --size 5", "--size would have no effect: it is for attention" },
     { "attention --only exp", "--only would have no effect: it is for ops" },
-    { "step --shape base", "--shape would have no effect: it is for the list of gemm" },
-    { "gemm --shape base --size 8", "--shape would have no effect: it is for the list of gemm" },
+    { "step --shape base", "--shape would have no effect: it is for gemm without --size" },
+    { "gemm --shape base --size 8", "--shape would have no effect: it is for gemm without --size" },
     { "step --operands hot", "--operands would have no effect: it is for gemm" },
     { "opus", "'opus' is not one of gemm|step" },
     { "opsy", "'opsy' is not one of limits|attention|ops" },
@@ -65,7 +65,7 @@ static const struct refusal {
     { "step --mode decode --unguarded", "--unguarded would have no effect" },
     { "step --beam 4", "--beam would have no effect" },
     { "step --mode decode --profile", "--profile would have no effect" },
-    { "step --weights bf16", "--weights would have no effect: it is for decoding" },
+    { "step --weights bf16", "--weights would have no effect: it is for --mode decode" },
     { "step --mode decode --weights f16", "'f16' is not one of f32|bf16|int8" },
 };
 

@@ -423,7 +423,7 @@ TEST(what_has_no_way_out_is_told_the_flag) {
     assert_contains(result.err, "output bias together: a model of a made-up task has no folder");
     ok("train --train pairs --preset tiny --max-steps 1 --threads 1 --quiet --share-vocab --norm "
        "post --positions sinusoidal-halves --activation silu -o m2 && convert --to hf m2 -o d");
-    assert_contains(result.err, "a model trained with --like bart has one that goes out");
+    assert_contains(result.err, "a model trained with --like bart has one that is written");
     ok("test -f d/config.json && test ! -e d/vocab.json");
     ok("train --train pairs --preset tiny --max-steps 1 --threads 1 --quiet --like bart -o m3 && "
        "convert --to hf m3 -o d3 && test -f d3/vocab.json && test -f d3/merges.txt");

@@ -135,7 +135,8 @@ static const struct {
     { "convert --from marian in --to hf -o m", "--from marian makes a model", 2 },
     { "convert --from marian --heads 2 in -o m", "--from marian takes it from the file", 2 },
     { "convert --to marian --heads 2 in -o m", "--to marian takes it from the model", 2 },
-    { "convert --to marian --weights int8 in -o m", "model.npz is written in f32", 2 },
+    { "convert --to marian --weights int8 in -o m",
+      "a model.npz is written in f32, an .intgemm.alphas.bin in int8", 2 },
     { "convert --from marian in -o n && convert --to hf n -o m",
       "convert --to marian writes models of this form", 1 },
     { "train --task copy --preset tiny --decoder ssru --max-steps 1 --quiet -o n && "

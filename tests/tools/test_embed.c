@@ -172,7 +172,7 @@ TEST(a_folder_without_a_tokenizer_says_why) {
        "--layers 1 --threads 1 --quiet --max-steps 2 --warmup 1 -o m && convert --to hf m -o "
        "folder && sed 's/.*/5 6 7/' sources > ids && convert --from hf folder -o again && embed "
        "again ids --quiet | wc -l && test ! -e folder/tokenizer.json");
-    assert_contains(result.err, "with --tokenizer word, char or bpe, has one that goes out");
+    assert_contains(result.err, "with --tokenizer word, char or bpe, has one that is written");
 }
 
 /* A training stopped in between, or of several processes, has the same bits. */
@@ -251,12 +251,12 @@ static const struct {
       "no torch.nn.Transformer can load this kind of model" },
     { "train --task pairs", 2, "say which text: --train FILE.tsv" },
     { "train --task pairs --train lines --positions learned", 2,
-      "it trains an encoder, which has one form" },
+      "the task trains an encoder, which has one form" },
     { "train --task pairs --train lines --share-vocab", 2, "an encoder has one vocabulary" },
     { "train --task pairs --train lines --report r.html", 2, "an encoder has no outputs to show" },
     { "printf 'a\\tb\\n' > p; train --task text --train p --init dense -o t", 1,
-      "its model is of kind encoder, and its training of kind transformer; --task pairs and mask "
-      "train" },
+      "its model is of kind encoder, and this training of kind transformer; --task pairs, mask "
+      "and classify train an encoder" },
     { "printf 'a\\tb\\n' > p; train --task pairs --train p --init masked --lora 1 -o t", 1,
       "masked predicts masked tokens: its adapters are for --task mask" },
 };

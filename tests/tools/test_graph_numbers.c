@@ -152,7 +152,7 @@ static const struct {
     { "--formula 'exp(x)' --x '1;;2'", 2, "--x: it has a row without numbers" },
     { "--formula 'exp(x)' --x ''", 2, "--x: it has a row without numbers" },
     { "--formula 'exp(x)' --x '1 two'", 2, "--x: its values are written as '1 2 3; 4 5 6'" },
-    { "--formula 'exp(x)' --x 1 --y 2", 2, "--y: the formula has no such leaf" },
+    { "--formula 'exp(x)' --x 1 --y 2", 2, "--y: the formula has no such variable" },
     { "--formula 'exp(x)' --x", 2, "--x needs a value" },
     { "--formula 'exp(x)' --x 1 --of attention", 2,
       "--of would have no effect: the formula is drawn" },

@@ -355,9 +355,10 @@ static const struct {
     { TEXT "--ranks 2", 2, "--ranks would have no effect: it is for --dry-run" },
     { TEXT "--dry-run --network 1Gb,1ms", 2, "--network would have no effect: it is for a --dry" },
     { TEXT "--dry-run --ranks 2 --processes 2", 2, "--ranks would have no effect: --processes" },
-    { TEXT "--dry-run --ranks 2 --network 1Gb", 2, "--network 1Gb: bits in a second and a delay" },
-    { TEXT "--dry-run --ranks 2 --network 1,1", 2, "--network 1,1: bits in a second" },
-    { TEXT "--dry-run --ranks 2 --network 0Gb,1us", 2, "--network 0Gb,1us: bits in a second" },
+    { TEXT "--dry-run --ranks 2 --network 1Gb", 2,
+      "--network 1Gb: give a rate in Gb, Mb or kb per second and a delay" },
+    { TEXT "--dry-run --ranks 2 --network 1,1", 2, "--network 1,1: give a rate in Gb" },
+    { TEXT "--dry-run --ranks 2 --network 0Gb,1us", 2, "--network 0Gb,1us: give a rate in Gb" },
 };
 
 TEST_ROWS(mistakes_are_told_once, COUNT_OF(refused)) {

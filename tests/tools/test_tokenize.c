@@ -91,7 +91,8 @@ static const struct {
     { "tokenize --learn bpe", 2, "say how many ids to learn with --vocab-size N" },
     { "tokenize --learn bpe --vocab-size 300", 2, "say where to write the tokenizer with -o FILE" },
     { "echo a | tokenize --learn bpe --vocab-size 300 -o t", 1,
-      "stdin: vocab_size is 300, but this text is enough for 257 ids alone: lower --vocab-size or "
+      "stdin: vocab_size is 300, but this text is enough for at most 257 ids: lower --vocab-size "
+      "or "
       "give more text" },
     { "echo a | tokenize --learn bpe --vocab-size 30 -o t", 1,
       "special tokens and single characters need 257 ids: raise --vocab-size" },

@@ -261,8 +261,10 @@ static const struct refusal {
     { "train --task copy --dropout 1.5", 2, "--dropout: 1.5 is outside the range 0..0.9" },
     { "train --task copy --threads 0", 2, "outside the range 1..256" },
     { "train --task copy --min-len 13", 2, "--min-len 13 is more than --max-len 12" },
-    { "train --task copy --max-len 600", 2, "--max-len 600: a task has at most 512 tokens" },
-    { "train --task copy --batch-size 0", 2, "--batch-size 0: a task has at least one sequence" },
+    { "train --task copy --max-len 600", 2,
+      "--max-len 600: a generated sequence has at most 512 tokens" },
+    { "train --task copy --batch-size 0", 2,
+      "--batch-size 0: a batch of generated sequences has at least one" },
     { "train --task copy --heads 3", 2, "3" },
     { "train --task copy --d-model 15 --heads 3", 2, "even" },
     { "train --task copy --max-steps 20 --lr-steps 10 --warmup 2", 2, "beyond --lr-steps 10" },
@@ -295,7 +297,8 @@ static const struct refusal {
     { "mkfifo a; exec 5<> a; train --task copy -o /proc/self/fd/5", 1, "not an ordinary file" },
     { "train --task copy --log none/log", 1, "none/log can't be written" },
     { "train --task copy --curve none/curve.svg", 1, "none/curve.svg can't be written" },
-    { "train --task copy --log a --curve a", 2, "a is to be two outputs at once" },
+    { "train --task copy --log a --curve a", 2,
+      "a is to be two outputs at once: --log and --curve; give one of them another name" },
     { "train --task copy --preset base --batch-size 65536 --max-len 512", 1, "--batch-size" },
     { "inspect", 2, "say which file" },
     { "inspect none.safetensors", 1, "none.safetensors" },
@@ -456,7 +459,7 @@ TEST(every_program_takes_a_language_model) {
     run("train --resume -o m.safetensors --max-steps 5");
     expect(1);
     assert_contains(result.err,
-                    "its model is of kind language_model, and its training of kind transformer");
+                    "its model is of kind language_model, and this training of kind transformer");
 }
 
 TEST_ROWS(resumed_training_is_the_same_training, 2) {

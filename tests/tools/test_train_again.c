@@ -341,13 +341,15 @@ static const struct {
       "sources and targets are the lines of one file" },
     { "train --task copy --max-steps 1 --valid-size 0 --curve c.png", 1,
       "c.png: weft does not write .png files: its pictures are .svg" },
-    { "train --train pairs --like t5 --dry-run", 0, "with --spm-src FILE it would go out" },
+    { "train --train pairs --like t5 --dry-run", 0, "leaves this tokenizer out; one of --spm-src" },
     { "train --task copy --max-steps 1 --valid-size 0 --quiet -o m; convert --to hf m -o pairs", 1,
-      "pairs can't be written into: it is no folder" },
+      "pairs can't be written into: it is not a folder" },
     { "train --task lm --text pairs --text-eval-size 0 --max-len 16 --max-steps 1 --quiet -o m; "
       "echo a dog | generate m --max-new-tokens 99",
-      0, "have at most the model's 16 tokens together" },
+      0, "have at most 15 tokens together in this model" },
     { "train --train pairs --valid pairs --dry-run", 0, "scores on them say nothing of others" },
+    { "train --train pairs --valid pairs --d-model 8 --heads 2 --layers 1 --max-steps 1", 0,
+      "sequences it has learned from: loss" },
     { "train --train pairs --processes 2 --d-model 8 --heads 2 --layers 1 --max-steps 1", 0,
       "as --accum says: give --accum 2\n" },
     { "train --train pairs --valid pairs --d-model 8 --heads 2 --layers 1 --max-steps 1 --quiet -o "

@@ -196,7 +196,7 @@ static const struct {
     { "train --task classify --train lines", 2, "say which one, --tokenizer-json FILE" },
     { "train --task classify --train lines --tokenizer word", 2,
       "--tokenizer word puts no token before a line" },
-    { CLASSIFY "--positions learned", 2, "it trains an encoder, which has one form" },
+    { CLASSIFY "--positions learned", 2, "the task trains an encoder, which has one form" },
     { CLASSIFY "--report page.html", 2, "an encoder has no outputs to show" },
     { CLASSIFY "--share-vocab", 2, "an encoder has one vocabulary" },
     { CLASSIFY "--end-token '[SEP]'", 2, "it is for --task lm" },
@@ -204,18 +204,18 @@ static const struct {
       "--tokenizer-json t",
       1, "t: it does not put one token before a line and one after it" },
     { "printf 'a\\tx\\nit\\tx\\n' > p; train --task classify --train p --tokenizer-json words", 1,
-      "all lines of p have the label 'x': there must be two" },
+      "all lines of p have the label 'x': there must be at least two" },
     { "awk 'BEGIN { for (i = 0; i < 4097; i++) print \"a\\t\" i }' > p; train --task classify "
       "--train p --tokenizer-json words --valid-size 0",
       1, "p has more than 4096 labels: the second column is the label" },
     { "printf 'a\\tx\\nit\\ty\\n' > p; train --task classify --train p --valid held "
       "--tokenizer-json words",
-      1, "held: line 1: the target: 'neutral' is none of the 2 labels that are learned" },
+      1, "held: line 1: the target: 'neutral' is none of the model's 2 labels" },
     { "printf 'a\\tb\\tx\\n' > p; train --task classify --train p --tokenizer-json words", 1,
       "line 1 of p has more than two columns" },
     { CLASSIFY "--max-steps 1 -o m > /dev/null; printf 'a\\tx\\nit\\ty\\n' > p; train --task "
                "classify --init m --train p",
-      1, "p: line 1: the target: 'x' is none of the 3 labels" },
+      1, "p: line 1: the target: 'x' is none of the model's 3 labels" },
     { CLASSIFY "--max-steps 1 -o m > /dev/null; train --task mask --init m --text text", 1,
       "m has no head that predicts masked tokens" },
     { "(cat held; printf 'it\\t%0256d\\n' 0) > p; train --task classify --train p --tokenizer-json "
@@ -242,8 +242,8 @@ TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {
 static const struct {
     const char *labels, *says;
 } untrue[] = {
-    { "negative\nneutral", "it has 2 labels for 3 classes" },
-    { "a\nb\nc\nd", "it has 4 labels for 3 classes" },
+    { "negative\nneutral", "it names 2 labels, but has 3 classes" },
+    { "a\nb\nc\nd", "it names 4 labels, but has 3 classes" },
     { "a\n\nc", "its label 2 has not 1 to 255 bytes of one line, without TABs" },
     { "a\nb\nc\td", "its label 3 has not 1 to 255 bytes" },
 };

@@ -413,5 +413,5 @@ TEST_ROWS(a_vocabulary_that_is_none_is_told, COUNT_OF(wrong_files)) {
     assert_contains(result.err, wrong_files[_i].says);
     run("train --task copy " DE);
     expect(2);
-    assert_contains(result.err, "--spm-src would have no effect: it is for text");
+    assert_contains(result.err, "--spm-src would have no effect: it is for tasks on text");
 }

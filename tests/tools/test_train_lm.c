@@ -131,7 +131,7 @@ static const struct refusal {
       "--train has pairs, and this task learns from running text: --text text\n" },
     { "train --task lm --train-src text", 2, "learns from running text: --text text\n" },
     { "train --task text --text text", 2,
-      "or --train-src and --train-tgt; --text is for --task lm and mask" },
+      "or --train-src and --train-tgt; --text is for --task lm, mask and spans" },
     { "train --task lm --text none", 1, "none can't be read: No such file" },
     { "train --task lm --text text --text-eval none --tokenizer byte", 1, "none can't be read" },
     { "train --text text --train text", 2, "--text would have no effect: it is for --task lm" },
@@ -149,7 +149,7 @@ static const struct refusal {
       "--text-eval-size would have no" },
     { "train --text text --text-eval nothing --tokenizer byte --max-len 16", 1,
       "nothing has no text to validate with" },
-    { "train --text text --text-eval-size 0 --valid-every 9", 2, "holds nothing back" },
+    { "train --text text --text-eval-size 0 --valid-every 9", 2, "holds nothing out" },
     { "train --task copy --form llama", 2, "--form would have no effect: this architecture" },
     { "train --task copy --kv-heads 2", 2, "--kv-heads would have no effect" },
     { "train --text text --tokenizer byte --max-len 16 --heads 4 --kv-heads 3", 2,
@@ -187,5 +187,5 @@ TEST(prompts_that_cannot_be_are_refused) {
     assert_contains(result.err, "--prompt: the source has 23 tokens, and 15 is the most");
     run("generate --model m --stream --beam 2 --prompt a");
     expect(2);
-    assert_contains(result.err, "--stream writes what will not change");
+    assert_contains(result.err, "--stream writes tokens that can't change any more");
 }

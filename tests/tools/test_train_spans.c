@@ -203,9 +203,11 @@ static const struct {
 } refused[] = {
     { "train --task spans", 2, "say which text: --text FILE" },
     { "train --task spans --text text", 2, "say which one, --tokenizer-json FILE" },
+    { "train --task spans --text text", 2,
+      "\"tokenize --learn unigram --special '<pad>,</s>,<unk>,<extra_id_0>,...' --vocab-size" },
     { "train --task spans --text text --tokenizer byte", 2,
       "--tokenizer byte has no tokens for spans" },
-    { SPANS_OF "--arch language", 2, "it trains an encoder-decoder as T5 is" },
+    { SPANS_OF "--arch language", 2, "the task trains a model of T5's form" },
     { SPANS_OF "--report page.html", 2, "spans are no outputs to show" },
     { SPANS_OF "--end-token '</s>'", 2, "it is for --task lm" },
     { "tokenize --learn unigram --vocab-size 26 --special '<pad>,</s>,<unk>' -i text -o t; train "
@@ -222,7 +224,8 @@ static const struct {
       "train --task spans --text text --tokenizer-json words --max-steps 1",
       1, "the tokenizer puts 3 tokens around a line, more than two" },
     { "train --task spans --text text --tokenizer-json words --max-len 3", 2,
-      "--max-len 3: two tokens stand around a window, and a span needs two inside it" },
+      "--max-len 3: it is at least 4: two tokens stand around a window, and a span needs two "
+      "inside it" },
     { "tokenize --learn wordpiece --vocab-size 58 --min-freq 1 -i text -o t; train --task mask "
       "--text text --tokenizer-json t --d-model 8 --heads 2 --layers 1 --max-steps 1 --quiet -o n "
       "> /dev/null; train --task spans --init n --text text",

@@ -63,8 +63,8 @@ static option rows[] = {
 
 program bench_program = {
     .name = "bench",
-    .purpose =
-        "measures kernels and steps of a model, and compares them with the limits of this machine",
+    .purpose = "measures kernels and steps of a model against the limits of this machine; "
+               "signature prints a number that is the same on all machines",
     .examples = "  bench gemm --threads 1\n"
                 "  bench gemm --shape base --operands hot\n"
                 "  bench step --preset base --mode train --profile\n"
@@ -89,12 +89,13 @@ static void refuse_idle_options(const bench_settings *set, void (*run)(bench_set
         option_no_effect(&bench_program, of_step[i], run != bench_step, "it is for step");
     option_no_effect(&bench_program, "size", run != bench_gemm, "it is for gemm");
     option_no_effect(&bench_program, "shape", run != bench_gemm || set->size,
-                     "it is for the list of gemm");
+                     "it is for gemm without --size");
     option_no_effect(&bench_program, "operands", run != bench_gemm, "it is for gemm");
-    option_no_effect(&bench_program, "seconds", run == bench_signature, "nothing is timed");
-    option_no_effect(&bench_program, "json", run == bench_signature, "it is one number");
-    option_no_effect(&bench_program, "weights", set->mode != MODE_DECODE, "it is for decoding");
-    option_no_effect(&bench_program, "beam", set->mode != MODE_DECODE, "it is for decoding");
+    option_no_effect(&bench_program, "seconds", run == bench_signature, "signature times nothing");
+    option_no_effect(&bench_program, "json", run == bench_signature, "signature prints one number");
+    option_no_effect(&bench_program, "weights", set->mode != MODE_DECODE,
+                     "it is for --mode decode");
+    option_no_effect(&bench_program, "beam", set->mode != MODE_DECODE, "it is for --mode decode");
     option_no_effect(&bench_program, "unguarded", set->mode != MODE_TRAIN,
                      "only a training step updates anything");
     option_no_effect(&bench_program, "profile", set->mode == MODE_DECODE,

@@ -174,8 +174,9 @@ bool output_folder_writable(const char *folder, char *message) {
         strcpy(path, folder);
     while (!reason && stat(path, &s) != 0)
         if (errno != ENOENT || !go_up(path))
-            reason = errno == ENOTDIR ? "it is in no folder" : strerror(errno);
-    if (!reason && !S_ISDIR(s.st_mode)) reason = "it is no folder";
+            reason =
+                errno == ENOTDIR ? "a part of its path is a file, not a folder" : strerror(errno);
+    if (!reason && !S_ISDIR(s.st_mode)) reason = "it is not a folder";
     if (!reason) {
         strcat(path, "/");
         if (!can_create_beside(path)) reason = strerror(errno);

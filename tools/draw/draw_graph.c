@@ -193,7 +193,7 @@ static void take_leaf(settings *set, char *name, char *values) {
     }
     if (!values) usage_error(&self, "%s needs a value", name);
     if (set->n_leaves == MOST_LEAVES)
-        usage_error(&self, "a formula has at most %d leaves", MOST_LEAVES);
+        usage_error(&self, "a formula has at most %d variables", MOST_LEAVES);
     set->leaves[set->n_leaves++] = (leaf_text){ name + 2, values };
 }
 
@@ -222,7 +222,8 @@ static int take_leaves(settings *set, int argc, char **argv) {
 static void choose_view(settings *set) {
     int views = set->values + set->step + set->plan + (set->html != NULL) + set->c.asked;
     if (views + set->c.page > 1)
-        usage_error(&self, "--values, --step, --plan, --html and --emit-... are one at a time");
+        usage_error(&self,
+                    "--values, --step, --plan, --html and --emit-... are one at a time: give one");
     set->c.asked |= set->c.page;
     if (set->c.asked && !set->model) usage_error(&self, "--emit-... needs the file of a model");
     if (set->formula && !views) set->values = true;
@@ -255,7 +256,7 @@ static void refuse_idle_runs(const settings *set) {
     for (int i = 0; i < 2; i++) {
         option_no_effect(&self, timed[i], !runs, "nothing is timed without --plan or --html");
         option_no_effect(&self, counts[i], !runs && !shown && !set->c.training,
-                         "nothing runs without --plan");
+                         "nothing runs without --plan or --html");
         option_no_effect(&self, counts[i], set->formula != NULL, "a formula has no sentences");
         option_no_effect(&self, counts[i], shown && model, "the example is one line");
         option_no_effect(&self, lines[i], !shown, "only --values and --step have an example");

@@ -372,7 +372,8 @@ static wf_tensor *parse(parser *p) {
     skip_blanks(p);
     if (y && *p->at) return wrong(p, p->at, "here the formula could end, but goes on");
     for (int i = 0; y && i < p->n_leaves; i++)
-        if (!p->used[i]) return bad_leaf(p, &p->leaves[i], "the formula has no such leaf"), NULL;
+        if (!p->used[i])
+            return bad_leaf(p, &p->leaves[i], "the formula has no such variable"), NULL;
     if (y && y->kind != WF_COMPUTED)
         return wrong(p, p->text, "there is nothing to compute in it"), NULL;
     return y;

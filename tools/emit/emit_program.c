@@ -40,7 +40,8 @@ static int64_t bytes_of(const program *p, const char *text) {
     if (*end == 'M') unit = 1 << 20;
     if (unit > 1) end++;
     if (*end || end == text || n < 1 || n > INT32_MAX)
-        usage_error(p, "--ram '%s' is no size, such as 512K", text);
+        usage_error(p, "--ram '%s' is not a number of bytes from 1 to %d, such as 524288 or 512K",
+                    text, INT32_MAX);
     return n * unit;
 }
 

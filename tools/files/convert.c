@@ -160,6 +160,7 @@ static void refuse_said(bool refused, const char *because) {
 }
 
 static void check_options(const settings *set) {
+    static const char of_marian[] = "a model.npz is written in f32, an .intgemm.alphas.bin in int8";
     if (!set->input) usage_error(&self, "say which file to convert");
     if (!set->output)
         usage_error(&self, "say where to: -o %s",
@@ -184,8 +185,8 @@ static void check_options(const settings *set) {
     option_no_effect(&self, "weights", set->base, "adapters are written in f32");
     option_no_effect(&self, "dtype", set->to == TO_WEFT, "a model is written in f32 or int8");
     option_no_effect(&self, "dtype", set->to == TO_HF, "a folder's weights are written in f32");
-    option_no_effect(&self, "dtype", set->to == TO_MARIAN, "a model.npz is written in f32");
-    option_no_effect(&self, "weights", set->to == TO_MARIAN, "a model.npz is written in f32");
+    option_no_effect(&self, "dtype", set->to == TO_MARIAN, of_marian);
+    option_no_effect(&self, "weights", set->to == TO_MARIAN, of_marian);
     option_no_effect(&self, "weights", set->to == TO_TORCH, "--dtype is for a state_dict");
     option_no_effect(&self, "weights", set->to == TO_HF, "a folder's weights are written in f32");
 }
@@ -220,7 +221,7 @@ static const char *wrong_positions(const settings *set, wf_positions found) {
     if (found == WF_POSITIONS_LEARNED && option_find(&self, "max-len")->seen)
         return "has tables of positions, which say it: --max-len would have no effect";
     if (set->positions < 0 && found != WF_POSITIONS_LEARNED)
-        return "has no table of positions: --positions sinusoidal|none says what tells about order";
+        return "has no table of positions: --positions sinusoidal|none says which kind it has";
     return set->positions < 0 || set->positions == (int)found
                ? NULL
                : "has tables of positions: --positions learned";

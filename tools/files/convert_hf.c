@@ -380,7 +380,7 @@ static void tell_unsaid(const program *p, const char *model, const wf_hf *hf, un
     if (u.tokenizer)
         warn(p,
              "its vocabulary is none that transformers has: the folder has no tokenizer; a model "
-             "trained with --like bart has one that goes out");
+             "trained with --like bart has one that is written");
 }
 
 /* The next step after a refusal, for a form that transformers does not have. */

@@ -412,7 +412,9 @@ static void warn_of_limits(const job *j) {
     if (!j->in.number && !j->set->quiet)
         warn(&self, "%s has no line: nothing was read, and nothing is written", input_name(j));
     if (j->out_of_range)
-        warn(&self, "%lld of %lld lines are outside the %lld..%lld tokens the model was trained on",
+        warn(&self,
+             "%lld of %lld lines have another number of tokens than the %lld..%lld that the model "
+             "was trained on",
              (long long)j->out_of_range, (long long)j->in.number, (long long)j->low,
              (long long)j->high);
     warn_of_long_lines(j);
@@ -433,8 +435,9 @@ static void warn_of_limits(const job *j) {
     if (j->filled && j->model->start_first)
         warn(&self,
              "%lld of %lld outputs ended before --max-new-tokens: prompt and output have at most "
-             "the model's %lld tokens together",
-             (long long)j->filled, (long long)j->sentences, (long long)j->model->max_len);
+             "%lld tokens together in this model",
+             (long long)j->filled, (long long)j->sentences,
+             (long long)wf_model_longest_source(j->model));
     /* running text seldom ends within a maximum length */
     if (j->unfinished && !j->model->start_first)
         warn(&self, "%lld of %lld outputs were cut before an end token; %s more room",

@@ -261,7 +261,8 @@ static int64_t read_target(job *j, const char *text, size_t bytes, int32_t *ids,
     int64_t n = read_side(j, SIDE_TGT, text, bytes, ids, most);
     if (n < 0) return n;
     if (n >= o->n_forced && !memcmp(ids, o->forced, (size_t)o->n_forced * sizeof *ids)) return n;
-    if (o->n_forced > most) refuse_line(j, "the target is too long for what it begins with");
+    if (o->n_forced > most)
+        refuse_line(j, "the tokens that begin every output leave no room for the target");
     n = shorten_target(j, n, most - o->n_forced);
     if (n < 0) return n;
     memmove(ids + o->n_forced, ids, (size_t)n * sizeof *ids);

@@ -102,7 +102,9 @@ static void choose_defaults(program *p, bool text, bool goes_on, bool score) {
 static void settle_stream(const program *p, settings *set) {
     if (!set->stream) return;
     if (option_seen(p, "beam") && set->beam > 1)
-        usage_error(p, "--stream writes what will not change, and a beam of %lld may: --beam 1",
+        usage_error(p,
+                    "--stream writes tokens that can't change any more, and with a beam of %lld "
+                    "they can: --beam 1",
                     (long long)set->beam);
     set->beam = 1;
 }
@@ -121,7 +123,8 @@ static void settle(const program *p, settings *set) {
     if (!set->sample && set->nbest > set->beam)
         usage_error(p, "--nbest %lld is more than a beam of %lld holds: ask for --beam %lld",
                     (long long)set->nbest, (long long)set->beam, (long long)set->nbest);
-    REFUSE_IDLE(set->beam == 1 && !set->sample, "beam 1 ends with the first end", "stop");
+    REFUSE_IDLE(set->beam == 1 && !set->sample, "greedy search ends with the first end token",
+                "stop");
     REFUSE_IDLE(set->beam == 1 && !set->scores && !set->json,
                 "without a beam it changes the scores alone, and --nbest or --json shows them",
                 "length-penalty", "length-penalty-type");

@@ -269,9 +269,11 @@ int main(int argc, char **argv) {
     terminal_open();
     options_parse(&learn_program, argc, argv);
     option_no_effect(&learn_program, "file", told.number == NULL,
-                     "it is not said of which exercise");
-    option_no_effect(&learn_program, "picture", told.number == NULL, "it is not said which one");
-    option_no_effect(&learn_program, "output", told.number == NULL, "it is not said of what");
+                     "the number of an exercise is missing");
+    option_no_effect(&learn_program, "picture", told.number == NULL,
+                     "the number of an exercise is missing");
+    option_no_effect(&learn_program, "output", told.number == NULL,
+                     "the number of an exercise is missing");
     option_no_effect(&learn_program, "solution", told.file != NULL, "--file says what is checked");
     check_uses(&learn_program, NULL, 0);
     make_place();

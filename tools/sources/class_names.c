@@ -90,7 +90,8 @@ bool class_names_learn(class_names *c, pair_lines *p, char *message) {
     }
     if (p->failed) return false;
     if (c->n < 2)
-        return refused(message, "all lines of %.120s have the label '%.60s': there must be two",
+        return refused(message,
+                       "all lines of %.120s have the label '%.60s': there must be at least two",
                        p->path[0], c->n ? c->sorted[0].text : "");
     return number_all(c, message);
 }

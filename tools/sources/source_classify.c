@@ -21,8 +21,7 @@ static int64_t encode_label(void *user, const char *line, size_t bytes, int32_t 
     int64_t number = class_names_find(&m->classes, line, bytes);
     if (capacity > 0) ids[0] = (int32_t)number;
     if (number >= 0) return 1;
-    refused(message, "'%.60s' is none of the %lld labels that are learned", line,
-            (long long)m->classes.n);
+    refused(message, "'%.60s' is none of the model's %lld labels", line, (long long)m->classes.n);
     return -1;
 }
 

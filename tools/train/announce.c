@@ -93,7 +93,7 @@ void announce(session *s, double memory) {
         frozen ? thousands((double)settings_frozen(s->set, s->model), numbers[1]) : "");
     if (keeps_tokenizer_here(s->set))
         say(r,
-            "         a folder of T5 has no such tokenizer: with --spm-src FILE it would go out");
+            "         convert --to hf leaves this tokenizer out; one of --spm-src FILE is written");
     if (s->set->model.init && !s->set->run.resume)
         say(r, "start    the weights in %s", s->set->model.init);
     if (s->set->model.lora && !s->set->run.resume && !option_seen(&train_program, "lr"))

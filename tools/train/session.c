@@ -151,7 +151,7 @@ static void check_ids(session *s) {
     }
     if (m->start_id != ids->start || m->end_id != ids->end || (running && !m->start_first))
         fail(&train_program,
-             "%s: its model was not made for this task: outputs begin or end otherwise",
+             "%s: its model was not made for this task: it begins or ends outputs with other ids",
              model_path(s));
 }
 
@@ -159,10 +159,10 @@ static void check_ids(session *s) {
  * and labels must have as many entries as those of the data. */
 static void check_model(const session *s) {
     if (s->model->kind != settings_kind(s->set))
-        fail(&train_program, "%s: its model is of kind %s, and its training of kind %s%s",
+        fail(&train_program, "%s: its model is of kind %s, and this training of kind %s%s",
              model_path(s), wf_model_kind_name(s->model->kind),
              wf_model_kind_name(settings_kind(s->set)),
-             wf_encoder_of(s->model) ? "; --task pairs and mask train an encoder" : "");
+             wf_encoder_of(s->model) ? "; --task pairs, mask and classify train an encoder" : "");
     const int64_t of_model[] = { s->model->src_vocab, s->model->tgt_vocab };
     char message[WF_MESSAGE];
     for (int i = 0; i < 2; i++)
@@ -170,7 +170,7 @@ static void check_model(const session *s) {
             fail(&train_program, "%s: %s", model_path(s), message);
     const wf_encoder *e = wf_encoder_of(s->model);
     if (s->dataset.kind->classifies && e && e->config.classes != s->dataset.classes.n)
-        fail(&train_program, "%s: it has %lld labels for %lld classes", model_path(s),
+        fail(&train_program, "%s: it names %lld labels, but has %lld classes", model_path(s),
              (long long)s->dataset.classes.n, (long long)e->config.classes);
 }
 

@@ -171,10 +171,15 @@ static void say_samples(session *s, const evaluation *v) {
     }
 }
 
+/* Says whether the model has learned from the pairs of the validation. */
+static const char *whether_learned(const session *s) {
+    return s->dataset.same ? "it has learned from" : "it has never seen";
+}
+
 /* Reports how many lines had their own partner as the nearest one of a batch. */
 static void say_vectors(session *s, const evaluation *v) {
-    say(&s->report, "\nOn %lld pairs it has never seen: loss %.4g per line",
-        (long long)v->counts.sequences, v->nll / v->tokens);
+    say(&s->report, "\nOn %lld pairs %s: loss %.4g per line", (long long)v->counts.sequences,
+        whether_learned(s), v->nll / v->tokens);
     if (!prints(s)) return;
     printf("nearest in its batch: %lld/%lld\n", llround(v->correct), llround(v->tokens));
     fflush(stdout);
@@ -193,8 +198,9 @@ static void say_masks(session *s, const evaluation *v) {
 
 /* Reports how many lines got their labels. */
 static void say_labels(session *s, const evaluation *v) {
-    say(&s->report, "\nOn %lld lines it has never seen: loss %.4g per line, right labels %.2f %%",
-        (long long)v->counts.sequences, v->nll / v->tokens, 100 * v->correct / v->tokens);
+    say(&s->report, "\nOn %lld lines %s: loss %.4g per line, right labels %.2f %%",
+        (long long)v->counts.sequences, whether_learned(s), v->nll / v->tokens,
+        100 * v->correct / v->tokens);
     if (!prints(s)) return;
     printf("right labels: %lld/%lld\n", llround(v->correct), llround(v->tokens));
     fflush(stdout);
@@ -212,10 +218,9 @@ static void say_sequences(session *s, const evaluation *v) {
         return;
     }
     say(&s->report,
-        "\nOn %lld sequences it has never seen: loss %.4g per token, perplexity %.5g, token "
-        "accuracy %.2f %%",
-        (long long)v->counts.sequences, v->nll / v->tokens, wf_exp_of(v->nll / v->tokens),
-        100 * v->correct / v->tokens);
+        "\nOn %lld sequences %s: loss %.4g per token, perplexity %.5g, token accuracy %.2f %%",
+        (long long)v->counts.sequences, whether_learned(s), v->nll / v->tokens,
+        wf_exp_of(v->nll / v->tokens), 100 * v->correct / v->tokens);
     char text[METRIC_TEXT];
     if (dataset_is_text(&s->dataset) && v->counts.judged && !are_sentences(s)) {
         error_text(s, v, text, sizeof text);

@@ -149,7 +149,7 @@ bool wf_hf_bert_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *mess
         wf_hf_note(hf->notes,
                    "the folder has no tokenizer, and nothing can embed lines by it: only "
                    "a model trained with --tokenizer-json, or with --tokenizer word, "
-                   "char or bpe, has one that goes out");
+                   "char or bpe, has one that is written");
         return true;
     }
     if (json ? !put(user, FILE_NAME, o.json, o.bytes, message)

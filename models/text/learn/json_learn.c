@@ -252,7 +252,7 @@ bool wf_learn_room(const wf_json_learner *l, int64_t characters) {
 
 bool wf_learn_enough(const wf_json_learner *l, int64_t n) {
     return n >= l->o->vocab_size ||
-           fail(l->message, "vocab_size is %lld, but this text is enough for %lld ids alone",
+           fail(l->message, "vocab_size is %lld, but this text is enough for at most %lld ids",
                 (long long)l->o->vocab_size, (long long)n);
 }
 

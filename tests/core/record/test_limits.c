@@ -259,12 +259,14 @@ TEST(an_array_of_another_size_is_refused) {
         wf_plan_new(g, &(wf_plan_options){ .fetch = &z, .n_fetch = 1, .feed = &x, .n_feed = 1 });
     float six[6] = { 1, 2, 3, 4, 5, 6 };
     ck_assert(wf_bind(p, "B", 4) && !wf_feed(p, x, six, sizeof six));
-    assert_contains(wf_plan_error(p), "'x' is bound as f32 [4,2]: 32 bytes, not 24");
+    assert_contains(wf_plan_error(p),
+                    "'x' is bound as f32 [4,2], which takes 32 bytes: 24 were given");
     ck_assert(!wf_run(p)); /* nothing was fed */
     ck_assert(wf_bind(p, "B", 3) && wf_feed(p, x, six, sizeof six) && wf_run(p));
     double wide[6];
     ck_assert(!wf_fetch(p, z, wide, sizeof wide) && !wf_fetch(p, z, six, sizeof six - 1));
-    assert_contains(wf_plan_error(p), "'neg' is bound as f32 [3,2]: 24 bytes, not 23");
+    assert_contains(wf_plan_error(p),
+                    "'neg' is bound as f32 [3,2], which takes 24 bytes: 23 were given");
     ck_assert(wf_fetch(p, z, six, sizeof six) && six[5] == -6);
     wf_plan_free(p);
     end_graph(g);

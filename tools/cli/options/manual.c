@@ -151,7 +151,7 @@ static void put_exit_codes(FILE *out) {
     } rows[] = {
         { EXIT_DONE, "all is done." },
         { EXIT_FAILED, "something failed; a sentence on standard error says what." },
-        { EXIT_USAGE, "the command line contradicts itself, or names what is not there." },
+        { EXIT_USAGE, "the command line has an unknown option or value, or contradicts itself." },
         { EXIT_NON_FINITE, "a loss or a gradient was not finite." },
     };
     fputs(".Sh EXIT STATUS\n.Bl -tag -width 128+N\n", out);

@@ -70,8 +70,10 @@ static void check_pair(const program *p, const used *a, const used *b) {
     bool once = (pipe || is_stream(a)) && !writes(a) && !a->standard && !b->standard;
     const used *named = !a->file.path || (writes(b) && b->file.path) ? b : a;
     if (regular && writes(a) && writes(b))
-        usage_error(p, "%.100s is to be two outputs at once: %s%s and %s%s", name_of(named),
-                    a->dashes, a->file.name, b->dashes, b->file.name);
+        usage_error(p,
+                    "%.100s is to be two outputs at once: %s%s and %s%s; give one of them another "
+                    "name",
+                    name_of(named), a->dashes, a->file.name, b->dashes, b->file.name);
     if (regular && writes(a) != writes(b))
         usage_error(p,
                     "%.100s is to be read and written at once: %s%s and %s%s; give the output "

@@ -100,7 +100,9 @@ void forecast_join(session *s) {
     static wf_transport alone;
     int ranks = (int)s->set->run.simulated_ranks;
     if (s->set->run.network && !network_read(s->set->run.network, &in_use.n))
-        usage_error(&train_program, "--network %s: bits in a second and a delay, as 10Gb,50us",
+        usage_error(&train_program,
+                    "--network %s: give a rate in Gb, Mb or kb per second and a delay in s, ms or "
+                    "us, as 10Gb,50us",
                     s->set->run.network);
     alone = (wf_transport){ .rank = ranks - 1,
                             .size = ranks,

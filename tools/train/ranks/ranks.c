@@ -35,8 +35,8 @@ void ranks_join(session *s, wf_transport *t) {
 void ranks_leave(session *s) {
     int code = s->transport->code ? s->transport->code : EXIT_FAILED;
     if (s->leads && s->started > 0 && s->set->run.model && s->saved_step >= 0)
-        say(&s->report, "%s keeps step %lld; go on with: train --resume -o %s", s->set->run.model,
-            (long long)s->saved_step, s->set->run.model);
+        say(&s->report, "%s keeps step %lld; go on with the same command and --resume",
+            s->set->run.model, (long long)s->saved_step);
     jsonl *e = event(&s->report, "end");
     json_int(e, "step", s->at.step);
     json_int(e, "status", code);

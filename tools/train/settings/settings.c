@@ -109,9 +109,10 @@ static option rows[] = {
     INPUT("valid-tgt", told.data.valid_tgt,
           "file of targets for validation. Line N is the target of line N of --valid-src"),
     INPUT("alignments", told.data.alignments,
-          "file that says which words of a target came from which of its source, for guided "
-          "alignment: a line for each pair of --train, with positions that count from 0, such as "
-          "0-0 2-1 (Pharaoh's format: source-target). The first head of the last layer's "
+          "file that says from which source words the words of a target came, for guided "
+          "alignment: a line for each pair of --train. It has pairs SOURCE-TARGET of two numbers "
+          "of words, counted from 0, such as 0-0 2-1 (Pharaoh's format). The first head of the "
+          "last layer's "
           "cross-attention learns them, and generate --alignment then shows them. A line may be "
           "empty. A resumed training needs the file again",
           .fallback = "none"),
@@ -186,9 +187,9 @@ static option rows[] = {
            "class of Hugging Face's transformers that the model fits, so that convert --to hf can "
            "write it: MarianMT, BART or T5. It sets the defaults of --norm, --positions, "
            "--activation, --embedding-norm and --tie. marian needs --spm-src; bart learns its "
-           "vocabulary. t5: the form of T5 1.1, with relative positions; --spm-src is a vocabulary "
-           "that goes out, too. firefox: a translator of Marian with the ids of --spm-src, which "
-           "convert --to marian writes. none: no such class",
+           "vocabulary. t5: the form of T5 1.1, with relative positions; with --spm-src convert "
+           "writes the vocabulary, too. firefox: a translator of Marian with the ids of --spm-src, "
+           "which convert --to marian writes. none: no such class",
            OTHERWISE(FOR("spans", "t5")), NEW),
     CHOICE("form", told.model.form, FORM_WORDS,
            "with --arch language: form of the layers, that of GPT-2 or of Llama. It sets the "
@@ -378,7 +379,7 @@ static option rows[] = {
         .min = 0.001, .max = 1e9, .fallback = "no limit"),
     COUNT("threads", told.run.threads, 1, 256,
           "number of threads in each process. The result does not depend on it",
-          .fallback = DEFAULT_THREADS ", divided by --processes"),
+          .fallback = "processors divided by --processes, at most 8"),
 
     GROUP("Several processes"),
     COUNT("processes", told.run.processes, 1, 256,
@@ -425,10 +426,11 @@ static option rows[] = {
          "make a few steps, print the time and memory that the training would take, and end "
          "without saving"),
     COUNT("log-every", told.run.log_every, 1, 1e12,
-          "number of steps between lines of progress, on stderr and in --log"),
+          "number of steps between lines of progress, on stderr and in --log, and between points "
+          "of --curve, --report and --tensorboard"),
     LOG("log", told.run.log,
-        "file for events as JSON lines: settings, progress, validations, result. - is stdout, as "
-        "with --json"),
+        "file for events as JSON lines: settings, progress, validations, result. A resumed "
+        "training adds to it. - is stdout, as with --json"),
     FLAG("json", told.run.json,
          "write the events of --log on stdout, in place of the result as text"),
     DRAWN("curve", told.run.curve,
@@ -445,7 +447,8 @@ static option rows[] = {
 
 program train_program = {
     .name = "train",
-    .purpose = "trains a Transformer: a translator from pairs of text, or a language model",
+    .purpose =
+        "trains a Transformer: a translator from pairs of text, a language model or an encoder",
     .examples =
         "  train --task copy -o copy.safetensors\n"
         "  train --task sort --seed 7 --max-len 20 --max-steps 4000 -o sort.safetensors "

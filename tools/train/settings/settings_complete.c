@@ -92,10 +92,12 @@ void settings_complete_steps(settings *set, int64_t updates) {
     if (updates && !set->run.resume && !option_seen(p, "warmup"))
         set->recipe.warmup = defaults_warmup(set->recipe.warmup, set->recipe.lr_steps);
     if (settings_has_horizon(set) && set->run.max_steps > set->recipe.lr_steps)
-        usage_error(p, "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0",
+        usage_error(p,
+                    "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0: raise "
+                    "--lr-steps, or leave it out",
                     (long long)set->run.max_steps, (long long)set->recipe.lr_steps);
     if (settings_has_horizon(set) && set->recipe.warmup >= set->recipe.lr_steps)
-        usage_error(p, "--warmup %lld leaves nothing before --lr-steps %lld",
+        usage_error(p, "--warmup %lld leaves nothing before --lr-steps %lld: lower it",
                     (long long)set->recipe.warmup, (long long)set->recipe.lr_steps);
 }
 
@@ -171,8 +173,9 @@ static void check_files(settings *set) {
     if (set->data.task < 0 && set->data.text) set->data.task = LEARN_LM;
     if (settings_from_files(set) && !given)
         usage_error(p, "say which text: --train FILE.tsv, or --train-src and --train-tgt%s",
-                    set->data.text ? "; --text is for --task lm and mask" : "");
-    option_no_effect(p, "text-eval-size", set->data.text_eval, "--text-eval is what is held back");
+                    set->data.text ? "; --text is for --task lm, mask and spans" : "");
+    option_no_effect(p, "text-eval-size", set->data.text_eval,
+                     "--text-eval is used for validation");
 }
 
 /* Without --valid, pairs of the training are held out; a resume holds out the same ones. */
@@ -215,12 +218,14 @@ static void complete_sentencepiece(settings *set) {
     const program *p = &train_program;
     bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;
     bool json = set->data.tokenizer == WF_JSON_TEXT && !set->model.init && !set->run.resume;
+    const char *learn = settings_encoder(set) ? "wordpiece" : "bpe";
+    if (settings_spans(set)) learn = "unigram --special '<pad>,</s>,<unk>,<extra_id_0>,...'";
     if (json && !set->data.tokenizer_json)
         usage_error(p,
                     "--tokenizer json: say which one, --tokenizer-json FILE, or a model from "
-                    "Hugging Face, --init MODEL. 'tokenize --learn %s --vocab-size 8000 -i TEXT -o "
-                    "FILE' makes one",
-                    settings_encoder(set) ? "wordpiece" : "bpe");
+                    "Hugging Face, --init MODEL. \"tokenize --learn %s --vocab-size 8000 -i TEXT "
+                    "-o FILE\" makes one",
+                    learn);
     if (json && !set->data.end_token && settings_running(set) && !settings_masks(set))
         usage_error(p, "--tokenizer-json: say which of its tokens ends a document, as --end-token "
                        "'<|endoftext|>'");
@@ -284,8 +289,8 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     if (!f && !init) complete_sentencepiece(set);
     settings_refuse_unlike(set);
     if (!settings_text(set) && set->data.max_len > TASK_MAX_LEN)
-        usage_error(p, "--max-len %lld: a task has at most %d tokens", (long long)set->data.max_len,
-                    TASK_MAX_LEN);
+        usage_error(p, "--max-len %lld: a generated sequence has at most %d tokens",
+                    (long long)set->data.max_len, TASK_MAX_LEN);
     if (!settings_text(set) && set->data.min_len > set->data.max_len)
         usage_error(p, "--min-len %lld is more than --max-len %lld", (long long)set->data.min_len,
                     (long long)set->data.max_len);
@@ -293,6 +298,6 @@ void settings_complete(settings *set, const wf_file *f, const wf_file *init) {
     if (settings_text(set) && !set->data.batch_size && !set->data.max_tokens)
         usage_error(p, "--batch-size 0 and --max-tokens 0: one of them must limit a batch");
     if (!settings_text(set) && !set->data.batch_size)
-        usage_error(p, "--batch-size 0: a task has at least one sequence in a step");
+        usage_error(p, "--batch-size 0: a batch of generated sequences has at least one");
     complete_sizes(set);
 }

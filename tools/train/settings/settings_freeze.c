@@ -65,8 +65,9 @@ static void check_prefix(const wf_model *m, const char *prefix) {
             usage_error(&train_program, "--freeze %.*s: in this model that is one table with %s",
                         length, prefix, m->tied[0]);
     usage_error(&train_program,
-                "--freeze '%.*s': no parameter's name begins so; inspect lists a model's", length,
-                prefix);
+                "--freeze '%.*s': no parameter's name begins with it; inspect lists the names in a "
+                "model file",
+                length, prefix);
 }
 
 void settings_check_freeze(const settings *set, const wf_model *m) {

@@ -123,13 +123,13 @@ static const struct {
           "tokenizer|tokenizer-tgt|spm-src|spm-tgt|vocab-size|min-freq|share-vocab|max-tokens|"
           "epochs|accum",
       .readers = "add|date|text|lm|pairs|mask|classify|spans",
-      .because = "it is for text" },
+      .because = "it is for tasks on text" },
     { .options = "min-len",
       .idle = "add|date|text|lm|pairs|mask|classify|spans",
       .because = "text has lines of any length" },
     { .options = "valid-size",
       .idle = "lm|mask|spans",
-      .because = "all that is held back is used" },
+      .because = "--text-eval-size says how much is held out" },
     { .options = "share-vocab|tokenizer-tgt",
       .idle = "lm|mask|spans",
       .because = "there is one text" },
@@ -138,10 +138,10 @@ static const struct {
       .because = "an encoder has one vocabulary" },
     { .options = "arch|like|form|dec-layers|norm|embedding-norm|decoder|positions|tie",
       .idle = "pairs|mask|classify",
-      .because = "it trains an encoder, which has one form" },
+      .because = "the task trains an encoder, which has one form" },
     { .options = "arch|form|decoder",
       .idle = "spans",
-      .because = "it trains an encoder-decoder as T5 is" },
+      .because = "the task trains a model of T5's form" },
     { .options = "report", .idle = "spans", .because = "spans are no outputs to show" },
     { .options = "report",
       .idle = "pairs|mask|classify",
@@ -171,7 +171,7 @@ void settings_refuse_idle(const settings *set) {
     option_no_effect(p, "lr-steps", !settings_has_horizon(set),
                      "only linear and cosine schedules end");
     bool validates = settings_validates(set);
-    const char *unjudged = settings_running(set) ? "--text-eval-size 0 holds nothing back"
+    const char *unjudged = settings_running(set) ? "--text-eval-size 0 holds nothing out"
                                                  : "--valid-size 0 makes no validation";
     option_no_effect(p, "valid-every", !validates, unjudged);
     option_no_effect(p, "patience", !validates, unjudged);
@@ -222,8 +222,9 @@ static void refuse_masks(const settings *set) {
         usage_error(p, "--tokenizer %s has no mask: --tokenizer-json FILE names one",
                     wf_token_kind_name(set->data.tokenizer));
     if (set->data.max_len < (spans ? FEWEST_OF_SPANS : FEWEST))
-        usage_error(p, "--max-len %lld: two tokens stand around a window%s",
-                    (long long)set->data.max_len, spans ? ", and a span needs two inside it" : "");
+        usage_error(p, "--max-len %lld: it is at least %d: two tokens stand around a window%s",
+                    (long long)set->data.max_len, spans ? FEWEST_OF_SPANS : FEWEST,
+                    spans ? ", and a span needs two inside it" : "");
     if (set->data.max_tokens && set->data.max_tokens < set->data.max_len)
         usage_error(p, "--max-tokens %lld is less than a window of --max-len %lld",
                     (long long)set->data.max_tokens, (long long)set->data.max_len);
