@@ -467,9 +467,9 @@ static int nothing_to_do(wf_transport *t, void *user) {
 
 TEST(numbers_of_ranks) {
     ck_assert_int_eq(run_ranks(0, nothing_to_do), 1);
-    expect_cause(-1, 1, "0 ranks: there are 1 to 256");
+    expect_cause(-1, 1, "0 ranks, not from 1 to 256");
     ck_assert_int_eq(run_ranks(257, nothing_to_do), 1);
-    expect_cause(-1, 1, "257 ranks: there are 1 to 256");
+    expect_cause(-1, 1, "257 ranks, not from 1 to 256");
     ck_assert_int_eq(run_ranks(64, nothing_to_do), 0);
 }
 
