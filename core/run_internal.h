@@ -1,5 +1,5 @@
 /* core/run_internal.h - inside the library and its programs: callbacks of a run, memory that a plan
- * gives back, the node that computes a fused node. Not installed. */
+ * gives back, the node that computes a fused node, values as text. Not installed. */
 #ifndef WEFT_CORE_RUN_INTERNAL_H
 #define WEFT_CORE_RUN_INTERNAL_H
 
@@ -16,6 +16,9 @@ int wf_pool_threads(const wf_pool *pool);
  * for views, nor for nodes that a rewrite rule replaced. The callback must not use the plan. NULL
  * ends the calls. */
 void wf_plan_watch(wf_plan *p, void (*computed)(void *user, const wf_tensor *node), void *user);
+/* The text of wf_print in new memory, which the caller frees. NULL: out of memory, or the plan does
+ * not fetch t. */
+char *wf_print_new(wf_plan *p, const wf_tensor *t);
 /* Free the memory of the plan's results; the next run allocates it again. */
 void wf_plan_release(wf_plan *p);
 

@@ -13,6 +13,7 @@
 #include "core/base/memory.h"
 #include "core/base/utf8.h"
 #include "core/graph_internal.h"
+#include "core/run_internal.h"
 #include "dot.h"
 
 /* How boxes of a family look. A module looks like that one of its operations whose row comes
@@ -275,10 +276,8 @@ static void add_operation_label(text *out, const picture *p, const wf_tensor *t,
 
 /* Writes each row of a matrix on a line of its own, without brackets. */
 static void add_numbers(text *out, wf_plan *plan, const wf_tensor *t) {
-    int n = wf_print(plan, t, NULL, 0);
-    char *numbers = n < 0 ? NULL : malloc((size_t)n + 1);
+    char *numbers = wf_print_new(plan, t);
     out->failed |= numbers == NULL;
-    if (numbers) wf_print(plan, t, numbers, (size_t)n + 1);
     for (const char *at = numbers; at && *at;) {
         size_t between = strspn(at, "[] \n");
         const char *gap = strstr(at, "\n\n");

@@ -7,6 +7,8 @@
  * bind.c. */
 #include "plan.h"
 
+#include "core/graph_internal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +73,7 @@ static bool mark(wf_plan *p, unsigned char *need) {
         if (f >= 0) p->feeds[f].needed |= data;
         if (t->kind == WF_INPUT && data && f < 0)
             return wf_plan_fail(p, "input '%s' is needed but not among the feeds", t->name);
-        if (t->kind == WF_CONSTANT && data && f < 0 && !has_values(t))
+        if (t->kind == WF_CONSTANT && data && f < 0 && !wf_has_values(t))
             return wf_plan_fail(p, "the values of a shape (wf_shape) are needed: it has none");
         if (t->kind != WF_COMPUTED) continue;
         unsigned char *first = &need[primary(t)->id];
@@ -133,8 +135,8 @@ static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
     for (int i = 0; i < p->n_nodes; i++) {
         const wf_tensor *t = p->nodes[i].node;
         p->index[t->id] = i;
-        bool holds = t->kind == WF_CONSTANT || is_stored(t);
-        if (holds && p->nodes[i].data && has_values(t) && !wf_leaf_data((wf_tensor *)(uintptr_t)t))
+        bool holds = (t->kind == WF_CONSTANT || is_stored(t)) && wf_has_values(t);
+        if (holds && p->nodes[i].data && !wf_leaf_data((wf_tensor *)(uintptr_t)t))
             return wf_plan_fail(p, "out of memory for '%s'", called(t));
     }
     return true;

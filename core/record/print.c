@@ -72,9 +72,11 @@ int wf_print(wf_plan *plan, const wf_tensor *t, char *buffer, size_t size) {
     if (!buffer) size = 0;
     if (size) buffer[0] = '\0';
     if (!t || wf_is_poison(t)) return -1;
-    if (!plan && t->kind == WF_CONSTANT && !has_values(t)) {
-        wf_shape_text(t->graph, t->ndim, t->shape, buffer, size);
-        return size ? (int)strlen(buffer) : 0;
+    if (!plan && t->kind == WF_CONSTANT && !wf_has_values(t)) {
+        char shape[WF_MESSAGE];
+        wf_shape_text(t->graph, t->ndim, t->shape, shape, sizeof shape);
+        if (size) snprintf(buffer, size, "%s", shape);
+        return (int)strlen(shape);
     }
     printer p = { .buffer = buffer, .size = size, .dtype = t->dtype, .ndim = t->ndim };
     memcpy(p.shape, t->shape, sizeof p.shape);
@@ -89,4 +91,12 @@ int wf_print(wf_plan *plan, const wf_tensor *t, char *buffer, size_t size) {
     free(data);
     if (size) buffer[(uint64_t)p.n < size ? (size_t)p.n : size - 1] = '\0';
     return p.n <= INT32_MAX ? (int)p.n : -1;
+}
+
+char *wf_print_new(wf_plan *plan, const wf_tensor *t) {
+    int n = wf_print(plan, t, NULL, 0);
+    char *text = n < 0 ? NULL : malloc((size_t)n + 1);
+    if (text && wf_print(plan, t, text, (size_t)n + 1) == n) return text;
+    free(text);
+    return NULL;
 }

@@ -99,11 +99,6 @@ static inline leaf *leaf_of(const wf_tensor *t) {
 static inline bool is_stored(const wf_tensor *t) {
     return t->kind == WF_PARAM || t->kind == WF_BUFFER;
 }
-/* True if the leaf has values, now or from its first use on. Inputs and shapes (wf_shape) have
- * none. */
-static inline bool has_values(const wf_tensor *t) {
-    return leaf_of(t)->init.fill || leaf_of(t)->data;
-}
 static inline const wf_tensor *primary(const wf_tensor *t) {
     return t - t->result;
 }

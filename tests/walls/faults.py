@@ -58,6 +58,7 @@ SITE = struct.Struct("16s12Q")
 PAIRS = "".join(f"eins {i % 7} zwei {i % 5}\tone {i % 7} two {i % 5}\n" for i in range(12))
 SOURCES = "".join(line.split("\t")[0] + "\n" for line in PAIRS.splitlines()[:3])
 TARGETS = "".join(line.split("\t")[1] + "\n" for line in PAIRS.splitlines()[:3])
+LABELS = "".join(f"eins {i}\t{'ba'[i % 2]}\n" for i in range(8))
 TINY = "--heads 2 --layers 1 --d-model 8 --d-ff 8"
 TEXT = ("--train pairs --valid pairs --tokenizer bpe --vocab-size 40 --batch-size 5 --max-len 16"
         f" --threads 1 {TINY}")
@@ -82,9 +83,16 @@ MADE = [
     f"train {LM} --max-steps 2 -o lm",
     "tokenize --learn bpe --vocab-size 260 -i src -o words",
 ]
-# Recorded folders of Hugging Face that are there, too.
-FOLDERS = "marian marian_shards bart m2m mbart nllb".split()
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data/hf")
+# More files, with which only scenarios of the long form begin.
+MADE_LONG = [f"convert --from hf {folder} -o hf-{folder}" for folder in
+             "t5 lm_gpt2 lm_llama enc_many enc_classes enc_roberta".split()] + [
+    "convert --from marian npz/shared.npz -o npz-shared",
+    "train --init hf-lm_gpt2 --lora 2 --task lm --text src --max-len 8 --batch-size 1 --max-steps 1"
+    " --threads 1 --quiet -o adapter",
+]
+# Recorded folders of Hugging Face and of Marian that are there, too.
+FOLDERS = "marian marian_shards bart m2m mbart nllb t5 lm_gpt2 lm_llama enc_many enc_classes enc_roberta".split()
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data")
 
 # Name, command, stdin, the files that are there: as made, or name=made; a name that ends with a
 # slash is a folder. What a command changes is its output.
@@ -163,12 +171,69 @@ SCENARIOS = [
     ("graph-model", "graph --model copy --depth 9 -o out", "", "copy out=plot.svg"),
     ("graph-plan", "graph --of encoder-layer --plan --runs 1 --batch-size 1 --length 2 --d-model 8"
      " --heads 2 --d-ff 8 --threads 2 -o out", "", ""),
+    ("graph-formula", "graph --formula softmax(x) --x 1;2 --table", "", ""),
+    ("graph-second", "graph --formula 2*x*x --x 1;2 --second", "", ""),
+    ("graph-step", "graph --step --of attention --d-model 4 --heads 2", "", ""),
+    ("graph-html", "graph --html out --of attention --d-model 4 --heads 2 --runs 1", "", "out=plot.svg"),
+    ("tokenize", "tokenize --tokenizer words --tokens --offsets", SOURCES, "words"),
+    ("tokenize-decode", "tokenize --tokenizer words --decode", "5 6 7\n8 9\n", "words"),
     ("api", "api 1", "", ""),
     ("api-threads", "api 2", "", "model=old"),
     ("bench-gemm", "bench gemm --size 4 --seconds 0 --threads 1", "", ""),
     ("bench-attention", "tests/bench attention --size 4 --seconds 0 --threads 1 --json", "", ""),
     ("bench-decode", "bench step --mode decode --batch 1 --seconds 0 --threads 1", "", ""),
     ("bench-step", "bench step --batch 1 --seconds 0 --threads 1 --profile", "", ""),
+]
+# Scenarios of the long form and of --only: much of their code is that of scenarios above.
+FINE = "--max-steps 2 --valid-every 1 --batch-size 4 --threads 1 --quiet -o out"
+EMBED = "embed --threads 1 --quiet"
+LONG_SCENARIOS = [
+    ("graph-values", "graph copy --values -o out", "", "copy"),
+    ("graph-values-second", "graph copy --values --second --table", "", "copy"),
+    ("graph-step-model", "graph --step copy", "", "copy"),
+    ("graph-step-keys", "graph --step copy --commands v;/softmax;p;v", "", "copy"),
+    ("graph-html-model", "graph --html out copy --runs 1 --threads 1", "", "copy"),
+    ("graph-emit", "graph --emit-c text --max-length 8 -o out.c", "", "text"),
+    ("graph-emit-int8", "graph --emit-c text --weights int8 --weights-file w --max-length 8 -o out.c", "",
+     "text"),
+    ("graph-emit-train", "graph --emit-c copy --train -o out.c", "", "copy"),
+    ("tokenize-hf", "tokenize --tokenizer lm_gpt2/tokenizer.json --tokens --offsets", SOURCES, "lm_gpt2/"),
+    ("tokenize-hf-json", "tokenize --tokenizer lm_llama/tokenizer.json --json", SOURCES, "lm_llama/"),
+    ("tokenize-hf-decode", "tokenize --tokenizer lm_gpt2/tokenizer.json --decode", "5 6 7\n8 9\n", "lm_gpt2/"),
+    ("convert-from-hf-t5", "convert --from hf t5 -o out", "", "t5/"),
+    ("convert-from-hf-gpt2", "convert --from hf lm_gpt2 -o out", "", "lm_gpt2/"),
+    ("convert-from-hf-llama", "convert --from hf lm_llama -o out", "", "lm_llama/"),
+    ("convert-from-hf-encoder", "convert --from hf enc_many -o out", "", "enc_many/"),
+    ("convert-from-hf-classes", "convert --from hf enc_classes -o out", "", "enc_classes/"),
+    ("convert-from-hf-roberta", "convert --from hf enc_roberta -o out", "", "enc_roberta/"),
+    ("convert-from-marian", "convert --from marian npz/shared.npz -o out", "", "npz/"),
+    ("convert-to-marian", "convert --to marian npz-shared -o out.npz", "", "npz-shared"),
+    ("convert-to-hf-t5", "convert --to hf hf-t5 -o folder", "", "hf-t5"),
+    ("convert-to-hf-gpt2", "convert --to hf hf-lm_gpt2 -o folder", "", "hf-lm_gpt2"),
+    ("convert-to-hf-llama", "convert --to hf hf-lm_llama -o folder", "", "hf-lm_llama"),
+    ("convert-to-hf-encoder", "convert --to hf hf-enc_many -o folder", "", "hf-enc_many"),
+    ("convert-to-hf-classes", "convert --to hf hf-enc_classes -o folder", "", "hf-enc_classes"),
+    ("convert-to-hf-roberta", "convert --to hf hf-enc_roberta -o folder", "", "hf-enc_roberta"),
+    ("convert-adapter", "convert --adapter adapter hf-lm_gpt2 -o out", "", "hf-lm_gpt2 adapter"),
+    ("convert-to-peft", "convert --to hf adapter -o folder", "", "adapter"),
+    ("embed", f"{EMBED} hf-enc_many", SOURCES, "hf-enc_many"),
+    ("embed-search", f"{EMBED} hf-enc_many --search src", SOURCES, "hf-enc_many src"),
+    ("embed-classes", f"{EMBED} hf-enc_classes", SOURCES, "hf-enc_classes"),
+    ("generate-gpt2", f"{GENERATE} hf-lm_gpt2 --max-new-tokens 4", SOURCES, "hf-lm_gpt2"),
+    ("generate-llama", f"{GENERATE} hf-lm_llama --max-new-tokens 4 --sample --nbest 2 --json", SOURCES, "hf-lm_llama"),
+    ("generate-t5", f"{GENERATE} hf-t5 --max-new-tokens 4", SOURCES, "hf-t5"),
+    ("generate-adapter", f"{GENERATE} hf-lm_gpt2 --adapter adapter --max-new-tokens 4", SOURCES, "hf-lm_gpt2 adapter"),
+    ("generate-alignment", f"{GENERATE} text --alignment soft --max-new-tokens 4", SOURCES, "text"),
+    ("generate-alignment-hard", f"{GENERATE} text --alignment hard --beam 3 --max-new-tokens 4", SOURCES, "text"),
+    ("train-lora", "train --init hf-lm_gpt2 --lora 2 --task lm --text src --max-len 8 --max-steps 2 --valid-every 1"
+     " --batch-size 1 --threads 1 --quiet -o out", "", "hf-lm_gpt2 src"),
+    ("train-classify", f"train --task classify --train labels --valid labels --init hf-enc_many {FINE}", "",
+     "hf-enc_many labels"),
+    ("train-pairs", f"train --task pairs --train pairs --valid pairs --init hf-enc_many {FINE}", "", "hf-enc_many pairs"),
+    ("train-mask", f"train --task mask --text src --tokenizer-json enc_many/tokenizer.json {TINY} --max-len 8"
+     " --max-steps 2 --batch-size 2 --threads 1 --quiet -o out", "", "enc_many/ src"),
+    ("train-alignments", f"train {TEXT} --alignments links --max-steps 2 --quiet -o out", "", "pairs links"),
+    ("train-quantize", f"train {TEXT} --quantize-aware int8 --max-steps 2 --valid-every 1 --quiet -o out", "", "pairs"),
 ]
 # What careless.c does wrong, and what is to be said of it.
 TRIALS = [
@@ -500,15 +565,18 @@ def trial(job):
     return None
 
 
-def make_files():
+def make_files(commands):
     """What scenarios begin with: name -> bytes."""
-    made = {"pairs": PAIRS.encode(), "src": SOURCES.encode(), "tgt": TARGETS.encode()}
+    made = {"pairs": PAIRS.encode(), "src": SOURCES.encode(), "tgt": TARGETS.encode(),
+            "labels": LABELS.encode(), "links": b"0-0 1-1 2-2 3-3\n" * 12}
     made.update({f"{name}.gz": gzip.compress(made[name], mtime=0) for name in ("pairs", "src")})
     for folder in FOLDERS:
         made.update({os.path.join(folder, name): data
-                     for name, data in read_folder(os.path.join(DATA, folder)).items()
+                     for name, data in read_folder(os.path.join(DATA, "hf", folder)).items()
                      if name not in ("lines.txt", "texts.txt", "values.safetensors")})
-    for command in MADE:
+    with open(os.path.join(DATA, "marian/shared.npz"), "rb") as f:
+        made["npz/shared.npz"] = f.read()
+    for command in commands:
         scenario = Scenario("made", command, "", "")
         scenario.before = made
         run = Run(scenario, None)
@@ -532,8 +600,10 @@ def main():
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     TEMPORARY = tempfile.mkdtemp(prefix="weft-faults-", dir=memory)
     try:
-        made = make_files()
-        SELECTED = [Scenario(*row) for row in SCENARIOS if o.only in row[0] or o.repeat]
+        named = o.long or o.repeat or o.only
+        made = make_files(MADE + (MADE_LONG if named else []))
+        rows = SCENARIOS + (LONG_SCENARIOS if named else [])
+        SELECTED = [Scenario(*row) for row in rows if o.only in row[0] or o.repeat]
         if not (o.long or o.repeat):
             SELECTED = [scenario for scenario in SELECTED if not scenario.slow]
         for scenario in SELECTED:

@@ -33,7 +33,6 @@ static bool fill(documents *d) {
     d->begin = 0;
     while (d->end < LONGEST_PART) {
         ssize_t got = spool_read(d->from, d->at, d->buffer + d->end, LONGEST_PART - d->end);
-        if (got < 0 && errno == EINTR) continue;
         if (got < 0) return false;
         if (got == 0) break;
         d->at += (size_t)got;

@@ -1,7 +1,6 @@
 /* tools/data/lines.c - reads lines from a stream, and the token ids in them. See lines.h. */
 #include "lines.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +79,6 @@ line_status lines_next(lines *l, bool wait, char **line) {
         if (!wait && !text_input_ready(&l->file)) return LINE_WAIT;
         if (!make_room(l)) return LINE_FAILED;
         ssize_t n = read_more(l);
-        if (n < 0 && errno == EINTR) continue;
         if (n < 0) return LINE_FAILED;
         l->end += (size_t)n;
         l->at_end = n == 0;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/op.h"
+#include "tools/cli/retry.h"
 
 enum { IN_MEMORY = 64 << 20 };
 
@@ -66,7 +67,8 @@ static ssize_t read_again(const spool *s, size_t at, char *bytes, size_t n) {
 ssize_t spool_read(spool *s, size_t at, char *bytes, size_t n) {
     if (s->complete) return read_again(s, at, bytes, n);
     if (s->keeps || *s->in.failure) return read_first(s, bytes, n);
-    ssize_t got = pread(s->in.file, bytes, n, (off_t)at);
+    ssize_t got;
+    RETRY(got, pread(s->in.file, bytes, n, (off_t)at));
     return got >= 0 && !unchanged(s) ? -1 : got;
 }
 

@@ -17,7 +17,7 @@ static bool is_gzip(const char *first, ssize_t n) {
     return n >= 2 && memcmp(first, "\x1f\x8b", 2) == 0;
 }
 
-/* Sets errno, so that the failure is not mistaken for an interrupted call. */
+/* Sets errno, too, for a caller that knows no other reason. */
 static ssize_t failed(text_input *in, const char *why, const char *detail) {
     snprintf(in->failure, sizeof in->failure, "%s%.40s", why, detail);
     errno = EIO;
@@ -93,7 +93,8 @@ static void see_text(text_input *in, const char *bytes, ssize_t n) {
 /* Looks at the first bytes. Those of a pipe cannot be read twice, so they are stored in `first`. */
 static bool look(text_input *in) {
     while (in->n_first < 2) {
-        ssize_t got = read(in->file, in->first + in->n_first, (size_t)(2 - in->n_first));
+        ssize_t got;
+        RETRY(got, read(in->file, in->first + in->n_first, (size_t)(2 - in->n_first)));
         if (got < 0) return false;
         if (got == 0) break;
         in->n_first += (int)got;
@@ -106,7 +107,11 @@ static bool look(text_input *in) {
 
 static ssize_t read_raw(text_input *in, char *bytes, size_t n) {
     size_t waiting = (size_t)in->n_first;
-    if (!waiting) return read(in->file, bytes, n);
+    ssize_t got;
+    if (!waiting) {
+        RETRY(got, read(in->file, bytes, n));
+        return got;
+    }
     if (n > waiting) n = waiting;
     memcpy(bytes, in->first, n);
     memmove(in->first, in->first + n, waiting - n);

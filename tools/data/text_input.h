@@ -31,8 +31,7 @@ typedef struct text_input {
 /* path NULL or "-" is stdin. False: see errno. */
 bool text_input_open(text_input *in, const char *path);
 void text_input_close(text_input *in);
-/* Read up to n bytes. Returns 0 at the end. -1: see text_input_failure, or if errno is EINTR, try
- * again. */
+/* Read up to n bytes. Returns 0 at the end. -1: see text_input_failure. */
 ssize_t text_input_read(text_input *in, char *bytes, size_t n);
 const char *text_input_failure(const text_input *in);
 /* True if bytes or the end can be read without waiting for a writer. */

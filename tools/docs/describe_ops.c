@@ -247,7 +247,8 @@ static bool put_example(jsonl *out, const wf_op *op, const op_example *row, char
         if (!y->op->writes) put_operands(out, p, "inputs", y, false);
         put_results(out, p, y);
         put_gradients(out, p, y, dy, x, dx, n);
-        json_text(out, "rule", gradient_rule(y, rule));
+        out->failed |= gradient_rule(y, rule) == NULL;
+        json_text(out, "rule", rule);
     } else {
         const char *recording = wf_ok(g) ? "the example does not record it" : wf_error(g);
         snprintf(message, WF_MESSAGE, "%s", p ? wf_plan_error(p) : recording);

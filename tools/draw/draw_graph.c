@@ -374,7 +374,7 @@ static void record(const settings *set, subject *s, const wf_block_options *o, c
         set->formula
             ? formula_subject(s, set->formula, set->leaves, set->n_leaves, set->backward, message)
             : subject_new(s, (subject_kind)set->of, o, set->layers, f, set->backward, message);
-    if (!ok && set->formula && !s->graph) usage_error(&self, "%s", message);
+    if (!ok && set->formula && !says_no_memory(message)) usage_error(&self, "%s", message);
     if (!ok && f) fail(&self, "%s: %s", set->model, message);
     if (!ok) fail(&self, "%s", message);
 }
@@ -385,10 +385,10 @@ static void make_example(const settings *set, example *e, const subject *s, cons
     if (!example_new(e, s, f, set->source, set->target, message)) fail(&self, "%s", message);
 }
 
-static void write_values(const settings *set, const graph_values *v, const subject *s) {
+static void write_values(const settings *set, graph_values *v, const subject *s) {
     char message[WF_MESSAGE];
     if (set->table || (!set->output && isatty(STDOUT_FILENO))) {
-        graph_values_table(v, stdout);
+        if (!graph_values_table(v, stdout)) fail(&self, "out of memory");
         return;
     }
     wf_dot_options options = { .title = s->title, .force = set->force };
@@ -407,7 +407,7 @@ static void show_values(const settings *set, subject *s, const wf_block_options 
     example e;
     make_example(set, &e, s, f);
     bool ok = graph_values_new(&v, s, &e, true, set->second, message);
-    if (!ok && !wf_ok(s->graph)) {
+    if (!ok && !wf_ok(s->graph) && !says_no_memory(message)) {
         warn(&self, "no gradient is shown: %s", message);
         graph_values_free(&v);
         example_free(&e);
@@ -424,8 +424,8 @@ static void show_values(const settings *set, subject *s, const wf_block_options 
 
 /* ---- step by step ---------------------------------------------------------------------------- */
 
-static int commands_done(const node_list *l, const char *commands) {
-    if (step_commands(l, commands, stdout)) return EXIT_DONE;
+static int commands_done(node_list *l, const char *commands) {
+    if (step_commands(l, commands, stdout) || l->failed) return EXIT_DONE;
     fflush(stdout);
     warn(&self, "--commands: one of them found nothing or is unknown, as the output says");
     return EXIT_FAILED;
@@ -445,6 +445,7 @@ static int step(const settings *set, const subject *s, const wf_file *f) {
         step_interactively(&l, stdin, stdout);
     else
         status = step_all(&l, stdout) ? EXIT_DONE : EXIT_NON_FINITE;
+    if (l.failed) fail(&self, "out of memory");
     node_list_free(&l);
     example_free(&e);
     return status;

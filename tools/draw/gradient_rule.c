@@ -13,6 +13,7 @@ typedef struct writer {
     const wf_tensor *y, *dy;
     char *text;
     size_t n;
+    bool failed; /* out of memory */
 } writer;
 
 /* Appends to the text. If there is no room, " ..." replaces the rest. */
@@ -50,7 +51,9 @@ static bool put_name(writer *w, const wf_tensor *t) {
         put(w, "y%d", t->result);
         return true;
     }
-    if (t->kind == WF_CONSTANT && wf_print(NULL, t, name, sizeof name) < (int)sizeof name) {
+    int n = t->kind == WF_CONSTANT ? wf_print(NULL, t, name, sizeof name) : (int)sizeof name;
+    w->failed |= n < 0;
+    if (n < (int)sizeof name) {
         put(w, "%s", name);
         return true;
     }
@@ -129,5 +132,5 @@ const char *gradient_rule(wf_tensor *y, char text[RULE_TEXT]) {
         put_expression(&w, dx[k], 0);
     }
     if (!y->op->grad) put(&w, "\n(through its decomposition)");
-    return text;
+    return w.failed || says_no_memory(wf_error(y->graph)) ? NULL : text;
 }

@@ -10,7 +10,7 @@
 enum { RULE_TEXT = 1024 };
 
 /* Write the rule of y, which is result 0 of its op. It records nodes in y's graph, which must not
- * be used at the same time. Returns text. */
+ * be used at the same time. Returns text; NULL: out of memory. */
 const char *gradient_rule(wf_tensor *y, char text[RULE_TEXT]);
 
 #endif

@@ -52,6 +52,8 @@ static void write_plan_of_node(writer *w, const wf_tensor *t) {
         json_text(w->out, "runsAs", step.op->name);
 }
 
+enum { LONGEST_CONSTANT = 32 };
+
 static void write_node(writer *w, const wf_tensor *t) {
     static const char *const kinds[] = { "", "parameter", "buffer", "input", "constant" };
     char text[ATTRIBUTES_TEXT];
@@ -67,8 +69,9 @@ static void write_node(writer *w, const wf_tensor *t) {
     if (t->result) json_int(w->out, "result", t->result);
     json_text(w->out, "type", wf_dtype_name(t->dtype));
     json_text(w->out, "shape", wf_shape_text(t->graph, t->ndim, t->shape, text, sizeof text));
-    if (t->kind == WF_CONSTANT && wf_print(NULL, t, text, sizeof text) < 32)
-        json_text(w->out, "value", text);
+    int n = t->kind == WF_CONSTANT ? wf_print(NULL, t, text, sizeof text) : LONGEST_CONSTANT;
+    if (n < LONGEST_CONSTANT) json_text(w->out, "value", text);
+    w->out->failed |= n < 0;
     if (*attributes_text(t, text)) json_text(w->out, "attributes", text);
     if (t->forward) json_int(w->out, "forward", t->forward->id);
     if (t->n_in) write_operands(w, t);
@@ -90,7 +93,8 @@ static void write_op(writer *w, wf_tensor *y) {
     json_open(w->out, y->op->name, '{');
     json_text(w->out, "family", y->op->family ? y->op->family : "");
     json_text(w->out, "formula", y->op->formula ? y->op->formula : "");
-    json_text(w->out, "gradient", gradient_rule(y, rule));
+    w->out->failed |= gradient_rule(y, rule) == NULL;
+    json_text(w->out, "gradient", rule);
     json_open(w->out, "operands", '[');
     for (int i = 0; i < y->n_in; i++) {
         json_item(w->out);

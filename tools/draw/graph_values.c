@@ -40,7 +40,7 @@ static bool find_nodes(graph_values *v, const subject *s, char *message) {
 }
 
 /* Ids have no gradient. */
-static void record_gradients(graph_values *v) {
+static bool record_gradients(graph_values *v, char *message) {
     wf_tensor **of = calloc((size_t)v->n + 1, sizeof *of);
     wf_tensor **dx = calloc((size_t)v->n + 1, sizeof *dx);
     int n = 0;
@@ -49,8 +49,10 @@ static void record_gradients(graph_values *v) {
     if (of && dx) wf_grad(v->loss, of, n, dx);
     for (int i = 0, k = 0; of && dx && i < v->n; i++)
         if (k < n && v->node[i] == of[k]) v->gradient[i] = dx[k++];
+    bool room = of && dx;
     free(of);
     free(dx);
+    return room || explain(message, "out of memory");
 }
 
 static void record_second(graph_values *v) {
@@ -136,13 +138,13 @@ bool graph_values_new(graph_values *v, const subject *s, const example *e, bool 
                       bool second, char *message) {
     *v = (graph_values){ .loss = gradient ? subject_loss(s) : s->result };
     if (!find_nodes(v, s, message)) return false;
-    if (gradient) record_gradients(v);
+    if (gradient && !record_gradients(v, message)) return false;
     if (second) record_second(v);
     if (gradient && !record_shares(v, message)) return false;
     if (!wf_ok(s->graph)) return explain(message, wf_error(s->graph));
     if (!fetch_all(v, s, e, message)) return false;
     sort_shares(v);
-    return true;
+    return !v->list.failed || explain(message, "out of memory");
 }
 
 void graph_values_free(graph_values *v) {
@@ -179,16 +181,18 @@ char *graph_values_dot(const graph_values *v, const subject *s, wf_dot_options o
 
 /* ---- as a table ------------------------------------------------------------------------------ */
 
+enum { LONGEST_CONSTANT = 64 };
+
 /* Writes the name of a node in the table: "x", "#3". */
-static void put_name(const graph_values *v, const wf_tensor *t, FILE *out) {
+static void put_name(graph_values *v, const wf_tensor *t, FILE *out) {
     if (!t) {
         fputs("none", out);
         return;
     }
     if (t->kind == WF_CONSTANT) {
-        char number[64];
-        fputs(wf_print(NULL, t, number, sizeof number) < (int)sizeof number ? number : "constant",
-              out);
+        char *number = node_text(&v->list, t);
+        if (number) fputs(strlen(number) < LONGEST_CONSTANT ? number : "constant", out);
+        free(number);
         return;
     }
     if (!t->op) {
@@ -198,7 +202,7 @@ static void put_name(const graph_values *v, const wf_tensor *t, FILE *out) {
     if (index_of(v, t) >= 0) fprintf(out, "#%d", index_of(v, t) + 1);
 }
 
-static void put_value(const graph_values *v, const char *label, const wf_tensor *t, FILE *out) {
+static void put_value(graph_values *v, const char *label, const wf_tensor *t, FILE *out) {
     char *text = node_text(&v->list, t);
     for (char *at = text; at && *at;) {
         size_t n = strcspn(at, "\n");
@@ -210,7 +214,7 @@ static void put_value(const graph_values *v, const char *label, const wf_tensor 
 
 /* Writes the shares of a node's gradient. A single share is the gradient itself, so it is left
  * out. */
-static void put_shares(const graph_values *v, const wf_tensor *t, FILE *out) {
+static void put_shares(graph_values *v, const wf_tensor *t, FILE *out) {
     char label[64];
     int n = 0;
     for (int i = 0; i < v->n_shares; i++) n += v->share[i].of == t;
@@ -221,9 +225,9 @@ static void put_shares(const graph_values *v, const wf_tensor *t, FILE *out) {
     }
 }
 
-void graph_values_table(const graph_values *v, FILE *out) {
+bool graph_values_table(graph_values *v, FILE *out) {
     char shape[160], attributes[ATTRIBUTES_TEXT];
-    for (int i = 0; i < v->n; i++) {
+    for (int i = 0; i < v->n && !v->list.failed; i++) {
         const wf_tensor *t = v->node[i];
         put_name(v, t, out);
         for (int k = 0; k < t->n_in; k++) {
@@ -231,6 +235,7 @@ void graph_values_table(const graph_values *v, FILE *out) {
             if (k && t->in[k]) fputs(", ", out);
             if (t->in[k]) put_name(v, t->in[k], out);
         }
+        if (v->list.failed) break;
         if (t->op && *attributes_text(t, attributes)) fprintf(out, "; %s", attributes);
         fprintf(out, "%s  %s%s\n", t->n_in ? ")" : "",
                 wf_shape_text(t->graph, t->ndim, t->shape, shape, sizeof shape),
@@ -240,4 +245,5 @@ void graph_values_table(const graph_values *v, FILE *out) {
         put_shares(v, t, out);
         if (v->second[i]) put_value(v, "second derivative", v->second[i], out);
     }
+    return !v->list.failed;
 }

@@ -37,7 +37,8 @@ void graph_values_free(graph_values *v);
 /* Graphviz text with these options, which the caller frees. NULL: message[256]. */
 char *graph_values_dot(const graph_values *v, const subject *s, wf_dot_options options,
                        char *message);
-/* A gradient with more than one share is followed by its shares, the largest first. */
-void graph_values_table(const graph_values *v, FILE *out);
+/* A gradient with more than one share is followed by its shares, the largest first. False: out of
+ * memory, and the table is not complete. */
+bool graph_values_table(graph_values *v, FILE *out);
 
 #endif

@@ -1,6 +1,7 @@
 /* tools/draw/node_values.c - computes the value of every node. See node_values.h. */
 #include "node_values.h"
 #include "core/graph_internal.h"
+#include "core/run_internal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,8 +12,7 @@
 
 /* False for a shape (wf_shape) and for an update, which have no values. */
 static bool has_value(const wf_tensor *t) {
-    double nothing;
-    if (t->kind == WF_CONSTANT) return wf_read_part(t, 0, 0, &nothing);
+    if (t->kind == WF_CONSTANT) return wf_has_values(t);
     return !t->op || !t->op->writes;
 }
 
@@ -163,7 +163,7 @@ static void summarise(numbers *out) {
     out->mean = finite ? sum / (double)finite : 0;
 }
 
-bool node_numbers(const node_list *l, const wf_tensor *t, numbers *out) {
+bool node_numbers(node_list *l, const wf_tensor *t, numbers *out) {
     int64_t shape[WF_MAX_DIMS];
     int ndim = wf_bound_shape(l->plan, t, shape);
     size_t bytes = wf_bound_bytes(l->plan, t), unit = wf_dtype_size(t->dtype);
@@ -179,11 +179,12 @@ bool node_numbers(const node_list *l, const wf_tensor *t, numbers *out) {
     } else {
         free(out->x);
         out->x = NULL;
+        l->failed = true;
     }
     return got;
 }
 
-bool node_breaks(const node_list *l, const wf_tensor *t) {
+bool node_breaks(node_list *l, const wf_tensor *t) {
     numbers y, x;
     if (!node_numbers(l, t, &y)) return false;
     free(y.x);
@@ -197,10 +198,9 @@ bool node_breaks(const node_list *l, const wf_tensor *t) {
     return nan || infinite;
 }
 
-char *node_text(const node_list *l, const wf_tensor *t) {
-    int n = wf_print(l->plan, t, NULL, 0);
-    char *text = n < 0 ? NULL : malloc((size_t)n + 1);
-    if (text) wf_print(l->plan, t, text, (size_t)n + 1);
+char *node_text(node_list *l, const wf_tensor *t) {
+    char *text = wf_print_new(t->kind == WF_CONSTANT ? NULL : l->plan, t);
+    l->failed |= text == NULL;
     return text;
 }
 

@@ -11,7 +11,8 @@ typedef struct node_list {
     wf_plan *plan;          /* has run */
     const wf_tensor **node; /* [n], in the plan's order; a leaf comes before its first reader */
     int n;
-    int *place; /* by node id: its index in node, or -1 */
+    int *place;  /* by node id: its index in node, or -1 */
+    bool failed; /* a function below had no memory: what was printed is not complete */
 } node_list;
 
 /* By node id: true if one of the n wanted tensors depends on the node. The caller frees the array.
@@ -32,15 +33,16 @@ typedef struct numbers {
     double low, high, mean;  /* of the finite numbers; 0 if there are none */
     int64_t rows, zero_rows; /* rows along the last axis; rows whose numbers are all 0 */
 } numbers;
-/* False: out of memory. */
-bool node_numbers(const node_list *l, const wf_tensor *t, numbers *out);
+/* False: out of memory; l->failed says it until the end, as for the next two functions. */
+bool node_numbers(node_list *l, const wf_tensor *t, numbers *out);
 
 /* True if this node has a NaN or an infinity that none of its operands has. Infinities of a mask's
  * constant are intended, and do not count. */
-bool node_breaks(const node_list *l, const wf_tensor *t);
+bool node_breaks(node_list *l, const wf_tensor *t);
 
-/* The text of wf_print, freed by the caller. NULL: out of memory. */
-char *node_text(const node_list *l, const wf_tensor *t);
+/* The text of wf_print, freed by the caller; a constant need not be in the list. NULL: out of
+ * memory. */
+char *node_text(node_list *l, const wf_tensor *t);
 
 /* The right-hand side of an op's formula, or ""; and the name of operand i in it. */
 const char *formula_value(const wf_op *op);

@@ -60,7 +60,7 @@ static void put_first_numbers(const numbers *x, FILE *out) {
     if (x->n > n) fputs(" ...", out);
 }
 
-static void put_operand(const node_list *l, const wf_tensor *t, int i, FILE *out) {
+static void put_operand(node_list *l, const wf_tensor *t, int i, FILE *out) {
     char name[32];
     numbers x;
     const wf_tensor *in = t->in[i];
@@ -75,13 +75,14 @@ static void put_operand(const node_list *l, const wf_tensor *t, int i, FILE *out
     fputs("  ", out);
     put_shape(l, in, out);
     bool shape_only = t->op->shape_only >> i & 1;
-    if (shape_only)
-        fputs("  its shape alone is read", out);
-    else if (node_numbers(l, in, &x)) {
-        put_first_numbers(&x, out);
-        put_warnings(&x, out);
-        free(x.x);
+    if (shape_only) {
+        fputs("  its shape alone is read\n", out);
+        return;
     }
+    if (!node_numbers(l, in, &x)) return;
+    put_first_numbers(&x, out);
+    put_warnings(&x, out);
+    free(x.x);
     fputc('\n', out);
 }
 
@@ -99,7 +100,7 @@ static void put_row_index(int ndim, const int64_t *shape, int64_t row, FILE *out
 }
 
 /* Writes every number, with a line for each row of the last axis. */
-static void put_all_numbers(const node_list *l, const wf_tensor *t, FILE *out) {
+static void put_all_numbers(node_list *l, const wf_tensor *t, FILE *out) {
     int64_t shape[WF_MAX_DIMS];
     int ndim = wf_bound_shape(l->plan, t, shape);
     numbers x;
@@ -113,7 +114,7 @@ static void put_all_numbers(const node_list *l, const wf_tensor *t, FILE *out) {
 }
 
 /* Writes the numbers as nested brackets, with long axes shortened, in a limited number of lines. */
-static void put_numbers(const node_list *l, const wf_tensor *t, FILE *out) {
+static void put_numbers(node_list *l, const wf_tensor *t, FILE *out) {
     char *text = node_text(l, t);
     int lines = 0;
     for (char *at = text; at && *at; lines++) {
@@ -128,7 +129,8 @@ static void put_numbers(const node_list *l, const wf_tensor *t, FILE *out) {
     free(text);
 }
 
-static void show(const node_list *l, int i, bool all, FILE *out) {
+/* Without memory it ends early, perhaps within a line. */
+static void show(node_list *l, int i, bool all, FILE *out) {
     char attributes[ATTRIBUTES_TEXT];
     const wf_tensor *t = l->node[i];
     numbers x;
@@ -144,15 +146,15 @@ static void show(const node_list *l, int i, bool all, FILE *out) {
     if (t->op && *formula_value(t->op))
         fprintf(out, "  %s%s\n", t->result ? "saved beside: " : "", t->op->formula);
     if (*attributes_text(t, attributes)) fprintf(out, "  with       %s\n", attributes);
-    for (int k = 0; t->op && k < t->n_in; k++) put_operand(l, t, k, out);
+    for (int k = 0; t->op && k < t->n_in && !l->failed; k++) put_operand(l, t, k, out);
+    if (l->failed || !node_numbers(l, t, &x)) return;
     fprintf(out, "  = ");
     put_shape(l, t, out);
-    if (node_numbers(l, t, &x)) {
-        put_summary(&x, out);
-        free(x.x);
-    }
-    if (node_breaks(l, t)) fputs("\n  NOT FINITE, though its operands are", out);
-    fputc('\n', out);
+    put_summary(&x, out);
+    free(x.x);
+    bool breaks = node_breaks(l, t);
+    if (l->failed) return;
+    fputs(breaks ? "\n  NOT FINITE, though its operands are\n" : "\n", out);
     if (all)
         put_all_numbers(l, t, out);
     else
@@ -167,7 +169,7 @@ static bool has_word(const wf_tensor *t, const char *word) {
 
 /* The index of the next node after `from`, wrapping around, whose name or op contains the word; -1:
  * none. */
-static int find_word(const node_list *l, int from, const char *word) {
+static int find_word(node_list *l, int from, const char *word) {
     for (int k = 1; k <= l->n; k++) {
         int i = (from + k) % l->n;
         if (has_word(l->node[i], word)) return i;
@@ -175,13 +177,13 @@ static int find_word(const node_list *l, int from, const char *word) {
     return -1;
 }
 
-static int find_break(const node_list *l) {
+static int find_break(node_list *l) {
     for (int i = 0; i < l->n; i++)
         if (node_breaks(l, l->node[i])) return i;
     return -1;
 }
 
-static int find_zero_row(const node_list *l, int from) {
+static int find_zero_row(node_list *l, int from) {
     for (int k = 1; k <= l->n; k++) {
         int i = (from + k) % l->n;
         numbers x;
@@ -195,7 +197,7 @@ static int find_zero_row(const node_list *l, int from) {
 /* ---- commands -------------------------------------------------------------------------------- */
 
 typedef struct session {
-    const node_list *list;
+    node_list *list;
     FILE *out;
     int at;
     char word[COMMAND_TEXT]; /* searched for last */
@@ -210,6 +212,7 @@ static bool refuse(const session *s, const char *why, const char *what) {
 }
 
 static bool go(session *s, int to, const char *none) {
+    if (s->list->failed) return false;
     if (to < 0) return refuse(s, none, "");
     s->at = to;
     show(s->list, to, false, s->out);
@@ -261,11 +264,11 @@ static bool obey(session *s, char *line) {
     }
 }
 
-void step_interactively(const node_list *l, FILE *in, FILE *out) {
+void step_interactively(node_list *l, FILE *in, FILE *out) {
     session s = { .list = l, .out = out };
     char line[COMMAND_TEXT];
     show(l, 0, false, out);
-    while (!s.done) {
+    while (!s.done && !l->failed) {
         fputs(STEP_KEYS "\n> ", out);
         fflush(out);
         if (!fgets(line, sizeof line, in)) break;
@@ -273,11 +276,11 @@ void step_interactively(const node_list *l, FILE *in, FILE *out) {
     }
 }
 
-bool step_commands(const node_list *l, const char *commands, FILE *out) {
+bool step_commands(node_list *l, const char *commands, FILE *out) {
     session s = { .list = l, .out = out, .at = -1 };
     char line[COMMAND_TEXT];
     bool all = true;
-    for (const char *at = commands; !s.done; at++) {
+    for (const char *at = commands; !s.done && !l->failed; at++) {
         size_t n = strcspn(at, ";");
         snprintf(line, sizeof line, "%.*s", (int)n, at);
         if (!obey(&s, line)) all = false;
@@ -287,12 +290,13 @@ bool step_commands(const node_list *l, const char *commands, FILE *out) {
     return all;
 }
 
-bool step_all(const node_list *l, FILE *out) {
-    for (int i = 0; i < l->n; i++) {
+bool step_all(node_list *l, FILE *out) {
+    for (int i = 0; i < l->n && !l->failed; i++) {
         show(l, i, false, out);
-        fputc('\n', out);
+        if (!l->failed) fputc('\n', out);
     }
-    int broken = find_break(l);
+    int broken = l->failed ? -1 : find_break(l);
+    if (l->failed) return false;
     if (broken < 0) {
         fprintf(out, "none of %d nodes made a NaN or an infinity of finite operands\n", l->n);
         return true;

@@ -12,11 +12,13 @@
 #define STEP_KEYS                                                                                  \
     "n next  p previous  g N  /WORD search  f not finite  z row of zeros  v all  q quit"
 
+/* All three end early if memory fails, and l->failed is true then. */
+
 /* Read commands until `q` or the end of `in`, and print their results. */
-void step_interactively(const node_list *l, FILE *in, FILE *out);
+void step_interactively(node_list *l, FILE *in, FILE *out);
 /* Run all commands, which are separated by semicolons. False: one is unknown, or finds nothing. */
-bool step_commands(const node_list *l, const char *commands, FILE *out);
+bool step_commands(node_list *l, const char *commands, FILE *out);
 /* Print every node. True: all are finite, except for infinities that come from an operand. */
-bool step_all(const node_list *l, FILE *out);
+bool step_all(node_list *l, FILE *out);
 
 #endif

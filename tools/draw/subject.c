@@ -151,6 +151,10 @@ static bool no_memory(char *message) {
     return false;
 }
 
+bool says_no_memory(const char *message) {
+    return strstr(message, "out of memory") != NULL;
+}
+
 wf_tensor *subject_loss(const subject *s) {
     wf_tensor *y = s->result;
     if (s->model) return s->model->loss.loss;

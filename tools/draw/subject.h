@@ -32,6 +32,8 @@ void subject_free(subject *s);
 /* For functions that record a subject: fetch its result, or with a backward pass the loss and the
  * gradients of all parameters. False: message[256]. */
 bool subject_fetch(subject *s, wf_tensor *result, bool backward, char *message);
+/* True if a message of the library or of this folder says that there was no memory. */
+bool says_no_memory(const char *message);
 /* The scalar that is differentiated: a model's loss, the sum of squares of a layer's result, or the
  * sum of a formula's result. */
 wf_tensor *subject_loss(const subject *s);

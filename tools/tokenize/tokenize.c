@@ -13,6 +13,7 @@
 #include "tools/cli/options/uses.h"
 #include "tools/cli/terminal.h"
 #include "tools/data/lines.h"
+#include "tools/data/spool.h"
 
 static const char *tokenizer, *input, *output_path;
 static bool tokens, offsets, decode, counts, json, pairs, no_special, raw;
@@ -96,32 +97,11 @@ static program self = {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static char *read_file(const char *path, size_t *bytes) {
-    text_input in;
-    size_t capacity = 0;
-    char *text = NULL;
-    ssize_t got;
-    *bytes = 0;
-    if (!text_input_open(&in, path)) fail(&self, "%s can't be read: %s", path, strerror(errno));
-    do {
-        if (*bytes == capacity) {
-            capacity = capacity ? 2 * capacity : 1 << 16;
-            char *more = realloc(text, capacity);
-            if (!more) fail(&self, "out of memory for %s", path);
-            text = more;
-        }
-        got = text_input_read(&in, text + *bytes, capacity - *bytes);
-        if (got > 0) *bytes += (size_t)got;
-    } while (got > 0 || (got < 0 && errno == EINTR));
-    if (got < 0) fail(&self, "%s can't be read: %s", path, text_input_failure(&in));
-    text_input_close(&in);
-    return text;
-}
-
 static wf_json_tokenizer *load(void) {
     char message[WF_MESSAGE];
     size_t bytes;
-    char *text = read_file(tokenizer, &bytes);
+    char *text = spool_whole(tokenizer, &bytes, message);
+    if (!text) fail(&self, "%s", message);
     wf_json_tokenizer *t = wf_json_tokenizer_load(text, bytes, message);
     size_t begin = 0;
     while (begin < bytes && strchr(" \t\r\n", text[begin])) begin++;

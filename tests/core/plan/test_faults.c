@@ -218,11 +218,35 @@ static bool drawing(void) {
             wf_dot(fetch, 3, &(wf_dot_options){ .backward = true, .modules = modules }, message);
         must(dot || message[0], "no message");
         all &= dot != NULL;
+        if (all) said(dot, strlen(dot));
         free(dot);
     }
     int length = wf_print(NULL, m.params[0], text, sizeof text);
     wf_graph_free(m.g);
     return all && length > 0;
+}
+
+/* A picture with the numbers of a leaf, of a result and of its gradient, each in their boxes. */
+static bool drawing_numbers(void) {
+    char message[WF_MESSAGE] = "";
+    bool was = faults_pause(true);
+    wf_graph *g = wf_graph_new(&(wf_graph_options){ .real = WF_F64, .seed = 3 });
+    wf_tensor *x = wf_param(g, "x", SHAPE(2, 3), wf_init_normal(1));
+    wf_tensor *y = wf_sum(wf_mul(x, wf_constant(g, 0.5)), WF_ALL_AXES, false), *dx = NULL;
+    wf_grad(y, &x, 1, &dx);
+    wf_tensor *fetch[] = { y, x, dx };
+    wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 3 });
+    must(wf_run(p), "%s", wf_plan_error(p));
+    faults_pause(was);
+    wf_dot_value rows[] = { { x, x, NULL }, { x, dx, "gradient" }, { y, y, "value" } };
+    wf_dot_options o = { .values = rows, .n_values = COUNT_OF(rows), .valued = p };
+    char *dot = wf_dot(&y, 1, &o, message);
+    must(dot || message[0], "no message");
+    if (dot) said(dot, strlen(dot));
+    bool drawn = dot != NULL;
+    free(dot);
+    wf_plan_free(p), wf_graph_free(g);
+    return drawn;
 }
 
 /* More arrays than are placed by size: offsets are found in the order of time, too. */
@@ -382,9 +406,9 @@ static bool emitting(void) {
 static const wall_work scenarios[] = {
     { "recording", recording, false },   { "training", training_runs, true },
     { "generating", generating, false }, { "checking gradients", checking, false },
-    { "drawing", drawing, false },       { "files", files, false },
-    { "crowding", crowding, true },      { "telling", telling, true },
-    { "emitting", emitting, false },
+    { "drawing", drawing, false },       { "drawing numbers", drawing_numbers, false },
+    { "files", files, false },           { "crowding", crowding, true },
+    { "telling", telling, true },        { "emitting", emitting, false },
 };
 
 TEST_ROWS(every_failure_is_survived, 2 * COUNT_OF(scenarios)) {

@@ -28,6 +28,7 @@ TEST(leaves_are_printed_as_numpy_does) {
     assert_prints(NULL, param_of(g, "t", SHAPE(2, 2, 1), (double[]){ 1, 2, 3, 4 }),
                   "[[[1]\n  [2]]\n\n [[3]\n  [4]]]");
     assert_prints(NULL, wf_param(g, "none", SHAPE(0), wf_init_zeros()), "[]");
+    assert_prints(NULL, wf_shape(g, SHAPE(2, 30)), "[2,30]");
     end_graph(g);
 }
 
