@@ -44,7 +44,7 @@ done
 [ $count -gt 0 ] || { echo "recipes: none found" >&2; exit 1; }
 
 # Built fast rather than to be fast, but as strictly as any change; and of the programs only those that run below.
-CFLAGS= meson setup build -Dbuildtype=plain -Doptimization=0 -Dkernel-level=1 -Dkernels=avx2,neon -Dtests=enabled -Dwerror=true > setup.log 2>&1 ||
+CFLAGS= meson setup build -Dbuildtype=plain -Doptimization=0 -Dkernel-level=1 -Dc_args=-DSMALL_CODE -Dkernels=avx2,neon -Dtests=enabled -Dwerror=true > setup.log 2>&1 ||
     { cat setup.log >&2; exit 1; }
 tools=$(printf 'tools/%s ' train generate graph inspect convert bench tokenize embed describe-ops)
 shared=$(basename "$(readlink -f build/libweft.so)")

@@ -126,17 +126,17 @@ configure() {
     if [ -f "$folder/build.ninja" ]; then meson configure "$folder" "$@" > /dev/null && return; fi
     rm -rf "$folder/meson-private" "$folder/meson-info"
     log=$(mktemp)
-    meson setup "$folder" "$@" > "$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; exit 1; }
+    ${nicely:-} meson setup "$folder" "$@" > "$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; exit 1; }
     rm -f "$log"
 }
 
 # compile FOLDER [TARGET...]: build, and say each tenth of it; what the compilers print is in FOLDER/compile.log, and is
-# shown if they fail.
+# shown if they fail. $nicely: a command that runs meson, nice or nothing.
 compile() {
     folder=$1
     shift
     rm -f "$folder/compiled"
-    { meson compile -C "$folder" "$@" 2>&1 && : > "$folder/compiled"; } | tee "$folder/compile.log" | tell_tenths
+    { ${nicely:-} meson compile -C "$folder" "$@" 2>&1 && : > "$folder/compiled"; } | tee "$folder/compile.log" | tell_tenths
     [ -e "$folder/compiled" ] && return
     tail -n 40 "$folder/compile.log" >&2
     say "the build failed; all that was printed: $folder/compile.log"

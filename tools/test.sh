@@ -5,7 +5,8 @@
 #
 # Installs what is missing (a C compiler, meson, ninja, pkg-config, Check, zlib), then builds and tests three times: as
 # released (build/), with the address and undefined-behaviour sanitizers (build-asan/), and the threaded
-# suites with the thread sanitizer (build-tsan/). Ends with all failures, then Check's closing line of each.
+# suites with the thread sanitizer (build-tsan/). While tests run, the next build compiles at the lowest priority. Ends with
+# all failures, then Check's closing line of each.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
@@ -78,6 +79,21 @@ build() {
     compile "$folder" ${targets:-}
 }
 
+# build_behind FOLDER OPTIONS...: as build, at the lowest priority: in the time in which tests wait for each other, or for a clock.
+build_behind() {
+    behind=$1
+    say "building into $behind/ while tests run"
+    (nicely='nice -n 19' && build "$@") > "build/$behind.log" 2>&1 &
+    builder=$!
+}
+
+# await_build: until the build behind the tests is there
+await_build() {
+    say "waiting for $behind/"
+    wait $builder || { cat "build/$behind.log" >&2; exit 1; }
+    say "built into $behind/"
+}
+
 need compiler meson ninja pkg-config check zlib
 # For the kernels of another machine, which no one has to have: tests/systems.sh neon is skipped without.
 [ -z "${CI:-}" ] || (need arm) || say "the NEON kernels are not tested here"
@@ -93,23 +109,25 @@ sanitized='-Doptimization=1 -Ddebug=false -Db_ndebug=false -Db_lundef=false -Dte
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 
 build build -Dtests=enabled
+build_behind build-asan $sanitized -Db_sanitize=address,undefined '-Dc_args=-g1 -fno-sanitize-recover=all'
 say "the house, the instruction sets, the installed library, the NEON kernels in an emulator, MPI where it is"
 # The kernels that are best here run with all suites, below.
 WEFT_OTHER_ISA=1 meson test -C build --no-suite all --no-rebuild --print-errorlogs ||
     fails "$(meson_failures build/meson-logs/testlog.txt)"
 tests 'release' build weft-tests
 
-build build-asan $sanitized -Db_sanitize=address,undefined '-Dc_args=-g1 -fno-sanitize-recover=all'
-tests 'address and undefined' build-asan weft-tests
-# The kernels of base are watched with more checks than those of wide vectors (meson.build), so all that ops run is run on them.
-WEFT_ISA=base tests 'address and undefined, base' build-asan weft-tests ops products table_bits
-
+await_build
 # These suites run no programs, and no other kernels than the best here.
 best=$(sed -n 's/^Instruction set \([a-z0-9]*\)$/\1/p' build/tests.log | tail -n 1)
 kernels=base
 [ "${best:-base}" = base ] || kernels=base,$best
 targets=thread-tests
-build build-tsan $sanitized -Db_sanitize=thread -Dc_args=-g1 -Dkernels=$kernels
+build_behind build-tsan $sanitized -Db_sanitize=thread -Dc_args=-g1 -Dkernels=$kernels
+tests 'address and undefined' build-asan weft-tests
+# The kernels of base are watched with more checks than those of wide vectors (meson.build), so all that ops run is run on them.
+WEFT_ISA=base tests 'address and undefined, base' build-asan weft-tests ops products table_bits
+
+await_build
 tests 'thread' build-tsan thread-tests
 
 [ $failed = 0 ] || printf '\nFailures:\n%s' "$failures"
