@@ -41,6 +41,7 @@ static bool normal_content(wf_added_token *t, wf_text_steps *normalizers, wf_ali
     t->owned = malloc(p.bytes + 1);
     if (!t->owned) return fail(message, "out of memory");
     memcpy(t->owned, a->text + p.begin, p.bytes);
+    t->owned[p.bytes] = '\0';
     t->normal = (wf_span){ t->owned, p.bytes };
     return true;
 }
