@@ -230,7 +230,8 @@ static uint32_t break_value(const code_rows *breaks, uint32_t code) {
     if (code == '\r') return BREAK_CR;
     if (code == '\n') return BREAK_LF;
     int32_t row = row_of(breaks, code);
-    return code < 0x20 ? BREAK_CONTROL : row < 0 ? BREAK_OTHER : breaks->at[row][1];
+    if (code < 0x20) return BREAK_CONTROL;
+    return row < 0 ? BREAK_OTHER : breaks->at[row][1];
 }
 
 /* The bytes of the grapheme cluster with which a text of n > 0 bytes begins. */
