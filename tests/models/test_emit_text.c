@@ -327,7 +327,7 @@ TEST(each_side_may_have_its_own_kind) {
     if (!has_emitted_compiler("emit_text")) return;
     wf_tokenizer *t[COUNT_OF(learned)];
     for (int i = 0; i < COUNT_OF(learned); i++) t[i] = learn_kind(learned[i], story);
-    for (int i = 0; i < COUNT_OF(learned); i++)
+    for (int i = 0; i < COUNT_OF(learned); i += 2)
         same_text(t[i], t[(i + 2) % COUNT_OF(learned)], LINES / 3, i + 1);
     for (int i = 0; i < COUNT_OF(learned); i++) wf_tokenizer_free(t[i]);
 }
@@ -422,7 +422,7 @@ TEST_ROWS(text_is_that_of_a_recorded_tokenizer_json, COUNT_OF(recorded_jsons)) {
     if (!has_emitted_compiler("emit_text")) return;
     wf_tokenizer *t = recorded_json(recorded_jsons[_i]);
     same_text(t, t, LINES / 3, _i);
-    if (!SANITIZED && _i % 6 == 0)
+    if (!SANITIZED && _i % 9 == 0)
         compile_alone(_i && compiles("clang") ? "clang" : emitted_compiler());
     wf_tokenizer_free(t);
 }
