@@ -82,7 +82,8 @@ typedef struct wf_model_emit_options {
  * message[256]: what wf_emit refuses; a search that draws, has rules that change logits, forced
  * tokens, several outputs, a beam above 64, or a listener; a batch above 1,024, or with attention;
  * a tokenizer of another size, with a piece above 4,095 bytes, or, in byte-pair encoding by
- * SentencePiece, with unused pieces; a tokenizer.json that has not the form of GPT-2's. */
+ * SentencePiece, with unused pieces; a tokenizer.json that truncates or pads lines, or has a part
+ * without a form in C, which the message names. */
 WF_API char *wf_model_emit(wf_model *m, const wf_model_emit_options *options, char *message);
 
 /* ---- training -------------------------------------------------------------------------------- */

@@ -94,7 +94,7 @@ static int by_pair(const void *a, const void *b) {
     return (x->right > y->right) - (x->right < y->right);
 }
 
-static void write_merges(wf_text *t, const wf_merges *m) {
+void wf_write_merges(wf_text *t, const wf_merges *m) {
     ranked *all = malloc((m->n + 1) * sizeof *all);
     if (!all) t->lacks = true;
     for (size_t i = 0; all && i < m->n; i++) all[i] = (ranked){ m->at[i], (int32_t)i };
@@ -186,7 +186,7 @@ static bool write_characters(text_emitter *x, const wf_tokenizer *t, char *messa
 }
 
 static bool encode_parts(text_emitter *x, wf_tokenizer *t, char *message) {
-    write_merges(&x->tables, &t->merges);
+    wf_write_merges(&x->tables, &t->merges);
     write_symbols(x, t);
     x->links = x->e->line + 1;
     wf_text_puts(&x->encode, "    return encode_parts(&source_text, &w->merges, line, n, to);\n");
@@ -195,7 +195,7 @@ static bool encode_parts(text_emitter *x, wf_tokenizer *t, char *message) {
 
 static bool encode_chunks(text_emitter *x, wf_tokenizer *t, char *message) {
     (void)message;
-    write_merges(&x->tables, &t->merges);
+    wf_write_merges(&x->tables, &t->merges);
     write_symbols(x, t);
     write_bytes(x, t);
     x->links = LONGEST_CHUNK + 1;
@@ -209,12 +209,14 @@ static bool encode_chunks(text_emitter *x, wf_tokenizer *t, char *message) {
 
 /* ---- byte level ------------------------------------------------------------------------------ */
 
-void wf_write_level(text_emitter *x, const wf_merges *m, const int32_t bytes[256],
-                    const wf_byte_level_options *o) {
+static bool encode_level(text_emitter *x, wf_tokenizer *t, char *message) {
+    const wf_merges *m = &t->byte_level->merges;
+    const wf_byte_level_options *o = &t->byte_level->o;
     size_t n_changes;
+    (void)message;
     const uint32_t *changes = wf_unicode_changes(&n_changes);
-    write_merges(&x->tables, m);
-    wf_write_ids(&x->tables, "source_bytes", "The ids of single bytes.", bytes, 256);
+    wf_write_merges(&x->tables, m);
+    wf_write_ids(&x->tables, "source_bytes", "The ids of single bytes.", t->byte_level->bytes, 256);
     wf_write_units(&x->tables, "source_changes",
                    "Code points from which on the class is another, times 4, plus the class.",
                    changes, (int64_t)n_changes);
@@ -226,12 +228,6 @@ void wf_write_level(text_emitter *x, const wf_merges *m, const int32_t bytes[256
                   "    source_changes, %n, %d,\n    source_before, source_after, %d, %d,\n};\n\n",
                   (int64_t)m->n, (int64_t)n_changes, (int)o->prefix_space, o->n_before, o->n_after);
     x->links = x->room = x->e->line + 2;
-}
-
-static bool encode_level(text_emitter *x, wf_tokenizer *t, char *message) {
-    const wf_byte_level *b = t->byte_level;
-    (void)message;
-    wf_write_level(x, &b->merges, b->bytes, &b->o);
     wf_text_puts(&x->encode,
                  "    return encode_level(&source_text, &w->merges, w->text, line, n, to);\n");
     return true;

@@ -82,10 +82,8 @@ static void write_units(wf_text *t, const char *side, const wf_spm_normalizer *r
     free(units);
 }
 
-/* Write how a side normalises its lines. `pieces` is the name of the array that holds the user's
- * symbols. */
-static void write_rules(wf_text *t, const char *side, const wf_spm_normalizer *r,
-                        const char *pieces, int64_t n_symbols) {
+void wf_write_rules(wf_text *t, const char *side, const wf_spm_normalizer *r, const char *pieces,
+                    int64_t n_symbols) {
     if (r->n_units) write_units(t, side, r);
     wf_text_print(t, "static const normalizer %s_rules = {\n", side);
     if (r->n_units)
@@ -187,7 +185,7 @@ static bool write_tables(text_emitter *x, const wf_sentencepiece *s, const strin
     x->has_pieces = !s->ids;
     int64_t n = write_order(t, "source_order", m, texts, is_text), symbols = 0;
     if (m->normalizer.symbols) symbols = write_order(t, "source_symbols", m, texts, is_symbol);
-    write_rules(t, "source", &m->normalizer, pieces, symbols);
+    wf_write_rules(t, "source", &m->normalizer, pieces, symbols);
     if (m->kind == SPM_UNIGRAM || m->kind == SPM_BPE) write_scores(t, m);
     if (s->ids) wf_write_ids(t, "source_ids", "Their ids.", s->ids, (int64_t)m->n);
     if (m->byte_fallback) write_ids_of_bytes(t, s);
@@ -290,7 +288,8 @@ bool wf_emit_sentencepiece_text(text_emitter *x, const wf_tokenizer *t, char *me
         !wf_write_pieces(&x->tables, pieces, "Pieces by their ids.", s->pieces, s->n, message))
         return false;
     write_kinds(&x->tables, s);
-    if (s->model->denormalizes) write_rules(&x->tables, "target", &s->model->denormalizer, NULL, 0);
+    if (s->model->denormalizes)
+        wf_write_rules(&x->tables, "target", &s->model->denormalizer, NULL, 0);
     wf_text_print(&x->tables,
                   "static const sentencepiece_text target_text = {\n"
                   "    %s, target_kinds, target_bytes,\n    ",

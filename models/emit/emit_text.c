@@ -15,7 +15,11 @@ static int64_t bytes_of_work(const text_emitter *x) {
     const model_emitter *e = x->e;
     int64_t ids = 4 * (2 * (e->source + 1) + e->output + 1);
     int64_t links = x->links ? 36 * x->links + 4 : 0, paths = x->has_paths ? 12 * (x->room + 1) : 0;
-    return (ids + links + paths + x->room + x->raw + 64 + 63) / 64 * 64;
+    int64_t words = x->has_words ? 9 * x->room + 64 : 0, lists = x->tokens ? x->raw + 64 : 0;
+    if (x->has_codes) words += 8 * x->room + 8;
+    if (x->has_best) words += 16 * (x->room + 2);
+    if (x->tokens) lists += 16 * (x->tokens + 1);
+    return (ids + links + paths + words + lists + x->room + x->raw + 128 + 63) / 64 * 64;
 }
 
 /* The most tokens of a longer line that are kept, as tools/generate/ does it: a decoder-only model
@@ -61,6 +65,9 @@ static void write_numbers(text_emitter *x, int64_t around) {
     if (x->links) wf_text_print(t, ",\n    LINKS = %n", x->links);
     if (x->room) wf_text_print(t, ",\n    ROOM = %n", x->room);
     if (x->raw) wf_text_print(t, ",\n    RAW = %n", x->raw);
+    if (x->tokens) wf_text_print(t, ",\n    TOKENS = %n", x->tokens);
+    if (x->choices) wf_text_print(t, ",\n    CHOICES = %n", x->choices);
+    if (x->affix) wf_text_print(t, ",\n    LONGEST_AFFIX = %n", x->affix);
     wf_text_puts(t, "\n};\n\n");
     wf_write_ids(t, "behind", "The tokens behind a line.", behind ? behind + n - kept : NULL, kept);
 }
@@ -92,8 +99,12 @@ static void write_memory(text_emitter *x, wf_text *t) {
         of, of, of);
     if (x->links) wf_text_puts(t, "    merger merges;\n");
     if (x->has_paths) wf_text_puts(t, "    best_path paths[ROOM + 1];\n");
-    if (x->room) wf_text_puts(t, "    char text[ROOM];\n");
-    if (x->raw) wf_text_puts(t, "    char raw[RAW];\n");
+    if (x->has_words) wf_text_puts(t, "    word_texts words;\n");
+    if (x->has_codes) wf_text_puts(t, "    code_points codes;\n");
+    if (x->has_best) wf_text_puts(t, "    probable_path best[ROOM + 1];\n");
+    if (x->tokens) wf_text_puts(t, "    token_lists lists;\n");
+    if (x->room && !x->has_words) wf_text_puts(t, "    char text[ROOM];\n");
+    if (x->raw && !x->tokens) wf_text_puts(t, "    char raw[RAW];\n");
     wf_text_print(
         t,
         "} text_work;\n\n"

@@ -3,14 +3,17 @@
  * emit_text.c           numbers, and what every text has
  * emit_kinds.c          words, characters, byte pairs
  * emit_sentencepiece.c  SentencePiece
- * emit_json.c           a tokenizer.json of GPT-2's form
+ * emit_json.c           a tokenizer.json; json_emitter.h
  * emit_tables.c         constant arrays
- * plain_text.c, plain_merges.c, plain_level.c, plain_sentencepiece.c, plain_pieces.c: blocks of C,
- * of which a file gets those that it uses; plain_translate.c, plain_main.c: the rest of the file */
+ * plain_text.c, plain_merges.c, plain_level.c, plain_sentencepiece.c, plain_pieces.c, and for a
+ * tokenizer.json plain_expressions.c, plain_words.c, plain_normal.c, plain_models.c,
+ * plain_decoders.c: blocks of C, of which a file gets those that it uses; plain_translate.c,
+ * plain_main.c: the rest of the file */
 #ifndef WEFT_MODELS_EMIT_TEXT_EMITTER_H
 #define WEFT_MODELS_EMIT_TEXT_EMITTER_H
 
 #include "model_emitter.h"
+#include "models/text/sentencepiece/spm.h"
 #include "models/text/tokenizer.h"
 
 /* The longest string that every compiler takes, in bytes. */
@@ -21,6 +24,10 @@ typedef struct text_emitter {
     wf_text tables, encode, decode; /* the bodies of encode_line and decode_line */
     int64_t links, room, raw;       /* sizes of arrays; 0: there is none */
     bool has_paths;
+    /* a tokenizer.json: its texts of ROOM bytes, code points, and paths; entries of the stack of an
+     * expression; bytes of a prefix with a suffix; texts in the lists of RAW bytes */
+    bool has_words, has_codes, has_best;
+    int64_t choices, affix, tokens;
     int64_t bytes;   /* of its memory */
     int64_t longest; /* bytes of the text of an output token, or more */
     /* both sides have one tokenizer; its pieces are written */
@@ -46,10 +53,12 @@ bool wf_emit_sentencepiece_text(text_emitter *x, const wf_tokenizer *t, char *me
 bool wf_emit_json(text_emitter *x, wf_tokenizer *t, char *message);
 bool wf_emit_json_text(text_emitter *x, const wf_tokenizer *t, char *message);
 
-/* Write the tables of byte-level byte pairs: merges of ids, the ids of single bytes, and what the
- * options say around a line. */
-void wf_write_level(text_emitter *x, const wf_merges *m, const int32_t bytes[256],
-                    const wf_byte_level_options *o);
+/* Write merges in the order in which they are looked up. */
+void wf_write_merges(wf_text *t, const wf_merges *m);
+/* Write how a side normalises its lines. `pieces` is the name of the array that holds the user's
+ * symbols. */
+void wf_write_rules(wf_text *t, const char *side, const wf_spm_normalizer *r, const char *pieces,
+                    int64_t n_symbols);
 
 /* ---- emit_tables.c --------------------------------------------------------------------------- */
 

@@ -223,6 +223,18 @@ TEST(a_prompt_goes_on_as_in_transformers) {
     expect(0);
 }
 
+/* A tokenizer.json that convert writes cuts text by an expression. */
+TEST(a_folder_of_ones_own_becomes_a_program) {
+    if (!has_emitted_compiler("convert_hf")) return;
+    ok("seq 300 > text && train --task lm --text text --tokenizer byte-bpe --vocab-size 270 "
+       "--d-model 8 --heads 2 --layers 1 --d-ff 8 --max-steps 1 --max-len 16 --quiet --threads 1 "
+       "--text-eval-size 0 -o m && convert --to hf m -o d && convert --from hf d -o n");
+    ok("graph --emit-c n -o n.c && generate n --quiet --threads 1 < text > expected");
+    run("%s -std=c11 -w -O1 -DMODEL_MAIN n.c -o p && ./p < text 2> said | cmp - expected",
+        emitted_compiler());
+    expect(0);
+}
+
 TEST(what_is_not_done_stays_with_the_model) {
     copy_of("marian", "folder");
     ok("sed -i 's/\"num_beams\": 4/\"num_beams\": 4, \"num_beam_groups\": 2/' "

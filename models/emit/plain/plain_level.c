@@ -1,6 +1,6 @@
 /* models/emit/plain/plain_level.c - byte-pair encoding at the level of bytes, as in GPT-2, in the C file
- * of a model: what models/text/byte_level/ does, and a tokenizer.json of that form. It consists of
- * blocks, as plain_text.c does, and needs those of plain_merges.c. */
+ * of a model: what models/text/byte_level/ does. It consists of blocks, as plain_text.c does, and needs
+ * those of plain_merges.c. */
 
 /* In `changes`, code points from which on the class is another, times 4, plus the class: letter 1,
  * number 2, white space 3, other 0. */
@@ -76,46 +76,6 @@ static int encode_level(const byte_level *b, merger *g, char *spaced, const char
     if (!is_utf8(line, n)) return BAD_TEXT;
     put_ids(to, b->before, b->n_before);
     encode_piece(b, g, spaced, line, n, to);
-    put_ids(to, b->after, b->n_after);
-    return 0;
-}
-
-/* Tokens that are cut out of a line before anything else: n texts and their ids. */
-typedef struct added_tokens {
-    const char *const *texts;
-    const int32_t *ids;
-    int n;
-} added_tokens;
-
-/* The longest one with which the text begins: its index, or -1. */
-static int added_at(const added_tokens *a, const char *text, size_t n, size_t *bytes) {
-    int longest = -1;
-    *bytes = 1;
-    for (int i = 0; i < a->n; i++) {
-        size_t same = 0;
-        while (same < n && a->texts[i][same] && a->texts[i][same] == text[same]) same++;
-        if (a->texts[i][same] || (longest >= 0 && same <= *bytes)) continue;
-        longest = i;
-        *bytes = same;
-    }
-    return longest;
-}
-
-/* The line as a tokenizer.json of GPT-2's form has it: what stands between added tokens is encoded
- * by itself. */
-static int encode_json(const byte_level *b, const added_tokens *a, merger *g, char *spaced,
-                       const char *line, size_t n, id_list *to) {
-    size_t last = 0;
-    if (!is_utf8(line, n)) return BAD_TEXT;
-    put_ids(to, b->before, b->n_before);
-    for (size_t at = 0, bytes; at < n; at += bytes) {
-        int found = added_at(a, line + at, n - at, &bytes);
-        if (found < 0) continue;
-        encode_piece(b, g, spaced, line + last, at - last, to);
-        put_id(to, a->ids[found]);
-        last = at + bytes;
-    }
-    encode_piece(b, g, spaced, line + last, n - last, to);
     put_ids(to, b->after, b->n_after);
     return 0;
 }

@@ -91,13 +91,13 @@ static uint32_t unit_offset(uint32_t unit) {
     return unit >> 10 << ((unit & 0x200) >> 6);
 }
 
-/* The longest text that a rule replaces, of the 32 shortest. Returns 0 if there is none. */
-static int find_rule(const normalizer *r, const char *text, size_t n, replaced *found) {
+/* The longest text that a rule replaces, of the `most` shortest. Returns 0 if there is none. */
+static int find_rule(const normalizer *r, const char *text, size_t n, int most, replaced *found) {
     uint32_t at = 0, value = 0;
     found->bytes = 0;
     if (!r->n_units) return 0;
     at ^= unit_offset(r->units[0]);
-    for (size_t i = 0, rules = 0; i < n && i < 1024 && rules < 32; i++) {
+    for (size_t i = 0; i < n && i < 1024 && most > 0; i++) {
         uint32_t c = (unsigned char)text[i];
         at ^= c;
         if (at >= r->n_units || (r->units[at] & 0x800000FF) != c) break;
@@ -107,7 +107,7 @@ static int find_rule(const normalizer *r, const char *text, size_t n, replaced *
         if (at >= r->n_units) break;
         value = r->units[at] & 0x7FFFFFFF;
         found->bytes = i + 1;
-        rules++;
+        most--;
     }
     if (!found->bytes || value >= r->n_replacements) return 0;
     found->by = (const char *)r->replacements + value;
@@ -120,7 +120,7 @@ static replaced next_part(const normalizer *r, const char *line, size_t n) {
     replaced part;
     part.by = line;
     part.bytes = part.n = r->symbols.n ? symbol_length(&r->symbols, line, n) : 0;
-    if (part.bytes || find_rule(r, line, n, &part)) return part;
+    if (part.bytes || find_rule(r, line, n, 32, &part)) return part;
     part.by = line;
     part.bytes = part.n = wf_utf8_length(line, n);
     if (part.bytes) return part;

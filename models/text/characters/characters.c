@@ -43,7 +43,7 @@ const wf_character_table wf_flags = { flag_rows, COUNT(flag_rows) };
 const wf_character_table wf_scripts = { script_rows, COUNT(script_rows) };
 const wf_character_table wf_cuts = { cut_rows, COUNT(cut_rows) };
 static const wf_character_table classes = { class_rows, COUNT(class_rows) };
-static const wf_character_table breaks = { break_rows, COUNT(break_rows) };
+const wf_character_table wf_breaks = { break_rows, COUNT(break_rows) };
 
 uint32_t wf_table_value(const wf_character_table *t, uint32_t code) {
     size_t low = 0, high = t->n;
@@ -166,6 +166,11 @@ uint32_t wf_composition(uint32_t a, uint32_t b) {
     return 0;
 }
 
+const uint32_t (*wf_compositions(size_t *n))[3] {
+    *n = COUNT(compose_rows);
+    return compose_rows;
+}
+
 /* ---- grapheme clusters ----------------------------------------------------------------------- */
 
 /* In the order of characters.py. */
@@ -230,7 +235,7 @@ static void extend(cluster *c, uint32_t class, uint32_t conjunct) {
 static uint32_t class_of(uint32_t code) {
     if (code == '\r') return BREAK_CR;
     if (code == '\n') return BREAK_LF;
-    return code < 0x20 ? BREAK_CONTROL : wf_table_value(&breaks, code);
+    return code < 0x20 ? BREAK_CONTROL : wf_table_value(&wf_breaks, code);
 }
 
 size_t wf_cluster(const char *text, size_t n) {

@@ -63,6 +63,9 @@ typedef struct wf_character_table {
 
 /* wf_cuts: classes of scripts of the pre-tokenizer UnicodeScripts; 0: none. */
 extern const wf_character_table wf_categories, wf_flags, wf_scripts, wf_cuts;
+/* Classes of grapheme clusters in the order of characters.py, plus 16 times those of conjuncts, from
+ * U+0020 on. */
+extern const wf_character_table wf_breaks;
 
 enum { CODE_BITS = 21, CODE_MASK = (1 << CODE_BITS) - 1 };
 
@@ -88,6 +91,9 @@ unsigned wf_combining_class(uint32_t code);
 size_t wf_decomposition(uint32_t code, bool compatible, uint32_t *out);
 /* The composition of two code points; 0: there is none. */
 uint32_t wf_composition(uint32_t first, uint32_t second);
+/* The rows that it looks up: two code points and their composition, in ascending order; Hangul has
+ * none. */
+const uint32_t (*wf_compositions(size_t *n))[3];
 
 /* ---- grapheme clusters ----------------------------------------------------------------------- */
 

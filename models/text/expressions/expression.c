@@ -131,6 +131,7 @@ bool wf_expression_compile(wf_expression *e, wf_span pattern, char *message) {
     if (ok) {
         const expression_node *n = &t.nodes[root];
         for (int i = 0; i < 8; i++) e->first[i] = n->nullable ? UINT32_MAX : n->first[i];
+        e->nullable = n->nullable;
         ok = emit(&m, root) && append(&m, (wf_instruction){ .op = OP_MATCH }, &at);
         e->plain = ok && e->n == 2 && e->code[0].op == OP_TEXT;
     }
@@ -141,7 +142,7 @@ bool wf_expression_compile(wf_expression *e, wf_span pattern, char *message) {
 bool wf_expression_literal(wf_expression *e, wf_span text, char *message) {
     emitter m = { NULL, e, message, 0 };
     uint32_t at;
-    *e = (wf_expression){ .plain = text.bytes > 0 };
+    *e = (wf_expression){ .plain = text.bytes > 0, .nullable = !text.bytes };
     memset(e->first, 0xFF, sizeof e->first);
     if (!wf_grow(&e->literals, &e->literals_capacity, text.bytes + 1, 1))
         return fail(message, "out of memory");

@@ -59,6 +59,7 @@ typedef struct wf_expression {
     size_t n_literals, literals_capacity;
     uint32_t first[8]; /* set of 256 bits: the bytes with which a match may begin */
     bool plain;        /* the expression is one literal */
+    bool nullable;     /* a match may be empty */
     wf_choice *stack;
     size_t stack_capacity;
 } wf_expression;

@@ -130,19 +130,22 @@ static bool parse_dot(wf_expression_parser *p, uint32_t *out) {
     return finish_set(p, ok || memory(p), set, out);
 }
 
+/* Makes a set of a text of one character. */
+static bool text_to_set(wf_expression_parser *p, uint32_t *node) {
+    const expression_node *n = &p->tree->nodes[*node];
+    wf_code_set set;
+    if (n->kind != NODE_TEXT) return true;
+    wf_span s = { p->tree->e->literals + n->a, n->b };
+    if (wf_utf8_length(s.text, s.bytes) != s.bytes) return true;
+    uint32_t code = (uint32_t)wf_utf8_code(s.text, s.bytes);
+    if (!wf_set_new(&set)) return memory(p);
+    return finish_set(p, wf_set_add(&set, code, code) || memory(p), set, node);
+}
+
 /* Makes a look-behind of its body, which must be one character or a set. */
 static bool behind(wf_expression_parser *p, bool inverted, uint32_t body, uint32_t *out) {
+    if (!text_to_set(p, &body)) return false;
     const expression_node *n = &p->tree->nodes[body];
-    if (n->kind == NODE_TEXT) {
-        wf_span s = { p->tree->e->literals + n->a, n->b };
-        wf_code_set set;
-        if (wf_utf8_length(s.text, s.bytes) == s.bytes) {
-            uint32_t code = (uint32_t)wf_utf8_code(s.text, s.bytes);
-            if (!wf_set_new(&set)) return memory(p);
-            if (!finish_set(p, wf_set_add(&set, code, code) || memory(p), set, &body)) return false;
-            n = &p->tree->nodes[body];
-        }
-    }
     if (n->kind != NODE_SET) return refuse(p, "a look-behind of more than one character");
     return add(p,
                (expression_node){
@@ -250,8 +253,10 @@ static bool interval(wf_expression_parser *p, uint32_t *least, uint32_t *most) {
     return false;
 }
 
+/* A character that is repeated without an end becomes a set, whose repeats need one operation. */
 static bool repeated(wf_expression_parser *p, uint32_t *node, uint32_t least, uint32_t most,
                      wf_greed greed) {
+    if (most == WF_ENDLESS && !text_to_set(p, node)) return false;
     const expression_node *body = &p->tree->nodes[*node];
     if (least > 1000 || (most > 1000 && most != WF_ENDLESS) || most < least)
         return refuse(p, "a repeat of more than 1,000 times, or backwards");

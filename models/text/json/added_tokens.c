@@ -41,6 +41,7 @@ static bool normal_content(wf_added_token *t, wf_text_steps *normalizers, wf_ali
     t->owned = malloc(p.bytes + 1);
     if (!t->owned) return fail(message, "out of memory");
     memcpy(t->owned, a->text + p.begin, p.bytes);
+    t->owned[p.bytes] = '\0';
     t->normal = (wf_span){ t->owned, p.bytes };
     return true;
 }
@@ -206,6 +207,7 @@ static bool cut_piece(const wf_added_tokens *t, wf_aligned *a, const wf_piece *p
         if (token->left_strip) begin = spaces_before(s, begin);
         if (token->left_strip && begin < last) begin = last;
         if (token->right_strip) end = spaces_after(s, end);
+        if (end < begin) end = begin; /* the token before has taken all of it */
         if (last < begin && !wf_piece_keep(a, wf_piece_cut(a, p, last, begin))) return false;
         wf_piece part = wf_piece_cut(a, p, begin, end);
         part.id = id;

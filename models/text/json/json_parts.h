@@ -15,6 +15,7 @@ typedef struct wf_json_parts {
     const wf_word_model *model;
     const wf_post *post;
     const wf_text_steps *decoders;
+    bool has_decoder;
 } wf_json_parts;
 
 wf_json_parts wf_json_tokenizer_parts(const wf_json_tokenizer *t);

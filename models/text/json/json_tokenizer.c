@@ -105,7 +105,8 @@ wf_json_parts wf_json_tokenizer_parts(const wf_json_tokenizer *t) {
                             .pre_tokenizers = &t->pre_tokenizers,
                             .model = &t->model,
                             .post = &t->post,
-                            .decoders = &t->decoders };
+                            .decoders = &t->decoders,
+                            .has_decoder = t->has_decoder };
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */

@@ -8,9 +8,6 @@
 #include "core/base/utf8.h"
 #include "word_models.h"
 
-/* An unknown character scores this much less than the piece with the lowest score. */
-#define UNKNOWN_PENALTY 10.0
-
 /* The best cut of the word up to a place. */
 struct wf_best_path {
     double score;
@@ -92,7 +89,7 @@ static bool find_best(wf_word_model *m, wf_span word, char *message) {
             single = single || i + 1 - at == n;
         }
         if (single) continue;
-        offer(&m->best[at + n], m->lowest - UNKNOWN_PENALTY + score, at, m->unknown_id);
+        offer(&m->best[at + n], m->lowest - WF_UNKNOWN_PENALTY + score, at, m->unknown_id);
         if (m->best[at + n].id < 0)
             return fail(message, "a character is not in the vocabulary, which has no unknown id");
     }

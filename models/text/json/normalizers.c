@@ -73,18 +73,18 @@ static bool normalize_lower(wf_text_step *s, wf_aligned *a, wf_piece *p) {
 
 /* ---- BERT ------------------------------------------------------------------------------------ */
 
-static bool bert_drops(uint32_t c) {
+bool wf_bert_drops(uint32_t c) {
     if (c >= 0x20 && c < 0x7F) return false;
     return !c || c == 0xFFFD || wf_has_flag(c, IS_CONTROL);
 }
 
-static bool other_space(uint32_t c) {
+bool wf_other_space(uint32_t c) {
     return c != ' ' && wf_is_space(c);
 }
 
 /* The ranges of the library. The sixth begins at 2B920 there, although Unicode's begins at 2B820.
  */
-static bool is_chinese(uint32_t c) {
+bool wf_is_chinese(uint32_t c) {
     return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
            (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
            (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
@@ -92,11 +92,11 @@ static bool is_chinese(uint32_t c) {
 }
 
 static bool space_chinese(wf_aligned *a, wf_piece *p) {
-    if (none(a, p, is_chinese)) return true;
+    if (none(a, p, wf_is_chinese)) return true;
     wf_change_begin(a);
     for (size_t at = 0; at < p->bytes;) {
         uint32_t code = next_code(piece_text(a, p), &at);
-        bool chinese = is_chinese(code);
+        bool chinese = wf_is_chinese(code);
         if ((chinese && !wf_change_add(a, ' ', 0)) || !wf_change_add(a, code, chinese) ||
             (chinese && !wf_change_add(a, ' ', 1)))
             return false;
@@ -104,11 +104,9 @@ static bool space_chinese(wf_aligned *a, wf_piece *p) {
     return wf_change_all(a, p, 0);
 }
 
-static bool is_accent(uint32_t c) {
+bool wf_is_accent(uint32_t c) {
     return c >= 0x300 && wf_has_flag(c, IS_ACCENT);
 }
-
-enum { CLEAN, CHINESE, LOWER, ACCENTS };
 
 static bool read_bert(wf_text_step *s, const wf_step_source *from) {
     if (!wf_step_flag(from, "clean_text", &s->flags[CLEAN]) ||
@@ -120,10 +118,10 @@ static bool read_bert(wf_text_step *s, const wf_step_source *from) {
 }
 
 static bool normalize_bert(wf_text_step *s, wf_aligned *a, wf_piece *p) {
-    if (s->flags[CLEAN] && !(filter(a, p, bert_drops) && to_spaces(a, p, other_space)))
+    if (s->flags[CLEAN] && !(filter(a, p, wf_bert_drops) && to_spaces(a, p, wf_other_space)))
         return false;
     if (s->flags[CHINESE] && !space_chinese(a, p)) return false;
-    if (s->flags[ACCENTS] && !(wf_piece_normal(a, p, false, false) && filter(a, p, is_accent)))
+    if (s->flags[ACCENTS] && !(wf_piece_normal(a, p, false, false) && filter(a, p, wf_is_accent)))
         return false;
     return !s->flags[LOWER] || lower(a, p);
 }
@@ -161,21 +159,21 @@ static bool normalize_strip(wf_text_step *s, wf_aligned *a, wf_piece *p) {
     return strip(a, p, s->flags[0], s->flags[1]);
 }
 
-static bool is_mark(uint32_t c) {
+bool wf_is_mark(uint32_t c) {
     return c >= 0x300 && wf_has_flag(c, IS_MARK);
 }
 
 static bool normalize_marks(wf_text_step *s, wf_aligned *a, wf_piece *p) {
     (void)s;
-    return filter(a, p, is_mark);
+    return filter(a, p, wf_is_mark);
 }
 
-static bool nmt_drops(uint32_t c) {
+bool wf_nmt_drops(uint32_t c) {
     return (c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
            c == 0x9F;
 }
 
-static bool nmt_space(uint32_t c) {
+bool wf_nmt_space(uint32_t c) {
     return c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
            (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
            c == 0xFEFF || c == 0xFFFD;
@@ -183,7 +181,7 @@ static bool nmt_space(uint32_t c) {
 
 static bool normalize_nmt(wf_text_step *s, wf_aligned *a, wf_piece *p) {
     (void)s;
-    return filter(a, p, nmt_drops) && to_spaces(a, p, nmt_space);
+    return filter(a, p, wf_nmt_drops) && to_spaces(a, p, wf_nmt_space);
 }
 
 /* ---- normal forms ---------------------------------------------------------------------------- */

@@ -91,13 +91,19 @@ static bool space(const void *with, uint32_t c) {
     (void)with;
     return wf_is_space(c);
 }
+bool wf_is_punctuation(uint32_t c) {
+    return wf_has_flag(c, IS_PUNCTUATION);
+}
 static bool punctuation(const void *with, uint32_t c) {
     (void)with;
-    return wf_has_flag(c, IS_PUNCTUATION);
+    return wf_is_punctuation(c);
+}
+bool wf_is_digit(uint32_t c) {
+    return c < 0x80 ? c >= '0' && c <= '9' : wf_has_flag(c, IS_NUMBER);
 }
 static bool digit(const void *with, uint32_t c) {
     (void)with;
-    return c < 0x80 ? c >= '0' && c <= '9' : wf_has_flag(c, IS_NUMBER);
+    return wf_is_digit(c);
 }
 static bool same(const void *with, uint32_t c) {
     return *(const uint32_t *)with == c;
@@ -154,8 +160,6 @@ static bool read_delimiter(wf_text_step *s, const wf_step_source *from) {
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */
-
-enum { INVERT };
 
 static bool cut_split(wf_text_step *s, wf_aligned *a, wf_piece p) {
     return cut_expression(s, a, &p, s->flags[INVERT]);
@@ -231,8 +235,6 @@ static bool apply_bytes(wf_text_step *s, wf_aligned *a) {
 
 /* ---- Metaspace ------------------------------------------------------------------------------- */
 
-enum { SCHEME_FIRST, SCHEME_NEVER, SCHEME_ALWAYS, SPLIT = 0 };
-
 /* Reads prepend_scheme. False with message if the older field add_prefix_space contradicts it. */
 static bool scheme(wf_text_step *s, const wf_step_source *from) {
     static const char *const schemes[] = { "first", "never", "always", NULL };
@@ -247,10 +249,10 @@ static bool scheme(wf_text_step *s, const wf_step_source *from) {
 }
 
 static bool read_metaspace(wf_text_step *s, const wf_step_source *from) {
-    s->flags[SPLIT] = true;
+    s->flags[SPLIT_SPACES] = true;
     return wf_step_code(from, "replacement", &s->code) &&
            wf_step_text(from, "replacement", &s->text) && scheme(s, from) &&
-           wf_step_flag_or(from, "split", &s->flags[SPLIT]) &&
+           wf_step_flag_or(from, "split", &s->flags[SPLIT_SPACES]) &&
            wf_expression_literal(&s->expression, (wf_span){ " ", 1 }, from->message);
 }
 
@@ -264,8 +266,8 @@ static bool cut_metaspace(wf_text_step *s, wf_aligned *a, wf_piece p) {
     if (wanted && p.bytes && !starts_with(piece_text(a, &p), s->text) &&
         !wf_piece_prepend(a, &p, s->text))
         return false;
-    return s->flags[SPLIT] ? cut_characters(a, &p, MERGED_WITH_NEXT, same, &s->code)
-                           : wf_piece_keep(a, p);
+    return s->flags[SPLIT_SPACES] ? cut_characters(a, &p, MERGED_WITH_NEXT, same, &s->code)
+                                  : wf_piece_keep(a, p);
 }
 static bool apply_metaspace(wf_text_step *s, wf_aligned *a) {
     return each(s, a, cut_metaspace);

@@ -35,6 +35,11 @@ typedef enum { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIG
 
 /* Flags of the pre-tokenizer ByteLevel: a piece gets a space before it; it is cut as in GPT-2. */
 enum { PREFIX_SPACE, USE_REGEX };
+/* The choice and the flag of the pre-tokenizer Metaspace. */
+enum { SCHEME_FIRST, SCHEME_NEVER, SCHEME_ALWAYS, SPLIT_SPACES = 0 };
+/* The flag of Split, and those of BertNormalizer. */
+enum { INVERT };
+enum { CLEAN, CHINESE, LOWER, ACCENTS };
 
 /* A step. Each kind of step uses some of the fields. */
 struct wf_text_step {
@@ -97,6 +102,18 @@ bool wf_step_value(const wf_step_source *from, const char *key, size_t *out);
 uint32_t wf_byte_character(unsigned char byte);
 /* The byte that a character stands for; -1: none. */
 int wf_character_byte(uint32_t code);
+/* The characters that BERT's normalizer drops, makes a space of, or puts between spaces; those that
+ * are stripped as accents or as marks; those that Nmt drops, or makes a space of. */
+bool wf_bert_drops(uint32_t code);
+bool wf_other_space(uint32_t code);
+bool wf_is_chinese(uint32_t code);
+bool wf_is_accent(uint32_t code);
+bool wf_is_mark(uint32_t code);
+bool wf_nmt_drops(uint32_t code);
+bool wf_nmt_space(uint32_t code);
+/* A digit of Digits, and punctuation of BertPreTokenizer and Punctuation. */
+bool wf_is_digit(uint32_t code);
+bool wf_is_punctuation(uint32_t code);
 /* Every byte becomes its character. */
 bool wf_piece_to_bytes(wf_aligned *a, wf_piece *p);
 /* Normal forms; normal_forms.c. */

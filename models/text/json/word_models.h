@@ -41,6 +41,8 @@ typedef struct wf_word_model_kind {
     bool (*word)(wf_word_model *m, wf_span word, wf_word_tokens *to, char *message);
 } wf_word_model_kind;
 
+/* In Unigram an unknown character scores this much less than the piece with the lowest score. */
+#define WF_UNKNOWN_PENALTY 10.0
 typedef struct wf_best_path wf_best_path; /* model_unigram.c */
 
 struct wf_word_model {
