@@ -19,9 +19,9 @@ wf_tensor *wf_transient_buffer(wf_graph *g, const char *name, wf_dtype dtype, in
 /* Write a shape as text, "[B,T,512]", with extents by name. Returns buffer. */
 const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, char *buffer,
                           size_t size);
-/* True if the leaf has values, now or from its first use on. Inputs and shapes (wf_shape) have
- * none. */
-bool wf_has_values(const wf_tensor *leaf);
+/* True if t is a leaf that has values, now or from its first use on. Inputs and shapes (wf_shape)
+ * have none. */
+bool wf_has_values(const wf_tensor *t);
 /* The layout of a parameter; WF_ROW_MAJOR for other tensors. */
 wf_layout wf_layout_of(const wf_tensor *t);
 /* Write or read n elements from index `first` on, in row-major order. It fails for a matrix in

@@ -135,7 +135,7 @@ static bool compile(wf_plan *p, const wf_plan_options *o, unsigned char *need) {
     for (int i = 0; i < p->n_nodes; i++) {
         const wf_tensor *t = p->nodes[i].node;
         p->index[t->id] = i;
-        bool holds = (t->kind == WF_CONSTANT || is_stored(t)) && wf_has_values(t);
+        bool holds = wf_has_values(t);
         if (holds && p->nodes[i].data && !wf_leaf_data((wf_tensor *)(uintptr_t)t))
             return wf_plan_fail(p, "out of memory for '%s'", called(t));
     }

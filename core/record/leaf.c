@@ -351,13 +351,13 @@ wf_layout wf_layout_of(const wf_tensor *t) {
 }
 
 bool wf_has_values(const wf_tensor *t) {
-    return leaf_of(t)->init.fill || leaf_of(t)->data;
+    bool is_leaf = t && !wf_is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);
+    return is_leaf && (leaf_of(t)->init.fill || leaf_of(t)->data);
 }
 
 /* True if t is a leaf that has values and `data` is not NULL. */
 static bool has_bytes(const wf_tensor *t, const void *data) {
-    bool is_leaf = t && !wf_is_poison(t) && (is_stored(t) || t->kind == WF_CONSTANT);
-    return is_leaf && wf_has_values(t) && data;
+    return data && wf_has_values(t);
 }
 
 static bool accessible(const wf_tensor *t, const void *data, size_t bytes) {

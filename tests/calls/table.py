@@ -321,6 +321,8 @@ class Writer:
         if result in ('const char *', 'char *'):
             if name in ('wf_dot', 'wf_emit', 'wf_model_emit', 'wf_model_emit_training', 'wf_file_bytes', 'wf_json_learn'):
                 return [f'char *text = {call};', f'check_told(w, text != NULL, a{message[0]});', 'free(text);']
+            if name == 'wf_print_new':  # NULL also for what the plan does not fetch
+                return [f'free({call});']
             return [f'check_text(w, {call}, {null});']
         if result in ('wf_tensor *', 'const wf_tensor *'):
             return [f'keep_tensor(w, {call}, {null});']
