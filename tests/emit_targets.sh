@@ -195,7 +195,7 @@ hosted() {
     emulator=$1
     shift
     for name in $models $plans; do
-        "$@" -include "$out/$name.c" "$here/hosted.c" -o "$folder/$name" || return 1
+        "$@" -Werror -include "$out/$name.c" "$here/hosted.c" -o "$folder/$name" || return 1
         $emulator "$folder/$name" < "$out/$name.lines" > "$folder/got" || return 1
         answers "$name" || return 1
     done
@@ -230,7 +230,7 @@ cortex() {
     need arm-none-eabi-gcc qemu-system-arm || return 77
     alone '__aeabi_.*' arm-none-eabi-nm arm-none-eabi-gcc "$@" || return 1
     for name in $models $plans; do
-        arm-none-eabi-gcc -std=c11 -O2 "$@" -ffreestanding -nostdlib -nostartfiles -DTICK="$tick" -include "$out/$name.c" \
+        arm-none-eabi-gcc -std=c11 -O2 -Werror "$@" -ffreestanding -nostdlib -nostartfiles -DTICK="$tick" -include "$out/$name.c" \
             "$here/cortex.c" -T "$here/cortex.ld" -Wl,--defsym=FLASH="$flash",--defsym=RAM="$ram",--defsym=MORE="$more" -lgcc \
             -o "$folder/$name.elf" || return 1
         head -n "$most" "$out/$name.lines" > "$folder/lines"
@@ -252,7 +252,7 @@ wasm_way() {
     alone none true clang --target=wasm32 || return 1
     for extra in '' -msimd128; do
         for name in $models $plans; do
-            clang $flags $extra -std=c11 -include "$out/$name.c" "$here/wasm.c" -Wl,--no-entry,-z,stack-size=65536,--stack-first \
+            clang $flags $extra -std=c11 -Werror -include "$out/$name.c" "$here/wasm.c" -Wl,--no-entry,-z,stack-size=65536,--stack-first \
                 -o "$folder/$name.wasm" || return 1
             node "$here/wasm.js" "$folder/$name.wasm" < "$out/$name.lines" > "$folder/got" || return 1
             answers "$name" || return 1
@@ -269,14 +269,14 @@ sanitizers_way() {
     ran='address and undefined behaviour, by gcc and clang: nothing found'
 }
 
-# The weights are left out: reading so many numbers takes an analyzer minutes.
+# Weights and recorded inputs are left out: reading so many numbers takes an analyzer minutes.
 analyze_way() {
     need gcc clang cppcheck || return 77
     for name in $models $plans; do
-        awk '/^static const (float first_weights|signed char first_int8).*\{$/ { print $0 " 0 };"; skips = 1 }
+        awk '/^static const (float first_weights|signed char first_int8|(float|int32_t) run_[0-9]).*\{$/ { print $0 " 0 };"; skips = 1 }
             !skips { print }
             /^};/ { skips = 0 }' "$out/$name.c" > "$folder/$name.c"
-        echo "$name: gcc" && gcc -std=c11 -O1 -fanalyzer -Werror -c "$folder/$name.c" -o "$folder/$name.o" || return 1
+        echo "$name: gcc" && gcc -std=c11 -O1 -fanalyzer -Werror -DMODEL_MAIN -c "$folder/$name.c" -o "$folder/$name.o" || return 1
         echo "$name: clang" && clang --analyze --analyzer-output text -std=c11 -DMODEL_MAIN "$folder/$name.c" > "$folder/found" 2>&1
         [ ! -s "$folder/found" ] || { cat "$folder/found"; return 1; }
         echo "$name: cppcheck" && cppcheck --quiet --std=c11 --enable=warning,portability --error-exitcode=1 -DMODEL_MAIN "$folder/$name.c" ||
