@@ -62,10 +62,10 @@ typedef struct wf_model_emit_options {
  * With a `batch` above 1, model_generate_batch(&m, tasks, n) finds the outputs for n sources of any
  * number, model_BATCH of them at once, and model_translate_batch(&m, lines, n) those for lines: the
  * same as alone, to the bit. A model_task has source, n and output, and gets length and score; a
- * model_line has line, bytes, out and size, and gets the result of model_translate. Rows of a
- * source whose search is over are computed until the last one's is. model_score is of no use after
- * them. The program reads as many
- * lines, or what is left, before it answers them.
+ * model_line has line, bytes, out and size, and gets the result of model_translate and the score,
+ * which is 0 for a line without tokens. Rows of a source whose search is over are computed until
+ * the last one's is. model_score is of no use after them. The program reads as many lines, or what
+ * is left, before it answers them.
  *
  * With `attention`, model_attend(&m, tokens) computes all attention weights and log-probabilities
  * of the last source and its best output. It writes the decoder's model_ATTENDED tokens and returns

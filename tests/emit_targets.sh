@@ -10,8 +10,9 @@
 #   sanitizers analyze                           address and undefined behaviour; gcc's and clang's analyzer, cppcheck
 #
 # Models are trained: the copy task, in f32 and in int8; dates; a translator with byte pairs, in f32, in int8, and in int8 with
-# less memory, where a layer computes keys and values again; and language models of the forms of GPT and of Llama. Their files
-# are compiled alone, every warning an error, and need no symbol but those of the compiler's runtime. Then they answer lines.
+# less memory, where a layer computes keys and values again; and language models of the forms of GPT and of Llama. The
+# translator and the model of GPT's form are written with --batch too, and then give the same scores. The files are compiled
+# alone, every warning an error, and need no symbol but those of the compiler's runtime. Then they answer lines.
 # The text must be that of generate, byte for byte, and the bits of each score those that this machine's compiler gives. So is
 # the training of the copy task: its lines are numbers of updates, and the answers the checksum and the bytes of the file that
 # `train` writes then. Plans are those of the programs in tools/examples and of a GRU, with the first runs of each
@@ -31,7 +32,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 here=$root/tests/targets
 all_ways='gcc clang tcc i386 aarch64 riscv64 cortex-m3 cortex-m4f cortex-m7 cortex-m33 wasm sanitizers analyze'
-models='copy copy8 date translator translator8 kept8 gpt llama training'
+models='copy copy8 date translator translator8 kept8 translator_batch gpt gpt_batch llama training'
 examples='char_lm custom_op data_parallel digits_cnn digits_mlp digits_vae gan lora resume server'
 small_plans='custom_op_7 gan_3 gru_2 lora_2 lora_3 resume_1 server_2 server_3'
 plans="$small_plans char_lm_1 char_lm_2 data_parallel_1 data_parallel_2 digits_cnn_1 digits_cnn_2 digits_mlp_1 digits_mlp_2
@@ -71,6 +72,8 @@ write_lines() {
     cp copy.lines copy8.lines
     cp translator.lines translator8.lines
     cp translator.lines kept8.lines
+    cp translator.lines translator_batch.lines
+    cp gpt.lines gpt_batch.lines
     cp gpt.lines llama.lines
     printf '1\n6\n20\n' > training.lines
 }
@@ -82,6 +85,17 @@ emit_model() {
     "$tools/graph" --emit-c "$file" "$@" --weights $weights -o "$name.c" 2> "$name.sizes" &&
         "$tools/generate" "$file" --quiet --threads 1 --weights $weights < "$name.lines" > "$name.expected" &&
         answer_here "$name"
+}
+
+# emit_batch NAME N ALONE FILE WEIGHTS OPTIONS...: such a file for N lines at once. First it answers them one by one, then N at
+# once; the scores of lines with text are those of the file ALONE.
+emit_batch() {
+    name=$1 n=$2 alone=$3
+    shift 3
+    emit_model "$name" "$@" --batch "$n" && cmp "$name.answers" "$alone.answers" &&
+        echo "#define ANSWERED_TOGETHER $n" >> "$name.c" && answer_here "$name" || return 1
+    for file in "$name" "$alone"; do awk -F '\t' '$2 != ""' "$file.answers" > "$file.scored"; done
+    cmp "$name.scored" "$alone.scored"
 }
 
 memory_of() { sed 's/ bytes of memory.*//; s/.*: //' "$out/$1.sizes"; }
@@ -143,8 +157,9 @@ make_models() {
         emit_model translator translator f32 --beam 4 &&
         emit_model translator8 translator int8 --beam 4 &&
         emit_model kept8 translator int8 --beam 4 --ram "$(($(memory_of translator8) - 1))" &&
+        emit_batch translator_batch 3 translator translator f32 --beam 4 &&
         train_model gpt --task lm --text "$root/LICENSE" --tokenizer byte-bpe --vocab-size 300 $text --text-eval-size 0 &&
-        emit_model gpt gpt f32 &&
+        emit_model gpt gpt f32 && emit_batch gpt_batch 4 gpt gpt f32 &&
         train_model llama --task lm --text "$root/LICENSE" --tokenizer text-char --form llama --kv-heads 2 $text --text-eval-size 0 &&
         emit_model llama llama f32 && make_training && make_plans
 }
@@ -156,7 +171,7 @@ alone() {
     symbols=$1 nm=$2
     shift 2
     for name in $models $plans; do
-        case $name in copy | translator | gpt | llama | training) levels='-O0 -Os -O2 -O3' ;; *) levels=-O2 ;; esac
+        case $name in copy | translator | translator_batch | gpt | gpt_batch | llama | training) levels='-O0 -Os -O2 -O3' ;; *) levels=-O2 ;; esac
         for level in $levels; do
             "$@" $strict $level -c "$out/$name.c" -o "$folder/$name.o" || return 1
             found=$("$nm" -u "$folder/$name.o" | awk '{ print $NF }' | grep -vxE "$symbols" || true)
@@ -180,7 +195,7 @@ hosted() {
     emulator=$1
     shift
     for name in $models $plans; do
-        "$@" -include "$out/$name.c" "$here/hosted.c" -o "$folder/$name" || return 1
+        "$@" -Werror -include "$out/$name.c" "$here/hosted.c" -o "$folder/$name" || return 1
         $emulator "$folder/$name" < "$out/$name.lines" > "$folder/got" || return 1
         answers "$name" || return 1
     done
@@ -215,7 +230,7 @@ cortex() {
     need arm-none-eabi-gcc qemu-system-arm || return 77
     alone '__aeabi_.*' arm-none-eabi-nm arm-none-eabi-gcc "$@" || return 1
     for name in $models $plans; do
-        arm-none-eabi-gcc -std=c11 -O2 "$@" -ffreestanding -nostdlib -nostartfiles -DTICK="$tick" -include "$out/$name.c" \
+        arm-none-eabi-gcc -std=c11 -O2 -Werror "$@" -ffreestanding -nostdlib -nostartfiles -DTICK="$tick" -include "$out/$name.c" \
             "$here/cortex.c" -T "$here/cortex.ld" -Wl,--defsym=FLASH="$flash",--defsym=RAM="$ram",--defsym=MORE="$more" -lgcc \
             -o "$folder/$name.elf" || return 1
         head -n "$most" "$out/$name.lines" > "$folder/lines"
@@ -237,7 +252,7 @@ wasm_way() {
     alone none true clang --target=wasm32 || return 1
     for extra in '' -msimd128; do
         for name in $models $plans; do
-            clang $flags $extra -std=c11 -include "$out/$name.c" "$here/wasm.c" -Wl,--no-entry,-z,stack-size=65536,--stack-first \
+            clang $flags $extra -std=c11 -Werror -include "$out/$name.c" "$here/wasm.c" -Wl,--no-entry,-z,stack-size=65536,--stack-first \
                 -o "$folder/$name.wasm" || return 1
             node "$here/wasm.js" "$folder/$name.wasm" < "$out/$name.lines" > "$folder/got" || return 1
             answers "$name" || return 1
@@ -254,18 +269,17 @@ sanitizers_way() {
     ran='address and undefined behaviour, by gcc and clang: nothing found'
 }
 
-# The weights are left out: reading so many numbers takes an analyzer minutes. cppcheck takes a struct whose members are set one
-# by one for uninitialised.
+# Weights and recorded inputs are left out: reading so many numbers takes an analyzer minutes.
 analyze_way() {
     need gcc clang cppcheck || return 77
     for name in $models $plans; do
-        awk '/^static const (float first_weights|signed char first_int8).*\{$/ { print $0 " 0 };"; skips = 1 }
+        awk '/^static const (float first_weights|signed char first_int8|(float|int32_t) run_[0-9]).*\{$/ { print $0 " 0 };"; skips = 1 }
             !skips { print }
             /^};/ { skips = 0 }' "$out/$name.c" > "$folder/$name.c"
-        echo "$name: gcc" && gcc -std=c11 -O1 -fanalyzer -Werror -c "$folder/$name.c" -o "$folder/$name.o" || return 1
+        echo "$name: gcc" && gcc -std=c11 -O1 -fanalyzer -Werror -DMODEL_MAIN -c "$folder/$name.c" -o "$folder/$name.o" || return 1
         echo "$name: clang" && clang --analyze --analyzer-output text -std=c11 -DMODEL_MAIN "$folder/$name.c" > "$folder/found" 2>&1
         [ ! -s "$folder/found" ] || { cat "$folder/found"; return 1; }
-        echo "$name: cppcheck" && cppcheck --quiet --std=c11 --enable=warning,portability --suppress=ctuuninitvar --error-exitcode=1 -DMODEL_MAIN "$folder/$name.c" ||
+        echo "$name: cppcheck" && cppcheck --quiet --std=c11 --enable=warning,portability --error-exitcode=1 -DMODEL_MAIN "$folder/$name.c" ||
             return 1
     done
     ran='gcc -fanalyzer, clang --analyze, cppcheck: nothing found'

@@ -15,15 +15,22 @@ static inline float element(const matrix *x, int i, int j) {
 
 /* One head: q [queries, k_width], k [keys, k_width], v [keys, v_width], y as q but v_width wide.
  * stats [2, queries]: the largest score of a query and 1 / the sum of its exponentials. mask: data
- * 0 for none; compared with 0, or added if additive. window 0: all keys. A weight is kept where a
- * half word of random bits is below the threshold. adds: dk and dv are added to what is there. */
+ * 0 for none; compared with 0, or added if additive. window 0: all keys. If it drops weights, one is
+ * kept where a half word of random bits is below the threshold. */
 typedef struct head {
-    int queries, keys, k_width, v_width, window, causal, additive, drops, adds;
+    int queries, keys, k_width, v_width, window, causal, additive, drops;
     float scale, keep_scale;
     uint32_t threshold;
     uint64_t key, stream, element;
-    matrix q, k, v, mask, y, stats, dy, dq, dk, dv;
+    matrix q, k, v, mask, y, stats;
 } head;
+
+/* The gradients of a head, each with the shape of its value. adds: dk and dv are added to what is
+ * there. */
+typedef struct head_gradients {
+    int adds;
+    matrix dy, dq, dk, dv;
+} head_gradients;
 
 /* The number of keys before the padding at the end, if one mask for all queries excludes that
  * padding. */
@@ -210,13 +217,14 @@ static void attention_head(const head *h, float *scratch) {
 
 /* The weights p of query t after dropout, and ds, for n keys. p has scores on entry, ds the
  * products of dy and v. */
-static void weights_of_query(const head *h, int t, int n, float *restrict p, float *restrict ds) {
+static void weights_of_query(const head *h, const matrix *dy, int t, int n, float *restrict p,
+                             float *restrict ds) {
     float_bits infinity;
     float lane[16], top = h->stats.data[t], inverse = h->stats.data[h->stats.row + t];
     infinity.word = UINT32_C(0x7f800000);
     for (int i = 0; i < 16; i++) lane[i] = 0;
     for (int j = 0; j < h->v_width; j++)
-        lane[j % 16] = multiply_add(element(&h->dy, t, j), element(&h->y, t, j), lane[j % 16]);
+        lane[j % 16] = multiply_add(element(dy, t, j), element(&h->y, t, j), lane[j % 16]);
     float delta = sum_of_line(lane);
     if (h->drops) drop_weights(h, t, 0, n, 1, ds);
     for (int s = 0; s < whole_lines(n); s++) {
@@ -229,28 +237,28 @@ static void weights_of_query(const head *h, int t, int n, float *restrict p, flo
 
 /* dq, dk and dv of a head. scratch: keys (k_width + v_width + 2) floats, the keys in whole lines of
  * 16. */
-static void attention_head_backward(const head *h, float *scratch) {
+static void attention_head_backward(const head *h, const head_gradients *g, float *scratch) {
     int n = keys_in_use(h), from, to;
     int row = whole_lines(n);
     float *kt = scratch, *vt = kt + row * h->k_width, *p = vt + row * h->v_width, *ds = p + row;
     turn(&h->k, 0, n, h->k_width, h->scale, kt);
     turn(&h->v, 0, n, h->v_width, 1.0f, vt);
-    for (int s = 0; !h->adds && s < h->keys; s++) {
-        for (int j = 0; j < h->k_width; j++) h->dk.data[s * h->dk.row + j] = 0;
-        for (int j = 0; j < h->v_width; j++) h->dv.data[s * h->dv.row + j] = 0;
+    for (int s = 0; !g->adds && s < h->keys; s++) {
+        for (int j = 0; j < h->k_width; j++) g->dk.data[s * g->dk.row + j] = 0;
+        for (int j = 0; j < h->v_width; j++) g->dv.data[s * g->dv.row + j] = 0;
     }
     for (int t = 0; t < h->queries; t++) {
-        float *dq = h->dq.data + t * h->dq.row;
+        float *dq = g->dq.data + t * g->dq.row;
         for (int j = 0; j < h->k_width; j++) dq[j] = 0;
         keys_of_query(h, t, n, &from, &to);
         scores_of(&h->q, t, h->k_width, n, kt, p);
-        scores_of(&h->dy, t, h->v_width, n, vt, ds);
+        scores_of(&g->dy, t, h->v_width, n, vt, ds);
         mask_scores(h, t, 0, n, from, to, p);
-        weights_of_query(h, t, n, p, ds);
+        weights_of_query(h, &g->dy, t, n, p, ds);
         add_rows(&h->k, from, to, h->k_width, ds, h->scale, dq);
         for (int s = from; s < to; s++) {
-            add_row(&h->q, t, h->k_width, ds[s], h->scale, h->dk.data + s * h->dk.row);
-            add_row(&h->dy, t, h->v_width, p[s], 1.0f, h->dv.data + s * h->dv.row);
+            add_row(&h->q, t, h->k_width, ds[s], h->scale, g->dk.data + s * g->dk.row);
+            add_row(&g->dy, t, h->v_width, p[s], 1.0f, g->dv.data + s * g->dv.row);
         }
     }
 }

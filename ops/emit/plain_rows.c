@@ -151,18 +151,16 @@ static void product_rest(int columns, int n, const float *a, int a_column, const
 static void product_columns(int m, int columns, int n, const float *a, int a_row, int a_column,
                             const float *b, int b_row, const float *d, int d_row, float *y,
                             int y_row) {
-    int fours = columns == 32 ? m / 4 * 4 : 0;
-    for (int i = 0; i < fours; i += 4)
-        product_rows(n, a + i * a_row, a_row, a_column, b, b_row, d_row < 0 ? d : d + i * d_row,
-                     d_row, y + i * y_row, y_row);
-    for (int i = fours; i < m; i++) {
-        const float *start = d_row < 0 ? d : d + i * d_row;
-        if (columns == 32)
-            product_row(n, a + i * a_row, a_row, a_column, b, b_row, start, d_row, y + i * y_row,
-                        y_row);
+    for (int i = 0, rows; i < m; i += rows) {
+        const float *from = a + i * a_row, *start = d_row < 0 ? d : d + i * d_row;
+        float *to = y + i * y_row;
+        rows = columns == 32 && m - i >= 4 ? 4 : 1;
+        if (rows == 4)
+            product_rows(n, from, a_row, a_column, b, b_row, start, d_row, to, y_row);
+        else if (columns == 32)
+            product_row(n, from, a_row, a_column, b, b_row, start, d_row, to, y_row);
         else
-            product_rest(columns, n, a + i * a_row, a_column, b, b_row, start, d_row,
-                         y + i * y_row);
+            product_rest(columns, n, from, a_column, b, b_row, start, d_row, to);
     }
 }
 

@@ -1,28 +1,31 @@
 /* tests/targets/answers.h - the lines of a model's emitted C file with the bits of their scores.
  *
  * A program of emit_targets.sh is compiled with the emitted file in front (-include model.c). It
- * provides the lines, and writes what answer() gives: "SCORE\tTEXT\n", where SCORE is the 64 bits
- * of model_score in hexadecimal and TEXT has its line breaks escaped, as `generate` escapes
- * them. */
+ * provides the lines, and writes what answer() and answer_rest() give: "SCORE\tTEXT\n", where SCORE
+ * is the 64 bits of the score in hexadecimal and TEXT has its line breaks escaped, as `generate`
+ * escapes them. Lines of a file with ANSWERED_TOGETHER are collected until a batch is full. */
 #ifndef WEFT_TESTS_TARGETS_ANSWERS_H
 #define WEFT_TESTS_TARGETS_ANSWERS_H
 
-enum { MOST_ANSWER = 2 * model_TEXT + 32 };
+#ifndef ANSWERED_TOGETHER
+#define ANSWERED_TOGETHER 1
+#endif
+enum { MOST_ANSWER = ANSWERED_TOGETHER * (2 * model_TEXT + 32) };
 
 static _Alignas(64) unsigned char answer_memory[model_MEMORY];
-static char answer_text[model_TEXT];
 static char answer_line[MOST_ANSWER];
 static model answering;
 
-/* Write the bits of the last score. Returns the number of digits. */
-static int put_score(char *to) {
+/* Write the bits of a score. Returns the next place. */
+static int put_score(double score, int at) {
     union {
         double score;
         uint64_t bits;
-    } last;
-    last.score = model_score(&answering);
-    for (int i = 0; i < 16; i++) to[i] = "0123456789abcdef"[last.bits >> (60 - 4 * i) & 15];
-    return 16;
+    } put;
+    put.score = score;
+    for (int i = 0; i < 16; i++)
+        answer_line[at++] = "0123456789abcdef"[put.bits >> (60 - 4 * i) & 15];
+    return at;
 }
 
 /* Write a character of the text at this place of the answer. Returns the next place. */
@@ -34,19 +37,57 @@ static int put_escaped(char c, int at) {
     return at;
 }
 
+static int put_answer(double score, const char *text, int bytes, int at) {
+    at = put_score(score, at);
+    answer_line[at++] = '\t';
+    for (int i = 0; i < bytes; i++) at = put_escaped(text[i], at);
+    answer_line[at++] = '\n';
+    return at;
+}
+
+#if ANSWERED_TOGETHER == 1
+static char answer_text[model_TEXT];
+
 /* Answer a line of n bytes without its end. The result stands in answer_line. Returns its bytes;
  * below 0: the model's error. */
 static int answer(const char *line, int n) {
     int bytes = model_translate(&answering, line, (size_t)n, answer_text, sizeof answer_text);
-    if (bytes < 0) return bytes;
-    int at = put_score(answer_line);
-    answer_line[at++] = '\t';
-    for (int i = 0; i < bytes; i++) {
-        at = put_escaped(answer_text[i], at);
+    return bytes < 0 ? bytes : put_answer(model_score(&answering), answer_text, bytes, 0);
+}
+
+static int answer_rest(void) {
+    return 0;
+}
+#else
+static char collected[ANSWERED_TOGETHER][model_LINE], answer_texts[ANSWERED_TOGETHER][model_TEXT];
+static model_line collected_lines[ANSWERED_TOGETHER];
+static int n_collected;
+
+/* Answer the lines that are collected. Returns the bytes of all answers, or the first error. */
+static int answer_rest(void) {
+    int at = 0;
+    model_translate_batch(&answering, collected_lines, n_collected);
+    for (int i = 0; i < n_collected; i++) {
+        const model_line *l = &collected_lines[i];
+        if (l->result < 0) return l->result;
+        at = put_answer(l->score, l->out, l->result, at);
     }
-    answer_line[at++] = '\n';
+    n_collected = 0;
     return at;
 }
+
+/* Collect a line. Returns 0, or what answer_rest returns if a batch is full. */
+static int answer(const char *line, int n) {
+    model_line *l = &collected_lines[n_collected];
+    for (int i = 0; i < n && i < model_LINE; i++) collected[n_collected][i] = line[i];
+    l->line = collected[n_collected];
+    l->bytes = (size_t)n;
+    l->out = answer_texts[n_collected];
+    l->size = model_TEXT;
+    n_collected++;
+    return n_collected == ANSWERED_TOGETHER ? answer_rest() : 0;
+}
+#endif
 
 static void begin_answers(void) {
     model_start(&answering, answer_memory);

@@ -102,6 +102,10 @@ static int read_input(void) {
     return MOST_INPUT - move_bytes(READ, file, input, MOST_INPUT);
 }
 
+static void write_answers(int file, int bytes) {
+    if (bytes < 0 || move_bytes(WRITE, file, answer_line, bytes)) end(1);
+}
+
 static void answer_all(int n) {
     int file = open_file("got", 3, TO_WRITE), lines = 0;
     uint64_t before = instructions();
@@ -109,9 +113,9 @@ static void answer_all(int n) {
     begin_answers();
     for (int at = 0, bytes; at < n; at += bytes + 1, lines++) {
         for (bytes = 0; at + bytes < n && input[at + bytes] != '\n';) bytes++;
-        int length = answer(input + at, bytes);
-        if (length < 0 || move_bytes(WRITE, file, answer_line, length)) end(1);
+        write_answers(file, answer(input + at, bytes));
     }
+    write_answers(file, answer_rest());
     say_number(" instructions a line, ", (instructions() - before) / (uint64_t)(lines ? lines : 1));
     say_number(" bytes of stack\n", used_stack());
     const uint32_t arguments[] = { (uint32_t)file };

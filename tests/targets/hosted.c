@@ -12,13 +12,17 @@ static int read_one(char *line) {
     return n;
 }
 
+/* Returns 0 if the model had an error instead of answers. */
+static int write_answers(int bytes) {
+    if (bytes < 0) return 0;
+    fwrite(answer_line, 1, (size_t)bytes, stdout);
+    return 1;
+}
+
 int main(void) {
     static char line[model_LINE];
     begin_answers();
-    for (int n; (n = read_one(line)) >= 0;) {
-        int bytes = answer(line, n);
-        if (bytes < 0) return 1;
-        fwrite(answer_line, 1, (size_t)bytes, stdout);
-    }
-    return 0;
+    for (int n; (n = read_one(line)) >= 0;)
+        if (!write_answers(answer(line, n))) return 1;
+    return !write_answers(answer_rest());
 }

@@ -57,8 +57,8 @@ static void record_input(recorded_plan *r, wf_plan *p, const feed *f) {
     size_t row = f->row_index && f->shape[0] ? n / (size_t)f->shape[0] : n;
     bool is_int = f->tensor->dtype == WF_I32;
     name_of(f->tensor, name);
-    wf_text_print(&r->values, "static const %s run_%d_%s[] = {", is_int ? "int32_t" : "float",
-                  r->n_runs, name);
+    wf_text_print(&r->values, "static const %s run_%d_%s[%n] = {", is_int ? "int32_t" : "float",
+                  r->n_runs, name, (int64_t)n);
     for (size_t i = 0; i < n; i++) {
         size_t at = f->row_index ? (size_t)f->row_index[i / row] * row + i % row : i;
         wf_text_puts(&r->values, i % 8 ? " " : "\n    ");

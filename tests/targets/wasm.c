@@ -21,10 +21,16 @@ int most(void) {
     return model_LINE;
 }
 
-/* Answers n bytes of it. Returns the bytes at result(). */
+/* Answers n bytes of it, or collects them. Returns the bytes at result(). */
 EXPORT(answer_it) int answer_it(int n);
 int answer_it(int n) {
     return answer(given, n);
+}
+
+/* Answers the lines that are collected. Returns the bytes at result(). */
+EXPORT(answer_others) int answer_others(void);
+int answer_others(void) {
+    return answer_rest();
 }
 
 EXPORT(result) const char *result(void);

@@ -4,12 +4,15 @@
 "use strict";
 const fs = require("fs");
 
+function result(program, n) {
+  if (n < 0) throw new Error(`error ${n}`);
+  return Buffer.from(new Uint8Array(program.memory.buffer, program.result(), n));
+}
+
 function answer(program, line) {
   if (line.length > program.most()) throw new Error("a line is too long");
   new Uint8Array(program.memory.buffer, program.line(), line.length).set(line);
-  const n = program.answer_it(line.length);
-  if (n < 0) throw new Error(`error ${n}`);
-  return Buffer.from(new Uint8Array(program.memory.buffer, program.result(), n));
+  return result(program, program.answer_it(line.length));
 }
 
 const input = fs.readFileSync(0);
@@ -23,4 +26,5 @@ for (let at = 0; at < input.length;) {
   answers.push(answer(program, input.subarray(at, end < 0 ? input.length : end)));
   at = end < 0 ? input.length : end + 1;
 }
+answers.push(result(program, program.answer_others()));
 fs.writeFileSync(1, Buffer.concat(answers));

@@ -229,6 +229,33 @@ TEST(a_program_ends_at_a_line_that_is_no_text) {
     ck_assert_str_eq(result.err, "line 2: it is too long\n");
 }
 
+/* Translates two lines at once, of which the first has no tokens, then the other one alone. */
+static const char two_lines[] =
+    "#include <stdio.h>\n#include \"m.c\"\n"
+    "int main(void) {\n"
+    "    static _Alignas(64) unsigned char memory[model_MEMORY];\n"
+    "    static char text[2][model_TEXT];\n"
+    "    static model m;\n"
+    "    model_line both[2] = { { \"\", 0, text[0], model_TEXT, 0, 1 },\n"
+    "                           { \"ein Mann\", 8, text[1], model_TEXT, 0, 1 } };\n"
+    "    model_start(&m, memory);\n"
+    "    model_translate_batch(&m, both, 2);\n"
+    "    model_translate(&m, both[1].line, 8, text[1], model_TEXT);\n"
+    "    return both[0].score < 0 || both[0].score > 0 || both[1].score != model_score(&m);\n"
+    "}\n";
+
+TEST(lines_of_a_batch_have_the_scores_of_single_ones) {
+    if (!has_emitted_compiler("emit_c")) return;
+    write_pairs();
+    ok("train --train pairs.tsv --tokenizer word " SMALL "--max-steps 1 -o m > /dev/null");
+    ok("graph --emit-c m --batch 2 -o m.c");
+    FILE *file = fopen("two.c", "w");
+    ck_assert(file && fputs(two_lines, file) >= 0);
+    ck_assert_int_eq(fclose(file), 0);
+    run("%s -std=c11 -O1 two.c -o two && ./two", emitted_compiler());
+    ck_assert_msg(result.status == 0, "%s", result.err);
+}
+
 /* With these flags a compiler computes other bits, so the file does not let itself be compiled. */
 TEST(other_arithmetic_is_refused) {
     static const char *const flags[] = { "-ffast-math", "-Ofast", "-D__FLT_EVAL_METHOD__=2" };

@@ -8,7 +8,8 @@ typedef struct model_line {
     size_t bytes;
     char *out;
     size_t size;
-    int result; /* what model_translate returns */
+    int result;   /* what model_translate returns */
+    double score; /* of the output; 0 without a search */
 } model_line;
 
 /* The text of search i, whose line has so many tokens. */
@@ -32,9 +33,12 @@ static void translate_group(model *m, model_line *lines, int n) {
         begin_search(all, i, w->source, searched ? tokens : -1);
     }
     search_all(m);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        const search *s = &all->at[i];
+        lines[i].score = s->n_ended > 0 ? s->ended[0].score : 0;
         if (lines[i].result >= 0)
             lines[i].result = write_found(m, i, lines[i].result, lines[i].out, lines[i].size);
+    }
 }
 
 /* Write the outputs of n lines, any number: BATCH of them at a time. */
