@@ -333,9 +333,9 @@ def timed(name, seconds):
 def weft_rows(o):
     command = [o.bench, "ops", "--json", "--threads", str(o.threads), "--seconds", str(o.seconds)]
     command += ["--only", o.only] if o.only else []
-    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode:
-        sys.exit(ran.returncode)  # it has told why
+        sys.exit(ran.stderr.strip().rpartition("\n")[2])
     events = [json.loads(line) for line in ran.stdout.splitlines()]
     return {e["name"]: (e["median"], e["min"]) for e in events if e["event"] == "result"}
 
