@@ -69,7 +69,7 @@ NOT_TIMED = {
     "matrix reshape_like squeeze unsqueeze flatten detach cache split chunk": "views",
     "segment_softmax linear_scan sinusoid sinusoid_as rotary rotary_table rotate attention_weights":
         "not in PyTorch",
-    "bitwise_right_shift_logical": "not in PyTorch",
+    "bitwise_right_shift_logical rotary_table_scaled": "not in PyTorch",
     "dropout": "the identity outside training; bench step has it",
     "assign accumulate sgd_step adam_step rmsprop_step lion_step check_finite": "bench step has it",
     "conv2d conv_transpose2d conv_transpose1d fold": "rows of bench_ops.c, and their gradients",
