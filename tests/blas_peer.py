@@ -25,7 +25,6 @@ os.environ["MKL_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"]
 import numpy  # noqa: E402: after what it reads
 
 THREADS = int(os.environ["OPENBLAS_NUM_THREADS"])
-SHORTEST = 4e-3  # seconds of runs between two looks at the clock, as bench has it
 
 
 def product(form, m, n, k):
@@ -41,15 +40,11 @@ def timed(name, seconds):
     _, sizes, form, _ = name.rsplit(" ", 3)
     run = product(form, *(int(n) for n in sizes.split("x")))
     run()
-    start = time.perf_counter()
-    run()
-    count = int(SHORTEST / (time.perf_counter() - start)) + 1
     times, end = [], time.perf_counter() + seconds
     while len(times) < 3 or time.perf_counter() < end:
         start = time.perf_counter()
-        for _ in range(count):
-            run()
-        times.append((time.perf_counter() - start) / count)
+        run()
+        times.append(time.perf_counter() - start)
     return statistics.median(times), min(times)
 
 

@@ -77,8 +77,9 @@ void wf_walk_skip(wf_walk *w, int64_t rows) {
 
 /* ---- copies of rows -------------------------------------------------------------------------- */
 
-/* FEW: columns that get a loop of their own. SHORT: bytes for which a call of memcpy costs too much.
- * REPEATED: elements that are written one by one, of a row that repeats one, and then copied. */
+/* FEW: columns that get a loop of their own. SHORT: bytes below which a call of memcpy costs too
+ * much. REPEATED: elements that are written one by one, of a row that repeats one, and then
+ * copied. */
 enum { FEW = 4, SHORT = 200, REPEATED = 1024 };
 
 static inline void copy_16(char *y, const char *x) {
@@ -86,17 +87,21 @@ static inline void copy_16(char *y, const char *x) {
 }
 
 /* Copies rows without gaps that are too short for calls of memcpy, of 16 bytes or more. The last 16
- * bytes may overlap those before them. Rows of 33 to 64 bytes have a loop without branches. */
+ * bytes may overlap those before them. Rows of 33 to 64 bytes have a loop of their own, without
+ * branches in it. */
 static void copy_short_rows(int64_t rows, int64_t bytes, const char *x, int64_t x_row, char *y,
                             int64_t y_row) {
-    for (int64_t r = 0; r < rows; r++, x += x_row, y += y_row) {
-        if (bytes > 32 && bytes <= 64) {
+    if (bytes > 32 && bytes <= 64) {
+        for (int64_t r = 0; r < rows; r++, x += x_row, y += y_row) {
             copy_16(y, x);
             copy_16(y + 16, x + 16);
             copy_16(y + bytes - 32, x + bytes - 32);
-        } else {
-            for (int64_t i = 0; i + 16 < bytes; i += 16) copy_16(y + i, x + i);
+            copy_16(y + bytes - 16, x + bytes - 16);
         }
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++, x += x_row, y += y_row) {
+        for (int64_t i = 0; i + 16 < bytes; i += 16) copy_16(y + i, x + i);
         copy_16(y + bytes - 16, x + bytes - 16);
     }
 }
@@ -104,21 +109,21 @@ static void copy_short_rows(int64_t rows, int64_t bytes, const char *x, int64_t 
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 
-/* If there are few columns, they are copied one after the other; otherwise rows are. */
+/* Loops over words of one size. pick: y[c] = x[c * step]. repeat: y[c] = x[0]; y may be x.
+ * copy_rows: if there are few columns, they are copied one after the other; otherwise rows are. */
 #define COPY_ROWS(word)                                                                            \
-    /* y[c] = x[c * step] */                                                                       \
     static void pick_##word(int64_t n, const word *x, int64_t step, word *y) {                     \
         int64_t c = 0;                                                                             \
-        for (; c + 4 <= n; c += 4, x += 4 * step) {                                                \
-            word first = x[0], second = x[step], third = x[2 * step], last = x[3 * step];          \
+        for (; c + 4 <= n; c += 4) {                                                               \
+            word first = x[c * step], second = x[(c + 1) * step];                                  \
+            word third = x[(c + 2) * step], last = x[(c + 3) * step];                              \
             y[c] = first;                                                                          \
             y[c + 1] = second;                                                                     \
             y[c + 2] = third;                                                                      \
             y[c + 3] = last;                                                                       \
         }                                                                                          \
-        for (; c < n; c++, x += step) y[c] = *x;                                                   \
+        for (; c < n; c++) y[c] = x[c * step];                                                     \
     }                                                                                              \
-    /* y[c] = x[0]; y may be x */                                                                  \
     static void repeat_##word(int64_t n, const word *x, word *y) {                                 \
         int64_t done = n < REPEATED ? n : REPEATED;                                                \
         const word value = n > 0 ? x[0] : 0;                                                       \

@@ -6,6 +6,12 @@
 #include "ops/base/walk.h"
 #include "ops/emit/loops.h"
 
+/* x reduced modulo 2^32 to the range of i32. Rows of integer.inc call it here, and in emitted files
+ * a function of this name. */
+static inline int32_t wf_wrap(uint32_t x) {
+    return x <= INT32_MAX ? (int32_t)x : (int32_t)(x - 0x80000000u) + INT32_MIN;
+}
+
 /* -2^31 / -1 wraps, too. */
 static inline int32_t floor_divided(int32_t a, int32_t b) {
     int64_t quotient = (int64_t)a / b;
@@ -16,6 +22,13 @@ static inline int32_t floor_divided(int32_t a, int32_t b) {
 
 typedef bool loop_of_two(const wf_runs *r);
 typedef void loop_of_one(int64_t n, const int32_t *xs, int32_t *y);
+
+/* Calls loop(n, a, step of a, b, step of b, y) with the steps of wf_runs, 0 and 1, as constants,
+ * so that compilers can use vectors. */
+#define BY_STEPS(loop, n, a, step_a, b, step_b, y)                                                 \
+    ((step_a) && (step_b) ? loop(n, a, 1, b, 1, y)                                                 \
+     : (step_a)           ? loop(n, a, 1, b, 0, y)                                                 \
+                          : loop(n, a, 0, b, step_b, y))
 
 #define LOOP(name, fails, value)                                                                   \
     static inline __attribute__((always_inline)) bool loop_##name(                                 \

@@ -6,18 +6,6 @@
 #include "core/op.h"
 #include "ops/kernels/kernels.h"
 
-/* x reduced modulo 2^32 to the range of i32. */
-static inline int32_t wf_wrap(uint32_t x) {
-    return x <= INT32_MAX ? (int32_t)x : (int32_t)(x - 0x80000000u) + INT32_MIN;
-}
-
-/* Calls loop(n, a, step of a, b, step of b, y) with the steps of wf_runs, 0 and 1, as constants,
- * so that compilers can use vectors. */
-#define BY_STEPS(loop, n, a, step_a, b, step_b, y)                                                 \
-    ((step_a) && (step_b) ? loop(n, a, 1, b, 1, y)                                                 \
-     : (step_a)           ? loop(n, a, 1, b, 0, y)                                                 \
-                          : loop(n, a, 0, b, step_b, y))
-
 /* True if this op has a row in integer.inc. */
 bool wf_takes_integers(enum wf_binary f);
 bool wf_takes_integer(enum wf_unary f);

@@ -172,8 +172,9 @@ static int64_t next_better(const row *r, int64_t i, int64_t worst) {
     return r->type == WF_F64 ? next_better_double(r, i, worst) : next_better_float(r, i, worst);
 }
 
-/* LISTED: k up to which a list is used, if it is also small compared with n. SHORT: n up to which
- * counting digits, which costs as much for few items as for thousands, never pays. */
+/* LISTED: k up to which a list is used, if it is also small compared with n. SHORT: n up to which a
+ * list is used for any k up to half of the row, because counting digits costs as much for few items
+ * as for thousands. For more than half the whole row is sorted. */
 enum { LISTED = 128, SHORT = 64 };
 
 static bool uses_list(int64_t k, int64_t n) {

@@ -26,13 +26,13 @@ static bool shape_roll(wf_call *c) {
 }
 
 /* A row has the elements of the axis and of all axes after it. */
-typedef struct turned {
+typedef struct roll_run {
     const wf_view *x, *y;
     int64_t row, shift; /* elements of a row, and by how many of them it is rolled */
-} turned;
+} roll_run;
 
 /* Copies elements [from, to) of the result: parts of rows. */
-static void roll_part(const turned *t, int64_t from, int64_t to) {
+static void roll_part(const roll_run *t, int64_t from, int64_t to) {
     size_t size = wf_dtype_size(t->y->dtype);
     for (int64_t count; from < to; from += count) {
         int64_t at = from % t->row, end = at < t->shift ? t->shift : t->row;
@@ -43,7 +43,7 @@ static void roll_part(const turned *t, int64_t from, int64_t to) {
 }
 
 /* Copies whole rows, the first at element `from`: the ends of all, then their beginnings. */
-static void roll_rows(const turned *t, int64_t from, int64_t rows) {
+static void roll_rows(const roll_run *t, int64_t from, int64_t rows) {
     int64_t row = t->row, shift = t->shift;
     wf_copy_rows(t->x->dtype, rows, row - shift, (wf_matrix){ wf_at(t->x, from), row, 1 },
                  (wf_matrix){ wf_at(t->y, from + shift), row, 1 });
@@ -56,7 +56,7 @@ static void roll_rows(const turned *t, int64_t from, int64_t rows) {
 static bool eval_roll(const wf_call *c, int phase, int64_t task, void *scratch) {
     const roll *r = c->attrs;
     const wf_view *x = &c->in[0];
-    turned t = { x, &c->out[0], 1, 0 };
+    roll_run t = { x, &c->out[0], 1, 0 };
     int64_t n = x->shape[r->axis], from, to;
     (void)phase;
     (void)scratch;

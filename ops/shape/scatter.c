@@ -128,30 +128,40 @@ typedef struct steps {
     int64_t src, id, y, along;
 } steps;
 
-/* Combines the n elements of a row of the walk, one by one. type: WF_F64, or WF_F32 for all types
- * of 4 bytes. */
-FOR_EACH_WAY bool write_elements(const wf_call *c, int64_t n, steps by, const wf_view *src,
-                                 int64_t first, const int32_t *id, const wf_view *y, char *to,
-                                 wf_dtype type, combine *with) {
-    const int *axis = c->attrs;
-    const int64_t below = y->shape[*axis];
+/* A row of the walk: n elements of src from `first` on, their ids, of which each is below `below`,
+ * and where id 0 lies in the result. */
+typedef struct target {
+    const wf_view *src;
+    int64_t n, first, below;
+    const int32_t *id;
+    char *to;
+} target;
+
+/* Combines the elements of a row, one by one. type: WF_F64, or WF_F32 for all types of 4 bytes. */
+FOR_EACH_WAY bool write_elements(const wf_call *c, target t, steps by, wf_dtype type,
+                                 combine *with) {
     const int64_t size = type == WF_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
-    const char *from = wf_at(src, first);
-    for (int64_t j = 0; j < n; j++) {
-        const int64_t i = id[j * by.id];
-        if ((uint64_t)i >= (uint64_t)below) /* or below 0 */
-            return wf_id_outside(c, i, &c->in[SRC], place_in_src(c, src, first + j * by.src),
-                                 below);
-        with(type, 1, to + (j * by.y + i * by.along) * size, from + j * by.src * size);
+    const char *from = wf_at(t.src, t.first);
+    for (int64_t j = 0; j < t.n; j++) {
+        const int64_t i = t.id[j * by.id];
+        if ((uint64_t)i >= (uint64_t)t.below) /* or below 0 */
+            return wf_id_outside(c, i, &c->in[SRC], place_in_src(c, t.src, t.first + j * by.src),
+                                 t.below);
+        with(type, 1, t.to + (j * by.y + i * by.along) * size, from + j * by.src * size);
     }
     return true;
 }
 
-/* The steps along the last axis are compiled as constants. */
-#define WRITE_ELEMENTS(type)                                                                       \
-    (last ? write_elements(c, w.columns, (steps){ 1, 1, 0, 1 }, src, w.at[0], id, y, to, type,     \
-                           with)                                                                   \
-          : write_elements(c, w.columns, by, src, w.at[0], id, y, to, type, with))
+/* The type, and the steps along the last axis, are compiled as constants. */
+FOR_EACH_WAY bool write_row(const wf_call *c, target t, steps by, wf_dtype type, combine *with) {
+    const steps along_last = { 1, 1, 0, 1 };
+    bool last = by.src == 1 && by.id == 1 && by.y == 0 && by.along == 1;
+    if (type == WF_F64)
+        return last ? write_elements(c, t, along_last, WF_F64, with)
+                    : write_elements(c, t, by, WF_F64, with);
+    return last ? write_elements(c, t, along_last, WF_F32, with)
+                : write_elements(c, t, by, WF_F32, with);
+}
 
 FOR_EACH_WAY bool write_rows(const wf_call *c, const wf_view *src, const wf_view *ids,
                              const wf_view *y, combine *with) {
@@ -161,13 +171,11 @@ FOR_EACH_WAY bool write_rows(const wf_call *c, const wf_view *src, const wf_view
     wf_ids_walk(&w, src, ids, y, *axis);
     bool whole = w.step[1] == 0 && w.step[0] == 1 && w.step[2] == 1; /* one id for a row */
     const steps by = { w.step[0], w.step[1], w.step[2], step };
-    bool last = by.src == 1 && by.id == 1 && by.y == 0 && by.along == 1;
     for (int64_t row = 0; row < w.rows; row++, wf_walk_next(&w)) {
         const int32_t *id = wf_at(ids, w.at[1]);
-        char *to = wf_at(y, w.at[2]);
         if (!whole) {
-            if (!(y->dtype == WF_F64 ? WRITE_ELEMENTS(WF_F64) : WRITE_ELEMENTS(WF_F32)))
-                return false;
+            const target t = { src, w.columns, w.at[0], below, id, wf_at(y, w.at[2]) };
+            if (!write_row(c, t, by, y->dtype, with)) return false;
             continue;
         }
         if (w.columns > 0 && (id[0] < 0 || id[0] >= below))

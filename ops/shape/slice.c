@@ -374,14 +374,15 @@ static bool shape_pad(wf_call *c) {
     return true;
 }
 
-/* Short rows are written so many at once that they stay in a first-level cache, until the steps
- * after x are written, too. */
-enum { AT_ONCE = 4096 };
+/* The number of bytes of short rows that are written at once, so that they stay in a first-level
+ * cache until the steps after x are written, too. */
+enum { AT_ONCE = 16 << 10 };
 
 /* The end of the elements from v->from on that are written at once: that of whole short rows. */
 static int64_t end_of_some(const wf_target *v, int64_t end) {
-    if (v->row > AT_ONCE / 2) return end;
-    int64_t whole = (v->from + AT_ONCE) / v->row * v->row;
+    int64_t some = AT_ONCE / (int64_t)wf_dtype_size(v->out->dtype);
+    if (v->row > some / 2) return end;
+    int64_t whole = (v->from + some) / v->row * v->row;
     return whole < end ? whole : end;
 }
 

@@ -221,7 +221,7 @@ static void measure_tensor(bench_settings *set, const char *name, wf_tensor *y, 
 }
 
 static bool is_wanted(const bench_settings *set, const char *name) {
-    return !set->shape || strncmp(name, set->shape, strlen(set->shape)) == 0;
+    return !set->name_prefix || strncmp(name, set->name_prefix, strlen(set->name_prefix)) == 0;
 }
 
 /* Measures the row, and returns 1, if it is wanted. Else returns 0. */
@@ -258,5 +258,5 @@ void bench_ops(bench_settings *set) {
         for (size_t k = 0; k < sizeof matrices / sizeof *matrices; k++)
             measured += measure_op(set, i, 2, matrices[k], pool);
     wf_pool_free(pool);
-    if (!measured) fail(&bench_program, "no op's name begins with '%.60s'", set->shape);
+    if (!measured) fail(&bench_program, "no op's name begins with '%.60s'", set->name_prefix);
 }

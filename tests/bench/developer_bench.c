@@ -18,7 +18,7 @@ static option rows[] = {
           .fallback = "several lengths"),
     COUNT("threads", told.threads, 1, 256, "number of threads that compute",
           .fallback = DEFAULT_THREADS),
-    ROW("only", OPTION_STRING, told.shape, "PREFIX",
+    ROW("only", OPTION_STRING, told.name_prefix, "PREFIX",
         "with ops: measure only rows whose names begin with this", .fallback = "every row"),
     SECONDS_OPTION(told),
     FLAG("json", told.json, "print results as JSON objects, one on each line"),

@@ -2,11 +2,13 @@
 """tests/ops/ops_peer.py - the rows of `bench ops` in PyTorch, in turns with it.
 
     tests/ops/ops_peer.py build/tests/bench [--threads 1] [--seconds 0.2] [--rounds 5]
-                          [--only PREFIX] [--slowest]
+                          [--only PREFIX] [--least] [--slowest]
 
-Each round is the table by weft, then by PyTorch; --only: the rows whose names begin with this. Printed: the medians of both, and the
-median over the rounds of weft's time by PyTorch's; --slowest: the largest of these first. Rows of
-bench_ops.inc are the ops of ops.h: a function without a row is named, unless NOT_TIMED has it.
+Each round is the table by weft, then by PyTorch; --only: the rows whose names begin with this.
+Printed: the medians of both, and the median over the rounds of weft's time by PyTorch's. With
+--least these are the fastest single runs of all rounds, which other programs disturb least.
+--slowest: the largest ratios first. Rows of bench_ops.inc are the ops of ops.h: a function without
+a row is named, unless NOT_TIMED has it.
 Needs torch.
 """
 import argparse
@@ -15,6 +17,7 @@ import pathlib
 import re
 import statistics
 import subprocess
+import sys
 import time
 
 import torch
@@ -61,10 +64,12 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 NOT_TIMED = {
     "zeros ones constant": "full",
-    "square_sums inverse_count arange is_training position_ids count_of size_of": "a few numbers for the engine",
+    "square_sums inverse_count arange is_training position_ids count_of size_of":
+        "a few numbers for the engine",
     "matrix reshape_like squeeze unsqueeze flatten detach cache split chunk": "views",
-    "segment_softmax linear_scan sinusoid sinusoid_as rotary rotary_table rotate attention_weights": "not in PyTorch",
-    "bitwise_right_shift_logical": "not in PyTorch",
+    "segment_softmax linear_scan sinusoid sinusoid_as rotary rotary_table rotate attention_weights":
+        "not in PyTorch",
+    "bitwise_right_shift_logical rotary_table_scaled": "not in PyTorch",
     "dropout": "the identity outside training; bench step has it",
     "assign accumulate sgd_step adam_step rmsprop_step lion_step check_finite": "bench step has it",
     "conv2d conv_transpose2d conv_transpose1d fold": "rows of bench_ops.c, and their gradients",
@@ -314,7 +319,7 @@ def maker(name):
 
 
 def timed(name, seconds):
-    """The median time of a run."""
+    """The median and the least time of a run."""
     run = maker(name)
     run()
     times, end = [], time.perf_counter() + seconds
@@ -322,15 +327,17 @@ def timed(name, seconds):
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return statistics.median(times), min(times)
 
 
 def weft_rows(o):
     command = [o.bench, "ops", "--json", "--threads", str(o.threads), "--seconds", str(o.seconds)]
     command += ["--only", o.only] if o.only else []
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    events = [json.loads(line) for line in out.splitlines()]
-    return {e["name"]: e["median"] for e in events if e["event"] == "result"}
+    ran = subprocess.run(command, capture_output=True, text=True)
+    if ran.returncode:
+        sys.exit(ran.stderr.strip().rpartition("\n")[2])
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    return {e["name"]: (e["median"], e["min"]) for e in events if e["event"] == "result"}
 
 
 def main():
@@ -340,6 +347,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", metavar="PREFIX")
+    parser.add_argument("--least", action="store_true", help="the fastest single runs")
     parser.add_argument("--slowest", action="store_true", help="the largest ratios first")
     o = parser.parse_args()
     for name in missing_rows():
@@ -348,12 +356,14 @@ def main():
     rounds = []
     for _ in range(o.rounds):
         ours = weft_rows(o)
-        rounds.append({name: (ours[name], timed(name, o.seconds)) for name in ours})
+        rounds.append({name: list(zip(ours[name], timed(name, o.seconds))) for name in ours})
     print(f"{'':38} {'weft ms':>9} {'torch ms':>9} {'ratio':>6}")
-    table = []
+    table, of_rounds = [], min if o.least else statistics.median
     for name in rounds[0]:
-        ours, theirs = (statistics.median(r[name][i] for r in rounds) for i in (0, 1))
-        table.append((statistics.median(r[name][0] / r[name][1] for r in rounds), name, ours, theirs))
+        pairs = [r[name][o.least] for r in rounds]
+        ours, theirs = (of_rounds(side) for side in zip(*pairs))
+        ratio = ours / theirs if o.least else statistics.median(a / b for a, b in pairs)
+        table.append((ratio, name, ours, theirs))
     for ratio, name, ours, theirs in sorted(table, reverse=True) if o.slowest else table:
         print(f"{name:38} {ours * 1e3:9.3f} {theirs * 1e3:9.3f} {ratio:6.2f}")
 

@@ -249,8 +249,21 @@ TEST_ROWS(rolls_tiles_and_folds_are_those_of_each_element, 40) {
     end_graph(g);
 }
 
-/* Ids that meet, in rows of any length; some numbers are NaN, which is larger than any other. */
+/* A whole number, among them both zeros, or NaN. */
+static double drawn_number(void) {
+    double x = (double)(below(9) - 4);
+    if (below(50) == 0) return NAN;
+    return x != 0 || below(2) ? x : -0.0;
+}
+
+static bool is_same(double a, double b) {
+    return isnan(a) ? isnan(b) : memcmp(&a, &b, sizeof a) == 0;
+}
+
+/* Ids that meet, in rows of any length. NaN is larger than any other number, and of zeros of
+ * different signs the later one is taken. */
 TEST_ROWS(scattered_elements_are_those_of_a_loop, 40) {
+    enum { LAST, MOST_OF, LEAST_OF, PRODUCT, WAYS };
     wf_graph *g = new_graph(_i & 1 ? WF_F64 : WF_F32);
     int64_t shape[AXES], many[AXES], index[AXES];
     drawn = (uint64_t)_i << 20;
@@ -260,30 +273,62 @@ TEST_ROWS(scattered_elements_are_those_of_a_loop, 40) {
     many[axis] = 1 + below(20);
     int64_t n = count_of(shape), picks = count_of(many);
     int32_t *ids = malloc((size_t)picks * sizeof *ids);
-    double *x = malloc((size_t)(2 * n + picks) * sizeof *x), *most = x + n, *src = most + n;
-    ck_assert(ids && x);
+    double *want = malloc((size_t)(WAYS * n + picks) * sizeof *want), *src = want + WAYS * n;
+    ck_assert(ids && want);
     for (int64_t i = 0; i < picks; i++) ids[i] = (int32_t)below(shape[axis]);
-    for (int64_t i = 0; i < n; i++) most[i] = x[i] = below(50) ? (double)below(9) : NAN;
-    for (int64_t i = 0; i < picks; i++) src[i] = below(50) ? (double)below(9) : NAN;
-    wf_tensor *onto = param_of(g, "x", AXES, shape, x), *from = param_of(g, "src", AXES, many, src);
+    for (int64_t i = 0; i < n; i++) want[i] = drawn_number();
+    for (int way = 1; way < WAYS; way++) memcpy(want + way * n, want, (size_t)n * sizeof *want);
+    for (int64_t i = 0; i < picks; i++) src[i] = drawn_number();
+    wf_tensor *onto = param_of(g, "x", AXES, shape, want),
+              *from = param_of(g, "src", AXES, many, src);
     wf_tensor *where = ids_of(g, "ids", AXES, many, ids);
-    wf_tensor *y[] = { wf_scatter(onto, axis, where, from),
-                       wf_scatter_max(onto, axis, where, from) };
-    values got[2];
-    evaluate(y, 2, 1 + _i % 2, false, got);
+    wf_tensor *y[WAYS] = { wf_scatter(onto, axis, where, from),
+                           wf_scatter_max(onto, axis, where, from),
+                           wf_scatter_min(onto, axis, where, from),
+                           wf_scatter_mul(onto, axis, where, from) };
+    values got[WAYS];
+    evaluate(y, WAYS, 1 + _i % 2, false, got);
     for (int64_t e = 0; e < picks; e++) {
         int64_t at = 0;
         index_of(e, many, index);
         index[axis] = ids[e];
         for (int a = 0; a < AXES; a++) at = at * shape[a] + index[a];
-        x[at] = src[e];
-        if (!isnan(most[at]) && !(most[at] > src[e])) most[at] = src[e];
+        double *last = &want[at], *most = last + MOST_OF * n, *least = last + LEAST_OF * n,
+               *product = last + PRODUCT * n;
+        *last = src[e];
+        if (!isnan(*most) && !(*most > src[e])) *most = src[e];
+        if (!isnan(*least) && !(*least < src[e])) *least = src[e];
+        *product *= src[e];
+        if (!(_i & 1)) *product = (double)(float)*product;
     }
-    for (int64_t i = 0; i < n; i++) {
-        ck_assert(isnan(x[i]) ? isnan(got[0].data[i]) : got[0].data[i] == x[i]);
-        ck_assert(isnan(most[i]) ? isnan(got[1].data[i]) : got[1].data[i] == most[i]);
-    }
-    free(ids), free(x);
+    for (int way = 0; way < WAYS; way++)
+        for (int64_t i = 0; i < n; i++)
+            ck_assert_msg(is_same(want[way * n + i], got[way].data[i]), "way %d, %lld: %g, not %g",
+                          way, (long long)i, got[way].data[i], want[way * n + i]);
+    free(ids), free(want);
+    free_values(got, WAYS);
+    end_graph(g);
+}
+
+/* Rows of several tasks, which begin anywhere in a row: the bits that columns have, whose elements
+ * are computed side by side. */
+TEST_ROWS(resized_rows_are_resized_columns, 10) {
+    static const wf_resize_mode modes[] = { WF_RESIZE_NEAREST, WF_RESIZE_NEAREST_EXACT,
+                                            WF_RESIZE_LINEAR, WF_RESIZE_LINEAR, WF_RESIZE_CUBIC };
+    enum { ROWS = 9001, COLUMNS = 5, SIZE = 7 };
+    wf_resize_mode mode = modes[_i / 2];
+    bool corners = _i / 2 == 3;
+    wf_graph *g = new_graph(_i & 1 ? WF_F64 : WF_F32);
+    wf_tensor *x = wf_param(g, "x", SHAPE(ROWS, COLUMNS), wf_init_normal(1));
+    wf_tensor *columns = wf_affine(wf_permute(x, (int[]){ 1, 0 }), 1, 0);
+    wf_tensor *y[] = {
+        wf_resize(x, 1, SIZE, mode, corners),
+        wf_affine(wf_permute(wf_resize(columns, 0, SIZE, mode, corners), (int[]){ 1, 0 }), 1, 0)
+    };
+    values got[2];
+    evaluate(y, 2, 1 + _i % 3, false, got);
+    ck_assert_int_eq(got[0].count, ROWS * SIZE);
+    ck_assert(same_bits(got[0], got[1]));
     free_values(got, 2);
     end_graph(g);
 }

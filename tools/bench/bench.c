@@ -42,7 +42,7 @@ static option rows[] = {
     GROUP("For gemm: time of matrix products"),
     COUNT("size", told.size, 1, 16384, "measure only products of two N x N matrices",
           .fallback = "15 products with the shapes of models"),
-    ROW("shape", OPTION_STRING, told.shape, "NAME",
+    ROW("shape", OPTION_STRING, told.name_prefix, "NAME",
         "measure only those of the 15 products whose names begin with this: square, base, copy or "
         "decode. Each line of the output has its name",
         .fallback = "all of them"),

@@ -17,8 +17,8 @@ enum { OPERANDS_BOTH, OPERANDS_HOT, OPERANDS_COLD };
 typedef struct bench_settings {
     int preset, mode, weights;
     int64_t batch, beam, threads, size;
-    double seconds;    /* least time for a line; 0: a trial, see is_trial */
-    const char *shape; /* only products, or ops, whose names begin with this */
+    double seconds;          /* least time for a line; 0: a trial, see is_trial */
+    const char *name_prefix; /* only products, or ops, whose names begin with this */
     int operands;
     bool unguarded, profile, json;
     double bandwidth; /* bytes a second: the better one of reading and of a triad */
@@ -76,7 +76,8 @@ const char *processor_name(void);
 /* ---- measuring: bench_measure.c -------------------------------------------------------------- */
 
 typedef struct timing {
-    double median, min; /* seconds of a run */
+    double median; /* seconds of a run: the median of the rounds' medians */
+    double min;    /* the seconds of the fastest run of all */
     /* number of operations in the time of a run, at the peak speed of bursts between the runs */
     double capacity;
     int64_t runs;

@@ -90,7 +90,7 @@ static void measure_form(bench_settings *set, const shape *s, int form, bool col
 }
 
 static bool is_wanted(const bench_settings *set, const shape *s) {
-    return !set->shape || strncmp(s->name, set->shape, strlen(set->shape)) == 0;
+    return !set->name_prefix || strncmp(s->name, set->name_prefix, strlen(set->name_prefix)) == 0;
 }
 
 static void measure_shape(bench_settings *set, const shape *s, wf_pool *pool) {
@@ -111,5 +111,5 @@ void bench_gemm(bench_settings *set) {
             measured++;
         }
     wf_pool_free(pool);
-    if (!measured) fail(&bench_program, "no product's name begins with '%.60s'", set->shape);
+    if (!measured) fail(&bench_program, "no product's name begins with '%.60s'", set->name_prefix);
 }

@@ -28,14 +28,26 @@ static double middle(double *values, int n) {
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-/* The median time of `count` consecutive runs. Each is timed alone, so that the time of a run does
- * not include what other programs take of the processor. Negative: one failed. */
-static double time_runs(bool (*run)(void *user), void *user, int count) {
+/* The time that two readings of the clock are apart if nothing is between them. */
+static double clock_time(void) {
+    double least = INFINITY;
+    for (int i = 0; i < 9; i++) {
+        double from = wf_seconds_now();
+        least = fmin(least, wf_seconds_now() - from);
+    }
+    return least;
+}
+
+/* The median time of `count` consecutive runs; *min: the least so far. Negative: one failed. Each
+ * is timed alone, so that programs that interrupt fewer than half of them do not change it. */
+static double time_runs(bool (*run)(void *user), void *user, int count, double *min) {
     static double taken[MOST_RUNS];
+    double clock = clock_time();
     for (int i = 0; i < count; i++) {
         double from = wf_seconds_now();
         if (!run(user)) return -1;
-        taken[i] = wf_seconds_now() - from;
+        taken[i] = fmax(wf_seconds_now() - from - clock, 1e-9);
+        *min = fmin(*min, taken[i]);
     }
     return middle(taken, count);
 }
@@ -43,21 +55,23 @@ static double time_runs(bool (*run)(void *user), void *user, int count) {
 bool measure(const bench_settings *set, bool (*run)(void *user), void *user, timing *out) {
     static double taken[MOST_TURNS], capacity[MOST_TURNS];
     int n = 0;
-    double start = wf_seconds_now(), once = run(user) ? time_runs(run, user, 1) : -1;
+    double start = wf_seconds_now(), least_time = INFINITY;
+    double once = run(user) ? time_runs(run, user, 1, &least_time) : -1;
     if (once < 0) return false;
     double turn = is_trial(set) ? 0 : shortest_turn;
     int least = is_trial(set) ? 1 : LEAST_TURNS;
-    int runs = once < turn ? (int)fmin(turn / (once + 1e-9), MOST_RUNS - 1) + 1 : 1;
+    int runs = once < turn ? (int)fmin(turn / once, MOST_RUNS - 1) + 1 : 1;
     while (n < least || (n < MOST_TURNS && wf_seconds_now() - start < set->seconds)) {
-        double seconds = time_runs(run, user, runs), burst = burst_share * seconds * runs;
+        double seconds = time_runs(run, user, runs, &least_time);
+        double burst = burst_share * seconds * runs;
         if (seconds < 0) return false;
         taken[n] = seconds;
         capacity[n++] = seconds * peak_flops(set->threads, burst > turn ? burst : turn);
     }
     *out = (timing){ .median = middle(taken, n),
+                     .min = least_time,
                      .capacity = middle(capacity, n),
                      .runs = (int64_t)n * runs };
-    out->min = taken[0];
     return true;
 }
 
