@@ -281,14 +281,14 @@ static int64_t not_finite(const wf_tensor *t, bool bf16) {
     return n;
 }
 
-/* Warns about values that are not finite. A file may have them, but the user should know. */
 static void tell_left_out(const wf_model *m) {
     fprintf(stderr,
-            "a state_dict has no vocabulary, no ids and no lengths: on the way back give --pad-id "
-            "%d --start-id %d --end-id %d --max-len %" PRId64 ", and lines of ids are read\n",
+            "without vocabulary, ids and lengths: the way back takes --pad-id %d --start-id "
+            "%d --end-id %d --max-len %" PRId64 ", and gives a model of ids\n",
             wf_transformer_of(m)->config.pad_id, m->start_id, m->end_id, m->max_len);
 }
 
+/* Warns about values that are not finite. A file may have them, but the user should know. */
 static void tell_not_finite(const wf_model *m, bool bf16) {
     const char *first = NULL;
     char number[OPTION_TEXT_SIZE];
@@ -444,9 +444,8 @@ static void convert_file(const settings *set) {
     find_target(&self, set->output, set->overwrite, target);
     if (set->adapter && !is_weft(f))
         usage_error(&self, "--adapter: %s is no model of weft; convert it first", set->input);
-    bool repacks = set->to == TO_WEFT && is_weft(f);
+    bool saved, repacks = set->to == TO_WEFT && is_weft(f);
     wf_model *m;
-    bool saved;
     if (repacks) {
         m = repacked(set, f, hash);
         saved = save_repacked(m, f, target, message);
