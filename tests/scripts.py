@@ -63,7 +63,7 @@ def keeps_model(source):
                 program.chmod(0o755)
             done = subprocess.run(['sh', folder / 'tools' / 'quickstart.sh'], capture_output=True, text=True, timeout=20)
             left = model.read_text() if model.exists() else None
-            if done.returncode != (0 if part == 'done' else code) or left != after or ('is there, and stays' in done.stderr) != bool(before):
+            if done.returncode != (0 if part == 'done' else code) or left != after or ('is there, and stays' in done.stderr) != bool(before) or 'building into' in done.stderr:
                 print(f'scripts: with the model {before} and a training that ends with {code}, quickstart.sh ends with '
                       f'{done.returncode} and leaves the model {left}: {done.stderr}', file=sys.stderr)
                 bad += 1

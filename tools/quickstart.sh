@@ -17,7 +17,7 @@ esac
 
 need compiler meson ninja pkg-config
 want zlib build "text packed by gzip can't be read"
-say "building into build/: one to five minutes, longer on a busy or slow machine"
+[ -e build/tools/train ] || say "building into build/: one to five minutes, longer on a busy or slow machine"
 configure build
 compile build train generate convert inspect graph embed tokenize tools/bench
 

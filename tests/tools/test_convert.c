@@ -335,6 +335,9 @@ TEST(what_was_understood_is_told) {
         ok("convert --to torch model -o state");
         snprintf(says, sizeof says, "), %s%s\n", told[i], i ? "" : ", no biases");
         assert_contains(result.err, says);
+        snprintf(says, sizeof says, "--pad-id %d --start-id %d --end-id %d --max-len %d, ",
+                 c.pad_id, c.start_id, c.end_id, (int)c.max_len);
+        assert_contains(result.err, says);
     }
 }
 

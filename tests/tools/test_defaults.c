@@ -54,8 +54,11 @@ TEST(text_has_smooth_rules) {
 
 TEST(warmup_does_not_jump) {
     for (int64_t steps = 10; steps < 20000; steps++) {
-        int64_t a = defaults_warmup(800, steps), b = defaults_warmup(800, steps + 1);
-        ck_assert(a <= b && b <= a + 1 && 10 * a <= steps && a <= 800);
+        for (int is_long = 0; is_long < 2; is_long++) {
+            int64_t a = defaults_warmup(800, steps, is_long);
+            int64_t b = defaults_warmup(800, steps + 1, is_long);
+            ck_assert(a <= b && b <= a + 1 && 10 * a <= (is_long ? 3 : 1) * steps && a <= 800);
+        }
     }
     for (double width = 2; width < 4096; width++) {
         double a = defaults_rate(3e-3, width), b = defaults_rate(3e-3, width + 1);

@@ -146,6 +146,36 @@ TEST(pairs_are_found_when_they_are_learned) {
     ok("inspect m | head -5");
 }
 
+/* At a rate at which the vectors of all lines become alike, the validations say so. */
+TEST(a_loss_of_chance_is_told) {
+    make_pairs();
+    ok("train --task pairs --train pairs --valid pairs --tokenizer word --d-model 32 --heads 2 "
+       "--layers 1 --d-ff 48 --threads 1 --warmup 1 --lr 1e-9 --max-steps 2 --batch-size 16");
+    assert_contains(result.err, "2 steps in ");
+    assert_contains(result.err, " s, without validations\n");
+    assert_contains(result.err, "on unseen ones: no better than chance\n");
+    assert_contains(result.err,
+                    "which is no better than chance, 3.466: all vectors may be alike; a "
+                    "lower --lr or a longer --warmup may help\n");
+    ok("train --task pairs --train pairs --valid pairs --tokenizer word --d-model 32 --heads 2 "
+       "--layers 1 --d-ff 48 --threads 1 --warmup 5 --lr 0.01 --dropout 0 --batch-size 16 "
+       "--max-steps 150");
+    ck_assert_ptr_null(strstr(result.err + strlen(result.err) / 2, "chance"));
+}
+
+/* A new model of pairs, and BART, have a lower rate and a longer warm-up than others. */
+TEST(a_short_training_has_its_own_rate) {
+    make_pairs();
+    ok("train --task pairs --train pairs --valid-size 0 --dry-run; train --train pairs --like bart "
+       "--valid-size 0 --dry-run 2>&1 | sed -n 's/^recipe.*peak/peak/p' >&2");
+    assert_contains(result.err, " tokens, peak rate 0.002 after ");
+    assert_contains(result.err, "\npeak rate 0.002 after ");
+    ok("train --task pairs --train pairs --valid-size 0 --max-steps 100 --lr-steps 100 --dry-run");
+    assert_contains(result.err, "peak rate 0.002 after 30 steps, then linear");
+    ok("train --task pairs --train pairs --init dense --max-steps 100 --dry-run");
+    assert_contains(result.err, "peak rate 0.0003 after 10 steps");
+}
+
 /* A vocabulary that was learned here goes out as a tokenizer.json with the same ids, also of lines
  * that look like its marks, that have unknown characters, or other white space. */
 static const char *const learned[] = { "word", "char", "bpe --vocab-size 80" };
@@ -234,6 +264,8 @@ static const struct {
     { "embed dense none", 1, "none can't be read" },
     { "embed dense lines --search none", 1, "none can't be read" },
     { ": > empty; embed dense lines --search empty", 1, "empty has no lines" },
+    { ": > empty; embed dense empty --search lines", 0, "empty has no line: nothing was read" },
+    { "embed dense < /dev/null", 0, "stdin has no line: nothing was read" },
     { "embed dense --search - < lines", 2, "only one of --search and the input can be stdin" },
     { "embed dense lines --search lines --format npy", 2, "--search prints lines" },
     { "embed dense lines --top 3", 2, "it is for --search" },

@@ -122,7 +122,12 @@ TEST(files_need_no_names_of_options) {
 TEST(unknown_tokens_are_counted) {
     ok("printf 'a b\\nc a d .\\n' | generate $SHORT");
     assert_contains(result.err,
-                    "2 of the 6 tokens of the sources are unknown to the model's vocabulary");
+                    "2 of the 6 tokens of the sources are unknown to the model's vocabulary, the "
+                    "first in 'c', line 2\n");
+    ok("printf 'a b\\n\\n\\n  b q\\nc\\n' | generate $SHORT");
+    assert_contains(result.err, "vocabulary, the first in 'q', line 4\n");
+    ok("printf 'a\\001\\n' | generate $SHORT");
+    assert_contains(result.err, "vocabulary, the first in line 1\n");
     ok("printf 'a b\\n' | generate $SHORT");
     ck_assert_ptr_null(strstr(result.err, "unknown"));
     ok("echo c | generate $BYTES --max-new-tokens 1");

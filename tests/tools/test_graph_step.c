@@ -98,6 +98,8 @@ TEST(commands_go_and_search) {
     ok("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands '/mul; /; q; nonsense'");
     ok("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands v");
     assert_contains(result.out, "1/4  parameter  a\n");
+    ok("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands 'h; ?' | sort -u");
+    assert_contains(result.out, "n next  p previous  g N  /WORD search  ");
     run("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands f");
     expect(1);
     assert_contains(result.out, "no node made a NaN or an infinity of finite operands");
@@ -118,9 +120,9 @@ TEST(commands_go_and_search) {
 
 /* A command that finds nothing is told in a line of its own, and those after it still run. */
 TEST(commands_go_on_after_a_miss) {
-    run("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands 'n; h; /nothing; g 4; v'");
+    run("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands 'n; y; /nothing; g 4; v'");
     expect(1);
-    assert_contains(result.out, "    0\nno command: h\nno node has: nothing\n4/4  mul");
+    assert_contains(result.out, "    0\nno command: y\nno node has: nothing\n4/4  mul");
     ok("graph --formula 'exp(a) * b' --a 0 --b 3 --backward --step");
     assert_contains(result.out, "recorded by the gradient rule of 4 mul\n");
 }

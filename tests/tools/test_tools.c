@@ -706,6 +706,42 @@ TEST(dry_run_says_how_long_all_will_take) {
     ck_assert_ptr_null(strstr(result.err, "--max-time"));
 }
 
+/* Losses count tokens, pairs of lines, or hidden tokens alone; the forecast is of all steps in each
+ * case. A step must take some time here, because the time is printed in tenths of a second. */
+static const char *const forecast_tasks[] = {
+    "text --train pairs --valid-size 0 --tokenizer word --batch-size 16",
+    "pairs --train pairs --valid-size 0 --tokenizer word --batch-size 16",
+    "classify --train labels --valid-size 0 --tokenizer-json words --batch-size 32",
+    "lm --text text --text-eval-size 0 --tokenizer byte --max-len 32 --batch-size 16",
+    "mask --text text --text-eval-size 0 --tokenizer-json words --max-len 32 --batch-size 24",
+    "spans --text text --text-eval-size 0 --tokenizer-json spans --max-len 32 --batch-size 24",
+};
+
+TEST_ROWS(the_forecast_is_of_all_steps, COUNT_OF(forecast_tasks)) {
+    double updates = 0, steps = 0, took = 0;
+    ok("s='<pad>,</s>,<unk>'; for i in 0 1 2 3 4 5 6 7 8 9; do s=\"$s,<extra_id_$i>\"; done; "
+       "awk 'BEGIN { srand(1); for (i = 0; i < 640; i++) { s = \"\"; for (j = 0; j < 20; j++) s = "
+       "s "
+       "\"w\" int(rand() * 40) \" \"; print s \"\\t\" s > \"pairs\"; print s > \"text\"; print s "
+       "\"\\t\" i % 2 > \"labels\" } }'; tokenize --learn wordpiece --vocab-size 40 -i text -o "
+       "words; "
+       "tokenize --learn unigram --vocab-size 60 --special \"$s\" -i text -o spans");
+    run("train --d-model 128 --heads 2 --layers 2 --threads 1 --dry-run --json --epochs 10 --task "
+        "%s",
+        forecast_tasks[_i]);
+    expect(0);
+    const char *in_epoch = strstr(result.err, " steps in an epoch"),
+               *measured = strstr(result.err, "measured over ");
+    ck_assert(in_epoch && measured);
+    while (in_epoch[-1] >= '0' && in_epoch[-1] <= '9') in_epoch--;
+    ck_assert_int_eq(sscanf(in_epoch, "%lf", &updates), 1);
+    ck_assert_int_eq(sscanf(measured, "measured over %lf step%*[s] (%lf", &steps, &took), 2);
+    const char *said = strstr(result.out, "\"dry_run\",\"seconds\":");
+    ck_assert(said);
+    double share = atof(said + 20) / (took / steps * 10 * updates);
+    ck_assert_msg(share > 0.6 && share < 1.6, "%g of it: %s", share, result.err);
+}
+
 TEST(profile_says_where_the_time_went) {
     ok("train " SMALL "--max-steps 3 --profile");
     assert_contains(result.err, "GFLOP/s");

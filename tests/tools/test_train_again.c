@@ -71,6 +71,7 @@ static const char *const repeated[] = {
     "--tokenizer word --preset tiny --share-vocab --tie all",
     "--tokenizer word --layers 1 --d-model 16 --heads 2 --d-ff 16",
     "--preset tiny --d-ff 24 --like bart --vocab-size 270",
+    "--preset tiny --d-model 192 --like bart --vocab-size 270",
     "--tokenizer char --arch language --form llama --preset tiny --layers 1",
 };
 
@@ -291,6 +292,19 @@ TEST(a_signal_that_comes_twice_at_once_saves) {
     ok("inspect m && [ -z \"$(ls | grep tmp-weft)\" ]");
 }
 
+/* A long validation is told of at once; after the last step no command can go on. */
+TEST(a_signal_in_a_validation_is_answered) {
+    run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --log log "
+        "--valid-size 30000 --valid-every 2 --log-every 1 --max-steps 2 -o m 2> err & pid=$!\n"
+        "until grep -q '\"step\":2,' log 2> /dev/null; do sleep 0.01; done; sleep 0.2\n"
+        "kill -INT $pid; sleep 0.1; cat err >&2; wait $pid");
+    expect(130);
+    assert_contains(result.err, "ends after this validation; a second signal ends at once\n");
+    ok("cat err >&2");
+    assert_contains(result.err, "SIGINT: saved step 2, the last one: the training is finished\n");
+    ck_assert_ptr_null(strstr(result.err, "go on with"));
+}
+
 /* A terminal that is closed sends SIGHUP, perhaps more than once. After nohup it changes
  * nothing. */
 TEST_ROWS(a_closed_terminal_saves, 2) {
@@ -324,6 +338,9 @@ static const struct {
     { "{ cat pairs; head -c 50 /dev/zero; cat pairs; } > b; train --text b --text-eval-size 0 "
       "--max-len 8 --dry-run",
       0, "50 bytes of it are zero: is it a text?" },
+    { "{ cat pairs; printf 'caf\\351\\n'; head -c 50 /dev/zero; } > b; train --text b "
+      "--text-eval-size 0 --max-len 8 --dry-run",
+      1, "b is no text: it is not UTF-8 at byte 291, and 50 bytes are zero\n" },
     { "{ cat pairs; printf 'caf\\351\\n'; cat pairs; } > b; train --text b --text-eval-size 0 "
       "--max-len 8 --dry-run",
       0,
@@ -342,6 +359,7 @@ static const struct {
     { "train --task copy --max-steps 1 --valid-size 0 --curve c.png", 1,
       "c.png: weft does not write .png files: its pictures are .svg" },
     { "train --train pairs --like t5 --dry-run", 0, "leaves this tokenizer out; one of --spm-src" },
+    { "train --train pairs --like bart --dry-run", 0, " ids for both sides\n" },
     { "train --task copy --max-steps 1 --valid-size 0 --quiet -o m; convert --to hf m -o pairs", 1,
       "pairs can't be written into: it is not a folder" },
     { "train --task lm --text pairs --text-eval-size 0 --max-len 16 --max-steps 1 --quiet -o m; "

@@ -256,6 +256,10 @@ static bool obey(session *s, char *line) {
         if (s->at < 0) s->at = 0;
         show(s->list, s->at, true, s->out);
         return true;
+    case 'h':
+    case '?':
+        fputs(STEP_KEYS "\n", s->out);
+        return true;
     case 'q':
         s->done = true;
         return true;

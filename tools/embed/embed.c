@@ -259,7 +259,11 @@ int main(int argc, char **argv) {
     results r = { .e = &e, .out = file.stream };
     double start = wf_seconds_now();
     if (told.search) open_search(&r);
+    int64_t searched = e.lines;
     embed_file(&e, told.input, told.prompt, false, told.search ? take_queries : take, &r);
+    if (e.lines == searched && !told.quiet)
+        warn(&self, "%s has no line: nothing was read, and nothing is written",
+             told.input ? told.input : "stdin");
     if (told.format == FORMAT_NPY && !told.search) put_npy(&r);
     if (told.output && !output_close(&file, message)) fail(&self, "%s", message);
     tell(&e, wf_seconds_now() - start);

@@ -425,8 +425,10 @@ static void warn_of_limits(const job *j) {
             "sources of pairs alone, and --score reads pairs",
             (long long)j->tabbed);
     if (j->unknown)
-        warn(&self, "%lld of the %lld tokens of the sources are unknown to the model's vocabulary",
-             (long long)j->unknown, (long long)j->read);
+        warn(&self,
+             "%lld of the %lld tokens of the sources are unknown to the model's vocabulary, the "
+             "first in %s",
+             (long long)j->unknown, (long long)j->read, j->first_unknown);
     if (j->escaped)
         warn(&self,
              "line breaks%s within outputs were written as \\n and the like, %lld of them: --raw "

@@ -106,7 +106,8 @@ typedef struct job {
     int64_t n_reference;
     metrics *metrics;
     int64_t out_of_range, tabbed, unfinished, sentences, tokens; /* tabbed: sources with a tab */
-    int64_t read, unknown; /* tokens of the sources, and how many of them the vocabulary lacks */
+    int64_t read, unknown;   /* tokens of the sources, and how many of them the vocabulary lacks */
+    char first_unknown[160]; /* where the first of these is */
     /* line breaks, and with --nbest tabs, that were escaped; outputs cut at the model's length */
     int64_t escaped, filled;
     /* how many lines were too long; numbers of the first and the last; why the first was it */
@@ -148,10 +149,8 @@ const char *input_name(const job *j);
 /* Read all references. Check that the input has the same number of lines, if they can be counted
  * now. */
 void open_references(job *j);
-/* Allocate the window of lines. */
-void open_window(job *j);
-/* Answer the prompt, or all lines of the input. */
-void answer_lines(job *j);
+void open_window(job *j);  /* allocates the window of lines */
+void answer_lines(job *j); /* answers the prompt, or all lines of the input */
 void close_window(job *j);
 
 /* ---- generate_stream.c ----------------------------------------------------------------------- */

@@ -312,12 +312,41 @@ static void keep_ids(const job *j, sentence *s) {
     memcpy(s->ids, j->ids, n * sizeof *s->ids);
 }
 
+static int64_t count_of(int32_t id, const int32_t *ids, int64_t n) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) count += ids[i] == id;
+    return count;
+}
+
+/* Notes where the first unknown token is: in which word of the line, if a word by itself shows it
+ * and can be printed, and in which line. */
+static void note_unknown(job *j, int32_t unknown, const char *line) {
+    char message[WF_MESSAGE];
+    int64_t most = wf_model_longest_source(j->model);
+    size_t n = 0, shown = sizeof j->first_unknown / 2;
+    for (const char *word = line + strspn(line, " "); *word; word += n + strspn(word + n, " ")) {
+        n = strcspn(word, " ");
+        int64_t found = language_read(&j->language, SIDE_SRC, word, n, j->ids, most, message);
+        if (found < 0 || found > most || !count_of(unknown, j->ids, found)) continue;
+        bool plain = n <= shown;
+        for (size_t i = 0; i < n; i++) plain = plain && (unsigned char)word[i] > ' ';
+        if (plain) snprintf(j->first_unknown, sizeof j->first_unknown, "'%.*s', ", (int)n, word);
+        break;
+    }
+    char place[40] = "the prompt";
+    if (j->in.number) snprintf(place, sizeof place, "line %lld", (long long)j->in.number);
+    size_t end = strlen(j->first_unknown);
+    snprintf(j->first_unknown + end, sizeof j->first_unknown - end, "%s", place);
+}
+
 /* Counts the tokens of a source that the vocabulary does not have. */
-static void count_unknown(job *j, const sentence *s) {
+static void count_unknown(job *j, const sentence *s, const char *line) {
     const wf_tokenizer *t = j->language.tokenizer[SIDE_SRC];
     int32_t unknown = t ? wf_tokenizer_special(t, WF_UNK_ID) : -1;
+    int64_t n = unknown < 0 ? 0 : count_of(unknown, s->ids, s->src_length);
+    if (n && !j->unknown) note_unknown(j, unknown, line);
     j->read += s->src_length;
-    for (int64_t i = 0; unknown >= 0 && i < s->src_length; i++) j->unknown += s->ids[i] == unknown;
+    j->unknown += n;
 }
 
 static void add_sentence(job *j, char *line, size_t bytes, int64_t part, bool more) {
@@ -329,7 +358,7 @@ static void add_sentence(job *j, char *line, size_t bytes, int64_t part, bool mo
     else
         read_source(j, s, line, bytes);
     keep_ids(j, s);
-    count_unknown(j, s);
+    count_unknown(j, s, line);
     bool fits = s->src_length >= j->low && s->src_length <= j->high;
     if (j->high && !s->done && !fits && j->last_outside != s->line) {
         j->last_outside = s->line; /* a line counts once, even if several parts are too short */

@@ -40,8 +40,9 @@ typedef struct dataset {
     int64_t accum;    /* batches in an update */
     int64_t epoch;    /* epoch whose order is set; -1: none yet */
     int64_t vocab[2]; /* of source and target */
-    int64_t tokens;   /* number of target tokens in an epoch; 0: an epoch never ends */
-    double longer;    /* how many tokens an output may be longer than its source */
+    /* number of target tokens in an epoch; 0: an epoch never ends, or not all have a loss */
+    int64_t tokens;
+    double longer; /* how many tokens an output may be longer than its source */
     batch_ids ids;
     /* text */
     /* tokenizers of source and target, one object if the vocabulary is shared */

@@ -350,7 +350,7 @@ bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *mes
     if (ok && own.text_task < 0 && !dataset_holds(m))
         m->unheld = "--valid FILE gives pairs to validate with";
     m->accum = own.batches.accum;
-    m->tokens = m->train.pairs + (m->kind->classifies ? 0 : m->train.total[1]);
+    m->tokens = m->kind->encoder ? 0 : m->train.pairs + m->train.total[1];
     close_origin(&from);
     return ok;
 }
@@ -423,7 +423,7 @@ static void announce_tokens(const dataset *m, report *r) {
     const long long vocab[] = { dataset_vocab(m, 0), dataset_vocab(m, 1) };
     for (int i = 0; i < 2; i++) kind[i] = wf_tokenizer_kind(m->tokenizer[i]);
     const char *name = wf_token_kind_name(kind[0]);
-    if (m->tokenizer[0] == m->tokenizer[1])
+    if (kind[0] == kind[1] && same_pieces(m->tokenizer[0], m->tokenizer[1]))
         say(r, "tokens   %s, %lld ids%s", name, vocab[0], m->classes.n ? "" : " for both sides");
     else if (kind[0] != kind[1])
         say(r, "tokens   %s, %lld ids of the source; %s, %lld of the target", name, vocab[0],

@@ -212,6 +212,18 @@ static bool open_streams(dataset *m, origin *from, char *message) {
     return open_stream(m, HELD, &from->text, learned, &end, o->text, o->marker, message);
 }
 
+/* Refuses what is no text. Bytes that are zero, or not UTF-8, can alone be in a text. */
+static bool is_text(const dataset *m, const running_options *o, char *message) {
+    for (int side = LEARNED; side <= HELD; side++)
+        if (m->zeros[side] && m->foreign[side])
+            return refused(message,
+                           "%.150s is no text: it is not UTF-8 at byte %lld, and %lld bytes are "
+                           "zero",
+                           side == HELD && o->eval ? o->eval : o->text,
+                           (long long)m->foreign[side] - 1, (long long)m->zeros[side]);
+    return true;
+}
+
 static bool open_windows(dataset *m, const running_options *o, char *message) {
     const token_stream *s = m->stream;
     return windows_new(&m->windows[LEARNED], &s[LEARNED], o->window, o->rows, o->accum, false,
@@ -232,7 +244,7 @@ bool open_running(dataset *m, const source_options *o, const wf_file *f, char *m
     bool ok = open_origin(&from, &own, message);
     if (ok && own.follow.text) own.follow.text(own.follow.user, (double)from.stop, &own);
     ok = ok && open_tokenizer(m, &from, f, message) && open_streams(m, &from, message) &&
-         open_windows(m, &own, message);
+         is_text(m, &own, message) && open_windows(m, &own, message);
     if (ok) m->hash = hash_of(&m->stream[LEARNED]);
     if (ok && own.eval) m->valid_hash = hash_of(&m->stream[HELD]);
     m->mask_seed = own.seed;
@@ -240,7 +252,7 @@ bool open_running(dataset *m, const source_options *o, const wf_file *f, char *m
         m->unheld = "a text is parted between lines, and the last is too long; --text-eval gives "
                     "another text";
     m->accum = own.accum;
-    m->tokens = m->stream[LEARNED].n;
+    m->tokens = own.masks ? 0 : m->stream[LEARNED].n;
     spool_close(&from.text), spool_close(&from.eval);
     return ok;
 }

@@ -140,9 +140,10 @@ static void *gather(wf_transport *t, const void *mine, size_t bytes, char *messa
     return NULL;
 }
 
-/* Adds the losses of all ranks in the order of the batches, which ranks processed in turn. */
-static bool add_losses(wf_transport *t, const batch_loss *mine, int64_t n, evaluation *v,
-                       char *message) {
+/* Adds the losses of all ranks in the order of the batches, which ranks processed in turn. Vectors
+ * of pairs are compared in both directions, so a batch counts each of its targets twice. */
+static bool add_losses(wf_transport *t, const batch_loss *mine, int64_t n, bool vectors,
+                       evaluation *v, char *message) {
     int64_t ranks = wf_transport_size(t), each = n / ranks + 1;
     batch_loss *all = gather(t, mine, (size_t)each * sizeof *all, message);
     for (int64_t k = 0; all && k < n; k++) {
@@ -150,6 +151,7 @@ static bool add_losses(wf_transport *t, const batch_loss *mine, int64_t n, evalu
         v->nll += b->nll;
         v->tokens += b->count;
         v->correct += b->correct;
+        if (vectors && b->count > 0) v->chance += b->count * wf_log_of(b->count / 2);
     }
     bool ok = all;
     free(all);
@@ -201,9 +203,9 @@ static bool share_samples(wf_transport *t, char *texts[TEXTS], char *message) {
     return ok;
 }
 
-static bool add_up(wf_transport *t, const batch_loss *mine, int64_t n, evaluation *v,
+static bool add_up(wf_transport *t, const batch_loss *mine, int64_t n, bool vectors, evaluation *v,
                    char *message) {
-    return add_losses(t, mine, n, v, message) && add_counts(t, &v->counts, message) &&
+    return add_losses(t, mine, n, vectors, v, message) && add_counts(t, &v->counts, message) &&
            share_samples(t, v->samples, message);
 }
 
@@ -267,11 +269,13 @@ bool evaluate(evaluator *e, task_stream stream, evaluation *out, char *message) 
     int64_t n = e->dataset->kind->batches(e->dataset, stream);
     int ranks = wf_transport_size(e->transport);
     batch_loss *losses = calloc((size_t)(n / ranks) + 1, sizeof *losses);
-    bool all = !e->dataset->kind->masks; /* every token is predicted */
+    const source_kind *kind = e->dataset->kind;
+    bool all = !kind->masks; /* every token is predicted */
+    bool vectors = kind->encoder && all && !kind->classifies;
     *out = (evaluation){ .bytes = all ? (double)e->dataset->stream[HELD].bytes : 0 };
     bool ok = losses || refused(message, "out of memory");
     ok = ok && examine(e, stream, losses, out, message) &&
-         add_up(e->transport, losses, n, out, message);
+         add_up(e->transport, losses, n, vectors, out, message);
     free(losses);
     return ok;
 }

@@ -19,11 +19,14 @@ enum { REPEAT_WINDOW = 200 };
 /* Atomic, because a rank receives its signals in a thread of the transport. */
 static atomic_int caught;
 static atomic_uint caught_at; /* in milliseconds, which wrap around */
-static bool is_alone, has_terminal, tells_early;
+static bool is_alone, has_terminal, tells_all, tells_early;
+static atomic_bool validates;
 
+/* Begins a line on a terminal, which may show a bar of progress. */
 static void tell(const char *text) {
-    if (!has_terminal) return;
-    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    if (!tells_all) return;
+    ssize_t written = has_terminal ? write(STDERR_FILENO, "\n", 1) : 0;
+    written = write(STDERR_FILENO, text, strlen(text));
     (void)written;
 }
 
@@ -35,10 +38,11 @@ static void on_signal(int number) {
     atomic_store(&caught_at, now);
     if (!atomic_compare_exchange_strong(&caught, &none, number)) {
         output_discard_all();
-        tell("\nended at once: what was not saved is lost\n");
+        tell("ended at once: what was not saved is lost\n");
         _exit(EXIT_SIGNAL + number);
     }
-    tell("\nends after this step; a second signal ends at once\n");
+    tell(atomic_load(&validates) ? "ends after this validation; a second signal ends at once\n"
+                                 : "ends after this step; a second signal ends at once\n");
     errno = error;
 }
 
@@ -68,8 +72,13 @@ void catch_early_signals(bool tells) {
 
 void catch_signals(bool alone, bool tells) {
     is_alone = alone;
-    has_terminal = tells && isatty(STDERR_FILENO);
+    tells_all = tells;
+    has_terminal = isatty(STDERR_FILENO);
     handle(on_signal, SA_RESTART);
+}
+
+void signals_validate(bool begins) {
+    atomic_store(&validates, begins);
 }
 
 const char *signal_name(int number) {

@@ -9,10 +9,11 @@
 /* Until catch_signals, a signal ends the program at once. tells: it says that nothing was
  * trained. */
 void catch_early_signals(bool tells);
-/* alone: without ranks, so that equal signals at once must be counted as one here. tells: says in a
- * terminal what each signal does. */
+/* alone: without ranks, so that equal signals at once must be counted as one here. tells: says at
+ * once what each signal does, because the step or the validation may take long. */
 void catch_signals(bool alone, bool tells);
-int caught_signal(void); /* its number; 0: none came */
+void signals_validate(bool begins); /* a validation begins, or ends */
+int caught_signal(void);            /* its number; 0: none came */
 const char *signal_name(int number);
 
 #endif

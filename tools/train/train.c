@@ -187,7 +187,10 @@ static int stopped_by_signal(session *s) {
     json_int(e, "step", s->at.step);
     json_text(e, "signal", name);
     event_send(&s->report);
-    if (s->set->run.model && saved)
+    if (s->set->run.model && saved && s->at.step >= s->set->run.max_steps)
+        say(&s->report, "%s: saved step %lld, the last one: the training is finished", name,
+            (long long)s->at.step);
+    else if (s->set->run.model && saved)
         say_saved(s, name);
     else
         say(&s->report, "%s: stopped after step %lld; nothing saved", name, (long long)s->at.step);
@@ -260,7 +263,8 @@ static int finish(session *s) {
     int64_t steps = s->at.step - s->first_step;
     bool saved = save(s);
     if (s->recent.steps) report_progress(s, true);
-    say(&s->report, "\n%lld steps in %s", (long long)steps, duration(s->trained_seconds, took));
+    say(&s->report, "\n%lld steps in %s%s", (long long)steps, duration(s->trained_seconds, took),
+        s->judged_step >= 0 ? ", without validations" : "");
     if (s->transport)
         say(&s->report, "%.1f %% of it exchanging and waiting; %s sent by rank 0 in an update",
             100 * s->exchanged / s->trained_seconds, bytes_text((double)s->did.sent, size));
@@ -343,8 +347,8 @@ static int dry_run(session *s) {
     if (n < 0) return step_failed(s, s->at.step + 1);
     duration(seconds, tried);
     if (s->transport) seconds = forecast_say(s, seconds);
-    double total = updates ? (double)s->dataset.tokens : tokens / (double)n * (double)left;
-    double rate = tokens / seconds, one = total / rate;
+    double rate = tokens / seconds, one = seconds / (double)n * (double)(updates ? updates : left);
+    if (s->dataset.tokens) one = (double)s->dataset.tokens / rate; /* some steps have few tokens */
     double epochs = updates ? (double)left / (double)updates : 1;
     duration(one, took);
     if (updates)

@@ -9,6 +9,7 @@
 #include "ops/base/scalars.h"
 #include "ranks/ranks.h"
 #include "saving.h"
+#include "signals.h"
 #include "telemetry.h"
 #include "tools/cli/numbers.h"
 #include "tools/data/language.h"
@@ -31,7 +32,9 @@ static evaluation evaluated(session *s, task_stream stream, const char *name) {
     char message[WF_MESSAGE];
     double began = wf_seconds_now();
     swap_averages(s);
+    signals_validate(true);
     bool ok = evaluate(&s->evaluator, stream, &v, message);
+    signals_validate(false);
     if (!ok) ranks_failed(s, message);
     if (s->leads && stream == STREAM_VALID) telemetry_validation(s, &v);
     swap_averages(s);
@@ -98,6 +101,11 @@ static void scores_text(const session *s, const evaluation *v, char text[120]) {
     error_text(s, v, text + n, 120 - (size_t)n);
 }
 
+/* True if vectors of pairs tell nothing, as at first, or after steps that were too large. */
+static bool is_chance(const evaluation *v) {
+    return v->chance > 0 && v->nll > 0.99 * v->chance;
+}
+
 /* Makes a regular validation. A resumed training validates after the same steps. */
 void validate(session *s) {
     evaluation_free(&s->judged);
@@ -115,6 +123,7 @@ void validate(session *s) {
     char scores[120] = "";
     if (v.counts.judged) scores_text(s, &v, scores);
     if (v.bytes > 0) snprintf(scores, sizeof scores, "%.4f bits per byte", bits_per_byte(&v));
+    if (is_chance(&v)) snprintf(scores, sizeof scores, "no better than chance");
     report_valid(&s->report, &p, scores);
     s->at.since_best = loss < s->at.best ? 0 : s->at.since_best + 1;
     if (loss < s->at.best) s->at.best = loss;
@@ -180,6 +189,11 @@ static const char *whether_learned(const session *s) {
 static void say_vectors(session *s, const evaluation *v) {
     say(&s->report, "\nOn %lld pairs %s: loss %.4g per line", (long long)v->counts.sequences,
         whether_learned(s), v->nll / v->tokens);
+    if (is_chance(v))
+        say(&s->report,
+            "which is no better than chance, %.4g: all vectors may be alike; a lower --lr or a "
+            "longer --warmup may help",
+            v->chance / v->tokens);
     if (!prints(s)) return;
     printf("nearest in its batch: %lld/%lld\n", llround(v->correct), llround(v->tokens));
     fflush(stdout);

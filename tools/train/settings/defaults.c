@@ -100,8 +100,9 @@ wf_token_kind defaults_tokenizer(const survey_side *side, int64_t pairs) {
     return length <= VERY_SHORT ? WF_CHARACTERS : WF_BPE;
 }
 
-int64_t defaults_warmup(int64_t recipe, int64_t steps) {
-    return recipe < steps / 10 ? recipe : steps / 10;
+int64_t defaults_warmup(int64_t recipe, int64_t steps, bool is_long) {
+    int64_t most = steps * (is_long ? 3 : 1) / 10;
+    return recipe < most ? recipe : most;
 }
 
 double defaults_rate(double rate, double width) {

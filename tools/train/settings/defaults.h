@@ -35,8 +35,9 @@ int64_t defaults_ids(double bytes);
 /* Characters for single words and similarly short lines; words for sequences of few different
  * symbols, such as phonemes; byte-pair encoding for sentences. */
 wf_token_kind defaults_tokenizer(const survey_side *side, int64_t pairs);
-/* A tenth of all steps, but not more than the recipe has. */
-int64_t defaults_warmup(int64_t recipe, int64_t steps);
+/* A tenth of all steps, but not more than the recipe has. Long: three tenths, without which a
+ * post-norm model learns little at such rates in a short training. */
+int64_t defaults_warmup(int64_t recipe, int64_t steps, bool is_long);
 /* The peak rate for a width. Above 128 it falls in proportion. */
 double defaults_rate(double rate, double width);
 

@@ -286,16 +286,18 @@ static option rows[] = {
          "peak learning rate, which is reached at the end of the warm-up. If the model is "
          "wider than 128, the default is multiplied by 128 / width in two cases: with --lora, and "
          "for a new model (no --init) that learns text from files",
-         OTHERWISE(FOR("init", "3e-4"), FOR("lora", "1e-2")), STORED),
+         OTHERWISE(FOR("pairs|bart", "2e-3"), FOR("init", "3e-4"), FOR("lora", "1e-2")), STORED),
     CHOICE("lr-schedule", told.recipe.schedule, WF_NAMES(WF_SCHEDULE_NAMES),
            "course of the learning rate after the warm-up. constant: it stays at the peak. linear "
            "and cosine: it falls to 0 at --lr-steps. inverse-sqrt, and noam, which is the same: it "
            "is the peak times sqrt(--warmup / step)",
            OTHERWISE(FOR("lm|mask|spans", "cosine")), STORED),
-    COUNT("warmup", told.recipe.warmup, 0, 1e9,
-          "number of steps in which the learning rate rises linearly from 0 to its peak. With any "
-          "task on text the default is at most a tenth of --lr-steps",
-          OTHERWISE(FOR("text|pairs|classify", "800"), FOR("init", "100")), STORED),
+    COUNT(
+        "warmup", told.recipe.warmup, 0, 1e9,
+        "number of steps in which the learning rate rises linearly from 0 to its peak. With any "
+        "task on text the default is at most a tenth of --lr-steps, and for a new model of --task "
+        "pairs or --like bart three tenths",
+        OTHERWISE(FOR("text|pairs|classify", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12,
           "with --lr-schedule linear or cosine: number of the step at which the learning rate "
           "reaches 0",

@@ -79,6 +79,8 @@ void settings_complete_steps(settings *set, int64_t updates) {
     const program *p = &train_program;
     int64_t recipe = recipe_steps(set, updates, set->run.epochs);
     bool pairs = updates && !settings_running(set);
+    bool is_long =
+        !settings_started(set) && (set->data.task == LEARN_PAIRS || set->model.like == LIKE_BART);
     if (pairs && !option_seen(p, "valid-every")) set->run.valid_every = updates;
     if (pairs && !option_seen(p, "save-every")) set->run.save_every = updates;
     if (!set->run.max_steps)
@@ -90,7 +92,7 @@ void settings_complete_steps(settings *set, int64_t updates) {
         set->recipe.lr_steps = set->run.max_steps > recipe ? set->run.max_steps : recipe;
     if (set->run.resume) stretch(set);
     if (updates && !set->run.resume && !option_seen(p, "warmup"))
-        set->recipe.warmup = defaults_warmup(set->recipe.warmup, set->recipe.lr_steps);
+        set->recipe.warmup = defaults_warmup(set->recipe.warmup, set->recipe.lr_steps, is_long);
     if (settings_has_horizon(set) && set->run.max_steps > set->recipe.lr_steps)
         usage_error(p,
                     "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0: raise "

@@ -189,14 +189,14 @@ static bool has_layers(const wf_file *f, const char *number) {
 }
 
 /* True if the defaults of a word, such as --preset tiny, are what the file has. Options that are
- * given beside it are compared by themselves. False for a word without defaults. */
+ * given beside it are compared by themselves, and a rate may follow the width. False for a word without defaults. */
 static bool has_defaults(const wf_file *f, const char *word) {
     bool any = false;
     for (const option *o = train_program.options; o < train_program.options + train_program.n;
          o++) {
         const char *value = o->seen ? NULL : option_default(o, word);
         bool layers = strcmp(o->name, "layers") == 0;
-        if (!value || (!o->stored && !layers)) continue;
+        if (!value || (!o->of_model && !layers)) continue;
         if (layers ? !has_layers(f, value) : !has_setting(f, o->name, value)) return false;
         any = true;
     }
