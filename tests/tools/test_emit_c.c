@@ -477,7 +477,7 @@ static const refusal refusals[] = {
     { "--train", "no C is written", 2 },
     { "--weights int8", "no C is written", 2 },
     { "--ram 64K", "no C is written", 2 },
-    { "--emit-c m --ram 64G -o m.c", "no size", 2 },
+    { "--emit-c m --ram 64G -o m.c", "is not a number of bytes from 1 to", 2 },
     { "--emit-c m --ram K -o m.c", "no size", 2 },
     { "--emit-c m --ram 4K --beam 4 -o m.c", "is above --ram 4096", 1 },
     { "--emit-c m --train --weights int8", "a training has no search", 2 },
