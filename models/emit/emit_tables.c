@@ -81,7 +81,7 @@ bool wf_write_pieces(wf_text *t, const char *name, const char *says, const char 
         wf_write_string(t, piece);
         wf_text_puts(t, ",");
     }
-    wf_text_puts(t, "\n};\n\n");
+    wf_text_puts(t, n ? "\n};\n\n" : "0};\n\n"); /* C11 has no empty list */
     return true;
 }
 

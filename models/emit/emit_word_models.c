@@ -97,6 +97,8 @@ static bool write_pairs(json_emitter *e, const wf_word_model *m) {
     if (m->prefix.bytes > MOST_AFFIX || m->suffix.bytes > MOST_AFFIX)
         return fail(e->message, "a prefix or a suffix of more than %d bytes has no form in C",
                     MOST_AFFIX);
+    if (m->byte_fallback && (m->prefix.bytes || m->suffix.bytes))
+        return fail(e->message, "byte_fallback beside a prefix or a suffix has no form in C");
     if (!write_characters(e, m, &n)) return false;
     bool has_bytes = write_bytes(e, m);
     const char *unknown = m->has_unknown ? "IS_ERROR" : "IS_DROPPED";
@@ -115,7 +117,8 @@ static bool write_pairs(json_emitter *e, const wf_word_model *m) {
     wf_text_print(t, ", %d, %d,\n    { source_merges, %n, 0, 0 },\n};\n\n", (int)m->fuse_unknown,
                   (int)m->ignore_merges, (int64_t)m->merges.n);
     e->x->affix = 2 * MOST_AFFIX;
-    e->x->links = (int64_t)e->characters;
+    /* a character that is unknown may be written as its bytes */
+    e->x->links = (int64_t)(has_bytes ? e->bytes : e->characters);
     wf_text_puts(e->body, "    status = encode_pairs(&source_text, &w->merges, &w->words, to);\n");
     return true;
 }

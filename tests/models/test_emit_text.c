@@ -448,6 +448,22 @@ TEST_ROWS(another_tokenizer_json_is_refused_by_its_parts, COUNT_OF(other_jsons))
     close_model(m);
 }
 
+/* The library spells a prefix and a suffix in bytes, too, which no known model needs. */
+TEST(bytes_beside_a_suffix_are_refused) {
+    char message[WF_MESSAGE] = "";
+    wf_tokenizer *t = json_tokenizer(
+        "{\"version\":\"1.0\",\"added_tokens\":[],\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
+        "\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"end_of_word_suffix\":\"</w>\","
+        "\"byte_fallback\":true,\"vocab\":{\"<unk>\":0,\"a</w>\":1,\"<0x41>\":2,\"a\":3,\"b\":4},"
+        "\"merges\":[]}}");
+    wf_model *m = model_of(t, t);
+    ck_assert(!emit(m, t, t, message));
+    ck_assert_msg(strstr(message, "byte_fallback beside a prefix or a suffix has no form"), "%s",
+                  message);
+    wf_tokenizer_free(t);
+    close_model(m);
+}
+
 /* ---- SentencePiece --------------------------------------------------------------------------- */
 
 static bool has_unused(wf_span model) {
