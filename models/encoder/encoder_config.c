@@ -116,6 +116,7 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->dim_feedforward = s->dim_feedforward;
     c->layers = s->encoder_layers;
     c->activation = c->head_activation = s->activation;
+    c->pad_id = s->pad_id;
     c->start_id = s->start_id;
     c->end_id = s->end_id;
     if (!s->masked && !s->classes) return;
@@ -123,7 +124,6 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->classes = s->classes;
     c->pooler = s->classes > 0;
     c->types = BERT_TYPES;
-    c->pad_id = s->pad_id;
 }
 
 static bool check(const void *config, char *message) {

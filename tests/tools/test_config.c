@@ -139,7 +139,7 @@ static const struct {
     { "train --output x", "; here it is --model\n" },
     { "generate --early-stopping 1", "; here it is --stop\n" },
     { "train --beam-size 4", ": generate searches, and has --beam\n" },
-    { "generate --verbose", ": all that there is to say is printed anyway" },
+    { "generate --verbose", ": progress is printed by default: leave it out" },
     { "train --silent", "; here it is --quiet\n" },
     { "convert --gpu 0", ": weft computes on the processor alone: leave it out\n" },
     { "train --gpu 0", ": weft computes on the processor alone" },

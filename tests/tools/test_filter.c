@@ -3,11 +3,15 @@
  *
  * $BYTES has learned next to nothing of running text, so that it writes bytes of all kinds, line
  * breaks among them; $SHORT translates word by word and reads eight words at most. */
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "tests/suites.h"
 #include "tests/support/commands.h"
+#include "tools/cli/options/options.h"
 #include "tools/cli/so_far.h"
+#include "tools/cli/terminal.h"
 
 TESTS(filter)
 
@@ -211,7 +215,8 @@ TEST(long_pairs_are_scored_as_far_as_they_go) {
        "--quiet > b; cmp a b");
     assert_contains(result.err,
                     "1 of 3 lines were too long, and were cropped; the first is line 2");
-    /* the number of what is left is not that of the line, so it is written only if asked for */
+    /* The score of a cropped pair is not the score of the line, so it is written only with
+     * --long-lines crop. */
     ok("generate $SHORT in --score --quiet --long-lines skip > a; generate $SHORT in --score "
        "--quiet > b; cmp a b && grep -c '^$' b");
     ck_assert_str_eq(result.out, "1\n");
@@ -257,15 +262,32 @@ TEST_ROWS(a_sentence_says_how_far_it_is, COUNT_OF(amounts)) {
     ck_assert_str_eq(so_far_text(a->done, a->total, a->seconds, text), a->text);
 }
 
-/* A terminal shows it after a few seconds, and then the line goes. Passes where no program makes a
- * terminal. */
+/* A message is not written behind a bar. */
+TEST(a_message_removes_the_bar) {
+    const program p = { .name = "p" };
+    int before = dup(STDERR_FILENO), file = open("bar", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(file, STDERR_FILENO);
+    bar_draw("half");
+    warn(&p, "one");
+    warn(&p, "two");
+    fflush(stderr);
+    dup2(before, STDERR_FILENO);
+    close(file), close(before);
+    ok("cat bar");
+    ck_assert_str_eq(result.out, "\r\033[Khalf\r\033[Kp: one\np: two\n");
+}
+
+/* A terminal shows it after a few seconds of work, and then the line goes. Time without input is no
+ * work. Passes where no program makes a terminal. */
 TEST(a_long_run_shows_how_far_it_is) {
     if (run("command -v script")->status) return;
-    ok("printf '(echo a; sleep 3.2; echo b; echo a) | generate %s --batch-size 1 -o out\\n' "
-       "$SHORT > slow; printf '(echo a; echo b) | generate %s --batch-size 1 -o out\\n' $SHORT > "
-       "fast");
+    /* a pipe has few of such lines, so that little is left to do when they end */
+    ok("line=$(printf 'a b a b a b a%300s' ''); printf '(yes \"%s\" & sleep 4; kill $!) | generate "
+       "%s --batch-size 1 --beam 40 --threads 1 -o out\\n' \"$line\" $SHORT > slow; printf '(echo "
+       "a; "
+       "sleep 3.2; echo b; echo a) | generate %s --batch-size 1 -o out\\n' $SHORT > fast");
     ok("TERM=xterm script -qec 'sh slow' /dev/null < /dev/null");
-    assert_contains(result.out, "\r\033[K2 lines, 0.");
+    assert_contains(result.out, " lines, ");
     assert_contains(result.out, " lines/s\r\033[K");
     ok("TERM=xterm script -qec 'sh fast' /dev/null < /dev/null");
     ck_assert_ptr_null(strstr(result.out, "lines/s"));

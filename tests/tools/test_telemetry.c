@@ -108,7 +108,7 @@ TEST(a_resume_that_ends_before_a_validation_keeps_the_page) {
     ok("cp run.html before.html; train --resume --valid-every 1000000 --valid-size 20 --threads 1 "
        "--quiet --max-steps 100000 --log-every 5 --log log -o m --report run.html & process=$!\n"
        "until grep -q '\"step\":25' log 2> none; do kill -0 $process || exit 1; sleep 0.02; done\n"
-       "kill -INT $process; wait $process; [ $? = 130 ]");
+       "kill -TERM $process; wait $process; [ $? = 143 ]");
     ok("for f in before.html run.html; do grep -o '\"attention\":.*\\],\"ops\"' $f; done > all; "
        "[ $(wc -l < all) = 2 ] && [ $(sort -u all | wc -l) = 1 ]");
     ck_assert_int_eq(times(read_page("run.html"), "\"weights\":\""), 2);

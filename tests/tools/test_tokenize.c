@@ -29,6 +29,13 @@ TEST(a_line_of_ids_is_a_line_of_text) {
     ok("printf '%s\\n' \"$(seq 0 255)\" > ids; " GPT2 "--decode < ids | wc -l; " GPT2
        "--decode --raw < ids | wc -l; " GPT2 "--decode < ids | grep -an '^.[nr]$'");
     ck_assert_str_eq(result.out, "256\n257\n200:\\n\n203:\\r\n");
+    ok("echo '199 199 202' | " GPT2 "--decode");
+    ck_assert_str_eq(result.err,
+                     "tokenize: line breaks within texts were written as \\n and \\r, 3 "
+                     "of them: --raw writes them as they are, and --json has the "
+                     "text\n");
+    ok("for o in --raw --json; do echo '199' | " GPT2 "--decode $o; done");
+    ck_assert_str_eq(result.err, "");
 }
 
 TEST(tokens_are_shown_in_every_form) {
@@ -101,6 +108,7 @@ static const struct {
       "stdin: line 1 is longer than a megabyte" },
     { "tokenize --learn bpe --vocab-size 300 -i . -o t", 1, "can't be read: it is a folder" },
     { "tokenize --learn bpe --vocab-size 300 -o t --json", 2, "--learn writes a tokenizer" },
+    { "tokenize --learn bpe --vocab-size 300 -o t --raw", 2, "--learn writes a tokenizer" },
     { "tokenize --learn bpe --vocab-size 300 -o t --alphabet 9", 2, "bytes are the alphabet" },
     { "tokenize --learn unigram --vocab-size 300 -o t --min-freq 9", 2, "unigram merges no pairs" },
     { "tokenize --learn unigram --vocab-size 300 -o t --cased", 2, "case is kept anyway" },

@@ -213,7 +213,7 @@ TEST(running_text_is_saved_when_it_is_validated) {
     assert_contains(result.err, "--init takes them");
 }
 
-/* ---- what is lost, left, or little ------------------------------------------------------------ */
+/* ---- what is lost, left, or little ----------------------------------------------------------- */
 
 /* A file that no longer fits, as on a full disk, is the last thing that is said. */
 TEST(what_is_lost_is_said_last) {
@@ -230,6 +230,18 @@ TEST(what_is_lost_is_said_last) {
     assert_contains(result.out, "what was learned after step 3 is lost: m could not be written");
 }
 
+/* The weights alone still fit. */
+TEST(best_weights_that_are_left_are_told) {
+    make_pairs();
+    ok(PAIRS "--valid pairs --epochs 2 -o m");
+    run("(ulimit -f $((($(wc -c < m) + $(wc -c < m.best)) / 1024)); " PAIRS
+        "--valid pairs --epochs 2 -o n 2> err)");
+    expect(1);
+    ok("inspect n.best > out; test ! -e n; tail -n 1 err");
+    ck_assert_str_eq(result.out, "train: n could not be written: only the best weights, in n.best, "
+                                 "are kept, and the training cannot be resumed\n");
+}
+
 /* The steps of a resumed training's file are done already. */
 TEST(a_dry_run_counts_the_steps_that_are_left) {
     ok(NUMBERS "--max-steps 30 -o m");
@@ -242,9 +254,11 @@ TEST(a_dry_run_counts_the_steps_that_are_left) {
 
 /* Before the first step there is nothing to save, and a signal ends the program at once. */
 TEST(an_early_signal_is_no_silent_end) {
-    ok("mkfifo pipe; (sleep 2 > pipe &); train --train pipe -o m 2> err & sleep 0.5; kill -INT $!; "
-       "wait $!; test $? = 130; cat err");
-    ck_assert_str_eq(result.out, "\nended before the first step: nothing was trained or saved\n");
+    /* the shell opens the pipe when train has opened it */
+    ok("mkfifo pipe; train --train pipe -o m 2> err & exec 3> pipe; kill -TERM $!; wait $!; test "
+       "$? = 143; cat err");
+    ck_assert_str_eq(result.out,
+                     "\nended before this run trained anything: no model was written\n");
     ok("test ! -e m");
 }
 
@@ -254,6 +268,8 @@ TEST(few_steps_are_told) {
              "--threads 1 -o f");
     assert_contains(result.err, "steps    5 in all, which change little: --epochs 100 would make "
                                 "about a hundred, and --batch-size N gives smaller batches\n");
+    ok("train --init p --train few --max-len 8 --threads 1 --batch-size 4 -o h");
+    assert_contains(result.err, "would make about a hundred\n");
     ok("train --init p --train few --max-len 8 --threads 1 --epochs 5 -o g");
     ck_assert_ptr_null(strstr(result.err, "change little"));
 }
@@ -263,11 +279,12 @@ TEST(few_steps_are_told) {
 /* Ctrl-C's advice, run by a shell as it stands. */
 TEST(advice_of_a_signal_is_a_command) {
     make_pairs();
+    signal(SIGINT, SIG_DFL); /* the tests may have been started in the background */
     ok("mv pairs \"it's\"");
-    run("train --train \"it's\" --tokenizer word --d-model 16 --heads 2 --layers 1 --threads 1 "
-        "--warmup 2 --log 'a log' --log-every 1 -o 'm $x' --epochs 99999 2> err & pid=$!\n"
-        "until grep -q '\"step\":7,' 'a log' 2> /dev/null; do sleep 0.01; done\n"
-        "kill -INT $pid; wait $pid");
+    run("(until grep -q '\"step\":7,' 'a log' 2> /dev/null; do sleep 0.01; done\n"
+        "kill -INT $(cat pid)) & sh -c 'echo $$ > pid; exec \"$@\"' sh train --train \"it's\" "
+        "--tokenizer word --d-model 16 --heads 2 --layers 1 --threads 1 --warmup 2 --log 'a log' "
+        "--log-every 1 -o 'm $x' --epochs 99999 2> err");
     expect(130);
     ok("sed -n 's/.*go on with: //p' err | sed 's/--epochs 99999/--max-time 0.001/' > again; sh "
        "again");
@@ -278,17 +295,18 @@ TEST(advice_of_a_signal_is_a_command) {
 
 /* Two equal signals at once, as from a terminal and a shell, are one; two others end at once. */
 TEST(a_signal_that_comes_twice_at_once_saves) {
+    signal(SIGHUP, SIG_DFL); /* the tests may have been started by nohup */
     run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --log log "
         "--log-every 1 -o m --max-steps 99999 2> err & pid=$!\n"
         "until grep -q '\"step\":3,' log 2> /dev/null; do sleep 0.01; done\n"
-        "kill -INT $pid; kill -INT $pid; wait $pid");
-    expect(130);
-    ok("grep 'SIGINT: saved step' err && inspect m");
+        "kill -TERM $pid; kill -TERM $pid; wait $pid");
+    expect(143);
+    ok("grep 'SIGTERM: saved step' err && inspect m");
     run("train --resume --threads 1 --log log --log-every 1 -o m --max-steps 999999 2> err & "
         "pid=$!\n"
         "n=$(wc -l < log); until [ $(wc -l < log) -gt $n ]; do sleep 0.01; done\n"
-        "kill -STOP $pid; kill -INT $pid; kill -TERM $pid; kill -CONT $pid; wait $pid");
-    ck_assert(result.status == 130 || result.status == 143);
+        "kill -STOP $pid; kill -HUP $pid; kill -TERM $pid; kill -CONT $pid; wait $pid");
+    ck_assert(result.status == 129 || result.status == 143);
     ok("inspect m && [ -z \"$(ls | grep tmp-weft)\" ]");
 }
 
@@ -322,6 +340,16 @@ TEST_ROWS(a_closed_terminal_saves, 2) {
         "kill -HUP $pid; n=$(wc -l < log); until [ $(wc -l < log) -gt $n ]; do sleep 0.01; done\n"
         "kill -TERM $pid; wait $pid");
     expect(143);
+}
+
+/* A script's & ignores SIGINT for its program, and a trap may ignore the others. */
+TEST(ignored_signals_stay_ignored) {
+    run("trap '' INT HUP TERM; train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 "
+        "--threads 1 --log log --log-every 1 -o m --max-time 0.01 2> err & pid=$!\n"
+        "until grep -q '\"step\":3,' log 2> /dev/null; do sleep 0.01; done\n"
+        "kill -INT $pid; kill -HUP $pid; kill -TERM $pid; wait $pid");
+    expect(0);
+    ok("grep -e '--max-time: saved step' err && inspect m");
 }
 
 /* ---- what is told ---------------------------------------------------------------------------- */

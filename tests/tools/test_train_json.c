@@ -2,6 +2,8 @@
  * tokenizer.json of `tokenize --learn`: one vocabulary for both sides, what the trained model can
  * do, and what is refused. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tests/suites.h"
 #include "tests/support/commands.h"
@@ -28,7 +30,10 @@ SETUP(make_pairs, leave_folder)
 /* Every kind is a shared vocabulary of both sides, whose ids and special tokens are the file's. */
 static const struct kind {
     const char *name, *special; /* ids of padding, unknown, start, end */
-} kinds[] = { { "bpe", "0,-1,0,0" }, { "unigram", "1,3,0,2" }, { "wordpiece", "0,1,2,3" } };
+    const char *padding;
+} kinds[] = { { "bpe", "0,-1,0,0", "<|endoftext|>" },
+              { "unigram", "1,3,0,2", "<pad>" },
+              { "wordpiece", "0,1,2,3", "[PAD]" } };
 
 TEST_ROWS(a_translator_reads_and_writes_by_it, COUNT_OF(kinds)) {
     const char *name = kinds[_i].name;
@@ -45,6 +50,17 @@ TEST_ROWS(a_translator_reads_and_writes_by_it, COUNT_OF(kinds)) {
        "--init m --train pairs --max-steps 2 --quiet -o tuned");
 }
 
+/* A vocabulary of bytes whose one special token begins and ends outputs: the training is long
+ * enough to end them all. */
+TEST(its_outputs_end) {
+    ok("train --train-src src --train-tgt tgt --tokenizer-json bpe --d-model 32 --heads 2 --layers "
+       "1 --d-ff 64 --threads 1 --quiet --warmup 10 --lr 0.005 --dropout 0 --label-smoothing 0 "
+       "--batch-size 10 --max-steps 200 --valid-size 0 -o m && generate -m m < src > out");
+    ck_assert_ptr_null(strstr(result.err, "were cut"));
+    ok("paste out tgt | awk -F '\\t' '$1 == $2' | wc -l");
+    ck_assert_int_ge(atoi(result.out), 20);
+}
+
 /* The emitted program cuts and joins text as `generate` does. */
 TEST(a_translator_becomes_c) {
     ok(PAIRS "--tokenizer-json bpe --epochs 2 -o m && graph m --emit-c -o m.c && "
@@ -58,10 +74,23 @@ TEST(a_language_model_of_pairs_takes_it) {
     ck_assert_str_eq(result.out, "3\n");
 }
 
-TEST(an_encoder_of_pairs_takes_it) {
-    ok(PAIRS "--task pairs --tokenizer-json wordpiece --epochs 1 -o m && convert --to hf m -o "
-             "folder && cmp wordpiece folder/tokenizer.json && convert --from hf folder -o back && "
-             "embed m src > a && embed back src > b && cmp a b");
+/* An encoder has no outputs to end, and its padding is the token that the file has for it. */
+TEST_ROWS(an_encoder_of_pairs_takes_it, COUNT_OF(kinds)) {
+    const char *name = kinds[_i].name;
+    run(PAIRS "--task pairs --tokenizer-json %s --epochs 2 -o m && convert --to hf m -o folder && "
+              "cmp %s folder/tokenizer.json && convert --from hf folder -o back && embed m src > a "
+              "&& embed back src > b && cmp a b && grep '\"pad_token\"' folder/*_config.json",
+        name, name);
+    expect(0);
+    assert_contains(result.out, kinds[_i].padding);
+    ok("train --task pairs --train-src src --train-tgt tgt --resume -o m --epochs 3 --quiet && "
+       "train --init m --task pairs --train pairs --max-steps 2 --quiet -o tuned");
+}
+
+/* A vocabulary without any token that could end an output. */
+TEST(an_encoder_needs_no_end) {
+    ok("tokenize --learn bpe --vocab-size 270 --special '<e>,<p>' -i both -o own");
+    ok(PAIRS "--task pairs --tokenizer-json own --epochs 1 -o m && embed m src > out");
 }
 
 /* A T5 starts outputs with padding, and its folder has the tokenizer. */
@@ -94,12 +123,17 @@ static const struct {
       "bpe: it has no token <pad> or no </s>: tokenize --learn unigram has both" },
     { PAIRS "--tokenizer-json bpe --tokenizer-tgt char", 2,
       "--tokenizer-tgt would have no effect: one tokenizer.json cuts both sides" },
+    { PAIRS "--like t5 --tokenizer-json unigram --end-token '<pad>'", 2,
+      "--end-token would have no effect: T5 ends outputs with </s>" },
+    { PAIRS "--task pairs --tokenizer-json bpe --end-token '<|endoftext|>'", 2,
+      "--end-token would have no effect: it is for --task lm and text" },
     { PAIRS "--tokenizer-json bpe --vocab-size 300", 2, "--vocab-size would have no effect" },
     { PAIRS "--tokenizer-json bpe --like bart", 2, "--tokenizer byte-level" },
     { "train --task date --tokenizer-json bpe", 2,
       "--tokenizer-json would have no effect: it is for text from files" },
     { PAIRS "--tokenizer-json bpe --epochs 1 -o m && convert --to hf m -o folder", 1,
-      "train it with --like t5 beside the same options" },
+      "train it with --like t5 and a tokenizer of tokenize --learn unigram" },
+    { PAIRS "--like t5 --tokenizer json", 2, "\"tokenize --learn unigram --vocab-size 8000" },
 };
 
 TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {

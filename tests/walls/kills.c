@@ -429,6 +429,7 @@ static void life_after_life(wall *w, int lives) {
 int main(int argc, char **argv) {
     wall w = { .brief = argc < 2 || strcmp(argv[1], "--long") != 0 };
     double began = now();
+    signal(SIGINT, SIG_DFL); /* a shell's & ignores it, and train then does, too */
     if (!enter()) return fputs("kills: set WEFT_TOOLS\n", stderr), 2;
     for (int i = 0; i < n_scenes; i++)
         if (scenes[i].brief || !w.brief) play_scene(&w, &scenes[i]);

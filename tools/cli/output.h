@@ -25,8 +25,8 @@ typedef struct output {
 } output;
 
 bool output_open(output *o, const char *path, char *message);
-/* False also if an earlier write failed. If stdout is a pipe that nobody reads any more, the program
- * ends silently. */
+/* False also if an earlier write failed. If stdout is a pipe that nobody reads any more, the
+ * program ends silently. */
 bool output_close(output *o, char *message);
 void output_discard(output *o);
 /* Remove the temporary files of all open outputs, as a signal's handler may. */

@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "append.h"
@@ -47,21 +46,14 @@ bool report_due(const report *r, double now) {
     return !r->quiet && now - r->said_at >= SILENCE;
 }
 
-static int terminal_width(void) {
-    struct winsize size;
-    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    return known ? size.ws_col : 80;
-}
-
 void report_draw(report *r, const char *text, double now) {
-    fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
-    fflush(stderr);
+    bar_draw(text);
     r->drawn = true;
     r->drawn_at = now;
 }
 
 void report_clear(report *r) {
-    if (r->drawn) fputs("\r\033[K", stderr);
+    bar_clear();
     r->drawn = false;
 }
 
@@ -92,7 +84,6 @@ void report_failed(report *r, const char *what) {
     int reason = errno;
     if (r->failed) return;
     r->failed = true;
-    report_clear(r);
     warn(r->program, "%s: %s; the work goes on", what, strerror(reason));
 }
 

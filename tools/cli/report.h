@@ -1,5 +1,5 @@
-/* tools/cli/report.h - progress of `train`, `bench` and `generate` while they work: text on stderr for readers,
- * and JSON lines for programs.
+/* tools/cli/report.h - progress of `train`, `bench` and `generate` while they work: text on stderr
+ * for readers, and JSON lines for programs.
  *
  * If an event cannot be composed or written, a message says so at once. The work goes on, and
  * report_close returns the failure. */
@@ -13,7 +13,7 @@
 typedef struct report {
     bool quiet, json;         /* quiet: nothing on stderr; json: events on stdout */
     bool bar;                 /* stderr is a terminal on which a bar can be redrawn */
-    bool drawn;               /* a bar is on the current line */
+    bool drawn;               /* a bar was drawn, and no line said since */
     bool titled;              /* the heading of the lines has been printed */
     double drawn_at, said_at; /* time of the last bar; time of the last line */
     const program *program;   /* the program that messages about failures name */

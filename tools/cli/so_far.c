@@ -9,7 +9,7 @@
 #include "numbers.h"
 #include "retry.h"
 
-enum { PATIENCE = 3 }; /* seconds in which a terminal shows nothing */
+enum { PATIENCE = 3 }; /* seconds of work in which a terminal shows nothing */
 enum { UNCOUNTED = -2 };
 
 int64_t lines_in(const text_input *in, off_t from) {
@@ -20,7 +20,8 @@ int64_t lines_in(const text_input *in, off_t from) {
     if (in->packed || from < 0 || fstat(in->file, &s) != 0 || !S_ISREG(s.st_mode)) return -1;
     for (ssize_t got;; from += got) {
         RETRY(got, pread(in->file, part, sizeof part, from));
-        if (got <= 0) break;
+        if (got < 0) return -1;
+        if (got == 0) break;
         for (ssize_t i = 0; i < got; i++) n += part[i] == '\n';
         last = part[got - 1];
     }
@@ -28,12 +29,25 @@ int64_t lines_in(const text_input *in, off_t from) {
 }
 
 void so_far_begin(so_far *f, const program *p, const text_input *in, bool quiet) {
-    *f = (so_far){ .total = UNCOUNTED, .began = wf_seconds_now() };
+    *f = (so_far){ .total = UNCOUNTED, .since = wf_seconds_now() };
     if (quiet || in->file < 0 || isatty(in->file)) return;
     report_open(&f->report, p, false, false, NULL, false);
-    f->report.said_at = f->began;
+    f->report.said_at = f->since;
     f->in = in;
     f->from = lseek(in->file, 0, SEEK_CUR);
+}
+
+void so_far_wait(so_far *f) {
+    f->report.said_at = wf_seconds_now();
+}
+
+void so_far_work(so_far *f) {
+    f->since = wf_seconds_now();
+}
+
+void so_far_rest(so_far *f) {
+    f->worked += wf_seconds_now() - f->since;
+    report_clear(&f->report);
 }
 
 /* "40 s", "7 min" or "2.5 h". */
@@ -67,12 +81,11 @@ const char *so_far_text(int64_t done, int64_t total, double seconds, char text[S
 
 void so_far_show(so_far *f, int64_t done) {
     char text[SO_FAR_TEXT];
-    double now = wf_seconds_now();
-    if (!f->in || (f->report.bar && now - f->began < PATIENCE) || !report_due(&f->report, now))
-        return;
+    double now = wf_seconds_now(), worked = f->worked + now - f->since;
+    if (!f->in || (f->report.bar && worked < PATIENCE) || !report_due(&f->report, now)) return;
     /* a long file is counted once, and only for a run that is long itself */
     if (f->total == UNCOUNTED) f->total = lines_in(f->in, f->from);
-    so_far_text(done, f->total, now - f->began, text);
+    so_far_text(done, f->total, worked, text);
     if (f->report.bar)
         report_draw(&f->report, text, now);
     else

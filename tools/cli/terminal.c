@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "core/base/utf8.h"
@@ -84,6 +85,29 @@ int64_t put_line(FILE *out, const char *text, size_t n, bool columns) {
 int put_clean(FILE *out, const char *text, int most) {
     return put_part(out, text, most < 0 ? strlen(text) : strnlen(text, (size_t)most), false);
 }
+
+/* ---- the bar --------------------------------------------------------------------------------- */
+
+static bool bar_is_there;
+
+static int terminal_width(void) {
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : 80;
+}
+
+void bar_draw(const char *text) {
+    fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, text);
+    fflush(stderr);
+    bar_is_there = true;
+}
+
+void bar_clear(void) {
+    if (bar_is_there) fputs("\r\033[K", stderr);
+    bar_is_there = false;
+}
+
+/* ---- sentences ------------------------------------------------------------------------------- */
 
 void say_clean(FILE *out, bool lines, const char *format, va_list arguments) {
     char few[512] = "", *all = NULL;

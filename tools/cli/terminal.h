@@ -23,11 +23,16 @@ bool is_control(int32_t code);
 enum { REPLACED = 0xFFFD }; /* the replacement character */
 
 void put_code(FILE *out, int32_t code); /* as UTF-8 */
-/* Write text so that it stays one line: line breaks as \\n and \\r, with `columns` also tabs as \\t.
- * Returns how many characters were escaped. Bytes of no valid text stay as they are. */
+/* Write text so that it stays one line: line breaks as \n and \r, with `columns` also tabs as \t.
+ * Returns how many characters were escaped. Bytes that are not valid UTF-8 are written
+ * unchanged. */
 int64_t put_line(FILE *out, const char *text, size_t n, bool columns);
 /* writes at most so many bytes of text (-1: all), without control characters; returns columns */
 int put_clean(FILE *out, const char *text, int most);
+
+/* Draw a bar in the current line of stderr, and remove it. Messages remove it themselves. */
+void bar_draw(const char *text);
+void bar_clear(void);
 
 /* Print a formatted sentence without control characters. lines: newlines are kept. */
 void say_clean(FILE *out, bool lines, const char *format, va_list arguments);

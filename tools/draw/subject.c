@@ -237,18 +237,21 @@ static bool open_part(subject *s, subject_kind kind, const wf_block_options *c, 
     static const struct {
         const char *titles[3]; /* by layer_form.stacks; NULL: such a model has no such part */
         wf_tensor *(*record)(wf_graph *g, const layer_form *f);
-    } parts[] = { { { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V", self, self }, record_attention },
-                  { { "Encoder layer", NULL, "Encoder layer" }, record_encoder_layer },
-                  { { "Decoder layer", "Layer of a decoder-only model", NULL },
-                    record_decoder_layer } };
+        const char *missing; /* the sentence for such a model */
+    } parts[] = {
+        { { "Attention(Q, K, V) = softmax(Q Kᵀ / √d) V", self, self }, record_attention, NULL },
+        { { "Encoder layer", NULL, "Encoder layer" },
+          record_encoder_layer,
+          "a language model has no encoder: --of decoder-layer draws one of its layers" },
+        { { "Decoder layer", "Layer of a decoder-only model", NULL },
+          record_decoder_layer,
+          "an encoder has no decoder: --of encoder-layer draws one of its layers" }
+    };
     layer_form form = { .sizes = *c };
     if (!read_form(&form, f, message)) return false;
     const char *title = parts[kind].titles[form.stacks];
     if (!title) {
-        snprintf(message, WF_MESSAGE, "%s draws one of its layers",
-                 kind == SUBJECT_DECODER_LAYER ? "an encoder has no decoder: --of encoder-layer"
-                                               : "a language model has no encoder: --of "
-                                                 "decoder-layer");
+        snprintf(message, WF_MESSAGE, "%s", parts[kind].missing);
         return false;
     }
     entitle(s, title, c);

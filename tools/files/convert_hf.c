@@ -396,7 +396,7 @@ static const char *next_step(const wf_model *m, bool text, bool json) {
     if (t && t->config.zero_start) return ": convert --to marian writes models of this form";
     if (t && t->config.decoder != WF_DECODER_ATTENTION)
         return ": transformers has no such decoder; train --like bart makes a model that it has";
-    if (json) return ": train it with --like t5 beside the same options";
+    if (json) return ": train it with --like t5 and a tokenizer of tokenize --learn unigram";
     return text ? ": train it with --like bart beside the same options"
                 : ": a model of a made-up task has no folder. train --like bart makes a model of "
                   "text that has one";

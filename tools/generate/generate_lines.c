@@ -194,7 +194,6 @@ static void write_ready(job *j) {
     }
     bool failed = fflush(j->out) != 0 || j->line.failed;
     check_reader(j->out);
-    if (failed) report_clear(&j->progress.report);
     if (failed)
         fail(j->program, "%s could not be written: %s", j->set->output ? j->set->output : "stdout",
              strerror(errno));
@@ -209,6 +208,7 @@ static void show_progress(job *j) {
 
 static void answer_window(job *j) {
     double begin = wf_seconds_now();
+    so_far_work(&j->progress);
     place *p = room_for(j, (size_t)j->n, sizeof *p);
     int64_t n = 0;
     for (int64_t i = 0; i < j->n; i++) {
@@ -226,7 +226,7 @@ static void answer_window(job *j) {
         write_ready(j);
         show_progress(j);
     }
-    report_clear(&j->progress.report);
+    so_far_rest(&j->progress);
     write_ready(j);
     free(p);
     j->sentences += n;
@@ -425,6 +425,7 @@ void answer_lines(job *j) {
             break;
         case LINE_WAIT:
             answer_window(j);
+            so_far_wait(&j->progress);
             continue;
         case LINE_END:
             answer_window(j);

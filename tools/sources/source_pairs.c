@@ -176,9 +176,13 @@ static bool find_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
     if (f) return tokenizers_open(t, f, message);
     if (from->options->json) {
         const dataset_options *o = from->options;
-        t[0] = t[1] = m->kind->classifies
-                          ? line_tokenizer_open(o->json, message)
-                          : pair_tokenizer_open(o->json, o->end_token, o->ids, message);
+        if (m->kind->classifies)
+            t[0] = line_tokenizer_open(o->json, message);
+        else if (m->kind->encoder)
+            t[0] = vector_tokenizer_open(o->json, message);
+        else
+            t[0] = pair_tokenizer_open(o->json, o->end_token, o->ids, message);
+        t[1] = t[0];
         return t[0] != NULL;
     }
     if (from->options->spm[0]) return open_sentencepiece(t, from->options, message);
@@ -189,13 +193,14 @@ static bool find_tokenizers(dataset *m, origin *from, const wf_file *f, char *me
 }
 
 /* Opens the tokenizers. Lengths mark padding, so the padding id may be any id that both sides
- * have. */
+ * have; an encoder without a start and an end has no outputs, so these may be any id, too. */
 static bool open_tokenizers(dataset *m, origin *from, const wf_file *f, char *message) {
     if (!find_tokenizers(m, from, f, message)) return false;
     const wf_tokenizer *t = m->tokenizer[SIDE_TGT];
     int32_t pad = wf_tokenizer_special(t, WF_PAD_ID);
     m->ids.start = wf_tokenizer_special(t, WF_START_ID);
     m->ids.end = wf_tokenizer_special(t, WF_END_ID);
+    if (m->ids.start < 0 && m->kind->encoder) m->ids.start = m->ids.end = 0;
     m->ids.pad = pad >= 0 && pad < wf_tokenizer_size(m->tokenizer[SIDE_SRC]) ? pad : 0;
     return true;
 }

@@ -134,12 +134,21 @@ bool mask_ids_of(wf_tokenizer *t, int32_t around[2], int32_t *mask, char *messag
     return ids_around(t, around, message);
 }
 
-/* Makes the tokenizer again with its special ids. masks: it must have a mask. */
-static wf_tokenizer *with_around(wf_json_text_options *o, bool masks, char *message) {
-    int32_t mask, around[2];
+/* Tokens that a model of lines needs in its tokenizer. */
+typedef enum around_need { AROUND_AND_MASK, AROUND, AROUND_IF_ANY } around_need;
+
+/* Makes the tokenizer again with its special ids. */
+static wf_tokenizer *with_around(wf_json_text_options *o, around_need need, char *message) {
+    int32_t mask, around[2] = { -1, -1 };
     wf_tokenizer *t = wf_tokenizer_from_json(o, message);
     if (!t) return NULL;
-    bool ok = masks ? mask_ids_of(t, around, &mask, message) : ids_around(t, around, message);
+    bool ok = true;
+    if (need == AROUND_AND_MASK)
+        ok = mask_ids_of(t, around, &mask, message);
+    else if (!ids_around(t, around, message)) {
+        ok = need == AROUND_IF_ANY;
+        around[0] = around[1] = -1;
+    }
     if (ok) {
         o->special[WF_START_ID] = around[0];
         o->special[WF_END_ID] = around[1];
@@ -152,12 +161,17 @@ static wf_tokenizer *with_around(wf_json_text_options *o, bool masks, char *mess
 
 static wf_tokenizer *with_mask(wf_json_text_options *o, const char *unused, char *message) {
     (void)unused;
-    return with_around(o, true, message);
+    return with_around(o, AROUND_AND_MASK, message);
 }
 
 static wf_tokenizer *with_line(wf_json_text_options *o, const char *unused, char *message) {
     (void)unused;
-    return with_around(o, false, message);
+    return with_around(o, AROUND, message);
+}
+
+static wf_tokenizer *with_vector(wf_json_text_options *o, const char *unused, char *message) {
+    (void)unused;
+    return with_around(o, AROUND_IF_ANY, message);
 }
 
 /* Makes the tokenizer again with the special ids of T5. */
@@ -231,6 +245,10 @@ wf_tokenizer *mask_tokenizer_open(const char *path, char *message) {
 
 wf_tokenizer *line_tokenizer_open(const char *path, char *message) {
     return open_with(with_line, path, NULL, message);
+}
+
+wf_tokenizer *vector_tokenizer_open(const char *path, char *message) {
+    return open_with(with_vector, path, NULL, message);
 }
 
 wf_tokenizer *pair_tokenizer_open(const char *path, const char *end, spm_ids ids, char *message) {

@@ -21,9 +21,12 @@ wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *messa
  * line and one after it, as [CLS] and [SEP]: they become its start and its end. NULL with
  * message[256]. */
 wf_tokenizer *line_tokenizer_open(const char *path, char *message);
-/* Make a tokenizer for both sides of pairs from a tokenizer.json, with its ids. Outputs end with the token
- * `end`, or if it is NULL with </s>, [SEP] or <|endoftext|>. SPM_PADDING_STARTS: with those of T5.
- * NULL with message[256]. */
+/* Make a tokenizer for vectors of lines, which needs no such tokens: without them it has no start
+ * and no end. NULL with message[256]. */
+wf_tokenizer *vector_tokenizer_open(const char *path, char *message);
+/* Make a tokenizer for both sides of pairs from a tokenizer.json, with its ids. Outputs end with
+ * the token `end`, or if it is NULL with </s>, [SEP] or <|endoftext|>. SPM_PADDING_STARTS: with
+ * those of T5. NULL with message[256]. */
 wf_tokenizer *pair_tokenizer_open(const char *path, const char *end, spm_ids ids, char *message);
 /* Make a tokenizer for masked language models from a tokenizer.json, with its ids. NULL with
  * message[256]. */

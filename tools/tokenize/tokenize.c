@@ -124,6 +124,7 @@ typedef struct job {
     char *text;
     int64_t n, capacity; /* tokens; ids have the same capacity */
     size_t text_capacity;
+    int64_t escaped; /* line breaks that were written as \n and \r */
 } job;
 
 static const char *input_name(void) {
@@ -229,7 +230,7 @@ static void decode_line(job *j, const char *line) {
     if (raw)
         fwrite(j->text, 1, (size_t)bytes, stdout);
     else
-        put_line(stdout, j->text, (size_t)bytes, false);
+        j->escaped += put_line(stdout, j->text, (size_t)bytes, false);
     putchar('\n');
 }
 
@@ -270,8 +271,8 @@ static void all_lines(job *j) {
 
 /* Options that --learn does not use. */
 static void check_learning(void) {
-    static const char *const of_tokens[] = { "tokenizer", "tokens", "offsets",    "counts",
-                                             "json",      "decode", "no-special", "pairs" };
+    static const char *const of_tokens[] = { "tokenizer", "tokens",     "offsets", "counts", "json",
+                                             "decode",    "no-special", "pairs",   "raw" };
     bool merges = learning.kind != WF_LEARN_UNIGRAM;
     for (size_t i = 0; i < sizeof of_tokens / sizeof *of_tokens; i++)
         option_no_effect(&self, of_tokens[i], true, "--learn writes a tokenizer");
@@ -324,6 +325,12 @@ int main(int argc, char **argv) {
     job j = { .t = load() };
     grow(&j, 1024);
     all_lines(&j);
+    if (j.escaped)
+        warn(
+            &self,
+            "line breaks within texts were written as \\n and \\r, %lld of them: --raw writes them "
+            "as they are, and --json has the text",
+            (long long)j.escaped);
     int status = out.failed ? EXIT_FAILED : EXIT_DONE;
     if (out.failed && !ferror(stdout)) warn(&self, "out of memory: not all of it is shown");
     wf_json_tokenizer_free(j.t);

@@ -50,12 +50,13 @@ static void announce_few(session *s) {
     enum { FEW = 20, ENOUGH = 100 };
     const program *p = &train_program;
     int64_t steps = s->set->run.max_steps, updates = dataset_updates(&s->dataset);
+    bool fixed = option_seen(p, "batch-size") || s->set->data.batch_size == 1;
     bool said = option_seen(p, "epochs") || option_seen(p, "max-steps") || s->set->run.resume;
     if (!updates || steps >= FEW || said) return;
     say(&s->report,
-        "steps    %lld in all, which change little: --epochs %lld would make about a hundred, and "
-        "--batch-size N gives smaller batches",
-        (long long)steps, (long long)((ENOUGH + updates - 1) / updates));
+        "steps    %lld in all, which change little: --epochs %lld would make about a hundred%s",
+        (long long)steps, (long long)((ENOUGH + updates - 1) / updates),
+        fixed ? "" : ", and --batch-size N gives smaller batches");
 }
 
 static void announce_idle(session *s) {

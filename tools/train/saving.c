@@ -22,10 +22,8 @@ bool write_model(session *s, const char *path, bool checkpoint) {
                            pairs, n, message);
     free(pairs);
     if (s->transport && s->transport->code) ranks_leave(s);
-    if (s->leads && !ok) {
-        report_clear(&s->report);
+    if (s->leads && !ok)
         warn(&train_program, "step %lld is not saved: %s", (long long)s->at.step, message);
-    }
     return checkpoint ? ok : ranks_agree(s, ok);
 }
 

@@ -47,7 +47,7 @@ static void on_signal(int number) {
 }
 
 static void on_early_signal(int number) {
-    static const char text[] = "\nended before the first step: nothing was trained or saved\n";
+    static const char text[] = "\nended before this run trained anything: no model was written\n";
     output_discard_all();
     ssize_t written = tells_early ? write(STDERR_FILENO, text, sizeof text - 1) : 0;
     (void)written;
@@ -60,8 +60,7 @@ static void handle(void (*handler)(int), int flags) {
     struct sigaction before, action = { .sa_handler = handler, .sa_flags = flags };
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < 3; i++)
-        if (numbers[i] != SIGHUP ||
-            (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
 }
 

@@ -1,6 +1,7 @@
 /* tools/train/signals.h - handles SIGINT, SIGTERM and SIGHUP: after the first, the step is finished
  * and saved; another one ends the program at once, but for a SIGHUP, of which a closed terminal may
- * send several. SIGHUP stays ignored if it was, as after nohup. */
+ * send several. A signal that is ignored when the program starts stays so: SIGHUP after nohup,
+ * SIGINT behind the & of a script. */
 #ifndef WEFT_TOOLS_TRAIN_SIGNALS_H
 #define WEFT_TOOLS_TRAIN_SIGNALS_H
 

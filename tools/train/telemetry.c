@@ -237,7 +237,6 @@ void telemetry_write(session *s, bool ended) {
     if (!s->set->run.page) return;
     s->telemetry.lost = !identify(s) || !write_page(s, ended, message);
     if (!s->telemetry.lost) return;
-    report_clear(&s->report);
     warn(&train_program, "%s; the training goes on", message);
 }
 

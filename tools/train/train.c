@@ -251,6 +251,11 @@ static void say_lost(const session *s) {
              "what was learned after step %lld is lost: %s could not be written, and keeps that "
              "step for --resume",
              (long long)s->saved_step, s->set->run.model);
+    else if (s->best_kept < INFINITY)
+        warn(&train_program,
+             "%s could not be written: only the best weights, in %s, are kept, and the training "
+             "cannot be resumed",
+             s->set->run.model, s->best_path);
     else
         warn(&train_program, "nothing of this training is kept: %s could not be written",
              s->set->run.model);

@@ -76,8 +76,9 @@ static bool put_model(hf_text *t, const wf_tokenizer *from) {
 }
 
 bool wf_hf_bert_has_lines(const wf_tokenizer *from) {
+    if (!from) return false;
     wf_token_kind kind = wf_tokenizer_kind(from);
-    return from && (kind == WF_WORDS || kind == WF_CHARACTERS || kind == WF_BPE);
+    return kind == WF_WORDS || kind == WF_CHARACTERS || kind == WF_BPE;
 }
 
 bool wf_hf_bert_write_lines(const wf_tokenizer *from, wf_hf_put put, void *user, char *message) {

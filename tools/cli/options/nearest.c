@@ -73,7 +73,7 @@ static const synonym synonyms[] = {
     { "disp-freq|log-interval|logging-steps|report-every", "log-every", NULL },
     { "save-freq|save-interval|save-steps|checkpoint-every", "save-every", NULL },
     { "valid-freq|eval-interval|eval-steps|eval-every|validate-interval", "valid-every", NULL },
-    { "verbose", NULL, "all that there is to say is printed anyway: leave it out" },
+    { "verbose", NULL, "progress is printed by default: leave it out" },
     { "silent|no-progress-bar", "quiet", NULL },
     { "file|in|input-file", "input|train|text", NULL },
     { "gpu|gpus|cuda|device|devices|n-gpu-layers|ngl|accelerator", NULL, ONE_PROCESSOR },

@@ -33,6 +33,7 @@ void tell_failures(void (*told)(void *user, int code, const char *sentence), voi
 
 static void complain(const program *p, const char *format, va_list arguments) {
     fflush(stdout);
+    bar_clear();
     fprintf(stderr, "%s: ", p->name);
     say_clean(stderr, false, format, arguments);
     fputc('\n', stderr);

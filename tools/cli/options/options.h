@@ -157,8 +157,8 @@ int64_t default_threads(int64_t processes);
 bool is_dash(const char *path);
 /* True if the descriptor is a pipe that nobody reads any more. */
 bool nobody_reads(int descriptor);
-/* If `out` is stdout, and a pipe that nobody reads any more, end the program silently, with the exit
- * code of SIGPIPE. Call it after a write has failed. */
+/* If `out` is stdout, and a pipe that nobody reads any more, end the program silently, with the
+ * exit code of SIGPIPE. Call it after a write has failed. */
 void check_reader(FILE *out);
 /* Close stdout, where a full disk is noticed; the last call of every main. If stdout is a pipe that
  * nobody reads any more, the program ends silently, with the exit code of SIGPIPE. */

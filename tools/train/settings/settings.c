@@ -147,8 +147,8 @@ static option rows[] = {
       .value = &told.data.end_token,
       .argument = "TOKEN",
       .help = "token of --tokenizer-json that training puts at the end of each document, or of "
-              "each target of pairs, such as <|endoftext|> or </s>",
-      .fallback = "none; with pairs </s>, [SEP] or <|endoftext|>",
+              "each target, such as <|endoftext|> or </s>. --like t5 ends targets with </s>",
+      .fallback = "none; of targets </s>, [SEP] or <|endoftext|>",
       NEW },
     INPUT("spm-src", told.data.spm_src,
           "SentencePiece model (.spm) that cuts sources into tokens. It sets --tokenizer "

@@ -221,6 +221,7 @@ static void complete_sentencepiece(settings *set) {
     bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;
     bool json = set->data.tokenizer == WF_JSON_TEXT && !set->model.init && !set->run.resume;
     const char *learn = settings_encoder(set) ? "wordpiece" : "bpe";
+    if (set->model.like == LIKE_T5) learn = "unigram";
     if (settings_spans(set)) learn = "unigram --special '<pad>,</s>,<unk>,<extra_id_0>,...'";
     if (json && !set->data.tokenizer_json)
         usage_error(p,

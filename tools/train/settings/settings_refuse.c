@@ -107,9 +107,7 @@ static const struct {
     { .options = "tokenizer-json",
       .readers = "text|lm|pairs|mask|classify|spans",
       .because = "it is for text from files" },
-    { .options = "end-token",
-      .readers = "text|lm|pairs",
-      .because = "it is for --task lm, text and pairs" },
+    { .options = "end-token", .readers = "text|lm", .because = "it is for --task lm and text" },
     { .options = "train|train-src|train-tgt|valid|valid-src|valid-tgt",
       .idle = "lm|mask|spans",
       .because = "running text is in --text" },
@@ -194,6 +192,7 @@ void settings_refuse_idle(const settings *set) {
     bool json = set->data.tokenizer == WF_JSON_TEXT;
     option_no_effect(p, "tokenizer-json", !json, "it is for --tokenizer json");
     option_no_effect(p, "end-token", !set->data.tokenizer_json, "it is for --tokenizer-json");
+    option_no_effect(p, "end-token", set->model.like == LIKE_T5, "T5 ends outputs with </s>");
     option_no_effect(p, "tokenizer-tgt", json, "one tokenizer.json cuts both sides");
     for (int i = 0; i < 3; i++) {
         option_no_effect(p, learned[i], spm, "the .spm file says it");
