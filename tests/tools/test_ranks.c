@@ -318,7 +318,7 @@ TEST_ROWS(a_full_disk_is_told_once, 2) {
         "--save-every 1 --processes %d --quiet); echo $?",
         _i ? 3 : 1);
     ck_assert_str_eq(result.out, "1\n");
-    ck_assert_int_eq(sentences(), 2);
+    ck_assert_int_eq(sentences(), 3);
     assert_contains(result.err, "train: step 3 is not saved: ");
     ck_assert_int_eq(saved_step(), 2);
     expect_to_go_on(2);
