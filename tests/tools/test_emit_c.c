@@ -478,7 +478,7 @@ static const refusal refusals[] = {
     { "--weights int8", "no C is written", 2 },
     { "--ram 64K", "no C is written", 2 },
     { "--emit-c m --ram 64G -o m.c", "is not a number of bytes from 1 to", 2 },
-    { "--emit-c m --ram K -o m.c", "no size", 2 },
+    { "--emit-c m --ram K -o m.c", "is not a number of bytes from 1 to", 2 },
     { "--emit-c m --ram 4K --beam 4 -o m.c", "is above --ram 4096", 1 },
     { "--emit-c m --train --weights int8", "a training has no search", 2 },
     { "--emit-c m --from-start", "only --train begins a training", 2 },

@@ -315,11 +315,11 @@ TEST(a_signal_in_a_validation_is_answered) {
     run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --log log "
         "--valid-size 30000 --valid-every 2 --log-every 1 --max-steps 2 -o m 2> err & pid=$!\n"
         "until grep -q '\"step\":2,' log 2> /dev/null; do sleep 0.01; done; sleep 0.2\n"
-        "kill -INT $pid; sleep 0.1; cat err >&2; wait $pid");
-    expect(130);
+        "kill -TERM $pid; sleep 0.1; cat err >&2; wait $pid");
+    expect(143);
     assert_contains(result.err, "ends after this validation; a second signal ends at once\n");
     ok("cat err >&2");
-    assert_contains(result.err, "SIGINT: saved step 2, the last one: the training is finished\n");
+    assert_contains(result.err, "SIGTERM: saved step 2, the last one: the training is finished\n");
     ck_assert_ptr_null(strstr(result.err, "go on with"));
 }
 
