@@ -1,5 +1,5 @@
-/* models/emit/emit_expressions.c - programs of regular expressions and sets of code points as tables
- * of C; see json_emitter.h. */
+/* models/emit/emit_expressions.c - programs of regular expressions and sets of code points as
+ * tables of C; see json_emitter.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,8 +2,8 @@
  *
  * emit_json.c         the form as a whole, added tokens, what stands around a line
  * emit_expressions.c  sets of code points and programs of regular expressions
- * emit_normalizers.c, emit_cutters.c, emit_decoders.c: a row for each type of step, which writes its
- *                     tables and the call of its function in plain C
+ * emit_normalizers.c, emit_cutters.c, emit_decoders.c: a row for each type of step, which writes
+ *                     its tables and the call of its function in plain C
  * emit_word_models.c  a row for each type of model */
 #ifndef WEFT_MODELS_EMIT_JSON_EMITTER_H
 #define WEFT_MODELS_EMIT_JSON_EMITTER_H

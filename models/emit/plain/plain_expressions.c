@@ -1,6 +1,6 @@
-/* models/emit/plain/plain_expressions.c - regular expressions of a tokenizer.json in the C file of a
- * model: what models/text/expressions/ matches, over the programs that it has compiled. It consists
- * of blocks, as plain_text.c does.
+/* models/emit/plain/plain_expressions.c - regular expressions of a tokenizer.json in the C file of
+ * a model: what models/text/expressions/ matches, over the programs that it has compiled. It
+ * consists of blocks, as plain_text.c does.
  *
  * Matching backtracks: where several ways are possible, it takes the first, and keeps the others on
  * a stack. No program repeats a group without an end, so CHOICES entries are enough. */

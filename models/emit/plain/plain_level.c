@@ -1,6 +1,6 @@
-/* models/emit/plain/plain_level.c - byte-pair encoding at the level of bytes, as in GPT-2, in the C file
- * of a model: what models/text/byte_level/ does. It consists of blocks, as plain_text.c does, and needs
- * those of plain_merges.c. */
+/* models/emit/plain/plain_level.c - byte-pair encoding at the level of bytes, as in GPT-2, in the C
+ * file of a model: what models/text/byte_level/ does. It consists of blocks, as plain_text.c does,
+ * and needs those of plain_merges.c. */
 
 /* In `changes`, code points from which on the class is another, times 4, plus the class: letter 1,
  * number 2, white space 3, other 0. */

@@ -1,6 +1,6 @@
 /* models/emit/plain/plain_models.c - the models of a tokenizer.json in the C file of a model: the
- * tokens of each word, as models/text/json/ finds them. It consists of blocks, as plain_text.c does.
- */
+ * tokens of each word, as models/text/json/ finds them. It consists of blocks, as plain_text.c
+ * does. */
 
 /* There is no token for what is unknown: it is dropped, or an error. */
 #define IS_DROPPED (-1)

@@ -1,6 +1,6 @@
-/* models/emit/plain/plain_normal.c - normalizers of a tokenizer.json that need tables of Unicode, in
- * the C file of a model: lower case, normal forms, and precompiled maps as models/text/json/ applies
- * them. It consists of blocks, as plain_text.c does. */
+/* models/emit/plain/plain_normal.c - normalizers of a tokenizer.json that need tables of Unicode,
+ * in the C file of a model: lower case, normal forms, and precompiled maps as models/text/json/
+ * applies them. It consists of blocks, as plain_text.c does. */
 
 /* Rows of two numbers in ascending order of the first one, and a value that changes at each. */
 typedef struct code_rows {

@@ -1,7 +1,7 @@
 /* models/emit/plain/plain_words.c - a line on its way through a tokenizer.json in the C file of a
  * model: added tokens are cut out, normalizers change text, pre-tokenizers cut it into words. What
- * models/text/json/ does with lists of pieces is done here from one text into another. It consists of
- * blocks, as plain_text.c does. */
+ * models/text/json/ does with lists of pieces is done here from one text into another. It consists
+ * of blocks, as plain_text.c does. */
 
 /* A byte of a text may begin nothing (0), the token `id` (id + 1), a word, or a word with which the
  * line begins. */

@@ -189,7 +189,8 @@ static bool has_layers(const wf_file *f, const char *number) {
 }
 
 /* True if the defaults of a word, such as --preset tiny, are what the file has. Options that are
- * given beside it are compared by themselves, and a rate may follow the width. False for a word without defaults. */
+ * given beside it are compared by themselves, and a rate may follow the width. False for a word
+ * without defaults. */
 static bool has_defaults(const wf_file *f, const char *word) {
     bool any = false;
     for (const option *o = train_program.options; o < train_program.options + train_program.n;
