@@ -333,10 +333,10 @@ static void note_unknown(job *j, int32_t unknown, const char *line) {
         if (plain) snprintf(j->first_unknown, sizeof j->first_unknown, "'%.*s', ", (int)n, word);
         break;
     }
-    char place[40] = "the prompt";
-    if (j->in.number) snprintf(place, sizeof place, "line %lld", (long long)j->in.number);
+    char where[40] = "the prompt";
+    if (j->in.number) snprintf(where, sizeof where, "line %lld", (long long)j->in.number);
     size_t end = strlen(j->first_unknown);
-    snprintf(j->first_unknown + end, sizeof j->first_unknown - end, "%s", place);
+    snprintf(j->first_unknown + end, sizeof j->first_unknown - end, "%s", where);
 }
 
 /* Counts the tokens of a source that the vocabulary does not have. */
