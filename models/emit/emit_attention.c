@@ -1,5 +1,5 @@
-/* models/emit/emit_attention.c - the plan that computes a model's attention weights for an output
- * that is known, and the functions that say where they lie. */
+/* models/emit/emit_attention.c - the plan that computes a model's attention weights for a given
+ * output, and the functions that return pointers to them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 
 enum { VALUE_NAME = 96 };
 
-/* Values that several layers have need names. A name stays in the graph. */
+/* Give a value a label, because the emitted functions are named after labels. It stays in the
+ * graph. */
 static wf_tensor *named(wf_tensor *t, const char *name) {
     return t->label ? t : wf_named(t, name);
 }
@@ -38,7 +39,8 @@ wf_plan *wf_attention_values_plan(model_emitter *e) {
     return p;
 }
 
-/* The function that says where a value lies. False: the file has none. */
+/* Write to `to` the name of the C function that returns a pointer to a value. False with message:
+ * the plans have none, because the value is not contiguous. */
 static bool see(const model_emitter *e, const wf_tensor *t, const char *plans,
                 char to[2 * VALUE_NAME], char *message) {
     char name[VALUE_NAME], call[2 * VALUE_NAME];

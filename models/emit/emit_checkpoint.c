@@ -1,6 +1,6 @@
-/* models/emit/emit_checkpoint.c - what a saved file of a training holds, as tables in C: tensors by
- * name, and metadata by key, in the order of core/file/file_write.c. plain_checkpoint.c writes
- * it. */
+/* models/emit/emit_checkpoint.c - the tensors and metadata of a saved training, as tables in C,
+ * sorted by name and by key as core/file/file_write.c sorts them. plain_checkpoint.c writes the
+ * file from them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*x)->name, (*y)->name);
 }
 
-/* The leaves that wf_trainer_write saves. NULL: out of memory. */
+/* The leaves that wf_trainer_write saves, sorted by name. The caller frees the list. NULL: out of
+ * memory. */
 static wf_tensor **list_leaves(const training_emitter *e, int *n) {
     const wf_optimizer *o = wf_trainer_optimizer(e->trainer);
     wf_graph *g = e->model->graph;
@@ -56,7 +57,7 @@ static void add_literal(wf_text *t, const char *text) {
     wf_text_puts(t, "\"");
 }
 
-/* A leaf that no plan reads has no place among the weights. */
+/* Refuse a leaf that no plan reads, because the C file has no weights for it. */
 static bool write_tensor(training_emitter *e, const wf_tensor *x, char *message) {
     wf_text *t = &e->text;
     char name[MOST_NAME], place[MOST_NAME + 32];
@@ -99,7 +100,8 @@ static int by_key(const void *a, const void *b) {
     return strcmp(((const wf_meta *)a)->key, ((const wf_meta *)b)->key);
 }
 
-/* The file's metadata but for its checksum. NULL: out of memory. */
+/* The file's metadata without its checksum, sorted by key. The caller frees the list. NULL: out of
+ * memory. */
 static wf_meta *list_texts(const training_emitter *e, int *n) {
     const wf_file *f = e->options->file;
     int all = wf_file_meta_count(f);

@@ -4,7 +4,7 @@
 #include "json_emitter.h"
 #include "models/text/characters/characters.h"
 
-/* Cut words by an expression that is written. */
+/* Write the cut of words at the matches of an expression, given by its number. */
 static bool cut(json_emitter *e, int expression, wf_behavior how, bool inverts) {
     static const char *const names[] = { "REMOVED", "ISOLATED", "MERGED_WITH_PREVIOUS",
                                          "MERGED_WITH_NEXT", "CONTIGUOUS" };
@@ -20,7 +20,8 @@ static bool is_word(uint32_t code) {
     return wf_has_flag(code, IS_WORD);
 }
 
-/* Each word, or each part between added tokens, gets so many bytes more. */
+/* Each word may get a prefix of one character and `bytes` bytes. Once the text is cut, each
+ * character may be a word. */
 static void grow(json_emitter *e, size_t bytes) {
     e->bytes += (e->cuts ? e->characters : 1) * (double)bytes;
     e->characters += e->cuts ? e->characters : 1;
@@ -52,7 +53,7 @@ static bool cut_spaces(json_emitter *e, const wf_text_step *s) {
     return cut(e, wf_write_character_of(e, wf_is_space), REMOVED, false);
 }
 
-/* Words and what is neither word nor space. */
+/* Words, and runs of characters that are neither in a word nor a space. */
 static bool cut_words(json_emitter *e, const wf_text_step *s) {
     return cut_spaces(e, s) && cut(e, wf_write_character_of(e, is_word), CONTIGUOUS, false);
 }

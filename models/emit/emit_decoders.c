@@ -20,7 +20,8 @@ static bool write_fuse(json_emitter *e, const wf_text_step *s) {
     return true;
 }
 
-/* Replace a text in tokens by the three texts of replace_in_tokens. */
+/* Write the replacement of a text in tokens. `by` are three C arguments of replace_in_tokens: the
+ * new text in the first token, in the others, and in the last one. */
 static bool replace(json_emitter *e, wf_span what, const char *by) {
     wf_text_puts(e->body, "    replace_in_tokens(&w->lists, ");
     if (!wf_write_span(e, e->body, what)) return false;

@@ -8,7 +8,7 @@
 
 /* ---- sets ------------------------------------------------------------------------------------ */
 
-/* Ranges on their way to text; a range that touches the last one becomes part of it. */
+/* Ranges of code points while they are written. A range that touches the last one extends it. */
 typedef struct ranges {
     wf_text text;
     uint32_t first, last;
@@ -96,8 +96,8 @@ int wf_write_set_of(json_emitter *e, bool (*has)(uint32_t code)) {
 
 enum { MOST_CHOICES = 256 };
 
-/* Counts the entries that the stack may have. A program without a jump backwards runs each
- * operation once on a way, however long the text is. */
+/* Count the most entries that the backtracking stack may have. Without backward jumps a path runs
+ * each operation at most once, so the text's length does not matter. Refuse other programs. */
 static bool count_choices(json_emitter *e, const wf_expression *x) {
     int64_t n = 1;
     for (size_t i = 0; i < x->n; i++) {
@@ -145,7 +145,7 @@ static void put_instruction(wf_text *t, const wf_instruction *i, int64_t most) {
                   (int64_t)i->least, most);
 }
 
-/* The numbers of the expression's sets. */
+/* Write the expression's sets. numbers[i] receives the number of set i. */
 static bool write_sets(json_emitter *e, const wf_expression *x, int *numbers) {
     for (size_t i = 0; i < x->n_sets; i++)
         if ((numbers[i] = wf_write_set(e, &x->sets[i])) < 0) return false;

@@ -7,7 +7,7 @@
 #include "models/text/characters/characters.h"
 #include "models/text/json/json_text.h"
 
-/* A line and its changed texts may take so many times its bytes, and some more. */
+/* A text that the steps make of a line has at most MOST_TIMES the line's bytes, and MORE_BYTES. */
 enum { MOST_TIMES = 4, MORE_BYTES = 64 };
 
 bool wf_refuse_part(char *message, const char *what, const char *type) {
@@ -57,7 +57,7 @@ static unsigned char asks_of(const wf_added_token *t) {
                            t->right_strip * ASKS_RIGHT);
 }
 
-/* The tokens of one kind on their way to tables. */
+/* Added tokens of one kind, normalized or not, for the tables; `all` is the OR of their demands. */
 typedef struct added_list {
     const char **texts;
     int32_t *ids;
@@ -112,7 +112,8 @@ static bool write_list(json_emitter *e, const added_list *l, const char *kind) {
     return true;
 }
 
-/* Tokens that are normalized are cut out behind the normalizers, and others before them. */
+/* Write added tokens of one kind. Normalized ones are cut out after the normalizers, the others
+ * before. */
 static bool write_added(json_emitter *e, const wf_added_tokens *a, bool normal) {
     const char *kind = normal ? "normal" : "added";
     added_list l;
@@ -149,7 +150,8 @@ static bool put_after(around *a, const int32_t *ids, size_t n) {
     return true;
 }
 
-/* The line stands once in the template. */
+/* Collect the ids around the line in a template. False: the line is not in it exactly once, or
+ * there are too many ids. */
 static bool add_template(around *a, const wf_post_processor *k) {
     size_t text = 0, n = k->single.n;
     const wf_template_part *parts = k->single.at;
@@ -232,7 +234,7 @@ static wf_span text_of_id(const wf_json_parts *p, int32_t id) {
     return added ? added->normal : wf_id_text(&p->model->vocabulary, id);
 }
 
-/* The texts of ids on their way to tables; silent ids have none. */
+/* The texts of all ids, for the tables. Silent ids give no text in an output. */
 typedef struct id_texts {
     const char **pieces;
     int32_t *silent, n_silent;
@@ -257,7 +259,7 @@ static bool find_texts(id_texts *l, const wf_json_parts *p, int64_t n, char *mes
     return true;
 }
 
-/* A decoder ByteLevel alone writes bytes as they come, without lists. */
+/* Is ByteLevel the only decoder? Its bytes go straight to the output, without lists of texts. */
 static bool is_level(const wf_text_steps *s) {
     return s->n == 1 && strcmp(s->at[0].kind->type, "ByteLevel") == 0;
 }

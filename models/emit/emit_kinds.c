@@ -24,7 +24,7 @@ static const char **pieces_of(const wf_tokenizer *t) {
     return pieces;
 }
 
-/* One array is enough for a tokenizer of both sides. */
+/* Write all pieces, once for a tokenizer that both sides share. */
 static bool write_all_pieces(text_emitter *x, int side, const wf_tokenizer *t, char *message) {
     if (x->is_joint && x->has_pieces) return true;
     const char **pieces = pieces_of(t);
@@ -38,7 +38,7 @@ static bool write_all_pieces(text_emitter *x, int side, const wf_tokenizer *t, c
 
 /* ---- words and characters -------------------------------------------------------------------- */
 
-/* The pieces of a kind without merges, and their order. */
+/* Write the vocabulary of a tokenizer without merges, which leaves special pieces out. */
 static bool write_vocabulary(text_emitter *x, const wf_tokenizer *t, char *message) {
     const char **pieces = pieces_of(t);
     if (!pieces) return fail(message, "out of memory");
@@ -59,7 +59,7 @@ static bool encode_plain(text_emitter *x, wf_tokenizer *t, char *message) {
     return write_all_pieces(x, 0, t, message) && write_vocabulary(x, t, message);
 }
 
-/* The id or the symbol of every single byte. */
+/* Write a table from bytes to ids (WF_BYTES) or to symbols (WF_BYTE_BPE). */
 static void write_bytes(text_emitter *x, const wf_tokenizer *t) {
     int32_t bytes[256];
     char spelled[CODE_POINT];
@@ -109,7 +109,7 @@ void wf_write_merges(wf_text *t, const wf_merges *m) {
     free(all);
 }
 
-/* Numbers that are collected. */
+/* A list of numbers that grows. */
 typedef struct numbers {
     int32_t *at;
     size_t n, capacity;
@@ -121,8 +121,8 @@ static void add_number(numbers *to, int32_t number) {
     if (!to->lacks) to->at[to->n++] = number;
 }
 
-/* The ids of a symbol that is not in the vocabulary: those of the symbols that it was merged from.
- * The stack is the end of `stack`. */
+/* Append the ids for a symbol that is not in the vocabulary: merges are undone until each part has
+ * an id, or is a single character. Entries of `stack` above its present end are used. */
 static void add_parts(const wf_tokenizer *t, int32_t symbol, numbers *stack, numbers *parts) {
     size_t bottom = stack->n;
     add_number(stack, symbol);
@@ -239,7 +239,7 @@ static bool is_among(const int32_t *ids, int n, int32_t id) {
     return false;
 }
 
-/* An id that gives no text has no piece here. */
+/* Ids that give no text in an output get no piece. */
 static bool decode_level(text_emitter *x, const wf_tokenizer *t, char *message) {
     const wf_byte_level_options *o = &t->byte_level->o;
     const char **pieces = pieces_of(t);

@@ -8,7 +8,8 @@
 
 /* ---- characters of a set --------------------------------------------------------------------- */
 
-/* Replace the characters of a set by a text, or put it around them. */
+/* Write the replacement of a set's characters by a text; with `stays`, the text goes around
+ * each. */
 static bool replace(json_emitter *e, bool (*has)(uint32_t code), const char *by, bool stays) {
     int expression = wf_write_character_of(e, has);
     if (expression < 0) return false;
@@ -42,7 +43,7 @@ static bool write_nmt(json_emitter *e, const wf_text_step *s) {
 
 /* ---- lower case ------------------------------------------------------------------------------ */
 
-/* Begin and end rows of two numbers. */
+/* Begin a table of rows of two numbers. */
 static void begin_rows(json_emitter *e, const char *name) {
     wf_text_print(e->tables, "static const uint32_t %s_%s[][2] = {", e->side, name);
 }
@@ -73,7 +74,7 @@ static bool write_lower(json_emitter *e, const wf_text_step *s) {
 
 /* ---- normal forms ---------------------------------------------------------------------------- */
 
-/* Where combining classes change. Returns the number of rows. */
+/* Write the code points at which the combining class changes. Returns the number of rows. */
 static int64_t write_classes(json_emitter *e) {
     int64_t n = 0;
     unsigned class = 0;
@@ -87,7 +88,8 @@ static int64_t write_classes(json_emitter *e) {
     return n;
 }
 
-/* Decompositions, which Hangul has by computation, and their pool. */
+/* Write decompositions and their pool, without Hangul, which plain_normal.c computes. Returns the
+ * number of rows. */
 static int64_t write_parts(json_emitter *e, bool compatible) {
     uint32_t parts[MOST_DECOMPOSED], used = 0;
     int64_t n = 0;
@@ -121,7 +123,7 @@ static int64_t write_pairs(json_emitter *e) {
     return (int64_t)n;
 }
 
-/* Both forms share the classes and the compositions. */
+/* Write the tables of canonical or compatibility forms. Both share the classes and compositions. */
 static void write_tables(json_emitter *e, bool compatible) {
     bool shared = e->has_form[0] || e->has_form[1];
     if (e->has_form[compatible]) return;
@@ -137,7 +139,8 @@ static void write_tables(json_emitter *e, bool compatible) {
     e->has_form[compatible] = true;
 }
 
-/* A character becomes up to 18, and its bytes up to 11 times as many. */
+/* A compatibility decomposition has up to 18 characters and 11 times the bytes; a canonical one up
+ * to 4 characters and 3 times the bytes. */
 static bool write_form(json_emitter *e, bool compatible, bool composes) {
     write_tables(e, compatible);
     wf_text_print(e->body, "    put_normal_form(&w->words, &%s_form_%d, &w->codes, %d);\n", e->side,
@@ -194,15 +197,15 @@ static bool write_map(json_emitter *e, const wf_text_step *s) {
     wf_write_rules(e->tables, e->side, &s->rules, NULL, 0);
     wf_text_print(e->body, "    put_mapped(&w->words, &%s_rules, &%s_breaks);\n", e->side, e->side);
     e->expands = true;
-    e->bytes *= 11; /* as NFKC, of which these maps are */
+    e->bytes *= 11; /* as for NFKC, from which these maps are made */
     e->characters *= 18;
     return true;
 }
 
 /* ---- Replace, Prepend, ByteLevel ------------------------------------------------------------- */
 
-/* Text that is put where nothing was has no place in the line, so that later steps of the library
- * leave it alone. */
+/* An expression that matches nothing is refused: the library's later steps do not change text that
+ * is inserted so, and the C file cannot tell such text from other text. */
 static bool write_replace(json_emitter *e, const wf_text_step *s) {
     int expression = s->expression.nullable ? -1 : wf_write_expression(e, &s->expression);
     if (s->expression.nullable)

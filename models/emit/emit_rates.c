@@ -1,5 +1,5 @@
-/* models/emit/emit_rates.c - the numbers of a training as C: shapes of batches, the learning rate
- * of a step, and what the step in plain_training.c asks of the plans. */
+/* models/emit/emit_rates.c - the constants of a training as C: shapes of batches, the learning rate
+ * of a step, and the functions by which the step in plain_training.c runs the plans. */
 #include <stdio.h>
 
 #include "core/record/record.h"
@@ -10,7 +10,7 @@ enum { MOST_NAME = 128 };
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* The sizes of what the type `training` in plain_training.c has; padding is counted. */
+/* The arrays of the type `training` in plain_training.c, and 1,024 bytes for its other fields. */
 int64_t wf_training_bytes(const training_emitter *e) {
     const wf_batch_shape *most = &e->most;
     int64_t ids = most->B * most->S + 1 + most->B + 2 * most->B * most->T;
@@ -57,8 +57,8 @@ static void write_types(training_emitter *e) {
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* The name of the function that copies a fetch of the plan `run`. Several plans fetch it if it is
- * of a micro-batch and there are several shapes. */
+/* Append the name of the function that copies the fetched tensor t out of the plan `run`. The name
+ * contains `run` if several plans fetch t, as the plans of several shapes do. */
 static void add_getter(const training_emitter *e, const char *run, const wf_tensor *t, bool several,
                        wf_text *to) {
     char name[MOST_NAME];
@@ -66,7 +66,8 @@ static void add_getter(const training_emitter *e, const char *run, const wf_tens
     wf_text_print(to, "%s_%s%sget_%s", e->name, several ? run : "", several ? "_" : "", name);
 }
 
-/* A plan with random bits is told the step and the micro-batch. */
+/* Write the function that runs the plan of shape i. A plan that draws random bits also takes the
+ * numbers of the step and of the micro-batch. */
 static void write_run(training_emitter *e, int i) {
     wf_text *t = &e->text;
     char member[MOST_NAME];

@@ -1,11 +1,12 @@
-/* models/emit/emit_search.c - the numbers of a search, and what it asks of the model. */
+/* models/emit/emit_search.c - the constants of a search, and the functions by which it runs the
+ * model. */
 #include "model_emitter.h"
 #include "models/decode/search.h"
 #include "models/model_internal.h"
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* The sizes of the types in plain_search.c; a type's padding is counted. */
+/* The sum of the fields of `searches` in plain_search.c, with the padding of its structs. */
 int64_t wf_search_bytes(const model_emitter *e) {
     int64_t beam = e->search.beam, output = e->output + 1;
     int64_t candidates = beam * (beam + 1) * 16, outputs = 2 * beam * 24 + 2 * beam * 16;
@@ -90,7 +91,7 @@ static void write_rules(model_emitter *e) {
     wf_text_puts(t, o->n_banned ? " };\n\n" : " -1 };\n\n");
 }
 
-/* The length of an output counts its end, and a limit has one token more. */
+/* Lengths go up to output + 1, because the length of an output counts its end token. */
 static void write_penalty(model_emitter *e) {
     wf_text *t = &e->text;
     bool none = e->search.penalty == WF_PENALTY_NONE;

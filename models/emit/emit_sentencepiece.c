@@ -44,12 +44,12 @@ static bool is_symbol(const wf_spm *m, size_t i) {
     return m->pieces[i].type == SPM_USER_DEFINED;
 }
 
-/* Does the text of this piece mean this one? Another may come before it. */
+/* Is piece i found by its text? An earlier piece may have the same text. */
 static bool is_found(const wf_spm *m, size_t i) {
     return wf_spm_id(m, m->pieces[i].text) == (int32_t)i;
 }
 
-/* Write the order of some pieces. Returns their number. */
+/* Write the order of the pieces for which `chosen` is true. Returns their number. */
 static int64_t write_order(wf_text *t, const char *name, const wf_spm *m, const strings *s,
                            choice chosen) {
     const char **some = calloc(m->n + 1, sizeof *some);
@@ -122,7 +122,7 @@ static void write_ids_of_bytes(wf_text *t, const wf_sentencepiece *s) {
     wf_write_ids(t, "source_bytes", "The ids of single bytes.", bytes, 256);
 }
 
-/* The pieces in which unknown text and language codes are looked up. */
+/* Write the vocabulary in which unknown text and language codes are looked up. */
 static bool write_known(text_emitter *x, const wf_sentencepiece *s, const strings *texts,
                         const char *pieces, char *message) {
     wf_text *t = &x->tables;
@@ -156,7 +156,8 @@ static void write_encoder(text_emitter *x, const wf_sentencepiece *s, const char
                   (int)s->o.special[WF_UNK_ID], s->o.n_before);
 }
 
-/* A line with three bytes for each, such as spaces, and spaces around it. */
+/* Write the body of encode_line. ROOM fits a line of which every byte becomes three, as a space
+ * does, with spaces around it; a line that becomes longer is refused. */
 static void write_body(text_emitter *x, const wf_sentencepiece *s) {
     static const char *const cutters[] = { [SPM_UNIGRAM] = "cut_probable(&source_text, w->paths, ",
                                            [SPM_BPE] = "cut_merged(&source_text, &w->merges, ",
@@ -219,7 +220,7 @@ static int byte_of(const wf_spm *m, int32_t piece) {
     return 0;
 }
 
-/* Tell how wf_spm_decode_piece treats an id; *byte: the byte that it is. */
+/* How wf_spm_decode_piece treats an id. *byte receives the byte of an IS_BYTE id. */
 static int kind_of(const wf_sentencepiece *s, int32_t id, unsigned char *byte) {
     const wf_spm *m = s->model;
     const char *text = s->pieces[id];
@@ -260,7 +261,8 @@ static bool write_surface(wf_text *t, const wf_spm *m, char *message) {
     return true;
 }
 
-/* With a vocabulary of its own, the text is that of transformers. */
+/* Write the body of decode_line. A tokenizer with a vocabulary beside the SentencePiece model
+ * decodes as the library transformers does, which strips white space. */
 static void write_decoding(text_emitter *x, const wf_sentencepiece *s) {
     wf_text *t = &x->decode;
     if (s->model->denormalizes) {

@@ -1,5 +1,5 @@
-/* models/emit/emit_text.c - lines through a model in its C file: what text needs beside the search.
- * See text_emitter.h. */
+/* models/emit/emit_text.c - the part of a model's C file that turns lines into ids and ids into
+ * lines. See text_emitter.h. */
 #include <string.h>
 
 #include "models/model_internal.h"
@@ -10,7 +10,7 @@ enum { LEAST_LINE = 1024, BYTES_OF_TOKEN = 8, DIGITS_OF_ID = 12 };
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* The sizes of the types in plain_translate.c and write_memory; a type's padding is counted. */
+/* The sum of the fields of text_work, which write_memory writes, with their padding. */
 static int64_t bytes_of_work(const text_emitter *x) {
     const model_emitter *e = x->e;
     int64_t ids = 4 * (2 * (e->source + 1) + e->output + 1);
@@ -22,8 +22,8 @@ static int64_t bytes_of_work(const text_emitter *x) {
     return (ids + links + paths + words + lists + x->room + x->raw + 128 + 63) / 64 * 64;
 }
 
-/* The most tokens of a longer line that are kept, as tools/generate/ does it: a decoder-only model
- * leaves room for an output. */
+/* The tokens that remain of a line with too many. A decoder-only model leaves room for an output,
+ * as in tools/generate/. */
 static int64_t kept_tokens(const model_emitter *e) {
     int64_t most = wf_model_longest_source(e->model), half = most - most / 2, kept = half;
     if (e->model->src) return e->source;
@@ -31,7 +31,7 @@ static int64_t kept_tokens(const model_emitter *e) {
     return kept < e->source ? kept : e->source;
 }
 
-/* The ids that every line ends with. */
+/* The n ids that the tokenizer puts behind every line. */
 static const int32_t *ids_behind(const wf_tokenizer *t, int64_t *n) {
     wf_sentencepiece_options s;
     wf_byte_level_options b;

@@ -1,8 +1,9 @@
 /* models/emit/emit_training.c - the training of a model as one C file: what model_emit.h promises.
  *
- * The file has the trainer's own plans: that of a micro-batch once for each shape, since sums are
- * rounded, and random bits drawn, by the sizes of a batch; those of the update and of the averages,
- * if there are any. Only one of them runs at a time, so that all use the same memory. */
+ * The file has the trainer's own plans. The plan of a micro-batch stands in it once for each shape,
+ * because the rounding of sums and the random bits depend on the sizes of a batch. Plans of the
+ * update and of the averages follow, if the trainer has them. Plans run one at a time, so all use
+ * the same memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,7 +83,7 @@ static bool open_emitter(training_emitter *e, char *message) {
     return take_shapes(e, message);
 }
 
-/* A name that the training has for itself cannot be the prefix. */
+/* Refuse a prefix that is already an identifier of the C file. */
 static bool name_is_free(const training_emitter *e, char *message) {
     const char *const *const texts[] = { wf_training_text,    wf_checkpoint_text,
                                          wf_stdin_text,       wf_training_main_text,
@@ -105,7 +106,8 @@ typedef struct plan_list {
     int n;
 } plan_list;
 
-/* A program can set no other inputs than a batch and the rates. */
+/* Refuse a plan that needs more inputs than a batch and the rates, which are all that the C file
+ * sets. */
 static bool knows_inputs(const training_emitter *e, const wf_plan *p, char *message) {
     const wf_model *m = e->model;
     const wf_tensor *const known[] = { m->src,    m->src_length,  m->tgt,
@@ -123,7 +125,7 @@ static bool knows_inputs(const training_emitter *e, const wf_plan *p, char *mess
     return true;
 }
 
-/* Name what a plan fetches, unless it has a name: a file has a function for each. */
+/* Give a fetched tensor a label, unless it has one: the C file has a function named after each. */
 static bool name_result(const wf_tensor *of, const char *name, int number, char *message) {
     wf_graph *g = of->graph;
     char full[64];

@@ -9,7 +9,8 @@ enum { MOST_AFFIX = 64 };
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* The texts of the vocabulary by their ids; NULL: there is none. The caller frees the array. */
+/* The texts of the vocabulary by id, with NULL for an id that has none. The caller frees the array.
+ * NULL with message: the texts have no form in C, or out of memory. */
 static const char **texts_by_id(const wf_word_model *m, char *message) {
     const wf_ids_of_text *v = &m->vocabulary;
     const char **texts = calloc(v->n_ids + 1, sizeof *texts);
@@ -67,8 +68,8 @@ static bool is_character(const wf_word_model *m, wf_span s) {
     return false;
 }
 
-/* Write the pieces that words are made of at first. Whole words are among them if the model looks
- * for these. */
+/* Write the pieces with which merging begins: characters, or all pieces if the model looks up whole
+ * words first. */
 static bool write_characters(json_emitter *e, const wf_word_model *m, int64_t *n) {
     const wf_ids_of_text *v = &m->vocabulary;
     const char **all = texts_by_id(m, e->message);
@@ -117,7 +118,7 @@ static bool write_pairs(json_emitter *e, const wf_word_model *m) {
     wf_text_print(t, ", %d, %d,\n    { source_merges, %n, 0, 0 },\n};\n\n", (int)m->fuse_unknown,
                   (int)m->ignore_merges, (int64_t)m->merges.n);
     e->x->affix = 2 * MOST_AFFIX;
-    /* a character that is unknown may be written as its bytes */
+    /* an unknown character may become a link for each of its bytes */
     e->x->links = (int64_t)(has_bytes ? e->bytes : e->characters);
     wf_text_puts(e->body, "    status = encode_pairs(&source_text, &w->merges, &w->words, to);\n");
     return true;

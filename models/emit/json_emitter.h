@@ -1,6 +1,6 @@
 /* models/emit/json_emitter.h - inside models: a tokenizer.json while it is written as C.
  *
- * emit_json.c         the form as a whole, added tokens, what stands around a line
+ * emit_json.c         the whole of it: added tokens, and the ids around a line
  * emit_expressions.c  sets of code points and programs of regular expressions
  * emit_normalizers.c, emit_cutters.c, emit_decoders.c: a row for each type of step, which writes
  *                     its tables and the call of its function in plain C
@@ -13,23 +13,24 @@
 
 typedef struct json_emitter {
     text_emitter *x;
-    const char *side; /* "source" or "target": how names of tables begin */
+    const char *side; /* "source" or "target": prefix of the tables' names */
     wf_text *tables, *body;
-    wf_text *sets; /* [n_sets] the text of each set that is written */
+    wf_text *sets; /* [n_sets] C text of each set written so far */
     size_t n_sets, sets_capacity;
     int n_expressions;
-    /* the most bytes and characters of a text so far: of a line, or of a token */
+    /* upper bounds after the steps so far: bytes and characters of a line, or of one token's
+     * text */
     double bytes, characters;
-    bool has_form[2], has_lower, has_map; /* tables that are written */
-    int64_t n_classes, n_pairs;           /* of their rows */
-    bool cuts;                            /* a step before may have cut the text */
-    /* Steps so far: several characters may stand for one of the line; such text may have been cut;
-     * or replaced, so that it is not known where it begins. */
+    bool has_form[2], has_lower, has_map; /* tables already written */
+    int64_t n_classes, n_pairs;           /* rows of classes and compositions */
+    bool cuts;                            /* an earlier step may have cut the text */
+    /* Earlier steps may have made several characters of one of the line (expands), then cut the
+     * text (parts), or replaced text, so that it is unknown which word begins the line. */
     bool expands, parts, loses_begin;
     char *message;
 } json_emitter;
 
-/* How a type of step is written. False with message. */
+/* The function that writes a step of this type. It returns false with message on failure. */
 typedef struct step_row {
     const char *type;
     bool (*write)(json_emitter *e, const wf_text_step *s);
@@ -37,26 +38,28 @@ typedef struct step_row {
 
 extern const step_row wf_emitted_normalizers[], wf_emitted_cutters[], wf_emitted_decoders[];
 
-/* The `what` of this type has no form. Returns false. */
+/* Write the message that a part of this type has no form in C; `what` is its role, such as
+ * "decoder". Returns false. */
 bool wf_refuse_part(char *message, const char *what, const char *type);
-/* Write a text as a string of C. False with message: it is too long, or has a zero byte. */
+/* Write a text as a C string literal. False with message: it is too long, or has a zero byte. */
 bool wf_write_span(json_emitter *e, wf_text *t, wf_span text);
 
 /* ---- emit_expressions.c ---------------------------------------------------------------------- */
 
-/* Write a set, or find the one that is written: its number in the names SIDE_set_NUMBER; -1 with
- * message. */
+/* Write a set of code points as a table, unless an equal one was written. Returns the NUMBER of its
+ * name SIDE_set_NUMBER, or -1 with message. */
 int wf_write_set(json_emitter *e, const wf_code_set *s);
 int wf_write_set_of(json_emitter *e, bool (*has)(uint32_t code));
-/* Write an expression; its number in the names SIDE_expression_NUMBER; -1 with message. */
+/* Write an expression. Returns the NUMBER of its name SIDE_expression_NUMBER, or -1 with
+ * message. */
 int wf_write_expression(json_emitter *e, const wf_expression *x);
-/* The expression that matches one character of a set. */
+/* Write the expression that matches one character of a set. */
 int wf_write_character(json_emitter *e, const wf_code_set *s);
 int wf_write_character_of(json_emitter *e, bool (*has)(uint32_t code));
 
 /* ---- emit_word_models.c ---------------------------------------------------------------------- */
 
-/* Write the tables of the model, and the call that encodes words. */
+/* Write the tables of the model, and the call of the function that encodes words. */
 bool wf_write_word_model(json_emitter *e, const wf_word_model *m);
 
 #endif

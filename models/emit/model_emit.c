@@ -1,8 +1,8 @@
 /* models/emit/model_emit.c - a model and its search as one C file: what model_emit.h promises.
  *
- * The file has the plans of a decoder (decode/decoder.c), encode and step, for one source and
- * `beam` rows, then the search. The decoder sees a source padded to the most tokens that it may
- * have: padding changes no bit. */
+ * The file has two plans of a decoder (decode/decoder.c), then the search: encode for one source,
+ * and step for `beam` rows of each of `batch` sources. The decoder sees sources padded to the most
+ * tokens that one may have, since padding changes no bit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ enum {
 
 /* ---- what can be written --------------------------------------------------------------------- */
 
-/* The rules of a search that the file does not have. */
+/* Refuse options of a search that the C file does not implement. */
 static bool search_fits(const wf_decode_options *o, char *message) {
     if (o->sample) return fail(message, "a search that draws at random has no form in C");
     if (o->beam > MOST_BEAM)
@@ -37,7 +37,7 @@ static bool search_fits(const wf_decode_options *o, char *message) {
     return (!o->heard && !o->watched) || fail(message, "a listener has no form in C");
 }
 
-/* Every token but the end may be banned only if outputs may be empty. */
+/* If all tokens but the end are banned, every output is empty, so min_len must be 0. */
 static bool leaves_tokens(const model_emitter *e, char *message) {
     const wf_decode_options *o = &e->search;
     int64_t left = 0;
@@ -62,7 +62,7 @@ static int64_t lower(int64_t asked, int64_t most) {
     return asked && asked < most ? asked : most;
 }
 
-/* The most tokens of a source, of an output and of a row of caches. */
+/* Find the most tokens of a source and of an output, and the positions of a cache row. */
 static bool take_lengths(model_emitter *e, const wf_model_emit_options *o, char *message) {
     const wf_model *m = e->model;
     int64_t most = wf_model_longest_source(m), room = wf_model_room(m, 0);
@@ -113,7 +113,7 @@ static bool open_emitter(model_emitter *e, const wf_model_emit_options *o, char 
 typedef struct model_plans {
     wf_plan *at[3];
     const char *names[3];
-    int64_t rows[3], tokens[3]; /* of a batch; of a target, 0: the plan reads none */
+    int64_t rows[3], tokens[3]; /* extents B and T; tokens 0: the plan has no T */
     int n;
 } model_plans;
 
@@ -138,8 +138,8 @@ static bool bind_all(const model_emitter *e, const model_plans *p, char *message
     return ok;
 }
 
-/* The plans as C. A row of caches has no more positions than the search needs. The encoder computes
- * only the rows of a source, if its steps are alike for all lengths. */
+/* Write the plans as C, with as many cache positions as the search needs. Where possible, the
+ * encoder takes the length of a source and computes only its positions. */
 static char *emit_plans(model_emitter *e, model_plans *p, char *message) {
     bool lacks = false;
     wf_emit_options options = { .name = e->name,
@@ -160,8 +160,8 @@ static char *emit_plans(model_emitter *e, model_plans *p, char *message) {
         text = wf_emit_or_lack(p->at, p->n, &options, message, &lacks);
         options.sized_by = NULL;
         e->sized = text != NULL;
-        /* A graph may have no form whose size is chosen in every run, and then gets the fixed one
-         * below. A lack of memory is an error instead, so that the text stays the same. */
+        /* Some graphs cannot be written with a size that each run chooses: they get the fixed size
+         * below. Out of memory is an error, so that a model always gives the same text. */
         if (!text && lacks) return NULL;
     }
     return text ? text : wf_emit(p->at, p->n, &options, message);
@@ -171,8 +171,8 @@ static char *emit_model(model_emitter *e, char *message) {
     model_plans p = { .n = 0 };
     bool lacks = false;
     char *text = NULL;
-    /* one source; then a token of each hypothesis of all sources at a time; all of an output for
-     * its attention */
+    /* encode: one source; step: one token of each hypothesis of all sources; attention: a whole
+     * output at once */
     if (e->model->src) add_plan(&p, wf_model_encode_plan(e->model, NULL), "encode", 1, 0);
     add_plan(&p, wf_model_step_plan(e->model, NULL), "step", e->batch * e->search.beam, 1);
     if (e->attention) add_plan(&p, wf_attention_values_plan(e), "attention", 1, e->attended);
@@ -235,7 +235,7 @@ static void write_head(model_emitter *e) {
                       : ".");
 }
 
-/* A name that the file has for itself cannot be the prefix. */
+/* Refuse a prefix that is already an identifier of the C file. */
 static bool name_is_free(const model_emitter *e, char *message) {
     const char *const *const texts[] = {
         wf_search_text,    wf_generate_text,  wf_batch_text,           wf_blocks_text,
@@ -273,7 +273,8 @@ static bool write_file(model_emitter *e, const char *model, char *message) {
     text_emitter x = { 0 };
     bool ok = wf_begin_text(&x, e, message);
     e->memory = e->arena + wf_search_bytes(e);
-    /* a line is read before the model runs, and written after it: both use the same memory */
+    /* text buffers are needed only before and after the model runs, so they share its arena if they
+     * fit */
     e->text_at = x.bytes <= e->arena ? 0 : e->memory;
     if (e->text_at) e->memory += x.bytes;
     if (ok && e->memory > INT32_MAX - 64)

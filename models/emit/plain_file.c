@@ -1,10 +1,11 @@
-/* models/emit/plain_file.c - a file of plain C with the prefix of a model; and what reads a file of
- * weights. */
+/* models/emit/plain_file.c - copies an embedded C file with the prefix of a model; and the
+ * functions that read a file of weights. */
 #include <string.h>
 
 #include "text_emitter.h"
 
-/* The end of what begins at `at`: a comment or its part in this line, a word, or a character. */
+/* The length of the token at `at`: a comment, or its part in this line; a word; or one
+ * character. */
 static size_t end_of_part(const char *at, bool *in_comment) {
     size_t n = 1;
     if (*in_comment || strncmp(at, "/*", 2) == 0) {

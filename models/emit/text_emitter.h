@@ -1,6 +1,6 @@
 /* models/emit/text_emitter.h - inside models: the text of a model's C file while it is written.
  *
- * emit_text.c           numbers, and what every text has
+ * emit_text.c           ids as text, and the parts that every file has
  * emit_kinds.c          words, characters, byte pairs
  * emit_sentencepiece.c  SentencePiece
  * emit_json.c           a tokenizer.json; json_emitter.h
@@ -22,30 +22,31 @@ enum { LONGEST_STRING = 4095 };
 typedef struct text_emitter {
     model_emitter *e;
     wf_text tables, encode, decode; /* the bodies of encode_line and decode_line */
-    int64_t links, room, raw;       /* sizes of arrays; 0: there is none */
+    int64_t links, room, raw;       /* sizes of arrays; 0: no such array */
     bool has_paths;
-    /* a tokenizer.json: its texts of ROOM bytes, code points, and paths; entries of the stack of an
-     * expression; bytes of a prefix with a suffix; texts in the lists of RAW bytes */
+    /* for a tokenizer.json: has_*: the file has word_texts, code_points, probable_path; sizes of
+     * the stack of an expression (CHOICES), of a prefix with a suffix, and of lists of texts
+     * (TOKENS) */
     bool has_words, has_codes, has_best;
     int64_t choices, affix, tokens;
-    int64_t bytes;   /* of its memory */
-    int64_t longest; /* bytes of the text of an output token, or more */
-    /* both sides have one tokenizer; its pieces are written */
+    int64_t bytes;   /* upper bound of sizeof(text_work) */
+    int64_t longest; /* upper bound of an output token's bytes of text */
+    /* both sides share one tokenizer; its pieces are written already */
     bool is_joint, has_pieces;
 } text_emitter;
 
-/* Write the tables, which tells the sizes. The model's numbers must be known. Free x in either
- * case. */
+/* Write the tokenizers' tables into x, which gives the sizes of arrays. e must have its lengths.
+ * Call wf_free_text even after a failure. */
 bool wf_begin_text(text_emitter *x, model_emitter *e, char *message);
-/* Append the text to the file, whose search is written. */
+/* Append the text functions and the program to the C file, after the search. */
 bool wf_write_text(text_emitter *x, char *message);
 void wf_free_text(text_emitter *x);
 
-/* The names of the pieces of a side, 0 or 1. */
+/* The C name of the array of pieces; side 0: the source, 1: the output. */
 const char *wf_pieces_name(const text_emitter *x, int side);
 
-/* Write the tables of a side, and what encodes or decodes. False with message: a table has no form,
- * or memory is lacking. */
+/* Write a tokenizer's tables, and the body of encode_line or decode_line. False with message: it
+ * has no form in C, or out of memory. */
 bool wf_emit_encoder(text_emitter *x, wf_tokenizer *t, char *message);
 bool wf_emit_decoder(text_emitter *x, const wf_tokenizer *t, char *message);
 bool wf_emit_sentencepiece(text_emitter *x, const wf_tokenizer *t, char *message);
@@ -53,10 +54,10 @@ bool wf_emit_sentencepiece_text(text_emitter *x, const wf_tokenizer *t, char *me
 bool wf_emit_json(text_emitter *x, wf_tokenizer *t, char *message);
 bool wf_emit_json_text(text_emitter *x, const wf_tokenizer *t, char *message);
 
-/* Write merges in the order in which they are looked up. */
+/* Write merges sorted by left and right, for binary search. */
 void wf_write_merges(wf_text *t, const wf_merges *m);
-/* Write how a side normalises its lines. `pieces` is the name of the array that holds the user's
- * symbols. */
+/* Write a SentencePiece normalizer as SIDE_rules. `pieces` is the name of the array with the user's
+ * n_symbols. */
 void wf_write_rules(wf_text *t, const char *side, const wf_spm_normalizer *r, const char *pieces,
                     int64_t n_symbols);
 
@@ -69,13 +70,13 @@ void wf_write_bytes(wf_text *t, const char *name, const char *says, const unsign
 void wf_write_units(wf_text *t, const char *name, const char *says, const uint32_t *units,
                     int64_t n);
 void wf_write_floats(wf_text *t, const char *name, const char *says, const float *x, int64_t n);
-/* Write a string with its quotes. */
+/* Write a C string literal. */
 void wf_write_string(wf_text *t, const char *text);
-/* Write strings; NULL: "". False with message: one is too long. */
+/* Write an array of strings, "" for NULL. False with message: one is too long. */
 bool wf_write_pieces(wf_text *t, const char *name, const char *says, const char *const *pieces,
                      int64_t n, char *message);
-/* Write the order of the pieces, without those that are NULL or empty. Returns how many there
- * are. */
+/* Write the indices of pieces, sorted by the pieces' bytes, without those that are NULL or empty.
+ * Returns how many there are. */
 int64_t wf_write_order(wf_text *t, const char *name, const char *const *pieces, int64_t n);
 
 #endif

@@ -1,8 +1,8 @@
 /* models/emit/training_emitter.h - inside models: the C file of a training while it is written.
  *
- * emit_training.c    what is written, and its parts in order
- * emit_rates.c       shapes of batches, rates, what the step asks of the plans
- * emit_checkpoint.c  what a saved file holds, as tables
+ * emit_training.c    the file's parts in order
+ * emit_rates.c       shapes of batches, rates, and the functions by which a step runs the plans
+ * emit_checkpoint.c  tables of the tensors and metadata of a saved file
  * plain_training.c   the step; plain_checkpoint.c: saving; plain_begin_array.c, plain_begin_file.c:
  *                    its beginning; program/: the program. These are embedded as text */
 #ifndef WEFT_MODELS_EMIT_TRAINING_EMITTER_H
@@ -30,20 +30,20 @@ typedef struct training_emitter {
     const char *name;
     wf_batch_shape shapes[WF_MOST_SHAPES]; /* the smallest first */
     int n_shapes;
-    wf_batch_shape most; /* the largest of each size */
+    wf_batch_shape most; /* the largest B, S and T */
     char runs[WF_MOST_SHAPES][48];
     int64_t weights;            /* floats */
     int64_t arena;              /* bytes that a run of a plan needs */
-    int64_t memory, weights_at; /* bytes: of all memory; of it before the weights */
-    const char *plan;           /* the text of the plans */
-    wf_text text;               /* all of it */
+    int64_t memory, weights_at; /* bytes of all memory; before the weights */
+    const char *plan;           /* C text of the plans */
+    wf_text text;               /* the C file */
 } training_emitter;
 
-/* Append the numbers of the training, and the functions that its step calls. */
+/* Append the constants of the training, and the functions that plain_training.c calls. */
 void wf_write_training_numbers(training_emitter *e);
-/* The bytes of the state in plain_training.c, or more. */
+/* An upper bound of sizeof(training) in plain_training.c. */
 int64_t wf_training_bytes(const training_emitter *e);
-/* Append the tables of what a file holds. False with message[256]. */
+/* Append the tables of tensors and metadata that model_save writes. False with message[256]. */
 bool wf_write_checkpoint_tables(training_emitter *e, char *message);
 
 #endif

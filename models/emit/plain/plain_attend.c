@@ -1,9 +1,9 @@
-/* models/emit/plain/plain_attend.c - attention of the last output in the C file of a model:
- * embed.sh makes text of this file. Before it stand the search and read_attention. */
+/* models/emit/plain/plain_attend.c - model_attend in the C file of a model, behind the search and
+ * the function read_attention: embed.sh makes text of this file. */
 
-/* Compute all attention weights, and what the model gave every token, for the last source and its
- * best output. Writes the tokens that the decoder reads, model_ATTENDED of them with padding, and
- * returns how many are no padding; -1: the model cannot read them. */
+/* Compute all attention weights and log-probabilities for the last source and its best output.
+ * Writes the model_ATTENDED tokens that the decoder reads, and returns how many of them are not
+ * padding; -1: the model cannot read them. */
 int model_attend(model *m, int32_t *tokens) {
     const search *s = &searches_of(m)->at[0];
     int n = s->begin + 1 + write_best(s, tokens + s->begin + 1);

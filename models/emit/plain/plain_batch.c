@@ -1,10 +1,10 @@
 /* models/emit/plain/plain_batch.c - outputs for several sources at once in the C file of a model,
- * each the one that the source has alone: embed.sh makes text of this file. Before it stand the
- * search, and the function keep_source.
+ * the same as one source at a time. embed.sh makes text of this file. In the C file the search and
+ * the function keep_source come before it.
  *
- * Each source is encoded for itself; then all rows of all sources take each step together, so that
- * the weights are read once for all of them. Rows of a search that is over, or of which there is
- * none, are computed too, and nothing reads what they give. */
+ * Sources are encoded one by one. Then one step computes the rows of all sources together, so that
+ * it reads the weights once. Rows of searches that are over, or that never began, are computed too,
+ * but nothing reads their logits. */
 
 /* A source of n ids, and its output, which has room for model_OUTPUT. */
 typedef struct model_task {
@@ -20,8 +20,8 @@ static void fail_search(search *s) {
     s->n_ended = 0;
 }
 
-/* Encode the sources of all searches that have begun. Other places get results of one of them, so
- * that all memory of a step is defined. Returns how many sources there are. */
+/* Encode the sources of all searches that have begun. Other slots get the result of the last one,
+ * so that a step reads no undefined memory. Returns the number of sources. */
 static int encode_sources(model *m, searches *all) {
     int n = 0;
     for (int i = 0; i < BATCH; i++) {
@@ -39,7 +39,7 @@ static int encode_sources(model *m, searches *all) {
     return n;
 }
 
-/* Find the outputs of all searches that have begun. A search that fails has none. */
+/* Find the outputs of all searches that have begun. A search that fails has no output. */
 static void search_all(model *m) {
     searches *all = searches_of(m);
     int live = encode_sources(m, all);
@@ -55,7 +55,7 @@ static void search_all(model *m) {
     }
 }
 
-/* At most BATCH of them. */
+/* Write the outputs of n sources, at most BATCH. */
 static void generate_group(model *m, model_task *tasks, int n) {
     searches *all = searches_of(m);
     for (int i = 0; i < BATCH; i++)

@@ -1,8 +1,8 @@
 /* models/emit/plain/plain_checkpoint.c - a safetensors file in the C file of a training: the bytes
  * that core/file/file_write.c writes. embed.sh makes text of this file.
  *
- * Before it stand the tables saved_tensors, by name, and saved_texts, by key, in which the text of
- * the number of steps is a null pointer. */
+ * In the C file two tables come before it: saved_tensors, sorted by name, and saved_texts, the
+ * metadata sorted by key. There the text is a null pointer for the number of steps. */
 
 /* ---- the checksum ----------------------------------------------------------------------- */
 
@@ -44,7 +44,7 @@ static uint64_t hash_tensor(uint64_t h, const saved_tensor *s, const float *valu
 
 /* ---- the header ------------------------------------------------------------------------- */
 
-/* The receiver of the file, which may want only its length. */
+/* Receives the bytes of the file. If `write` is a null pointer, they are only counted. */
 typedef struct receiver {
     int (*write)(void *context, const void *bytes, int n);
     void *context;
@@ -61,7 +61,7 @@ static void put_text(receiver *r, const char *text) {
     put(r, text, length_of(text));
 }
 
-/* Returns the first digit in digits[24]. */
+/* Write n at the end of digits[24]. Returns its first digit. */
 static const char *digits_of_number(uint64_t n, char *digits) {
     int at = 23;
     digits[at] = 0;

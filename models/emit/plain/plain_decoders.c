@@ -2,8 +2,8 @@
  * what models/text/json/token_decoders.c does with the texts of tokens, from one list into another.
  * It consists of blocks, as plain_text.c does. */
 
-/* Texts one behind the other; text i ends at ends[i]. Bytes behind the last one belong to a text
- * that has no end yet. */
+/* Texts one after another; text i ends at ends[i]. Bytes after the last end belong to a text that
+ * is still being written. */
 typedef struct token_list {
     size_t n;
     int32_t tokens;
@@ -11,7 +11,7 @@ typedef struct token_list {
     char at[RAW];
 } token_list;
 
-/* The list now, and the one that a decoder makes of it. */
+/* Two lists: a decoder reads lists[now], and writes its result to the other one. */
 typedef struct token_lists {
     token_list lists[2];
     int now, fails;
@@ -55,8 +55,8 @@ static void swap_lists(token_lists *t) {
     t->lists[!t->now].tokens = 0;
 }
 
-/* The texts of ids without those that are silent, which are in ascending order. A tokenizer without
- * a decoder puts spaces between texts. */
+/* Begin with the texts of ids, without the n_silent ids in `silent`, which are sorted. `spaced` 1:
+ * spaces stand between texts, as in a tokenizer without a decoder. */
 static void begin_lists(token_lists *t, const char *const *pieces, const int32_t *silent,
                         int32_t n_silent, const int32_t *ids, int n, int spaced) {
     t->now = t->fails = 0;
@@ -87,7 +87,7 @@ static void put_lists(const token_lists *t, text_out *to) {
 
 /* ---- bytes --------------------------------------------------------------------------------- */
 
-/* Append a text as UTF-8: U+FFFD stands for each sequence that is none. */
+/* Append a text as UTF-8: U+FFFD replaces each invalid sequence. */
 static void put_valid(token_lists *t, const char *text, size_t n) {
     for (size_t at = 0, bytes; at < n; at += bytes) {
         bool whole;
@@ -185,8 +185,8 @@ static int has_at(const char *text, size_t n, const char *what, size_t bytes) {
     return same == bytes;
 }
 
-/* Append a text in which `what` is replaced, as Rust does it: an empty one is before each character
- * and at the end. */
+/* Append a text in which `what` is replaced, as Rust does it: an empty `what` matches before each
+ * character and at the end. */
 static void put_replaced(token_lists *t, token_part p, const char *what, const char *by) {
     size_t bytes = length_of(what);
     for (size_t at = 0, n; at < p.n; at += n) {
@@ -198,7 +198,8 @@ static void put_replaced(token_lists *t, token_part p, const char *what, const c
     if (!bytes) put_part_text(t, by, length_of(by));
 }
 
-/* Replace a text, in the first token and in the last one by other texts. */
+/* Replace the text `what`: by `first` in the first token, by `last` in the last one unless `last`
+ * is a null pointer, and by `by` in the others. */
 static void replace_in_tokens(token_lists *t, const char *what, const char *first, const char *by,
                               const char *last) {
     int32_t n = count_tokens(t);
@@ -248,7 +249,7 @@ static void strip_tokens(token_lists *t, const char *what, int64_t start, int64_
     swap_lists(t);
 }
 
-/* Replace a text from byte `begin` of the next list on by one that is not longer. */
+/* In the next list, from byte `begin` on, replace the text `what` by one that is not longer. */
 static void clean_up(token_lists *t, size_t begin, const char *what, const char *by) {
     token_list *next = &t->lists[!t->now];
     size_t bytes = length_of(what), n = begin;

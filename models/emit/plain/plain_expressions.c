@@ -2,8 +2,8 @@
  * a model: what models/text/expressions/ matches, over the programs that it has compiled. It
  * consists of blocks, as plain_text.c does.
  *
- * Matching backtracks: where several ways are possible, it takes the first, and keeps the others on
- * a stack. No program repeats a group without an end, so CHOICES entries are enough. */
+ * Matching backtracks: it takes the first of several possible ways, and puts the others on a stack.
+ * No program repeats a group without a limit, so a stack of CHOICES entries is enough. */
 
 /* A set of code points: a bit for each one of ASCII, and ranges of the others in ascending order,
  * each with its first and its last one. */
@@ -54,12 +54,12 @@ typedef enum operation {
     OP_MATCH,  /* the end */
     OP_TEXT,   /* b bytes from literals[a] on */
     OP_SET,    /* a character of set a */
-    OP_REPEAT, /* from `least` to `most` characters of set a; b: 0 many, 1 few, 2 all of them */
-    OP_SPLIT,  /* goes on at a, or if that fails at b; a may begin with bytes of first[most] */
+    OP_REPEAT, /* from `least` to `most` characters of set a; b: 0 greedy, 1 lazy, 2 possessive */
+    OP_SPLIT,  /* goes on at a, or if that fails at b; first[most]: bytes with which a may begin */
     OP_JUMP,   /* to a */
     OP_AHEAD,  /* the operations up to OP_END must match, or must not if b; a: after OP_END */
     OP_BEHIND, /* the character before is in set a; if b: is not, or there is none */
-    OP_ATOMIC, /* as OP_AHEAD, but the place moves past the match */
+    OP_ATOMIC, /* as OP_AHEAD, but the position moves past the match */
     OP_END,    /* the end of OP_AHEAD or OP_ATOMIC */
     OP_LINE_START,
     OP_LINE_END,
@@ -99,8 +99,8 @@ typedef struct choice {
 typedef struct search_for {
     const expression *e;
     const char *text;
-    size_t end, at; /* the place of a match that is tried */
-    size_t from;    /* the place where the next match may begin */
+    size_t end, at; /* the text's end; the position of the match that is tried */
+    size_t from;    /* the position where the next match may begin */
     size_t last_end;
     int has_matched;
     int64_t steps; /* that are left */
@@ -167,8 +167,8 @@ static int match_repeat(search_for *s, const instruction *i) {
     return 1;
 }
 
-/* Is this a line break, or the end of a text that has none before its end? is_last: only the line
- * break that ends the text counts. */
+/* Is the position at a line break, or at the end of a text that does not end in one? With is_last
+ * only the line break at the end of the text counts. */
 static int is_line_end(const search_for *s, int is_last) {
     if (s->at == s->end) return !s->end || s->text[s->at - 1] != '\n';
     return s->text[s->at] == '\n' && (!is_last || s->at + 1 == s->end);

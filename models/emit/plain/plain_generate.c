@@ -1,5 +1,5 @@
-/* models/emit/plain/plain_generate.c - the output for a source in the C file of a model: embed.sh
- * makes text of this file. Before it stands the search. */
+/* models/emit/plain/plain_generate.c - model_generate in the C file of a model, behind the search:
+ * embed.sh makes text of this file. */
 
 int model_generate(model *m, const int32_t *source, int n, int32_t *output) {
     searches *all = searches_of(m);

@@ -2,8 +2,8 @@
  * file of a model: what models/text/byte_level/ does. It consists of blocks, as plain_text.c does,
  * and needs those of plain_merges.c. */
 
-/* In `changes`, code points from which on the class is another, times 4, plus the class: letter 1,
- * number 2, white space 3, other 0. */
+/* Each entry of `changes` is a code point where the class of characters changes, times 4, plus the
+ * new class: letter 1, number 2, white space 3, other 0. */
 typedef struct byte_level {
     byte_merges merges;
     const uint32_t *changes;
@@ -26,7 +26,7 @@ static int class_at(const byte_level *b, const char *text, size_t n, size_t *byt
     return (int)(b->changes[low] & 3);
 }
 
-/* *last is where the last character of the run begins. */
+/* The end of the characters of a class from `at` on. *last is where the last of them begins. */
 static size_t end_of_class(const byte_level *b, const char *text, size_t n, size_t at, int class,
                            size_t *last) {
     size_t bytes;
@@ -80,7 +80,8 @@ static int encode_level(const byte_level *b, merger *g, char *spaced, const char
     return 0;
 }
 
-/* Text that becomes UTF-8: U+FFFD stands for each sequence that could have begun a character. */
+/* Bytes that are written as UTF-8. U+FFFD replaces each broken sequence, as far as it could have
+ * begun a character. */
 typedef struct utf8_out {
     text_out *to;
     char bytes[4];
@@ -109,7 +110,7 @@ static void put_utf8(utf8_out *u, const char *bytes, size_t n) {
     }
 }
 
-/* Does every letter of the piece spell a byte? If not, the piece is itself. */
+/* Does every letter of the piece spell a byte? If not, the piece is written as it is. */
 static int is_spelled(const char *piece, size_t n) {
     for (size_t at = 0, bytes; at < n; at += bytes) {
         bytes = wf_utf8_announced(piece + at, n - at);

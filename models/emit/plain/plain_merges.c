@@ -3,14 +3,15 @@
 
 #define NO_MERGE INT32_MAX
 
-/* A symbol of the chain. Its merge with the next one has a key, the lowest one first, and makes
- * `result`; without a merge, and once it is merged into the one before it, the key is NO_MERGE. */
+/* A symbol in a linked list; its text starts at byte `begin`. Its merge with the next symbol makes
+ * `result`; the merge with the lowest key is made first. The key is NO_MERGE if the two do not
+ * merge, or once the symbol was merged into the one before it. */
 typedef struct chain_link {
     int32_t symbol, before, after, begin, key, result;
 } chain_link;
 
-/* Merges are a tournament: winner[i] is the better of winner[2 i] and winner[2 i + 1], down to the
- * n links themselves. */
+/* A tournament tree over the keys of n links: winner[i] is the better of winner[2 i] and winner[2 i
+ * + 1], and winner[n + k] is link k. `fresh` are links that were just merged. */
 typedef struct merger {
     chain_link links[LINKS];
     int32_t winner[2 * LINKS], fresh[LINKS];
@@ -30,7 +31,7 @@ static void set_key(merger *g, int32_t at, int32_t key, int32_t result) {
         g->winner[i] = better_link(g, g->winner[2 * i], g->winner[2 * i + 1]);
 }
 
-/* The text of a link begins here. */
+/* Append a link, whose text begins at byte `begin`. */
 static void add_link(merger *g, int32_t symbol, size_t begin) {
     chain_link *l = &g->links[g->n];
     l->symbol = symbol;
@@ -43,7 +44,7 @@ static void add_link(merger *g, int32_t symbol, size_t begin) {
     g->n++;
 }
 
-/* All links have been added. */
+/* Build the tournament tree, after all links have been added. */
 static void begin_merges(merger *g) {
     for (int32_t i = 0; i < g->n; i++) g->winner[g->n + i] = i;
     for (int32_t i = g->n - 1; i > 0; i--)
@@ -70,8 +71,8 @@ static void join_links(merger *g, int32_t at) {
 
 /* ---- merges in a list ---------------------------------------------------------------------- */
 
-/* Two symbols become one. A list of merges is in the order of left and right; the merge with the
- * lowest rank is the first to be made. */
+/* A merge of two symbols into one. A list is sorted by left and right; the merge with the lowest
+ * rank is made first. */
 typedef struct merge {
     int32_t left, right, rank, result;
 } merge;
@@ -109,8 +110,8 @@ static void look_up_all(merger *g, const merge_list *m) {
     for (int32_t i = 0; i < g->n; i++) look_up_merge(g, m, i);
 }
 
-/* Makes the merge of the lowest rank at all its places, and only then looks up the new pairs beside
- * them, as subword-nmt does. */
+/* Make the merge of the lowest rank wherever it is possible, and only then look up the new pairs
+ * beside the results, as subword-nmt does. */
 static void merge_together(merger *g, const merge_list *m) {
     look_up_all(g, m);
     for (int32_t best; (best = best_link(g)) >= 0;) {
@@ -302,7 +303,7 @@ static size_t end_of_run(const char *text, size_t n, size_t at) {
     return at;
 }
 
-/* The bytes of the first chunk. The last space of a run belongs to the next one. */
+/* The bytes of the first chunk. The last space of a run of white space begins the next chunk. */
 static size_t chunk_length(const char *text, size_t n) {
     size_t end = end_of_run(text, n, 0);
     if (class_of_byte(text[0]) != 3 || text[end - 1] != ' ' || end == n) return end;

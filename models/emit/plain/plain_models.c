@@ -2,13 +2,13 @@
  * tokens of each word, as models/text/json/ finds them. It consists of blocks, as plain_text.c
  * does. */
 
-/* There is no token for what is unknown: it is dropped, or an error. */
+/* Values of `unknown` in a model without an unknown token: unknown text is dropped, or an error. */
 #define IS_DROPPED (-1)
 
 #define IS_ERROR (-2)
 
-/* Find the next word after *end. The ids of tokens before it are written. Returns 0 if there is
- * none. */
+/* Find the next word after *end, from *at to *end. Writes the ids of added tokens before it.
+ * Returns 0 if there is none. */
 static int next_to_encode(const word_texts *t, size_t *at, size_t *end, id_list *to) {
     const word_text *now = &t->texts[t->now];
     for (*at = *end; *at < now->n; *at = *end) {
@@ -21,8 +21,8 @@ static int next_to_encode(const word_texts *t, size_t *at, size_t *end, id_list 
 
 /* ---- byte pairs ---------------------------------------------------------------------------- */
 
-/* Characters, spelled with the prefix and the suffix, and their ids; of the model with whole words,
- * all pieces. `bytes` are the ids of "<0x00>" and so on, or 0. */
+/* Characters, spelled with the prefix and the suffix, and their ids; with has_words all pieces
+ * instead. `bytes` are the ids of "<0x00>" and so on; a null pointer: there are none. */
 typedef struct pair_model {
     vocabulary characters;
     const int32_t *ids, *bytes;
@@ -45,7 +45,8 @@ static int32_t id_of_character(const pair_model *m, const char *text, size_t n, 
     return found < 0 ? -1 : m->ids[found];
 }
 
-/* Unknown characters on their way to links. One that waits may be joined by more. */
+/* A word while its characters become links. If `waits` is 1, an unknown character has no link yet,
+ * because the next ones may be fused with it. */
 typedef struct pair_links {
     const pair_model *m;
     merger *g;
@@ -75,7 +76,8 @@ static int put_byte_links(pair_links *l, const char *text, size_t n) {
     return 1;
 }
 
-/* Unknown characters wait for the next known one; bytes do not. */
+/* Make the links of a word. The link of an unknown character is added only before the next known
+ * one, but links of its bytes at once. Returns 0, or an error. */
 static int put_character_links(const pair_model *m, merger *g, const char *word, size_t n) {
     pair_links l;
     l.m = m;
@@ -120,7 +122,8 @@ static int encode_pairs(const pair_model *m, merger *g, const word_texts *t, id_
 
 /* ---- the most probable pieces ---------------------------------------------------------------- */
 
-/* Indices of pieces are their ids. `bytes` as above. */
+/* Indices of pieces are their ids. `bytes` are the ids of "<0x00>" and so on; a null pointer: there
+ * are none. */
 typedef struct probable_model {
     vocabulary pieces;
     const double *scores;
@@ -129,8 +132,9 @@ typedef struct probable_model {
     int32_t unknown; /* or -1 */
 } probable_model;
 
-/* The best way to a byte: the start of its last piece, and that. start -1: there is no way. Turned
- * round, `start` is where the piece ends that begins here. */
+/* The most probable pieces of the text before a byte (Viterbi): their score, and the start and the
+ * id of the last piece. start -1: there are none yet. After turn_paths the entry at the start of a
+ * piece has the piece's end and id. */
 typedef struct probable_path {
     double score;
     int32_t start, piece;

@@ -2,7 +2,7 @@
  * in the C file of a model: lower case, normal forms, and precompiled maps as models/text/json/
  * applies them. It consists of blocks, as plain_text.c does. */
 
-/* Rows of two numbers in ascending order of the first one, and a value that changes at each. */
+/* Rows of two numbers, sorted by the first: a code point, and a value of it, or from it on. */
 typedef struct code_rows {
     const uint32_t (*at)[2];
     int32_t n;
@@ -21,7 +21,8 @@ static int32_t row_of(const code_rows *r, uint32_t code) {
     return low;
 }
 
-/* Rows: a code point and its lower case. U+0130 is the only one that becomes two. */
+/* Change to lower case. Rows of `lower`: a code point and its lower case. U+0130 is the only one
+ * that becomes two code points. */
 static void put_lower_case(word_texts *t, const code_rows *lower) {
     const word_text *now = words_now(t);
     for (size_t at = 0, end = 0; next_text(t, &at, &end);) {
@@ -169,7 +170,8 @@ static void put_normal_form(word_texts *t, const normal_form *f, code_points *c,
 
 /* ---- grapheme clusters ----------------------------------------------------------------------- */
 
-/* Classes of code points in the rules of UAX #29; the second four bits are its conjuncts. */
+/* Grapheme break classes of UAX #29, in the low four bits; the next four bits are the Indic
+ * conjunct break class. */
 typedef enum break_class {
     BREAK_OTHER,
     BREAK_CR,
@@ -191,8 +193,9 @@ typedef enum break_class {
     CONJUNCT_EXTEND = 48
 } break_class;
 
-/* A cluster after its last character: regional indicators in a row; a picture with what extends it;
- * a consonant with what joins it, and a linker among that. */
+/* The state of a cluster after its last character: how many regional indicators it ends with;
+ * whether it ends in a pictograph, or in a consonant, with characters that extend them; and whether
+ * a linker follows the consonant. */
 typedef struct cluster_state {
     break_class last;
     int regions, is_picture, is_consonant, is_linked;
@@ -251,8 +254,8 @@ static size_t cluster_length(const code_rows *breaks, const char *text, size_t n
 
 #define LONGEST_CLUSTER 5
 
-/* Put what the rule for the shortest beginning of a part makes of it. Returns 0 if there is no
- * rule. */
+/* Replace a whole part by the text of the shortest rule that matches its beginning. Returns 0 if
+ * there is no rule. */
 static int put_by_rule(word_texts *t, const normalizer *r, const char *text, size_t n,
                        int32_t *begins) {
     replaced part;
@@ -262,8 +265,8 @@ static int put_by_rule(word_texts *t, const normalizer *r, const char *text, siz
     return 1;
 }
 
-/* Short clusters are looked up whole, and others by their characters, as in the library
- * tokenizers. */
+/* Clusters of at most LONGEST_CLUSTER bytes are looked up whole. Longer ones, and those without a
+ * rule, are looked up character by character, as in the library tokenizers. */
 static void put_mapped(word_texts *t, const normalizer *r, const code_rows *breaks) {
     const word_text *now = words_now(t);
     for (size_t at = 0, end = 0; next_text(t, &at, &end);) {

@@ -1,8 +1,9 @@
-/* models/emit/plain/plain_pieces.c - ids as text by SentencePiece in the C file of a model, over
- * tables that stand beside it. It consists of blocks, as plain_text.c does. */
+/* models/emit/plain/plain_pieces.c - ids as text by SentencePiece in the C file of a model, with
+ * the model's tables. It consists of blocks, as plain_text.c does. */
 
-/* Tables that turn ids into text. is[id] says how an id is written: IS_PIECE and so on. Nothing is
- * written for IS_SKIPPED. */
+/* Tables that turn ids into text. is[id] says how an id is written: IS_PIECE and so on; `surface`
+ * is the text of the unknown piece. At the start of a text, the first space is dropped
+ * (drops_space), or all spaces are (drops_all). */
 typedef struct sentencepiece_text {
     const char *const *pieces;
     const unsigned char *is, *byte;
@@ -41,7 +42,7 @@ static void flush_bytes(decoding *d, int is_end) {
     }
 }
 
-/* The space that encoding puts before a line is dropped, or all of them. */
+/* Put a piece, without the space at its start if that is to be dropped. */
 static void put_sentence_piece(decoding *d, const char *piece) {
     size_t n = length_of(piece), from = 0;
     int drops = !d->has_started && (d->s->drops_space || d->s->drops_all);

@@ -2,11 +2,13 @@
  * (model_emit.c): what models/decode/ does for one sentence, to the bit. embed.sh makes text of
  * this file, and tests compile it with every model that they write.
  *
- * Before it stand the model, numbers in capitals, and the functions encode_source, run_step,
- * copy_row, penalty and log_sum_exp. A model has BEAM rows of caches for each of BATCH sources, one
- * for each live output. Behind it stands plain_generate.c, or plain_batch.c for several sources. */
+ * In the C file the model comes first, then constants in capitals and the functions encode_source,
+ * run_step, copy_row, penalty and log_sum_exp, then this text, and then plain_generate.c, or
+ * plain_batch.c for several sources. A model has BEAM rows of caches for each of BATCH sources, one
+ * for each live output. */
 
-/* A token that may come next in an output. While candidates are sorted it has its logit. */
+/* A token that may come next in an output. log_prob is its logit until all candidates are
+ * sorted. */
 typedef struct candidate {
     double log_prob;
     int32_t token;
@@ -43,8 +45,8 @@ typedef struct search {
     int32_t source[model_SOURCE + 1], n_source;
     int count[BEAM], head[BEAM]; /* candidates of every live output, and those already taken */
     int n_live, n_next, n_ended, n_trace;
-    int begin, limit; /* positions before the output; its most tokens */
-    int first_row;    /* of its BEAM rows of the model */
+    int begin, limit; /* positions before the output; most tokens of it */
+    int first_row;    /* the first of its BEAM rows of the model */
 } search;
 
 /* The searches for all sources, which take their steps together. */
@@ -85,8 +87,8 @@ static int32_t prompted(const search *s, int position) {
     return s->source[position < start ? position : position - 1];
 }
 
-/* Read source `number`. Returns 0 if a model of these sizes cannot read it: then no output is
- * live. */
+/* Begin the search for source `number`. Returns 0, without a live output, if the model cannot read
+ * the source. */
 static int begin_search(searches *all, int number, const int32_t *source, int n) {
     search *s = &all->at[number];
     s->first_row = number * BEAM;
@@ -121,7 +123,7 @@ static int is_allowed(int32_t token, int length) {
     return token != END || length >= MIN_LENGTH;
 }
 
-/* The likeliest tokens, at most BEAM + 1, the lower id first if two are alike. */
+/* Find the likeliest tokens, at most BEAM + 1; of equal logits the lower id comes first. */
 static int likeliest(const float *logits, int length, candidate *top) {
     int n = 0;
     for (int32_t token = 0; token < VOCABULARY; token++) {
@@ -136,8 +138,8 @@ static int likeliest(const float *logits, int length, candidate *top) {
     return n;
 }
 
-/* The candidates of live output i. At the limit this is the end alone. Returns 0 if the logits are
- * no numbers. */
+/* Find the candidates of live output i. At its limit only END is one. Returns 0 if the logits are
+ * not finite. */
 static int choose(search *s, const float *all, int i, int length) {
     const float *logits = all + (s->first_row + s->live[i].row) * VOCABULARY;
     candidate *top = s->top[i];
@@ -163,7 +165,7 @@ static double next_total(const search *s, int i) {
 }
 
 /* The live output whose next candidate gives the best total, the lower token first if two are
- * alike. -1: no candidate is left. */
+ * equal. -1: no candidate is left. */
 static int best_head(const search *s) {
     int best = -1;
     for (int i = 0; i < s->n_live; i++) {
@@ -178,7 +180,7 @@ static int best_head(const search *s) {
     return best;
 }
 
-/* An output ends with this total: insert it among those that did, after equal scores. */
+/* Insert live output i, which ends with this total, among the ended outputs, after equal scores. */
 static void end_output(search *s, int i, double total, int length) {
     int end_counts = length < s->limit || AT_LIMIT != LIMIT_NO_END;
     ended_output e;
@@ -191,7 +193,7 @@ static void end_output(search *s, int i, double total, int length) {
     if (s->n_ended > BEAM) s->n_ended = BEAM;
 }
 
-/* Could no live output score more, at this length, than the one that ended in this place? */
+/* At this length, would every live output score at most as much as ended[place]? */
 static int is_hopeless(const search *s, int length, int place) {
     return s->next[0].total / penalty(length) <= s->ended[place].score;
 }
@@ -208,7 +210,7 @@ static int is_done(const search *s, int length) {
     return STOP == STOP_PRESENT && is_hopeless(s, length + 1, BEAM - 1);
 }
 
-/* By members: for a whole struct some compilers call memcpy. */
+/* Copy member by member, because some compilers call memcpy to copy a whole struct. */
 static void copy_live(live_output *to, const live_output *from) {
     to->total = from->total;
     to->row = from->row;
@@ -216,9 +218,9 @@ static void copy_live(live_output *to, const live_output *from) {
     to->last = from->last;
 }
 
-/* Take the best candidates of all live outputs: BEAM that go on; of the first BEAM, those that
- * end. Where no end is needed at the limit, all that take their last token go on. With STOP_SHRINK
- * there are BEAM places, and an output that ends keeps its place. */
+/* Take candidates, the best total first, until BEAM outputs go on. END ends its output if it is
+ * among the first BEAM candidates. With STOP_SHRINK, each output that has ended leaves one place
+ * less. With LIMIT_NO_END, outputs that take their last token go on, and end in the next step. */
 static void advance(search *s, int length) {
     int last = AT_LIMIT == LIMIT_NO_END && length + 1 == s->limit;
     int places = STOP == STOP_SHRINK ? BEAM - s->n_ended : BEAM;
@@ -241,8 +243,8 @@ static void advance(search *s, int length) {
     if (!last && is_done(s, length)) s->n_next = 0;
 }
 
-/* Give every output that goes on a row: the first one that continues an output keeps its row,
- * others get a free one, to which its caches are copied. */
+/* Give every output that goes on a row of caches. The first continuation of an output keeps its
+ * row. Each further one gets a free row, to which the caches are copied. */
 static void settle(const model *m, search *s) {
     int used[BEAM], stays[BEAM], row = 0;
     for (int i = 0; i < BEAM; i++) used[i] = 0;
@@ -267,8 +269,8 @@ static void settle(const model *m, search *s) {
     s->n_live = s->n_next;
 }
 
-/* Extend the outputs, from the logits after the token at `position`. Where that is in a prompt, the
- * prompt goes on. Returns 0 if the logits are no numbers. */
+/* Extend the outputs by a token, from the logits after the token at `position`. Within a prompt the
+ * next token is the prompt's. Returns 0 if the logits are not finite. */
 static int extend(const model *m, search *s, const float *logits, int position) {
     int length = position - s->begin;
     if (length < 0) {

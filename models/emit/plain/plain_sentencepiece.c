@@ -1,6 +1,6 @@
 /* models/emit/plain/plain_sentencepiece.c - SentencePiece in the C file of a model: what
- * models/text/sentencepiece/ does, over tables that stand beside it. It consists of blocks, as
- * plain_text.c does. */
+ * models/text/sentencepiece/ does, with the model's tables. It consists of blocks, as plain_text.c
+ * does. */
 
 /* U+2581 stands for a space. */
 #define SPACE_SYMBOL "\342\226\201"
@@ -12,13 +12,14 @@ static int begins_with_space(const char *text, size_t n) {
 
 /* ---- pieces that begin a text ---------------------------------------------------------------- */
 
-/* The pieces from `low` to `high` in the order begin with the same n bytes. */
+/* A search byte by byte: of the sorted pieces, those from `low` up to `high` begin with the n bytes
+ * read so far. */
 typedef struct walk {
     int32_t low, high;
     size_t n;
 } walk;
 
-/* The first place, from w->low on, whose next byte is this one or greater. */
+/* The first of the sorted pieces from w->low on whose next byte is at least `byte`. */
 static int32_t place_of_byte(const vocabulary *v, const walk *w, int byte) {
     int32_t low = w->low, high = w->high;
     while (low < high) {
@@ -31,7 +32,7 @@ static int32_t place_of_byte(const vocabulary *v, const walk *w, int byte) {
     return low;
 }
 
-/* One more byte. Returns 0 if no piece begins so. */
+/* Read one more byte. Returns 0 if no piece begins with the bytes so far. */
 static int walk_on(const vocabulary *v, walk *w, char c) {
     int byte = (int)(unsigned char)c;
     if (!byte) return 0;
@@ -49,7 +50,7 @@ static walk begin_walk(const vocabulary *v) {
     return w;
 }
 
-/* The piece that ends here; -1: none does. */
+/* The piece that consists of the bytes read so far; -1: there is none. */
 static int32_t piece_here(const vocabulary *v, const walk *w) {
     int32_t index = v->order[w->low];
     return v->pieces[index][w->n] ? -1 : index;
@@ -71,8 +72,8 @@ static size_t symbol_length(const vocabulary *symbols, const char *text, size_t 
 
 /* ---- rules of characters --------------------------------------------------------------------- */
 
-/* How a line is normalised: a double array of the texts that are replaced, and the replacements,
- * each with its zero; symbols of the user, which are kept. */
+/* Tables that normalise a line: a trie as a double array, of the texts that are replaced; their
+ * replacements, each ended by a zero byte; and symbols of the user, which stay unchanged. */
 typedef struct normalizer {
     const uint32_t *units;
     uint32_t n_units, n_replacements;
@@ -81,7 +82,7 @@ typedef struct normalizer {
     int dummy_prefix, remove_extra, escape, suffix;
 } normalizer;
 
-/* A part of a text, and what it becomes. */
+/* A part of a text, of `bytes` bytes, and the n bytes at `by` that replace it. */
 typedef struct replaced {
     size_t bytes, n;
     const char *by;
@@ -91,7 +92,8 @@ static uint32_t unit_offset(uint32_t unit) {
     return unit >> 10 << ((unit & 0x200) >> 6);
 }
 
-/* The longest text that a rule replaces, of the `most` shortest. Returns 0 if there is none. */
+/* Find the rule for the start of a text: of the `most` shortest rules that match, the longest.
+ * Returns 0 if no rule matches. */
 static int find_rule(const normalizer *r, const char *text, size_t n, int most, replaced *found) {
     uint32_t at = 0, value = 0;
     found->bytes = 0;
@@ -115,7 +117,8 @@ static int find_rule(const normalizer *r, const char *text, size_t n, int most, 
     return 1;
 }
 
-/* The next part of a line that is not empty. */
+/* The next part of a line with n > 0 bytes: a user's symbol, a text with a rule, a character, or an
+ * invalid byte, which becomes U+FFFD. */
 static replaced next_part(const normalizer *r, const char *line, size_t n) {
     replaced part;
     part.by = line;
@@ -154,7 +157,8 @@ static size_t leading_spaces(const normalizer *r, const char *line, size_t n) {
     return at;
 }
 
-/* A space is dropped after another one, where extra spaces are. */
+/* Put a part, without the spaces at its start if `after_space` is 1. Returns after_space for the
+ * next part: 1 if extra spaces are dropped and this part ends in one. */
 static int put_part(const normalizer *r, replaced part, int after_space, text_out *to) {
     size_t from = 0;
     while (after_space && from < part.n && part.by[from] == ' ') from++;
@@ -201,8 +205,8 @@ typedef struct sentencepiece {
     int n_before;
 } sentencepiece;
 
-/* The pieces of a normalised line on their way to ids. Unknown text, from `from` on, waits for
- * more. */
+/* A normalised line while it is cut into pieces. If is_unknown is 1, the text from `from` on is
+ * unknown so far; unknown parts that follow one another become one id. */
 typedef struct cutting {
     const sentencepiece *s;
     const char *line;
@@ -229,7 +233,8 @@ static void end_unknown(cutting *c, size_t at) {
     c->is_unknown = 0;
 }
 
-/* The piece of the text from `begin` to `end`; -1: it is unknown. Pieces come in their order. */
+/* Write the id of the text from `begin` to `end`, which is `piece`; -1: the text is unknown. The
+ * parts of a line come in order. */
 static void cut(cutting *c, size_t begin, size_t end, int32_t piece) {
     const sentencepiece *s = c->s;
     if (piece >= 0) {
@@ -245,7 +250,8 @@ static void cut(cutting *c, size_t begin, size_t end, int32_t piece) {
 
 /* ---- the most probable pieces ---------------------------------------------------------------- */
 
-/* The best path to a byte: the start of its last piece, and that. start -1: there is no path. */
+/* The most probable pieces of the text before a byte (Viterbi): their score, and the start and the
+ * index of the last piece. start -1: there are none yet. */
 typedef struct best_path {
     float score;
     int32_t start, piece;
@@ -258,7 +264,8 @@ static void offer_path(best_path *to, float score, size_t start, int32_t piece) 
     to->piece = piece;
 }
 
-/* Try all pieces from a byte on. Is one of them exactly the first character, of so many bytes? */
+/* Try all pieces that begin at `start`. Returns 1 if one of them is exactly the first character,
+ * which has `character` bytes. */
 static int offer_pieces(const sentencepiece *s, best_path *best, const char *line, size_t n,
                         size_t start, size_t character) {
     walk w = begin_walk(&s->pieces);
@@ -273,8 +280,8 @@ static int offer_pieces(const sentencepiece *s, best_path *best, const char *lin
     return is_single;
 }
 
-/* Turns the links of the best path round: each end of a piece names the piece's start, and then each
- * start names the end. Returns the end of the first piece. */
+/* Reverse the links of the best path. Before, the entry at the end of a piece has the piece's
+ * start; afterwards the entry at its start has its end. Returns the end of the first piece. */
 static int32_t turn_path(best_path *best, size_t n) {
     int32_t after = -1, at = (int32_t)n;
     while (at > 0) {

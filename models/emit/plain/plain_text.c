@@ -1,13 +1,13 @@
 /* models/emit/plain/plain_text.c - lines as ids and ids as lines in the C file of a model: what
- * models/text/ does with words, characters and numbers, over tables that stand beside it. embed.sh
- * makes text of this file.
+ * models/text/ does with words, characters and numbers, with the model's tables. embed.sh makes
+ * text of this file.
  *
- * It consists of blocks between blank lines, and a model's file gets those that it uses: each block
- * defines one name, and needs only blocks before it. Before all of them stand UTF-8, which is
- * core/base/utf8.h, and numbers in capitals. */
+ * It consists of blocks between blank lines, and a model's file gets only the blocks that it uses:
+ * each block defines one name, and needs only blocks before it. UTF-8 (core/base/utf8.h) and
+ * constants in capitals come before all of them. */
 
-/* The ids of a line. If there are more than `room`, the last ones are kept where KEEPS_END is 1,
- * and the first ones elsewhere. */
+/* The ids of a line; n counts all. If there are more than `room`, the array holds the last ones as
+ * a ring buffer (KEEPS_END 1), or the first ones (KEEPS_END 0). */
 typedef struct id_list {
     int32_t *at;
     int room, n;
@@ -22,7 +22,7 @@ static void put_ids(id_list *to, const int32_t *ids, int n) {
     for (int i = 0; i < n; i++) put_id(to, ids[i]);
 }
 
-/* The text of an output: n bytes, of which there is room for the first `size`. */
+/* The text of an output. n counts all its bytes, of which only the first `size` are stored. */
 typedef struct text_out {
     char *at;
     size_t size, n;
@@ -42,14 +42,14 @@ static size_t length_of(const char *text) {
 
 /* ---- pieces -------------------------------------------------------------------------------- */
 
-/* Pieces, and n of their indices in the order of their bytes. */
+/* Pieces, and the indices of n of them, sorted by the pieces' bytes for binary search. */
 typedef struct vocabulary {
     const char *const *pieces;
     const int32_t *order;
     int32_t n;
 } vocabulary;
 
-/* A piece ends before every byte. */
+/* Byte i of a piece; -1 at its end, which sorts before every byte. */
 static int byte_of_piece(const char *piece, size_t i) {
     return piece[i] ? (int)(unsigned char)piece[i] : -1;
 }
@@ -105,14 +105,14 @@ static int is_utf8(const char *text, size_t n) {
     return wf_utf8_prefix(text, n) == n;
 }
 
-/* Is it UTF-8, without the end of a line and without zero bytes? */
+/* Is the line UTF-8 without line breaks and zero bytes? */
 static int is_line(const char *line, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (line[i] == '\n' || line[i] == '\r' || line[i] == '\0') return 0;
     return is_utf8(line, n);
 }
 
-/* The next word is from *at to the result. They are equal if there is none. */
+/* Find the next word, from *at to the result. Both are equal if there is none. */
 static size_t next_word(const char *line, size_t n, size_t *at) {
     while (*at < n && is_blank(line[*at])) ++*at;
     size_t end = *at;
@@ -163,7 +163,8 @@ static int is_between_ids(char c) {
     return c == ' ' || c == '\t';
 }
 
-/* The number of a word; -1: it is no id. It may begin as strtoll allows. */
+/* The id that a word spells; -1: none. As for strtoll, white space and a sign may precede the
+ * digits. */
 static int32_t id_of_word(const char *word, size_t n) {
     size_t at = 0;
     int32_t id = 0;

@@ -1,8 +1,8 @@
 /* models/emit/plain/plain_training.c - an update in the C file of a training (emit_training.c):
  * what nn/train/ does in one process, to the bit. embed.sh makes text of this file.
  *
- * Before it stand the plans, numbers in capitals, the types model_batch, model_progress and shape,
- * the list `shapes`, and the functions that set inputs, rates and averages. */
+ * In the C file the plans, constants in capitals, the types model_batch, model_progress and shape,
+ * the list `shapes`, and the functions that set inputs, rates and averages come before it. */
 
 /* Micro-batches [from, to), whose summed gradients wait to be added to others. `waiting` is a stack
  * of these: nn/train/sum_tree.h. */
@@ -10,7 +10,7 @@ typedef struct waiting_sum {
     int from, to;
 } waiting_sum;
 
-/* Behind the memory of the plans. */
+/* The state of a training, which follows the arena of the plans in memory. */
 typedef struct training {
     int64_t steps;
     waiting_sum waiting[64];
@@ -34,7 +34,7 @@ int64_t model_steps(const model *m) {
 
 /* ---- a batch ---------------------------------------------------------------------------- */
 
-/* Copy `rows` rows of so many tokens to `most_rows` rows of more. */
+/* Copy [rows, tokens] to [most_rows, most], and fill the rest with the id `with`. */
 static void pad(const int32_t *from, int rows, int tokens, int most_rows, int most, int32_t with,
                 int32_t *to) {
     for (int i = 0; i < most_rows; i++)
@@ -58,8 +58,8 @@ static int is_batch(const model_batch *b) {
     return 1;
 }
 
-/* Set the inputs to a batch, which is padded if no shape has its sizes. A row that was added has no
- * labels. Returns the shape, or a null pointer. */
+/* Set the inputs to a batch. If the shape that it gets is larger, the batch is padded; padding has
+ * NO_LABEL. Returns the shape; a null pointer: the batch is bad, or too large. */
 static const shape *take_batch(model *m, training *t, const model_batch *b) {
     const shape *s = is_batch(b) ? shape_of(b) : 0;
     if (!s) return 0;
@@ -87,8 +87,8 @@ static int are_siblings(waiting_sum left, waiting_sum right, int n) {
     return right.to == left.to + (width < rest ? width : rest);
 }
 
-/* Where the gradient of micro-batch i of n goes, and how many of the waiting sums are added to it
- * first. */
+/* Set t->at for micro-batch i of n: the index of the sum where its gradient goes, and how many of
+ * the waiting sums are added to it. */
 static void place_sum(training *t, int i, int n) {
     waiting_sum now = { i, i + 1 };
     int added = 0;
@@ -102,7 +102,7 @@ static void place_sum(training *t, int i, int n) {
 
 /* ---- an update -------------------------------------------------------------------------- */
 
-/* Member by member: for a whole struct a compiler may call memcpy. */
+/* Copy member by member, because some compilers call memcpy to copy a whole struct. */
 static void tell(const model_progress *now, model_progress *progress) {
     progress->step = now->step;
     progress->loss = now->loss;

@@ -2,10 +2,12 @@
  * file of a model: what the program `generate` does for it, to the byte. embed.sh makes text of
  * this file.
  *
- * Before it stand the search, tables of the text, and the functions encode_line and decode_line. */
+ * In the C file the search, the tokenizers' tables, and the functions encode_line and decode_line
+ * come before it. */
 
-/* Choose the tokens of the source among the n of a line: all, or if they are too many the end, from
- * which the model goes on, or the beginning and what every line ends with. Returns their number. */
+/* Take the source from the n tokens of a line. If there are more than model_SOURCE, keep KEPT of
+ * them: the last ones, from which a decoder-only model goes on (KEEPS_END 1), or the first ones,
+ * followed by the BEHIND tokens with which every line ends. Returns the number of tokens. */
 static int take_source(text_work *w, int n) {
     int kept = n > model_SOURCE ? KEPT : n, from = KEEPS_END ? n - kept : 0;
     for (int i = 0; i < kept; i++) w->source[i] = w->tokens[(from + i) % (model_SOURCE + 1)];
@@ -24,7 +26,7 @@ static int read_line(text_work *w, const char *line, size_t bytes) {
     return status ? status : take_source(w, ids.n);
 }
 
-/* The text of an output. Returns its bytes, or an error. */
+/* Write the text of an output of n tokens. Returns its bytes, or an error below 0. */
 static int write_line(text_work *w, int n, char *out, size_t size) {
     text_out to;
     to.at = out;

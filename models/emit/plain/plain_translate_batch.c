@@ -1,6 +1,6 @@
 /* models/emit/plain/plain_translate_batch.c - several lines of text at once through the model and
- * its search, in the C file of a model: embed.sh makes text of this file. Before it stand
- * plain_batch.c and plain_translate.c. */
+ * its search, in the C file of a model: embed.sh makes text of this file. In the C file
+ * plain_batch.c and plain_translate.c come before it. */
 
 /* A line, and room for its output. */
 typedef struct model_line {
@@ -12,7 +12,7 @@ typedef struct model_line {
     double score; /* of the output; 0 without a search */
 } model_line;
 
-/* The text of search i, whose line has so many tokens. */
+/* Write the output of search i, whose line has n tokens. Returns as model_translate. */
 static int write_found(const model *m, int i, int n, char *out, size_t size) {
     text_work *w = text_of(m);
     const search *s = &searches_of(m)->at[i];
@@ -21,8 +21,8 @@ static int write_found(const model *m, int i, int n, char *out, size_t size) {
     return write_line(w, write_best(s, w->output), out, size);
 }
 
-/* At most BATCH of them. All are read before the model runs, because it uses the memory of the
- * text. */
+/* Translate n lines, at most BATCH. All are read before the model runs, because it may overwrite
+ * the text buffers. */
 static void translate_group(model *m, model_line *lines, int n) {
     searches *all = searches_of(m);
     text_work *w = text_of(m);

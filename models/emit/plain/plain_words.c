@@ -3,8 +3,8 @@
  * models/text/json/ does with lists of pieces is done here from one text into another. It consists
  * of blocks, as plain_text.c does. */
 
-/* A byte of a text may begin nothing (0), the token `id` (id + 1), a word, or a word with which the
- * line begins. */
+/* `begins` of a byte says what starts there: 0: nothing; id + 1: the added token `id`; A_WORD: a
+ * word; FIRST_WORD: a word at the start of the line. */
 #define A_WORD (-1)
 
 #define FIRST_WORD (-2)
@@ -16,8 +16,8 @@ typedef struct word_text {
     char at[ROOM];
 } word_text;
 
-/* The text now, and the one that a step makes of it. `fails` is the error of the first step that
- * failed. */
+/* Two buffers: a step reads texts[now], and writes its result to the other one, "the next text".
+ * `fails` is the error of the first step that failed. */
 typedef struct word_texts {
     word_text texts[2];
     int now, fails;
@@ -27,7 +27,7 @@ static word_text *words_now(word_texts *t) {
     return &t->texts[t->now];
 }
 
-/* Append bytes to the next text. `begins` says what they begin. */
+/* Append bytes to the next text. `begins` says what starts at the first of them. */
 static void put_word_text(word_texts *t, const char *bytes, size_t n, int32_t begins) {
     word_text *next = &t->texts[!t->now];
     if (n > ROOM - next->n && !t->fails) t->fails = LONG_TEXT;
@@ -37,7 +37,7 @@ static void put_word_text(word_texts *t, const char *bytes, size_t n, int32_t be
     }
 }
 
-/* Append bytes of a word; *begins says what the first of them begin. */
+/* Append bytes of a word. *begins says what starts at the word's first byte, and is 0 after it. */
 static void put_more(word_texts *t, const char *bytes, size_t n, int32_t *begins) {
     put_word_text(t, bytes, n, *begins);
     if (n) *begins = 0;
@@ -68,7 +68,8 @@ static size_t end_of_word(const word_text *t, size_t at) {
     return at;
 }
 
-/* Find the next word after *end. Tokens before it are kept. Returns 0 if there is none. */
+/* Find the next word after *end, from *at to *end. Added tokens before it are copied to the next
+ * text. Returns 0 if there is none. */
 static int next_text(word_texts *t, size_t *at, size_t *end) {
     const word_text *now = words_now(t);
     for (*at = *end; *at < now->n; *at = *end) {
@@ -119,8 +120,8 @@ static size_t spaces_after(const code_set *s, const char *text, size_t at, size_
     return at;
 }
 
-/* Cut the tokens out of one word. A token whose demand is not met is no token, and no shorter one
- * is tried. */
+/* Cut the tokens out of one word. Where the longest token does not meet its demands, there is none:
+ * shorter ones are not tried. */
 static void cut_word(word_texts *t, const added_tokens *a, const char *text, size_t n,
                      int32_t begins) {
     size_t last = 0;
@@ -160,7 +161,7 @@ static int32_t begins_after(int32_t begins, const char *match, size_t bytes, siz
     return begins == FIRST_WORD && !is_kept ? A_WORD : begins;
 }
 
-/* Replace each match. It stays between two copies of the new text if `stays` is 1. */
+/* Replace each match by a text. If `stays` is 1, the match stays between two copies of the text. */
 static void replace_matches(word_texts *t, const expression *e, const char *by, size_t n,
                             int stays) {
     const word_text *now = words_now(t);
@@ -246,7 +247,8 @@ static void strip_words(word_texts *t, const code_set *spaces, int left, int rig
 
 /* ---- words --------------------------------------------------------------------------------- */
 
-/* The use of the matches where a word is cut. */
+/* Matches at which words are cut are dropped, kept, or joined to a neighbour, as in the library
+ * tokenizers. */
 typedef enum behavior {
     REMOVED,
     ISOLATED,
@@ -293,8 +295,8 @@ static void add_part(cutter *c, size_t begin, size_t end, int is_match) {
     c->end = end;
 }
 
-/* Cut words where matches and the text between them meet. With `inverts` that text is what the
- * behavior is for. */
+/* Cut words at the borders of matches. With `inverts`, the text between matches is treated as the
+ * matches. */
 static void cut_words_by(word_texts *t, const expression *e, behavior how, int inverts) {
     const word_text *now = words_now(t);
     search_for s;

@@ -1,14 +1,14 @@
 /* models/emit/program/plain_main.c - the program in the C file of a model: a filter, which writes a
- * line for each line that it reads, as `generate` does. Behind it stands plain_main_lines.c, or
- * plain_main_batch.c for several lines at once. embed.sh makes text of this file. */
+ * line for each line that it reads, as `generate` does. In the C file plain_main_lines.c follows,
+ * or plain_main_batch.c for several lines at once. embed.sh makes text of this file. */
 
 #ifdef MODEL_MAIN
 #include <stdio.h>
 
 enum { INPUT_ENDS = -100 };
 
-/* Read a line without its end, which is a line break, and a carriage return before that. Returns
- * the number of its bytes, or INPUT_ENDS, or model_LONG_LINE. */
+/* Read a line without its line break, a carriage return before that, and a byte order mark in the
+ * first line. Returns the number of its bytes, or INPUT_ENDS, or model_LONG_LINE. */
 static int read_input(char *line, int is_first) {
     int n = 0, c = getchar();
     if (c == EOF) return INPUT_ENDS;

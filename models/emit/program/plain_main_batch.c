@@ -1,8 +1,8 @@
 /* models/emit/program/plain_main_batch.c - the lines of the program in the C file of a model, BATCH
  * at once. embed.sh makes text of this file. */
 
-/* Read at most BATCH lines, of which `first` is the number of the first one; the program ends with
- * a line that is too long, so none is read behind it. Returns how many there are. */
+/* Read at most BATCH lines; `first` is the number of the first one. The program ends at a line that
+ * is too long, so no more are read after it. Returns how many lines were read. */
 static int read_lines(model_line *lines, int first) {
     static char line[BATCH][model_LINE + 4], out[BATCH][model_TEXT];
     int n = 0, bytes = 0;

@@ -1,5 +1,5 @@
 /* models/emit/program/plain_weights.c - reading the file of weights, in the program in a C file.
- * embed.sh makes text of this file. Before it stands FILE_NAME. */
+ * embed.sh makes text of this file. In the C file the macro FILE_NAME comes before it. */
 
 #ifdef MODEL_MAIN
 #include <stdio.h>
