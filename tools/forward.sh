@@ -3,7 +3,7 @@
 #
 # usage: forward.sh SOURCE INTO HEADERS...    meson.build calls it, for programs that have weft as a subproject
 #
-# Each file there includes the one in the source tree; one that is right already is not touched.
+# Each file in INTO/weft includes the header in the source tree. A file that is right already is not written again.
 set -eu
 source=$1 into=$2/weft
 shift 2

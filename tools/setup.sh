@@ -68,7 +68,8 @@ install_command() {
     esac
 }
 
-# How to become root: "" (already, or not needed), "sudo", or failure. A sudo that would ask is fine when someone is there.
+# root MANAGER: print the command to become root: "" (root already, or not needed) or "sudo"; fail without either.
+# A sudo that asks for a password counts only if stdin is a terminal.
 root() {
     [ "$(id -u)" = 0 ] || [ "$1" = brew ] && return 0
     has sudo || return 1
@@ -76,7 +77,7 @@ root() {
     echo sudo
 }
 
-# need WHAT...: make sure that each is there.
+# need WHAT...: install each that is missing; exit with 2 if that fails.
 need() {
     missing=
     for what in "$@"; do is_there "$what" || missing="$missing $what"; done
@@ -88,7 +89,7 @@ need() {
     fi
 }
 
-# want WHAT FOLDER LOSS: try to have it, or say what is lost. A build folder that is there is told of it.
+# want WHAT FOLDER LOSS: install it if it is missing, and reconfigure the build folder; if that fails, print LOSS and go on.
 want() {
     if is_there "$1"; then return; fi
     (install_missing "$1") || { say "going on without $1: $3"; return; }
@@ -130,8 +131,8 @@ configure() {
     rm -f "$log"
 }
 
-# compile FOLDER [TARGET...]: build, and say each tenth of it; what the compilers print is in FOLDER/compile.log, and is
-# shown if they fail. $nicely: a command that runs meson, nice or nothing.
+# compile FOLDER [TARGET...]: build, and print each tenth of the progress. The output of the compilers goes to
+# FOLDER/compile.log; its end is printed if the build fails. $nicely: a prefix of the meson command, such as nice, or nothing.
 compile() {
     folder=$1
     shift
@@ -143,7 +144,7 @@ compile() {
     exit 1
 }
 
-# tell_tenths: of lines that begin with "[12/287]", a sentence for each tenth.
+# tell_tenths: read lines that begin with "[12/287]", and print a sentence for each tenth of the steps.
 tell_tenths() {
     told=0
     while read -r line; do

@@ -15,7 +15,7 @@ results=
 failures=
 failed=0
 
-# fails TEXT: to be repeated at the end, because a log is often shown from its end.
+# fails TEXT: note a failure. Failures are printed at the end, because a log is often shown from its end.
 fails() {
     failed=1
     failures="$failures
@@ -23,7 +23,7 @@ $1
 "
 }
 
-# The allocations that tests ask for and no machine has: the sanitizers' allocators warn of thousands.
+# Drops the sanitizers' warnings of failed allocations: tests ask thousands of times for more memory than there is.
 without_warnings() { grep --line-buffered -v '^==[0-9]*==WARNING: [A-Za-z]*Sanitizer failed to allocate 0x' || true; }
 
 # tests NAME FOLDER PROGRAM [SUITE...]: run its suites, or all, with their output visible, and keep Check's closing line.
@@ -41,8 +41,8 @@ tests() {
 $(check_failures "$log")"
 }
 
-# check_failures LOG: what stands after Check's closing line without our counts: failed tests, and what leaks. Of a run
-# that did not come so far, its end.
+# check_failures LOG: print the failed tests and the leaks, which follow Check's closing line in the log, without the
+# counts of weft-tests. For a run without a closing line, print the end of the log.
 check_failures() {
     if grep -q '%: Checks:' "$1"; then
         sed -n '/%: Checks:/,$p' "$1" |
@@ -52,7 +52,7 @@ check_failures() {
     fi
 }
 
-# meson_failures LOG: of Meson's testlog.txt the tests that failed: name, result, the last lines of what each printed.
+# meson_failures LOG: print the failed tests in Meson's testlog.txt: name, result, and the last lines of each one's output.
 meson_failures() {
     awk -v most=20 '
         function tell(  i) {
@@ -79,7 +79,7 @@ build() {
     compile "$folder" ${targets:-}
 }
 
-# build_behind FOLDER OPTIONS...: as build, at the lowest priority: in the time in which tests wait for each other, or for a clock.
+# build_behind FOLDER OPTIONS...: build in the background, at the lowest priority: it uses the time in which tests wait.
 build_behind() {
     behind=$1
     say "building into $behind/ while tests run"
@@ -87,7 +87,7 @@ build_behind() {
     builder=$!
 }
 
-# await_build: until the build behind the tests is there
+# await_build: wait for the build in the background
 await_build() {
     say "waiting for $behind/"
     wait $builder || { cat "build/$behind.log" >&2; exit 1; }
@@ -95,14 +95,14 @@ await_build() {
 }
 
 need compiler meson ninja pkg-config check zlib
-# For the kernels of another machine, which no one has to have: tests/systems.sh neon is skipped without.
+# A compiler and an emulator for the NEON kernels; without them, tests/systems.sh neon is skipped.
 [ -z "${CI:-}" ] || (need arm) || say "the NEON kernels are not tested here"
-# For ranks on several machines, likewise: without it train-mpi is not built.
+# An MPI for ranks on several machines; without it, train-mpi is not built.
 [ -z "${CI:-}" ] || (need mpi) || say "train-mpi is not tested here"
 # A small quarantine: Check forks for every test, and a fork copies what its parent holds.
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=16
 export UBSAN_OPTIONS=print_stacktrace=1
-# Lines are all that a sanitizer tells of a place: variables, for a debugger, would cost two fifths of the compilers' time.
+# -g1: sanitizers print only line numbers. The variables of -g would cost two fifths of the compilers' time.
 # No suite runs a program of MPI.
 sanitized='-Doptimization=1 -Ddebug=false -Db_ndebug=false -Db_lundef=false -Dtests=enabled -Dmpi=disabled'
 # As many suites at a time as there are processors. Each works in a folder of its own.
@@ -111,20 +111,20 @@ jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 build build -Dtests=enabled
 build_behind build-asan $sanitized -Db_sanitize=address,undefined '-Dc_args=-g1 -fno-sanitize-recover=all'
 say "the house, the instruction sets, the installed library, the NEON kernels in an emulator, MPI where it is"
-# The kernels that are best here run with all suites, below.
+# Meson's tests run the other instruction sets; the best kernels of this machine run with all suites, below.
 WEFT_OTHER_ISA=1 meson test -C build --no-suite all --no-rebuild --print-errorlogs ||
     fails "$(meson_failures build/meson-logs/testlog.txt)"
 tests 'release' build weft-tests
 
 await_build
-# These suites run no programs, and no other kernels than the best here.
+# The threaded suites run no programs, and only the best kernels of this machine.
 best=$(sed -n 's/^Instruction set \([a-z0-9]*\)$/\1/p' build/tests.log | tail -n 1)
 kernels=base
 [ "${best:-base}" = base ] || kernels=base,$best
 targets=thread-tests
 build_behind build-tsan $sanitized -Db_sanitize=thread -Dc_args=-g1 -Dkernels=$kernels
 tests 'address and undefined' build-asan weft-tests
-# The kernels of base are watched with more checks than those of wide vectors (meson.build), so all that ops run is run on them.
+# meson.build gives the base kernels more sanitizer checks than those with wide vectors, so the suites of ops also run with base.
 WEFT_ISA=base tests 'address and undefined, base' build-asan weft-tests ops products table_bits
 
 await_build

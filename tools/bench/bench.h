@@ -18,7 +18,7 @@ typedef struct bench_settings {
     int preset, mode, weights;
     int64_t batch, beam, threads, size;
     double seconds;          /* least time for a line; 0: a trial, see is_trial */
-    const char *name_prefix; /* only products, or ops, whose names begin with this */
+    const char *name_prefix; /* measure only products, or ops, whose names begin with this */
     int operands;
     bool unguarded, profile, json;
     double bandwidth; /* bytes a second: the better one of reading and of a triad */

@@ -28,7 +28,7 @@ void json_begin(jsonl *out, const char *event);
 void json_key(jsonl *out, const char *key); /* the caller writes the value next */
 /* Open a nested object (bracket '{') or array ('['). key NULL: it is an element of an array. */
 void json_open(jsonl *out, const char *key, char bracket);
-void json_close(jsonl *out, char bracket); /* the closing one */
+void json_close(jsonl *out, char bracket); /* bracket: '}' or ']' */
 void json_item(jsonl *out);                /* in an array: the caller writes the value next */
 void json_int(jsonl *out, const char *key, int64_t value);
 void json_real(jsonl *out, const char *key, double value);

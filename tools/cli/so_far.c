@@ -1,4 +1,4 @@
-/* tools/cli/so_far.c - says how far a filter is in its lines. See so_far.h. */
+/* tools/cli/so_far.c - prints the progress of a filter. See so_far.h. */
 #include "so_far.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* tools/cli/so_far.h - says how far a filter is in its lines, in one line on stderr.
+/* tools/cli/so_far.h - prints the progress of a filter in one line on stderr: how many lines are
+ * done.
  *
- * A run of a few seconds says nothing. Afterwards a terminal shows the line, redrawn in place; a
- * pipe or a file gets one every 30 s. */
+ * Nothing is printed in the first seconds. Afterwards a terminal shows the line, redrawn in place;
+ * a pipe or a file gets a line every 30 s. */
 #ifndef WEFT_TOOLS_CLI_SO_FAR_H
 #define WEFT_TOOLS_CLI_SO_FAR_H
 
@@ -12,22 +13,24 @@
 
 typedef struct so_far {
     report report;
-    double worked, since; /* seconds of work until its last rest; time when it went on */
+    /* seconds of work up to the last so_far_rest; time of the last so_far_work */
+    double worked, since;
     const text_input *in; /* NULL: nothing is said */
-    off_t from;           /* where its first line begins; -1: its lines can't be counted */
+    off_t from;           /* offset of its first line; -1: its lines can't be counted */
     int64_t total;        /* lines of the input; -1: unknown */
 } so_far;
 
-/* Opens it. Nothing is said about lines that a person types, or if `quiet`. */
+/* Begin. Nothing is printed about lines that a person types, or if `quiet`. */
 void so_far_begin(so_far *f, const program *p, const text_input *in, bool quiet);
-/* Call this before waiting for lines: the time of the wait is not silence. */
+/* Call this before waiting for lines: the 30 s until the next line of progress start anew. */
 void so_far_wait(so_far *f);
-/* Call these around work. Their time is the speed's; a wait for input between them is not. */
+/* Call so_far_work before a piece of work and so_far_rest after it. Only time between these two
+ * calls counts for the speed, so waits for input do not. */
 void so_far_work(so_far *f);
 void so_far_rest(so_far *f);
-/* Tells how many lines are done, while it works. */
+/* During work: print how many lines are done, if it is time to. */
 void so_far_show(so_far *f, int64_t done);
-/* The text: "1,200 of 40,000 lines, 85 lines/s, about 8 min left"; total -1: it is not known. */
+/* The text: "1,200 of 40,000 lines, 85 lines/s, about 8 min left". total -1: unknown. */
 enum { SO_FAR_TEXT = 128 };
 const char *so_far_text(int64_t done, int64_t total, double seconds, char text[SO_FAR_TEXT]);
 

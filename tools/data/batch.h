@@ -1,7 +1,7 @@
 /* tools/data/batch.h - one padded mini-batch on the host: sequences as rows, padded on the right to
  * the length of the longest.
  *
- * tasks.h and batches.h make the sequences. */
+ * tasks.h, batches.h and stream.h fill batches. */
 #ifndef WEFT_TOOLS_DATA_BATCH_H
 #define WEFT_TOOLS_DATA_BATCH_H
 

@@ -34,7 +34,7 @@ typedef struct corpus_limits {
 typedef struct corpus_pair {
     int64_t offset; /* index in `tokens` of the source's first id; the target follows the source */
     int32_t length[2]; /* tokens of source and target, at least 1 unless the side may be empty */
-    int64_t line;      /* where it came from */
+    int64_t line;      /* number of its line in the files */
 } corpus_pair;
 
 typedef struct corpus {

@@ -17,7 +17,7 @@ static bool is_gzip(const char *first, ssize_t n) {
     return n >= 2 && memcmp(first, "\x1f\x8b", 2) == 0;
 }
 
-/* Sets errno, too, for a caller that knows no other reason. */
+/* Keeps the reason of a failure. Returns -1, with errno for callers that look at nothing else. */
 static ssize_t failed(text_input *in, const char *why, const char *detail) {
     snprintf(in->failure, sizeof in->failure, "%s%.40s", why, detail);
     errno = EIO;

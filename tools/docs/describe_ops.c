@@ -1,6 +1,6 @@
 /* tools/docs/describe_ops.c - every op of the library as a line of JSON, with an example that has
- * run: operands, results, gradients and the gradient rule. The manual is made of it (manual.py).
- * Exits with 1 if an op has no example in op_examples.inc, or one that fails. */
+ * run: operands, results, gradients and the gradient rule. manual.py makes the manual from these
+ * lines. Exits with 1 if an op has no example in op_examples.inc, or one that fails. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -16,7 +16,7 @@ def functions_of(headers):
 
 
 def homes(headers):
-    """{name: the declaration that tells of it}: of a type the one with its members."""
+    """{name: its declaration}; for a type, the declaration with its members."""
     found = {}
     for header in headers:
         for _, _, declarations in header.sections:
@@ -31,7 +31,7 @@ def header_page(path):
 
 
 def name_everything(site, headers, ops):
-    """Where each name of the interface is told of: before any page is made."""
+    """Register the page of each public name, so that pages can link to pages that are made later."""
     for name in functions_of(headers):
         site.names[name] = f'functions/{name}.html'
     for name, declaration in homes(headers).items():
@@ -41,14 +41,14 @@ def name_everything(site, headers, ops):
 
 
 def own_comment(declaration, ops, recorded):
-    """What is said about a function: its comment, or the formula of the op that has its name."""
+    """The text about a function: its comment, or the formula of the op with its name."""
     if declaration.comment:
         return declaration.comment
     return ops.get(declaration.name.removeprefix('wf_'), '')
 
 
 def declaration_text(declaration):
-    """As written, without the mark of exported symbols, and without the body of an inline function."""
+    """The declaration as written, without WF_API and without the body of an inline function."""
     text = declaration.text.replace('WF_API ', '')
     if text.startswith('static inline'):
         text = text.split('{')[0].rstrip() + ';'

@@ -27,7 +27,7 @@ def pytorch_names(root):
 
 
 def recorders(root, ops, headers):
-    """{op: public functions that record it}: those of its file that name it, or a static function that does."""
+    """{op: public functions that record it}: functions of its file that use wf_op_NAME, or call a static function that does."""
     public = {d.name for header in headers for _, _, ds in header.sections for d in ds if d.kind == 'function'}
     found = {name: [f'wf_{name}'] for name in ops if f'wf_{name}' in public}
     for path in {op.path for op in ops.values()}:

@@ -1,7 +1,7 @@
 """tools/docs/read_headers.py - the public headers as data: sections, declarations, and their comments.
 
-A declaration has the comment above it and the one behind it. If it has neither it shares the comment
-of the declaration above it, as long as no blank line stands between them.
+The comment of a declaration stands above it, behind it, or both. A declaration without a comment shares
+that of the declaration above it, if no blank line is between them.
 """
 import dataclasses
 import re
@@ -92,7 +92,7 @@ def name_of(text):
 
 
 def code_and_comments(text):
-    """The file with one kind of piece after another; the comments within brackets are code."""
+    """The pieces of a file; comments within brackets belong to the code around them."""
     merged = []
     depth = 0
     for kind, piece, line in pieces(text):
@@ -111,7 +111,7 @@ def read_header(root, path):
     text = (root / path).read_text()
     body = re.sub(r'#ifdef __cplusplus\n(extern "C" \{|\})\n#endif', lambda m: '\n' * m.group().count('\n'), text)
     found = Header(path, '', [['', '', []]])
-    above = group = ''  # the comment above a declaration; the last one above any since a blank line
+    above = group = ''  # the comment above the next declaration; the last such comment since a blank line
     last = None
     for kind, piece, line in code_and_comments(body):
         section = found.sections[-1]
@@ -135,7 +135,7 @@ def read_header(root, path):
             for begin, declaration in split_declarations(piece):
                 what, name = name_of(declaration)
                 lead = len(declaration) - len(declaration.lstrip())
-                first = len(piece) - len(piece.lstrip())  # where the line of the piece is counted from
+                first = len(piece) - len(piece.lstrip())  # `line` is the line of this offset in the piece
                 last = Declaration(name, what, path, line + piece.count('\n', first, begin + lead), section[0],
                                    declaration.strip(), above or group, not above)
                 section[2].append(last)
@@ -144,7 +144,7 @@ def read_header(root, path):
 
 
 def position(text, piece, line):
-    """Where the piece stands that begins in this line."""
+    """The offset in text of a piece that begins in this line."""
     at = 0
     for _ in range(line - 1):
         at = text.index('\n', at) + 1

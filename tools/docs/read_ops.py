@@ -1,7 +1,7 @@
 """tools/docs/read_ops.py - the ops as data, from ops/list.inc and the files that define them.
 
-The comment above `const wf_op wf_op_NAME` has paragraphs that begin with "Shapes:", "Limits:" and, where
-no function of a rule tells it, "Gradient:". Rows of a table share the comment above the macro that they
+The comment above `const wf_op wf_op_NAME` has paragraphs that begin with "Shapes:", "Limits:" and, if
+no gradient function has a comment, "Gradient:". Rows of a table share the comment above the macro that they
 become; its paragraph "Limits of NAME NAME:" is about these rows alone.
 """
 import dataclasses
@@ -24,11 +24,11 @@ class Op:
     path: str
     row: str = ''  # of a table: as written there
     banner: str = ''  # the title of its section in the file
-    about: str = ''  # what its comments say beside the labelled paragraphs
+    about: str = ''  # its comment without the labelled paragraphs
     shapes: str = ''
     limits: str = ''
     derivation: str = ''  # the comment of its gradient
-    decomposition: str = ''  # that of the same with other ops
+    decomposition: str = ''  # the comment of its decomposition into other ops
     fields: dict = dataclasses.field(default_factory=dict)
 
 
@@ -55,7 +55,7 @@ def comment_above(text, at):
 
 
 def labelled(comment):
-    """(about, {label: text}) of a comment: a label begins a line and holds up to the next one."""
+    """(about, {label: text}) of a comment: a label begins a line, and its text goes up to the next label."""
     parts = {'': []}
     current = ''
     for line in comment.split('\n'):

@@ -1,4 +1,4 @@
-"""tools/docs/reading_pages.py - the pages in reading/ and all READMEs as HTML; and the check of what they name.
+"""tools/docs/reading_pages.py - the pages in reading/ and all READMEs as HTML; and a check of the names in them.
 
 A link of a page to a source file whose text is code, [`wf_grad`](../../../core/graph.h), says that this
 name stands in the file. Code that ends in () names a function, and code with a slash and an ending a file:
@@ -15,7 +15,7 @@ ENDINGS = r'\.(?:c|h|inc|md|sh|py|js|css|build)'
 
 
 def page_of(path):
-    """The place in the manual of a page of the source."""
+    """The path in the manual of a Markdown page of the source tree."""
     if path.startswith('tools/docs/reading/'):
         return 'reading/' + os.path.basename(path).removesuffix('.md') + '.html'
     return 'pages/' + path.removesuffix('.md').replace('/', '_') + '.html'
@@ -32,7 +32,7 @@ def sources(root):
 
 
 def short(code):
-    """Few characters stay in one line."""
+    """The class that keeps short code in one line."""
     return ' class="short"' if len(code) < 28 else ''
 
 
@@ -61,7 +61,7 @@ class Reader:
         return self.site.source(real, name, page_of(page)) if real in self.site.sources else None
 
     def check_names(self, page, text):
-        """What the page says that stands in a file, stands there."""
+        """Check that names, functions and files in the page exist where the page says."""
         text = re.sub(r'^```.*?^```', '', text, flags=re.M | re.S)
         for names, to in re.findall(r'\[((?:`[^`]+`[ ,]*)+)\]\(([^)#]+)\)', text):
             path = os.path.normpath(os.path.join(os.path.dirname(page), to))
@@ -92,7 +92,7 @@ class Reader:
 
 
 def add_readings(site, root):
-    """Returns the list of the pages as HTML, and what is wrong."""
+    """Add all pages. Returns the list of their links as HTML, and a list of errors."""
     guided = sorted(str(p.relative_to(root)) for p in (root / 'tools/docs/reading').glob('*.md'))
     others = ['README.md', 'CHANGES.md', 'SECURITY.md'] + sorted(
         str(p.relative_to(root)) for folder in FOLDERS for p in (root / folder).rglob('*.md') if str(p.relative_to(root)) not in guided)

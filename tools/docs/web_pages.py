@@ -1,4 +1,4 @@
-"""tools/docs/site.py - a folder of HTML pages that link to each other, and the check that they do."""
+"""tools/docs/web_pages.py - a folder of HTML pages that link to each other, and the check that they do."""
 import html
 import html.parser
 import json
@@ -29,7 +29,7 @@ class Site:
         self.names = {}  # name in code: path, with an anchor if it is not a page of its own
         self.files = {}  # path: bytes
         self.sources = {}  # path of a source file: its text
-        self.shown = {}  # path of a source file that pages link to: the names that its page has anchors for
+        self.shown = {}  # path of a source file that pages link to: names that need an anchor in its page
 
     def add(self, path, title, content, kind='', words='', script='', body=''):
         assert path not in self.pages, path
@@ -38,7 +38,7 @@ class Site:
             self.index.append([title.split(' - ')[0], path, kind, ' '.join(words.split())[:160]])
 
     def code(self, text, here):
-        """Code as HTML, in which names that the manual knows are links."""
+        """Code as HTML; names that have a page in the manual become links."""
         def linked(match):
             to = self.names.get(match.group())
             if not to or to == here:
@@ -66,7 +66,7 @@ class Site:
                      'source', (re.match(r'/\*.*? - (.*?)[.:]', text, flags=re.S) or ['', ''])[1])
 
     def prose(self, comment, here):
-        """A comment as HTML: paragraphs, and lines that stand apart as they are."""
+        """A comment as HTML: paragraphs, and indented lines or tables as they are."""
         out = []
         for paragraph in re.split(r'\n\s*\n', comment.strip('\n')):
             lines = paragraph.split('\n')
@@ -105,7 +105,7 @@ class Site:
         return total
 
     def search_index(self):
-        """The index for the page's script: no `<`, which would end it."""
+        """The search index for the page's script, without `<`, because "</script>" would end the script."""
         return json.dumps(self.index, ensure_ascii=False, separators=(',', ':')).replace('<', '\\u003c')
 
 
@@ -133,7 +133,7 @@ class Links(html.parser.HTMLParser):
 
 
 def check_links(folder):
-    """(number of links, [sentence]) of all pages in a folder: files and anchors are there, and nothing else is loaded."""
+    """Check that links lead to files and anchors in the folder, and that pages load nothing else. Returns (number of links, [error])."""
     found = {}
     for path in sorted(folder.rglob('*.html')):
         found[str(path.relative_to(folder))] = links = Links()

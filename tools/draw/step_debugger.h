@@ -1,5 +1,5 @@
-/* tools/draw/step_debugger.h - walks through the nodes of one example, in the order in which they
- * run.
+/* tools/draw/step_debugger.h - a debugger that shows the nodes of one example one by one, in the
+ * order in which they run.
  *
  * It reads commands line by line and writes plain lines, so any terminal will do. */
 #ifndef WEFT_TOOLS_DRAW_STEP_DEBUGGER_H
@@ -12,7 +12,7 @@
 #define STEP_KEYS                                                                                  \
     "n next  p previous  g N  /WORD search  f not finite  z row of zeros  v all  q quit"
 
-/* All three end early if memory fails, and l->failed is true then. */
+/* The three functions below end early if memory runs out, and set l->failed. */
 
 /* Read commands until `q` or the end of `in`, and print their results. */
 void step_interactively(node_list *l, FILE *in, FILE *out);

@@ -46,11 +46,11 @@ static int64_t layers_of(const wf_model *m) {
     return most;
 }
 
-/* A number that may be lower, so that the memory fits. */
+/* The option whose number is lowered until the memory fits. */
 typedef enum fitted { AS_ASKED, FITTED_LENGTH, FITTED_BEAM, FITTED_BATCH, N_FITTED } fitted;
 
-/* The bytes of memory that the file would need with this number, where so many layers compute keys
- * and values again; -1: the model cannot be written with them. */
+/* The bytes of memory that the file needs if option `what` is n and `recomputed` layers compute
+ * keys and values again; -1: the model cannot be written so. */
 static int64_t memory_with(wf_model *m, wf_model_emit_options o, fitted what, int64_t n,
                            int64_t recomputed) {
     char message[WF_MESSAGE];

@@ -7,7 +7,7 @@
 
 typedef struct emitted {
     char *text;
-    char sizes[WF_MESSAGE];  /* the bytes of memory, of weights and of the texts, as text */
+    char sizes[WF_MESSAGE];  /* how many bytes memory, weights and C take, as text */
     wf_emit_weights weights; /* if they are a file */
     char about[WF_MESSAGE];  /* a sentence about the model; "" if the program trains */
     bool ids;                /* its lines are ids, not text */
@@ -33,7 +33,7 @@ typedef struct emit_settings {
     int64_t max_length; /* most tokens of a source and of an output */
     int64_t max_line;   /* most bytes of a line */
     int64_t ram;        /* most bytes of memory */
-    bool attention;     /* the file computes it too */
+    bool attention;     /* the file can also compute attention weights */
     const char *prefix;
     int weights;              /* EMIT_F32, EMIT_INT8; -1: as the file */
     const char *weights_file; /* the path of a file of weights */

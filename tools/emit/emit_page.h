@@ -4,7 +4,7 @@
 
 #include "emit_model.h"
 
-/* Replace the text of C, whose prefix is "model", by the text of a stand-alone page with its
+/* Replace e->text, a C file with the prefix "model", by a stand-alone page that has this file as
  * WebAssembly. path: of the model's file. False with message[256]. */
 bool emit_page(emitted *e, const char *path, char *message);
 

@@ -45,14 +45,15 @@ double page_score(void) {
 
 /* ---- the last output ------------------------------------------------------------------------- */
 
-/* Compute attention. Returns the tokens of the decoder's row; below 0: there is no output. */
+/* Compute attention. Returns how many tokens the decoder reads; below 0: there is no output. */
 EXPORT("attend") int page_attend(void);
 int page_attend(void) {
     return searches_of(&page_model)->at[0].n_ended ? model_attend(&page_model, page_tokens) : -1;
 }
 
-/* The functions down to page_begin give the tokens of the decoder's row and of the source, how many
- * there are, at most and now, and how many tokens of the row stand before the output. */
+/* The functions down to page_begin return the tokens that the decoder reads and those of the
+ * source; the most that there can be, and how many there are now; and how many of the decoder's
+ * tokens come before the output. */
 EXPORT("tokens") const int32_t *page_tokens_at(void);
 const int32_t *page_tokens_at(void) {
     return page_tokens;

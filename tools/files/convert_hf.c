@@ -320,7 +320,7 @@ static bool is_of_text(const wf_file *f) {
     return wf_tokenizer_in_file(f, "tokenizer") || wf_tokenizer_in_file(f, "src_tokenizer");
 }
 
-/* A tokenizer.json is for both sides. */
+/* True if the model's tokenizer is a tokenizer.json, which is always one for both sides. */
 static bool is_json(const wf_file *f) {
     const char *kind = wf_file_meta(f, "tokenizer.kind");
     return kind && strcmp(kind, wf_token_kind_name(WF_JSON_TEXT)) == 0;

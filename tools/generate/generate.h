@@ -107,10 +107,10 @@ typedef struct job {
     metrics *metrics;
     int64_t out_of_range, tabbed, unfinished, sentences, tokens; /* tabbed: sources with a tab */
     int64_t read, unknown;   /* tokens of the sources, and how many of them the vocabulary lacks */
-    char first_unknown[160]; /* where the first of these is */
+    char first_unknown[160]; /* where the first unknown token is */
     /* line breaks, and with --nbest tabs, that were escaped; outputs cut at the model's length */
     int64_t escaped, filled;
-    /* how many lines were too long; numbers of the first and the last; why the first was it */
+    /* how many lines were too long; numbers of the first and the last; the message of the first */
     int64_t n_long, first_long, last_long;
     char why_long[WF_MESSAGE];
     int64_t last_outside; /* the last line that was counted in out_of_range */

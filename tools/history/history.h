@@ -1,6 +1,6 @@
 /* tools/history/history.h - measured values over the steps of a training, for curves and files.
  *
- * A row of MEASURES is a curve of the page (run_page.h) and a tag of TensorBoard
+ * A row of MEASURE_ROWS is a curve of the page (run_page.h) and a tag of TensorBoard
  * (tensorboard.h). */
 #ifndef WEFT_TOOLS_HISTORY_HISTORY_H
 #define WEFT_TOOLS_HISTORY_HISTORY_H

@@ -46,8 +46,8 @@ typedef struct sample {
     const char *text; /* the case, such as "T3 S5 causal" */
     int size[128];    /* by letter */
     int n_in;
-    float *in[LESSON_ARRAYS]; /* ids are numbers here, */
-    int *ids[LESSON_ARRAYS];  /* integers instead; NULL for other kinds */
+    float *in[LESSON_ARRAYS]; /* all inputs; of ids their values as floats */
+    int *ids[LESSON_ARRAYS];  /* the same ids as integers; NULL for other kinds */
     int64_t count[LESSON_ARRAYS];
 } sample;
 
@@ -139,20 +139,21 @@ bool judge_task(const lesson_task *t, FILE *report);
 /* Check that the mistakes of a task differ from the right numbers and from each other. */
 bool list_mistakes(const lesson_task *t, FILE *report);
 
-/* The bit of the one mistake that explains the results; or the bits of the smallest set that does.
- * 0: none is known. */
+/* mistake_found: the bit of one mistake that explains the results. mistakes_found: the bits of the
+ * smallest set that does. 0: none is known. */
 uint64_t mistake_found(const results *r);
 uint64_t mistakes_found(const results *r);
 bool patience_is_over(void);
 /* Does the model give the learner's numbers, with these inputs and mistakes? */
 bool sample_explains(const result *r, const lesson_task *t, const sample *s, uint64_t set);
-/* Are these a learner's numbers? */
+/* True if `out` has the learner's numbers, up to rounding. */
 bool numbers_explain(const result *r, double *const *out);
 /* A model writes this number where a mistake leaves an array of the learner's unwritten: there, any
  * number of the learner's fits. */
 extern const double model_anything;
 int mistake_count(const lesson_task *t);
-/* Is number i of output k wrong? Was x computed from a result that was not written yet? */
+/* is_wrong: is number i of output k wrong? is_stale: was x computed from an element that was not
+ * written yet? */
 bool is_wrong(const result *r, const lesson_task *t, int k, int64_t i);
 bool is_stale(float x);
 const result *first_wrong(const results *r);

@@ -31,7 +31,7 @@ enum { LEARNED, HELD }; /* indices of streams of running text: to learn from; he
 /* Encodes the lines of one side. */
 typedef struct side_reader {
     wf_tokenizer *tokenizer;
-    const int32_t *first; /* [n_first]: tokens with which every output begins; NULL of sources */
+    const int32_t *first; /* [n_first]: tokens with which every output begins; NULL for sources */
     int n_first;
 } side_reader;
 
@@ -163,8 +163,7 @@ int64_t dataset_parts(dataset *m, int64_t step);
 /* Write batch `part` of that update into out. False: out of memory. */
 bool dataset_batch(dataset *m, int64_t step, int64_t part, batch *out);
 
-/* ---- functions of rows that other rows share, with the contract of source_kind
- * ---------------- */
+/* ---- functions that rows share, with the contracts of source_kind ---------------------------- */
 
 /* source_running.c, for all rows that cut windows out of a text */
 bool open_running(dataset *m, const source_options *o, const wf_file *f, char *message);

@@ -78,13 +78,14 @@ static int sequence_at(uint64_t index, int32_t *src, int32_t *answer) {
     return n;
 }
 
-/* Token `at` of START, the answer's n tokens and END, which goes on. */
+/* Token number `at` of the row START, answer [n], END, END, ... */
 static int32_t token_at(const int32_t *answer, int n, int at) {
     if (at == 0) return START;
     return at <= n ? answer[at - 1] : END;
 }
 
-/* Write row i: a source, and START, its answer and END; or all of it as one sequence. */
+/* Write row i of a batch: the source, and as its target START, the answer and END. Without
+ * HAS_SOURCE the target is the source and all of that. */
 static void write_row(const model_batch *b, int i, uint64_t index, int32_t *src,
                       int32_t *src_length, int32_t *tgt, int32_t *labels) {
     static int32_t source[MAX_LENGTH], answer[MAX_LENGTH];

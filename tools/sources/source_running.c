@@ -128,7 +128,7 @@ static bool open_tokenizer(dataset *m, origin *from, const wf_file *f, char *mes
     if (!f) m->tokenizer[0] = m->tokenizer[1] = learn(from, message);
     if (from->options->spans) return m->tokenizer[0] && take_spans(m, from->options, message);
     if (from->options->masks) return m->tokenizer[0] && take_mask(m, message);
-    /* the token after which text begins, too */
+    /* text begins after an end token, so it is also the start */
     int32_t end = wf_tokenizer_special(m->tokenizer[0], WF_END_ID);
     m->ids = (batch_ids){ .start = end, .end = end };
     return m->tokenizer[0];
@@ -212,7 +212,8 @@ static bool open_streams(dataset *m, origin *from, char *message) {
     return open_stream(m, HELD, &from->text, learned, &end, o->text, o->marker, message);
 }
 
-/* Refuses what is no text. Bytes that are zero, or not UTF-8, can alone be in a text. */
+/* Refuses a file that is no text: it has zero bytes and is not UTF-8. Either of the two alone may
+ * be in a text. */
 static bool is_text(const dataset *m, const running_options *o, char *message) {
     for (int side = LEARNED; side <= HELD; side++)
         if (m->zeros[side] && m->foreign[side])

@@ -28,7 +28,7 @@ static int64_t within(int64_t x, int64_t low, int64_t high) {
     return below > low ? below : low;
 }
 
-/* A window of one token has no span. */
+/* The sizes for a window of n tokens. A window of one token has no span. */
 static parts parts_of(const dataset *m, int64_t n) {
     parts p = { 0 };
     if (n < 2) return p;
@@ -49,7 +49,7 @@ typedef struct draws {
 static int64_t next_length(const draws *d, int64_t left, int64_t spans, int64_t at) {
     int64_t length = 1;
     if (spans == 1) return left;
-    /* a span ends at a place with the probability (ends that are left) / (places that are left) */
+    /* after each token the span ends with probability (ends left) / (possible ends left) */
     for (int64_t places = left - 1; places > spans - 1; places--, length++) {
         wf_philox w = wf_philox4x32(d->key, d->window,
                                     d->epoch << 32 | d->kind << 31 | (uint64_t)(at + length));

@@ -10,7 +10,7 @@
  * token, as in Marian. */
 typedef enum spm_ids { SPM_NEW_IDS, SPM_PADDING_STARTS, SPM_END_STARTS } spm_ids;
 
-/* Make the tokenizer. Sources end with an end token, as in Marian and T5. NULL with
+/* Make a tokenizer from a .spm file. Sources end with an end token, as in Marian and T5. NULL with
  * message[256]. */
 wf_tokenizer *sentencepiece_open(const char *path, bool source, spm_ids ids, char *message);
 /* Make a tokenizer from a tokenizer.json, with its ids. Texts end with the token `end`. NULL with
@@ -21,12 +21,12 @@ wf_tokenizer *json_tokenizer_open(const char *path, const char *end, char *messa
  * line and one after it, as [CLS] and [SEP]: they become its start and its end. NULL with
  * message[256]. */
 wf_tokenizer *line_tokenizer_open(const char *path, char *message);
-/* Make a tokenizer for vectors of lines, which needs no such tokens: without them it has no start
- * and no end. NULL with message[256]. */
+/* Make a tokenizer from a tokenizer.json, for vectors of lines. It may put no tokens around a line:
+ * then it has no start and no end. NULL with message[256]. */
 wf_tokenizer *vector_tokenizer_open(const char *path, char *message);
 /* Make a tokenizer for both sides of pairs from a tokenizer.json, with its ids. Outputs end with
- * the token `end`, or if it is NULL with </s>, [SEP] or <|endoftext|>. SPM_PADDING_STARTS: with
- * those of T5. NULL with message[256]. */
+ * the token `end`, or if it is NULL with </s>, [SEP] or <|endoftext|>. SPM_PADDING_STARTS: they
+ * start with <pad> and end with </s>, as in T5. NULL with message[256]. */
 wf_tokenizer *pair_tokenizer_open(const char *path, const char *end, spm_ids ids, char *message);
 /* Make a tokenizer for masked language models from a tokenizer.json, with its ids. NULL with
  * message[256]. */

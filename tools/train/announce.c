@@ -45,7 +45,8 @@ static void announce_stretch(session *s) {
         shortest(next, numbers[0]), shortest(s->set->recipe.lr, numbers[1]));
 }
 
-/* Few pairs make few steps in an epoch, and so a training that changes next to nothing. */
+/* Warns of a training with few steps, which changes next to nothing: few pairs make few steps in an
+ * epoch. */
 static void announce_few(session *s) {
     enum { FEW = 20, ENOUGH = 100 };
     const program *p = &train_program;

@@ -140,8 +140,9 @@ static void *gather(wf_transport *t, const void *mine, size_t bytes, char *messa
     return NULL;
 }
 
-/* Adds the losses of all ranks in the order of the batches, which ranks processed in turn. Vectors
- * of pairs are compared in both directions, so a batch counts each of its targets twice. */
+/* Adds the losses of all ranks in the order of the batches, which were dealt to the ranks one by
+ * one. Vectors of pairs are compared in both directions, so a batch counts each of its targets
+ * twice. */
 static bool add_losses(wf_transport *t, const batch_loss *mine, int64_t n, bool vectors,
                        evaluation *v, char *message) {
     int64_t ranks = wf_transport_size(t), each = n / ranks + 1;

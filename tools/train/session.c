@@ -347,9 +347,9 @@ static void check_memory(const session *s, double memory, double started) {
                     "lower --batch-size, --max-tokens, --d-model or --layers");
 }
 
-/* Exits if this machine has no memory for weights, gradients and moments alone. This is asked before
- * the first plan is made, which fills the weights of a new model: a system may end a program that
- * fills more than there is. Ranks share the moments. */
+/* Exits if this machine has no memory for weights, gradients and moments alone. This is checked
+ * before the first plan is made, because that fills the weights of a new model, and the system may
+ * kill a program that fills more memory than there is. Ranks share the moments. */
 static void check_weights(const session *s) {
     double weights = parameter_bytes(s), ranks = wf_transport_size(s->transport);
     double trained = weights - 4 * (double)settings_frozen(s->set, s->model);

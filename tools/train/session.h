@@ -33,7 +33,7 @@ typedef struct session {
     settings *set;
     wf_file *from, *init;    /* the checkpoint of a resume; the model to start from; or NULL */
     wf_transport *transport; /* connects the ranks that train together; NULL: a single process */
-    int signalled;           /* with ranks: the signal that one got; all learn it after one step */
+    int signalled;           /* with ranks: a signal of any rank, agreed on after each step */
     bool late;               /* --max-time is over, with ranks by the clock of rank 0 */
     int here;                /* ranks on this machine */
     /* this is rank 0 or a single process: it writes the files and prints */

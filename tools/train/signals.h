@@ -7,11 +7,12 @@
 
 #include <stdbool.h>
 
-/* Until catch_signals, a signal ends the program at once. tells: it says that nothing was
- * trained. */
+/* Until catch_signals is called, a signal ends the program at once. tells: the program prints then
+ * that nothing was trained. */
 void catch_early_signals(bool tells);
-/* alone: without ranks, so that equal signals at once must be counted as one here. tells: says at
- * once what each signal does, because the step or the validation may take long. */
+/* alone: there are no other ranks; equal signals within 0.2 s then count as one, which the parent
+ * process or mpirun does for ranks. tells: each signal prints at once what it does, because the
+ * step or the validation may take long. */
 void catch_signals(bool alone, bool tells);
 void signals_validate(bool begins); /* a validation begins, or ends */
 int caught_signal(void);            /* its number; 0: none came */

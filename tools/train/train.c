@@ -242,8 +242,8 @@ static void draw_curve(session *s) {
         fail(&train_program, "%s", message);
 }
 
-/* Says again, as the last word, that the model was not written: the reason stands above all
- * scores. */
+/* Repeats at the end that the model was not written, because the first message is far above, before
+ * all scores. */
 static void say_lost(const session *s) {
     if (!s->leads) return;
     if (s->saved_step >= 0)

@@ -101,7 +101,8 @@ static void scores_text(const session *s, const evaluation *v, char text[120]) {
     error_text(s, v, text + n, 120 - (size_t)n);
 }
 
-/* True if vectors of pairs tell nothing, as at first, or after steps that were too large. */
+/* True if the loss of vectors of pairs is no better than chance, as at first, or after steps that
+ * were too large. */
 static bool is_chance(const evaluation *v) {
     return v->chance > 0 && v->nll > 0.99 * v->chance;
 }

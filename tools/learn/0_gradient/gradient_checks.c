@@ -298,7 +298,7 @@ static void give(struct node *to, double share, bool overwrite) {
     to->grad = overwrite ? share : to->grad + share;
 }
 
-/* A node's shares to its operands. */
+/* Adds a node's shares to the gradients of its operands, correct or with mistakes. */
 static void hand_on(struct node *tape, const struct node *y, uint64_t m) {
     bool both = HAS(m, OVERWRITTEN) || HAS(m, OVERWRITTEN_TOO);
     bool even_none = HAS(m, OVERWRITTEN_TOO) || HAS(m, ONLY_B_OVERWRITTEN_TOO);

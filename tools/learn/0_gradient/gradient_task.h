@@ -9,7 +9,7 @@ enum operation { LEAF, ADD, SUB, MUL, DIV, TANH, EXP, RELU };
 struct node {
     enum operation operation;
     int a, b;     /* 0 where there is none */
-    double value; /* is there already */
+    double value; /* filled in already */
     double grad;  /* d (value of the last node) / d (value of this node) */
 };
 

@@ -11,9 +11,9 @@ enum { WARMUP = 100 };
 /* A model in training: its sizes, and its parameters as arrays. */
 struct copier {
     int batch, length, V; /* sources are [batch, length], with ids 1 to V - 1 */
-    int arrays;           /* of parameters: */
+    int arrays;           /* number of arrays of parameters */
     int *size;            /* [arrays] */
-    /* arrays x[i] and grad[i] have size[i] numbers: parameters and their gradients */
+    /* x[i] and grad[i] are arrays of size[i] numbers: parameters and their gradients */
     float **x, **grad;
     float **m, **v; /* arrays of the same sizes for adam, 0 at first */
 };

@@ -1,10 +1,10 @@
 /* tools/train/ranks/forecast.h - simulates a training on more ranks than there are.
  *
  * This process is the last rank, whose share of the batches is the largest. The data of the other
- * ranks are faked: where a rank sends the same bytes to all, they are this rank's own bytes, and
- * otherwise zeros. Bytes are counted as if they were sent, so memory, bytes and computing time are
- * real. network.h estimates the time of an exchange. Here the waiting time is computed: exchanges
- * that begin during a backward pass overlap with it. */
+ * ranks are faked: a part that another rank would send has this rank's own bytes, and zeros where
+ * it is longer than these. Bytes are counted as if they were sent, so memory, bytes and computing
+ * time are real. network.h estimates the time of an exchange. Here the waiting time is computed:
+ * exchanges that begin during a backward pass overlap with it. */
 #ifndef WEFT_TOOLS_TRAIN_FORECAST_H
 #define WEFT_TOOLS_TRAIN_FORECAST_H
 

@@ -11,7 +11,7 @@
 /* Makes this process a rank: its failures end all ranks, and are reported once. t NULL: a single
  * process. */
 void ranks_join(session *s, wf_transport *t);
-/* joins ranks that are simulated by this process, whose failures are its own */
+/* joins ranks that this process simulates: a failure then ends only this process */
 void ranks_take(session *s, wf_transport *t);
 /* Exits unless all ranks have the same training at the same step, with the same kernels. */
 void ranks_compare(session *s);
