@@ -38,7 +38,7 @@ static bool write_all_pieces(text_emitter *x, int side, const wf_tokenizer *t, c
 
 /* ---- words and characters -------------------------------------------------------------------- */
 
-/* Write the vocabulary of a tokenizer without merges, which leaves special pieces out. */
+/* Write the vocabulary of a kind of tokenizer that has no merges. Special pieces are left out. */
 static bool write_vocabulary(text_emitter *x, const wf_tokenizer *t, char *message) {
     const char **pieces = pieces_of(t);
     if (!pieces) return fail(message, "out of memory");

@@ -24,7 +24,7 @@ typedef struct subject {
 } subject;
 
 /* Record a subject: the model in f; without f, a part with layers of these sizes, or a Transformer
- * with so many layers in each stack. False: message[256]. */
+ * with `layers` layers in each stack. False: message[256]. */
 bool subject_new(subject *s, subject_kind kind, const wf_block_options *sizes, int64_t layers,
                  const wf_file *f, bool backward, char *message);
 void subject_free(subject *s);

@@ -30,7 +30,7 @@ int main(void) {
     wf_tensor *logits = wf_linear(&to_ink, wf_silu(wf_linear(&decoder, code)));
     wf_tensor *ink = wf_sigmoid(logits);
 
-    /* -log p(image | code), and the distance of the codes from a normal distribution. */
+    /* -log p(image | code), and the KL divergence of the codes from the normal distribution. */
     wf_tensor *drawn_badly =
         wf_binary_cross_entropy_with_logits(logits, images, NULL, NULL, WF_REDUCE_SUM);
     wf_tensor *spread = wf_sub(wf_add(wf_square(mean), wf_exp(log_var)), wf_affine(log_var, 1, 1));

@@ -38,7 +38,7 @@ static wf_tensor *distance(wf_tensor *x, double target) {
     return wf_square_sum(wf_affine(x, 1, -target));
 }
 
-/* [BATCH, n] random numbers in [0, 1), different in every run. */
+/* [BATCH, n] random numbers in [0, 1), new ones each time the plan runs. */
 static wf_tensor *noise(wf_graph *g, const char *site, int n) {
     const int64_t shape[] = { BATCH, n };
     return wf_rand(wf_zeros(g, WF_F32, 2, shape), site);

@@ -60,7 +60,7 @@ static void check_files(program *p, const char *folder, const wf_hf_files *files
     for (int i = 0; i < files->n; i++) {
         place(p, path, folder, files->names[i]);
         output_folder(path, within);
-        /* a folder in the folder is made later */
+        /* a missing subfolder is made later, so its files cannot be checked yet */
         bool no_folder = strchr(files->names[i], '/') && !is_there(within);
         used[i] =
             (used_file){ files->names[i], memory(p, strdup(path)), -1, no_folder ? USE_NONE : use };
@@ -301,7 +301,7 @@ static void give_up(const destination *to) {
     for (int i = 0; i < to->written && !to->overwrites; i++) {
         place(to->p, path, to->folder, to->names[i]);
         unlink(path);
-        /* a folder in it, unless something else is there */
+        /* also the file's subfolder, which stays if it has other files */
         output_folder(path, folder);
         if (strchr(to->names[i], '/')) rmdir(folder);
     }

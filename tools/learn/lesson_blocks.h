@@ -1,8 +1,8 @@
 /* tools/learn/lesson_blocks.h - the blocks of a Transformer in double, correct or with known
  * mistakes. Also their weights, as arrays of a task, as the learner's structs and as weft's layers.
  *
- * Exercises 3 and 4 ask for one block each. Later exercises combine blocks, and use these
- * without mistakes. */
+ * Exercises 3 and 4 ask for single blocks. Later exercises combine blocks, and use these without
+ * mistakes. */
 #ifndef WEFT_TOOLS_LEARN_LESSON_BLOCKS_H
 #define WEFT_TOOLS_LEARN_LESSON_BLOCKS_H
 

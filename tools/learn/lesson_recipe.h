@@ -15,8 +15,8 @@ enum { RECIPE_STEPS = 12, RECIPE_INPUTS = 2 };
 typedef struct recipe_step {
     const char *name; /* of its result: "the self-attention", "a" */
     step_kind kind;
-    int a, b;       /* what it reads: of an attention the queries' and the keys' value */
-    int weights;    /* the first of its arrays */
+    int a, b;    /* numbers of the values that it reads; an attention: a for queries, b for keys */
+    int weights; /* the first of its arrays */
     step_mask mask; /* of an attention */
     bool shown;     /* its weights are the task's first result */
 } recipe_step;

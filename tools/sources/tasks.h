@@ -20,7 +20,7 @@ typedef enum { STREAM_TRAIN, STREAM_VALID, STREAM_TEST } task_stream;
 
 typedef struct task {
     task_kind kind;
-    int64_t min_len, max_len; /* 2..TASK_MAX_LEN: there are too few shorter ones to hold some out */
+    int64_t min_len, max_len; /* 2..TASK_MAX_LEN: of length 1 there are too few to hold some out */
     /* seed of the training stream; the other streams are the same for every seed */
     uint64_t seed;
 } task;

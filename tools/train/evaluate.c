@@ -170,7 +170,7 @@ static bool add_counts(wf_transport *t, evaluation_counts *counts, char *message
 
 enum { TEXTS = SAMPLES * SAMPLE_TEXTS };
 
-/* The length of the longest text on any rank, with its end. 0 with a message. */
+/* The bytes of the longest text on any rank, with its '\0'. 0 with a message. */
 static size_t longest_text(wf_transport *t, char *const texts[TEXTS], char *message) {
     int64_t longest = 1;
     for (int i = 0; i < TEXTS; i++)

@@ -13,7 +13,8 @@
 #include "tools/cli/output.h"
 
 /* Equal signals within so many milliseconds count as one: a terminal and a shell may send one each,
- * as GNU timeout does. For ranks their caller does this (core/ranks/processes.c), or mpirun. */
+ * as GNU timeout does. For ranks, the process that started them does this (core/ranks/processes.c),
+ * or mpirun. */
 enum { REPEAT_WINDOW = 200 };
 
 /* Atomic, because a rank receives its signals in a thread of the transport. */

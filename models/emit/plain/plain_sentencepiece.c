@@ -170,7 +170,7 @@ static int put_part(const normalizer *r, replaced part, int after_space, text_ou
     return from < part.n ? r->remove_extra && part.by[part.n - 1] == ' ' : after_space;
 }
 
-/* Returns 0 if there is no room for the text. */
+/* Normalise a line into `to`. Returns 0 if there is no room for the text. */
 static int normalize(const normalizer *r, const char *line, size_t n, text_out *to) {
     size_t at = r->remove_extra ? leading_spaces(r, line, n) : 0;
     int after_space = r->remove_extra;

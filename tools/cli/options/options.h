@@ -130,7 +130,7 @@ const char *option_default(const option *o, const char *word);
 /* Set all rows that were not on the command line to their default for this case. */
 void options_take_defaults(program *p, const char *word);
 
-/* Set from text; false with message[256] if it is not a value of the row. */
+/* Set the row's variable from text; false with message[256] if it is no value of the row. */
 bool option_set(option *o, const char *text, char *message);
 
 /* The value as the shortest text that option_set reads back; returns buffer. */
@@ -150,7 +150,7 @@ void warn(const program *p, const char *format, ...) __attribute__((format(print
 void tell_failures(void (*told)(void *user, int code, const char *sentence), void *user);
 
 #define DEFAULT_THREADS "processors, at most 8"
-/* The default of --threads for so many processes on this machine. */
+/* The default of --threads if this machine runs `processes` processes of the program. */
 int64_t default_threads(int64_t processes);
 
 /* True for "-", the name of a standard stream. */

@@ -280,7 +280,7 @@ static void weights_of(const sample *s, uint64_t m, double *w) {
     free(score);
 }
 
-/* out is made of the scores, as they are before the softmax. */
+/* The mistake that rows of v are mixed by the scores, without their softmax. */
 static void mix_scores(const sample *s, double *out) {
     int T = s->size['T'], S = s->size['S'], e = s->size['e'];
     double *score = malloc((size_t)(T * S) * sizeof *score);

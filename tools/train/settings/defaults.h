@@ -28,15 +28,15 @@ typedef struct text_defaults {
 } text_defaults;
 text_defaults defaults_for_text(double bytes);
 
-/* Tokens in a batch, padding included, for so many pairs of so many tokens each. */
+/* Tokens in a batch, padding included, for `batch` pairs of tokens_per_pair tokens each. */
 int64_t defaults_batch_tokens(double batch, double tokens_per_pair);
 /* Vocabulary size of byte-pair encoding for so many bytes of text. */
 int64_t defaults_ids(double bytes);
 /* Characters for single words and similarly short lines; words for sequences of few different
  * symbols, such as phonemes; byte-pair encoding for sentences. */
 wf_token_kind defaults_tokenizer(const survey_side *side, int64_t pairs);
-/* A tenth of all steps, but not more than the recipe has. Long: three tenths, without which a
- * post-norm model learns little at such rates in a short training. */
+/* Steps of the warm-up: at most `recipe`, and a tenth of all steps. is_long: three tenths, because
+ * with fewer a post-norm model learns little in a short training at a high rate. */
 int64_t defaults_warmup(int64_t recipe, int64_t steps, bool is_long);
 /* The peak rate for a width. Above 128 it falls in proportion. */
 double defaults_rate(double rate, double width);

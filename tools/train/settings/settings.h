@@ -97,8 +97,8 @@ typedef struct settings {
 } settings;
 
 extern program train_program;
-/* The defaults, which options_parse of the program changes. There is one object, as there is one
- * command line. */
+/* The settings, with their defaults until options_parse changes them. There is one object, as there
+ * is one command line. */
 settings *settings_new(void);
 
 /* Fill in settings that were not given, and report contradictions. `f`: the checkpoint of a resume,

@@ -166,7 +166,7 @@ wf_training_config settings_training(const settings *set) {
     };
 }
 
-/* Weight decay is that of AdamW and Lion; RMSprop's alpha is the second beta. */
+/* Only AdamW and Lion get a weight decay. RMSprop's alpha is --beta2. */
 wf_optimizer_options settings_optimizer(const settings *set) {
     wf_optimizer_kind kind = (wf_optimizer_kind)set->recipe.optimizer;
     bool decays = kind == WF_ADAMW || kind == WF_LION;
