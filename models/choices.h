@@ -4,8 +4,8 @@
  *     CHOICE("activation", set.activation, WF_NAMES(WF_ACTIVATION_NAMES), "of the layers")
  *     wf_activation_name(WF_GELU_TANH)          "gelu-tanh"; NULL: no activation has this number
  *
- * Neither a row's name nor its number changes: files hold both. An enumerator without a row gives a
- * warning (-Wswitch), and a row in the wrong place an error. */
+ * Never change the name or the number of a row, because files store both. An enumerator without a
+ * row gives a warning (-Wswitch). A row in the wrong order is a compile error. */
 #ifndef WEFT_MODELS_CHOICES_H
 #define WEFT_MODELS_CHOICES_H
 
@@ -15,12 +15,12 @@
 #include "models/text.h"
 
 /* clang-format off */
-/* Architectures with their names in options. The row (id, name) stands for the wf_model_kind called
- * wf_<id>_kind. A file that names no architecture holds the first one. */
+/* Architectures that write text, with their names in options. The row (id, name) stands for the
+ * wf_model_kind called wf_<id>_kind. A file that names no architecture holds the first one. */
 #define WF_MODEL_NAMES(ROW) \
     ROW(transformer, "transformer") ROW(language_model, "language") \
-    /* and so on */
-/* Architectures that write no text. */
+    /* new architectures go above */
+/* Architectures that read text and write none. */
 #define WF_READER_NAMES(ROW) ROW(encoder, "encoder")
 #define WF_ACTIVATION_NAMES(ROW) WF_ACTIVATIONS(ROW) /* nn/blocks.h */
 #define WF_POSITIONS_NAMES(ROW) \

@@ -13,22 +13,23 @@
 extern "C" {
 #endif
 
-/* A decoder has plans for encoding, decoding and scoring, and a state, and uses them again for
- * every batch. The output for a sentence depends only on the sentence and the options, not on its
+/* A decoder has plans for encoding, decoding and scoring, and a state (the KV cache). It reuses
+ * them for every batch. The output for a sentence depends only on the sentence and options, not its
  * batch, the threads, or the padding. A decoder runs one call at a time: a call from a callback
  * such as `heard` is refused. Scores are natural logarithms of probabilities over the whole
  * vocabulary, unless a rule of the options changes these, and include the end token. If a function
  * returns false, wf_decoder_error has the reason. */
 typedef struct wf_decoder wf_decoder;
-/* or NULL */
+/* pool NULL: one thread. The model must outlive the decoder. NULL with message (256 bytes, or
+ * NULL). */
 WF_API wf_decoder *wf_decoder_new(wf_model *m, wf_pool *pool, char *message);
-/* The model stays. */
+/* Frees the decoder and not its model. NULL is allowed. */
 WF_API void wf_decoder_free(wf_decoder *d);
-/* The sentence of the last failure, or "". */
+/* The message of the last failure, or "". */
 WF_API const char *wf_decoder_error(const wf_decoder *d);
 
-/* The length penalty: the number by which the total of an output of n tokens is divided. It is 1,
- * or ((5 + n) / 6)^alpha (Wu et al. 2016, eq. 14), or n^alpha, where alpha 1 gives the mean. n
+/* The length penalty, by which the total log-probability of an output of n tokens is divided: 1;
+ * ((5 + n) / 6)^alpha (Wu et al. 2016, eq. 14); or n^alpha, where alpha 1 gives the mean. n
  * includes the end token. */
 typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_penalty;
 
@@ -36,11 +37,12 @@ typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_
  * hypothesis can become one of the nbest at any length, which changes no output.
  *   WF_STOP_FULL     when `beam` hypotheses have ended, even if a live one may become better, as in
  *                    fairseq; Hugging Face: early_stopping=True
- *   WF_STOP_PRESENT  when, besides, no live hypothesis scores more than the worst of these at its
- *                    present length; Hugging Face: early_stopping=False
- *   WF_STOP_LONGEST  the same, at the greatest length; Hugging Face: early_stopping="never"
- *   WF_STOP_SHRINK   when `beam` have ended, each of which keeps its place in the beam, so that one
- *                    hypothesis fewer stays live, as in Marian
+ *   WF_STOP_PRESENT  when `beam` have ended, and no live one at its present length scores more than
+ *                    the worst of them; Hugging Face: early_stopping=False
+ *   WF_STOP_LONGEST  the same with live hypotheses scored at the greatest length that they can
+ *                    reach; Hugging Face: early_stopping="never"
+ *   WF_STOP_SHRINK   when `beam` have ended, where each one that ends narrows the beam by one, as
+ *                    in Marian
  * The best `beam` hypotheses that have ended are kept. With beam 1, the first end token ends the
  * search. */
 typedef enum { WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST, WF_STOP_SHRINK } wf_stop;
@@ -92,8 +94,8 @@ typedef struct wf_decode_options {
     /* number of outputs for a sentence, 1..beam; with sample, number of draws, 1..1024 */
     int nbest;
     wf_stop stop;
-    /* the maximum length of an output for a source of n tokens is max_len_a n + max_len_b tokens,
-     * rounded down, but not above wf_model_room. 0: the output is empty */
+    /* maximum length of the output for a source of n tokens: max_len_a n + max_len_b, rounded down,
+     * but not above wf_model_room. If this is 0, the output is empty */
     double max_len_a, max_len_b;
     wf_limit_rule at_limit;
     /* minimum length: no end before this many tokens, unless the maximum is lower */
@@ -133,10 +135,10 @@ typedef struct wf_decode_options {
      * top_p (1: all) */
     bool sample;
     int top_k;
-    /* above 0 to 1; 1e-3..1e3 */
+    /* top_p is above 0 and at most 1; temperature is 1e-3..1e3 */
     double top_p, temperature;
-    /* seed of the random choices: with the sentence's index, the step and the draw it determines
-     * each */
+    /* seed of the random numbers. Each depends on the seed, the sentence's index, the step and the
+     * number of the draw */
     uint64_t seed;
     /* Called with every token as it is chosen, step by step, if each sentence has one hypothesis
      * (beam 1, or one draw). sentence: its index in the batch. If it returns false, wf_decode stops
@@ -147,7 +149,7 @@ typedef struct wf_decode_options {
      * change a result. If it returns false, wf_decode stops and fails. NULL: no calls. */
     bool (*watched)(void *listener, const wf_search_step *step);
 } wf_decode_options;
-/* greedy, with a 1 and b 10; repetition_penalty, decay and temperature are 1 */
+/* Greedy search with max_len_a 1 and max_len_b 10. The rules are off, and temperature is 1. */
 WF_API wf_decode_options wf_decode_defaults(void);
 
 typedef struct wf_hypothesis {
@@ -169,8 +171,8 @@ typedef struct wf_decoded {
     wf_hypothesis *best;
 } wf_decoded;
 
-/* results [b] must be freed by wf_decoded_free, after a failure too. sentence_index [b] is for
- * samples alone: the number of each sentence among all that are drawn with this seed. NULL: its
+/* Decodes a batch. Free results [b] by wf_decoded_free, also after a failure. sentence_index [b] is
+ * for sampling alone: a number for each sentence, on which its random numbers depend. NULL: its
  * index in the batch. */
 WF_API bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
                       const int64_t *sentence_index, const wf_decode_options *options,
@@ -178,8 +180,9 @@ WF_API bool wf_decode(wf_decoder *d, int b, int s, const int32_t *src, const int
 /* Frees what the b results hold, not the array. */
 WF_API void wf_decoded_free(wf_decoded *results, int b);
 
-/* Greedy search for tokens alone: at most max_new for each sentence, and at most wf_model_room.
- * They go into out [b,max_new], padded with end_id, and their numbers into out_length [b]. */
+/* Greedy search that gives tokens alone: at most max_new for each sentence, and at most
+ * wf_model_room. out [b,max_new] gets the tokens, padded with end_id; out_length [b] their
+ * count. */
 WF_API bool wf_decode_greedy(wf_decoder *d, int b, int s, const int32_t *src,
                              const int32_t *src_length, int max_new, int32_t *out,
                              int32_t *out_length);

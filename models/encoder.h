@@ -1,9 +1,9 @@
 /* weft/models/encoder.h - an encoder-only Transformer as one graph, in the form of BERT (Devlin et
  * al. 2018): each token sees the whole line. It makes no text, but vectors.
  *
- * A line becomes one vector by pooling: the mean of its tokens' vectors, the first of them or
- * others, then perhaps a linear layer, and the length 1 (Reimers & Gurevych 2019). So lines of one
- * meaning can be found by the angle between their vectors.
+ * Pooling makes one vector of a line, such as the mean of its tokens' vectors or the first of them.
+ * A linear layer and a division by the vector's length may follow (Reimers & Gurevych 2019). So
+ * lines of one meaning can be found by the angle between their vectors.
  *
  *     wf_plan *p = wf_encoder_plan(m, NULL);
  *     if (!wf_encoder_run(m, p, B, S, ids, lengths, vectors)) puts(wf_plan_error(p));
@@ -11,12 +11,12 @@
  * The model's src and src_length are its inputs, and hidden has the tokens' vectors. It is trained
  * on one of three objectives:
  *
- *     masked_lm   logits [B,S,V] of the tokens that were hidden; labels [B,S]
- *     classes     logits [B,1,C] and log_probs of the classes of lines; labels [B,1]
- *     else        pairs of lines of one meaning, src and tgt: logits [B,B] are the cosines of all
- *                 sources and targets times similarity_scale, and the loss is the cross-entropy of
- *                 each line's own partner among those of the batch, in both directions. tgt and its
- *                 labels are as wf_batch has them; the start and the end are not part of the line
+ *     masked_lm   predicts the tokens that were masked: logits [B,S,V], labels [B,S]
+ *     classes     predicts the class of a line: logits and log_probs [B,1,C], labels [B,1]
+ *     else        finds each line's partner, in pairs of lines of one meaning, src and tgt: logits
+ *                 [B,B] are the cosines of all sources and targets times similarity_scale, and the
+ *                 loss is the cross-entropy of each line's own partner in the batch, both ways. tgt
+ *                 and labels are as in wf_batch; the start and the end are not part of a line
  *
  * Axes: B batch, S length of the lines, D model width, E width of the vectors, V vocabulary, C
  * classes. */
@@ -39,9 +39,9 @@ extern "C" {
 typedef enum { WF_DENSE_ACTIVATIONS(WF_DENSE_ENUMERATOR) } wf_dense_activation;
 /* clang-format on */
 
-/* How vectors of tokens become that of the line: it is the first token's; the greatest of each
- * element; the mean; the sum divided by the root of the length; the mean with weights 1, 2, 3, ...;
- * the last token's. */
+/* How the vectors of tokens are pooled to that of the line: the first token's vector; the maximum
+ * of each element; the mean; the sum divided by the square root of the length; the mean with
+ * weights 1, 2, 3, ...; the last token's vector. */
 typedef enum {
     WF_POOLING_FIRST = 1 << 0,
     WF_POOLING_MAX = 1 << 1,
@@ -67,19 +67,20 @@ typedef struct wf_encoder_config {
      * has pad_id + 1 more rows. Padding inside a line has the position pad_id */
     bool counted_positions;
     int32_t pad_id, start_id, end_id;
-    /* a layer f(W x + b) of the first token's vector, which no vector of lines depends on. f is
-     * tanh by default and in BERT and RoBERTa, and relu in DistilBERT; in a zeroed struct it is the
-     * identity */
+    /* a layer f(W x + b) of the first token's vector x, which classes read; vectors of lines do not
+     * depend on it. f is pooler_activation: tanh by default and in BERT and RoBERTa, relu in
+     * DistilBERT, and the identity in a zeroed struct */
     bool pooler;
     wf_dense_activation pooler_activation;
-    /* the head that says which of so many classes a line belongs to, a linear layer of the pooler's
-     * output; 0: none */
+    /* number of classes of the classification head, which is a linear layer on the pooler's output;
+     * 0: there is no such head */
     int64_t classes;
     /* the head of masked language models: a linear layer, an activation, a norm, and the product
      * with the table of embeddings, or with a matrix of its own if tied is false */
     bool masked_lm, tied;
     wf_activation head_activation;
-    /* a set of wf_pooling: several are joined in their order. At least one is needed */
+    /* a set of wf_pooling bits, at least one. The vectors of several are concatenated in the order
+     * of the bits */
     unsigned pooling;
     /* width of a linear layer after the pooling; 0: there is none */
     int64_t dense;
@@ -100,7 +101,7 @@ typedef struct wf_encoder {
     wf_tensor *pooled;  /* [B,D]: the pooler's output; NULL: there is no pooler */
 } wf_encoder;
 
-/* Record everything once. The result is the wf_model at the beginning of a wf_encoder. Arguments
+/* Record the model's graph. The result is the wf_model at the beginning of a wf_encoder. Arguments
  * and errors are those of wf_transformer_new. */
 WF_API wf_model *wf_encoder_new(const wf_encoder_config *c, const wf_training_config *training,
                                 wf_dtype real, uint64_t seed, char *message);

@@ -1,9 +1,9 @@
 /* weft/models/generation.h - the settings for decoding in a model's file.
  *
- * An imported model was made for a certain search, or for sampling: with a beam size, a stopping
- * rule, banned tokens, a first token that names the language. These settings are in the metadata of
- * its file, as "generate.beam" and so on, and programs use them as defaults. "generate.not-done"
- * lists settings that this library does not support, so that programs can report them.
+ * An imported model was made for a certain search or for sampling: a beam size, a stopping rule,
+ * banned tokens, a first token that names the language. Its file stores these settings as metadata,
+ * such as "generate.beam", and programs use them as defaults. "generate.not-done" lists settings
+ * that this library does not support, so that programs can report them.
  *
  * Every `message` has room for 256 bytes, or is NULL. */
 #ifndef WEFT_MODELS_GENERATION_H
@@ -33,12 +33,12 @@ typedef struct wf_generation {
     char not_done[WF_GENERATION_TEXT];
 } wf_generation;
 
-/* The options with the lists of g. g must live as long as they do. */
+/* g's options, with pointers to the lists in g. g must live as long as the result. */
 WF_API wf_decode_options wf_generation_options(const wf_generation *g);
 
-/* Read settings. Those that the file lacks keep their values in g. Ids must be in the vocabulary of
- * m, unless m is NULL. If a setting is invalid, it returns false with the reason in message, and g
- * does not change. */
+/* Read the settings in a model's file. Settings that the file lacks keep their values in g. Ids
+ * must be in the vocabulary of m, unless m is NULL. False with message if a setting is invalid;
+ * then g does not change. */
 WF_API bool wf_generation_from_meta(const wf_file *f, const wf_model *m, wf_generation *g,
                                     char *message);
 

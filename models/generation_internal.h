@@ -7,7 +7,8 @@
 
 /* True if the file has any setting for decoding. */
 bool wf_generation_in_file(const wf_file *f);
-/* The settings as metadata of a model's file: pairs, whose values are in text, and their number. */
+/* Write the settings as metadata pairs, whose values are stored in `text`. Returns how many pairs
+ * there are. */
 typedef struct wf_generation_text {
     char of[WF_GENERATION_META][WF_GENERATION_TEXT];
 } wf_generation_text;

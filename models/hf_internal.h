@@ -5,10 +5,10 @@
 
 #include "models/hf.h"
 
-/* The names of the files that wf_hf_import may read in a folder, whether or not they exist: those
- * that any folder may have, and weight files that an index in this folder names. With folder NULL
- * there is no index. A program must not overwrite a file of this list. False with message: out of
- * memory, or an invalid index. Free the list in either case. */
+/* List the names of all files that an import may read in a folder, whether or not they exist: the
+ * fixed names, and the weight files that an index in this folder names. With folder NULL there is
+ * no index. A program must not overwrite a file of this list. False with message: out of memory, or
+ * an invalid index. Free the list in either case. */
 typedef struct wf_hf_files {
     char **names; /* [n] */
     int n;
@@ -17,10 +17,10 @@ typedef struct wf_hf_files {
 bool wf_hf_list_files(const char *folder, wf_hf_files *list, char *message);
 void wf_hf_files_free(wf_hf_files *list);
 
-/* False for an encoder-decoder of a form that no family of transformers has. */
+/* False for an encoder-decoder of a form that no family of Hugging Face's transformers has. */
 bool wf_hf_has_family(const wf_model *m);
-/* True for a language model whose family has queries, keys and values in one matrix, as GPT-2. An
- * adapter of that matrix can be written, and one of a part of it can't. */
+/* True for a language model whose family stores queries, keys and values as one matrix, as GPT-2.
+ * An adapter of the whole matrix can be exported, and an adapter of its q, k or v part can't. */
 bool wf_hf_packs_attention(const wf_model *m);
 
 #endif

@@ -62,9 +62,9 @@ WF_API int64_t wf_json_tokenizer_encode_pair(wf_json_tokenizer *t, const char *l
                                              wf_json_token *tokens, int64_t capacity,
                                              char *message);
 
-/* Convert n ids to text; ids that do not exist give nothing. skip_special: nor do special tokens.
- * Like snprintf it returns the length needed, and writes at most size - 1 bytes and a '\0'. -1 with
- * message: out of memory. */
+/* Convert n ids to text. Ids that do not exist give no text, and with skip_special neither do
+ * special tokens. Like snprintf it returns the length needed, and writes at most size - 1 bytes and
+ * a '\0'. -1 with message: out of memory. */
 WF_API int64_t wf_json_tokenizer_decode(wf_json_tokenizer *t, const int32_t *ids, int64_t n,
                                         bool skip_special, char *text, size_t size, char *message);
 

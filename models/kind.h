@@ -14,7 +14,7 @@
 
 /* One field of a configuration. The same row writes and reads it, so that both agree. */
 typedef struct wf_config_field {
-    /* in the metadata */
+    /* its key in a file's metadata */
     const char *key;
     enum {
         WF_FIELD_INT64,
@@ -25,11 +25,11 @@ typedef struct wf_config_field {
         WF_FIELD_BIT
     } type;
     size_t offset;
-    /* the names of a choice, as in "none|all" */
+    /* WF_FIELD_CHOICE: all names in one string, as in "none|all" */
     const char *names;
-    /* the name of a choice; NULL: no choice has this number */
+    /* WF_FIELD_CHOICE: the name of a number; NULL: no choice has this number */
     const char *(*name)(int choice);
-    /* the value that files without this field have; NULL: all files have it */
+    /* the value for files without this field, as text; NULL: every file must have it */
     const char *before;
     /* WF_FIELD_BIT: the mask of this field's bit in an unsigned */
     unsigned bit;
@@ -54,14 +54,14 @@ typedef struct wf_config_field {
 #define WF_FIELD_SINCE(field, value) WF_FIELD_AS_SINCE("weft.config." #field, field, value)
 #define WF_FIELD_NAMED_SINCE(of, field, rows, value)                                               \
     WF_FIELD_NAMED_AS_SINCE("weft.config." #field, of, field, rows, value)
-/* A bit of a set, which files have as a number of its own, 0 or 1. */
+/* One bit of a set (an unsigned), which files store as a field of its own, 0 or 1. */
 #define WF_FIELD_IN(key, field, bit)                                                               \
     { "weft.config." #key, WF_FIELD_BIT, offsetof(CONFIG_OF, field), NULL, NULL, NULL, bit },
 
 struct wf_model_kind {
-    /* in files */
+    /* the architecture's name in files */
     const char *name;
-    /* in pictures */
+    /* its name for readers, in pictures and messages */
     const char *title;
     const wf_config_field *fields;
     int n_fields;
@@ -73,10 +73,10 @@ struct wf_model_kind {
     wf_model *(*record)(const void *config, const wf_training_config *training, wf_dtype real,
                         uint64_t seed, char *message);
     void (*describe)(const void *config, char text[256]);
-    /* its layers, without dropout */
+    /* the options of its layers, without dropout */
     wf_block_options (*block)(const void *config);
 };
-/* The most fields of a configuration, and the most bytes of it. */
+/* The most fields, and the most bytes, of a configuration. */
 enum { WF_MOST_FIELDS = 48, WF_MOST_CONFIG = 512 };
 /* Memory for a configuration of any kind. */
 typedef union wf_any_config {
@@ -124,7 +124,7 @@ wf_model *wf_model_alloc(const wf_model_kind *kind, size_t bytes, int n_memory, 
  * memory. */
 bool wf_model_add_map(wf_model *m, const char *name, bool source_queries, bool source_keys,
                       int64_t layers);
-/* Make the graph, and apply the training options. */
+/* Make the model's graph, with the hooks that the training options ask for. */
 void wf_model_begin_graph(wf_model *m, const wf_training_config *training, wf_dtype real,
                           uint64_t seed);
 /* The options of the model's layers, with the dropout of training. */
@@ -133,17 +133,19 @@ wf_block_options wf_model_block(const wf_model *m);
 int64_t wf_model_rows(wf_graph *g);
 /* Record the extents B, T and P, and the inputs tgt and labels. Returns B. */
 int64_t wf_model_inputs(wf_model *m);
-/* Record a table of tokens. shared: the output uses it, too. */
+/* Record an embedding table of tokens. scaled: embeddings are multiplied by sqrt(dim). shared: the
+ * output uses the table, too. */
 struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t rows, int64_t dim,
                                          bool scaled, bool shared);
-/* Record logits [B,T,V] from hidden. If table is NULL, the output has a matrix of its own. */
+/* Record logits [B,T,V] from m->hidden. If table is NULL, the output has a matrix of its own. */
 void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool bias);
 /* Record scores and loss, from logits and labels. */
 void wf_model_finish(wf_model *m);
-/* Ends the model's own graph: nodes recorded later are not the model's own. wf_model_finish calls
- * it last. */
+/* Ends the model's own part of the graph: nodes recorded later belong to the program. Also records
+ * the loss of guided alignment. wf_model_finish calls this function last. */
 void wf_model_end_graph(wf_model *m);
-/* Round matrices that m declares from now on, as training.quantize_aware says: quantize_aware.c. */
+/* Round each matrix that m declares from now on, as training.quantize_aware says
+ * (quantize_aware.c). */
 void wf_quantize_begin(wf_model *m);
 /* "layers.0" */
 const char *wf_layer_name(int64_t i, char name[32]);

@@ -7,8 +7,8 @@
  * encoder-decoder can; with empty sources it learns to continue any text. With start_first the
  * start token comes before the source, and the output continues the source directly: this is for
  * prompts of running text. wf_model_feed joins pairs; model.h has the plans, and decode.h makes
- * outputs. With start_if_empty a prompt is the beginning of a row as it is. Axes: B batch, T
- * length, H heads, D model width, V vocabulary. */
+ * outputs. With start_if_empty a sequence begins with the prompt itself, without a start token.
+ * Axes: B batch, T length, H heads, D model width, V vocabulary. */
 #ifndef WEFT_MODELS_LANGUAGE_MODEL_H
 #define WEFT_MODELS_LANGUAGE_MODEL_H
 
@@ -38,9 +38,9 @@ typedef struct wf_language_model_config {
     bool gated;               /* feed-forward layers are gated: SwiGLU with WF_SILU */
     int32_t start_id, end_id; /* the token between source and target; the token after a target */
     bool start_first;         /* the start token comes before the source instead */
-    /* with start_first: a row begins with the source, and no start token is put before it. Models
-     * of other software need this, as their tokenizers add a start token to the source where it
-     * needs one. Only an output without a source has the start token before it */
+    /* with start_first: no start token is put before a source, but only before an output without a
+     * source. Imported models need this, because their tokenizers add a start token to the source
+     * if it needs one */
     bool start_if_empty;
     int64_t head_dim;        /* width of a head; 0: d_model / num_heads */
     bool qkv_bias, out_bias; /* biases of attention without other biases: wf_block_options */
@@ -63,7 +63,7 @@ typedef struct wf_language_model {
     wf_language_model_config config;
 } wf_language_model;
 
-/* Record everything once. The result is the wf_model at the beginning of a wf_language_model.
+/* Record the model's graph. The result is the wf_model at the beginning of a wf_language_model.
  * Arguments and errors are those of wf_transformer_new. */
 WF_API wf_model *wf_language_model_new(const wf_language_model_config *c,
                                        const wf_training_config *training, wf_dtype real,

@@ -9,32 +9,34 @@
 
 #include "models/hf.h"
 
-/* The bytes of the files. src and tgt are SentencePiece models, the same for one vocabulary. NULL:
- * there is none, and ids stand for pieces, with </s> 0 and <unk> 1. */
+/* The bytes of the files. src and tgt are SentencePiece models; for a joint vocabulary both point
+ * to the same one. Both NULL: there are none, and the model reads and writes ids, with </s> 0 and
+ * <unk> 1. */
 typedef struct wf_marian_files {
     const void *model, *src, *tgt;
     size_t model_bytes, src_bytes, tgt_bytes;
 } wf_marian_files;
 
-/* The name of a parameter that is added to a model from a file in int8: the scales of the file. */
+/* The name of the parameter that holds the scales of an int8 file, which an import adds to the
+ * model. */
 #define WF_MARIAN_SCALES "marian.scales"
 
 /* Read a model in f32, its tokenizers and its search. False with message. Free out by wf_hf_free in
  * either case. */
 bool wf_marian_import(const wf_marian_files *files, wf_hf *out, char *message);
 
-/* Load a model that was made of a file in int8, to decode in Marian's own arithmetic: the file's
- * integers, activations rounded by its scales. NULL with message: it has no scales, or its weights
- * are not those of the file any more. */
+/* Load a model that was imported from an int8 file, to decode in Marian's own arithmetic: integer
+ * products, with activations rounded by the file's scales. NULL with message: the model has no
+ * scales, or its weights have changed since the import. */
 wf_model *wf_marian_load(const wf_file *f, char *message);
 
 /* The bytes of a model.npz, malloc'ed, which Marian reads. NULL with message: Marian has no such
  * model. */
 void *wf_marian_export(const wf_model *m, size_t *bytes, char *message);
 
-/* The bytes of `like`, a binary file of the same model before it was trained on, with the weights
- * that m has: rounded to int8 where the file has int8, beside its scales of activations. malloc'ed,
- * as many as in `like`. NULL with message. */
+/* A copy of the binary file `like` with the weights of m, which was trained further from that file.
+ * Matrices are rounded to int8 where `like` has int8, and its scales of activations stay. The
+ * result is malloc'ed and has as many bytes as `like`. NULL with message. */
 void *wf_marian_export_like(const wf_model *m, const void *like, size_t bytes, char *message);
 
 /* ---- scales of activations: marian_calibrate.c ----------------------------------------------- */

@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-/* the label of a position that is not counted, such as padding or a source */
+/* the label of a position that the loss does not count, such as padding or a source token */
 enum { WF_IGNORE_LABEL = -1 };
 
 /* Low-rank adapters beside matrices of a model (LoRA, Hu et al. 2021): y = x W^T + b + alpha / rank
@@ -108,9 +108,9 @@ typedef struct wf_model {
     /* decoder-only: a prompt has no start token before it; an output without a prompt has one */
     bool start_if_empty;
     wf_graph *graph;
-    /* inputs, i32: [B,S], right-padded; [B]. NULL if decoder-only */
+    /* inputs, i32: src [B,S], right-padded, and src_length [B]. NULL if decoder-only */
     wf_tensor *src, *src_length;
-    /* [B,T], right-padded */
+    /* input, i32: [B,T], right-padded */
     wf_tensor *tgt;
     /* input [B,T]: the next tokens; WF_IGNORE_LABEL where nothing is counted */
     wf_tensor *labels;
@@ -121,14 +121,14 @@ typedef struct wf_model {
     wf_tensor *hidden;
     /* [B,T,V] */
     wf_tensor *logits, *log_probs;
-    /* The logits are hidden times the transpose of this matrix [V,D], plus this bias [V] or NULL.
-     * Both are NULL if adapters add something to them. */
+    /* The logits are `hidden` times the transpose of the matrix [V,D], plus the bias [V] or NULL.
+     * Both are NULL if the model has adapters or computes in Marian's arithmetic. */
     wf_tensor *output_weight, *output_bias;
     /* [B,T]: log-probability of each label; 0 where it is not counted */
     wf_tensor *token_log_probs;
     /* []: number of counted positions where the largest logit is that of the label */
     wf_tensor *correct;
-    /* []: sums, and their count */
+    /* []: sums over the counted labels, and the number of these labels */
     wf_cross_entropy_result loss;
     /* alignment: input [B,T,S], i32, for wf_feed after wf_model_feed: 1 where the label of a target
      * position is linked to a source token, else 0. alignment_loss: []: sum of the losses of guided
@@ -136,25 +136,25 @@ typedef struct wf_model {
     wf_tensor *alignment, *alignment_loss;
     /* []: sum of all that is trained: loss.loss, and alignment_loss times its weight */
     wf_tensor *objective;
-    /* if the model decodes, the queries of the last map are tokens of the output */
+    /* [n_maps]. In a model that decodes, the queries of the last map are tokens of the output */
     wf_attention_map maps[WF_MOST_MAPS];
     int n_maps;
     /* The names of a table that several modules share. The first is the parameter's own. */
     const char *const *tied;
     int n_tied;
-    /* Nodes with lower ids are the model's, or a hook's; later ones are the program's. */
+    /* Nodes with ids below this belong to the model or its hooks, later ones to the program. */
     int own_nodes;
 } wf_model;
 
-/* Embeddings that share a table: none; decoder input and output; these and encoder input; both
- * inputs, but not the output. */
+/* Modules that share one embedding table: none; decoder input and output; these two and encoder
+ * input; both inputs, but not the output. */
 typedef enum { WF_TIE_NONE, WF_TIE_DECODER, WF_TIE_ALL, WF_TIE_INPUTS } wf_tie;
 
-/* with its graph */
+/* Frees the model and its graph. */
 WF_API void wf_model_free(wf_model *m);
-/* The elements of all parameters. */
+/* The number of elements of all parameters. */
 WF_API int64_t wf_model_parameter_count(const wf_model *m);
-/* describes the model's sizes in a sentence */
+/* Writes a sentence about the model's sizes. */
 WF_API void wf_model_text(const wf_model *m, char text[256]);
 
 /* ---- pairs: model.c -------------------------------------------------------------------------- */

@@ -19,12 +19,12 @@ typedef struct wf_model_emit_options {
     /* the most tokens of a source and of an output; 0, or more than the model has room for: as
      * many as it has room for, or as the search allows */
     int64_t max_source, max_output;
-    /* so many sources are decoded at once, 1 to 1,024; 0: 1 */
+    /* number of sources that are decoded at once, 1 to 1,024; 0: 1 */
     int64_t batch;
     /* a greedy or a beam search; NULL: wf_decode_defaults */
     const wf_decode_options *search;
-    /* what turns lines into sources, and outputs into lines: one object if they share it; NULL:
-     * lines are ids */
+    /* tokenizers that turn lines into sources and outputs into lines; one object if both sides
+     * share it. NULL: lines are ids */
     wf_tokenizer *source_text, *target_text;
     /* most bytes of a line; 0: 8 for each token of a source, at least 1,024 */
     int64_t max_line;
@@ -33,7 +33,7 @@ typedef struct wf_model_emit_options {
     int64_t recomputed;
     /* the file has model_attend, model_weights and model_log_probs too: see below */
     bool attention;
-    /* each receives a number of bytes, or is NULL: of the memory of a run; of the weights */
+    /* each is NULL, or receives a number of bytes: of the memory for a run; of the weights */
     int64_t *memory_bytes, *weight_bytes;
     /* receives the bytes of a file of weights, which the text then does not have, as wf_emit's
      * options say; or NULL */
@@ -63,16 +63,16 @@ typedef struct wf_model_emit_options {
  * number, model_BATCH of them at once, and model_translate_batch(&m, lines, n) those for lines: the
  * same as alone, to the bit. A model_task has source, n and output, and gets length and score; a
  * model_line has line, bytes, out and size, and gets the result of model_translate and the score,
- * which is 0 for a line without tokens. Rows of a source whose search is over are computed until
- * the last one's is. model_score is of no use after them. The program reads as many lines, or what
- * is left, before it answers them.
+ * which is 0 for a line without tokens. The batch computes a source whose search is over until all
+ * searches are over. model_score has no meaning after these calls. The program reads model_BATCH
+ * lines, or all that are left, before it answers them.
  *
  * With `attention`, model_attend(&m, tokens) computes all attention weights and log-probabilities
  * of the last source and its best output. It writes the decoder's model_ATTENDED tokens and returns
  * how many of them are not padding, or -1 if the model cannot read them. model_weights(&m, map,
  * layer) then points to the weights of the model's map, [heads, queries, keys], and
- * model_log_probs(&m) to [tokens, ids]. Sources have model_SOURCE tokens there, and outputs
- * model_ATTENDED.
+ * model_log_probs(&m) to [tokens, ids]. In these arrays sources are padded to model_SOURCE tokens,
+ * and outputs to model_ATTENDED.
  *
  * With a file of weights, model_start(&m, memory, file, size) takes that file's bytes, and returns
  * 0, or 1 if they are other bytes: model_generate then returns -1.
@@ -105,7 +105,7 @@ typedef struct wf_training_emit_options {
     const wf_file *file;
     /* the key in these metadata for the number of updates; NULL: none */
     const char *step_key;
-    /* each receives a number of bytes, or is NULL: of all memory; of the weights in it, which are
+    /* each is NULL, or receives a number of bytes: of all memory; of the weights in it, which are
      * parameters, moments, averages and sums of gradients */
     int64_t *memory_bytes, *weight_bytes;
     /* a file of weights: as in wf_model_emit_options */

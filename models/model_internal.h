@@ -36,7 +36,7 @@ typedef struct wf_model_sizes {
     int64_t row;
     /* decoder-only: an output continues its prompt directly, as running text does */
     bool start_first;
-    /* with start_first: a prompt is the beginning of a row as it is */
+    /* with start_first: a sequence begins with its prompt, without a start token */
     bool start_if_empty;
     /* encoder-decoder: a norm after the embeddings of each stack */
     bool embedding_norm;
@@ -45,7 +45,8 @@ typedef struct wf_model_sizes {
     bool t5;
     /* encoder-decoder: the first sublayer of decoder layers */
     wf_decoder_kind decoder;
-    /* encoder-decoder: the form that Marian's models of these sizes have */
+    /* encoder-decoder: the form of Marian's models: zeros in place of the start token, no final
+     * norms, and in pre-norm keys without a norm */
     bool marian;
     /* encoder in the form of BERT: true if it predicts masked tokens; the number of classes of
      * lines, 0 if it classifies none; the padding id */
@@ -60,21 +61,22 @@ extern const wf_model_kind wf_encoder_kind;
 /* A kind's name in files, "language_model"; and for readers, "Language model". "" for NULL. */
 const char *wf_model_kind_name(const wf_model_kind *kind);
 const char *wf_model_kind_title(const wf_model_kind *kind);
-/* True if a source and an output are one sequence. */
+/* True for a decoder-only kind, in which a source and its output are one sequence. */
 bool wf_model_kind_decoder_only(const wf_model_kind *kind);
-/* Are the sizes those of a model of this kind? False: message[256] says why not. */
+/* True if a model of this kind can have these sizes. False with message[256]. */
 bool wf_model_sizes_ok(const wf_model_kind *kind, const wf_model_sizes *sizes, char *message);
-/* training NULL: no dropout, smoothing or hook. NULL with a message; else check wf_ok(m->graph). */
+/* Makes a model of these sizes. training NULL: no dropout, smoothing or hook. NULL with a message;
+ * else check wf_ok(m->graph). */
 wf_model *wf_model_new(const wf_model_kind *kind, const wf_model_sizes *sizes,
                        const wf_training_config *training, wf_dtype real, uint64_t seed,
                        char *message);
 /* Most tokens of a model whose positions are relative, which has no limit of its own. */
 enum { WF_RELATIVE_MAX_LEN = 1 << 14 };
-/* Do the sizes of a configuration fit each other? False: message[256] says which do not. */
+/* True if the sizes of a configuration fit each other. False with message[256]. */
 bool wf_transformer_check(const wf_transformer_config *c, char *message);
 bool wf_encoder_check(const wf_encoder_config *c, char *message);
-/* The rows of the table of positions that lines of max_len tokens need. 0: c is NULL, or they are
- * too many. */
+/* The number of rows that the table of positions needs for lines of max_len tokens. 0: c is NULL,
+ * or max_len is not valid. */
 int64_t wf_encoder_positions(const wf_encoder_config *c);
 /* The width of a line's vector before the layer after pooling: the model's width times the number
  * of poolings. 0: there is no pooling, c is NULL, or its width is too large. */
@@ -92,8 +94,9 @@ const char *wf_class_next(const char *text, const char *name);
 bool wf_class_names_fit(const char *text, int64_t classes, char *message);
 /* True if a model's file has as many labels as classes, or no labels. False with message. */
 bool wf_class_names_check(const wf_file *f, char *message);
-/* Load the encoder in a file as wf_model_load does, but without its head, so that it can be trained
- * on something else: with a new head of so many classes; 0: with none. NULL with message. */
+/* Load the encoder in a file as wf_model_load does, but without its head. It gets a new head of
+ * `classes` classes, or no head if this is 0, and can then be trained for another objective. NULL
+ * with message. */
 wf_model *wf_encoder_with_head(const wf_file *f, int64_t classes,
                                const wf_training_config *training, wf_dtype real, uint64_t seed,
                                char *message);
@@ -114,7 +117,8 @@ wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool);
 /* Decodes a step: feeds the encoder's output, and tgt [B,n], whose first position is the size "P";
  * fetches logits. It runs with a state, which holds the caches. */
 wf_plan *wf_model_step_plan(wf_model *m, wf_pool *pool);
-/* Runs a prompt: a step that fetches hidden instead of logits. It shares the state of the steps. */
+/* Runs a prompt: like a step, but fetches hidden instead of logits. It uses the same state (KV
+ * cache) as the steps. */
 wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool);
 /* The bytes needed to decode b sentences of s tokens, with one row each, into outputs of at most n
  * tokens. 0: see wf_decoder_error. */
@@ -140,19 +144,20 @@ char *wf_model_emit_training_on(wf_model *m, wf_trainer *t, const wf_training_em
 /* The first half of wf_model_load: records the model, with initial weights. */
 wf_model *wf_model_record(const wf_file *f, const wf_training_config *training, wf_dtype real,
                           uint64_t seed, char *message);
-/* True if m keeps a matrix as WF_PANELS_INT8, and the file has each such matrix as I8. Otherwise
- * loading rounds values that were not rounded before. */
+/* True if m keeps at least one matrix as WF_PANELS_INT8, and the file has each such matrix as I8.
+ * If the file has one in another type, loading rounds it. */
 bool wf_model_rounded(const wf_model *m, const wf_file *f);
-/* Load a model of f32 whose matrices are kept in a format, a wf_weight_format (choices.h); -1: int8
- * if the file has them so, else f32. f32: the layout of matrices in f32. training may be NULL. NULL
- * with message[256]. */
+/* Load a model in f32 with matrices in the number format `format`, a wf_weight_format (choices.h);
+ * -1: int8 if the file has them so, else f32. f32: the layout that matrices in f32 get. training
+ * may be NULL. NULL with message[256]. */
 wf_model *wf_model_load_packed(const wf_file *f, const wf_training_config *training, int format,
                                wf_layout f32, char *message);
 /* The second step of wf_model_load_packed: changes the layout of a recorded model's matrices before
  * its weights are loaded. */
 bool wf_model_pack(wf_model *m, const wf_file *f, int format, wf_layout f32, char *message);
-/* Compute a hash of a file's configuration and weights, which identifies the model: a checkpoint
- * and its best weights can be the same model. */
+/* Compute a hash of a file's configuration and weights, which identifies the model. Moments and
+ * other metadata do not count, so a checkpoint has the hash of a file with the same weights
+ * alone. */
 enum { WF_MODEL_HASH = 17 };
 void wf_model_hash(const wf_file *f, char text[WF_MODEL_HASH]);
 /* Metadata of a file of adapters: the hash of the model that they belong to, and its file. */

@@ -19,7 +19,7 @@ typedef struct wf_training_config wf_training_config;
 typedef struct wf_adapters wf_adapters;
 
 /* Save the configuration, the weights and meta. With a trainer, which must be the model's, its
- * moments and averages are saved too, and the call is collective, as wf_trainer_save is. The
+ * moments and averages are saved too, and all ranks must call, as for wf_trainer_save. The
  * metadata "weft.kind" is "checkpoint" or "model", unless meta sets it; "weft.model" is the kind's
  * name. Parameters that a program has added to the graph are stored under their names. From a
  * model with adapters these alone are saved, with their options, and "weft.kind" is "checkpoint" or

@@ -21,19 +21,20 @@ extern "C" {
 
 typedef struct wf_shortlist wf_shortlist;
 
-/* Read a list from its bytes, which are not kept. src_vocab and tgt_vocab are the numbers of tokens
- * of both sides; shared: both have one vocabulary. NULL with message (256 bytes, or NULL): it is no
- * such list, it is damaged, or it has tokens that these vocabularies lack. */
+/* Read a list from the bytes of a file, which the caller may free afterwards. src_vocab and
+ * tgt_vocab are the sizes of the vocabularies; shared: both sides have one vocabulary. NULL with
+ * message (256 bytes, or NULL): the bytes are no such list, are damaged, or have tokens that these
+ * vocabularies lack. */
 WF_API wf_shortlist *wf_shortlist_read(const void *data, size_t bytes, int64_t src_vocab,
                                        int64_t tgt_vocab, bool shared, char *message);
 /* NULL is allowed. */
 WF_API void wf_shortlist_free(wf_shortlist *l);
 
-/* The candidates for a source of n tokens, ascending: the most frequent tokens, those that the list
- * has for the source's tokens, and with a shared vocabulary these themselves. Marian fills them up
- * to a multiple of eight with further frequent tokens, and so does this. The first `capacity` are
- * written to ids; returns how many there are. -1: out of memory, or there is no list, or a token
- * is not in the vocabulary. */
+/* The candidates for a source of n tokens, in ascending order: the most frequent tokens, the tokens
+ * that the list has for each source token, and with a shared vocabulary the source tokens
+ * themselves. As in Marian, further frequent tokens make their number a multiple of eight. The
+ * first `capacity` are written to ids; returns how many there are. -1: out of memory, or there is
+ * no list, or a source token is not in the vocabulary. */
 WF_API int64_t wf_shortlist_candidates(const wf_shortlist *l, const int32_t *src, int64_t n,
                                        int32_t *ids, int64_t capacity);
 

@@ -9,11 +9,11 @@
  *     wf_tokenizer_decode(t, ids, n, text, sizeof text);
  *
  * A line is UTF-8, strictly: no overlong forms, no surrogates, nothing above U+10FFFF, no U+0000.
- * It may end with " ", "\r " or "\r", which are dropped; none of these may stand inside it. Nothing
- * is normalised, and case is kept; but SentencePiece accepts any bytes, and normalises them as its
- * file says. For kinds of running text, line breaks are characters like others. Such text can be
- * learned and encoded in parts that end with a line, and the result is the same. For kinds made of
- * bytes, nothing is unknown.
+ * It may end with "\n", "\r\n" or "\r", which are dropped; neither \n nor \r may stand inside it.
+ * Nothing is normalised, and case is kept; but SentencePiece accepts any bytes, and normalises them
+ * as its file says. Kinds of running text treat line breaks as characters like others. Such text
+ * can be learned and encoded in parts that end with a line, and the result is the same. Kinds whose
+ * tokens are bytes know every text.
  *
  * Every function accepts NULL as the tokenizer, and then fails or returns 0 ids or no piece.
  *
@@ -57,8 +57,8 @@ typedef enum {
     WF_JSON_TEXT
 } wf_token_kind;
 
-/* The first ids. Text never becomes one of them, except WF_UNK_ID: "<s>" in a line is three
- * characters, or an ordinary word. */
+/* The special ids, which come first. Text never becomes one of them, except WF_UNK_ID: "<s>" in a
+ * line is three characters, or an ordinary word. */
 enum { WF_PAD_ID, WF_UNK_ID, WF_START_ID, WF_END_ID, WF_SPECIAL_IDS };
 
 /* How to learn. */
@@ -66,8 +66,8 @@ typedef struct wf_tokenizer_options {
     wf_token_kind kind;
     /* most ids, including the four special ones; 0: no limit */
     int64_t vocab_size;
-    /* words, characters: less frequent ones are unknown. BPE: less frequent pairs are not merged.
-     * Bytes are always known */
+    /* words, characters: those that occur less often get no id, and are unknown. BPE: pairs that
+     * occur less often are not merged. Bytes are always known */
     int64_t min_freq;
     /* BPE: most merges; 0: as many as vocab_size allows */
     int64_t merges;
@@ -80,18 +80,18 @@ typedef struct wf_tokenizer_options {
  * 2. */
 WF_API wf_tokenizer_options wf_tokenizer_defaults(wf_token_kind kind);
 
-/* Returns the next line: 1, or 0 at the end, or -1 on failure. The line must stay valid until the
- * next call. */
+/* A function that sets *line and *bytes to the next line. It returns 1; 0 at the end; -1 on
+ * failure. The line must stay valid until the next call. */
 typedef int (*wf_line_reader)(void *from, const char **line, size_t *bytes);
 
 /* Learn a tokenizer from all lines. NULL with message: a line is not UTF-8, there is no text, or
  * vocab_size is too small.
  *
- * Words and characters get ids by frequency, ties by their bytes. For BPE, ids are every character
- * of the text twice, within a word and at its end, then the result of each merge. The most frequent
- * pair is merged; of several, the greatest by (left, right) as bytes, with "</w>" after a symbol
- * that ends a word. This is the order of subword-nmt. A merge is skipped if its result would end in
- * a literal "</w>" within a word, or in a literal "@@" at its end, because files could not
+ * Words and characters get ids by falling frequency, ties by their bytes. In BPE each character
+ * gets two ids, within a word and at its end. Then each merge adds the id of its result. The most
+ * frequent pair is merged; of several, the greatest by (left, right) as bytes, with "</w>" after a
+ * symbol that ends a word. This is the order of subword-nmt. A merge is skipped if its result would
+ * end in a literal "</w>" within a word, or in a literal "@@" at its end, because files could not
  * distinguish these from the marks.
  *
  * Byte level is learned like byte-bpe, within GPT-2's chunks. Its first ids are BART's: <s> 0,
@@ -101,9 +101,9 @@ WF_API wf_tokenizer *wf_tokenizer_learn(const wf_tokenizer_options *o, wf_line_r
 /* NULL is allowed. */
 WF_API void wf_tokenizer_free(wf_tokenizer *t);
 
-/* The tokenizer's kind, which was given when it was made. */
+/* The kind of the tokenizer. */
 WF_API wf_token_kind wf_tokenizer_kind(const wf_tokenizer *t);
-/* ids are 0..size-1 */
+/* The number of ids, which are 0..size-1. */
 WF_API int64_t wf_tokenizer_size(const wf_tokenizer *t);
 
 /* The id of a special symbol, where `which` is WF_PAD_ID, WF_UNK_ID, WF_START_ID or WF_END_ID.

@@ -18,8 +18,8 @@ bool wf_tokenizer_in_file(const wf_file *f, const char *prefix);
  * of another kind. */
 bool wf_tokenizer_sentencepiece(const wf_tokenizer *t, wf_sentencepiece_options *o);
 bool wf_tokenizer_byte_level(const wf_tokenizer *t, wf_byte_level_options *o);
-/* Like wf_tokenizer_encode, without the special tokens that a tokenizer.json puts around a text,
- * and without cutting a long text as the file may say. */
+/* Like wf_tokenizer_encode, but without the special tokens that a tokenizer.json puts around a
+ * text, and without its truncation of long texts. */
 int64_t wf_tokenizer_encode_text(wf_tokenizer *t, const char *line, size_t bytes, int32_t *ids,
                                  int64_t capacity, char *message);
 bool wf_tokenizer_json(const wf_tokenizer *t, wf_json_text_options *o);

@@ -33,10 +33,10 @@ typedef struct wf_transformer_config {
     int64_t head_dim;  /* width of a head; 0: d_model / num_heads */
     /* factor of the scores of attention; 0: 1 / sqrt(width of a head) */
     double attention_scale;
-    /* Relative positions: self-attention adds to each score a number that its head has learned for
-     * the offset from query to key. Small offsets have one number each, larger ones share, and all
-     * from relative_distance on have the last. In the encoder half of the relative_buckets numbers
-     * are for keys after the query. relative_buckets 0: no such bias */
+    /* Relative positions: self-attention adds to each score a learned bias, which depends on the
+     * head and on the bucket of the offset from query to key. Small offsets have a bucket each,
+     * larger ones share buckets, and all from relative_distance on share the last. In the encoder,
+     * half of the relative_buckets are for keys after the query. relative_buckets 0: no bias */
     int64_t relative_buckets, relative_distance;
     /* each layer has biases of its own; else the layers of a stack share them */
     bool relative_per_layer;
@@ -67,7 +67,7 @@ typedef struct wf_transformer {
     wf_tensor **cross_k, **cross_v;
 } wf_transformer;
 
-/* Record everything once. The result is the wf_model at the beginning of a wf_transformer. seed
+/* Record the model's graph. The result is the wf_model at the beginning of a wf_transformer. seed
  * determines initial values and dropout. training NULL: no dropout, no smoothing, no hook. NULL
  * with a message on a bad configuration; otherwise check wf_ok(m->graph). */
 WF_API wf_model *wf_transformer_new(const wf_transformer_config *c,
@@ -78,9 +78,9 @@ WF_API const wf_transformer *wf_transformer_of(const wf_model *m);
 
 /* ---- PyTorch's state_dict: state_dict.c ------------------------------------------------------ */
 
-/* Make a model from a state_dict. Its names may have any prefix. What names and shapes determine
- * overrides `given`: sizes, layers, biases, final norms, ties, learned positions and their max_len.
- * NULL with a message. */
+/* Make a model from a state_dict, whose names may have any prefix. `given` has the settings that
+ * the file does not show, such as the heads. Names and shapes in the file override its sizes,
+ * layers, biases, final norms, ties, learned positions and their max_len. NULL with a message. */
 WF_API wf_model *wf_transformer_from_state_dict(const wf_file *f,
                                                 const wf_transformer_config *given, wf_dtype real,
                                                 char *message);
