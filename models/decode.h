@@ -39,10 +39,9 @@ typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_
  *                    fairseq; Hugging Face: early_stopping=True
  *   WF_STOP_PRESENT  when `beam` have ended, and no live one at its present length scores more than
  *                    the worst of them; Hugging Face: early_stopping=False
- *   WF_STOP_LONGEST  the same with live hypotheses scored at the greatest length that they can
- *                    reach; Hugging Face: early_stopping="never"
- *   WF_STOP_SHRINK   when `beam` have ended, where each one that ends narrows the beam by one, as
- *                    in Marian
+ *   WF_STOP_LONGEST  the same at the greatest length; Hugging Face: early_stopping="never"
+ *   WF_STOP_SHRINK   when `beam` have ended. Each one that ends narrows the beam by one, as in
+ *                    Marian
  * The best `beam` hypotheses that have ended are kept. With beam 1, the first end token ends the
  * search. */
 typedef enum { WF_STOP_FULL, WF_STOP_PRESENT, WF_STOP_LONGEST, WF_STOP_SHRINK } wf_stop;

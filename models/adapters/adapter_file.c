@@ -1,6 +1,6 @@
-/* models/adapters/adapter_file.c - adapters in a file of their own: their options, loading them
- * into a model that has them, and merging them into one that has not. wf_model_save writes the
- * file. */
+/* models/adapters/adapter_file.c - a file of adapters alone: reads their options, loads them into a
+ * model with adapters, and merges them into the weights of a model without adapters. wf_model_save
+ * writes the file. */
 #include "adapters.h"
 
 #include <stdio.h>
@@ -58,8 +58,8 @@ bool wf_model_read_adapters(const wf_file *f, wf_adapters *out, char *message) {
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* True if all tensors of the file have been found, but for those of the optimizer. False with
- * message: a tensor fits no adapter of the model. */
+/* True if every tensor of the file belongs to an adapter of the model or to the optimizer. False
+ * with message. */
 static bool nothing_left(const wf_loader *l) {
     for (const wf_entry *e = NULL; (e = wf_loader_left(l, e));)
         if (!wf_is_moment(e->name))
@@ -107,7 +107,7 @@ typedef struct merging {
     wf_model *m;
     wf_loader load; /* finds tensors; it loads nothing */
     wf_adapters o;
-    bool applies; /* else everything is only checked */
+    bool applies; /* true: weights change; false: everything is only checked */
 } merging;
 
 static bool has_shape(const merging *g, const wf_entry *e, int64_t rows, int64_t columns) {

@@ -1,8 +1,8 @@
 /* models/adapters/adapters.c - low-rank adapters in the graph of a model: their names, and their
  * products beside those of the matrices that they adapt. See adapters.h.
  *
- * A hook of parameters declares A and B beside each matrix, and a hook of products adds x A^T B^T
- * to the product of x with the matrix. So W + B A is never computed. */
+ * A hook of parameters declares A and B beside each matrix W that the targets name. A hook of
+ * products adds alpha / rank x A^T B^T to x W^T. So W + B A is never computed. */
 #include "adapters.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
-/* True if the last part of a module's name is that of a matrix that layers multiply by. */
+/* True if the last part of a module's name, after its last dot, is that of a matrix. */
 static bool is_matrix(const char *module) {
     /* The names after "output" are matrices of an SSRU and of average attention. */
     static const char *const matrices[] = { "out_proj", "linear1",    "linear2",    "linear3",
@@ -32,7 +32,7 @@ static bool is_matrix(const char *module) {
     return false;
 }
 
-/* Copies the name without the ending `end`. False: it has another ending, or is too long. */
+/* Copies a name without its ending `end`. False: the name has another ending, or is too long. */
 static bool without(const char *name, const char *end, char out[WF_MODULE_NAME]) {
     size_t n = strlen(name), k = strlen(end);
     if (n < k || n - k >= WF_MODULE_NAME - 16 || strcmp(name + n - k, end) != 0) return false;
@@ -76,7 +76,7 @@ static bool fits(const char *target, size_t n, const char *module) {
     return n == k || module[k - n - 1] == '.';
 }
 
-/* Moves from a target to the next one. */
+/* The target after this one of n characters, in a list with commas. */
 static const char *after(const char *target, size_t n) {
     return target + n + (target[n] == ',');
 }

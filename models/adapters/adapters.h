@@ -1,16 +1,17 @@
 /* models/adapters/adapters.h - inside models: which matrices of a model have low-rank adapters, and
- * the names of these. See wf_adapters in model.h. */
+ * the names of the adapters. See wf_adapters in model.h. */
 #ifndef WEFT_MODELS_ADAPTERS_ADAPTERS_H
 #define WEFT_MODELS_ADAPTERS_ADAPTERS_H
 
 #include "models/file/model_file.h"
 
-/* room for a module's name with its '\0'; the number of parts of a packed projection */
+/* WF_MODULE_NAME: bytes of a module's name with its '\0'. WF_MODULE_PARTS: q, k and v, the parts of
+ * a packed projection. */
 enum { WF_MODULE_NAME = 256, WF_MODULE_PARTS = 3 };
 #define WF_LORA_A ".lora_A.weight"
 #define WF_LORA_B ".lora_B.weight"
 
-/* A module: rows first..first+rows-1 of a matrix. */
+/* A module, such as a linear layer or a part of in_proj: rows first..first+rows-1 of a matrix. */
 typedef struct wf_module {
     char name[WF_MODULE_NAME]; /* "transformer.layers.0.self_attn.q_proj" */
     int64_t first, rows;
@@ -23,11 +24,12 @@ int wf_modules_of(const wf_model *m, const wf_tensor *weight,
 bool wf_module_among(const char *targets, const char *module);
 /* The adapter of a module in m's graph: A and B. False: it has none. */
 bool wf_adapter_find(const wf_model *m, const char *module, wf_tensor **a, wf_tensor **b);
-/* alpha / rank; 1 if alpha is 0 */
+/* The factor of B A: alpha / rank, or 1 if alpha is 0. */
 double wf_adapter_scale(const wf_adapters *o);
 
-/* Between these two calls, each parameter and product that m's graph records gets its adapter.
- * wf_adapters_end poisons the graph if a target is no module of the model. */
+/* Between these two calls, m's graph declares A and B beside each matrix that the targets name, and
+ * adds their product to each product with that matrix. wf_adapters_end poisons the graph if a
+ * target is no module of the model. */
 void wf_adapters_begin(wf_model *m);
 void wf_adapters_end(wf_model *m);
 
@@ -40,8 +42,8 @@ typedef struct wf_adapter_text {
 } wf_adapter_text;
 /* True if the file holds adapters without their model. */
 bool wf_has_adapters(const wf_file *f);
-/* Write the options of m's adapters to meta [WF_ADAPTER_META]. Returns how many pairs; 0: m has no
- * adapters. */
+/* Write the options of m's adapters to meta [WF_ADAPTER_META]. The values are stored in text, and
+ * the targets in m. Returns how many pairs; 0: m has no adapters. */
 int wf_adapters_to_meta(const wf_model *m, wf_adapter_text *text, wf_meta *meta);
 
 #endif

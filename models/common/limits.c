@@ -14,7 +14,8 @@ bool wf_limits_ok(const wf_limit *limits, size_t n, char *message) {
     return true;
 }
 
-/* The highest valid id. For an invalid vocabulary it returns some number that is not used. */
+/* The highest valid id. For an invalid vocabulary it is 0, and the check of the vocabulary
+ * fails. */
 int64_t wf_last_id(int64_t vocab) {
     return vocab > 0 ? vocab - 1 : 0;
 }

@@ -71,7 +71,7 @@ static bool feed_apart(const wf_model *m, wf_plan *p, const wf_batch *b) {
            (!b->labels || wf_feed(p, m->labels, b->labels, row * T));
 }
 
-/* How many tokens of row i's target are fed: up to its last label. */
+/* The number of tokens of target i that are fed: up to its last counted label, but at least 1. */
 static int64_t target_length(const wf_batch *b, int64_t i) {
     int64_t n = b->T;
     while (b->labels && n > 1 && b->labels[i * b->T + n - 1] == WF_IGNORE_LABEL) n--;
@@ -87,9 +87,9 @@ static int64_t longest_row(const wf_model *m, const wf_batch *b) {
     return most;
 }
 
-/* Writes row i [T]: the source and the target. With start_first, the first token of the target,
- * which is the start, comes before the source; with start_if_empty, a source replaces the start
- * token. */
+/* Writes the sequence [T] of pair i: the source, then the target, then end tokens as padding. With
+ * start_first, the first token of the target, which is the start, comes before the source; with
+ * start_if_empty, a source replaces the start token. */
 static void join(const wf_model *m, const wf_batch *b, int64_t i, int64_t T, int32_t *row) {
     int64_t n = b->src_length[i], k = target_length(b, i), begin = wf_model_begin(m, n);
     assert(k >= 1 && begin + k <= T);
@@ -99,8 +99,8 @@ static void join(const wf_model *m, const wf_batch *b, int64_t i, int64_t T, int
     if (n) memcpy(row, b->src + i * b->S, (size_t)n * sizeof *row);
 }
 
-/* Writes the label of each token of a row, which is the token after it. Labels of the source are
- * not counted. */
+/* Writes the label of each token of pair i's sequence, which is the next token. Labels in the
+ * source are not counted. */
 static void join_labels(const wf_model *m, const wf_batch *b, int64_t i, int64_t T,
                         int32_t *labels) {
     int64_t begin = wf_model_begin(m, b->src_length[i]), k = target_length(b, i);
@@ -108,7 +108,8 @@ static void join_labels(const wf_model *m, const wf_batch *b, int64_t i, int64_t
     memcpy(labels + begin, b->labels + i * b->T, (size_t)k * sizeof *labels);
 }
 
-/* Checks these lists, because a plan can only check the tensors that it is fed. */
+/* Checks the sizes and lengths of a batch, because a plan can only check the tensors that it is
+ * fed. */
 static bool pairs_ok(wf_plan *p, const wf_batch *b) {
     if (b->B < 1 || b->B > MAX_PAIRS || b->S < 0 || b->T < 1)
         return wf_plan_fail(

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* A list of tensors with a fixed capacity, whose items are NULL if memory was short. */
+/* A list of tensors with a fixed capacity. items NULL: out of memory. */
 typedef struct list {
     wf_tensor **items;
     int n, capacity;
@@ -47,7 +47,7 @@ static void add_sources(list *l, const wf_model *m) {
     }
 }
 
-/* The inputs for a pair of sentences. */
+/* The inputs for pairs: sources if they are apart, targets and labels. */
 static list pair(const wf_model *m) {
     list l = list_new(4);
     add_sources(&l, m);
@@ -89,8 +89,8 @@ wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
     return plan(m, pool, fetch, feed, false);
 }
 
-/* A decoder-only model has no encoder outputs to fetch. Then the returned plan is one that has
- * failed: wf_plan_ok is false. */
+/* A decoder-only model has no encoder outputs, so its plan has nothing to fetch, and fails:
+ * wf_plan_ok is false. */
 wf_plan *wf_model_encode_plan(wf_model *m, wf_pool *pool) {
     if (!m) return wf_plan_new(NULL, NULL);
     list fetch = list_new(m->n_memory + 1), feed = list_new(2);

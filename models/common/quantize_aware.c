@@ -33,7 +33,7 @@ static bool shape_rounded(wf_call *c) {
     return true;
 }
 
-/* The largest values of the rows are found first, if several share a scale. */
+/* If several rows share a scale, a first phase finds the largest |x| of each row in work memory. */
 static bool plan_rounded(wf_call *c, void *plan) {
     const rounding *r = c->attrs;
     (void)plan;
@@ -51,8 +51,8 @@ static int64_t tasks_rounded(const wf_call *c, int phase) {
     return phase < phases ? wf_task_count(c->in[0].shape[0], grain(c)) : 0;
 }
 
-/* The largest |x|. Bits of floats without a sign have the order of the numbers, so the largest
- * element that is not finite is found, too. */
+/* The largest |x|. Without the sign, the bits of floats are ordered like the numbers, with infinity
+ * and NaN above all others. So one of these is found as the largest. */
 static float largest_of(int64_t n, const float *x) {
     uint32_t largest = 0;
     float value;
@@ -66,8 +66,8 @@ static float largest_of(int64_t n, const float *x) {
     return value;
 }
 
-/* Rounds numbers whose largest |x| this is. If one is not finite, all stay, so that the loss shows
- * it. */
+/* Rounds a row to int8 and back, where `largest` is its largest |x|. If that is not finite, the row
+ * stays as it is, so that the loss shows it. */
 static void round_by_rows(int64_t n, const float *x, float largest, float *y) {
     float scale = isfinite(largest) ? wf_int8_scale_of(largest) : 1;
     if (!isfinite(largest))
@@ -144,7 +144,7 @@ static wf_tensor *round_matrix(void *user, wf_tensor *param) {
     return wf_record(&fake_quantize, 1, &param, &d->of[i].by);
 }
 
-/* Finds how a parameter of a model that is recorded without rounding is held in int8. */
+/* Adds to d how an int8 file would hold a parameter. `plain` is the model without rounding. */
 static void find_rounding(const wf_model *plain, const wf_tensor *param, bool marian, declared *d) {
     char name[MARIAN_NAME];
     int i = d->n++, parts = 1;
@@ -158,9 +158,9 @@ static void find_rounding(const wf_model *plain, const wf_tensor *param, bool ma
     d->of[i].by.rows_of_scale = param->shape[0] / parts;
 }
 
-/* False with message: matrices of this kind of model cannot be rounded to int8. By weft's rule
- * `plain` is packed as a file in int8 holds it, so that find_rounding sees which matrices are; by
- * Marian's rule only its settings are tried. */
+/* True if the model's matrices can be rounded to int8. False with message. By weft's rule `plain`
+ * is packed as int8, so that find_rounding sees which matrices this changes. By Marian's rule the
+ * model must have settings of Marian. */
 static bool can_round(const wf_model *plain, bool marian, char *message) {
     if (!wf_ok(plain->graph)) return fail(message, "%s", wf_error(plain->graph));
     if (!marian) return wf_pack_weights(plain->graph, WF_PANELS_INT8, message);

@@ -70,9 +70,9 @@ int64_t wf_model_inputs(wf_model *m) {
     return B;
 }
 
-/* The table of embeddings. If the output layer shares it (tied embeddings), its initial values are
- * those of a table whose rows are multiplied by sqrt(D): of variance 1 / D. With rows of N(0, 1),
- * the logits would be sqrt(D) times too large. */
+/* The table of embeddings. If its embeddings are scaled by sqrt(D), or if the output layer shares
+ * it (tied embeddings), its initial values have the variance 1 / D. With the variance 1, the logits
+ * of a tied output would be sqrt(D) times too large. */
 struct wf_embedding_layer wf_token_table(wf_graph *g, const char *name, int64_t rows, int64_t dim,
                                          bool scaled, bool shared) {
     struct wf_embedding_layer l = wf_embedding_new(g, name, rows, dim, scaled || shared);
@@ -98,7 +98,8 @@ void wf_model_output(wf_model *m, const struct wf_embedding_layer *table, bool b
 }
 
 /* Records the log-probability of each label, and the number of labels that are the likeliest token.
- * Ids must not be below 0, so labels that do not count read token 0 of their row, and give 0. */
+ * A gather needs ids of 0 or more, so labels that do not count (-1) gather token 0; their result is
+ * then replaced by 0. */
 static void scores(wf_model *m) {
     wf_graph *g = m->graph;
     const char *outer = wf_scope_push(g, "scores");
@@ -134,8 +135,8 @@ static wf_tensor *guided_head(const wf_model *m) {
 }
 
 /* Records the loss of guided alignment (Chen et al. 2016), as Marian does: the cross-entropy
- * between the given links and a head's weights. The links of one target token have equal shares.
- * Tokens without links add nothing. */
+ * between the given links and the attention weights of one head. The links of a target token have
+ * equal shares, which sum to 1. Tokens without links add nothing. */
 static void guide(wf_model *m) {
     enum { FEWEST = 1 };
     const double little = 1e-6; /* keeps the logarithm finite */

@@ -4,20 +4,23 @@
  * Among the first K, those whose last token is the end are finished. The first K that do not end
  * stay live. The K best finished hypotheses are kept.
  *
- * The sentence is done when its n best are final. Log-probabilities only lower a total, so no live
- * hypothesis can score more than the best total divided by the largest penalty that its limit
- * allows (Huang, Zhao and Ma 2017, "When to Finish?"; the bound is exact for every penalty here).
+ * The search of a sentence is done when its `nbest` results are final. Log-probabilities are at
+ * most 0, so a total only falls. So no live hypothesis can score more than its present total
+ * divided by the penalty of the greatest length (Huang, Zhao and Ma 2017, "When to Finish?"; the
+ * bound is exact for every penalty here).
  *
- * It is done earlier by the rules of Hugging Face (generation/utils.py, _beam_search): when K
- * hypotheses have finished and one more condition holds. Either K are enough, as in fairseq (Ott et
- * al. 2019), or the best live hypothesis would score no more than the worst of them, at its present
- * length or at its longest. With beam 1 the first end token is enough: the search is greedy.
+ * The search may be done earlier, when K hypotheses have finished. With WF_STOP_FULL this is
+ * enough, as in fairseq (Ott et al. 2019). By the other rules of Hugging Face (generation/utils.py,
+ * _beam_search) the best live hypothesis must also score no more than the worst of these K, at its
+ * present length or at the greatest. With beam 1 the first end token is enough: the search is
+ * greedy.
  *
- * By Marian's rule (beam_search.h) there are K places. The first K continuations, or fewer, take
- * those that are left, and one that ends keeps its place: the rest of the search is narrower.
+ * By Marian's rule (beam_search.h) the beam shrinks: each hypothesis that ends leaves one place
+ * fewer, and in each step only as many continuations as there are places are looked at.
  *
- * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
- * least 1. The length counts the end token, if there is one. */
+ * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length, and for
+ * outputs of one token or more they are at least 1. The length counts the end token, if there is
+ * one. */
 #include "ops/base/scalars.h"
 #include "search.h"
 
@@ -27,7 +30,8 @@ static double total_of(const live *h, const candidate *c) {
     return h->total + c->log_prob;
 }
 
-/* The live hypothesis whose next candidate is best. -1: no candidates are left. */
+/* The index of the live hypothesis whose next candidate has the best total. -1: no candidates are
+ * left. */
 static int best_head(const search *q, const sentence *s) {
     int best = -1;
     double most = 0;
@@ -69,8 +73,8 @@ static bool done(const search *q, const sentence *s, int n) {
     const wf_decode_options *o = q->o;
     int64_t present = wf_length_of(q, s) + 1;
     int64_t longest = s->limit + (o->at_limit != WF_LIMIT_NO_END);
-    /* decay may raise a total at the end token, and rounding with a penalty below 1 any total: then
-     * none is final before the limit */
+    /* with these two rules a total may rise, by the decay at the end token and by rounding with a
+     * penalty below 1. Then no result is final before the length limit */
     bool adds = o->decay != 1 || o->repetition_penalty < 1;
     if (n == 0 || (!adds && hopeless(q, s, longest, o->nbest))) return true;
     if (s->n_ended < o->beam) return false;
@@ -84,7 +88,7 @@ static bool closes(const search *q, const sentence *s) {
     return q->o->at_limit == WF_LIMIT_NO_END && wf_length_of(q, s) + 1 == s->limit;
 }
 
-/* Reports the continuations after those that were examined, if there is a listener. */
+/* Reports the best of the continuations that were not examined, if there is a listener. */
 static void note_worse(const search *q, const sentence *s) {
     for (int i = 0; wf_watch_wants(q) && i < q->width; i++) {
         int parent = best_head(q, s);

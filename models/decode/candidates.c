@@ -1,7 +1,7 @@
 /* models/decode/candidates.c - finds the likeliest tokens of a row of logits without sorting it.
  *
- * The pass over the row only checks whether any of 32 logits is above the least one kept so far.
- * That is rare, so the pass runs at the speed of a comparison. */
+ * The loop over the row compares 32 logits at a time with the least one in the list of the best so
+ * far. A greater one is rare, so the loop runs at the speed of comparisons. */
 #include "candidates.h"
 #include "ops/kernels/kernels.h"
 

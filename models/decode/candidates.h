@@ -12,7 +12,8 @@ typedef struct candidate {
     int32_t token;
 } candidate;
 
-/* A row of logits, f32 or f64. open: a mask of the same type, 0 where a token is not allowed. */
+/* A row of logits [vocab], f32 or f64. open [vocab]: a mask of the same type, 0 where a token is
+ * not allowed. */
 typedef struct logit_row {
     wf_dtype real;
     int64_t vocab;
@@ -22,8 +23,8 @@ typedef struct logit_row {
 double wf_logit_at(const logit_row *r, const void *values, int64_t i);
 /* log(sum exp(logits)); not finite if a logit is NaN or infinite upwards */
 double wf_logit_normaliser(const logit_row *r);
-/* Writes the k likeliest allowed tokens, best first, lower ids before equal ones. Returns their
- * number: k, or the number of allowed tokens if that is less. */
+/* Writes the k likeliest allowed tokens, best first; of equal ones the lowest id is first. Returns
+ * their number: k, or the number of allowed tokens if that is less. */
 int wf_likeliest(const logit_row *r, double normaliser, int k, candidate *top);
 
 #endif

@@ -26,11 +26,11 @@ typedef struct grown {
     size_t bytes;
 } grown;
 
-/* One tensor of the encoder outputs: it has a slice for each sentence. */
+/* One tensor of the encoder outputs of all sentences; each sentence has a slice of it. */
 typedef struct memory_part {
     wf_tensor *tensor;
     grown sentences;
-    /* bytes */
+    /* bytes of one sentence's slice */
     size_t slice;
 } memory_part;
 
@@ -57,13 +57,13 @@ struct wf_decoder {
      * runs; the memory belongs to the plan, or to few_logits.c */
     const void *logits;
     int64_t source_length;
-    /* inside a call: calls from a callback are refused */
+    /* true during a public call, so that calls from a callback are refused */
     bool busy;
     char error[512];
 };
 
 WF_PRINTF(2, 3) bool wf_decoder_fail(wf_decoder *d, const char *format, ...);
-/* with the plan's error */
+/* Fails with the plan's error. */
 bool wf_decoder_fail_plan(wf_decoder *d, wf_plan *p);
 /* Called around each public call. False: the decoder is inside another call. */
 bool wf_decoder_enter(wf_decoder *d);
@@ -72,19 +72,20 @@ void wf_decoder_leave(wf_decoder *d);
  * gets an empty one. */
 bool wf_decoder_lengths_ok(wf_decoder *d, int b, int s, const int32_t *src,
                            const int32_t *src_length);
-/* Allocates the state for so many rows; an encoder-decoder encodes the b sentences. */
+/* Allocates the state for most_rows rows, and in an encoder-decoder encodes the b sentences. */
 bool wf_decoder_begin(wf_decoder *d, int b, int s, const int32_t *src, const int32_t *src_length,
                       int most_rows);
 /* Sets the number of rows to n; row i belongs to sentence owner[i]. */
 bool wf_decoder_rows(wf_decoder *d, int n, const int *owner);
-/* Decoder-only: the token at a position of a row, where the start token and the prompt come before
- * the output. src is the prompt, or NULL; n is wf_model_begin of the prompt's length. */
+/* Decoder-only: the token at a position of a sequence, among the start token and the prompt that
+ * come before the output. src is the prompt, or NULL; n is wf_model_begin of its length. */
 int32_t wf_decoder_prompted(const wf_decoder *d, const int32_t *src, int64_t n, int64_t position);
-/* Decoder-only: runs the first n tokens of each of b rows through the KV cache. */
+/* Decoder-only: runs the first n tokens of each of b sequences, which fills the KV cache. */
 bool wf_decoder_prompt(wf_decoder *d, int b, int s, const int32_t *src, int64_t n);
 /* Makes steps compute hidden instead of logits, until another search begins. */
 bool wf_decoder_stop_at_hidden(wf_decoder *d);
-/* Feeds each row its newest token. Afterwards d->logits predict the next token. */
+/* Feeds each row's newest token, ids [rows], at this position. Afterwards d->logits predict the
+ * next token, or are hidden [rows,D] if steps stop there. */
 bool wf_decoder_step(wf_decoder *d, const int32_t *ids, int64_t position);
 
 /* ---- decode_options.c ------------------------------------------------------------------------ */

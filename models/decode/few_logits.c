@@ -90,7 +90,7 @@ static bool make_rows(few_logits *few, wf_dtype real, int64_t most_rows) {
     return few->rows;
 }
 
-/* Marks these ids as wanted. Returns how many different ids they are. */
+/* Marks ids as wanted. Returns how many were not marked before. */
 static int64_t mark(unsigned char *wanted, const int32_t *ids, int64_t n) {
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -125,7 +125,7 @@ bool wf_few_logits_open(search *q, const int32_t *ids, int64_t n, few_logits **f
     unsigned char *wanted = calloc((size_t)m->tgt_vocab, 1);
     if (!wanted) return wf_decoder_fail(q->d, "out of memory");
     bool ok = true;
-    /* to copy more than half of the rows costs more than it saves */
+    /* copying more than half of the matrix's rows costs more than it saves */
     if (mark(wanted, ids, n) <= m->tgt_vocab / 2) {
         *few = calloc(1, sizeof **few);
         ok = (*few && open_few(*few, q, wanted)) || wf_decoder_fail(q->d, "%s", reason(*few));

@@ -200,7 +200,7 @@ static bool read_settings(const wf_file *f, const wf_model *m, wf_generation *g,
     return in_range(&g->options, message) && read_lists(f, m, g, message);
 }
 
-/* Invalid settings change nothing. */
+/* Settings are read into a copy, so that invalid ones change nothing. */
 bool wf_generation_from_meta(const wf_file *f, const wf_model *m, wf_generation *g, char *message) {
     if (!wf_file_ok(f)) return fail(message, "%s", wf_file_error(f));
     if (!g) return fail(message, "there is no room for the settings");

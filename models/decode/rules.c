@@ -25,8 +25,8 @@ size_t wf_rules_scratch(const wf_decode_options *o, const wf_model *m) {
     return row + ((size_t)m->max_len + 2) * sizeof(int32_t);
 }
 
-/* True if log-probabilities must be renormalized, because banned tokens have a part of the
- * probability. A part below e^-700 changes no bit. */
+/* True if log-probabilities must be renormalized, because banned tokens have a share of the
+ * probability. A share below e^-700 changes no bit, and needs no renormalization. */
 static bool loses_share(const search *q, const logit_row *r, double normaliser, int64_t length) {
     const wf_decode_options *o = q->o;
     if (!o->renormalize || !wf_ranks_log_probs(o)) return false;
@@ -83,8 +83,8 @@ static void ban(const ruled_row *r, int64_t token) {
     put(r, token, -INFINITY);
 }
 
-/* Penalises every token that occurred. One that occurred twice is penalised once, from the model's
- * own logit. */
+/* Penalises every token that has occurred, starting from the model's own logit, so that a token
+ * that has occurred twice is penalised only once. */
 static void penalise_repetitions(const ruled_row *r) {
     double penalty = r->q->o->repetition_penalty;
     for (int64_t i = 0; penalty != 1 && i < r->n; i++) {

@@ -10,7 +10,7 @@
 
 #include <assert.h>
 
-/* BLOCK: how many probabilities are summed together. FEW: the largest k that is handled without a
+/* BLOCK: how many probabilities are summed together. FEW: up to this k, top-k is found without a
  * list of all tokens. */
 enum { BLOCK = 256, FEW = 64 };
 
@@ -58,8 +58,9 @@ static void swap(int32_t *a, int32_t *b) {
     *b = c;
 }
 
-/* Partitions tokens [from, to) by the middle one: likelier tokens move before it. Returns its new
- * index. *held becomes the number of tokens before it, or the sum of their probabilities. */
+/* Partitions tokens [from, to) by a pivot, the middle one: likelier tokens move before it. Returns
+ * the pivot's new index. *held becomes the number of tokens from `from` up to the pivot, or the sum
+ * of their probabilities. */
 static int64_t part(const urn *u, int64_t from, int64_t to, bool counts, double *held) {
     int32_t *tokens = u->tokens, pivot = tokens[from + (to - from) / 2];
     int64_t at = from;
@@ -95,8 +96,8 @@ static void keep(urn *u, bool counts, double least) {
     u->n = from;
 }
 
-/* Lists the tokens that may belong to the top p. All tokens with probabilities below (1 - p) / V
- * have less than 1 - p together, so none of them belongs to it. */
+/* Lists the allowed tokens that may belong to the top p. All tokens with probabilities below (1 -
+ * p) / V have less than 1 - p together, so none of them belongs to the top p. */
 static void list(urn *u, const wf_decode_options *o) {
     double floor = 0;
     if (o->top_k == 0) floor = (1 - o->top_p) * total_share(u) / (double)u->row->vocab;
@@ -125,8 +126,8 @@ static void restrict_to(urn *u, const wf_decode_options *o) {
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
-/* Maps `at` in [0, 1) to a token: the tokens divide the interval by their probabilities. If
- * rounding leaves the sum too small, the last token is taken. -1: all probabilities are 0. */
+/* Maps `at` in [0, 1) to a token: each token has a part of the interval as long as its probability.
+ * If rounding leaves the sum too small, the last token is taken. -1: all probabilities are 0. */
 static int32_t fall_among(const urn *u, double at) {
     double total = 0, sum = 0;
     int32_t last = -1;

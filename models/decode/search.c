@@ -1,10 +1,11 @@
-/* models/decode/search.c - wf_decode: sentences, their live hypotheses, and the batch rows that
- * these occupy.
+/* models/decode/search.c - wf_decode: sentences, their live hypotheses, and the batch rows of the
+ * hypotheses.
  *
- * At every step each row's candidates are chosen (in parallel: a row is a task), then each sentence
- * decides which of them go on (beam.c, sample.c). The first child of a hypothesis stays in its
- * parent's row of the KV cache, and only the other children get a copy of that row. Idle rows stay
- * in the batch until they are a quarter of it, because a smaller batch needs a new plan. */
+ * In every step the candidates of each row are chosen (in parallel: a row is a task). Then it is
+ * decided for each sentence which of them go on (beam.c, sample.c). The first child of a hypothesis
+ * stays in its parent's row of the KV cache, and only the other children get a copy of that row.
+ * Idle rows stay in the batch until they are a quarter of it, because a smaller batch needs a new
+ * plan. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "models/model_internal.h"
 #include "search.h"
 
-/* number of logits in a step from which on several threads are faster */
+/* WORTH_SHARING: a step with at least this many logits is faster with several threads */
 enum { WORTH_SHARING = 16384 };
 
 /* ---- room ------------------------------------------------------------------------------------ */
@@ -69,7 +70,8 @@ static void allow(search *q, int may_end, int32_t token, bool yes) {
         ((float *)q->open[may_end])[token] = yes;
 }
 
-/* Bans tokens. A minimum length needs at least one allowed token besides the end token. */
+/* Fills the masks of allowed tokens. False: there is a minimum length, and every token other than
+ * the end is banned. */
 static bool allow_tokens(search *q) {
     const wf_model *m = q->d->model;
     const logit_row r = { wf_real(m->graph), m->tgt_vocab, NULL, q->open[0] };
@@ -149,14 +151,14 @@ static int first_draw(const sentence *s, int row) {
     return 0;
 }
 
-/* Removes candidates without probability, such as banned tokens. They come last. */
+/* The number of candidates without the last ones that have probability 0, such as banned tokens. */
 static int without_impossible(const candidate *c, int n) {
     while (n > 0 && c[n - 1].log_prob == -INFINITY) n--;
     return n;
 }
 
-/* Replaces the log-probabilities of candidates, chosen by logits that rules changed, by those of
- * the model itself. */
+/* Gives candidates, which were chosen by logits that rules changed, the model's own
+ * log-probabilities. */
 static void take_own_log_probs(const logit_row *own, double normaliser, candidate *c, int n) {
     for (int i = 0; i < n; i++)
         c[i].log_prob = wf_logit_at(own, own->logits, c[i].token) - normaliser;
@@ -279,8 +281,8 @@ static bool replace(search *q, sentence *s, int n) {
     return true;
 }
 
-/* Moves rows so that those of one sentence follow each other and none is idle. Data that they share
- * are then read once. */
+/* Moves rows so that those of one sentence are neighbours and no row is idle. The encoder outputs
+ * that these neighbours share are then read once. */
 static void close_up(search *q) {
     size_t rows = (size_t)q->rows;
     memcpy(q->from_before, q->from, rows * sizeof *q->from);
@@ -314,7 +316,7 @@ static bool advance(search *q) {
         if (!wf_watch_step(q, s, n) || !replace(q, s, n)) return false;
     }
     for (int row = 0; row < q->rows; row++) nobody += q->owner[row] < 0;
-    bool other = q->rows > before || 4 * nobody >= q->rows; /* rows of other sentences */
+    bool other = q->rows > before || 4 * nobody >= q->rows; /* true: rows must be moved */
     if (other) close_up(q);
     bool moves = false;
     for (int row = 0; row < q->rows && !moves; row++) moves = q->from[row] != row;

@@ -6,15 +6,15 @@
 #include "candidates.h"
 #include "decoder.h"
 
-/* one token of a hypothesis, and its predecessor */
+/* One token of a hypothesis, with a link to the token before it. */
 typedef struct trace {
-    /* index; -1: none */
+    /* before: the index of that token's trace; -1: it is the first one */
     int32_t token, before;
     double log_prob;
 } trace;
 
 typedef struct live {
-    /* sample: the number of the draw */
+    /* row: its row in the batch; sample: the number of the draw */
     int row, sample;
     /* the newest trace; -1: none */
     int32_t last;
@@ -23,7 +23,7 @@ typedef struct live {
 
 typedef struct ended {
     int32_t last;
-    /* in tokens, without the end token */
+    /* number of tokens, without the end token */
     int64_t length;
     double end_log_prob, total, score;
     bool cut;
@@ -80,7 +80,7 @@ typedef struct search {
     int32_t *from;
     /* each row's newest token */
     int32_t *ids;
-    /* copies of from and ids for the time in which rows change places */
+    /* copies of from and ids, which are read while rows are moved */
     int32_t *from_before, *ids_before;
     trace *traces;
     int32_t n_traces;
@@ -105,14 +105,15 @@ typedef struct search {
     watch *watch;   /* NULL: nobody watches */
 } search;
 
-/* Chooses the continuations of a sentence's live hypotheses: writes q->next and the finished ones.
- * Returns the number of hypotheses that go on; 0: the sentence is done. */
+/* Chooses the continuations of a sentence's live hypotheses: writes those that go on to q->next,
+ * and finished ones to s->ended. Returns the number of hypotheses that go on; 0: the sentence is
+ * done. */
 int wf_beam_advance(search *q, sentence *s);
 int wf_sample_advance(search *q, sentence *s);
 /* Draws n tokens for a sentence: the draws number first, first + 1, ... */
 void wf_draw_tokens(const search *q, const logit_row *r, double normaliser, const sentence *s,
                     int first, int n, char *scratch, candidate *out);
-/* bytes */
+/* The bytes of scratch memory that wf_draw_tokens needs. */
 size_t wf_draw_scratch(int64_t vocab);
 
 /* ---- hypothesis.c ---------------------------------------------------------------------------- */
@@ -121,7 +122,7 @@ size_t wf_draw_scratch(int64_t vocab);
  * prompt. */
 int64_t wf_length_of(const search *q, const sentence *s);
 const candidate *wf_candidates_of(const search *q, const live *h);
-/* Finishes a hypothesis; it gets the place `at` among the finished ones. */
+/* Finishes a hypothesis, and writes it to s->ended[at]. */
 void wf_end_hypothesis(const search *q, sentence *s, const live *h, const candidate *end, int at);
 double wf_length_penalty_of(const wf_decode_options *o,
                             /* length counts the end token */
@@ -133,7 +134,7 @@ double wf_end_penalty(const search *q, const sentence *s);
 
 bool wf_watch_open(search *q); /* false: out of memory */
 void wf_watch_close(search *q);
-bool wf_watch_wants(const search *q); /* is there a listener, and room for a continuation? */
+bool wf_watch_wants(const search *q); /* true: there is a listener, and room for a continuation */
 void wf_watch_note(const search *q, const sentence *s, int parent, const candidate *c,
                    wf_fate fate);
 /* Reports the step of a sentence, of which n hypotheses go on. False: the listener wants to
@@ -155,23 +156,23 @@ bool wf_apply_rules(const search *q, const sentence *s, int row, char *scratch, 
 
 /* ---- narrow.c -------------------------------------------------------------------------------- */
 
-/* Find the candidates of every sentence, if there is a shortlist. Steps then compute their logits
- * alone, unless there are many, or a listener reads whole rows. */
+/* Find the candidates of every sentence, if there is a shortlist. Steps then compute the logits of
+ * all candidates alone, unless these are many, or a listener reads whole rows. */
 bool wf_narrow_open(search *q, int s, const int32_t *src, const int32_t *src_length);
 void wf_narrow_close(search *q);
 /* Runs a step of all rows: see wf_decoder_step. */
 bool wf_narrow_step(search *q);
-/* bytes */
+/* The bytes of scratch memory for the functions below. */
 size_t wf_narrow_scratch(const wf_decode_options *o, const wf_model *m);
-/* The logits of a sentence's candidates alone, gathered into scratch. Without a shortlist it is the
- * row itself. */
+/* A short row with the logits of a sentence's candidates alone, gathered into scratch. Without a
+ * shortlist the result is the row `of` itself. */
 logit_row wf_narrow_few(const search *q, const sentence *s, const logit_row *of, char *scratch);
 /* Turns the tokens of n candidates from indices in the short row (wf_narrow_few) into ids. */
 void wf_narrow_tokens(const search *q, const sentence *s, candidate *c, int n);
 /* Copies a whole row to scratch, with minus infinity for tokens that are no candidates. */
 void wf_narrow_row(const search *q, const sentence *s, char *scratch, logit_row *of);
-/* False: all candidates are banned, but for the end token, which the minimum length does not allow
- * yet. */
+/* True if a sentence can go on with one of its candidates. False: the minimum length does not allow
+ * the end token yet, and all other candidates are banned. */
 bool wf_narrow_leaves(const search *q, const sentence *s, const logit_row *r);
 
 /* ---- decode_results.c ------------------------------------------------------------------------ */

@@ -1,10 +1,11 @@
 /* models/decode/shortlist.c - reads lexical shortlists, and lists the candidates of a source. See
  * models/shortlist.h.
  *
- * A file is, low byte first: u64 mark, u64 checksum, u64 first, u64 best, u64 number of offsets,
- * u64 number of ids, u64 offsets, u32 ids. Token w of a source has the ids from offset w up to
- * offset w + 1. A file ends its offsets at the last token that has ids. `best` is how many ids a
- * token may have, and nothing depends on it. */
+ * A file has, low byte first: u64 mark, u64 checksum, u64 first, u64 best, u64 number of offsets,
+ * u64 number of ids, u64 offsets, u32 ids. The list of source token w has the ids from index
+ * offsets[w] up to offsets[w + 1]. There are no offsets after the last source token that has a
+ * list. Ids below `first` are candidates of every source. `best` is the most ids in a list, and is
+ * not used. */
 #include "narrow.h"
 
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static uint32_t u32_at(const unsigned char *at) {
     return value;
 }
 
-/* The checksum of all bytes after itself, in whole words of 64 bits. */
+/* The checksum of all bytes after its own field, in words of 64 bits. */
 static uint64_t checksum(const unsigned char *data, size_t bytes) {
     uint64_t sum = 0;
     for (size_t at = AT_FIRST; at + 8 <= bytes; at += 8)

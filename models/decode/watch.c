@@ -1,4 +1,5 @@
-/* models/decode/watch.c - tells a listener what each step of a search ranks, and what it decides.
+/* models/decode/watch.c - tells a listener (options.watched) what each step of a search ranks, and
+ * what it decides.
  *
  * Without a listener, nothing here is allocated or run. With one, the step is described after the
  * decision and before the hypotheses change, so no choice and no bit changes. */

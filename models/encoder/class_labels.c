@@ -1,5 +1,5 @@
-/* models/encoder/class_labels.c - the labels of classes, which a model's file has as one text with
- * a label on each line. There are as many as the head has classes. */
+/* models/encoder/class_labels.c - the labels of classes. A model's file stores them as one text
+ * with a label on each line, as many as the head has classes. */
 #include <string.h>
 
 #include "models/encoder.h"

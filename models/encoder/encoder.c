@@ -17,7 +17,7 @@
 
 static const char *const tied_names[] = { "embedding.weight", "output.weight" };
 
-/* The layers of an encoder, which may read several inputs. */
+/* The layers of an encoder. The same layers encode sources and, in pairs, targets. */
 typedef struct stack {
     const wf_encoder *e;
     struct wf_embedding_layer tokens, places, types;
@@ -29,7 +29,7 @@ typedef struct stack {
 
 /* ---- embedding ------------------------------------------------------------------------------- */
 
-/* The positions of RoBERTa: [B,S]. */
+/* RoBERTa's positions [B,S]: they count the tokens other than padding, from pad_id + 1 on. */
 static wf_tensor *counted(const wf_encoder *e, wf_tensor *ids) {
     wf_graph *g = e->model.graph;
     wf_tensor *pad = wf_constant(g, e->config.pad_id);
@@ -72,8 +72,8 @@ static bool stack_new(stack *s, const wf_encoder *e, char *message) {
     return true;
 }
 
-/* Encodes lines ids [B,S], whose tokens are those where valid [B,S] is 1. Returns [B,S,D]. The
- * weights of attention are recorded for the first input alone. */
+/* Encodes lines ids [B,S]; valid [B,S] is 1 for tokens and 0 for padding. Returns [B,S,D]. The
+ * attention map gets the weights of the first input (src) alone. */
 static wf_tensor *encode(const stack *s, wf_tensor *ids, wf_tensor *valid, bool first) {
     const wf_encoder *e = s->e;
     wf_tensor *x = embed(s, ids), *mask = wf_unsqueeze(valid, WF_AXIS(1) | WF_AXIS(2));
@@ -123,8 +123,8 @@ static void classify(wf_encoder *e) {
     wf_model_finish(m);
 }
 
-/* Adds the loss of one direction, in which row i of similar [B,B] belongs to column i. Returns the
- * log-probabilities [B,B]. */
+/* Adds the loss of one direction. In similar [B,B], the right column of row i is column i. Returns
+ * the log-probabilities [B,B]. */
 static wf_tensor *contrast(wf_model *m, wf_tensor *similar) {
     wf_tensor *own = wf_arange(similar, 0);
     wf_cross_entropy_result r =
@@ -255,7 +255,9 @@ static bool copy_parameters(wf_model *to, const wf_model *from, char *message) {
     return true;
 }
 
-/* The configuration with another head. A new pooler gets its family's activation. */
+/* The configuration with another head: of `classes` classes, or none if this is 0. A new pooler
+ * gets the activation of the model's family. DistilBERT's pooler (relu) goes with its head of
+ * classes. */
 static wf_encoder_config other_head(wf_encoder_config c, int64_t classes) {
     bool distil = !c.types && !c.counted_positions;
     if (classes && !c.pooler) c.pooler_activation = distil ? WF_DENSE_RELU : WF_DENSE_TANH;
@@ -293,7 +295,7 @@ int64_t wf_encoder_width(const wf_model *m) {
 }
 
 /* The node with the vectors of lines or, if `classes`, with the log-probabilities of their classes.
- * NULL: m does not compute what was asked for. */
+ * NULL: m is no encoder, or has no classes. */
 static wf_tensor *values_of(const wf_model *m, bool classes) {
     const wf_encoder *e = wf_encoder_of(m);
     if (!e || (classes && !e->config.classes)) return NULL;

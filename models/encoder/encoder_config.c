@@ -21,7 +21,7 @@ wf_encoder_config wf_encoder_defaults(void) {
     /* clang-format on */
 }
 
-/* The layers, without dropout. */
+/* The options of the layers, without dropout. */
 static wf_block_options block(const void *config) {
     const wf_encoder_config *c = config;
     return (wf_block_options){ .d_model = c->d_model,

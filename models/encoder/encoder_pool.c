@@ -1,8 +1,8 @@
 /* models/encoder/encoder_pool.c - the vector of a line from those of its tokens, as
  * sentence-transformers makes it. See encoder.h.
  *
- * Sums over tokens are products of a row of weights and the matrix of the tokens' vectors, and
- * padding has the weight 0. */
+ * A sum over tokens is the product of a row of weights [1,S] and the tokens' vectors [S,D]. Padding
+ * has the weight 0. */
 #include "encoder_pool.h"
 
 #include "models/kind.h"

@@ -5,13 +5,14 @@
 
 #include "models/encoder.h"
 
-/* Record the vectors [B,E] of lines whose tokens x [B,S,D] are those where valid [B,S] is 1. dense
- * is used if the configuration has one. */
+/* Record the vectors [B,E] of lines from the vectors x [B,S,D] of their tokens; valid [B,S] is 1
+ * for tokens and 0 for padding. `dense` is the layer after pooling, which is used only if the
+ * configuration has one. */
 wf_tensor *wf_encoder_pool(const wf_encoder_config *c, const struct wf_linear_layer *dense,
                            wf_tensor *x, wf_tensor *valid);
 /* Applies to x the activation of the layer after pooling, or of the pooler. */
 wf_tensor *wf_dense_activate(wf_dense_activation a, wf_tensor *x);
-/* The rows of x [B,E], each divided by its length, but not by less than 1e-12. */
+/* The rows of x [B,E], each divided by its Euclidean length, but not by less than 1e-12. */
 wf_tensor *wf_unit_rows(wf_tensor *x);
 
 #endif

@@ -113,7 +113,7 @@ static bool read_real(const wf_config_field *row, const char *text, void *config
     return fail(message, "'%s' is '%.64s', not a number", row->key, text);
 }
 
-/* Early files store choices as numbers. */
+/* Reads a whole number or the name of a choice. Early files store choices as numbers. */
 static bool parse_field(const wf_config_field *row, const char *text, int64_t *value,
                         char *message) {
     for (int i = 0; row->name && row->name(i); i++)

@@ -1,10 +1,10 @@
 /* models/file/model_file.c - a model in one safetensors file: configuration (config_file.c),
  * weights, and in a checkpoint the trainer's state.
  *
- * Names are those in a PyTorch state_dict of torch.nn.Transformer. Such files load, with packed or
- * separate q, k, v, and with tied tables under any one or all of their names. A file is checked
- * against the model before the model changes. Sinusoidal tables are not stored, because the
- * configuration determines them. */
+ * Tensors are named as in a state_dict of torch.nn.Transformer, and files that PyTorch saved load
+ * too: with packed or separate q, k, v, and with tied tables under any one or all of their names. A
+ * file is checked against the model before the model changes. Sinusoidal tables are not stored,
+ * because the configuration determines them. */
 #include "model_file.h"
 #include "core/file_internal.h"
 #include "core/graph_internal.h"
@@ -34,14 +34,14 @@ typedef struct writing {
     int n_meta;
     wf_config_text config;
     wf_adapter_text adapters;
-    char *added; /* the value of ADDED; NULL: there are no such parameters */
+    char *added; /* the value of ADDED; "": there are no such parameters */
 } writing;
 
 static void close_writing(writing *w) {
     free(w->leaves), free(w->meta), free(w->added);
 }
 
-/* Lists all parameters; those of adapters alone, if the model has some. */
+/* Lists the parameters to save: all of them, or in a model with adapters the adapters alone. */
 static bool list_leaves(writing *w, const wf_model *m) {
     int all = wf_parameters(m->graph, NULL, 0);
     w->leaves = calloc((size_t)all + 1, sizeof(wf_tensor *));
@@ -52,7 +52,7 @@ static bool list_leaves(writing *w, const wf_model *m) {
     return true;
 }
 
-/* Lists the names of added parameters in one text, if there are any. */
+/* Lists the names of added parameters in one text, a line each. */
 static bool list_added(writing *w, const wf_model *m) {
     size_t size = 1, n = 0;
     for (int i = 0; i < w->n; i++) size += strlen(w->leaves[i]->name) + 1;
@@ -120,7 +120,7 @@ bool wf_model_save(const wf_model *m, const char *path, wf_trainer *trainer, con
 #define PACKED "in_proj_weight"
 enum { PARTS = 3 };
 
-/* Finds q, k and v in place of a packed projection. Returns 3, or 0 if the file lacks one. */
+/* Finds the separate q, k and v of a packed projection. Returns 3, or 0 if the file lacks one. */
 static int find_parts(wf_loader *l, const wf_tensor *leaf, const wf_entry *part[PARTS]) {
     const size_t n = strlen(leaf->name), tail = sizeof PACKED - 1;
     int found = 0;
@@ -177,8 +177,8 @@ static bool listed_as_added(const wf_file *f, const char *name) {
     return false;
 }
 
-/* False if a tensor of the file belongs to no parameter, because the file is then of another model.
- * The trainer loads moments, and a program that adds parameters loads those. */
+/* True if every tensor of the file belongs to a parameter; otherwise it is a file of another model.
+ * Moments, which the trainer loads, and parameters that a program added are allowed. */
 static bool nothing_left(const wf_loader *l, char *message) {
     const size_t n = strlen(l->prefix);
     for (const wf_entry *e = NULL; (e = wf_loader_left(l, e));) {

@@ -1,5 +1,5 @@
-/* models/file/model_file.h - inside models: what readers of a model's file and of a state_dict
- * share; the configuration as text. */
+/* models/file/model_file.h - inside models: loads weights whose names have a prefix, for model
+ * files and state_dicts; reads and writes a configuration as metadata. */
 #ifndef WEFT_MODELS_FILE_MODEL_FILE_H
 #define WEFT_MODELS_FILE_MODEL_FILE_H
 
@@ -15,8 +15,8 @@ enum { WF_CONFIG_META = WF_MOST_FIELDS + 1, WF_CONFIG_TEXT = 40 };
 typedef struct wf_config_text {
     char of[WF_CONFIG_META][WF_CONFIG_TEXT];
 } wf_config_text;
-/* wf_field_text writes a field of the configuration as text. wf_field_read reads it from text;
- * false with message. */
+/* wf_field_text writes the value of a configuration's field as text, and returns the text, which
+ * may be a constant. wf_field_read reads the value from text; false with message. */
 const char *wf_field_text(const wf_config_field *row, const void *config,
                           char text[WF_CONFIG_TEXT]);
 bool wf_field_read(const wf_config_field *row, const char *text, void *config, char *message);

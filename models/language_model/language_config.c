@@ -24,7 +24,7 @@ wf_language_model_config wf_language_model_llama(void) {
     wf_language_model_config c = wf_language_model_defaults();
     c.activation = WF_SILU;
     c.gated = true;
-    c.dim_feedforward = 1376; /* 2/3 of 2048, in 32s */
+    c.dim_feedforward = 1376; /* 2/3 of 2048, rounded up to a multiple of 32 */
     c.positions = WF_POSITIONS_ROTARY;
     c.norm = WF_RMS_NORM;
     c.num_kv_heads = 2;
@@ -32,7 +32,7 @@ wf_language_model_config wf_language_model_llama(void) {
     return c;
 }
 
-/* The layers, without dropout. */
+/* The options of the layers, without dropout. */
 static wf_block_options block(const void *config) {
     const wf_language_model_config *c = config;
     return (wf_block_options){ .d_model = c->d_model,
@@ -113,7 +113,8 @@ static const wf_config_field fields[] = {
 
 WF_FIELDS_FIT(CONFIG_OF, fields);
 
-/* Unless the length of a row is given, it has room for a prompt, the start token and an output. */
+/* Derives a configuration from sizes. If they do not give the length of a whole sequence (`row`),
+ * it has room for a longest prompt, the start token and a longest output. */
 static void configure(void *config, const wf_model_sizes *s) {
     wf_language_model_config *c = config;
     int64_t pair = 2 * s->longest + 1;
@@ -132,7 +133,7 @@ static void configure(void *config, const wf_model_sizes *s) {
     c->gated = s->gated;
     c->scale_embedding = true;
     c->bias = !s->no_bias;
-    /* a model of running text has no bias here, as GPT-2 */
+    /* the output of a model of running text has no bias, as in GPT-2 */
     c->output_bias = c->bias && !s->start_first;
     c->norm_first = c->final_norm = s->norm_first;
     c->start_id = s->start_id;

@@ -27,8 +27,8 @@ typedef struct reading {
 
 /* ---- the prefix ------------------------------------------------------------------------------ */
 
-/* True if only this model has such a name. *length becomes the length of the prefix before the
- * name. */
+/* True if the name is one by which a Transformer is recognised. *length becomes the length of the
+ * prefix before it. */
 static bool has_anchor(const char *name, size_t *length) {
     static const char *const anchors[] = { "src_embedding.weight", "tgt_embedding.weight", ENCODER,
                                            DECODER };
@@ -127,8 +127,8 @@ static bool derive_tables(const reading *r) {
 
 /* ---- further settings that names and shapes determine ---------------------------------------- */
 
-/* One more than the highest layer number after `stack`. A missing layer is found when the weights
- * are loaded. */
+/* One more than the highest layer number in names that begin with `stack`. If a layer below it is
+ * missing, loading the weights fails. */
 static int64_t count_layers(const reading *r, const char *stack) {
     int64_t layers = 0;
     for (int i = 0; i < wf_file_count(r->file); i++) {

@@ -19,8 +19,8 @@
 
 /* ---- embedding: tokens and their positions (3.4, 3.5) ---------------------------------------- */
 
-/* shared: the output uses the table, too. If the output is scaled, the table gets the initial
- * values of one that is not shared. */
+/* A table of embeddings. shared: the output uses it, too. If the output's input is scaled
+ * (scale_output), a shared table gets the initial values of one that is not shared. */
 static struct wf_embedding_layer table(const wf_transformer *m, const char *name, int64_t rows,
                                        bool shared) {
     if (m->config.scale_output) shared = false;
@@ -40,7 +40,7 @@ static struct wf_position_layer positions(const wf_transformer *m, const char *n
     return wf_position_new(m->model.graph, name, c->positions, c->max_len, c->d_model);
 }
 
-/* Zeros in place of the embedding at position 0: [B,T,D]. */
+/* The embeddings x [B,T,D] with zeros at position 0. */
 static wf_tensor *without_start(wf_tensor *x) {
     wf_tensor *at = wf_cast(wf_position_ids(x, 1), wf_real(x->graph)); /* [T] */
     wf_tensor *later = wf_not_equal(at, wf_constant(x->graph, 0));
@@ -58,9 +58,9 @@ static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer
     return wf_drop(x, m->model.training.dropout, places->path); /* 5.4 */
 }
 
-/* The table that rotates queries and keys of x [B,T,D] by their places, if positions are rotary (Su
- * et al. 2021). It rotates cross-attention, too, if positions are only rotary: then a token of the
- * target begins to read near its own place in the source. */
+/* The table of rotations by position for queries and keys of x [B,T,D] (Su et al. 2021). NULL:
+ * positions are not rotary. With WF_POSITIONS_ROTARY it also rotates cross-attention, so that a
+ * target token at first attends near its own position in the source. */
 static wf_tensor *rotations(const wf_transformer *m, const struct wf_position_layer *places,
                             wf_tensor *x, bool source) {
     const wf_block_options o = wf_model_block(&m->model);
@@ -118,8 +118,8 @@ static wf_tensor *encoder(wf_transformer *m, wf_tensor *rotary, wf_tensor *x) {
 
 /* ---- decoder (3.1, right) -------------------------------------------------------------------- */
 
-/* [B,T,D] -> [B,T,D]. Each layer's keys and values of the memory are named, so that one plan can
- * compute them once per sentence, and another can be fed with them. */
+/* [B,T,D] -> [B,T,D]. Each layer's keys and values of the memory are kept in cross_k and cross_v,
+ * so that one plan can compute them once per sentence, and the plan of a step is fed with them. */
 static wf_tensor *decoder(wf_transformer *m, wf_tensor *memory_rotary, wf_tensor *rotary,
                           wf_tensor *x) {
     const wf_transformer_config *c = &m->config;

@@ -42,7 +42,7 @@ wf_transformer_config wf_transformer_defaults(void) {
     /* clang-format on */
 }
 
-/* The layers, without dropout. */
+/* The options of the layers, without dropout. */
 static wf_block_options block(const void *config) {
     const wf_transformer_config *c = config;
     return (wf_block_options){ .d_model = c->d_model,
@@ -145,8 +145,8 @@ static void configure_marian(wf_transformer_config *c) {
     c->layer_norm_eps = 1e-6;
 }
 
-/* Derives sizes from the data: the start token takes one position. Lengths mark the padding, so
- * pad_id is not needed. */
+/* Derives a configuration from sizes. The maximum length includes the start token. Padding is
+ * marked by src_length, so there is no pad_id. */
 static void configure(void *config, const wf_model_sizes *s) {
     wf_transformer_config *c = config;
     *c = wf_transformer_defaults();
