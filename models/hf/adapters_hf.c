@@ -23,7 +23,7 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The family of transformers that has models of this form. */
+/* The family of transformers whose names a model's tensors have in a folder. */
 typedef struct naming {
     const hf_lm_family *lm; /* NULL: an encoder-decoder */
     const hf_family *pairs; /* the family of an encoder-decoder */
@@ -65,7 +65,7 @@ static int peft_name(const naming *to, const wf_tensor *weight, int part, char n
     return parts;
 }
 
-/* The module that is part `part` of a matrix of so many parts. */
+/* The module that is part `part` of a matrix which has `parts` parts in transformers. */
 static const wf_module *part_of(const wf_module *modules, int parts, int part) {
     return &modules[parts == 1 ? 0 : 1 + part];
 }
@@ -76,11 +76,11 @@ typedef struct saving {
     const wf_model *m;
     naming to;
     hf_tensors tensors;
-    hf_text modules; /* the list of their modules */
+    hf_text modules; /* the JSON array of their modules' names, so far without its end */
     char *message;
 } saving;
 
-/* Adds rows first..first+rows-1 of a tensor under this name. */
+/* Adds rows first..first+rows-1 of a tensor under the name `name` + `end`. */
 static bool add(saving *s, const char *name, const char *end, const wf_tensor *t, int64_t first,
                 int64_t rows) {
     char whole[2 * HF_NAME + 32];
@@ -194,7 +194,8 @@ bool wf_hf_export_adapters(const wf_model *m, const char *folder, const wf_hf_wr
 
 /* ---- adapter_config.json --------------------------------------------------------------------- */
 
-/* Keys that change what an adapter computes, and the values with which they do not. */
+/* Keys of adapter_config.json that may change what an adapter computes, and their values that
+ * change nothing. Other values are refused. */
 static const struct {
     const char *key, *values[3];
 } plain[] = {
@@ -250,7 +251,7 @@ typedef struct loading {
     const wf_file *f;
     naming from;
     hf_text targets;
-    int found; /* how many tensors were found; each is half of an adapter */
+    int found; /* number of tensors that were loaded; each is one half of an adapter, A or B */
     char *message;
 } loading;
 
@@ -269,8 +270,8 @@ static bool load_half(loading *l, const char *name, const char *end, wf_tensor *
     return wf_hf_of_file(WEIGHTS, wf_file_load(e, leaf, l->message), l->message);
 }
 
-/* Lists the modules that have adapters in the file, or loads these if `into` is a model with
- * them. */
+/* With `into` NULL, lists the modules of `base` that have adapters in the file. Else loads these
+ * adapters into that model. */
 static bool each_module(loading *l, const wf_model *base, const wf_model *into) {
     wf_module modules[WF_MODULE_PARTS + 1];
     char name[2 * HF_NAME];

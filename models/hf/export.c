@@ -137,7 +137,8 @@ static void tell_what_is_lost(const wf_generation *g, char *notes) {
                    g->n_forced);
 }
 
-/* Outputs of a T5 have no limit: one that does not end would be as long as memory allows. */
+/* The max_length of an exported T5 whose search has no limit. Without one, an output that does not
+ * end would grow until memory runs out. */
 enum { T5_LONGEST = 512 };
 
 static int64_t longest(const hf_config *c, const wf_decode_options *d) {
@@ -147,7 +148,7 @@ static int64_t longest(const hf_config *c, const wf_decode_options *d) {
     return fixed ? (int64_t)d->max_len_b + counted : most;
 }
 
-/* Writes settings that transformers accepts only with a beam, and warns about in other searches. */
+/* Writes the settings of beam search. transformers warns if another search has them. */
 static void put_beam(hf_text *t, const wf_decode_options *d) {
     wf_hf_put_real(t, "length_penalty", length_penalty(d));
     if (d->stop == WF_STOP_LONGEST) {
@@ -197,7 +198,7 @@ static void put_lengths(hf_text *t, const hf_config *c, const wf_generation *g) 
     const wf_decode_options *d = &g->options;
     if (c->decoder_only) {
         wf_hf_put_int(t, "bos_token_id", c->start);
-        /* a list of several end tokens was kept in not_done, which is written elsewhere */
+        /* put_not_done writes eos_token_id if it was a list of several end tokens */
         if (!strstr(g->not_done, "eos_token_id=")) wf_hf_put_int(t, "eos_token_id", c->end);
         wf_hf_put_int(t, "num_beams", d->sample ? 1 : d->beam);
         wf_hf_put_int(t, "max_new_tokens",

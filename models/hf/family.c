@@ -14,7 +14,7 @@
 /* ---- families -------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(hf_config, field)
-/* Keys that were added to the families later have a value for files without them. */
+/* Keys that transformers added later have a default for older files, which lack them. */
 static const hf_key bart_keys[] = {
     { "vocab_size", HF_COUNT, AT(c.src_vocab), NULL },
     { "decoder_vocab_size", HF_COUNT, AT(c.tgt_vocab), "0" }, /* 0: that of the encoder */
@@ -126,7 +126,7 @@ const hf_family *wf_hf_family(const char *model_type) {
     return NULL;
 }
 
-/* Is the model's form that of a family other than T5? */
+/* True if f, which is no family of T5, has models of this form. */
 static bool is_of(const hf_family *f, const wf_transformer_config *c) {
     bool plain = !c->relative_buckets && c->norm == WF_LAYER_NORM && !c->gated && !c->head_dim &&
                  c->attention_scale == 0 && !c->scale_output && c->tie != WF_TIE_INPUTS;
@@ -220,8 +220,8 @@ bool wf_hf_ignored_key(const char *name) {
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* The rest of a name after the stem; *number points to the digits for its #. NULL: the name has
- * another stem. */
+/* The rest of a name after a stem; *number becomes the beginning of the digits that match its #.
+ * NULL: the name does not begin with the stem. */
 static const char *after_stem(const char *stem, const char *name, const char **number) {
     for (; *stem; stem++) {
         if (*stem != '#') {

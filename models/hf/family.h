@@ -19,9 +19,10 @@ typedef struct hf_config {
 /* A key of config.json that weft uses. */
 typedef struct hf_key {
     const char *name;
-    /* the type of the field at `offset`: int64_t, int64_t, int64_t, bool, wf_activation, double,
-     * wf_activation. HF_FIRST_ID may be a list of several ids, of which the first is read.
-     * HF_FEED_FORWARD is a text such as "relu" or "gated-gelu", and also sets c.gated */
+    /* the type of the value, which determines the type of the field at `offset`, in this order:
+     * int64_t, int64_t, int64_t, bool, wf_activation, double, wf_activation. HF_FIRST_ID may be a
+     * list of several ids, of which the first is read. HF_FEED_FORWARD is a text such as "relu" or
+     * "gated-gelu", and also sets c.gated */
     enum { HF_COUNT, HF_ID, HF_FIRST_ID, HF_FLAG, HF_ACTIVATION, HF_REAL, HF_FEED_FORWARD } type;
     size_t offset;      /* in an hf_config, or an hf_lm_config */
     const char *absent; /* the value if the key is missing; NULL: it must be present */
@@ -34,8 +35,9 @@ typedef struct hf_constant {
 } hf_constant;
 
 /* A parameter's name begins with `from` in weft, and with `to` in a folder of Hugging Face. The
- * rest of the name is the same in both. # stands for a number, which is also the same in both. Only
- * `to` has @, one of q, k and v, or &, one of query, key and value: weft packs the three in one. */
+ * rest of the name is the same in both. # stands for a number, which is also the same in both. In
+ * `to`, @ stands for q, k or v and & for query, key or value, because weft packs these three
+ * tensors in one. */
 typedef struct hf_stem {
     const char *from, *to;
 } hf_stem;
@@ -50,24 +52,24 @@ enum {
 typedef struct hf_family {
     const char *name;         /* model_type */
     const char *architecture; /* the class of transformers that can generate */
-    const char *older;        /* its name in older files; or NULL */
+    const char *older;        /* the class's name in older files; or NULL */
     wf_positions positions;
     bool norm_first, final_norms, embedding_norm, output_bias;
-    bool may_separate; /* there may be two vocabularies: share_encoder_decoder_embeddings */
-    /* a form of T5: relative positions, RMSNorm, no biases. The weights decide if the output has a
-     * table of its own, and the output's input is scaled unless `unscaled` */
+    bool may_separate; /* encoder and decoder may have vocabularies of their own */
+    /* t5: a form of T5 with relative positions, RMSNorm and no biases. per_layer: each layer has
+     * its own relative biases. unscaled: the output's input is never divided by sqrt(d_model) */
     bool t5, per_layer, unscaled;
     int64_t pad; /* required value of pad_token_id; -1: any */
     const hf_key *keys;
     hf_constant constants[12];
     const char *const *ignored; /* keys that change no result, beside those of all families */
     const hf_stem *stems, *gated_stems;
-    /* the names of the token tables of encoder, decoder and output, in this order, and of one
-     * shared by all */
+    /* [4] the names of the token tables of encoder, decoder and output, and of the table that all
+     * of them share */
     const char *const *tables;
 } hf_family;
 const hf_family *wf_hf_family(const char *model_type); /* NULL: none */
-/* the family that has models of this form */
+/* The family that has models of this form; NULL: none. */
 const hf_family *wf_hf_family_of(const wf_transformer_config *c);
 const char *wf_hf_family_names(void);
 
@@ -84,15 +86,15 @@ extern const int wf_hf_n_activations;
 
 /* ---- names of tensors ------------------------------------------------------------------------ */
 
-/* The name of part `part` of a parameter by a table of n stems. Returns how many parts the
- * parameter has: 3 if the name has an @ or &. 0: it is unknown. */
+/* Writes the name of part `part` of a parameter, by a table of n stems. Returns how many parts the
+ * parameter has: 3 if the stem has an @ or &, else 1. 0: it is unknown. */
 int wf_hf_name_by(const hf_stem *stems, int n, const char *parameter, int part, char name[HF_NAME]);
 
 /* The name of part `part` of a parameter other than a token table. q, k and v are three parts of a
  * packed projection. Returns how many parts the parameter has; 0: it is unknown. */
 int wf_hf_tensor_name(const hf_family *family, bool gated, const char *parameter, int part,
                       char name[HF_NAME]);
-enum { HF_OUTPUT = 2, HF_SHARED }; /* in `tables` of a family */
+enum { HF_OUTPUT = 2, HF_SHARED }; /* indices in hf_family.tables */
 #define HF_OUTPUT_BIAS "final_logits_bias"
 /* True for a position table, which old files contain although the family computes positions. */
 bool wf_hf_is_positions(const char *tensor);
@@ -110,7 +112,7 @@ extern const char *const wf_hf_t5_tables[4], *const wf_hf_t5_ignored[];
 bool wf_hf_t5_feed_forward(const char *text, bool *gated, wf_activation *activation);
 /* Writes the name of such a form. False: transformers has no name for it. */
 bool wf_hf_t5_feed_forward_name(bool gated, wf_activation activation, char text[32]);
-/* Is the Transformer of a form of T5? */
+/* True if the Transformer has a form of T5. */
 bool wf_hf_is_t5(const wf_transformer_config *c);
 
 #endif

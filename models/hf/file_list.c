@@ -1,4 +1,5 @@
-/* models/hf/file_list.c - the names of a folder's files, with those that an index names. */
+/* models/hf/file_list.c - lists the names of a folder's files: those in files.c, and the weight
+ * files that an index names. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* models/hf/files.c - the list of the files in a folder.
+/* models/hf/files.c - the list of the files that a folder may have.
  *
- * Only files with a name in the list are opened or written, as an assert checks. So the list tells
- * a program every file that may be read. */
+ * Paths are made only of names in the list, as an assert checks. The one exception are weight files
+ * that an index names (shards.c). file_list.c gives programs both. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { MOST_BYTES = 1 << 28 };
 
-/* In the order in which they are read. Of the weights, the first that exists is read. */
+/* The names. Of the four files of weights, the first that exists is read. */
 static const char *const names[] = {
     "config.json",
     "generation_config.json",
@@ -64,7 +64,7 @@ bool wf_hf_path(char path[HF_PATH], const char *folder, const char *name) {
     return n > 0 && n < HF_PATH;
 }
 
-/* True also for a file that cannot be opened, because reading it then reports the reason. */
+/* True also for a file that exists but cannot be opened: reading it then reports the reason. */
 bool wf_hf_exists(const char *folder, const char *name) {
     char path[HF_PATH];
     struct stat s;

@@ -9,9 +9,8 @@
 #include "models/text_formats.h"
 #include "object.h"
 
-/* A bias of the output that rules a token out: exp of it is 0 beside any other logit. So
- * log-probabilities over the whole vocabulary equal those that renormalize_logits computes for the
- * other tokens. */
+/* A bias of the output that rules a token out: its probability becomes 0. So log-probabilities over
+ * the whole vocabulary equal those that renormalize_logits computes for the other tokens. */
 #define HF_SHUT_OUT (-1e4f)
 
 typedef struct hf_search {
@@ -36,8 +35,8 @@ bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_consta
  * `ignored` and `own`, which may be NULL. */
 bool wf_hf_check_keys(const hf_object *o, const hf_key *keys, const hf_constant *constants,
                       const char *const *ignored, const char *const *own, char *message);
-/* Copies the family's name as it is written in the file, which allocates nothing. False: there is
- * none, or it is longer than any family's. */
+/* Copies the value of model_type, without allocating memory. False: it is missing, or longer than
+ * the name of any family. */
 enum { HF_TYPE = 32 };
 bool wf_hf_model_type(const hf_object *o, char name[HF_TYPE]);
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message);
@@ -59,8 +58,8 @@ bool wf_hf_import_lm(const char *folder, const hf_object *config, wf_hf *out, ch
 
 /* ---- encoder/: encoders ---------------------------------------------------------------------- */
 
-/* True if config.json is that of a family of encoders. The other functions read and write its
- * folder, as those of language models do. */
+/* True if config.json is that of a family of encoders. The other functions here read and write such
+ * a folder, as those above do for language models. */
 bool wf_hf_is_encoder(const hf_object *config);
 const char *wf_hf_bert_family_names(void);
 bool wf_hf_import_encoder(const char *folder, const hf_object *config, wf_hf *out, char *message);
@@ -100,7 +99,7 @@ typedef struct hf_shards {
 } hf_shards;
 bool wf_hf_read_shards(hf_shards *s, const char *folder, const char *index, char *message);
 void wf_hf_shards_free(hf_shards *s);
-/* The file's name in pair i, without a '\0' at its end; its length; the next file's first pair. */
+/* Pair i's file name, without a '\0' at its end; its length; the next file's first pair, or n. */
 const char *wf_hf_shard(const hf_shards *s, int i);
 size_t wf_hf_shard_bytes(const hf_shards *s, int i);
 int wf_hf_next_shard(const hf_shards *s, int i);
@@ -108,7 +107,8 @@ int wf_hf_next_shard(const hf_shards *s, int i);
 /* Opens the weights. *name becomes the name of the file, or of the index. NULL with message. */
 wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message);
 
-/* Tensors that are gathered before they are written, with their names. { 0 } at first. */
+/* Tensors with their names, which are gathered before they are written. Initialise it with { 0
+ * }. */
 typedef struct hf_tensors {
     wf_entry *entries; /* [n] */
     int n;
@@ -164,7 +164,7 @@ typedef struct hf_text {
 } hf_text;
 void wf_hf_put_text(hf_text *t, const char *part, size_t n);
 void wf_hf_put_string(hf_text *t, const char *s);                     /* in quotes */
-void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* behind another */
+void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* a pair after another one */
 
 /* Formatted text of at most 255 bytes. */
 WF_PRINTF(2, 3) void wf_hf_put_as(hf_text *t, const char *format, ...);
@@ -176,7 +176,7 @@ void wf_hf_put_flag(hf_text *t, const char *name, bool value);
 void wf_hf_put_real(hf_text *t, const char *name, double value);
 /* A number with the fewest digits that read back as the same number; returns text. */
 const char *wf_hf_real_text(double value, char text[WF_REAL_TEXT]);
-/* Writes a text as a file, and frees it. */
+/* Passes the text to put_file as a file with this name, and frees it. */
 bool wf_hf_put_file(hf_text *t, const char *name, wf_hf_put put_file, void *user, char *message);
 
 /* Adds a sentence to the notes, unless there is no room for it. */

@@ -27,7 +27,7 @@ static bool wrong(const hf_object *o, const hf_value *v, const char *want, char 
     return fail(message, "%s: '%.60s' is %s, not %s", o->file, v->key, wf_hf_show(v, text), want);
 }
 
-/* 1 and 1.0 are the same. */
+/* True if the value is the number `want`; 1 and 1.0 are the same. */
 static bool same_number(const hf_value *v, const char *want) {
     double is, number;
     return wf_hf_real(v, &is) && wf_parse_real(want, &number) && is == number;
@@ -68,7 +68,7 @@ static bool read_id(const hf_value *v, int64_t *out) {
     return true;
 }
 
-/* Reads the form of the feed-forward layers, and how it is gated. */
+/* Reads the form of the feed-forward layers: the activation, and whether they are gated. */
 static bool read_feed_forward(const hf_object *o, const hf_value *v, hf_config *c, char *message) {
     char text[64];
     return (wf_hf_string(v, text, sizeof text) &&

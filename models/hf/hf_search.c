@@ -1,6 +1,6 @@
-/* models/hf/hf_search.c - reads how generate() of transformers would search. As in transformers
- * (generation/configuration_utils.py) the source is generation_config.json, or config.json if there
- * is none.
+/* models/hf/hf_search.c - reads the settings with which generate() of transformers would search. As
+ * in transformers (generation/configuration_utils.py) they are in generation_config.json, or in
+ * config.json if there is no such file.
  *
  * Settings that weft supports become options. Unsupported settings that would change a result are
  * reported. Settings that change no result are known by name. */
@@ -12,15 +12,15 @@
 #include "folder.h"
 #include "models/message.h"
 
-/* DEFAULT_NEW: new tokens of an output if a file sets none. LONGEST: the largest number that a file
- * may set. */
+/* DEFAULT_NEW: the most new tokens of an output if a file sets no limit. LONGEST: the largest limit
+ * that a file may set. */
 enum { DEFAULT_NEW = 20, LONGEST = 1000000000 };
-/* new tokens after a prompt if a file sets none, as in the program `generate` */
+/* the most new tokens after a prompt if a file sets no limit, as in the program `generate` */
 enum { NEW_OF_PROMPT = 200 };
 
 /* ---- what is known --------------------------------------------------------------------------- */
 
-/* Read below. */
+/* Settings that weft supports, which the functions below read. */
 static const char *const used[] = {
     "num_beams",
     "max_length",
@@ -321,7 +321,7 @@ static bool real(const hf_object *o, const char *key, double low, double high, d
     return wrong(o, v, want, message);
 }
 
-/* [start, factor] */
+/* Reads exponential_decay_length_penalty, which is an array [start, factor]. */
 static bool read_decay(const hf_object *o, wf_decode_options *d, char *message) {
     const hf_value *v = wf_hf_find(o, "exponential_decay_length_penalty");
     double pair[2];
@@ -366,8 +366,8 @@ static void tell_sampled_beam(const hf_object *o, wf_generation *g, char *notes)
     }
 }
 
-/* Reads if and how to sample. weft does not sample within a beam. If the file has no top_k,
- * transformers uses the 50 likeliest tokens. */
+/* Reads whether to sample, and the settings of sampling. weft does not sample within a beam search.
+ * If the file has no top_k, transformers uses the 50 likeliest tokens. */
 static bool read_sample(const hf_object *o, bool *samples, wf_generation *g, char *notes,
                         char *message) {
     enum { LIKELIEST = 50 };

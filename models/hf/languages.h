@@ -12,10 +12,10 @@ typedef struct hf_languages {
     const char *codes;     /* in the order of their ids, separated by spaces */
     const char *around;    /* text on both sides of a code in its piece, such as "__" */
     const char *source;    /* default language of sources, if the folder names none */
-    /* vocab.json has the ids; otherwise they are those of the .spm file plus one, as in fairseq,
-     * and a mask follows the languages */
+    /* true: vocab.json has the ids of pieces. false: they are the .spm file's ids plus one, as in
+     * fairseq, and a mask token follows the languages */
     bool vocabulary;
-    /* the source's language stands after its end token, not before the text */
+    /* true: the language of a source comes after its end token; false: before the text */
     bool behind;
 } hf_languages;
 

@@ -230,7 +230,7 @@ static int64_t piece_id(const many *m, const char *piece) {
     return -1;
 }
 
-/* Reads the language that a key names; -1: none. */
+/* Reads the id of the language that a key names, or else `absent`; -1: none. */
 static bool language_of(const many *m, const char *key, const char *absent, int64_t *id,
                         char *message) {
     char name[NAME], piece[2 * NAME];
@@ -264,8 +264,8 @@ static wf_tokenizer *make(const many *m, const int32_t *before, int n_before, co
     return t;
 }
 
-/* Makes both tokenizers. Outputs begin with the token that the search forces, or with tgt_lang;
- * with nothing, if the start token is a language. */
+/* Makes both tokenizers. Target lines begin with the language that the search forces. Without one
+ * they begin with tgt_lang, or with no language if the start token is one. */
 static bool make_both(const many *m, wf_hf *out, char *message) {
     const wf_generation *g = &out->generation;
     int64_t source, target;

@@ -26,8 +26,8 @@ typedef struct hf_object {
     char *text, *keys; /* the file's text, and a copy that is decoded in place */
 } hf_object;
 
-/* The list of names in files.c: the name with index i, or NULL past the last; and whether a name is
- * in the list. */
+/* The list of names in files.c. wf_hf_file_name returns name i, or NULL after the last.
+ * wf_hf_is_file is true for a name in the list. */
 const char *wf_hf_file_name(int i);
 bool wf_hf_is_file(const char *name);
 /* The path of a listed file. False: it is too long. */
@@ -50,21 +50,22 @@ void wf_hf_object_free(hf_object *o);
 /* The value of a key. NULL: the key is missing, or its value is null. */
 const hf_value *wf_hf_find(const hf_object *o, const char *key);
 
-/* Read the value as one type. False: it has another type. */
+/* Read a value as one type. False: it has another type. */
 bool wf_hf_is_null(const hf_value *v);
 bool wf_hf_int(const hf_value *v, int64_t *out);
 bool wf_hf_real(const hf_value *v, double *out);
 bool wf_hf_bool(const hf_value *v, bool *out);
 bool wf_hf_string(const hf_value *v, char *out, size_t size);
-/* n numbers in brackets. */
+/* Read an array of n numbers. */
 bool wf_hf_reals(const hf_value *v, double *out, int n);
-/* Write the value's text without white space outside of strings. Returns the length like
- * snprintf. */
+/* Write the value's text without the white space outside of its strings. Like snprintf it returns
+ * the length needed. */
 size_t wf_hf_compact(const hf_value *v, char *out, size_t size);
 /* Write the beginning of that text, short enough for a message; returns out. */
 enum { HF_SHOWN = 64 };
 const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]);
-/* Read a list of ids; with depth 2 each is in a list of its own. Returns their number, or -1. */
+/* Read an array of ids, at most `most`; with depth 2 each id is in an array of its own. Returns how
+ * many; -1: the value is no such array. */
 int wf_hf_ids(const hf_value *v, int depth, int32_t *ids, int most);
 /* True if the value is an array that contains this string. */
 bool wf_hf_lists(const hf_value *v, const char *string);

@@ -36,14 +36,12 @@ static bool content_of(const hf_object *o, const char *key, char text[80]) {
     return ok;
 }
 
-/* A token's text; older files have an object with it as "content". */
 bool wf_hf_token_text(const hf_object *o, const char *key, const char *absent, char text[80]) {
     const hf_value *v = wf_hf_find(o, key);
     snprintf(text, 80, "%s", absent);
     return !v || (*v->text == '{' ? content_of(o, key, text) : wf_hf_string(v, text, 80));
 }
 
-/* Pieces by id, NULL where the model's table has rows for none; to be freed. */
 const char **wf_hf_pieces_in(const hf_object *vocab, int64_t rows, char *message) {
     int64_t n;
     const char **pieces = wf_hf_pieces(vocab, &n, message), **all = NULL;
@@ -61,9 +59,9 @@ const char **wf_hf_pieces_in(const hf_object *vocab, int64_t rows, char *message
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* vocab.json may have no gap in its ids. One id without a piece is written as the empty piece,
- * which occurs in no text; more are an error. Ids after the last piece are only rows of the model's
- * table. */
+/* A vocab.json may have no gap in its ids. One id without a piece is written with the empty piece,
+ * which occurs in no text; two or more are an error. Ids after the last piece are left out: they
+ * are only rows of the model's table. */
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
                           void *user, char *message) {
     hf_text text = { 0 };

@@ -26,7 +26,7 @@ static bool same_file(const hf_value *a, const hf_value *b) {
     return by_file(&a, &b) == 0;
 }
 
-/* True if the name has no folder and the file is not hidden. */
+/* True if the value is the name of a file in the folder itself that is not hidden. */
 static bool is_plain(const hf_value *v) {
     if (v->bytes < 3 || v->bytes > 200 || *v->text != '"' || v->text[1] == '.') return false;
     for (size_t i = 1; i + 1 < v->bytes; i++)
@@ -67,7 +67,7 @@ void wf_hf_shards_free(hf_shards *s) {
     free(s->pairs);
 }
 
-/* Without the quotes. */
+/* The file's name without the quotes of the JSON text. */
 const char *wf_hf_shard(const hf_shards *s, int i) {
     return s->pairs[i]->text + 1;
 }

@@ -68,7 +68,8 @@ static bool make(const wf_tokenizer *own, const wf_sentencepiece_options *defaul
     if (n > rows)
         return fail(message, SPM " has %lld pieces, but the vocabulary in config.json is %lld",
                     (long long)n, (long long)rows);
-    if (extra > rows - n) extra = 0; /* they are pieces of the model, or there are none */
+    /* without room for them they are pieces of the model already, or there are none */
+    if (extra > rows - n) extra = 0;
     wf_sentencepiece_options o = *defaults;
     const char **pieces = calloc((size_t)rows, sizeof *pieces);
     char(*texts)[EXTRA_TEXT] = calloc((size_t)extra + 1, EXTRA_TEXT);

@@ -105,7 +105,8 @@ bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* Writes the settings. Special tokens are the source's pieces; the target's must be equal. */
+/* Writes the settings. The file has one set of special tokens for both sides, so the source's
+ * pieces are written. */
 static bool put_settings(const wf_tokenizer *src, const hf_config *c, int32_t unknown,
                          bool separate, wf_hf_put put, void *user, char *message) {
     const char *pad = wf_tokenizer_piece(src, (int32_t)c->pad);

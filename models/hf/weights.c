@@ -19,7 +19,8 @@ typedef struct loading {
     wf_loader load;
     const wf_transformer_config *c;
     const hf_family *family;
-    /* [load.most]: entries that differ from the file's: a part of one, or one with other axes */
+    /* [load.most]: changed copies of the file's entries, without the first rows or with fewer
+     * axes */
     wf_entry *own;
 } loading;
 
@@ -68,8 +69,8 @@ static bool is_position_table(const wf_tensor *leaf) {
            strcmp(leaf->name, "tgt_position.weight") == 0;
 }
 
-/* Gives an entry the parameter's shape: a bias has one axis, and a position table begins at
- * position 0. */
+/* Gives an entry the parameter's shape: the output's bias loses its first axis of length 1, and a
+ * position table loses the rows before position 0. */
 static bool trim(wf_entry *e, const wf_tensor *leaf, char *message) {
     if (strcmp(e->name, HF_OUTPUT_BIAS) == 0 && e->ndim == 2 && e->shape[0] == 1) {
         e->ndim = 1;
@@ -121,8 +122,8 @@ static bool find_leaf(loading *l, wf_tensor *leaf) {
 
 /* ---- what no parameter asked for ------------------------------------------------------------- */
 
-/* True if a table that old files contain is that of sinusoids. The comparison is coarse, because
- * f16 has three digits and other tables differ by much more. */
+/* True if a position table, which old files contain, has the sinusoids that weft computes. The
+ * comparison is coarse, because f16 has three digits, and other tables differ by much more. */
 static bool same_sinusoids(const loading *l, const wf_entry *e) {
     bool fairseq = l->c->positions == WF_POSITIONS_FAIRSEQ, ok = e->ndim == 2;
     int64_t skipped = fairseq ? HF_SKIPPED_ROWS : 0;
@@ -197,9 +198,9 @@ static bool add_output_bias(saving *s, const wf_tensor *t, float *values) {
     return add(s, HF_OUTPUT_BIAS, 2, (int64_t[]){ 1, t->shape[0] }, values, (size_t)t->shape[0], 0);
 }
 
-/* Adds a table. One that all modules share is written under one name. In a family without separate
- * vocabularies, an encoder's table of its own is written a second time under the shared name, as
- * transformers does. */
+/* Adds table i of the family's tables. A table that both inputs share is written once, under the
+ * shared name. If the encoder has a table of its own in a family without separate vocabularies,
+ * that table is also written under the shared name, as transformers does. */
 static bool add_table(saving *s, const wf_tensor *t, int i, const float *values) {
     const char *const *tables = s->family->tables;
     bool one = i == 0 && wf_first_tied(wf_transformer_of(s->m)->config.tie) == 0;

@@ -211,8 +211,8 @@ static void put_row(const filling *l, const int8_t *q, int64_t row, int64_t rows
         panel[(width + p / 4 * width + r) * 4 + p % 4] = (unsigned char)((p < k ? q[p] : 0) + 128);
 }
 
-/* Fills the buffers with the integers that, divided by qB, are the weights. False: a weight is no
- * such quotient. */
+/* Fills the buffers with the integers of the weights: each weight is its integer divided by qB.
+ * False: a weight is no such quotient. */
 static bool fill_rows(const matrix *a, filling *l, int64_t rows, int64_t k, const float scales[2]) {
     const float u = 1 / (scales[0] * scales[1]), shift = 127 * u;
     int8_t q[LONGEST];
@@ -268,7 +268,8 @@ static bool fill(const wf_model *m, const matrix *a, const float scales[2], char
     return ok;
 }
 
-/* Fills all products, and then frees the matrices in f32, which nothing else reads. */
+/* Fills the buffers of all products. Then it frees the matrices in f32, which nothing else reads;
+ * token tables stay, because embeddings read them. */
 static bool fill_all(wf_model *m, const recording *r, const float *scales, char *message) {
     for (int i = 0; i < r->n; i++) {
         int at = wf_marian_scale_index(m, r->of[i].weight, r->of[i].part);

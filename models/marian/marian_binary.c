@@ -35,7 +35,8 @@ void wf_marian_add_number(marian_bytes *b, uint64_t number, int n) {
 }
 
 float wf_marian_multiplier(float largest) {
-    /* it must be finite: a matrix of smaller values becomes zeros */
+    /* 127 / largest must be finite. With the multiplier 1, a matrix of smaller values becomes
+     * zeros */
     return largest > 127 / FLT_MAX ? 127 / largest : 1;
 }
 
@@ -56,8 +57,8 @@ typedef struct binary {
     int n;
 } binary;
 
-/* Adds an item of [rows, columns], or [columns] if rows is 0. Zeros after its data fill the last
- * BLOCK bytes. */
+/* Adds an item of shape [rows, columns], or [columns] if rows is 0. Its data are padded with zeros
+ * to a multiple of BLOCK bytes. */
 static void add_item(binary *b, const char *name, int type, int64_t rows, int64_t columns,
                      const void *data, size_t bytes) {
     size_t length = strlen(name) + 1, padded = (bytes + BLOCK - 1) / BLOCK * BLOCK;
@@ -77,9 +78,9 @@ static void add_f32(binary *b, const char *name, float value) {
     add_item(b, name, TYPE_F32, 1, 1, &value, sizeof value);
 }
 
-/* Adds the scale of the activations beside a matrix. Marian's converter rounds the scale of a table
- * to int8, as it does the table. With a shortlist, Marian looks for the output's scale under the
- * name "none". */
+/* Adds the scale of the activations that a matrix is multiplied with. As Marian's converter does,
+ * the scale of a table is rounded to int8 like the table. Marian looks for the output's scale under
+ * the name "none" if it has a shortlist, so this name is added for "Wemb". */
 static void add_scale(binary *b, const char *matrix, marian_form form, float scale) {
     char name[MARIAN_NAME + 16], number[1 + sizeof(float)];
     snprintf(name, sizeof name, "%s_QuantMultA", matrix);
@@ -140,7 +141,7 @@ static bool add_parameter(binary *b, const wf_model *m, const wf_marian_scales *
 
 /* ---- a file ---------------------------------------------------------------------------------- */
 
-/* Joins the parts. The data begin at a whole block. */
+/* Joins the parts of the file. The data begin at a multiple of BLOCK. */
 static void join(const binary *b, marian_bytes *to) {
     wf_marian_add_number(to, 1, 8); /* version */
     wf_marian_add_number(to, (uint64_t)b->n, 8);

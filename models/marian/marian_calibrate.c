@@ -21,7 +21,7 @@ typedef struct product {
     wf_tensor *x;
     const wf_tensor *weight;
     int first, parts; /* of a packed projection: queries, keys, values */
-    bool whole;       /* one call for all positions, not one for each */
+    bool whole;       /* true: a batch is one call; false: each position of a batch is a call */
     double calls, sum, squares;
 } product;
 
@@ -41,8 +41,8 @@ void wf_marian_scales_free(wf_marian_scales *s) {
 
 /* ---- the products of a model ----------------------------------------------------------------- */
 
-/* Adds a part of a packed projection to the product of its neighbours with the same x. False: there
- * is none. */
+/* Adds a part of a packed projection to the product of a neighbouring part with the same x. False:
+ * there is no such product. */
 static bool join(wf_marian_scales *s, const wf_tensor *x, const wf_tensor *weight, int part) {
     for (size_t i = 0; i < s->n; i++) {
         product *p = &s->products[i];

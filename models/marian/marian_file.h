@@ -13,7 +13,7 @@ enum { MARIAN_NAME = 128, MARIAN_DIMS = 4 };
 
 typedef enum marian_type { MARIAN_F32, MARIAN_TEXT, MARIAN_INT8 } marian_type;
 
-/* A tensor in the bytes of a file, where it need not be aligned. */
+/* A tensor in the bytes of a file. Its data may be unaligned. */
 typedef struct marian_item {
     const char *name;
     marian_type type;
@@ -61,8 +61,9 @@ char *wf_marian_write_settings(const wf_transformer_config *c, char *message);
  * numbers are transposed in f32, but not in int8. */
 typedef enum marian_form { MARIAN_UNKNOWN, MARIAN_VECTOR, MARIAN_MATRIX, MARIAN_TABLE } marian_form;
 
-/* The name of part `part` of `*parts` of a parameter of weft; queries, keys and values are three
- * parts of a packed projection. */
+/* Writes Marian's name of part `part` of a parameter of weft. *parts becomes the number of parts:
+ * three for a packed projection of queries, keys and values, else one. Returns the form of the
+ * part. */
 marian_form wf_marian_name(const wf_transformer_config *c, const char *parameter, int part,
                            int *parts, char name[MARIAN_NAME]);
 
@@ -70,7 +71,7 @@ marian_form wf_marian_name(const wf_transformer_config *c, const char *parameter
 
 bool wf_marian_load_weights(marian_file *f, wf_model *m, char *message);
 
-/* The items of one leaf: one, or three of a packed projection. */
+/* The items that hold one parameter: one item, or three for a packed projection. */
 typedef struct marian_origin {
     const marian_item *items[3];
     marian_form form;
@@ -81,23 +82,23 @@ typedef struct marian_origin {
  * size only the file's settings determine. False with message. */
 bool wf_marian_find_origin(marian_file *f, const wf_transformer_config *c, const wf_tensor *leaf,
                            marian_origin *origin, char *message);
-/* True if every item was used, but for scales of activations in int8 products, which f32 does not
+/* True if every item was used, except for scales of activations, which a model in f32 does not
  * need. False with message. */
 bool wf_marian_explain_rest(const marian_file *f, char *message);
 
 /* ---- marian_binary.c ------------------------------------------------------------------------- */
 
-/* Bytes that grow. lacks: memory ran out, so that bytes are missing. */
+/* A buffer that grows. lacks: memory ran out, so bytes are missing. */
 typedef struct marian_bytes {
     char *data;
     size_t n, room;
     bool lacks;
 } marian_bytes;
 void wf_marian_add(marian_bytes *b, const void *data, size_t n);
-/* the lowest n bytes, low byte first */
+/* Appends the lowest n bytes of a number, low byte first. */
 void wf_marian_add_number(marian_bytes *b, uint64_t number, int n);
-/* The multiplier of a matrix with this largest absolute value. The integer of a value, which stands
- * for integer / multiplier, is at most 127 in absolute value. */
+/* The multiplier of a matrix whose largest absolute value is `largest`. Each value is stored as the
+ * integer nearest to value * multiplier, which is from -127 to 127. */
 float wf_marian_multiplier(float largest);
 static inline float wf_marian_integer(float value, float multiplier) {
     return wf_int8_nearest(value * multiplier);
@@ -119,7 +120,7 @@ wf_tensor *wf_marian_declare_scales(wf_model *m);
 /* Declares the scales with a file's values, if that is a file in int8 with scales. False with
  * message. */
 bool wf_marian_keep_scales(marian_file *f, wf_model *m, char *message);
-/* The row of the scales for part `part` of a weight. -1: it is not multiplied. */
+/* The row in the parameter of scales for part `part` of a weight. -1: no product has this part. */
 int wf_marian_scale_index(const wf_model *m, const wf_tensor *weight, int part);
 bool wf_marian_is_table(const wf_model *m, const wf_tensor *weight);
 

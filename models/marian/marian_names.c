@@ -43,7 +43,7 @@ static const row layer_rows[] = {
     { "linear2.bias", "ffn_b2", MARIAN_VECTOR },
 };
 
-/* Outside of layers, the tables of tokens excepted. */
+/* Parameters outside of layers, except for the token tables. */
 static const row other_rows[] = {
     { "output.bias", "decoder_ff_logit_out_b", MARIAN_VECTOR },
     { "transformer.encoder.norm.weight", "encoder_top_ln_scale", MARIAN_VECTOR },
@@ -58,7 +58,8 @@ static const row *find_row(const row *rows, size_t n, const char *from) {
     return NULL;
 }
 
-/* The beginning of the name of a layer's norm number `norm`: the name of its sublayer. */
+/* The name of the sublayer to which norm number `norm` of a layer belongs. Marian's name of the
+ * norm begins with it. NULL: there is no such norm. */
 static const char *sublayer(const wf_transformer_config *c, bool decoder, int norm) {
     const char *firsts[] = { "self_Wo", c->norm_first ? "rnn" : "rnn_ffn", "aan_ffn" };
     const char *const names[] = { firsts[decoder ? c->decoder : WF_DECODER_ATTENTION],

@@ -1,9 +1,10 @@
 /* models/marian/marian_npz.c - the tensors of a .npz file of numpy, as Marian's training writes it:
  * a ZIP archive of NAME.npy, stored without compression.
  *
- * A .npy has "\x93NUMPY", two bytes of a version, the length of a header, u16 or from version 2 on
- * u32, that header, a dict of Python such as {'descr': '<f4', 'fortran_order': False, 'shape': (2,
- * 3), }, and the numbers. f32 and the bytes of settings are read. */
+ * A .npy has "\x93NUMPY", two bytes of a version, the length of a header (u16, from version 2 on
+ * u32), the header, and the numbers. The header is a dict of Python, such as {'descr': '<f4',
+ * 'fortran_order': False, 'shape': (2, 3), }. Arrays of f32 are read, and the bytes of the
+ * settings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* models/marian/marian_rewrite.c - writes a trained model into a copy of the binary file that it
- * was made of: other weights, the same settings and scales of activations.
+/* models/marian/marian_rewrite.c - writes a model into a copy of the binary file that it was
+ * imported from and trained further: new weights, the same settings and scales of activations.
  *
- * A matrix in int8 has one multiplier, 127 by the largest absolute value. If the file's numbers
- * already stand for the matrix's values, its bytes stay, so a model that was not trained gives the
- * same file again. */
+ * A matrix in int8 has one multiplier, 127 divided by the largest absolute value. If the file's
+ * integers already give the matrix's values, its bytes stay. So a model that was not trained gives
+ * the same file again. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ typedef struct rewriting {
     char *message;
 } rewriting;
 
-/* True if the settings in the file are those of the model. They have no ids and no lengths. */
+/* True if the settings in the file are those of the model. Settings have no ids and no lengths, so
+ * these are not compared. */
 static bool same_settings(rewriting *r) {
     wf_transformer_config c;
     const marian_item *settings = wf_marian_find(&r->f, MARIAN_SETTINGS);
@@ -36,7 +37,7 @@ static bool same_settings(rewriting *r) {
     return same;
 }
 
-/* Do the file's numbers stand for these values already? */
+/* True if the file's numbers already give these values. */
 static bool holds(const marian_item *item, const float *values) {
     for (int64_t i = 0; i < item->count; i++)
         if (wf_marian_value(item, i) != values[i]) return false;

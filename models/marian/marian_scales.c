@@ -1,8 +1,9 @@
 /* models/marian/marian_scales.c - the scales of an int8 file as a parameter of its model: qA and qB
  * of every matrix that is multiplied, in the order of the model's parameters and their parts.
  *
- * A graph has this parameter only if it was declared. A model that is trained further does not
- * declare it, so it is saved without scales that fit its old weights alone. */
+ * A graph has this parameter only if wf_marian_declare_scales was called. A model that is trained
+ * further does not declare it: it is saved without scales, because they fit the old weights
+ * alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ bool wf_marian_is_table(const wf_model *m, const wf_tensor *weight) {
            MARIAN_TABLE;
 }
 
-/* Is it a matrix that is multiplied? Of the tables, only one that the output shares. */
+/* True if the part is a matrix of a product. A token table is one only if the output shares it. */
 static bool is_multiplied(const wf_model *m, const wf_tensor *t, int part, int *parts,
                           char name[MARIAN_NAME]) {
     const wf_transformer_config *c = &wf_transformer_of(m)->config;

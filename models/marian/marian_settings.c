@@ -1,8 +1,8 @@
 /* models/marian/marian_settings.c - the settings in a file of Marian: flat YAML, "key: value" or a
  * list of "  - value" lines, as yaml-cpp writes it.
  *
- * Rows say what a key is: a size, a key with only certain values, or one that changes nothing. The
- * same rows write the settings. */
+ * Three tables say what a key is: a size, a key with only certain values, or a key that changes
+ * nothing. The settings are written from the same tables. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,8 @@ static const struct {
     { "transformer-dim-ffn", offsetof(wf_transformer_config, dim_feedforward) },
 };
 
-/* A key that may be missing, and else has one of these values; the first is written. */
+/* Keys that may be missing, and otherwise must have one of these values. The first value is
+ * written. */
 static const struct {
     const char *name, *values[2];
 } constants[] = {

@@ -1,8 +1,8 @@
 /* models/marian/marian_weights.c - loads a file's tensors into a Transformer's parameters.
  *
- * Marian multiplies x W, so its matrices are [in, out]. Those in int8 lie as intgemm multiplies
- * them, [out, in], although their shape is said to be [in, out]. weft's are [out, in]. Tables are
- * [V, D] in both. */
+ * Marian multiplies x W, so its matrices are [in, out]; weft's are [out, in]. The numbers of a
+ * matrix in int8 are stored as [out, in], as intgemm multiplies them, although the file says the
+ * shape [in, out]. Tables are [V, D] in both. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ typedef struct loading {
     char *message;
 } loading;
 
-/* Has the item this many rows and columns? A vector may have a first axis of 1. */
+/* True if the item has this many rows and columns. A vector may have a first axis of 1. */
 static bool has_shape(const marian_item *item, marian_form form, int64_t rows, int64_t columns) {
     if (item->type == MARIAN_TEXT) return false;
     if (form == MARIAN_VECTOR)

@@ -26,7 +26,6 @@ void wf_put_ids(wf_sink *to, const int32_t *ids, int n) {
         put(to, text, (size_t)snprintf(text, sizeof text, i ? ",%d" : "%d", (int)ids[i]));
 }
 
-/* Reads ids between commas: at most a few, each at least -1. */
 bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message) {
     *n = 0;
     for (const char *at = text; at; at = *at == ',' ? at + 1 : NULL) {

@@ -1,6 +1,6 @@
-/* models/text/fields.h - inside models: values of a tokenizer's fields in a model's file. Pieces
- * are a JSON array of strings, with "" for a missing one; ids are decimal numbers between
- * commas. */
+/* models/text/fields.h - inside models: how a model's file stores a tokenizer's pieces and ids as
+ * text. Pieces are a JSON array of strings, with "" for an id without a piece. Ids are decimal
+ * numbers with commas between them. */
 #ifndef WEFT_MODELS_TEXT_FIELDS_H
 #define WEFT_MODELS_TEXT_FIELDS_H
 

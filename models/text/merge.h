@@ -14,7 +14,7 @@
 #include "tables.h"
 
 typedef struct wf_link {
-    int32_t symbol;        /* the symbol; below 0: unknown, or a value of the rule's own */
+    int32_t symbol;        /* below 0: unknown, or a value with a meaning for the rule */
     int32_t before, after; /* indices in the chain; -1: none */
     int32_t begin, bytes;  /* place in the text; 0 bytes: merged into the link before */
     int32_t result;        /* result of merging it with the next link */
@@ -23,7 +23,7 @@ typedef struct wf_link {
 
 #define WF_NO_MERGE INT64_MAX
 
-/* All start as zeros. */
+/* The chain and its memory. Initialise it with zeros. */
 typedef struct wf_merger {
     wf_link *chain;
     size_t capacity;
@@ -38,8 +38,8 @@ typedef struct wf_merge_rule {
      * A result below 0: the two do not merge. */
     int32_t (*find)(void *context, const wf_link *left, const wf_link *right, int64_t *key);
     void *context;
-    /* All places with a key are merged before those that these merges make possible, as in
-     * subword-nmt. The orders differ if two merges give the same symbol. */
+    /* true: all pairs that have the lowest key now are merged before pairs that these merges
+     * create, as in subword-nmt. This matters only if two merges give the same symbol */
     bool together;
 } wf_merge_rule;
 

@@ -1,8 +1,8 @@
 /* models/text/tables.h - inside models: data structures for counting text: strings numbered in the
  * order of insertion, a map from pairs of numbers to a number, and a heap.
  *
- * All begin as zeros. Numbers are 0..n-1. Functions fail only if memory runs out, and then leave
- * the table unchanged. */
+ * Initialise each with zeros. Strings are numbered 0..n-1. Functions fail only if memory runs out,
+ * and then the table is unchanged. */
 #ifndef WEFT_MODELS_TEXT_TABLES_H
 #define WEFT_MODELS_TEXT_TABLES_H
 
@@ -33,8 +33,9 @@ typedef struct wf_pairs {
     size_t n, n_slots;
 } wf_pairs;
 
-int32_t wf_pairs_find(const wf_pairs *p, int32_t left, int32_t right);      /* -1 */
-bool wf_pairs_add(wf_pairs *p, int32_t left, int32_t right, int32_t value); /* not there yet */
+int32_t wf_pairs_find(const wf_pairs *p, int32_t left, int32_t right); /* -1: not there */
+/* The pair must not be there yet. */
+bool wf_pairs_add(wf_pairs *p, int32_t left, int32_t right, int32_t value);
 void wf_pairs_free(wf_pairs *p);
 
 typedef struct wf_item {

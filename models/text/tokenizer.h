@@ -29,7 +29,7 @@ enum {
     MORE = 2,
     CODE_POINT = 4,
     LONGEST_CHUNK = 256
-}; /* lengths of the two marks; longest code point; longest chunk */
+}; /* bytes: of END_OF_WORD, of MORE_OF_WORD, of the longest code point, of the longest chunk */
 
 typedef struct wf_symbol {
     int32_t id;    /* id of its piece; -1: not in the vocabulary */
@@ -81,7 +81,7 @@ bool wf_word_next(wf_span *rest, wf_span *word);
 wf_span wf_code_point(const char *text, size_t bytes);
 bool wf_is_blank(char c); /* true for white space within a line */
 
-/* ---- the way of snprintf --------------------------------------------------------------------- */
+/* ---- output in the manner of snprintf -------------------------------------------------------- */
 
 typedef struct wf_sink {
     char *text;
@@ -112,11 +112,11 @@ static inline bool wf_has_merges(wf_token_kind kind) {
 }
 /* For kinds made of characters, checks that the text is UTF-8; bytes may have any values. */
 bool wf_running_check(wf_token_kind kind, wf_span text, char *message);
-size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]); /* its bytes */
-int wf_spelled_byte(wf_span character);                         /* -1: it spells none */
+size_t wf_spell_byte(unsigned char byte, char out[CODE_POINT]); /* returns the bytes written */
+int wf_spelled_byte(wf_span character);                         /* -1: it spells no byte */
 wf_span wf_spell_bytes(wf_span bytes, char *out);               /* spells each byte, into out */
-/* How a character is spelled: as itself, or, for a control character, as its picture, which goes to
- * out. Empty if it is itself such a picture. */
+/* The spelling of a character: a control character becomes its picture (U+2400 on), which is
+ * written to out; others stay as they are. Empty if the character is itself such a picture. */
 wf_span wf_spell_character(wf_span c, char out[CODE_POINT]);
 /* Append the bytes that a piece spells. */
 void wf_unspell(const wf_tokenizer *t, wf_span piece, wf_sink *to);
@@ -129,15 +129,15 @@ bool wf_chunk_next(wf_span *rest, wf_span *chunk);
 /* The symbol of a character, or -1. */
 int32_t wf_character_symbol(const wf_tokenizer *t, wf_span character, bool last);
 
-/* True if files can express the result of a merge. False too if left ends a word. */
+/* True if files can express the result of a merge, and left does not end a word. */
 bool wf_can_merge(const wf_tokenizer *t, int32_t left, int32_t right);
 
 /* False: no memory. */
 bool wf_add_symbol(wf_tokenizer *t, const char *text, size_t bytes, int32_t *symbol);
 bool wf_add_character(wf_tokenizer *t, wf_span character, bool last, int32_t *symbol);
 bool wf_add_merge(wf_tokenizer *t, int32_t left, int32_t right);
-bool wf_symbol_piece(wf_tokenizer *t, int32_t symbol); /* into the vocabulary */
-bool wf_link_pieces(wf_tokenizer *t);                  /* symbols learn their ids */
+bool wf_symbol_piece(wf_tokenizer *t, int32_t symbol); /* adds its piece to the vocabulary */
+bool wf_link_pieces(wf_tokenizer *t);                  /* stores the pieces' ids with the symbols */
 
 bool wf_read_codes(wf_tokenizer *t, const char *codes, size_t bytes, int64_t most, char *message);
 

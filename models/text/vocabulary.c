@@ -172,8 +172,8 @@ static bool learn(wf_tokenizer *t, const wf_tally *c, const wf_tokenizer_options
     return (learns_merges(o->kind) ? take_parts : take_frequent)(t, c, o, message);
 }
 
-/* Gives the tokenizer the form of its kind: merges of bytes are learned in one way, and kept in two
- * forms. */
+/* Turns a learned tokenizer into its kind: byte-bpe and byte-level learn merges in the same way,
+ * and store them differently. Frees t if the result is another one. */
 static wf_tokenizer *finish(wf_tokenizer *t, wf_token_kind kind, char *message) {
     if (kind != WF_BYTE_LEVEL) return t;
     wf_tokenizer *kept = wf_byte_level_learned(t, message);

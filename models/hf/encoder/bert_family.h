@@ -25,9 +25,9 @@ typedef struct hf_bert_family {
      * predicts masked tokens, and the third one of classes */
     const char *architectures[4];
     bool counted_positions;
-    bool relative;            /* attention has the bias of distances of MPNet, whose padding is 1 */
+    bool relative;            /* attention has MPNet's bias of distances, and the padding id is 1 */
     bool relu_pooler;         /* the pooler's function is relu, not tanh */
-    const char *class_pooler; /* the pooler's name before a head of classes, if it is another */
+    const char *class_pooler; /* the pooler's name in a model of classes, if that is another */
     bool head_gelu;           /* the head's activation is gelu, whatever that of the layers is */
     double eps;               /* epsilon of norms, if there is no key for it */
     const char *body;         /* beginning of tensor names that files without a head leave out */
@@ -53,7 +53,7 @@ int wf_hf_bert_name(const hf_bert_family *family, const char *parameter, int par
 
 /* True if config.json names this class of transformers. */
 bool wf_hf_bert_names_class(const hf_object *o, const char *class);
-/* Reads config.json. It does not tell which heads there are; the tensors do. */
+/* Reads config.json. Which heads the model has is seen from the tensors: wf_hf_bert_find_heads. */
 bool wf_hf_bert_read_config(const hf_object *o, const hf_bert_family **family, hf_bert_config *c,
                             char *message);
 bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *message);
@@ -92,7 +92,7 @@ wf_file *wf_hf_open_dense(const char *folder, const char **name, char *message);
 /* Reads from tokenizer_config.json how many tokens a line may have. */
 bool wf_hf_bert_read_longest(const char *folder, hf_bert_config *c, char *message);
 /* Reads tokenizer.json, or else vocab.txt, and finds the ids that it puts around a line. The
- * tokenizer is made to cut lines at max_len tokens. */
+ * tokenizer truncates lines at c->c.max_len tokens, whatever the file says. */
 bool wf_hf_bert_read_tokenizer(const char *folder, hf_bert_config *c, wf_hf *out, char *message);
 /* Makes the text of a tokenizer.json out of the folder's vocab.txt, in memory that the caller
  * frees, with a '\0'. NULL with message. (bert_vocabulary.c) */

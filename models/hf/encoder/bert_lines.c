@@ -1,8 +1,9 @@
 /* models/hf/encoder/bert_lines.c - the vocabulary of an encoder that was trained here, as a
  * tokenizer.json with the same ids: words, characters, or parts of words by byte-pair encoding.
  *
- * Words are cut at white space, as text.h does. Within a word weft marks a piece that is continued
- * ("lo@@"), and tokenizers a symbol that ends a word ("lo</w>"). Both have the same merges. */
+ * Words are cut at white space, as in text.h. weft marks a piece that is not the last of its word
+ * ("lo@@"), and the library tokenizers marks a symbol that is the last ("lo</w>"). The merges are
+ * the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@ static char *symbol_of(wf_token_kind kind, const char *piece) {
     return symbol;
 }
 
-/* Returns true if a word of the text is written as a special symbol, which is found first. */
+/* True if a symbol has the text of a special token. The library finds the special token first, so
+ * such a symbol is not written. */
 static bool is_special(const wf_tokenizer *from, const char *symbol) {
     for (int32_t id = 0; id < WF_SPECIAL_IDS; id++)
         if (strcmp(symbol, wf_tokenizer_piece(from, id)) == 0) return true;

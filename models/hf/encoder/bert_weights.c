@@ -57,8 +57,8 @@ static const wf_entry *entry_of(const wf_file *f, const hf_bert_family *family,
     return wf_hf_bert_name(family, parameter, 0, name) ? find_in(f, family->body, name) : NULL;
 }
 
-/* A class that predicts masked tokens has no pooler, even if a file of several heads has one, and
- * one of classes always has one. */
+/* transformers' class for masked tokens has no pooler, even if a file of several heads has its
+ * tensors. The class for classification always has one. */
 void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_encoder_config *c) {
     const wf_entry *classes = entry_of(f, family, "classifier.weight");
     c->classes = classes && classes->ndim == 2 ? classes->shape[0] : 0;
@@ -67,8 +67,8 @@ void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_en
 }
 
 /* A parameter's name in the file. Files have the output's bias under two names; as in transformers,
- * the one in bias_copy counts unless the tables are tied. The pooler below a head of classes may be
- * a part of that head. */
+ * the one in bias_copy counts unless the tables are tied. In a model of classes the pooler may have
+ * the name class_pooler. */
 static int name_of(const hf_bert_family *f, const wf_encoder_config *c, const wf_tensor *leaf,
                    int part, char name[HF_NAME]) {
     int parts = wf_hf_bert_name(f, leaf->name, part, name);
@@ -235,7 +235,8 @@ static bool add_leaf(saving *s, const wf_tensor *t) {
     return ok;
 }
 
-/* A model without a pooler gets one of zeros, because the class has one; nothing depends on it. */
+/* Adds a pooler of zeros for a model without one, because transformers' class has a pooler. No
+ * vector of a line depends on it. */
 static bool add_no_pooler(saving *s) {
     char name[HF_NAME];
     const int64_t D = s->c->d_model;

@@ -1,5 +1,6 @@
 /* models/hf/encoder/sentence.c - the files of sentence-transformers: modules.json, and for each
- * module the config.json in its folder. They say how vectors of tokens become that of a line.
+ * module the config.json in its folder. They say how the vector of a line is computed from those of
+ * its tokens.
  *
  * The keys of sentence-transformers 6 and those of older versions are read. The written files have
  * keys that all these versions read. */
@@ -40,7 +41,7 @@ static bool check_keys(const hf_object *o, const char *const *read, const hf_con
     return true;
 }
 
-/* The width that a file says must be that of the model. */
+/* False with message if the file has this key, and its value is not `width`. */
 static bool same_width(const hf_object *o, const char *key, int64_t width, char *message) {
     const hf_value *v = wf_hf_find(o, key);
     char text[HF_SHOWN];
@@ -250,7 +251,7 @@ static bool is(const module *m, const char *class, const char *path) {
     return strcmp(m->class, class) == 0 && strcmp(m->path, path) == 0;
 }
 
-/* Reads the normalisation's settings, which are often not there. */
+/* Reads the settings of Normalize, from a file that often does not exist. */
 static bool read_normalize(const char *folder, const char *file, char *message) {
     static const char *const none[] = { NULL };
     static const hf_constant constants[] = { IS("module_input_name", "\"sentence_embedding\""),

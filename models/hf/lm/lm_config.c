@@ -125,7 +125,8 @@ static int64_t times(const hf_value *v, const char *string) {
     return n;
 }
 
-/* Reads in how many layers attention has a window; older files say it by max_window_layers. */
+/* Counts the layers in which attention has a window: by layer_types, or in older files by
+ * max_window_layers. */
 static bool windowed_layers(const hf_object *o, const hf_lm_config *c, int64_t *n, char *message) {
     const hf_value *v = wf_hf_find(o, "layer_types");
     bool slides = c->slides && c->window;

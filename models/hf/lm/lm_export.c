@@ -1,10 +1,10 @@
 /* models/hf/lm/lm_export.c - a language model of weft as a folder that transformers opens:
  * config.json, generation_config.json and the weights. lm_tokenizer.c writes the tokenizer.
  *
- * Models of weft may have two forms that transformers lacks, so they are written as others with the
- * same results. Scaled embeddings, which Gemma alone has there, are written multiplied by their
- * scale, and the output's table beside them. Sinusoidal positions are written as a table of learned
- * positions with the same values. */
+ * A model of weft may have two features that transformers lacks; they are replaced by others with
+ * the same results. Scaled embeddings, which only Gemma has in transformers, are written multiplied
+ * by their scale, and the output gets a table of its own. Sinusoidal positions are written as a
+ * table of learned positions with the same values. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,8 +88,8 @@ const hf_lm_family *wf_hf_lm_family_of(const wf_language_model_config *c, char *
 
 /* ---- config.json ----------------------------------------------------------------------------- */
 
-/* The activation's name in the family's files: the name that the family has by default, if it means
- * this activation. Llama's files say silu where Marian's say swish. */
+/* The name of an activation in the family's files. If the family's default means this activation,
+ * its name is taken: Llama's files say silu where Marian's say swish. */
 static const char *activation_of(const hf_key *row, wf_activation a) {
     for (int i = 0; row->absent && i < wf_hf_n_activations; i++) {
         const char *name = wf_hf_activations[i].name;

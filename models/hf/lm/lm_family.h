@@ -12,7 +12,7 @@ typedef struct hf_lm_config {
     int64_t start, end;          /* -1 if it has none */
     bool attention_bias;         /* queries, keys, values and the output's projection have biases */
     bool ff_bias;                /* of feed-forward layers */
-    bool slides;                 /* attention has the window of `window` tokens */
+    bool slides;                 /* attention has a sliding window of `window` tokens */
     int64_t window, window_from; /* window_from: the first layer that has it; -1: all have it */
 } hf_lm_config;
 
@@ -26,8 +26,8 @@ typedef struct hf_lm_family {
     wf_norm_kind norm;
     bool gated, bias, qkv_bias, qk_norm;
     int64_t kv_heads;     /* heads of keys and values, if there is no key for them; 0: num_heads */
-    bool from_one;        /* the weights of norms are stored less 1, and embeddings are scaled */
-    bool slides;          /* a sliding window is used without a key that switches it on */
+    bool from_one;        /* norms' weights are stored minus 1, and embeddings are scaled (Gemma) */
+    bool slides;          /* no key is needed to switch the sliding window on */
     bool transposed;      /* matrices of layers are [in, out], and q, k and v are one tensor */
     const char *optional; /* the beginning of all names, which some files leave out; or NULL */
     hf_key keys[HF_LM_KEYS];
@@ -51,7 +51,7 @@ bool wf_hf_lm_transposed(const hf_lm_family *family, const wf_tensor *parameter)
 bool wf_hf_lm_from_one(const hf_lm_family *family, const wf_tensor *parameter);
 bool wf_hf_lm_dropped(const hf_lm_family *family, const char *tensor);
 
-/* The number of rows of part i of a parameter; its 3 parts are queries, keys and values. */
+/* The number of rows of part i of a parameter. If parts is 3, they are queries, keys and values. */
 int64_t wf_hf_lm_rows(const wf_language_model_config *c, const wf_tensor *parameter, int i,
                       int parts);
 

@@ -1,8 +1,8 @@
 /* models/hf/lm/lm_weights.c - loads the tensors of a folder into the parameters of a language
  * model.
  *
- * Everything is checked before the first tensor is loaded. Parameters that the folder has in three
- * parts, or transposed, are first put together in memory of their own. */
+ * Everything is checked before the first tensor is loaded. If the folder has a parameter in three
+ * parts or transposed, it is first assembled in memory of its own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +31,8 @@ static const wf_entry *find_name(loading *l, const char *name) {
     return e || !n || strncmp(name, optional, n) != 0 ? e : wf_loader_find(&l->load, name + n);
 }
 
-/* False with message if the embeddings are tied to the output, but the file has another table for
- * the output. */
+/* False with message if config.json says that the output shares the embeddings' table, but the file
+ * has a different table for the output. */
 static bool same_output(loading *l, const wf_entry *table) {
     char name[HF_NAME];
     wf_hf_lm_name(l->family, "output.weight", 0, name);

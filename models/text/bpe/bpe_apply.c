@@ -5,10 +5,11 @@
  * is not in the vocabulary is split again into the two symbols that were merged. */
 #include "models/text/tokenizer.h"
 
-/* LONG_WORD: longest word that is remembered; SEEN_BYTES: bytes of words that are remembered */
+/* LONG_WORD: bytes of the longest word that is remembered. SEEN_BYTES: with more bytes of
+ * remembered words than this, all are forgotten. */
 enum { LONG_WORD = 256, SEEN_BYTES = 1 << 24 };
 
-/* Every character a link. */
+/* Begins the merger's chain with a link for every character of a word. */
 static bool lay_out(wf_tokenizer *t, wf_span word) {
     t->merger.n = 0;
     while (word.bytes) {

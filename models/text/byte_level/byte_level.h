@@ -19,7 +19,7 @@ typedef struct wf_byte_level {
     int32_t *known_ids; /* of each known string */
     int32_t bytes[256]; /* id of each single byte */
     wf_merges merges;   /* of ids */
-    wf_merger merger;   /* the chunk at hand */
+    wf_merger merger;   /* the chunk that is being merged */
 } wf_byte_level;
 
 void wf_byte_level_free(wf_byte_level *b);

@@ -55,7 +55,8 @@ typedef enum {
     IS_IN_WORD = 64  /* \w of regular expressions in the file */
 } wf_character_flag;
 
-/* A table: code points where a value changes, with the value * 2^21, in ascending order. */
+/* A table of values by code point. Each element is the code point at which a new value begins, plus
+ * that value * 2^21; code points ascend. */
 typedef struct wf_character_table {
     const uint32_t *at;
     size_t n;
@@ -91,8 +92,8 @@ unsigned wf_combining_class(uint32_t code);
 size_t wf_decomposition(uint32_t code, bool compatible, uint32_t *out);
 /* The composition of two code points; 0: there is none. */
 uint32_t wf_composition(uint32_t first, uint32_t second);
-/* The rows that it looks up: two code points and their composition, in ascending order; Hangul has
- * none. */
+/* The table that wf_composition searches: rows of two code points and their composition, in
+ * ascending order. Hangul is computed and has no rows. */
 const uint32_t (*wf_compositions(size_t *n))[3];
 
 /* ---- grapheme clusters ----------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* models/text/expressions/expression.c - makes a program of a regular expression; see expression.h.
- */
+/* models/text/expressions/expression.c - compiles the tree of a regular expression to instructions;
+ * see expression.h. */
 #include "expression.h"
 
 #include <stdlib.h>

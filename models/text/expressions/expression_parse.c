@@ -1,5 +1,7 @@
 /* models/text/expressions/expression_parse.c - reads a regular expression in Oniguruma's syntax;
- * see expression.h. Groups may be nested DEEPEST_GROUP deep, so reading recurses no deeper. */
+ * see expression.h. Reading recurses once for each nested group, of which there are at most
+ * DEEPEST_GROUP, and once for each option such as (?i), of which only MOST_NODES limits the
+ * number. */
 #include "expression_parse.h"
 
 #include <stdlib.h>
@@ -25,7 +27,7 @@ static void first_of_set(const wf_code_set *s, uint32_t first[8]) {
     for (int i = 4; i < 8; i++) first[i] = above ? UINT32_MAX : 0;
 }
 
-/* Takes the set. */
+/* Moves a set into the expression, and adds a node for it. The caller must not free the set. */
 static bool add_set(wf_expression_parser *p, wf_code_set set, uint32_t *out) {
     wf_expression *e = p->tree->e;
     expression_node node = { .kind = NODE_SET, .a = (uint32_t)e->n_sets };
@@ -130,7 +132,7 @@ static bool parse_dot(wf_expression_parser *p, uint32_t *out) {
     return finish_set(p, ok || memory(p), set, out);
 }
 
-/* Makes a set of a text of one character. */
+/* Replaces a text node of one character by a node of a set. Other nodes stay. */
 static bool text_to_set(wf_expression_parser *p, uint32_t *node) {
     const expression_node *n = &p->tree->nodes[*node];
     wf_code_set set;

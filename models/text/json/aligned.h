@@ -24,8 +24,9 @@ typedef struct wf_pieces_list {
     size_t n, capacity;
 } wf_pieces_list;
 
-/* One character of the new text. change 0: it stands for the next character of the old text; 1: it
- * is new, and has the place of what is before it; -n: as 0, and n more characters are dropped. */
+/* One character of the new text. change 0: it replaces the next character of the old text. 1: it is
+ * inserted, and gets the place of the character before it. -n: as 0, but n more old characters are
+ * removed. */
 typedef struct wf_change {
     uint32_t code;
     int32_t change;
@@ -63,8 +64,9 @@ void wf_change_begin(wf_aligned *a);
 bool wf_change_add(wf_aligned *a, uint32_t code, int32_t change);
 /* The first `dropped` characters of the old text have no character in the new text. */
 bool wf_change_all(wf_aligned *a, wf_piece *p, size_t dropped);
-/* True if changes of this piece reach from its first byte to its last; only bytes without a place
- * in the original prevent that. A piece in which nothing changes can then be left alone. */
+/* True if wf_change_all would change the whole piece. It may leave out bytes at the ends that stand
+ * for no part of the original. If this is true, and no character would change, the piece can be
+ * left as it is. */
 bool wf_piece_whole(const wf_aligned *a, const wf_piece *p);
 /* Puts text before a piece that is not empty. */
 bool wf_piece_prepend(wf_aligned *a, wf_piece *p, wf_span text);

@@ -7,8 +7,8 @@
 #include "models/json_tokenizer.h"
 #include "post_processors.h"
 
-/* The steps that a text passes through, in their order, and the decoders. The tokenizer owns
- * all. */
+/* The parts through which a text passes, in this order, and the decoders. The tokenizer owns
+ * them. */
 typedef struct wf_json_parts {
     const wf_added_tokens *added;
     const wf_text_steps *normalizers, *pre_tokenizers;

@@ -137,8 +137,9 @@ static void measure(wf_line_token *token, wf_span s) {
     }
 }
 
-/* The bytes of the original for a part of a piece. A token may claim more than the piece has, where
- * bytes stand for a prefix; the library then leaves the offsets as they are. */
+/* Sets which bytes of the original text a token of a piece stands for. If the bytes of a prefix
+ * became tokens, a token's end may lie after the piece; the library then gives the offsets within
+ * the piece. */
 static void place(const wf_aligned *a, const wf_piece *p, const wf_word_token *w,
                   wf_line_token *token) {
     if (w->begin == w->end) {
@@ -192,7 +193,8 @@ bool wf_json_tokenizer_words(wf_json_tokenizer *t, wf_span line,
     return true;
 }
 
-/* Steps that follow the model: none; truncation and padding; these and special tokens. */
+/* What follows the model: nothing; truncation and padding; truncation, special tokens and
+ * padding. */
 typedef enum { TEXT_ALONE, CUT, CUT_WITH_SPECIAL } ending;
 
 static int64_t encode(wf_json_tokenizer *t, const wf_span texts[2], int n, ending how,

@@ -83,7 +83,7 @@ bool wf_bpe_read(wf_word_model *m, const wf_step_source *from) {
 
 /* ---- a word ---------------------------------------------------------------------------------- */
 
-/* Unknown characters that have no token yet: how many bytes they have; 0: there are none. */
+/* The bytes of unknown characters that have no token yet; 0: there are none. */
 typedef struct unknown {
     size_t bytes;
 } unknown;
@@ -130,8 +130,9 @@ static bool spell(wf_word_model *m, wf_span *s, bool first, bool last) {
     return true;
 }
 
-/* Unknown characters wait for the next known one. Bytes do not wait, so they may come before an
- * unknown character that they follow: as in the library. */
+/* Adds the tokens of a word's characters. The token of unknown characters is added only when a
+ * known character or the end follows. Tokens of bytes are added at once, so they may come before
+ * that of an unknown character which they follow, as in the library. */
 static bool add_characters(wf_word_model *m, wf_span word, char *message) {
     unknown u = { 0 };
     m->merger.n = 0;
@@ -171,8 +172,8 @@ static bool merge_word(wf_word_model *m, wf_span word, wf_word_tokens *to, char 
 
 enum { LONGEST_WORD = 64, MOST_WORDS = 1 << 16 };
 
-/* Remembers the tokens from `first` on. Words that cannot be kept are merged again the next
- * time. */
+/* Remembers a word's tokens, which are those from `first` on. A word that is too long, or for which
+ * memory runs out, is merged again the next time. */
 static void remember(wf_word_model *m, wf_span word, const wf_word_tokens *to, size_t first) {
     size_t n = to->n - first, words = (size_t)m->words.n;
     if (word.bytes > LONGEST_WORD) return;

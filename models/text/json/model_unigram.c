@@ -1,17 +1,17 @@
 /* models/text/json/model_unigram.c - the model Unigram of a tokenizer.json; see word_models.h.
  *
- * The best way through a word is found with double precision, as the library tokenizers does it;
- * SentencePiece itself has single precision, so the two may part where scores are close. */
+ * The most probable cut of a word is found in double precision, as in the library tokenizers.
+ * SentencePiece itself has single precision, so the two may differ where scores are close. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "core/base/utf8.h"
 #include "word_models.h"
 
-/* The best cut of the word up to a place. */
+/* The best cut of the word up to a byte: its score, and the beginning and id of its last part. */
 struct wf_best_path {
     double score;
-    uint32_t from; /* UINT32_MAX: no way comes here */
+    uint32_t from; /* UINT32_MAX: no cut ends here */
     int32_t id;
 };
 
@@ -96,7 +96,8 @@ static bool find_best(wf_word_model *m, wf_span word, char *message) {
     return true;
 }
 
-/* The tokens of a part of the word. What is unknown becomes bytes, if all of them have ids. */
+/* Adds the tokens of a part of the word. With byte fallback an unknown part becomes the tokens of
+ * its bytes, if the vocabulary has all of them. */
 static bool put_part(wf_word_model *m, wf_span word, size_t begin, size_t end, wf_word_tokens *to,
                      char *message) {
     wf_span part = { word.text + begin, end - begin };
@@ -115,8 +116,8 @@ static bool put_part(wf_word_model *m, wf_span word, size_t begin, size_t end, w
     return wf_word_token_add(to, token, message);
 }
 
-/* Turns the links of the best cut round: m->best[i].from becomes where the part that begins at i
- * ends. */
+/* Reverses the links of the best cut: m->best[i] gets the end (from) and the id of the part that
+ * begins at byte i. */
 static void turn(wf_word_model *m, size_t end) {
     uint32_t next = (uint32_t)end;
     int32_t id = -1;

@@ -56,7 +56,7 @@ enum { CUT_LONGEST, CUT_FIRST, CUT_SECOND };
 typedef struct wf_post {
     wf_post_processor *at;
     size_t n, capacity;
-    bool trims; /* lead and trail are needed */
+    bool trims; /* true: a processor needs the tokens' lead and trail */
     bool truncates, cut_left;
     int64_t most, stride;
     int strategy;
@@ -69,8 +69,9 @@ typedef struct wf_post {
 /* Reads the fields "post_processor", "truncation" and "padding" of the file. */
 bool wf_post_read(wf_post *p, const json_tree *tree, char *message);
 void wf_post_free(wf_post *p);
-/* t has one part or two. Afterwards it has the tokens of the result, in parts without a meaning.
- * texts: the texts, whose characters are counted where white space is trimmed. */
+/* Truncates the tokens t of one or two texts (one part each), adds special tokens if `special` is
+ * true, and pads. Afterwards the parts of t have no meaning. texts: the two texts, in which offsets
+ * are trimmed by characters of white space. */
 bool wf_post_apply(wf_post *p, wf_line_tokens *t, const wf_span texts[2], bool special,
                    char *message);
 bool wf_line_token_add(wf_line_tokens *t, wf_line_token token, char *message);

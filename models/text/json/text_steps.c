@@ -109,8 +109,8 @@ static bool read_one(wf_text_steps *s, const wf_step_kind *kinds, const char *wh
     return !kind->read || kind->read(step, &(wf_step_source){ tree, value, kind->type, message });
 }
 
-/* Values that are still to be read: the next one of each Sequence that is open. The tree is at most
- * MOST_OPEN deep. */
+/* MOST_OPEN: the most Sequences inside each other, which is the depth of the JSON tree. MOST_STEPS:
+ * the most steps of one kind. */
 enum { MOST_OPEN = 64, MOST_STEPS = 256 };
 
 bool wf_steps_read(wf_text_steps *s, const wf_step_kind *kinds, const char *what, const char *list,

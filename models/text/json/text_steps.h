@@ -24,7 +24,7 @@ typedef struct wf_step_source {
 
 typedef struct wf_step_kind {
     const char *type;
-    const char *mark; /* the field by which an object without a type is known; NULL: none */
+    const char *mark; /* an object without a type is of this kind if it has this field; or NULL */
     bool (*read)(wf_text_step *s, const wf_step_source *from);
     bool (*normalize)(wf_text_step *s, wf_aligned *a, wf_piece *p);
     bool (*cut)(wf_text_step *s, wf_aligned *a); /* the pieces of the list */
@@ -102,8 +102,8 @@ bool wf_step_value(const wf_step_source *from, const char *key, size_t *out);
 uint32_t wf_byte_character(unsigned char byte);
 /* The byte that a character stands for; -1: none. */
 int wf_character_byte(uint32_t code);
-/* The characters that BERT's normalizer drops, makes a space of, or puts between spaces; those that
- * are stripped as accents or as marks; those that Nmt drops, or makes a space of. */
+/* True for characters that BERT's normalizer drops, turns into a space, or puts between spaces;
+ * that are stripped as accents or as marks; that Nmt drops, or turns into a space. */
 bool wf_bert_drops(uint32_t code);
 bool wf_other_space(uint32_t code);
 bool wf_is_chinese(uint32_t code);

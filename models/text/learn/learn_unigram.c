@@ -1,10 +1,11 @@
 /* models/text/learn/learn_unigram.c - learns a Unigram model (Kudo 2018); see json_learn.h.
  *
- * It begins with many pieces: the characters, and frequent substrings. Then, round by round, the EM
- * algorithm finds the pieces' probabilities, and a quarter of the pieces is dropped: those without
- * which the text stays most probable, when their text is cut into other pieces. The steps and
- * constants are those of SentencePiece and the library tokenizers: two rounds of EM before pruning,
- * expected counts below a half are dropped, and the M step is that of a Dirichlet prior (digamma).
+ * It begins with many pieces: the characters, and frequent substrings. In each round the EM
+ * algorithm estimates the pieces' probabilities, and then a quarter of the pieces is dropped: those
+ * whose loss lowers the probability of the text least, as their text is cut into other pieces. The
+ * steps and constants are those of SentencePiece and the library tokenizers: two rounds of EM
+ * before pruning, expected counts below a half are dropped, and the M step is that of a Dirichlet
+ * prior (digamma).
  *
  * Unlike there, seeds are counted with their words' frequency, characters are never dropped, and
  * the last pruning is by loss, too. Words are taken in the order of the text, on one thread, and
@@ -36,7 +37,7 @@ typedef struct edge {
 enum { MOST_EDGES = LONGEST_WORD * WF_LONGEST_PIECE };
 /* All ways to cut a word. Edges are in the order of `from`. */
 typedef struct lattice {
-    int32_t n, n_edges; /* characters */
+    int32_t n, n_edges; /* n: characters of the word */
     edge edges[MOST_EDGES];
     double best[LONGEST_WORD + 1], before[LONGEST_WORD + 1], after[LONGEST_WORD + 1];
     int32_t last[LONGEST_WORD + 1]; /* the last edge of the best way to a place; -1: none */
@@ -255,8 +256,9 @@ static double count_best(unigram *u) {
     return all;
 }
 
-/* How much less probable the text is without a piece, whose text is then cut in the best other way.
- * sum: the number of pieces in the best cuts of all words. */
+/* The loss of dropping piece i: how much the log-probability of the text falls, per word, if the
+ * piece's text is cut in the best other way. words: the number of words; sum: the number of pieces
+ * in the best cuts of all words. */
 static double loss(unigram *u, size_t i, double words, double sum) {
     const wf_strings *s = &u->texts.strings;
     const lattice *a = &u->lattice;

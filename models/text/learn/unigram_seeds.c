@@ -1,10 +1,10 @@
 /* models/text/learn/unigram_seeds.c - frequent substrings of words, with which a Unigram model
  * begins; see json_learn.h.
  *
- * All suffixes of the words are sorted, so that suffixes with one beginning are neighbours. From
- * one suffix to the next, beginnings that both share go on, and longer ones end there. A beginning
- * that ends together with a longer one of the same places is left out: the longer one stands for
- * it. */
+ * All suffixes of the words are sorted, so that suffixes with the same beginning are neighbours.
+ * Such a beginning is a substring, and its run of neighbours gives its count. A run goes on while
+ * the next suffix has the same beginning, and ends otherwise. If a longer beginning has the same
+ * count, it occurs at the same places, and the shorter one is left out. */
 #include <stdlib.h>
 
 #include "json_learn.h"

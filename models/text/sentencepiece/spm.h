@@ -112,14 +112,15 @@ typedef struct wf_spm {
     size_t n, pieces_capacity;
     int32_t unknown, bytes[256]; /* ids */
     float lowest;                /* lowest score of a normal piece */
-    /* Pieces that text may become, and all others. Each list has the texts and, below, the ids. */
+    /* normal: the pieces into which text is cut; reserved: all others. normal_ids and reserved_ids
+     * have the ids of these texts. */
     wf_strings normal, reserved;
     int32_t *normal_ids, *reserved_ids;
     size_t longest;  /* bytes of the longest normal piece */
     wf_trie trie;    /* normal pieces, for a unigram model */
     wf_trie symbols; /* symbols that the user defined */
 
-    /* The line at hand. */
+    /* The line that is being encoded. */
     wf_spm_text line;
     wf_spm_token *tokens;
     size_t n_tokens, tokens_capacity;
@@ -144,8 +145,8 @@ int32_t wf_spm_encode_id(const wf_spm *m, wf_span text);
 bool wf_spm_add(wf_spm *m, wf_span text, int32_t id); /* appends a token; false: out of memory */
 bool wf_spm_unigram(wf_spm *m, wf_span line);         /* finds the tokens of a normalised line */
 bool wf_spm_bpe(wf_spm *m, wf_span line);
-/* The scores of an unknown character, and of a symbol of the user's. The latter beats every other
- * path, and a longer one beats shorter ones. */
+/* The scores of an unknown character, and of a symbol that the user defined. Such a symbol is
+ * better than every other cut of its text, and a longer one is better than shorter ones. */
 float wf_spm_unknown_score(const wf_spm *m);
 float wf_spm_user_score(size_t bytes);
 

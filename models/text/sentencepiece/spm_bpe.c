@@ -5,7 +5,8 @@
 
 #include "core/base/utf8.h"
 
-/* values for symbols without an id; FROZEN ones, defined by the user, are not merged */
+/* Symbols without an id: a single character that was not merged yet, and FROZEN for a symbol that
+ * the user defined, which is never merged. */
 enum { UNMERGED = -1, FROZEN = -2 };
 
 /* A key that sorts by descending score. The bits of a float, apart from the sign, ascend with its

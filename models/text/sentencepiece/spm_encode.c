@@ -128,9 +128,9 @@ static void put_spaced(wf_spm_decoder *d, wf_span s) {
     }
 }
 
-/* Writes a piece. Encoding puts a space before a line, so the first piece loses its leading space.
- * If the normaliser removes spaces at a line's start, every piece loses it up to the first that has
- * text. */
+/* Writes a piece. Encoding puts a space before a line, so decoding removes the leading space of the
+ * first piece. If the normaliser removes extra spaces, it is removed from all pieces up to the
+ * first that has text. */
 static void put_piece(wf_spm_decoder *d, wf_span s) {
     const wf_spm_normalizer *n = &d->m->normalizer;
     bool strips = !d->started && (n->dummy_prefix || n->remove_extra);

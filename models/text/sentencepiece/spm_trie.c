@@ -1,7 +1,7 @@
 /* models/text/sentencepiece/spm_trie.c - builds a double array from sorted strings; see spm.h.
  *
- * The children of a node are put at the first place where all of them fit, among the first few free
- * places, or else at the end of the array. So time and memory are linear in the strings. */
+ * The children of a node are put where all of them fit. Only the first TRIES free nodes are tried,
+ * and then the end of the array is taken. So time and memory are linear in the strings. */
 #include <stdlib.h>
 
 #include "spm.h"
@@ -31,7 +31,7 @@ static int compare(const void *a, const void *b) {
     return (x->text.bytes > y->text.bytes) - (x->text.bytes < y->text.bytes);
 }
 
-/* At least n nodes. */
+/* Extends the array to at least n nodes. */
 static bool extend(builder *b, size_t n) {
     wf_trie *t = b->t;
     if (n > INT32_MAX || !wf_grow(&t->nodes, &t->capacity, n, sizeof *t->nodes)) return false;
