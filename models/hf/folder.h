@@ -107,8 +107,7 @@ int wf_hf_next_shard(const hf_shards *s, int i);
 /* Opens the weights. *name becomes the name of the file, or of the index. NULL with message. */
 wf_file *wf_hf_open_weights(const char *folder, const char **name, char *message);
 
-/* Tensors with their names, which are gathered before they are written. Initialise it with { 0
- * }. */
+/* Tensors with their names, which are gathered before they are written. It begins as { 0 }. */
 typedef struct hf_tensors {
     wf_entry *entries; /* [n] */
     int n;

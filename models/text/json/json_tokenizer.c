@@ -193,8 +193,7 @@ bool wf_json_tokenizer_words(wf_json_tokenizer *t, wf_span line,
     return true;
 }
 
-/* What follows the model: nothing; truncation and padding; truncation, special tokens and
- * padding. */
+/* Steps after the model: none; truncation and padding; truncation, special tokens and padding. */
 typedef enum { TEXT_ALONE, CUT, CUT_WITH_SPECIAL } ending;
 
 static int64_t encode(wf_json_tokenizer *t, const wf_span texts[2], int n, ending how,
