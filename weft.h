@@ -1,7 +1,6 @@
-/* weft/weft.h - everything public at once: the page of contents of the pages of contents.
- *
- * A program may as well include only what it uses; each header includes what it needs. This list
- * is also the list of what is installed: meson.build reads it. */
+/* weft/weft.h - includes all public headers. A program may instead include only those that it uses:
+ * each of them includes what it needs itself. meson.build installs the headers that are included
+ * here. */
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
@@ -21,7 +20,7 @@
 #include "core/file.h"
 /* the leaves of any graph saved and loaded */
 #include "core/save.h"
-/* ranks of a training that move bytes between them */
+/* the transport, which moves bytes between the ranks of a data-parallel training */
 #include "core/transport.h"
 /* a plan as one C file */
 #include "core/emit.h"
@@ -43,7 +42,7 @@
 #include "ops/spectrum_ops.h"
 #include "ops/training_ops.h"
 
-/* layers, optimizers, schedules; and each part of it by itself */
+/* layers, losses, optimizers, schedules: nn.h is their page of contents */
 #include "nn/attention.h"
 #include "nn/blocks.h"
 #include "nn/conv.h"
@@ -54,7 +53,7 @@
 #include "nn/recurrent.h"
 #include "nn/trainer.h"
 
-/* what is common to models: plans, files */
+/* functions for models of all kinds: plans, files */
 #include "models/model.h"
 #include "models/model_io.h"
 /* the encoder-decoder Transformer */
@@ -63,19 +62,19 @@
 #include "models/language_model.h"
 /* the encoder-only one */
 #include "models/encoder.h"
-/* outputs of a model, and how likely outputs are */
+/* a model's outputs, by beam search or sampling, and the probabilities of given outputs */
 #include "models/decode.h"
 #include "models/shortlist.h"
 /* a model with its search as one C file */
 #include "models/model_emit.h"
-/* how a file says that it is generated with */
+/* the settings for decoding in a model's file */
 #include "models/generation.h"
 /* tokenizers and vocabularies */
 #include "models/text.h"
 #include "models/text_formats.h"
 /* a tokenizer.json */
 #include "models/json_tokenizer.h"
-/* folders of Hugging Face */
+/* models and tokenizers in folders of Hugging Face */
 #include "models/hf.h"
 
 #endif

@@ -1,8 +1,8 @@
-/* weft/weft.hpp - for C++14 and later: what is made is freed, arrays know their sizes, failures are
- * thrown.
+/* weft/weft.hpp - for C++14 and later: handles that free their objects, arrays that know their
+ * sizes, exceptions for failures.
  *
- * A handle is what a wf_..._new returns, and frees it; it converts to the pointer, so that all
- * functions of weft.h are used as they are:
+ * A handle owns the object that a wf_..._new function returned, and frees it. It converts to the
+ * object's pointer, so that all functions of weft.h accept it:
  *
  *     weft::graph g{ wf_graph_new(nullptr) };
  *     wf_tensor *x = wf_input(g, "x", WF_F32, 2, weft::shape{ 2, 3 });
@@ -55,7 +55,8 @@ using model = handle<wf_model, wf_model_free>;
 using trainer = handle<wf_trainer, wf_trainer_free>;
 using decoder = handle<wf_decoder, wf_decoder_free>;
 
-/* A shape, or the dims of a reshape, where a pointer to sizes is wanted: for the call it is in. */
+/* An array of sizes, for arguments that are pointers to sizes, such as a shape or the dims of
+ * wf_reshape. A temporary one is valid only during the call. */
 struct shape {
     int64_t size[WF_MAX_DIMS] = {};
     shape(std::initializer_list<int64_t> sizes) {
@@ -70,7 +71,8 @@ struct shape {
 inline void check(const wf_graph *g) {
     if (!wf_ok(g)) throw error(wf_error(g));
 }
-/* What a function of plans, or of trainers, returned: check(p, wf_bind(p, "B", 16)). */
+/* These throw if a function of plans, or of trainers, returned false: check(p, wf_bind(p, "B",
+ * 16)). */
 inline void check(const wf_plan *p, bool done) {
     if (!done) throw error(wf_plan_error(p));
 }
@@ -80,7 +82,7 @@ inline void check(const wf_trainer *t, bool done) {
 
 /* ---- plans ------------------------------------------------------------------------------------- */
 
-/* fetch and feed of the options are those given; options has the rest. */
+/* Compiles a plan with these fetches and feeds, which replace those of the options. */
 inline plan make_plan(wf_graph *g, const std::vector<wf_tensor *> &fetch,
                       const std::vector<wf_tensor *> &feed, wf_plan_options options = {}) {
     check(g);
@@ -107,8 +109,9 @@ template <class T> void check_dtype(const wf_tensor *t) {
         throw error(std::string(t->name ? t->name : "a tensor") + " is " + wf_dtype_name(t->dtype));
 }
 
-/* Values: a vector, an array, or whatever else has data and size, of float, double or int32_t as the
- * tensor's type is. Their number must be the tensor's, as bound. */
+/* Feeds values from a vector, an array, or any class with data() and size(). The element type is
+ * float, double or int32_t, the same as the tensor's. The number of values must be that of the
+ * tensor with the bound extents. */
 template <class T> void feed(wf_plan *p, const wf_tensor *t, const T *values, size_t n) {
     check_dtype<T>(t);
     check(p, wf_feed(p, t, values, n * sizeof(T)));
