@@ -23,10 +23,10 @@ typedef struct wf_emit_options {
     /* the number of positions that the KV caches have room for, at least 4; 0: as many as the
      * extent "P" allows */
     int64_t positions;
-    /* at most this many attentions cache the int8 input of keys and values instead, and compute
-     * keys and values from it in every run: less memory, more time. Others cache keys and values,
-     * as do all unless one plan has a state, runs one token at a time, and gets both from one int8
-     * product */
+    /* at most this many attention layers cache the int8 input of their key and value projection,
+     * and compute keys and values from it in every run: less memory, more time. The others cache
+     * keys and values. It needs exactly one plan with a state, which runs one token at a time and
+     * computes keys and values in one int8 product */
     int64_t recomputed;
     /* the name of an extent whose size each run of a plan without a state chooses; or NULL */
     const char *sized_by;
@@ -40,10 +40,10 @@ typedef struct wf_emit_options {
      * later plans, because it uses their memory for values that it does not fetch.
      * model_see_NAME(&m) returns the address of a row-major result, valid until the next run */
     bool in_order;
-    /* of plans in order: the results of so many runs of a plan without a state are kept.
-     * model_RUN_keep(&m, i) keeps those of its last run as number i, from 0. A later plan, whose
-     * batch is a multiple of that number, reads number 0 in its first rows, then the others, each
-     * in as many. 0 or 1: it reads what the last run left */
+    /* with in_order: for how many runs of a plan without a state the results are kept.
+     * model_RUN_keep(&m, i) keeps those of its last run as number i, from 0. A later plan reads all
+     * of them: its batch is divided into kept_runs equal parts, and the rows of part i read number
+     * i. 0 or 1: it reads the results of the last run */
     int64_t kept_runs;
     /* receives the values of the leaves, which model_start then takes as an argument; NULL: the
      * text has them as an array */
@@ -67,14 +67,14 @@ typedef struct wf_emit_options {
  * rows so far, at most model_run_LAST; so has the one that copies a result which depends on it. If
  * the batch has several rows, model_run_copy(&m, from, to) copies a row of the caches.
  *
- * With `sized_by`, functions of plans without a state have a parameter `size`, from 2 to what is
- * bound, at least 5 (model_run_MOST): they compute what the plan does with so many of that extent.
- * Later plans read their results as if all were there, with zeros behind them.
+ * With `sized_by`, functions of plans without a state have a parameter `size`, the size of that
+ * extent in this run. It is from 2 to model_run_MOST, the size that is bound, which must be at
+ * least 5. Later plans read the results at the bound size, with zeros beyond `size`.
  *
  * With `weights_file`, model_start(&m, arena, file, size) takes these bytes too, model_FILE of
- * them, which begin at a multiple of 4 and may be constant data, or mapped. It reads them once, and
- * runs read them again, unless plans update leaves. It returns 0; or 1 if they are others, by their
- * size or a checksum: each run then returns 1.
+ * them, which begin at a multiple of 4 and may be constant data, or mapped. It reads the bytes
+ * once, and runs read them again, unless plans update leaves. It returns 0, or 1 if the size or a
+ * checksum shows that they are not these bytes; each run then returns 1.
  *
  * An input whose name is a word of C, or of the file, is a member with '_' behind that name.
  * Weights in int8 (wf_pack_weights) that products and embedding read stay so: integers row by row,

@@ -32,13 +32,13 @@
  * and free plans of it, each thread its own: a plan or a state may be used by one thread at a time.
  * Several plans may share a pool; their runs take turns. While a leaf is updated or written (by a
  * plan that fetches an update, wf_write, wf_set_layout) no other thread may run a plan of the
- * graph. Results do not depend on the threads. Beside runs, other threads may read leaves, find
+ * graph. Results do not depend on the threads. While plans run, other threads may read leaves, find
  * names, print and draw; files and their entries may be read by any number of threads.
  *
  * Limits. 8 axes; 15 extents besides "P"; 32 operands and 4 results of an op; 255 bytes of a scope
- * with a name. Beyond them the graph fails, with a sentence. What wf_extent returns is for the
- * shapes of wf_input, wf_shape, wf_full, wf_zeros and wf_ones: no other function takes it as a
- * size.
+ * with a name. Beyond them the graph fails, with an error message. Only wf_input, wf_shape,
+ * wf_full, wf_zeros and wf_ones accept the number that wf_extent returns, as a size in their
+ * shapes.
  *
  * Costs. A plan keeps its shapes and memory layout for the last 8 sets of bound sizes. A program
  * that cycles through more of them pays for planning in every run, which takes several times as
@@ -114,8 +114,9 @@ WF_API wf_tensor *wf_shape(wf_graph *g, int ndim, const int64_t *shape);
  * returns what the hook returns. NULL or the parameter itself: the parameter is used as it is.
  * Another tensor of its shape is used instead, such as W + B A (LoRA), a quantised copy, or a
  * shared parameter. So layers and models need not know about the hook. Parameters that the hook
- * declares itself do not go through it. NULL ends this. A tensor that is computed is computed in
- * every run of a plan that needs it, and is not packed (wf_set_layout). */
+ * declares itself do not go through it. A hook of NULL ends this. If the replacement is a computed
+ * tensor, every run of a plan that needs it computes it again, and it is not packed
+ * (wf_set_layout). */
 WF_API void wf_on_param(wf_graph *g, wf_tensor *(*hook)(void *user, wf_tensor *param), void *user);
 /* Give a tensor a name of its own, relative to the current scope, by which wf_find finds it, and
  * which pictures and messages show: wf_named(y, "logits"). Names are unique in a graph; a tensor

@@ -1,9 +1,9 @@
 /* weft/core/lend.h - memory that a plan and its program share, instead of copies: zero-copy feeds
  * and fetches.
  *
- * wf_feed and wf_fetch (graph.h) copy, and are right nearly always. These are for programs that
- * pass much from plan to plan, such as a decoder's encoder outputs. A pointer is valid as long as
- * its function says, and no longer. */
+ * wf_feed and wf_fetch (run.h) copy, and are right nearly always. The functions of this header are
+ * for programs that pass much data from plan to plan, such as an encoder's outputs to a decoder. A
+ * pointer is valid only as long as the function's comment says. */
 #ifndef WEFT_CORE_LEND_H
 #define WEFT_CORE_LEND_H
 
@@ -13,9 +13,9 @@
 extern "C" {
 #endif
 
-/* Returns in *place where the caller writes the values of t, after this call and before the run.
- * They stay fed until t is fed again. bytes: as in wf_feed. *place is NULL after a failure, or if
- * no run needs t. */
+/* *place becomes the address to which the caller writes the values of t, after this call and before
+ * the run. The values stay fed until t is fed again. bytes: as in wf_feed. *place is NULL after a
+ * failure, or if no run needs t. */
 WF_API bool wf_feed_place(wf_plan *p, const wf_tensor *t, size_t bytes, void **place);
 
 /* wf_feed without a copy: the 64-byte aligned data are read by each run, and must stay until t is

@@ -19,8 +19,9 @@ typedef struct wf_product_hook {
  * matrix; GRU and LSTM, which no model has, do not. Its call is NULL at first. */
 wf_product_hook *wf_product_hook_of(wf_graph *g);
 
-/* A hook for wf_on_param whose `user` is a wf_product_hook: it makes that the hook of the graph's
- * products before the first of them. It is for models, which make their graphs themselves. */
+/* A hook for wf_on_param, whose `user` is a wf_product_hook. The first parameter makes that the
+ * product hook of the graph, before any product is recorded. Models make their graphs themselves,
+ * so their callers cannot set the product hook directly. */
 static inline wf_tensor *wf_set_product_hook(void *user, wf_tensor *param) {
     *wf_product_hook_of(param->graph) = *(const wf_product_hook *)user;
     return NULL;

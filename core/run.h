@@ -99,7 +99,7 @@ typedef struct wf_step {
     double flops, bytes;
     /* number of tasks of the phase that has the most */
     int64_t tasks;
-    /* place of its first result in the arena, in bytes; size 0: the result is a view or a leaf */
+    /* offset and size of its first result in the arena, in bytes; size 0: it is a view or a leaf */
     size_t offset, size;
 } wf_step;
 /* Switch profiling on or off. It is off at first; switching it on sets the counters to 0. */

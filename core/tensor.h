@@ -20,13 +20,13 @@ typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
 
 /* The layout of a parameter in memory. A matrix [N, K] in panels is stored in groups of R rows,
  * each group column by column, so that a product with the transposed parameter reads it once, in
- * order. R is what suits the kernels in use; no result and no file depends on it. Element (n, k)
- * is at n / R * R * K + k * w + n % R, where w is R, or N % R in the last panel. bf16 halves the
+ * order. R is what suits the kernels in use; no result and no file depends on it. Element (n, k) is
+ * at n / R * R * K + k * w + n % R, where w is R, or N % R in the last panel. bf16 halves the
  * bytes: the upper 16 bits of an f32, rounded to nearest even. int8 quarters them: element (n, k)
  * is scale[n] * q, with q from -127 to 127 rounded to nearest even. scale[n] is the largest |x| of
- * row n / 127, rounded to 17 bits so that scale[n] * q is exact; a row with all values below
- * 2^-118 becomes zeros. A product quantises its other operand's rows in the same way (to zeros
- * below 2^-100) and sums exactly: no result depends on other rows, on threads or on the
+ * row n, divided by 127 and rounded to 17 bits so that scale[n] * q is exact; a row whose largest
+ * |x| is below 2^-118 becomes zeros. A product quantises its other operand's rows in the same way
+ * (to zeros below 2^-100) and sums exactly: no result depends on other rows, on threads or on the
  * instruction set. */
 typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 } wf_layout;
 /* With any kernels, the panel height R divides this number of rows. */
@@ -63,7 +63,7 @@ typedef struct wf_tensor {
     const void *attrs;
     /* in a gradient: the forward node that it belongs to; else NULL */
     const struct wf_tensor *forward;
-    /* the function, such as "softmax", that recorded this node among others; or NULL */
+    /* name of the composed function, such as "softmax", that recorded this node; or NULL */
     const char *function;
 } wf_tensor;
 
