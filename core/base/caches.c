@@ -182,10 +182,10 @@ static int between(int low, int value, int high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/* A virtual machine that has two cores of a socket may see the socket's whole third level, which
- * other machines fill too. So at most 8 MiB are counted for each of its processors. If each
- * processor seems to have a socket of its own, no sharing shows: then up to 8 processors are taken
- * to share the level. */
+/* A virtual machine with two cores of a socket may report the socket's whole third level, although
+ * other machines use that cache, too. So at most 8 MiB are counted for each processor of this
+ * machine. If the level seems to belong to one thread alone, up to 8 processors are assumed to
+ * share it. */
 static void mend_shared(wf_cache_level *l3, int processors) {
     const int64_t most = (int64_t)8 << 20;
     const int usual_sharers = 8;

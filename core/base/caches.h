@@ -4,8 +4,8 @@
  *     const wf_caches *c = wf_caches_here();
  *     int64_t mine = c->l2.bytes / c->l2.threads;
  *
- * They are found at the first call; WEFT_CACHES=32K/8,512K/8,16M/16 overrides them. Only speed may
- * depend on them, never a bit of a result. Not installed. */
+ * The first call finds the caches' sizes; WEFT_CACHES=32K/8,512K/8,16M/16 overrides them. Only
+ * speed may depend on them, never a bit of a result. Not installed. */
 #ifndef WEFT_CORE_BASE_CACHES_H
 #define WEFT_CORE_BASE_CACHES_H
 

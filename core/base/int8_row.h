@@ -11,17 +11,18 @@
 /* Sums of products of two int8 rows, up to 127 * 127 each, fit in 32 bits up to this length. */
 enum { WF_INT8_MOST = 127, WF_INT8_LONGEST = 1 << 17 };
 
-/* The scale of a row: its largest |x| / 127, as a float with a significand of 17 bits; 0 if that is
- * below 2^-118. The values are q = x / scale, rounded to nearest, ties to even, in [-127, 127].
- * Then q * scale is exact, so quantising it again gives the same scale and q. x must be finite. */
+/* The scale of a row: its largest |x|, divided by 127 and rounded up to a float with a significand
+ * of 17 bits. It is 0 if the largest |x| is below 2^-118. The values are q = x / scale, rounded to
+ * nearest, ties to even, in [-127, 127]. Then q * scale is exact, so quantising it again gives the
+ * same scale and q. x must be finite. */
 float wf_int8_scale(int64_t n, const float *x);
 float wf_int8_scale_of(float largest); /* of a row with this largest |x| */
 void wf_int8_round(int64_t n, const float *x, float scale, int8_t *q);
 /* True if all values are finite; else *where is the index of one that is not. */
 bool wf_int8_holds(int64_t n, const float *x, int64_t *where);
 
-/* The nearest integer of a float below 2^22, ties to even: adding and subtracting this number
- * rounds it, and takes no call. */
+/* Rounds a float of magnitude below 2^22 to the nearest integer, ties to even. Adding and then
+ * subtracting 1.5 * 2^23 rounds without a function call. */
 static inline float wf_int8_nearest(float x) {
 #if FLT_EVAL_METHOD == 0
     const float to_integer = 0x1.8p23f;

@@ -9,14 +9,15 @@ enum { ALIGN = 64 };
 static inline size_t memory_aligned(size_t bytes) {
     return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
-/* Zeroed and 64-byte aligned, in huge pages if large. NULL: out of memory. Free it with free. */
+/* Returns zeroed memory, 64-byte aligned, in huge pages if large. NULL: out of memory. Free it with
+ * free or wf_memory_free. */
 void *wf_memory_new(size_t bytes);
 /* Like wf_memory_new, but not zeroed: pages that are never touched take no memory. */
 void *wf_memory_raw(size_t bytes);
 /* Give the huge pages that lie between two addresses of a block back to the system; they then read
  * as zeros. Returns the end of the pages given back, or `from` if there are none. */
 char *wf_memory_drop(char *from, char *to);
-/* Free a block of `bytes` bytes. */
+/* Free a block of `bytes` bytes, and give the pages of a large one back to the system. */
 void wf_memory_free(void *p, size_t bytes);
 
 /* Make room for `need` elements in *array, a pointer to elements of `size` bytes; the capacity

@@ -1,4 +1,5 @@
-/* core/base/number.c - real numbers as text and back, in the C locale; see file.h.
+/* core/base/number.c - real numbers as text and back, in the C locale; declared in
+ * core/file_internal.h.
  *
  * printf and strtod use the decimal point of the calling thread's locale, which the program may
  * have set. These functions switch the thread to the C locale for one call. Numbers in files, and

@@ -32,7 +32,7 @@ static inline double wf_unit_double(uint32_t hi, uint32_t lo) {
     return (double)(((uint64_t)hi << 32 | lo) >> 11) * 0x1.0p-53;
 }
 
-/* 64-bit FNV-1a, for fingerprints and not for security. Pass the hash of the bytes before as h. */
+/* 64-bit FNV-1a, for fingerprints and not for security. h is the hash of the preceding bytes. */
 static inline uint64_t wf_fnv1a(uint64_t h, const void *data, uint64_t n) {
     const unsigned char *p = (const unsigned char *)data;
     for (uint64_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001B3u;

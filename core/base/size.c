@@ -11,7 +11,8 @@ bool wf_mul_size(int64_t a, int64_t b, int64_t *out) {
     return true;
 }
 
-/* An axis of size 0 counts as 1, because strides are products of the other axes. -1: overflow. */
+/* The bytes of this shape; -1: overflow. An axis of size 0 counts as 1, because strides are
+ * products of the other axes and must not overflow either. */
 static int64_t bytes_of(wf_dtype dtype, int ndim, const int64_t *shape) {
     int64_t bytes = (int64_t)wf_dtype_size(dtype);
     if (bytes == 0 || ndim < 0 || ndim > WF_MAX_DIMS) return -1;

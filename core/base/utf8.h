@@ -51,7 +51,8 @@ static inline size_t wf_utf8_length(const char *text, size_t n) {
     return whole ? length : 0;
 }
 
-/* The code point of 1 to 4 bytes, whose number wf_utf8_length has returned. */
+/* The code point that is encoded in these 1 to 4 bytes; `bytes` is what wf_utf8_length has
+ * returned. */
 static inline int32_t wf_utf8_code(const char *text, size_t bytes) {
     int32_t code = (unsigned char)*text & (bytes == 1 ? 0x7F : 0x7F >> bytes);
     for (size_t i = 1; i < bytes; i++) code = code << 6 | (text[i] & 0x3F);

@@ -17,7 +17,8 @@ typedef struct wf_text {
 void wf_text_add(wf_text *t, const char *text, size_t length);
 void wf_text_puts(wf_text *t, const char *text);
 /* %s text, %d int, %n int64_t, %f and %g a double as a constant of type float or double, %u a
- * uint64_t constant. With `marks`, a number of %n stands between two marks. */
+ * uint64_t constant. With `marks`, each number of %n stands between the bytes WF_NUMBER_BEGINS and
+ * WF_NUMBER_ENDS. */
 enum { WF_NUMBER_BEGINS = 1, WF_NUMBER_ENDS = 2 };
 void wf_text_format(wf_text *t, bool marks, const char *format, va_list arguments);
 /* the number between two marks */
@@ -34,8 +35,8 @@ void wf_text_free(wf_text *t);
 /* Append the lines of `code`, each indented by its depth in braces. */
 void wf_text_indent(wf_text *t, const char *code);
 
-/* The number exactly, in decimal digits, as a constant of type float or double. C has none for an
- * infinity or a NaN: they are quotients. Returns text. */
+/* The number exactly, in decimal digits, as a constant of type float or double. C has no constants
+ * for an infinity or a NaN, so these are written as quotients. Returns text. */
 enum { WF_CONSTANT_TEXT = 40 };
 const char *wf_c_constant(double x, bool is_float, char text[WF_CONSTANT_TEXT]);
 

@@ -4,9 +4,10 @@
  * (emitter.h). Steps with the same body call the same function. The calls of one module path, in
  * the order of the schedule, are a function named after it. Memory lies where the plan puts it.
  *
- * A plan with a state has another schedule at every position, and one whose runs choose a size at
- * every size. It is written at several of them: the texts must be equal but for numbers that grow
- * evenly, which become a + b * position, or size. Memory is laid out for the largest size. */
+ * A plan with a state has a different schedule at every position; a plan whose runs choose a size,
+ * at every size. Such a plan is written at several positions or sizes. The texts must be equal
+ * except for numbers that grow evenly: these become a + b * position, or a + b * size. Memory is
+ * laid out for the largest position or size. */
 #include "core/emit.h"
 
 #include <stdio.h>
@@ -46,7 +47,7 @@ bool wf_emitter_lacks(wf_emitter *e) {
 typedef struct pass {
     step_text *steps;
     wf_text *getters, *members; /* by node and by feed */
-    wf_text rest;               /* loops that clear what lies behind a size */
+    wf_text rest;               /* loops that set elements beyond a run's size to zero */
 } pass;
 
 typedef struct passes {
@@ -252,7 +253,8 @@ bool wf_take_floats(wf_emitter *e, int64_t from, int64_t n) {
     return true;
 }
 
-/* While later plans run, a plan without a state keeps only the values that it fetches. */
+/* Mark the values that a plan without a state fetches as taken. Later plans may use the rest of its
+ * arena. */
 static bool keep_fetches(wf_emitter *e, const part *q) {
     const binding *b = q->plan->now;
     bool ok = true;
@@ -266,7 +268,8 @@ static bool keep_fetches(wf_emitter *e, const part *q) {
     return ok;
 }
 
-/* The results of several runs have a place outside the memory of the part. */
+/* Place the results of several runs outside of the part's arena, which counts as taken
+ * meanwhile. */
 static bool keep_runs(wf_emitter *e, part *q, int64_t floats) {
     int own = e->n_spans;
     if (!wf_take_floats(e, q->arena, floats) || !wf_place_runs(e, q)) return false;

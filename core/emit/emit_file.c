@@ -8,7 +8,8 @@
 
 /* ---- the struct, and what the program calls -------------------------------------------------- */
 
-/* An array of no elements is not C. */
+/* The length of the array of weights. It is at least 1, because C has no arrays without
+ * elements. */
 static int64_t array_length(const wf_emitter *e) {
     int64_t n = wf_first_weights(e);
     return n ? n : 1;

@@ -12,7 +12,8 @@ bool wf_choose_kept(wf_emitter *e);
  * step; NULL: none. */
 const kept_cache *wf_kept_at(const wf_emitter *e, int step);
 bool wf_describe_kept(wf_emitter *e, const kept_cache *k, int step, step_text *s);
-/* True if cache `index` of the plan keeps inputs, or is replaced by one that does. */
+/* True if cache `index` of the plan is one of the two, of keys or of values, that one cache of
+ * inputs replaces. */
 bool wf_keeps_input(const wf_emitter *e, const part *of, int index);
 
 #endif

@@ -116,8 +116,8 @@ bool wf_claim_public(wf_emitter *e) {
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* A member that the file itself has: "arena", "weights", "int8_weights", "run_step",
- * "run_micro_batch". */
+/* True if the emitted struct has a member of this name itself: "arena", "weights", "int8_weights",
+ * "run_step", "run_micro_batch". */
 static bool is_own_member(const wf_emitter *e, const char *name) {
     if (strcmp(name, "arena") == 0 || strcmp(name, "weights") == 0) return true;
     if (strcmp(name, "int8_weights") == 0) return true;
@@ -129,7 +129,7 @@ static bool is_own_member(const wf_emitter *e, const char *name) {
     return false;
 }
 
-/* Parameters are good names for a member. */
+/* True if no member may have this name. The names of parameters are allowed. */
 static bool is_reserved(const wf_emitter *e, const char *name) {
     static const char *const parameters[] = { "m", "position", "size" };
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)

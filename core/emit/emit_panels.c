@@ -9,7 +9,7 @@
 
 /* ---- which leaves ---------------------------------------------------------------------------- */
 
-/* Can the step read whole panels where operand i lies in the leaf? */
+/* True if the step can read operand i, a view of the leaf, in whole panels. */
 static bool reads_panels(const exec *x, int i, const wf_tensor *t) {
     const wf_kernel *run = kernel_of(x->call.op);
     const wf_view *v = &x->call.in[i];

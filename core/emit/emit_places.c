@@ -79,8 +79,8 @@ const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part 
     return NULL;
 }
 
-/* A plan cannot read a value of another plan whose place depends on the position: this is an
- * error. */
+/* A plan cannot read a value of another plan if the address of the value depends on the position.
+ * In that case the emitter fails. */
 static bool link_rests(wf_emitter *e, const part *of, const wf_tensor *t) {
     int at = of->plan->index[t->id];
     if (!of->resting || !of->resting[at].moves) return true;
@@ -88,7 +88,7 @@ static bool link_rests(wf_emitter *e, const part *of, const wf_tensor *t) {
                            called(t), e->now->name);
 }
 
-/* Have the axes that are longer than 1 these strides? */
+/* True if both views have the same strides along all axes that are longer than 1 in both. */
 static bool same_strides(const wf_view *a, const wf_view *b) {
     bool same = a->ndim == b->ndim;
     for (int i = 0; same && i < a->ndim; i++)

@@ -18,8 +18,8 @@ const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part 
  * is not possible. */
 bool wf_link_view(wf_emitter *e, const wf_tensor *fed, int64_t offset, bool strided, bool indexed,
                   wf_view *v);
-/* Note where the fetches of the current plan lie, or (not `first`) whether they lie elsewhere than
- * at the first position or size. */
+/* For each fetch of the current plan: at the first position or size (`first`), note where it lies
+ * in memory; later, note if it lies elsewhere. */
 bool wf_note_places(wf_emitter *e, bool first);
 /* Write the loops that set elements behind the bound size to zero where later plans read them. */
 bool wf_describe_rest(wf_emitter *e, wf_text *t);
@@ -27,18 +27,22 @@ bool wf_describe_rest(wf_emitter *e, wf_text *t);
 /* The storage of node i of a part, if a later part reads it in the part's memory; else -1. */
 int wf_storage_read_later(const wf_emitter *e, const part *q, int i);
 
-/* The first floats, so many, that nothing has taken; and take them. */
+/* wf_free_floats returns the start of the first n consecutive floats that are not taken;
+ * wf_take_floats marks n floats from `from` on as taken. */
 int64_t wf_free_floats(const wf_emitter *e, int64_t n);
 bool wf_take_floats(wf_emitter *e, int64_t from, int64_t n);
-/* Find a place for the results of all runs of the part whose results are kept. */
+/* Take memory for the results of e->kept_runs runs of the part: those results that later parts
+ * read. */
 bool wf_place_runs(wf_emitter *e, part *q);
-/* The floats from one kept run to the next, of a storage of the part; 0: none are kept. */
+/* The distance in floats between the kept copies of a storage from run i and from run i + 1; 0: the
+ * storage is not kept. */
 int64_t wf_run_floats(const part *q, int storage);
-/* Append the functions that keep the results of a run. */
+/* Write the functions model_RUN_keep, which copy the results of a run to the memory of kept
+ * runs. */
 void wf_write_keeps(const wf_emitter *e, wf_text *t);
 
-/* The floats that a batch row takes in cache `index`, and the first float of that cache. With the
- * number of caches as index, the second is the first float behind all caches. */
+/* wf_slot_floats: the floats that a batch row takes in cache `index`. wf_slot_at: the first float
+ * of that cache; if index is the number of caches, the first float behind all caches. */
 int64_t wf_slot_floats(const wf_emitter *e, const part *of, int index);
 int64_t wf_slot_at(const wf_emitter *e, const part *of, int index);
 

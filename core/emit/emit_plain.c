@@ -25,8 +25,8 @@ static void name_of_block(const char *block, char name[MOST_NAME]) {
     snprintf(name, MOST_NAME, "%.*s", (int)(end - at), at);
 }
 
-/* Every name of a file is looked for in all lines, so a line that does not contain it, or begins
- * with another letter, is passed over at once. */
+/* The emitter asks this for every name of a file, and each time all lines are searched. So lines
+ * that cannot define the name are skipped by cheap tests: their first letter, and strstr. */
 bool wf_plain_defines(const char *name) {
     size_t n = strlen(name);
     for (const char *const *line = wf_basis.plain; line && *line; line++) {
@@ -53,7 +53,7 @@ static void add_without_comments(wf_text *t, const char *code) {
 /* Blocks of plain C, each a text with its terminating 0. */
 typedef struct plain_blocks {
     wf_text text;   /* all blocks, one behind the other */
-    size_t *begins; /* [n] their places in the text */
+    size_t *begins; /* [n] their offsets in the text */
     size_t capacity;
     int n;
 } plain_blocks;

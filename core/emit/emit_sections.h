@@ -31,7 +31,8 @@ int64_t wf_rows_of(const wf_emitter *e, const wf_tensor *t);
 
 /* True if the name is a keyword of C, or a name that every emitted file uses itself. */
 bool wf_is_word_of_c(const char *name);
-/* The name of a leaf, between at_ and its id. */
+/* The name of a leaf as an identifier. In the file it stands between the prefix at_ and the leaf's
+ * id. */
 void wf_leaf_name(const wf_tensor *t, char name[MOST_NAME]);
 /* Claim a name at file scope: `wanted`, with a number behind it if something else has that name. */
 bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]);
@@ -39,7 +40,8 @@ bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]);
 bool wf_claim_public(wf_emitter *e);
 bool wf_name_members(wf_emitter *e);
 const char *wf_member_of(const wf_emitter *e, const wf_tensor *input);
-/* The name of the function that copies a fetch of the part, "get", or says where it lies, "see". */
+/* The name of the function for a fetch of the part, which copies it (verb "get") or returns its
+ * address (verb "see"). */
 void wf_getter_name(const wf_emitter *e, const part *of, const char *verb, const wf_tensor *t,
                     char *to, size_t size);
 
@@ -47,7 +49,8 @@ void wf_getter_name(const wf_emitter *e, const part *of, const char *verb, const
 
 /* True if the program fetches node i of the part, and not only a later plan. */
 bool wf_has_getter(const wf_emitter *e, const part *of, int i);
-/* Describe the function for a fetch, and the shape of a feed, at the position now. */
+/* Write the shape of a fetch and the body of the function that copies it, for the position or size
+ * bound now. */
 bool wf_describe_getter(wf_emitter *e, int index, wf_text *t);
 bool wf_write_getter(wf_emitter *e, int index, int n, const wf_text *const *texts,
                      const int64_t *positions);
@@ -64,7 +67,8 @@ bool wf_write_weights(wf_emitter *e);
 int64_t wf_first_weights(const wf_emitter *e);
 /* The bytes of memory that a run needs. */
 int64_t wf_arena_bytes(const wf_emitter *e);
-/* Write a statement that leaves a function of the part if its parameter is out of range. */
+/* Write an if statement that runs `leave`, such as "return 1;", if the position or size is out of
+ * range. */
 void wf_add_limits(const wf_emitter *e, const part *q, const char *leave, wf_text *t);
 char *wf_join_file(wf_emitter *e);
 

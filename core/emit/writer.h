@@ -27,7 +27,8 @@ enum { MOST_NAME = 128, MOST_PREFIX = 64, MOST_PARTS = 40, MOST_POSITIONS = 4 };
 /* A leaf begins at a multiple of LEAF_UNIT floats, or of INT8_UNIT bytes in int8. EMIT_PANEL is the
  * number of rows in a panel, the same as in ops/emit/plain_rows.c. */
 enum { LEAF_UNIT = 16, INT8_UNIT = 64, EMIT_PANEL = 32 };
-/* The smallest size that a run may choose: axes of size 1 are computed by other loops. */
+/* The smallest size that a run may choose. Size 1 is excluded, because ops write other loops for
+ * axes of size 1. */
 enum { LEAST_SIZE = 2 };
 /* Bytes at the beginning of a file of weights. */
 enum { FILE_HEAD = 64 };
@@ -46,7 +47,7 @@ static inline const char *wf_c_type(wf_dtype dtype) {
 
 /* A function that computes one or several steps. */
 typedef struct form {
-    size_t code; /* where its parameters and body begin in the codes, which 0 ends */
+    size_t code; /* offset in `codes` of its parameters and body, which end with a 0 byte */
     char name[MOST_NAME];
 } form;
 
@@ -110,7 +111,7 @@ struct wf_emitter {
     int64_t positions;    /* positions that the caller wants in the caches; 0: all */
     int64_t recomputed;   /* most attentions that compute keys and values again */
     const char *sized_by; /* the extent whose size a run chooses, or NULL */
-    int64_t kept_runs;    /* whose results are kept; at least 1 */
+    int64_t kept_runs;    /* number of runs whose results are kept; at least 1 */
     part parts[MOST_PARTS];
     int n_parts;
     part *now; /* the part that is written */

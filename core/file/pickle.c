@@ -420,7 +420,8 @@ static bool step_containers(wf_pickle *p, int code) {
     }
 }
 
-/* Runs an opcode: one that pushes a value, or makes containers, or what remains. */
+/* Runs an opcode. This function has those that push a single value; step_containers has the
+ * others. */
 static bool step(wf_pickle *p, int code) {
     switch (code) {
     case MARK:

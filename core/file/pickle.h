@@ -38,7 +38,7 @@ typedef struct wf_pickle_value {
 
 typedef struct wf_pickle_item {
     wf_pickle_value key, value; /* items of a list have no key */
-    size_t next;                /* from 1; 0: the last */
+    size_t next;                /* 1 + the index of the next item; 0: this is the last */
 } wf_pickle_item;
 
 typedef struct wf_pickle_list {

@@ -1,5 +1,5 @@
-/* core/file/reader.c - an open file: its bytes, and its tensors and metadata by name; for the
- * readers of all formats (reader.h) and for those who ask (file.h). */
+/* core/file/reader.c - an open file: its bytes, and its tensors and metadata by name. It has
+ * functions for the readers of all formats (reader.h), and public ones (file.h). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -78,7 +78,7 @@ static bool list_tensors(struct reading *r, wf_pickle_value dict) {
         struct tensor *tensors = wf_file_grow(f, f->tensors, f->count, sizeof *tensors);
         if (!tensors) return false;
         f->tensors = tensors;
-        /* begin holds the position of the tensor in the pickle until its storage has a place */
+        /* until place_tensor, begin holds the index of the tensor's tuple in the pickle's values */
         tensors[f->count++] =
             (struct tensor){ .entry.name = text_of(r, item->key), .begin = item->value.number };
     }

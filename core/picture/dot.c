@@ -181,9 +181,9 @@ static const wf_tensor *source_of(const picture *p, const wf_tensor *t) {
     return t;
 }
 
-/* Fold a view into the link that passes it, unless it needs a box of its own. It needs one if it is
- * fetched, named or has numbers. It also needs one if another module reads it, except a view of a
- * stored leaf. */
+/* Fold views into the links that pass through them, except views that need a box of their own. A
+ * view needs a box if it is fetched, named or drawn with numbers; or if another module reads it,
+ * unless it is a view of a stored leaf. */
 static void fold_views(picture *p) {
     for (int id = 0; id < p->n; id++) {
         const wf_tensor *t = wf_node(p->graph, id);
@@ -282,8 +282,8 @@ static int result_box(picture *p, const wf_tensor *t) {
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* True if there is a link like this. Between modules one link per shape is drawn, and only one for
- * all forward values that a gradient reads. */
+/* True if the picture has such a link already. Between two boxes one link per shape is drawn, and
+ * only one for all forward values that a gradient reads. */
 static bool link_known(const picture *p, const link *l) {
     bool saved = p->boxes[l->to].backward && !p->boxes[l->from].backward;
     for (int i = p->links_into[l->to]; i >= 0; i = p->links[i].next)
@@ -420,7 +420,8 @@ static bool is_node_of(const wf_graph *g, const wf_tensor *t) {
     return t && t->graph == g && t->id >= 0;
 }
 
-/* Numbers can be drawn only at nodes of this graph, and must be values of nodes. */
+/* True if the numbers to draw are given with their plan, and each of them is the value of a node of
+ * this graph, drawn at a node of this graph. */
 static bool values_fit(const wf_dot_options *o, const wf_graph *g) {
     if (o->n_values < 0 || (o->n_values > 0 && (!o->values || !o->valued))) return false;
     for (int i = 0; i < o->n_values; i++)

@@ -21,7 +21,7 @@ typedef struct module {
     int copies, last;        /* how many modules this one is drawn for; the last of them */
     uint64_t signature;      /* hash of the operations inside: equal in repeated layers */
     int box[2];              /* index of the module's box, forward and backward; or -1 */
-    int first_box, last_box; /* in it, -1: none */
+    int first_box, last_box; /* boxes in the module; -1: none */
     int boxes, groups;       /* number of boxes in the module, and of modules in it with boxes */
 } module;
 
@@ -38,7 +38,7 @@ typedef struct box {
     /* row of the table of styles; for a module, the first row that one of its operations has */
     int looks_like;
     int claimed; /* index of the last repeated module that had an operation drawn here */
-    int next;    /* in its module */
+    int next;    /* the next box in its module, or -1 */
     int64_t parameters;
     const wf_tensor *fused_into; /* the node into which the plan fused this one, or NULL */
     const wf_op *runs_as;        /* the op by which a rewrite rule replaced its op, or NULL */

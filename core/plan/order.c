@@ -20,7 +20,8 @@ typedef struct entry {
     int parent, jump, depth; /* its parent, an ancestor further up, and its depth in the tree */
     int time;                /* how many nodes were inserted before */
     int leaf;                /* index of the leaf of which it may be a view; -1: none */
-    int after;               /* for an update: the last node, so far, that must precede it */
+    int after;               /* for an update: the last node in the list that must precede it, of
+                              * those found so far */
     int missing;             /* for an update: how many updates must still precede it */
 } entry;
 

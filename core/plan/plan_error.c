@@ -1,5 +1,5 @@
-/* core/plan/plan_error.c - how a plan fails, and which of its tensors are fed: for all files of
- * plans. */
+/* core/plan/plan_error.c - functions for all files of core/plan: how a plan fails, and which feed a
+ * tensor has. */
 #include "plan.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* core/plan/point.c - where the data of a binding's views lie: in the arena, in leaves, feeds or a
- * state, whose memory moves between runs. */
+/* core/plan/point.c - sets the data pointers of a binding's views. They point into the arena,
+ * leaves, feeds or a state, whose memory can move between runs. */
 #include <assert.h>
 
 #include "core/op_internal.h"

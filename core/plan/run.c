@@ -224,8 +224,8 @@ static bool run_measured(wf_plan *p, const exec *e) {
     return ok;
 }
 
-/* A long schedule is more than the caches hold: read the views of a later step while this one is
- * computed. */
+/* Prefetch the views of a later step while this one is computed, because the caches do not hold the
+ * views of a long schedule. */
 static void fetch_ahead(const exec *e) {
     const char *views = (const char *)e->call.in;
     size_t bytes = (size_t)(e->call.n_in + e->call.n_out) * sizeof(wf_view);

@@ -12,8 +12,8 @@
  * have equal sizes by accident; far apart, so that B-4 is not another extent. */
 const int64_t wf_nominal_sizes[MAX_EXTENTS] = { 0,    4079, 4231, 4397, 4549, 4723, 4903, 5081,
                                                 5273, 5449, 5641, 5839, 6037, 6247, 6451, 6659 };
-/* Nominal sizes for the second run of a shape rule that failed. The difference between its two
- * sizes is another one for every extent. */
+/* Nominal sizes for the second run of a shape rule that failed. The difference between an extent's
+ * two sizes is different for every extent. */
 const int64_t wf_other_sizes[MAX_EXTENTS] = { 0,    7001, 7193, 7393, 7583, 7789, 7993, 8191,
                                               8387, 8581, 8779, 8969, 9161, 9391, 9587, 9781 };
 
@@ -134,7 +134,8 @@ const char *wf_shape_text(const wf_graph *g, int ndim, const int64_t *shape, cha
 
 /* ---- two values ------------------------------------------------------------------------------ */
 
-/* Are both values a m + c, with |a| and |c| small? */
+/* Find a and c with n[i] = a m[i] + c for both i. False unless |a| and |c| are at most 2000, and a
+ * is not 0. */
 static bool solve(const int64_t n[2], const int64_t m[2], int64_t *a, int64_t *c) {
     enum { MOST = 2000 };
     int64_t step = m[0] - m[1], times = step ? (n[0] - n[1]) / step : 0;

@@ -33,7 +33,7 @@ static void mark_varying(const wf_graph *g, unsigned char *marks, bool through) 
 /* True if t is a piecewise constant function of a real operand that depends on x. */
 static bool blocks_gradient(const wf_tensor *t, const unsigned char *marks) {
     bool stops = t->kind == WF_COMPUTED && (t->op->no_grad || t->dtype == WF_I32);
-    /* wf_detach does not block: the search ends there, as it does at x */
+    /* wf_detach does not block the gradient: the search ends at it, as at x */
     if (!stops || t->forward || t->op->detaches) return false;
     for (int i = 0; i < t->n_in; i++)
         if (operand_varies(t, i, marks) && t->in[i]->dtype != WF_I32) return true;

@@ -96,7 +96,8 @@ wf_tensor *wf_graph_add(wf_graph *g, int results) {
 
 /* ---- new and free ---------------------------------------------------------------------------- */
 
-/* A recursive lock, because an initial value may be computed from other leaves' values. */
+/* The lock is recursive, because computing a leaf's initial value may read other leaves, which
+ * takes the lock again. */
 static bool new_lock(pthread_mutex_t *lock) {
     pthread_mutexattr_t attr;
     if (pthread_mutexattr_init(&attr)) return false;

@@ -277,7 +277,8 @@ void *wf_leaf_data(wf_tensor *t) {
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
     if (!l->data && !l->filling) {
-        /* seen only by this thread, inside the function that computes the value */
+        /* the lock is held, so only calls from within the function that computes the value see this
+         * flag */
         l->filling = true;
         l->data = new_in_layout(t, l->layout);
         l->filling = false;
