@@ -129,7 +129,8 @@ static wf_tensor *no_attention(const wf_tensor *x, const wf_mha_options *o) {
     return poison;
 }
 
-/* Heads from the from-th on of the packed projection of x [B,T,D]: y is [B,T,n d]. */
+/* Some consecutive heads of the packed projection of x [B,T,D]: y [B,T,n d] has n heads, of which
+ * the first is head `from` of the packed matrix. */
 typedef struct projection {
     wf_tensor *x, *y;
     int64_t from;

@@ -95,13 +95,14 @@ struct wf_encoder_block {
     const char *path;
 };
 /* f = sigmoid(forget(x)), c[t] = f[t] c[t-1] + (1 - f[t]) input(x)[t], relu(c): [B,T,D]. A state
- * has c of the last position. */
+ * holds c of the last position. */
 struct wf_ssru_layer {
     struct wf_linear_layer input, forget; /* [D, D], input without a bias */
     const char *path;
 };
-/* m[t] = the mean of x[0] to x[t], and if pre-norm its norm; y = outer(activation(inner(m)));
- * sigmoid(input_gate(x)) x + sigmoid(forget_gate(y)) y: [B,T,D]. A state has the last mean. */
+/* m[t] = the mean of x[0] to x[t], normalised if pre-norm; y = outer(activation(inner(m))); the
+ * result is sigmoid(input_gate(x)) x + sigmoid(forget_gate(y)) y: [B,T,D]. A state holds the mean
+ * of the last position. */
 struct wf_average_layer {
     /* [W, D], [D, W], [D, D]. If W equals D, there is no `outer`, and outer.weight is NULL */
     struct wf_linear_layer inner, outer, input_gate, forget_gate;
@@ -110,7 +111,8 @@ struct wf_average_layer {
     const char *path;
 };
 struct wf_decoder_block {
-    struct wf_mha_layer self_attn, multihead_attn; /* self_attn: by the options, or ssru, average */
+    struct wf_mha_layer self_attn, multihead_attn; /* the options choose self_attn, ssru or
+                                                    * average */
     struct wf_ssru_layer ssru;
     struct wf_average_layer average;
     struct wf_feed_forward_layer ff;

@@ -28,8 +28,8 @@ WF_API struct wf_linear_layer wf_linear_new(wf_graph *g, const char *name, int64
 /* [..., out]: x W^T + b */
 WF_API wf_tensor *wf_linear(const struct wf_linear_layer *l, wf_tensor *x);
 
-/* Dropout with a named site in the current scope. If the name is used again the site gets a number,
- * so every use of a layer drops other elements. With rate 0 it returns x. */
+/* Dropout in the scope `name` within the current scope. Every call there gets a site of the next
+ * number, so every use of a layer drops other elements. With rate 0 it returns x. */
 WF_API wf_tensor *wf_drop(wf_tensor *x, double rate, const char *name);
 
 /* ---- Embedding and positions: embedding.c ---------------------------------------------------- */
@@ -76,8 +76,8 @@ WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, w
                                                 int64_t max_len, int64_t dim);
 /* Add rows P..P+T-1 to x [B,T,D], where P is the position. This is for the input of a decoder. */
 WF_API wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x);
-/* Add the rows of the given ids, [T] or [B,T], to x [B,T,D]. In a plan with a state, the input of
- * an encoder is at 0..T-1 whatever position P is: ids = wf_arange(x, 1). */
+/* Add the rows of the given ids, [T] or [B,T], to x [B,T,D]. For the input of an encoder use ids =
+ * wf_arange(x, 1): its positions are 0..T-1, also in a plan with a state at a position P. */
 WF_API wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x,
                                       wf_tensor *ids);
 

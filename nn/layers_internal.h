@@ -16,10 +16,10 @@ struct wf_mha_layer wf_cross_attention_new(wf_graph *g, const char *name,
 
 /* ---- relative positions, as T5 and MPNet have them: embedding.c ------------------------------ */
 
-/* A bias of each head for each bucket of offsets, key minus query. Half of the buckets of a side
- * hold one distance each; the others get longer and longer, and the last one begins before
- * `distance`. both: keys after the query have buckets of their own, as in an encoder; else they all
- * have bucket 0. */
+/* One bias per head and bucket. A bucket is a range of distances between a key and a query. In each
+ * direction, half of the buckets hold one distance each; the ranges of the others grow, and the
+ * last one begins before `distance`. both: keys after the query have buckets of their own, as in an
+ * encoder; else they all have bucket 0. */
 struct wf_relative_layer {
     wf_tensor *weight; /* [buckets, H] */
     int64_t buckets, distance;

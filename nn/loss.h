@@ -18,8 +18,10 @@ extern "C" {
 typedef enum {
     WF_REDUCE_MEAN,
     WF_REDUCE_SUM,
-    WF_REDUCE_NONE, /* no reduction: one loss per element, or per row for class labels */
-    /* the sum divided by the size of the first axis, which is the mean that KL divergence means */
+    WF_REDUCE_NONE, /* no reduction: one loss per element, or one per row if the targets are class
+                     * labels */
+    /* the sum divided by the size of the first axis: PyTorch's "batchmean", which is the right mean
+     * for a KL divergence */
     WF_REDUCE_BATCH_MEAN
 } wf_reduction;
 
@@ -36,9 +38,9 @@ WF_API wf_tensor *wf_huber_loss(wf_tensor *input, wf_tensor *target, wf_reductio
 /* target (log target - input). input holds log-probabilities; if log_target is true, target does,
  * too. Where target is 0 the loss is 0; but an infinite input makes it NaN, as in PyTorch. */
 WF_API wf_tensor *wf_kl_div(wf_tensor *input, wf_tensor *target, wf_reduction r, bool log_target);
-/* -(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))) w for logits x. It is finite for any x, and
- * its gradient is sigmoid(x) - t. weight w and pos_weight p broadcast; NULL: 1. The mean is over
- * all elements. */
+/* -(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))) w for logits x. weight w and pos_weight p
+ * broadcast; NULL: 1. The loss is finite for any x. Without weights its gradient is sigmoid(x) - t.
+ * The mean is over all elements. */
 WF_API wf_tensor *wf_binary_cross_entropy_with_logits(wf_tensor *input, wf_tensor *target,
                                                       wf_tensor *weight, wf_tensor *pos_weight,
                                                       wf_reduction r);

@@ -26,8 +26,8 @@ typedef struct wf_parameter_group {
 } wf_parameter_group;
 typedef struct wf_optimizer_options {
     wf_optimizer_kind kind;
-    /* scope of its input and buffers; NULL: "optimizer". The optimizers of one graph need different
-     * names */
+    /* scope of the optimizer's input and buffers; NULL: "optimizer". The optimizers of one graph
+     * need different names */
     const char *name;
     double momentum; /* SGD, RMSprop */
     /* for Adam and AdamW; Lion has no eps, RMSprop and Adagrad no betas. Betas must be in [0, 1)
@@ -89,7 +89,8 @@ WF_API int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity);
 /* Like wf_parameters, but only parameters whose names fit a pattern as in wf_parameter_group.names:
  * "head.*" to train a head alone, "!encoder.*" to freeze an encoder. */
 WF_API int wf_parameters_named(const wf_graph *g, const char *names, wf_tensor **out, int capacity);
-/* One such pattern: * stands for any characters, and a leading ! turns the answer round. */
+/* True if the name fits the pattern: * stands for any characters, and a leading ! negates the
+ * answer. */
 WF_API bool wf_name_fits(const char *names, const char *name);
 
 /* ---- schedules: train/schedule.c ------------------------------------------------------------- */
@@ -99,7 +100,7 @@ typedef enum {
     WF_LINEAR_DECAY,
     WF_COSINE,
     WF_INVERSE_SQRT, /* peak * sqrt(warmup / step) */
-    /* the curve of Vaswani et al. 2017 for a given peak, which equals WF_INVERSE_SQRT */
+    /* the curve of Vaswani et al. 2017, scaled to this peak; it equals WF_INVERSE_SQRT */
     WF_NOAM
 } wf_schedule_kind;
 typedef struct wf_schedule {

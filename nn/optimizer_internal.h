@@ -1,5 +1,5 @@
-/* nn/optimizer_internal.h - inside the library and its programs: records an optimizer, and knows the
- * names of its buffers in files. A trainer (trainer.h) uses one, and tests. Not installed.
+/* nn/optimizer_internal.h - inside the library and its programs: records an optimizer, and
+ * recognises its buffers in files by name. Trainers (trainer.h) and tests use it. Not installed.
  *
  * A plan that fetches the updates makes a step; the rate of the step is fed:
  *
@@ -19,7 +19,8 @@
 
 /* The scope of an optimizer without a name. */
 #define WF_OPTIMIZER_SCOPE "optimizer"
-/* Does a moment, or another buffer, of such an optimizer have this name in a checkpoint? */
+/* True if a moment, or another buffer, of an optimizer in this scope has this name in a
+ * checkpoint. */
 static inline bool wf_is_moment(const char *name) {
     return strncmp(name, WF_OPTIMIZER_SCOPE ".", sizeof WF_OPTIMIZER_SCOPE) == 0;
 }

@@ -6,10 +6,11 @@
  *     LSTM    i, f, o = s(W x + U h)    g = tanh(W x + U h)
  *            c' = f * c + i * g        h' = o * tanh(c')
  *
- * with s the sigmoid, and a bias in each product. W x is one product for all steps. Inside, time is
- * the first axis, [T,B,...], so that a step is contiguous; a step keeps this axis, of size 1. At
- * steps beyond its length a row's state does not change, in both directions. So the backward
- * direction still has its first state when it reaches the row's last step. */
+ * with s the sigmoid, W = weight_ih, U = weight_hh, and a bias in each product. W x is one product
+ * for all steps. Inside, time is the first axis, [T,B,...], so that a step is contiguous; a step
+ * keeps this axis, of size 1. At steps beyond its length a row's state does not change, in both
+ * directions. So the backward direction still has its first state when it reaches the row's last
+ * step. */
 #include "core/graph_internal.h"
 #include "module.h"
 

@@ -47,7 +47,8 @@ typedef struct wf_trainer_options {
     wf_optimizer_options optimizer;
     /* schedule.peak must be set, because no rate suits every optimizer */
     wf_schedule schedule;
-    /* most micro-batches of an update. 0 or 1: one, whose run also makes the update */
+    /* most micro-batches of an update. 0 or 1: an update has one micro-batch, and wf_trainer_add
+     * also makes the update */
     int64_t micro_batches;
     /* n_params parameters to train; NULL: all of the graph. Others are frozen */
     wf_tensor *const *params;
@@ -85,13 +86,13 @@ typedef struct wf_trainer wf_trainer;
 WF_API wf_trainer *wf_trainer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                                   const wf_trainer_options *options);
 WF_API void wf_trainer_free(wf_trainer *t); /* before the graph */
-/* False if it could not be made, or if its graph has failed. */
+/* False if the trainer could not be made, or if its graph has failed. */
 WF_API bool wf_trainer_ok(const wf_trainer *t);
 /* The last failure of the trainer or of its plan since an update that succeeded, or "". */
 WF_API const char *wf_trainer_error(const wf_trainer *t);
 /* The plan of a micro-batch. Bind it, feed it, fetch from it and profile it, but do not run it. */
 WF_API wf_plan *wf_trainer_plan(wf_trainer *t);
-/* number of updates made, including those before a resume */
+/* the number of updates made so far, including those before a resume */
 WF_API int64_t wf_trainer_steps(const wf_trainer *t);
 /* The trained parameters with their moments and averages. With several ranks, the graph's moments
  * and averages have no values, except on rank 0 while it saves. */

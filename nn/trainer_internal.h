@@ -1,5 +1,5 @@
-/* nn/trainer_internal.h - inside the library: a trainer's files in the form of a model's, and its
- * plans and numbers for those who write them as C. Not installed. */
+/* nn/trainer_internal.h - inside the library: saves a training in the format of a model's file, and
+ * gives access to a trainer's plans and tensors, to emit them as C. Not installed. */
 #ifndef WEFT_NN_TRAINER_INTERNAL_H
 #define WEFT_NN_TRAINER_INTERNAL_H
 
@@ -13,7 +13,8 @@ bool wf_trainer_write(wf_trainer *t, const char *path, wf_tensor *const *leaves,
 
 /* The plans, tensors and numbers of a trainer of one process. */
 typedef struct wf_trainer_parts {
-    /* make the update if there are several micro-batches, and the averages; NULL: there is none */
+    /* update: the plan that makes the update, if it has several micro-batches; average: the plan
+     * that updates the averages. NULL: there is no such plan */
     wf_plan *update, *average;
     /* a micro-batch's plan fetches loss and count; the update's plan fetches the norm, or NULL */
     const wf_tensor *loss, *count, *norm;

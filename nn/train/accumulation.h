@@ -1,5 +1,5 @@
-/* nn/train/accumulation.h - inside nn/train: gradient accumulation: an update from several
- * micro-batches, which up to rounding equals the update from one large batch.
+/* nn/train/accumulation.h - inside nn/train: gradient accumulation. An update from several
+ * micro-batches equals, up to rounding, the update from one large batch.
  *
  * For each micro-batch a plan runs that feeds `at` and fetches `adds`. Then another plan feeds the
  * rates and fetches `updates`. Gradients and counts are added as a binary tree over the numbers of
@@ -14,8 +14,8 @@
 typedef struct wf_accumulation {
     int n;         /* parameters */
     wf_tensor *at; /* the input [2] that wf_accumulate reads */
-    /* n + 1 transient buffers "<name>.<parameter>.sum" and "<name>.count", which hold stacks of
-     * partial sums [partial_sums,...]. An update reads no values that are older than itself */
+    /* n + 1 transient buffers "<name>.<parameter>.sum" and "<name>.count", each a stack of partial
+     * sums [partial_sums,...]. An update reads only values that it has written itself */
     wf_tensor **sums;
     wf_tensor **adds;    /* n + 1 nodes: a plan that fetches all of them adds a micro-batch */
     wf_tensor **grads;   /* n tensors: the sums over all micro-batches */

@@ -245,7 +245,8 @@ static void record_averages(wf_optimizer *r) {
     }
 }
 
-/* The scale is recorded before the gradients, so that a plan need not compute it after them. */
+/* Records the optimizer. The count and, if unguarded, the scale are recorded before the gradients:
+ * plans compute nodes in the order of recording, so these do not wait for the gradients. */
 static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *const *grads, wf_tensor *count,
                    wf_tensor *squares, const wf_optimizer_options *o) {
     wf_gradients of = wf_gradients_of(r->grads, count, o);

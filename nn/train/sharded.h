@@ -56,13 +56,13 @@ typedef struct wf_sharded {
     int64_t room;     /* bytes of each of: */
     char *send, *receive;
     int64_t *send_at, *receive_at; /* [ranks + 1] */
-    /* sends gradients from the last micro-batch on */
+    /* the sender: it sends gradients while the last micro-batch is computed */
     /* between wf_sender_ready and wf_sender_finish its thread owns the transport, send, receive,
      * their offsets and the plans `add`: no other thread may touch them */
     wf_sender *sender;
     int64_t micro_batches; /* micro-batches of the current update */
     int *missing;          /* [rounds]: how many parameters have sums that are not computed yet */
-    /* parameters without computed sums; rounds in which every sum is computed */
+    /* unsummed: parameters whose sums are not computed yet; ready: rounds that can be sent */
     int unsummed, ready;
     double exchanged; /* the transport's seconds before this exchange */
     double hidden;    /* seconds of all exchanges so far that overlapped with computing */
@@ -108,8 +108,8 @@ const char *wf_sharded_error(const wf_sharded *s); /* the last failure, or "" */
 /* The number of partial sums that a rank needs for updates of up to this many micro-batches. 0: the
  * rank or the number is invalid. */
 int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks);
-/* The values that a checkpoint keeps of a parameter: its moments and its average. These functions
- * return their number, and the k-th one of a parameter or of piece i. */
+/* A checkpoint keeps these values of a parameter: its moments and its average. wf_shard_kept_count
+ * is their number; wf_shard_kept is the k-th one of parameter or piece i of an optimizer. */
 int wf_shard_kept_count(const wf_sharded *s);
 wf_tensor *wf_shard_kept(const wf_optimizer *o, int i, int k);
 
