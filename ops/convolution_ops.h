@@ -30,10 +30,10 @@ typedef struct wf_conv_options {
     int64_t groups;
 } wf_conv_options;
 /* x [N,C,H,W], weight [O,C/groups,kh,kw], bias [O] or NULL -> [N,O,H',W'], H' = (H + 2 padding -
- * dilation (kh - 1) - 1) / stride + 1. options may be NULL. An element is one chain of
- * multiply-adds over channels, rows and columns of the kernel, in order, after the bias. An element
- * of the weight's gradient is a sum over images and positions in a fixed order, which depends only
- * on the shapes. */
+ * dilation (kh - 1) - 1) / stride + 1. options may be NULL. An element of the result is one chain
+ * of multiply-adds, which begins with the bias and goes over channels, rows and columns of the
+ * kernel, in this order. An element of the weight's gradient is a sum over images and positions in
+ * a fixed order, which depends only on the shapes. */
 WF_API wf_tensor *wf_conv2d(wf_tensor *x, wf_tensor *weight, wf_tensor *bias,
                             const wf_conv_options *options);
 /* x [N,C,L], weight [O,C/groups,k] -> [N,O,L'] */

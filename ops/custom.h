@@ -58,7 +58,8 @@ extern "C" {
 
 enum { WF_GRAIN = 16384 }; /* most elements of a task */
 
-/* A pointer to element i of a view's memory, where i counts elements as strides do. */
+/* A pointer to element i of a view's memory. i is an offset in elements, such as a sum of indices
+ * times strides, and not the number of an element in row-major order. */
 static inline void *wf_at(const wf_view *v, int64_t i) {
     return (char *)v->data + i * (v->dtype == WF_F64 ? 8 : 4);
 }

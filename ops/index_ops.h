@@ -26,7 +26,7 @@ WF_API wf_tensor *wf_scatter_max(wf_tensor *x, int axis, wf_tensor *ids, wf_tens
 WF_API wf_tensor *wf_scatter_min(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
 WF_API wf_tensor *wf_scatter_mul(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
 WF_API wf_tensor *wf_scatter(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
-/* ids [K] that pick the same steps of the axis everywhere */
+/* ids [K] pick the same indices of this axis for all indices of the other axes */
 WF_API wf_tensor *wf_index_select(wf_tensor *x, int axis, wf_tensor *ids);
 WF_API wf_tensor *wf_index_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
 WF_API wf_tensor *wf_index_copy(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);

@@ -22,9 +22,9 @@ WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int axis);
 WF_API wf_tensor *wf_segment_softmax(wf_tensor *x, wf_tensor *ids, wf_tensor *segments);
 /* Over the last axis; weight and bias are [D] or NULL. Rows whose squares overflow are scaled
  * first, so that every row of finite numbers has a finite result. A NaN or an infinity makes its
- * whole row NaN. Both hold for all three norms. */
+ * whole row NaN. Both also hold for layer_norm_over and rms_norm. */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps);
-/* over these axes together; weight and bias have their sizes, or are NULL */
+/* over these axes together; weight and bias have the sizes of these axes, or are NULL */
 WF_API wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *weight,
                                      wf_tensor *bias, double eps);
 /* x / sqrt(mean(x^2) + eps) * weight over the last axis; weight is [D] or NULL */

@@ -11,8 +11,9 @@ extern "C" {
 
 /* ---- products: matmul.c, einsum.c ------------------------------------------------------------ */
 /* [...,m,k] x [...,k,n] -> [...,m,n]; leading axes broadcast. An element is one chain of
- * multiply-adds over k, in order. The gradients are, too, with one exception: if b is a matrix of
- * at most 2^15 elements and a has many rows, b's gradient is summed in up to 8 parts. */
+ * multiply-adds over k, in order. So are the elements of the gradients, with one exception: if b is
+ * a matrix of at most 2^15 elements and a has many rows, b's gradient is summed in up to 8
+ * parts. */
 WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
 /* a b + addend, where the flags swap the last two axes of a factor. The addend (may be NULL)
  * broadcasts to the product */

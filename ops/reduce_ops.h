@@ -19,8 +19,8 @@ extern "C" {
 #define WF_NO_AXES 0x00010000u /* the empty set; it is also the mark that every set carries */
 
 /* ---- reductions: reduce.c -------------------------------------------------------------------- */
-/* The sum over the axes, of no elements 0; and the mean, by the sizes as bound. keepdim: reduced
- * axes stay, with size 1. */
+/* wf_sum: the sum over the axes; 0 if there are no elements. wf_mean divides it by the number of
+ * elements with the bound sizes. keepdim: reduced axes stay, with size 1. */
 WF_API wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim);
 WF_API wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim);
 /* equal maxima get equal parts of the gradient */

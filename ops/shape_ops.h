@@ -10,10 +10,11 @@ extern "C" {
 #endif
 
 /* ---- shape: shape.c (views unless a layout forces a copy) ------------------------------------ */
-#define WF_KEEP 0    /* the size of x's axis that has the same place, counted from that end */
+#define WF_KEEP 0    /* copies the size of an axis of x, see wf_reshape */
 #define WF_REST (-1) /* inferred from the number of elements; at most once */
-/* leading and trailing WF_KEEPs copy axes. Between them are sizes, and at most one WF_REST:
- * {KEEP,KEEP,H,REST} splits heads, {REST,KEEP} merges B and T */
+/* WF_KEEPs at the beginning of dims copy x's first axes, those at the end its last axes. Between
+ * them are sizes, and at most one WF_REST: {KEEP,KEEP,H,REST} splits heads, {REST,KEEP} merges B
+ * and T */
 WF_API wf_tensor *wf_reshape(wf_tensor *x, int ndim, const int64_t *dims);
 /* x in the shape of like, which has as many elements */
 WF_API wf_tensor *wf_reshape_like(wf_tensor *x, wf_tensor *like);
@@ -23,7 +24,8 @@ WF_API wf_tensor *wf_transpose(wf_tensor *x, int a, int b); /* swap two axes */
 WF_API wf_tensor *wf_squeeze(wf_tensor *x, uint32_t axes);  /* remove axes of size 1 */
 /* insert axes of size 1; the set names axes of the result */
 WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, uint32_t axes);
-/* steps [from, to); a negative end counts from the end of the axis, and WF_END is that end */
+/* indices [from, to) of the axis; negative numbers count from the end of the axis, and WF_END is
+ * that end */
 WF_API wf_tensor *wf_slice(wf_tensor *x, int axis, int64_t from, int64_t to);
 #define WF_END INT64_MAX
 /* every step-th element of such a slice, step >= 1; strides.c */
@@ -34,7 +36,8 @@ WF_API wf_tensor *wf_flip(wf_tensor *x, uint32_t axes); /* backwards along them 
 WF_API wf_tensor *wf_diagonal(wf_tensor *x, int64_t offset, int a, int b);
 /* repeats axes of size 1, and new axes in front, to these sizes; WF_KEEP leaves an axis as it is */
 WF_API wf_tensor *wf_expand(wf_tensor *x, int ndim, const int64_t *dims);
-/* x with `before` steps of this value before the axis and `after` steps behind it */
+/* the axis with `before` indices more at its beginning and `after` more at its end, filled with
+ * this value */
 WF_API wf_tensor *wf_pad(wf_tensor *x, int axis, int64_t before, int64_t after, double value);
 /* one after the other along the axis; all other axes must be equal */
 WF_API wf_tensor *wf_concat(wf_tensor *const *x, int n, int axis);
@@ -50,10 +53,10 @@ WF_API wf_tensor *wf_flatten(wf_tensor *x, int from, int to); /* axes from..to m
  * times; arrange.c */
 WF_API wf_tensor *wf_tile(wf_tensor *x, const int64_t *times);
 WF_API wf_tensor *wf_repeat_interleave(wf_tensor *x, int64_t n, int axis);
-/* step i of the axis moves to i + shift, and around its end */
+/* index i of the axis moves to i + shift, modulo the size of the axis */
 WF_API wf_tensor *wf_roll(wf_tensor *x, int64_t shift, int axis);
-/* for matrices [...,m,n], real or i32: set elements above (tril) or below (triu) a diagonal to 0,
- * which is that many steps above the main one */
+/* for matrices [...,m,n], real or i32: set elements above (tril) or below (triu) a diagonal to 0.
+ * `diagonal` is its distance above the main one, or if negative below it */
 WF_API wf_tensor *wf_tril(wf_tensor *x, int64_t diagonal);
 WF_API wf_tensor *wf_triu(wf_tensor *x, int64_t diagonal);
 /* x repeated to the shape of like */
