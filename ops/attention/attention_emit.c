@@ -6,8 +6,8 @@
 #include "ops/base/walk.h"
 #include "ops/emit/loops.h"
 
-/* "member = (matrix){ name + the offset of head h of row b, strides };" Several of the `rows` of
- * the batch share one of keys, values or the mask if these have fewer. */
+/* "member = (matrix){ name + the offset of head h of row b, strides };" `rows` is the number of
+ * batch rows of q. If v has fewer, several consecutive rows of q share one of v. */
 static void emit_matrix(wf_emitter *e, const char *member, const char *name, const wf_view *v,
                         int64_t rows, const char *head) {
     wf_emit_text(e, "%s = (matrix){ (float *)%s + b", member, name);

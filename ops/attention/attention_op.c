@@ -291,8 +291,8 @@ static wf_tensor *by_heads(wf_tensor *a, wf_tensor *b) {
     return wf_reshape(y, 4, merge);
 }
 
-/* A mask [T, S]: 1 where key j > i + (S - T) - window. The counts are read at run time and may be
- * off by a rounding, so the comparison is with a half. */
+/* A mask [T, S]: 1 where key j > i + (S - T) - window. T and S are computed in floating point at
+ * run time, and may be off by a rounding error. So half a key is added to the bound. */
 static wf_tensor *window_mask(wf_tensor *q, wf_tensor *k, int64_t window) {
     wf_dtype real = wf_real(q->graph);
     wf_tensor *i = wf_unsqueeze(wf_cast(wf_arange(q, -2), real), WF_AXIS(1)); /* [T, 1] */

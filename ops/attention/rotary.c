@@ -126,7 +126,7 @@ static bool eval_rotary_table(const wf_call *c, int phase, int64_t task, void *s
     return true;
 }
 
-/* The wave lengths are constants of the file. */
+/* The wave lengths are written as a table of constants. */
 static bool emit_rotary_table(wf_emitter *e, const wf_call *c) {
     const table_attrs *a = c->attrs;
     int64_t width = width_of(c), pairs = width / 2;

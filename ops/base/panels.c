@@ -139,7 +139,8 @@ static uint32_t panels_of(const wf_tensor *t) {
     return t->op->run->panels(&c);
 }
 
-/* bits: a reader needs rows; a product reads the tensor or a view of it */
+/* bits: NEEDS_ROWS: some reader cannot read panels; MULTIPLIED: a product reads the tensor, or a
+ * view of it */
 enum { NEEDS_ROWS = 1, MULTIPLIED = 2 };
 
 /* Mark how each tensor is read. It can be packed if all its readers can read panels. Packing pays

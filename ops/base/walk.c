@@ -77,9 +77,9 @@ void wf_walk_skip(wf_walk *w, int64_t rows) {
 
 /* ---- copies of rows -------------------------------------------------------------------------- */
 
-/* FEW: columns that get a loop of their own. SHORT: bytes below which a call of memcpy costs too
- * much. REPEATED: elements that are written one by one, of a row that repeats one, and then
- * copied. */
+/* FEW: up to this many columns are copied one column after another, if there are more rows. SHORT:
+ * bytes below which a call of memcpy costs too much. REPEATED: of a row that repeats one element,
+ * this many are written one by one; the rest is copied from these. */
 enum { FEW = 4, SHORT = 200, REPEATED = 1024 };
 
 static inline void copy_16(char *y, const char *x) {

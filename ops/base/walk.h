@@ -1,5 +1,5 @@
-/* ops/base/walk.h - walks through the rows of several strided views: besides custom.h. Not
- * installed. */
+/* ops/base/walk.h - walks through the rows of several strided views, in addition to those of
+ * custom.h. Not installed. */
 #ifndef WEFT_OPS_BASE_WALK_H
 #define WEFT_OPS_BASE_WALK_H
 

@@ -21,7 +21,8 @@ static int64_t least_of(int64_t a, int64_t b) {
 
 bool wf_conv_tap(const conv_side *side, int64_t r, int64_t k, int64_t *e) {
     int64_t at = k * side->dilation - side->padding;
-    /* r + scatter a = stride e - padding + dilation k, as in convolution.h */
+    /* source element e adds to target element stride e + at; for target element r, e must be
+     * whole */
     if (side->transposed) {
         if ((r - at) % side->stride != 0) return false;
         at = (r - at) / side->stride;

@@ -139,7 +139,8 @@ static int64_t tasks_max_pool2d(const wf_call *c, int phase) {
     return phase == 0 ? 1 : wf_task_count(r->units, r->together);
 }
 
-/* Rows without gaps, of whole vectors, are written where they stay; others are copied there. */
+/* The kernel writes whole vectors. It writes directly to the result if the rows of this chunk have
+ * no gaps and fill whole vectors; otherwise to scratch, from which they are copied. */
 static void max_of_chunk(const pool_run *r, const wf_call *c, int64_t which, char *scratch) {
     const conv_layout *l = &r->layout;
     int64_t plane = which / l->chunks, chunk = which % l->chunks, width = l->side[1].target, row;
@@ -301,7 +302,7 @@ static bool eval_scatter(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
-/* The op is linear in y: the gradient of a place goes back to its windows. */
+/* The op is linear in y: a window's gradient is that of the element at the place of its maximum. */
 static void grad_scatter(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *in[] = { dy[0], y->in[1] };
     (void)need;

@@ -52,7 +52,7 @@ static int64_t view_unfold(wf_call *c) {
     const wf_view *x = &c->in[0];
     int64_t n = x->shape[u->axis], stride = x->stride[u->axis];
     memcpy(c->out[0].stride, x->stride, sizeof x->stride);
-    /* a step past the end is never taken: it is left out, as its product might overflow */
+    /* a step of n or more is never taken, so any stride will do: the product could overflow */
     c->out[0].stride[u->axis] = u->step < n ? stride * u->step : stride;
     c->out[0].stride[x->ndim] = u->dilation < n ? stride * u->dilation : stride;
     return 0;
@@ -169,7 +169,8 @@ static bool emit_fold(wf_emitter *e, const wf_call *c) {
     int64_t inner = 1, windows = c->in[0].shape[u->axis];
     for (int a = u->axis + 1; a < x->ndim; a++) inner *= x->shape[a];
     if (wf_view_count(x) == 0) return true;
-    /* Larger steps leave the target at once, whatever their size, and must fit an int of C. */
+    /* A step that leaves the axis at once may be of any size, so larger ones become INT32_MAX,
+     * because the written C uses int. */
     int64_t step = u->step < INT32_MAX ? u->step : INT32_MAX;
     int64_t dilation = u->dilation < INT32_MAX ? u->dilation : INT32_MAX;
     wf_emit_text(e, "for (int i = 0; i < %n; i++) {\ndouble sum = 0;\n", wf_view_count(x));

@@ -12,7 +12,7 @@ typedef struct wf_drop_params { /* arguments of the kernel */
 wf_drop_params wf_drop_of(const wf_call *c, double rate, uint64_t site);
 /* fails the call unless the rate is in [0, 1) */
 bool wf_want_rate(wf_call *c, double rate);
-/* a number made from the scope and the site */
+/* a hash of the scope and the site */
 uint64_t wf_site(const wf_tensor *x, const char *site);
 wf_tensor *wf_dropout_at(wf_tensor *x, double rate, uint64_t site);
 

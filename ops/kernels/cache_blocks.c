@@ -4,8 +4,8 @@
 #include "kernels.h"
 #include "ops/base/op_base.h"
 
-/* With fewer steps of k, the overhead at the start and end of each tile matters; more bring no
- * gain. */
+/* LEAST_K, MOST_K: limits for the steps of k in a block. With fewer steps, the overhead at the
+ * start and end of each tile matters; more bring no gain. */
 enum { LEAST_K = 192, MOST_K = 512 };
 enum { LEAST_TILES = 4, MOST_ROWS = 512 };
 
@@ -43,8 +43,9 @@ static int64_t common_divisor(int64_t a, int64_t b) {
     return b ? common_divisor(b, a % b) : a;
 }
 
-/* A row begins at a multiple of `unit` bytes, the largest that divides stride and way: a row covers
- * some of these places in a way, and all rows together cover them evenly. */
+/* `way` is the size of one way of the cache, for one thread. Modulo `way`, rows begin at multiples
+ * of `unit` bytes, the greatest common divisor of stride and way. Each row covers some of these
+ * places, and all rows together cover them evenly. */
 bool wf_cache_holds(const wf_cache_level *c, int64_t rows, int64_t row_bytes, int64_t stride) {
     int64_t way = c->bytes / c->threads / c->ways, unit;
     if (way < 1 || stride < 1) return false;

@@ -1,7 +1,8 @@
 /* kernels.c - chooses the kernel table: the best that the processor supports, or the one that
  * WEFT_ISA names, if it is supported.
  *
- * The choice is made once. It is the only mutable state that all graphs share. */
+ * The choice is made once, and all graphs share it. A repeated or simultaneous choice gives the
+ * same table. */
 #include "kernels.h"
 
 #include <stdatomic.h>

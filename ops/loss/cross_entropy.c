@@ -345,8 +345,8 @@ static bool eval_backward(const wf_call *c, int phase, int64_t task, void *scrat
     return true;
 }
 
-/* "dx of column j = by (p - everywhere), less at the label", added to the result if another term is
- * there. */
+/* Write a loop for row[j] = slope (p[j] - smoothing / n), from which slope (1 - smoothing) is
+ * subtracted at the label. adds: add the term to row[j], because another term is there. */
 static void emit_term(wf_emitter *e, const char *slope, double smoothing, int64_t n, bool adds) {
     wf_emit_text(e, "for (int j = 0; j < %n; j++) {\n", n);
     wf_emit_text(e, "float p = exp_of((logits[r * %n + j] - top) - log_total);\n", n);

@@ -2,7 +2,7 @@
  *
  * A column is open (not masked) where the mask is not 0 and, with causal, where j <= i + (columns -
  * rows). A row without open columns gives zeros, and its gradient is zero. Attention
- * (attention_op.c) uses the same kernel and the mask functions of this file. */
+ * (attention_op.c) uses mask functions of this file, but has kernels of its own. */
 #include <float.h>
 #include <math.h>
 

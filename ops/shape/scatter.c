@@ -90,7 +90,8 @@ typedef void combine(wf_dtype type, int64_t n, void *y, const void *x);
     } while (0)
 #define ADDED(y, x) ((y) + (x))
 #define MULTIPLIED(y, x) ((y) * (x))
-/* One branch, which is foreseen because NaN is rare, and one instruction. */
+/* The larger of y and x; NaN if either is. It takes one branch, which is predicted well because NaN
+ * is rare, and one instruction. */
 #define MORE(y, x) ((y) > (x) ? (y) : (x))
 #define LARGER(y, x) ((y) != (y) ? (y) : MORE(y, x))
 

@@ -112,7 +112,7 @@ static bool eval_sinusoid(const wf_call *c, int phase, int64_t task, void *scrat
     return true;
 }
 
-/* The wave lengths are constants of the file. */
+/* The wave lengths are written as a table of constants. */
 static bool emit_sinusoid(wf_emitter *e, const wf_call *c) {
     const sinusoid_attrs *a = c->attrs;
     if (wf_view_count(&c->out[0]) == 0) return true;
