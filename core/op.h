@@ -136,9 +136,10 @@ WF_API bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, 
 /* the axis counted from 0; axis -1 is the last. Returns -1 if it is out of range */
 WF_API int wf_axis(int axis, int ndim);
 
-/* Divide [0, n) into equal tasks of at most `grain`: 1, 2, 4, 8... of them, but at most n. Powers
- * of two, so that ops with different grains are divided at the same places, and the rows that a
- * worker wrote are read by the same worker. Long tasks begin at multiples of 16. */
+/* Divide [0, n) into nearly equal tasks of at most `grain`: 1, 2, 4, 8... of them, but at most n.
+ * Powers of two, so that ops with different grains are divided at the same places, and the rows
+ * that a worker wrote are read by the same worker. Tasks of 1024 and more begin at multiples of 16,
+ * for which they may have up to 15 more than `grain`. */
 static inline int64_t wf_task_count(int64_t n, int64_t grain) {
     int64_t count = 1;
     assert(n >= 0 && grain > 0);

@@ -56,7 +56,7 @@ extern "C" {
 
 /* ---- elements -------------------------------------------------------------------------------- */
 
-enum { WF_GRAIN = 16384 }; /* most elements of a task */
+enum { WF_GRAIN = 16384 }; /* elements of a task, at most (and 15 more): see wf_task_range */
 
 /* A pointer to element i of a view's memory. i is an offset in elements, such as a sum of indices
  * times strides, and not the number of an element in row-major order. */
@@ -136,7 +136,7 @@ typedef struct wf_runs {
     const wf_call *call;
     bool repeat, gathers;
     bool spans;                  /* a run may continue through several short rows */
-    uint8_t way[WF_WALKERS - 1]; /* if so, how each operand is read: walk.c */
+    uint8_t way[WF_WALKERS - 1]; /* for such runs, how each operand is read: walk.c */
     int64_t column, left;        /* position in the row; number of elements not yet returned */
     wf_walk walk;
     double gathered[WF_WALKERS - 1][WF_GATHERED];

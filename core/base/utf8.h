@@ -27,8 +27,8 @@ static inline size_t wf_utf8_announced(const char *text, size_t n) {
     return length < n ? length : n;
 }
 
-/* How many of the n > 0 bytes belong to one code point or to its beginning, at least one. *whole
- * tells if the code point is complete. */
+/* The number of bytes, at least one, with which the n > 0 bytes begin a code point. *whole is true
+ * if the code point is complete. */
 static inline size_t wf_utf8_beginning(const char *text, size_t n, bool *whole) {
     const unsigned char *c = (const unsigned char *)text;
     size_t length = c[0] < 0x80 ? 1 : c[0] < 0xC2 || c[0] > 0xF4 ? 0 : wf_utf8_announced(text, 4);

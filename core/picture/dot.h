@@ -33,7 +33,7 @@ typedef struct box {
      * result */
     int as_module;
     bool backward; /* part of the gradient or of an update */
-    bool result;   /* it is no operation but the end of an arrow */
+    bool result;   /* the box is no operation, but marks a fetched result */
     bool fetched;
     /* row of the table of styles; for a module, the first row that one of its operations has */
     int looks_like;

@@ -18,7 +18,7 @@ typedef struct entry {
     int next;                /* in the list; 0: none */
     int root;                /* the root of its tree */
     int parent, jump, depth; /* its parent, an ancestor further up, and its depth in the tree */
-    int time;                /* how many nodes were inserted before */
+    int time;                /* the number of nodes that were inserted before this one */
     int leaf;                /* index of the leaf of which it may be a view; -1: none */
     int after;               /* for an update: the last node in the list that must precede it, of
                               * those found so far */

@@ -267,7 +267,8 @@ static bool shape_conv_transpose2d(wf_call *c) {
     return true;
 }
 
-/* These are the products of conv2d, with x and y exchanged. */
+/* The gradients are the other two products of the sum in conv2d, with the roles of x and y
+ * exchanged. */
 static void grad_conv_transpose2d(wf_tensor *x, wf_tensor *const *dx, wf_tensor **dy,
                                   uint32_t need) {
     wf_tensor *y = x->in[0], *w = x->in[1];
@@ -343,7 +344,8 @@ static bool shape_conv2d_weight(wf_call *c) {
     return true;
 }
 
-/* These are the products of conv2d, with a gradient in the place of the weight. */
+/* The gradients are the other two products of the sum in conv2d, with dw in the place of the
+ * weight. */
 static void grad_conv2d_weight(wf_tensor *w, wf_tensor *const *dw, wf_tensor **d, uint32_t need) {
     wf_tensor *x = w->in[0], *y = w->in[1];
     if (need & 1) d[0] = transpose_of(y, dw[0], NULL, x, w->attrs);

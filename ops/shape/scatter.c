@@ -123,8 +123,8 @@ static int64_t place_in_src(const wf_call *c, const wf_view *src, int64_t at) {
                     (int64_t)wf_dtype_size(whole->dtype);
 }
 
-/* How far apart the elements of a row of the walk are: in src, in the ids, in the result; and the
- * places of neighbouring ids in the result. */
+/* Distances, in elements, between neighbouring elements of a row of the walk: in src, in the ids,
+ * in the result. along: from the element that an id k points to, to that of id k + 1. */
 typedef struct steps {
     int64_t src, id, y, along;
 } steps;
