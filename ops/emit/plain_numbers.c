@@ -6,6 +6,7 @@
  *
  * plain_numbers.c      single numbers: sums and products, roots, exponentials, logarithms
  * plain_double.c       a logarithm, sines and cosines in double
+ * plain_power.c        powers in double, for the rates of optimizers
  * plain_functions.c    the other functions of one or two numbers, and of integers
  * plain_rows.c         sums, products of matrices, normalisation, random bits, order
  * plain_int8.c         products with weights in int8
