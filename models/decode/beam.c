@@ -18,9 +18,8 @@
  * By Marian's rule (beam_search.h) the beam shrinks: each hypothesis that ends leaves one place
  * fewer, and in each step only as many continuations as there are places are looked at.
  *
- * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length, and for
- * outputs of one token or more they are at least 1. The length counts the end token, if there is
- * one. */
+ * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
+ * least 1. The length counts the end token, if there is one. */
 #include "ops/base/scalars.h"
 #include "search.h"
 

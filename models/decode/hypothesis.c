@@ -17,8 +17,8 @@ double wf_length_penalty_of(const wf_decode_options *o, int64_t length) {
     switch (o->penalty) {
     case WF_PENALTY_GNMT:
         return wf_pow_of((5 + (double)length) / 6, o->alpha);
-    case WF_PENALTY_AVERAGE:
-        return wf_pow_of((double)length, o->alpha);
+    case WF_PENALTY_AVERAGE: /* an empty output has no log-probabilities: its score is 0 */
+        return wf_pow_of(length ? (double)length : 1, o->alpha);
     default:
         return 1;
     }

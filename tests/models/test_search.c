@@ -207,6 +207,23 @@ TEST_ROWS(others_rules_are_kept, 4 * 3 * 3) {
     wf_decoder_free(d), close_model(m);
 }
 
+/* An average over no token would be 0 divided by 0. */
+TEST_ROWS(an_empty_output_has_a_score, 3) {
+    const int32_t src[] = { 1, 2, 3 }, n = 3;
+    wf_model *m = open_spread(VOCAB, WF_F64, 2);
+    wf_decoder *d = open_decoder(m, NULL);
+    wf_decode_options o = wf_decode_defaults();
+    o.penalty = (wf_length_penalty)_i, o.alpha = 1;
+    o.max_len_a = o.max_len_b = 0, o.at_limit = WF_LIMIT_NO_END;
+    wf_decoded result;
+    assert_decoder(d, wf_decode(d, 1, n, src, &n, NULL, &o, &result));
+    ck_assert_int_eq(result.best->length, 0);
+    ck_assert_double_eq(result.best->total, 0);
+    ck_assert_double_eq(result.best->score, 0);
+    wf_decoded_free(&result, 1);
+    wf_decoder_free(d), close_model(m);
+}
+
 static bool count_step(void *listener, const wf_search_step *s) {
     int *steps = listener;
     (void)s;

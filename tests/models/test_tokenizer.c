@@ -375,6 +375,20 @@ TEST_ROWS(expressions_match_as_onigurumas, COUNT_OF(matches)) {
     wf_expression_free(&e);
 }
 
+/* Each option opens a part of the expression that reaches to the end of its group. */
+TEST_ROWS(options_in_expressions_are_limited, 3) {
+    static const int numbers[] = { 32, 33, 1300 };
+    static char pattern[4 * 1300 + 2];
+    char message[WF_MESSAGE] = "";
+    wf_expression e;
+    for (int i = 0; i < numbers[_i]; i++) memcpy(pattern + 4 * i, "(?i)", 4);
+    strcpy(pattern + 4 * numbers[_i], "a");
+    bool ok = wf_expression_compile(&e, (wf_span){ pattern, strlen(pattern) }, message);
+    ck_assert(ok == (numbers[_i] <= 32));
+    if (ok) wf_expression_free(&e);
+    if (!ok) ck_assert_ptr_nonnull(strstr(message, "groups nested deeper than 32"));
+}
+
 /* ---- characters ------------------------------------------------------------------------------ */
 
 TEST(unicode_data_is_that_of_the_library) {

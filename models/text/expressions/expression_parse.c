@@ -1,7 +1,6 @@
 /* models/text/expressions/expression_parse.c - reads a regular expression in Oniguruma's syntax;
- * see expression.h. Reading recurses once for each nested group, of which there are at most
- * DEEPEST_GROUP, and once for each option such as (?i), of which only MOST_NODES limits the
- * number. */
+ * see expression.h. Reading recurses once for each nested group and for each option such as (?i),
+ * which holds to the end of its group: at most DEEPEST_GROUP deep. */
 #include "expression_parse.h"
 
 #include <stdlib.h>
@@ -196,8 +195,9 @@ static bool parse_group(wf_expression_parser *p, uint32_t *out) {
     if (++p->depth > DEEPEST_GROUP) return refuse(p, "groups nested deeper than 32");
     if (!group_head(p, &kind)) return false;
     if (kind == OPTION) { /* it holds up to the end of the group that it stands in */
+        bool read = parse_or(p, out);
         p->depth--;
-        return parse_or(p, out);
+        return read;
     }
     if (!parse_or(p, &body)) return false;
     if (!accept(p, ")")) return refuse(p, "a group without its end");
