@@ -139,7 +139,9 @@ WF_API int wf_axis(int axis, int ndim);
 /* Divide [0, n) into nearly equal tasks of at most `grain`: 1, 2, 4, 8... of them, but at most n.
  * Powers of two, so that ops with different grains are divided at the same places, and the rows
  * that a worker wrote are read by the same worker. Tasks of 1024 and more begin at multiples of 16,
- * for which they may have up to 15 more than `grain`. */
+ * for which they may have up to WF_TASK_MORE more than `grain`: what a task keeps in its scratch
+ * memory needs room for these, too. */
+enum { WF_TASK_MORE = 15 };
 static inline int64_t wf_task_count(int64_t n, int64_t grain) {
     int64_t count = 1;
     assert(n >= 0 && grain > 0);
@@ -153,7 +155,7 @@ static inline void wf_task_range(int64_t n, int64_t grain, int64_t task, int64_t
                                  int64_t *to) {
     int64_t count = wf_task_count(n, grain);
     int64_t whole = n / count, left = n % count;
-    int64_t mask = whole < 1024 ? -1 : ~(int64_t)15;
+    int64_t mask = whole < 1024 ? -1 : ~(int64_t)WF_TASK_MORE;
     assert(task >= 0 && task < count);
     *from = (whole * task + left * task / count) & mask;
     *to = task + 1 == count ? n : (whole * (task + 1) + left * (task + 1) / count) & mask;

@@ -135,7 +135,7 @@ static int64_t tasks_accumulate(const wf_call *c, int phase) {
 
 static bool plan_accumulate(wf_call *c, void *plan) {
     (void)plan;
-    c->scratch_bytes = WF_UPDATE_GRAIN * wf_dtype_size(c->in[0].dtype);
+    c->scratch_bytes = (WF_UPDATE_GRAIN + WF_TASK_MORE) * wf_dtype_size(c->in[0].dtype);
     return true;
 }
 

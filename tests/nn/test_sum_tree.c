@@ -2,6 +2,7 @@
  * their range is cut. */
 #include "nn/optimizer_internal.h"
 #include "nn/train/accumulation.h"
+#include "ops/update/sums.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
@@ -118,6 +119,22 @@ TEST_ROWS(accumulation_follows_the_tree, 9) {
     ck_assert(have == part[0]);
     wf_plan_free(p), wf_plan_free(sum), wf_accumulation_free(&a), wf_optimizer_free(&o);
     end_graph(g);
+}
+
+/* A task may have WF_TASK_MORE elements above its grain: its sums need memory, too. */
+TEST_ROWS(sums_of_any_size_are_added, 2) {
+    int64_t n = 8191, shape[] = { 3, n };
+    double at[] = { 3, 2 };
+    wf_graph *g = new_graph(_i ? WF_F64 : WF_F32);
+    wf_tensor *sums = wf_buffer(g, "sums", WF_F32 + _i, 2, shape, wf_init_constant(0.5));
+    wf_tensor *numbers = wf_input(g, "at", WF_F32 + _i, 1, (int64_t[]){ 2 });
+    wf_tensor *sum = wf_accumulate(sums, wf_expand(wf_constant(g, 0.25), 1, &n), numbers);
+    wf_plan *add = wf_plan_new(
+        g, &(wf_plan_options){ .fetch = &sum, .n_fetch = 1, .feed = &numbers, .n_feed = 1 });
+    assert_plan(add, wf_feed_reals(add, numbers, at, 2) && wf_run(add));
+    double total = evaluate_scalar(wf_sum(sums, WF_ALL_AXES, false));
+    ck_assert_double_eq(total, (0.5 + 1.25 + 0.5) * (double)n);
+    wf_plan_free(add), end_graph(g);
 }
 
 /* No room for what is on the stack: the run fails. */
