@@ -180,6 +180,30 @@ typedef struct job {
     size_t stride;
 } job;
 
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+
+/* Forbids (or allows again) what an op has not asked for: all ops of a plan share the scratch
+ * memory, so that the sanitizer would see writes past the largest alone. */
+static void guard_scratch(const wf_plan *p, const job *j, bool forbid) {
+    size_t own = j->call->scratch_bytes, rest = j->stride - own;
+    for (int worker = 0; worker < (p->pool ? wf_pool_threads(p->pool) : 1); worker++) {
+        char *from = j->scratch + (size_t)worker * j->stride + own;
+        if (forbid)
+            ASAN_POISON_MEMORY_REGION(from, rest);
+        else
+            ASAN_UNPOISON_MEMORY_REGION(from, rest);
+    }
+}
+#else
+static void guard_scratch(const wf_plan *p, const job *j, bool forbid) {
+    (void)p, (void)j, (void)forbid;
+}
+#endif
+
 static bool run_task(void *arg, int64_t index, int worker) {
     const job *j = arg;
     void *scratch = j->stride ? j->scratch + (size_t)worker * j->stride : NULL;
@@ -187,15 +211,22 @@ static bool run_task(void *arg, int64_t index, int worker) {
     return kernel_of(j->call->op)->eval(j->call, j->phase, index, scratch);
 }
 
+static bool run_phases(wf_plan *p, job *j) {
+    const wf_kernel *run = kernel_of(j->call->op);
+    if (!run->tasks) return run_task(j, 0, 0);
+    for (;; j->phase++) {
+        int64_t n = run->tasks(j->call, j->phase);
+        if (n <= 0) return true;
+        if (n == 1 ? !run_task(j, 0, 0) : !wf_pool_run(p->pool, n, run_task, j)) return false;
+    }
+}
+
 static bool run_call(wf_plan *p, const wf_call *c) {
     job j = { c, 0, p->scratch, (p->now->scratch + 127) & ~(size_t)127 };
-    const wf_kernel *run = kernel_of(c->op);
-    if (!run->tasks) return run_task(&j, 0, 0);
-    for (;; j.phase++) {
-        int64_t n = run->tasks(c, j.phase);
-        if (n <= 0) return true;
-        if (n == 1 ? !run_task(&j, 0, 0) : !wf_pool_run(p->pool, n, run_task, &j)) return false;
-    }
+    guard_scratch(p, &j, true);
+    bool ok = run_phases(p, &j);
+    guard_scratch(p, &j, false);
+    return ok;
 }
 
 static double flops_of(const wf_call *c) {
