@@ -135,7 +135,7 @@ bool wf_hf_write_search(const hf_config *c, const wf_generation *g, int n_shut_o
 /* The name in transformers; NULL: it has no such activation. */
 const char *wf_hf_activation_name(wf_activation activation);
 
-/* ---- tokenizers: tokenizers.c (Marian), multilingual.c (M2M100, NLLB, mBART), hf_byte_level.c
+/* ---- tokenizer/: tokenizers.c (Marian), multilingual.c (M2M100, NLLB, mBART), hf_byte_level.c
  * (BART), t5_tokenizer.c */
 
 bool wf_hf_read_tokenizers(const char *folder, const hf_family *family, const hf_config *c,
@@ -181,7 +181,7 @@ bool wf_hf_put_file(hf_text *t, const char *name, wf_hf_put put_file, void *user
 /* Adds a sentence to the notes, unless there is no room for it. */
 WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...);
 
-/* ---- pieces.c: parts of tokenizers' files -------------------------------------------------- */
+/* ---- tokenizer/pieces.c: parts of tokenizers' files ---------------------------------------- */
 
 /* Writes the first n pieces and their ids as a file. */
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bert_family.h"
-#include "models/hf/tokenizer_parts.h"
+#include "models/hf/tokenizer/tokenizer_parts.h"
 #include "models/message.h"
 #include "models/text_internal.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lm_family.h"
-#include "models/hf/tokenizer_parts.h"
+#include "models/hf/tokenizer/tokenizer_parts.h"
 #include "models/message.h"
 #include "models/text_internal.h"
 

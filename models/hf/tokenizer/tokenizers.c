@@ -1,13 +1,13 @@
-/* models/hf/tokenizers.c - reads and writes Marian's tokenizers: two SentencePiece models cut
- * lines, and vocab.json has the ids of their pieces.
+/* models/hf/tokenizer/tokenizers.c - reads and writes Marian's tokenizers: two SentencePiece models
+ * cut lines, and vocab.json has the ids of their pieces.
  *
  * In tokenization_marian.py of transformers, a source ends with the end token, ">>fra<<" at its
  * beginning is one piece, and pieces that vocab.json lacks are unknown. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "folder.h"
 #include "languages.h"
+#include "models/hf/folder.h"
 #include "models/message.h"
 #include "models/text_internal.h"
 

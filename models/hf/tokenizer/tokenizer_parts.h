@@ -1,9 +1,9 @@
-/* models/hf/tokenizer_parts.h - inside models/hf: parts of a tokenizer.json that is made from a
- * vocabulary of weft. */
-#ifndef WEFT_MODELS_HF_TOKENIZER_PARTS_H
-#define WEFT_MODELS_HF_TOKENIZER_PARTS_H
+/* models/hf/tokenizer/tokenizer_parts.h - inside models/hf: parts of a tokenizer.json that is made
+ * from a vocabulary of weft. */
+#ifndef WEFT_MODELS_HF_TOKENIZER_TOKENIZER_PARTS_H
+#define WEFT_MODELS_HF_TOKENIZER_TOKENIZER_PARTS_H
 
-#include "folder.h"
+#include "models/hf/folder.h"
 
 /* The special symbols as "added_tokens". */
 void wf_hf_put_special(hf_text *t, const wf_tokenizer *from);

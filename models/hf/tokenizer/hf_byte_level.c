@@ -1,12 +1,12 @@
-/* models/hf/hf_byte_level.c - reads and writes BART's tokenizer: byte-level byte-pair encoding as
- * in GPT-2.
+/* models/hf/tokenizer/hf_byte_level.c - reads and writes BART's tokenizer: byte-level byte-pair
+ * encoding as in GPT-2.
  *
  * BartTokenizer is the class in tokenization_roberta.py of transformers 5.23: <s> before a line and
  * </s> after it, ids from vocab.json, merges from merges.txt. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "folder.h"
+#include "models/hf/folder.h"
 #include "models/message.h"
 #include "models/text_internal.h"
 

@@ -1,10 +1,10 @@
-/* models/hf/t5_tokenizer.c - the tokenizer of a folder of T5's families: tokenizer.json, or else
- * spiece.model, a SentencePiece model whose pieces have the folder's ids. After its pieces come the
- * tokens for masked spans, <extra_id_99> to <extra_id_0>, and rows without a piece. */
+/* models/hf/tokenizer/t5_tokenizer.c - the tokenizer of a folder of T5's families: tokenizer.json,
+ * or else spiece.model, a SentencePiece model whose pieces have the folder's ids. After its pieces
+ * come the tokens for masked spans, <extra_id_99> to <extra_id_0>, and rows without a piece. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "folder.h"
+#include "models/hf/folder.h"
 #include "models/message.h"
 #include "models/text_internal.h"
 

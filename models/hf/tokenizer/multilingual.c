@@ -1,6 +1,6 @@
-/* models/hf/multilingual.c - reads and writes the tokenizers of M2M100, NLLB and mBART. They have
- * one SentencePiece model for all languages, but their own ids for its pieces, and language tokens
- * after these.
+/* models/hf/tokenizer/multilingual.c - reads and writes the tokenizers of M2M100, NLLB and mBART.
+ * They have one SentencePiece model for all languages, but their own ids for its pieces, and
+ * language tokens after these.
  *
  * In tokenization_*.py of transformers, M2M100's vocab.json has the ids of pieces. The others
  * use fairseq's ids: <s>, <pad>, </s>, <unk>, and then the model's ids plus one. Languages come
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "core/file/json.h"
-#include "folder.h"
 #include "languages.h"
+#include "models/hf/folder.h"
 #include "models/message.h"
 #include "models/text_internal.h"
 

@@ -1,5 +1,5 @@
-/* models/hf/languages.c - the languages of the multilingual families, in the order of their ids;
- * see languages.h.
+/* models/hf/tokenizer/languages.c - the languages of the multilingual families, in the order of
+ * their ids; see languages.h.
  *
  * The source is transformers 5.23.0: FAIRSEQ_LANGUAGE_CODES in tokenization_*.py of m2m_100, nllb,
  * mbart, mbart50. */

@@ -1,9 +1,9 @@
-/* models/hf/pieces.c - pieces and their ids, which the tokenizers of all families read and
- * write. */
+/* models/hf/tokenizer/pieces.c - pieces and their ids, which the tokenizers of all families read
+ * and write. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "folder.h"
+#include "models/hf/folder.h"
 #include "models/message.h"
 
 /* ---- read ------------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
-/* models/hf/languages.h - inside models/hf: which languages the tokenizers of a family have, and
- * where a line's language token stands. */
-#ifndef WEFT_MODELS_HF_LANGUAGES_H
-#define WEFT_MODELS_HF_LANGUAGES_H
+/* models/hf/tokenizer/languages.h - inside models/hf: which languages the tokenizers of a family
+ * have, and where a line's language token stands. */
+#ifndef WEFT_MODELS_HF_TOKENIZER_LANGUAGES_H
+#define WEFT_MODELS_HF_TOKENIZER_LANGUAGES_H
 
 #include <stdbool.h>
 
