@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/sanitizer.h"
 #include "core/lend.h"
 #include "pool.h"
 
@@ -180,53 +181,28 @@ typedef struct job {
     size_t stride;
 } job;
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#include <sanitizer/asan_interface.h>
-
-/* Forbids (or allows again) what an op has not asked for: all ops of a plan share the scratch
- * memory, so that the sanitizer would see writes past the largest alone. */
-static void guard_scratch(const wf_plan *p, const job *j, bool forbid) {
-    size_t own = j->call->scratch_bytes, rest = j->stride - own;
-    for (int worker = 0; worker < (p->pool ? wf_pool_threads(p->pool) : 1); worker++) {
-        char *from = j->scratch + (size_t)worker * j->stride + own;
-        if (forbid)
-            ASAN_POISON_MEMORY_REGION(from, rest);
-        else
-            ASAN_UNPOISON_MEMORY_REGION(from, rest);
-    }
-}
-#else
-static void guard_scratch(const wf_plan *p, const job *j, bool forbid) {
-    (void)p, (void)j, (void)forbid;
-}
-#endif
-
+/* All ops of a plan share the scratch memory. A sanitizer sees writes past what each has asked for,
+ * because the bytes behind that are forbidden while its task runs. */
 static bool run_task(void *arg, int64_t index, int worker) {
     const job *j = arg;
-    void *scratch = j->stride ? j->scratch + (size_t)worker * j->stride : NULL;
-    assert((uintptr_t)scratch % ALIGN == 0);
-    return kernel_of(j->call->op)->eval(j->call, j->phase, index, scratch);
-}
-
-static bool run_phases(wf_plan *p, job *j) {
-    const wf_kernel *run = kernel_of(j->call->op);
-    if (!run->tasks) return run_task(j, 0, 0);
-    for (;; j->phase++) {
-        int64_t n = run->tasks(j->call, j->phase);
-        if (n <= 0) return true;
-        if (n == 1 ? !run_task(j, 0, 0) : !wf_pool_run(p->pool, n, run_task, j)) return false;
-    }
+    size_t own = j->call->scratch_bytes, behind = j->stride - own < 256 ? j->stride - own : 256;
+    char *scratch = j->stride ? j->scratch + (size_t)worker * j->stride : NULL;
+    assert((uintptr_t)scratch % ALIGN == 0 && own <= j->stride);
+    if (behind) ASAN_POISON_MEMORY_REGION(scratch + own, behind);
+    bool ok = kernel_of(j->call->op)->eval(j->call, j->phase, index, scratch);
+    if (behind) ASAN_UNPOISON_MEMORY_REGION(scratch + own, behind);
+    return ok;
 }
 
 static bool run_call(wf_plan *p, const wf_call *c) {
     job j = { c, 0, p->scratch, (p->now->scratch + 127) & ~(size_t)127 };
-    guard_scratch(p, &j, true);
-    bool ok = run_phases(p, &j);
-    guard_scratch(p, &j, false);
-    return ok;
+    const wf_kernel *run = kernel_of(c->op);
+    if (!run->tasks) return run_task(&j, 0, 0);
+    for (;; j.phase++) {
+        int64_t n = run->tasks(c, j.phase);
+        if (n <= 0) return true;
+        if (n == 1 ? !run_task(&j, 0, 0) : !wf_pool_run(p->pool, n, run_task, &j)) return false;
+    }
 }
 
 static double flops_of(const wf_call *c) {

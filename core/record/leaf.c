@@ -15,6 +15,7 @@
 
 #include "core/base/int8_row.h"
 #include "core/base/random.h"
+#include "core/base/sanitizer.h"
 
 wf_tensor *wf_find(const wf_graph *g, const char *name) {
     const interned *found = g && name ? wf_graph_interned(g, name) : NULL;
@@ -166,15 +167,8 @@ wf_tensor *wf_transient_buffer(wf_graph *g, const char *name, wf_dtype dtype, in
     return t;
 }
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-/* each leaf has a block of its own, so that the sanitizer sees writes past its end */
-enum { FIRST_BLOCK = 0 };
-#else
-enum { FIRST_BLOCK = 1 << 20 };
-#endif
+/* With a sanitizer each leaf has a block of its own, so that it sees writes past its end. */
+enum { FIRST_BLOCK = WF_SANITIZED ? 0 : 1 << 20 };
 
 static size_t bytes_in(const wf_tensor *t, wf_layout layout, int64_t elements) {
     wf_view v;

@@ -213,8 +213,11 @@ TEST_ROWS(an_empty_output_has_a_score, 3) {
     wf_model *m = open_spread(VOCAB, WF_F64, 2);
     wf_decoder *d = open_decoder(m, NULL);
     wf_decode_options o = wf_decode_defaults();
-    o.penalty = (wf_length_penalty)_i, o.alpha = 1;
-    o.max_len_a = o.max_len_b = 0, o.at_limit = WF_LIMIT_NO_END;
+    o.penalty = (wf_length_penalty)_i;
+    o.alpha = 1;
+    o.max_len_a = 0;
+    o.max_len_b = 0;
+    o.at_limit = WF_LIMIT_NO_END;
     wf_decoded result;
     assert_decoder(d, wf_decode(d, 1, n, src, &n, NULL, &o, &result));
     ck_assert_int_eq(result.best->length, 0);

@@ -134,7 +134,8 @@ TEST_ROWS(sums_of_any_size_are_added, 2) {
     assert_plan(add, wf_feed_reals(add, numbers, at, 2) && wf_run(add));
     double total = evaluate_scalar(wf_sum(sums, WF_ALL_AXES, false));
     ck_assert_double_eq(total, (0.5 + 1.25 + 0.5) * (double)n);
-    wf_plan_free(add), end_graph(g);
+    wf_plan_free(add);
+    end_graph(g);
 }
 
 /* No room for what is on the stack: the run fails. */

@@ -1,0 +1,19 @@
+/* core/base/sanitizer.h - is this a build with AddressSanitizer? If it is, memory can be forbidden. */
+#ifndef WEFT_CORE_BASE_SANITIZER_H
+#define WEFT_CORE_BASE_SANITIZER_H
+
+#include <stddef.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#define WF_SANITIZED 1
+#else
+#define WF_SANITIZED 0
+#define ASAN_POISON_MEMORY_REGION(from, bytes) ((void)(from), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(from, bytes) ((void)(from), (void)(bytes))
+#endif
+
+#endif
