@@ -195,7 +195,8 @@ static const struct {
     { "train --task classify", 2, "say which text: --train FILE.tsv" },
     { "train --task classify --train lines", 2, "say which one, --tokenizer-json FILE" },
     { "train --task classify --train lines --tokenizer word", 2,
-      "--tokenizer word puts no token before a line" },
+      "--tokenizer word puts no token before a line: --tokenizer-json FILE names one that does, or "
+      "--init MODEL a model. \"tokenize --learn wordpiece" },
     { CLASSIFY "--positions learned", 2, "the task trains an encoder, which has one form" },
     { CLASSIFY "--report page.html", 2, "an encoder has no outputs to show" },
     { CLASSIFY "--share-vocab", 2, "an encoder has one vocabulary" },

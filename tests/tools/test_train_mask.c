@@ -145,7 +145,9 @@ static const struct {
     { "train --task mask --text text", 2, "say which one, --tokenizer-json FILE" },
     { "train --task mask --text text", 2,
       "\"tokenize --learn wordpiece --vocab-size 8000 -i TEXT -o FILE\" makes one" },
-    { "train --task mask --text text --tokenizer byte", 2, "--tokenizer byte has no mask" },
+    { "train --task mask --text text --tokenizer byte", 2,
+      "--tokenizer byte has no mask: --tokenizer-json FILE names one that has. \"tokenize --learn "
+      "wordpiece --vocab-size 8000 -i TEXT -o FILE\" makes one" },
     { MASK "--end-token '[SEP]'", 2, "it is for --task lm" },
     { MASK "--positions learned", 2, "the task trains an encoder, which has one form" },
     { MASK "--report page.html", 2, "an encoder has no outputs to show" },

@@ -206,7 +206,8 @@ static const struct {
     { "train --task spans --text text", 2,
       "\"tokenize --learn unigram --special '<pad>,</s>,<unk>,<extra_id_0>,...' --vocab-size" },
     { "train --task spans --text text --tokenizer byte", 2,
-      "--tokenizer byte has no tokens for spans" },
+      "--tokenizer byte has no tokens for spans: --tokenizer-json FILE names one that has. "
+      "\"tokenize --learn unigram --special '<pad>" },
     { SPANS_OF "--arch language", 2, "the task trains a model of T5's form" },
     { SPANS_OF "--report page.html", 2, "spans are no outputs to show" },
     { SPANS_OF "--end-token '</s>'", 2, "it is for --task lm" },

@@ -45,6 +45,17 @@ static void announce_stretch(session *s) {
         shortest(next, numbers[0]), shortest(s->set->recipe.lr, numbers[1]));
 }
 
+/* --max-steps ends a training, but not its schedule: a resume may go on. */
+static void announce_early_stop(session *s) {
+    if (!settings_stops_early(s->set)) return;
+    bool follows = dataset_updates(&s->dataset) && !option_seen(&train_program, "warmup");
+    say(&s->report,
+        "schedule the rate falls to 0 at step %lld, and --max-steps %lld ends before%s; --lr-steps "
+        "%lld ends both",
+        (long long)s->set->recipe.lr_steps, (long long)s->set->run.max_steps,
+        follows ? ": the warm-up is a part of these steps" : "", (long long)s->set->run.max_steps);
+}
+
 /* Warns of a training with few steps, which changes next to nothing: few pairs make few steps in an
  * epoch. */
 static void announce_few(session *s) {
@@ -109,6 +120,7 @@ void announce(session *s, double memory) {
         shortest(s->set->recipe.lr, numbers[0]), (long long)s->set->recipe.warmup,
         option_text(option_find(&train_program, "lr-schedule"), words[1]),
         shortest(s->set->recipe.clip_norm, numbers[1]));
+    announce_early_stop(s);
     announce_few(s);
     if (s->transport)
         say(r, "machine  %d ranks of %lld threads, %s kernels, %s of memory each",

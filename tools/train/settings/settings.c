@@ -292,12 +292,11 @@ static option rows[] = {
            "and cosine: it falls to 0 at --lr-steps. inverse-sqrt, and noam, which is the same: it "
            "is the peak times sqrt(--warmup / step)",
            OTHERWISE(FOR("lm|mask|spans", "cosine")), STORED),
-    COUNT(
-        "warmup", told.recipe.warmup, 0, 1e9,
-        "number of steps in which the learning rate rises linearly from 0 to its peak. With any "
-        "task on text the default is at most a tenth of --lr-steps, and for a new model of --task "
-        "pairs or --like bart three tenths",
-        OTHERWISE(FOR("text|pairs|classify", "800"), FOR("init", "100")), STORED),
+    COUNT("warmup", told.recipe.warmup, 0, 1e9,
+          "number of steps in which the learning rate rises linearly from 0 to its peak. With any "
+          "task on text the default is at most a tenth of --lr-steps, or of --max-steps if only "
+          "these are given, and for a new model of --task pairs or --like bart three tenths",
+          OTHERWISE(FOR("text|pairs|classify", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12,
           "with --lr-schedule linear or cosine: number of the step at which the learning rate "
           "reaches 0",

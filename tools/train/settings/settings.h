@@ -109,6 +109,9 @@ void settings_complete_steps(settings *set, int64_t updates);
 
 bool settings_text(const settings *set);    /* true if the data are text, from files or generated */
 bool settings_running(const settings *set); /* running text */
+/* How a tokenizer.json is made, and what stands for %s: the options of --learn for this task. */
+#define MAKES_ONE "\"tokenize --learn %s --vocab-size 8000 -i TEXT -o FILE\" makes one"
+const char *settings_learns(const settings *set);
 /* True if an encoder is trained; and if it predicts hidden tokens, or labels. */
 bool settings_encoder(const settings *set);
 bool settings_masks(const settings *set);
@@ -119,7 +122,9 @@ bool settings_one_table(const settings *set);  /* both sides share embeddings */
 /* true if the model is decoder-only, so that a source and its output share one sequence */
 bool settings_in_one_row(const settings *set);
 bool settings_has_horizon(const settings *set); /* true if the schedule ends at some step */
-bool settings_validates(const settings *set);   /* true if something is held out for validation */
+/* true if --max-steps alone ends a new training before its schedule */
+bool settings_stops_early(const settings *set);
+bool settings_validates(const settings *set); /* true if something is held out for validation */
 source_options settings_source(settings *set);
 wf_training_config settings_training(const settings *set);
 wf_optimizer_options settings_optimizer(const settings *set);

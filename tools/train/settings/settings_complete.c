@@ -74,6 +74,18 @@ static void stretch(settings *set) {
     if (set->recipe.planned_steps == set->recipe.lr_steps) set->recipe.planned_steps = 0;
 }
 
+bool settings_stops_early(const settings *set) {
+    return settings_has_horizon(set) && !set->run.resume &&
+           option_seen(&train_program, "max-steps") && !option_seen(&train_program, "lr-steps") &&
+           set->run.max_steps < set->recipe.lr_steps;
+}
+
+/* The steps of which the default warm-up is a part: those that are made, if --max-steps ends the
+ * training before its schedule. */
+static int64_t warmed_steps(const settings *set) {
+    return settings_stops_early(set) ? set->run.max_steps : set->recipe.lr_steps;
+}
+
 void settings_complete_steps(settings *set, int64_t updates) {
     assert(updates >= 0);
     const program *p = &train_program;
@@ -92,7 +104,7 @@ void settings_complete_steps(settings *set, int64_t updates) {
         set->recipe.lr_steps = set->run.max_steps > recipe ? set->run.max_steps : recipe;
     if (set->run.resume) stretch(set);
     if (updates && !set->run.resume && !option_seen(p, "warmup"))
-        set->recipe.warmup = defaults_warmup(set->recipe.warmup, set->recipe.lr_steps, is_long);
+        set->recipe.warmup = defaults_warmup(set->recipe.warmup, warmed_steps(set), is_long);
     if (settings_has_horizon(set) && set->run.max_steps > set->recipe.lr_steps)
         usage_error(p,
                     "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0: raise "
@@ -215,20 +227,22 @@ static void check_alignments(const settings *set, const wf_file *f) {
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
+const char *settings_learns(const settings *set) {
+    if (settings_spans(set)) return "unigram --special '<pad>,</s>,<unk>,<extra_id_0>,...'";
+    if (set->model.like == LIKE_T5) return "unigram";
+    return settings_encoder(set) ? "wordpiece" : "bpe";
+}
+
 /* A single .spm file is used for both sides. */
 static void complete_sentencepiece(settings *set) {
     const program *p = &train_program;
     bool wanted = set->data.tokenizer == WF_SENTENCEPIECE;
     bool json = set->data.tokenizer == WF_JSON_TEXT && !set->model.init && !set->run.resume;
-    const char *learn = settings_encoder(set) ? "wordpiece" : "bpe";
-    if (set->model.like == LIKE_T5) learn = "unigram";
-    if (settings_spans(set)) learn = "unigram --special '<pad>,</s>,<unk>,<extra_id_0>,...'";
     if (json && !set->data.tokenizer_json)
         usage_error(p,
                     "--tokenizer json: say which one, --tokenizer-json FILE, or a model from "
-                    "Hugging Face, --init MODEL. \"tokenize --learn %s --vocab-size 8000 -i TEXT "
-                    "-o FILE\" makes one",
-                    learn);
+                    "Hugging Face, --init MODEL. " MAKES_ONE,
+                    settings_learns(set));
     if (json && !set->data.end_token && settings_running(set) && !settings_masks(set))
         usage_error(p, "--tokenizer-json: say which of its tokens ends a document, as --end-token "
                        "'<|endoftext|>'");

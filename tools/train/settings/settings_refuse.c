@@ -215,11 +215,14 @@ static void refuse_masks(const settings *set) {
     const program *p = &train_program;
     bool spans = settings_spans(set), json = set->data.tokenizer == WF_JSON_TEXT;
     if (!json && spans && !settings_started(set))
-        usage_error(p, "--tokenizer %s has no tokens for spans: --tokenizer-json FILE names one",
-                    wf_token_kind_name(set->data.tokenizer));
+        usage_error(p,
+                    "--tokenizer %s has no tokens for spans: --tokenizer-json FILE names one that "
+                    "has. " MAKES_ONE,
+                    wf_token_kind_name(set->data.tokenizer), settings_learns(set));
     if (!json && !spans)
-        usage_error(p, "--tokenizer %s has no mask: --tokenizer-json FILE names one",
-                    wf_token_kind_name(set->data.tokenizer));
+        usage_error(
+            p, "--tokenizer %s has no mask: --tokenizer-json FILE names one that has. " MAKES_ONE,
+            wf_token_kind_name(set->data.tokenizer), settings_learns(set));
     if (set->data.max_len < (spans ? FEWEST_OF_SPANS : FEWEST))
         usage_error(p, "--max-len %lld: it is at least %d: two tokens stand around a window%s",
                     (long long)set->data.max_len, spans ? FEWEST_OF_SPANS : FEWEST,
@@ -236,8 +239,8 @@ static void refuse_classes(const settings *set) {
     if (set->data.tokenizer != WF_JSON_TEXT)
         usage_error(&train_program,
                     "--tokenizer %s puts no token before a line: --tokenizer-json FILE names one "
-                    "that does, or --init MODEL a model",
-                    wf_token_kind_name(set->data.tokenizer));
+                    "that does, or --init MODEL a model. " MAKES_ONE,
+                    wf_token_kind_name(set->data.tokenizer), settings_learns(set));
 }
 
 /* Reports tokenizers and architectures that are not possible for running text, or for labels. */
