@@ -122,12 +122,12 @@ TEST(long_pairs_are_left_out) {
     corpus_free(&c);
     new_corpus(&c, &no_shift, 4, 0);
     ck_assert(!add_pair(&c, "a", "~~", 7));
-    ck_assert_str_eq(message, "line 7: the target: no tokens in it");
+    ck_assert_str_eq(message, "line 7: the target: no tokens in it: take the pair out");
     ck_assert(!add_pair(&c, "a^", "b", 8));
     ck_assert_str_eq(message, "line 8: the source: a caret");
     pair_lines p = { .path = { "both" }, .text = { "a", "~" }, .bytes = { 1, 1 }, .number = 9 };
     ck_assert(!corpus_take(&c, &p, message));
-    ck_assert_str_eq(message, "both: line 9: the target: no tokens in it");
+    ck_assert_str_eq(message, "both: line 9: the target: no tokens in it: take the pair out");
     ck_assert(!corpus_seal(&c, message));
     ck_assert_str_eq(message, "there are no pairs");
     corpus_free(&c);

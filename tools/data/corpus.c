@@ -84,7 +84,7 @@ static int64_t encode(corpus *c, int side, const char *text, size_t bytes, int64
     int64_t n = e->encode(e->user, text, bytes, c->line[side], c->limits.tokens[side], why);
     if (n > 0 || (n == 0 && side == 0 && c->limits.targets)) return n;
     snprintf(message, WF_MESSAGE, "line %lld: the %s: %.120s", (long long)line,
-             side ? "target" : "source", n < 0 ? why : "no tokens in it");
+             side ? "target" : "source", n < 0 ? why : "no tokens in it: take the pair out");
     return -1;
 }
 

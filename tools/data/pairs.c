@@ -74,15 +74,38 @@ static bool read_line(pair_lines *p, int i, char *message) {
     return true;
 }
 
+/* True if the current lines lack a side that they need. */
+static bool lacks_side(const pair_lines *p) {
+    const char *tab = p->path[1] ? NULL : memchr(p->text[0], '\t', p->bytes[0]);
+    size_t src = tab ? (size_t)(tab - p->text[0]) : p->bytes[0];
+    if (p->path[1]) return (!src && !p->targets) || !p->bytes[1];
+    if (!tab) return !src;
+    return (!src && !p->targets) || tab + 1 == p->text[0] + p->bytes[0];
+}
+
+/* Reports a line that lacks a side, the number of all such lines, and a command that leaves them
+ * out. `why`: what is wrong with this one. */
+static bool refuse_side(pair_lines *p, int i, const char *why, char *message) {
+    long long number = (long long)p->number;
+    long long n = 1;
+    char rest[WF_MESSAGE], of[40] = "";
+    while (read_line(p, 0, rest) && (!p->path[1] || read_line(p, 1, rest))) n += lacks_side(p);
+    if (n > 1) snprintf(of, sizeof of, ", the first of %lld", n);
+    static const char alone[] = "awk -F'\\t' '$NF != \"\"'";
+    static const char both[] = "awk -F'\\t' '$1 != \"\" && $2 != \"\"'";
+    const char *out = n > 1 ? "them" : "it";
+    return refuse(p, message, "line %lld of %.90s %s%s: %s%s leaves %s out", number, p->path[i],
+                  why, of, p->path[1] ? "paste SOURCES TARGETS | " : "", p->targets ? alone : both,
+                  out);
+}
+
 /* True if a line is not empty and is UTF-8. */
 static bool check_line(pair_lines *p, int i, char *message) {
     char why[WF_MESSAGE];
     long long number = (long long)p->number;
     const char *path = p->path[i];
     if (p->bytes[i] == 0 && i == 0 && p->targets && p->path[1]) return true;
-    if (p->bytes[i] == 0)
-        return refuse(p, message, "line %lld of %s is empty%s", number, path,
-                      p->path[1] ? "" : ": each line is a pair, source TAB target");
+    if (p->bytes[i] == 0) return refuse_side(p, i, "is empty", message);
     return wf_text_check(p->text[i], p->bytes[i], why) ||
            refuse(p, message, "line %lld of %s: %.120s%s", number, path, why, lines_remedy(why));
 }
@@ -115,8 +138,7 @@ static bool cut(pair_lines *p, char *message) {
     p->text[1] = tab + 1;
     p->bytes[1] = (size_t)(end - tab - 1);
     if ((p->bytes[0] || p->targets) && p->bytes[1]) return true;
-    return refuse(p, message, "line %lld of %s has an empty %s", number, path,
-                  p->bytes[1] ? "source" : "target");
+    return refuse_side(p, 0, p->bytes[1] ? "has an empty source" : "has an empty target", message);
 }
 
 /* Reports that one file has ended and the other has not, after counting the rest of it. */
