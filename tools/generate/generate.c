@@ -387,7 +387,8 @@ static void open_job(job *j, settings *set) {
     j->options = decode_options(set, &j->generation);
     j->options.shortlist = j->shortlist;
     if (!set->prompt && !lines_open(&j->in, j->set->input))
-        fail(&self, "%s can't be read: %s", j->set->input, strerror(errno));
+        fail(&self, "%s can't be read: %s%s", j->set->input, strerror(errno),
+             errno == ENOENT ? "; --prompt TEXT gives a text in place of a file" : "");
     open_window(j);
     open_references(j);
     open_outputs(j);

@@ -256,6 +256,12 @@ static _Noreturn void unknown(const program *p, const char *name, size_t length)
     usage_error(p, "there is no option --%.*s%s", (int)(length < 60 ? length : 60), name, hint);
 }
 
+static _Noreturn void unknown_letter(const program *p, const char *word) {
+    char hint[160];
+    option_hint(p, word + 1, 1, hint, sizeof hint);
+    usage_error(p, "there is no option %.20s%s", word, hint);
+}
+
 static void take(const program *p, option *o, const char *text) {
     char message[256];
     if (o->seen) usage_error(p, "--%s is given twice", o->name);
@@ -307,7 +313,7 @@ static void parse_long(program *p, int argc, char **argv, int *i) {
 static void parse_short(const program *p, int argc, char **argv, int *i) {
     const char *text = argv[*i] + 1;
     option *o = find_letter(p, *text);
-    if (!o) usage_error(p, "there is no option %.20s", argv[*i]);
+    if (!o) unknown_letter(p, argv[*i]);
     take(p, o, text[1] ? text + 1 : next_value(p, o, argc, argv, i));
 }
 
