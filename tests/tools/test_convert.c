@@ -297,6 +297,11 @@ TEST_ROWS(what_came_goes_back, COUNT_OF(cases)) {
     ck_assert_int_eq(wf_file_count(back), wf_parameters(a->graph, NULL, 0) + aliases);
     run("convert %s%s back -o again", cases[_i].flags, ""), expect(0);
     ck_assert_int_eq(system("cmp model again"), 0);
+    /* and so does the command that was printed */
+    ok("convert --to torch model -o back 2>&1 | sed -n 's/^  convert/convert/p' | sed "
+       "'s/MODEL$/printed/' > way; wc -l < way; . ./way");
+    ck_assert_int_eq(atoi(result.out), 1);
+    ck_assert_int_eq(system("cmp model printed"), 0);
     wf_file_free(f), wf_file_free(back), close_model(a);
 }
 
@@ -335,8 +340,9 @@ TEST(what_was_understood_is_told) {
         ok("convert --to torch model -o state");
         snprintf(says, sizeof says, "), %s%s\n", told[i], i ? "" : ", no biases");
         assert_contains(result.err, says);
-        snprintf(says, sizeof says, "--pad-id %d --start-id %d --end-id %d --max-len %d, ",
-                 c.pad_id, c.start_id, c.end_id, (int)c.max_len);
+        snprintf(says, sizeof says,
+                 "--pad-id %d --start-id %d --end-id %d --max-len %d state -o MODEL\n", c.pad_id,
+                 c.start_id, c.end_id, (int)c.max_len);
         assert_contains(result.err, says);
     }
 }

@@ -281,13 +281,6 @@ static int64_t not_finite(const wf_tensor *t, bool bf16) {
     return n;
 }
 
-static void tell_left_out(const wf_model *m) {
-    fprintf(stderr,
-            "without vocabulary, ids and lengths: the way back takes --pad-id %d --start-id "
-            "%d --end-id %d --max-len %" PRId64 ", and gives a model of ids\n",
-            wf_transformer_of(m)->config.pad_id, m->start_id, m->end_id, m->max_len);
-}
-
 /* Warns about values that are not finite. A file may have them, but the user should know. */
 static void tell_not_finite(const wf_model *m, bool bf16) {
     const char *first = NULL;
@@ -477,7 +470,7 @@ static void convert_file(const settings *set) {
     if (repacks && wf_file_meta(f, "weft.kind") &&
         strcmp(wf_file_meta(f, "weft.kind"), "checkpoint") == 0)
         fprintf(stderr, "without the moments of its optimizer: training can't go on from it\n");
-    if (set->to == TO_TORCH) tell_left_out(m);
+    if (set->to == TO_TORCH) tell_way_back(stderr, m, set->output);
     tell_not_finite(m, set->dtype == 1);
     wf_model_free(m);
     wf_file_free(f);

@@ -2,6 +2,9 @@
 #ifndef WEFT_TOOLS_FILES_CONVERT_TARGET_H
 #define WEFT_TOOLS_FILES_CONVERT_TARGET_H
 
+#include <stdio.h>
+
+#include "models/model.h"
 #include "tools/cli/options/options.h"
 #include "tools/cli/output.h"
 
@@ -9,5 +12,9 @@
  * may be writing it. Exits if it cannot be written or, without `overwrite`, if it is the checkpoint
  * of a training. */
 void find_target(const program *p, const char *path, bool overwrite, char target[PATH_SIZE]);
+
+/* Print the command that makes a model of its state_dict in `path` again, with all that tensors do
+ * not say. */
+void tell_way_back(FILE *to, const wf_model *m, const char *path);
 
 #endif
