@@ -201,9 +201,29 @@ TEST(some_pairs_are_held_back) {
 TEST(few_or_equal_pairs_are_all_learned) {
     ok("yes 'a b\tb a' | head -n 900 > pairs; train --train pairs " SMALL "--dry-run");
     assert_contains(result.err, "training 900 pairs");
-    assert_contains(result.err, "held out nothing");
+    assert_contains(result.err, "held out nothing: --valid FILE gives pairs to validate with; "
+                                "without them no best weights are kept\n");
     ok("seq 99 | sed 's/.*/&\t&/' > pairs; train --train pairs " SMALL "--dry-run");
     assert_contains(result.err, "training 99 pairs");
+}
+
+/* Steps that --max-steps leaves out do not make the warm-up longer than the training. */
+TEST(warmup_follows_the_steps_that_are_made) {
+    static const char *const early = "schedule the rate falls to 0 at step ";
+    make_many();
+    ok("train --train pairs " SMALL "--max-steps 40 --dry-run");
+    assert_contains(result.err, " after 4 steps, then linear");
+    assert_contains(result.err, early);
+    assert_contains(result.err, ", and --max-steps 40 ends before: the warm-up is a part of these "
+                                "steps; --lr-steps 40 ends both\n");
+    ok("train --train pairs " SMALL "--max-steps 40 --warmup 7 --dry-run");
+    assert_contains(result.err, " after 7 steps, then linear");
+    assert_contains(result.err, ", and --max-steps 40 ends before; --lr-steps 40 ends both\n");
+    ok("train --train pairs " SMALL "--max-steps 40 --lr-steps 400 --dry-run");
+    assert_contains(result.err, " after 40 steps, then linear");
+    ck_assert_ptr_null(strstr(result.err, early));
+    ok("train --train pairs " SMALL "--max-steps 40 --lr-schedule constant --dry-run");
+    ck_assert_ptr_null(strstr(result.err, early));
 }
 
 TEST(a_forgotten_validation_is_told) {

@@ -152,7 +152,7 @@ TEST(a_loss_of_chance_is_told) {
        "--layers 1 --d-ff 48 --threads 1 --warmup 1 --lr 1e-9 --max-steps 2 --batch-size 16");
     assert_contains(result.err, "2 steps in ");
     assert_contains(result.err, " s, without validations\n");
-    assert_contains(result.err, "on unseen ones: no better than chance\n");
+    assert_contains(result.err, "on learned ones: no better than chance\n");
     assert_contains(result.err,
                     "which is no better than chance, 3.466: all vectors may be alike; a "
                     "lower --lr or a longer --warmup may help\n");

@@ -353,7 +353,8 @@ bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *mes
     m->same = ok && m->valid.corpus.pairs && hash_of(&m->valid.corpus) == m->hash;
     m->one_file = own.train[0] && own.train[1] && strcmp(own.train[0], own.train[1]) == 0;
     if (ok && own.text_task < 0 && !dataset_holds(m))
-        m->unheld = "--valid FILE gives pairs to validate with";
+        m->unheld = "--valid FILE gives pairs to validate with; without them no best weights "
+                    "are kept";
     m->accum = own.batches.accum;
     m->tokens = m->kind->encoder ? 0 : m->train.pairs + m->train.total[1];
     close_origin(&from);

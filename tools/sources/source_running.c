@@ -251,7 +251,7 @@ bool open_running(dataset *m, const source_options *o, const wf_file *f, char *m
     m->mask_seed = own.seed;
     if (ok && own.eval_bytes && !m->stream[HELD].bytes)
         m->unheld = "a text is parted between lines, and the last is too long; --text-eval gives "
-                    "another text";
+                    "another text; without it no best weights are kept";
     m->accum = own.accum;
     m->tokens = own.masks ? 0 : m->stream[LEARNED].n;
     spool_close(&from.text), spool_close(&from.eval);

@@ -48,7 +48,8 @@ static void print_step(report *r, const progress *p) {
 void report_valid(report *r, const progress *p, const char *scores) {
     char text[80];
     heading(r, p);
-    say(r, "%s  on unseen ones%s%s", beginning(p, text), *scores ? ": " : "", scores);
+    say(r, "%s  on %s ones%s%s", beginning(p, text), p->learned ? "learned" : "unseen",
+        *scores ? ": " : "", scores);
 }
 
 void report_step(report *r, const progress *p) {

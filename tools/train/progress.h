@@ -25,6 +25,7 @@ typedef struct progress {
     double elapsed, remaining; /* seconds */
     /* share of the time spent in exchanges with other ranks; negative: there are no other ranks */
     double exchange_share;
+    bool learned;       /* a validation has the pairs of the training */
     int64_t bytes_sent; /* bytes sent to other ranks in the last update */
 } progress;
 

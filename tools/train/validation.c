@@ -120,7 +120,8 @@ void validate(session *s) {
                    .epoch = updates ? (double)s->at.step / (double)updates : 0,
                    .loss = loss,
                    .nll = loss,
-                   .accuracy = v.correct / v.tokens };
+                   .accuracy = v.correct / v.tokens,
+                   .learned = s->dataset.same };
     char scores[120] = "";
     if (v.counts.judged) scores_text(s, &v, scores);
     if (v.bytes > 0) snprintf(scores, sizeof scores, "%.4f bits per byte", bits_per_byte(&v));

@@ -262,7 +262,7 @@ static void check_best(const program *p, const char *path) {
     if (access(other, F_OK) != 0) return;
     fail(p,
          "%s is not there, and %s is: train writes the best weights at a validation, but not for "
-         "copy, reverse and sort",
+         "copy, reverse and sort, nor with nothing held out",
          path, other);
 }
 
