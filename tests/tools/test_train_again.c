@@ -56,14 +56,32 @@ TEST(a_model_is_replaced_only_if_asked) {
 }
 
 TEST(overwrite_alone_is_refused) {
-    static const char *const idle[] = { "--max-steps 3", "--max-steps 3 -o m --dry-run",
-                                        "--max-steps 9 -o m --resume" };
+    static const char *const idle[] = { "--max-steps 3", "--max-steps 3 -o m --dry-run" };
     ok(NUMBERS "--max-steps 3 -o m");
     for (int i = 0; i < COUNT_OF(idle); i++) {
-        run("%s %s --overwrite", i < 2 ? NUMBERS : "train", idle[i]);
+        run("%s %s --overwrite", NUMBERS, idle[i]);
         expect(2);
         assert_contains(result.err, "--overwrite would have no effect");
     }
+}
+
+/* A command with --overwrite may be repeated with --resume, which then replaces nothing. */
+TEST(a_resume_may_repeat_overwrite) {
+    ok("echo '{\"event\":\"first\"}' > log");
+    ok(NUMBERS "--max-steps 3 -o m --overwrite && cp m plain");
+    ok("train --threads 1 --quiet --max-steps 9 -o m --log log --resume --overwrite");
+    ok("head -1 log");
+    assert_contains(result.out, "first");
+    ok("train --threads 1 --quiet --max-steps 9 -o plain --resume");
+    ck_assert(same_files("m", "plain"));
+}
+
+/* A training that is killed before its first save leaves no file. */
+TEST(a_resume_of_nothing_says_to_start_anew) {
+    run("train --resume -o m");
+    expect(1);
+    assert_contains(result.err, "m is not there: a training writes it first after --save-every "
+                                "steps. Start anew without --resume");
 }
 
 /* Options for a new training, which a resume may repeat. */

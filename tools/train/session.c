@@ -36,6 +36,11 @@ static wf_file *open_checkpoint(const session *s) {
     if (!s->set->run.resume) return NULL;
     if (!s->set->run.model)
         usage_error(&train_program, "--resume needs the file to go on with: -o FILE");
+    if (access(s->set->run.model, F_OK) != 0 && errno == ENOENT)
+        fail(&train_program,
+             "%s is not there: a training writes it first after --save-every steps. Start anew "
+             "without --resume",
+             s->set->run.model);
     check_model_file(&train_program, s->set->run.model);
     wf_file *f = wf_file_open(s->set->run.model);
     if (!wf_file_ok(f)) fail(&train_program, "%s", wf_file_error(f));

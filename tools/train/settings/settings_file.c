@@ -235,11 +235,13 @@ static void refuse_layers(const settings *set, const wf_file *f, const option *o
                 set->run.model, enc, dec, option_text(o, given));
 }
 
-/* Options of a new training may be repeated where they change nothing, and are then forgotten. */
+/* Options of a new training may be repeated where they change nothing, and are then forgotten. So
+ * may --overwrite: a resume keeps the files that it would have replaced. */
 static void refuse_new(const settings *set, const wf_file *f) {
     for (option *o = train_program.options; o < train_program.options + train_program.n; o++) {
         if (!o->of_new || !o->seen) continue;
-        bool same = !settings_started(set) && says_the_same(f, o);
+        bool same =
+            o->value == &set->run.overwrite || (!settings_started(set) && says_the_same(f, o));
         if (!same && !settings_started(set)) refuse_layers(set, f, o);
         option_no_effect(&train_program, o->name, !same, LEAVE_OUT);
         o->seen = false;
