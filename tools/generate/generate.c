@@ -24,6 +24,7 @@ static settings told = {
     .nbest = 1,
     .penalty = USUAL_PENALTY,
     .length_penalty = USUAL_ALPHA,
+    .stop = USUAL_STOP,
     .max_len_a = 1,
     .max_len_b = USUAL_ROOM,
     .top_p = 1,

@@ -6,12 +6,16 @@
 #include "models/decode.h"
 
 enum { USUAL_BEAM = 4, USUAL_PENALTY = WF_PENALTY_GNMT, USUAL_ROOM = 50 };
+/* Of a sure model the first `beam` outputs that end are mostly improbable ones: with few tokens to
+ * choose from, WF_STOP_FULL would end the search before the best. */
+enum { USUAL_STOP = WF_STOP_PRESENT };
 /* maximum length of an output that continues a prompt, in tokens */
 enum { USUAL_ROOM_OF_PROMPTS = 200 };
 #define USUAL_ALPHA 0.6
 
 static inline wf_decode_options usual_search(bool text) {
     wf_decode_options o = wf_decode_defaults();
+    o.stop = (wf_stop)USUAL_STOP;
     if (!text) return o;
     o.beam = USUAL_BEAM;
     o.penalty = (wf_length_penalty)USUAL_PENALTY;
