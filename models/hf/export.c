@@ -345,7 +345,7 @@ bool wf_hf_export(wf_hf *hf, const char *folder, const wf_hf_writer *to, char *m
     int n = count_shut_out(hf->model, &hf->generation);
     if (n < 0) return fail(message, "out of memory");
     tell_what_is_lost(&hf->generation, hf->notes);
-    if (t->config.pad_id < 0 && c.pad == c.start)
+    if (t->config.pad_id < 0 && c.pad == c.start && !family->t5)
         wf_hf_note(hf->notes,
                    "config.json: 'pad_token_id' is %lld, the start: a source that has it "
                    "is read otherwise",

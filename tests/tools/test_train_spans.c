@@ -178,7 +178,8 @@ TEST(spans_are_written) {
     double learned = accuracy();
     ck_assert_msg(learned > 0.8, "%g", learned);
     /* the folder of T5 there and back, which goes on */
-    ok("convert --to hf m -o folder 2> said && grep -q T5ForConditionalGeneration "
+    ok("convert --to hf m -o folder 2> said && ! grep pad_token_id said && "
+       "grep -q T5ForConditionalGeneration "
        "folder/config.json && convert --from hf folder -o back && train --task spans --init back "
        "--text text --max-len 34 --max-steps 1 --lr 1e-9 --batch-size 16 --threads 1 --quiet "
        "--overwrite --log log");
