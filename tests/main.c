@@ -6,11 +6,12 @@
  *     weft-tests --operands FILE     write the operands of the table's small rows: record_ops.py
  *
  * Check's own settings hold: CK_FORK=no runs in one process (for a debugger), CK_RUN_CASE picks
- * a case. Ends with Check's closing line and the counts that the project promises; exits with 0
- * if all is well, and with 77 (skipped, for meson) if WEFT_ISA names kernels that do not run here:
- * others must not pass in their name. With WEFT_OTHER_ISA=1 it skips the best kernels, too, unless
- * WEFT_CACHES is set: tools/test.sh has run them with all suites, but with this machine's
- * caches. */
+ * a case. The program ends with Check's closing line and the project's own counts (tally_print). It
+ * exits with 0 if all is well, and with 77, which meson counts as skipped, if WEFT_ISA names an
+ * instruction set that does not run here: the kernels that run instead must not pass for it. With
+ * WEFT_OTHER_ISA=1 it also exits with 77 if WEFT_ISA names the best set of this machine, because
+ * tools/test.sh runs all suites with that set anyway; but not if WEFT_CACHES is set, because those
+ * suites run with this machine's cache sizes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -61,8 +62,8 @@ static const suite_entry *suite_called(const char *name) {
     return NULL;
 }
 
-/* Into list, in the order of suites.inc: those named, or all. The number of them; -1: an unknown
- * name. */
+/* Fills list with the named suites, or with all if n is 0, in the order of suites.inc. Returns
+ * their number; -1 if a name is unknown. */
 static int wanted_suites(char *const *names, int n, const suite_entry **list) {
     bool wanted[COUNT_OF(suites)] = { false };
     for (int i = 0; i < n; i++) {
@@ -102,7 +103,8 @@ int main(int argc, char **argv) {
     int n = wanted_suites(argv + first, argc - first, list);
     if (n < 0 || jobs < 1) return 2;
     if (!isa_as_wanted()) return 77;
-    setenv("CK_DEFAULT_TIMEOUT", "1200", 0); /* seconds: for what hangs, not for what is slow */
+    /* Seconds after which Check kills a test: so long that only a test which hangs is killed. */
+    setenv("CK_DEFAULT_TIMEOUT", "1200", 0);
     if (!tally_open(n)) return fprintf(stderr, "no memory to share between tests\n"), 1;
     bool well = at_once ? run_at_once(list, n, jobs) : run_in_turn(list, n);
     printf("Instruction set %s\n", wf_isa());

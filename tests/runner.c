@@ -1,8 +1,8 @@
 /* tests/runner.c - see runner.h.
  *
- * Suites that run at once print into files of their own. Each is shown when its suite ends, so
- * lines of two suites never mix. Counts are those of Check's closing lines: a suite without one did
- * not finish, which is an error. */
+ * Suites that run at once print into one file each. The file is shown when its suite ends, so lines
+ * of two suites never mix. Counts are read from Check's closing lines: a suite that printed none
+ * did not finish, which is an error. */
 #include "runner.h"
 
 #include <stdio.h>
@@ -58,7 +58,8 @@ static double seconds_of(struct timeval t) {
     return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
 }
 
-/* In the child. Rows share it, because a fork takes longer than most of them. */
+/* Runs the suite of p in a child process. All tests of a ROWS suite share that process, because a
+ * fork takes longer than most of them. */
 static void run_alone(const part *p, int index) {
     dup2(fileno(p->output), STDOUT_FILENO);
     dup2(fileno(p->output), STDERR_FILENO);
@@ -83,7 +84,8 @@ static bool closing_line(const char *line, counts *c) {
                   &c->errors) == 3;
 }
 
-/* The output of a suite: all of it, or what follows Check's closing line. */
+/* Prints the output of a suite: all of it, or only the failures, which follow Check's closing
+ * line. */
 static void show(part *p, bool failures_only) {
     char line[LINE];
     counts ignored;
@@ -96,7 +98,8 @@ static void show(part *p, bool failures_only) {
     }
 }
 
-/* Those of Check's closing line. False, and no change, if there is none. */
+/* Reads the counts of Check's closing line into *out. Returns false, and leaves *out as it was, if
+ * the output has no such line. */
 static bool read_counts(part *p, counts *out) {
     char line[LINE];
     counts found;
@@ -116,8 +119,9 @@ static double cpu_of_children(void) {
     return seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
 }
 
-/* A row crashed, and the others were lost with it. So they run again in processes of their own:
- * then Check names the row, and goes on. The suite has failed in any case. */
+/* A row that crashes ends the process of its suite, and so the other rows. Such a suite is started
+ * again, with a process for each row: then Check names the row that crashes, and runs the others.
+ * The suite has failed in any case. Returns true if the suite was started again. */
 static bool is_run_apart(part *p, int index) {
     counts found;
     if (!p->suite->rows || p->apart || read_counts(p, &found)) return false;
@@ -144,8 +148,9 @@ static void finish(part *p, int status) {
     fflush(stdout);
 }
 
-/* Waits for a process of a suite; false: the suite runs again. Its processor time, with that of all
- * processes it waited for, is added to ours when we wait for it. */
+/* Waits for the process of a suite to end. Returns false if the suite was started again. wait()
+ * adds the processor time of the process, and of those that it waited for itself, to the time of
+ * this process's children: the difference is the suite's. */
 static bool wait_for_one(part *parts, int n) {
     int status;
     double before = cpu_of_children();

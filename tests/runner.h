@@ -14,7 +14,8 @@ typedef struct suite_entry {
     bool rows;
 } suite_entry;
 
-/* Both end with Check's closing line over all suites, and return whether all is well. */
+/* Both functions print a closing line with Check's counts of all suites. They return false if a
+ * test failed or a suite did not finish. */
 bool run_in_turn(const suite_entry *const *suites, int n);
 bool run_at_once(const suite_entry *const *suites, int n, int jobs);
 

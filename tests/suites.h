@@ -3,7 +3,8 @@
  *     TESTS(plan)                              once, after the includes: the suite that the file is
  *     TEST(a_plan_fails_without_feeds) {...}   runs because it is written
  *     TEST_ROWS(bad_shapes, COUNT_OF(rows)) {...}    once for each _i from 0
- *     SETUP(make_folder, remove_folder)        before and after each test that follows; NULL, NULL: no
+ *     SETUP(make_folder, remove_folder)        called before and after each of the following tests;
+ *                                              SETUP(NULL, NULL) ends that
  *     SETUP_ONCE(train, forget)                before the first and after the last of them
  *
  * main.c runs all suites, or those named on the command line. */
@@ -16,13 +17,13 @@
 #undef fail /* an old name of Check; the programs have a function so called */
 
 typedef struct test_row {
-    const TTest *test; /* NULL: a fixture of those that follow */
-    bool once;
+    const TTest *test; /* NULL: this row is a fixture of the tests that follow it */
+    bool once;         /* the fixture runs once for all of them, not for each */
     void (*before)(void), (*after)(void);
     int count, line;
     struct test_row *next;
 } test_row;
-void test_row_add(test_row **rows, test_row *row); /* in the order of their lines */
+void test_row_add(test_row **rows, test_row *row); /* keeps the list in the order of lines */
 Suite *suite_of(const char *name, const test_row *rows);
 
 #define TESTS(name)                                                                                \

@@ -1,9 +1,10 @@
-/* tests/bench/bench_attention.c - softmax(q k^T / sqrt(d)) v over the length: time, and whether
- * memory stays linear.
+/* tests/bench/bench_attention.c - attention, softmax(q k^T / sqrt(d)) v, for sequence lengths T
+ * from 16 to 4096: time, and whether memory grows linearly with T.
  *
- * One sentence, 8 heads of 64. Backward is run alone, on what a forward run has left: it counts as
- * five products, for it computes the weights again: q k^T, dy v^T, and the three gradients. Causal
- * counts the pairs that are open. */
+ * The batch is one sentence, with 8 heads of width d = 64. The backward pass runs alone, on results
+ * of a forward pass. Its operations are counted as five matrix products: q k^T, which it computes
+ * again, dy v^T, and the gradients of q, k and v. With a causal mask only the pairs of positions
+ * that the mask admits are counted. */
 #include "developer_bench.h"
 
 #include <stdlib.h>
@@ -41,7 +42,8 @@ static void measure_length(bench_settings *set, int64_t t, bool causal, wf_pool 
     for (int i = 0; i < 4; i++) leaf[i] = wf_param(g, leaf_names[i], 4, shape, wf_init_normal(1));
     made[0] = wf_attention(leaf[0], leaf[1], leaf[2], NULL,
                            &(wf_attention_options){ .causal = causal }); /* [1, H, T, d] */
-    made[1] = made[0] + 1; /* result 1 follows result 0 (op.h): statistics, [1, H, T, 2] */
+    made[1] = made[0] + 1; /* result 1 follows result 0 in memory (op.h): the statistics of the
+                            * softmax, [1, H, T, 2] */
     wf_vjp(made, &leaf[3], 1, leaf, 3, dx);
     if (!wf_ok(g)) fail(&bench_program, "%s", wf_error(g));
     wf_plan *forward = plan_of(g, (wf_plan_options){ .fetch = made, .n_fetch = 2, .pool = pool });

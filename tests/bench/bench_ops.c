@@ -1,9 +1,10 @@
 /* tests/bench/bench_ops.c - every op, on operands of a middle size (bench_ops.inc), and
  * convolutions, pooling, running sums and sorting of several sizes.
  *
- * tests/ops/ops_peer.py runs the same rows in PyTorch, by their names, in turns with these. Of a
- * convolution the weight is 3 x 3 with as many channels as x, padded to keep the image's size; its
- * gradients are run alone, from a random dy. */
+ * tests/ops/ops_peer.py runs the rows of the same names in PyTorch, alternating with these. A
+ * convolution has a weight of 3 x 3 with as many channels as x, and pads x so that the image keeps
+ * its size (at stride 1). Gradients of convolutions run without the forward op, from a random
+ * dy. */
 #include "core/graph_internal.h"
 #include "developer_bench.h"
 
@@ -50,7 +51,7 @@ static wf_tensor *max_pool2d(wf_tensor *x, int unused) {
     return wf_max_pool2d(x, &pool_2x2);
 }
 
-/* Forward, too: that is where the maxima are found. */
+/* The forward op runs with it, because that op finds the places of the maxima. */
 static wf_tensor *max_pool2d_dx(wf_tensor *x, int unused) {
     (void)unused;
     return pulled_back(wf_max_pool2d(x, &pool_2x2), x);

@@ -1,4 +1,5 @@
-/* tests/calls/begun.c - options as a program would begin with them, and layers: see world.h. */
+/* tests/calls/begun.c - structs of options, filled as a program would fill them, and layers: see
+ * world.h. */
 #include "models/model_internal.h"
 #include "world.h"
 

@@ -32,7 +32,8 @@ void *taken(world *w, size_t bytes, int64_t n) {
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* None between 8 and 2^31: what is allocated is small, or can't be. */
+/* No number between 9 and 2^31 - 2: an allocation of that size is small, or too large to
+ * succeed. */
 static int64_t extreme(world *w) {
     static const int64_t ends[] = {
         INT64_MIN, INT64_MIN + 1, INT32_MIN,     -9,       -1, 0, 0, 5, 8,
@@ -177,7 +178,7 @@ const char *draw_path(world *w, int place) {
     return absent(w, place) ? NULL : paths[dice(w, COUNT_OF(paths))];
 }
 
-/* Without an end: its number of bytes is all that is known of it. */
+/* The text has no NUL at its end: a function that reads it must go by the number of bytes, n. */
 const char *draw_bytes_of_text(world *w, int place, int64_t n) {
     static const char words[] =
         "a b a c\n<unk> \xC3\xA4 the\n{\"a\":0,\"b\":1}\n#version: 0.2\na b\n";

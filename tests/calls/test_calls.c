@@ -2,14 +2,16 @@
  *
  * table.py reads the public headers and writes a function for each declaration that draws its
  * arguments from world.h: valid ones, failed ones, those of another graph, NULL, the ends of types.
- * So no function can be forgotten; those it cannot call are listed there with the reason.
+ * So no function can be forgotten; table.py lists those that it cannot call, with the reason.
  *
- * After every call: nothing crashed or was printed; what is promised never to be NULL is not; who
- * returns false says why; a graph and its plans are fine or say their error. At the end a plan that
- * was made first gives its numbers, and all is freed.
+ * After every call the test asks: a result that is promised never to be NULL is not NULL; a
+ * function that returns false has said why; the graph and its plans are fine or say their error.
+ * Nothing may crash or be printed. At the end the plan that was made first still computes its
+ * numbers, and all is freed.
  *
- *     WEFT_CALLS=5000000 build/tests/weft-tests calls       so many calls; WEFT_CALLS_SEED=2 others
- *     WEFT_CALLS_LOUD=1 ... calls                           every function before it is called */
+ *     WEFT_CALLS=5000000 build/tests/weft-tests calls       the number of calls
+ *     WEFT_CALLS_SEED=2 ... calls                           another sequence
+ *     WEFT_CALLS_LOUD=1 ... calls                           print each function before its call */
 #define _XOPEN_SOURCE 700
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,7 +37,7 @@ enum { ROWS = 8, CALLS = 24000, CALLS_OF_A_WORLD = 150, LARGEST = 1 << 21 };
 
 static int before[2], printed;
 
-/* Both streams into a file without a name. */
+/* Redirects stdout and stderr to a file without a name, whose size shows what was printed. */
 static void open_streams(void) {
     char name[] = "/tmp/weft-printed-XXXXXX";
     open_folder();
@@ -68,7 +70,8 @@ static int64_t number_of(const char *variable, int64_t otherwise) {
     return text && *text ? strtoll(text, NULL, 10) : otherwise;
 }
 
-/* Worlds differ in how odd their arguments are: from nearly all valid to a half. */
+/* One sequence of calls in a world of its own. In worlds of different seeds, 2 to 50 % of the
+ * arguments are odd. */
 static void live(uint64_t seed) {
     world w;
     open_world(&w, seed, 2 + (int)(seed % 7) * 8);

@@ -144,7 +144,7 @@ void open_world(world *w, uint64_t seed, int odds) {
     next_graph(w);
 }
 
-/* Whatever has failed meanwhile, it is as good as it was. */
+/* Runs the plan that was made first: other graphs and plans may have failed, but not this one. */
 static void judge_steady(world *w) {
     const float in[] = { 1, 2, 3, 4, 5, 6 };
     float out[6] = { 0 };
@@ -475,7 +475,8 @@ void keep_shortlist(world *w, wf_shortlist *l) {
 const wf_op *draw_op(world *w, int place) {
     if (absent(w, place)) return NULL;
     const wf_op *op = wf_op_at((int)dice(w, (uint64_t)wf_op_count()));
-    return op->attr_bytes ? &wf_op_copy : op; /* nobody knows an op's attributes but its function */
+    /* Attributes are private to an op's constructor: an op that has some is replaced by copy. */
+    return op->attr_bytes ? &wf_op_copy : op;
 }
 
 void keep_op(world *w, const wf_op *op) {

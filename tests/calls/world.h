@@ -1,8 +1,9 @@
 /* tests/calls/world.h - the pools from which test_calls.c draws arguments: graphs, tensors, plans,
  * files, models and the rest, valid and failed; numbers, texts and lists, ordinary and odd.
  *
- * A draw has the parameter's place in its function. Where the test wants NULL, absent() is true and
- * the draw returns NULL. Place -1 is inside of a struct; place -2 is never NULL. */
+ * Each draw_ function is told the number of the parameter, counted from 0 (`place`). If the test
+ * wants NULL for that parameter, absent() returns true and the draw returns NULL. Place -1 stands
+ * for a field of a struct; a draw for place -2 never returns NULL. */
 #ifndef WEFT_TESTS_CALLS_WORLD_H
 #define WEFT_TESTS_CALLS_WORLD_H
 
@@ -26,16 +27,17 @@ enum { MOST_TENSORS = 256, MOST_OBJECTS = 8, MOST_GRAPHS = 64, MOST_BLOCKS = 512
 
 typedef struct world {
     uint64_t random;
-    int odds;       /* of 100 arguments so many are odd */
-    uint32_t nulls; /* bit i: place i is NULL */
+    int odds;       /* percentage of arguments that are odd */
+    uint32_t nulls; /* bit i: parameter i is NULL */
     bool loud;
-    const char *function; /* that is called now */
+    const char *function; /* the function that is called now */
     char message[WF_MESSAGE + 64];
-    /* what arguments are made of: freed after the call */
+    /* memory of the current call's arguments: freed after the call */
     void *blocks[MOST_BLOCKS];
     int n_blocks;
     int names, lines;
-    /* graphs[n_graphs - 1] is the current one; the others have failed */
+    /* graphs[0] is that of the plan `steady`, graphs[n_graphs - 1] the current one; those between
+     * are earlier ones, each given up after it failed */
     wf_graph *graphs[MOST_GRAPHS], *other, *failed;
     int n_graphs;
     int64_t extent;
@@ -72,10 +74,10 @@ void open_folder(void);
 void close_folder(void);
 
 void open_world(world *w, uint64_t seed, int odds);
-/* The plan that was made first still gives its numbers; all else is freed. */
+/* Checks that the plan which was made first still computes its numbers, and frees everything. */
 void close_world(world *w);
 wf_graph *current(world *w);
-/* Another graph with its leaves, beside the current one. False: there are enough. */
+/* Makes a new graph with leaves the current one. Returns false if MOST_GRAPHS have been made. */
 bool next_graph(world *w);
 
 void begin_call(world *w, const char *function);
@@ -89,7 +91,7 @@ void check_text(world *w, const char *text, bool may_be_null);
 uint64_t dice(world *w, uint64_t n); /* below n */
 bool odd(world *w);
 bool absent(world *w, int place);
-/* n zeroed elements, that live as long as the call; below 1 of them: a block of no bytes */
+/* n zeroed elements, freed after the call; if n is below 1, a block of no bytes */
 void *taken(world *w, size_t bytes, int64_t n);
 int64_t draw_size(world *w, int place);
 int64_t draw_int(world *w, int place);
@@ -106,7 +108,7 @@ bool draw_bool(world *w, int place);
 double draw_real(world *w, int place);
 wf_init draw_init(world *w, int place);
 int64_t few(int64_t n);                       /* from 0 to 4096 */
-int64_t product(int n, const int64_t *sizes); /* 0: a size is not above 0; -1: over 4096 */
+int64_t product(int n, const int64_t *sizes); /* 0: a size is 0 or less; -1: it is over 4096 */
 size_t exact_bytes(wf_plan *p, const wf_tensor *t);
 const char *draw_text(world *w, int place);
 const char *draw_extent(world *w, int place);
@@ -116,7 +118,8 @@ char *draw_message(world *w, int place);
 const void *draw_nothing(world *w, int place);
 const int64_t *draw_offsets(world *w, int place);
 
-/* Lists, and room for what a function returns, of just so many elements. */
+/* Lists, and arrays for a function to fill, of exactly n elements: a sanitizer sees one too
+ * many. */
 const void *draw_data(world *w, int place, int64_t bytes);
 void *draw_room(world *w, int place, int64_t bytes);
 const int64_t *draw_sizes(world *w, int place, int64_t n);
@@ -151,7 +154,8 @@ bool (*draw_put_file(world *w, int place))(void *user, const char *name, const v
                                            size_t size, char *message);
 wf_line_reader draw_next_line(world *w, int place);
 
-/* ---- objects: world.c. draw_X: of the pool; made_X: to be freed by the call; keep_X: put there */
+/* ---- objects: world.c. draw_X takes one from the pool; made_X makes one that the call frees;
+ * keep_X puts one that a call returned into the pool */
 
 wf_tensor *draw_tensor(world *w, int place);
 wf_graph *draw_graph(world *w, int place);
@@ -203,7 +207,7 @@ void keep_optimizer(world *w, wf_optimizer o);
 void keep_op(world *w, const wf_op *op);
 void keep_kind(world *w, const wf_model_kind *kind);
 
-/* ---- structs that are begun as they should be, or made whole: begun.c ------------------------ */
+/* ---- structs: filled by their functions of defaults, or completely: begun.c ------------------ */
 
 #define BEGUN(ROW)                                                                                 \
     ROW(wf_pool_options)                                                                           \

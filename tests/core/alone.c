@@ -1,11 +1,12 @@
-/* tests/core/alone.c - core without ops/: it links with five ops of this program's own, and learns.
+/* tests/core/alone.c - a program of core without ops/: core links with five ops that this file
+ * defines, and trains with them.
  *
- * core knows no op but those of basis.h; everything else of it is the same for any set of ops. */
+ * core names no ops but those of basis.h; the rest of it is the same for any set of ops. */
 #include <stdio.h>
 
 #include "core/basis.h"
 
-/* All in f64, row-major, one task each. */
+/* The five ops compute in f64 on row-major data, each as one task. */
 static double *data_of(const wf_view *v) {
     return v->data;
 }
@@ -49,7 +50,8 @@ static void grad_mul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_
     dx[1] = two(&mul, dy[0], y->in[0]);
 }
 
-/* dy is 1 here, and the fill of the operand's shape that a program with broadcasts would make. */
+/* dy is always 1 in this program, so dx is a fill of ones. With another dy it would be broadcast to
+ * the operand's shape. */
 static void grad_sum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)dy, (void)need;
     dx[0] = wf_record(wf_basis.fill, 1, &y->in[0], &(double){ 1 });

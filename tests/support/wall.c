@@ -7,7 +7,7 @@
 
 enum { MOST_PIECES = 4096, MOST_BYTES = 1 << 18 };
 
-/* A hash of each piece that was said. */
+/* A hash of each piece that the work has reported. */
 typedef struct story {
     int n;
     uint64_t piece[MOST_PIECES];

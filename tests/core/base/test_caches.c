@@ -1,5 +1,5 @@
-/* tests/core/base/test_caches.c - the processor's caches: from text, from Linux's files, and made
- * fit for use, whatever a virtual machine says. */
+/* tests/core/base/test_caches.c - sizes of the processor's caches: parsed from text, read from
+ * Linux's files, and corrected where a virtual machine reports impossible ones. */
 #include "tests/suites.h"
 #include "tests/support/commands.h"
 #include "tests/support/support.h"
@@ -212,7 +212,7 @@ static void *look(void *unused) {
     return (void *)wf_caches_here();
 }
 
-/* Found once, by however many ask; the text says the same. */
+/* Threads that ask at the same time get one result; its text parses to the same sizes. */
 TEST(here_they_are_fit_for_use) {
     enum { ASKERS = 8 };
     pthread_t thread[ASKERS];

@@ -1,6 +1,6 @@
-/* tests/core/file/test_damage.c - a file that weft wrote and something changed: every byte, by
- * every other value, is an error or says the same as before; and what is no file of ours is known
- * by its first bytes, however long it is.
+/* tests/core/file/test_damage.c - a damaged file that weft wrote: whichever byte is changed, to
+ * whichever value, opening the file fails or reads the same contents as before. A file of another
+ * kind is recognised by its first bytes, however long it is.
  *
  * Malformed files by hand, truncations and random damage: test_file.c. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
@@ -22,12 +22,12 @@ TESTS(damage)
 
 static char path[] = "/tmp/weft-damage-XXXXXX";
 static unsigned char *bytes; /* of the file */
-static size_t size, header;  /* of it; of its length and header */
+static size_t size, header;  /* bytes of the file, and of its length field and header */
 static wf_file *whole;
 
 static const float six[6] = { 1, -2, 3.5f, 0, INFINITY, 6 };
 
-/* Writes a small file: a model's state_dict with metadata of other programs alone, or a model. */
+/* Writes a small file, with or without metadata. */
 static void write_small(bool metadata) {
     const wf_entry entries[] = {
         { "w", "F32", 2, { 2, 3 }, six, 24 },
@@ -87,7 +87,7 @@ static bool same_meta(const wf_file *a, const wf_file *b) {
     return true;
 }
 
-/* The bytes as they are now: an error, or what was there before. */
+/* Parses the changed bytes. Returns true if that is an error, or gives the contents of before. */
 static bool harmless(void) {
     wf_file *f = wf_file_parse(bytes, size);
     bool ok = !wf_file_ok(f) || (same_entries(f, whole) && same_meta(f, whole));
@@ -111,8 +111,8 @@ TEST_ROWS(every_changed_byte_is_an_error_or_nothing, 2) {
     }
 }
 
-/* Two that are neighbours: every pair of the beginning, where the checksum's key is, by values that
- * mean something in JSON; all others by values at random. */
+/* Changes two neighbouring bytes: each pair of the first 64, where the checksum's key is, to all
+ * pairs of characters that mean something in JSON; each later pair to 200 random ones. */
 TEST_ROWS(changed_neighbours_in_the_header_are_an_error_or_nothing, 2) {
     static const char syntax[] = "\"\\{}[]:, \t\n\r/bfnrtu0189aefwx.-+\x7f\x80\xff";
     enum { SYNTAX = sizeof syntax, BEGINNING = 64, DRAWS = 200 };
@@ -132,7 +132,7 @@ TEST_ROWS(changed_neighbours_in_the_header_are_an_error_or_nothing, 2) {
     }
 }
 
-/* The finding that led here: "w\ft.checksum" is another key, of another length. */
+/* A bug of the past: "w\ft.checksum" (a form feed in place of "ef") is another key. */
 TEST(an_escape_in_the_key_of_the_checksum_is_seen) {
     write_small(true), read_file();
     unsigned char *key = (unsigned char *)strstr((char *)bytes + 8, "weft.checksum");
@@ -147,7 +147,7 @@ TEST(an_escape_in_the_key_of_the_checksum_is_seen) {
 
 /* ---- length ------------------------------------------------------------------------------ */
 
-/* 3 GB of nothing, or of a header that is none, are not read. */
+/* A file of 3 GB without a valid header is refused without reading the rest. */
 TEST(a_long_file_is_judged_by_its_first_bytes) {
     static const char *const starts[] = { "\0\0\0\0\0\0\0\0", "# ELFELF", "\x01\0\0\0\0\0\0\0[" };
     static const char *const says[] = { "'{' expected", "not safetensors", "'{' expected" };

@@ -1,6 +1,6 @@
-/* tests/core/file/test_disk.c - a disk that fails, or is interrupted, at every call of a save and
- * of a reading: the old file or the new one is there, whole, and the message says which call it
- * was.
+/* tests/core/file/test_disk.c - system calls that fail or are interrupted, at every call of a save
+ * and of a load: the old file or the new one is there, whole, and the message names the call that
+ * failed.
  *
  * The calls fail in faults.c. Disks that are really full are in test_file.c; processes that are
  * killed while they write, too. */
@@ -28,7 +28,7 @@ static void make_folder(void) {
 
 static void remove_folder(void) {
     unlink(path);
-    ck_assert_int_eq(rmdir(folder), 0); /* nothing else was left in it */
+    ck_assert_int_eq(rmdir(folder), 0); /* fails if a save left another file */
     strcpy(folder + strlen(folder) - 6, "XXXXXX");
 }
 

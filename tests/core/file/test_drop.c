@@ -1,5 +1,6 @@
-/* tests/core/file/test_drop.c - files whose bytes are given back while they are loaded: the leaves
- * hold what they would hold otherwise, in no more memory than the file or the leaves take. */
+/* tests/core/file/test_drop.c - loads that free the bytes of a file as soon as they are copied: the
+ * leaves get the same values as with a file that is kept, and the peak of memory is no more than
+ * the file or the leaves take. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "core/file_internal.h"
 #include "tests/suites.h"
@@ -21,7 +22,8 @@ static const char *const names[MATRICES] = { "a", "b", "c" };
 
 SETUP(enter_folder, leave_folder)
 
-/* Matrices that are multiplied with, and a row beside each; one of a length that no panel has. */
+/* A graph of products with MATRICES weights, each with a bias. Weight i has N + i rows, so some do
+ * not fill their last panel of packed rows. */
 static wf_graph *new_model(wf_layout layout, wf_dtype real) {
     wf_graph *g = new_graph(real);
     wf_tensor *x = wf_input(g, "x", real, SHAPE(2, K));
@@ -95,7 +97,7 @@ TEST_ROWS(the_leaves_are_the_same, COUNT_OF(forms)) {
     end_graph(a), end_graph(b);
 }
 
-/* A leaf in the way of the last matrix: nothing is loaded, and nothing given back. */
+/* The graph has a parameter that the file lacks: nothing is loaded, and no bytes are freed. */
 TEST(a_refused_load_gives_nothing_back) {
     save_model(WF_PANELS);
     wf_graph *g = new_model(WF_PANELS, WF_F32);
@@ -110,7 +112,7 @@ TEST(a_refused_load_gives_nothing_back) {
     end_graph(g);
 }
 
-/* Or out of memory, at each allocation. */
+/* A load that fails at any of its allocations frees no bytes of the file. */
 TEST(a_load_without_memory_gives_nothing_back) {
     save_model(WF_PANELS);
     bool ok = false;
@@ -133,8 +135,8 @@ TEST(a_load_without_memory_gives_nothing_back) {
     }
 }
 
-/* Entries of the caller's own stay, even between those of the file; an entry may be loaded
- * twice. */
+/* Entries that point to the caller's memory are left as they are, even in a list with entries of
+ * the file; an entry of the file may be loaded into two leaves. */
 TEST(only_the_files_own_bytes_are_given_back) {
     save_model(WF_PANELS);
     wf_graph *g = new_graph(WF_F32);
@@ -162,7 +164,8 @@ TEST(only_the_files_own_bytes_are_given_back) {
 
 /* ---- leaves of several entries --------------------------------------------------------------- */
 
-/* Three of so many rows, of which some begin on whole panels; kept so, loaded so. */
+/* Three parts of `rows` rows each become one leaf: the parts begin at a panel's first row (64), or
+ * not (50). Their layout in the file, and the leaf's. */
 static const struct {
     int64_t rows;
     wf_layout stored, loaded;
@@ -281,7 +284,8 @@ TEST(files_that_are_not_one_are_refused) {
     "ccollections\nOrderedDict\n)RtR"
 enum { ROWS = 4096, WIDTH = 1024 }; /* 16 MB */
 
-/* "t", the table; "u", the same; "v", its upper half. */
+/* Writes a file of torch.save: "t" is a table, "u" the same tensor, "v" its upper half; all three
+ * share one storage. */
 static void write_shared(void) {
     static const char pickles[] =
         "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\2M\xe9\3."
@@ -308,7 +312,7 @@ TEST_ROWS(what_shares_a_storage_is_loaded_whole, 2) {
     wf_tensor *leaves[] = { wf_param(g, "v", SHAPE(ROWS / 2, WIDTH), wf_init_zeros()),
                             wf_param(g, "t", SHAPE(ROWS, WIDTH), wf_init_zeros()),
                             wf_param(g, "u", SHAPE(ROWS, WIDTH), wf_init_zeros()) };
-    int n = _i ? 3 : 1; /* all, or the half of which the others need a part */
+    int n = _i ? 3 : 1; /* load all three, or only "v", which shares its bytes with the others */
     char message[MESSAGE] = "";
     ck_assert_msg(wf_file_load_from(f, entries, NULL, leaves, n, message), "%s", message);
     float *got = malloc(ROWS * WIDTH * 4);
@@ -330,7 +334,7 @@ static long peak(void) { /* bytes */
     return use.ru_maxrss * 1024;
 }
 
-/* In a child of its own, so that what came before does not count. */
+/* Runs work in a child process, whose peak of memory does not include that of earlier tests. */
 static void in_child(void (*work)(void)) {
     int status;
     pid_t child = fork();

@@ -44,7 +44,7 @@ static const char *in_folder(const char *name) {
     return path[turn];
 }
 
-/* How many files there are; with `clear`, how many there were. */
+/* Returns the number of files in the folder, and deletes them if `clear` is true. */
 static int files_in_folder(bool clear) {
     int count = 0;
     DIR *dir = opendir(folder);
@@ -90,7 +90,8 @@ static void write_bytes(const char *path, struct bytes b) {
     fclose(file);
 }
 
-/* A file by hand; `declared` is added to the true length of the header. */
+/* Builds a file: its header, and `data` zero bytes after it. The length that the file declares for
+ * its header is the true one plus `declared`. */
 static struct bytes assemble(const char *header, size_t size, int64_t declared, size_t data) {
     struct bytes b = { calloc(1, 8 + size + data), 8 + size + data };
     uint64_t length = size + (uint64_t)declared;
@@ -356,8 +357,8 @@ TEST(many_tensors_are_found) {
 TEST(every_truncation_is_an_error) {
     struct bytes b = save_small(in_folder("a"));
     for (size_t size = 0; size <= b.size + 1; size++) {
-        unsigned char *copy =
-            calloc(1, size + 1); /* its own block, so that a sanitizer sees a step too far */
+        /* A block of its own, so that the address sanitizer reports a read behind its end. */
+        unsigned char *copy = calloc(1, size + 1);
         memcpy(copy, b.data, size < b.size ? size : b.size);
         wf_file *f = wf_file_parse(copy, size);
         ck_assert_msg(wf_file_ok(f) == (size == b.size), "%zu of %zu bytes", size, b.size);
@@ -397,7 +398,8 @@ TEST(every_flipped_bit_is_an_error) {
     free(b.data);
 }
 
-/* Anything may come back but a crash, a leak, or a checked file that differs. */
+/* A damaged file may be read or refused. It may not crash or leak, nor pass the checksum with other
+ * contents. */
 TEST(random_damage_does_no_harm) {
     struct bytes b = save_small(in_folder("a"));
     unsigned char *copy = malloc(2 * b.size);
@@ -501,7 +503,7 @@ TEST(bad_entries_are_refused) {
     }
 }
 
-/* A vocabulary of a hundred megabytes, say. */
+/* Metadata of 100 MB, such as a huge vocabulary, would make a header that no reader accepts. */
 TEST(what_could_not_be_read_is_not_written) {
     enum { MUCH = 100000000 };
     char message[MESSAGE] = "", *much = malloc(MUCH + 1);

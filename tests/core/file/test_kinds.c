@@ -1,9 +1,10 @@
-/* tests/core/file/test_kinds.c - a file says what it is: a checkpoint, the best weights or a model,
- * and of which training; what a program has added to a model is in its file, too.
+/* tests/core/file/test_kinds.c - the kind that a file's metadata name: a checkpoint, the best
+ * weights or a model, and of which training. Parameters that a program has added to a model are in
+ * its file, too.
  *
- * WEFT_TOOLS names the folder of the programs. data/before*.safetensors were written when files did
- * not say it yet, of the lines "a b<TAB>b a" and "b a<TAB>a b", by train --train two --valid two
- * --tokenizer char --d-model 2 --heads 1 --layers 1 --d-ff 1 --max-steps 4 --lr 0.1 --warmup 1
+ * WEFT_TOOLS names the folder of the programs. data/before*.safetensors were written before files
+ * named their kind, from the lines "a b<TAB>b a" and "b a<TAB>a b", by train --train two --valid
+ * two --tokenizer char --d-model 2 --heads 1 --layers 1 --d-ff 1 --max-steps 4 --lr 0.1 --warmup 1
  * --lr-steps 100 --batch-size 2 --dropout 0 --valid-every 2. */
 #include <stdio.h>
 #include <unistd.h>
@@ -47,7 +48,7 @@ static void run_of(const char *path, char run[20]) {
     wf_file_free(f);
 }
 
-/* The file without some keys of its metadata, as it was written before there were such. */
+/* Removes keys from a file's metadata, as in files of versions that did not write them yet. */
 static void forget(const char *path, int n_keys, const char *const *keys) {
     static wf_entry entries[512];
     wf_meta meta[128];
@@ -87,7 +88,8 @@ TEST(a_file_says_what_it_is) {
        "--positions sinusoidal --scale-embedding s.safetensors -o c.safetensors");
     assert_meta("c.safetensors", "weft.kind", "model");
     ok("inspect m.best.safetensors | grep -E 'weft.kind +best$'");
-    /* step, place, threads and what is printed do not tell trainings apart; what is learned does */
+    /* Runs that differ only in steps, path, threads or output are the same training; runs with
+     * another seed, model, vocabulary, averaging or data are not. */
     ok("mkdir there && " TRAIN "--d-model 16 --max-steps 7 --threads 2 -o there/x.safetensors");
     run_of("there/x.safetensors", runs[1]);
     ck_assert_str_eq(runs[0], runs[1]);
@@ -106,7 +108,8 @@ TEST(a_file_says_what_it_is) {
 
 /* ---- a resume takes a checkpoint ----------------------------------------------------------- */
 
-/* With and without averages, with moments and without; now, and as files were before. */
+/* Trainings with and without averaged weights and moments; files with the kind in their metadata,
+ * and without it, as older versions wrote them. */
 TEST_ROWS(weights_alone_are_not_resumed, 4) {
     static const char *const options[] = { "", "--ema 0.9 ", "--optimizer sgd --momentum 0 ",
                                            "--optimizer sgd --momentum 0 --ema 0.9 " };
@@ -117,7 +120,9 @@ TEST_ROWS(weights_alone_are_not_resumed, 4) {
         ok("cp m.best.safetensors kept");
         run("train --resume --train pairs --valid pairs --max-steps 6 --quiet -o "
             "m.best.safetensors");
-        if (before && _i == 2) continue; /* nothing is missing there, and nothing says it is best */
+        /* SGD without momentum or averages has no optimizer state, so an old file of the best
+         * weights cannot be told from a checkpoint. */
+        if (before && _i == 2) continue;
         expect(1);
         assert_contains(result.err, "m.best.safetensors holds the weights of a training but not "
                                     "the state of its optimizer: resume the file");
@@ -128,7 +133,8 @@ TEST_ROWS(weights_alone_are_not_resumed, 4) {
     }
 }
 
-/* 4 + 4 = 8, from a file of before, too: its continuation says what it is, like any other. */
+/* 4 steps and 4 more from a checkpoint without a kind, as older versions wrote it, give the file of
+ * 8 steps, with its kind. */
 TEST(a_file_of_before_resumes_to_the_same_bytes) {
     ok(TRAIN "--d-model 16 --ema 0.9 --max-steps 8 --valid-every 2 -o whole.safetensors");
     ok(TRAIN "--d-model 16 --ema 0.9 --max-steps 4 --valid-every 2 -o m.safetensors");
@@ -158,9 +164,9 @@ TEST(recorded_files_of_before_are_resumed) {
     ok("generate --model kept --quiet < two");
 }
 
-/* ---- settings that a file does not know yet -------------------------------------------------- */
+/* ---- settings that older files lack ---------------------------------------------------------- */
 
-/* A setting that is new has a value that stands for all files without it. */
+/* A setting that was added later has a value (option.before) for files without it. */
 TEST(settings_that_came_later_have_what_was_done_before) {
     char keys[SETTINGS_META][64];
     const char *list[SETTINGS_META];
@@ -196,7 +202,8 @@ TEST(a_file_that_lacks_another_setting_is_refused) {
         }
 }
 
-/* The kept best is still its own, and is known as such by what is resumed later. */
+/* The file of the best weights beside the checkpoint still belongs to the same training, now and in
+ * later resumes. */
 TEST(recorded_files_resume_without_the_settings_of_later) {
     static const char *const later[] = { "train.accum", "train.ema" };
     char path[512], runs[2][20];
@@ -219,7 +226,8 @@ TEST(recorded_files_resume_without_the_settings_of_later) {
     ck_assert_str_eq(runs[0], runs[1]);
 }
 
-/* Training A ends with its best; B of the same pairs is stopped before it has one of its own. */
+/* Training A leaves a file of its best weights. Training B, on the same pairs, is stopped before
+ * its first validation: when B is resumed beside that file, it must not take it for its own. */
 TEST(the_best_of_another_training_is_not_taken) {
     for (int before = 0; before < 2; before++) {
         ok(TRAIN "--d-model 32 --max-steps 40 --valid-every 20 --overwrite -o m.safetensors");

@@ -1,5 +1,5 @@
-/* tests/core/file/test_load.c - entries of files into leaves: what converts, and what is
- * refused. */
+/* tests/core/file/test_load.c - entries of files loaded into leaves: which types and shapes are
+ * converted, and which are refused. */
 #include "core/file_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"

@@ -104,7 +104,7 @@ TEST(only_what_a_killed_save_left_is_removed) {
     for (int i = 0; i < COUNT_OF(users); i++)
         snprintf(name, sizeof name, users[i], pid), touch(name);
     snprintf(name, sizeof name, "m.safetensors.tmp-weft-%ld-0", (long)getpid());
-    touch(name); /* of a process that lives: perhaps it is at it */
+    touch(name); /* a temporary file of a running process, which may still write it */
     char left[2][128];
     for (int i = 0; i < 2; i++)
         snprintf(left[i], sizeof left[i], "m.safetensors.tmp-weft-%ld-%d", pid, 37 * i),
@@ -118,8 +118,8 @@ TEST(only_what_a_killed_save_left_is_removed) {
     }
 }
 
-/* By the path of a file that may be there or not, in a folder or in this one; nothing is
- * written. */
+/* wf_file_remove_left removes leftovers of the file at a path, with or without a folder in it; the
+ * file itself need not exist, and is not written. */
 TEST(what_is_left_is_removed_without_a_save) {
     char left[2][128], outside[] = "/tmp";
     for (int with_folder = 0; with_folder < 2; with_folder++) {
@@ -139,7 +139,8 @@ TEST(what_is_left_is_removed_without_a_save) {
     }
 }
 
-/* Its number may be one of another container's: who writes holds a lock, and a link is no file. */
+/* The process id in a temporary file's name may belong to a process of another container, so a
+ * writer holds a lock on the file. A symbolic link is not removed either. */
 TEST(what_somebody_writes_is_not_removed) {
     char written[128], link[128], byte;
     int ready[2], done[2];

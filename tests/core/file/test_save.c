@@ -1,5 +1,5 @@
-/* tests/core/file/test_save.c - any graph saved and loaded: training that goes on with the same
- * bits, what is missing or does not fit and is said, and faults that change no leaf. */
+/* tests/core/file/test_save.c - any graph saved and loaded: a resumed training has the same bits,
+ * entries that are missing or do not fit are reported, and a load that fails changes no leaf. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "core/file_internal.h"
 #include "core/graph_internal.h"
@@ -26,7 +26,7 @@ static void make_folder(void) {
 
 static void remove_folder(void) {
     unlink(path);
-    ck_assert_int_eq(rmdir(folder), 0); /* nothing else was left in it */
+    ck_assert_int_eq(rmdir(folder), 0); /* fails if a save left another file */
     strcpy(folder + strlen(folder) - 6, "XXXXXX");
 }
 
@@ -45,7 +45,7 @@ typedef struct mlp {
     wf_plan *plan;
 } mlp;
 
-/* Recorded as a program would that knows nothing of files. */
+/* Records a two-layer perceptron with an optimizer, without any call that has to do with files. */
 static void open_mlp(mlp *m, wf_optimizer_kind kind, int threads) {
     *m = (mlp){ .o = wf_optimizer_defaults(kind) };
     wf_graph *g = m->g = wf_graph_new(&(wf_graph_options){ .seed = 5 });
@@ -79,7 +79,7 @@ static void close_mlp(mlp *m) {
     end_graph(m->g);
 }
 
-/* Steps [from, to), each with data of its own. */
+/* Trains for the steps [from, to). The data of a step depend on its number alone. */
 static void train(mlp *m, int from, int to) {
     double x[BATCH * IN], y[BATCH * CLASSES], rates[3];
     wf_random_step(m->plan, (uint64_t)from, 0);
@@ -121,7 +121,7 @@ static bool load(wf_graph *g, const wf_load_options *o, wf_load_report *report) 
 
 static const struct {
     wf_optimizer_kind kind;
-    int threads[3]; /* of the whole, of the first half, of the second */
+    int threads[3]; /* for all 100 steps, for the first 50, for the last 50 */
 } halves[] = { { WF_ADAM, { 1, 1, 1 } },
                { WF_ADAM, { 1, 2, 3 } },
                { WF_ADAMW, { 3, 1, 2 } },
@@ -139,7 +139,7 @@ TEST_ROWS(fifty_steps_and_fifty_are_a_hundred, COUNT_OF(halves)) {
     close_mlp(&first);
 
     open_mlp(&second, halves[_i].kind, halves[_i].threads[2]);
-    train(&second, 70, 75); /* what the leaves were does not count */
+    train(&second, 70, 75); /* other values in the leaves, which the load replaces */
     wf_file *f = wf_file_open(path);
     ck_assert_msg(wf_load(second.g, f, NULL, &report), "%s", report.message);
     ck_assert(wf_file_checked(f) && !report.message[0]);
@@ -186,7 +186,8 @@ TEST(what_is_saved_can_be_chosen) {
     close_mlp(&m);
 }
 
-/* Nor is it asked for; a file that has it, as those of 0.1, is read without it. */
+/* A load does not ask for a transient buffer either, and ignores the entry of a file of weft 0.1,
+ * which stored it. */
 TEST(a_transient_buffer_stays_out_of_files) {
     const float five[] = { 5, 5 };
     wf_graph *g = new_graph(WF_F32);
@@ -431,7 +432,7 @@ TEST(stored_types_convert) {
     }
 }
 
-/* An f64 model to an f32 graph and back. */
+/* One leaf of a file of two is loaded, from a graph in f64 into one in f32. */
 TEST(a_part_of_a_graph_is_loaded) {
     wf_graph *from = two_leaves(WF_F64), *to = two_leaves(WF_F32);
     wf_load_report report;
@@ -516,13 +517,14 @@ TEST(a_damaged_file_changes_no_leaf) {
     end_graph(g);
 }
 
-/* An assertion of Check allocates even when it holds, so it is made only when it does not. */
+/* An assertion of Check allocates memory even when it holds, so Check is called only on failure. */
 #define must(condition, ...)                                                                       \
     do {                                                                                           \
         if (!(condition)) faults_pause(true), ck_abort_msg(__VA_ARGS__);                           \
     } while (0)
 
-/* Out of memory anywhere: it is said, and no leaf changes; the leaves may have values, or none. */
+/* A load whose allocation number `at` fails says "out of memory" and changes no leaf, whether the
+ * leaves have been read before (`used`) or have no values yet. */
 static bool load_with_faults(long at, bool used, long *asked, long *left) {
     wf_load_report report;
     wf_graph *g = two_leaves(WF_F32);

@@ -1,5 +1,5 @@
-/* tests/core/file/test_scaled.c - int8 matrices in files: numbers, and beside them a scale for each
- * row. What does not go together is refused. */
+/* tests/core/file/test_scaled.c - int8 matrices in files: a tensor of int8 numbers, and a tensor of
+ * scales, one for each row. Numbers and scales that do not fit each other are refused. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "core/file_internal.h"
 #include "tests/suites.h"
@@ -30,7 +30,7 @@ SETUP(enter_folder, leave_folder)
 enum { N = 3, K = 5, MESSAGE = 256 };
 static const float weights[N * K] = { 1, -2, 3, 0.1f, 0, 0, 0, 0, 0, 0, -5, 4, 3, 2, 1 };
 
-/* w is multiplied with, b is not. */
+/* w is a weight of a matrix product, which can be packed in int8; b is not. */
 static wf_graph *new_model(wf_layout layout, wf_dtype real) {
     wf_graph *g = new_graph(real);
     wf_tensor *w = wf_param(g, "w", SHAPE(N, K), wf_init_zeros());

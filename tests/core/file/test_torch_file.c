@@ -1,5 +1,5 @@
-/* tests/core/file/test_torch_file.c - what torch.save writes: read as it is, refused by name, and
- * damaged.
+/* tests/core/file/test_torch_file.c - files of torch.save: read without Python, refused with the
+ * name of what is not allowed, and damaged.
  *
  * The files of tests/data/torch_* are PyTorch's (record_torch_files.py); hostile ones are rows of
  * torch_cases.h, in both containers, and archives made here. */
@@ -147,9 +147,10 @@ typedef struct record {
     const char *name;
     const void *data;
     size_t size;
-    int method, flags, wrong_sum, header; /* header: another one's, counted from 1 */
-    uint64_t size64;                      /* what the directory says, in 64 bits; 0: the truth */
-    const char *local_name;
+    /* header: if not 0, the directory points to the header of record `header`, counted from 1 */
+    int method, flags, wrong_sum, header;
+    uint64_t size64;        /* if not 0, the size that the directory gives, in 64 bits */
+    const char *local_name; /* if not NULL, the name in the record's own header */
 } record;
 
 static bytes archive(const record *r, int n) {
@@ -201,7 +202,7 @@ TEST_ROWS(what_no_state_dict_needs_is_refused_by_name, COUNT_OF(refused_pickles)
     free(b.data);
 }
 
-/* The rows above differ from this one in one thing. */
+/* This archive is valid; each row above differs from it in one thing. */
 TEST_ROWS(a_state_dict_by_hand_is_read, 2) {
     bytes b = _i ? in_archive(PICKLE(STATE)) : in_old_container(PICKLE(STATE));
     wf_file *f = parse(b);
@@ -350,7 +351,8 @@ TEST_ROWS(every_truncation_is_an_error, 2) {
     free(b.data);
 }
 
-/* In an archive, every change that matters is noticed; the older container has no checksum. */
+/* In a ZIP archive every change of a tensor is noticed, because of its checksums; the older
+ * container has none. */
 TEST_ROWS(every_flipped_bit_is_an_error_or_harmless, 2) {
     bytes b = read_recorded(containers[_i]);
     wf_file *whole = parse(b);

@@ -1,5 +1,5 @@
-/* tests/core/file/torch_cases.h - pickles of test_torch_file.c: a state_dict in parts, and what no
- * state_dict needs.
+/* tests/core/file/torch_cases.h - pickles of test_torch_file.c: the parts of a valid state_dict,
+ * and hostile pickles with opcodes or values that no state_dict needs.
  *
  * Written by hand: Python's pickletools.dis reads them. */
 #ifndef WEFT_TESTS_CORE_FILE_TORCH_CASES_H

@@ -1,13 +1,13 @@
 /* tests/core/file/unreliable.c - a save on a system that fails: whatever goes wrong, the old file
  * is there and whole, or the new one is, and the result says which.
  *
- * Stands between the library and the C library, below what the linker's --wrap sees (faults.c): an
- * allocation that libc makes for itself fails here too. Every allocation of a save fails in turn,
- * once and from then on; every byte block that is written arrives with one bit changed, or is lost
- * though write() says it was taken; every read of what was written fails. A model and a file of
- * tensors are saved, over a file that was there.
+ * This program defines malloc, write and the like itself. The linker's --wrap (faults.c) replaces
+ * calls of the library alone; here an allocation that libc makes for itself fails too. In turn,
+ * every allocation of a save fails, alone or with all later ones; every block that is written has
+ * one bit changed, or is lost although write() reports success; every read that verifies the file
+ * fails. Each save is of tensors, a model or a state_dict, over an existing file.
  *
- * usage: unreliable FOLDER      prints what it counted; exits 1 at a lost or a torn file */
+ * usage: unreliable FOLDER      prints the counts; exits with 1 if a file is lost or damaged */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -114,7 +114,8 @@ static int files_in_folder(void) {
     return n;
 }
 
-/* One save with one fault. done: nothing was left to fail. */
+/* Makes one save with one fault, at call number `at`. *done becomes true if the save made fewer
+ * calls of that kind, so that none failed. */
 static int attempt(int i, enum fault kind, bool *done) {
     char message[256] = "";
     calls = 0, fault = kind;

@@ -1,7 +1,7 @@
 /* tests/core/picture/test_dot.c - pictures of graphs as Graphviz text, and the program `graph`.
  *
- * What is looked at is the text: nodes, links, clusters, labels. Where Graphviz is installed it
- * must accept the text too. */
+ * The tests read the text: nodes, edges, clusters, labels. Where Graphviz is installed, it must
+ * accept the text too. */
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ static void assert_lacks(const char *text, const char *part) {
     ck_assert_msg(!strstr(text, part), "\"%s\" should not hold \"%s\"", text, part);
 }
 
-/* Graphviz reads it without a word. Passes where there is none. */
+/* Fails if Graphviz prints an error or a warning for the text. Passes if it is not installed. */
 static void assert_graphviz(const char *text) {
     char command[400], path[] = "/tmp/weft-dot-XXXXXX";
     if (system("command -v dot > /dev/null 2>&1") != 0) return;
@@ -97,8 +97,8 @@ TEST(operations_parameters_and_shapes_are_shown) {
     assert_contains(text, "<B>matmul</B>");
     assert_contains(text, "<B>relu</B>");
     assert_contains(text, "<B>loss</B>");
-    assert_contains(text,
-                    "<B>body.layers.0</B>"); /* modules that hold one module only share its line */
+    /* body holds one module only, so both names are on one line */
+    assert_contains(text, "<B>body.layers.0</B>");
     assert_contains(text, "<B>linear</B>");
     assert_contains(text, "<B>result</B>");
     assert_contains(text, "<B>legend</B>");
@@ -116,7 +116,8 @@ TEST(names_of_tensors_are_shown) {
     wf_scope(g, "head");
     wf_tensor *y = wf_named(wf_exp(wf_relu(view)), "a<b");
     char *text = draw(&y, 1, NULL);
-    assert_contains(text, "<BR/><I>columns</I>"); /* else it would be a remark at a link */
+    /* the view has a name, so it is drawn as a node; without one it would be a label of an edge */
+    assert_contains(text, "<BR/><I>columns</I>");
     assert_contains(text, "<B>exp</B><BR/><I>a&#60;b</I>");
     assert_contains(text, "<B>a&#60;b</B>"); /* the result */
     assert_contains(text, "tooltip=\"head.a&#60;b\"");
@@ -241,7 +242,7 @@ TEST(updates_are_drawn_with_the_gradient) {
     free(text);
     text = draw(&step, 1, NULL);
     assert_lacks(text, "sgd_step");
-    assert_lacks(text, "rates"); /* nothing that is drawn reads it */
+    assert_lacks(text, "rates"); /* only sgd_step reads it, which is not drawn */
     free(text);
     end_graph(m.g);
 }

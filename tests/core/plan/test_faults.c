@@ -1,8 +1,8 @@
-/* tests/core/plan/test_faults.c - out of memory at every single place: an error, no crash, no leak,
- * and what is left is usable.
+/* tests/core/plan/test_faults.c - every single allocation fails in turn: an error, no crash, no
+ * leak, and the objects stay usable.
  *
- * A scenario is a piece of work for wall.h. After a plan has failed, the same call must succeed as
- * soon as there is memory again, with the values that it has without a failure. */
+ * Each scenario is the work of wall.h. After a plan has failed, the same call must succeed as soon
+ * as there is memory again, with the values of a run without failures. */
 #include <unistd.h>
 
 #include "core/emit.h"
@@ -12,7 +12,8 @@
 
 TESTS(faults)
 
-/* A result, and again with memory: objects survive. Poisoned graphs do not, and need not. */
+/* If `ok` is false, the call left a message, and `again` must succeed with memory: a failure leaves
+ * objects usable. Only a graph whose recording failed stays failed, and is not tried again. */
 static bool failed;
 
 static bool survive(bool ok, bool (*again)(void *), void *arg, const char *message) {
@@ -210,7 +211,7 @@ static bool drawing(void) {
     char message[WF_MESSAGE] = "", text[256];
     record_safely(&m);
     bool all = true, was = faults_pause(true);
-    wf_tensor *twice = wf_mul(m.grads[0], wf_constant(m.g, 2)); /* whose value is in the picture */
+    wf_tensor *twice = wf_mul(m.grads[0], wf_constant(m.g, 2)); /* the picture shows the value 2 */
     wf_tensor *fetch[] = { twice, m.grads[1], m.grads[2] };
     faults_pause(was);
     for (int modules = 0; modules < 2; modules++) {
@@ -249,7 +250,8 @@ static bool drawing_numbers(void) {
     return drawn;
 }
 
-/* More arrays than are placed by size: offsets are found in the order of time, too. */
+/* An op of WF_MAX_RESULTS results, for a plan of more arrays than the planner sorts by size: above
+ * that number it assigns their offsets in the order of the steps. */
 static bool shape_crowd(wf_call *c) {
     for (int k = 0; k < c->n_out; k++)
         wf_set_shape(&c->out[k], WF_F32, c->in[0].ndim, c->in[0].shape);
@@ -305,7 +307,7 @@ static bool crowding(void) {
     return !failed;
 }
 
-/* A mistake whose sizes cannot be called by name is told all the same. */
+/* Without memory for names of sizes ("B"), an error message is still made, with numbers. */
 static bool telling(void) {
     bool was = faults_pause(true);
     wf_graph *g = wf_graph_new(NULL);

@@ -1,5 +1,5 @@
-/* tests/core/plan/test_plan.c - plans: what they need, feeding anything, extents, updates, several
- * at once.
+/* tests/core/plan/test_plan.c - plans: required feeds, feeds of any tensor, extents, updates, and
+ * several plans at the same time.
  *
  * Not here: recording (test_graph.c), memory, dropout and profiles (test_run.c), the caches of a
  * generation (test_state.c). */
@@ -133,7 +133,7 @@ TEST(anything_can_be_fetched) {
     end_graph(g);
 }
 
-/* A fed tensor stands for everything beneath it. */
+/* If a computed tensor is fed, the nodes that would compute it are not run. */
 TEST(anything_computed_can_be_fed) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *in = wf_input(g, "in", WF_F32, SHAPE(2, 2)), *h = wf_exp(in),
@@ -270,7 +270,8 @@ TEST(bad_bindings_are_told) {
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
-/* A norm's part is taken of each tensor while that is at hand, not after all of them. */
+/* The square sum of each tensor, a part of a norm, runs directly after the step that computes the
+ * tensor, while its values are in the cache: not after all tensors are computed. */
 TEST(numbers_run_behind_what_they_are_taken_of) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(3, 4), wf_init_constant(2)), *x[4], *sum = NULL;
@@ -320,7 +321,7 @@ TEST(updates_run_last) {
     end_graph(g);
 }
 
-/* y takes what x is before x takes what z is, in whichever order they are recorded. */
+/* y = x runs before x = z, in whichever order the two updates are recorded. */
 TEST_ROWS(an_update_reads_what_another_has_not_written_yet, 2) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(7), wf_init_normal(1)),

@@ -103,16 +103,16 @@ TEST(failing_task_stops_the_job) {
             ck_assert_int_le(job->done[i], 1);
             skipped += job->done[i] == 0;
         }
-        job->fail_at = -1; /* the next job is not the failed one's heir */
+        job->fail_at = -1; /* the failure must not reach the next job */
         ck_assert(wf_pool_run(pool, at, count_task, job));
         free(job);
     }
-    ck_assert_int_gt(skipped, MOST); /* of those behind it, most had not begun */
+    ck_assert_int_gt(skipped, MOST); /* most tasks after the failed one are not started */
     wf_pool_free(pool);
 }
 
-/* Both workers are kept in their first task until the other has begun: each must be in its own
- * half. */
+/* Each of two workers stays in its first task until the other has begun one, too. The two first
+ * tasks must be the first of each half. */
 struct halves {
     int first[2]; /* the task that each worker did first; -1: none yet */
     atomic_int begun;
@@ -129,7 +129,7 @@ static bool meet_task(void *arg, int64_t index, int worker) {
 
 TEST(workers_begin_with_their_own_share) {
     static const int64_t sizes[] = { 4, 5, 100 };
-    cpu_set_t usable; /* on one processor the caller does it all: no one is woken */
+    cpu_set_t usable; /* on one processor the caller runs all tasks and wakes no worker */
     if (sched_getaffinity(0, sizeof usable, &usable) == 0 && CPU_COUNT(&usable) < 2) return;
     wf_pool *pool = wf_pool_new(2);
     for (int i = 0; i < 60; i++) {
@@ -185,7 +185,8 @@ TEST(start_and_stop_200_times) {
     }
 }
 
-/* Sleepers must wake: pauses longer than anyone spins, between jobs and within tasks. */
+/* Pauses between jobs and within tasks are longer than workers spin: they fall asleep, and must be
+ * woken. */
 static bool slow_task(void *arg, int64_t index, int worker) {
     if (index % 2 == 0) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     return count_task(arg, index, worker);
@@ -214,8 +215,9 @@ static double seconds_per_job(int threads, struct job *job) {
     return ((double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec)) / 2000;
 }
 
-/* Four threads per processor: a job must not wait for threads that have no processor to run on. A
- * barrier that spins for all of them takes a time slice, milliseconds. */
+/* With four threads per processor, a job must not wait for threads that no processor runs. A
+ * barrier that spins until all threads arrive would take a time slice of the system, some
+ * milliseconds. */
 TEST(too_many_threads_do_not_collapse) {
     struct job *job = new_job(NULL);
     int processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -229,11 +231,12 @@ static bool tiny_task(void *arg, int64_t index, int worker) {
     volatile float tiny = 0x1p-126f;
     ((float *)arg)[index] = tiny * 0.25f;
     (void)worker;
-    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); /* so that the others get some */
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); /* leaves tasks to other threads */
     return true;
 }
 
-/* Flushed to zero nowhere, whatever mode the program is in: processors do not flush alike. */
+/* No thread of a pool flushes denormal numbers to zero, even if the program has set that mode:
+ * processors differ in what they flush, and so would results. */
 TEST(denormal_numbers_are_what_they_are_on_every_thread) {
     float result[8];
     wf_pool *pool = wf_pool_new(4);

@@ -1,5 +1,6 @@
-/* tests/core/plan/test_rewrite.c - what a plan runs in place of what was recorded: each rule where
- * it applies, and not where the inner node is wanted by others; the values are the same. */
+/* tests/core/plan/test_rewrite.c - rewrite rules, by which a plan runs one fused node in place of
+ * two recorded ones: each applies, but not where another node or the caller needs the inner node's
+ * value; the values are the same. */
 #include "core/run_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
@@ -16,8 +17,8 @@ static wf_tensor *drawn(wf_graph *g, const char *name, int ndim, const int64_t *
     return wf_param(g, name, ndim, shape, wf_init_uniform(1));
 }
 
-/* The gradient of x from two uses. The contribution of the use that was recorded first is added
- * last. */
+/* Records the gradient of x from two uses, `use` and sin(x): an add of two contributions. That of
+ * the use which was recorded first is its second operand, which is the inner node of the rule. */
 static void two_shares(scene *s, wf_tensor *x, wf_tensor *use) {
     wf_tensor *other = wf_sin(x), *y[] = { use, other }, *dy[2], *dx;
     for (int i = 0; i < 2; i++) dy[i] = drawn(s->g, i ? "dy1" : "dy0", y[i]->ndim, y[i]->shape);
@@ -98,8 +99,8 @@ static bool is_computed(wf_plan *p, const wf_tensor *t) {
     return false;
 }
 
-/* Each node that would run as recorded is computed in some step: its own, or one that a rule
- * made. */
+/* Each node that the plan without rewriting computes is computed in some step of p: by itself, or
+ * as the node that a rule put in its place. */
 static void assert_all_are_computed(wf_plan *p, wf_plan *recorded) {
     wf_step step;
     for (int i = 0; wf_step_at(recorded, i, &step); i++) {
@@ -132,7 +133,8 @@ TEST_ROWS(a_rule_applies, COUNT_OF(rules)) {
     end_graph(s.g);
 }
 
-/* Fetched, given, or read by something else: it is there, and what reads it stays as it was. */
+/* A rule does not apply if the inner node is fetched, fed or read by another node, or if the plan
+ * is made as recorded. */
 TEST_ROWS(a_rule_leaves_what_others_want, COUNT_OF(rules)) {
     for (int how = 0; how < 4; how++) {
         scene s = scene_of(_i);

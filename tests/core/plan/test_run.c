@@ -1,5 +1,5 @@
-/* tests/core/plan/test_run.c - what a run leaves to see: memory that is used again, dropout,
- * profiles. */
+/* tests/core/plan/test_run.c - runs of a plan: reuse of memory, values in the order of computation,
+ * dropout, profiles. */
 #include "core/lend.h"
 #include "core/run_internal.h"
 #include "ops/update/sums.h"
@@ -34,7 +34,7 @@ TEST(a_chain_needs_two_buffers) {
 
 typedef struct watched {
     const wf_tensor *node[4];
-    int at[4], n; /* when each was computed; how many nodes so far */
+    int at[4], n; /* at[i]: how many nodes had been computed with node[i]; n: how many so far */
 } watched;
 
 static void note_node(void *user, const wf_tensor *node) {
@@ -44,7 +44,9 @@ static void note_node(void *user, const wf_tensor *node) {
         if (node == w->node[i]) w->at[i] = w->n;
 }
 
-/* An update of a sum is done as soon as what it adds is there, in the middle of a backward pass. */
+/* The callback of wf_plan_watch hears of every computed node. A gradient is added to its sum as
+ * soon as it is computed, in the middle of the backward pass, which begins with the last
+ * parameter. */
 TEST(a_run_tells_what_is_computed) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w[2], *sum[2], *dw[2], *fetch[2];
@@ -77,7 +79,8 @@ TEST(a_run_tells_what_is_computed) {
 
 /* ---- memory, once more ----------------------------------------------------------------------- */
 
-/* Lent data are read in place at every run, and so are computed values. */
+/* Data fed with wf_feed_lent are not copied: each run reads them in place. wf_fetched gives a
+ * pointer to a computed value in the plan's memory. */
 TEST(values_are_read_where_they_lie) {
     static _Alignas(64) float lent[6] = { 1, 2, 3, 4, 5, 6 };
     float twice[6];
@@ -181,7 +184,7 @@ static int random_graph(wf_graph *g, uint64_t key, wf_tensor **t) {
         char name[2] = { (char)('a' + n), 0 };
         t[n] = wf_param(g, name, SHAPE(5, 5), wf_init_uniform(1));
     }
-    for (; n < NODES; n++) { /* near operands, so that lifetimes end */
+    for (; n < NODES; n++) { /* operands are among the last 8 nodes, so that lifetimes end */
         int a = n - 1 - (int)(number(key, (uint64_t)(3 * n)) * (n < 8 ? n : 8));
         int b = n - 1 - (int)(number(key, (uint64_t)(3 * n + 1)) * (n < 8 ? n : 8));
         t[n] = makers[(int)(number(key, (uint64_t)(3 * n + 2)) * COUNT_OF(makers))](t[a], t[b]);
@@ -189,8 +192,9 @@ static int random_graph(wf_graph *g, uint64_t key, wf_tensor **t) {
     return n;
 }
 
-/* Reused memory, values overwritten in place and views never show: fetching one value gives the
- * bits that it has when all are fetched, and nothing may be overwritten. Gradients too. */
+/* Reuse of memory, ops in place and views do not change a value: a node that is fetched alone, so
+ * that the others may be overwritten, has the bits that it has when all nodes are fetched. The
+ * nodes include gradients. */
 TEST_ROWS(memory_reuse_never_shows, 60) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *t[NODES + 3];
@@ -207,7 +211,8 @@ TEST_ROWS(memory_reuse_never_shows, 60) {
         ck_assert_msg(same_bits(one, all[i]), "node %d (%s) alone differs by %g", i, t[i]->op->name,
                       distance(one, all[i]));
         free_values(&one, 1);
-        evaluate(&t[i], 1, 1 + i % 3, false, &one); /* now gradients may be added up otherwise */
+        /* With rewrite rules the contributions to a gradient may be added in another order. */
+        evaluate(&t[i], 1, 1 + i % 3, false, &one);
         ck_assert_msg(distance(one, all[i]) < 1e-12, "node %d (%s)", i, t[i]->op->name);
         free_values(&one, 1);
     }

@@ -1,7 +1,9 @@
-/* tests/core/plan/test_state.c - states: rows cached while a sequence is generated, token by token.
+/* tests/core/plan/test_state.c - states: the KV caches of a sequence that is generated token by
+ * token.
  *
- * The graph is a small causal attention whose keys and values pass through caches: step by step
- * with a state it must give what it gives for the whole sequence at once without one. */
+ * The graph is a small causal attention whose keys and values pass through wf_cache: run step by
+ * step with a state, it must give the results of one run over the whole sequence without a
+ * state. */
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
@@ -80,14 +82,16 @@ static void step(little *l, wf_plan *p, wf_state *s, int batch, const int *row, 
                   wf_plan_error(p));
 }
 
-/* Rows [from, from + n) of every sequence in `full`, against what the step gave. */
+/* Compares the results of a step, `got`, with those of the whole sequences, `full`, at the times
+ * [from, from + n). */
 static void compare(const float *full, const float *got, int batch, int from, int n) {
     for (int b = 0; b < batch; b++)
         for (int i = 0; i < n * D; i++)
             ck_assert_float_eq_tol(got[b * n * D + i], full[(b * MAX_TIME + from) * D + i], 1e-5f);
 }
 
-/* One at a time, two at a time, a prompt and then one at a time: all as the whole sequence. */
+/* Numbers of tokens in the steps of a sequence: one each, two each, a prompt and then one each, and
+ * so on. */
 static const int strides[][MAX_TIME] = {
     { 1, 1, 1, 1, 1, 1 }, { 2, 2, 2 }, { 4, 1, 1 }, { 6 }, { 1, 3, 2 }
 };
@@ -127,7 +131,8 @@ TEST(positions_follow_the_state) {
     end_graph(l.g);
 }
 
-/* Beams change places, sentences that are done leave: rows follow their index. */
+/* A search reorders the rows of a state: a row is replaced by that of another beam, and rows of
+ * finished sentences are dropped. */
 TEST(rows_are_reordered) {
     little l;
     open_little(&l);
@@ -151,7 +156,7 @@ TEST(rows_are_reordered) {
     end_graph(l.g);
 }
 
-/* Every way to choose four, three, two or one of four rows: circles, copies, rows that stay. */
+/* Every list of four, three, two or one of four rows: permutations, copies, rows that stay. */
 TEST(every_reordering_is_right) {
     little l;
     open_little(&l);

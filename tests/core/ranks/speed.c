@@ -1,4 +1,4 @@
-/* tests/core/ranks/speed.c - how long a collective takes, beside a copy in memory: medians. */
+/* tests/core/ranks/speed.c - the median time of a collective, beside that of a copy in memory. */
 #include "speed.h"
 #include "core/transport_internal.h"
 
@@ -39,7 +39,8 @@ static bool gather(subject *s) {
     return wf_allgatherv(s->t, s->out, s->in, s->at);
 }
 
-/* Seconds of one; of small ones many are made in a row. */
+/* The median of TIMES measurements: seconds of one call of `once`. If the messages are small, a
+ * measurement is of many calls, one after another. */
 static double median(subject *s, bool (*once)(subject *s)) {
     double took[TIMES];
     int many = s->bytes < 1000 ? 1000 : s->bytes < 1000000 ? 100 : 1;

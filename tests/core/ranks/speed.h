@@ -1,5 +1,5 @@
-/* tests/core/ranks/speed.h - how fast a transport is: run by all its ranks, printed by the
- * first. */
+/* tests/core/ranks/speed.h - measures the speed of a transport: all its ranks call it, and rank 0
+ * prints the results. */
 #ifndef WEFT_TESTS_CORE_RANKS_SPEED_H
 #define WEFT_TESTS_CORE_RANKS_SPEED_H
 

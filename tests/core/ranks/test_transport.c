@@ -1,5 +1,5 @@
-/* tests/core/ranks/test_transport.c - ranks of one machine: what they send each other, and what
- * becomes of all when one fails. */
+/* tests/core/ranks/test_transport.c - ranks that are processes of one machine: the collectives
+ * among them, and the end of all ranks when one fails. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "core/transport_internal.h"
 #include "tests/suites.h"
@@ -33,7 +33,7 @@ typedef struct notes {
     atomic_int met, signals[MOST], code[MOST], go;
     atomic_int pid[MOST];
     char error[MOST][256];
-    int ends; /* a pipe that ends when all have */
+    int ends; /* the write end of a pipe, which is closed when all ranks have ended */
 } notes;
 
 static notes *seen;
@@ -60,7 +60,8 @@ static void nap(void) {
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* Where the others are when one fails. */
+/* The other ranks wait in a barrier until one fails. They note the code and message that they
+ * get. */
 static int wait_in_vain(wf_transport *t) {
     bool met = wf_barrier(t);
     seen->code[t->rank] = t->code;
@@ -113,7 +114,8 @@ static void *be_thread(void *arg) {
     return NULL;
 }
 
-/* Bytes, barriers and events of the slots, which are counted modulo 2^32, begin near its end. */
+/* Sets the counters of bytes, barriers and events, which wrap around at 2^32, to values shortly
+ * before that. */
 static void near_the_end(wf_region *g, thread_rank *ranks) {
     for (int i = 0; i < g->ranks * (3 * g->ranks + 1); i++) g->counters[i].n = 0u - 12345;
     for (int r = 0; r < g->ranks; r++) {
@@ -144,7 +146,7 @@ static void run_threads(int n, bool to_the_end) {
     wf_region_free(g);
 }
 
-/* These collectives in one process, where the thread sanitizer sees all of them. */
+/* The ranks are threads of one process here, so that the thread sanitizer sees all of them. */
 TEST_ROWS(collectives_of_threads, COUNT_OF(sizes)) {
     run_threads(sizes[_i], false);
 }
@@ -193,8 +195,8 @@ TEST(no_such_rank_has_no_share) {
     ck_assert(none.from == 0 && none.to == 0);
 }
 
-/* One process needs no transport; more ranks than processes of a machine need memory for
- * offsets. */
+/* wf_allgather works without a transport (NULL: one process), and with more ranks than one machine
+ * can have: then it allocates the list of offsets. */
 static bool count_offsets(wf_transport *t, const void *send, void *receive, const int64_t *at) {
     (void)send, (void)receive;
     return at[t->size] == 3 * (int64_t)t->size;
@@ -236,9 +238,9 @@ static void *wait_for_bytes(void *arg) {
     return NULL;
 }
 
-/* A failure may come at any instruction of a rank that looks for bytes; the rank must not sleep
- * after it. Wake-ups without a cause keep the rank looking, so that few trials meet each of its
- * instructions. */
+/* A rank waits for bytes, and another fails at any moment: the waiting rank must not sleep on. It
+ * is woken without a cause some times before, so that the failures of many trials hit each of its
+ * instructions between two looks. */
 TEST(a_failure_at_any_instruction_wakes_a_rank) {
     enum { TRIALS = SANITIZED ? 3000 : 30000 };
     for (int i = 0; i < TRIALS; i++) {
@@ -296,8 +298,8 @@ TEST(a_failure_ends_all_with_its_sentence) {
     expect_told(0, 3, 5, cause.why);
 }
 
-/* Others are killed where they are; one computes without end. Under a sanitizer it sleeps instead: a
- * busy process would slow down the suites beside it. */
+/* Rank 0 is stopped (SIGSTOP), and rank 1 computes without end: both are killed. Under a sanitizer
+ * rank 1 sleeps instead, because a busy process would slow down other suites. */
 static int one_is_stopped(wf_transport *t, void *user) {
     (void)user;
     if (t->rank == 0) raise(SIGSTOP);
@@ -371,7 +373,7 @@ TEST(ranks_end_with_their_caller) {
     while (!seen->pid[0] || !seen->pid[1] || !seen->pid[2]) nap();
     kill(caller, SIGKILL);
     ck_assert_int_eq(waitpid(caller, &status, 0), caller);
-    ck_assert_int_eq(read(ends[0], &nothing, 1), 0); /* when no one holds the other end */
+    ck_assert_int_eq(read(ends[0], &nothing, 1), 0); /* returns when all ranks have ended */
     expect_told(2, 3, 128 + SIGKILL, "the program that started the ranks is gone");
     close(ends[0]);
 }
@@ -403,7 +405,8 @@ static void await_count(int wanted) {
     for (int r = 0; r < 2; r++) ck_assert_int_eq(seen->signals[r], wanted);
 }
 
-/* A terminal and killall send a signal to the caller and to each rank. */
+/* A terminal and killall send a signal both to the caller, which passes it on, and to each rank: a
+ * rank's handler must run once. */
 TEST(a_signal_comes_to_each_rank_once) {
     int status;
     pid_t caller = run_apart(2, await_signals);
@@ -473,7 +476,8 @@ TEST(numbers_of_ranks) {
     ck_assert_int_eq(run_ranks(64, nothing_to_do), 0);
 }
 
-/* A rank is a fork, and a thread in what was forked: rank 1 has no thread. */
+/* The start of a rank takes a fork, and then a thread in the new process. The third request, the
+ * thread of rank 1, fails. */
 TEST(no_thread_for_a_rank) {
     long left;
     faults_begin(3, true);
@@ -492,7 +496,7 @@ TEST(no_process_for_a_rank) {
     expect_cause(-1, 1, "rank 0 does not start: Resource temporarily unavailable");
 }
 
-/* Those that have started end; one of them has no thread either. */
+/* The fork of rank 2 fails: ranks 0 and 1, which have started, must end. */
 TEST(no_process_for_the_last_rank) {
     long left;
     faults_begin(3, false);

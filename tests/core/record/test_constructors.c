@@ -51,7 +51,7 @@ static const struct shape {
     { 'e', WF_F32, 1, { 1 } },
 };
 
-/* A leaf for operand i: a parameter, so that updates take it. */
+/* A leaf for operand i. It is a buffer, because an update needs a leaf that can be written. */
 static wf_tensor *leaf(wf_graph *g, char letter, int i) {
     char name[] = { 't', (char)('0' + i), 0 };
     for (int k = 0; k < COUNT_OF(shapes); k++)
@@ -77,7 +77,7 @@ static wf_tensor *spoil(wf_graph *g, spoilt how) {
     return NULL;
 }
 
-/* The row's call, its operand `at` spoilt in this way. */
+/* Calls the row's function with valid operands, except for operand `at`, which is spoilt. */
 static wf_tensor *call(const constructor *row, wf_graph *g, int at, spoilt how) {
     wf_tensor *t[MOST] = { 0 };
     for (int i = 0; row->operands[i]; i++) t[i] = leaf(g, row->operands[i], i);
@@ -104,7 +104,7 @@ TEST_ROWS(fails_at_what_is_spoilt, COUNT_OF(rows)) {
             another = wf_graph_new(NULL);
             bool alone = row->operands[1] == '\0', optional = isupper(row->operands[at]);
             wf_tensor *y = call(row, g, at, (spoilt)how);
-            /* nothing says to which graph a call belongs whose only operand is of none */
+            /* If the only operand belongs to no graph or to another one, the call cannot know g. */
             bool known = !(alone && how <= FOREIGN) && !(optional && how == ABSENT);
             ck_assert_msg(!known || !wf_ok(g), "%s takes operand %d, spoilt in way %d", row->name,
                           at, how);

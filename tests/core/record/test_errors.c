@@ -1,5 +1,5 @@
-/* tests/core/record/test_errors.c - mistakes while recording: the first one sticks and is told in a
- * sentence; NULL and poison are harmless everywhere. */
+/* tests/core/record/test_errors.c - mistakes while recording: wf_error keeps the message of the
+ * first one; later calls take NULL and poison tensors without harm. */
 #include <stdio.h>
 
 #include "core/graph_internal.h"
@@ -144,7 +144,7 @@ static wf_tensor *unknown_type(wf_graph *g) {
 }
 static wf_tensor *overflows(wf_graph *g) {
     wf_tensor *x = zeros(g, "x", SHAPE(INT32_MAX, 1)), *y = zeros(g, "y", SHAPE(1, INT32_MAX));
-    wf_tensor *z = wf_mul(x, y); /* 2^62 elements do not fit 2^63 bytes */
+    wf_tensor *z = wf_mul(x, y); /* nearly 2^62 elements of 4 bytes are more than 2^63 bytes */
     return z;
 }
 static wf_tensor *extent_without_name(wf_graph *g) {

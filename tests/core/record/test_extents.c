@@ -1,10 +1,10 @@
-/* tests/core/record/test_extents.c - every op with a named size: recorded once without knowing it,
- * bound later.
+/* tests/core/record/test_extents.c - every op with an extent: a named size that is not known while
+ * recording, and bound later.
  *
- * A row of the table is recorded again with inputs, all of whose axes of one size are the extent
- * "N". Bound to that size it must give what the row gives, values and gradients. Rows that have
- * literal sizes in their expression (a reshape to 5 by 3) cannot be recorded so; the others are
- * counted, so that they do not become few unseen. */
+ * A row of the table of ops (op_cases.h) is recorded again, with the extent "N" in place of all
+ * axes of one size. With N bound to that size, it must give the row's values and gradients. Rows
+ * with literal sizes in their expression (a reshape to 5 by 3) cannot be recorded so. The tally
+ * counts the rows that can, and a test fails if they become fewer. */
 #include "tests/ops/op_cases.h"
 #include "tests/suites.h"
 
@@ -19,7 +19,7 @@ typedef struct named {
 
 enum { NONE = -1 }; /* a size that no axis has */
 
-/* The row on inputs, axes of this size being N. False: it does not record. */
+/* Records the row on inputs whose axes of size `size` are N. Returns false if that fails. */
 static bool open_named(named *w, const op_case *row, int64_t size) {
     *w = (named){ .row = row, .g = new_graph(WF_F64) };
     int64_t N = wf_extent(w->g, "N", 1 << 20);
@@ -54,7 +54,8 @@ static void feed_operand(const named *w, wf_plan *p, int which) {
     free(ids), free(data);
 }
 
-/* Other sizes first, so that nothing of theirs may be left over. */
+/* Runs the row with N bound to size. N is bound to another size first, so that a value that was not
+ * computed anew would show. */
 static void run_named(const named *w, int64_t size, values *out) {
     wf_plan *p = wf_plan_new(w->g, &(wf_plan_options){ .fetch = w->out,
                                                        .n_fetch = w->n_out,

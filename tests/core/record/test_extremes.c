@@ -1,10 +1,11 @@
-/* tests/core/record/test_extremes.c - every function of graph.h, op.h, ops.h and nn.h with what
- * nobody means: the ends of every integer type, numbers that are none, NULL. An error or a value,
- * never a crash; and, where the tests are built with the sanitizers, nothing undefined.
+/* tests/core/record/test_extremes.c - every function of graph.h, op.h, ops.h and nn.h with extreme
+ * arguments: the ends of every integer type, NaN and infinities, NULL. Each call returns an error
+ * or a value and does not crash; sanitizers, if the tests are built with them, see nothing
+ * undefined.
  *
  * A row is one call with two integers or two reals, run on a graph of its own for every pair of
- * extremes. What a caller alone can know, such as the length of a list, is not lied about, but that
- * it may be negative. A public function without a row is found by tests/house.sh. */
+ * extremes. The length of a list is passed correctly or negative: the library cannot know it.
+ * tests/house.sh finds a public function without a row. */
 #include <float.h>
 
 #include "core/base/caches.h"
@@ -31,7 +32,7 @@ typedef struct env {
     int64_t B;
     wf_tensor *x, *v, *s, *ids, *big, *null; /* [2,3] [3] [] i32 [2]; [B,3] an input */
     wf_tensor *q;                            /* [2,2,3,4] */
-    wf_plan *p;                              /* of sum(x big), when a row asks for it */
+    wf_plan *p;                              /* a plan of sum(x big), made when a row asks for it */
     wf_state *state;
 } env;
 
@@ -105,7 +106,7 @@ static const int64_t ends[] = {
     INT32_MAX, INT64_MAX / 3, INT64_MAX - 1, INT64_MAX
 };
 
-/* A graph that fails says why, and one that does not is as good as before. */
+/* A failed graph must have a message, and any other graph must have none. */
 static void look_at(const env *e, const char *name) {
     ck_assert_msg(wf_ok(e->g) == (wf_error(e->g)[0] == '\0'), "%s: \"%s\"", name, wf_error(e->g));
 }
@@ -213,7 +214,8 @@ static void fill_from_source(const wf_init *init, uint64_t key, wf_dtype dtype, 
     read_other = wf_read(source, data, 3 * sizeof(float));
 }
 
-/* It ended in a deadlock: the reader held the lock that reading takes. */
+/* An init function that reads another leaf. A bug of the past: it waited for a lock that wf_read of
+ * the first leaf held. */
 TEST(an_initial_value_may_read_other_leaves) {
     wf_graph *g = new_graph(WF_F32);
     float a[3], b[3];

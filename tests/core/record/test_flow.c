@@ -1,17 +1,17 @@
-/* tests/core/record/test_flow.c - where gradients stop: silently only where the program said so, or
- * where nobody would expect one to pass. */
+/* tests/core/record/test_flow.c - ops that pass no gradient: wf_grad fails with a message at them,
+ * unless the program detached the tensor, or nobody would expect a gradient there. */
 #include "ops/custom.h"
 #include "tests/ops/op_cases.h"
 #include "tests/suites.h"
 
 TESTS(flow)
 
-/* x [4] in, a loss out; w [4] is another parameter. */
+/* A function that records a loss of the parameters x [4] and w [4]. */
 typedef struct flow_row {
     const char *name;
     wf_tensor *(*loss)(wf_tensor *x, wf_tensor *w);
-    const char *error; /* NULL: it has a gradient by x */
-    bool both;         /* asked for by w too */
+    const char *error; /* the message of wf_grad; NULL: the loss has a gradient with respect to x */
+    bool both;         /* the gradient with respect to w is asked for, too */
 } flow_row;
 
 static wf_tensor *sum(wf_tensor *x) {
@@ -39,8 +39,8 @@ static wf_tensor *scalar_compared(wf_tensor *x, wf_tensor *w) {
 static wf_tensor *masked_by_product(wf_tensor *x, wf_tensor *w) {
     return sum(wf_mul(w, wf_greater(x, zero(x))));
 }
-/* relu as it is often written: value and derivative are right, but only because one contribution is
- * missing. */
+/* relu as it is often written, x (x > 0): its value is right, but its derivative only if the mask
+ * x > 0 contributes nothing to it. */
 static wf_tensor *relu_by_product(wf_tensor *x, wf_tensor *w) {
     return sum(wf_mul(wf_mul(x, w), wf_greater(x, zero(x))));
 }
@@ -155,7 +155,7 @@ TEST_ROWS(no_gradient_is_zero_without_a_word, COUNT_OF(rows)) {
     wf_graph_free(g);
 }
 
-/* Where the mask is honest, or detached, the gradient is that of the formula. */
+/* Where the mask does not depend on x, or is detached, the gradient is that of the formula. */
 TEST_ROWS(what_passes_is_right, 7) {
     static wf_tensor *(*const losses[])(wf_tensor *, wf_tensor *) = {
         detached, chosen, largest, masked_softmax, accuracy_beside, counted_places, kinks
@@ -169,7 +169,8 @@ TEST_ROWS(what_passes_is_right, 7) {
     end_graph(g);
 }
 
-/* The masks that gradient rules record are theirs: of a gradient there are gradients again. */
+/* The gradient rules of relu, abs and clamp record masks, whose derivative is zero: the gradient of
+ * such a gradient is zero, and no error. */
 TEST(a_gradient_of_a_gradient_may_be_zero) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(4), (double[]){ 0.5, -1.25, 2.5, -0.75 }), *dx, *ddx;

@@ -113,7 +113,7 @@ TEST(names_are_unique) {
     wf_graph_free(g);
 }
 
-/* Found by a name of its own, and planned as it is found. */
+/* wf_named gives a computed tensor a name, by which wf_find finds it. */
 TEST(what_is_computed_can_be_named) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = zeros(g, "w", SHAPE(2));
@@ -132,7 +132,7 @@ TEST(what_is_computed_can_be_named) {
     ck_assert_ptr_eq(wf_find(g, "alias"), w);
     ck_assert_str_eq(w->name, "w");
 
-    wf_tensor *found = wf_node(g, y->id); /* as it comes, without a cast */
+    wf_tensor *found = wf_node(g, y->id); /* its type fits wf_plan_options without a cast */
     wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = &found, .n_fetch = 1 });
     ck_assert(wf_plan_ok(p) && wf_run(p));
     wf_bind(p, "none", 1);
@@ -146,7 +146,7 @@ TEST(what_is_computed_can_be_named) {
 
 static const struct {
     const char *first, *second; /* of two tensors */
-    bool leaf;                  /* the second is a leaf that is declared then */
+    bool leaf;                  /* the second is a leaf that is declared after the first is named */
     const char *says;
 } taken[] = {
     { "a", "a", false, "'a' is the name of another tensor" },
@@ -170,7 +170,8 @@ TEST_ROWS(names_of_tensors_are_unique, COUNT_OF(taken)) {
 
 /* ---- a hook for parameters ------------------------------------------------------------------- */
 
-/* W + A, with A beside W; of "same", nothing; of "bad", another shape. */
+/* A hook that replaces a parameter W by W + A, where A is a new parameter. It returns NULL for the
+ * parameter "same", and a tensor of another shape for "bad". */
 static wf_tensor *hook(void *user, wf_tensor *param) {
     ++*(int *)user;
     wf_scope_push(param->graph, "forgotten"); /* the scope is set back by wf_param */
@@ -270,8 +271,6 @@ TEST_ROWS(initial_values_have_their_distribution, 2) {
     end_graph(g);
 }
 
-/* A value depends on the seed, the name and the place alone: not on what else was declared, or
- * when. */
 TEST(leaves_are_written_and_read_in_parts) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2, 3), wf_init_constant(5));
@@ -289,6 +288,7 @@ TEST(leaves_are_written_and_read_in_parts) {
     end_graph(g);
 }
 
+/* Initial values depend on the graph's seed and the leaf's name alone: not on other leaves. */
 TEST(initial_values_depend_on_seed_and_name) {
     double *x[4];
     for (int i = 0; i < 4; i++) {
@@ -364,7 +364,7 @@ TEST(what_does_not_matter_has_zero_gradient) {
     end_graph(g);
 }
 
-/* wrt may be tensors in the middle, one beneath another, or named twice. */
+/* The list wrt of wf_grad may hold computed tensors, one that depends on another, and one twice. */
 TEST(gradients_of_tensors_in_the_middle) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(2), (double[]){ 1, 2 }), *h = wf_scale(x, 3),
@@ -465,7 +465,7 @@ TEST(operands_are_counted) {
     wf_graph_free(g);
 }
 
-/* A leaf of n columns whose every element is i, in what it would not be without being written. */
+/* Writes i to every element of a leaf. */
 static void write_all_as(wf_tensor *leaf, int i) {
     double *x = malloc((wf_bytes(leaf) + 1) * sizeof *x);
     for (int64_t k = 0; k < wf_count(leaf); k++) x[k] = i;
@@ -481,8 +481,8 @@ static void assert_all(const wf_tensor *leaf, int i) {
     ck_assert_int_eq(same, wf_count(leaf));
 }
 
-/* Of no element to some MB, in whatever order; every third is laid out anew, so that memory is
- * given back from the middle, and taken again. */
+/* Leaves of 0 elements to some MB, in mixed order. Every third gets another layout, so that its
+ * memory is freed between that of others, and used again. */
 TEST(many_leaves_keep_their_values) {
     static const int64_t columns[] = { 1, 0, 17, 1000, 3, 65536, 64, 600000, 15, 16, 0, 300000 };
     enum { SIZES = COUNT_OF(columns), LEAVES = 8 * SIZES };

@@ -1,5 +1,5 @@
-/* tests/core/record/test_limits.c - how much the engine takes, and what it says beyond: sizes that
- * are bound later, extents, paths, ops of a program that are not whole, states of other plans. */
+/* tests/core/record/test_limits.c - limits of the engine, and its messages beyond them: sizes that
+ * are bound later, extents, paths, incomplete ops of a program, states of other plans. */
 #include <stdio.h>
 #include <string.h>
 
@@ -56,7 +56,7 @@ TEST(a_shape_rule_may_refuse_a_binding) {
     end_graph(g);
 }
 
-/* 2^31 rows are allowed by name: their product with themselves is not, when it comes to that. */
+/* An extent may be bound to 2^31 - 1, but a tensor of that size squared is too large. */
 TEST(a_binding_may_be_too_large) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", INT32_MAX);
@@ -174,8 +174,8 @@ TEST_ROWS(more_than_the_most_is_refused, 4) {
     wf_graph_free(g);
 }
 
-/* Eight sets of sizes are kept: the ninth takes the place of the one that was used longest ago. All
- * give the same results in any order. */
+/* A plan keeps the layouts of eight sets of sizes; a ninth replaces the least recently used.
+ * Results are the same in any order of sets. */
 TEST(any_number_of_bindings_works) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 64);
@@ -250,7 +250,7 @@ TEST(ops_are_looked_at) {
 
 /* ---- memory of the caller's, states of other plans ------------------------------------------- */
 
-/* A wrong extent or type is told, not read or written past the caller's array. */
+/* An array whose size does not fit the tensor is refused, not read or written beyond its end. */
 TEST(an_array_of_another_size_is_refused) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 8);

@@ -1,6 +1,6 @@
-/* tests/core/record/test_misuse.c - what a program may get wrong with graphs, plans, states,
- * tokenizers, models and decoders: a sentence each, never a crash, and never a wrong number without
- * one. */
+/* tests/core/record/test_misuse.c - mistakes of a program with graphs, plans, states, tokenizers,
+ * models and decoders: each gives an error message; none crashes or gives a wrong number silently.
+ */
 #include "core/file_internal.h"
 #include "core/graph_internal.h"
 #include "core/run_internal.h"
@@ -51,7 +51,7 @@ TEST(a_constant_can_be_fed) {
     end_graph(g);
 }
 
-/* A fed result is used wherever the plan needs no other result of its op. */
+/* Result 0 of an op with several results can be fed if the plan needs none of the others. */
 TEST(result_0_of_several_can_be_fed) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(2, 3), wf_init_uniform(1)), *dx;
@@ -90,7 +90,7 @@ TEST(a_fetch_before_a_run_says_so) {
     end_graph(g);
 }
 
-/* 0 is WF_KEEP in a shape: a size of 0 is what WF_REST takes. */
+/* In the shape of a reshape 0 means WF_KEEP, so an axis of size 0 must be given as WF_REST. */
 TEST(a_reshape_to_no_elements_works_or_says_how) {
     static const struct {
         int64_t from[2], to[3];
@@ -156,7 +156,8 @@ TEST(a_tensor_and_its_detach_have_gradients_at_once) {
     wf_tensor *wrt[] = { x, wf_detach(x), wf_sign(x), wf_floor(x) };
     wf_tensor *all = wf_mul(wf_mul(wf_square(x), wrt[1]), wf_mul(wrt[2], wrt[3]));
     ck_assert_msg(wf_grad(wf_sum(all, WF_ALL_AXES, false), wrt, 4, dx), "%s", wf_error(g));
-    const double expected[] = { 54, 27, 81, 27 }; /* of x^2 a b c at x = a = c = 3, b = 1 */
+    /* gradients of x^2 a b c at x = a = c = 3, b = 1, where a, b, c are the last three of wrt */
+    const double expected[] = { 54, 27, 81, 27 };
     wf_plan *p = plan_of(g, dx, 4, NULL, 0, false);
     ck_assert(wf_run(p));
     for (int i = 0; i < 4; i++) {
@@ -237,7 +238,7 @@ TEST(a_parameter_has_no_extent) {
     wf_graph_free(g);
 }
 
-/* A fixed size may be any number, whatever stands for an extent while recording. */
+/* While recording, a large number stands for an extent. A fixed size may be the same number. */
 TEST(no_fixed_size_is_taken_for_an_extent) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *b = wf_input(g, "b", WF_F32, 1, (int64_t[]){ wf_extent(g, "B", 64) });
@@ -325,9 +326,9 @@ static bool step(wf_plan *p, wf_tensor *x, wf_tensor *y, wf_state *s, int positi
            wf_fetch(p, y, result, wf_bound_bytes(p, y));
 }
 
-/* Memory runs out while a plan is laid out for another position: an error, and then the right
- * numbers. The sums here are views at one position and computed at the next, so that offsets are
- * planned anew. */
+/* An allocation fails while a plan computes its memory layout for another position P: the run
+ * fails, and a later run gives the right numbers. The sums are views at one position and computed
+ * at the next, so the layout does change. */
 TEST(a_failed_layout_leaves_the_plan_usable) {
     wf_graph *g = new_graph(WF_F32);
     int64_t B = wf_extent(g, "B", 4), T = wf_extent(g, "T", 2);
@@ -360,7 +361,8 @@ TEST(a_failed_layout_leaves_the_plan_usable) {
 
 /* ---- NULL ------------------------------------------------------------------------------------ */
 
-/* Tensors that were recorded after the plan was made, or in another graph, or nowhere. */
+/* A plan refuses tensors that were recorded after the plan was made, or in another graph, and
+ * poison tensors. */
 TEST(strangers_have_no_place_in_a_plan) {
     wf_graph *g = new_graph(WF_F32), *h = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2)), *y = wf_exp(wf_neg(x));
@@ -391,7 +393,7 @@ TEST(strangers_have_no_place_in_a_plan) {
 /* A state fits plans whose caches have the same width and grow along the same axis. */
 TEST(a_state_of_other_caches_is_refused) {
     static const struct {
-        int64_t shape[4]; /* but for the batch and the axis that grows, which is 0 */
+        int64_t shape[4]; /* 0 for the batch and for the axis that grows */
         int axis;
     } caches[] = {
         { { 0, 0, 2, 4 }, 1 }, { { 0, 0, 2, 5 }, 1 }, { { 0, 2, 0, 4 }, 2 }, { { 0, 3, 0, 4 }, 2 }
@@ -473,10 +475,11 @@ TEST(caches_that_do_not_grow_are_refused) {
     }
 }
 
-/* The rows of a state are more than those in use: they may not fit where these do. */
+/* A state has room for all positions, not only those in use: it may be too large where the run's
+ * tensors are not. */
 TEST(a_state_too_large_for_any_memory_is_refused) {
     static const struct {
-        int64_t width; /* seven rows of it, in a batch of 2^31 - 1, do not reach 2^63 bytes or do */
+        int64_t width; /* the cache has (2^31 - 1) * 7 * width floats: below 2^63 bytes, or above */
         const char *says;
     } rows[] = { { 147639500, "out of memory for a state" },
                  { 536870912, "cache: the result [2147483647,7,536870912] is too large" } };
@@ -513,7 +516,8 @@ TEST(lists_that_are_null_are_refused) {
     end_graph(g);
 }
 
-/* The functions of text.h return a failure, and a message if there is room for one. */
+/* Functions of text.h without a tokenizer (NULL) return a failure, and a message if there is room
+ * for one. */
 TEST(no_tokenizer_answers) {
     char text[8] = "before", why[WF_MESSAGE] = "";
     int32_t ids[4] = { 0 };
@@ -578,7 +582,8 @@ TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
     wf_file_free(f), wf_tokenizer_free(t);
 }
 
-/* The functions of model.h and decode.h do, too. */
+/* Functions of model.h and decode.h without a model or a decoder (NULL) return a failure, and a
+ * message if there is room for one. */
 TEST(no_model_and_no_decoder_answer) {
     typedef wf_plan *(*plan_of_model)(wf_model *, wf_pool *);
     static const plan_of_model plans[] = {
@@ -685,7 +690,8 @@ TEST(options_of_a_generation_have_its_lists) {
     ck_assert(o.n_forced == 1 && o.begin_banned == g.begin_banned && o.n_begin_banned == 1);
 }
 
-/* Every number of a configuration at both ends of its type: a sentence, or a model that is one. */
+/* Every size of a configuration is set to extreme values: the check refuses it with a message,
+ * except for 0 layers. */
 TEST(a_configuration_of_extremes_is_refused) {
     static const int64_t ends[] = { INT64_MIN, INT64_MIN + 1, -1, 0, INT64_MAX - 1, INT64_MAX };
     char why[WF_MESSAGE];
@@ -697,7 +703,7 @@ TEST(a_configuration_of_extremes_is_refused) {
                                         &c.d_model,        &c.num_heads,     &c.dim_feedforward,
                                         &c.encoder_layers, &c.decoder_layers };
             *fields[field] = ends[i];
-            bool none = field >= 6 && ends[i] == 0; /* a stack without layers is one */
+            bool none = field >= 6 && ends[i] == 0; /* a stack of 0 layers is allowed */
             ck_assert_msg(wf_transformer_check(&c, why) == none, "field %d, %lld", field,
                           (long long)ends[i]);
             c.pad_id = c.start_id = c.end_id = i % 2 ? INT32_MAX : INT32_MIN;

@@ -1,6 +1,6 @@
-/* tests/core/record/test_sizes.c - what messages call the sizes of named extents: by name, whatever
- * was made of them. Neither what stands for an extent in a program nor what stands for it while
- * recording is ever said. */
+/* tests/core/record/test_sizes.c - messages name the sizes that come from an extent by formula:
+ * "B", "2*B", "B+1". They never show the two numbers that stand for an extent: the tag that
+ * wf_extent returns, and the nominal size that shape rules see while recording. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ static void say_axis(env *e) {
     wf_squeeze(wf_slice(e->x, 0, 5, WF_END), WF_AXIS(0));
 }
 static void say_fixed(env *e) {
-    int64_t n = e->x->shape[0] + 5; /* of its own, whatever stands for B */
+    int64_t n = e->x->shape[0] + 5; /* a fixed size near the nominal size of B: shown as a number */
     wf_tensor *fixed = wf_input(e->g, "z", WF_F32, 1, &n);
     wf_add(wf_pad(rows(e->x), 0, 4, 0, 0), fixed);
 }
@@ -123,7 +123,8 @@ TEST_ROWS(extents_are_called_by_name, COUNT_OF(said)) {
     wf_graph_free(e.g);
 }
 
-/* A tag is not made of other tags, however many extents there are. */
+/* A tag times 1 to 3, plus -20 to 20, is named after its own extent: tags are so far apart that it
+ * cannot be taken for another one. */
 TEST(what_is_added_to_an_extent_is_no_other) {
     wf_graph *g = wf_graph_new(NULL);
     int64_t tag[15];
@@ -147,7 +148,7 @@ TEST(what_is_added_to_an_extent_is_no_other) {
 
 /* ---- numbers that are made of extents -------------------------------------------------------- */
 
-/* Messages of a program's own shape rules about B, T and U. */
+/* Shape rules of a program's own op that fail with numbers computed from B, T and U. */
 #define RULE(name, ...)                                                                            \
     static bool name(wf_call *c) {                                                                 \
         const int64_t b = c->in[0].shape[0], t = c->in[1].shape[0], u = c->in[2].shape[0];         \
@@ -203,7 +204,8 @@ TEST_ROWS(what_is_made_of_extents_is_told_where_it_can, COUNT_OF(made)) {
     wf_graph_free(e.g);
 }
 
-/* Where a rule holds for the one size alone, its number is said as it is. */
+/* An op that fails for another nominal size of B in another way than for the first: the message
+ * keeps its numbers, because no formula can be found for them. */
 TEST(a_rule_that_fails_with_other_sizes_keeps_its_numbers) {
     env e;
     open_env(&e);
@@ -266,7 +268,8 @@ static const struct {
 
 enum { LEAST_NOMINAL = 3000 }; /* no other size here is as large */
 
-/* Every number of the message was handed over, or is a small one; and none is a tag. */
+/* Every number of the message must be n, which the test passed to the call, or a small one; if n is
+ * a tag, only small ones are allowed. */
 static void look_at(const char *what, const char *message, int64_t n, bool is_tag) {
     for (const char *p = message; *p;) {
         char *end = NULL;
