@@ -1,11 +1,12 @@
-/* tests/fuzz/damage.c - a fuzz target with every truncation of files, and with N of their bits
- * flipped: damage N FILE... See run.sh --damage. */
+/* tests/fuzz/damage.c - runs a fuzz target on every truncation of each file, and on N copies with
+ * one bit flipped: damage N FILE... See run.sh --damage. */
 #include "core/base/random.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* In memory of just its size, so that a sanitizer sees a step beyond. */
+/* Copies the bytes into a block of exactly their size, so that a sanitizer sees a read behind
+ * it. */
 static void run(const uint8_t *data, size_t size) {
     uint8_t *copy = malloc(size ? size : 1);
     fuzz_must(copy);

@@ -1,9 +1,9 @@
 /* tests/fuzz/fuzz.h - a fuzz target: a function of arbitrary bytes that must not crash.
  *
- * With libFuzzer (run.sh) every target is a program of its own. In the test program they are
+ * With libFuzzer (run.sh) every target is a program of its own. In the test program the targets are
  * ordinary functions, which test_fuzz.c calls with the files of corpus/, and walls/mutants.c with
- * mutants of model files. What must hold is said with fuzz_must, which ends the program, also
- * without debugging. */
+ * mutants of model files. fuzz_must is an assertion that also NDEBUG keeps: it aborts if its
+ * condition is false. */
 #ifndef WEFT_TESTS_FUZZ_FUZZ_H
 #define WEFT_TESTS_FUZZ_FUZZ_H
 
@@ -24,7 +24,8 @@
     int fuzz_##name(const uint8_t *data, size_t size)
 #endif
 
-/* Of targets that read safetensors files: libFuzzer's own changes, or the mutator's. */
+/* Targets that read safetensors files define this function, so that libFuzzer mutates their inputs
+ * with mutator.h. */
 #ifdef WEFT_LIBFUZZER
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned int seed);
@@ -51,11 +52,13 @@ static inline void fuzz_must_say(const char *message) {
     fuzz_must(plain);
 }
 
-/* A file in memory with these bytes, to be opened as path[32]; returns what fuzz_unfile takes. */
+/* Makes a file in memory with these bytes, and writes its path to path[32]. Returns a descriptor
+ * for fuzz_unfile, which removes the file. */
 int fuzz_file(const void *data, size_t size, char *path);
 void fuzz_unfile(int file);
 
-/* A path of this process alone, in $TMPDIR; else in memory if the machine has such a folder. */
+/* A path that no other process uses: in $TMPDIR, or in memory (/dev/shm) if the machine has
+ * that. */
 const char *fuzz_path(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* tests/fuzz/fuzz_byte_level.c - any bytes as a merges.txt, with a vocabulary of what its lines
- * join: refused with a sentence, or a tokenizer that loses no byte, and is the same from a file.
+/* tests/fuzz/fuzz_byte_level.c - any bytes as a merges.txt, with a vocabulary of the pieces that
+ * its lines merge: refused with a message, or a tokenizer that loses no byte, and that is the same
+ * after it was written to a file and read again.
  *
  * Merges end at the first '\0'; a line to encode follows. */
 #include "core/base/utf8.h"

@@ -1,8 +1,8 @@
 /* tests/fuzz/fuzz_codes.c - any bytes as a codes file, with a vocabulary learned from lines:
- * refused with a sentence, or a tokenizer that keeps its promises. Merges are learned from the
- * same lines, too.
+ * refused with a message, or a tokenizer that keeps the promises of round_trip.h. Another tokenizer
+ * learns merges from the same lines.
  *
- * Codes end at the first '\0', lines to learn from and to encode follow. */
+ * Codes end at the first '\0'. The lines follow it: they are learned from, and encoded. */
 #include "round_trip.h"
 
 typedef struct rest {

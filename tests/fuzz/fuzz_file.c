@@ -1,4 +1,4 @@
-/* tests/fuzz/fuzz_file.c - bytes as a file for those who want a path; see fuzz.h. */
+/* tests/fuzz/fuzz_file.c - puts bytes into a file, for targets that read a path; see fuzz.h. */
 #define _GNU_SOURCE /* memfd_create */
 #include "fuzz.h"
 

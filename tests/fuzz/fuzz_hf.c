@@ -1,10 +1,11 @@
 /* tests/fuzz/fuzz_hf.c - any bytes as the texts of a folder of Hugging Face: refused with a
- * sentence, or what comes out is within its bounds, and its tokenizers are the same when they were
- * written and read again. Weights have targets of their own; here an index of them is read.
+ * message, or the configuration is within its bounds, and the tokenizers are the same after they
+ * were written and read again. Weights have targets of their own; here only their index is read.
  *
- * Parts end at '\0': config.json, generation_config.json, tokenizer_config.json, vocab.json (of an
- * encoder vocab.txt), the index of weights, a line. An empty one is a file that is not there; of config.json and vocab.json
- * the one below; without the last four nothing but the configurations is read. */
+ * The input has parts that end at '\0': config.json, generation_config.json, tokenizer_config.json,
+ * vocab.json (for an encoder: vocab.txt), the index of weights, and a line to encode. For an empty
+ * part the folder lacks that file, except that config.json and vocab.json then are those below.
+ * Without the last four parts only the configurations are read. */
 #define _XOPEN_SOURCE 700
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,8 +70,8 @@ static void remove_files(const char *folder, int first) {
     }
 }
 
-/* Two folders of this process: what is read, and what is written. They stay until it ends, since
- * to make and remove them each time takes longer than to read them. */
+/* Two folders of this process: one to read from, one to write to. They stay until the process ends,
+ * because making and removing them for each input takes longer than reading them. */
 static char folders[2][PATH];
 static pid_t owner;
 
@@ -82,7 +83,7 @@ static void remove_folders(void) {
     }
 }
 
-/* With the models of pieces, which are always the same. */
+/* Makes the folders, with two sentencepiece models, which are the same for all inputs. */
 static void make_folders(void) {
     static bool told;
     if (owner == getpid()) return;
@@ -269,8 +270,8 @@ static void read_folder(const part *parts, const hf_family *family, const hf_con
     wf_file *f = parts[INDEX].bytes ? wf_hf_open_weights(folder, &name, message) : NULL;
     if (parts[INDEX].bytes && !f) fuzz_must_say(message);
     wf_file_free(f);
-    if (c->c.src_vocab <= LARGEST &&
-        c->c.tgt_vocab <= LARGEST) /* else the weights would be large */
+    /* The weights of larger vocabularies would take too much memory. */
+    if (c->c.src_vocab <= LARGEST && c->c.tgt_vocab <= LARGEST)
         judge_tokenizers(folder, family, c, parts[LINE]);
     for (int i = 0; i < FIRST_SPM; i++) {
         snprintf(path, sizeof path, "%.300s/%s", folder, files[i]);

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_json.c - any bytes as JSON: what skipping a value accepts, asking for each of its
- * parts accepts too, and nothing else; strings come out as UTF-8 without U+0000. */
+/* tests/fuzz/fuzz_json.c - any bytes as JSON: wf_json_skip and a reader that asks for each part of
+ * a value accept the same texts; decoded strings are UTF-8 without U+0000. */
 #include "core/base/utf8.h"
 #include "core/file/json.h"
 #include "fuzz.h"
@@ -30,7 +30,7 @@ static bool array(struct wf_json *j, int depth) {
     return !*j->error;
 }
 
-/* A size if it is one, else what skipping makes of it. */
+/* Reads a number with wf_json_size if that accepts all of it; else skips the value. */
 static bool scalar(struct wf_json *j) {
     struct wf_json number = *j;
     int64_t size;

@@ -1,5 +1,6 @@
-/* tests/fuzz/fuzz_links.c - any bytes as an alignment of a pair: refused with a sentence, or its
- * links are within the pair, and say the same when they are written again.
+/* tests/fuzz/fuzz_links.c - any bytes as the word alignment of a pair of lines: refused with a
+ * message, or its links are within the pair, and are the same after they were written and read
+ * again.
  *
  * The first two bytes are the numbers of words; the rest is the line. */
 #include "fuzz.h"

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_metrics.c - any lines, outputs and references by turns: every score is within its
- * bounds, counts add up, and what is compared with itself is perfect. */
+/* tests/fuzz/fuzz_metrics.c - any lines, alternately an output and a reference: every score is
+ * within its bounds, counts add up, and a text scored against itself gets the best score. */
 #include <math.h>
 
 #include "fuzz.h"
@@ -38,7 +38,7 @@ static void perfect(const char *line, size_t bytes) {
     metrics_free(m);
 }
 
-/* Lines end with '\n', which is not theirs. */
+/* The bytes of the first line, without its '\n'. */
 static size_t line_of(const char *at, size_t left) {
     const char *end = memchr(at, '\n', left);
     return end ? (size_t)(end - at) : left;

@@ -1,6 +1,6 @@
-/* tests/fuzz/fuzz_model.c - any bytes as a model's file: refused with a sentence, or a model that
- * decodes, and that is the same when it was saved and loaded again, with its moments and its
- * vocabularies. Built with the mutator: most of what it tries has a right checksum. */
+/* tests/fuzz/fuzz_model.c - any bytes as a model's file: refused with a message, or a model that
+ * decodes, and that is the same after it was saved and loaded again, with its moments and its
+ * vocabularies. It is built with mutator.h, so most inputs of the fuzzer have a valid checksum. */
 #include "core/file_internal.h"
 #include "judge_model.h"
 #include "models/model_internal.h"
@@ -17,8 +17,8 @@ static bool has(const wf_file *f, const char *tail) {
     return false;
 }
 
-/* As train would open it: with the moments and averages that the file has. NULL: it has none, or
- * message says why not. */
+/* Makes a trainer as `train --resume` would, with the moments and averages that the file has.
+ * Returns NULL if it has none, or with a message if they do not fit. */
 static wf_trainer *resumed(const wf_file *f, const wf_model *m, char *message) {
     bool moments = has(f, ".m"), averages = has(f, ".average");
     wf_trainer_options o = {
@@ -34,7 +34,7 @@ static wf_trainer *resumed(const wf_file *f, const wf_model *m, char *message) {
     return NULL;
 }
 
-/* The model, and in *t what trains it. */
+/* Loads the model, and makes its trainer *t (NULL: the file has no moments). */
 static wf_model *load(const wf_file *f, wf_trainer **t, char *message) {
     wf_model *m = wf_model_load(f, NULL, WF_F32, 1, message);
     *t = NULL;
@@ -73,7 +73,8 @@ static wf_file *saved(const wf_model *m, wf_trainer *t) {
 
 static wf_trainer *trains; /* the model that is judged; NULL: its file has no moments */
 
-/* The checksum is of all that a file means: configuration, weights, moments. */
+/* Saves the model and loads it again. The checksum must be the same: it covers the configuration,
+ * the weights and the moments. */
 static void judge_saved(const wf_model *m) {
     static const char sum[] = "weft.checksum";
     char message[256] = "";

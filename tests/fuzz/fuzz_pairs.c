@@ -1,12 +1,12 @@
-/* tests/fuzz/fuzz_pairs.c - any bytes as a file of pairs: refused with a sentence, or what comes
- * out is text, the same from two files of one side each, and kept as it is by the corpus. The first
- * byte chooses the corpus's limits. */
+/* tests/fuzz/fuzz_pairs.c - any bytes as a file of pairs (source TAB target): refused with a
+ * message, or its lines are valid text. The same pairs are read from two files, one for each side,
+ * and are unchanged in the corpus. The first byte chooses the corpus's limits. */
 #include "fuzz.h"
 #include "models/text.h"
 #include "models/text_internal.h"
 #include "tools/data/corpus.h"
 
-#define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* one is dropped: then none that is text */
+#define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* a reader drops one at the start of a file */
 
 typedef struct side {
     char *text;
@@ -27,8 +27,8 @@ static void append(side *s, const char *text, size_t bytes) {
     s->text[s->size++] = '\n';
 }
 
-/* How many pairs, and their sides as files; -1: refused, or a text that ends with what would be the
- * end of a line there. */
+/* Reads the pairs, and appends their texts to the files of both sides. Returns the number of pairs;
+ * -1 if they are refused, or if a text ends with '\r', which would end a line in a side's file. */
 static int64_t take_apart(const char *path, side sides[2]) {
     bool other = false;
     pair_lines p;
@@ -49,7 +49,8 @@ static int64_t take_apart(const char *path, side sides[2]) {
     return failed || other ? -1 : pairs;
 }
 
-/* Two files give the same lines as one file with TABs: a source and a target in turn. */
+/* Reads the pairs from a file of sources and a file of targets: the texts must be the same as from
+ * one file with TABs. */
 static void put_together(const side sides[2], int64_t pairs) {
     char path[2][32], message[256] = "";
     int file[2];

@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_safetensors.c - any bytes as a model's file: refused with a sentence, or every
- * entry is within the data, of the length that its shape says, and found again by its name. A graph
- * takes all of what it was given, or stays as it was. */
+ * entry is within the data, of the length that its shape says, and found again by its name. A load
+ * into a graph changes all leaves, or none. */
 #include "core/file_internal.h"
 #include "core/save.h"
 #include "fuzz.h"
@@ -14,7 +14,7 @@ static void judge_item(void *user, const wf_load_item *item) {
     fuzz_must((item->outcome == WF_LOADED) == !*item->reason);
 }
 
-/* Into a graph with two leaves of usual names, which may be renamed ones. */
+/* Loads the file into a graph with two leaves of usual names, with and without renaming. */
 static void load_into_graph(const wf_file *f, unsigned allow) {
     wf_graph *g = wf_graph_new(NULL);
     wf_param(g, "w", 1, (int64_t[]){ 1 }, wf_init_constant(3));

@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_settings.c - any bytes as train's command line and the settings in its
- * checkpoint: refused with a sentence, or what is accepted is within its bounds, gives a rate at
- * every step, and comes back from a checkpoint as it is.
+ * checkpoint: refused with a message, or the settings are within their bounds, give a learning rate
+ * at every step, and are the same after they were stored in a checkpoint and read again.
  *
  * Lines that begin with '=' are the checkpoint's metadata, "=lr=1e-3"; the others are arguments.
  * Linked with --wrap=exit: a refusal ends here, not the program. */
@@ -29,8 +29,8 @@ void __wrap_exit(int status) {
     __real_exit(status);
 }
 
-/* What is said to people is kept, to be judged: all that is written to descriptor 2. FUZZ_LOUD=1
- * lets it pass, a sanitizer's report among it. */
+/* Redirects stderr into a file, so that messages can be checked. FUZZ_LOUD=1 shows them instead,
+ * and a sanitizer's report, too. */
 static int kept = -1, stderr_was;
 
 static void keep_sayings(void) {
@@ -93,7 +93,7 @@ static void rates_are_finite(const settings *set) {
     }
 }
 
-/* Written into a checkpoint and read from it, settings are the same. */
+/* Writes the settings into a checkpoint and reads them again: they must be the same. */
 static void come_back(const settings *come, const training_state *at) {
     static settings_meta meta, again;
     const dataset none = { .kind = &source_made };
@@ -111,7 +111,7 @@ static void come_back(const settings *come, const training_state *at) {
         fuzz_must(again.n == meta.n);
         for (int i = 0; i < meta.n; i++) fuzz_must(strcmp(again.values[i], meta.values[i]) == 0);
     }
-    /* Text is refused here for one reason alone: its files were not named again. */
+    /* The task lm may be refused here, because a resume must name its text files again. */
     fuzz_must(!status || set->data.task == LEARN_TEXT);
     wf_file_free(f);
 }
@@ -132,7 +132,7 @@ static void take(int argc, char **argv, const wf_file *f) {
     come_back(set, &at);
 }
 
-/* The exit code that the program would have, or 0. */
+/* Parses the command line. Returns the exit code with which the program would end, or 0. */
 static int status_of(int argc, char **argv, wf_file *f) {
     armed = true;
     int status = setjmp(ended);

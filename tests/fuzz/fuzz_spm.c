@@ -6,7 +6,7 @@
 #include "fuzz.h"
 #include "models/text/sentencepiece/sentencepiece.h"
 
-/* Pieces of the line are all of it, but for bytes, which have pieces of their own. */
+/* The texts of a line's pieces, joined, must be the line. Models with byte pieces are left out. */
 static void pieces_cover(const void *file, size_t size, wf_span line) {
     char message[256] = "";
     wf_spm *m = wf_spm_read(file, size, message);

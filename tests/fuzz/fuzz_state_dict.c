@@ -11,7 +11,8 @@ static wf_model *import(const wf_file *f, char *message) {
     return wf_transformer_from_state_dict(f, &given, WF_F32, message);
 }
 
-/* bf16 keeps the upper half of each value: written twice it is the same. */
+/* Saves the model as a state_dict in f32 and reads it: it must be the same model. That model is
+ * saved in bf16, which must be readable, too. */
 static void judge_saved(const wf_model *m) {
     char message[256] = "";
     const char *path = fuzz_path();

@@ -1,8 +1,8 @@
 /* tests/fuzz/fuzz_torch_file.c - any bytes as a file of torch.save's: refused with a sentence, or
  * entries that are within the data.
  *
- * The first byte says what the rest is: a file; a pickle of either container, so that what follows
- * it is right; or with it the storages of the older container. */
+ * The first byte says what the rest is: a whole file; a pickle, which is put into a valid container
+ * of either kind; or a pickle and the storages that follow it in the older container. */
 #include "core/file/crc32.h"
 #include "core/file_internal.h"
 #include "fuzz.h"
@@ -13,7 +13,7 @@ typedef struct text {
     size_t size;
 } text;
 
-/* Room for `n` bytes of the input and what stands around them. */
+/* A buffer for n bytes of the input and the container around them. */
 static text begin(size_t n) {
     text t = { malloc(n + 1024), 0 };
     fuzz_must(t.data);
@@ -29,14 +29,14 @@ static void add_number(text *t, uint64_t number, int n) {
     for (; n > 0; n--, number >>= 8) add(t, &(uint8_t){ (uint8_t)number }, 1);
 }
 
-/* A target runs millions of times: the table is made once. */
+/* The CRC-32. Its table is made once, because a target runs millions of times. */
 static uint32_t sum_of(const uint8_t *data, size_t n) {
     static wf_crc32_table table;
     if (!table.of[0][1]) wf_crc32_fill(&table, WF_CRC32_ZIP);
     return ~wf_crc32(&table, UINT32_MAX, data, n);
 }
 
-/* The records "a/data.pkl" and, of 24 bytes, "a/data/0". */
+/* A ZIP archive with the pickle as "a/data.pkl", and 24 bytes of data as "a/data/0". */
 static text in_archive(const uint8_t *pickle, size_t size) {
     static const char *const names[] = { "a/data.pkl", "a/data/0" };
     static const uint8_t zeros[24];

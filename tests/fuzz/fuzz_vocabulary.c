@@ -5,7 +5,7 @@
  * second. */
 #include "round_trip.h"
 
-/* Up to the next '\0', which is passed. */
+/* Takes the bytes up to the next '\0', and moves *at behind it. */
 static const char *field(const char **at, size_t *left, size_t *bytes) {
     const char *begin = *at, *end = memchr(begin, '\0', *left);
     *bytes = end ? (size_t)(end - begin) : *left;

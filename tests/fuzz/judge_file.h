@@ -13,7 +13,7 @@ static inline uint64_t sum(const void *data, size_t bytes) {
     return s;
 }
 
-/* Reads what it is given to the last byte, so that the sanitizer sees it. */
+/* Reads all bytes of an entry, so that a sanitizer sees those that are outside the file. */
 static inline void look_at(const wf_file *f, const wf_entry *e, size_t size) {
     fuzz_must(e && e->name && e->dtype && e->ndim >= 0 && e->ndim <= WF_MAX_DIMS);
     fuzz_must(e->bytes <= size && wf_file_find(f, e->name) == e);

@@ -14,8 +14,8 @@ typedef enum { JUDGED_REFUSED, JUDGED_FILE, JUDGED_MODEL, JUDGED_STAGES } judged
 judged judge_model(const uint8_t *data, size_t size);      /* fuzz_model.c */
 judged judge_state_dict(const uint8_t *data, size_t size); /* fuzz_state_dict.c */
 
-/* A refusal: a sentence, and never for want of memory, since small files are read in little. What a
- * file is quoted with stands in quotes. */
+/* A refusal must be a printable message, and not "out of memory": a small file takes little memory.
+ * Those words may only appear within a message, where it quotes the file. */
 static inline void judge_refusal(const char *message) {
     static const char reason[] = "out of memory";
     size_t n = strlen(message), k = sizeof reason - 1;
@@ -62,14 +62,15 @@ static inline void judge_vectors(wf_model *m) {
     free(vectors);
 }
 
-/* Two sentences, a few tokens of each: ids in the vocabulary, or the weights are to blame. */
+/* Decodes a few tokens of two sentences: their ids are in the vocabulary, or the decoder fails
+ * because of the weights. */
 static inline void judge_decoding(wf_model *m) {
     char message[256] = "";
     if (wf_encoder_of(m)) {
         judge_vectors(m);
         return;
     }
-    if (wf_model_room(m, 1) < 0) return; /* a start is all that it reads */
+    if (wf_model_room(m, 1) < 0) return; /* max_len leaves no room for an output token */
     const int32_t last = (int32_t)m->src_vocab - 1, src[] = { 0, last, last, 0 };
     wf_decode_options o = wf_decode_defaults();
     o.max_len_a = 0, o.max_len_b = 3;
@@ -90,8 +91,8 @@ static inline void judge_decoding(wf_model *m) {
     wf_decoder_free(d);
 }
 
-/* What came of a file: it decodes, and comes back from where it is saved to. Frees both; m may be
- * NULL. */
+/* Checks a loaded model (NULL: there is none): it decodes, and judge_saved saves it and loads it
+ * again. Frees f and m. */
 static inline judged judge_loaded(wf_file *f, wf_model *m, void (*judge_saved)(const wf_model *)) {
     bool file = wf_file_ok(f), model = m != NULL;
     if (m) {

@@ -1,5 +1,5 @@
-/* tests/fuzz/mutant.c - edits of what a safetensors file says: its tensors and its metadata. See
- * mutant.h. */
+/* tests/fuzz/mutant.c - mutations of the parsed contents of a safetensors file: its tensors and its
+ * metadata. See mutant.h. */
 #include "mutant.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AXIS = 1 << 14, TENSOR = 1 << 17 }; /* the longest axis, the bytes that data are made for */
+enum { AXIS = 1 << 14, TENSOR = 1 << 17 }; /* largest axis and bytes for which data are made */
 
 /* clang-format off */
 static const char *const numbers[] = {
@@ -64,7 +64,7 @@ const char *mutant_say(mutant *m, const char *format, ...) {
     return mutant_keep(m, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
 }
 
-/* Also beyond the ends: it wraps there. */
+/* A number at most 2 from x, which may wrap around at the ends of int64_t. */
 static int64_t near(mutant *m, int64_t x) {
     return (int64_t)((uint64_t)x + (uint64_t)below(m, 5) - 2);
 }
@@ -89,7 +89,8 @@ static size_t line_at(const char *text, size_t *at) {
     return n + (text[*at + n] == '\n');
 }
 
-/* A vocabulary, codes: lines go, come twice, change places, grow. */
+/* Edits a text of lines, such as a vocabulary or codes: removes, repeats, swaps or lengthens
+ * lines. */
 static const char *edit_lines(mutant *m, const char *text) {
     size_t n = strlen(text), at = (size_t)below(m, n ? n : 1), to = (size_t)below(m, n ? n : 1);
     size_t length = line_at(text, &at);
@@ -145,8 +146,8 @@ static size_t bits_of(const char *dtype) {
     return strcmp(dtype, "BOOL") == 0 ? 8 : bits > 0 ? (size_t)bits : 32;
 }
 
-/* Data as long as type and shape say, the old one again and again; a shape too large stays a
- * lie. */
+/* Gives the tensor as many bytes as its type and shape need, by repeating the old ones. If the
+ * shape is too large, the tensor keeps its data, which then do not fit. */
 static void refill(mutant *m, tensor *t) {
     size_t bytes = bits_of(t->dtype);
     for (int i = 0; i < t->ndim; i++) {
@@ -166,7 +167,7 @@ static void edit_shape(mutant *m, tensor *t) {
     int i = below(m, (size_t)t->ndim), k = below(m, (size_t)t->ndim);
     int64_t size = t->ndim ? t->shape[i] : 1;
     switch (below(m, 6)) {
-    case 0: /* other axes of the same product */
+    case 0: /* swap two axes: the number of elements stays the same */
         if (t->ndim) t->shape[i] = t->shape[k], t->shape[k] = size;
         return;
     case 1:
@@ -291,7 +292,8 @@ static void edit_meta(mutant *m) {
     }
 }
 
-/* A value of one of these alone: chance would seldom meet the long ones among so many. */
+/* Edits the value of a metadata pair whose key contains `part`. Of all pairs, chance would seldom
+ * choose the few with long texts. */
 static void edit_pair_of(mutant *m, const char *part) {
     int found[MUTANT_PAIRS], n = 0;
     for (int i = 0; i < m->n_meta; i++)
@@ -304,7 +306,7 @@ static void edit_pair_of(mutant *m, const char *part) {
                                  : edit_text(m, pair->value);
 }
 
-/* ---- edits that belong together: accepted where one alone is refused ------------------------- */
+/* ---- edits of several fields that fit together, so that the file stays valid ----------------- */
 
 static void set_number(mutant *m, const char *key, int64_t value) {
     wf_meta *pair = find_pair(m, key);
@@ -316,7 +318,7 @@ static bool ends(const char *name, const char *tail) {
     return n >= k && strcmp(name + n - k, tail) == 0;
 }
 
-/* Rows of a table, of its moments too, and what the configuration says of them. */
+/* Changes the number of rows of a table, of its moments, and in the configuration. */
 static void resize_table(mutant *m) {
     static const char *const tables[][2] = {
         { "src_embedding.weight", "weft.config.src_vocab" },
@@ -337,7 +339,7 @@ static void resize_table(mutant *m) {
         }
 }
 
-/* The last layer of a stack goes. */
+/* Removes the last layer of a stack, and lowers the number of layers in the configuration. */
 static void drop_layer(mutant *m) {
     const char *stack = one_in(m, 2) ? "encoder" : "decoder";
     wf_meta *pair = find_pair(m, mutant_say(m, "weft.config.%s_layers", stack));

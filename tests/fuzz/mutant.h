@@ -1,5 +1,5 @@
-/* tests/fuzz/mutant.h - a file while it is edited, for the two files that edit it: mutant.c what it
- * says, mutator.c its text and its bytes. */
+/* tests/fuzz/mutant.h - a safetensors file while it is mutated. mutant.c changes its parsed
+ * contents, mutator.c the text of its header and its bytes. */
 #ifndef WEFT_TESTS_FUZZ_MUTANT_H
 #define WEFT_TESTS_FUZZ_MUTANT_H
 
@@ -16,7 +16,7 @@ typedef struct tensor {
     size_t bytes;
 } tensor;
 
-/* All memory of edits is in the pool, and nothing is freed before its end. */
+/* Memory for edits is taken from the pool, and is not freed before all of the pool is. */
 typedef struct mutant {
     uint64_t state;
     tensor tensors[MUTANT_TENSORS];
@@ -49,7 +49,7 @@ const char *any_word(mutant *m);   /* names, values, and what breaks them */
 char *mutant_keep(mutant *m, const void *bytes, size_t n);
 const char *mutant_say(mutant *m, const char *format, ...) WF_PRINTF(2, 3);
 
-/* One edit of what the file says. */
+/* Makes one edit of the parsed contents. */
 void mutant_edit(mutant *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* tests/fuzz/mutator.c - mutants of safetensors files as text and bytes; see mutator.h. */
+/* tests/fuzz/mutator.c - mutations of a safetensors file's text and bytes; see mutator.h. */
 #include "mutator.h"
 #include "core/file_internal.h"
 
@@ -68,7 +68,7 @@ typedef struct span {
     size_t at, n;
 } span;
 
-/* Strings, numbers and single characters, as far as there is room. */
+/* Splits the header into strings, numbers and single characters. Returns at most TOKENS of them. */
 static int tokenize(const buffer *b, span *tokens) {
     int n = 0;
     for (size_t at = 0; at < b->n && n < TOKENS; n++) {
@@ -112,7 +112,7 @@ static const char *const snippets[] = {
 };
 /* clang-format on */
 
-/* From a key to the end of its value: the braces and brackets that it opened are closed. */
+/* The text from a key to the end of its value, where all its braces and brackets are closed. */
 static span member(const buffer *b, const span *tokens, int n, int key) {
     int depth = 0, i = key + 2;
     for (; i < n; i++) {
@@ -143,7 +143,7 @@ static void edit_header(mutant *m, buffer *b) {
     int n = tokenize(b, tokens), i = below(m, (size_t)n);
     const char *text;
     if (n) switch (below(m, 8)) {
-        case 0: /* a number of the shapes and offsets, which come last */
+        case 0: /* change a number; shapes and offsets are the last ones of the header */
             for (i = n - 1 - below(m, (size_t)n);
                  i > 0 && !strchr("0123456789", b->at[tokens[i].at]);)
                 i--;

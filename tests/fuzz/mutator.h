@@ -1,8 +1,8 @@
-/* tests/fuzz/mutator.h - mutants of safetensors files that pass the door: a few edits of what the
- * file says (names, shapes, types, values, metadata, vocabularies, settings), of its header's text
- * or of its bytes; then lengths and, mostly, the checksum are made right again.
+/* tests/fuzz/mutator.h - mutations of safetensors files that get past the first checks of a reader:
+ * a few edits of the contents (names, shapes, types, values, metadata, vocabularies, settings), of
+ * the header's text or of the bytes; then the lengths and, mostly, the checksum are corrected.
  *
- * A mutant that is no file any more is changed as bytes. Mutants depend on the file and the seed
+ * A file that cannot be parsed is edited as bytes. A mutant depends on the file and the seed
  * alone. */
 #ifndef WEFT_TESTS_FUZZ_MUTATOR_H
 #define WEFT_TESTS_FUZZ_MUTATOR_H
@@ -13,10 +13,10 @@
 
 enum { MUTANT_MOST = 1 << 18 }; /* bytes of a mutant, at most */
 
-/* Into out[most]; returns its size. */
+/* Writes a mutant of the file to out[most]. Returns its size. */
 size_t mutate_file(const uint8_t *data, size_t size, uint64_t seed, uint8_t *out, size_t most);
 
-/* Writes the right checksum where a wrong one stands. True: that was all that was wrong. */
+/* If only the checksum of a file is wrong, replaces it by the right one and returns true. */
 bool reseal(uint8_t *data, size_t size);
 
 /* The mutator that libFuzzer calls: one in four times it uses libFuzzer's own changes, resealed. */

@@ -1,4 +1,4 @@
-/* tests/fuzz/round_trip.h - what holds of every tokenizer, whatever it was read from. */
+/* tests/fuzz/round_trip.h - promises that every tokenizer must keep, whatever it was read from. */
 #ifndef WEFT_TESTS_FUZZ_ROUND_TRIP_H
 #define WEFT_TESTS_FUZZ_ROUND_TRIP_H
 
@@ -15,7 +15,8 @@ static inline char *written(const wf_tokenizer *t, writer *write, size_t *bytes)
     return text;
 }
 
-/* Encode a line, decode it, encode that: without unknowns the ids are the same. */
+/* Encodes a line, decodes the ids, and encodes the result: the ids are the same, unless there are
+ * unknown tokens. */
 static inline void line_returns(wf_tokenizer *t, const char *line, size_t bytes) {
     char message[256] = "";
     int64_t n = wf_tokenizer_encode(t, line, bytes, NULL, 0, message);
@@ -53,7 +54,7 @@ static inline void lines_return(wf_tokenizer *t, const char *text, size_t bytes)
     }
 }
 
-/* Written and read again it is the same, to the byte. */
+/* Writes the tokenizer's files, reads them, and writes them again: they are the same bytes. */
 static inline void files_return(const wf_tokenizer *t) {
     size_t n, m, n_again, m_again;
     char message[256];

@@ -1,5 +1,5 @@
-/* tests/fuzz/test_fuzz.c - every input in fuzz/corpus/ through its fuzz target, without a fuzzer:
- * seeds, and what was once found. fuzz/run.sh looks for more. */
+/* tests/fuzz/test_fuzz.c - runs each fuzz target on the inputs of its folder in fuzz/corpus/,
+ * without a fuzzer: seeds, and inputs that once failed. fuzz/run.sh looks for more. */
 #define _XOPEN_SOURCE 700
 #include <dirent.h>
 #include <stdio.h>
@@ -34,7 +34,8 @@ static const struct {
     TARGETS(TARGET)
 };
 
-/* In memory of just its size, so that a sanitizer sees a step beyond. */
+/* Copies the bytes into a block of exactly their size, so that a sanitizer sees a read behind
+ * it. */
 static void run(int target, const char *text, size_t bytes) {
     uint8_t *data = malloc(bytes ? bytes : 1);
     ck_assert_ptr_nonnull(data);
@@ -50,7 +51,8 @@ static void replay(int target, const char *text, size_t bytes) {
     }
 }
 
-/* Every truncation, and some flipped bits; all of them: run.sh --damage. */
+/* Runs the target on every truncation of an input, and on some copies with a flipped bit (run.sh
+ * --damage flips more). */
 static void damage(int target, char *text, size_t bytes) {
     static uint32_t random = 2018;
     for (size_t n = 0; n < bytes; n++) run(target, text, n);
@@ -63,7 +65,7 @@ static void damage(int target, char *text, size_t bytes) {
     }
 }
 
-/* How many files a target's corpus has. */
+/* Runs the target on each file of its corpus. Returns the number of files. */
 static int each(int target, bool damaged) {
     char folder[512], path[1024];
     int count = 0;

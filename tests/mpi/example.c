@@ -1,5 +1,6 @@
-/* tests/mpi/example.c - the example data_parallel with the ranks that mpirun starts, from its own
- * text: only wf_processes_run, which would start processes itself, is another function here. */
+/* tests/mpi/example.c - the example data_parallel over MPI. This file includes the example's source
+ * and replaces wf_processes_run, which would start processes, by a function that uses the ranks
+ * that mpirun has started. */
 #define wf_processes_run run_over_mpi
 #include "tools/examples/data_parallel.c"
 
@@ -9,7 +10,7 @@ static void say(const char *sentence) {
     fprintf(stderr, "mpi-data-parallel: %s\n", sentence);
 }
 
-/* The ranks are there already, so their number must be that of the command line. */
+/* mpirun has started the ranks, so their number must be the one on the command line. */
 int run_over_mpi(int n, int (*body)(wf_transport *t, void *user), void *user,
                  void (*leave)(int code), wf_processes_result *cause) {
     int here, code = 1;

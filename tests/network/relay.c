@@ -1,13 +1,14 @@
-/* tests/network/relay.c - a network's rate and delay, where the kernel has none to give (netem): a
+/* tests/network/relay.c - emulates the rate and delay of a network on kernels without netem: a
  * switch between hosts that are namespaces of one machine. Started by hosts.py.
  *
- *     relay RATE DELAY        bits in a second; seconds
+ *     relay RATE DELAY        bits per second; seconds
  *
- * The kernel forwards every packet through queue 0 of netfilter and waits for what this says of it:
- * the packet itself stays where it is, and is let go when a network would have delivered it. A host
- * has a link of RATE in each direction; its packets leave one after the other, meet those of others
- * at the receiver's link, and take DELAY on the way. Nothing is lost: a queue grows to what TCP has
- * in flight. Large packets, which the kernel would cut for a real link, are bytes of one. */
+ * The kernel puts every forwarded packet into queue 0 of netfilter and waits for a verdict. This
+ * program gives the verdict at the time at which the emulated network would deliver the packet. A
+ * host has a link of RATE in each direction. Its packets leave one after another, share the
+ * receiver's link with those of other hosts, and take DELAY on the way. No packet is lost: a queue
+ * grows to as much as TCP has in flight. A large packet, which the kernel would split for a real
+ * link, counts as one packet of that many bytes. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netfilter.h>
@@ -26,17 +27,19 @@
 
 enum { HOSTS = 256, WAITING = 1 << 16, HEADER = 20, FRAME = 14, BATCH = 64 };
 enum { ATTRIBUTE = sizeof(struct nlattr) }; /* before its value */
-#define EARLY 3e-6                          /* sooner than a sleep would end */
+#define EARLY 3e-6                          /* packets due within this time do not wait */
 
 static struct {
     int fd;
-    double rate, delay;                     /* bytes in a second; seconds */
-    double out_free[HOSTS], in_free[HOSTS]; /* when a host's link is, by the address's last byte */
-    uint64_t first, last;                   /* packets [first, last), modulo WAITING, by time */
+    double rate, delay; /* bytes in a second; seconds */
+    /* when a host's link is free, to the switch and from it; index: the address's last byte */
+    double out_free[HOSTS], in_free[HOSTS];
+    uint64_t first,
+        last; /* packets [first, last) wait, at index modulo WAITING, in order of time */
     struct packet {
         uint32_t id, to;
         double at, takes;
-        bool arrives; /* then; or leaves the sender's link */
+        bool arrives; /* at time `at` it arrives; false: it leaves the sender's link */
     } waiting[WAITING];
 } net;
 
@@ -108,7 +111,7 @@ static void bind_queue(void) {
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-/* Behind what leaves at the same time. */
+/* Inserts p into the packets that wait, behind those of the same time. */
 static void wait_for(struct packet p) {
     uint64_t i = net.last++;
     if (net.last - net.first > WAITING) errno = ENOBUFS, stop("too many packets");
@@ -117,15 +120,16 @@ static void wait_for(struct packet p) {
     net.waiting[i % WAITING] = p;
 }
 
-/* It leaves the sender's link behind those that came before. */
+/* A packet of the sender leaves its link after the packets that came before. */
 static void packet_came(uint32_t id, const unsigned char *ip, double time) {
     double takes = ((ip[2] << 8 | ip[3]) + FRAME) / net.rate, *out = &net.out_free[ip[15]];
     *out = (*out > time ? *out : time) + takes;
     wait_for((struct packet){ id, ip[19], *out, takes, false });
 }
 
-/* And then the receiver's, behind those of others: at once if there are none, as both links are of
- * one rate. */
+/* A packet that has left the sender's link enters the receiver's link after the packets of other
+ * hosts. Without such it takes no more time, because it passes both links, which have the same
+ * rate, at once. */
 static void packet_left(struct packet p) {
     double *in = &net.in_free[p.to];
     *in = *in + p.takes > p.at ? *in + p.takes : p.at;

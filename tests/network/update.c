@@ -1,11 +1,12 @@
-/* tests/network/update.c - how long an update takes among ranks on a network, beside what is
- * forecast: its exchanges alone, as nothing else is computed that takes time. Run by hosts.py.
+/* tests/network/update.c - measures an update of a data-parallel training among ranks on a network,
+ * beside its forecast time. The model computes next to nothing, so the time is that of the
+ * exchanges. Run by hosts.py.
  *
  *     mpirun ... network-update PARAMETERS [NETWORK [MICRO_BATCHES [PAUSE]]]
  *
- * MICRO_BATCHES: one for each rank, if nothing is said. PAUSE: seconds between two updates, in
- * which a training would compute. Prints medians, and the bytes that were sent beside those that
- * wf_sharded_traffic says. */
+ * MICRO_BATCHES: the default is one for each rank. PAUSE: seconds between two updates, in which a
+ * training would compute. The program prints medians, and the bytes that were sent beside those
+ * that wf_sharded_traffic predicts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- exchanges, as they pass ----------------------------------------------------------------- */
+/* ---- a count of the exchanges ---------------------------------------------------------------- */
 
 static struct {
     wf_transport of; /* whose functions are called */
@@ -64,7 +65,7 @@ typedef struct subject {
     wf_trainer *trainer;
 } subject;
 
-/* The sum of all parameters' squares. */
+/* A graph whose loss is the sum of the squares of all parameters, and its trainer. */
 static bool make(subject *u, int64_t parameters, int64_t micro_batches, wf_transport *t) {
     u->g = wf_graph_new(&(wf_graph_options){ .real = WF_F32 });
     u->n = (int)((parameters + WIDTH * WIDTH - 1) / (WIDTH * WIDTH));
@@ -93,7 +94,7 @@ static void drop(subject *u) {
     free(u->params);
 }
 
-/* The exchange alone is timed: nothing may leave before the barrier (main). */
+/* Only the exchange is timed. With any_thread false, set in main, nothing is sent earlier. */
 static bool update(subject *u, int64_t micro_batches, double pause, wf_transport *t,
                    double *seconds, double *moving) {
     int64_t i, to;

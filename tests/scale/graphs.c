@@ -15,7 +15,7 @@ static wf_tensor *param(wf_graph *g, const char *kind, int i, int64_t width) {
     return wf_param(g, name, width > 0, &width, wf_init_constant(0.5));
 }
 
-/* Which of the n before; the same in every run. */
+/* A pseudo-random number below n, which depends on i and `which` alone. */
 static int any(int n, int i, int which) {
     return (int)(wf_philox4x32(7, (uint64_t)i, (uint64_t)which).v[0] % (uint32_t)n);
 }
@@ -27,7 +27,7 @@ static void chain(scaled *s, int n) {
     s->loss = wf_sum(x, WF_ALL_AXES, false);
 }
 
-/* Side by side, each with a parameter of its own. */
+/* A sum of n / 3 nodes side by side, each of a parameter of its own. */
 static void wide(scaled *s, int n) {
     wf_tensor *sum = wf_constant(s->g, 0);
     for (int i = 0; i < n / 3; i++)
@@ -35,8 +35,8 @@ static void wide(scaled *s, int n) {
     s->loss = sum;
 }
 
-/* Each of two others, some of them alive for long: arrays of many sizes. Means, so that neither
- * values nor gradients grow. */
+/* Each node is the mean of the last node and of one up to 1,000 before it, so that some arrays live
+ * long. Arrays have many sizes. Means keep values and gradients small. */
 static void woven(scaled *s, int n) {
     wf_tensor **x = calloc((size_t)n + 8, sizeof *x);
     if (!x) return;
@@ -67,7 +67,7 @@ static void numbers(scaled *s, int n) {
     free(x);
 }
 
-/* Layers of a norm, a product and what skips them. */
+/* Layers of a norm, a product and a residual connection. */
 static void layers(scaled *s, int n) {
     wf_graph *g = s->g;
     int64_t B = wf_extent(g, "B", 64);
@@ -102,7 +102,8 @@ bool record_scaled(scaled *s, const recipe *r, int n) {
     return true;
 }
 
-/* With Adam: moments, a norm of all gradients, and an update for each parameter. */
+/* Adds the gradients and Adam's update: moments, a norm of all gradients, and an update of each
+ * parameter. */
 bool differentiate(scaled *s) {
     wf_optimizer_options adam = wf_optimizer_defaults(WF_ADAM);
     adam.clip_norm = 1;

@@ -1,6 +1,7 @@
-/* tests/scale/graphs.h - graphs of any size, to see what grows with it: nodes, leaves, layers.
+/* tests/scale/graphs.h - graphs of any number of nodes, leaves or layers, to measure how time and
+ * memory grow with it.
  *
- * Each recipe records about n nodes without gradients; differentiate() adds these. */
+ * Each recipe records about n nodes without gradients; differentiate() adds the gradients. */
 #ifndef WEFT_TESTS_SCALE_GRAPHS_H
 #define WEFT_TESTS_SCALE_GRAPHS_H
 

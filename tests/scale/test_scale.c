@@ -1,10 +1,10 @@
-/* tests/scale/test_scale.c - nothing grows faster than it must: graphs of many nodes, leaves and
- * layers in nearly linear time and on a small stack, and memory that follows what is used.
+/* tests/scale/test_scale.c - graphs of many nodes, leaves and layers take nearly linear time and a
+ * small stack, and memory grows with the values that are in use.
  *
- * Times are compared with those of a graph of an eighth of the size, in CPU time, and only where
- * they are long enough to be seen: eight times as much is linear, 64 times as much is a square.
- * What lies between is a busy machine, whose caches the larger graph has to share.
- * scale.c prints them. */
+ * A graph's CPU time is compared with that of a graph of an eighth of its size, if it is long
+ * enough to be measured. Linear growth is a factor of 8, quadratic growth a factor of 64. The limit
+ * lies between, because a larger graph uses caches worse, above all on a busy machine. scale.c
+ * prints the times. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdio.h>
@@ -94,7 +94,8 @@ static void *all_of(void *name_of_failure) {
     return NULL;
 }
 
-/* Half a megabyte, half of which is what the kernels keep for each thread. */
+/* Runs all recipes in a thread with a stack of half a megabyte. Half of it is for the kernels'
+ * buffers, so recursion over the nodes would overflow it. */
 TEST(depth_needs_no_stack) {
     const char *failure = NULL;
     pthread_attr_t small;
@@ -110,8 +111,9 @@ TEST(depth_needs_no_stack) {
 
 enum { UPDATES = 20000 };
 
-/* p[i] -= p[i + 1], each before the next is written, in whatever order they are recorded; with a
- * ring nothing can be first. */
+/* Records p[i] -= p[i + 1] for all i. Each update must run before that of p[i + 1], in whatever
+ * order they are recorded. In a ring the last parameter depends on the first, so no order is
+ * possible. */
 static wf_plan *plan_updates(wf_graph *g, wf_tensor **p, int n, int step, bool ring) {
     wf_tensor **u = calloc((size_t)n, sizeof *u);
     wf_tensor *one = wf_constant(g, 1), *rate = wf_input(g, "rates", WF_F32, SHAPE(3));
@@ -173,7 +175,8 @@ static void *values_of(const scaled *s, wf_plan *p, size_t *bytes) {
     return all;
 }
 
-/* With every node fetched none is ever overwritten: the results must be the same. */
+/* If every node is fetched, no array is reused. A plan that reuses memory must have the same
+ * results. */
 TEST_ROWS(nothing_lies_upon_another, n_recipes) {
     void *result[2];
     size_t bytes[2], arena[2];
@@ -201,7 +204,7 @@ TEST_ROWS(nothing_lies_upon_another, n_recipes) {
     free(result[0]), free(result[1]);
 }
 
-/* However long the chain: one array and the next. */
+/* A chain of nodes needs memory for two arrays, however long it is. */
 TEST(a_chain_needs_two_arrays) {
     for (int n = 10; n <= 100000; n *= 100) {
         scaled s;
@@ -241,7 +244,7 @@ static void close_generation(generation *d) {
     end_graph(d->g);
 }
 
-/* Positions [from, from + n) of every row; row b of a batch that begins with row `first`. */
+/* Runs the positions [from, from + n) of a batch whose row b has the inputs of sequence rows[b]. */
 static bool advance(generation *d, wf_state *s, int from, int n, const int *rows, float *y) {
     static float x[B * LENGTH * D];
     for (int b = 0; b < B; b++)
@@ -254,7 +257,7 @@ static bool advance(generation *d, wf_state *s, int from, int n, const int *rows
            wf_fetch(d->p, d->y, y, wf_bound_bytes(d->p, d->y));
 }
 
-/* The result of the rows for the whole sequence at once. */
+/* The results of a run over the whole sequences, without a state. */
 static void whole(const int *rows, float *y) {
     generation d;
     open_generation(&d, false);
@@ -277,8 +280,9 @@ static wf_state *open_state(generation *d) {
 
 static const int in_order[B] = { 0, 1, 2 };
 
-/* Through several sizes, in steps of 1 and of 7, back, and again: the same bits as at once, and
- * never more than a quarter above what the rows so far need, for three arrays of them. */
+/* A state grows while positions are added, one or seven at a time, and is used again from position
+ * 0 and 40. Results have the bits of a run over the whole sequence. The state, of up to three
+ * arrays, is about a quarter larger than its rows so far at most. */
 TEST(a_state_grows_with_its_rows) {
     static float all[B * LENGTH * D], y[B * LENGTH * D];
     generation d;
@@ -286,7 +290,7 @@ TEST(a_state_grows_with_its_rows) {
     whole(in_order, all);
     wf_state *s = open_state(&d);
     for (int pass = 0; pass < 3; pass++) {
-        int from = pass == 2 ? 40 : 0, n = pass == 1 ? 7 : 1; /* 40: back among what is there */
+        int from = pass == 2 ? 40 : 0, n = pass == 1 ? 7 : 1; /* 40: an earlier position again */
         for (; from + n <= LENGTH; from += n) {
             ck_assert_msg(advance(&d, s, from, n, in_order, y), "%s", wf_plan_error(d.p));
             compare(all, y, from, n);
@@ -300,7 +304,7 @@ TEST(a_state_grows_with_its_rows) {
     close_generation(&d);
 }
 
-/* Two sequences of different lengths in turn by one plan, and rows that change places. */
+/* One plan alternates between two states of different lengths, one of them with reordered rows. */
 TEST(states_of_several_sizes_take_turns) {
     static const int other[B] = { 2, 0, 2 };
     static float all[2][B * LENGTH * D], y[B * LENGTH * D];
@@ -320,8 +324,8 @@ TEST(states_of_several_sizes_take_turns) {
     close_generation(&d);
 }
 
-/* Every request of the step that grows fails in turn: the step fails with a sentence, and then goes
- * on as if nothing had been. */
+/* Each allocation of a step in which the state grows fails in turn: the step fails with a message.
+ * The same step then succeeds with the right results. */
 TEST(a_state_that_cannot_grow_stays_whole) {
     static float all[B * LENGTH * D], y[B * LENGTH * D];
     long asked = 0;
@@ -348,7 +352,8 @@ TEST(a_state_that_cannot_grow_stays_whole) {
     ck_assert_int_gt(asked, 3); /* the arena, and each slot */
 }
 
-/* A file may claim a million tokens: a decoder of it takes what its sentences need. */
+/* A file may declare a max_len of a million tokens; its decoder takes only the memory that the
+ * sentences need. */
 TEST(what_is_allowed_costs_nothing) {
     wf_transformer_config c = wf_transformer_defaults();
     char message[WF_MESSAGE] = "";

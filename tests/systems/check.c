@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = 256 }; /* of anything that is added to something */
+enum { MOST = 256 }; /* of tests in a case, cases in a suite, suites in a runner */
 
 struct TCase {
     const char *name;
@@ -38,7 +38,7 @@ static struct {
     const TCase *tcase;
     const TTest *test;
     int i;
-    jmp_buf *failed; /* where a test goes on that has no process of its own */
+    jmp_buf *failed; /* with CK_FORK=no, a test that fails jumps here */
 } at;
 
 static void *must(void *p) {
@@ -129,7 +129,7 @@ static void run_test(void) {
     call(at.tcase->checked[1]);
 }
 
-/* Both return what wait() says of a process: here 0, or that it exited with 1. */
+/* run_here and run_apart return a status as of wait(): run_here that of exit code 0 or 1. */
 static int run_here(void) {
     jmp_buf failed;
     at.failed = &failed;
@@ -138,7 +138,7 @@ static int run_here(void) {
     return 0;
 }
 
-/* Its own process group, so that what it started ends with it. */
+/* Runs the test in a process group of its own, so that processes which it started end with it. */
 static int run_apart(void) {
     int status = 0;
     fflush(NULL);

@@ -2,10 +2,11 @@
  * first runs: their inputs, and what they must compute.
  *
  * It is linked into the program with -Wl,--wrap=wf_run,--wrap=wf_run_state and weft's static
- * library, so that also a trainer's runs come by here. WEFT_RECORD says where the files begin:
- * with "mlp", plan number 1 is mlp_1.c. That file has what answers.h asks of a model: a line of
- * mlp_1.lines is answered with the checksums of the next run's results. mlp_1.expected has what
- * the library computed. Every plan is said on stdout, also one that has no form in C.
+ * library, so that a trainer's runs are recorded, too. WEFT_RECORD is the beginning of the files'
+ * names: with "mlp", plan number 1 is mlp_1.c. That file has the functions that answers.h calls: it
+ * answers each line of mlp_1.lines with the checksums of the next run's results. mlp_1.expected has
+ * the checksums of the library's results. Every plan is named on stdout, also one that wf_emit
+ * cannot write in C.
  *
  * A plan is recorded for RUNS runs, or until another plan of its graph runs, which may change its
  * weights. One with a state is recorded for its run at position 0. */
@@ -22,10 +23,10 @@
 enum { RUNS = 3, MOST_PLANS = 8, ROOM = 256 };
 
 typedef struct recorded_plan {
-    const wf_plan *plan; /* it may be freed before its file is written */
+    const wf_plan *plan; /* only compared: the plan may be freed before its file is written */
     const wf_graph *graph;
     bool with_state;
-    char *model; /* what wf_emit wrote; NULL: it has no form in C, or is written */
+    char *model; /* text of wf_emit; NULL: wf_emit failed, or the file has been written */
     wf_text values, runs, expected, results;
     int n_runs;
     int64_t most; /* elements of a result */
@@ -38,7 +39,8 @@ static int n_plans;
 static pid_t process;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The linker gives the program's calls the first two, and these the library's functions. */
+/* With --wrap the linker binds the program's calls to the first two functions, and calls of the
+ * last two to the library's functions. */
 bool record_run(wf_plan *p) __asm__("__wrap_wf_run");
 bool record_run_state(wf_plan *p, wf_state *s) __asm__("__wrap_wf_run_state");
 bool library_run(wf_plan *p) __asm__("__real_wf_run");
@@ -214,7 +216,7 @@ static FILE *open_file(int number, const char *ending) {
     return f;
 }
 
-/* Write what is known of a plan, which may not live long. */
+/* Write the file of a plan whose recording has ended. */
 static void end_plan(recorded_plan *r) {
     int number = (int)(r - plans) + 1;
     r->is_open = false;
@@ -276,7 +278,8 @@ static recorded_plan *plan_of(wf_plan *p) {
     return n_plans < MOST_PLANS ? begin_plan(p) : NULL;
 }
 
-/* The record of this run, whose inputs are taken; NULL: it is none. */
+/* Record the inputs of a run of p. Returns the plan's record, or NULL if this run is not
+ * recorded. */
 static recorded_plan *before_run(wf_plan *p) {
     recorded_plan *r = wf_plan_ok(p) && getenv("WEFT_RECORD") ? plan_of(p) : NULL;
     for (int i = 0; i < n_plans; i++)

@@ -250,8 +250,8 @@ static bool drawing_numbers(void) {
     return drawn;
 }
 
-/* An op of WF_MAX_RESULTS results, for a plan of more arrays than the planner sorts by size: above
- * that number it assigns their offsets in the order of the steps. */
+/* An op of WF_MAX_RESULTS results. A plan with thousands of arrays has more than the planner places
+ * in the order of size: it places the others in the order of time. */
 static bool shape_crowd(wf_call *c) {
     for (int k = 0; k < c->n_out; k++)
         wf_set_shape(&c->out[k], WF_F32, c->in[0].ndim, c->in[0].shape);

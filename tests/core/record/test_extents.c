@@ -4,7 +4,7 @@
  * A row of the table of ops (op_cases.h) is recorded again, with the extent "N" in place of all
  * axes of one size. With N bound to that size, it must give the row's values and gradients. Rows
  * with literal sizes in their expression (a reshape to 5 by 3) cannot be recorded so. The tally
- * counts the rows that can, and a test fails if they become fewer. */
+ * counts the rows that can, and a test fails if they become few. */
 #include "tests/ops/op_cases.h"
 #include "tests/suites.h"
 

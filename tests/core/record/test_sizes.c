@@ -204,8 +204,8 @@ TEST_ROWS(what_is_made_of_extents_is_told_where_it_can, COUNT_OF(made)) {
     wf_graph_free(e.g);
 }
 
-/* An op that fails for another nominal size of B in another way than for the first: the message
- * keeps its numbers, because no formula can be found for them. */
+/* A fixed axis of the same size as B's nominal size cannot be told from B: the add's rule does not
+ * fail alike with another nominal size, so the message keeps its number. */
 TEST(a_rule_that_fails_with_other_sizes_keeps_its_numbers) {
     env e;
     open_env(&e);
