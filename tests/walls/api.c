@@ -1,9 +1,9 @@
-/* tests/walls/api.c - the library's life in one program, under inject.so: a model is recorded,
- * trained, saved, loaded, converted, packed and decoded with.
+/* tests/walls/api.c - a program that uses most of the library while inject.so lets system calls
+ * fail: a model is recorded, trained, saved, loaded, converted, packed and decoded with.
  *
- * Whatever fails must say why, and succeed as soon as nothing fails any more, with the same
- * objects; the results must then be those of a run in which nothing failed. Prints them as a
- * number, so that faults.py can compare.
+ * A call that fails must say why, and succeed with the same objects as soon as nothing fails any
+ * more. The results must then be those of a run without failures. The program prints a hash of
+ * them, which faults.py compares.
  *
  * usage: api THREADS      in a folder for its files, "model" and "torch"
  * exit: 0, 3 (something failed, said so, and was made good), 4 (a promise was broken: stderr) */
@@ -31,8 +31,8 @@ static struct {
     wf_decoder *decoder;
     wf_file *file;
     wf_graph *graph;
-    int threads, round; /* of the steps that are taken several times */
-    uint64_t result;    /* of the step that was taken last */
+    int threads, round; /* round: the repetition of steps that run several times */
+    uint64_t result;    /* hash of the results of the step that ran last */
     char why[256];
 } w;
 
@@ -114,8 +114,8 @@ static bool record(void) {
     return true;
 }
 
-/* A trainer that could not be made has left its nodes in the graph: it takes another one. That
- * model's number of nodes is no part of this step's result. */
+/* A trainer whose making failed has left nodes in the graph, so a retry records the model anew. The
+ * number of nodes is then no part of this step's result. */
 static bool plan_training(void) {
     if (w.trainer && !record()) return false;
     w.result = 0;
@@ -149,7 +149,7 @@ static bool train(void) {
     return ok || because(wf_trainer_error(t));
 }
 
-/* The averages in the weights' place, and in the next round the weights again. */
+/* Swaps the weights and their averages; the next round swaps them back. */
 static bool swap(void) {
     return wf_trainer_swap_averages(w.trainer) || because(wf_trainer_error(w.trainer));
 }
@@ -308,7 +308,7 @@ static void free_all(void) {
     wf_pool_free(w.pool);
 }
 
-/* Threads leave their stacks to those that come later, stdio a buffer. */
+/* Allocates what the C library keeps: stacks of threads, for later ones, and a buffer of stdio. */
 static void warm_up(void) {
     wf_pool_free(wf_pool_new(w.threads));
     fprintf(stderr, "%s", "");

@@ -1,5 +1,5 @@
-/* tests/walls/careless.c - what faults.py must notice: programs that copy "in" to "out" without
- * care, each in a way of its own.
+/* tests/walls/careless.c - copies the file "in" to "out" with one of several mistakes, each of
+ * which faults.py must notice.
  *
  * usage: careless crash|silent|torn|wordless|litter|endless|hasty */
 #include <errno.h>
@@ -18,7 +18,7 @@ static int fail(void) {
     return 1;
 }
 
-/* Asks nobody whether it was written. */
+/* Ignores errors of the write. */
 static int silent(const char *text, size_t n) {
     FILE *out = fopen("out", "w");
     if (!out) return fail();
@@ -36,7 +36,7 @@ static int crash(const char *text, size_t n) {
     return status;
 }
 
-/* Empties the old file before the new one is there; wordless: and does not say so. */
+/* Truncates the old file before the new contents are written; wordless: prints no error either. */
 static int torn(const char *text, size_t n, int wordless) {
     FILE *out = fopen("out", "w");
     if (out && fwrite(text, 1, n, out) == n && fclose(out) == 0) return 0;
@@ -55,7 +55,7 @@ static int endless(char *text) {
     return 0;
 }
 
-/* One write is all it does. */
+/* Calls write once, and does not continue after a short or interrupted write. */
 static int hasty(const char *text, size_t n) {
     int out = open("out.new", O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (out < 0) return fail();

@@ -8,7 +8,7 @@
 
 enum { SECTOR = 512, PAGE = 4096, MAX_FOLDERS_STATES = 64 };
 
-/* An inode, or a name, as far as it is on the disk, and the operations that may be there or not. */
+/* Operations on an inode or a name that are not flushed: after a power cut they may be lost. */
 typedef struct pending {
     int *ops;
     int n, capacity;
@@ -16,7 +16,7 @@ typedef struct pending {
 
 typedef struct disk {
     const recording *r;
-    int cut, committed; /* committed: of MODEL_ORDERED, the last flush of anything */
+    int cut, committed; /* committed: in MODEL_ORDERED, the last flush of any file or folder */
     content durable[MAX_INODES], made[MAX_INODES];
     pending data[MAX_INODES], changes[MAX_NAMES];
     int kept[MAX_NAMES];
@@ -81,7 +81,7 @@ static void make(disk *d, int n) {
     }
 }
 
-/* The inode of a name when its first n changes are there. */
+/* The inode of a name after the first n of its changes. */
 static int named(const disk *d, int name, int n) {
     if (n == 0) return d->kept[name];
     const op *o = &d->r->ops[d->changes[name].ops[n - 1]];
@@ -96,7 +96,7 @@ static int changes_before(const disk *d, int name, int moment) {
 
 /* ---- contents ----------------------------------------------------------------------------- */
 
-/* Which of the operations that wait are there. */
+/* Which of the operations that are not flushed survive the power cut. */
 typedef enum choice { ALL, NONE, FIRST, BUT, ONLY, TORN, DRAWN, DIRTY, CHOICES } choice;
 
 static bool taken(choice c, int i, int which) {
@@ -125,7 +125,7 @@ static void take_sectors(disk *d, content *c, const op *o, int64_t unit, uint32_
     }
 }
 
-/* A size that the inode has had since it was flushed. */
+/* A random one of the sizes that the inode has had since it was flushed. */
 static int64_t drawn_size(disk *d, int inode) {
     const pending *p = &d->data[inode];
     int64_t size = d->durable[inode].size;
@@ -140,7 +140,8 @@ static int64_t drawn_size(disk *d, int inode) {
     return size;
 }
 
-/* Every sector by itself. DIRTY: where nothing was written lies what the disk held before. */
+/* Draws for every sector whether it was written. DIRTY: a sector that was not written holds old
+ * contents of the disk instead of zeros. */
 static void draw_content(disk *d, int inode, choice how, content *c) {
     static const uint32_t all_odds[] = { 1, 4, 7 };
     const pending *p = &d->data[inode];
@@ -239,7 +240,7 @@ static void show_ordered(disk *d, int draws) {
     }
 }
 
-/* The names in every combination of their pasts, or some of them. */
+/* Shows the judge every combination of old and new names, or some if there are too many. */
 static void show_names(disk *d) {
     int names[MAX_NAMES], at[MAX_NAMES] = { 0 };
     int64_t combinations = 1;
@@ -271,7 +272,7 @@ static void show_free(disk *d, int draws) {
     }
 }
 
-/* Is the moment one where more than bytes may change? */
+/* Is operation n, or the one before it, other than a write or a change of size? */
 static bool at_edge(const recording *r, int n) {
     op_kind before = n > 0 ? r->ops[n - 1].kind : OP_NAME;
     op_kind after = n < r->n ? r->ops[n].kind : OP_NAME;

@@ -1,18 +1,20 @@
 /* tests/walls/disk.h - what a disk may hold after the power was cut.
  *
- * From a recording: the power is cut before each of its operations and after the last. What was
- * flushed by then is there; of the rest a file system may have kept anything that its kind allows:
+ * The power is cut before each operation of a recording and after the last. Operations that were
+ * flushed by then have reached the disk. Three models say which of the others may have:
  *
- *   MODEL_PREFIX   all of it, in order, the last write torn at any byte
- *   MODEL_ORDERED  as ext4 with ordered data: names and sizes up to a moment (every fsync of
- *                  anything commits them all), of the data any pages; what is missing is zeros or
- *                  what was there before
- *   MODEL_FREE     anything: every name by itself old or new or between (a rename may show both
- *                  names, or neither), every sector of every write by itself there or not, any size
- *                  the file ever had, and in new sectors zeros or what the disk held before
+ *   MODEL_PREFIX   all, in order; the last write may be torn at any byte
+ *   MODEL_ORDERED  as in ext4 with ordered data: changes of names and sizes up to a moment (an
+ * fsync
+ *                  of any file commits them all), and any pages of the data; a missing page holds
+ *                  zeros or its old contents
+ *   MODEL_FREE     any: each name is old, new or between (after a rename both names may be there,
+ * or
+ *                  neither), each sector of each write is there or not, a file has any size that it
+ *                  ever had, and a new sector holds zeros or old contents of the disk
  *
- * Where there are too many states to name them all, the edges (nothing, all, all but one write, one
- * alone, a torn one) are taken and others drawn; the same seed draws the same. */
+ * If there are too many states, the extreme ones (no write, all, all but one, one alone, a torn
+ * one) are judged, and random others; the same seed gives the same ones. */
 #ifndef WEFT_TESTS_WALLS_DISK_H
 #define WEFT_TESTS_WALLS_DISK_H
 
@@ -23,20 +25,20 @@ typedef enum disk_model { MODEL_PREFIX, MODEL_ORDERED, MODEL_FREE, DISK_MODELS }
 typedef struct state {
     const recording *r;
     disk_model model;
-    int cut;                        /* operations that had been begun */
-    bool torn;                      /* the last write is there in part */
+    int cut;                        /* number of operations that had begun before the cut */
+    bool torn;                      /* only a part of the last write has reached the disk */
     const int *names;               /* the inode of each name, or NO_INODE */
     const content *const *contents; /* of each inode */
 } state;
 
 typedef void judge(void *context, const state *s);
 
-/* Calls the judge with every state that is taken; some states are taken twice. `draws` is the
- * number of random states for each moment and disk model. Only every `stride`-th moment of writing
- * is looked at, but each moment around a rename, a removal or a flush. */
+/* Calls the judge with every chosen state, with some twice. `draws` is the number of random states
+ * for each moment and disk model. Of the moments between writes only every `stride`-th is judged,
+ * of those beside a rename, a removal or a flush each. */
 void cut_power(const recording *r, int draws, int stride, uint64_t seed, judge *j, void *context);
 
-/* The state when the first `ops` operations are all there. To be freed. */
+/* The state after the first `ops` operations, all of them on the disk. The caller frees it. */
 typedef struct folder_state {
     int names[MAX_NAMES];
     content contents[MAX_INODES];
@@ -44,7 +46,7 @@ typedef struct folder_state {
 folder_state *state_after(const recording *r, int ops);
 void folder_state_free(folder_state *s);
 
-/* A number that states with the same names and contents share. */
+/* A hash of the names and contents of a state. */
 uint64_t state_key(const state *s);
 
 #endif

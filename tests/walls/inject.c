@@ -1,22 +1,25 @@
-/* tests/walls/inject.c - makes the N-th thing fail that a program asks of its system. Preloaded.
+/* tests/walls/inject.c - a preloaded library that makes the N-th allocation or system call of a
+ * program fail.
  *
  *     INJECT=space:17:from INJECT_REPORT=file LD_PRELOAD=inject.so train ...
  *
- * Memory and threads fail in the functions of the C library, its own requests included: what stdio
- * and realpath allocate goes through here as well. All else fails as system calls, whoever makes
- * them: a filter (seccomp) turns each call listed below into a signal, whose handler counts, then
- * makes the call or says that it failed. So a full disk is met by fclose as by write.
+ * Allocations and thread starts fail in functions of the C library that are replaced here, also for
+ * its own requests, such as those of stdio and realpath. All else fails as system calls, whoever
+ * makes them: a seccomp filter turns each call listed below into a signal. The signal's handler
+ * counts the call, and makes it or returns an error. So fclose can meet a full disk as write can.
  *
- * INJECT is KIND:N:MODE. Kinds are listed below. Modes: `count` (nothing fails, and where each call
- * came from is written down), `at` (the N-th alone), `from` (it and all that follow), `each` (every
- * second one). INJECT_REPORT is a file of sizeof(struct report) or more, shared with who judges.
+ * INJECT is KIND:N:MODE. Kinds are listed below. Modes: `count` (nothing fails, but the origin of
+ * each call is recorded), `at` (only call N fails), `from` (call N and all later ones), `each`
+ * (every second call). INJECT_REPORT is a file of sizeof(struct report) bytes or more, which the
+ * judging program maps, too.
  *
- * A program that knows of this (api.c) can pause it and ask how many blocks live.
+ * A program that is linked with this (api.c) can pause it, and ask how many blocks are allocated.
  *
- * A program that counts its coverage writes it down when it has ended: with -DCOVERAGE nothing
- * fails from then on.
+ * A program with coverage counters writes them at its exit: with -DCOVERAGE nothing fails from then
+ * on.
  *
- * Linux on x86-64, glibc or musl. What is not here: what programs may do about it (faults.py). */
+ * This runs on Linux on x86-64, with glibc or musl. faults.py says what programs may do about a
+ * failure. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -45,13 +48,14 @@
 
 enum { FRAMES = 48, SITE_FRAMES = 12, MODULES = 16 };
 
-/* Where a call came from: its callers inside the program, relative to its start. */
+/* The origin of a call: its callers inside the program, as addresses relative to its start. */
 struct site {
     char name[16];
     uint64_t frame[SITE_FRAMES];
 };
 
-/* The report for the judge. A killed process leaves it as it was. */
+/* The report for the judging program, in shared memory: a process that is killed does not lose
+ * it. */
 struct report {
     int64_t calls;  /* of the kind */
     int64_t failed; /* of these */
@@ -90,10 +94,10 @@ static const struct kind {
     { "denied", DENIED, EACCES },          /* someone else's */
     { "space", SPACE, ENOSPC },            /* a full disk */
     { "broken", BROKEN, EIO },             /* a broken one */
-    { "forbidden", FORBIDDEN, EPERM },     /* a sandbox that does not let it ask */
+    { "forbidden", FORBIDDEN, EPERM },     /* a call that a sandbox forbids */
     { "interrupted", INTERRUPTED, EINTR }, /* to be tried again */
     { "short", SHORT, 0 },                 /* fewer bytes than asked for */
-    { "mute", MUTE, EIO },                 /* nobody hears what it says on stderr */
+    { "mute", MUTE, EIO },                 /* writes to stderr fail */
 };
 
 #define WRITES (SPACE | BROKEN | INTERRUPTED | SHORT)
@@ -171,13 +175,13 @@ static struct {
     atomic_int paused;
     atomic_long calls, live;
     struct report *report;
-    size_t sites; /* that the report has room for */
+    size_t sites; /* number of sites for which the report has room */
 } self;
 
 struct trace {
     uint64_t *frame;
     int n, most;
-    bool program; /* only its own frames, relative to its start */
+    bool program; /* record frames of the program alone, relative to its start */
 };
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg) {
@@ -237,7 +241,8 @@ static struct {
     int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 } real;
 
-/* Not in a constructor: the loader allocates before any of them runs. */
+/* Finds the replaced functions at the first call: the loader allocates before a constructor
+ * runs. */
 static void find_real(void) {
     if (real.free) return;
 #define FIND(name) *(void **)&real.name = dlsym(RTLD_NEXT, #name)
@@ -295,7 +300,7 @@ API int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void
 
 /* ---- everything else: system calls ----------------------------------------------------------- */
 
-/* The one place from which the filter lets calls pass. */
+/* Makes a system call. The filter lets calls of this function's instruction pass. */
 long inject_call(long number, long a, long b, long c, long d, long e, long f);
 extern const char inject_called[];
 __asm__(".text\n"
@@ -314,7 +319,8 @@ __asm__(".text\n"
         "inject_called:\n"
         "  ret\n");
 
-/* rt_sigprocmask, without SIGSYS: who blocks all signals would be killed by the next call. */
+/* rt_sigprocmask, but never blocks SIGSYS: with that signal blocked, the next listed call would
+ * kill the process. */
 static long set_mask(uint64_t *mask, const long arg[6]) {
     const uint64_t *set = (const uint64_t *)arg[1], old = *mask;
     if (set) *mask = arg[0] == SIG_BLOCK ? old | *set : arg[0] == SIG_UNBLOCK ? old & ~*set : *set;
@@ -323,7 +329,7 @@ static long set_mask(uint64_t *mask, const long arg[6]) {
     return 0;
 }
 
-/* The kinds of failure this call can have with these arguments. */
+/* The kinds of failure that this call can have with these arguments. */
 static int kinds_of(const struct call *c, const long arg[6]) {
     bool sized = c->number == SYS_read || c->number == SYS_write || c->number == SYS_pread64 ||
                  c->number == SYS_pwrite64 || c->number == SYS_readv || c->number == SYS_writev;
@@ -365,7 +371,7 @@ static void on_call(int signal, siginfo_t *info, void *context) {
     errno = error;
 }
 
-/* The listed calls become signals, unless inject_call makes them. */
+/* Installs the seccomp filter: a listed call raises SIGSYS, unless inject_call makes it. */
 static bool filter_calls(void) {
     enum { BEFORE = 6, TRAPPED = COUNT_OF(calls) + 1 };
     const uint32_t nr = offsetof(struct seccomp_data, nr);
@@ -461,8 +467,8 @@ static void pause_for_good(void) {
     self.paused = 1;
 }
 
-/* Of all that is called at the exit, what is registered before main begins comes last but for the
- * counters' writing. */
+/* Handlers of atexit run in reverse order. One that is registered before main runs after those of
+ * the program, but before the coverage counters are written. */
 static int main_with_an_end(int argc, char **argv, char **environment) {
     atexit(pause_for_good);
     return real_main(argc, argv, environment);

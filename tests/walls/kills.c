@@ -1,18 +1,21 @@
-/* tests/walls/kills.c - programs are ended from outside while they write their files.
+/* tests/walls/kills.c - kills programs while they write their files.
  *
  * usage: kills [--short | --long]       WEFT_TOOLS: the folder of the programs
  *
- * Each scene (scenes.h) runs undisturbed once, watched. Then again and again:
+ * Each scene (scenes.h) is a command, which first runs undisturbed under ptrace. Then it runs again
+ * and again:
  *
- *   * SIGKILL before each call that changes a file, and in the middle of writes: what is there is
- *     exactly what the calls before made it, each file keeps its promise, and from there the scene
- *     is gone on with to the same end, byte for byte, with nothing left behind;
- *   * SIGTERM or SIGINT at such calls: a training finishes its step, saves and ends with 143 or
- *     130; another signal ends it at once, with a file that can be gone on from to the same end;
- *   * SIGKILL at moments of chance, life after life of one training: the file is readable after
- *     each, and in the end equal to that of as many steps undisturbed.
+ *   * with SIGKILL before each call that changes a file, and in the middle of writes: the files
+ * hold
+ *     exactly what the calls before wrote, and keep their promises. The scene continues from there
+ *     to the same files, byte for byte, and leaves no temporary file;
+ *   * with SIGTERM or SIGINT at such calls: a training finishes its step, saves and exits with 143
+ * or
+ *     130. A second signal ends it at once, with a file that can be resumed to the same end;
+ *   * with SIGKILL at random times, again and again for one training: its file is readable after
+ *     each, and in the end equals that of as many steps undisturbed.
  *
- * Exits 77 where programs may not be watched. */
+ * Exits with 77 where programs may not be traced. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -44,13 +47,14 @@ static uint32_t below(wall *w, uint32_t n) {
 
 /* ---- one end ------------------------------------------------------------------------------ */
 
-/* Which signal, before which changing call; a second one, or none (0). */
+/* The signal `number` is sent before call `at` of those that change files; `second`, if not 0,
+ * before call `second_at`. */
 typedef struct blow {
     int number, at, second, second_at;
-    bool half; /* of the call, which is a write, half is made */
+    bool half; /* call `at` is a write, of which half the bytes are written */
     const char *folder;
     int calls;
-    bool handled, heard; /* it catches SIGTERM by now; it did when it was struck */
+    bool handled, heard; /* the program catches SIGTERM by now; it did when the signal was sent */
 } blow;
 
 static void write_half(const call *c) {
@@ -70,10 +74,10 @@ static void write_half(const call *c) {
     if (fd >= 0) close(fd);
 }
 
-/* Does it catch SIGTERM, to finish its step? Who only tidies up, and dies of it, restarts no
- * call. */
+/* Is the call one that sets a handler for SIGTERM to finish a step? Such a handler restarts calls
+ * (SA_RESTART); one that only removes temporary files and ends does not. */
 static bool catches(const call *c) {
-    unsigned long action[2] = { 0 }; /* of the kernel: the handler, the flags */
+    unsigned long action[2] = { 0 }; /* the kernel's struct: the handler, the flags */
     struct iovec here = { action, sizeof action };
     struct iovec there = { (void *)(uintptr_t)c->argument[1], sizeof action };
     return c->number == SYS_rt_sigaction && c->argument[0] == SIGTERM && c->argument[1] &&
@@ -134,7 +138,7 @@ static int lines_of(const content *c) {
     return n;
 }
 
-/* "" or how a file differs from what the calls before the end made it. */
+/* Returns how a file differs from what the calls before the kill wrote; "" if it does not. */
 static const char *compare(promise promised, bool half, const content *is, const content *should) {
     if (promised == LINES) {
         if (lines_of(is) != lines_of(should)) return "has not all lines, or too many";
@@ -143,8 +147,8 @@ static const char *compare(promise promised, bool half, const content *is, const
     return is->hash == should->hash ? "" : "is not what the calls before made it";
 }
 
-/* After a SIGKILL: every file is as the calls before left it. (That this is what is promised at any
- * time is known of the undisturbed run: fault_of_life.) */
+/* After a SIGKILL every file must be as the calls before it left it. (fault_of_life checks with the
+ * undisturbed run that each such state keeps the file's promise.) */
 static void judge_files(play *p, const blow *b) {
     int ops = 0;
     content c = { 0 };
@@ -167,7 +171,7 @@ static void judge_files(play *p, const blow *b) {
     folder_state_free(s);
 }
 
-/* The models in the folder, and whether something is left beside them. */
+/* A hash of the models in the folder, and of whether a temporary file is left. */
 static uint64_t models_key(const play *p) {
     content c = { 0 };
     uint64_t key = 0;
@@ -179,7 +183,7 @@ static uint64_t models_key(const play *p) {
     return key + (left_behind(p->folder) > 0);
 }
 
-/* An event that was cut off does not swallow the next one. */
+/* Does each event of a log begin a line of its own, also after one that was cut off? */
 static bool lines_apart(const char *folder, const char *name) {
     static const char mark[] = "{\"event\":";
     content c = { 0 };
@@ -191,7 +195,8 @@ static bool lines_apart(const char *folder, const char *name) {
     return apart;
 }
 
-/* Always to the same end; from where others went on already, only now and then. */
+/* Continues the scene, and compares its end with the undisturbed one. From a state that has been
+ * continued before, only one in 16 is. */
 static void go_on_and_compare(play *p, const blow *b) {
     uint64_t key = models_key(p);
     int i = 0;
@@ -264,7 +269,7 @@ static long step_of(const char *folder) {
     return step;
 }
 
-/* The step that a caught signal ended with, as the log tells it; -1: it does not. */
+/* The step of a signal that was caught, as the log's event says; -1: the log has no such event. */
 static long logged_step(const char *folder) {
     static const char mark[] = "{\"event\":\"signal\",\"step\":";
     content c = { 0 };
@@ -275,18 +280,20 @@ static long logged_step(const char *folder) {
     return step;
 }
 
-/* The call with which the last save but one ended: a later signal may find nothing to do. */
+/* The call that ended the last save but one. After it a training may end by itself before it reacts
+ * to a signal. */
 static int last_but_one(const play *p) {
     life l;
     write_life(&l, &p->r, p->scene->outputs[0].name);
     return l.n > 2 ? p->r.ops[l.versions[l.n - 2].from].call : 0;
 }
 
-/* "" or what is wrong with how a training ended. Before it has begun it need not catch a signal. */
+/* Returns what is wrong with a training's end, or "". Before training begins, the program need not
+ * catch a signal. */
 static const char *judge_training(const play *p, const blow *b, int status) {
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (WIFSIGNALED(status)) return b->heard ? "did not catch the signal" : "";
-    /* at the end it may remove what it was writing, but no more */
+    /* after the second signal it may remove its temporary file, but write no more */
     enum { REMOVED = 5 };
     if (b->second && b->calls >= b->second_at)
         return code == 128 + b->second && b->calls <= b->second_at + REMOVED
@@ -429,7 +436,7 @@ static void life_after_life(wall *w, int lives) {
 int main(int argc, char **argv) {
     wall w = { .brief = argc < 2 || strcmp(argv[1], "--long") != 0 };
     double began = now();
-    signal(SIGINT, SIG_DFL); /* a shell's & ignores it, and train then does, too */
+    signal(SIGINT, SIG_DFL); /* a shell's & ignores SIGINT, and train would inherit that */
     if (!enter()) return fputs("kills: set WEFT_TOOLS\n", stderr), 2;
     for (int i = 0; i < n_scenes; i++)
         if (scenes[i].brief || !w.brief) play_scene(&w, &scenes[i]);

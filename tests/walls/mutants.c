@@ -1,13 +1,13 @@
-/* tests/walls/mutants.c - mutants of model files through every reader of the library.
+/* tests/walls/mutants.c - gives mutants of model files to every reader of the library.
  *
  * usage: mutants FIRST COUNT FILE... judges mutants FIRST.. of the files; exits 1 if one failed
  *        mutants --write N OUT FILE...    writes mutant N of the files
  *
- * A mutant is a function of its number and the files: tests/fuzz/mutator.h. What must hold of it is
- * in the fuzz targets safetensors, model and state_dict. They end the process where it does not, so
- * a child judges and its parent looks on: it counts what kills the child, what hangs and what takes
- * memory that no small file needs, keeps that mutant as failed-N.safetensors, and goes on after
- * it. */
+ * A mutant depends on its number and the files alone: tests/fuzz/mutator.h. The fuzz targets
+ * safetensors, model and state_dict check it, and abort if a check fails. So a child process runs
+ * them, with limits of time and memory. If it crashes, hangs or takes more memory than a small file
+ * needs, the parent counts a failure, keeps that mutant as failed-N.safetensors, and continues with
+ * the next one. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <signal.h>
 #include <sys/mman.h>
@@ -30,11 +30,11 @@
 int fuzz_safetensors(const uint8_t *data, size_t size);
 
 enum { MOST_FILES = 32, FAILURES = 100 };
-enum { SECONDS = 20, PATIENCE = 900 }; /* of the processor; of the clock: the machine may be busy */
+enum { SECONDS = 20, PATIENCE = 900 }; /* limits of processor time and of elapsed time */
 
 /* Memory that parent and child share. */
 typedef struct progress {
-    long number; /* that is being judged */
+    long number; /* of the mutant that is being judged */
     long reached[2][JUDGED_STAGES];
     size_t size;
     uint8_t mutant[MUTANT_MOST];
@@ -61,8 +61,8 @@ static size_t make(long number, uint8_t *out) {
     return mutate_file(b->data, b->size, (uint64_t)number, out, MUTANT_MOST);
 }
 
-/* Room for a model and its copy, each with tables of a million positions. Sanitizers need an address
- * space of their own, and watch the rest themselves. */
+/* Limits memory to what a model and its copy take, each with tables of a million positions. A
+ * sanitizer needs more address space, so it gets no limit. */
 static void limit_memory(void) {
 #if !defined(SANITIZED)
     enum { MEGABYTES = 160 };
@@ -71,7 +71,7 @@ static void limit_memory(void) {
 #endif
 }
 
-/* In memory of just its size, so that a sanitizer sees a step beyond. */
+/* Copies the mutant into a block of exactly its size, so that a sanitizer sees a read behind it. */
 static void judge(progress *p) {
     uint8_t *data = malloc(p->size + !p->size);
     fuzz_must(data);
@@ -141,7 +141,7 @@ static int judge_all(long first, long count) {
     return failures != 0;
 }
 
-/* The walls prove nothing if mutants are not resealed: a wrong checksum must become right. */
+/* Tests that reseal() corrects a wrong checksum: without it, readers would refuse all mutants. */
 static bool reseals(void) {
     uint8_t *copy = malloc(bases[0].size);
     if (!copy) return false;

@@ -1,13 +1,13 @@
-/* tests/walls/power.c - the power is cut while a program writes its files.
+/* tests/walls/power.c - simulates a power cut while a program writes its files.
  *
  * usage: power [--short | --long]       WEFT_TOOLS: the folder of the programs
  *
- * Each scene is recorded once, system call by system call; every state that a disk may be in after
- * a cut (disk.h) is then judged in memory: each file keeps its promise (scenes.h), and after a save
- * that returned, only what it saved will do. Of the states whose models differ one each is put on a
- * real disk and gone on from, to the same end as undisturbed, with nothing left behind. First the
- * judge is put on trial: recordings doctored as bad programs would have made them must be noticed.
- * Exits 77 where programs may not be watched. */
+ * Each scene is recorded once, system call by system call. Every state in which a disk may be after
+ * a power cut (disk.h) is then judged in memory: each file keeps its promise (scenes.h), and after
+ * a save has returned it holds that save or a later one. Of the states with the same models, one is
+ * written to a folder, and the scene continues from it: to the same files as undisturbed, without a
+ * temporary file left. First the judge itself is tested: it must find faults in recordings that are
+ * changed as if a program had made mistakes. Exits with 77 where programs may not be traced. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +21,15 @@ enum { SLOTS = 1 << 22, COMBINATIONS = 512, TOLD = 10, NOT_HERE = 77 };
 typedef struct trial {
     const scene *scene;
     life lives[OUTPUTS];
-    content last[OUTPUTS], before[OUTPUTS]; /* of LINES: how they end, what they were */
-    uint64_t *seen;                         /* SLOTS of them, of all scenes; 0: free */
+    content last[OUTPUTS], before[OUTPUTS]; /* logs (LINES) at the end, and before the scene */
+    uint64_t *seen;                         /* hash table of SLOTS states of all scenes; 0: free */
     int64_t states, distinct, broken;
     bool told;
     struct {
         uint64_t key, times;
         int *names;
         content *contents;
-    } combination[COMBINATIONS]; /* of models, with one of its states each */
+    } combination[COMBINATIONS]; /* each combination of models, with one of its states */
     int n_combinations;
     uint64_t random;
 } trial;
@@ -45,7 +45,7 @@ static bool remember(uint64_t *seen, uint64_t key) {
 
 /* ---- the judge ---------------------------------------------------------------------------- */
 
-/* "" or what is wrong with a file that is promised whole. */
+/* Returns what is wrong with a file of promise MODEL or WHOLE, or "". */
 static const char *judge_whole(const life *l, int cut, const content *c, char why[512]) {
     int floor = 0, latest = 0;
     char message[256];
@@ -70,8 +70,8 @@ static bool begins_with(const content *c, const content *beginning) {
            memcmp(c->bytes, beginning->bytes, (size_t)beginning->size) == 0;
 }
 
-/* What is not flushed promises nothing after a power cut but this: what a log had before stays.
- * While the power is there it grows from its beginning by whole lines. */
+/* A log is not flushed, so after a power cut only the lines from before the scene must be there. If
+ * operations reach the disk in order, the log grows by whole lines. */
 static const char *judge_log(const trial *t, int i, const state *s, const content *c) {
     const content *last = &t->last[i], *before = &t->before[i];
     if (before->size && (!c || !begins_with(c, before))) return "has lost earlier lines";
@@ -98,7 +98,7 @@ static void keep_combination(trial *t, const state *s, uint64_t key) {
         t->combination[i].contents = calloc((size_t)n, sizeof(content));
         if (!t->combination[i].names || !t->combination[i].contents) exit(2);
     }
-    t->random = wf_mix64(t->random + key); /* each of its states as likely as the others */
+    t->random = wf_mix64(t->random + key); /* keeps each state with equal probability */
     if (t->random % ++t->combination[i].times != 0) return;
     memcpy(t->combination[i].names, s->names, (size_t)s->r->n_names * sizeof *s->names);
     for (int k = 0; k < n; k++) {
@@ -129,7 +129,8 @@ static void judge_state(void *context, const state *s) {
 
 /* ---- a scene ------------------------------------------------------------------------------ */
 
-/* How the outputs live; every version of a model must be readable. */
+/* Reads the versions of each output from the recording; each version of a model must be
+ * readable. */
 static void open_trial(trial *t, const scene *s, const recording *r, uint64_t *seen, bool told) {
     char message[256];
     *t = (trial){ .scene = s, .seen = seen, .told = told };
@@ -210,7 +211,7 @@ static int last_before(const recording *r, int i, op_kind kind) {
     return k < 0 ? i : k;
 }
 
-/* Renamed as soon as it was made, then written and flushed. */
+/* A mistake: the temporary file is renamed as soon as it is made, and then written and flushed. */
 static void rename_first(recording *r) {
     int from = last_rename(r), to = last_before(r, from, OP_NAME);
     op moved = r->ops[from];
@@ -219,7 +220,7 @@ static void rename_first(recording *r) {
     r->ops[to + 1] = moved;
 }
 
-/* Written under its own name, where it stands. */
+/* A mistake: the file is written in place, without a temporary file. */
 static void in_place(recording *r) {
     int from = last_rename(r), to = last_before(r, from, OP_NAME);
     if (from == to) return;

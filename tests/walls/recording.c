@@ -43,7 +43,8 @@ void write_bytes(content *c, int64_t offset, const char *bytes, int64_t n) {
 
 /* ---- what calls are about ----------------------------------------------------------------- */
 
-/* Where the calls that name files keep the folder's descriptor (-1: there is none) and the path. */
+/* The arguments of a system call: the numbers of those that hold a folder's descriptor and a
+ * path. */
 typedef struct shape {
     int64_t number;
     enum {
@@ -120,10 +121,10 @@ static const shape *shape_of(const call *c) {
     return NULL;
 }
 
-/* A string of the program that stands still. */
+/* Reads a string from the memory of the stopped program. */
 static bool read_string(pid_t pid, uint64_t address, char text[PATH_MAX]) {
     for (size_t n = 0; n < PATH_MAX;) {
-        size_t part = 256 - address % 256; /* never beyond a page that may not be there */
+        size_t part = 256 - address % 256; /* no read crosses into a page that may not exist */
         if (part > PATH_MAX - n) part = PATH_MAX - n;
         struct iovec here = { text + n, part }, there = { (void *)(uintptr_t)address, part };
         if (process_vm_readv(pid, &here, 1, &there, 1, 0) != (ssize_t)part) return false;
@@ -144,7 +145,8 @@ static bool link_target(pid_t pid, int descriptor, char path[PATH_MAX]) {
     return n > 0;
 }
 
-/* The path below the folder, links of folders resolved; NULL: it is elsewhere. */
+/* The path relative to the folder, with symbolic links of folders resolved; NULL: it is
+ * elsewhere. */
 static const char *below(const char *folder, char path[PATH_MAX]) {
     size_t n = strlen(folder);
     if (strncmp(path, folder, n) != 0 || (path[n] != '/' && path[n])) return NULL;
@@ -244,7 +246,7 @@ static int new_inode(recording *r, uint64_t number) {
     return r->n_inodes++;
 }
 
-/* The newest of that number: the system uses numbers again. */
+/* The newest inode with that number: the system uses numbers of removed files again. */
 static int inode_of(const recording *r, uint64_t number) {
     for (int i = r->n_inodes; i-- > 0;)
         if (r->number[i] == number) return i;
@@ -289,7 +291,7 @@ static void add_size(recording *r, int inode, int64_t size) {
 /* The call, examined before and after it is made. */
 typedef struct observed {
     recording *r;
-    pid_t thread; /* that makes a changing call; 0: none */
+    pid_t thread; /* the thread that makes a changing call; 0: none */
     bool was_there;
     char path[PATH_MAX], more[PATH_MAX];
     const char *name, *more_name;
@@ -315,7 +317,8 @@ static void add_open(observed *o, const call *c, const shape *s) {
         add_size(r, inode_of(r, file.st_ino), 0);
 }
 
-/* Where a write began: the descriptor stands behind it now. */
+/* The offset at which a write began. If it is no argument of the call, it is the descriptor's
+ * position, which is behind the written bytes now. */
 static int64_t offset_of(const call *c, const shape *s) {
     char path[64];
     long long position = -1;

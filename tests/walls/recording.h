@@ -1,4 +1,5 @@
-/* tests/walls/recording.h - what a program did to the files of a folder, call by call, with data.
+/* tests/walls/recording.h - records each change that a program makes to the files of a folder, with
+ * the data.
  *
  * A recording is a list of operations on inodes and names. An inode is a file, whatever it is
  * called; a name is a path below the folder. Calls that change files in a way that is not modelled
@@ -13,9 +14,10 @@
 enum { MAX_NAMES = 512, MAX_INODES = 512, NO_INODE = -1, NO_NAME = -1 };
 
 typedef enum op_kind {
-    OP_WRITE,       /* size bytes at offset of the inode */
-    OP_SIZE,        /* the inode is `size` long from here on */
-    OP_NAME,        /* `name` is the inode (NO_INODE: nothing) and `gone` (or NO_NAME) is nothing */
+    OP_WRITE, /* size bytes at offset of the inode */
+    OP_SIZE,  /* the inode is `size` long from here on */
+    /* `name` is from here on the inode (NO_INODE: removed); `gone`, unless NO_NAME, is removed */
+    OP_NAME,
     OP_SYNC_FILE,   /* the inode's bytes and size are on the disk */
     OP_SYNC_FOLDER, /* the names in the folder `name` are on the disk */
 } op_kind;
@@ -25,7 +27,7 @@ typedef struct op {
     int inode, name, gone;
     int64_t offset, size;
     char *bytes;
-    int call; /* the changing call it came from, counted from 1 */
+    int call; /* the number of the changing call that made the operation, counted from 1 */
 } op;
 
 typedef struct content {
@@ -39,18 +41,18 @@ typedef struct recording {
     char *names[MAX_NAMES];
     int first[MAX_NAMES]; /* the inode of a name before the program ran */
     int n_names;
-    content initial[MAX_INODES]; /* empty for those made by the program */
+    content initial[MAX_INODES]; /* contents before the program ran; empty for files that it made */
     uint64_t number[MAX_INODES]; /* the system's number of the inode */
     int n_inodes;
     op *ops;
     int n, capacity;
     int calls;         /* changing calls made, or about to be made */
     int status;        /* as of waitpid */
-    char trouble[256]; /* what is not modelled, if there was any */
+    char trouble[256]; /* a call that is not modelled, or "" */
 } recording;
 
-/* Everything in the folder as it is; then what argv does to it. False: nothing can be watched here
- * or the recording has a trouble. */
+/* Records the files in the folder, and then the changes by the program argv. Returns false if
+ * programs may not be traced here, or if r->trouble names a call that is not modelled. */
 bool record(recording *r, const char *folder, char *const *argv, const char *said);
 void recording_free(recording *r);
 
@@ -61,7 +63,7 @@ void hash_content(content *c);
 void write_bytes(content *c, int64_t offset, const char *bytes, int64_t n); /* grows with zeros */
 void set_size(content *c, int64_t size);
 
-/* For other watchers: is the call one that changes what is below the folder? */
+/* For other functions that watch a program: does the call change a file below the folder? */
 bool changes(const char *folder, const call *c);
 
 #endif

@@ -205,8 +205,8 @@ bool enter(void) {
     if (!given || !realpath(given, tools)) return false;
     snprintf(path, sizeof path, "%s:%s", tools, old ? old : "");
     if (setenv("PATH", path, 1) != 0) return false;
-    given =
-        getenv("ASAN_OPTIONS"); /* what is watched cannot look for leaks, which needs ptrace too */
+    /* A traced program cannot look for leaks, because LeakSanitizer needs ptrace itself. */
+    given = getenv("ASAN_OPTIONS");
     snprintf(path, sizeof path, "%s:detect_leaks=0", given ? given : "");
     if (setenv("ASAN_OPTIONS", path, 1) != 0) return false;
     if ((place && chdir(place) == 0) || chdir("/dev/shm") == 0 || chdir("/tmp") == 0)
@@ -221,7 +221,8 @@ static void add_version(life *l, int from, const content *c) {
     l->versions[l->n++] = (version){ c != NULL, c ? c->hash : 0, from, 0 };
 }
 
-/* A save has returned when the program goes on: it begins another file or writes into one. */
+/* The number of operations after which a save must have returned: the program has begun or written
+ * another file since. */
 static int sure_after(const recording *r, int from, int inode) {
     for (int i = from + 1; i < r->n; i++) {
         const op *o = &r->ops[i];

@@ -1,15 +1,15 @@
-/* tests/walls/scenes.h - what is watched by the walls of power loss and of kills: programs that
- * write files, what they promise of each, and how one goes on after an end that was not theirs. */
+/* tests/walls/scenes.h - the scenes of power.c and kills.c: commands that write files, the promise
+ * of each file, and the commands with which a user continues after a power cut or a kill. */
 #ifndef WEFT_TESTS_WALLS_SCENES_H
 #define WEFT_TESTS_WALLS_SCENES_H
 
 #include "disk.h"
 
 typedef enum promise {
-    MODEL, /* absent as before, or wholly old, or wholly new: and readable, checksum and all */
-    WHOLE, /* the same of a text */
-    LINES, /* a log: each line is written at once and stays; not flushed, so a power cut may take
-              what came since the program began */
+    MODEL, /* a model's file is the old one (or absent) or a new one, whole and readable */
+    WHOLE, /* a text file is the old one (or absent) or a new one, whole */
+    LINES, /* a log: each line is written at once, and stays. It is not flushed, so a power cut may
+              remove the lines written since the program began */
 } promise;
 
 enum { OUTPUTS = 4, WORDS = 96, VERSIONS = 64 };
@@ -21,10 +21,10 @@ typedef struct output {
 
 typedef struct scene {
     const char *name;
-    const char *prepare; /* in the folder, by the shell; "pairs" and "lines" are there */
-    const char *command; /* what is recorded, and killed */
-    const char *again;   /* to go on when the first output is not there; NULL: the command, */
-    const char *resume;  /* and when it is; NULL: as when it is not */
+    const char *prepare; /* shell commands in the folder, which has the files "pairs" and "lines" */
+    const char *command; /* the command that is recorded or killed */
+    const char *again;   /* continues if the first output does not exist; NULL: the command does */
+    const char *resume;  /* continues if the first output exists; NULL: as if it did not */
     output outputs[OUTPUTS];
     bool brief; /* part of the short form */
 } scene;
@@ -43,16 +43,19 @@ line *split(line *l, const char *text);
 bool prepare_folder(const scene *s, char folder[64]);
 void remove_folder(const char *folder);
 
-/* Only these files, with these contents, in the folder; folders and links in it stay. */
+/* Makes the folder hold these files, with these contents, and no others. Folders and links in it
+ * stay. */
 bool fill_folder(const char *folder, const recording *r, const int *names,
                  const content *const *contents);
 bool read_file(const char *folder, const char *name, content *c); /* false: not there */
 
-/* The folder WEFT_TOOLS comes first in PATH; the folders of the scenes are made in TMPDIR or, as
- * nothing here needs a real disk, in memory. False: no WEFT_TOOLS. */
+/* Puts the folder WEFT_TOOLS first in PATH, and goes to the folder in which the scenes' folders are
+ * made: TMPDIR or, as nothing here needs a real disk, /dev/shm. Returns false without
+ * WEFT_TOOLS. */
 bool enter(void);
 
-/* Go on, to the end. False: a program failed; what it said is in the file "said". */
+/* Continues the scene to its end. Returns false if a program failed; its output is in the file
+ * "said". */
 bool go_on(const scene *s, const char *folder);
 
 int left_behind(const char *folder); /* temporary files in it */
@@ -60,8 +63,9 @@ int left_behind(const char *folder); /* temporary files in it */
 /* Are the files of the two folders the same, and is no temporary file left in the first? */
 bool same_end(const scene *s, const char *folder, const char *undisturbed);
 
-/* One file's life in a recording: what it was, then each content it was given. A version may be
- * seen from the operation `from` on, and only it or later ones once `sure` operations were made. */
+/* The versions of one file in a recording: the one before the program ran, and each that a save
+ * made. A version may be found from operation `from` on. After `sure` operations an older one may
+ * not be found any more. */
 typedef struct version {
     bool there;
     uint64_t hash;
@@ -75,11 +79,11 @@ typedef struct life {
 } life;
 void write_life(life *l, const recording *r, const char *name);
 
-/* "" or what is wrong with a life however it ends: nothing was written, a version of a model is
- * not readable, or a file was gone for a while. */
+/* Returns a fault of the recording itself, or "": no version was written, a version of a model is
+ * not readable, or the file did not exist for a while. */
 const char *fault_of_life(const life *l, const recording *r, promise promised, char message[256]);
 
-/* "" or why the reader refuses the bytes. */
+/* Returns why the reader refuses the bytes, or "". */
 const char *unreadable(const content *c, char message[256]);
 
 double now(void);

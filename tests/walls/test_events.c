@@ -1,5 +1,6 @@
-/* tests/walls/test_events.c - events: what they are as JSON, and that none is lost without a word:
- * not for want of memory, a descriptor or room on the disk; and what people see in their place. */
+/* tests/walls/test_events.c - events of the programs: their JSON, and the messages if one is lost
+ * for want of memory, of a descriptor or of space on the disk; and the progress bar of a
+ * terminal. */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include <fcntl.h>
 #include <signal.h>
@@ -19,7 +20,7 @@ TESTS(events)
 
 static const program nobody = { .name = "events" };
 
-/* An event that is larger than the buffer is at first. */
+/* Sends an event that is larger than the initial buffer, which must grow. */
 static void send_large(report *r) {
     char text[3000];
     memset(text, 'x', sizeof text - 1);
@@ -29,7 +30,7 @@ static void send_large(report *r) {
     event_send(r);
 }
 
-/* Captures the output while f runs. */
+/* Runs f, and captures its output to stderr in result.err. */
 static void hear(void (*f)(report *), report *r) {
     int kept = dup(STDERR_FILENO), file = open(".said", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     ck_assert(kept >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
@@ -72,7 +73,7 @@ TEST(json_has_lists) {
     json_free(&line);
 }
 
-/* Check allocates too: only what is looked at may fail. */
+/* Allocations fail only while the event is sent, because Check allocates memory, too. */
 static long fail_at, asked;
 static bool persistent;
 
@@ -83,7 +84,7 @@ static void send_failing(report *r) {
     asked = faults_end(&left);
 }
 
-/* Every request fails, once and from there on. */
+/* Each allocation fails in turn: alone, and together with all later ones. */
 TEST_ROWS(no_memory_is_told, 2) {
     report r;
     persistent = _i;
@@ -113,7 +114,8 @@ static void send_two(report *r) {
     send_large(r);
 }
 
-/* Where the second line does not fit, the first one stays whole; it is told once. */
+/* If the second line does not fit on the disk, its part is removed and the first line stays whole.
+ * The failure is reported once. */
 TEST_ROWS(half_a_line_is_taken_back, 2) {
     report r;
     struct rlimit old, limit;
@@ -131,7 +133,7 @@ TEST_ROWS(half_a_line_is_taken_back, 2) {
     ck_assert(!report_close(&r));
 }
 
-/* Where the power went within a line, the next one begins a line of its own. */
+/* If a power cut left half a line, the next event begins a new line. */
 TEST(a_torn_log_is_gone_on_with) {
     report r;
     ok("printf '{\"event\":\"one\"}\\n{\"eve' > log");
@@ -145,7 +147,7 @@ TEST(a_torn_log_is_gone_on_with) {
                                  "{\"event\":\"two\"}\n");
 }
 
-/* Nobody reads: nothing is allocated, nothing opened, nothing can fail. */
+/* Events that go nowhere allocate no memory and open no file. */
 TEST(unread_events_cost_nothing) {
     report r;
     struct rlimit old, none;
@@ -161,7 +163,8 @@ TEST(unread_events_cost_nothing) {
     ck_assert(report_close(&r));
 }
 
-/* A signal meets train while it waits for a reader: every step's event comes, then the signal's. */
+/* A signal reaches train while it waits for the reader of its pipe: the events of all steps arrive,
+ * and then that of the signal. */
 TEST(a_signal_loses_no_event) {
     run("{ train --task copy --d-model 8 --heads 2 --layers 1 --d-ff 8 --valid-size 0 --threads 1 "
         "--max-steps 1000000 --log-every 1 --json --quiet & train=$!; sleep 1; kill -TERM $train; "
@@ -234,7 +237,8 @@ TEST(a_profile_of_nothing_is_empty) {
     end_graph(g);
 }
 
-/* A training as it is told on a terminal of 40 columns (0: it does not say): what was drawn. */
+/* Reports a training on a terminal of that many columns (0: the terminal does not say). Returns the
+ * bytes that were drawn. */
 static const char *drawn_on_terminal(const char *term, unsigned short columns, bool quiet) {
     struct winsize size = { .ws_row = 24, .ws_col = columns };
     progress p = { .step = 51, .total = 100, .loss = 1.5, .remaining = 61, .accuracy = 0.25 };
@@ -250,7 +254,7 @@ static const char *drawn_on_terminal(const char *term, unsigned short columns, b
     say(&r, "a line");
     report_bar(&r, &p);
     ck_assert(report_close(&r) && dup2(kept, STDERR_FILENO) >= 0 && close(kept) == 0);
-    size_t n = 0; /* in pieces, then the failure that nobody writes any more */
+    size_t n = 0; /* reads until the terminal fails, because no process has it open for writing */
     for (ssize_t got; (got = read(master, result.err + n, sizeof result.err - 1 - n)) > 0;)
         n += (size_t)got;
     result.err[n] = '\0';
@@ -258,7 +262,8 @@ static const char *drawn_on_terminal(const char *term, unsigned short columns, b
     return result.err;
 }
 
-/* It never takes the last column, where some terminals begin a new line, and is gone in the end. */
+/* The bar never uses the last column, because some terminals then begin a new line. It is removed
+ * in the end. */
 TEST(a_terminal_has_a_bar) {
     ck_assert_str_eq(drawn_on_terminal("xterm", 40, false),
                      "\r\033[K51/100 [#####.....] 1:01 left, loss 1.5\r\033[Ka line\r\n"

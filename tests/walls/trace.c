@@ -31,7 +31,8 @@ static void start(const char *folder, char *const *argv, const char *said, bool 
     _exit(NOT_STARTED);
 }
 
-/* The call at which the thread stands. A group of threads shares its files: pid is the group's. */
+/* Reads the system call at which the thread is stopped. c->pid is the thread group's id, because
+ * the threads of a group share their files. */
 static bool read_call(pid_t thread, pid_t group, call *c) {
     struct __ptrace_syscall_info info;
     if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return false;
@@ -47,7 +48,8 @@ static bool read_call(pid_t thread, pid_t group, call *c) {
     return true;
 }
 
-/* One stop of the thread; the signal that it goes on with. *last is the call it has begun. */
+/* Handles one stop of the thread. Returns the signal that is delivered to it when it continues, or
+ * 0. *last is the call that it has begun. */
 static int stopped(pid_t thread, pid_t group, int status, call *last, watcher *look,
                    void *context) {
     int number = WSTOPSIG(status);

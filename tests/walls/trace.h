@@ -1,7 +1,7 @@
-/* tests/walls/trace.h - a program run under the eyes of another, system call by system call.
+/* tests/walls/trace.h - runs a program and reports each of its system calls to a callback.
  *
- * By ptrace, as strace does it: what the C library calls for itself is seen too, which no preloaded
- * library sees. What a call means is not here: see recording.h. Linux alone. */
+ * It uses ptrace, as strace does, so it also sees the calls that the C library makes for itself,
+ * which no preloaded library could. recording.h interprets the calls. Linux alone. */
 #ifndef WEFT_TESTS_WALLS_TRACE_H
 #define WEFT_TESTS_WALLS_TRACE_H
 
@@ -13,20 +13,19 @@ typedef struct call {
     pid_t pid, thread;
     int64_t number; /* SYS_write ... */
     uint64_t argument[6];
-    bool made;      /* false: about to be made */
-    int64_t result; /* of one that was made; -errno */
+    bool made;      /* the call has returned; false: it is about to be made */
+    int64_t result; /* of a call that has returned; -errno if it failed */
 } call;
 
-/* Told of every call, before and after; the program stands still. */
+/* A watcher is called before and after every system call, while the program is stopped. */
 typedef enum verdict { GO_ON, KILL } verdict; /* KILL: with SIGKILL, before the call is made */
 typedef verdict watcher(void *context, const call *c);
 
-/* Run argv in the folder, stdout and stderr into the file `said` (of the folder that weft's test
- * runs in), until it ends: its status as of waitpid, or -1 if this system does not let programs be
- * watched. */
+/* Runs argv in the folder until it ends, with stdout and stderr in the file `said` (relative to the
+ * caller's folder). Returns the status as of waitpid, or -1 if programs may not be traced here. */
 int watch(const char *folder, char *const *argv, const char *said, watcher *look, void *context);
 
-/* Runs without a watcher; after `microseconds`, if >= 0, it gets `number` as a signal. */
+/* Runs argv without a watcher, and sends it the signal `number` after `microseconds`, if >= 0. */
 int run_timed(const char *folder, char *const *argv, const char *said, int64_t microseconds,
               int number);
 
