@@ -1,5 +1,5 @@
-/* tests/ops/emitted_plans.h - plans that are written as C, and a program that prints what they
- * compute: it must be the bits of the library, which are in the file `expected`. */
+/* tests/ops/emitted_plans.h - helpers of tests that write plans as C: a program prints the results
+ * of the emitted C code, which must be the bits of the library's results in the file `expected`. */
 #ifndef WEFT_TESTS_OPS_EMITTED_PLANS_H
 #define WEFT_TESTS_OPS_EMITTED_PLANS_H
 
@@ -39,7 +39,7 @@ static inline wf_plan *plan(wf_graph *g, wf_plan_options o) {
     .field = (wf_tensor *[]){ __VA_ARGS__ },                                                       \
     .n_##field = (int)(sizeof((wf_tensor *[]){ __VA_ARGS__ }) / sizeof(wf_tensor *))
 
-/* The text of plans whose functions have these names. */
+/* Emits plan a, and b if it is not NULL, as C text, with functions of these names. */
 static inline char *emit(wf_plan *a, const char *name_a, wf_plan *b, const char *name_b) {
     wf_plan *const plans[] = { a, b };
     const char *const runs[] = { name_a, name_b };
@@ -58,7 +58,7 @@ static inline void must_refuse(wf_plan *a, const char *name_a, wf_plan *b, const
     ck_assert_msg(strstr(message, why), "%s", message);
 }
 
-/* The program: what stands in main after the struct `m` has its memory. */
+/* Compiles and runs a program. `body` is the code in main after the struct `m` has its memory. */
 static inline void try_main(char *text, const char *body) {
     char program[8192];
     fclose(expected);

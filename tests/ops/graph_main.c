@@ -1,11 +1,12 @@
-/* tests/ops/graph_main.c - runs programs of graphs from stdin and writes their values: the half of
- * random_graphs.py that is weft.
+/* tests/ops/graph_main.c - computes graphs from stdin with weft (graph_text.h is their form) and
+ * writes their values, which random_graphs.py compares with PyTorch's.
  *
- * Output for each program, in bytes: the number of characters of a message, and it; how many times
- * it ran with a size bound later; then as many arrays as follow, each a count and doubles. The message is
- * "" or says what was refused or is wrong. Arrays: each node in f64, all fetched; each shown node
- * in f64, fused, and in f32. Checked here, to the bit: one and two threads, memory filled with two
- * different bytes, sizes bound later. */
+ * Binary output for each graph: the length of a message and its text; the number of runs with sizes
+ * bound later; the number of arrays; each array as a count and doubles. The message is "", or says
+ * what was refused or is wrong. The arrays are: each node in f64, from a plan that fetches all
+ * nodes; each shown node in f64 from a plan with fused ops, and in f32. This program itself checks
+ * that the bits are the same with one and two threads, with memory filled with two different bytes,
+ * and with sizes bound later. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,8 @@ static void write_all(const char *message, int32_t named, const results *all, in
     fflush(stdout);
 }
 
-/* With sizes by name: refused, or the same bits. How many were computed. */
+/* Records the graph with extents in place of sizes 3 and 5, which may be refused. Else the bits
+ * must be the same. Returns how many such graphs were computed. */
 static int try_named(graph_program *p, const results *shown, char *message) {
     char refused[256] = "";
     int computed = 0;

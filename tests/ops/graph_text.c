@@ -16,7 +16,7 @@ double graph_hash(uint32_t key, uint32_t element) {
     return (double)((h ^ h >> 16) >> 20) / 4096;
 }
 
-/* Values for leaves of kind e: the ends of both types, and numbers where functions turn. */
+/* Values of leaves of kind e: extreme numbers of f32 and f64, and kinks and zeros of functions. */
 static const double ends[] = {
     0.0,   -0.0,   1,     -1,     0.5,  -0.5,  2,        1e-3,      -1e-3, 1e-7,
     1e-20, -1e-20, 1e-30, -1e-30, 20,   -20,   80,       -80,       90,    -90,
@@ -25,7 +25,7 @@ static const double ends[] = {
 };
 enum { ENDS = sizeof ends / sizeof *ends };
 
-/* Element k of a leaf. kind e: every KEY-th of the ends, each LOW times in a row. */
+/* Element k of a leaf. For kind e: every key-th number of `ends`, each repeated `low` times. */
 static double element(char kind, int64_t k, double low, double high, uint32_t key) {
     if (kind == 'e') return (float)ends[k / (int64_t)low * key % ENDS];
     return low + (high - low) * graph_hash(key, (uint32_t)k);

@@ -1,18 +1,19 @@
 /* tests/ops/graph_text.h - graphs as text, so that PyTorch and weft can compute the same one.
  *
- * A program is lines; each makes one node or more, numbered from 0:
+ * A text (a "program") has lines. The lines leaf, NAME and grad make nodes, numbered from 0:
  *
  *     leaf KIND LOW HIGH KEY d0 d1 ...     KIND p: parameter, i: input, b: buffer, n: i32
  *     NAME x0 x1 ... | i0 i1 ... | r0 ...  a row of graph_ops.inc: operands, integers, reals
  *     grad y x0 x1 ...                     gradients of the scalar y: a node for each x
- *     show y0 y1 ...                       what a fused plan fetches
- *     want y COUNT DOT SIZE ERROR          recorded of y: see graph_want
- *     exact32 y RELATIVE ABSOLUTE v0 v1 ...    recorded elements of y in f32, `any` for any; exact64
+ *     show y0 y1 ...                       nodes that a plan with fused ops fetches
+ *     want y COUNT DOT SIZE ERROR          PyTorch's values of y, as sums: see graph_want
+ *     exact32 y RELATIVE ABSOLUTE v0 v1 ...    recorded elements of y in f32, `any` for any;
+ * exact64
  *     end
  *
- * Elements of a leaf are the same in every language: hash(KEY, element) of 2^12 steps from LOW to
- * HIGH, of an i32 the integer below. Those of kind e are a list of numbers at the ends of the
- * types: every KEY-th, each LOW times in a row. */
+ * Elements of a leaf are the same in every language: hash(KEY, element) chooses one of 2^12 steps
+ * from LOW to HIGH, which an i32 rounds down. A leaf of KIND e has extreme numbers of the types:
+ * every KEY-th of a list, each LOW times in a row. */
 #ifndef WEFT_TESTS_OPS_GRAPH_TEXT_H
 #define WEFT_TESTS_OPS_GRAPH_TEXT_H
 
@@ -24,9 +25,9 @@
 
 enum { GRAPH_NODES = 512, GRAPH_LINE = 8192 };
 
-/* Three numbers for the elements of a tensor: their sum with weights hash(1, element) from -1 to
- * 1, that of their sizes with sizes of weights, and the largest error of PyTorch's f32 beside its
- * f64. */
+/* PyTorch's elements e[i] of a node, as three numbers. dot: the sum of w[i] e[i], with weights w[i]
+ * = hash(1, i) from -1 to 1. size: the sum of |w[i] e[i]|. error: the largest difference between
+ * PyTorch's f32 and f64. */
 typedef struct graph_want {
     int node;
     int64_t count;
@@ -43,8 +44,8 @@ typedef struct graph_program {
 bool graph_program_read(graph_program *p, FILE *file); /* false: the end, or no memory */
 void graph_program_free(graph_program *p);
 
-/* A program as a graph. Axes of `named` steps have a name where named is not 0, and inputs for
- * leaves. */
+/* A recorded program. If `named` is not 0, its leaves are inputs, and their axes of that size are
+ * extents. */
 typedef struct graph_record {
     wf_graph *g;
     int count, leaves, extents; /* extents: axes with a name */
@@ -55,7 +56,7 @@ typedef struct graph_record {
     char problem[256]; /* of the text; "" if there is none */
 } graph_record;
 
-/* Fills in what the program shows and wants, too. */
+/* Records the program. Also fills in p->show and p->want. */
 bool graph_record_new(graph_record *r, graph_program *p, wf_dtype real, int64_t named);
 void graph_record_free(graph_record *r);
 

@@ -1,5 +1,5 @@
-/* tests/ops/op_cases.c - the rows of op_cases_*.inc as functions and as a table, and what records
- * one row. */
+/* tests/ops/op_cases.c - the rows of op_cases_*.inc as functions and as a table, and the functions
+ * that record a row. */
 #include "op_cases.h"
 
 #include "nn/loss.h"
@@ -26,7 +26,7 @@
 #define RMSPROP(...) (&(wf_rmsprop_options){ __VA_ARGS__ })
 #define LION(...) (&(wf_lion_options){ __VA_ARGS__ })
 
-/* A weighted sum of the three results, so that one row sees all of their gradients. */
+/* A weighted sum of the three results, so that one row tests all of their gradients. */
 static wf_tensor *all_of(wf_cross_entropy_result r) {
     return wf_add(wf_add(r.loss, wf_scale(r.nll, 0.3)), r.count);
 }
@@ -47,7 +47,8 @@ static wf_tensor *id_minus(wf_tensor *ids, int32_t less) {
     return wf_sub(ids, wf_constant_i32(ids->graph, less));
 }
 
-/* C does not define the order of arguments that are calls, and a's gradient has three terms. */
+/* a b + (a c) * a. a's gradient has three terms, whose order is that of recording: so the calls are
+ * statements, because C does not define the order in which arguments are evaluated. */
 static wf_tensor *products_that_share(wf_tensor *a, wf_tensor *b, wf_tensor *c) {
     wf_tensor *product = wf_mul(wf_matmul(a, c), a);
     return wf_add(wf_matmul(a, b), product);
@@ -56,7 +57,8 @@ static wf_tensor *used_twice(wf_tensor *x) {
     return wf_mul(x, wf_sigmoid(x));
 }
 
-/* One tensor in two places: what writes over one operand must not be surprised by the other. */
+/* One tensor is two operands of an op: an op that writes its result in place of one operand must
+ * not destroy the other. */
 static wf_tensor *own_mask(wf_tensor *x) {
     return wf_masked_softmax(x, x, false);
 }
@@ -76,7 +78,7 @@ static wf_tensor *windows_and_itself(wf_tensor *x) {
     return wf_mul(wf_exp(windows), wf_add(windows, wf_sum(wf_square(x), WF_ALL_AXES, false)));
 }
 
-/* accumulate, where so many sums are on the stack and so many of them are added to. */
+/* wf_accumulate with `depth` sums on its stack, of which `added` are added to the value. */
 static wf_tensor *onto(wf_tensor *sums, wf_tensor *value, double depth, double added) {
     wf_tensor *at[] = { wf_constant(sums->graph, depth), wf_constant(sums->graph, added) };
     return wf_accumulate(sums, value, wf_stack(at, 2, 0));
@@ -193,7 +195,8 @@ uint64_t row_key(const op_case *row, int salt) {
     return key_of(row->name, (uint64_t)salt + 1);
 }
 
-/* Element k of n in operand `which`: every operand has a grid of its own, shuffled. */
+/* Element k of n in operand `which`: points of a regular grid, shuffled. Each operand has another
+ * grid, so that no two elements are close to each other. */
 static double spread(int which, int64_t k, int64_t n) {
     int64_t step = n % 7    ? 7
                    : n % 11 ? 11
@@ -224,7 +227,7 @@ static double value_of(const operand *o, int which, uint64_t key, int64_t k) {
     }
 }
 
-/* Both types compute on the same numbers. */
+/* The operand's values, rounded to f32, so that f32 and f64 compute on the same numbers. */
 double *operand_values(const op_case *row, int which) {
     const operand *o = &row->in[which];
     int64_t n = operand_count(o);
@@ -260,7 +263,7 @@ static int64_t stored_shape(const operand *o, dressing how, int64_t *shape) {
     return o->ndim + (how == SPACED);
 }
 
-/* Where element k of the operand lies in the leaf that stores it. */
+/* The index in the leaf of element k of the operand. */
 static int64_t stored_at(const operand *o, dressing how, int64_t k) {
     if (how == SPACED) return 3 * k + 1;
     if (how != TRANSPOSED) return k;
@@ -324,7 +327,7 @@ void fixture_close(fixture *f) {
     end_graph(f->g);
 }
 
-/* Between 0.5 and 1.5, either sign: an operand that f32 holds exactly. */
+/* The weights of the loss: from 0.5 to 1.5 with either sign, exact in f32. */
 static wf_tensor *weight_for(fixture *f) {
     wf_tensor *w =
         wf_buffer(f->g, "weight", wf_real(f->g), f->y->ndim, f->y->shape, wf_init_zeros());

@@ -4,11 +4,11 @@
  *
  *     CASE(softmax_causal, wf_softmax(a, b, true), "[2,3,4]", ANY(2, 3, 4), MASK(3, 4))
  *
- * the row's name, the op on its operands a, b, c, d, e, f, the shape of the result, and an
- * operand per letter: where its numbers come from, and its shape. From a row come its tests of
- * shape, of first and second order gradient, of strided and computed operands, of 1, 2 and 5
- * threads, of f32 against f64, of the fused op against its decomposition; and, if record_ops.py
- * knows the same op in PyTorch, of its values.
+ * A row has a name, the op on its operands a, b, c, d, e, f, the shape of the result, and for each
+ * operand the domain of its numbers and its shape. Suites test each row's shape, its first and
+ * second order gradients, strided and computed operands, 1, 2 and 5 threads, f32 against f64, and
+ * the fused op against its decomposition. If record_ops.py has the same op in PyTorch, they compare
+ * values.
  *
  *     FAILS(add_shapes, wf_add(a, b), "[2,3]", ANY(2, 3), ANY(2, 4))   must fail, saying this
  *     UPDATE(assign, wf_assign(a, b), STATE(3), ANY(3))                 writes its STATE operands
@@ -22,13 +22,13 @@ typedef enum domain {
     NO_OPERAND,
     DOMAIN_ANY,      /* [-2, 2] */
     DOMAIN_POSITIVE, /* [0.5, 2] */
-    DOMAIN_AWAY,     /* the same with either sign: away from a kink or a pole at 0 */
-    DOMAIN_SPREAD,   /* apart by more than the stencil is wide, in every operand of the row */
+    DOMAIN_AWAY,     /* [-2, -0.5] and [0.5, 2]: away from a kink or a pole at 0 */
+    DOMAIN_SPREAD,   /* all elements of the row's operands differ by more than a stencil's width */
     /* not differentiated */
     DOMAIN_FIXED, /* [0.5, 2] */
     DOMAIN_MASK,  /* 0 or 1 */
     DOMAIN_SHUT,  /* 0 in the first row, else 1 */
-    DOMAIN_IDS,   /* 0 .. below - 1, i32 */
+    DOMAIN_IDS,   /* i32 from 0 to `below` - 1 */
     DOMAIN_STATE  /* a buffer that an update writes: [0.5, 2] */
 } domain;
 
@@ -82,12 +82,12 @@ extern const int op_case_count, failing_case_count;
 
 /* ---- a row, recorded ------------------------------------------------------------------------- */
 
-/* An op between a leaf and the op that is tested. */
+/* How an operand comes from its leaf: an op between the leaf and the op that is tested. */
 typedef enum dressing {
     PLAIN,
     TRANSPOSED, /* stored with the last two axes swapped */
     SPACED,     /* every third element of a wider leaf */
-    COMPUTED    /* a value of the arena, which the op may overwrite */
+    COMPUTED    /* a computed value in the plan's memory, which the op may overwrite */
 } dressing;
 
 typedef struct fixture {
@@ -104,10 +104,10 @@ typedef struct fixture {
 void fixture_open(fixture *f, const op_case *row, wf_dtype real, dressing how);
 void fixture_close(fixture *f);             /* fails the test if the graph failed */
 bool fixture_differentiate(fixture *f);     /* records loss, grad[]; false: no gradient */
-bool refuses_gradients(const wf_tensor *y); /* to ask for one is an error: it jumps or stays */
+bool refuses_gradients(const wf_tensor *y); /* wf_grad through y's op is an error */
 
-/* The value of y (of what an update has written), then gradients where recorded: fixture_outputs
- * of them. */
+/* Computes fixture_outputs() arrays: the value of y, or of the leaf that an update has written, and
+ * then the recorded gradients. */
 enum { MAX_OUTPUTS = 1 + 2 * MAX_CASE_OPERANDS };
 int fixture_outputs(const fixture *f);
 void fixture_evaluate(fixture *f, int threads, values *out);
@@ -115,7 +115,7 @@ void fixture_evaluate(fixture *f, int threads, values *out);
 int64_t operand_count(const operand *o);
 double *operand_values(const op_case *row, int which); /* to be freed; f32 holds them exactly */
 bool differentiable(const operand *o);
-bool is_small(const op_case *row); /* few enough elements for differences in each of them */
+bool is_small(const op_case *row); /* few enough elements for a finite difference in each */
 uint64_t row_key(const op_case *row, int salt);
 
 #endif

@@ -1,5 +1,6 @@
-/* tests/ops/test_axes.c - an axis is a number, and a set of axes carries a mark: each function
- * refuses one where it wants the other. tests/house.sh finds a function without a row. */
+/* tests/ops/test_axes.c - an axis is a number, and a set of axes (WF_AXIS) carries a mark. A
+ * function that takes an axis refuses a set, and the other way round. tests/house.sh finds a
+ * function without a row. */
 #include <stdio.h>
 
 #include "nn/attention.h"

@@ -1,6 +1,7 @@
 /* tests/ops/test_bits.c - one arithmetic: every kernel of every table gives the bits of its
  * definition in plain C, for numbers of every kind. The definitions are in plain_sums.inc and
- * plain_attention.inc, the kernels' runs in kernel_bits.inc; they are read for float and double. */
+ * plain_attention.inc, the runs of kernels in kernel_bits.inc. These files are included twice, for
+ * float and for double. */
 #include "tests/support/marks.h"
 #include <float.h>
 #include <math.h>
@@ -34,7 +35,8 @@ typedef enum term_kind {
     TERM_EXP
 } term_kind;
 
-/* a b + c, rounded once. musl's fma has +0 for a negative product that underflows, and c = 0. */
+/* a b + c, rounded once. musl's fma wrongly gives +0 if a b is negative and underflows and c is
+ * 0. */
 static double fused(double a, double b, double c) {
     return c == 0 && a != 0 && b != 0 ? a * b : fma(a, b, c);
 }
@@ -124,7 +126,7 @@ TEST(every_table_draws_the_same_numbers) {
     }
 }
 
-/* Numbers that, times `inverse`, are halfway between two integers or a bit beside. */
+/* Numbers whose product with `inverse` is halfway between two integers, or next to that. */
 static void fill_halfway(int k, float largest, float *x) {
     float inverse = 127 / largest;
     for (int i = 0; i < k; i++) {
@@ -134,7 +136,7 @@ static void fill_halfway(int k, float largest, float *x) {
     x[k / 2] = largest;
 }
 
-/* The products with `inverse` are rounded before they become integers: no multiply-add. */
+/* Kernels must round the product with `inverse` before they round it to an integer. */
 TEST(every_table_rounds_rows_to_the_bytes_of_plain_c) {
     enum { K = 133 };
     float x[K], scale;
@@ -155,8 +157,7 @@ TEST(every_table_rounds_rows_to_the_bytes_of_plain_c) {
     }
 }
 
-/* One row of A with weights of one panel: the sum of bytes is exact, what follows is rounded step
- * by step. Hostile rows are compared between the tables. */
+/* A row of A, of ordinary or hostile numbers, is rounded to the same bytes by every table. */
 TEST(every_table_rounds_rows_to_the_same_bytes) {
     enum { K = 133 };
     float x[K];
@@ -175,7 +176,7 @@ TEST(every_table_rounds_rows_to_the_same_bytes) {
 
 enum { DEEP = 133, MATRIX_ROWS = 70 };
 
-/* Rows of W as panels of a table: scales, then words of 4 columns, q + 128. */
+/* Packs rows of int8 weights q as panels of a table: scales, then words of 4 columns as q + 128. */
 static void pack_integers(int64_t whole, const int8_t *q, const float *scale, unsigned char *to) {
     for (int64_t row = 0; row < MATRIX_ROWS; row++) {
         int64_t first = row / whole * whole, r = row - first;
@@ -197,8 +198,8 @@ static void draw_integers(int8_t *q, float *scale, int32_t *shift, float *d) {
     }
 }
 
-/* A row rounded by a given factor is cut at 127. Its sums are shifted before they are rounded to
- * f32. */
+/* A row that is rounded with a given scale is clamped at 127. A shift is added to its integer sums
+ * before they are rounded to f32. */
 TEST(every_table_cuts_rows_and_shifts_sums_as_plain_c) {
     static int8_t q[MATRIX_ROWS * DEEP];
     static unsigned char panels[MATRIX_ROWS * (DEEP + 8)];
@@ -254,8 +255,8 @@ TEST(every_table_cuts_hostile_rows_to_the_same_bytes) {
     }
 }
 
-/* Bitwise ops of integers, of which half are small: counts of bits inside and outside of 0..31. A
- * tenth are the least and the largest. */
+/* Bitwise ops on random integers. Half of them are small, so that shifts are inside and outside of
+ * 0..31; a tenth are INT32_MIN or INT32_MAX. */
 
 static int32_t shifted(int op, int32_t x, int32_t n) {
     bool outside = n < 0 || n > 31;
@@ -278,8 +279,8 @@ static int32_t drawn_integer(void) {
     return kind < 0.6 ? (int32_t)draw(-40, 40) : (int32_t)draw(INT32_MIN, INT32_MAX);
 }
 
-/* Every pair of steps; a third of the results each replace the first and the second operand, if
- * that has a step of 1. */
+/* Every pair of strides 0 and 1. In a third of the runs each, the result is written in place of the
+ * first or the second operand, if that has stride 1. */
 TEST(integers_have_the_bits_of_c) {
     enum { N = 67 };
     int32_t a[N + 1], b[N + 1], y[N + 1], first[N + 1], second[N + 1];

@@ -1,6 +1,6 @@
-/* tests/ops/test_blocks.c - the blocks of matrix products, for caches of many kinds. That no bit
- * depends on them is shown by the suites products and panels, which run with several
- * WEFT_CACHES. */
+/* tests/ops/test_blocks.c - block sizes of matrix products, for caches of many kinds. The suites
+ * products and panels, run with several WEFT_CACHES, show that no bit of a result depends on
+ * them. */
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
@@ -14,7 +14,7 @@ static wf_blocks blocks_for(const char *caches, int64_t rows, int64_t columns, s
     return wf_blocks_of(&c, rows, columns, unit);
 }
 
-/* Bytes of a panel of k rows, and of a tile of A of the same length, in the cache. */
+/* The bytes in the cache of a panel of B with k rows and a tile of A with k columns. */
 static int64_t panel_bytes(const wf_blocks *b, int64_t rows, int64_t columns, size_t unit) {
     return b->k * (rows + columns) * (int64_t)unit;
 }
@@ -70,15 +70,16 @@ TEST(k_is_divided_evenly) {
     ck_assert_int_eq(wf_even_block(2048, 320), 304);
 }
 
-/* 1 KB is read of each row, and rows are 2 KB apart: a cache of 8 ways of 64 KB has 32 places for
- * them. */
+/* 1 KB of each row is read, and rows are 2 KB apart: so they use only half of the sets of a cache
+ * of 512 KB with 8 ways, which then holds 256 such rows. */
 TEST(rows_a_power_of_two_apart_share_sets) {
     wf_cache_level c = { .bytes = 512 << 10, .ways = 8, .threads = 1 };
     ck_assert(wf_cache_holds(&c, 224, 1024, 2048));
     ck_assert(!wf_cache_holds(&c, 225, 1024, 2048));
     ck_assert(!wf_cache_holds(&c, 57, 1024, 8192));
     ck_assert(wf_cache_holds(&c, 448, 1024, 1024));
-    ck_assert(wf_cache_holds(&c, 240, 1024, 8192 + 64)); /* an odd number of lines: evenly */
+    /* rows an odd number of cache lines apart use all sets evenly */
+    ck_assert(wf_cache_holds(&c, 240, 1024, 8192 + 64));
     ck_assert(!wf_cache_holds(&c, 600, 1024, 8192 + 64));
     c.threads = 2;
     ck_assert(!wf_cache_holds(&c, 224, 1024, 2048));

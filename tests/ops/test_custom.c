@@ -1,4 +1,4 @@
-/* tests/ops/test_custom.c - ops of a program's own, from custom.h alone: values, gradients, any
+/* tests/ops/test_custom.c - ops that a program defines with custom.h: values, gradients, any
  * strides and broadcasts, any number of threads, mistakes. */
 #include "core/op_internal.h"
 #include "ops/base/shapes.h"
@@ -34,7 +34,8 @@ static wf_tensor *softplus_of(wf_tensor *x) {
 
 WF_ELEMENTWISE(eval_blend, *(const double *)attrs *(x + z * (y - x)))
 
-/* The engine sums contributions over the axes along which an operand was broadcast. */
+/* The rule returns contributions of the result's shape: the engine sums them over the axes along
+ * which an operand was broadcast. */
 static void grad_blend(wf_tensor *t, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     wf_tensor *x = t->in[0], *y = t->in[1], *w = t->in[2];
     wf_tensor *d = wf_scale(dy[0], *(const double *)t->attrs);

@@ -1,8 +1,8 @@
-/* tests/ops/test_emit.c - plans as C files: every row of the table of ops, its value and its
- * gradients, is written as a C file, compiled by the compiler of this build, and run; the results
- * must have the bits of wf_run. WEFT_EMIT_CC names another compiler, with options.
+/* tests/ops/test_emit.c - plans as C files: a plan of the value and gradients of every row of the
+ * table of ops is written as C, compiled by the compiler of this build, and run. The results must
+ * have the bits of wf_run. WEFT_EMIT_CC names another compiler, with options.
  *
- * Without a compiler the rows are skipped, which a line says. */
+ * Without a compiler the rows are skipped, and a line says so. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +18,10 @@
 
 TESTS(emit)
 
-/* Rows are compiled together, so many at a time. */
+/* PARTS: the rows are compiled as that many programs. */
 enum { PARTS = 8, MOST_PREFIX = 64, LARGE = 10000, TOO_LARGE = 500000 };
 
-/* -fno-builtin: nothing may be a call of libc. */
+/* -fno-builtin: the compiler may not replace loops by calls of libc. */
 #define FLAGS                                                                                      \
     "-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding -fno-builtin"
 
@@ -65,8 +65,8 @@ static void keep_output(trial *t, const wf_tensor *of, int64_t count, void *data
     t->n++;
 }
 
-/* Appends a function that runs the plan and copies output i to to[i]: the value of a fetch, or a
- * leaf that was updated. The places of leaves are constants of the file. */
+/* Appends a function that runs the plan and copies output i to to[i]: a fetched value, or a leaf
+ * that was updated. The emitted file has constants for the places of leaves. */
 static void add_trial(FILE *file, const trial *t, const fixture *f, wf_tensor *const *fetch) {
     const char *of = t->prefix;
     char name[128];
@@ -130,7 +130,8 @@ static void write_weights(const trial *t, const wf_emit_weights *weights) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* Large operands are a file of weights: a compiler takes seconds to read them as tables. */
+/* Large operands are written to a file of weights, because a compiler takes seconds for large
+ * tables. */
 static void write_row(trial *t, int index, dressing how) {
     fixture f;
     wf_tensor *fetch[MAX_OUTPUTS];
@@ -164,7 +165,8 @@ static void write_row(trial *t, int index, dressing how) {
     fixture_close(&f);
 }
 
-/* Plain operands, or transposed, spaced or computed ones: in turn. Large operands are plain. */
+/* The rows' operands are, by turns, plain, transposed, spaced and computed; large ones are
+ * plain. */
 static dressing dressing_of(int index) {
     return elements_of(&op_cases[index]) > LARGE ? PLAIN
                                                  : (dressing)(index / PARTS % (COMPUTED + 1));
@@ -278,7 +280,7 @@ TEST_ROWS(rows_as_c_have_the_same_bits, PARTS) {
 
 SETUP(NULL, NULL)
 
-/* Ops that have an eval and no emit. */
+/* Ops that have a kernel but cannot be written as C. */
 static const char *const without_form[] = { NULL };
 
 TEST(every_op_has_a_form_in_c) {

@@ -1,5 +1,5 @@
-/* tests/ops/test_emit_int8.c - products and embedding with weights in int8 as C files, in arrays
- * and in a second file: the results have the bits of the library. */
+/* tests/ops/test_emit_int8.c - products and embedding with weights in int8, written as C: with the
+ * weights as arrays of the file, or in a second file. The results have the bits of the library. */
 #include <math.h>
 #include <stdio.h>
 
@@ -55,7 +55,7 @@ static void write_bytes(const char *path, const void *data, size_t n) {
     ck_assert(file && fwrite(data, 1, n, file) == n && fclose(file) == 0);
 }
 
-/* The program reads the inputs from a file, and prints the results. */
+/* The test's program: it reads the inputs from a file, and prints the results. */
 static const char program[] =
     "int main(void) {\n"
     "    static _Alignas(64) unsigned char memory[model_ARENA];\n"
@@ -129,7 +129,7 @@ TEST_ROWS(products_with_weights_in_int8, COUNT_OF(products)) {
     end_graph(g);
 }
 
-/* An op that reads a matrix otherwise has no such form. */
+/* Only products and embedding can read weights in int8: any other op of them is refused. */
 TEST(other_readers_of_int8_are_refused) {
     wf_graph *g = new_graph(WF_F32);
     char message[WF_MESSAGE];

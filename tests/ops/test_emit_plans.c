@@ -1,6 +1,6 @@
-/* tests/ops/test_emit_plans.c - plans as C files: what lies between several plans, sizes, weights,
- * names of every kind. The results must have the bits of the library. What depends on the position:
- * test_emit_positions.c. */
+/* tests/ops/test_emit_plans.c - plans as C files: values that one plan computes and another reads,
+ * sizes, weights, names of every kind. The results must have the bits of the library. Values that
+ * depend on the position are in test_emit_positions.c. */
 #include "core/lend.h"
 #include "emitted_plans.h"
 #include "tests/suites.h"
@@ -12,8 +12,8 @@ SETUP(enter_folder, leave_folder)
 
 /* ---- a file of weights ----------------------------------------------------------------------- */
 
-/* A program gives model_start the bytes; and refuses fewer, others, and those that begin between
- * two words. */
+/* A program passes the file's bytes to model_start, which must refuse too few bytes, wrong ones,
+ * and an address that is not aligned. */
 #define TRY_FILE                                                                                   \
     "int main(void) {\n    static _Alignas(4) unsigned char bytes[model_FILE + 4];\n"              \
     "    static _Alignas(64) unsigned char memory[model_ARENA];\n    static model m;\n"            \
@@ -70,8 +70,8 @@ TEST(weights_are_a_second_file) {
 
 enum { WIDE = 512 };
 
-/* The first plan needs wide temporary values; the second one reads what
- * the first one fetched, and has caches. In order they share memory. */
+/* The first plan has large temporary values. The second one reads the first one's result, and has
+ * caches. With `in_order` they share memory. */
 TEST(plans_in_their_order_share_memory) {
     if (!has_emitted_compiler("emit_plans")) return;
     wf_graph *g = new_graph(WF_F32);
@@ -112,7 +112,8 @@ TEST(plans_in_their_order_share_memory) {
     char *text = wf_emit(plans, 2, &o, message);
     ck_assert_msg(text, "%s", message);
     ck_assert(bytes < apart);
-    o.kept_runs = 2; /* a batch of one row has none for each of two runs */
+    o.kept_runs =
+        2; /* the second plan's batch of one row has no room for the results of two runs */
     ck_assert(!wf_emit(plans, 2, &o, message));
     ck_assert_str_eq(message, "'y' has another size in the plan that reads it");
     o.kept_runs = INT64_MAX;
@@ -162,7 +163,7 @@ TEST(an_input_that_is_fetched_is_no_result_of_a_plan) {
     end_graph(g);
 }
 
-/* The first plan leaves h transposed, and the second one reads it both ways. */
+/* The first plan computes h as a transpose, and the second one reads h and its transpose. */
 TEST(views_of_what_another_plan_computed_are_right) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(4, 4)), *h = wf_transpose(wf_exp(x), 0, 1);
@@ -178,7 +179,7 @@ TEST(views_of_what_another_plan_computed_are_right) {
     ck_assert(wf_feed(b, h, kept, sizeof kept));
     char *text = must_emit(a, "a", b, "b");
     open_expected();
-    ck_assert(wf_run(b)); /* as if nothing had been emitted */
+    ck_assert(wf_run(b)); /* wf_emit leaves the plan usable */
     expect_fetch(b, z);
     expect_fetch(b, h);
     try_main(text, NUMBERS "    m.x = numbers;\n    if (model_a(&m) || model_b(&m)) return 1;\n"
@@ -220,7 +221,8 @@ TEST(every_plan_counts_its_own_steps) {
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* One file computes 9 rows, 2 and 5. The second plan reads 9: zeros follow those of the run. */
+/* One emitted file computes 9, 2 and 5 rows. The second plan always reads 9: the rows of the run,
+ * and zeros behind them. */
 TEST(a_run_chooses_the_size_of_an_extent) {
     static const int64_t sizes[] = { 9, 2, 5 };
     wf_graph *g = new_graph(WF_F32);
@@ -274,8 +276,9 @@ TEST(a_run_chooses_the_size_of_an_extent) {
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* A table of 70 rows that an embedding and products read, whole or some rows of it, lies in panels
- * of 32 rows; one that is added to something, or cut elsewhere, lies by rows. */
+/* A table of 70 rows that only an embedding and products read, all or some of its rows, is stored
+ * in panels of 32 rows. A table that is added to a tensor, or sliced otherwise, is stored row by
+ * row. */
 TEST(weights_that_products_read_lie_in_panels) {
     static const int64_t cuts[] = { 32, 33 };
     if (!has_emitted_compiler("emit_plans")) return;
@@ -315,8 +318,9 @@ static wf_tensor *scoped(wf_graph *g, const char *scope, wf_tensor *(*op)(wf_ten
     return y;
 }
 
-/* Inputs called as words of C, members and macros of the file; scopes called as functions of steps,
- * of plain C and of leaves; a name that ends a comment; a factor that no float holds. */
+/* Names that collide: inputs named like keywords of C, members and macros of the file; scopes named
+ * like functions of steps, of plain C and of leaves; a name that ends a comment; and a factor that
+ * no float holds. */
 TEST(names_get_out_of_the_way_of_each_other) {
     static const char *const inputs[] = { "int", "arena",    "weights",   "ROUND",
                                           "m",   "run_step", "float_bits" };
@@ -372,7 +376,7 @@ TEST(names_that_cannot_be_are_refused) {
     end_graph(g);
 }
 
-/* A file without a step, and one without weights. */
+/* Emitted files of a plan without steps, and of one without weights. */
 TEST(an_input_alone_is_a_file) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(3));
@@ -392,8 +396,8 @@ TEST(an_input_alone_is_a_file) {
 
 /* ---- one at a time --------------------------------------------------------------------------- */
 
-/* The plans may share memory, because b is fed its own h and does not read the one that a fetches.
- * The leaf `sum` is zeros at the end of the weights, so it is left out of their table. */
+/* The two plans may share memory, because b is fed its own h, and not the h that a fetches. The
+ * leaf `sum` holds only zeros and is the last of the weights, so it is left out of their table. */
 TEST(plans_that_run_one_at_a_time_share_memory) {
     static const double ones[] = { 1, 2, 3, 4 };
     wf_graph *g = new_graph(WF_F32);

@@ -1,5 +1,6 @@
-/* tests/ops/test_emit_positions.c - plans as C files: what depends on the position, as caches do,
- * and tables of which a run reads the first rows. The results must have the bits of the library. */
+/* tests/ops/test_emit_positions.c - plans as C files: caches, and other values that depend on the
+ * position; and tables of which a run reads only the first rows. The results must have the bits of
+ * the library. */
 #include "emitted_plans.h"
 #include "tests/suites.h"
 #include "tests/support/commands.h"
@@ -105,7 +106,8 @@ TEST(plans_with_a_state_share_its_caches) {
     end_graph(c.g);
 }
 
-/* The graph declares 13 positions. A file for six of them says so, and how large it is. */
+/* The graph declares 13 positions. A file that is emitted for six of them has the constants of its
+ * last position and of its smaller memory. */
 TEST(caches_have_as_many_positions_as_are_asked) {
     static const int64_t asked[] = { 0, 6, 13, 99 }, too_few[] = { -1, 1, 3 };
     cached c = cached_rows("x");
@@ -122,8 +124,8 @@ TEST(caches_have_as_many_positions_as_are_asked) {
         ck_assert(strstr(text, i == 1 ? "model_run_LAST = 5," : "model_run_LAST = 12,"));
         free(text);
     }
-    /* 14 rows and 7 rows, the last of which is never used, in pieces of 64 bytes. Attention has room
-     * for a line of 16 keys in both. */
+    /* The caches have 14 rows and 7 rows, of which the last is never used, rounded up to 64 bytes.
+     * The scratch of attention has room for 16 keys in both. */
     ck_assert_int_eq(arena[0] - arena[1], 256 - 128);
     ck_assert(arena[0] == arena[2] && arena[0] == arena[3]);
     for (int i = 0; i < COUNT_OF(too_few); i++) {
@@ -136,10 +138,12 @@ TEST(caches_have_as_many_positions_as_are_asked) {
 
 /* ---- tables of which a run reads the first rows ---------------------------------------------- */
 
-/* One table, two, or two of the same values. */
+/* The position embedding and the token embedding read one table, two different ones, or two with
+ * the same values. */
 typedef enum tables { ONE, APART, ALIKE } tables;
 
-/* Rows of a table for positions, and of one for ids that data decide; or of one for both. */
+/* Emits and runs a plan with both embeddings. Returns its number of weights: of the table that is
+ * read by position only the first rows are needed, of the other one all. */
 static int64_t weights_of_tables(tables are, int64_t positions) {
     float rows[13 * D];
     cached c = cached_rows("x");
@@ -177,7 +181,7 @@ static int64_t weights_of_tables(tables are, int64_t positions) {
     return n_weights;
 }
 
-/* 13 rows of 4 floats take 64, as each table begins at a multiple of 16. */
+/* A table of 13 rows of 4 floats takes 64 floats, because each table begins at a multiple of 16. */
 TEST(a_table_of_positions_has_the_rows_that_a_run_can_read) {
     if (!has_emitted_compiler("emit_positions")) return;
     ck_assert_int_eq(weights_of_tables(APART, 0), 64 + 64);
@@ -191,7 +195,8 @@ TEST(values_that_two_tables_have_are_written_once) {
     ck_assert_int_eq(weights_of_tables(ALIKE, 8), 64);
 }
 
-/* Rows of a view are not those of the leaf: here one is two of them, or half of one. */
+/* The table is a view whose rows are not those of its leaf: a row is two of the leaf's, or half of
+ * one. */
 TEST_ROWS(a_table_may_be_another_view_of_a_leaf, 2) {
     if (!has_emitted_compiler("emit_positions")) return;
     const int64_t narrow[] = { 16, 2 }, wide[] = { 4, 2 * D };
@@ -225,7 +230,7 @@ TEST(plans_with_other_caches_are_refused) {
     end_graph(c.g);
 }
 
-/* The memory that the fetch would be read from is another one now. */
+/* Emitting lays out the plan's memory anew, so a fetch needs another run first. */
 TEST(a_plan_that_was_emitted_is_run_before_a_fetch) {
     cached c = cached_rows("x");
     float y[D];

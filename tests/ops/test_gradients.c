@@ -1,8 +1,8 @@
-/* tests/ops/test_gradients.c - every gradient against differences, first and second order, and
- * the checker itself. Kinks, where differences say nothing, are in test_numbers.c.
+/* tests/ops/test_gradients.c - every gradient of first and second order against finite differences;
+ * and wf_check_gradients itself. Kinks, where differences say nothing, are in test_numbers.c.
  *
- * Runs alone as `meson test gradients`. Bounds: 1e-8 first order, 1e-7 second, elementwise in
- * f64 on small operands; large ones along one random direction. */
+ * Bounds of the error, in f64: 1e-8 for first order, 1e-7 for second. For small operands the
+ * gradient of each element is checked, for large ones the slope along one random direction. */
 #include <stdio.h>
 
 #include "op_cases.h"
@@ -111,8 +111,8 @@ TEST_ROWS(second_order, op_case_count) {
     fixture_close(&f);
 }
 
-/* Gradient rules know which operands need one: the gradient of one operand alone must be the same
- * as together with the others. */
+/* A gradient rule is told which operands need a gradient: that of one operand alone must be the
+ * same as together with the others. */
 TEST_ROWS(each_operand_alone, op_case_count) {
     fixture f;
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
@@ -151,9 +151,9 @@ TEST_ROWS(used_twice_gets_both_shares, op_case_count) {
     fixture_close(&f);
 }
 
-/* ---- where there is nothing ------------------------------------------------------------------ */
+/* ---- rows with everything masked ------------------------------------------------------------- */
 
-/* Where nothing may be attended or counted, gradients are exactly zero and never NaN. */
+/* If all keys of a row are masked, or no label counts, gradients are exactly zero and not NaN. */
 static wf_tensor *softmax_shut(wf_tensor *x) {
     return wf_masked_softmax(x, wf_fill(x, 0), false);
 }
@@ -220,8 +220,8 @@ static void silent(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t 
 static void not_a_number(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     change(y, dy, dx, need, NAN);
 }
-/* A wrong gradient that a checker which sums the outputs accepts for softmax: shifted by a
- * constant. */
+/* A wrong gradient: the right one plus a constant. A checker whose loss is the sum of the outputs
+ * would accept it for softmax, because such a sum is always 1. */
 static void shifted(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     honest_shares(y, dy, dx, need);
     for (int i = 0; i < y->n_in; i++)
@@ -262,8 +262,8 @@ TEST_ROWS(wrong_gradients_are_found, COUNT_OF(mutated) * COUNT_OF(mutants)) {
     fixture_close(&f);
 }
 
-/* Functions of large values: some change within 1 of them, others change with them. A wrong gradient
- * is found there, too. */
+/* Functions at large values x. softmax, logsumexp and sin change when x changes by 1, the square by
+ * a large amount. The checker must find a wrong gradient of each. */
 static wf_tensor *at_large(int which, wf_tensor *x, wf_tensor *weights) {
     wf_tensor *y = which == 0   ? wf_softmax(x, -1)
                    : which == 1 ? wf_logsumexp(x, WF_AXIS(1), false)
@@ -286,7 +286,7 @@ TEST_ROWS(the_checker_is_right_at_large_values, 5 * 3) {
     double error = wf_check_gradients(g, loss, &x, 1, message);
     ck_assert_msg(error <= FIRST_BOUND, "%d at %g: %g: %s", _i % 5, offset, error, message);
     if (offset < 1e9) {
-        /* f(x) + 0.01 f(detached x): the values of 1.01 f, with the gradient of f */
+        /* f(x) + 0.01 f(detached x) has the values of 1.01 f, but the gradient of f: a wrong one */
         wf_tensor *hidden = wf_scale(at_large(_i % 5, wf_detach(x), wf_find(g, "w")), 0.01);
         error = wf_check_gradients(g, wf_add(loss, hidden), &x, 1, message);
         ck_assert_msg(!(error <= 1e-3), "%d at %g: %g passes", _i % 5, offset, error);
@@ -294,7 +294,7 @@ TEST_ROWS(the_checker_is_right_at_large_values, 5 * 3) {
     end_graph(g);
 }
 
-/* Differences of a loss of 1e20 say nothing of a gradient of 1, and it is not called right. */
+/* Finite differences of a loss of 1e20 cannot show a gradient of 1: the checker returns NaN. */
 TEST(the_checker_says_where_it_cannot_tell) {
     char message[WF_MESSAGE] = "";
     wf_graph *g = new_graph(WF_F64);
@@ -327,7 +327,7 @@ TEST(the_checker_says_why_not) {
     wf_graph_free(g), wf_graph_free(narrow);
 }
 
-/* The parameter that was moved about has its old bits back. */
+/* After the check, the parameter that was changed for differences has its old bits. */
 TEST(the_checker_leaves_no_trace) {
     wf_graph *g = new_graph(WF_F64);
     double before[3] = { 0.1, -0.7, 1e-9 }, after[3];
@@ -375,7 +375,7 @@ TEST(a_block_to_the_second_order) {
 TEST(slices_of_one_tensor_share_a_gradient) {
     static const struct {
         int64_t from[3], to[3];
-        int operands; /* of the node that is the gradient */
+        int operands; /* number of operands of the node that computes the gradient */
     } cuts[] = { { { 0, 2, 4 }, { 2, 4, 6 }, 5 },
                  { { 4, 0, 2 }, { WF_END, 2, 4 }, 5 },
                  { { 5, 1, 3 }, { 7, 3, 5 }, 5 },

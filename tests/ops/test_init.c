@@ -53,7 +53,8 @@ TEST(values_depend_on_key_and_element_alone) {
     free(u);
 }
 
-/* Near what libm says, though not to the bit; an f32 element is the f64 one rounded once. */
+/* Initial values are near those of libm's functions. An f32 element is the f64 one, rounded
+ * once. */
 TEST(f32_is_the_rounded_f64) {
     wf_init inits[] = { wf_init_uniform(0.3), wf_init_normal(0.02) };
     float *narrow = malloc(N * sizeof *narrow);

@@ -1,5 +1,5 @@
-/* tests/ops/test_int8.c - weights in int8: what is kept, and products that are exact, in every
- * table, for any rows beside them. */
+/* tests/ops/test_int8.c - weights in int8: the values that are kept, and products with exact sums,
+ * in every table of kernels, whatever rows are computed with a row. */
 #include "core/base/int8_row.h"
 #include "core/base/random.h"
 #include "ops/kernels/kernels.h"
@@ -85,7 +85,8 @@ static void pack(operands *o, int64_t whole) {
     free(q);
 }
 
-/* The sums in 64 bits. A row of A has its largest |x| / 127 as its scale. */
+/* An element of the product in plain C, with sums of 64 bits. The scale of a row of A is its
+ * largest |x|, divided by 127. */
 static float true_element(const operands *o, int64_t i, int64_t j, bool adds) {
     const float *a = o->a + i * o->k, *w = o->w + j * o->k;
     float largest = 0, scale = wf_int8_scale(o->k, w);
@@ -161,7 +162,7 @@ TEST(every_table_has_the_bits_of_plain_c) {
     free_operands(&long_rows);
 }
 
-/* The product of the two scales is above what a float holds; the result is not. */
+/* The product of the two scales overflows a float, but the sum is 0, and so is the result. */
 TEST(a_sum_of_zero_is_zero_whatever_the_scales) {
     operands o = new_operands(2, 33, 8);
     memset(o.a, 0, (size_t)(2 * o.k) * 4), memset(o.w, 0, (size_t)(33 * o.k) * 4);
@@ -173,7 +174,7 @@ TEST(a_sum_of_zero_is_zero_whatever_the_scales) {
     free_operands(&o);
 }
 
-/* All 127 x 127, as many as a sum of 32 bits holds; and with other signs. */
+/* All products are 127 x 127 or its negative, as many as a sum of 32 bits can hold. */
 TEST(sums_neither_saturate_nor_overflow) {
     static const int64_t lengths[] = { 4096, WF_INT8_LONGEST };
     for (int l = 0; l < COUNT_OF(lengths); l++)
@@ -220,7 +221,8 @@ static wf_tensor *numbers(wf_graph *g, const char *name, int ndim, const int64_t
     return t;
 }
 
-/* Rows of a one by one, transposed, in a batch; a slice of w; and w as a table. */
+/* Rows of a are given one by one, transposed and in a batch; w is also sliced, and read by an
+ * embedding. */
 TEST(operands_of_all_kinds_give_the_same_rows) {
     enum { M = 9, N = 192, K = 45 };
     wf_graph *g = new_graph(WF_F32);

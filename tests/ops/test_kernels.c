@@ -1,8 +1,8 @@
 /* tests/ops/test_kernels.c - every kernel of every table that this processor runs, against plain C.
  *
  * References are in long double. kernel_checks.inc, kernel_heads.inc and kernel_rows.inc hold the
- * tests; they are read twice, for float and for double. Errors are counted in units in the last
- * place (ulp) of the type: WEFT_SHOW_ULPS=1 prints them. */
+ * tests; they are included twice, for float and for double. Errors are measured in units in the
+ * last place (ulp) of the type: WEFT_SHOW_ULPS=1 prints them. */
 #include "tests/support/marks.h"
 #include <float.h>
 #include <math.h>
@@ -102,8 +102,8 @@ static long double true_sign(long double x) {
     return (x > 0) - (x < 0);
 }
 
-/* The largest error promised of each function in [low, high], in ulp: of results smaller than
- * `floor`, in ulp of `floor` (where two terms cancel, or an error in the exponent grows with x). */
+/* The largest allowed error of each function in [low, high], in ulp of the result, or of `floor` if
+ * the result is smaller (where two terms cancel, or an error in the exponent grows with x). */
 typedef struct maths_row {
     int op;
     long double (*value)(long double);

@@ -1,6 +1,6 @@
-/* tests/ops/test_numbers.c - operands at the ends of what a type holds: none, large, tiny, not
- * finite; and where an op is exact or has a kink. PyTorch's values there are recorded:
- * test_random_graphs.c.
+/* tests/ops/test_numbers.c - operands without elements; operands that are huge, tiny or not finite;
+ * and operands where an op is exact or has a kink. test_random_graphs.c compares with PyTorch's
+ * recorded values of such operands.
  *
  * Not here: ordinary operands, in test_ops.c; functions' errors in units in the last place, in
  * test_kernels.c. */
@@ -14,9 +14,9 @@
 
 TESTS(numbers)
 
-/* ---- no elements: what a kernel does not write is seen --------------------------------------- */
+/* ---- every element of a result is written, and none if there are none ------------------------ */
 
-/* New memory of this process is filled with this byte; 0: with what lies there. */
+/* Makes malloc fill new memory with this byte; 0: leave it as it is. */
 static void poison_memory(int byte) {
 #ifdef M_PERTURB
     mallopt(M_PERTURB, byte ? byte ^ 0xff : 0);
@@ -40,7 +40,8 @@ static bool run_poisoned(fixture *f, int byte, values *out) {
     return ok;
 }
 
-/* False: the op refuses these shapes, or these data. */
+/* Runs the row in memory filled with two different bytes: the results must be the same. Returns
+ * false if the op refuses these shapes or data. */
 static bool same_in_any_memory(fixture *f) {
     values one[MAX_OUTPUTS], other[MAX_OUTPUTS];
     int n = fixture_outputs(f);
@@ -55,7 +56,7 @@ static bool same_in_any_memory(fixture *f) {
     return true;
 }
 
-/* The row with 0 in place of each size `size`. False: no operand has it. */
+/* Copies the row, with 0 in place of each axis of this size. Returns false if there is none. */
 static bool emptied(const op_case *row, int64_t size, op_case *empty) {
     bool found = false;
     *empty = *row;
@@ -68,14 +69,14 @@ static bool emptied(const op_case *row, int64_t size, op_case *empty) {
     return found;
 }
 
-/* False: a gradient refuses these shapes. */
+/* Records the gradients, if the row has any. Returns false if a gradient refuses these shapes. */
 static bool differentiate_sum(fixture *f) {
     if (f->y->dtype != wf_real(f->g) || f->n_wrt == 0 || refuses_gradients(f->y)) return true;
     f->loss = wf_sum(f->y, WF_ALL_AXES, false);
     return wf_grad(f->loss, f->wrt, f->n_wrt, f->grad);
 }
 
-/* Rows as the table has them, and with each of their sizes 0. */
+/* Each row as it is, and with each of its sizes replaced by 0. */
 TEST_ROWS(row_writes_all_of_its_result, op_case_count) {
     const op_case *row = &op_cases[_i];
     if (row->update) return;
@@ -116,7 +117,7 @@ static wf_tensor *build_lazy(wf_tensor *const *x) {
     return wf_record(&op_lazy, 1, x, NULL);
 }
 
-/* Elsewhere than with the GNU library memory is not filled, and the test above sees little. */
+/* Tests that the test above finds a kernel that writes nothing. Only glibc can fill new memory. */
 TEST(a_kernel_that_writes_nothing_is_seen) {
 #if defined(M_PERTURB) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     static const op_case row = { .name = "lazy", .build = build_lazy, .in = { ANY(3, 5) } };
@@ -229,8 +230,8 @@ static void norm_of(int which, wf_dtype real, const double *x, int n, values out
     end_graph(g);
 }
 
-/* The same row times a power of two that brings it into range has the same result, and a gradient
- * that is that much larger. */
+/* A row of huge numbers has the same norm as the row times a small power of two, and a gradient
+ * that is smaller by that power. */
 TEST_ROWS(norms_of_huge_rows_are_those_of_small_ones, 2) {
     static const double row[] = { 2.8e28, 5.5e29, -1e30, 7e29, 1e25 };
     static const double up[] = { 0x1p0, 0x1p25, 0x1p700, 0x1p900 };
@@ -255,7 +256,8 @@ TEST_ROWS(norms_of_huge_rows_are_those_of_small_ones, 2) {
     }
 }
 
-/* Zeros would hide from whoever looks for what is not finite. */
+/* Norms of infinities or NaN are NaN. Zeros would hide the fault from a check for finite
+ * numbers. */
 TEST_ROWS(norms_of_what_is_not_finite_are_nan, 2) {
     static const double bad[] = { INFINITY, -INFINITY, NAN };
     for (int b = 0; b < COUNT_OF(bad); b++)
@@ -282,7 +284,7 @@ TEST(scale_keeps_the_sign_of_zero) {
     }
 }
 
-/* ---- kinks: the convention at the point where differences say nothing ------------------------ */
+/* ---- kinks: the gradient at a point without a derivative is a convention --------------------- */
 
 static wf_tensor *clamp_to_one(wf_tensor *x) {
     return wf_clamp(x, -1, 1);

@@ -1,4 +1,4 @@
-/* tests/ops/test_ops.c - what every row of the table of ops must do, whatever the op.
+/* tests/ops/test_ops.c - requirements that hold for every row of the table of ops.
  *
  * Not here: gradients, which are in test_gradients.c; the engine: test_graph.c, test_plan.c. */
 #include <float.h>
@@ -38,8 +38,8 @@ TEST_ROWS(row_gives_its_shape, op_case_count) {
     fixture_close(&f);
 }
 
-/* A gradient by a result is not that by its operand. A dropout of nothing is the exception: models
- * without dropout have no nodes for it. */
+/* An op returns a new node, never its operand, because their gradients differ. Only a dropout with
+ * rate 0 returns its operand, so that models without dropout have no nodes for it. */
 TEST_ROWS(row_is_a_node_of_its_own, op_case_count) {
     fixture f;
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
@@ -68,8 +68,8 @@ static void outputs_of(const op_case *row, wf_dtype real, dressing how, int thre
     fixture_close(&f);
 }
 
-/* Transposed, every third element, or a value of the arena that the op may overwrite: the same
- * numbers. */
+/* Operands that are transposed, every third element of a leaf, or computed values that the op may
+ * overwrite give the same results. */
 TEST_ROWS(row_takes_any_layout, op_case_count) {
     const op_case *row = &op_cases[_i];
     values plain[MAX_OUTPUTS], dressed[MAX_OUTPUTS];
@@ -120,7 +120,7 @@ TEST_ROWS(row_in_f32_agrees_with_f64, op_case_count) {
     free_values(narrow, n), free_values(wide, m);
 }
 
-/* ---- a fused op equals what it says it is made of -------------------------------------------- */
+/* ---- a fused op equals its decomposition ----------------------------------------------------- */
 
 static void compare_results(const op_case *row, wf_tensor *node, wf_tensor *const *results) {
     for (int k = 0; k < WF_MAX_RESULTS; k++) {
@@ -135,7 +135,7 @@ static void compare_results(const op_case *row, wf_tensor *node, wf_tensor *cons
     }
 }
 
-/* Also in the gradients, where fused backward ops live. */
+/* Gradients are compared, too, because they contain fused backward ops. */
 TEST_ROWS(row_equals_its_decomposition, op_case_count) {
     fixture f;
     fixture_open(&f, &op_cases[_i], WF_F64, PLAIN);
@@ -220,7 +220,7 @@ static char *read_text(const char *relative) {
     return text;
 }
 
-/* Does a header declare wf_<name>? Then a program can record it, and a row must too. */
+/* Does a header declare wf_<name>? Then programs can record the op, and the table needs a row. */
 static bool declared(const char *header, const char *name) {
     char wanted[64];
     snprintf(wanted, sizeof wanted, "wf_%s(", name);
@@ -235,7 +235,7 @@ static int index_of(const wf_op *op) {
 
 enum { UNSEEN, IN_GRADIENT, IN_ROW };
 
-/* Marks the ops of one row, and those that its first and second order gradients are made of. */
+/* Marks the ops of one row, and those of its first and second order gradients. */
 static void mark(const op_case *row, int *seen) {
     fixture f;
     fixture_open(&f, row, WF_F64, PLAIN);
@@ -286,8 +286,8 @@ TEST(every_op_has_a_row) {
     free(seen);
 }
 
-/* "matmul(a, b, addend): a b + addend": the op's name, as many names as it takes operands, a
- * value. */
+/* An op's formula, such as "matmul(a, b, addend): a b + addend", begins with its name and a name
+ * for each operand. */
 TEST(every_op_has_a_formula_that_names_its_operands) {
     for (int i = 0; i < wf_op_count(); i++) {
         const wf_op *op = wf_op_at(i);
@@ -404,8 +404,8 @@ static const struct {
     { "cosh", wf_cosh, cosh },
 };
 
-/* Zeros, infinities, NaN, the largest and the smallest: as libm has them; what is below the
- * smallest normal number may be flushed to zero. */
+/* Functions of zeros, infinities, NaN, the largest and the smallest numbers are those of libm,
+ * except that a denormal result may be 0. */
 TEST_ROWS(functions_behave_at_the_edges, COUNT_OF(functions)) {
     double edge[] = { 0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-30, -1e-30, 1e4, -1e4,
                       88,  -88,  5,        -5,        1e8, -1e8,  1e17,   3e38 };
@@ -442,7 +442,7 @@ TEST_ROWS(kernels_that_do_not_run_are_skipped, 3) {
     if (n < 0) return; /* not Linux */
     self[n] = '\0';
     snprintf(command, sizeof command, "'%s' init > /dev/null 2>&1", self);
-    unsetenv("CK_RUN_CASE"), unsetenv("CK_RUN_SUITE"); /* it has a choice of its own */
+    unsetenv("CK_RUN_CASE"), unsetenv("CK_RUN_SUITE"); /* the child runs the suite init */
     ck_assert_int_eq(setenv("WEFT_ISA", cases[_i].isa, 1), 0);
     int status = system(command);
     ck_assert(WIFEXITED(status));

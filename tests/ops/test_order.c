@@ -1,4 +1,4 @@
-/* tests/ops/test_order.c - what is computed along an axis in order: sorts against a stable sort of
+/* tests/ops/test_order.c - sorts and scans along an axis: sorts and topk against a stable sort in
  * plain C, with NaN, infinities, zeros of both signs and ties; scans alone and among neighbours.
  *
  * Shapes, gradients, layouts and threads are rows of op_cases_reduce.inc. */
@@ -37,7 +37,7 @@ static bool larger(double a, double b) {
     return isnan(a) ? !isnan(b) : a > b;
 }
 
-/* Indices of n elements, `step` apart, by insertion after all that are not behind. */
+/* The indices of n elements, `step` apart, in order: an insertion sort, which is stable. */
 static void sort_plainly(const double *x, int64_t n, int64_t step, bool descending,
                          int32_t *index) {
     for (int64_t i = 0; i < n; i++) {
@@ -70,7 +70,7 @@ static void check_order(const values *x, const values *got, int64_t outer, int64
     free(index);
 }
 
-/* All k of [outer, n, inner]; k < 0: a sort. */
+/* topk of a tensor [outer, n, inner] along its axis 1; k < 0: a sort. */
 static void try_order(pattern kind, wf_dtype real, int64_t outer, int64_t n, int64_t inner,
                       int64_t k, bool descending) {
     wf_graph *g = new_graph(real);
@@ -123,7 +123,7 @@ TEST(long_rows_are_listed) {
         try_order((pattern)kind, WF_F32, 1, 4097, 1, 128, true);
 }
 
-/* k is fixed when it is recorded, the axis when it is bound. */
+/* k is known while recording, but the size of the axis only when its extent is bound. */
 TEST(topk_of_too_few_is_an_error_of_the_binding) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, wf_extent(g, "N", 100)));
@@ -149,8 +149,8 @@ static wf_tensor *scan_of(int which, wf_tensor *x, int axis, bool reverse) {
                         : wf_linear_scan(x, wf_neg(x), axis, reverse);
 }
 
-/* A chain has the same bits by itself, beside others, along rows or down columns, and of any number
- * of threads. */
+/* A scan has the same bits alone and beside others, along rows or columns, and with any number of
+ * threads. */
 TEST_ROWS(scans_do_not_depend_on_their_neighbours, 6) {
     enum { N = 333, MANY = 1100 };
     for (wf_dtype real = WF_F32; real <= WF_F64; real++) {
@@ -173,7 +173,7 @@ TEST_ROWS(scans_do_not_depend_on_their_neighbours, 6) {
     }
 }
 
-/* Running sums of f32 are kept in double: 2^24 + 1 + 1 ... would stay 2^24. */
+/* Running sums of f32 are computed in double: in f32, 2^24 + 1 + 1 + ... would stay 2^24. */
 TEST(sums_are_kept_in_double) {
     wf_graph *g = new_graph(WF_F32);
     values got;

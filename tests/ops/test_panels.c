@@ -1,5 +1,6 @@
-/* tests/ops/test_panels.c - weights in panels: the same bits as row-major ones; bf16 is the product
- * with the rounded weights; and who can't read panels is given rows. */
+/* tests/ops/test_panels.c - weights packed in panels: products have the bits of row-major weights;
+ * with bf16, those of the rounded weights; and ops that cannot read panels get row-major
+ * weights. */
 #include "models/model_internal.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
@@ -109,7 +110,7 @@ static float from_word(uint32_t word) {
 
 TEST(bf16_rounds_to_nearest_or_even) {
     static const uint32_t given[][2] = {
-        /* a word, and what is kept of it */
+        /* the bits of an f32, and of its value in bf16 */
         { 0x3F808000, 0x3F800000 }, { 0x3F818000, 0x3F820000 }, { 0x3F808001, 0x3F810000 },
         { 0x3F807FFF, 0x3F800000 }, { 0xBF818000, 0xBF820000 }, { 0x7F7FFFFF, 0x7F800000 },
         { 0x7F800000, 0x7F800000 }, { 0xFF800000, 0xFF800000 }, { 0x80000000, 0x80000000 },
@@ -118,7 +119,7 @@ TEST(bf16_rounds_to_nearest_or_even) {
     enum { N = COUNT_OF(given) };
     float data[80], kept[80];
     for (int i = 0; i < 80; i++) data[i] = from_word(given[i % N][0]);
-    data[79] = from_word(0x7F800001); /* a NaN whose upper half alone is an infinity */
+    data[79] = from_word(0x7F800001); /* a NaN that would be an infinity without its lower half */
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(80, 1), wf_init_zeros());
     ck_assert(wf_set_layout(w, WF_PANELS_BF16) && wf_write(w, data, sizeof data));
@@ -165,20 +166,20 @@ static void fill_and_ask(const wf_init *init, uint64_t key, wf_dtype dtype, int 
     written = wf_write(itself, data, wf_bytes(itself));
 }
 
-/* While a parameter is given its first values it has no layout to change. */
+/* An init function cannot change the layout of the parameter that it fills. */
 TEST(a_parameter_that_is_filled_is_left_alone) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = itself = wf_param(g, "w", SHAPE(20, 9), (wf_init){ fill_and_ask, 1, 0 });
     float first[180], now[180];
     taken = written = true;
     ck_assert(wf_read(w, first, sizeof first) && !taken && !written);
-    for (int i = 0; i < 2; i++) /* the second time it lies so already */
+    for (int i = 0; i < 2; i++) /* the second time the weight has that layout already */
         ck_assert(wf_set_layout(w, WF_PANELS) && wf_read(w, now, sizeof now));
     ck_assert_mem_eq(first, now, sizeof first);
     end_graph(g);
 }
 
-/* Memory that no values are left in is given back: of two large weights each has its own. */
+/* Changing the layout of a large weight frees its old memory, and keeps its values. */
 TEST(memory_of_another_layout_is_given_back) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w[2];

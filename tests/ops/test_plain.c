@@ -1,6 +1,6 @@
-/* tests/ops/test_plain.c - the functions of emitted files (ops/emit/plain_*.c), compiled
- * here, have the bits of the kernels: every row of unary.inc and binary.inc, for many
- * random bit patterns. */
+/* tests/ops/test_plain.c - the plain C functions that emitted files contain (ops/emit/plain_*.c)
+ * have the bits of the kernels: every row of unary.inc and binary.inc, for many random bit
+ * patterns. */
 #include "core/base/random.h"
 #include "ops/kernels/kernels.h"
 #include "tests/suites.h"
@@ -23,7 +23,7 @@ TESTS(plain)
 
 /* ---- the rows as functions of a number or two ------------------------------------------------ */
 
-/* The names that rows have for functions of vectors. */
+/* The rows call functions of vectors by these names; here they are functions of a number. */
 #define v_abs abs_of
 #define v_max max_of
 #define v_min min_of
@@ -120,7 +120,7 @@ static float of_word(uint32_t word) {
     return b.number;
 }
 
-/* Any bits; or a number around 1, an integer, a number below the normal ones, or an end. */
+/* A random bit pattern, a number around 1, an integer, a denormal, or a number of `ends`. */
 static float number_at(uint64_t key, int i) {
     static const uint32_t ends[] = { 0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000,
                                      1,          0x007fffff, 0x00800000, 0x7f7fffff, 0x3f800000,
@@ -173,8 +173,8 @@ TEST_ROWS(a_function_of_two_numbers_has_the_bits_of_the_kernel, COUNT_OF(of_two)
     }
 }
 
-/* Any a, b and c; products half way between two floats, or nearly, with a small c; and sums below
- * the normal numbers. */
+/* Terms of a b + c: any numbers; products half way between two floats, or nearly, with a small c;
+ * and sums that are denormal. */
 static void make_terms(uint64_t key, float *a, float *b, float *c) {
     uint64_t r = wf_mix64(key), s = wf_mix64(r);
     bool negative = s >> 40 & 1;
@@ -204,7 +204,7 @@ TEST(multiply_add_rounds_once) {
     }
 }
 
-/* In double: angles of positions, which are at most 2^31, and any others. */
+/* Sines and cosines in double of positions' angles, which are at most 2^31, and of any numbers. */
 TEST(sines_and_cosines_in_double_have_the_bits_of_the_kernel) {
     enum { ANGLES = 50000 };
     static double angles[ANGLES], sines[ANGLES], cosines[ANGLES];

@@ -1,12 +1,12 @@
-/* tests/ops/test_products.c - products large enough to be divided into many tasks, or to have a
- * packed A. An element is one chain over k, so neither changes its bits. Gradients of small
- * weights, which are divided along k. */
+/* tests/ops/test_products.c - matrix products that are large enough to be divided into many tasks,
+ * or to have A packed. An element is one chain of multiply-adds over k, so neither changes its
+ * bits. Also gradients of small weights, which are divided along k. */
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
 TESTS(products)
 
-/* Products of the same numbers: operands as they are, and given in every other way. */
+/* Products of the same numbers, with operands in every layout, have the same bits. */
 static void same_however_given(wf_dtype real, int64_t m, int64_t n, int64_t k, int threads) {
     wf_graph *g = new_graph(real);
     wf_tensor *a = wf_param(g, "a", SHAPE(m, k), wf_init_uniform(1));
@@ -35,18 +35,18 @@ static void same_however_given(wf_dtype real, int64_t m, int64_t n, int64_t k, i
 TEST_ROWS(same_bits_however_the_operands_lie, 5) {
     static const int64_t sizes[][3] = {
         { 300, 260, 557 },  /* packed A: rows and k with remainders */
-        { 129, 270, 2048 }, /* several stretches of k, its rows kept off whole pages */
+        { 129, 270, 2048 }, /* several blocks of k; rows of A are padded off page boundaries */
         { 1000, 33, 520 },  /* few columns */
         { 64, 1031, 300 },  /* few rows */
-        { 400, 64, 64 },    /* a small b: rows are cut */
+        { 400, 64, 64 },    /* a small B: the tasks are blocks of rows */
     };
     for (int threads = 1; threads <= 3; threads++)
         same_however_given(WF_F32, sizes[_i][0], sizes[_i][1], sizes[_i][2], threads);
     same_however_given(WF_F64, sizes[_i][0], sizes[_i][1], sizes[_i][2], 2);
 }
 
-/* The gradient of a small weight is the sum of its pieces: halves, quarters or eighths of k. A
- * product that is asked for is one chain whatever its shape. */
+/* The gradient of a small weight is a sum of products over halves, quarters or eighths of k. A
+ * product that a program records itself is one chain over k, whatever its shape. */
 TEST_ROWS(gradients_of_small_weights_sum_pieces_of_k, 5) {
     static const struct {
         int64_t k, pieces;
@@ -104,7 +104,8 @@ TEST(pieces_begin_with_an_addend) {
     end_graph(g);
 }
 
-/* Rows that follow a bias, a matrix and a strided addend, at the cuts between tasks. */
+/* Products with an addend: a bias, a matrix and a strided view. Rows at the borders of tasks must
+ * begin with it, too. */
 TEST(addends_begin_every_row) {
     wf_graph *g = new_graph(WF_F32);
     enum { M = 300, N = 200, K = 9 };

@@ -1,5 +1,5 @@
-/* tests/ops/test_random.c - random tensors, the generator, integers and shapes: what a row of the
- * table of ops cannot say. */
+/* tests/ops/test_random.c - random tensors and their generator, integers and shapes: tests that
+ * rows of the table of ops cannot express. */
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
@@ -21,7 +21,7 @@ static bool equal(const double *a, const double *b, int n) {
     return memcmp(a, b, (size_t)n * sizeof *a) == 0;
 }
 
-/* In a plan that trains, and in one that does not. */
+/* Random tensors differ from run to run and can be repeated, in plans for training and others. */
 TEST_ROWS(runs_differ_and_can_be_repeated, 2) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *y = wf_randn(wf_shape(g, SHAPE(N)), "noise");
@@ -219,7 +219,8 @@ TEST(shape_has_no_values) {
     wf_plan_free(p), end_graph(g);
 }
 
-/* The logit's gradient of binary cross-entropy, max(x, 0) - x z + log(1 + exp(-|x|)), at 0. */
+/* The gradient of binary cross-entropy, max(x, 0) - x z + log(1 + exp(-|x|)), by the logit x at
+ * 0. */
 TEST(softplus_has_the_slope_of_binary_cross_entropy) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = param_of(g, "x", SHAPE(3), (double[]){ 0, 800, -800 }), *dx;

@@ -1,6 +1,7 @@
-/* tests/ops/test_random_graphs.c - random graphs that random_graphs.py wrote and PyTorch computed:
- * values, gradients, gradients of gradients, fused, in both types. It makes any number of others,
- * and compares more: see its head. And ops at the ends of the types, from record_extremes.py. */
+/* tests/ops/test_random_graphs.c - graphs that random_graphs.py generated, with PyTorch's values:
+ * compares values, gradients and second-order gradients, with fused ops, in f32 and f64. The script
+ * can generate any number of others. Also ops on extreme numbers, recorded by
+ * record_extremes.py. */
 #include "graph_text.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
@@ -64,7 +65,8 @@ static bool is_close(double have, double want, double relative, double absolute)
     return have == want || fabs(have - want) <= relative * fabs(want) + absolute;
 }
 
-/* exact32 and exact64: "NODE RELATIVE ABSOLUTE v0 v1 ...". Returns how many were compared. */
+/* Compares a node with a line exact32 or exact64, "NODE RELATIVE ABSOLUTE v0 v1 ...". Returns the
+ * number of elements that were compared. */
 static int compare_exact(graph_record *r, wf_plan *plan, char *at, int graph) {
     int node = (int)strtol(at, &at, 10), compared = 0;
     double relative = strtod(at, &at), absolute = strtod(at, &at);

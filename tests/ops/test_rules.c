@@ -1,10 +1,11 @@
-/* tests/ops/test_rules.c - every op on operands that it was not made for: those without a public
- * constructor too, which only gradients and optimizers record.
+/* tests/ops/test_rules.c - every op on wrong operands: also ops without a public constructor, which
+ * only gradients and optimizers record.
  *
- * Each node of each row of the table, its gradients and theirs, is recorded again in a graph of its
- * own with one operand exchanged: another type, more or fewer axes, other sizes, none, or so many
- * elements that their bytes hardly fit a size. The op takes it, and then it can be planned and run,
- * or it refuses with a sentence that names it; nothing is read where nothing is. */
+ * Each node of each row of the table, of its gradients and of their gradients, is recorded again in
+ * a graph of its own with one operand exchanged: another type, more or fewer axes, other sizes, no
+ * elements, no operand, or so many elements that their bytes hardly fit a size_t. Either the op
+ * accepts the operand, and can be planned and run, or it fails with a message that names the op. It
+ * may not read an operand's memory outside of its elements. */
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +46,7 @@ typedef struct shape {
     int64_t size[WF_MAX_DIMS];
 } shape;
 
-/* False: there is no such thing of this operand. */
+/* Changes the shape or type of an operand. Returns false if this change is not possible for it. */
 static bool exchanged(shape *s, exchange how, wf_dtype real) {
     int64_t last = s->ndim ? s->size[s->ndim - 1] : 0;
     switch (how) {
@@ -81,7 +82,8 @@ static bool exchanged(shape *s, exchange how, wf_dtype real) {
     }
 }
 
-/* Like the operand, in g: a leaf, as an update wants one. */
+/* A buffer of g with the exchanged shape and type of operand t: a leaf, because updates need
+ * one. */
 static wf_tensor *operand_like(wf_graph *g, const wf_tensor *t, int i, exchange how) {
     shape s = { .dtype = t->dtype, .ndim = t->ndim };
     char name[24];
@@ -99,7 +101,7 @@ static void try_to_run(wf_graph *g, wf_tensor *y, wf_tensor *altered, bool huge)
         wf_tensor *loss = wf_sum(y, WF_ALL_AXES, false);
         if (!wf_grad(loss, &altered, 1, &fetch[1])) fetch[1] = NULL;
     }
-    if (!wf_ok(g)) return; /* what overflows may do so in the gradient alone */
+    if (!wf_ok(g)) return; /* a size may overflow in the gradient alone */
     wf_plan *p = wf_plan_new(g, &(wf_plan_options){ .fetch = fetch, .n_fetch = 1 + !!fetch[1] });
     MUST(wf_plan_ok(p) || *wf_plan_error(p), "%s: no plan, and no reason", y->op->name);
     if (!huge && wf_plan_ok(p) && !wf_run(p))
@@ -120,7 +122,7 @@ static void record_again(const wf_tensor *node, int which, exchange how) {
     }
     if (same && wf_ok(g)) {
         wf_tensor *y = wf_record(node->op, node->n_in, in, node->attrs);
-        if (!y->op && wf_ok(g)) /* no operand that tells the graph */
+        if (!y->op && wf_ok(g)) /* without operands, the op does not know the graph */
             MUST(how == NONE, "%s: poison in a good graph", node->op->name);
         else if (wf_ok(g))
             try_to_run(g, y, in[which], how >= HUGE_MATRIX);
@@ -136,7 +138,7 @@ static bool is_large(const wf_tensor *node) {
     return wf_count(node) > SMALL;
 }
 
-/* How often each op was taken, in each type. Returns whether it is still wanted. */
+/* Counts how often each op has been tried in each type. Returns false if it was often enough. */
 static bool take(const wf_op *op, wf_dtype real) {
     static struct {
         const wf_op *op;
@@ -158,7 +160,7 @@ static void record_all_again(const wf_graph *g) {
     }
 }
 
-/* The gradients' gradients, where there are any. */
+/* Records the gradients of the gradients, if there are any. */
 static void differentiate_twice(fixture *f) {
     wf_tensor *sum = NULL, *grad[MAX_CASE_OPERANDS];
     if (!fixture_differentiate(f)) return;

@@ -1,6 +1,6 @@
-/* tests/ops/test_table_bits.c - one arithmetic over the whole table of ops: values, gradients and
- * second gradients of every row are to the bit what is recorded here, with every set of kernels, on
- * one thread and on two. What an op is made of is compared kernel by kernel in test_bits.c. */
+/* tests/ops/test_table_bits.c - values, gradients and second gradients of every row of the table of
+ * ops have the bits whose hashes are recorded here, with every set of kernels, on one thread and on
+ * two. test_bits.c compares the bits kernel by kernel. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 TESTS(table_bits)
 
-/* Hashes of all rows together, in f32 and in f64. A new row or another order of rows changes them,
- * too: WEFT_SHOW_BITS=1 prints the numbers of the rows. */
+/* Hashes of all rows together, in f32 and in f64. A new row, or another order of rows, changes
+ * them, too. WEFT_SHOW_BITS=1 prints the hash of each row. */
 static const struct {
     wf_dtype real;
     uint64_t bits;
@@ -29,7 +29,7 @@ static uint64_t mixed(uint64_t hash, const values *v, int n) {
     return hash;
 }
 
-/* The gradients of the sum of squares of the gradients. */
+/* Hashes the second gradients: those of the sum of squares of the first ones. */
 static uint64_t second_bits(fixture *f, int threads, uint64_t hash) {
     wf_tensor *total = NULL, *second[MAX_CASE_OPERANDS];
     values out[MAX_CASE_OPERANDS];

@@ -1,7 +1,8 @@
-/* tests/ops/test_walks.c - ops that go through strided views in rows: broadcasts, copies, pads,
- * picks and sums over axes that are not one run, against loops of plain C over each index.
+/* tests/ops/test_walks.c - ops on strided views, whose kernels compute one row after another:
+ * broadcasts, copies, pads, gathers and sums over axes that are not adjacent in memory. They are
+ * compared with loops of plain C over each index.
  *
- * Sizes are drawn: many rows of few elements, that begin anywhere in a task. */
+ * Sizes are random: many rows of few elements, so that tasks begin anywhere in a row. */
 #include <math.h>
 
 #include "core/op.h"
@@ -12,7 +13,7 @@ TESTS(walks)
 
 enum { AXES = 4, MOST = 70000 };
 
-/* A tensor, and how its elements are found in the leaf that it is a view of. */
+/* A view, and how to find its elements in its leaf. */
 typedef struct seen {
     wf_tensor *tensor;
     int64_t shape[AXES], stride[AXES], at;
@@ -20,7 +21,7 @@ typedef struct seen {
 
 static uint64_t drawn;
 
-/* A number from 0 on, below n. */
+/* A random number in [0, n). */
 static int64_t below(int64_t n) {
     return (int64_t)(number(77, drawn++) * (double)n);
 }
@@ -31,7 +32,7 @@ static int64_t count_of(const int64_t *shape) {
     return n;
 }
 
-/* Few elements in the last axes, up to MOST in all. */
+/* Draws a shape with few elements in the last axes, and at most MOST in all. */
 static void draw_shape(int64_t *shape) {
     static const int64_t most[] = { 9, 20, 150 };
     do {
@@ -50,7 +51,8 @@ static int64_t place_of(const seen *s, const int64_t *index) {
     return at;
 }
 
-/* A view of a new leaf: axes in another order, flipped, every second, or of size 1. */
+/* A random view of a new leaf: axes are permuted, flipped, of every second element, or
+ * broadcast. */
 static seen draw_view(wf_graph *g, const char *name, const int64_t *shape, bool broadcasts) {
     seen s = { .at = 0 };
     int order[AXES], back[AXES];
@@ -115,7 +117,7 @@ TEST_ROWS(a_broadcast_is_that_of_each_element, 60) {
     end_graph(g);
 }
 
-/* The order of a sum depends on how many terms it has, not on where they lie. */
+/* The order of a sum's terms depends on their number, not on their places in memory. */
 TEST_ROWS(axes_apart_are_reduced_like_one_run, 60) {
     wf_graph *g = new_graph(_i & 1 ? WF_F64 : WF_F32);
     int64_t shape[AXES];
@@ -198,7 +200,7 @@ TEST_ROWS(pads_windows_and_picks_are_those_of_each_element, 40) {
     end_graph(g);
 }
 
-/* Element e of x with the index along an axis replaced. */
+/* The element of x at `index`, with index i along `axis`. */
 static double element_at(const double *from, const seen *x, const int64_t *index, int axis,
                          int64_t i) {
     int64_t place[AXES];
@@ -207,7 +209,8 @@ static double element_at(const double *from, const seen *x, const int64_t *index
     return from[place_of(x, place)];
 }
 
-/* The sum over the windows that contain element i of an axis of n, each of which has x there. */
+/* An element i of wf_fold along an axis of size n: x times the number of windows that contain
+ * it. */
 static double folded(double x, int64_t i, int64_t n, int64_t size, int64_t step, int64_t apart) {
     double sum = 0;
     for (int64_t k = 0; k < size; k++) {
@@ -260,8 +263,8 @@ static bool is_same(double a, double b) {
     return isnan(a) ? isnan(b) : memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* Ids that meet, in rows of any length. NaN is larger than any other number, and of zeros of
- * different signs the later one is taken. */
+/* Several elements may be scattered to one id. For a maximum, NaN is larger than any other number,
+ * and of zeros with different signs the later one is taken. */
 TEST_ROWS(scattered_elements_are_those_of_a_loop, 40) {
     enum { LAST, MOST_OF, LEAST_OF, PRODUCT, WAYS };
     wf_graph *g = new_graph(_i & 1 ? WF_F64 : WF_F32);
@@ -310,8 +313,8 @@ TEST_ROWS(scattered_elements_are_those_of_a_loop, 40) {
     end_graph(g);
 }
 
-/* Rows of several tasks, which begin anywhere in a row: the bits that columns have, whose elements
- * are computed side by side. */
+/* Resizing along rows, with tasks that begin anywhere in a row, gives the bits of resizing along
+ * columns, whose elements are computed side by side. */
 TEST_ROWS(resized_rows_are_resized_columns, 10) {
     static const wf_resize_mode modes[] = { WF_RESIZE_NEAREST, WF_RESIZE_NEAREST_EXACT,
                                             WF_RESIZE_LINEAR, WF_RESIZE_LINEAR, WF_RESIZE_CUBIC };
@@ -333,8 +336,8 @@ TEST_ROWS(resized_rows_are_resized_columns, 10) {
     end_graph(g);
 }
 
-/* Pairs of neighbours along a row, or down a column, in rows of whole vectors and others. The
- * gradient of the sum of squares is twice the maximum, at its place. */
+/* Maxima of two neighbours along a row or a column, with rows of whole vectors and of others. The
+ * gradient of their sum of squares is twice the maximum, at its place. */
 TEST_ROWS(maxima_of_pairs_and_their_places, 16) {
     enum { IMAGES = 3, ROWS = 6 };
     static const int64_t widths[] = { 22, 32, 64, 70 };
@@ -361,7 +364,7 @@ TEST_ROWS(maxima_of_pairs_and_their_places, 16) {
     end_graph(g);
 }
 
-/* The message has the place of the id in all ids, whichever task has found it. */
+/* The message names the index of the wrong id in the whole tensor, whichever task has found it. */
 TEST_ROWS(an_id_out_of_range_is_named_by_its_place, 2) {
     enum { ROWS = 40000, COLUMNS = 2 };
     wf_graph *g = new_graph(WF_F32);
@@ -380,7 +383,7 @@ TEST_ROWS(an_id_out_of_range_is_named_by_its_place, 2) {
     end_graph(g);
 }
 
-/* Such a view would begin in front of the first element, if it had one. */
+/* An empty slice of a flipped axis must not compute an address before the first element. */
 TEST(a_part_of_a_flipped_axis_may_be_empty) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *empty = wf_param(g, "empty", SHAPE(5, 4, 0), wf_init_zeros()),
@@ -399,8 +402,8 @@ TEST(a_part_of_a_flipped_axis_may_be_empty) {
     end_graph(g);
 }
 
-/* The gradients of steps that are cut out of one tensor, one by one and twice, are added in place:
- * more than a task's elements in each, and rows that go on after the axis. */
+/* Slices of one tensor, each used once or twice: their gradients are added in place. Each slice has
+ * more elements than a task. The sliced axis is not the last one. */
 TEST_ROWS(gradients_of_slices_add_up, 2) {
     enum { STEPS = 3, ROWS = 9, COLUMNS = 5000 };
     wf_graph *g = new_graph(WF_F64);

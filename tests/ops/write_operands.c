@@ -12,7 +12,7 @@ typedef struct book {
     int n;
 } book;
 
-/* Real numbers that f32 holds exactly go as F32. */
+/* Adds a leaf's values. Real numbers are stored as F32, which holds them exactly. */
 static void add_leaf(book *b, const char *row, const char *part, int i, const wf_tensor *leaf) {
     char *name = malloc(NAME), *data = malloc(wf_bytes(leaf) + 1);
     if (!name || !data || b->n == MOST || !wf_read(leaf, data, wf_bytes(leaf))) exit(1);
@@ -41,7 +41,7 @@ static const char *target;
 
 TESTS(operands)
 
-/* Fixtures assert, so this is a test as far as Check is concerned. */
+/* This is a test of Check, because the fixtures make assertions; it writes the file. */
 TEST(writing) {
     static book b;
     char message[WF_MESSAGE] = "";
