@@ -1,5 +1,6 @@
-/* tests/models/hf_encoder_files.h - folders with encoders that record_encoder.py recorded: the
- * values that the libraries computed, and the ids of the recorded lines. */
+/* tests/models/hf_encoder_files.h - reads the folders with encoders that record_encoder.py
+ * recorded: the values of transformers and sentence-transformers, and the ids of the recorded
+ * lines. */
 #ifndef WEFT_TESTS_MODELS_HF_ENCODER_FILES_H
 #define WEFT_TESTS_MODELS_HF_ENCODER_FILES_H
 

@@ -1,5 +1,5 @@
-/* tests/models/hf_files.h - folders of Hugging Face that record_hf.py recorded, read, changed, and
- * written into a folder for one test. */
+/* tests/models/hf_files.h - reads the folders of Hugging Face that record_hf.py recorded, and
+ * copies them, with changes, into a temporary folder for one test. */
 #ifndef WEFT_TESTS_MODELS_HF_FILES_H
 #define WEFT_TESTS_MODELS_HF_FILES_H
 
@@ -78,7 +78,8 @@ static inline const int32_t *ids_in(const wf_file *f, const char *name) {
     return entry(f, name)->data;
 }
 
-/* The first token that differs from a recorded row, which ids below 0 fill up; -1: none does. */
+/* The index of the first token that differs from a recorded row, which is padded with ids below 0;
+ * -1: none does. */
 static inline int other_token(const wf_hypothesis *h, const int32_t *row, int width) {
     if (h->length > width) return width;
     for (int k = 0; k < width; k++)
@@ -97,7 +98,7 @@ static inline bool write_whole(void *user, const char *name, const void *bytes, 
     return f && fclose(f) == 0 && ok;
 }
 
-/* Into the folder of the test. */
+/* A writer of files into the folder of the test. */
 static const wf_hf_writer whole_files = { .put = write_whole, .user = folder };
 
 static inline wf_hf import(const char *from) {
@@ -107,7 +108,7 @@ static inline wf_hf import(const char *from) {
     return hf;
 }
 
-/* All that a file keeps of a tokenizer. */
+/* Asserts that two tokenizers have the same metadata in a model's file. */
 static inline void assert_same_tokenizer(wf_tokenizer *a, wf_tokenizer *b) {
     wf_meta p[WF_TOKENIZER_META], q[WF_TOKENIZER_META];
     ck_assert((a != NULL) == (b != NULL));
@@ -142,7 +143,8 @@ static inline void assert_same(const wf_hf *a, const wf_hf *b) {
 
 /* ---- changed --------------------------------------------------------------------------------- */
 
-/* A file of a recorded folder in which the first `from` becomes `to`; from NULL: as it is. */
+/* Copies a file of a recorded folder, with the first `from` replaced by `to`; from NULL: as it
+ * is. */
 static inline void copy_changed_of(const char *in, const char *name, const char *from,
                                    const char *to) {
     char path[512], source[512];

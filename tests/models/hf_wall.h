@@ -1,11 +1,11 @@
-/* tests/models/hf_wall.h - a folder of Hugging Face in and out while requests for memory fail. */
+/* tests/models/hf_wall.h - imports and exports a folder of Hugging Face while allocations fail. */
 #ifndef WEFT_TESTS_MODELS_HF_WALL_H
 #define WEFT_TESTS_MODELS_HF_WALL_H
 
 #include "hf_files.h"
 #include "tests/support/wall.h"
 
-static char imported[512]; /* by the row of the test: a folder, and what is in it */
+static char imported[512]; /* the folder that the test's row imports, and a model to export */
 static wf_hf *exported;
 
 static inline bool say_tokenizer(wf_tokenizer *t) {
@@ -55,8 +55,8 @@ static inline bool exporting(void) {
     return ok;
 }
 
-/* Reads a recorded folder, or writes its model, while requests for memory fail: bit 0 of `way` says
- * out, bit 1 that all requests fail from one on. */
+/* Imports a recorded folder, or, with bit 0 of `way`, exports its model. Each allocation fails in
+ * turn; with bit 1, all later ones fail, too. */
 static inline void survive_failures(const char *name, int way) {
     char message[WF_MESSAGE] = "";
     bool out = way & 1, persistent = way & 2;

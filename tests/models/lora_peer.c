@@ -3,8 +3,8 @@
  *
  * usage: lora_peer MODEL ADAPTERS BATCHES STEPS B S T RATE DECAY LAYOUT OUTPUT
  *
- * BATCHES has for each step src [B,S] (S 0: none), tgt [B,T] and labels [B,T] as i32. LAYOUT is that
- * of the frozen weights: 0 f32, 2 bf16, 3 int8. */
+ * BATCHES has for each step src [B,S] (S 0: none), tgt [B,T] and labels [B,T] as i32. LAYOUT is
+ * that of the frozen weights: 0 f32, 2 bf16, 3 int8. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void feed(const wf_model *m, wf_plan *p, const sizes *n, FILE *f) {
     free(length);
 }
 
-/* The number of parameters of the model alone whose values are not those of its file. */
+/* The number of parameters of the base model that differ from its file. */
 static int moved(const wf_model *m, const wf_file *f) {
     int n = 0;
     char message[256];

@@ -1,4 +1,5 @@
-/* tests/models/marian_files.h - the files of Marian that marian_peer.py recorded, and their ids. */
+/* tests/models/marian_files.h - reads the files of Marian that marian_peer.py recorded, and the ids
+ * of their sources and outputs. */
 #ifndef WEFT_TESTS_MODELS_MARIAN_FILES_H
 #define WEFT_TESTS_MODELS_MARIAN_FILES_H
 

@@ -21,11 +21,11 @@ static inline int short_at(const unsigned char *shorts, int64_t i) {
     return shorts[2 * i] | shorts[2 * i + 1] << 8;
 }
 
-/* The next model, its lines passed over. False: that was the last. */
+/* Finds the next model in the file, behind the lines of the last one. Returns false at the end. */
 bool next_model(recorded *r, wf_span *model);
 void pass_lines(recorded *r);
 
-/* With the special ids that it names. It must be a model. */
+/* Makes a tokenizer of a valid model, with the special ids that the model names. */
 wf_tokenizer *tokenizer_of(wf_span model);
 
 #endif

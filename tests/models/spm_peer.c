@@ -1,11 +1,11 @@
-/* tests/models/spm_peer.c - lines into pieces and back, for spm_peer.py to compare with the
- * library.
+/* tests/models/spm_peer.c - splits lines into pieces and joins them again, for spm_peer.py, which
+ * compares with the library sentencepiece.
  *
  * usage: spm_peer MODEL.spm < lines > results     each line after its length, of four bytes
  *        spm_peer MODEL.spm time < lines          CPU seconds of encoding them, and how many pieces
  *
- * A result is numbers of four bytes and texts after their length: the number of pieces; their ids;
- * their texts; the text that the ids make. All numbers are the machine's. */
+ * A result has the number of pieces, their ids, their texts, and the text that the ids decode to.
+ * Numbers have four bytes in the machine's order; a text follows its length. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* tests/models/test_adapters.c - adapters in a model that is loaded: its parameters frozen, those
- * of the adapters trained, saved and loaded by themselves. */
+/* tests/models/test_adapters.c - adapters that a program adds to a loaded model with a hook: the
+ * model's parameters are frozen, and those of the adapters are trained, saved and loaded alone. */
 #define _XOPEN_SOURCE 700 /* mkstemp */
 #include <stdio.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ static wf_model *loaded(const char *from, const wf_training_config *training) {
     return m;
 }
 
-/* Every parameter of a is in b, of the same bits; not those of adapters. */
+/* Asserts that b has every parameter of a, except those of adapters, with the same bits. */
 static void assert_same_base(const wf_model *a, const wf_model *b) {
     for (int id = 0; id < wf_node_count(a->graph); id++) {
         const wf_tensor *t = wf_node(a->graph, id);
@@ -168,7 +168,7 @@ TEST_ROWS(adapters_are_trained_and_nothing_else, 2) {
     ck_assert_msg(last < 0.8 * first, "%g, then %g", first, last);
     assert_same_base(base, m);
 
-    /* The adapters by themselves, into another model that was loaded with the hook. */
+    /* The adapters are saved alone, and loaded into another model that was made with the hook. */
     double adapted = loss_of(m);
     ck_assert_msg(wf_save(m->graph, path, &(wf_leaves){ .parameters = true, .keep = is_lora }, NULL,
                           0, message),
@@ -185,7 +185,8 @@ TEST_ROWS(adapters_are_trained_and_nothing_else, 2) {
     wf_model_free(base), wf_model_free(m), wf_model_free(other);
 }
 
-/* One file with the adapters in it: whoever does not know them has the base model. */
+/* A model's file that contains adapters can be loaded without the hook: that gives the base
+ * model. */
 TEST_ROWS(a_model_file_with_adapters_is_for_everyone, 2) {
     wf_model *m = record(_i, &with_lora, WF_F32);
     wf_trainer *t = trainer_of(m, LORA);
@@ -205,7 +206,7 @@ TEST_ROWS(a_model_file_with_adapters_is_for_everyone, 2) {
     wf_model_free(m), wf_model_free(without), wf_model_free(with);
 }
 
-/* The state of an optimizer that knew no adapter is taken, too. */
+/* A checkpoint of a training without adapters is resumed with adapters. */
 TEST(a_checkpoint_goes_on_with_adapters) {
     wf_model *m = record(false, NULL, WF_F32);
     wf_trainer *t = trainer_of(m, "*");
@@ -282,7 +283,8 @@ static output decode(wf_model *m) {
     return out;
 }
 
-/* Cached rows come from the weights that the hook gave; packing leaves those alone. */
+/* Decoding with adapters gives the outputs of merged weights: keys and values are cached with the
+ * adapters' part. Packing weights does not change that. */
 TEST_ROWS(adapters_decode_as_merged_weights_do, 2) {
     wf_model *m = record(_i, &with_lora, WF_F64), *packed = record(_i, &with_lora, WF_F64),
              *plain = record(_i, &with_lora, WF_F64), *merged = record(_i, &with_lora, WF_F64);
@@ -330,7 +332,7 @@ TEST_ROWS(gradients_reach_the_adapters, 2) {
     free(before), free(after), free(moved), wf_trainer_free(t), wf_model_free(m);
 }
 
-/* The second layer takes the first one's weights. */
+/* A hook that makes the second layer share the weights of the first one. */
 static wf_tensor *share(void *user, wf_tensor *param) {
     (void)user;
     char first[WF_MESSAGE];

@@ -1,6 +1,6 @@
-/* tests/models/test_any_model.c - what holds for every architecture in the table, of WEFT's own or
- * added: what it decodes step by step it scores alike in one run; sizes and
- * batches that cannot be are refused with a sentence. */
+/* tests/models/test_any_model.c - requirements for every architecture in the table of kinds:
+ * outputs that are decoded step by step have the same scores in one forced run; impossible sizes
+ * and batches are refused with a message. */
 #include <math.h>
 
 #include "models/choices.h"
@@ -99,7 +99,7 @@ TEST_ROWS(batches_that_cannot_be_are_refused, KINDS) {
     wf_plan_free(p), wf_model_free(m);
 }
 
-/* The second batch of a size goes into memory that the plan already has. */
+/* Feeding a second batch of the same size allocates no memory. */
 TEST_ROWS(feeding_a_batch_allocates_nothing, KINDS) {
     wf_model *m = open_any(_i, NULL);
     wf_plan *p = wf_model_eval_plan(m, NULL);

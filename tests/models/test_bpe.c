@@ -96,8 +96,8 @@ TEST(order_of_lines_is_nothing) {
     free(a), free(b), free(v), free(w), wf_tokenizer_free(t), wf_tokenizer_free(u);
 }
 
-/* A symbol that ends in a literal "</w>" inside a word, or in a literal "@@" at its end, is not
- * made, so that the files mean what they say. */
+/* Merges never make a symbol that ends in a literal "</w>" inside a word, or in a literal "@@" at a
+ * word's end: in the files these marks would mean something else. */
 TEST(literal_marks_are_not_merged) {
     wf_tokenizer_options o = merges(0);
     wf_tokenizer *t = learn(&o, "a</w>b a</w>b a</w>b x@@ x@@ x@@\n");
@@ -145,7 +145,7 @@ static void assert_same_pieces(const wf_tokenizer *t, const char *have, char *wa
     free(have_copy);
 }
 
-/* Twice: the second time every word has been seen. */
+/* Segments the text twice: the second time every word comes from the cache. */
 static void assert_segments(wf_tokenizer *t, const char *segmented) {
     size_t n;
     for (int twice = 0; twice < 2; twice++) {
@@ -194,7 +194,7 @@ TEST(takes_apart_what_the_vocabulary_lacks) {
 
 /* ---- long words, many words ------------------------------------------------------------------ */
 
-/* A megabyte without a space: seconds would be hours if each merge looked at all of it. */
+/* A word of a megabyte is encoded in seconds, because a merge does not search the whole word. */
 TEST(a_long_word_is_no_trap) {
     enum { LONG = 1 << 20 };
     wf_tokenizer_options o = merges(0);
@@ -210,7 +210,8 @@ TEST(a_long_word_is_no_trap) {
     free(word), free(text), free(ids), wf_tokenizer_free(t);
 }
 
-/* More different words than are remembered: they are forgotten, and come out the same. */
+/* More different words than the cache holds: words are dropped from it, and encoded the same
+ * again. */
 TEST(what_is_remembered_is_bounded) {
     wf_tokenizer_options o = merges(0);
     wf_tokenizer *t = learn(&o, "0123456789 01 01 23 23 45 45\n");

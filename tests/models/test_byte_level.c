@@ -1,6 +1,6 @@
-/* tests/models/test_byte_level.c - byte-pair encoding with a vocabulary and merges as GPT-2 has
- * them: what is refused, what stands in a model's file, and in which order merges apply. Which ids
- * lines of all kinds have is recorded: test_hf.c, folder "bart". */
+/* tests/models/test_byte_level.c - byte-level BPE with a vocabulary and merges as in GPT-2: refused
+ * files, the metadata in a model's file, the order of merges. Recorded ids of lines of all kinds
+ * are compared in test_hf.c, folder "bart". */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -94,7 +94,8 @@ static wf_tokenizer *open_with(const char *merges) {
     return t;
 }
 
-/* Between the first and the last id: these pieces, with a blank between. */
+/* Asserts that the line has these pieces, written with spaces between, between its first and last
+ * id. */
 static void assert_pieces(wf_tokenizer *t, const char *line, const char *want) {
     char message[WF_MESSAGE] = "", text[256] = "";
     int32_t ids[64];
@@ -110,7 +111,7 @@ static void assert_pieces(wf_tokenizer *t, const char *line, const char *want) {
 
 #define SPACE "\xC4\xA0" /* U+0120, as it is spelled */
 
-/* The first merge goes first, of several places the left one; "abc" is made in two ways. */
+/* Earlier merges apply first, and at the leftmost place first; two merges can make "abc". */
 TEST(merges_apply_in_their_order) {
     wf_tokenizer *t = open_with("#version: 0.2\nb c\na b\na bc\nab c\n");
     assert_pieces(t, "abc", "abc");
@@ -136,7 +137,7 @@ TEST(a_line_may_get_a_space) {
     wf_tokenizer_free(t);
 }
 
-/* Bytes that are not UTF-8 together: one U+FFFD for as many as could have begun a character. */
+/* Invalid UTF-8 decodes to one U+FFFD for each longest part that could begin a character. */
 #define BAD "\xEF\xBF\xBD"
 static const struct {
     const char *bytes, *text;
@@ -207,7 +208,8 @@ static wf_tokenizer *learn(const char *const *line, int n, int64_t size, char *m
     return wf_tokenizer_learn(&o, next_line, &(few_lines){ line, n }, message);
 }
 
-/* Merges within GPT-2's chunks, which part the Roman eight and the contraction from letters. */
+/* Merges stay within GPT-2's chunks, which separate a Roman numeral and a contraction from
+ * letters. */
 static const char *const book[] = { "it's it's it's", "abab abab", "ab\xE2\x85\xA7 ab\xE2\x85\xA7",
                                     "na\xC3\xAFve na\xC3\xAFve \t", "" };
 

@@ -1,5 +1,5 @@
-/* tests/models/test_decode.c - decoding: beams against a search through everything, and what must
- * not change anything: batches, threads, padding.
+/* tests/models/test_decode.c - decoding: beam searches against an exhaustive search; and results
+ * that may not depend on batches, threads or padding.
  *
  * Draws against their distribution are in test_draws.c, greedy decoding and refusals of bad batches
  * also in test_models.c, failing allocations in test_model_faults.c. */
@@ -55,7 +55,7 @@ static int by_score(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* All outputs, scored in one forced batch, the best first. */
+/* Scores all outputs in one batch with wf_score, and sorts them, the best first. */
 static void score_all(wf_decoder *d, const int32_t *src, int32_t length, int penalty, output *all) {
     static int32_t sources[EVERYTHING * 8], lengths[EVERYTHING], targets[EVERYTHING * LONGEST],
         n[EVERYTHING];
@@ -82,8 +82,8 @@ static void assert_is(const wf_hypothesis *h, const output *o) {
     ck_assert_double_eq_tol(h->score, o->score, 1e-9);
 }
 
-/* A beam that nothing falls off finds all 341 outputs in their order, and the n best of them
- * when it may stop early. */
+/* A beam wide enough for all hypotheses finds all 341 outputs in the order of their scores, and the
+ * n best of them if it may stop early. */
 TEST_ROWS(a_wide_beam_is_an_exhaustive_search, COUNT_OF(penalties)) {
     static output all[EVERYTHING];
     const int wanted[] = { 1, 3, EVERYTHING };
@@ -107,7 +107,7 @@ TEST_ROWS(a_wide_beam_is_an_exhaustive_search, COUNT_OF(penalties)) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* Step by step from the full recomputation's logits. */
+/* The likeliest next token by the logits of the whole sequence, computed without a cache. */
 static int32_t argmax_after(wf_plan *p, const wf_model *m, sentences *b, int row) {
     values logits = run_for(p, m, b, m->logits);
     int64_t vocab = m->tgt_vocab, best = 0;
@@ -166,7 +166,7 @@ static void assert_sound(const wf_decoded *r, int penalty, bool sorted) {
     }
 }
 
-/* Forced scoring of what came out gives the scores it came with. */
+/* wf_score of the outputs gives the scores that the search returned. */
 static void assert_forced(wf_decoder *d, const sentences *b, const wf_decoded *results) {
     enum { MOST = 31 };
     static double log_probs[MAX_SENTENCES * (MOST + 1)], totals[MAX_SENTENCES];
@@ -218,7 +218,8 @@ TEST(scores_are_those_of_forced_scoring) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* A stack without layers is a model, too: without a decoder's there is nothing to cache. */
+/* Models without encoder or decoder layers decode, too; without decoder layers nothing is
+ * cached. */
 TEST_ROWS(any_number_of_layers_decodes, 4) {
     static sentences b;
     wf_decoded results[16];
@@ -316,7 +317,7 @@ TEST(limits_and_bans_hold) {
             }
         wf_decoded_free(results, 16);
     }
-    wf_decode_options o = wf_decode_defaults(); /* no more than the model has places for */
+    wf_decode_options o = wf_decode_defaults(); /* the model's max_len limits the output */
     o.min_len = 1000, o.max_len_b = 1000;
     assert_decoder(d, wf_decode(d, 1, 9, b.src, b.src_length, NULL, &o, results));
     ck_assert_int_eq(results[0].best->length, m->max_len - 1);
@@ -324,7 +325,7 @@ TEST(limits_and_bans_hold) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* A beam of more hypotheses than there are outputs gives those that there are. */
+/* If fewer outputs are possible than are asked for, the result has only those. */
 TEST(there_may_be_fewer_than_wanted) {
     const int32_t src[] = { 1, 2 }, length = 2, banned[] = { 1, 2, 3 };
     wf_model *m = open_spread(5, WF_F32, 1);
@@ -343,7 +344,7 @@ TEST(there_may_be_fewer_than_wanted) {
 
 static const int32_t the_end[] = { 3, 0 }, outside[] = { 17 }, below[] = { -1 };
 static const struct {
-    wf_decode_options o; /* what differs from a beam of 4 is set below */
+    wf_decode_options o; /* the test sets the other fields */
     const char *says;
 } refused[] = {
     { { .beam = 0, .nbest = 1 }, "a beam of 0 is not between 1 and 1024" },
@@ -476,7 +477,7 @@ TEST(bad_outputs_are_not_scored) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* Logits of minus infinity are legal: a token that never comes. */
+/* A logit of minus infinity is legal: the token has the probability 0. */
 TEST(impossible_tokens_never_come) {
     static sentences b;
     wf_decoded results[16];

@@ -9,7 +9,8 @@ TESTS(draws)
 
 enum { DRAWS = 1000, COPIES = 16 };
 
-/* sum (seen - expected)^2 / expected; NaN if something was drawn that cannot be. */
+/* The chi-square statistic: sum of (seen - expected)^2 / expected. NaN if a token of probability 0
+ * was drawn. */
 static double chi_square(const double *p, const int *seen, int n, int draws) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
@@ -22,7 +23,7 @@ static double chi_square(const double *p, const int *seen, int n, int draws) {
     return sum;
 }
 
-/* Filters the first token's distribution: temperature, k likeliest, fewest with share p. */
+/* Applies temperature, top k and top p to the first token's distribution, in plain C. */
 static void filter(double p[5], const wf_decode_options *o) {
     double total = 0, above[5], rank[5];
     for (int i = 0; i < 5; i++) total += p[i] = pow(p[i], 1 / o->temperature);
@@ -67,7 +68,7 @@ static const struct {
 } filters[] = { { 0, 1, 1 },   { 0, 1, 0.5 },   { 0, 1, 3 },   { 3, 1, 1 },  { 1, 1, 2 },
                 { 0, 0.6, 1 }, { 0, 0.05, 10 }, { 4, 0.7, 2 }, { 9, 0.9, 1 } };
 
-/* 18.5 is exceeded once in a thousand times with four degrees of freedom. */
+/* With four degrees of freedom, chi-square exceeds 18.5 with the probability 0.001. */
 TEST_ROWS(draws_follow_their_distribution, COUNT_OF(filters)) {
     wf_decoded results[COPIES];
     wf_model *m = open_spread(5, _i % 2 ? WF_F64 : WF_F32, 1);
@@ -89,8 +90,9 @@ TEST_ROWS(draws_follow_their_distribution, COUNT_OF(filters)) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* Two tokens in a row: nothing, v, or v w, each as likely as its forced score without the end
- * that the limit forces. 45.3 is exceeded once in a thousand times with twenty degrees. */
+/* Outputs of at most two tokens: none, v, or v w. Their expected probability is that of wf_score,
+ * without the end token that the limit forces. With twenty degrees of freedom, chi-square exceeds
+ * 45.3 with the probability 0.001. */
 TEST(draws_of_two_steps_are_independent) {
     wf_decoded results[COPIES];
     double p[25] = { 0 }, log_probs[3];
@@ -117,7 +119,7 @@ TEST(draws_of_two_steps_are_independent) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* Whether all draws of two runs are the same. */
+/* Are all draws of two runs the same? */
 static bool same_draws(wf_decoder *d, const sentences *b, const wf_decode_options *o,
                        const wf_decode_options *other) {
     wf_decoded x[16], y[16];
@@ -151,7 +153,7 @@ TEST(seeds_and_temperatures) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* The likeliest one after the other: at most `most`, as long as they hold less than enough. */
+/* Marks the likeliest tokens, in their order: at most `most`, until their sum reaches `enough`. */
 static int mark_likeliest(const double *p, int n, int most, double enough, bool *in, double *held) {
     int count = 0;
     memset(in, 0, (size_t)n * sizeof *in);
@@ -164,8 +166,8 @@ static int mark_likeliest(const double *p, int n, int most, double enough, bool 
     return count;
 }
 
-/* Of 300 tokens, the 100 or 50 likeliest, and of these or of all the fewest that hold a share: what
- * is drawn lies in the set that sorting gives, and all of it is drawn in the end. */
+/* top k and top p for 300 tokens: only tokens are drawn that sorting the distribution would keep,
+ * and after many draws each of them was. */
 TEST_ROWS(filters_keep_what_sorting_keeps, 6) {
     enum { VOCAB = 300 };
     const struct {

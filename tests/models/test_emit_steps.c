@@ -1,6 +1,7 @@
-/* tests/models/test_emit_steps.c - the plans of a decoder as one C file: the encoder's results stay
- * in memory for the steps, whose caches grow with the position. Its logits must have the bits of
- * wf_run and wf_run_state. WEFT_EMIT_CC names another compiler, as in suite `emit`. */
+/* tests/models/test_emit_steps.c - the encoder's plan and the decoder's step plan as one C file:
+ * the steps read the encoder's results in memory, and their caches grow with the position. The
+ * logits must have the bits of wf_run and wf_run_state. WEFT_EMIT_CC names another compiler, as in
+ * suite `emit`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +111,8 @@ static void try_model(wf_model *m, int rows) {
 
 SETUP(enter_folder, leave_folder)
 
-/* t5: values whose size depends on the position, beside the caches. */
+/* A small Transformer. With t5, its steps have values whose size depends on the position, besides
+ * caches. */
 static wf_model *transformer(bool t5) {
     wf_transformer_config c = wf_transformer_defaults();
     c.src_vocab = c.tgt_vocab = VOCABULARY;

@@ -1,7 +1,7 @@
-/* tests/models/test_emit_text.c - text in the C file of a model: lines become the ids of
- * wf_tokenizer_encode, and ids the text of wf_tokenizer_decode, to the byte, for every kind of
- * tokenizer; translations are those of the search in the library. WEFT_EMIT_CC names another
- * compiler, as in suite `emit`. */
+/* tests/models/test_emit_text.c - tokenizers in the C file of a model: the emitted functions give
+ * the ids of wf_tokenizer_encode and the text of wf_tokenizer_decode, to the byte, for every kind
+ * of tokenizer; and the translations of the library's search. WEFT_EMIT_CC names another compiler,
+ * as in suite `emit`. */
 #include <stdio.h>
 
 #include "core/base/utf8.h"
@@ -17,7 +17,8 @@
 
 TESTS(emit_text)
 
-#define STRICT STRICT_FLAGS " -O0" /* thousands of lines of tables; -O2 is below */
+/* -O0, because the files have thousands of lines of tables; some are compiled with -O2 below. */
+#define STRICT STRICT_FLAGS " -O0"
 
 enum { LINES = 1100, OUTPUTS = 300, MOST_BYTES = 500, MOST_IDS = 12, MANY_IDS = 4000 };
 
@@ -80,7 +81,7 @@ static const struct {
                { 0x1F1E6, 0x1F1FF }, { 0x1F300, 0x1F6FF }, { 0x2F800, 0x2FA1F },
                { 0xE0000, 0xE007F }, { 0x10000, 0x10FFFF } };
 
-/* Parts of lines on which steps of a tokenizer.json may stumble. */
+/* Parts of lines that are difficult for steps of a tokenizer.json. */
 static const char *const odd[] = { " ",
                                    "  ",
                                    "\n",
@@ -286,7 +287,8 @@ static char *emit(wf_model *m, wf_tokenizer *source, wf_tokenizer *target, char 
                          message);
 }
 
-/* Lines by one tokenizer become ids, and ids by the other text. `row`: see compiles_row. */
+/* A model with two tokenizers: compares the emitted encoding by the source's and decoding by the
+ * target's with the library. `row`: see compiles_row. */
 static void same_text(wf_tokenizer *source, wf_tokenizer *target, int least, int row) {
     char message[WF_MESSAGE] = "";
     wf_model *m = model_of(source, target);
@@ -353,7 +355,7 @@ TEST(a_limited_vocabulary_splits_pieces_again) {
 
 /* ---- tokenizer.json -------------------------------------------------------------------------- */
 
-/* A file that is learned, in which a text is replaced. */
+/* A tokenizer.json that is learned, with a text in it replaced. */
 typedef struct json_row {
     const char *special, *what, *by;
 } json_row;
@@ -410,7 +412,7 @@ static wf_tokenizer *recorded_json(const char *name) {
     return t;
 }
 
-/* Forms of well-known models, and others that have the remaining types of steps. */
+/* Recorded files in the form of well-known models, and others with the remaining types of steps. */
 static const char *const recorded_jsons[] = {
     "llama3",        "qwen2",           "roberta",     "clip",          "llama2",
     "gemma",         "xlm-r",           "unigram-nmt", "added-bert",    "words-digits",
@@ -448,7 +450,8 @@ TEST_ROWS(another_tokenizer_json_is_refused_by_its_parts, COUNT_OF(other_jsons))
     close_model(m);
 }
 
-/* The library spells a prefix and a suffix in bytes, too, which no known model needs. */
+/* Byte fallback together with a prefix or a suffix of words is not emitted: the library tokenizers
+ * would also spell these in bytes, and no known model needs it. */
 TEST(bytes_beside_a_suffix_are_refused) {
     char message[WF_MESSAGE] = "";
     wf_tokenizer *t = json_tokenizer(
@@ -495,7 +498,7 @@ TEST(text_is_that_of_a_sentencepiece_model) {
     close_recorded(&r);
 }
 
-/* Pieces in another order, with the languages behind them. */
+/* A tokenizer with its pieces in another order, and codes of languages behind them. */
 static wf_tokenizer *with_pieces(wf_span model, bool codes) {
     char message[WF_MESSAGE] = "";
     static const int32_t before[] = { 2, 7 }, after[] = { 1 };

@@ -1,6 +1,6 @@
-/* tests/models/test_emit_training.c - trainings as C files: after some updates the file that the
- * program saves has the bytes of the one that the library saves. WEFT_EMIT_CC names another
- * compiler, as in suite `emit`. */
+/* tests/models/test_emit_training.c - trainings as C files: after some updates the emitted program
+ * saves a file with the bytes of the library's file. WEFT_EMIT_CC names another compiler, as in
+ * suite `emit`. */
 #include <stdio.h>
 
 #include "models/language_model.h"
@@ -30,7 +30,7 @@ typedef struct recipe {
     int64_t micro_batches;
 } recipe;
 
-/* Batches of a decoder-only model have the first and the last of these sizes. */
+/* Sizes B, S, T of three batches. Those of a decoder-only model have only B and T. */
 static const wf_batch_shape shapes[] = { { 5, 7, 8 }, { 5, 4, 6 }, { 3, 7, 5 } };
 
 /* ---- a training of the library --------------------------------------------------------------- */
@@ -44,7 +44,7 @@ static wf_model *model_of(const recipe *r) {
     return open_model(&c, &r->training, WF_F32, 3);
 }
 
-/* Trains all parameters; of a model with adapters these alone. */
+/* A trainer of all parameters, or, of a model with adapters, of the adapters alone. */
 static wf_trainer *trainer_of(const recipe *r, wf_model *m) {
     wf_tensor *const sums[] = { m->loss.nll, m->correct }, *adapters[MOST_ADAPTERS];
     int n = wf_parameters_named(m->graph, "*.lora_*", adapters, MOST_ADAPTERS);
@@ -138,7 +138,8 @@ static void write_updates(const recipe *r, const wf_model *m, int64_t from, int6
 
 /* ---- the emitted file ------------------------------------------------------------------------ */
 
-/* With a text that is written with escapes, and one that is longer than a literal may be. */
+/* Saves the checkpoint with two texts of metadata: one needs escapes in C, and one is longer than a
+ * string literal may be. */
 static void save_as(const char *path, wf_model *m, wf_trainer *t) {
     static char lines[9001];
     char steps[24], message[WF_MESSAGE];
@@ -157,7 +158,7 @@ static void write_file(const char *path, const char *text) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* Write model.c, which goes on where the trainer is. */
+/* Writes model.c, which continues the training from the trainer's state. */
 static void emit(const recipe *r, wf_model *m, wf_trainer *t, const char *const *batches) {
     wf_batch_shape own[COUNT_OF(shapes)];
     char message[WF_MESSAGE];

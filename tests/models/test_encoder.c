@@ -1,5 +1,5 @@
-/* tests/models/test_encoder.c - encoders by themselves: poolings against plain C, the loss of pairs
- * against the vectors that it compares, training, and what is refused. */
+/* tests/models/test_encoder.c - encoder models: poolings against plain C, the contrastive loss
+ * against a computation from its vectors, training, and refused arguments. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void vectors_of(wf_model *m, double *out) {
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
-/* Vectors of tokens of the three lines: those of a model without pooling. */
+/* The vectors of all tokens of the three lines, from a model without pooling. */
 static void hidden_of(const wf_model *m, double x[B][S][D]) {
     wf_tensor *hidden = m->hidden, *const inputs[] = { m->src, m->src_length };
     wf_plan *p = wf_plan_new(
@@ -113,7 +113,7 @@ TEST(vectors_may_have_the_length_one) {
     wf_model_free(a), wf_model_free(b);
 }
 
-/* A line of no tokens has the mean of none. */
+/* A line without tokens has a vector of zeros. */
 TEST(an_empty_line_is_zeros) {
     double out[2][D];
     const int32_t two[] = { 5, 5 }, lengths[] = { 0, 1 };
@@ -125,7 +125,8 @@ TEST(an_empty_line_is_zeros) {
     wf_plan_free(p), wf_model_free(m);
 }
 
-/* RoBERTa's positions: padding inside a line is not counted, and lines begin behind it. */
+/* RoBERTa's positions count the tokens that are not padding, from pad_id + 1 on. Padding tokens,
+ * also inside a line, have the position pad_id. */
 TEST(counted_positions_leave_padding_out) {
     double x[B][S][D], y[B][S][D];
     wf_encoder_config c = small();
@@ -135,7 +136,7 @@ TEST(counted_positions_leave_padding_out) {
     hidden_of(m, x);
     const wf_tensor *table = wf_find(m->graph, "position.weight");
     ck_assert_int_eq(table->shape[0], LONGEST + 8);
-    /* rows 7 to 12 are read: those of padding and of up to five other tokens */
+    /* rows 7 to 12 are read: row 7 for padding, and the next five for up to five tokens */
     double rows[(LONGEST + 8) * D];
     ck_assert(wf_read(table, rows, sizeof rows));
     for (int i = 0; i < 7 * D; i++) rows[i] = rows[(13 + i / D % 4) * D + i % D] = 99;
@@ -203,7 +204,7 @@ TEST(pairs_are_compared_by_their_vectors) {
     wf_plan_free(p), wf_model_free(m);
 }
 
-/* A model this small can still learn three pairs. */
+/* The model learns three pairs by heart. */
 TEST(pairs_are_learned) {
     int32_t tgt[B * T], labels[B * T];
     wf_encoder_config c = small();

@@ -1,5 +1,5 @@
-/* tests/models/test_guided.c - the loss of guided alignment: its value is what model.h says, its
- * gradients are right, and without links it changes nothing. */
+/* tests/models/test_guided.c - the loss of guided alignment: its value follows the formula of
+ * model.h, its gradients are right, and without links it changes nothing. */
 #include <math.h>
 
 #include "core/compose.h"
@@ -54,7 +54,7 @@ static double number_of(wf_plan *p, const wf_tensor *t) {
     return value;
 }
 
-/* By hand, from the weights of head 0. */
+/* The loss in plain C, from the attention weights of head 0. */
 static double loss_of(const double *weights, int64_t heads) {
     double sum = 0;
     for (int r = 0; r < ROWS * TARGETS; r++) {

@@ -1,5 +1,6 @@
-/* tests/models/test_hf.c - folders of Hugging Face: what transformers computed of small models that
- * record_hf.py recorded, out and in again, and folders that are refused, each by its sentence.
+/* tests/models/test_hf.c - folders of Hugging Face: small models that record_hf.py recorded compute
+ * what transformers computed, and are exported and imported again; invalid folders are refused,
+ * each with its message.
  *
  * 1,000 searches of larger models are compared by hf_peer.py, which needs transformers. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
@@ -91,7 +92,7 @@ TEST_ROWS(lines_are_cut_as_transformers_cuts_them, WITH_TOKENIZERS) {
     free(text), wf_file_free(f), wf_hf_free(&hf);
 }
 
-/* Ids of all kinds, as transformers reads them without special tokens. */
+/* Ids of all kinds decode to the text of transformers, which skips special tokens. */
 TEST_ROWS(ids_read_as_transformers_reads_them, WITH_TOKENIZERS - 1) {
     char path[512], file[512], text[256];
     size_t bytes;
@@ -123,7 +124,8 @@ TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* The empty piece of vocab.json, which no text contains: its id has no piece. */
+/* vocab.json may have an empty piece. Its id has no piece in the tokenizer, but is exported
+ * again. */
 TEST(an_empty_piece_comes_back) {
     static const char *const files[] = { "config.json",       "generation_config.json",
                                          "model.safetensors", "source.spm",
@@ -140,8 +142,9 @@ TEST(an_empty_piece_comes_back) {
 
 /* ---- without memory -------------------------------------------------------------------------- */
 
-/* In and, `out`, out again: every request for memory fails, once or from there on. What comes out
- * with a failure is not there at all, or right. The last is in several files. */
+/* Imports and exports of each folder, with every allocation failing in turn, alone or with all
+ * later ones: a file that is written nevertheless is right. The last folder has its weights in
+ * several files. */
 TEST_ROWS(every_failure_is_survived, 4 * (WITH_TOKENIZERS + 1)) {
     survive_failures(_i / 4 < WITH_TOKENIZERS ? names[_i / 4] : "marian_shards", _i % 4);
 }
@@ -274,7 +277,7 @@ TEST_ROWS(a_broken_folder_is_one_sentence, COUNT_OF(broken)) {
     wf_hf_free(&hf);
 }
 
-/* A pipe is not waited for, and a folder is no file. */
+/* A pipe or a folder in place of a file is refused, and the import does not wait for the pipe. */
 TEST(what_is_no_file_is_told) {
     char message[WF_MESSAGE], path[512];
     wf_hf hf;
@@ -285,7 +288,7 @@ TEST(what_is_no_file_is_told) {
     wf_hf_free(&hf);
 }
 
-/* The settings of marian with more of them. */
+/* Imports the folder marian with further settings in generation_config.json. */
 static wf_hf import_search(const char *more) {
     char settings[512];
     for (int i = 0; i < 2; i++)
@@ -295,7 +298,8 @@ static wf_hf import_search(const char *more) {
     return import(folder);
 }
 
-/* A search that weft does not do is told, kept in the model's file, and the rest is read. */
+/* Settings of a search that weft does not support are named in the notes and kept in the model's
+ * file; the others are read. */
 TEST(what_changes_a_search_is_told) {
     char message[WF_MESSAGE] = "";
     wf_hf hf = import_search("\"num_beam_groups\": 2, \"guidance_scale\": 1.0,\n"
@@ -344,8 +348,8 @@ TEST_ROWS(what_is_not_done_is_written_back, COUNT_OF(not_done)) {
     wf_hf_free(&hf);
 }
 
-/* Two outputs of about 20 tokens whose scores by gnmt are equal are nearly equal by what is
- * written. */
+/* The penalty gnmt is exported as the length_penalty that weighs outputs of about 20 tokens most
+ * nearly alike. */
 TEST(a_length_penalty_is_the_nearest_that_there_is) {
     char message[WF_MESSAGE] = "";
     wf_hf hf = import_search("\"do_sample\": false");
@@ -400,7 +404,7 @@ TEST(rules_of_a_search_are_read_and_written) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* Without a beam; the 50 likeliest are what transformers takes where nothing is said. */
+/* Sampling is read only without a beam. The default top_k of transformers is 50. */
 TEST(samples_are_read_and_written) {
     char message[WF_MESSAGE] = "";
     wf_hf hf = import_search("\"do_sample\": true, \"top_p\": 0.5");
@@ -419,7 +423,7 @@ TEST(samples_are_read_and_written) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* An older name: transformers takes it for the first token being forced to be bos_token_id. */
+/* An older setting, force_bos_token_to_be_generated, forces the first token to be bos_token_id. */
 TEST(an_older_name_forces_the_first_token) {
     wf_hf hf = import_search("\"force_bos_token_to_be_generated\": true, "
                              "\"forced_bos_token_id\": 3");

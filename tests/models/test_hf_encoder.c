@@ -1,6 +1,6 @@
-/* tests/models/test_hf_encoder.c - folders of Hugging Face with encoders: what transformers and
- * sentence-transformers computed of small models that record_encoder.py recorded; models that go
- * out and come in again. Folders that are refused: test_hf_encoder_folders.c.
+/* tests/models/test_hf_encoder.c - folders of Hugging Face with encoders: small models that
+ * record_encoder.py recorded compute what transformers and sentence-transformers computed, and are
+ * exported and imported again. Folders that are refused: test_hf_encoder_folders.c.
  *
  * Vectors of 1,000 hostile lines by 20 larger models are compared by encoder_peer.py, which needs
  * these libraries. */
@@ -65,7 +65,7 @@ TEST_ROWS(tokens_have_the_vectors_of_transformers, COUNT_OF(names)) {
     wf_file_free(f), wf_hf_free(&hf);
 }
 
-/* The head of classes, and its labels. */
+/* Classification: lines have the logits of transformers, and classes have their labels. */
 TEST(lines_have_the_classes_of_transformers) {
     char path[512];
     wf_hf hf = import(recorded("enc_classes", path));
@@ -182,7 +182,7 @@ TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* In and, `out`, out again, as in test_hf.c. */
+/* Imports and exports while allocations fail: see test_hf.c. */
 TEST_ROWS(every_failure_is_survived, 4 * 3) {
     static const char *const some[] = { "enc_dense", "enc_roberta", "enc_classes" };
     survive_failures(some[_i / 4], _i % 4);
@@ -266,7 +266,7 @@ static void other_head(wf_encoder_config *c) {
     c->head_activation = WF_RELU;
 }
 
-/* Models that weft makes go out and compute the same. */
+/* Models that weft makes are exported and imported, and compute the same. */
 TEST_ROWS(what_is_made_here_computes_the_same_there, 9) {
     static void (*const changes[])(wf_encoder_config *) = {
         plain, typed, counted, dense, untied, classes, counted_classes, relu_classes, relative

@@ -1,6 +1,6 @@
-/* tests/models/test_hf_encoder_folders.c - folders of Hugging Face with encoders that are not as
- * record_encoder.py recorded them: changed ones are refused, each by its sentence; a vocab.txt
- * takes the place of a tokenizer.json; notes name what is missing. */
+/* tests/models/test_hf_encoder_folders.c - changed copies of the folders with encoders that
+ * record_encoder.py recorded: invalid ones are refused, each with its message; a vocab.txt may
+ * replace the tokenizer.json; notes name missing parts. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "hf_encoder_files.h"
 #include "tests/suites.h"
@@ -133,7 +133,7 @@ static void copy_with_vocabulary(const char *name, const char *ending) {
 
 #define CLASS "\"tokenizer_class\": \"TokenizersBackend\""
 
-/* With a vocab.txt alone lines have the recorded ids. */
+/* With vocab.txt instead of tokenizer.json, lines have the recorded ids. */
 TEST_ROWS(a_vocabulary_without_steps_is_read, 2) {
     static const char *const in[] = { "enc_many", "enc_distil" };
     static const char *const endings[] = { "\n", "\r\n" };

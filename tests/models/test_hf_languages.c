@@ -1,6 +1,6 @@
 /* tests/models/test_hf_languages.c - tokenizers of M2M100, NLLB, mBART and BART in folders of
- * Hugging Face: whose language a line has, and folders that are refused, each by its sentence. What
- * lines and ids become is a matter of test_hf.c. */
+ * Hugging Face: the languages of lines, and invalid folders that are refused, each with its
+ * message. Ids and texts of lines are compared in test_hf.c. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "hf_files.h"
 #include "tests/suites.h"
@@ -11,7 +11,7 @@ SETUP(make_folder, remove_folder)
 
 /* ---- languages ------------------------------------------------------------------------------- */
 
-/* Settings that a folder may leave out, and further ones that it may have. */
+/* Imports a folder with a changed text in its settings. */
 static wf_hf import_changed(const char *in, const char *settings_from, const char *settings_to) {
     static const char *const files[] = { "config.json", "generation_config.json",
                                          "model.safetensors", "sentencepiece.bpe.model" };
@@ -41,7 +41,7 @@ TEST(a_language_is_the_folders_or_the_usual_one) {
     wf_hf_free(&hf);
 }
 
-/* A language more, as fine-tuned models have it, comes back, too. */
+/* A language that a fine-tuned model has added is imported and exported, too. */
 TEST(languages_may_be_the_folders_own) {
     char message[WF_MESSAGE] = "";
     wf_hf hf = import_changed("nllb", "\"content\": \"ace_Arab\"", "\"content\": \"tlh_Latn\"");
@@ -67,8 +67,8 @@ TEST(without_merges_there_are_ids) {
     wf_hf_free(&hf);
 }
 
-/* bart-large-cnn is such a one: the last piece of its vocabulary is a mask, and its table ends
- * before. */
+/* In bart-large-cnn the last piece of the vocabulary is a mask token, for which the embedding has
+ * no row. */
 TEST(a_mask_may_have_no_row) {
     static const char *const files[] = { "config.json", "generation_config.json",
                                          "model.safetensors", "merges.txt",

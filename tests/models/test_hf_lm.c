@@ -1,6 +1,6 @@
-/* tests/models/test_hf_lm.c - folders of Hugging Face with language models: what transformers
- * computed of small models that record_hf_lm.py recorded, and folders that are refused, each by its
- * sentence.
+/* tests/models/test_hf_lm.c - folders of Hugging Face with language models: small models that
+ * record_hf_lm.py recorded compute what transformers computed; invalid folders are refused, each
+ * with its message.
  *
  * Continuations of 1,000 prompts by 24 larger models are compared by hf_lm_peer.py, which needs
  * transformers. */
@@ -81,7 +81,7 @@ TEST_ROWS(prompts_go_on_as_in_transformers, COUNT_OF(names)) {
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Asserts that the line goes on with this text. */
+/* Asserts that the greedy continuation of the ids is this text. */
 static void assert_goes_on(wf_hf *hf, wf_decoder *d, const int32_t *ids, int n, const char *want) {
     char text[512];
     int32_t length = n;
@@ -127,7 +127,7 @@ TEST_ROWS(lines_go_on_as_in_transformers, COUNT_OF(names)) {
 
 /* ---- a model's file -------------------------------------------------------------------------- */
 
-/* The configuration and the tokenizer come back from a file. */
+/* The configuration and the tokenizer are saved in a model's file, and loaded from it. */
 TEST_ROWS(a_file_has_all_of_it, COUNT_OF(names)) {
     char path[512], message[WF_MESSAGE];
     wf_meta meta[WF_TOKENIZER_META];
@@ -153,7 +153,7 @@ TEST_ROWS(a_file_has_all_of_it, COUNT_OF(names)) {
     wf_tokenizer_free(t), wf_model_free(again), wf_file_free(f), wf_hf_free(&hf);
 }
 
-/* Prompts of no token begin with the start, in any batch. */
+/* A prompt without tokens is the start token, in any batch. */
 TEST(no_prompt_is_the_start_alone) {
     char path[512], message[WF_MESSAGE];
     wf_hf hf = import(recorded("lm_llama", path));
@@ -185,7 +185,7 @@ TEST_ROWS(what_is_written_is_read_again, COUNT_OF(names)) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* In and, `out`, out again, as in test_hf.c. */
+/* Imports and exports while allocations fail: see test_hf.c. */
 TEST_ROWS(every_failure_is_survived, 4 * 4) {
     static const char *const some[] = { "lm_gpt2", "lm_llama", "lm_qwen3", "lm_gemma" };
     survive_failures(some[_i / 4], _i % 4);
@@ -221,8 +221,8 @@ static void scores_of(const wf_hf *hf, double p[5]) {
     wf_decoder_free(d);
 }
 
-/* Scaled embeddings and sinusoids are written as what they compute: the scores have the same
- * bits. */
+/* Models that weft makes are exported, and imported with the same bits of the scores. Scaled
+ * embeddings and sinusoids are exported as tables of their values. */
 TEST_ROWS(what_is_made_here_computes_the_same_there, 8) {
     char message[WF_MESSAGE] = "";
     double ours[5], theirs[5];
@@ -420,7 +420,8 @@ TEST_ROWS(a_changed_folder_is_refused_in_a_sentence, COUNT_OF(changed)) {
     assert_changed(&changed[_i], files, COUNT_OF(files));
 }
 
-/* Ends that weft does not have are told, and kept in the model's file. */
+/* Further end tokens, of which weft has only one, are named in the notes and kept in the model's
+ * file. */
 TEST(more_than_one_end_is_told) {
     for (int i = 0; i < COUNT_OF(files); i++) {
         bool search = i == 1;

@@ -1,5 +1,6 @@
-/* tests/models/test_hf_rules.c - rules of repetition and length: what transformers' generate()
- * finds under each of them, which record_hf.py recorded of three small models, with beams 1 and 4.
+/* tests/models/test_hf_rules.c - rules of repetition and length: searches under each rule give the
+ * outputs of transformers' generate(), which record_hf.py recorded for three small models with
+ * beams of 1 and 4.
  *
  * 250 lines of larger models for each rule and beam are compared by hf_peer.py. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */

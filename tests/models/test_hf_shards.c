@@ -1,5 +1,5 @@
-/* tests/models/test_hf_shards.c - weights of Hugging Face in several files under an index, and
- * weights that contradict what config.json says. */
+/* tests/models/test_hf_shards.c - weights of Hugging Face in several files with an index, and
+ * weights that contradict config.json. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <math.h>
 
@@ -67,8 +67,7 @@ TEST_ROWS(a_broken_index_is_one_sentence, COUNT_OF(broken_shards)) {
     wf_hf_free(&hf);
 }
 
-/* The order in which transformers opens files: one file before an index, safetensors before
- * torch's. */
+/* As in transformers, a single file is preferred to an index, and safetensors to torch's files. */
 TEST(one_file_comes_before_several) {
     char path[512];
     for (int i = 0; i < COUNT_OF(shard_files); i++)
@@ -98,7 +97,8 @@ TEST(one_file_comes_before_several) {
     wf_file_free(all), wf_hf_free(&first), wf_hf_free(&one);
 }
 
-/* pytorch_model.bin under an index, alone: its tensors by turns. */
+/* The tensors of pytorch_model.bin are in several files with an index, and there are no other
+ * weights. */
 TEST(files_of_torch_may_be_several) {
     char path[512], source[512], text[1 << 13] = "{\"weight_map\": {", message[WF_MESSAGE];
     wf_hf whole = import(recorded("marian_separate", source)), hf;

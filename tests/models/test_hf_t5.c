@@ -1,7 +1,7 @@
-/* tests/models/test_hf_t5.c - folders of T5's families: what is refused, each by its sentence, and
- * how what they say becomes a model and a folder again.
+/* tests/models/test_hf_t5.c - folders of T5's families: invalid ones are refused, each with its
+ * message; settings become a model's configuration, and are exported again.
  *
- * What transformers computes of them: test_hf.c, and hf_t5_peer.py. */
+ * Values of transformers are compared in test_hf.c and by hf_t5_peer.py. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "core/graph_internal.h"
 #include "hf_files.h"
@@ -19,8 +19,8 @@ static const char *const files[] = { "config.json",       "generation_config.jso
                                      "model.safetensors", "spiece.model",
                                      "tokenizer.json",    "tokenizer_config.json" };
 
-/* A copy of the recorded folder, of whose file `file` the first `from` is `to`; from NULL: the file
- * is not there. */
+/* Copies a recorded folder, with the first `from` in `file` replaced by `to`; from NULL: without
+ * that file. */
 static void copy_but(const char *of, const char *file, const char *from, const char *to) {
     const char *other = strcmp(of, "t5") == 0 ? files[JSON] : files[SPM];
     for (int i = 0; i < COUNT_OF(files); i++) {
@@ -93,7 +93,7 @@ static const wf_transformer_config *config_of(const wf_hf *hf) {
     return &wf_transformer_of(hf->model)->config;
 }
 
-/* Changes that mean something, and what they mean. */
+/* Changes of settings, and the configuration that they give. */
 static const struct {
     const char *of, *from, *to;
     wf_tie tie;
@@ -157,7 +157,8 @@ TEST(only_what_a_t5_can_say_is_written) {
     wf_hf_free(&hf);
 }
 
-/* The output's own matrix has an adapter in PEFT, too, beside others that become three there. */
+/* PEFT adapts the output's matrix, too. An adapter of the packed matrix of q, k and v becomes three
+ * adapters there. */
 TEST(adapters_of_the_output_go_to_peft_and_back) {
     char message[WF_MESSAGE] = "", base[512], adapters[512];
     const wf_training_config training = { .adapters = { 2, 0, "in_proj,output" } };

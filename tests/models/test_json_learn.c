@@ -1,6 +1,6 @@
-/* tests/models/test_json_learn.c - vocabularies learned for a tokenizer.json: the recorded files
- * byte for byte, which learn_peer.py compared with the library tokenizers (suite tokenizer has what
- * it makes of lines); sizes, special tokens, characters; what is refused; failing memory. */
+/* tests/models/test_json_learn.c - learning a tokenizer.json: learned files are byte for byte the
+ * recorded ones, which learn_peer.py compared with the library tokenizers (suite tokenizer compares
+ * the ids of lines); sizes, special tokens, characters; refused options; failing allocations. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,7 @@ TEST(frequent_words_are_one_piece) {
     wf_json_tokenizer_free(t);
 }
 
-/* A text that a special token has, too, is no piece of its own. */
+/* A text that is a special token is not learned as a piece, too. */
 TEST(special_tokens_come_first) {
     wf_json_learn_options o = sized(WF_LEARN_UNIGRAM, 28);
     o.special = "<unk>,</s>,\xE2\x96\x81low,w";

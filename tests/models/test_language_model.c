@@ -1,7 +1,8 @@
-/* tests/models/test_language_model.c - the decoder-only model: cached steps against the whole,
- * scores against outputs, what must not change anything, its file, and a training that is resumed.
+/* tests/models/test_language_model.c - the decoder-only model: cached steps against the whole
+ * sequence, scores against outputs, results that may not depend on batches and threads, its file,
+ * and a resumed training.
  *
- * That it learns is seen by the programs, in test_tools.c. */
+ * test_tools.c tests with the programs that it learns. */
 #define _XOPEN_SOURCE 700 /* mkstemp */
 #include <unistd.h>
 
@@ -191,7 +192,7 @@ TEST_ROWS(outputs_have_the_scores_that_forcing_gives, 6) {
 
 enum { SENTENCES = 24, SOURCE = 11 };
 
-/* Prompts of all lengths stand side by side: what each becomes is what it becomes alone. */
+/* A prompt has the same continuation alone and in a batch with prompts of other lengths. */
 TEST_ROWS(batches_and_threads_change_nothing, 18) {
     static sentences b;
     wf_dtype real = _i % 2 ? WF_F64 : WF_F32;
@@ -210,7 +211,7 @@ TEST_ROWS(batches_and_threads_change_nothing, 18) {
 
 typedef struct heard {
     int32_t tokens[MAX_SENTENCES][64];
-    int n[MAX_SENTENCES], most; /* most: after so many, no more is heard */
+    int n[MAX_SENTENCES], most; /* most: the search is stopped after that many tokens */
 } heard;
 
 static bool hear(void *listener, int sentence, int32_t token) {
@@ -219,7 +220,7 @@ static bool hear(void *listener, int sentence, int32_t token) {
     return --h->most != 0;
 }
 
-/* Token by token, what comes out in the end. */
+/* The listener gets the tokens of the final outputs one by one, and can stop the search. */
 TEST_ROWS(tokens_are_heard_as_they_are_chosen, 2) {
     static sentences b;
     static heard h;
@@ -242,8 +243,8 @@ TEST_ROWS(tokens_are_heard_as_they_are_chosen, 2) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* Calls that a listener may not make, and the decoder's message for each; then the search goes
- * on. */
+/* A listener that makes calls which are not allowed during a search. Each fails with a message, and
+ * the search continues. */
 typedef struct meddler {
     wf_decoder *decoder;
     int calls;
@@ -311,7 +312,7 @@ TEST(a_source_and_its_output_share_the_positions) {
     assert_contains(wf_decoder_error(d), "31");
     ck_assert(!wf_score(d, 1, 31, src, &full, 1, src, &one, NULL, NULL));
     assert_contains(wf_decoder_error(d), "sentence 0 and its output have 32 tokens, more than 31");
-    m->start_first = m->start_if_empty = true; /* a row then has 32 tokens: no start among them */
+    m->start_first = m->start_if_empty = true; /* no start token, so a row may have 32 tokens */
     ck_assert(!wf_score(d, 1, 32, src, &over, 1, src, &one, NULL, NULL));
     assert_contains(wf_decoder_error(d), "sentence 0 and its output have 33 tokens, more than 32");
     m->start_first = m->start_if_empty = false;
@@ -461,7 +462,8 @@ static double train(wf_trainer *t, const wf_model *m, int step) {
     return mean;
 }
 
-/* Three steps, then three more, at once or after a save and a load; and it learns. */
+/* Three steps and three more give the same bits as with a save and a load between them; and the
+ * loss falls. */
 TEST_ROWS(a_resumed_training_has_the_same_bits, 2) {
     wf_training_config t = with_dropout(0.1);
     wf_language_model_config c = _i ? small_llama(17) : small_language(17);

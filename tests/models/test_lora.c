@@ -1,5 +1,6 @@
 /* tests/models/test_lora.c - low-rank adapters of a model (wf_adapters): they alone are trained, by
- * the right gradients, beside weights of any format; their file; merged weights; what is refused. */
+ * the right gradients, beside weights of any format; their file; merged weights; what is
+ * refused. */
 #define _XOPEN_SOURCE 700 /* mkstemp */
 #include <stdio.h>
 #include <unistd.h>
@@ -206,7 +207,8 @@ TEST_ROWS(gradients_are_those_of_the_loss, COUNT_OF(rows)) {
     wf_model_free(m);
 }
 
-/* The base in bf16 and int8: rounded once, and the adapters not at all. */
+/* With base weights in bf16 or int8, these are rounded once and stay, and the adapters are not
+ * rounded. */
 TEST_ROWS(adapters_train_beside_rounded_weights, 2 * COUNT_OF(rows)) {
     const wf_layout layout = _i % 2 ? WF_PANELS_INT8 : WF_PANELS_BF16;
     const wf_training_config training = adapted(_i / 2);
@@ -303,7 +305,7 @@ TEST_ROWS(impossible_adapters_are_refused, COUNT_OF(impossible)) {
     wf_model_free(m);
 }
 
-/* A file that does not fit is refused whole: the model stays as it was. */
+/* If a file of adapters does not fit, nothing of it is loaded. */
 TEST(a_file_that_does_not_fit_is_refused) {
     const wf_training_config two = adapted(1), others = adapted(2);
     const wf_training_config three = { .adapters = { 3, 3, "all-linear" } };

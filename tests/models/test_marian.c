@@ -1,5 +1,5 @@
-/* tests/models/test_marian.c - files of Marian: recorded models give the ids that its formulas
- * give, come back with the same bits, and damaged ones are refused.
+/* tests/models/test_marian.c - files of Marian: recorded models give the ids of Marian's formulas,
+ * and are exported with the same bits; damaged files are refused.
  *
  * tests/models/marian_peer.py made the files and the ids, and compares many more. */
 #include "marian_files.h"
@@ -60,7 +60,8 @@ static wf_tensor *any_matrix(const wf_model *m) {
     return wf_find(m->graph, "transformer.encoder.layers.0.linear1.weight");
 }
 
-/* In a file of int8, other weights are rounded with a multiplier of their own; the rest stays. */
+/* Changed weights are exported into a copy of a Marian file. In an int8 file they are rounded with
+ * a multiplier of their own; the other tensors keep their bytes. */
 TEST_ROWS(a_binary_file_takes_other_weights, COUNT_OF(recorded)) {
     size_t bytes;
     char message[WF_MESSAGE] = "", *model = recorded_file(_i, "", &bytes);
@@ -162,7 +163,7 @@ static const char settings[] = "dim-emb: 8\nenc-depth: 1\ndec-depth: 2\ntransfor
                                "transformer-postprocess: \"dan\"\ntransformer-preprocess: ''\n"
                                "transformer-tied-layers:\n  []\ntied-embeddings: true\n";
 
-/* The first `from` of the settings is `to`; from "": it stands behind them. */
+/* Changes of the settings: the first `from` is replaced by `to`; from "": `to` is appended. */
 static const struct {
     const char *from, *to, *sentence; /* NULL: they are read */
 } changes[] = {
@@ -258,7 +259,7 @@ TEST_ROWS(flipped_bits_do_no_harm, COUNT_OF(recorded)) {
     free(model);
 }
 
-/* Each occurrence of a text in a binary file is another text of its length. */
+/* Changes of a binary file: each occurrence of a text is replaced by another of the same length. */
 static const struct {
     const char *from, *to, *sentence;
 } renamed[] = {

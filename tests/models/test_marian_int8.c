@@ -1,6 +1,6 @@
-/* tests/models/test_marian_int8.c - models in int8 as Marian multiplies them: sums and what is
- * rounded around them have the bits of the published formula; scales of activations are those of
- * its rule, in numpy. */
+/* tests/models/test_marian_int8.c - int8 models of Marian, computed as Marian does: integer
+ * products and their rounding have the bits of the published formula; scales of activations are
+ * those that numpy computes by Marian's rule. */
 #include <math.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ TESTS(marian_int8)
 
 static const int in_int8[] = { 1, 3, 5, 6, 8 };
 
-/* The model of a recorded file in int8, saved and loaded to be multiplied as Marian does. */
+/* Imports a recorded int8 file, saves the model, and loads it with Marian's int8 products. */
 static wf_model *load_int8(wf_hf *hf, const char *model, size_t bytes) {
     char message[WF_MESSAGE] = "", path[] = "/tmp/weft-marian-XXXXXX";
     close(mkstemp(path));
@@ -125,7 +125,8 @@ TEST_ROWS(products_have_the_bits_of_the_formula, COUNT_OF(products)) {
     free(model);
 }
 
-/* A file of a model in f32 has no integers, and neither has one that was trained on. */
+/* Marian's int8 products are refused for a model from an f32 file, and for one that was trained
+ * after the import. */
 TEST(other_models_have_no_integers) {
     static const char *const why[] = { "has no scales of activations",
                                        "'encoder_l1_ffn_W1' has other values",
@@ -181,7 +182,7 @@ typedef struct pairs {
     wf_batch batch;
 } pairs;
 
-/* Rows of `to` numbers instead of WIDEST. */
+/* Moves the rows together, from a width of WIDEST to `to`. */
 static void narrow(int32_t *ids, int64_t to) {
     for (int i = 0; i < PAIRS; i++)
         memmove(ids + i * to, ids + i * WIDEST, (size_t)to * sizeof *ids);
@@ -240,8 +241,8 @@ TEST(what_is_not_finite_gives_no_scales) {
     free(numbers), free(model), free(text);
 }
 
-/* A file with these scales is read as the model whose weights are rounded, and comes back from that
- * model with the same bytes. */
+/* An int8 file with scales computed from a text is imported as the model with rounded weights, and
+ * exported with the same bytes. */
 TEST_ROWS(a_text_gives_scales, COUNT_OF(recorded)) {
     static pairs p;
     size_t bytes, size;

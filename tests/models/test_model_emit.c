@@ -1,6 +1,6 @@
-/* tests/models/test_model_emit.c - models with their search as C files: the outputs and scores of
- * wf_decode, to the bit; what has no form in C is refused. WEFT_EMIT_CC names another compiler, as
- * in suite `emit`. */
+/* tests/models/test_model_emit.c - models with their search as C files: the emitted program has the
+ * outputs and scores of wf_decode, to the bit; models that cannot be emitted are refused.
+ * WEFT_EMIT_CC names another compiler, as in suite `emit`. */
 #include <stdio.h>
 
 #include "models/model_emit.h"
@@ -16,8 +16,8 @@ enum { SOURCES = 150, MOST_SOURCE = 12, MOST_OUTPUT = 40 };
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-/* RECURRENT: as Marian's translators, with an SSRU decoder that begins with zeros. PROMPTED: its
- * rows begin with their prompts. */
+/* RECURRENT: an SSRU decoder that begins with zeros, as in Marian's translators. PROMPTED: a
+ * language model whose rows begin with the prompt instead of a start token. */
 typedef enum form { PLAIN, PRE_NORM, RECURRENT, GPT, LLAMA, PROMPTED } form;
 
 static wf_model *transformer(form f, int vocab) {
@@ -38,7 +38,8 @@ static wf_model *transformer(form f, int vocab) {
     return open_model(&c, NULL, WF_F32, 3);
 }
 
-/* Weights times a factor give a random model opinions. */
+/* A random model whose output weights are multiplied by a factor, so that its probabilities
+ * differ. */
 static wf_model *model_of(form f, int vocab) {
     wf_model *m = f < GPT ? transformer(f, vocab) : open_language_model(f != GPT, NULL, vocab, 30);
     m->start_first = m->start_if_empty = f == PROMPTED;
@@ -79,7 +80,8 @@ static void write_file(const char *path, const void *data, size_t bytes) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* With the limit of the file, if that is lower than the search's own. Returns the tokens of all. */
+/* Decodes all sources with the library. The output is limited by the emitted file's limit, if that
+ * is lower than the search's. Returns the number of tokens. */
 static int decode_all(wf_model *m, const wf_decode_options *o, int64_t most_output) {
     static answer all[SOURCES];
     wf_decoder *d = open_decoder(m, NULL);
@@ -199,8 +201,8 @@ typedef struct trial {
     wf_decode_options search;
 } trial;
 
-/* The bytes of memory that a trial's file needs, where so many layers compute keys and values
- * again. */
+/* The bytes of memory that the emitted file needs if `recomputed` layers compute keys and values
+ * again instead of caching them. */
 static int64_t memory_of(wf_model *m, const trial *t, int batch, int64_t recomputed) {
     int64_t memory = 0;
     char *text = wf_model_emit(m,
@@ -216,7 +218,8 @@ static int64_t memory_of(wf_model *m, const trial *t, int batch, int64_t recompu
     return memory;
 }
 
-/* With a batch above 1, several sources are decoded at once. */
+/* Emits a model, and compares the program's answers with the library's. With a batch above 1 the
+ * program decodes several sources at once. */
 static void try(const trial *t, int batch, bool int8, int64_t recomputed, bool compiled) {
     wf_model *m = model_of(t->form, t->vocab);
     if (int8) ck_assert(wf_pack_weights(m->graph, WF_PANELS_INT8, NULL));
@@ -235,8 +238,8 @@ static void try(const trial *t, int batch, bool int8, int64_t recomputed, bool c
                                message);
     ck_assert_msg(text, "%s", message);
     ck_assert_int_gt(memory, 0);
-    /* The keys of Llama are turned, so its caches stay, and recurrent units have none; those of a
-     * beam are most of the memory. */
+    /* Layers with rotary positions (Llama) always cache, and recurrent units have no cache. Caches
+     * of a beam are most of the memory. */
     bool cached = t->form != LLAMA && t->form != RECURRENT;
     if (recomputed && cached && t->search.beam > 1)
         ck_assert_int_lt(memory_of(m, t, batch, recomputed + 1), memory);
@@ -398,7 +401,8 @@ TEST(the_program_reads_and_writes_lines_of_ids) {
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-/* The program writes the row that the decoder reads, then all weights and log-probabilities. */
+/* Writes a program that prints the decoder's input row, and then all attention weights and
+ * log-probabilities. */
 static void write_attending(const wf_model *m, const char *text) {
     FILE *file = fopen("program.c", "w");
     ck_assert(file);

@@ -1,8 +1,8 @@
-/* tests/models/test_model_faults.c - out of memory at every single place of a model's life: an
- * error with a message, no crash, no leak; the model goes on as soon as there is memory again, and
- * the old file is whole.
+/* tests/models/test_model_faults.c - every single allocation of a model's functions fails in turn:
+ * an error with a message, no crash, no leak; the model is usable as soon as there is memory again,
+ * and an old file stays whole.
  *
- * The engine's own allocations are the matter of test_faults.c, whose way this follows. */
+ * test_faults.c does the same with the engine's functions. */
 #define _XOPEN_SOURCE 700 /* mkstemp */
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ static const wf_trainer_options adam = { .optimizer = { .kind = WF_ADAM, ADAM_DE
                                          .schedule = { .peak = 1e-3 } };
 static char message[WF_MESSAGE], path[] = "/tmp/weft-model-faults-XXXXXX";
 
-static bool in_one_row; /* the model is one that reads its sources so */
+static bool in_one_row; /* record() makes a decoder-only model */
 
 static wf_model *record(bool trains) {
     wf_language_model_config l = wf_language_model_defaults();
@@ -58,7 +58,7 @@ static bool recording(void) {
     return ok;
 }
 
-/* Rounded as Marian does, a model in its form is made; by rows, one of any form. */
+/* Quantisation-aware models: one of weft's int8, and one of Marian's form and its int8. */
 static bool recording_rounded(void) {
     wf_transformer_config c = small_config();
     wf_training_config aware = { .quantize_aware = WF_QUANTIZE_INT8 };
@@ -148,7 +148,6 @@ static bool searching(void) {
     return ok;
 }
 
-/* Weights that could not all be packed are whole in the layout that they have. */
 /* Reads a shortlist, and searches among its candidates. */
 static bool choosing(void) {
     uint8_t bytes[SHORTLIST_BYTES];
@@ -191,7 +190,7 @@ static bool packing(void) {
     int mark = wall_mark();
     wf_decoder *d = wf_decoder_new(m, NULL, NULL);
     must(d && decode(d), "a model is not usable after packing");
-    if (!ok) wall_take_back(mark); /* of weights that are not bf16 */
+    if (!ok) wall_take_back(mark); /* results of weights of which not all are bf16 */
     wf_decoder_free(d), wf_model_free(m);
     faults_pause(was);
     return ok;

@@ -1,5 +1,6 @@
-/* tests/models/test_model_file.c - the model's file: what goes in comes out, training resumes bit
- * for bit, and files that do not fit are told in a sentence, with the model as it was.
+/* tests/models/test_model_file.c - the model's file: a saved model is loaded with the same values,
+ * training resumes bit for bit, and files that do not fit are refused with a message and leave the
+ * model as it was.
  *
  * Files made by PyTorch are loaded in test_torch.c; damaged bytes are the matter of test_file.c. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
@@ -137,7 +138,7 @@ TEST(choices_are_stored_by_name) {
     wf_file_free(f), close_model(m);
 }
 
-/* Recorded when choices were stored as numbers. */
+/* A recorded file of an older version, which stored choices as numbers, is read. */
 TEST(choices_of_before_are_read) {
     char message[WF_MESSAGE] = "", name[512];
     wf_file *f = open_file(source_path("tests/data/model_tied.safetensors", name, sizeof name));
@@ -158,7 +159,7 @@ TEST(choices_of_before_are_read) {
     wf_file_free(f), close_model(m);
 }
 
-/* Files of any age say the same by these: their words and their numbers stay. */
+/* The words and numbers of choices in files may never change their meaning. */
 TEST(words_and_numbers_of_choices_stay) {
     ck_assert(strncmp(WF_NAMES(WF_ACTIVATION_NAMES), "relu|gelu|gelu-tanh|silu", 24) == 0);
     ck_assert_str_eq(WF_NAMES(WF_POSITIONS_NAMES),
@@ -184,7 +185,7 @@ TEST_ROWS(tied_tables_are_stored_once, 4) {
     wf_file *f = open_file(path);
     static const char *const names[] = { "src_embedding.weight", "tgt_embedding.weight",
                                          "output.weight" };
-    const int first[] = { 3, 1, 0, 0 }; /* of those that are one table */
+    const int first[] = { 3, 1, 0, 0 }; /* for each kind of tie, the name that is stored */
     for (int i = 0; i < 3; i++) {
         bool alias = i > first[_i] && (_i != WF_TIE_INPUTS || i < 2);
         ck_assert((wf_file_find(f, names[i]) == NULL) == alias);
@@ -204,7 +205,7 @@ static void train(wf_trainer *t, const wf_model *m, int from, int to) {
     }
 }
 
-/* A trainer of a loaded model goes on from the same file. */
+/* Loads the trainer's state from the file from which the model was loaded. */
 static void resume(wf_trainer *t, int64_t steps) {
     wf_file *f = open_file(path);
     assert_trainer(t, wf_trainer_resume(t, f, steps));
@@ -257,7 +258,7 @@ TEST_ROWS(a_checkpoint_resumes_bit_for_bit, 3) {
     assert_same_file(m, t, n, u);
     wf_trainer_free(t), wf_trainer_free(u);
     close_model(m), close_model(n);
-    n = load(NULL, WF_F32); /* a checkpoint serves for use, too */
+    n = load(NULL, WF_F32); /* a checkpoint is loaded without a trainer */
     ck_assert_ptr_null(wf_find(n->graph, "optimizer.rates"));
     close_model(n), wf_pool_free(two), wf_pool_free(three);
 }
@@ -405,7 +406,7 @@ TEST(a_file_that_does_not_fit_changes_nothing) {
     wf_file_free(f), close_model(m), close_model(same), close_model(n);
 }
 
-/* q, k and v one by one, in the place of the packed matrix. */
+/* Replaces the packed matrix of q, k and v by three matrices. */
 static void unpack(const char *types[3]) {
     static const char *const names[] = { ENCODER "self_attn.q_proj_weight",
                                          ENCODER "self_attn.k_proj_weight",
@@ -445,7 +446,7 @@ TEST(parts_of_a_projection_are_of_one_type) {
     free(w), wf_file_free(f), close_model(m);
 }
 
-/* In I8 the same numbers with other scales are another table: a state_dict of such is not tied. */
+/* Two int8 tables with the same numbers but other scales are different, so they are not tied. */
 TEST(tables_of_other_scales_are_not_tied) {
     static const char q[6] = { 127, 1, 2, 3, 127, 5 };
     static const float scales[2][2] = { { 1, 2 }, { 1, 3 } };
@@ -466,7 +467,7 @@ TEST(tables_of_other_scales_are_not_tied) {
     wf_file_free(f);
 }
 
-/* Equally many zeros in another shape are another table. */
+/* Two tables of zeros with different shapes are not tied. */
 TEST(tied_tables_have_one_shape) {
     static wf_entry entries[MOST];
     static wf_meta meta[64];
@@ -571,7 +572,8 @@ TEST(what_cannot_be_written_is_told) {
 
 /* ---- bytes that are given back --------------------------------------------------------------- */
 
-/* A tied table that is stored twice is loaded and compared; then it is not there any more. */
+/* If the file stores a tied table twice, both are compared. After a load that frees the file's
+ * bytes, a second load fails. */
 TEST_ROWS(a_file_is_loaded_once_if_its_bytes_are_given_back, 2) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();

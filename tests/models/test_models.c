@@ -1,6 +1,5 @@
-/* tests/models/test_models.c - the Transformer: its sizes, that it is one graph, what may and may
- * not influence what, that cached decoding is the full recomputation, and mistakes of those who use
- * it.
+/* tests/models/test_models.c - the Transformer: its sizes, its one graph, the independence of
+ * sentences, padding and future tokens, cached decoding against full recomputation, and wrong use.
  *
  * Not here: learning (test_learning.c), PyTorch (test_torch.c), files (test_model_file.c). */
 #include <stdio.h>
@@ -46,7 +45,7 @@ static void assert_shape(wf_plan *p, const wf_tensor *t, int ndim, const int64_t
     for (int i = 0; i < ndim; i++) ck_assert_int_eq(shape[i], want[i]);
 }
 
-/* [2, 100] and [2, 120] give [2, 120, 12000]. */
+/* Sources [2, 100] and targets [2, 120] give logits [2, 120, 12000]. */
 TEST(textbook_runs) {
     static sentences b;
     wf_transformer_config c = textbook_config(false);
@@ -62,8 +61,8 @@ TEST(textbook_runs) {
     wf_plan_free(p), wf_pool_free(pool), close_model(m);
 }
 
-/* Encoder weights [B,H,S,S]; decoder's [B,H,T,T] and [B,H,T,S]. Rows sum to 1, padding and the
- * future get 0. */
+/* Attention weights of the encoder [B,H,S,S], and of the decoder [B,H,T,T] and [B,H,T,S]: rows sum
+ * to 1, and padding and future tokens have the weight 0. */
 TEST(attention_rows_sum_to_one) {
     static sentences b;
     wf_transformer_config c = small_config();
@@ -125,8 +124,8 @@ TEST(one_graph_for_every_use) {
     close_model(m);
 }
 
-/* Columns [from, from + n) of the targets, at position `from`: their logits against those of the
- * whole. */
+/* Runs the target tokens [from, from + n) with a state at position `from`. Returns the largest
+ * difference of their logits from those of the whole sequence. */
 static double cached_error(wf_plan *p, wf_state *s, const wf_model *m, const sentences *b, int from,
                            int n, values whole) {
     int64_t V = m->tgt_vocab;
@@ -144,7 +143,7 @@ static double cached_error(wf_plan *p, wf_state *s, const wf_model *m, const sen
     return error;
 }
 
-/* Token by token, then in pieces of 3; positions of every kind. */
+/* Steps of one token and of three, for every kind of positions. */
 TEST_ROWS(cached_logits_equal_the_full_recomputation, WF_POSITIONS_TENSOR2TENSOR + 1) {
     static sentences b;
     wf_transformer_config c = small_config();
@@ -168,8 +167,8 @@ TEST_ROWS(cached_logits_equal_the_full_recomputation, WF_POSITIONS_TENSOR2TENSOR
 
 /* ---- what may influence what ----------------------------------------------------------------- */
 
-/* Sentence `row` of b with nothing beside it, no padding behind its source, and only T of its
- * target tokens. */
+/* Copies sentence `row` of b into a batch of its own, without padding behind its source, and with
+ * only T of its target tokens. */
 static void alone(const sentences *b, int row, int T, sentences *out) {
     out->B = 1, out->S = b->src_length[row], out->T = T;
     out->src_length[0] = b->src_length[row];
@@ -261,8 +260,8 @@ static values memory_of(wf_model *m, const sentences *b) {
     return v;
 }
 
-/* Without positions a sentence is a set: other orders of its tokens give the same rows in that
- * order. */
+/* Without positions the encoder does not know the order of tokens: permuted tokens have the same
+ * results, permuted. */
 TEST_ROWS(without_positions_order_is_lost, WF_POSITIONS_TENSOR2TENSOR + 1) {
     static sentences b, turned;
     wf_transformer_config c = small_config();
@@ -280,8 +279,8 @@ TEST_ROWS(without_positions_order_is_lost, WF_POSITIONS_TENSOR2TENSOR + 1) {
     close_model(m);
 }
 
-/* Rotary positions count distances alone: behind a token that is not seen, every token of the
- * source and what follows from it are the same. Sinusoidal positions count from the beginning. */
+/* With rotary positions only distances matter: a masked token in front of the source changes
+ * nothing. With sinusoidal positions, which count from the beginning, it does. */
 TEST_ROWS(rotary_positions_are_relative, 2) {
     static sentences b, later;
     wf_transformer_config c = small_config();
@@ -306,8 +305,7 @@ TEST_ROWS(rotary_positions_are_relative, 2) {
     close_model(m);
 }
 
-/* A source token that is the padding id counts for nothing; one that starts or ends a sentence
- * always counts. */
+/* A source token with the padding id is masked, unless that id is the start or end token, too. */
 TEST_ROWS(padding_is_not_seen, 2) {
     static sentences b, other;
     wf_transformer_config c = small_config();
@@ -411,7 +409,7 @@ TEST(memory_of_decoding_grows_with_what_is_asked) {
     assert_decoder(d, one > 0);
     ck_assert_uint_gt(wf_decoder_memory(d, 50, 3, 5), 10 * one);
     ck_assert_uint_gt(wf_decoder_memory(d, 1, 20, 5), one);
-    ck_assert_uint_gt(wf_decoder_memory(d, 1, 3, 1000), one); /* as many as the model can put out */
+    ck_assert_uint_gt(wf_decoder_memory(d, 1, 3, 1000), one); /* 1000 is limited to max_len */
     ck_assert_uint_eq(wf_decoder_memory(d, 1, 40, 5), 0);
     assert_contains(wf_decoder_error(d), "'S' cannot be 40");
     ck_assert_uint_eq(wf_decoder_memory(d, 0, 3, 5), 0);
@@ -448,8 +446,7 @@ TEST(bad_requests_to_decode_are_told) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* Infinite weights give logits that are not numbers: no token is the best one, and no step is
- * taken. */
+/* Infinite weights give logits of NaN: decoding and training fail with a message. */
 TEST(numbers_that_are_none_are_told) {
     static sentences b;
     char message[WF_MESSAGE];

@@ -1,6 +1,6 @@
-/* tests/models/test_quantize_aware.c - quantisation-aware training: a model has the loss of the one
- * that its file in int8 holds, and the gradients pass straight through; trained so, it loses less
- * by being rounded; what is refused. */
+/* tests/models/test_quantize_aware.c - quantisation-aware training: a model has the loss of its
+ * int8 file, and gradients pass the rounding unchanged (straight-through). After such training,
+ * rounding to int8 costs less. Also refused configurations. */
 #define _XOPEN_SOURCE 700 /* mkstemp */
 #include <unistd.h>
 
@@ -38,7 +38,8 @@ static wf_model *record(int row, const wf_training_config *training) {
                                 : open_model(&c, training, WF_F32, 3);
 }
 
-/* Gives `to` the parameters of `from`, which may have more; from int8 as they stand for. */
+/* Copies the parameters of `to` from `from`, which may have more. int8 values are converted to the
+ * numbers that they represent. */
 static void copy_parameters(const wf_model *from, const wf_model *to) {
     wf_tensor *params[MOST];
     int n = wf_parameters(to->graph, params, MOST);
@@ -64,7 +65,7 @@ static wf_model *rounded(int row, const wf_model *m) {
 
 /* ---- loss and gradients ---------------------------------------------------------------------- */
 
-/* The loss, then its gradients by all parameters. */
+/* The loss, and its gradients with respect to all parameters. */
 typedef struct measured {
     int n;
     values of[MOST + 1];
@@ -99,7 +100,8 @@ static double loss_of(wf_model *m, const sentences *b) {
     return mean;
 }
 
-/* Loss and gradients of both models are the same bits; the loss of the third is another one. */
+/* Asserts that the quantisation-aware model has the loss and gradients of the int8 model, to the
+ * bit, and another loss than the plain model. */
 static void assert_rounded(wf_model *aware, wf_model *in_int8, wf_model *plain,
                            const sentences *b) {
     measured want = measure(in_int8, b, 1);
@@ -127,7 +129,8 @@ TEST_ROWS(a_model_has_the_loss_of_its_file_in_int8, COUNT_OF(rows)) {
 
 /* ---- as Marian rounds ------------------------------------------------------------------------ */
 
-/* Files in f32: one table, one and a matrix, two, average attention. */
+/* Recorded f32 files of Marian: one tied table, one table and an output matrix, two tables, average
+ * attention. */
 static const int in_f32[] = { 0, 2, 4, 7 };
 
 /* The bytes of a file in int8, with scales of activations from these pairs. */
@@ -213,7 +216,7 @@ typedef struct losses {
     double f32, int8;
 } losses;
 
-/* Trains on from a model. Returns its losses in f32 and in int8. */
+/* Continues the training of a model. Returns its losses in f32 and in int8. */
 static losses trained_on(const wf_model *from, const wf_training_config *training, int steps) {
     static sentences b;
     wf_model *m = record(0, training), *plain = record(0, NULL);
@@ -288,7 +291,7 @@ TEST_ROWS(impossible_rounding_is_refused, COUNT_OF(impossible)) {
     wf_model_free(m);
 }
 
-/* A weight that is no number makes a loss that is none: it is not rounded away. */
+/* A weight of NaN or infinity gives a loss of NaN: rounding does not hide it. */
 TEST_ROWS(what_is_not_finite_stays, 4) {
     static sentences b;
     size_t bytes;

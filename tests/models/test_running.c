@@ -1,5 +1,5 @@
-/* tests/models/test_running.c - tokenizers of running text: every byte comes back, in whatever
- * parts it is read; what vocabularies and files make of it. */
+/* tests/models/test_running.c - tokenizers of running text: decoding gives back every byte, in
+ * whatever parts the text is encoded; vocabularies and files. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,7 +44,7 @@ TEST_ROWS(all_of_a_text_comes_back, 3) {
     wf_tokenizer_free(t);
 }
 
-/* Up to the end of any line, then on: the same ids. */
+/* A text that is encoded in two parts, cut at the end of any line, has the same ids. */
 TEST_ROWS(lines_are_read_apart, 3) {
     int32_t ids[512], parts[512];
     wf_tokenizer *t = learn_running(_i, PROSE);
@@ -105,7 +105,8 @@ TEST(characters_that_were_not_seen_are_unknown) {
     wf_tokenizer_free(t);
 }
 
-/* A word has the space before it; a line break ends what stands before it. */
+/* Merges stay within chunks: a space belongs to the following word, and a line break ends a
+ * chunk. */
 TEST(chunks_are_what_merges_stay_within) {
     wf_tokenizer_options o = wf_tokenizer_defaults(WF_BYTE_BPE);
     o.min_freq = 2;

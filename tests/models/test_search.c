@@ -1,9 +1,9 @@
-/* tests/models/test_search.c - the rules of a beam search that others have: when it stops, what
- * becomes of the longest outputs, what they begin with; and how a model's file keeps them.
+/* tests/models/test_search.c - rules of beam searches of other libraries: when a search stops, how
+ * outputs at the length limit end, forced first tokens; and these rules in a model's file.
  *
- * The reference is dense: at every step all continuations of all hypotheses, sorted. It is written
- * after generation/utils.py of transformers 5.23 (_beam_search), whose own outputs are compared by
- * a script. That a search through everything finds the same is in test_decode.c. */
+ * The reference search sorts all continuations of all hypotheses at every step. It follows
+ * generation/utils.py of transformers 5.23 (_beam_search), whose outputs hf_peer.py compares.
+ * test_decode.c compares with an exhaustive search. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <stdio.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ typedef struct path {
     int last;
 } path;
 
-/* The logarithm of the probability of each token after what a path has. */
+/* The log-probability of each token after the tokens of the path. */
 static void next_log_probs(wf_decoder *d, const int32_t *src, int32_t n, const path *p,
                            double out[VOCAB]) {
     int32_t sources[VOCAB * 8], lengths[VOCAB], targets[VOCAB * (MOST + 1)] = { 0 }, tokens[VOCAB];
@@ -63,7 +63,7 @@ static bool was_there(const int32_t *fed, int n, int32_t token) {
     return false;
 }
 
-/* Would the last tokens with v behind them be a run that was there? */
+/* Would the last run - 1 tokens followed by v repeat a run of tokens? (no_repeat_ngram_size) */
 static bool repeats(const int32_t *fed, int n, int run, int32_t v) {
     for (int from = 0; from + run <= n; from++) {
         int k = 0;
@@ -99,8 +99,8 @@ static bool all_banned(const double x[VOCAB]) {
     return true;
 }
 
-/* What may come after p, and at what price: those below -1e9 may not. Where nothing may come, the
- * end does. */
+/* The log-probabilities of tokens after p, changed by the rules; below -1e9: the token is
+ * forbidden. If all are, the end token is allowed. */
 static void prices(const beams *b, const path *p, double log_probs[VOCAB]) {
     const wf_decode_options *o = b->o;
     double own[VOCAB];
@@ -181,7 +181,8 @@ static void assert_paths(const wf_decoded *result, const beams *b) {
     }
 }
 
-/* A source, and limits by its number; widths from `narrowest` on. */
+/* Compares a search with the reference. The source, the beam's width (from `narrowest` on) and the
+ * limits depend on the number i. */
 static void assert_search(wf_decoder *d, wf_decode_options o, int32_t i, int narrowest) {
     const int32_t src[] = { 1 + i % 4, 1 + i / 4 % 4, 2, 4 }, n = 2 + i % 3;
     wf_decoded result;
@@ -234,7 +235,7 @@ static bool count_step(void *listener, const wf_search_step *s) {
     return true;
 }
 
-/* The best output of a search for one is that of a search for the whole beam, in fewer steps. */
+/* A search for one output gives the best output of a search for the whole beam, in fewer steps. */
 TEST_ROWS(a_search_ends_when_its_best_are_final, 4) {
     static sentences b;
     wf_model *m = open_spread(17, WF_F32, 4);
@@ -300,7 +301,7 @@ TEST_ROWS(rules_hold_in_any_batch, 12) {
     close_model(m);
 }
 
-/* A greedy search, and samples, tell the model's own log-probabilities. */
+/* Scores of a greedy search and of samples are the model's log-probabilities, without the rules. */
 TEST_ROWS(one_hypothesis_keeps_the_models_log_probs, 2) {
     static sentences b;
     double log_probs[16 * 17];
@@ -359,7 +360,7 @@ TEST(draws_and_greedy_tokens_begin_as_is_forced) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* A limit of no tokens, as max_length 2 of transformers is: the start, and a forced end. */
+/* A limit of 0 tokens, as max_length 2 of transformers: the start token and a forced end token. */
 TEST_ROWS(no_tokens_may_be_asked_for, 2) {
     const int32_t src[] = { 1, 2, 3 }, n = 3;
     wf_model *m = open_spread(VOCAB, WF_F32, 2);
@@ -418,7 +419,8 @@ TEST(settings_come_back_from_a_file) {
     wf_file_free(f);
 }
 
-/* "sure" ended when `beam` had, or earlier when the best were final: so does "full" now. */
+/* The rule "sure" of older files is read as "full": a search ends when `beam` outputs have ended,
+ * or earlier if the best are final. */
 TEST(a_rule_of_older_files_is_read) {
     char message[WF_MESSAGE] = "";
     wf_generation g = { .options = wf_decode_defaults() };

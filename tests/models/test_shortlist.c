@@ -1,5 +1,5 @@
-/* tests/models/test_shortlist.c - lexical shortlists: what is read and refused, the candidates of a
- * source, and a search among them, which is the same in any batch. */
+/* tests/models/test_shortlist.c - lexical shortlists: reading and refusing files, the candidates of
+ * a source, and searches among them, which do not depend on the batch. */
 #include <math.h>
 
 #include "models/decode/decoder.h"
@@ -92,7 +92,7 @@ TEST(damaged_lists_are_refused) {
     ck_assert(!read_list(n + 1, false) && !read_list(n + 4, false));
 }
 
-/* Numbers that contradict each other, which a checksum does not see. */
+/* Files with a right checksum but contradictory numbers are refused. */
 TEST(contradictions_are_refused) {
     enum { HEAD = 48 };
     static const struct {
@@ -226,8 +226,8 @@ static bool hears(void *user, const wf_search_step *step) {
 
 enum { KINDS = 5, MANY = 150 };
 
-/* A search with a listener computes all logits; one without computes those of the candidates
- * alone, of matrices in any layout. Both give the same bits. */
+/* A search with a listener computes all logits, one without only those of the candidates. Both give
+ * the same bits, for output matrices in any layout. */
 TEST_ROWS(few_logits_have_the_bits_of_all, KINDS *COUNT_OF(searches)) {
     static sentences b;
     wf_decoded few[7], all[7];

@@ -1,5 +1,5 @@
-/* tests/models/test_spm.c - SentencePiece: the pieces, ids and texts that the library makes
- * (record_spm.py), a tokenizer of them in a model's file, and what is refused. */
+/* tests/models/test_spm.c - SentencePiece: pieces, ids and texts as recorded from the library
+ * sentencepiece (record_spm.py), tokenizers in a model's file, and refused models. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -324,7 +324,7 @@ TEST(ids_and_pieces_that_are_not_there_are_told) {
 
 /* ---- files by hand --------------------------------------------------------------------------- */
 
-/* One more piece at the end of a model: its length is below 2^14. */
+/* Appends a piece of less than 2^14 bytes to a model. */
 static size_t add_piece(unsigned char *model, size_t at, wf_spm_type type, const char *text,
                         size_t bytes) {
     size_t inner = bytes + 3 + 2;
@@ -351,8 +351,8 @@ TEST(a_piece_has_1024_bytes_at_most) {
     assert_contains(message, "piece 1 has 1025 bytes, more than 1024");
 }
 
-/* The library reads a text that is a normal piece and a control symbol, too: ids tell them
- * apart. */
+/* A text may be both a normal piece and a control symbol, as in the library sentencepiece: they
+ * have different ids. */
 TEST(ids_tell_pieces_of_one_text_apart) {
     static unsigned char model[256];
     static const int32_t ids[] = { 1, 2, 1 };
@@ -504,7 +504,7 @@ TEST_ROWS(every_failure_is_survived, 2) {
 
 static int refused, worked;
 
-/* One sentence, or a tokenizer that works. */
+/* The model must be refused with one message, or give a tokenizer that works. */
 static void works_or_says(const char *bytes, size_t n, wf_span line) {
     char message[WF_MESSAGE] = "";
     int32_t ids[256];
@@ -529,7 +529,8 @@ static const char hard_line[] =
 
 SETUP(NULL, NULL)
 
-/* In memory of just its size, so that a sanitizer sees a step beyond. */
+/* Each damaged model is in a block of exactly its size, so that a sanitizer sees a read behind
+ * it. */
 TEST(every_truncation_and_many_flips_are_told_or_work) {
     recorded r = open_recorded("spm.bin");
     wf_span model, line = { hard_line, sizeof hard_line - 1 };

@@ -1,6 +1,6 @@
-/* tests/models/test_ssru.c - Transformers with forms of Marian: a decoder of recurrent units, whose
- * state has a constant size; keys without a norm; zeros in place of the start token. Their gradients
- * are checked in nn/test_nn.c. */
+/* tests/models/test_ssru.c - Transformers in Marian's forms: a decoder of recurrent units (SSRU),
+ * whose state has a constant size; keys that are not normalised; zeros in place of the start token.
+ * Their gradients are checked in nn/test_nn.c. */
 #include "core/run_internal.h"
 #include "models/model_internal.h"
 #include "tests/suites.h"
@@ -11,7 +11,8 @@ TESTS(ssru)
 
 enum { FORMS = 8 };
 
-/* SSRU or self-attention, post-norm or pre-norm with and without raw keys; then averages. */
+/* Form i: SSRU or self-attention, post-norm, or pre-norm with and without raw keys (without a
+ * norm); the last forms have average attention. */
 static wf_transformer_config form(int i) {
     wf_transformer_config c = small_config();
     static const wf_decoder_kind kinds[] = { WF_DECODER_SSRU, WF_DECODER_ATTENTION };
@@ -61,7 +62,8 @@ TEST_ROWS(steps_have_the_bits_of_the_whole, 2 * FORMS) {
     wf_state_free(s), wf_plan_free(p), wf_plan_free(full), close_model(m);
 }
 
-/* The state has D values of each layer and row, at every position, and cannot go back. */
+/* The state has D values for each layer and row, at every position. It cannot return to an earlier
+ * position. */
 TEST_ROWS(the_state_has_one_size, 2) {
     static sentences b;
     wf_transformer_config c = form(_i ? 6 : 0);
@@ -96,7 +98,7 @@ TEST_ROWS(a_sentence_decodes_alone_as_in_a_batch, 2 * FORMS) {
     close_model(m);
 }
 
-/* With zeros in its place, the start token changes nothing. */
+/* With zero_start, the decoder's input begins with zeros: another start token changes nothing. */
 TEST_ROWS(the_start_token_is_not_read, 2) {
     static sentences b;
     wf_transformer_config c = form(0);

@@ -1,5 +1,6 @@
-/* tests/models/test_steps.c - training steps of a whole Transformer: unguarded ones, those of
- * several micro-batches, and the average of the weights.
+/* tests/models/test_steps.c - training steps of a whole Transformer: updates without the guard
+ * against gradients that are not finite, updates from several micro-batches, and averages of the
+ * weights.
  *
  * Single updates with known gradients are in test_optim.c. */
 #include <stdio.h>
@@ -18,7 +19,7 @@ static wf_transformer_config wide_config(void) {
     return c;
 }
 
-/* A model, and what trains it. */
+/* A model and its trainer. */
 typedef struct pupil {
     wf_model *m;
     wf_trainer *t;
@@ -63,7 +64,7 @@ static wf_tensor *leaf_at(const pupil *p, int i) {
     return i < o->n ? o->params[i] : o->moments[i % o->n][i / o->n - 1];
 }
 
-/* The largest distance of a leaf, and whether all bits are the same. */
+/* Returns the largest distance between leaves of a and b. *same: all their bits are the same. */
 static double compare_leaves(const pupil *a, const pupil *b, bool *same) {
     double worst = 0;
     *same = true;
@@ -115,7 +116,8 @@ TEST_ROWS(unguarded_steps_equal_guarded_ones, COUNT_OF(optimizers)) {
     close_pupil(&guarded);
 }
 
-/* The first update does not wait for the last gradient, and its own takes no memory. */
+/* An unguarded update of a parameter runs before the last gradient is computed, so the memory of
+ * its gradient is used again. */
 TEST(unguarded_updates_run_among_the_gradients) {
     static sentences b;
     size_t memory[2];
@@ -186,8 +188,8 @@ static void accumulate(const pupil *p, const sentences *b, int i) {
     assert_trainer(p->t, wf_trainer_add(p->t, i));
 }
 
-/* One update from 2 + 5 + 1 sentences, and one from all 8; what is left of an update that was given
- * up does not count. */
+/* An update from micro-batches of 2, 5 and 1 sentences equals one from all 8. Micro-batches of an
+ * update that was begun and given up before do not count. */
 TEST_ROWS(micro_batches_equal_one_batch, 3) {
     static sentences b, part;
     const int cuts[] = { 0, 2, 7, 8 };
@@ -221,7 +223,7 @@ TEST_ROWS(micro_batches_equal_one_batch, 3) {
     close_pupil(&whole), close_pupil(&parts);
 }
 
-/* One micro-batch, divided by its own count: the same bits as without a sum. */
+/* An update from one micro-batch has the bits of an update without micro-batches. */
 TEST_ROWS(one_micro_batch_is_a_batch, 2) {
     static sentences b;
     bool same;
@@ -245,7 +247,7 @@ TEST(micro_batches_drop_other_elements) {
     wf_optimizer_options o = options_of(WF_ADAM, false);
     pupil p = open_pupil(&c, 0.3, WF_F32, 3, &o, 2, 1);
     random_sentences(&b, &c, 4, 7, 6, 1);
-    for (int i = 0; i < 3; i++) { /* 0 and 1 of an update, which is begun again */
+    for (int i = 0; i < 3; i++) { /* micro-batches 0 and 1, and 0 again of the same update */
         if (i % 2 == 0) assert_trainer(p.t, wf_trainer_begin(p.t, 2, NULL, NULL));
         accumulate(&p, &b, i % 2);
         values v = fetched(wf_trainer_plan(p.t), p.m->loss.loss);

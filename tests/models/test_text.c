@@ -1,5 +1,5 @@
-/* tests/models/test_text.c - text to ids and back: lines, words, characters, files, and what is
- * refused.
+/* tests/models/test_text.c - text to ids and back: lines, words, characters, vocabulary files, and
+ * refused texts.
  *
  * Byte-pair encoding has its own suite, test_bpe.c. */
 #define _XOPEN_SOURCE 700 /* mkstemp */

@@ -1,7 +1,7 @@
-/* tests/models/test_tokenizer.c - tokenizer.json: recorded files and texts give what the library
- * tokenizers gives, what is not known is refused by name, hostile files and expressions end, and
- * every allocation may fail. tokenizer_peer.py compares more; record_tokenizer.py made the files.
- */
+/* tests/models/test_tokenizer.c - tokenizer.json: recorded files and texts give the tokens of the
+ * library tokenizers, unknown settings are refused by name, hostile files and regular expressions
+ * end in bounded time, and every allocation may fail. record_tokenizer.py made the files, and
+ * tokenizer_peer.py compares more. */
 #include <stdio.h>
 #include <time.h>
 
@@ -250,7 +250,8 @@ TEST(a_text_may_be_refused) {
     wf_json_tokenizer_free(t);
 }
 
-/* The library tokenizers panics here: the second token wants spaces that the first one took. */
+/* Two added tokens, of which the second would strip spaces that the first one has taken: the
+ * library tokenizers panics here. */
 TEST(a_token_whose_spaces_are_taken_is_none) {
     static const char flags[] = "\"single_word\":false,\"normalized\":false,\"special\":false";
     char json[1024];
@@ -280,7 +281,8 @@ TEST(what_is_unknown_without_a_token_is_dropped) {
 
 /* ---- hostile files --------------------------------------------------------------------------- */
 
-/* An expression that tries exponentially many ways is stopped, within a millisecond a kilobyte. */
+/* A regular expression with exponential backtracking is stopped, within a millisecond per
+ * kilobyte. */
 TEST(a_hostile_expression_ends) {
     enum { LINE = 4096 };
     static char line[LINE];
@@ -452,7 +454,7 @@ static bool life(void) {
     return ok;
 }
 
-/* Small ones: a large vocabulary would have the same failures many times. */
+/* Small files, because a large vocabulary repeats the same allocations many times. */
 static const char *const failing[] = {
     PART("normalizer",
          "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},{\"type\":\"Lowercase\"}]}"),

@@ -1,5 +1,5 @@
-/* tests/models/test_watch.c - a watched search: its results are those of an unwatched one, and its
- * steps tell how they came about, to the bit. */
+/* tests/models/test_watch.c - a search with a callback for each step (watched): its results are
+ * those of a search without, and can be computed from the steps, to the bit. */
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
@@ -14,7 +14,7 @@ typedef struct path {
     bool cut;
 } path;
 
-/* The search of one sentence, followed by its steps alone. */
+/* The state of one sentence's search, as computed from the reported steps alone. */
 typedef struct followed {
     path live[MOST_LIVE], ended[MOST_ENDED];
     int n_live, n_ended, n_steps;
@@ -32,7 +32,7 @@ static double log_sum_exp(const double *x, int n) {
     return log(sum);
 }
 
-/* A row of logits says what the rules allow, and what the model finds likely. */
+/* Checks the log-probabilities of one continuation, with and without the rules. */
 static void check_continuation(const watcher *w, const wf_search_step *s,
                                const wf_continuation *c) {
     const double *logits = s->logits[c->parent], *ranked = s->ranked[c->parent];
@@ -87,7 +87,7 @@ static bool follow(void *listener, const wf_search_step *s) {
     return --w->stop_after != 0;
 }
 
-/* The result is among those that ended, with its bits. */
+/* Asserts that the result is one of the hypotheses that ended in the steps, with the same bits. */
 static void assert_ended(const followed *f, const wf_hypothesis *h) {
     bool found = false;
     for (int i = 0; i < f->n_ended && !found; i++) {

@@ -1,5 +1,5 @@
-/* tests/models/text_files.h - a folder for the files of one test, which must be empty in the
- * end. */
+/* tests/models/text_files.h - a temporary folder for one test, in which the tested code may leave
+ * no other files. */
 #ifndef WEFT_TESTS_MODELS_TEXT_FILES_H
 #define WEFT_TESTS_MODELS_TEXT_FILES_H
 
@@ -17,7 +17,7 @@ static inline void make_folder(void) {
     ck_assert_int_eq(setenv("TMPDIR", folder, 1), 0);
 }
 
-/* Everything but these files would have been left behind. */
+/* Removes the test's files and the folder, which fails if any other file was left in it. */
 static inline void remove_folder(void) {
     unlink(path[0]), unlink(path[1]), unlink(path[2]);
     ck_assert_msg(rmdir(folder) == 0, "something is left in %s", folder);

@@ -16,7 +16,8 @@ wf_tokenizer *learn(const wf_tokenizer_options *o, const char *text); /* must su
 wf_tokenizer *learn_kind(wf_token_kind kind, const char *text);
 bool learn_fails(const wf_tokenizer_options *o, const char *text, char *message);
 
-/* The pieces of a line with a space between them; its ids, decoded. Static memory. */
+/* The pieces of a line, with spaces between; and the text of its decoded ids. Both in static
+ * memory. */
 const char *pieces_of(wf_tokenizer *t, const char *line);
 const char *there_and_back(wf_tokenizer *t, const char *line);
 

@@ -4,10 +4,10 @@
  *     tokenizer_peer FILE.json            the tokens of each text, and what they decode to
  *     tokenizer_peer FILE.json --time     seconds to load the file, and to encode all texts
  *
- * Numbers are 32 bits, the lowest byte first. A text is its length and its bytes; -1 and two texts
- * are a pair; -2 begins a text without special tokens. An answer is the number of tokens, and the
- * id, type, begin and end of each, and the text that they decode to, with special tokens and
- * without. After a number below 0 a message follows. */
+ * Numbers have 32 bits, low byte first. The input is a sequence of texts, each a length and its
+ * bytes; -1 comes before the two texts of a pair, -2 before a text that gets no special tokens. An
+ * answer is the number of tokens; the id, type, begin and end of each; and the decoded text with
+ * and without special tokens. A number below 0 is followed by an error message. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
