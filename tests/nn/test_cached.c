@@ -1,9 +1,9 @@
-/* tests/nn/test_cached.c - decoders, encoders and masks built from nn alone: what a cached decoder
- * says step by step is what it says of the whole sequence, and a sentence's answer is the same
- * alone and in a batch. Both to the bit, in every combination of what nn offers.
+/* tests/nn/test_cached.c - decoders, encoders and masks built from the layers of nn: a cached
+ * decoder gives step by step the logits of the whole sequence, and a sentence has the same logits
+ * alone and in a batch. Both hold to the bit, in every combination of nn's options.
  *
- * A plan with a state may hold more than the decoder: the encoder that it listens to is computed
- * anew in every step here, at positions 0..S-1 whatever the position of the decoder is. */
+ * A plan with a state may also contain an encoder, as here: it is computed anew in every step, at
+ * positions 0..S-1 whatever the position of the decoder is. */
 #include "core/lend.h"
 #include "nn/layers_internal.h"
 #include "nn/nn.h"
@@ -16,13 +16,13 @@ enum { B = 3, T = 6, S = 5, D = 8, V = 11, LAYERS = 2 };
 
 typedef struct build {
     wf_positions positions;
-    bool cross;  /* listens to an encoder, with a key mask */
-    bool padded; /* its own keys have a mask of lengths too */
-    bool
-        windowed; /* and see the last three positions alone: by a mask, or if rotary by an option */
+    bool cross;  /* cross-attention to an encoder, with a key mask */
+    bool padded; /* self-attention with a key mask of the target lengths */
+    /* self-attention to the last three positions: by a mask, or, if rotary, by an option */
+    bool windowed;
     bool pre_norm;
     bool relative; /* as T5: a bias for each distance, heads of an own width, unscaled scores */
-    int order;     /* of what is recorded when */
+    int order;     /* the order in which the parts are recorded */
 } build;
 
 typedef struct net {
@@ -40,7 +40,7 @@ static const int32_t tgt_ids[B][T] = { { 1, 3, 5, 7, 9, 2 },
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-/* Rotary positions come with all that Llama has: RMS norm, grouped queries, a gated
+/* Nets with rotary positions also have the other parts of Llama: RMS norm, grouped queries, a gated
  * feed-forward. */
 static bool is_modern(const net *m) {
     return m->how.positions == WF_POSITIONS_ROTARY;
@@ -103,8 +103,8 @@ static void record_target(net *m) {
     m->rotary = wf_rotary_positions(&at, m->x, 2);
 }
 
-/* Which of its own keys may be seen: [B,1,1,K], [T,K], or both. The cache is asked for its shape
- * alone, and holds nothing. */
+/* The mask of self-attention: [B,1,1,K] of padding, [T,K] of the window, or their product. `keys`
+ * is a cache of which only the shape is read, so it holds no values. */
 static wf_tensor *self_mask(const net *m) {
     wf_tensor *keys = wf_cache(m->x, 1), *mask = NULL;
     if (m->how.padded) mask = wf_key_mask(m->tgt_length, keys, 1);
@@ -115,7 +115,7 @@ static wf_tensor *self_mask(const net *m) {
     return mask ? wf_mul(mask, near) : near;
 }
 
-/* The bias of each distance, where the mask lets keys be seen. */
+/* An additive mask: the bias of each distance, and -inf for masked keys. */
 static wf_tensor *relative_mask(const net *m) {
     struct wf_relative_layer far = wf_relative_new(m->g, "tgt_relative", 2, 4, 5, false);
     wf_tensor *keys = wf_arange(wf_cache(m->x, 1), 1);
@@ -178,7 +178,7 @@ static wf_plan *plan_of(net *m, bool with_state) {
     return p;
 }
 
-/* Tokens [from, from + n) of `rows` sentences from `row` on; a single one is not padded. */
+/* Feeds tokens [from, from + n) of `rows` sentences from `row` on; a single one is not padded. */
 static void feed_tokens(net *m, wf_plan *p, int row, int rows, int from, int n) {
     int32_t tgt[B * T], src[B * S];
     int width = rows == 1 ? src_lengths[row] : S;
@@ -269,8 +269,8 @@ TEST_ROWS(steps_are_the_whole_and_sentences_are_their_own, BUILDS) {
     end_graph(m.g);
 }
 
-/* Keys of more than one block of the kernel, some of which no query of a step sees: rows [p, p + n)
- * with the keys so far are those rows of the whole, to the bit. */
+/* Attention with a window, and with more keys than a block of the kernel: queries [p, p + n) with
+ * the keys so far have the bits that they have in the whole sequence. */
 TEST(windows_are_the_same_at_any_position) {
     enum { L = 400, W = 8, H = 4, G = 2 };
     static const int at[][2] = { { 0, 1 },   { 63, 70 },   { 128, 1 },
@@ -305,8 +305,9 @@ TEST(windows_are_the_same_at_any_position) {
     }
 }
 
-/* Rows that share keys, values and mask get the bits of attention to copies of them. The numbers of
- * keys reach each form of the kernel, and a row has one query or two. */
+/* Rows of a batch that share keys, values and mask (hypotheses of a sentence) get the bits of
+ * attention to copies of them. The numbers of keys reach each variant of the kernel; a row has one
+ * or two queries. */
 TEST_ROWS(hypotheses_share_keys, 3 * 2 * 2 * 2 * 2) {
     enum { ROWS = 9, MOST_KEYS = 150, H = 4, G = 2, WIDEST = 32 };
     enum { MEMORY = 3, MOST = MEMORY * H * MOST_KEYS * WIDEST };
@@ -349,7 +350,7 @@ TEST_ROWS(hypotheses_share_keys, 3 * 2 * 2 * 2 * 2) {
     end_graph(g);
 }
 
-/* The values of the two counts for the bound sizes. */
+/* wf_arange counts from 0, and wf_position_ids from the position P, with sizes bound later. */
 TEST(indices_count_from_zero_and_positions_from_p) {
     wf_graph *g = new_graph(WF_F32);
     int64_t t = wf_extent(g, "T", 4);

@@ -1,7 +1,7 @@
-/* tests/nn/test_channel_norms.c - BatchNorm and GroupNorm as layers: PyTorch's BatchNorm2d over
- * steps of training and an evaluation, from the values that record_nn.py wrote; what a trainer, a
- * plan that does not train and a batch of one element do. What the ops give is in the table of
- * ops. */
+/* tests/nn/test_channel_norms.c - BatchNorm and GroupNorm as layers: steps of training and an
+ * evaluation against PyTorch's BatchNorm2d, from the values that record_nn.py wrote; running
+ * statistics with a trainer, with a plan that does not train, and with a batch of one element. The
+ * values of the ops are tested by the table of ops. */
 #include <stdio.h>
 
 #include "nn/nn.h"
@@ -135,7 +135,7 @@ static wf_tensor *noise(wf_graph *g, const char *name, int ndim, const int64_t *
     return wf_param(g, name, ndim, shape, wf_init_normal(1));
 }
 
-/* An evaluation that fetches the updates must not move what it evaluates with. */
+/* A plan that does not train leaves the running statistics, even if it fetches their updates. */
 TEST(a_plan_that_does_not_train_leaves_the_running_statistics) {
     wf_graph *g = new_graph(WF_F32);
     struct wf_batch_norm_layer l = wf_batch_norm_new(g, "bn", 4, 1e-5, 0.1);
@@ -154,8 +154,8 @@ TEST(a_plan_that_does_not_train_leaves_the_running_statistics) {
     end_graph(g);
 }
 
-/* One element a channel has no unbiased variance, and NaN none at all: neither may stay in what
- * later evaluations use. */
+/* A batch with one element per channel has no unbiased variance, and one with NaN has none at all:
+ * the run fails, and leaves the running statistics as they were. */
 TEST_ROWS(a_batch_without_a_variance_fails_the_run, 2) {
     wf_graph *g = new_graph(WF_F32);
     struct wf_batch_norm_layer l = wf_batch_norm_new(g, "bn", 2, 1e-5, 0.1);
@@ -176,7 +176,7 @@ TEST_ROWS(a_batch_without_a_variance_fails_the_run, 2) {
     end_graph(g);
 }
 
-/* A trainer fetches the updates, and a file holds what they moved. */
+/* A trainer updates the running statistics, and a file contains them. */
 TEST(a_trainer_moves_running_statistics_and_saves_them) {
     enter_folder();
     wf_graph *g = new_graph(WF_F32);

@@ -1,5 +1,5 @@
-/* tests/nn/test_conv.c - layers that convolve; what rows cannot say of convolution and pooling; and
- * a network of them that learns. */
+/* tests/nn/test_conv.c - convolution layers; tests of convolution and pooling that rows of the
+ * table of ops cannot express; and a convolutional network that learns. */
 #include <stdio.h>
 
 #include "nn/nn.h"
@@ -19,7 +19,9 @@ static const struct {
     struct wf_conv_layer (*make)(wf_graph *, const char *, int64_t, int64_t, int64_t,
                                  const wf_conv_options *, bool);
     int axes;
-    int64_t weight[4], fan, y; /* of 8 channels to 12 in 2 groups, 5 wide, on 11 elements */
+    /* for 8 channels to 12 in 2 groups, kernels of 5, on 11 elements: the weight's shape, its
+     * fan-in, the size of y */
+    int64_t weight[4], fan, y;
 } layers[] = { { wf_conv1d_new, 1, { 12, 4, 5 }, 20, 6 },
                { wf_conv2d_new, 2, { 12, 4, 5, 5 }, 100, 6 },
                { wf_conv_transpose1d_new, 1, { 8, 6, 5 }, 30, 23 },
@@ -111,7 +113,7 @@ TEST_ROWS(an_image_is_the_same_alone_and_among_others, 4) {
     static float narrow[MOST * IMAGE];
     for (int i = 0; i < MOST * IMAGE; i++) narrow[i] = (float)(wide[i] = number(7, (uint64_t)i));
     values all[2], one[2];
-    for (int n = MOST; n >= 1; n -= MOST - 1) { /* all, then the last one alone */
+    for (int n = MOST; n >= 1; n -= MOST - 1) { /* all images, then the last one alone */
         size_t from = (size_t)(MOST - n) * IMAGE, count = (size_t)n * IMAGE;
         const void *data = real == WF_F64 ? (void *)(wide + from) : (void *)(narrow + from);
         wf_bind(p, "N", n), wf_bind(p, "H", 13), wf_bind(p, "W", 17);
@@ -148,9 +150,9 @@ TEST(a_kernel_too_large_for_what_is_bound) {
     wf_plan_free(p), end_graph(g);
 }
 
-/* Windows of 2 by 1, a column each: of equal elements the first gets the gradient, a NaN is the
- * maximum (the last of several, as in PyTorch), and where all is -inf it is the first, also behind
- * the padding. */
+/* Max pooling with windows of 2 by 1: of equal elements the first gets the gradient; a NaN is the
+ * maximum (the last of several, as in PyTorch); if all elements are -inf, the first of them that is
+ * not padding gets it. */
 TEST_ROWS(ties_and_infinities, 2) {
     const double inf = INFINITY, x[2][4] = { { 1, 2, -inf, NAN }, { 1, 3, -inf, 5 } },
                  y[] = { 1, 3, -inf, NAN }, dx[2][4] = { { 10, 0, 30, 40 }, { 0, 20, 0, 0 } };
@@ -176,7 +178,7 @@ TEST_ROWS(ties_and_infinities, 2) {
 
 enum { BATCH = 32, SIDE = 10, KINDS = 4 };
 
-/* A bar that lies, stands, or leans to either side, anywhere in the image, in noise. */
+/* Images with noise and a bar at a random place: horizontal, vertical, or along either diagonal. */
 static void draw_bars(uint64_t key, float *images, int32_t *labels) {
     static const int step[KINDS][2] = { { 0, 1 }, { 1, 0 }, { 1, 1 }, { 1, -1 } };
     for (int n = 0; n < BATCH; n++) {

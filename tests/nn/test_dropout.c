@@ -1,5 +1,6 @@
-/* tests/nn/test_dropout.c - which random bits dropout draws: new ones in every run and at every
- * place, the same ones wherever a program says that it is the same run and the same place. */
+/* tests/nn/test_dropout.c - the random bits of dropout: new ones in every run and at every site
+ * (each use of dropout), but the same ones again if a program sets the same run and names the same
+ * site. */
 #include "nn/nn.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
@@ -60,7 +61,7 @@ TEST(counting_goes_on_from_where_it_is_set) {
         draw(p, y, got);
         ck_assert_int_eq(differing(at[i], got), 0);
     }
-    wf_random_step(p, 5, 1); /* the micro-batch stays until it is set again */
+    wf_random_step(p, 5, 1); /* micro-batch 1, also for the next runs, 6, 7, ... */
     draw(p, y, got);
     ck_assert_int_gt(differing(at[5], got), 0);
     draw(p, y, at[0]);
@@ -72,7 +73,7 @@ TEST(counting_goes_on_from_where_it_is_set) {
     end_graph(g);
 }
 
-/* A run that fails is none: it is tried again with the same bits. */
+/* A failed run is not counted: the next run has its random bits. */
 TEST(failed_runs_do_not_count) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(N)), *y = wf_dropout(x, 0.5, "here");
@@ -131,7 +132,7 @@ TEST(places_without_a_name_are_numbered) {
     const char *outer = wf_scope_push(g, "elsewhere");
     y[3] = wf_dropout(x, 0.5, NULL);
     wf_scope(g, outer);
-    y[4] = wf_dropout(x, 0.5, NULL); /* the numbers of a scope go on */
+    y[4] = wf_dropout(x, 0.5, NULL); /* numbered after y[2], in the same scope */
     y[5] = wf_drop(x, 0.5, "name"), y[6] = wf_drop(x, 0.5, "name");
     y[7] = wf_dropout(x, 0.5, "site"), y[8] = wf_dropout(x, 0.5, "site");
     float drawn[9][N];
@@ -166,8 +167,8 @@ static void attentions(bool with_weights, float *out) {
     end_graph(g);
 }
 
-/* A layer that is used twice drops other weights the second time; who looks at the weights changes
- * nothing. */
+/* A layer that is used twice drops other attention weights the second time. Fetching the weights
+ * changes nothing. */
 TEST(each_use_of_a_layer_draws_anew) {
     float plain[2 * LENGTH * WIDTH], looked_at[2 * LENGTH * WIDTH];
     attentions(false, plain), attentions(true, looked_at);

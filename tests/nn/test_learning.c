@@ -1,5 +1,5 @@
-/* tests/nn/test_learning.c - the Transformer learns: from the right first loss, on one batch, to
- * copy; and the number of threads changes nothing in it. */
+/* tests/nn/test_learning.c - the Transformer learns: its first loss is the expected one, it fits
+ * one batch, and it learns to copy; the number of threads changes no bit. */
 #include "tests/suites.h"
 #include "tests/support/models.h"
 
@@ -44,8 +44,8 @@ TEST_ROWS(one_batch_can_be_overfit, 2) {
     wf_trainer_free(t), close_model(m);
 }
 
-/* Trained on copies with or without the start token in front of what the decoder sees: the last
- * loss, and how many of 100 unseen copies are right. */
+/* Trains on the copy task, with or without the start token before the decoder's input. Returns the
+ * last loss; *right is the number of unseen copies, of 100, that are generated exactly. */
 static double copies_after(bool start, int steps, int *right) {
     static sentences b;
     wf_transformer_config c = course_config();
@@ -74,7 +74,7 @@ TEST(generation_needs_the_start_token_in_training) {
                   loss_without, without);
 }
 
-/* All parameters after 200 steps with dropout. */
+/* Returns all parameters after 200 steps with dropout. */
 static values trained(int threads, wf_model **out) {
     static sentences b;
     wf_transformer_config c = small_config();

@@ -1,5 +1,5 @@
-/* tests/nn/test_loss.c - losses where rows of the table of ops do not look: at kinks, at numbers
- * without bound, at rows that are not counted, and each with the reductions of its elements.
+/* tests/nn/test_loss.c - losses at points that the table of ops does not test: at kinks, for huge
+ * and infinite numbers, for rows that are not counted, and with each reduction.
  *
  * Values and gradients against PyTorch: tests/ops/op_cases_loss.inc. */
 #include "nn/loss.h"
@@ -28,7 +28,8 @@ static outcome evaluated(wf_graph *g, wf_tensor *each, wf_tensor *x) {
     return o;
 }
 
-/* At a logit of 0, where the first step from zero weights is; and where exp would overflow. */
+/* Binary cross-entropy at a logit of 0, which zero weights give, and at logits for which exp would
+ * overflow. */
 TEST_ROWS(binary_cross_entropy_of_any_logit, 2) {
     wf_graph *g = new_graph(_i ? WF_F64 : WF_F32);
     wf_tensor *x = param_of(g, "x", SHAPE(4), (double[]){ 0, -800, 800, 0 }),
@@ -45,8 +46,8 @@ TEST_ROWS(binary_cross_entropy_of_any_logit, 2) {
     end_graph(g);
 }
 
-/* The gradient is a slope of at most 1, of an infinite difference, too; at 0 it is the
- * parabola's. */
+/* The gradient of smooth L1 is at most 1, also for an infinite difference; at 0 it is that of the
+ * parabola. */
 TEST(smooth_l1_at_zero_and_without_bound) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *x = param_of(g, "x", SHAPE(4), (double[]){ 0, INFINITY, -INFINITY, 1e200 });
@@ -70,7 +71,8 @@ TEST(a_target_of_zero_has_no_divergence) {
     end_graph(g);
 }
 
-/* A row that is not counted gives nothing, whatever it holds. */
+/* A row with an ignored label adds nothing to the loss and has no gradient, whatever its logits
+ * are. */
 TEST(ignored_rows_give_nothing) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *log_p =
@@ -96,7 +98,7 @@ TEST_ROWS(nothing_counted_is_a_loss_of_zero, 4) {
     end_graph(g);
 }
 
-/* With the fused op or composed, the loss is the same. */
+/* The loss is the same by the fused op and by its composition of ops. */
 TEST_ROWS(both_ways_of_a_cross_entropy_agree, 2) {
     wf_graph *g = new_graph(WF_F64);
     double smoothing = _i ? 0.1 : 0;
@@ -135,7 +137,7 @@ TEST_ROWS(labels_and_weights_of_another_shape_are_refused, 10) {
     wf_graph_free(g);
 }
 
-/* A vector of zeros is at a right angle to all others, and has a gradient. */
+/* The cosine of a vector of zeros and any other is 0, and its gradient is finite. */
 TEST(a_vector_of_zeros_has_a_cosine) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *a = param_of(g, "a", SHAPE(2, 2), (double[]){ 0, 0, 3, 4 }),

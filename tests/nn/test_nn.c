@@ -177,7 +177,7 @@ TEST(a_layer_records_under_its_own_name_and_says_so) {
     wf_graph_free(g);
 }
 
-/* Uses a layer without parameters, or NULL. */
+/* Calls a layer's function with a layer that has no parameters, or with NULL. */
 static wf_tensor *use(int kind, bool null, wf_tensor *x, wf_tensor *ids) {
     static const struct wf_linear_layer linear;
     static const struct wf_norm_layer norm;
@@ -294,8 +294,8 @@ TEST(widths_that_do_not_divide_are_refused) {
     wf_graph_free(g);
 }
 
-/* [B] lengths, S keys: 1 where the key lies within the sentence; length 0 shuts a sentence out
- * altogether. */
+/* wf_key_mask of lengths [B] and S keys is 1 for keys within the sentence. With length 0 all keys
+ * of a sentence are masked. */
 TEST(key_masks) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *lengths = ids_of(g, "lengths", SHAPE(3), (int32_t[]){ 3, 1, 0 }),
@@ -315,12 +315,13 @@ TEST(key_masks) {
         ck_assert_double_eq_tol(sum, row < 16 ? 1 : 0, 1e-6);
     }
     for (int i = 0; i < 32; i++)
-        ck_assert(v[2].data[64 + i] == 0); /* all shut: only the output's bias, 0 */
+        ck_assert(v[2].data[64 + i] ==
+                  0); /* all keys masked: the output's bias alone, which is 0 */
     free_values(v, 3);
     end_graph(g);
 }
 
-/* The layer is refused; its use is poison, and does not divide by its heads. */
+/* A layer without heads is refused. Using it gives poison, without a division by 0. */
 TEST(attention_without_heads_is_poison) {
     const int64_t heads[][3] = { { 64, 0, 0 }, { 64, 0, 2 }, { 0, 4, 4 }, { INT64_MAX - 1, 2, 1 } };
     for (int i = 0; i < COUNT_OF(heads); i++) {
@@ -338,7 +339,7 @@ TEST(attention_without_heads_is_poison) {
     }
 }
 
-/* The fused op and the weights beside it are the same attention: output = W_O concat(weights V). */
+/* The attention weights that a layer returns fit its output: output = W_O concat(weights V). */
 TEST(attention_returns_its_weights) {
     wf_graph *g = new_graph(WF_F64);
     struct wf_mha_layer l = wf_mha_new(g, "mha", 6, 2, true, 0.3);
@@ -356,8 +357,8 @@ TEST(attention_returns_its_weights) {
     end_graph(g);
 }
 
-/* The keys of a memory are turned by the caller. If the memory is x, that is self-attention; a
- * table of the queries alone does not say where keys are. */
+/* Rotary positions: wf_mha rotates queries, but the keys of a memory other than x must be rotated
+ * by the caller, because the positions of the queries are not theirs. */
 TEST(keys_of_a_memory_are_turned_beside) {
     wf_graph *g = new_graph(WF_F64);
     struct wf_mha_layer l = wf_mha_new(g, "mha", 8, 2, true, 0);
@@ -380,7 +381,7 @@ TEST(keys_of_a_memory_are_turned_beside) {
     wf_graph_free(g);
 }
 
-/* T5 has no factor before the softmax, scale 1; a mask of integers is one of reals. */
+/* Attention takes a scale of 1, as in T5, and an integer mask, which acts as a real one. */
 TEST(attention_takes_a_scale_and_a_mask_of_integers) {
     wf_graph *g = new_graph(WF_F64);
     struct wf_mha_layer l = wf_mha_new(g, "mha", 6, 2, false, 0);
@@ -406,9 +407,9 @@ TEST(attention_takes_a_scale_and_a_mask_of_integers) {
     end_graph(g);
 }
 
-/* Every element of every parameter of both kinds of layer, with dropout on: first order; pre-norm
- * or post-norm, SSRU, averages or self-attention, keys with or without a norm. Over fewer than 8 numbers
- * LayerNorm bends too sharply for the stencil. */
+/* First-order gradients of encoder and decoder layers with dropout, for every element of every
+ * parameter: pre-norm or post-norm; SSRU, averages or self-attention; keys with or without a norm.
+ * The width is 8, because LayerNorm of fewer numbers is too curved for finite differences. */
 TEST_ROWS(gradients_of_layers, 8) {
     const wf_decoder_kind others = _i < 5 ? WF_DECODER_ATTENTION : WF_DECODER_AVERAGE;
     wf_graph *g = new_graph(WF_F64);
@@ -449,8 +450,8 @@ TEST_ROWS(gradients_of_layers, 8) {
     end_graph(g);
 }
 
-/* Sites of dropout: each module drops other elements, again in every plan that trains, and none
- * elsewhere. */
+/* Each module's dropout drops other elements. Every plan that trains drops them, and no other
+ * plan. */
 TEST(dropout_has_a_site_per_module) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(1000), wf_init_constant(1));
@@ -565,8 +566,8 @@ TEST(the_encoder_instance) {
     end_graph(g);
 }
 
-/* A language model from encoder layers, causal and cached: token by token it gives what it gives
- * at once. */
+/* A decoder-only model built from causal encoder layers with caches gives the same logits token by
+ * token as for the whole sequence. */
 TEST(a_decoder_only_stack) {
     enum { D = 16, T = 9, V = 11 };
     wf_graph *g = new_graph(WF_F32);

@@ -1,6 +1,6 @@
 /* tests/nn/test_nn_torch.c - layers of nn against PyTorch's, from the values that record_nn.py
- * wrote: GRU and LSTM on packed sequences, and a block as Llama has them. Outputs and every
- * gradient, in f32 and f64. What else recurrent layers promise is here too. */
+ * wrote: GRU and LSTM on packed sequences, and a block of Llama. Outputs and every gradient are
+ * compared, in f32 and f64. Other promises of recurrent layers are tested here, too. */
 #include <stdio.h>
 
 #include "nn/nn.h"
@@ -117,7 +117,7 @@ TEST_ROWS(recurrent_layers_are_those_of_pytorch, 2 * COUNT_OF(recurrent)) {
     wf_file_free(f);
 }
 
-/* One step at a time is the whole, and a cell is a step. */
+/* Cells, called step by step, give the results of the layer on the whole sequence. */
 TEST_ROWS(a_cell_is_a_step_of_the_layer, 2) {
     wf_graph *g = new_graph(WF_F32);
     wf_recurrent_options o = { _i ? WF_LSTM : WF_GRU, I, H, .bias = true };
@@ -176,7 +176,7 @@ TEST_ROWS(other_states_than_those_of_the_layers_are_refused, 6) {
     wf_graph_free(g);
 }
 
-/* States of another graph leave that graph as it is. */
+/* An initial state of another graph is refused, and does not make that graph fail. */
 TEST(first_states_of_another_graph_are_refused) {
     const wf_recurrent_options o = { .input_size = 3, .hidden_size = 3 };
     wf_graph *g = wf_graph_new(NULL), *other = wf_graph_new(NULL);
@@ -187,7 +187,8 @@ TEST(first_states_of_another_graph_are_refused) {
     wf_graph_free(g), wf_graph_free(other);
 }
 
-/* A state of one row would be used for every row, one of more rows would give more. */
+/* A state with another number of rows is refused: one row would be broadcast to all, and more rows
+ * would broadcast x. */
 TEST_ROWS(a_cell_refuses_states_of_another_batch, 8) {
     static const int64_t shapes[][2] = { { 1, 3 }, { 5, 3 }, { 2, 1 }, { 2, 4 } };
     wf_graph *g = wf_graph_new(NULL);

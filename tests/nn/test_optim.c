@@ -76,7 +76,7 @@ TEST(nothing_counted_changes_nothing) {
     little l;
     open_little(&l, &o);
     const double zeros[4] = { 0 };
-    ck_assert(step(&l, &o, zeros, 0, 1, 0.1)); /* 0 / 0 would be no number */
+    ck_assert(step(&l, &o, zeros, 0, 1, 0.1)); /* gradient / count would be 0 / 0 */
     assert_leaf(l.w, (double[]){ 1, 2, 3, 4 });
     assert_leaf(l.b, (double[]){ 5 });
     close_little(&l);
@@ -157,7 +157,8 @@ TEST(accumulated_micro_batches_equal_one_batch) {
     close_little(&whole), close_little(&parts);
 }
 
-/* Betas of 0 are used as 0: without averages Adam's step is rate * sign(gradient) every time. */
+/* Betas of 0 do not mean the defaults: Adam without moving averages steps by rate *
+ * sign(gradient). */
 TEST_ROWS(betas_of_zero_are_zero, 2) {
     wf_optimizer_options o = wf_optimizer_defaults(_i ? WF_ADAMW : WF_ADAM);
     const double x[2][4] = { { 1, -2, 3, 4 }, { -5, -1, 0.5, 9 } };
@@ -189,7 +190,8 @@ TEST(defaults_are_the_usual_ones) {
 
 /* ---- two in one graph ------------------------------------------------------------------------ */
 
-/* A critic's and a generator's: each moves its own parameters, by its own numbers. */
+/* Two optimizers of one graph, as for a critic and a generator: each updates its own parameters
+ * with its own rates. */
 TEST(two_optimizers_have_two_names) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *a = param_of(g, "a", SHAPE(2), (double[]){ 1, 2 }),
@@ -263,7 +265,7 @@ TEST_ROWS(a_rate_that_is_not_finite_stops_the_step, 3) {
     close_little(&l);
 }
 
-/* Steps without an optimizer around them. */
+/* The update ops, called without an optimizer, change nothing if their scale is not finite. */
 TEST(a_scale_that_is_not_finite_stops_all_steps) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *a = param_of(g, "a", SHAPE(2), (double[]){ 1, 2 }),
@@ -286,7 +288,8 @@ TEST(a_scale_that_is_not_finite_stops_all_steps) {
     end_graph(g);
 }
 
-/* Whichever allocation fails: refused, or fed as floats. */
+/* wf_feed_reals with each of its allocations failing: it is refused, or feeds all numbers as
+ * floats. */
 TEST(reals_are_fed_as_floats_or_not_at_all) {
     double rates[] = { 0.005, 10, 1000 };
     for (long at = 1, asked = at; asked >= at; at++) {
@@ -309,7 +312,8 @@ TEST(reals_are_fed_as_floats_or_not_at_all) {
     }
 }
 
-/* Exactly as many numbers as the tensor has, as bound, in both types. */
+/* wf_feed_reals takes exactly as many numbers as the tensor has with its bound sizes, in f32 and
+ * f64. */
 TEST_ROWS(reals_are_fed_in_their_number, 2) {
     wf_graph *g = new_graph(_i ? WF_F64 : WF_F32);
     int64_t B = wf_extent(g, "B", 64);
@@ -379,7 +383,7 @@ TEST(lists_that_are_null_are_empty) {
     wf_tensor *out[2] = { NULL, NULL };
     wf_param(g, "w", SHAPE(2), wf_init_zeros());
     ck_assert_int_eq(wf_parameters(NULL, out, 2), 0);
-    ck_assert_int_eq(wf_parameters(g, NULL, 2), 1); /* how many there are; none is written */
+    ck_assert_int_eq(wf_parameters(g, NULL, 2), 1); /* the number of parameters; none is written */
     ck_assert(wf_schedule_rate(NULL, 3) == 0);
     end_graph(g);
 }

@@ -1,5 +1,5 @@
 /* tests/nn/test_optimizers.c - every kind of optimizer against PyTorch, twenty steps each; groups
- * of parameters, frozen ones, gradients that are given.
+ * of parameters, frozen parameters, and gradients that the caller computes.
  *
  * Single steps, clipping, accumulation and averages are in test_optim.c. */
 #include "nn/nn.h"
@@ -109,7 +109,8 @@ static void assert_trained(const regression *r, const double *want, double bound
     free(w), free(b);
 }
 
-/* Also unguarded, where every update runs as soon as its gradient is there. */
+/* Twenty steps have PyTorch's results, also without the guard, when each update runs as soon as its
+ * gradient is computed. */
 TEST_ROWS(twenty_steps_are_as_in_pytorch, 3 * COUNT_OF(kinds)) {
     int kind = _i / 3, way = _i % 3; /* f32; f64; f64, unguarded */
     wf_optimizer_options o = kinds[kind].o;
@@ -131,7 +132,7 @@ TEST(every_kind_is_recorded) {
 
 /* ---- gradients that are given ---------------------------------------------------------------- */
 
-/* From the caller's own gradients the bits are those from the loss. */
+/* Gradients that the caller recorded with wf_grad give the bits of those from the loss. */
 TEST(gradients_may_be_given_instead_of_a_loss) {
     const wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
     regression whole, given;
@@ -204,8 +205,7 @@ TEST(names_are_found_by_patterns) {
     ck_assert(!wf_name_fits(NULL, "a") && !wf_name_fits("a", NULL));
 }
 
-/* Parameters that were left out do not move, and have neither names nor moments in the
- * optimizer. */
+/* Parameters that are not in the optimizer's list keep their values, and have no moments. */
 TEST(parameters_left_out_are_frozen) {
     const wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);
     regression r;
@@ -228,7 +228,8 @@ TEST(parameters_left_out_are_frozen) {
     close_regression(&r);
 }
 
-/* The first group that has a name counts; what is in none has the options' own numbers. */
+/* A parameter belongs to the first group whose pattern matches its name. Without a group it has the
+ * rates of the options. */
 TEST(the_first_group_counts) {
     const wf_parameter_group groups[] = { { "*.weight", 0.5, 0.1 }, { "layer.*", 0.25, 0 } };
     wf_optimizer_options o = { WF_SGD, .weight_decay = 9, .groups = groups, .n_groups = 2 };

@@ -1,9 +1,9 @@
 /* tests/nn/test_rank_failures.c - sharded trainings in which one rank fails, at each of its calls
- * of the transport: all ranks stop with a sentence, none hangs, and no two threads touch one thing.
+ * of the transport: all ranks stop with a message, none hangs, and there are no data races.
  *
- * Ranks are threads over the memory that processes would share, so that the thread sanitizer sees
- * all of them. Their transport waits at random before and after each call: the order of events then
- * depends little on how many processors there are. */
+ * Ranks are threads that use the shared memory of ranks that are processes, so that the thread
+ * sanitizer sees all of them. Their transport waits for a random time before and after each call,
+ * so that the order of events depends little on the number of processors. */
 #include "core/ranks/region.h"
 #include "nn/train/sharded.h"
 #include "nn/train/way.h"
@@ -19,15 +19,15 @@
 TESTS(rank_failures)
 
 enum { LAYERS = 6, WIDTH = 8, ROWS = 3, UPDATES = 2, MICRO_BATCHES = 4, MOST_RANKS = 3 };
-enum { GATHERING = LAYERS + 1 }; /* rounds of the last collective, at most */
+enum { GATHERING = LAYERS + 1 }; /* most calls that the final gather of a training makes */
 enum { LEAVES = 4 * LAYERS };    /* parameters, two moments of each, averages */
 
 /* How the rank fails at a call of its transport. */
 typedef enum way {
-    SAYS_SO,     /* wf_transport_fail, then the call */
-    RETURNS,     /* the call fails without a reason, and no other rank is told */
+    SAYS_SO,     /* wf_transport_fail, and then the call */
+    RETURNS,     /* the call returns false without a message, and the other ranks get none */
     AFTERWARDS,  /* the call succeeds; then wf_transport_fail */
-    LEAVES_WELL, /* it ends, as a process does that returns 0 */
+    LEAVES_WELL, /* the rank ends, as a process that returns 0 */
     WAYS
 } way;
 
@@ -35,8 +35,8 @@ typedef enum way {
  * another of its threads sends. */
 typedef enum slip {
     NO_SLIP,
-    CALLS_OTHERS,    /* all of which are refused; the update then goes on */
-    WRONG_UPDATE,    /* of another number of micro-batches */
+    CALLS_OTHERS,    /* other functions of the trainer, which are refused; the update continues */
+    WRONG_UPDATE,    /* an update with another number of micro-batches */
     FAILS_MEANWHILE, /* wf_transport_fail */
     FREES,
     SLIPS
@@ -44,8 +44,8 @@ typedef enum slip {
 
 typedef struct run {
     int ranks;
-    bool at_once; /* nothing is sent while micro-batches are run */
-    bool waits;   /* at random */
+    bool at_once; /* nothing is sent before all micro-batches have run */
+    bool waits;   /* the transport waits for random times */
     int failing;  /* the rank; -1: none */
     int at;       /* the number of its call */
     way way;
@@ -60,7 +60,7 @@ typedef struct run {
 
 /* ---- a transport that waits and fails -------------------------------------------------------- */
 
-/* The wf_rank first: its functions find it by `user`. */
+/* A rank whose transport waits and fails. */
 typedef struct shaky {
     wf_rank rank;
     wf_transport sound; /* the functions of the region's transport */
@@ -84,7 +84,7 @@ static void leave(shaky *s) {
     snprintf(t->error, sizeof t->error, "this rank has left");
 }
 
-/* False: the call fails without being made. */
+/* Waits, and lets the rank fail if this is its call. Returns false if the call must not be made. */
 static bool before_call(shaky *s) {
     wf_transport *t = &s->rank.transport;
     const run *r = s->run;
@@ -133,7 +133,8 @@ typedef struct net {
     wf_trainer *t;
 } net;
 
-/* Each matrix is a block and a round, and its gradient is ready at another time. */
+/* A net in which each matrix is one block, exchanged in a round of its own, because its gradient is
+ * computed at another time than the others. */
 static net new_net(wf_transport *transport) {
     net n = { .g = new_graph(WF_F32) };
     wf_trainer_options o = { .optimizer = wf_optimizer_defaults(WF_ADAM),
@@ -224,7 +225,7 @@ static bool update_once(run *r, const net *n, uint64_t *waited) {
     return wf_trainer_update(t, NULL);
 }
 
-/* It ends as its first call that fails, and with its error. */
+/* Trains, swaps the averages and gathers all state. Returns false at the first call that fails. */
 static bool train_here(run *r, const net *n) {
     uint64_t waited = 0;
     while (wf_trainer_steps(n->t) < UPDATES)
@@ -240,7 +241,7 @@ static void *be_rank(void *user) {
     net n = new_net(join_shaky(&own, r, rank));
     r->done[rank] = train_here(r, &n);
     snprintf(r->error[rank], 256, "%s", wf_trainer_error(n.t));
-    /* nor does any later call succeed */
+    /* after a failure, no later call succeeds */
     if (!r->done[rank] && r->slip != FREES) ck_assert(!n.t->way->gather(n.t));
     if (r->done[rank] && rank == 0) read_leaves(r, &n);
     drop_net(&n);
@@ -270,7 +271,7 @@ static const run kinds[] = {
     { .ranks = 3 },
 };
 
-/* Delays of any rank change nothing: the bits are those of a run in which nobody waits. */
+/* Random delays of ranks change no bit of the results. */
 TEST_ROWS(waiting_changes_no_bit, COUNT_OF(kinds)) {
     run want = kinds[_i];
     want.failing = -1;
@@ -286,8 +287,8 @@ TEST_ROWS(waiting_changes_no_bit, COUNT_OF(kinds)) {
     free_values(want.leaf, LEAVES);
 }
 
-/* Each rank is done or says why not. In its last calls a rank may have what it needs although
- * another fails; before them nobody is done. */
+/* Asserts that each rank is done or has an error. If the failure is in one of the last calls, other
+ * ranks may be done, because they have all data that they need; otherwise none may. */
 static void assert_stopped(const run *r, int calls) {
     for (int i = 0; i < r->ranks; i++) {
         bool says = r->error[i][0] != '\0', late = i != r->failing || r->way == AFTERWARDS;

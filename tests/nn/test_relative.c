@@ -1,5 +1,5 @@
-/* tests/nn/test_relative.c - biases for distances between positions, as T5 and MPNet have them, and
- * the attention that they are for: unscaled, with heads of any width.
+/* tests/nn/test_relative.c - relative position biases, as in T5 and MPNet, and attention with them:
+ * unscaled scores, and heads of any width.
  *
  * With a cache: test_cached.c. */
 #include "nn/layers_internal.h"
@@ -11,8 +11,8 @@ TESTS(relative)
 
 /* ---- buckets --------------------------------------------------------------------------------- */
 
-/* The first distance of each bucket after those that hold one distance each: what transformers
- * 5.24 computes in f32. */
+/* The first distance of each bucket that holds several distances, as transformers 5.24 computes it
+ * in f32. */
 enum { MOST_BORDERS = 20 };
 static const struct {
     bool both;
@@ -82,7 +82,8 @@ TEST(what_is_missing_gives_poison) {
 
 /* ---- in attention ---------------------------------------------------------------------------- */
 
-/* Queries begin so much smaller that unscaled scores are as large as usual ones. */
+/* Initial query weights are smaller, so that unscaled scores are as large as scaled ones usually
+ * are. */
 TEST(initial_queries_make_up_for_the_scale) {
     enum { D = 8, H = 2, HEAD = 9 };
     for (int real = WF_F32; real <= WF_F64; real++) {
@@ -107,8 +108,8 @@ TEST(initial_queries_make_up_for_the_scale) {
     }
 }
 
-/* Every element of every parameter, the tables of distances among them: T5's encoder and decoder
- * with dropout. A sentence is padded. */
+/* Gradients of T5's encoder and decoder with dropout and a padded sentence, for every element of
+ * every parameter, among them the tables of biases. */
 TEST(gradients_reach_the_tables) {
     wf_graph *g = new_graph(WF_F64);
     char message[WF_MESSAGE];

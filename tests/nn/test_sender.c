@@ -1,5 +1,5 @@
-/* tests/nn/test_sender.c - rounds of an exchange by a thread of its own: in order, none before it
- * is ready, none after one that failed; and the same without a thread. */
+/* tests/nn/test_sender.c - a sender, whose thread makes the rounds of an exchange: in order, none
+ * before it is ready, and none after one that failed; and the same without a thread. */
 #include "nn/train/sender.h"
 #include "tests/suites.h"
 
@@ -13,7 +13,7 @@ enum { ROUNDS = 5, EXCHANGES = 3 };
 typedef struct seen {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    int made, most; /* rounds so far; the furthest of them that was said to be ready */
+    int made, most; /* rounds made so far; rounds that have been declared ready */
     int fails;      /* the round that fails; -1: none does */
     bool early, disordered, elsewhere;
     pthread_t program;
@@ -44,7 +44,7 @@ static void ready(wf_sender *c, seen *s, int rounds) {
     wf_sender_ready(c, rounds);
 }
 
-/* Rounds that are ready are made without any more being asked. */
+/* Waits until `made` rounds have been made: ready rounds are made without a further call. */
 static void wait_for(seen *s, int made) {
     pthread_mutex_lock(&s->mutex);
     while (s->made < made) pthread_cond_wait(&s->changed, &s->mutex);

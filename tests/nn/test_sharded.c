@@ -1,5 +1,6 @@
-/* tests/nn/test_sharded.c - a trainer with ranks: the bits of one process, whatever is sharded how.
- * Ranks are threads here, over the memory that processes would share. */
+/* tests/nn/test_sharded.c - a trainer with ranks has the bits of a trainer in one process, however
+ * moments and parameters are sharded. Ranks are threads here, with the shared memory that processes
+ * would use. */
 #include "core/op_internal.h"
 #include "core/ranks/region.h"
 #include "core/transport_internal.h"
@@ -82,7 +83,7 @@ static net net_of(const setting *s) {
     return n;
 }
 
-/* transport NULL: one process. in_flight: blocks of a round. */
+/* Makes the net and its trainer. transport NULL: one process. in_flight: blocks per round. */
 static void open_net(net *n, const setting *s, int most, wf_transport *transport,
                      int64_t in_flight) {
     const wf_trainer_options o = { .optimizer = options_of(s),
@@ -170,11 +171,12 @@ typedef struct run {
     wf_region *region;
     result *r;                   /* rank 0's */
     result progress[MOST_RANKS]; /* without leaves */
-    bool same[MOST_RANKS];       /* are averages, swapped in and out, what they should be? */
-    int64_t sent[MOST_RANKS], told[MOST_RANKS], passed[MOST_RANKS]; /* by the trainer's count */
+    bool same[MOST_RANKS];       /* are averages right after they were swapped in and out? */
+    /* bytes sent by each rank: as counted by the transport, as predicted, as the trainer reports */
+    int64_t sent[MOST_RANKS], told[MOST_RANKS], passed[MOST_RANKS];
     bool nan;
-    bool at_once;      /* nothing is sent while micro-batches are run */
-    int64_t in_flight; /* blocks of a round; 0: as it is */
+    bool at_once;      /* nothing is sent before all micro-batches have run */
+    int64_t in_flight; /* blocks per round; 0: the default */
     /* rank 0's files of the whole graph: read before, written after; NULL: none */
     const char *resumes, *saves;
     int breaks; /* how rank 0 breaks off the first update, at its last micro-batch */
@@ -193,13 +195,13 @@ static bool same_values(const wf_tensor *a, const wf_tensor *b) {
     return same;
 }
 
-/* All moments and averages to rank 0. One process has them always. */
+/* Gathers all moments and averages on rank 0. Without ranks they are there already. */
 static bool gather_all(wf_trainer *t) {
     return !t->way->gather || t->way->gather(t);
 }
 
-/* Averages become parameters, everywhere; then they are what they were. Rank 0 sees all
- * averages. */
+/* Swaps averages and parameters on all ranks, and back. Returns whether rank 0 had all averages,
+ * and whether the parameters are the same as before. */
 static bool swap_and_look(const net *n, int rank) {
     const wf_optimizer *o = wf_trainer_optimizer(n->t);
     values was = { wf_count(n->params[0]), leaf_values(n->params[0]) };
@@ -213,8 +215,8 @@ static bool swap_and_look(const net *n, int rank) {
     return ok && (!n->t->way->release || n->t->way->release(n->t, true));
 }
 
-/* By another number of micro-batches, by beginning again, by leaving, by one that it did not
- * add. */
+/* How rank 0 breaks off an update: it updates with another number of micro-batches, begins again,
+ * ends, or updates without adding its last micro-batch. */
 enum { WRONG_NUMBER = 1, ONCE_MORE, LEAVES_OFF, ADDS_TOO_FEW, WAYS };
 
 static void break_off(run *r, wf_trainer *t, int parts) {
@@ -225,7 +227,7 @@ static void break_off(run *r, wf_trainer *t, int parts) {
     snprintf(r->error[0], 256, "broke off: %.200s", wf_trainer_error(t));
 }
 
-/* False: it broke off, or failed. */
+/* Makes an update. Returns false if the rank breaks it off, or if it fails. */
 static bool update_once(run *r, const net *n, int update, int rank) {
     wf_trainer *t = n->t;
     int parts = parts_of(update, r->most);
@@ -315,8 +317,8 @@ static void assert_same_progress(const result *a, const result *b, int update) {
 
 static const int most_parts[] = { 1, 2, 3, 5, MOST_PARTS }, rank_counts[] = { 1, 2, 3, 4, 8 };
 
-/* Ways to send, by rows of rank_counts. Sanitizers, which look for races and not at bits, try each
- * number of ranks in each way, with a third of the numbers of parts. */
+/* Each number of ranks sends in three ways. With a sanitizer, which looks for races and not at
+ * bits, only a third of the combinations with numbers of parts is tried. */
 enum { WAYS_TO_SEND = 3 };
 
 TEST_ROWS(ranks_get_the_bits_of_one_process, COUNT_OF(settings)) {
@@ -357,7 +359,7 @@ static bool same_files(const char *a, const char *b) {
     return one == other;
 }
 
-/* A file leaves out what depends on the ranks, so that any number of them goes on. */
+/* A checkpoint does not depend on the ranks: any number of ranks can resume from it. */
 TEST(files_do_not_depend_on_the_ranks) {
     char want[64], half[64], have[64];
     snprintf(want, sizeof want, "/tmp/weft-sharded-%d-want", (int)getpid());
@@ -385,7 +387,7 @@ TEST(a_step_that_is_not_finite_fails_on_all) {
     }
 }
 
-/* Data of an interrupted exchange do not arrive: no rank goes on, and none waits for ever. */
+/* If one rank breaks off an update, the update fails on all ranks, and none waits for ever. */
 TEST_ROWS(an_update_that_is_broken_off_fails_on_all, WAYS - 1) {
     static const char *const says[] = { "broke off: an update is not of",
                                         "was added: wf_trainer_update",
@@ -398,7 +400,7 @@ TEST_ROWS(an_update_that_is_broken_off_fails_on_all, WAYS - 1) {
     }
 }
 
-/* Every element has one owner, in each of as many ranks as there are blocks, and more. */
+/* Every element belongs to exactly one rank's slice, for up to more ranks than blocks. */
 TEST(slices_hold_every_element_once) {
     net n = net_of(&settings[0]);
     for (int ranks = 1; ranks <= 12; ranks++)
@@ -434,13 +436,13 @@ TEST(slices_hold_every_element_once) {
 
 /* ---- while the last micro-batch is run ------------------------------------------------------- */
 
-/* A transport for rank 1 of 2 where no other rank runs: sums arrive as zeros, and the other's part
- * of what is gathered is a copy of the rank's own. Exchanges are counted. */
+/* A transport for rank 1 of 2 without a rank 0: it receives zeros in alltoallv, and a copy of its
+ * own part in allgatherv. It counts its exchanges. */
 typedef struct lone {
     wf_transport t;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    int exchanges, seen; /* so far; when the pause was over */
+    int exchanges, seen; /* the number of exchanges; that number when the pause ended */
 } lone;
 
 static bool count_exchange(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
@@ -467,9 +469,9 @@ static void end_test(wf_transport *t, int code, const char *why) {
     ck_abort_msg("%d: %s", code, why);
 }
 
-static lone *paused; /* what the op below waits for */
+static lone *paused; /* the transport for whose exchange the op below waits */
 
-/* x, whose gradient waits for an exchange: a whole minute, if there is none. */
+/* An op that copies x. Its gradient waits for an exchange, up to a minute. */
 static bool eval_pause(const wf_call *c, int phase, int64_t task, void *scratch) {
     struct timespec late;
     (void)phase, (void)task, (void)scratch;
@@ -504,8 +506,8 @@ static const wf_op paused_op = { .name = "paused",
                                  .grad = grad_paused,
                                  .run = &run_same };
 
-/* Most of the gradient of the last matrix is a round by itself, which leaves before that of the
- * first is computed: whose backward pass waits for just that. */
+/* The gradient of the last matrix is sent while the backward pass still runs: the gradient of the
+ * first matrix is computed only after an op that waits for this exchange. */
 TEST(gradients_leave_during_the_backward_pass) {
     enum { LARGE = 70000 };
     lone l = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
@@ -540,7 +542,7 @@ TEST(gradients_leave_during_the_backward_pass) {
         assert_trainer(t, wf_trainer_add(t, 1));
         ck_assert_int_ge(l.seen, 1);
         assert_trainer(t, wf_trainer_update(t, NULL));
-        ck_assert_int_gt(l.exchanges, 1); /* the round of the first came after it */
+        ck_assert_int_gt(l.exchanges, 1); /* the gradient of the first matrix was sent later */
     }
     wf_trainer_free(t);
     end_graph(g);

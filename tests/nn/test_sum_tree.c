@@ -1,5 +1,5 @@
-/* tests/nn/test_sum_tree.c - the order in which micro-batches are added: the same tree wherever
- * their range is cut. */
+/* tests/nn/test_sum_tree.c - micro-batches are added in the order of one binary tree, however they
+ * are divided among ranks. */
 #include "nn/optimizer_internal.h"
 #include "nn/train/accumulation.h"
 #include "ops/update/sums.h"
@@ -8,7 +8,7 @@
 
 TESTS(sum_tree)
 
-/* A sum that remembers its order. */
+/* A hash in place of a sum: its value depends on the order of additions. */
 static uint64_t added(uint64_t left, uint64_t right) {
     return left * 0x9e3779b97f4a7c15u + (right ^ right >> 29) * 0xbf58476d1ce4e5b9u + 1;
 }
@@ -17,8 +17,8 @@ static uint64_t leaf(int64_t i) {
     return (uint64_t)i * 0x94d049bb133111ebu + 7;
 }
 
-/* The tree of the header: the left child has the largest power of two that leaves something to the
- * right. */
+/* The tree of sum_tree.h: the left child has the largest power of two of micro-batches that leaves
+ * some for the right child. */
 static uint64_t tree_of(int64_t from, int64_t to) {
     int64_t width = 1;
     if (to - from == 1) return leaf(from);
@@ -52,7 +52,8 @@ TEST(the_sum_is_a_tree_over_the_numbers) {
     ck_assert_int_eq(wf_partial_sums(INT64_MAX), 62);
 }
 
-/* Each of the ranks adds what it has; then all of it, in the order of ranks. */
+/* Each rank adds the micro-batches of its range; then the partial sums of all ranks are added, in
+ * the order of ranks. */
 TEST(ranges_give_the_tree_of_the_whole) {
     for (int64_t n = 1; n <= 70; n++)
         for (int ranks = 1; ranks <= 72; ranks++) {
@@ -68,7 +69,8 @@ TEST(ranges_give_the_tree_of_the_whole) {
         }
 }
 
-/* Whole nodes at a time give the stack, and its height, of one micro-batch after the other. */
+/* Adding whole nodes of the tree gives the same stack of partial sums, with the same height, as
+ * adding one micro-batch after another. */
 TEST(ranges_are_added_in_few_steps) {
     for (int64_t end = 1; end <= 70; end++)
         for (int64_t from = 0; from < end; from++)
@@ -90,7 +92,7 @@ TEST(ranges_are_added_in_few_steps) {
     ck_assert(t.depth == 1 && t.node[0].to == INT64_MAX);
 }
 
-/* Numbers whose sum depends on the order, by the op itself. */
+/* The op wf_accumulate adds numbers, whose sum depends on the order, in the order of the tree. */
 TEST_ROWS(accumulation_follows_the_tree, 9) {
     int n = _i + 1;
     wf_graph *g = new_graph(WF_F32);
@@ -138,7 +140,7 @@ TEST_ROWS(sums_of_any_size_are_added, 2) {
     end_graph(g);
 }
 
-/* No room for what is on the stack: the run fails. */
+/* A run fails if the partial sums need more room than the stack has. */
 TEST(a_stack_has_its_room) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_constant(g, 1), *w = wf_param(g, "w", 0, NULL, wf_init_zeros());

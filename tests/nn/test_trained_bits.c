@@ -1,6 +1,6 @@
-/* tests/nn/test_trained_bits.c - one arithmetic over whole trainings: what networks that convolve
- * and networks that recur have learned in 20 steps is to the bit what is recorded here, with every
- * set of kernels, on one thread and on two. */
+/* tests/nn/test_trained_bits.c - whole trainings have the same bits everywhere: after 20 steps the
+ * parameters of convolutional and recurrent networks have the hashes recorded here, with every set
+ * of kernels, on one thread and on two. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ TESTS(trained_bits)
 
 enum { STEPS = 20, BATCH = 8, IMAGE_SIDE = 12, LENGTH = 9, WIDTH = 20, CLASSES = 5 };
 
-/* Strides, groups, padding, both poolings, and a way back up by a transposed convolution. */
+/* A network with strides, groups, padding, both poolings, and upsampling by a transposed
+ * convolution. */
 static wf_tensor *convolving(wf_graph *g, wf_tensor *x) {
     const wf_conv_options wide = { .padding = { 1, 1 } },
                           apart = { .stride = { 2, 2 }, .groups = 2 };
@@ -70,7 +71,7 @@ static const struct {
 
 enum { INPUTS = BATCH * IMAGE_SIDE * IMAGE_SIDE };
 
-/* Labels are what a fixed sum of the inputs is. */
+/* One update. A label depends on a weighted sum of the inputs with fixed weights. */
 static bool step(wf_trainer *t, const wf_tensor *x, const wf_tensor *labels, int64_t at) {
     double wide[INPUTS];
     float narrow[INPUTS];

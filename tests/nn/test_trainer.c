@@ -1,5 +1,5 @@
-/* tests/nn/test_trainer.c - a training as programs write it: a regression that learns, with
- * dropout, micro-batches and averages; stopped, saved and resumed, it has the same bits. */
+/* tests/nn/test_trainer.c - wf_trainer as programs use it: a regression with dropout, micro-batches
+ * and averages learns; stopped, saved and resumed, it has the same bits. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ TESTS(trainer)
 
 enum { ROWS = 32, IN = 3, HIDDEN = 16 };
 
-/* y = sin(x0) + x1 x2, by a hidden layer. */
+/* A net with a hidden layer that learns y = sin(x0) + x1 x2. */
 typedef struct learner {
     wf_graph *g;
     wf_tensor *x, *y, *loss, *count;
@@ -40,7 +40,7 @@ static void close_learner(learner *l) {
     end_graph(l->g);
 }
 
-/* The data of a run are a function of its number. */
+/* Feeds the data of a run, which depend on its number alone. */
 static bool feed_rows(learner *l, int64_t run, int rows) {
     float x[ROWS * IN], y[ROWS];
     wf_plan *p = wf_trainer_plan(l->t);
@@ -54,7 +54,7 @@ static bool feed_rows(learner *l, int64_t run, int rows) {
            wf_feed(p, l->y, y, (size_t)rows * sizeof *y);
 }
 
-/* An update from the whole plan as it is fed. */
+/* Makes an update from one micro-batch, which has been fed. */
 static bool update_once(wf_trainer *t, wf_progress *now) {
     return wf_trainer_begin(t, 1, NULL, NULL) && wf_trainer_add(t, 0) && wf_trainer_update(t, now);
 }
@@ -64,7 +64,7 @@ static bool add_part(learner *l, int part, int parts) {
            wf_trainer_add(l->t, part);
 }
 
-/* Updates until so many are made; the last progress. */
+/* Makes updates until the trainer has made `steps`. Returns the last progress. */
 static wf_progress train_until(learner *l, int64_t steps, int parts) {
     wf_progress now = { 0 };
     while (wf_trainer_steps(l->t) < steps) {
@@ -83,7 +83,7 @@ static wf_trainer_options usual(void) {
     return o;
 }
 
-/* All parameters, as they are in memory. */
+/* Returns the values of all parameters. */
 static values all_values(const learner *l) {
     wf_tensor *params[8];
     int n = wf_parameters(l->g, params, 8);
@@ -115,8 +115,8 @@ TEST(a_regression_learns) {
     close_learner(&l);
 }
 
-/* Nothing is updated before all micro-batches are added; loss, count and sums are of all of
- * them. */
+/* Parameters change only after all micro-batches are added. The reported loss, count and sums are
+ * those of all of them. */
 TEST(micro_batches_make_one_update) {
     wf_trainer_options o = usual();
     o.micro_batches = 2;
@@ -146,8 +146,8 @@ TEST(micro_batches_make_one_update) {
     free_values(&before, 1), free_values(&after, 1), close_learner(&l);
 }
 
-/* An update has between one micro-batch and the most; each is added once, in order; one that is
- * begun again forgets what was added. */
+/* An update has from 1 to options.micro_batches micro-batches, each added once and in order.
+ * Beginning again drops those that were added. */
 TEST_ROWS(micro_batches_come_in_order, 2) {
     wf_trainer_options o = usual();
     o.micro_batches = _i ? 3 : 0;
@@ -171,7 +171,7 @@ TEST_ROWS(micro_batches_come_in_order, 2) {
     close_learner(&l), close_learner(&other);
 }
 
-/* Scalars are added over micro-batches, in the type of double. */
+/* Scalars in options.sums are added over micro-batches, in double. */
 TEST(sums_are_of_all_micro_batches) {
     wf_trainer_options o = usual();
     learner l = { .g = NULL };
@@ -202,8 +202,8 @@ TEST(sums_are_of_all_micro_batches) {
 
 static const char path[] = "trainer-test.safetensors";
 
-/* Trained without a stop by one thread; or stopped, saved, and resumed in another graph by three:
- * the same bits, with dropout, with micro-batches and averages. */
+/* A training by one thread has the same bits as one that is stopped, saved, and resumed in another
+ * graph by three threads: with dropout, micro-batches and averages. */
 TEST_ROWS(a_resumed_training_has_the_same_bits, 3) {
     wf_trainer_options o = usual();
     int parts = _i == 1 ? 2 : 1;
@@ -247,8 +247,8 @@ static values parameter_of(const learner *l, int i) {
     return (values){ wf_count(o->params[i]), leaf_values(o->params[i]) };
 }
 
-/* The first average is the parameters, whatever the number of steps before; after another stop the
- * averages are those of a training that went through. */
+/* Averages that are switched on in a resumed training begin with its parameters. After another stop
+ * they are those of a training without that stop. */
 TEST(averages_can_be_switched_on_in_a_resumed_training) {
     const wf_load_options lenient = { .allow = WF_ALLOW_MISSING };
     wf_trainer_options with = usual();
@@ -277,7 +277,7 @@ TEST(averages_can_be_switched_on_in_a_resumed_training) {
     close_learner(&whole), close_learner(&after), unlink(file), unlink(later);
 }
 
-/* A step that fails changes nothing; the next one goes on. */
+/* An update that fails changes nothing, and can be repeated. */
 TEST(a_step_that_fails_can_be_tried_again) {
     learner l, other;
     open_learner(&l, usual(), 1), open_learner(&other, usual(), 1);

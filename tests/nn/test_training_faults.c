@@ -1,6 +1,6 @@
-/* tests/nn/test_training_faults.c - a training in which every single allocation fails: a sentence,
- * or the bits of one in which none does. By wf_trainer, with each optimizer, saved and resumed; and
- * sharded among ranks, which are threads here. */
+/* tests/nn/test_training_faults.c - trainings in which each allocation fails in turn: they end with
+ * a message, or have the bits of a training without failures. With each optimizer, saved and
+ * resumed; and sharded among ranks, which are threads here. */
 #define _XOPEN_SOURCE 700 /* mkstemp */
 #include "core/ranks/region.h"
 #include "core/save.h"
@@ -55,7 +55,7 @@ static bool feed_rows(wf_plan *p, const wf_tensor *x, int64_t number_of_run) {
     return wf_feed_reals(p, x, v, ROWS * IN);
 }
 
-/* All that an optimizer has of the parameters. */
+/* Reports the parameters and the optimizer's moments and averages to wall.h. */
 static bool say_state(const net *n, const wf_optimizer *o) {
     bool ok = wall_say_leaf(n->params[0]) && wall_say_leaf(n->params[1]);
     for (int i = 0; ok && i < o->n * o->n_moments; i++)
@@ -66,14 +66,14 @@ static bool say_state(const net *n, const wf_optimizer *o) {
 
 /* ---- by a trainer ---------------------------------------------------------------------------- */
 
-static wf_trainer_options trained; /* by the row of the test */
+static wf_trainer_options trained; /* the options of the test's row */
 
 static bool refused(const wf_trainer *t) {
     must(!t || wf_trainer_error(t)[0], "a failure without a message");
     return false;
 }
 
-/* Micro-batches that are this process's, and the update. */
+/* Adds the micro-batches of this process, and makes the update. */
 static bool update_once(wf_trainer *t, const net *n, wf_progress *now) {
     int parts = trained.micro_batches > 1 ? (int)trained.micro_batches : 1;
     int64_t from, to;
@@ -145,7 +145,8 @@ TEST_ROWS(a_training_is_right_or_fails, 2 * COUNT_OF(kinds)) {
     if (kind == WF_ADAM) wall_fail_each(&work, true);
 }
 
-/* Memory that is lacking from some request on leaves weights and averages where they were. */
+/* If allocations fail from some request on, a swap of averages leaves weights and averages as they
+ * were. */
 TEST(averages_are_swapped_whole_or_not_at_all) {
     trained = (wf_trainer_options){ .optimizer = wf_optimizer_defaults(WF_ADAM),
                                     .schedule = { .peak = 0.01 } };
@@ -230,8 +231,8 @@ static bool training_sharded(void) {
     return work[0].ok && (ranks == 1 || work[1].ok);
 }
 
-/* A rank that has no memory for its list of leaves, as models have one, still takes part: the other
- * does not wait for it, and rank 0 alone decides. */
+/* A rank that has no memory for its list of leaves still takes part in the save, so that no other
+ * rank waits for it. Only a failure of rank 0, which writes the file, makes the save fail. */
 typedef struct lister {
     wf_region *region;
     int rank, without; /* the rank that has no list */
@@ -271,7 +272,7 @@ TEST_ROWS(a_rank_without_a_list_is_not_waited_for, 2) {
     wf_region_free(region);
 }
 
-/* A thread that does not start is done without: gradients are sent after the backward pass then. */
+/* If the sending thread does not start, gradients are sent after the backward pass. */
 TEST_ROWS(a_sharded_training_is_right_or_fails, 4) {
     const wall_work work = { "sharded training", training_sharded, true };
     ranks = 1 + _i / 2;
