@@ -1,5 +1,5 @@
-/* tests/learn/test_learn.c - the course: solutions are right, exercises say what to do, mistakes
- * are named, and whatever a learner's code does is survived. */
+/* tests/learn/test_learn.c - the course of tools/learn: solutions pass, exercises say what to do,
+ * typical mistakes are named, and the checker survives whatever a learner's code does. */
 #include <stdio.h>
 
 #include "tests/suites.h"
@@ -36,7 +36,7 @@ static void write_file(const char *path, const char *text) {
 
 /* ---- solutions and exercises ----------------------------------------------------------------- */
 
-/* The last exercise measures a speed, which a sanitizer spoils. */
+/* The last exercise also asks for speed, which is not tested with a sanitizer. */
 TEST_ROWS(solutions_are_right, EXERCISES) {
     run("learn %d --solution", _i);
     if (SANITIZED && strcmp(names[_i], "product") == 0) {
@@ -46,8 +46,8 @@ TEST_ROWS(solutions_are_right, EXERCISES) {
     ck_assert_msg(result.status == 0, "%s%s", result.out, result.err);
 }
 
-/* An exercise as it comes: a copy is made, compiles, and the formula of its first function is
- * told. */
+/* An exercise that is begun: learn copies its file, compiles it, and explains the first
+ * function. */
 TEST_ROWS(exercises_say_what_to_do_first, EXERCISES) {
     static const char *const first[] = { "slopes",        "embed",       "softmax",
                                          "linear",        "layer_norm",  "encoder_layer",
@@ -73,7 +73,8 @@ TEST(a_learners_file_is_kept) {
     ck_assert_str_eq(result.out, "int mine;\n");
 }
 
-/* Without mistakes each model gives weft's numbers, and no two mistakes look alike. */
+/* learn --mistakes: the reference code without mistakes gives weft's numbers, and all known
+ * mistakes give different ones. */
 TEST_ROWS(known_mistakes_can_be_told_apart, EXERCISES) {
     run("learn %d --solution --mistakes", _i);
     ck_assert_msg(result.status == 0, "%s%s", result.out, result.err);
@@ -102,11 +103,11 @@ static void change(char *text, const char *before, const char *after) {
     snprintf(at, (size_t)(TEXT - (at - text)), "%s%s", after, rest);
 }
 
-/* Mistakes that learn does not name: each is a wish. */
+/* Seeds that learn cannot name yet, by their text "before". */
 static const char *const unnamed[] = { NULL };
 
-/* The names of mistakes do not depend on sanitizers, so with them every fourth is enough to see
- * what the checker does with memory. */
+/* The names of mistakes do not depend on sanitizers, so sanitized tests, which look at the
+ * checker's memory, try every fourth seed. */
 enum { SEED_STEP = SANITIZED ? 4 : 1 };
 
 TEST_ROWS(seeded_mistakes_are_named, COUNT_OF(seeds) / SEED_STEP) {
@@ -138,7 +139,7 @@ static const fault faults[] = {
     { "((float *)x)[0] = 5; for (int i = 0; i < rows * columns; i++) y[i] = 0;",
       "changes its input x" },
     { "for (;;) printf(\"again and again and again\\n\");", "does not end" },
-    /* A checker with a sanitizer of its own sees it first. */
+    /* With a sanitizer in the checker, its report comes first. */
     { "free(y);", SANITIZED ? "memory that it has freed" : "frees memory twice" },
     { "char *p = malloc(64); free(p); p[3] = 1; y[0] = p[3];", "memory that it has freed" },
     { "raise(9);", "ended by signal 9" },
@@ -167,7 +168,8 @@ TEST_ROWS(faults_are_survived, COUNT_OF(faults)) {
     ck_assert_int_lt((int)strlen(result.out), 8000);
 }
 
-/* Wrong numbers in the cases before a crash say what it is about. */
+/* If cases before a crash gave wrong numbers, their mistake is named, because it explains the
+ * crash. */
 TEST(a_crash_is_explained_by_the_cases_before_it) {
     static char text[TEXT];
     read_source("decoder", "solution", text, sizeof text);
@@ -206,7 +208,8 @@ TEST(pictures_are_drawn_of_ones_own_numbers) {
     ck_assert_ptr_null(strstr(result.out, "gap"));
 }
 
-/* Zeros, or a program that stops, are no picture of the learner's attention. */
+/* An exercise with unfilled gaps gives no picture: it would show zeros, or the program would
+ * stop. */
 TEST_ROWS(a_picture_of_gaps_is_refused, 5) {
     static const int lessons[] = { 1, 2, 3, 6, 8 };
     run("learn %d --folder . --picture -o p.svg; echo $?; test ! -e p.svg", lessons[_i]);

@@ -1,4 +1,5 @@
-/* tests/support/collectives.c - collectives against a plain computation. */
+/* tests/support/collectives.c - compares collectives with data that each rank computes by
+ * itself. */
 #include "collectives.h"
 #include "core/transport_internal.h"
 
@@ -14,7 +15,7 @@ static uint32_t hash(uint32_t a, uint32_t b, uint32_t c) {
     return x;
 }
 
-/* Bytes that go from one rank to another in a round: ragged, and often none. */
+/* The number of bytes that rank `from` sends to rank `to` in a round, at most about `most`. */
 typedef struct pattern {
     const char *name;
     int64_t (*bytes)(int round, int from, int to, int64_t most);
@@ -42,13 +43,13 @@ static const pattern patterns[] = {
 };
 enum { PATTERNS = sizeof patterns / sizeof *patterns };
 
-/* Four bytes from one rank to another, from the fourth part of their place on: one hash for all. */
+/* The four bytes with number `fourth` of the data from one rank to another: a hash. */
 static uint32_t word(int round, int from, int to, int64_t fourth) {
     return hash((uint32_t)(round * 31 + from), (uint32_t)to, (uint32_t)fourth);
 }
 
-/* Whole words by copies of a fixed size, which compilers make of one instruction: a sanitizer looks
- * at each call of memcpy and memcmp for longer. */
+/* Fills n bytes. Whole words are copied with a fixed size, which compiles to one instruction,
+ * because a sanitizer takes long to check each call of memcpy and memcmp. */
 static void fill(unsigned char *bytes, int64_t n, int round, int from, int to) {
     uint32_t x;
     int64_t whole = n / 4 * 4;
@@ -88,7 +89,7 @@ static bool release(buffers *b, bool ok) {
     return ok;
 }
 
-/* The parts of all ranks, from offset 5 of what is received: a caller's offsets begin anywhere. */
+/* Checks the parts that all ranks sent, and that no byte around them has changed. */
 static bool right(const buffers *b, int n, int round, int to) {
     for (int from = 0; from < n; from++) {
         int64_t at = b->receive_at[from], bytes = b->receive_at[from + 1] - at;
@@ -133,8 +134,7 @@ static bool all_gather(wf_transport *t, const pattern *p, int round, int64_t mos
     return release(&b, ok && t->sent - sent == mine * (n - 1));
 }
 
-/* Gathers equally many bytes of each rank, from a separate place or from its own place among those
- * received. */
+/* wf_allgather of equally many bytes of each rank, sent from a separate buffer and in place. */
 static bool gather_equal(wf_transport *t, int round, size_t bytes) {
     int n = wf_transport_size(t), rank = wf_transport_rank(t);
     buffers b = { .receive_at = { 5 } };

@@ -104,7 +104,8 @@ void draw_page(const char *with, const char *name) {
     ck_assert_msg(!strstr(result.err, "CONSOLE"), "%s", strstr(result.err, "CONSOLE"));
 }
 
-/* Both of them: what is NULL changes nothing. */
+/* change_meta and change_values: key NULL leaves the metadata, prefix NULL the tensors as they
+ * are. */
 static void change(const char *path, const char *key, const char *value, const char *prefix,
                    float factor) {
     enum { MOST = 200 };

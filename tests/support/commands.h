@@ -1,4 +1,4 @@
-/* tests/support/commands.h - programs, run as people run them.
+/* tests/support/commands.h - runs the programs by lines of shell, as people run them.
  *
  * A test works in an empty folder of its own, with the programs of the build folder that WEFT_TOOLS
  * names in front of the PATH. Commands are lines of shell. */
@@ -18,8 +18,8 @@ extern outcome result; /* of the last run */
 /* A fixture. */
 void enter_folder(void);
 void leave_folder(void);
-/* A fixture of models that are trained once, in a folder of their own. Commands know them by
- * variables: $WORDS is the file `words`. */
+/* A fixture of models that are trained once for all tests of a suite, in a folder of their own.
+ * Commands name their files by variables of the environment: $WORDS is the file `words`. */
 extern char models_folder[64];
 void enter_models(void);
 void name_models(const char *const *names, int n);
@@ -33,14 +33,15 @@ void ok(const char *command); /* run it; it must exit with 0 */
 void read_text(const char *path, char *text, size_t size);
 bool same_files(const char *a, const char *b);
 
-/* A browser that draws pages without a screen; NULL: none is here. */
+/* The command of a browser that can run without a screen; NULL: none is installed. */
 const char *browser(void);
-/* What a page of the folder is when its scripts have run, as drawn.html; they may not complain. */
+/* Lets the browser `with` load a page of the folder, and writes the page after its scripts have run
+ * to drawn.html. Fails the test if a script prints to the console. */
 void draw_page(const char *with, const char *name);
 
-/* A model's file with another value of a key, which may be new (NULL: without it), or with all
- * values of the f32 tensors whose names begin so times a factor (0: without them); with a checksum
- * that is right. */
+/* Rewrites a model's file with a right checksum. change_meta sets a key, which may be new, to a
+ * value (NULL: removes it). change_values multiplies the f32 tensors whose names begin with
+ * `prefix` by a factor (0: removes them). */
 void change_meta(const char *path, const char *key, const char *value);
 void change_values(const char *path, const char *prefix, float factor);
 

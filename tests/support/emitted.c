@@ -47,8 +47,8 @@ void try_emitted(const char *text, const char *main) {
     write_text("model.c", "", text);
     write_text("main.c", "#include <stdio.h>\n#include \"model.c\"\n", main);
     compare(emitted_compiler(), "-std=c11 -O1");
-    /* A sanitizer watches the emitter. The text is the same in every build: without one, the same
-     * suites try the other compilers and flags. */
+    /* The emitted text is the same in every build. So sanitized suites, which look for mistakes of
+     * the emitter, compile it once; suites without sanitizers try the other compilers and flags. */
     if (SANITIZED) return;
     compile_alone(emitted_compiler());
     compare(emitted_compiler(), "-O2 -march=native");

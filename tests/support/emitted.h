@@ -1,5 +1,5 @@
-/* tests/support/emitted.h - a C file that wf_emit wrote, compiled by the compilers of this machine
- * and run, beside what the library computes. */
+/* tests/support/emitted.h - compiles a C file of wf_emit by the compilers of this machine, runs it,
+ * and compares its output with the library's results. */
 #ifndef WEFT_TESTS_SUPPORT_EMITTED_H
 #define WEFT_TESTS_SUPPORT_EMITTED_H
 
@@ -7,16 +7,18 @@
 
 /* The compiler of the build, or the one that WEFT_EMIT_CC names, with options. */
 const char *emitted_compiler(void);
-/* False, which a line says: it compiles nothing here. */
+/* Returns false, and prints a line that the suite is skipped, if that compiler does not work
+ * here. */
 bool has_emitted_compiler(const char *suite);
 
-/* Are the programs of this row of a table compiled and run? A sanitizer watches the emitter, and
- * the text is the same in every build: so sanitized suites compile every 16th row. */
+/* Is the program of this row of a table compiled and run? The emitted text is the same in every
+ * build, so sanitized suites, which look for mistakes of the emitter, compile only every 16th
+ * row. */
 bool compiles_row(int row);
 
-/* Does it compile a line here? */
+/* Is this compiler installed, and can it compile a small file? */
 bool compiles(const char *compiler);
-/* Every warning is an error, and nothing is known of a library. */
+/* Flags that make every warning an error, and allow no use of a C library. */
 #define STRICT_FLAGS                                                                               \
     "-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding"
 
@@ -24,9 +26,9 @@ bool compiles(const char *compiler);
  * library. */
 void compile_alone(const char *compiler);
 
-/* Compile the file `model.c` of the test's folder, which is `text`, by every compiler: the one
- * above, and clang and tcc where they are. It is compiled alone, and with the program `main`, which
- * must print the file `expected`. */
+/* Writes `text` to the file `model.c` of the test's folder, and compiles it by emitted_compiler(),
+ * and by clang and tcc where they are installed: alone, and with the program `main`, which must
+ * print the contents of the file `expected`. */
 void try_emitted(const char *text, const char *main);
 
 #endif

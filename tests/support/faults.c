@@ -1,5 +1,5 @@
-/* tests/support/faults.c - see faults.h. The linker gives the names: __wrap_X is called for X,
- * __real_X is X. */
+/* tests/support/faults.c - see faults.h. With the linker's --wrap=X, calls of X become calls of
+ * __wrap_X, and __real_X is the real X. */
 #include "faults.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static struct {
     long at, asked, left;
     const void *seat[SEATS];
 } faults = { .lock = PTHREAD_MUTEX_INITIALIZER };
-static const char gone; /* marks a seat that was left */
+static const char gone; /* marks a seat (slot of the hash table) whose block was freed */
 
 void faults_begin(long at, bool persistent) {
     for (int i = 0; i < SEATS; i++) faults.seat[i] = NULL;
@@ -171,7 +171,7 @@ static int disk_answer(void) {
     return disk.error ? -1 : 0;
 }
 
-/* With offsets of 64 bits the C library may have another name for it. */
+/* With 64-bit file offsets, glibc's name of pread is pread64. */
 #if defined __GLIBC__ && defined __USE_FILE_OFFSET64
 #define REAL_PREAD __real_pread64
 #define WRAP_PREAD __wrap_pread64
@@ -210,7 +210,7 @@ int __wrap_fchmod(int fd, mode_t mode) {
     return disk_fails("fchmod") ? disk_answer() : __real_fchmod(fd, mode);
 }
 
-/* Whatever close says, the descriptor is gone. */
+/* The descriptor is closed even if the call is made to fail, as by the kernel. */
 int __wrap_close(int fd) {
     int done = __real_close(fd);
     return disk_fails("close") ? disk_answer() : done;

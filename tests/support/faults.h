@@ -1,9 +1,9 @@
-/* tests/support/faults.h - allocations, threads and calls of the system that fail on request, and
- * what is left allocated.
+/* tests/support/faults.h - makes chosen allocations, thread starts and system calls fail, and
+ * counts blocks that are not freed.
  *
  * The test program is linked with --wrap, so that every malloc, calloc, realloc, aligned_alloc,
- * posix_memalign, free, pthread_create and fork of the library and of the tests passes through
- * faults.c. Until faults_begin it only passes on.
+ * posix_memalign, free, pthread_create and fork of the library and of the tests is a call of
+ * faults.c. Before faults_begin, faults.c calls the real functions.
  *
  *     faults_begin(3, false);     the third request fails, the next succeed (true: fail too)
  *     ... what is tested; faults_pause(true) ... faults_pause(false) around what must not fail
@@ -18,11 +18,11 @@ void faults_begin(long at, bool persistent);
 bool faults_pause(bool pause); /* returns what it was */
 long faults_end(long *left);
 
-/* Requests of more bytes than that fail; 0: any may succeed. */
+/* Makes all allocations of more than `bytes` fail; 0: none because of its size. */
 void faults_largest(size_t bytes);
 
-/* Failures of disk calls: after so many calls of this name, this many fail, with this errno; 0:
- * they do nothing and say so. A name of NULL: none fails. */
+/* After `after` calls of this name, the next `times` calls fail with errno `error`; error 0: they
+ * return 0 and do nothing. call NULL: none fails. */
 typedef struct disk_fault {
     const char *call; /* write, pread, fsync, fchmod, close or renameat */
     int error, after, times;

@@ -1,8 +1,9 @@
 /* tests/support/marks.h - assertions that are cheap in loops.
  *
- * Check notes every assertion that holds, so that it can say after which line a test crashed. It
- * writes each note to a file, which in loops takes longer than the test. Here a line is noted when
- * it is reached first. A failed assertion is told with its own line, as before. */
+ * Check writes a note to a file for every assertion that holds, so that it can name the last line
+ * before a crash. In loops this takes longer than the test. With this header a line is noted only
+ * when it is reached for the first time. A failed assertion is reported with its line, as
+ * before. */
 #ifndef WEFT_TESTS_SUPPORT_MARKS_H
 #define WEFT_TESTS_SUPPORT_MARKS_H
 
@@ -12,7 +13,7 @@
 
 enum { MARKED_LINES = 64 };
 
-/* Each file has a table of its own, and so has each thread. */
+/* Notes a line the first time. Each file and each thread has a table of its own. */
 static inline void mark_line(const char *file, int line) {
     static _Thread_local int marked[MARKED_LINES];
     if (marked[line % MARKED_LINES] == line) return;

@@ -214,7 +214,7 @@ static void assert_same_output(const wf_hypothesis *a, const wf_hypothesis *b) {
     ck_assert(a->cut == b->cut);
 }
 
-/* In batches of n, each padded to its own longest. */
+/* Decodes all sentences in batches of n, each padded to the length of its longest sentence. */
 static void decode_by(wf_model *m, int n, int threads, const sentences *b,
                       const wf_decode_options *o, wf_decoded *results) {
     int32_t src[MAX_SENTENCES * MAX_WORDS];

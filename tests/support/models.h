@@ -1,4 +1,4 @@
-/* tests/support/models.h - what the suites of nn and models share: small Transformers, batches of
+/* tests/support/models.h - helpers of the suites of nn and models: small Transformers, batches of
  * sentences, training steps. */
 #ifndef WEFT_TESTS_SUPPORT_MODELS_H
 #define WEFT_TESTS_SUPPORT_MODELS_H
@@ -16,9 +16,9 @@ typedef struct sentences {
     int32_t tgt[MAX_SENTENCES * MAX_WORDS], labels[MAX_SENTENCES * MAX_WORDS];
 } sentences;
 
-/* The course model of the design: learns the copy task. 171,540 parameters. */
+/* A Transformer of 171,540 parameters that can learn the copy task. */
 wf_transformer_config course_config(void);
-/* Width 16, 2 heads, 2 + 2 layers, vocabularies of 17: for properties, not for learning. */
+/* Width 16, 2 heads, 2 + 2 layers, vocabularies of 17: for tests that need no learning. */
 wf_transformer_config small_config(void);
 wf_training_config with_dropout(double dropout);
 /* Adam with clipping. */
@@ -34,12 +34,13 @@ void close_model(wf_model *m); /* fails the test if the graph failed */
 
 #define assert_plan(p, call) ck_assert_msg(call, "%s", wf_plan_error(p))
 
-/* Lengths from 1 to S, ids from 1 up, labels at random; what follows a sentence is noise. */
+/* Random sentences: lengths from 1 to S, ids from 1 up, random labels, and noise in place of
+ * padding. */
 void random_sentences(sentences *b, const wf_transformer_config *c, int B, int S, int T,
                       uint64_t key);
-/* The copy task: 0, then the source, as decoder input; the source, then 0, as labels. start:
- * with the leading 0 (else the decoder sees the source itself, and each label is the token after
- * it). */
+/* Sentences of the copy task. start true: the decoder's input is 0 and the source, the labels are
+ * the source and 0. start false: the decoder's input is the source, and each label is the token
+ * after it, at the end 0. */
 void copy_sentences(sentences *b, int B, int least, int most, int vocab, bool start, uint64_t key);
 
 void feed_sentences(wf_plan *p, const wf_model *m, const sentences *b);
@@ -48,25 +49,24 @@ values fetched(wf_plan *p, const wf_tensor *t);
 values run_for(wf_plan *p, const wf_model *m, const sentences *b, const wf_tensor *t);
 /* A plan of steps over the encoded sources, bound to one token. */
 wf_plan *steps_after_encoding(wf_model *m, const sentences *b);
-/* One update; the mean loss before it. */
 /* A trainer of all of m's parameters at a constant rate; o NULL: adam_options. */
 wf_trainer *open_trainer(const wf_model *m, const wf_optimizer_options *o, double rate,
                          wf_pool *pool);
-/* The trainer's next update; the mean loss before it. */
+/* Makes an update from the sentences. Returns the mean loss before it. */
 double train_step(wf_trainer *t, const wf_model *m, const sentences *b);
 void assert_trainer(const wf_trainer *t, bool ok);
-/* How many of n unseen copies are generated exactly. */
+/* Decodes n unseen sources of the copy task. Returns how many outputs are exact copies. */
 int exact_copies(wf_model *m, int n, int least, int most, uint64_t key);
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
 #define assert_decoder(d, call) ck_assert_msg(call, "%s", wf_decoder_error(d))
 
-/* The small model, its logits spread so that it has opinions. */
+/* The small model with its output weights multiplied by `by`, so that its probabilities differ. */
 wf_model *open_spread(int vocab, wf_dtype real, double by);
 wf_decoder *open_decoder(wf_model *m, wf_pool *pool);
-/* Alone, seven at a time and all together, with one thread and two: each has its nbest outputs, and
- * they are the same bits. */
+/* Decodes the sentences one by one, seven at a time and all together, with one thread and two.
+ * Asserts that each has nbest outputs, with the same bits every time. */
 void assert_decoded_alike(wf_model *m, const sentences *b, const wf_decode_options *o);
 wf_decode_options sample_options(int draws, int top_k, double top_p, double temperature);
 

@@ -1,6 +1,6 @@
-/* tests/support/sanitized.h - is this a build with a sanitizer of addresses or threads? Its programs
- * are slower and take more memory, and it looks for other mistakes than wrong results: so some tests
- * do less in it. */
+/* tests/support/sanitized.h - SANITIZED: is this a build with the address or thread sanitizer? Such
+ * programs are slower and take more memory, and look for other mistakes than wrong results, so some
+ * tests do less in them. */
 #ifndef WEFT_TESTS_SUPPORT_SANITIZED_H
 #define WEFT_TESTS_SUPPORT_SANITIZED_H
 

@@ -7,13 +7,13 @@
 
 enum { SHORTLIST_BYTES = 1 << 13 };
 
-/* Writes a list in which source token w has the `per` ids shortlist_id(w, k, vocab). Returns its
- * bytes. */
+/* Writes a shortlist in which source token w has the ids shortlist_id(w, k, vocab) for k below
+ * `per`. Returns its size in bytes. */
 size_t write_shortlist(uint8_t *to, uint64_t first, int words, int per, int vocab);
 int32_t shortlist_id(int w, int k, int vocab);
 /* Writes the checksum that belongs to the bytes. */
 void seal_shortlist(uint8_t *bytes, size_t n);
-/* Writes a number of 64 bits at a place of the file, low byte first. */
+/* Writes a number of 64 bits, low byte first. */
 void put_u64(uint8_t *at, uint64_t value);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "core/base/random.h"
 
-/* ---- the tally: shared between processes; in each part, tests run one after another ----- */
+/* ---- the tally: a part for each suite, in memory that all processes share ----------------- */
 
 typedef struct tally_row {
     int64_t count;
@@ -122,7 +122,7 @@ wf_tensor *ids_of(wf_graph *g, const char *name, int ndim, const int64_t *shape,
     return t;
 }
 
-/* Widen n elements in place of a fresh buffer of doubles, from the last to the first. */
+/* Converts n elements of 4 bytes to doubles in the same buffer, from the last to the first. */
 static void widen(double *data, int64_t n, wf_dtype dtype) {
     const char *bytes = (const char *)data;
     for (int64_t i = n - 1; i >= 0 && dtype != WF_F64; i--) {

@@ -1,7 +1,7 @@
-/* tests/support/support.h - what every suite needs: numbers out of plans, comparisons, and the
- * tally that main.c prints.
+/* tests/support/support.h - helpers of all suites: values of plans, comparisons, and the tally of
+ * counts that main.c prints.
  *
- * Check runs every test in a process of its own; the tally lives in memory that they all share. */
+ * Check runs every test in a process of its own; the tally is in memory that all of them share. */
 #ifndef WEFT_TESTS_SUPPORT_SUPPORT_H
 #define WEFT_TESTS_SUPPORT_SUPPORT_H
 
@@ -17,14 +17,14 @@
     (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[]) {                     \
         __VA_ARGS__                                                                                \
     }
-/* Beside the kind, in a table of optimizers. */
+/* Fields of wf_optimizer_options, for Adam in a table of optimizers. */
 #define ADAM_DEFAULTS .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
 #define SCALAR                                                                                     \
     0, (int64_t[]) {                                                                               \
         0                                                                                          \
     }
 
-/* Counters, and the largest error of each kind that passed or failed a test. */
+/* Kinds of checks. The tally has for each their number and the largest error. */
 typedef enum tally {
     TALLY_ROWS,
     TALLY_OPS,
@@ -40,11 +40,11 @@ typedef enum tally {
     TALLY_KINDS
 } tally;
 bool tally_open(int parts);
-void tally_part(int part);                 /* where this process counts from now on */
+void tally_part(int part);                 /* the suite's part, in which this process counts */
 void tally_note(tally kind, double error); /* one more of this kind */
 void tally_print(void);
 
-/* A graph that must be fine at the end of the test: fails with its error, frees it. */
+/* end_graph fails the test with the graph's error, if it has one, and frees the graph. */
 wf_graph *new_graph(wf_dtype real);
 void end_graph(wf_graph *g);
 
@@ -56,8 +56,8 @@ wf_tensor *ids_of(wf_graph *g, const char *name, int ndim, const int64_t *shape,
 bool write_doubles(wf_tensor *leaf, const double *values);
 double *leaf_values(const wf_tensor *leaf); /* to be freed */
 
-/* The values of t in the plan's last run, as doubles, to be freed; their number in *count (may
- * be NULL). */
+/* The values of t in the plan's last run, as doubles, which the caller frees. Their number is in
+ * *count (may be NULL). */
 double *plan_values(wf_plan *p, const wf_tensor *t, int64_t *count);
 
 typedef struct values {
@@ -65,14 +65,14 @@ typedef struct values {
     double *data;
 } values;
 
-/* Plan the n tensors, run them once, and hand out their values. Fails the test with the plan's
- * error. */
+/* Makes a plan that fetches the tensors, runs it once, and returns their values in `out`. Fails the
+ * test with the plan's error. */
 void evaluate_as(wf_plan_options o, int threads, values *out); /* without feeds */
 void evaluate(wf_tensor *const *fetch, int n, int threads, bool training, values *out);
 void free_values(values *v, int n);
 double evaluate_scalar(wf_tensor *t);
 
-/* max |a - b| / max |b|; NaN and infinities must stand in the same places, else NaN. */
+/* max |a - b| / max |b|; NaN if a and b do not have NaN and infinities at the same places. */
 double distance(values a, values b);
 bool same_bits(values a, values b);
 

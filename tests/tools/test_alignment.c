@@ -1,9 +1,9 @@
-/* tests/tools/test_alignment.c - alignments: the words of tokens, what generate --alignment writes,
- * and that a model learns what train --alignments gives it.
+/* tests/tools/test_alignment.c - word alignments: the words of tokens, the output of generate
+ * --alignment, and training with train --alignments.
  *
- * The models translate each word of a made language into another, in the opposite order; $GUIDED
- * has learned which word comes from which, $LED that all come from the first word of a line, and
- * $FREE only the translations. */
+ * The models translate each word of an artificial language, in the opposite order. $GUIDED was
+ * trained with the right alignments, $LED with alignments that link all words to the first word of
+ * a line, and $FREE without any. */
 #include <stdio.h>
 
 #include "models/text_formats.h"
@@ -63,7 +63,7 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
     return wf_tokenizer_encode(user, line, bytes, ids, capacity, message);
 }
 
-/* The w-th word of a line; its length, 0: there is none. */
+/* Finds the w-th word of a line. Returns its length; 0: the line has fewer words. */
 static size_t word_of(const char *line, int64_t w, const char **word) {
     for (const char *at = line;; w--) {
         at += strspn(at, " \t");
@@ -74,7 +74,7 @@ static size_t word_of(const char *line, int64_t w, const char **word) {
     }
 }
 
-/* The tokens of each word are its text, and nothing but spaces is left. */
+/* Asserts that the tokens of each word decode to its text, and other tokens only to spaces. */
 static void assert_words(const wf_tokenizer *t, const char *line, const int32_t *ids, int64_t n,
                          const int32_t *word, int64_t words) {
     char text[256];
@@ -115,7 +115,7 @@ TEST_ROWS(tokens_have_the_words_of_their_line, COUNT_OF(kinds)) {
         assert_words(t, samples[i], ids, n, word, words);
         ck_assert_int_eq(words_of_output(t, ids, n, again), words);
         assert_words(t, samples[i], ids, n, again, words);
-        /* cropped: the beginning, and what stands at the end of every line */
+        /* cropped to 3 ids: the first two, and the end token */
         if (n < 4) continue;
         ck_assert_int_eq(words_of_line(&e, samples[i], strlen(samples[i]), 3, again, message),
                          words);
@@ -187,7 +187,8 @@ TEST(links_stand_beside_outputs) {
     ck_assert_str_eq(result.out, "b3 b2 b1 |||\n");
 }
 
-/* A row for each word of the output, whose weights leave what was paid to the end. */
+/* --alignment soft writes a row of weights for each output word, without the weight of the end
+ * token. */
 TEST(weights_are_shares) {
     double w[9];
     ok("echo a1 a2 a3 | generate $GUIDED --alignment soft --quiet");
@@ -203,7 +204,7 @@ TEST(weights_are_shares) {
     assert_contains(result.out, "\"alignment\":[[");
 }
 
-/* Given targets are aligned, too; the batch and the threads change nothing. */
+/* With --score, given targets are aligned. Neither batch nor threads change the alignment. */
 TEST(given_targets_are_aligned) {
     ok("printf 'a1 a2 a3\\tb3 b2 b1\\na4  a5\\tb5 b4\\n' | "
        "generate $GUIDED --score --alignment hard --quiet | cut -d '|' -f 4");
@@ -216,7 +217,8 @@ TEST(given_targets_are_aligned) {
     assert_contains(result.out, "\"alignment\":[[0,1],[1,0]]}");
 }
 
-/* Models on numbers align their ids; one without a named head takes the mean of all. */
+/* Models of token ids are aligned by id. A model without a head for alignment uses the mean of all
+ * heads. */
 TEST(any_translator_aligns) {
     ok("train --task copy " SIZE "--max-steps 20 --valid-size 10 -o ids > /dev/null");
     ok("echo 4 5 6 | generate ids --alignment hard --quiet");
@@ -230,7 +232,7 @@ TEST(any_translator_aligns) {
 
 /* ---- what train learns ----------------------------------------------------------------------- */
 
-/* The share of a file's links that a model finds in the pairs. */
+/* The share of the links in a file that the model's alignment of the pairs has, too. */
 static double agreement(const char *model, const char *links) {
     run("generate %s -i $DATA/pairs --score --alignment hard --quiet | sed 's/.*||| *//' > found; "
         "paste -d '|' found $DATA/%s | awk -F '|' '{ split($1, f, \" \"); delete in_f; "
@@ -241,14 +243,14 @@ static double agreement(const char *model, const char *links) {
     return atof(result.out);
 }
 
-/* How often a file names the head that aligns. */
+/* Asserts that a model's file names the head for alignment n times. */
 static void assert_heads(const char *model, int n) {
     run("inspect --json %s | tr -d '\n' | grep -o 'generate.alignment-head' | wc -l", model);
     expect(0);
     ck_assert_int_eq(atoi(result.out), n);
 }
 
-/* $LED is asked for what no translator does by itself. */
+/* $LED has learned alignments that no translator would learn by itself. */
 TEST(a_model_learns_given_alignments) {
     double guided = agreement("$GUIDED", "links"), unguided = agreement("$FREE", "links");
     ck_assert_msg(guided > 0.95, "%g of the links are found", guided);
@@ -284,7 +286,7 @@ TEST(the_loss_of_alignments_is_told) {
     ck_assert_ptr_null(strstr(result.out, "alignment_loss"));
 }
 
-/* A model that goes on learning without alignments keeps its head. */
+/* A guided model that is fine-tuned without alignments keeps its head for alignment in the file. */
 TEST(the_head_is_kept) {
     ok("train --init $GUIDED --train $DATA/pairs --max-steps 2 --quiet -o more > /dev/null");
     assert_heads("more", 1);
@@ -354,7 +356,8 @@ TEST(another_head_is_refused) {
     ok("echo a1 a2 | generate m --alignment hard");
 }
 
-/* Alignments belong to the data: a resume needs the same, and C has no form of them. */
+/* Alignments are a part of the training data: a resume needs the same file, and a training with
+ * them cannot be emitted as C. */
 TEST(a_resume_needs_the_same_alignments) {
     ok(GUIDED_FEW "--max-steps 2 --lr-steps 9 -o m > /dev/null");
     run("train --train $DATA/pairs --resume --max-steps 4 --quiet -o m");

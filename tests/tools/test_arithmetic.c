@@ -1,5 +1,5 @@
-/* tests/tools/test_arithmetic.c - one arithmetic, as people see it: the number of `bench
- * signature`, and a training that goes on with another instruction set. */
+/* tests/tools/test_arithmetic.c - the same bits on every processor, tested with the programs: the
+ * hash of `bench signature`, and a training that is resumed with another instruction set. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,16 +14,16 @@
 
 TESTS(arithmetic)
 
-/* README.md, SECURITY.md and CHANGES.md have it, too. Whoever changes the arithmetic changes it
- * there and here, and says so in CHANGES.md: trainings go on with other bits. */
+/* The hash is also in README.md, SECURITY.md and CHANGES.md. A change of the arithmetic must change
+ * it in all of them, and be named in CHANGES.md, because resumed trainings then get other bits. */
 #define SIGNATURE "27f19679d6b0eb5b2ccae7b845a6430f\n"
 
 SETUP(enter_folder, leave_folder)
 
 enum { MOST_SETS = 4 };
 
-/* With every instruction set that runs here: the best on one thread, the others on two. With
- * sanitizers the best alone: they see memory, and bits are compared without them. */
+/* Every instruction set that runs here: the best on one thread, the others on two. With sanitizers
+ * only the best, because builds without them compare the bits. */
 TEST_ROWS(the_signature_is_the_published_one, MOST_SETS) {
     const wf_kernels_f32 *t = wf_f32_at(_i);
     if (!t || (SANITIZED && t != wf_f32())) return;
@@ -44,7 +44,8 @@ TEST(the_signature_stands_in_the_readme) {
     " --task sort --d-model 24 --heads 2 --layers 1 --d-ff 32 --batch-size 8 --dropout 0.1 "       \
     "--ema 0.9 --warmup 5 --lr-steps 30 "
 
-/* A third of the steps each, with the first set, the best, and again the first. */
+/* The thirds of a training run with the first instruction set, the best one, and the first
+ * again. */
 TEST(a_training_goes_on_with_another_instruction_set) {
     const char *first = wf_f32_at(0)->isa, *last = first;
     for (int i = 0; wf_f32_at(i); i++) last = wf_f32_at(i)->isa;
@@ -57,8 +58,8 @@ TEST(a_training_goes_on_with_another_instruction_set) {
     ck_assert(same_files("one", "parts"));
 }
 
-/* Widths that are no multiples of a panel's, of which every set has its own: a set that kept
- * another choice of weights in bf16 or int8 would decode otherwise. */
+/* Weights of widths that are no multiple of a panel's width, which differs between sets: every set
+ * must store the same weights in bf16 or int8, or decoding would give other bits. */
 TEST_ROWS(weights_are_kept_the_same_with_every_instruction_set, 4) {
     static const int widths[] = { 24, 32, 48, 96 };
     run("train --task copy --quiet --threads 1 --valid-size 20 --max-steps 30 --d-model %d --heads "
@@ -118,7 +119,7 @@ static int train_rank(wf_transport *ranks, void *path) {
     return !ok;
 }
 
-/* Over shared memory; tests/mpi/train.sh does it with programs over MPI. */
+/* Ranks with different instruction sets over shared memory; tests/mpi/train.sh does it over MPI. */
 TEST(ranks_of_different_processors_write_one_file) {
     char together[] = "together", alone[] = "alone";
     wf_processes_result cause;

@@ -1,9 +1,9 @@
-/* tests/tools/test_bench.c - the benchmark programs, tools/bench and tests/bench: their arguments,
- * and that what they print can be read.
+/* tests/tools/test_bench.c - the benchmark programs, tools/bench and tests/bench: their arguments
+ * and the form of their output.
  *
- * Figures belong to the machine and the hour, so none is asked for: only that there are some and
- * that they fit each other. WEFT_TOOLS names the folder of the first; the second
- * is in ../tests. */
+ * Measured figures depend on the machine, so the tests only check that they are there and
+ * consistent with each other. WEFT_TOOLS names the folder of tools/bench; the other is in
+ * ../tests. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -18,7 +18,8 @@ TESTS(bench)
 
 static char text[1 << 17]; /* what the last run printed on both streams, or on stdout alone */
 
-/* The exit code of `bench ...`; of the developers' program, if it measures one of its parts. */
+/* Runs tools/bench, or tests/bench if the arguments begin with one of its parts. Returns the exit
+ * code. */
 static int bench(const char *arguments) {
     static const char *const developers[] = { "limits", "attention", "ops" };
     const char *tools = getenv("WEFT_TOOLS"), *folder = "";
@@ -163,7 +164,7 @@ TEST_ROWS(json_lines_can_be_read, COUNT_OF(runs)) {
     ck_assert_int_eq(results, runs[_i].results);
 }
 
-/* Five products against two: of the run of backward, forward is no part. */
+/* Backward counts five products and forward two: the run of backward does not include forward. */
 TEST(backward_attention_runs_alone) {
     ck_assert_int_eq(bench("attention --size 24 --json" QUICK " 2> /dev/null"), 0);
     double operations[4];
@@ -246,7 +247,7 @@ TEST(a_product_or_an_op_that_is_not_there) {
     assert_contains(text, "no op's name begins with 'huge'");
 }
 
-/* Each instruction set has loops of its own to be held to. */
+/* With WEFT_ISA=base, bench measures the kernels and the machine's limits for that set. */
 TEST(instruction_set_is_chosen_by_the_environment) {
     ck_assert_int_eq(setenv("WEFT_ISA", "base", 1), 0);
     ck_assert_int_eq(bench("gemm --size 8 --json" QUICK " 2> /dev/null"), 0);

@@ -1,10 +1,10 @@
 /* tests/tools/test_convert.c - models from PyTorch's state_dicts and back, and the scores of given
  * outputs.
  *
- * The state_dicts are those that record_models.py wrote, without the configuration that came with
- * them: `convert` must find it again. data/scores.tsv holds what PyTorch says of some pairs, in
- * f64; torch_convert.py wrote it, and compares many more variants where there is a PyTorch.
- * WEFT_TOOLS names the folder of the programs. */
+ * The state_dicts are those that record_models.py wrote, without their configuration: `convert`
+ * must find it from names and shapes. data/scores.tsv holds PyTorch's log-probabilities of some
+ * pairs, in f64; torch_convert.py wrote it, and compares many more variants where PyTorch is
+ * installed. WEFT_TOOLS names the folder of the programs. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -52,11 +52,11 @@ static wf_model *load(const wf_file *f) {
 
 /* ---- state_dicts ----------------------------------------------------------------------------- */
 
-/* What differs from the recorded file: one entry dropped (as NULL), renamed, of another type or of
- * another shape; one more added. */
+/* A change of a recorded file: an entry dropped (as NULL), renamed, or with another type or shape;
+ * or an entry added. */
 typedef struct change {
     const char *entry, *name, *dtype, *added;
-    bool flat, cut; /* all axes in one; without the last row */
+    bool flat, cut; /* flat: all axes merged into one; cut: the last row removed */
 } change;
 
 static void alter(wf_entry *e, const change *c) {
@@ -133,7 +133,8 @@ TEST_ROWS(names_and_shapes_say_the_rest, COUNT_OF(cases)) {
 
 static const char *const saved[] = { "f32", "f32_old", "f16", "f16_old", "bf16", "f64" };
 
-/* From either container as from safetensors with the same tensors, bit for bit. */
+/* A file of torch.save, in either container, gives the model of a safetensors file with the same
+ * tensors, bit for bit. */
 TEST_ROWS(a_state_dict_of_torch_save_is_converted, COUNT_OF(saved)) {
     static const char flags[] = "--heads 2 --norm post --positions sinusoidal --max-len 9";
     char relative[64], path[512];
@@ -162,7 +163,7 @@ TEST(a_checkpoint_of_torch_save_says_what_it_is) {
     assert_contains(result.err, "checkpoint.bin: 'epoch' is an integer, not a tensor");
 }
 
-/* Values of two bytes are looked at, tied tables counted once. */
+/* inspect shows statistics also of values of two bytes, and counts tied tables once. */
 TEST(inspect_says_what_is_in_it) {
     char path[512];
     run("inspect %s", source_path("tests/data/torch_types.bin", path, sizeof path)), expect(0);
@@ -175,7 +176,7 @@ TEST(inspect_says_what_is_in_it) {
 
 /* ---- scores ---------------------------------------------------------------------------------- */
 
-/* The pairs of a case into the file "pairs"; their log-probabilities, one pair after the other. */
+/* Writes the pairs of a case to the file "pairs", and reads their expected log-probabilities. */
 static int read_scores(const char *name, double *expected, int *n_pairs) {
     char path[512], line[1024];
     FILE *in = fopen(source_path("tests/data/scores.tsv", path, sizeof path), "r");
@@ -271,7 +272,8 @@ TEST_ROWS(a_bad_pair_is_named, COUNT_OF(bad_pairs)) {
 
 /* ---- back ------------------------------------------------------------------------------------ */
 
-/* Every name that state_dict() has, and nothing else: tied tables under all three. */
+/* A state_dict that was converted is written with the names of state_dict() and no others; tied
+ * tables have all three names. */
 TEST_ROWS(what_came_goes_back, COUNT_OF(cases)) {
     static const char *const tables[] = { "src_embedding.weight", "tgt_embedding.weight",
                                           "output.weight" };
@@ -305,7 +307,7 @@ TEST_ROWS(what_came_goes_back, COUNT_OF(cases)) {
     wf_file_free(f), wf_file_free(back), close_model(a);
 }
 
-/* Whatever names and shapes say is found in them again. */
+/* The options of a model that show in names and shapes are found again from its state_dict. */
 TEST_ROWS(a_state_dict_says_what_the_model_was, 12) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();
@@ -443,7 +445,7 @@ TEST(nothing_recognisable_is_refused) {
     assert_contains(message, "there is no model");
 }
 
-/* Tensors of a few names and shapes, all of zeros. */
+/* State_dicts of a few tensors of zeros, and the message that refuses them. */
 static const struct {
     const char *name[3];
     int64_t shape[3][2]; /* -1: no such axis */

@@ -1,5 +1,5 @@
-/* tests/tools/test_convert_hf.c - `convert` and folders of Hugging Face: no file that is read is
- * written, no file of another's is replaced, and an export that was stopped can be made again. */
+/* tests/tools/test_convert_hf.c - `convert` and folders of Hugging Face: an input file is never an
+ * output, files of other programs are not replaced, and an interrupted export can be repeated. */
 #include <stdio.h>
 
 #include "models/hf.h"
@@ -25,7 +25,8 @@ static void copy_of(const char *kind, const char *name) {
 
 /* ---- what is read is not written ------------------------------------------------------------- */
 
-/* There already or not: what the list says is refused, and the folder stays as it is. */
+/* Every file of the folder's list, whether it exists or not, is refused as an output, and the
+ * folder stays as it is. */
 TEST_ROWS(no_file_that_is_read_is_an_output, COUNT_OF(kinds)) {
     wf_hf_files files;
     copy_of(kinds[_i], "folder");
@@ -100,7 +101,7 @@ TEST(a_model_is_replaced_when_asked) {
 
 /* ---- an export that was stopped -------------------------------------------------------------- */
 
-/* State after a kill: the names, and some of the files. */
+/* A folder as a killed export leaves it: the list of names, and some of the files. */
 TEST(an_export_that_was_stopped_is_made_again) {
     copy_of("bart", "folder");
     copy_of("marian", "folder2");
@@ -127,7 +128,8 @@ TEST(two_exports_do_not_mix) {
     ok("test $(ls d | wc -l) = 0");
 }
 
-/* A full disk: a new folder is not there afterwards; one that was there has no model's files. */
+/* After an export to a full disk, a new folder is removed, and an old folder has no files of the
+ * model. */
 TEST(an_export_that_fails_leaves_nothing) {
     copy_of("bart", "folder");
     ok("convert --from hf folder -o m && mkdir d");
@@ -141,7 +143,7 @@ TEST(an_export_that_fails_leaves_nothing) {
 
 /* ---- pointers of Git LFS --------------------------------------------------------------------- */
 
-/* Pointer that a clone without git-lfs has in the place of a large file. */
+/* The small text file that a clone without git-lfs has in place of a large file. */
 TEST(a_pointer_of_git_lfs_is_called_so) {
     static const char *const files[] = { "model.safetensors", "source.spm", "vocab.json" };
     copy_of("marian", "folder");
@@ -172,8 +174,9 @@ TEST(a_language_is_found_by_its_beginning) {
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-/* Where the file says nothing, the folder says what `generate` does; of a greedy search it says
- * nothing of beams, which transformers would warn of. */
+/* If the model's file has no settings of a search, the exported folder has the defaults of
+ * `generate`. For a greedy search it has no settings of beams, because transformers would warn of
+ * them. */
 TEST(a_folder_searches_as_generate_does) {
     ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs");
     ok("train --train pairs --tokenizer word --norm post --positions sinusoidal-halves "
@@ -191,7 +194,8 @@ TEST(a_folder_searches_as_generate_does) {
     ck_assert(!strstr(result.out, "length_penalty") && !strstr(result.out, "early_stopping"));
 }
 
-/* GPT-2 does not scale embeddings, and Gemma does. */
+/* A tied model with scaled embeddings is exported as an untied GPT-2, which does not scale them,
+ * with a message; but as a tied Gemma, which does. */
 TEST_ROWS(a_tie_that_is_lost_is_said, 2) {
     ok("seq 300 > text");
     run("train --task lm --text text --tokenizer byte --d-model 8 --heads 2 --layers 1 --d-ff 8 "
@@ -205,8 +209,8 @@ TEST_ROWS(a_tie_that_is_lost_is_said, 2) {
                     _i ? "\"tie_word_embeddings\": true" : "\"tie_word_embeddings\": false");
 }
 
-/* Unsupported settings are printed again with the model. */
-/* A model's file has the tokenizer.json, and each line goes on as transformers recorded it. */
+/* A model's file contains the tokenizer.json: without the folder, each prompt has the continuation
+ * that was recorded from transformers. */
 TEST(a_prompt_goes_on_as_in_transformers) {
     copy_of("lm_llama", "folder");
     ok("convert --from hf folder -o m && mv folder gone && inspect m");
@@ -223,7 +227,8 @@ TEST(a_prompt_goes_on_as_in_transformers) {
     expect(0);
 }
 
-/* A tokenizer.json that convert writes cuts text by an expression. */
+/* A program of a model whose tokenizer.json, written by convert, splits text by a regular
+ * expression. */
 TEST(a_folder_of_ones_own_becomes_a_program) {
     if (!has_emitted_compiler("convert_hf")) return;
     ok("seq 300 > text && train --task lm --text text --tokenizer byte-bpe --vocab-size 270 "
@@ -247,7 +252,8 @@ TEST(what_is_not_done_stays_with_the_model) {
 
 #define LIKE "train --train pairs --like marian --threads 1 --quiet --max-steps 1 "
 
-/* A model that cannot become a folder is refused before the training. */
+/* Models of --like marian are exported and imported; options that would prevent it are refused
+ * before the training. */
 TEST(what_is_like_marian_goes_out_and_comes_back) {
     char path[512], spm[640];
     snprintf(spm, sizeof spm, "cp %s model.spm",
@@ -271,7 +277,8 @@ TEST(what_is_like_marian_goes_out_and_comes_back) {
 
 #define BART "train --train pairs --like bart --preset tiny --threads 1 --quiet "
 
-/* No file is needed: the vocabulary is learned. Greedy outputs stay what they were. */
+/* Models of --like bart are exported and imported with the same greedy outputs. Their vocabulary is
+ * learned, so that no tokenizer file is needed. */
 TEST(what_is_like_bart_goes_out_and_comes_back) {
     ok("for i in $(seq 30); do echo \"a$((i % 7)) B.c d$((i % 5))'s\tn\303\251 d$((i % 5)) a$((i % "
        "7))\"; done > pairs; cut -f1 pairs > src");
@@ -290,8 +297,8 @@ TEST(what_is_like_bart_goes_out_and_comes_back) {
 
 #define T5 "train --train pairs --like t5 --preset tiny --threads 1 --quiet "
 
-/* With a SentencePiece model, whose ids stay, and without one. Fine-tuned, a folder's tokenizer
- * stays, too. */
+/* Models of --like t5, with a SentencePiece model, whose ids stay the same, and without one. After
+ * fine-tuning, the tokenizer of the folder stays, too. */
 TEST(what_is_like_t5_goes_out_and_comes_back) {
     char path[512], spm[640];
     snprintf(spm, sizeof spm, "cp %s t5.spm",
@@ -317,7 +324,8 @@ TEST(what_is_like_t5_goes_out_and_comes_back) {
     ok("grep -q '\"scale_decoder_outputs\": true' d4/config.json");
 }
 
-/* Models that no language model of transformers is, and what would have to be trained otherwise. */
+/* Language models that no class of transformers can express, and the message that names the option
+ * to train with instead. */
 static const struct {
     const char *training, *says;
 } decoders[] = {
@@ -346,7 +354,8 @@ TEST_ROWS(a_language_model_without_a_family_is_told_the_flag, COUNT_OF(decoders)
     ok("test ! -e d");
 }
 
-/* In both forms and both kinds of bytes: the folder comes back, and prompts go on alike. */
+/* Language models in both forms and with both byte-level tokenizers are exported and imported, and
+ * continue prompts alike. */
 TEST_ROWS(running_text_goes_out_and_comes_back, 4) {
     static const char *const ways[] = { "--form gpt", "--form gpt --tokenizer byte",
                                         "--form llama --kv-heads 1", "--form llama --tie none" };
@@ -368,7 +377,8 @@ TEST_ROWS(running_text_goes_out_and_comes_back, 4) {
     ok("tokenize --tokenizer d/tokenizer.json < text > ids && test -s ids");
 }
 
-/* An imported model learns running text with its tokenizer.json, or pairs, and goes out again. */
+/* An imported language model is fine-tuned on running text, with its tokenizer.json, or on pairs,
+ * and exported again. */
 TEST(an_imported_language_model_is_trained_on) {
     copy_of("lm_llama", "folder");
     ok("convert --from hf folder -o m && for i in 1 2 3 4 5 6 7 8 9; do echo 'the house runs'; "
@@ -386,7 +396,7 @@ TEST(an_imported_language_model_is_trained_on) {
     ck_assert_ptr_null(strstr(result.out, "<s>"));
 }
 
-/* A new model with a tokenizer.json that is there. */
+/* A new model is trained with an existing tokenizer.json. */
 TEST(a_tokenizer_json_is_taken) {
     copy_of("lm_llama", "folder");
     ok("for i in 1 2 3 4 5 6 7 8 9; do echo 'the house runs'; done > text");
@@ -419,7 +429,8 @@ TEST(a_tokenizer_json_is_taken) {
     assert_contains(result.err, "folder/config.json: ");
 }
 
-/* A model by the defaults has no way out, and is told the one flag that gives it one. */
+/* A model with default settings cannot be exported; the message names the one option that would
+ * make it exportable. */
 TEST(what_has_no_way_out_is_told_the_flag) {
     ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs; train --train pairs --preset tiny --max-steps 1 "
        "--threads 1 --quiet -o m");

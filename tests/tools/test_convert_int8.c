@@ -1,5 +1,5 @@
-/* tests/tools/test_convert_int8.c - models with weights in int8: made of state_dicts and of models,
- * read in every form, and made f32 again. */
+/* tests/tools/test_convert_int8.c - models with weights in int8: converted from state_dicts and
+ * from models, read in every form, and converted back to f32. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -42,7 +42,8 @@ static wf_file *open_file(const char *path) {
     return f;
 }
 
-/* "x.q_proj_weight" or "x.q_proj_weight_scale" of "x.in_proj_weight..."; NULL: another name. */
+/* The name of part q, k or v of "x.in_proj_weight" or "x.in_proj_weight_scale": "x.q_proj_weight"
+ * etc.; NULL if the name is another one. */
 static const char *part_name(const char *name, int part, char *text) {
     const char *at = strstr(name, "in_proj_weight");
     if (!at) return NULL;
@@ -51,7 +52,7 @@ static const char *part_name(const char *name, int part, char *text) {
     return text;
 }
 
-/* Write `from` with separate q, k and v. */
+/* Writes the file `from` with separate matrices of q, k and v. */
 static void separate(const char *from, const char *to) {
     static wf_entry entries[MOST];
     static char names[MOST][NAME];
@@ -107,7 +108,7 @@ TEST_ROWS(int8_is_the_same_from_every_side, COUNT_OF(models)) {
     wf_file_free(f), wf_file_free(torch);
 }
 
-/* "model" with one of its matrices as "small" has it. */
+/* Writes the file "model" with one matrix in int8, taken from the file "small". */
 static void mix(const char *name) {
     wf_entry entries[MOST];
     wf_meta meta[META];
@@ -136,7 +137,7 @@ static bool rounded(const char *path, wf_layout layout) {
     return is;
 }
 
-/* By default generate rounds nothing: one matrix in I8 is no reason to round the others. */
+/* By default generate rounds no weights: in a file with one int8 matrix the others stay f32. */
 TEST_ROWS(only_rounded_weights_are_int8_by_default, COUNT_OF(models)) {
     save_model(_i);
     ok("convert --weights int8 model -o small");
@@ -152,7 +153,7 @@ TEST_ROWS(only_rounded_weights_are_int8_by_default, COUNT_OF(models)) {
     snprintf(command, sizeof command, same, "small", "small --weights int8"), ok(command);
 }
 
-/* A training is more than the model that convert would write in its place. */
+/* convert does not replace a checkpoint by a model, which has less in it, without --overwrite. */
 TEST(a_training_is_replaced_only_on_request) {
     ok("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --quiet "
        "--max-steps 2 -o training; convert --weights int8 training -o small; cp training before");

@@ -1,6 +1,6 @@
-/* tests/tools/test_convert_marian.c - `convert` and files of Marian: in, used by `generate`, out,
- * and in again; models that were trained here, out; and what is refused. The files themselves:
- * models/test_marian.c. */
+/* tests/tools/test_convert_marian.c - `convert` and files of Marian: imported models, used by
+ * `generate`, exported and imported again; exported models of weft; and refused files. The format
+ * of the files is tested in models/test_marian.c. */
 #include <stdio.h>
 
 #include "tests/suites.h"
@@ -25,7 +25,7 @@ static void with(const char *command, const char *name) {
 
 static const char *const names[] = { "shared.npz", "shared.bin", "split.bin", "teacher.npz" };
 
-/* The recorded outputs of the recorded sources, from the model and from what comes back. */
+/* The imported model, and its export imported again, give the recorded outputs. */
 TEST_ROWS(a_model_goes_in_and_out, COUNT_OF(names)) {
     char lines[64];
     with("convert --from marian %s -o first", recorded(names[_i]));
@@ -41,7 +41,8 @@ TEST_ROWS(a_model_goes_in_and_out, COUNT_OF(names)) {
     ok("generate --weights int8 --beam 3 second sources");
 }
 
-/* Calibrated on a text, into int8 and back: the weights that are rounded once stay. */
+/* A model is exported in int8, calibrated on a text, and imported: exporting it again gives the
+ * same rounded weights. */
 TEST_ROWS(a_model_goes_out_in_int8, COUNT_OF(names)) {
     char lines[64];
     with("convert --from marian %s -o first", recorded(names[_i]));
@@ -88,8 +89,8 @@ TEST(a_model_translates_text) {
     ok("cmp a.bin b.bin");
 }
 
-/* Trained from the beginning, with either decoder and tie, or on from a file of Marian: the weights
- * come back with their bits. */
+/* Trainings of new models, with either decoder and tie, and of imported ones: their weights are
+ * exported and imported with the same bits. */
 static const char *const trainings[] = {
     "--like firefox --preset tiny --tie all",
     "--like firefox --preset tiny --tie decoder --decoder attention --activation silu",
@@ -114,7 +115,8 @@ TEST_ROWS(a_trained_model_goes_out, COUNT_OF(trainings)) {
     ok("cmp again.npz model.npz");
 }
 
-/* The head that guided alignment has taught is what --alignment reads; without it, their mean. */
+/* generate --alignment uses the head that was trained by guided alignment, or else the mean of
+ * all. */
 TEST(a_guided_model_aligns_by_its_head) {
     char path[512];
     with("cp %s vocabulary.spm", source_path("tests/data/words_de.spm", path, sizeof path));

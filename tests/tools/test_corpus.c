@@ -1,5 +1,5 @@
-/* tests/tools/test_corpus.c - lines to ids to batches: what is kept, what is left out, and the same
- * order every time.
+/* tests/tools/test_corpus.c - lines encoded to ids and put into batches: pairs that are kept and
+ * pairs that are too long, and the order of the batches, which is always the same.
  *
  * The encoder of these tests gives a byte its value as an id, and leaves out '~', so that a line
  * may have no tokens. */
@@ -30,7 +30,7 @@ static int64_t encode_bytes(void *user, const char *line, size_t bytes, int32_t 
     return n;
 }
 
-/* With shift 0 ids take two bytes; with this one, four. */
+/* An offset of ids: with it an id takes four bytes, without it two. */
 enum { FAR = 100000 };
 static int32_t no_shift = 0, far_shift = FAR;
 
@@ -61,7 +61,7 @@ static void fill_corpus(corpus *c, int64_t n, int32_t *shift, size_t in_memory) 
     ck_assert_msg(corpus_seal(c, message), "%s", message);
 }
 
-/* Kept in memory and in a mapped file, with two and with four bytes an id: the same comes back. */
+/* Ids that are stored in memory or in a mapped file, with two or four bytes each, are read back. */
 TEST_ROWS(what_is_kept_comes_back, 4) {
     int32_t *shift = _i % 2 ? &far_shift : &no_shift;
     size_t in_memory = _i / 2 ? 1 : 0;
@@ -196,7 +196,8 @@ TEST_ROWS(a_store_holds_what_it_is_given, 3) {
     remove_folder();
 }
 
-/* Wherever the room ends: in what is appended, or in what was still in memory. */
+/* A full disk is reported, whether it is met by appended data or by data that were still in
+ * memory. */
 TEST(a_store_says_that_its_file_is_full) {
     struct rlimit old, limit;
     store s;
@@ -224,7 +225,7 @@ TEST(a_store_says_that_its_file_is_full) {
     remove_folder();
 }
 
-/* Random bytes, sown with newlines and TABs: a corpus, or a refusal in one sentence. */
+/* Random bytes with many newlines and TABs are read as a corpus, or refused with one message. */
 TEST(any_bytes_are_read_or_refused) {
     static const char common[] = "abc \t\t\n\r\xC3\xA9";
     int read = 0;
@@ -266,7 +267,7 @@ static const batches_limits limits_of[] = {
     { .accum = 1, .shuffle = true },
 };
 
-/* Row `row` of a batch, against the corpus. */
+/* Compares row `row` of a batch with a pair of the corpus. */
 static void assert_row(const batch *out, const corpus *c, int64_t pair, int64_t row) {
     int32_t src[32], tgt[32];
     const corpus_pair *p = corpus_at(c, pair);
@@ -350,8 +351,8 @@ static uint64_t hash_of_epoch(const batches *b) {
     return h;
 }
 
-/* (seed, epoch) gives the order, however one gets there; another seed or epoch another order. The
- * hash was recorded once: the order is part of what a resume relies on. */
+/* The order of batches depends on seed and epoch alone. Its hash is recorded here, because a
+ * resumed training relies on the same order. */
 TEST(order_is_a_function_of_seed_and_epoch) {
     corpus c;
     batches b, again, other;
@@ -384,8 +385,8 @@ TEST(order_is_a_function_of_seed_and_epoch) {
     remove_folder();
 }
 
-/* Unshuffled batches go up in length; shuffled ones do not, and pairs of one length change places
- * between epochs. */
+/* Without shuffling, batches are in the order of their lengths. With it they are not, and pairs of
+ * the same length are in other batches in each epoch. */
 TEST(shuffled_or_not) {
     corpus c;
     batches b;

@@ -1,5 +1,5 @@
-/* tests/tools/test_dataset.c - where batches come from: what is held back, what is freed, and that
- * it is said when there is no memory. */
+/* tests/tools/test_dataset.c - datasets: held-out pairs, freed memory, and messages when an
+ * allocation fails. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/models/text_files.h"
 #include "tests/suites.h"
@@ -33,7 +33,8 @@ static void make_files(void) {
     write_file(1, TEXT("ein haus\ta house\nso viel mehr als vier\tfar too long\nein\ta\n"));
 }
 
-/* The pairs that are not too long, and their lines; of a task, as many as were asked for. */
+/* Held-out pairs keep their lines: those of a file that are not too long; of a task, as many as
+ * were asked for. */
 TEST(held_pairs_keep_their_lines) {
     dataset m;
     make_files();
@@ -118,7 +119,8 @@ TEST_ROWS(every_failure_is_survived, 4) {
     remove_folder();
 }
 
-/* With a first look at the pairs, some of which are held back. */
+/* Failing allocations while pairs are surveyed for the default settings, with some of them held
+ * out. */
 TEST_ROWS(every_failure_of_a_look_is_survived, 2) {
     static char text[4000];
     size_t n = 0;
@@ -147,7 +149,7 @@ TEST_ROWS(every_failure_of_a_look_is_survived, 2) {
     remove_folder();
 }
 
-/* Each word of --task is that of a row, in the order of the rows. */
+/* Each word of --task has a row in the table of tasks, in the same order. */
 TEST(every_word_has_a_row) {
     const source_kind *last = NULL;
     int words = 1, rows = 0;
@@ -163,8 +165,8 @@ TEST(every_word_has_a_row) {
     ck_assert(source_of_word(0) == &source_made && source_of_word(5) == &source_pairs);
 }
 
-/* Sequences that are made up: as many as are asked for are held out, none of them is learned, and
- * the training has no end. */
+/* Tasks with generated sequences: as many as asked for are held out and never trained on, and
+ * training sequences do not end. */
 TEST(made_sequences_come_in_batches) {
     dataset m;
     batch b = { 0 };

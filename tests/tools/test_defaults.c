@@ -1,5 +1,5 @@
-/* tests/tools/test_defaults.c - settings that follow the data: the rules, and what a training makes
- * of them; and the pairs that are held back where nobody named any. */
+/* tests/tools/test_defaults.c - default settings that depend on the data: their formulas, and the
+ * settings of a training; and the validation pairs that are held out if none are given. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,13 +10,13 @@
 
 TESTS(defaults)
 
-/* A dry run measures a step, so models that are not looked at are small. */
+/* A dry run measures a step, so the models are small unless their size is tested. */
 #define SMALL "--d-model 8 --heads 2 --layers 1 --d-ff 8 "
 #define TINY SMALL "--threads 1 --quiet "
 
 /* ---- the rules ------------------------------------------------------------------------------- */
 
-/* Nothing jumps: one percent more of the data moves a setting by no more than 2 %, or 0.01. */
+/* One percent more data changes a setting by at most 2 %. */
 static void assert_near(double a, double b, const char *name, double size) {
     ck_assert_msg(fabs(a - b) <= 0.02 * a, "%s: %g, then %g, at %g", name, a, b, size);
 }
@@ -28,10 +28,11 @@ TEST(pairs_have_smooth_rules) {
         assert_near(a.epochs, b.epochs, "epochs", n);
         ck_assert(fabs(a.dropout - b.dropout) <= 0.01);
         ck_assert(b.batch >= a.batch && b.dropout <= a.dropout);
-        /* between these sizes, from captions of 29 tokens to words of 8, epochs grow */
+        /* more data give fewer epochs, except between these sizes, where the defaults change from
+         * those for captions of 29 tokens to those for words of 8 */
         ck_assert(b.epochs <= a.epochs || (n > 28000 && n < 120000));
         ck_assert(a.batch >= 1 && a.epochs >= 1 && a.dropout >= 0 && a.dropout < 0.5);
-        /* more data never get fewer updates in all, as long as batches may grow with them */
+        /* the number of updates hardly falls with more data */
         ck_assert_msg(1.01 * n * b.epochs / b.batch >= 0.97 * n * a.epochs / a.batch, "%g", n);
     }
     ck_assert(defaults_for_pairs(1).epochs == defaults_for_pairs(100).epochs);
@@ -70,8 +71,8 @@ TEST(warmup_does_not_jump) {
     }
 }
 
-/* What was measured is the README's translator: 29,000 captions of 27.9 tokens, or of 29.2 with one
- * vocabulary. Its defaults must not change by the way. */
+/* The README's translator: 29,000 captions of 27.9 tokens, or of 29.2 with one vocabulary. Its
+ * measured results belong to these defaults, which must stay. */
 TEST(the_recipe_of_the_readme_stays) {
     pair_defaults d = defaults_for_pairs(29000);
     ck_assert_int_eq(defaults_batch_tokens(d.batch, 27.91), 4096);
@@ -80,7 +81,7 @@ TEST(the_recipe_of_the_readme_stays) {
     ck_assert_double_eq(d.dropout, 0.2);
 }
 
-/* So it is with words and their sounds: 118,698 pairs of 14.83 tokens. */
+/* The defaults for words and their sounds, 118,698 pairs of 14.83 tokens, were measured, too. */
 TEST(the_recipe_of_letters_to_sounds_stays) {
     pair_defaults d = defaults_for_pairs(118698);
     ck_assert_int_eq(defaults_batch_tokens(d.batch, 14.83), 2180);
@@ -90,7 +91,8 @@ TEST(the_recipe_of_letters_to_sounds_stays) {
 
 /* ---- by the lines ---------------------------------------------------------------------------- */
 
-/* Shell commands that make the lines, and the tokenizers that a training on them chooses. */
+/* Shell commands that write lines, and the tokenizers that a training on them chooses by
+ * default. */
 static const struct {
     const char *lines, *tokenizer, *targets, *positions;
 } kinds[] = {
@@ -136,8 +138,8 @@ TEST_ROWS(lines_say_what_a_token_is, COUNT_OF(kinds)) {
     }
 }
 
-/* Rotary positions are not chosen where they can't be: in heads of an odd width, and in a class of
- * transformers that has others. */
+/* Rotary positions, the default, are not chosen for heads of an odd width, nor for a --like whose
+ * class in transformers has other positions. */
 TEST(positions_fit_the_model) {
     run("%s > pairs", kinds[0].lines);
     ok("train --train pairs --d-model 12 --heads 4 --layers 1 --d-ff 8 --positions sinusoidal "
@@ -171,7 +173,8 @@ static void make_many(void) {
     ok("seq 1000 | awk '{ print \"s\" $1 * 7919 % 1000 \"\\tt\" $1 * 7919 % 1000 }' > pairs");
 }
 
-/* One percent, in whatever order they stand, so that there is a .best; and a resume agrees. */
+/* One percent of the pairs is held out for validation, independent of their order, and a resume
+ * holds out the same ones. */
 TEST(some_pairs_are_held_back) {
     make_many();
     ok("train --train pairs --d-model 8 --heads 2 --layers 1 --d-ff 8 --threads 1 --lr-steps 6 "
@@ -197,7 +200,8 @@ TEST(some_pairs_are_held_back) {
        "--valid-size 0 --dry-run 2>&1 | grep -q 'training 1,000 pairs'");
 }
 
-/* Equal sources stay together, and where all are equal none is held back. */
+/* Pairs with equal sources are all held out or all trained on. If all sources are equal, none is
+ * held out. */
 TEST(few_or_equal_pairs_are_all_learned) {
     ok("yes 'a b\tb a' | head -n 900 > pairs; train --train pairs " SMALL "--dry-run");
     assert_contains(result.err, "training 900 pairs");

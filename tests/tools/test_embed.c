@@ -1,6 +1,6 @@
-/* tests/tools/test_embed.c - the program embed: vectors in every form, the nearest lines, what is
- * refused; and train --task pairs, whose models it reads. Which vectors a line has is asked by
- * suites encoder and hf_encoder. */
+/* tests/tools/test_embed.c - the program embed: vectors in every format, the nearest lines,
+ * refusals; and train --task pairs, which makes models for it. The values of vectors are tested by
+ * the suites encoder and hf_encoder. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ TEST(vectors_have_three_forms) {
     ok("tail -c +129 npy | cmp - raw");
 }
 
-/* Neither the batch nor threads nor the way of the lines can be seen. */
+/* A line's vector does not depend on the batch, the threads, or how the lines are read. */
 TEST_ROWS(a_line_has_one_vector, 4) {
     static const char *const ways[] = {
         "embed dense lines --batch-size 1",
@@ -88,7 +88,8 @@ TEST(a_prompt_is_put_before_each_line) {
        "'it runs: ' --quiet | cmp - a");
 }
 
-/* Without a vocabulary lines are token ids; more of them than fit are told. */
+/* For a model without a vocabulary, lines are token ids; a message counts those that are too
+ * long. */
 TEST(ids_are_read_without_a_vocabulary) {
     ok("mkdir f && cp " HF "enc_distil/config.json " HF "enc_distil/pytorch_model.bin f && convert "
        "--from hf f -o ids 2> said && grep -q 'the model reads token ids' said");
@@ -104,7 +105,7 @@ TEST(a_line_is_nearest_to_itself) {
     ck_assert_str_eq(result.out, "1 2 3 4 5 6 7 ");
     ok("cut -f 3- found | cmp - lines; cut -f 1 found | sort -u");
     ck_assert(fabs(atof(result.out) - 1) < 1e-5);
-    /* all of them, from the nearest to the farthest; of equal ones the first */
+    /* all lines are found, the nearest first; of equally near ones the first in the file first */
     ok("(cat lines; cat lines) > twice; head -n 1 lines | embed dense --search twice --top 100 "
        "--quiet > found; wc -l < found; head -n 2 found | cut -f 2 | tr '\\n' ' '; cut -f 1 found "
        "| "
@@ -145,7 +146,7 @@ TEST(pairs_are_found_when_they_are_learned) {
     ck_assert_int_ge(atoi(result.out), 30);
 }
 
-/* At a rate at which the vectors of all lines become alike, the validations say so. */
+/* If the rate is so high that all vectors become alike, the validations report a loss of chance. */
 TEST(a_loss_of_chance_is_told) {
     make_pairs();
     ok("train --task pairs --train pairs --valid pairs --tokenizer word --d-model 32 --heads 2 "
@@ -162,7 +163,7 @@ TEST(a_loss_of_chance_is_told) {
     ck_assert_ptr_null(strstr(result.err + strlen(result.err) / 2, "chance"));
 }
 
-/* A new model of pairs, and BART, have a lower rate and a longer warm-up than others. */
+/* New models of --task pairs and --like bart have a lower default rate and a longer warm-up. */
 TEST(a_short_training_has_its_own_rate) {
     make_pairs();
     ok("train --task pairs --train pairs --valid-size 0 --dry-run; train --train pairs --like bart "
@@ -175,8 +176,8 @@ TEST(a_short_training_has_its_own_rate) {
     assert_contains(result.err, "peak rate 0.0003 after 10 steps");
 }
 
-/* A vocabulary that was learned here goes out as a tokenizer.json with the same ids, also of lines
- * that look like its marks, that have unknown characters, or other white space. */
+/* A vocabulary that train learned is exported as a tokenizer.json with the same ids: also for lines
+ * with texts of special tokens, unknown characters, or other white space. */
 static const char *const learned[] = { "word", "char", "bpe --vocab-size 80" };
 
 TEST_ROWS(a_learned_vocabulary_goes_out, COUNT_OF(learned)) {
@@ -204,7 +205,7 @@ TEST(a_folder_without_a_tokenizer_says_why) {
     assert_contains(result.err, "with --tokenizer word, char or bpe, has one that is written");
 }
 
-/* A training stopped in between, or of several processes, has the same bits. */
+/* A training that is stopped and resumed, or made by several processes, has the same bits. */
 TEST(parts_are_the_whole) {
     make_pairs();
     ok(TRAIN
@@ -216,7 +217,7 @@ TEST(parts_are_the_whole) {
        "b; embed two sources --format f32 --quiet -o c; cmp a b && cmp a c");
 }
 
-/* An imported model goes on, with its own tokens. */
+/* An imported model is fine-tuned with its own tokenizer. */
 TEST(an_imported_model_learns_pairs) {
     ok("for a in the house tree dog; do for b in runs in and; do printf '%s %s\\tgr\\303\\274n %s "
        "1999 %s\\n' $a $b $b $a; done; done > pairs; cut -f 1 pairs > sources; cut -f 2 pairs > "
@@ -230,8 +231,8 @@ TEST(an_imported_model_learns_pairs) {
        "--format f32 -o a --quiet && embed back sources --format f32 -o b --quiet && cmp a b");
 }
 
-/* One that predicts masked tokens goes on without that head: a training at rate almost 0 leaves its
- * vectors as they were. */
+/* A model of masked tokens is fine-tuned on pairs, without its head: a training at a rate of almost
+ * 0 leaves its vectors unchanged. */
 TEST(a_masked_model_learns_pairs) {
     ok("printf 'the dog\\tthe house\\na tree\\tin green\\n' > pairs; train --task pairs --train "
        "pairs "
@@ -243,7 +244,8 @@ TEST(a_masked_model_learns_pairs) {
     ck_assert_str_eq(result.out, "0\n");
 }
 
-/* ---- pictures --------------------------------------------------------------------------------- */
+/* ---- pictures
+ * --------------------------------------------------------------------------------- */
 
 TEST(an_encoder_is_drawn_and_inspected) {
     ok("graph dense -o a.svg && graph --of attention dense -o b.svg && graph --of encoder-layer "

@@ -1,5 +1,5 @@
-/* tests/tools/test_emit_c.c - `graph --emit-c`: programs of trained models, compiled, write the
- * lines that `generate` writes, and so do pages; what cannot be written is refused. WEFT_EMIT_CC
+/* tests/tools/test_emit_c.c - `graph --emit-c`: compiled programs of trained models, and web pages
+ * of them, write the lines of `generate`; models that cannot be emitted are refused. WEFT_EMIT_CC
  * names another compiler, as in suite `emit`. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ SETUP(enter_folder, leave_folder)
 
 /* ---- models of ids --------------------------------------------------------------------------- */
 
-/* Lines of 1 to `most` ids from `low` on. */
+/* Writes n lines of 1 to `most` random ids in [low, vocab). */
 static void write_lines(int n, int low, int vocab, int most) {
     FILE *file = fopen("lines", "w");
     ck_assert(file);
@@ -58,8 +58,8 @@ TEST(a_program_writes_the_lines_of_generate) {
     compare("--weights f32", "--weights f32");
 }
 
-/* Below the memory of all caches a layer's keys and values are computed again, then those of both;
- * below that, the model is refused. */
+/* With less memory than all caches need, keys and values of one layer are computed again, and with
+ * still less those of both; below that, the model is refused. The output stays the same. */
 TEST(a_small_memory_changes_no_line) {
     long memory, less, least;
     char options[120];
@@ -88,7 +88,8 @@ TEST(a_small_memory_changes_no_line) {
     ck_assert_msg(strstr(result.err, " would fit"), "%s", result.err);
 }
 
-/* The program opens the file beside itself, or its argument, and refuses every other one. */
+/* The program opens the file of weights beside itself, or its argument, and refuses any other
+ * file. */
 TEST(a_program_takes_its_file_of_weights_alone) {
     static const char *const others[] = {
         "head -c 100 w > other",                                        /* shorter */
@@ -256,7 +257,8 @@ TEST(lines_of_a_batch_have_the_scores_of_single_ones) {
     ck_assert_msg(result.status == 0, "%s", result.err);
 }
 
-/* With these flags a compiler computes other bits, so the file does not let itself be compiled. */
+/* With these flags a compiler would compute other bits, so the file stops the compilation
+ * (#error). */
 TEST(other_arithmetic_is_refused) {
     static const char *const flags[] = { "-ffast-math", "-Ofast", "-D__FLT_EVAL_METHOD__=2" };
     if (!has_emitted_compiler("emit_c")) return;
@@ -305,7 +307,7 @@ TEST_ROWS(a_page_computes_the_lines_of_generate, COUNT_OF(pages)) {
     ck_assert_msg(result.status == 0, "%s: %s %s", r->train, result.out, result.err);
 }
 
-/* It answers what stands behind # in its address, and asks for nothing that is not in it. */
+/* The page answers the text behind # in its address, and requests no other file. */
 TEST(a_browser_shows_an_output) {
     char script[512];
     if (!has_page_tools() || !browser()) return;
@@ -392,8 +394,8 @@ TEST(memory_is_printed_and_nothing_written) {
 
 /* ---- a training ------------------------------------------------------------------------------ */
 
-/* With these options `train` has made the file at some update, and the program goes on from there,
- * or begins anew. */
+/* Options of a training; the update at which its file was saved; and options of graph. The emitted
+ * program continues the training from that file, or starts it anew. */
 typedef struct trained {
     const char *options, *before, *emit;
 } trained;
@@ -428,7 +430,7 @@ TEST_ROWS(a_training_writes_the_file_of_train, COUNT_OF(trainings)) {
     ck_assert_msg(result.status == 0, "%s: %s %s", t->options, result.out, result.err);
 }
 
-/* Its program reads batches of at most these sizes. */
+/* The program of a training on text reads batches, of at most the sizes given to graph. */
 TEST(a_training_on_text_reads_batches) {
     if (!has_emitted_compiler("emit_c")) return;
     ok("seq 1 400 > text && train --task lm --text text --max-len 8 --batch-size 3 --max-steps 1 "

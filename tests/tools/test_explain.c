@@ -1,5 +1,5 @@
-/* tests/tools/test_explain.c - the page of generate --explain: its numbers are those that generate
- * writes and that the model computes, and a browser shows them without an error.
+/* tests/tools/test_explain.c - the page of generate --explain: its numbers are those of generate's
+ * output and of the model, and a browser shows them without an error.
  *
  * Three small models are trained once: $WORDS knows some pairs by heart, $IDS copies numbers, and
  * $BOOK continues text. */
@@ -36,7 +36,7 @@ static void train_models(void) {
 
 /* ---- reading a page -------------------------------------------------------------------------- */
 
-/* The data of a page, without what stands before and behind it. */
+/* The JSON data of a page, cut out of its text. */
 static const char *data_of(const char *path) {
     read_text(path, page, sizeof page);
     char *data = strstr(page, "id=\"data\">");
@@ -142,7 +142,8 @@ static const char *const uses[] = {
     "echo a house | generate --model $BOOK --max-new-tokens 7 --beam 3 --nbest 1 --stop longest",
 };
 
-/* Totals are sums along the paths; what goes on has parents that went on. */
+/* Checks the tree of hypotheses: totals are sums along the paths, and the parent of a hypothesis
+ * was continued. */
 static void check_tree(void) {
     ck_assert_double_eq(tree.nodes[0][PARENT], -1);
     for (int i = 1; i < tree.n; i++) {
@@ -154,7 +155,8 @@ static void check_tree(void) {
     }
 }
 
-/* Outputs as generate --json writes them: their log-probabilities, totals and scores, in text. */
+/* Compares the page's outputs, log-probabilities, totals and scores with those of generate --json,
+ * as text. */
 static void check_outputs(const char *data, const char *json) {
     static const char *const keys[] = { "log_probs", "total", "score", "cut" };
     const char *ours = behind(data, "outputs"), *theirs = behind(json, "outputs");
@@ -207,7 +209,8 @@ static wf_model *open_model_file(const char *name) {
     return m;
 }
 
-/* The logits [t,V] of the first output, computed in one go. To be freed. */
+/* The logits [T,V] of the first output, from one run over the whole sequence. The caller frees
+ * them. */
 static float *logits_of(wf_model *m, const char *data, int *begin) {
     double list[MOST_PATH];
     int32_t src[MOST_PATH], tgt[MOST_PATH] = { m->start_id };
@@ -257,7 +260,8 @@ static void check_row(const char *row, const float *logits, int64_t vocab,
                                     share(logits, vocab, (int)tokens[i], temperatures[k]), 1e-6);
 }
 
-/* At every step of the output and every position of the slider: the softmax over all tokens. */
+/* Compares the page's probabilities with a softmax over all tokens, at every step of the output and
+ * for every temperature of the slider. */
 static void check_slider(const char *name, const char *data) {
     double temperatures[64];
     int32_t path[MOST_PATH];
@@ -484,7 +488,8 @@ static void check_drawn(const float *logits, int64_t vocab, double temperature) 
     ck_assert_int_eq(n, vocab < TOP ? vocab : TOP);
 }
 
-/* Any request would break the page's content security policy, which the console tells. */
+/* Any request for a resource would violate the page's content security policy, which the browser's
+ * console reports. */
 TEST(a_browser_shows_the_page_without_an_error) {
     static const double temperatures[] = { 0.5, 1, 2 };
     int begin;

@@ -1,8 +1,8 @@
-/* tests/tools/test_filter.c - generate as a filter: a line for a line, whatever is in them, and how
- * a model's file says that it is searched or drawn from.
+/* tests/tools/test_filter.c - generate as a filter, which writes a line for each line, whatever is
+ * in them; and settings of the search in a model's file.
  *
- * $BYTES has learned next to nothing of running text, so that it writes bytes of all kinds, line
- * breaks among them; $SHORT translates word by word and reads eight words at most. */
+ * $BYTES is a hardly trained model of running text, which writes any bytes, also line breaks.
+ * $SHORT translates word by word, and reads at most eight words. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -62,7 +62,7 @@ TEST(line_breaks_within_outputs_are_escaped) {
     ok(SEEDS DRAW "in --seed $seed --stream; done > streamed; cmp all streamed");
 }
 
-/* A score, a tab, an output: nothing in it is a second tab. */
+/* In output with columns (score TAB output), a tab within the output is escaped. */
 TEST(columns_hold_no_tabs) {
     ok("printf 'one\\ntwo\\n' > in; " SEEDS DRAW "in --nbest 3 --seed $seed; done > all");
     assert_contains(result.err, "line breaks or tabs within outputs");
@@ -72,7 +72,7 @@ TEST(columns_hold_no_tabs) {
     ck_assert_int_gt(atoi(strchr(result.out, '\n') + 1), 0);
 }
 
-/* The answer to a prompt is unescaped text, unless it comes in columns. */
+/* The continuation of --prompt is written unescaped, unless the output has columns. */
 TEST(a_prompt_is_answered_as_it_is) {
     ok(DRAW "--prompt one --seed 3 > a; printf 'one\\n' | " DRAW "--raw --seed 3 > b; "
             "printf one > c; cat b >> c; cmp a c");
@@ -107,7 +107,7 @@ TEST(a_reader_that_goes_ends_it_without_a_word) {
 TEST(files_need_no_names_of_options) {
     ok("printf 'a\\nb\\n' > in; generate $SHORT in --quiet");
     ck_assert_str_eq(result.out, "A\nB\n");
-    ok("generate in -m $SHORT --quiet"); /* a word takes the place that the options leave */
+    ok("generate in -m $SHORT --quiet"); /* with -m given, the word is the input file */
     ck_assert_str_eq(result.out, "A\nB\n");
     ok("generate -m $SHORT -i - -o - --quiet < in");
     ck_assert_str_eq(result.out, "A\nB\n");
@@ -179,7 +179,7 @@ TEST(long_lines_are_split) {
     assert_contains(result.err, "exact match 4/4");
 }
 
-/* Letters that are ids each, without a space to be split at. */
+/* A long line without spaces is split between characters, which are one id each. */
 TEST(what_has_no_space_is_split_between_characters) {
     ok("printf 'ab\\tAB\\nba\\tBA\\n\\303\\244\\tA\\n' > pairs; train --train pairs --tokenizer "
        "char " SIZE "--max-steps 5 -o m > /dev/null");
@@ -226,7 +226,8 @@ TEST(long_pairs_are_scored_as_far_as_they_go) {
     expect(1);
 }
 
-/* The end of a prompt is gone on from; half of the positions are for what is wanted, at most. */
+/* The end of a long prompt is continued. At most half of the positions are kept free for the
+ * output. */
 TEST(a_long_prompt_keeps_its_end) {
     ok("p=$(seq -s ' ' 100); printf '%s\\n' \"$p\" > in; generate $BYTES in --quiet > a; printf "
        "'%s\\n' "
@@ -277,11 +278,11 @@ TEST(a_message_removes_the_bar) {
     ck_assert_str_eq(result.out, "\r\033[Khalf\r\033[Kp: one\np: two\n");
 }
 
-/* A terminal shows it after a few seconds of work, and then the line goes. Time without input is no
- * work. Passes where no program makes a terminal. */
+/* On a terminal, a progress line appears after some seconds of work, and is removed in the end.
+ * Waiting for input is not work. Passes without the program `script`, which makes a terminal. */
 TEST(a_long_run_shows_how_far_it_is) {
     if (run("command -v script")->status) return;
-    /* a pipe has few of such lines, so that little is left to do when they end */
+    /* the lines are long, so that the pipe holds only few of them when the input ends */
     ok("line=$(printf 'a b a b a b a%300s' ''); printf '(yes \"%s\" & sleep 4; kill $!) | generate "
        "%s --batch-size 1 --beam 40 --threads 1 -o out\\n' \"$line\" $SHORT > slow; printf '(echo "
        "a; "

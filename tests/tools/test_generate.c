@@ -1,8 +1,8 @@
-/* tests/tools/test_generate.c - the program generate: what it does with lines.
+/* tests/tools/test_generate.c - the program generate and its output for lines of input.
  *
  * Three models are trained once, in a moment, and named in the environment: $WORDS has learned a
- * few pairs by heart, so that its output is known; $LETTERS and $IDS have learned next to nothing,
- * so that their outputs are of all kinds. */
+ * few pairs by heart, so that its output is known; $LETTERS and $IDS are hardly trained, so that
+ * their outputs are of all kinds. */
 #include <stdio.h>
 
 #include "generate_refusals.inc"
@@ -258,7 +258,7 @@ TEST(a_models_file_says_how_it_is_searched) {
     change_meta("m.safetensors", "generate.forced", "9 8");
     ok("generate --model m.safetensors -i in -o a; generate --model m.safetensors --beam 1 "
        "--stream -i in > b; test -s a; test -s b");
-    /* Forced tokens that stand for text are written, as transformers does. */
+    /* Forced tokens that are text, and not special tokens, are written, as by transformers. */
     ok("generate --model m.safetensors --json --beam 1 -i in | "
        "sed 's/.*\"text\":\"\\(..\\).*\"tokens\":\\[\"\\(.\\)\",\"\\(.\\)\".*/"
        "[\\1] = [\\2\\3]/' | sed 's/^\\(.*\\) = \\1$/same/'");
@@ -350,7 +350,8 @@ TEST(references_are_compared_with) {
                     " = 91.47 87.5/80.0/100.0/100.0 "); /* precisions 7/8, 4/5, 2/2, 1/1 */
     assert_contains(result.err,
                     "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:weft-");
-    assert_contains(result.err, "CER 0.1000, WER 0.1250, exact match 3/4"); /* 3 of 30, 1 of 8 */
+    /* wrong are 3 of 30 characters, and 1 of 8 words */
+    assert_contains(result.err, "CER 0.1000, WER 0.1250, exact match 3/4");
     ok("echo 1 2 3 > in; generate --model $IDS < in > ref; "
        "generate --model $IDS --reference ref --quiet < in");
     assert_contains(result.err, "CER 0.0000, WER 0.0000, exact match 1/1");
@@ -417,7 +418,7 @@ TEST(attention_as_a_picture) {
     ck_assert_ptr_nonnull(strstr(result.out, "</svg>"));
 }
 
-/* Without a line there is no picture: an old one stays. */
+/* If all lines are empty, no picture is written, and an old one stays. */
 TEST(no_line_draws_no_picture) {
     ok("echo 'digraph weft {' > a.svg; printf '\\n\\n' | generate --model $WORDS --attention a.svg "
        "--quiet; "
@@ -428,7 +429,8 @@ TEST(no_line_draws_no_picture) {
     ck_assert_int_eq(atoi(result.out), 1);
 }
 
-/* Labels of any length and width: two columns, none, not to be shown; narrow cells for many. */
+/* Labels of a text heat map may be characters of two columns or of none, or not printable; with
+ * many labels the cells are narrow. */
 TEST(labels_keep_their_columns) {
     static const char *const lines[] = { "\344\272\272", "e\314\201", "a\360\237\230\200",
                                          "zero\342\200\215width", "sixteen-letters!" };
@@ -459,7 +461,7 @@ TEST(attention_on_the_terminal) {
     assert_contains(result.err, "\n</s> ");
 }
 
-/* Without a line nothing is written, which may be a mistake of the one who calls. */
+/* An input without lines gives no output but a message, because it may be a mistake. */
 TEST(an_empty_input_is_said) {
     ok(": > none; generate $WORDS none");
     ck_assert_str_eq(result.out, "");
@@ -486,7 +488,7 @@ TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
     ck_assert_str_eq(result.out, "");
 }
 
-/* The line before it is answered, no other. */
+/* A bad line ends the program with a message. Only the line before it is answered. */
 TEST_ROWS(bad_line_is_named, COUNT_OF(bad_lines)) {
     const struct bad_line *b = &bad_lines[_i];
     run("{ printf '%s\\n'; printf \"%s\\n\"; printf '%s\\n'; } | generate %s", b->before, b->line,

@@ -1,8 +1,7 @@
-/* tests/tools/test_graph_numbers.c - the numbers that `graph` shows: formulas of the command line,
- * their gradients and second derivatives, as a table, as Graphviz text and as a page.
+/* tests/tools/test_graph_numbers.c - the numbers that `graph` shows: values of --formula, gradients
+ * and second derivatives, as a table, as Graphviz text and as a page.
  *
- * Numbers come from a graph that is recorded here and fetched; where they are exact, they are
- * written down. */
+ * Expected numbers are computed by graphs that the tests record; exact ones are literals. */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include <fcntl.h>
 #include <stdio.h>
@@ -90,9 +89,8 @@ TEST_ROWS(a_formula_is_what_the_ops_compute, COUNT_OF(formulas)) {
     wf_graph_free(g);
 }
 
-/* d/da (a b + c^2) = b, d/db = a, d/dc = 2 c, and d^2/dc^2 = 2. */
-/* x = 3 is read by x * y, whose slope is 5, and twice by x * x: 2 * 3. The larger share comes
- * first, and the gradient is their sum. */
+/* x = 3 is an operand of x * y with y = 5, and twice of x * x. The page lists the contributions to
+ * x's gradient, 2 * 3 and 5, the larger one first, and their sum. */
 TEST(a_gradient_has_the_shares_of_its_consumers) {
     ok("graph --formula 'x*x - x*y' --x 3 --y 5 --table > table; cat table");
     assert_contains(result.out, "gradient           1\n");
@@ -306,7 +304,8 @@ TEST(a_page_holds_the_graph_and_its_plan) {
     ck_assert_int_gt(times(data, "\"seconds\":"), 20);
 }
 
-/* Graphviz text on a terminal gets a sentence that says what it is, and elsewhere none. */
+/* If Graphviz text is written to a terminal, a message says what it is; in a file or pipe there is
+ * none. */
 TEST(a_terminal_is_told_what_fills_it) {
     int master = posix_openpt(O_RDWR | O_NOCTTY);
     ck_assert(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
@@ -320,7 +319,8 @@ TEST(a_terminal_is_told_what_fills_it) {
     ck_assert_str_eq(result.err, "");
 }
 
-/* A browser draws the page, and says nothing. Passes where there is none. */
+/* A browser draws the page without an error on its console. Passes where no browser is
+ * installed. */
 TEST(a_browser_draws_the_page) {
     if (run("command -v chromium")->status) return;
     ok("graph --html p.html --of encoder-layer --d-model 8 --heads 2 --d-ff 16");

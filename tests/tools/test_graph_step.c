@@ -19,7 +19,8 @@ SETUP(enter_folder, leave_folder)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* Every stop of the walk in the file `all` says its place; operands are at earlier ones. */
+/* Checks the output of a whole walk in the file `all`: stops are numbered, and the operands of a
+ * node are at earlier stops. */
 static int assert_walk(void) {
     int n = 0, of = 0, at, total, operand;
     char line[512];
@@ -59,7 +60,7 @@ TEST(without_a_terminal_all_nodes_are_written) {
     ck_assert_int_gt(nodes, forward + backward / 2);
 }
 
-/* The numbers are those of generate. */
+/* The log-probabilities of the walk are those of generate. */
 TEST(the_walk_has_the_log_probabilities_of_generate) {
     double p[4];
     char expected[64];
@@ -118,7 +119,7 @@ TEST(commands_go_and_search) {
     }
 }
 
-/* A command that finds nothing is told in a line of its own, and those after it still run. */
+/* A search command that finds nothing prints a line, and the following commands still run. */
 TEST(commands_go_on_after_a_miss) {
     run("graph --formula 'exp(a) * b' --a 0 --b 3 --step --commands 'n; y; /nothing; g 4; v'");
     expect(1);
@@ -127,7 +128,7 @@ TEST(commands_go_on_after_a_miss) {
     assert_contains(result.out, "recorded by the gradient rule of 4 mul\n");
 }
 
-/* In a terminal keys are read line by line. Passes where no program makes one. */
+/* On a terminal, commands are read line by line. Passes where no program makes a terminal. */
 TEST(a_terminal_is_asked_for_keys) {
     if (run("command -v script")->status) return;
     ok("printf 'n\\n/exp\\nwrong\\nq\\n' | script -qec \"graph --formula 'exp(a) * b' --a 0 --b 3 "
@@ -139,8 +140,8 @@ TEST(a_terminal_is_asked_for_keys) {
 
 /* ---- a broken mask, and numbers that are not finite ------------------------------------------ */
 
-/* A row without an open column gives zeros; z finds the mask's row, and the rows that follow from
- * it. */
+/* A softmax row with all columns masked is zeros. The command z finds the row of the mask, and the
+ * rows that depend on it. */
 TEST(a_row_that_is_all_masked_is_found) {
     ok("graph --formula 'masked_softmax(q @ transpose(k), m) @ v' " SCORES
        "--m '1 1 1; 0 0 0; 1 1 1' --commands 'z; z; z'");
@@ -151,8 +152,7 @@ TEST(a_row_that_is_all_masked_is_found) {
     assert_contains(result.out, "matmul  \n");
 }
 
-/* A mask of queries in the place of one of keys: [3,1] masks rows, where [1,3] would mask a
- * column. */
+/* A wrong mask: [3,1] masks rows (queries), where [1,3] would mask columns (keys). */
 TEST(a_mask_of_the_wrong_axis_is_found) {
     ok("graph --formula 'masked_softmax(q @ transpose(k), m) @ v' " SCORES
        "--m '1; 1; 0' --commands '/softmax; z'");

@@ -1,6 +1,6 @@
-/* tests/tools/test_gzip.c - text packed by gzip, wherever a program reads text; packed text that is
- * damaged, which is refused: never is it a shorter text; and text in UTF-16, a model, a pointer of
- * Git LFS and other compressions, which are refused. */
+/* tests/tools/test_gzip.c - text compressed by gzip, wherever a program reads text. Damaged files
+ * are refused, and never read as a shorter text. Refused are also text in UTF-16, a model, a
+ * pointer of Git LFS and other compressions. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -183,8 +183,9 @@ static void write_bytes(const char *path, const char *bytes, size_t n) {
     fclose(f);
 }
 
-/* Bits 1 and 2 of byte 3 say that a checksum or further fields of the header follow; what is no
- * longer gzip at all is text of its own, which those who read it judge. */
+/* A file that is cut is refused, unless the cut is between two gzip members. A file with a flipped
+ * bit is refused or gives the same text. The first two bytes stay, because without them it is plain
+ * text. */
 TEST(no_cut_and_no_bit_makes_another_text) {
     char bytes[4096];
     FILE *f = fopen("members.gz", "rb");

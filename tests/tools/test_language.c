@@ -1,5 +1,5 @@
-/* tests/tools/test_language.c - models of many languages: which piece tells a language, and what it
- * is put in front of. */
+/* tests/tools/test_language.c - multilingual models: the tokens of languages, and where they are
+ * put. */
 #include <stdio.h>
 
 #include "models/text_internal.h"
@@ -35,8 +35,8 @@ static wf_tokenizer *open_side(const int32_t *before, int n_before) {
     return t;
 }
 
-/* "the", whose pieces the vocabulary does not have, in front of its end, behind `first`; -1: behind
- * nothing. */
+/* Asserts that "the" is encoded as unknown pieces and the end token, after the token `first` (-1:
+ * after none). */
 static void assert_begins(language *l, int side, int32_t first) {
     int32_t ids[16];
     char message[WF_MESSAGE];
@@ -59,7 +59,8 @@ static int no_line(void *from, const char **line, size_t *bytes) {
     return 0;
 }
 
-/* A shortlist wants to know it: a source's own tokens may be outputs then. */
+/* Do two tokenizers have the same pieces? Then tokens of the source may be candidates of a
+ * shortlist. */
 TEST(pieces_are_the_same_whatever_stands_around_a_line) {
     language l = both();
     const wf_tokenizer_options bytes = wf_tokenizer_defaults(WF_BYTES);
@@ -97,7 +98,7 @@ TEST(a_target_begins_with_its_language) {
     language_close(&l);
 }
 
-/* A row of a table without a piece has its number. */
+/* An id without a piece is named by its number. */
 TEST(an_id_without_a_piece_is_a_number) {
     char buffer[PIECE_TEXT];
     language l = { .text = true };
@@ -107,8 +108,8 @@ TEST(an_id_without_a_piece_is_a_number) {
     language_close(&l);
 }
 
-/* Languages and a mask behind the pieces of text, as imported models have them: with no mark that
- * could be a word's. */
+/* Added tokens behind the pieces of text, as imported models have them: codes of languages and a
+ * mask, without the mark of a word's start. */
 enum { ADDED = 2, XX = 4 };
 static const char *const added_pieces[] = { "</s>", "<unk>", "en_XX", "de", "xx" };
 
@@ -142,7 +143,7 @@ TEST(a_language_stays_behind_a_line) {
     language_close(&l);
 }
 
-/* The start is one token, and it names a language: no other can be asked for. */
+/* If the model's start token is the code of a language, no other language can be asked for. */
 TEST(a_start_may_be_the_language) {
     char message[WF_MESSAGE] = "";
     int32_t forced = 7;

@@ -1,6 +1,6 @@
-/* tests/tools/test_manual.c - manual pages and completions: every option is in them, and nothing
- * else than text of the table. That they are installed is asked by install.sh, that their examples
- * run by pages.sh, that shells complete by completion.py. */
+/* tests/tools/test_manual.c - manual pages and completions contain every option of the table, and
+ * no other text. install.sh tests their installation, pages.sh runs the examples, and completion.py
+ * tests the completions in shells. */
 #include <stdio.h>
 #include <string.h>
 

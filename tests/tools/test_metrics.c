@@ -1,5 +1,5 @@
 /* tests/tools/test_metrics.c - BLEU and chrF against sacreBLEU's values, the edit distance against
- * its recurrence, and lines that are not what a metric likes.
+ * its recurrence, and difficult lines: long, empty, or not text.
  *
  * metric_cases.inc holds the lines and the values; record_metrics.py wrote it. */
 #include "core/base/random.h"
@@ -49,7 +49,7 @@ static void assert_close(double got, double wanted, const char *what, const char
                   wanted);
 }
 
-/* sacreBLEU's line with weft where its version stood. */
+/* Compares with sacreBLEU's line, with weft's name and version in place of its own. */
 static void assert_text(const char *got, const char *recorded) {
     char wanted[METRIC_TEXT];
     const char *version = strstr(recorded, "VERSION");
@@ -77,7 +77,7 @@ TEST_ROWS(values_are_those_of_sacrebleu, COUNT_OF(cases)) {
     metrics_free(m);
 }
 
-/* A corpus is its lines in any order, to the last bit. */
+/* Scores of a corpus do not depend on the order of its lines, to the last bit. */
 TEST(order_of_lines_does_not_matter) {
     metrics *forwards = new_metrics(), *backwards = new_metrics();
     for (int c = 0; c < COUNT_OF(cases); c++)
@@ -96,7 +96,7 @@ TEST(order_of_lines_does_not_matter) {
 
 enum { LONGEST = 300 };
 
-/* The recurrence as it is written. */
+/* The edit distance by its recurrence. */
 static int64_t plain_distance(const int32_t *a, int64_t n, const int32_t *b, int64_t m) {
     static int64_t d[LONGEST + 1][LONGEST + 1];
     for (int64_t i = 0; i <= n; i++)
@@ -257,7 +257,7 @@ TEST(bad_bytes_are_characters) {
         if (!(condition)) faults_pause(true), ck_abort_msg(__VA_ARGS__);                           \
     } while (0)
 
-/* A line long enough that every array grows. True if nothing failed. */
+/* Scores a line that is long enough to make every array grow. Returns true if nothing failed. */
 static bool scenario(void) {
     static char output[600], reference[600];
     for (size_t i = 0; i < sizeof output; i++) {

@@ -1,4 +1,4 @@
-/* tests/tools/test_network.c - what a network is called, and how long exchanges take on it. */
+/* tests/tools/test_network.c - the text of --network, and the predicted time of exchanges. */
 #include "tests/suites.h"
 #include "tests/support/support.h"
 #include "tools/train/ranks/network.h"
@@ -30,7 +30,7 @@ static double ms(const traffic *t) {
     return 1e3 * network_seconds(&n, t);
 }
 
-/* A rank's own part does not travel, and of the two directions the busier one counts. */
+/* A rank's own part is not sent. Of sent and received bytes the larger number counts. */
 TEST(exchanges_take_a_delay_and_the_time_of_their_bytes) {
     static const int64_t send_at[] = { 0, 1000, 51000, 53000 },
                          receive_at[] = { 0, 100, 200, 4200 };
@@ -57,7 +57,7 @@ TEST(what_all_get_is_sent_to_each) {
     ck_assert_int_eq(t.delays, 1);
 }
 
-/* One byte more than fits into the messages that are in flight together. */
+/* A second delay is counted if one byte more is sent than fits into the messages in flight. */
 TEST(more_than_is_on_the_way_at_once_waits) {
     enum { MOST = MPI_PIECE * MPI_AT_ONCE };
     static const int64_t some[] = { 0, MOST, 2 * MOST }, more[] = { 0, MOST + 1, 2 * MOST + 2 };

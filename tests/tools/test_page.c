@@ -1,6 +1,5 @@
-/* tests/tools/test_page.c - stand-alone pages: their assets are the files of tools/page, their data
- * is one JSON object that no string can end early, and nothing in them asks for anything
- * elsewhere. */
+/* tests/tools/test_page.c - stand-alone pages: they contain the files of tools/page, their data are
+ * one JSON object that no string can end early, and they request nothing from elsewhere. */
 #include "tools/page/page.h"
 
 #include "core/file/json.h"
@@ -68,7 +67,7 @@ TEST(assets_are_the_files_to_the_byte) {
             at += strlen(*line);
         }
         ck_assert_msg(*at == '\0', "%s has more: %.40s", assets[i].file, at);
-        /* These would end an element of the page, or change how it is read. */
+        /* These texts in the data would end the page's script element or begin a comment. */
         ck_assert(!strstr(whole, "</s") && !strstr(whole, "<!--"));
         free(whole);
     }

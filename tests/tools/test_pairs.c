@@ -1,5 +1,4 @@
-/* tests/tools/test_pairs.c - aligned lines as they are read from files: what is taken, what
- * refused. */
+/* tests/tools/test_pairs.c - reading aligned lines from files: accepted and refused texts. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "core/base/utf8.h"
 #include "tests/models/text_files.h"
@@ -45,7 +44,8 @@ TEST(utf8_is_strict) {
     }
 }
 
-/* Every code point in its shortest form comes back; so written, all but surrogates are valid. */
+/* Every code point in its shortest UTF-8 form is decoded and encoded again; all but surrogates are
+ * valid. */
 TEST(utf8_of_every_code_point) {
     for (int32_t code = 0; code < 0x110000; code++) {
         char s[4];
@@ -73,7 +73,7 @@ TEST(utf8_of_every_code_point) {
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* "source=target;" of every pair, or "" with the refusal in message. */
+/* Returns "source=target;" for every pair, or "" with the reason in `message`. */
 static const char *read_some(bool two, bool targets, char *out, size_t size) {
     pair_lines p;
     size_t n = 0;
@@ -93,7 +93,7 @@ static const char *read_pairs(bool two, char *out, size_t size) {
     return read_some(two, false, out, size);
 }
 
-/* For a model that needs no sources. */
+/* Files of targets alone, for a model that needs no sources. */
 TEST(targets_may_stand_alone) {
     static const struct {
         const char *src, *tgt, *pairs, *says;

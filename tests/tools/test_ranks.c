@@ -1,5 +1,5 @@
-/* tests/tools/test_ranks.c - one training at a time on a file, and one training by several
- * processes: the same files, and what becomes of it when one of them fails. */
+/* tests/tools/test_ranks.c - the lock that allows one training at a time on a file; and trainings
+ * by several processes: the same files as by one, and the end of all if one fails. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,13 +19,13 @@ SETUP(enter_folder, leave_folder)
 
 /* ---- one run at a time ----------------------------------------------------------------------- */
 
-/* A training that does not end by itself. It has begun when its lock is there, and the second
- * comes when the first has saved: from then on there is a file to resume. */
+/* Starts a training that does not end by itself, and waits for its first save: from then on it
+ * holds the lock, and there is a file to resume. */
 #define ENDLESS                                                                                    \
     COPY "--max-steps 1000000000 --save-every 1 -o m & first=$!; "                                 \
          "until [ -e m ]; do sleep 0.01; done; "
 
-/* Under another name too, and to go on from it. */
+/* A second training on the same file is refused: new, by another name of the file, and resumed. */
 TEST_ROWS(two_runs_on_one_file_are_refused, 3) {
     static const char *const second[] = { COPY "--max-steps 1 -o m", COPY "--max-steps 1 -o link",
                                           "train --resume --quiet --max-steps 1000000 -o ./m" };
@@ -37,7 +37,7 @@ TEST_ROWS(two_runs_on_one_file_are_refused, 3) {
     ok("train --resume --quiet -o m --max-steps 1000000 --max-time 0.001");
 }
 
-/* Others may read it, and say what they would do. */
+/* While a training holds the lock, inspect may read the file, and a dry run is allowed. */
 TEST(a_locked_file_is_read) {
     run(ENDLESS COPY "--max-steps 2 --dry-run -o m && inspect m > /dev/null; second=$?; "
                      "kill -TERM $first; wait $first; echo $second");
@@ -50,7 +50,7 @@ TEST(a_killed_run_leaves_no_lock) {
     ok("test ! -e m.lock");
 }
 
-/* By a failure after it was taken. */
+/* A run that fails after it took the lock removes it. */
 TEST(a_failed_run_leaves_no_lock) {
     run(COPY "--max-steps 1 --init none -o m");
     expect(1);
@@ -97,12 +97,13 @@ static void make_texts(void) {
        "five\\tf\\n'; done > pairs; head -11 pairs > held; cut -f 1 pairs > text");
 }
 
-/* The columns that do not depend on the clock. */
+/* Removes times from events, so that they can be compared. */
 #define WITHOUT_TIMES                                                                              \
     "sed -E 's/\"(seconds|tokens_per_second|memory|threads|ranks|exchange_share|bytes_sent)\":"    \
     "[^,}]*,?//g'"
 
-/* Files, events and results of so many processes and threads, and those of one. */
+/* Trains with this number of processes and threads, and keeps the files, events and results for a
+ * comparison with one process. */
 static void train_as(const char *name, const char *command, int processes, int threads) {
     run("%s " STEPS "--processes %d --threads %d -o %s --overwrite --log %s.log > %s.out 2> %s.err",
         command, processes, threads, name, name, name, name);
@@ -159,7 +160,7 @@ TEST_ROWS(models_of_all_kinds, 6) {
     expect_the_same(commands[_i]);
 }
 
-/* The rank that goes on may be one of many, or alone. */
+/* A training in parts, each with another number of processes, gives the file of one process. */
 TEST_ROWS(parts_of_a_training_at_any_number, 3) {
     static const char *const commands[] = { TEXT "--accum 5 --ema 0.9 --dropout 0.1",
                                             LM "--text text --accum 2 --optimizer rmsprop",
@@ -178,14 +179,14 @@ TEST_ROWS(parts_of_a_training_at_any_number, 3) {
     ck_assert(same_files("whole", "m"));
 }
 
-/* The data are read before there are several. */
+/* A text from a pipe works with several processes, because it is read before they are started. */
 TEST(a_pipe_is_a_text_for_all) {
     ok(LM "--text text --quiet --accum 4 --max-steps 3 -o a");
     ok("cat text | " LM "--text /dev/stdin --quiet --accum 4 --max-steps 3 -o b --processes 3");
     ck_assert(same_files("a", "b"));
 }
 
-/* A task's sums may be learned from a model that is there. */
+/* Several processes can start from the weights of a model (--init). */
 TEST(several_start_from_a_model) {
     ok(TEXT "--quiet --max-steps 3 -o start");
     ok("train --quiet --init start --train pairs --accum 2 --threads 1 --max-steps 3 -o a");
@@ -194,7 +195,7 @@ TEST(several_start_from_a_model) {
     ck_assert(same_files("a", "b"));
 }
 
-/* Which is allowed, and no use. */
+/* More processes than batches in an update are allowed, with a message: some then have no work. */
 TEST(ranks_without_a_batch_are_told) {
     ok(TEXT "--accum 2 --processes 5 --max-steps 1");
     assert_contains(
@@ -214,7 +215,8 @@ TEST(who_speaks_and_writes) {
 /* ---- failures -------------------------------------------------------------------------------- */
 
 #define ANY_LENGTH TEXT "--accum 4 --ema 0.9 --lr-schedule constant --quiet --threads 1 "
-/* Three processes that do not end by themselves, when they have saved; `rank N`, from 1, is one. */
+/* Starts a training of three processes that does not end by itself, and waits for its first save.
+ * `rank N` prints the process id of a rank, counted from 1. */
 #define THREE                                                                                      \
     "rank() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v p=$first '$4 == p { print $1 }' | "      \
     "sort -n | sed -n ${1}p; }; " ANY_LENGTH                                                       \
@@ -228,7 +230,8 @@ static int saved_step(void) {
     return step;
 }
 
-/* From what is in the file, by so many, and never interrupted: the same. */
+/* Resumes the interrupted training with this number of processes: the result must be the file of a
+ * training that was never interrupted. */
 static void expect_to_go_on(int processes) {
     int step = saved_step() + 3;
     run("train --resume -o m --train pairs --quiet --threads 1 --max-steps %d --processes %d", step,
@@ -247,7 +250,8 @@ static int sentences(void) {
     return n;
 }
 
-/* Its sentence, once, and its code; the log ends with it, if rank 0 could write it. */
+/* The last run must have printed the message once, and ended with the code. If `logged`, the
+ * message is the last event of the log, too. */
 static void expect_an_end(int code, const char *sentence, bool logged) {
     char text[40], line[300];
     snprintf(text, sizeof text, "%d\n", code);
@@ -275,7 +279,8 @@ TEST(a_stopped_rank_ends_all) {
     expect_to_go_on(4);
 }
 
-/* Sent to the program that started them, or to one rank, where it says nothing. */
+/* A signal to the program that started the ranks stops all of them after the same step. One that is
+ * sent to a single rank has no effect. */
 TEST_ROWS(a_signal_stops_all_after_the_same_step, 2) {
     static const char *const names[] = { "TERM", "HUP" };
     signal(SIGHUP, SIG_DFL); /* the tests may have been started by nohup */
@@ -287,14 +292,15 @@ TEST_ROWS(a_signal_stops_all_after_the_same_step, 2) {
     expect_to_go_on(2);
 }
 
-/* One that comes twice at once, as GNU timeout sends it, leaves time to save. */
+/* A signal that comes twice at once, as from GNU timeout, counts once, so that the training
+ * saves. */
 TEST(a_signal_twice_at_once_saves) {
     run(THREE "kill -TERM $first; kill -TERM $first; wait $first; echo $?");
     expect_an_end(143, "", true);
     expect_to_go_on(2);
 }
 
-/* The clock is the first rank's. */
+/* With --max-time, rank 0 decides by its clock when all ranks stop. */
 TEST(a_time_limit_stops_all_after_the_same_step) {
     run(ANY_LENGTH "--max-steps 1000000000 --max-time 0.2 --profile --json -o m --processes 3");
     expect(0);
@@ -311,7 +317,7 @@ TEST(ranks_do_not_outlive_their_program) {
     expect_to_go_on(3);
 }
 
-/* The second save does not fit. What was told is what one process tells. */
+/* The second save meets a full disk. The message is that of one process, printed once. */
 TEST_ROWS(a_full_disk_is_told_once, 2) {
     ok(ANY_LENGTH "--max-steps 2 -o m");
     run("(ulimit -f 8; exec train --resume -o m --train pairs --threads 1 --max-steps 4 "
@@ -334,7 +340,7 @@ TEST_ROWS(numbers_that_are_not_finite_end_all, 2) {
     ok("grep '\"event\":\"nonfinite\"' log");
 }
 
-/* Whichever of them is the first to end, the sentence is said. */
+/* The message of a number that is not finite is printed once, whichever rank ends first. */
 TEST_ROWS(a_dry_run_says_what_is_not_finite, 4) {
     run(TEXT "--accum 4 --quiet --dry-run --max-steps 10 --optimizer sgd --lr 1e6 "
              "--clip-norm 0 --processes 4; echo $?");
@@ -343,7 +349,7 @@ TEST_ROWS(a_dry_run_says_what_is_not_finite, 4) {
     assert_contains(result.err, "is not finite; lower --lr or --clip-norm");
 }
 
-/* By what each of them finds out for itself. */
+/* Commands that every rank refuses by itself: the message is printed once. */
 static const struct {
     const char *command;
     int status;
@@ -385,8 +391,9 @@ static double number_in(const char *event, const char *key) {
     return value;
 }
 
-/* Ranks that are not there send what those send that are: of micro-batches that are a power of two,
- * each of two ranks its sum of the gradients and its slice of the parameters. */
+/* The bytes that a dry run predicts for ranks are those that real ranks send. With a power of two
+ * of micro-batches, each of two ranks sends its sum of the gradients and its slice of the
+ * parameters. */
 TEST_ROWS(bytes_are_as_foretold, 5) {
     static const int parts[] = { 4, 1, 3, 7, 8 };
     for (int ranks = 2; ranks < 6; ranks++) {
@@ -404,7 +411,7 @@ TEST_ROWS(bytes_are_as_foretold, 5) {
     }
 }
 
-/* A delay and a rate, each alone; and the files are not touched. */
+/* Predicted times on networks with only a delay or only a rate. A dry run writes no file. */
 TEST(a_network_takes_its_time) {
     run(TEXT "--accum 4 --dry-run --quiet --json --ranks 4 --network 1000Gb,2s -o m");
     expect(0);

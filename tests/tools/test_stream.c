@@ -1,5 +1,5 @@
-/* tests/tools/test_stream.c - running text: its documents, its tokens in a store, the windows that
- * are cut out of it, and a dataset of them. */
+/* tests/tools/test_stream.c - running text: its documents, the store of its tokens, the windows
+ * (rows of batches) that are cut out of it, and a dataset of them. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/models/text_files.h"
 #include "tests/suites.h"
@@ -10,7 +10,7 @@ TESTS(stream)
 
 /* ---- documents ------------------------------------------------------------------------------- */
 
-/* All parts, each in brackets; a marker is "|". */
+/* The parts of the text from `from` to `stop`, each in brackets, with "|" between documents. */
 static const char *parts_of(size_t from, size_t stop, const char *marker) {
     static char all[1 << 12];
     documents d;
@@ -40,7 +40,8 @@ TEST(lines_and_markers) {
     remove_folder();
 }
 
-/* A line that is longer than a buffer comes in pieces, and no character is cut. */
+/* A line that is longer than the buffer is read in pieces, of which none ends within a
+ * character. */
 TEST_ROWS(a_long_line_comes_in_pieces, 4) {
     enum { N = 3 * LONGEST_PART };
     static char text[N + 1];
@@ -67,7 +68,8 @@ TEST_ROWS(a_long_line_comes_in_pieces, 4) {
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-/* 0 1 2 ... n-1 in documents of `length`, with the end 9 around them. */
+/* Fills a stream with the tokens 0, 1, ..., n-1 in documents of `length`, each after an end token
+ * 9. */
 static void fill_stream(token_stream *s, int64_t vocab, int n, int length) {
     ck_assert(stream_new(s, vocab, 9, 1, message));
     for (int32_t i = 0; i < n; i++) {
@@ -96,7 +98,8 @@ TEST_ROWS(ids_come_back, 2) {
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* How often each place of the stream is learned: labels are the tokens that follow. */
+/* Counts how often each token of the stream is a label. Labels are the tokens that follow the
+ * inputs. */
 static void count_places(const windows *w, batch *b, int *count) {
     int32_t all[512];
     stream_ids(w->of, 0, w->of->n, all);
@@ -116,7 +119,7 @@ static void count_places(const windows *w, batch *b, int *count) {
     }
 }
 
-/* All, once; of what is held back in order, and the last window may be short. */
+/* Held-out windows contain every token as a label once, in order; the last window may be short. */
 TEST_ROWS(every_token_is_judged_once, 3) {
     token_stream s;
     windows w;
@@ -131,8 +134,8 @@ TEST_ROWS(every_token_is_judged_once, 3) {
     batch_free(&b), windows_free(&w), stream_free(&s), remove_folder();
 }
 
-/* An epoch learns nothing twice, and nearly all; the next one is cut elsewhere; again, it is the
- * same. */
+/* In an epoch no token is a label twice, and nearly all are once. The next epoch has windows that
+ * begin elsewhere. The same epoch again has the same windows. */
 TEST(epochs_are_cut_and_shuffled) {
     token_stream s;
     windows w, again;
@@ -196,7 +199,7 @@ static bool open_dataset(dataset *m, const running_options *o, char *why) {
 
 #define TEN_LINES "aaaaaaaaa\nbbbbbbbbb\nccccccccc\n--\nddddddddd\neeeeeeeee\n"
 
-/* The end of the text from a line on, but no more than a tenth. */
+/* The held-out text is the end, from the start of a line on, and at most a tenth of the whole. */
 TEST(the_end_is_held_back) {
     dataset m;
     make_folder();

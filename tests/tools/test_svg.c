@@ -1,7 +1,7 @@
-/* tests/tools/test_svg.c - heat maps and curves as SVG: well-formed, the same every time, nothing
- * left out or invented.
+/* tests/tools/test_svg.c - heat maps and curves as SVG: well-formed, always the same, with all
+ * values and no others.
  *
- * The pictures belong to the tools, not to the library: their source is compiled in. */
+ * The pictures are part of the tools and not of the library, so this file includes their source. */
 #include "tools/draw/svg.c"
 
 #include "tests/suites.h"
@@ -11,8 +11,8 @@ TESTS(svg)
 
 /* ---- what every picture must be -------------------------------------------------------------- */
 
-/* Elements open and close in order, attributes are quoted, text holds no bare & or <. A reader
- * of what svg.c writes, not of all XML. */
+/* Asserts that elements open and close in order, attributes are quoted, and text has no bare & or
+ * <. It reads what svg.c writes, not all of XML. */
 static void assert_well_formed(const char *s) {
     const char *open[32];
     size_t length[32];
@@ -158,7 +158,7 @@ TEST(curves_have_axes_ticks_and_a_legend) {
         ck_assert_int_eq(occurrences(text, "<circle"), 8);
         free(text), free(again);
     }
-    /* Values that differ little are drawn as they are, whatever is asked for. */
+    /* Values that differ little are drawn on a linear scale, even if a log scale is asked for. */
     const double near[] = { 6.5, 6.1, 5.8, 5.3 };
     const struct svg_curve flat = { "training", x, near, 4 };
     char *text = plot_text(

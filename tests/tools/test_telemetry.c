@@ -1,5 +1,5 @@
-/* tests/tools/test_telemetry.c - what a training leaves to be looked at: the page of --report, the
- * events of --tensorboard, and that nothing of the training depends on them. */
+/* tests/tools/test_telemetry.c - the page of train --report and the events of --tensorboard; and
+ * that they change nothing in the training. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ TEST(a_report_has_curves_outputs_attention_time_and_memory) {
     assert_in_page(page, "\"memory\":{\"bytes\":");
 }
 
-/* Whoever reloads the page sees the run as it is; and one that is killed leaves it. */
+/* The page is written at each validation, so it can be reloaded, and a killed run leaves it. */
 TEST(a_report_is_written_at_each_validation) {
     ok(COPY "--valid-every 10 --max-steps 100000 --report run.html & process=$!\n"
             "until grep -q '\"frames\":..\"step\":10,.*\"step\":20,' run.html 2> none; do\n"
@@ -102,7 +102,8 @@ TEST(a_resume_goes_on_with_the_page_that_is_there) {
     ok(SAME_HISTORY("whole.html", "parts.html"));
 }
 
-/* The sources and the attention of the page so far stay in one that has no new frame. */
+/* A resumed run that ends before a validation keeps the sources and attention maps of the old
+ * page. */
 TEST(a_resume_that_ends_before_a_validation_keeps_the_page) {
     ok(COPY WATCHED "--lr-steps 100 --save-every 20 --max-steps 20 -o m --report run.html");
     ok("cp run.html before.html; train --resume --valid-every 1000000 --valid-size 20 --threads 1 "
@@ -228,7 +229,7 @@ TEST(a_page_that_does_not_fit_is_told_and_the_training_goes_on) {
     ck_assert(!strstr(result.out, "r.html"));
 }
 
-/* No damage of a page crashes whoever reads it, and what is read can be written again. */
+/* Reading a damaged page never crashes: it is refused, or its history can be written again. */
 TEST(a_damaged_page_is_refused_or_read) {
     enum { TRIES = 3000 };
     ok(COPY WATCHED "--max-steps 20 --lr-steps 100 -o m --report run.html");
@@ -307,7 +308,7 @@ static void assert_checksum(const unsigned char *data, size_t n, const unsigned 
     ck_assert_uint_eq(little(stored, 4), (uint32_t)((sum >> 15 | sum << 17) + 0xA282EAD8u));
 }
 
-/* One field of a message: its number, and its bytes or its value. */
+/* A field of a protobuf message: its number, and its bytes or its value. */
 typedef struct field {
     int number, type;
     uint64_t value;
@@ -349,7 +350,7 @@ typedef struct scalar {
 
 static scalar scalars[1000];
 static int n_scalars;
-static int64_t started_at; /* the step of the last event that voids earlier ones */
+static int64_t started_at; /* the step of the last start event, which voids later steps before it */
 
 static void read_value(const unsigned char *at, const unsigned char *end, int64_t step) {
     scalar *s = &scalars[n_scalars++];
@@ -415,7 +416,8 @@ static float value_at(const char *tag, int64_t step) {
     return 0;
 }
 
-/* Every number of the log's events of one kind stands in the file of events, too. */
+/* Asserts that the TensorBoard file has every number of the log's events of one kind. Returns their
+ * count. */
 static int compare_with_log(const char *event, const char *group, const char *const keys[][2]) {
     static char log[1 << 16];
     char begin[40], tag[64], mark[64];

@@ -1,5 +1,5 @@
-/* tests/tools/test_text_tasks.c - sums and dates that need no data: right, told apart by stream,
- * the same everywhere. */
+/* tests/tools/test_text_tasks.c - the tasks of sums and dates, whose lines are generated: they are
+ * right, differ between the streams of training and evaluation, and are the same everywhere. */
 #include "tools/sources/text_tasks.c" /* looked at from inside: how each way writes a day */
 
 #include <time.h>
@@ -120,8 +120,8 @@ TEST(ordinals) {
     }
 }
 
-/* What a source with slashes and the year last may mean is one day only; two digits of a year are
- * in POSIX's range. */
+/* A date with slashes and the year last can be read as one day only. A year of two digits is in the
+ * range that POSIX defines. */
 TEST(no_date_is_ambiguous) {
     int slashes = 0, short_years = 0, lower = 0, upper = 0, n = 20000;
     for (int i = 0; i < n; i++) {
@@ -153,7 +153,8 @@ TEST(no_date_is_ambiguous) {
     ck_assert_int_gt(upper, n / 8);
 }
 
-/* A key for what must not be in two streams: the day; the two numbers in order. */
+/* A key that must not be in two streams: the day, or the two numbers of a sum in ascending
+ * order. */
 static int64_t key_of_pair(text_task_kind kind, const char *src, const char *tgt) {
     int a, b, c;
     if (kind == TEXT_TASK_DATE)
@@ -178,7 +179,7 @@ TEST_ROWS(streams_do_not_meet, 2) {
     free(seen);
 }
 
-/* Only training depends on the seed. */
+/* The seed changes training lines, but not those of evaluation. */
 TEST_ROWS(seeds, 2) {
     int differ[3] = { 0 };
     for (uint64_t i = 0; i < 300; i++) {

@@ -1,5 +1,5 @@
-/* tests/tools/test_tokenize.c - the program tokenize: lines to tokens in every form, ids to lines,
- * what is refused. Which tokens a line has is asked by suite tokenizer. */
+/* tests/tools/test_tokenize.c - the program tokenize: lines to tokens in every format, ids to
+ * lines, and refusals. The tokens of lines are tested by the suite tokenizer. */
 #include <stdio.h>
 
 #include "tests/suites.h"
@@ -66,7 +66,7 @@ TEST(special_tokens_go_around_a_line_or_two) {
     ck_assert_str_eq(result.out, "[CLS] a [SEP]\na\n");
 }
 
-/* A line of a megabyte has more tokens than there is room for at first. */
+/* A line of a megabyte has more tokens than the initial buffer holds. */
 TEST(a_long_line_is_one_line) {
     ok("yes '7 x' | head -n 30000 | tr -d '\\n' > text; " GPT2 "--counts < text");
     ck_assert_int_gt(atoi(result.out), 50000);

@@ -13,7 +13,7 @@
 
 TESTS(tools)
 
-/* The smallest model that is one, and a training of a moment. */
+/* Options of a very small model and a very short training. */
 #define TINY "--task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --batch-size 4 --warmup 5 "
 #define SMALL TINY "--lr-steps 1000 "
 #define QUICK "train " SMALL "--quiet --threads 1 --max-steps "
@@ -43,8 +43,8 @@ TEST(h_is_help) {
     ck_assert(same_files("long", "short"));
 }
 
-/* The default of an option as the help has it, and what a run takes: of a task of numbers, of
- * made-up text, of text from files. NULL: it has no such option. */
+/* The default of an option in the help, and the values that runs of three kinds of tasks use:
+ * numbers, generated text, and text from files. NULL: the task lacks the option. */
 static const struct {
     const char *name, *help, *taken[3];
 } defaults[] = {
@@ -84,7 +84,8 @@ static const struct {
     { "clip-norm", "1", { "1", "1", "1" } },
 };
 
-/* Options are mentioned in the help of others, too. */
+/* Asserts the default of an option in the help text. Its name may also be mentioned in the help of
+ * other options. */
 static void assert_default(const char *help, const char *name, const char *value) {
     char head[64], expected[256];
     snprintf(head, sizeof head, " --%s ", name);
@@ -330,8 +331,9 @@ TEST(dashes_and_underscores_are_alike) {
 
 /* ---- training ------------------------------------------------------------------------------ */
 
-/* Rounded when it is read or when it was stored; one line or many at a time; by any number of
- * threads: the same log-probabilities, to the last digit. Stored, it is a quarter of the bytes. */
+/* int8 weights that are rounded when the file is read, or were stored rounded, give the same
+ * log-probabilities to the last digit, with any batch and threads. Stored, the file has a quarter
+ * of the bytes. */
 static void int8_stays_the_same(void) {
     static const char *const ways[] = { "small", "m.safetensors --weights int8",
                                         "small --batch-size 1", "small --batch-size 7 --threads 2",
@@ -410,8 +412,8 @@ TEST(a_language_model_learns_and_generates) {
     assert_contains(result.err, "self-attention of layer 2 of 2, mean of heads");
 }
 
-/* A Transformer with rotary positions is decoded, drawn with its rotations, and not written as a
- * module of PyTorch, which would compute something else. */
+/* A Transformer with rotary positions can be decoded and drawn, but is not written as a state_dict
+ * of PyTorch's module, which would compute other values. */
 TEST(every_program_takes_rotary_positions) {
     ok(QUICK "3 --positions rotary -o m.safetensors");
     ok("inspect m.safetensors");
@@ -475,7 +477,7 @@ TEST_ROWS(resumed_training_is_the_same_training, 2) {
     ck_assert_msg(same_files("whole.safetensors", "parts.safetensors"), "%s", result.out);
 }
 
-/* Where the rate has no end, the file does not tell when the training was to stop. */
+/* With a schedule without end, the file has no total of steps, and a resume gives the same file. */
 TEST_ROWS(endless_schedules_resume_to_the_same_file, 2) {
     static const char *const lines[] = { "train --task copy --batch-size 2",
                                          "train --train pairs.tsv --warmup 1" };
@@ -547,7 +549,7 @@ TEST(resume_refuses_other_settings) {
     ck_assert(same_files("m.safetensors", "before"));
 }
 
-/* Messages about a file's training, if it cannot be resumed. */
+/* Changes of a checkpoint, and the message that refuses its resume. */
 static const struct {
     const char *key, *value, *says;
 } stories[] = {
@@ -624,12 +626,12 @@ TEST(unseen_sequences_are_as_many_as_asked_for) {
     ck_assert_str_eq(result.out, "");
     read_text("b.log", result.out, sizeof result.out);
     ck_assert_int_eq(count_lines(result.out, "\"sequences\""), 0);
-    /* the same weights and moments, behind a header that knows of the best validation */
+    /* weights and moments are the same; only the headers differ, by the best validation */
     ok("for f in a b; do tail -c 50000 $f.safetensors > $f; done");
     ck_assert(same_files("a", "b"));
 }
 
-/* 0 is a value and no way to ask for another. */
+/* --beta1 0 and --beta2 0 mean 0, and not the default. */
 TEST_ROWS(zero_is_what_was_asked_for, 2) {
     static const char *const options[][2] = { { "--beta1 0", "--beta1 0.9" },
                                               { "--beta2 0", "--beta2 0.999" } };
@@ -674,7 +676,8 @@ TEST(non_finite_step_keeps_the_file) {
     ck_assert(same_files("m.safetensors", "before"));
 }
 
-/* Which number it was: a parameter, the loss, a gradient or its norm. */
+/* Factors that make a number not finite, and the message that names it: a parameter, the loss, a
+ * gradient or its norm. */
 static const struct {
     float layers, output;
     const char *says;
@@ -715,8 +718,9 @@ TEST(dry_run_says_how_long_all_will_take) {
     ck_assert_ptr_null(strstr(result.err, "--max-time"));
 }
 
-/* Losses count tokens, pairs of lines, or hidden tokens alone; the forecast is of all steps in each
- * case. A step must take some time here, because the time is printed in tenths of a second. */
+/* Tasks whose losses count tokens, pairs of lines, or masked tokens: in each case the dry run
+ * predicts the time of all steps. A step must take some time, because tenths of a second are
+ * printed. */
 static const char *const forecast_tasks[] = {
     "text --train pairs --valid-size 0 --tokenizer word --batch-size 16",
     "pairs --train pairs --valid-size 0 --tokenizer word --batch-size 16",
@@ -790,8 +794,8 @@ TEST(failed_save_keeps_the_file_and_the_training) {
 
 /* ---- inspecting ------------------------------------------------------------- */
 
-/* A stack may have no layers: what can't be shown is refused, what is not there is an empty
- * list. */
+/* Models without encoder or decoder layers: pictures of their attention are refused, and lists of
+ * it are empty. */
 TEST(attention_of_stacks_without_layers) {
     char message[WF_MESSAGE];
     for (int side = 0; side < 2; side++) {
@@ -842,7 +846,7 @@ TEST(inspect_shows_the_model) {
     assert_contains(result.out, "\"finite\":true");
 }
 
-/* Files from elsewhere: other types, a scalar, values that are no numbers, odd names. */
+/* inspect shows files of other programs: other types, a scalar, NaN, odd names. */
 TEST(inspect_shows_any_file) {
     static const double f64[] = { 1, 2, 3, NAN };
     static const float none[] = { NAN, INFINITY };
@@ -892,7 +896,7 @@ TEST(model_file_says_nothing_of_its_making) {
 
 /* ---- the tasks ----------------------------------------------------------------------------- */
 
-/* The samples of a task are on stderr of a training: source | reference | output. */
+/* A training prints samples of its task to stderr, as source | reference | output. */
 TEST_ROWS(tasks_ask_what_they_say, 3) {
     static const char *const names[] = { "copy", "reverse", "sort" };
     run("train --task %s --d-model 16 --heads 2 --layers 1 --d-ff 16 --max-steps 1", names[_i]);
@@ -913,7 +917,7 @@ TEST_ROWS(tasks_ask_what_they_say, 3) {
     }
 }
 
-/* 64-bit names of the first n sequences of a stream. */
+/* Hashes of the first n sequences of a stream. */
 static uint64_t *names_of(const task *t, task_stream stream, int64_t n) {
     int32_t src[TASK_MAX_LEN], tgt[TASK_MAX_LEN];
     uint64_t *names = calloc((size_t)n, sizeof *names);
@@ -927,7 +931,8 @@ static uint64_t *names_of(const task *t, task_stream stream, int64_t n) {
     return names;
 }
 
-/* Lengths 2 and 3 leave so few sequences that streams which could meet would. */
+/* With lengths of 2 and 3 there are so few sequences that training and evaluation would share some
+ * if they were not kept apart. */
 TEST(evaluation_sequences_are_never_trained_on) {
     task t = { TASK_COPY, 2, 3, 5 };
     enum { TRAINED = 20000, HELD = 200 };

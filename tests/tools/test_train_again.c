@@ -1,5 +1,5 @@
-/* tests/tools/test_train_again.c - the program train where a model is there already: what replaces
- * it, what goes on with it, and for how much longer. */
+/* tests/tools/test_train_again.c - the program train with an existing output file: replacing it,
+ * resuming it, and prolonging its training. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -35,7 +35,8 @@ static double meta_number(const char *path, const char *key) {
 
 /* ---- replacing ------------------------------------------------------------------------------- */
 
-/* One forgotten word must not cost a model, be it of another task, of another program, or .best. */
+/* Without --resume or --overwrite an existing file is not replaced: not a model of another task,
+ * not a file of another program, and not a .best file. */
 TEST(a_model_is_replaced_only_if_asked) {
     static const char *const says = "is there already: --resume goes on with a training, "
                                     "--overwrite replaces it";
@@ -52,7 +53,7 @@ TEST(a_model_is_replaced_only_if_asked) {
     ok("train --task sort " SIZE "--max-steps 2 -o m --overwrite");
     ck_assert(!same_files("m", "before"));
     ok("train --task date " SIZE "--max-steps 2 --valid-size 5 -o other --overwrite; : > empty");
-    ok(NUMBERS "--max-steps 3 -o empty"); /* as mktemp leaves it: nothing is lost */
+    ok(NUMBERS "--max-steps 3 -o empty"); /* an empty file, as mktemp makes, may be replaced */
 }
 
 TEST(overwrite_alone_is_refused) {
@@ -116,7 +117,8 @@ TEST_ROWS(a_resume_may_repeat_what_the_file_has, COUNT_OF(repeated)) {
 
 static const char *const schedules[] = { "linear", "cosine" };
 
-/* A finished training goes on: at no more than its peak, down to 0 again; and stops in between. */
+/* A finished training is resumed with more epochs: its rate is at most the old peak, and falls to 0
+ * again. The prolonged training may also be stopped and resumed. */
 TEST_ROWS(more_epochs_stretch_the_schedule, COUNT_OF(schedules)) {
     make_pairs();
     run(PAIRS "--epochs 2 --lr 0.01 --lr-schedule %s -o m", schedules[_i]);
@@ -142,7 +144,8 @@ TEST_ROWS(more_epochs_stretch_the_schedule, COUNT_OF(schedules)) {
     ck_assert(same_files("m", "stretched"));
 }
 
-/* A total that is no longer than planned changes nothing: the bits are those of one training. */
+/* A resume with a total of at most the planned steps does not change the schedule: the result has
+ * the bits of one training. */
 TEST(a_stop_on_the_way_does_not_stretch) {
     ok(NUMBERS "--lr-steps 9 --max-steps 9 -o whole");
     ok(NUMBERS "--lr-steps 9 --max-steps 4 -o parts");
@@ -152,7 +155,7 @@ TEST(a_stop_on_the_way_does_not_stretch) {
     ck_assert(same_files("whole", "parts"));
 }
 
-/* Best weights of another training, or what else has that name, are not replaced by a resume. */
+/* A resume does not replace a .best file of another training or of another program. */
 TEST(best_weights_of_another_training_are_kept) {
     static const char *const says[] = { "m.best is not of this training, which would replace it: "
                                         "move it to another place",
@@ -174,7 +177,8 @@ TEST(best_weights_of_another_training_are_kept) {
     ok(": > n.best; train --resume --train pairs --valid pairs -o n --threads 1 --epochs 3 > out");
 }
 
-/* Losses on other texts are not comparable: one of them must not replace the best weights. */
+/* Resumes with other validation data are refused: their losses cannot be compared with the best
+ * one. */
 static const struct {
     const char *start, *resume, *says;
 } validated[] = {
@@ -204,7 +208,8 @@ TEST_ROWS(a_resume_validates_with_the_same_text, COUNT_OF(validated)) {
     expect(0);
 }
 
-/* Nobody reads the events: the training goes on without a word, and says so by its exit code. */
+/* If the reader of the events closes the pipe, the training continues silently, and its exit code
+ * shows the lost events. */
 TEST(a_closed_pipe_of_events_is_silent) {
     ok("{ " NUMBERS
        "--max-steps 30 --log-every 1 --json -o m; echo $? > code; } 2> err | head -n 1 > "
@@ -216,7 +221,8 @@ TEST(a_closed_pipe_of_events_is_silent) {
     assert_contains(result.err, "stdout could not be written");
 }
 
-/* A training of running text saves every 250 steps. Best weights alone are for --init. */
+/* A training of running text saves at each validation, every 250 steps. A .best file cannot be
+ * resumed, but serves for --init. */
 TEST(running_text_is_saved_when_it_is_validated) {
     make_pairs();
     run("train --task lm --text pairs --text-eval-size 100 --max-len 8 --d-model 8 --heads 2 "
@@ -233,7 +239,7 @@ TEST(running_text_is_saved_when_it_is_validated) {
 
 /* ---- what is lost, left, or little ----------------------------------------------------------- */
 
-/* A file that no longer fits, as on a full disk, is the last thing that is said. */
+/* If the model's file cannot be written, as on a full disk, the last message says so. */
 TEST(what_is_lost_is_said_last) {
     static const char *const says = "train: nothing of this training is kept: m could not be "
                                     "written\n";
@@ -260,7 +266,7 @@ TEST(best_weights_that_are_left_are_told) {
                                  "are kept, and the training cannot be resumed\n");
 }
 
-/* The steps of a resumed training's file are done already. */
+/* A dry run of a resume counts only the steps that are left. */
 TEST(a_dry_run_counts_the_steps_that_are_left) {
     ok(NUMBERS "--max-steps 30 -o m");
     ok("train --resume -o m --max-steps 40 --dry-run");
@@ -294,7 +300,8 @@ TEST(few_steps_are_told) {
 
 /* ---- the command that goes on ---------------------------------------------------------------- */
 
-/* Ctrl-C's advice, run by a shell as it stands. */
+/* After Ctrl-C, train prints the command that resumes. A shell must be able to run it as
+ * printed. */
 TEST(advice_of_a_signal_is_a_command) {
     make_pairs();
     signal(SIGINT, SIG_DFL); /* the tests may have been started in the background */
@@ -311,7 +318,8 @@ TEST(advice_of_a_signal_is_a_command) {
     assert_contains(result.err, "go on with: train --resume");
 }
 
-/* Two equal signals at once, as from a terminal and a shell, are one; two others end at once. */
+/* Two equal signals at the same time, as from a terminal and a shell, count as one. A second signal
+ * that comes later ends the program at once. */
 TEST(a_signal_that_comes_twice_at_once_saves) {
     signal(SIGHUP, SIG_DFL); /* the tests may have been started by nohup */
     run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --log log "
@@ -328,7 +336,8 @@ TEST(a_signal_that_comes_twice_at_once_saves) {
     ok("inspect m && [ -z \"$(ls | grep tmp-weft)\" ]");
 }
 
-/* A long validation is told of at once; after the last step no command can go on. */
+/* A signal during a long validation is answered at once with a message. After the last step there
+ * is no command to resume. */
 TEST(a_signal_in_a_validation_is_answered) {
     run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --log log "
         "--valid-size 30000 --valid-every 2 --log-every 1 --max-steps 2 -o m 2> err & pid=$!\n"
@@ -341,8 +350,8 @@ TEST(a_signal_in_a_validation_is_answered) {
     ck_assert_ptr_null(strstr(result.err, "go on with"));
 }
 
-/* A terminal that is closed sends SIGHUP, perhaps more than once. After nohup it changes
- * nothing. */
+/* A closed terminal sends SIGHUP, perhaps more than once: the training saves and ends. Under nohup
+ * it continues. */
 TEST_ROWS(a_closed_terminal_saves, 2) {
     signal(SIGHUP, SIG_DFL); /* the tests may have been started by nohup */
     run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 %s --log log "
@@ -428,7 +437,7 @@ TEST_ROWS(a_likely_mistake_is_told, COUNT_OF(told)) {
     assert_contains(result.err, told[_i].says);
 }
 
-/* Where there is no bar, silence ends after 30 s; what ends it is a line and no event. */
+/* Without a progress bar, a line is printed after 30 s without output. It is not an event. */
 TEST(silence_ends_with_a_line) {
     char text[1000];
     progress p = { .step = 7, .total = 9, .loss = 1, .nll = 1, .speed = 1 };
@@ -449,7 +458,8 @@ TEST(silence_ends_with_a_line) {
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-/* One figure by the kind of data: sentences have BLEU, what is right or wrong its number. */
+/* The result of a training is one figure, chosen by the kind of data: BLEU for sentences, the
+ * number of exact matches for data that are right or wrong. */
 static const struct {
     const char *options, *result, *said, *unsaid;
 } results[] = {

@@ -1,6 +1,6 @@
 /* tests/tools/test_train_classify.c - train --task classify: labels and their order, lines that are
- * cut, an encoder that finds labels, the same bits in any parts, the folder of Hugging Face, other
- * heads, what is refused. */
+ * cut, a model that learns labels, resumed trainings with the same bits, folders of Hugging Face,
+ * other heads, refusals. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,8 @@ TEST(labels_are_numbered_in_their_order) {
     dataset_free(&m);
 }
 
-/* Labels have one order, though "9" < "10" by values, and "10" < "1a" < "9" by bytes. */
+/* Numbers are ordered by value and come before other labels, which are ordered by bytes. A single
+ * comparison could not: "9" < "10" by value, but "10" < "1a" < "9" by bytes. */
 TEST(numbers_come_before_other_labels) {
     static const char *const names[] = { "9", "10", "1a", "2b" };
     for (int k = 0; k < 256; k++) {
@@ -73,7 +74,7 @@ TEST(numbers_come_before_other_labels) {
     }
 }
 
-/* A label of which all lines are held out is one of the labels. */
+/* A label whose lines are all held out is a class, too. */
 TEST(labels_of_held_out_lines_are_known) {
     ok("awk 'BEGIN { for (i = 0; i < 400; i++) print \"it \" i \"\\t\" i }' > rare; train --task "
        "classify "
@@ -140,14 +141,15 @@ TEST(units_are_lines) {
     ok(CLASSIFY "--dry-run --json | grep -c '\"lines_per_second\":'");
 }
 
-/* Neither the batch nor threads can be seen in probabilities. */
+/* The probabilities of a line do not depend on the batch or the threads. */
 TEST(a_line_has_one_probability) {
     ok(CLASSIFY "--max-steps 20 --threads 1 -o m && embed m text --quiet > a && embed m text "
                 "--batch-size 1 --quiet | cmp - a && embed m text --batch-size 500 --threads 2 "
                 "--quiet --format label | cmp - a");
 }
 
-/* A training stopped in between, or of several threads or processes, has the same bits. */
+/* A training that is stopped and resumed, or made by several threads or processes, has the same
+ * bits. */
 TEST(parts_are_the_whole) {
     ok(CLASSIFY "--lr-schedule constant --accum 2 --max-steps 12 --threads 1 -o whole && " CLASSIFY
                 "--lr-schedule constant --accum 2 --max-steps 7 --threads 2 -o part && train "
@@ -171,7 +173,7 @@ TEST(two_files_are_one) {
     ck_assert_ptr_null(strstr(result.out, " pairs, "));
 }
 
-/* The head is exchanged for that of another task, and a masked model's for labels. */
+/* --init replaces the head of a model by that of the new task. */
 TEST(other_heads_are_learned) {
     ok("train --task mask --text text --tokenizer-json words --max-len 16 --d-model 16 --heads 2 "
        "--layers 1 --d-ff 32 --max-steps 30 --batch-size 8 --warmup 5 --quiet -o masked");
@@ -239,7 +241,7 @@ TEST_ROWS(what_is_wrong_is_said, COUNT_OF(refused)) {
     assert_contains(result.err, refused[_i].says);
 }
 
-/* Labels of a file that are not those of its classes are not believed. */
+/* Changes of a file's labels that do not fit its classes: the file is refused. */
 static const struct {
     const char *labels, *says;
 } untrue[] = {
@@ -263,7 +265,7 @@ TEST_ROWS(labels_are_as_many_as_classes, COUNT_OF(untrue)) {
     assert_contains(result.err, untrue[_i].says);
 }
 
-/* The longest label goes to a folder and comes back whole. */
+/* A label of the greatest length is exported and imported unchanged. */
 TEST(long_labels_are_whole) {
     ok("(cat lines; printf 'it\\t%0255d\\n' 0) > p; train --task classify --train p --valid held "
        "--tokenizer-json words --d-model 8 --heads 2 --layers 1 --max-steps 1 --quiet -o m > said "

@@ -1,8 +1,8 @@
-/* tests/tools/test_train_init.c - train on from a model's file: what is taken from it, what is
- * frozen, and that a resume goes on as if nothing had been.
+/* tests/tools/test_train_init.c - train --init, fine-tuning from a model's file: the weights and
+ * settings that are taken from it, frozen parameters, and resumes with the same bits.
  *
- * Two dozen pairs of short sentences, learned in two halves. The sentences of the refusals are rows
- * of train_refusals.inc. */
+ * The data are two dozen pairs of short sentences, in two halves. Refusals are rows of
+ * train_refusals.inc. */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ TESTS(train_init)
 #define NEW "train --train one --threads 1 --quiet --warmup 2 --batch-size 5 --lr-steps 60 " SIZE
 #define TUNE "train --train two --threads 1 --quiet --warmup 2 --batch-size 5 --lr-steps 40 "
 
-/* one and two: pairs of the same words; both: all of them. */
+/* Writes the files one and two, halves of the pairs with the same words, and both, all pairs. */
 static void make_halves(void) {
     enter_folder();
     ok("awk 'BEGIN { split(\"haus hund katze baum stadt garten vogel fluss\", a);"
@@ -39,8 +39,8 @@ static bool same_bytes(const wf_entry *a, const wf_entry *b) {
     return a && b && a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0;
 }
 
-/* How many of a's tensors whose names begin so have the same bytes in b, and how many other
- * ones. */
+/* Counts the tensors of a whose names begin with `prefix`: those with the same bytes in b, and
+ * those with other bytes. */
 static void count_same(const char *a, const char *b, const char *prefix, int *same, int *other) {
     wf_file *f = opened(a), *g = opened(b);
     *same = *other = 0;
@@ -86,8 +86,8 @@ static const char *const models[] = {
 
 SETUP(make_halves, leave_folder)
 
-/* A rate of nearly nothing leaves the model as it is: that is what it starts from. Its moments it
- * starts without, whatever optimizer the file's were of. */
+/* A fine-tuning starts from the weights of the file: at a rate of nearly 0 they stay. It does not
+ * take the moments of the file, whatever its optimizer was. */
 TEST_ROWS(a_training_starts_from_the_model, COUNT_OF(models)) {
     int same, other;
     run(NEW "%s --max-steps 9 -o base", models[_i]);
@@ -126,7 +126,8 @@ TEST(any_file_of_a_model_will_do) {
     ck_assert(same_files("1", "2"));
 }
 
-/* How to search with it, say, and what nobody here knows. */
+/* Metadata of the file that train does not use, such as settings of a search or unknown keys, are
+ * copied to the new file. */
 TEST(what_others_wrote_is_handed_on) {
     ok(NEW "--tokenizer word --max-steps 3 -o base");
     change_meta("base", "generate.beam", "4"), change_meta("base", "elsewhere", "\xc3\xa9\n");
@@ -138,8 +139,8 @@ TEST(what_others_wrote_is_handed_on) {
     ck_assert(same_files("whole", "tuned"));
 }
 
-/* A first token that names a language is learned where a search forces it; what is read of outputs
- * is without it. */
+/* If a search of the model forces a first token, such as a language, the training puts it before
+ * each target. Sample outputs are shown without it. */
 TEST(forced_first_tokens_are_learned) {
     static const char *const says[] = { "42 target tokens", "54 target tokens" };
     ok(NEW "--tokenizer word --max-steps 3 -o base");
@@ -193,7 +194,8 @@ TEST(parameters_of_others_are_not_lost_in_silence) {
 
 /* ---- what is frozen -------------------------------------------------------------------------- */
 
-/* To the bit, while all else moves; and there are no moments of them. */
+/* Frozen parameters keep their bits, all others change, and the file has no moments of frozen
+ * ones. */
 TEST_ROWS(frozen_parameters_stay_as_they_are, 4) {
     static const char *const ways[] = { "--init base", "--init base --accum 2 --ema 0.9",
                                         "--init base --dropout 0.2 --optimizer adamw",
@@ -237,7 +239,8 @@ TEST(freezing_takes_less_memory) {
     ck_assert_int_eq(atoi(result.out), 4); /* nothing was written */
 }
 
-/* Frozen parameters are not to blame: the named gradient is that of a trained one. */
+/* If a number is not finite, the message names the gradient of a trained parameter, not of a frozen
+ * one. */
 TEST(a_bad_number_is_found_beside_frozen_ones) {
     ok(NEW "--tokenizer word --max-steps 3 -o base");
     change_values("base", "transformer.decoder", 1e30f);
@@ -259,7 +262,8 @@ static const char *const tunings[] = {
     "--valid one --valid-every 3 --lr 0.01 --max-len 4",
 };
 
-/* With and without --init, at other thread counts. */
+/* A fine-tuning in parts, with --init repeated in a resume or not, and with other numbers of
+ * threads, gives the same file. */
 TEST_ROWS(parts_of_a_tuning_are_the_whole, 2 * COUNT_OF(tunings)) {
     const char *how = tunings[_i / 2];
     const char *told = strstr(how, "--valid") ? "--valid one --valid-every 3" : "";
@@ -278,7 +282,7 @@ TEST_ROWS(parts_of_a_tuning_are_the_whole, 2 * COUNT_OF(tunings)) {
     ck_assert(same_files("whole.safetensors", "parts.safetensors"));
 }
 
-/* Which model it was, and what is frozen, are what a training is. */
+/* The initial model and the frozen parameters are part of a training's identity (weft.run). */
 TEST(another_model_is_another_training) {
     char runs[3][20];
     ok(NEW "--tokenizer word --max-steps 4 -o base; cp base copy");
@@ -331,7 +335,8 @@ TEST(tuning_begins_where_the_model_is) {
 #define DE "--spm-src " WEFT_TEST_DATA "/words_de.spm "
 #define EN "--spm-tgt " WEFT_TEST_DATA "/words_en.spm "
 
-/* Pieces are a file's own, in its order, below weft's special symbols. */
+/* The vocabulary has weft's special symbols first, and then the pieces of the SentencePiece file,
+ * in its order. */
 TEST_ROWS(sentencepiece_comes_from_its_files, 4) {
     static const struct {
         const char *how, *says, *prefix;
@@ -366,7 +371,8 @@ TEST(words_are_joined_again) {
     ck_assert_int_ge(atoi(result.out), 20);
 }
 
-/* A model that has been a folder of Hugging Face is trained as the one it was. */
+/* A model that was exported to a folder and imported again is fine-tuned to the same weights as the
+ * original. */
 TEST(a_model_from_a_folder_is_trained_on) {
     int same, other;
     ok("train --train one " DE EN "--norm post --positions sinusoidal-halves --activation silu "
@@ -380,7 +386,7 @@ TEST(a_model_from_a_folder_is_trained_on) {
     assert_same_meta("back", "other-way", "src_tokenizer.");
     assert_same_meta("back", "other-way", "weft.config.");
     ok("convert --to hf other-way -o folder2; cmp folder/vocab.json folder2/vocab.json");
-    run("convert --to hf other-way -o folder"); /* half of it would be of another model */
+    run("convert --to hf other-way -o folder"); /* refused: it has files of another model */
     expect(1);
     assert_contains(result.err, "is there: a model is written into a folder without one");
     run("convert --to hf none -o folder3");

@@ -1,6 +1,6 @@
 /* tests/tools/test_train_json.c - translators and encoders that are trained from pairs with a
- * tokenizer.json of `tokenize --learn`: one vocabulary for both sides, what the trained model can
- * do, and what is refused. */
+ * tokenizer.json of `tokenize --learn`: one vocabulary for both sides, uses of the trained models,
+ * and refusals. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +50,8 @@ TEST_ROWS(a_translator_reads_and_writes_by_it, COUNT_OF(kinds)) {
        "--init m --train pairs --max-steps 2 --quiet -o tuned");
 }
 
-/* A vocabulary of bytes whose one special token begins and ends outputs: the training is long
- * enough to end them all. */
+/* A byte-level vocabulary has one special token, which begins and ends outputs. The training is
+ * long enough that all outputs end. */
 TEST(its_outputs_end) {
     ok("train --train-src src --train-tgt tgt --tokenizer-json bpe --d-model 32 --heads 2 --layers "
        "1 --d-ff 64 --threads 1 --quiet --warmup 10 --lr 0.005 --dropout 0 --label-smoothing 0 "
@@ -61,7 +61,7 @@ TEST(its_outputs_end) {
     ck_assert_int_ge(atoi(result.out), 20);
 }
 
-/* The emitted program cuts and joins text as `generate` does. */
+/* The emitted program encodes and decodes text as `generate` does. */
 TEST(a_translator_becomes_c) {
     ok(PAIRS "--tokenizer-json bpe --epochs 2 -o m && graph m --emit-c -o m.c && "
              "${CC:-cc} -std=c11 -DMODEL_MAIN m.c -o program -lm && ./program < src > a && "
@@ -93,7 +93,8 @@ TEST(an_encoder_needs_no_end) {
     ok(PAIRS "--task pairs --tokenizer-json own --epochs 1 -o m && embed m src > out");
 }
 
-/* A T5 starts outputs with padding, and its folder has the tokenizer. */
+/* Outputs of a --like t5 start with the padding token, and its exported folder has the
+ * tokenizer.json. */
 TEST(a_t5_takes_it_into_its_folder) {
     ok(PAIRS "--like t5 --tokenizer-json unigram --epochs 4 -o m && convert --to hf m -o folder && "
              "cmp unigram folder/tokenizer.json && convert --from hf folder -o back");
@@ -102,7 +103,7 @@ TEST(a_t5_takes_it_into_its_folder) {
     ck_assert_str_eq(result.out, "40\n");
 }
 
-/* An option names the end, as for running text. */
+/* An option names the end token, as for --task lm. */
 TEST(an_option_names_the_end) {
     ok("tokenize --learn bpe --vocab-size 270 --special '<e>,<p>' -i both -o own");
     run(PAIRS "--tokenizer-json own --epochs 1 -o m");

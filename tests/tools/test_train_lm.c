@@ -1,5 +1,5 @@
-/* tests/tools/test_train_lm.c - running text from the command line: train --task lm, what it
- * learns, that parts are the whole, and generate going on from prompts. */
+/* tests/tools/test_train_lm.c - train --task lm, on running text: it learns, resumed trainings have
+ * the same bits, and generate continues prompts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void make_text(void) {
 
 SETUP(make_text, leave_folder)
 
-/* The rules of a language are learned; bits per byte count every byte. */
+/* The rules of an artificial language are learned. Bits per byte are counted over all bytes. */
 TEST_ROWS(text_is_learned_byte_by_byte, 4) {
     static const char *const tokens[] = { "byte", "text-char", "byte-bpe --vocab-size 270",
                                           "byte --form llama --kv-heads 1" };
@@ -44,7 +44,8 @@ TEST_ROWS(text_is_learned_byte_by_byte, 4) {
     ck_assert(likely < 0 && likely > -40);
 }
 
-/* In one batch or alone, whole or as it is made. */
+/* Prompts have the same continuations in one batch or alone, written at the end or as they are
+ * made. */
 TEST(prompts_of_all_lengths_in_one_batch) {
     ok(LM "--max-steps 40 -o m 2> /dev/null");
     ok("printf 'o\\none two\\n\\nfive six se\\nt\\n' > prompts");
@@ -69,7 +70,7 @@ TEST(prompts_of_all_lengths_in_one_batch) {
     ck_assert(same_files("a", "b"));
 }
 
-/* A text of one line has no end that could be held back, which is said. */
+/* A text of one line is trained on as a whole, with a message that nothing is held out. */
 TEST(a_text_of_one_line_is_learned_whole) {
     ok("printf '%0400d' 7 > line");
     run("train --text line --tokenizer byte --quiet --max-tokens 64 " SIZE "--max-steps 1");
@@ -77,7 +78,7 @@ TEST(a_text_of_one_line_is_learned_whole) {
     assert_contains(result.err, "nothing is held out: a text is parted between lines");
 }
 
-/* Text with zero bytes does not end at one. */
+/* Zero bytes in the output are written, and do not end it. */
 TEST(zeros_are_written_too) {
     ok("for i in 1 2 3 4 5 6 7 8 9; do printf 'ab\\0ab\\0ab\\0ab\\0'; done > zeros");
     ok("train --text zeros --tokenizer byte --quiet --max-tokens 64 " SIZE
@@ -91,7 +92,8 @@ TEST(zeros_are_written_too) {
     assert_contains(result.out, "\"text\":\"\\u0000ab\\u0000\"");
 }
 
-/* Steps end within an epoch; parts at other thread counts; a validation on the way. */
+/* A training in parts, which end within an epoch and have other numbers of threads, gives the file
+ * of one training. It is validated in between. */
 TEST_ROWS(parts_of_a_training_are_the_whole, 4) {
     static const char *const settings[] = { "", "--form llama --kv-heads 1 --ema 0.5",
                                             "--accum 2 --ema 0.5 --dropout 0.1",
@@ -113,7 +115,7 @@ TEST_ROWS(parts_of_a_training_are_the_whole, 4) {
               strstr(result.err, "the text has only"));
 }
 
-/* A pipe can be read once, and is all there. */
+/* A text from a pipe, which can be read only once, is read completely. */
 TEST(a_pipe_is_a_text) {
     ok(LM "--max-steps 3 -o a");
     ok("cat text | train --task lm --text /dev/stdin --tokenizer byte --quiet --max-tokens 64 " SIZE
@@ -172,7 +174,7 @@ TEST_ROWS(mistakes_are_refused, COUNT_OF(refusals)) {
     assert_contains(result.err, refusals[_i].says);
 }
 
-/* Options of the task's default choices have an effect, too: text is learned with AdamW. */
+/* Options that belong to the task's default optimizer, AdamW, are accepted and have an effect. */
 TEST(the_options_of_default_choices_are_taken) {
     ok(LM "--weight-decay 0.3 --max-steps 1");
     run(LM "--optimizer adam --weight-decay 0.3 --max-steps 1");

@@ -1,5 +1,5 @@
-/* tests/tools/test_train_lora.c - `train --lora`, and what becomes of its file: resumed, applied by
- * `generate`, merged by `convert`, written as a folder of PEFT and read again. */
+/* tests/tools/test_train_lora.c - `train --lora` and its file of adapters: resumed, applied by
+ * `generate`, merged by `convert`, exported as a folder of PEFT and imported again. */
 #include <stdio.h>
 
 #include "core/file.h"
@@ -38,7 +38,7 @@ static const struct {
     { "--tokenizer word", "--lora-targets out_proj,output --base-weights int8" },
 };
 
-/* How many adapters' matrices of a have other bits in b, and how many have the same. */
+/* Counts the adapters' matrices of a that have other bits in b, and those that have the same. */
 static void compare(const char *a, const char *b, int *other, int *same) {
     wf_file *f = wf_file_open(a), *g = wf_file_open(b);
     *other = *same = 0;
@@ -53,8 +53,8 @@ static void compare(const char *a, const char *b, int *other, int *same) {
     wf_file_free(g);
 }
 
-/* Stopped and resumed, the adapters have the bits of a training in one go. The file has nothing of
- * the model. */
+/* A training that is stopped and resumed gives the same bits of the adapters. The file has no
+ * parameters of the base model. */
 TEST_ROWS(a_resumed_training_of_adapters_is_the_same, COUNT_OF(rows)) {
     int other, same;
     run(NEW "%s", rows[_i].model);
@@ -73,7 +73,8 @@ TEST_ROWS(a_resumed_training_of_adapters_is_the_same, COUNT_OF(rows)) {
     ck_assert_int_gt(same, 3);
 }
 
-/* Beside the weights or merged into them: the same outputs, which are not those of the model. */
+/* Adapters give the same outputs applied by generate as merged by convert, and others than the base
+ * model. */
 TEST_ROWS(adapters_are_applied_and_merged, COUNT_OF(rows)) {
     run(NEW "%s", rows[_i].model);
     expect(0);
@@ -96,7 +97,8 @@ TEST_ROWS(adapters_are_applied_and_merged, COUNT_OF(rows)) {
                                 "it is applied all the same");
 }
 
-/* Ten times and more what a whole model gets, and less for a wide one; an option overrides it. */
+/* The default rate of adapters is ten or more times that of a whole model, and less for a wide one.
+ * An option overrides it. */
 TEST(adapters_have_a_rate_of_their_own) {
     static const struct {
         const char *width, *options, *rate;
@@ -117,7 +119,7 @@ TEST(adapters_have_a_rate_of_their_own) {
     }
 }
 
-/* A base in int8 stays so in memory, unless an option says otherwise. */
+/* A base model in int8 stays in int8 in memory, unless an option says otherwise. */
 TEST(a_rounded_base_stays_rounded) {
     int other, same;
     ok(NEW "--tokenizer word; convert --weights int8 base -o small");
@@ -131,7 +133,7 @@ TEST(a_rounded_base_stays_rounded) {
     ck_assert_int_gt(other, 3);
 }
 
-/* To a folder of PEFT and back: the numbers of A and B are the same bits. */
+/* Adapters that are exported to a folder of PEFT and imported have the same bits in A and B. */
 TEST_ROWS(adapters_go_to_peft_and_back, 2) {
     int other, same;
     run(NEW "%s", rows[_i].model);
@@ -147,7 +149,8 @@ TEST_ROWS(adapters_go_to_peft_and_back, 2) {
     ok("convert --to hf again -o peft2; diff -r peft peft2");
 }
 
-/* GPT-2's family has queries, keys and values in one matrix, which is the usual target there. */
+/* In GPT-2, queries, keys and values are one matrix, which is the usual target of adapters in
+ * PEFT. */
 TEST(adapters_of_a_gpt_go_to_peft_and_back) {
     int other, same;
     ok("for i in $(seq 60); do cat in; done > text");
@@ -169,7 +172,7 @@ TEST(adapters_of_a_gpt_go_to_peft_and_back) {
     assert_contains(result.err, "Train them anew with --lora-targets in_proj, or merge them");
 }
 
-/* An edit of adapter_config.json, and what is said of it. */
+/* Changes of adapter_config.json, and the messages about them. */
 static const struct {
     const char *edit, *says;
 } peft[] = {

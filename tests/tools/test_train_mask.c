@@ -1,6 +1,6 @@
-/* tests/tools/test_train_mask.c - train --task mask: which tokens are hidden and how, an encoder
- * that learns to find them, the same bits in any parts, the folder of Hugging Face, what is
- * refused. */
+/* tests/tools/test_train_mask.c - train --task mask: the choice of masked tokens, an encoder that
+ * learns to predict them, resumed trainings with the same bits, folders of Hugging Face,
+ * refusals. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 
 TESTS(train_mask)
 
-/* A text in which a word stands sixty times in a row, so that its neighbours say what it is. */
+/* Writes a text in which each word is repeated sixty times, so that a masked word can be predicted
+ * from its neighbours. */
 static void make_text(void) {
     enter_folder();
     ok("awk 'BEGIN { split(\"one two three four five six seven eight nine ten\", w); for (i = 0; "
@@ -62,8 +63,8 @@ static void count_row(const dataset *m, const batch *b, int64_t row, counts *c) 
     ck_assert_int_gt(c->chosen, before);
 }
 
-/* 15 % of the tokens; 80 % of these are the mask, and 10 % what they were, or one more of the random
- * ones in 58. */
+/* 15 % of the tokens are chosen. Of these 80 % become the mask, 10 % stay, and 10 % become one of
+ * 58 random tokens, which may be the same one. */
 TEST(tokens_are_hidden_as_by_bert) {
     dataset m;
     open_masked(&m, 3);
@@ -83,7 +84,7 @@ TEST(tokens_are_hidden_as_by_bert) {
     dataset_free(&m);
 }
 
-/* Another epoch and another seed hide other tokens; the held-out ones are always the same. */
+/* Another epoch or seed masks other tokens; in held-out text always the same tokens are masked. */
 TEST(what_is_hidden_follows_from_seed_and_epoch) {
     dataset m, same, other;
     batch a = { 0 }, b = { 0 };
@@ -125,7 +126,8 @@ TEST(hidden_words_are_found) {
     ck_assert_int_eq(again, found);
 }
 
-/* A training stopped in between, or of several threads or processes, has the same bits. */
+/* A training that is stopped and resumed, or made by several threads or processes, has the same
+ * bits. */
 TEST(parts_are_the_whole) {
     ok(MASK "--lr-schedule constant --accum 2 --max-steps 12 --threads 1 -o whole && " MASK
             "--lr-schedule constant --accum 2 --max-steps 7 --threads 2 -o part && train --resume "

@@ -1,6 +1,6 @@
-/* tests/tools/test_train_quantize.c - `train --quantize-aware`: the same file whether it is
- * resumed, with any threads and processes; which models are converted then; what is refused. The
- * rounding itself: models/test_quantize_aware.c. */
+/* tests/tools/test_train_quantize.c - `train --quantize-aware`: the same file with a resume and
+ * with any threads and processes; conversion of the models; refusals. The rounding is tested in
+ * models/test_quantize_aware.c. */
 #include <stdio.h>
 
 #include "tests/suites.h"
@@ -33,8 +33,8 @@ static const struct {
       "marian" },
 };
 
-/* In one go, in two parts, by two processes: the same bytes, which are not those of a training
- * without rounding. */
+/* Training in one run, in two parts, or by two processes gives the same bytes, and others than
+ * training without --quantize-aware. */
 TEST_ROWS(a_training_is_the_same_in_parts, COUNT_OF(rows)) {
     const char *model = rows[_i].model, *rounding = rows[_i].rounding;
     run("train %s --accum 2 --threads 1 --max-steps 8 -o plain", model);
@@ -58,7 +58,8 @@ TEST_ROWS(a_training_is_the_same_in_parts, COUNT_OF(rows)) {
     ok("convert --weights int8 whole -o small; generate small lines > outputs; test -s outputs");
 }
 
-/* From a model in f32 to a file that Firefox reads. */
+/* A model in f32 is fine-tuned with rounding, and converted to an int8 file of Marian, as Firefox
+ * uses. */
 TEST(a_model_is_tuned_and_goes_to_marian) {
     run("train %s --max-steps 8 -o first", rows[2].model);
     expect(0);
@@ -94,7 +95,8 @@ static const struct {
     { "graph --emit-c m --train -o m.c", "fake_quantize", 1 },
 };
 
-/* The help names --like for its word marian, which is a word of --quantize-aware, too. */
+/* The help says that --like marian sets a default, and not --quantize-aware, which has the word
+ * marian, too. */
 TEST(help_names_the_option_that_sets_a_default) {
     ok("train --help | tr -s ' \\n' ' '");
     assert_contains(result.out, "post with --like marian");

@@ -1,5 +1,6 @@
-/* tests/tools/test_train_spans.c - train --task spans: which tokens are taken out, a model that
- * writes them, the same bits in any parts, the folder of T5, what is refused. */
+/* tests/tools/test_train_spans.c - train --task spans: the choice of spans that are removed, a
+ * model that learns to write them, resumed trainings with the same bits, folders of T5,
+ * refusals. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 TESTS(train_spans)
 
-/* A text of sixty equal words, and a vocabulary with ten tokens that stand for spans. */
+/* Writes a text with runs of sixty equal words, and a vocabulary with ten sentinel tokens. */
 static void make_text(void) {
     enter_folder();
     ok("awk 'BEGIN { split(\"one two three four five six seven eight nine ten\", w); for (i = 0; "
@@ -40,14 +41,15 @@ static void open_spans(dataset *m, uint64_t seed) {
     ck_assert_msg(dataset_open(m, &source_spans, &o, NULL, message), "%s", message);
 }
 
-/* The number of the span that an id stands for; -1: it is a token. */
+/* The number of the span whose sentinel the id is; -1: it is no sentinel. */
 static int span_of(const dataset *m, int32_t id) {
     for (int i = 0; i < m->n_sentinels; i++)
         if (m->sentinel[i] == id) return i;
     return -1;
 }
 
-/* Puts the spans of an answer back into the source. Returns how many ids there are. */
+/* Puts the spans of a target back into its source, in place of the sentinels. Returns the number of
+ * ids. */
 static int join(const dataset *m, const batch *b, int64_t row, int32_t *ids) {
     const int32_t *src = b->src + row * b->S, *answer = b->answer + row * (b->T - 1);
     int64_t n_src = b->src_length[row] - 1, n_answer = b->answer_length[row], at = 0;
@@ -70,8 +72,8 @@ static int join(const dataset *m, const batch *b, int64_t row, int32_t *ids) {
     return n;
 }
 
-/* Source and target together are the window; 15 % of its tokens are in three spans, which begin
- * everywhere. */
+/* Source and target joined are the window of text. 15 % of its tokens are in three spans, which may
+ * begin anywhere. */
 TEST(spans_are_taken_out_as_by_t5) {
     dataset m;
     open_spans(&m, 3);
@@ -101,7 +103,8 @@ TEST(spans_are_taken_out_as_by_t5) {
             }
         }
     }
-    /* nine tokens in three spans: 7 of 28 ways to divide them begin with 1, 1 with 7 */
+    /* there are 28 ways to divide nine tokens into three spans: in 7 of them the first has one
+     * token, in 1 it has seven */
     ck_assert_int_eq(lengths[0], 0);
     ck_assert_double_eq_tol(lengths[1] / all, 7 / 28.0, 0.05);
     ck_assert_double_eq_tol(lengths[3] / all, 5 / 28.0, 0.05);
@@ -110,7 +113,7 @@ TEST(spans_are_taken_out_as_by_t5) {
     dataset_free(&m);
 }
 
-/* Another epoch and another seed take other tokens out; held-out windows are always the same. */
+/* Another epoch or seed removes other spans; in held-out text always the same spans are removed. */
 TEST(what_is_taken_out_follows_from_seed_and_epoch) {
     dataset m, same, other;
     batch a = { 0 }, b = { 0 };
@@ -131,8 +134,8 @@ TEST(what_is_taken_out_follows_from_seed_and_epoch) {
     dataset_free(&other);
 }
 
-/* The tokenizer of a T5's sources puts an end behind each line, but a text has none there: it is
- * two tokens a line, and an end before and behind all. */
+/* T5's tokenizer appends an end token to each line of a translation. Lines of running text get
+ * none: the text has two tokens for each line, and an end token before and behind all. */
 TEST(lines_have_no_end_of_their_own) {
     char path[512];
     run("convert --from hf %s -o t5 && for i in $(seq 40); do echo Haus dog; done > few && train "
@@ -186,7 +189,8 @@ TEST(spans_are_written) {
     ck_assert_double_eq_tol(accuracy(), learned, 1e-6);
 }
 
-/* A training stopped in between, or of several threads or processes, has the same bits. */
+/* A training that is stopped and resumed, or made by several threads or processes, has the same
+ * bits. */
 TEST(parts_are_the_whole) {
     ok(SPANS_OF "--lr-schedule constant --accum 2 --max-steps 10 --threads 1 -o whole && " SPANS_OF
                 "--lr-schedule constant --accum 2 --max-steps 6 --threads 2 -o part && train "

@@ -1,9 +1,8 @@
-/* tests/tools/test_train_text.c - the program train on text: files, vocabularies, resuming, what it
- * refuses, what it leaves behind.
+/* tests/tools/test_train_text.c - the program train on text: files, vocabularies, resuming,
+ * refusals, and the files that it leaves.
  *
- * Every test has two dozen pairs of short sentences and a model of a moment. That a training
- * outlives kill -9 is in walls/kills.c; the sentences of the refusals are rows of
- * train_refusals.inc. */
+ * Every test trains a very small model on two dozen pairs of short sentences. walls/kills.c tests
+ * that a training survives kill -9; refusals are rows of train_refusals.inc. */
 #include <math.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -19,7 +18,7 @@ TESTS(train_text)
 
 #define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 16 "
 #define TINY SIZE "--threads 1 --quiet --warmup 2 "
-/* Updates of 4 to 7 pairs, 5 an epoch: an end in the middle of it. */
+/* Updates have 4 to 7 pairs, and an epoch has 5 updates, so that trainings end within an epoch. */
 #define WORDS "train --train pairs --tokenizer word " TINY "--batch-size 5 --lr-steps 40 "
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -39,7 +38,8 @@ static void put_sentence(FILE *f, int side, int i, bool turned) {
     }
 }
 
-/* pairs: both sides; src and tgt: each alone; turned: what training on the others makes worse. */
+/* Writes the files pairs (both sides), src and tgt (one side each), and turned: pairs with targets
+ * in the wrong order, whose loss rises while the others are learned. */
 static void make_files(void) {
     enter_folder();
     FILE *pairs = fopen("pairs", "w"), *turned = fopen("turned", "w");
@@ -54,7 +54,7 @@ static void make_files(void) {
     ck_assert(!fclose(pairs) && !fclose(turned) && !fclose(side[0]) && !fclose(side[1]));
 }
 
-/* The number behind the i-th `"key":` of a log's lines with an event; NAN: there are fewer. */
+/* The value of `key` in the i-th event of this name in a log; NAN: there are fewer. */
 static double logged(const char *path, const char *event, const char *key, int i) {
     char line[2048], quoted[40], name[40];
     double value = (double)NAN;
@@ -111,7 +111,7 @@ static const struct way {
 
 SETUP(make_files, leave_folder)
 
-/* The model's file alone, elsewhere, turns text into text. */
+/* The model's file, moved to another folder without the training data, translates text. */
 TEST_ROWS(text_is_learned_and_the_file_says_it, COUNT_OF(ways)) {
     const struct way *w = &ways[_i];
     run("train %s %s " TINY "--epochs 4 --dropout 0 -o m.safetensors --log log --log-every 1",
@@ -156,15 +156,15 @@ TEST_ROWS(words_are_learned_by_heart, 2) {
     ck_assert_int_ge(atoi(result.out), 22);
 }
 
-/* Lines without a TAB are targets alone, for a model that needs no source: what it draws from
- * nothing are lines like these, and one of n lines that it knows has the log-probability -log n. */
+/* Lines without a TAB are targets for a language model. It generates such lines, and gives each of
+ * the n lines that it has learned a log-probability of about -log n. */
 TEST(plain_text_is_learned_without_sources) {
     ok("for i in 1 2 3 4 5; do printf 'a cat\\nthe dog\\n\\tone bird\\n'; done > plain");
     ok("train --arch language --train plain --valid plain --tokenizer char --d-model 32 --heads 2 "
        "--layers 1 --d-ff 64 --dropout 0 --label-smoothing 0 --max-steps 300 --warmup 20 --lr 0.01 "
        "--threads 1 -o m");
     assert_contains(result.err, "On 15 sequences it has learned from: loss");
-    ck_assert(!strstr(result.err, "BLEU")); /* without sources there is nothing to go on from */
+    ck_assert(!strstr(result.err, "BLEU")); /* without sources there are no outputs to score */
     ck_assert_str_eq(result.out, "");
     ok("yes '' | head -30 | generate --model m --sample --quiet > drawn");
     ok("grep -c -E '^(a cat|the dog|one bird)$' drawn; sort -u drawn | wc -l");
@@ -178,7 +178,8 @@ TEST(plain_text_is_learned_without_sources) {
     assert_contains(result.err, "line 1 of plain has no TAB");
 }
 
-/* The recipe's 500 steps of warm-up are more than the whole training has. */
+/* With few pairs the training is shorter than the usual 500 steps of warm-up: the default is
+ * less. */
 TEST(few_pairs_need_no_options) {
     ok("head -3 pairs > few");
     ok("train --train few --tokenizer word " SIZE "--threads 1 --quiet -o m");
@@ -191,20 +192,21 @@ TEST(few_pairs_need_no_options) {
 /* ---- the same training ---------------------------------------------------------------------- */
 
 static const struct recipe {
-    const char *settings; /* which a resume finds in the file */
-    const char *told;     /* what it must be told again */
+    const char *settings; /* options that a resume reads from the file */
+    const char *told;     /* options that a resume must be given again */
 } recipes[] = {
     { "", "" },
     { "--accum 3", "" },
     { "--ema 0.9", "" },
     { "--dropout 0.3 --attention-dropout 0.2", "" },
     { "--accum 2 --ema 0.5 --dropout 0.1", "--valid turned --valid-every 3" },
-    { "--lr 0.03", "--valid turned --valid-every 7" }, /* a part's end is a validation's turn */
+    { "--lr 0.03", "--valid turned --valid-every 7" }, /* a part ends at a validation */
     { "--lr 0.03", "--valid pairs --valid-every 0" },
     { "--arch language --accum 2 --ema 0.5 --dropout 0.1", "--valid turned --valid-every 3" },
 };
 
-/* In parts that end within an epoch and at one's end, at other thread counts. */
+/* A training in parts, which end within an epoch and at its end, and with other numbers of threads,
+ * gives the file of one training. */
 TEST_ROWS(parts_are_the_whole, COUNT_OF(recipes)) {
     const struct recipe *r = &recipes[_i];
     run(WORDS "%s %s --max-steps 14 -o whole.safetensors", r->settings, r->told);
@@ -221,15 +223,17 @@ TEST_ROWS(parts_are_the_whole, COUNT_OF(recipes)) {
     ck_assert_msg(same_files("whole.safetensors", "parts.safetensors"), "%s", result.out);
 }
 
-/* The end of a part is judged too, and kept if it is the best; what follows must not replace it
- * with worse. Older files do not say which training they are of: their settings do. */
+/* The end of a part is validated, too, and saved if it is the best. A resume must not replace it by
+ * worse weights. In row 1 the .best file does not name its training, as in older versions, so it is
+ * recognised by its settings. */
 TEST_ROWS(resume_keeps_the_best_of_all, 2) {
     ok(WORDS "--valid pairs --valid-every 4 --max-steps 14 --lr 0.003 -o m.safetensors");
     double best = meta_number("m.best.safetensors", "train.best");
     if (_i) change_meta("m.best.safetensors", "weft.run", NULL);
     ok("cp m.best.safetensors before");
-    change_meta("m.safetensors", "train.valid-data", NULL); /* other pairs than before are taken */
-    /* every training from here is worse on the turned ones than that was on its own */
+    /* without this key, a resume accepts other validation data */
+    change_meta("m.safetensors", "train.valid-data", NULL);
+    /* losses on the turned pairs are all worse than the best loss on the original ones */
     ok("train --resume -o m.safetensors --train pairs --valid turned --valid-every 1 --max-steps "
        "16 --quiet --log log");
     for (int i = 0; i < 2; i++) ck_assert(logged("log", "valid", "loss", i) > best);
@@ -258,8 +262,8 @@ TEST(limits_of_a_batch_are_told) {
     }
 }
 
-/* The file m with one more row in the tables of a side, its settings and vocabularies as they
- * were. */
+/* Rewrites a model's file with one more row in the tables of one side, but the old settings and
+ * vocabularies. */
 static void widen(const char *path, int side) {
     static const char *const kept[] = { "train.", "src_tokenizer.", "tgt_tokenizer." };
     wf_meta meta[100];
@@ -285,7 +289,8 @@ static void widen(const char *path, int side) {
     wf_trainer_free(t), wf_model_free(m), wf_file_free(f);
 }
 
-/* Else it trains ids that no vocabulary has, and has nothing to write them with. */
+/* A resume refuses a model with more rows than its vocabulary has entries: it could not write their
+ * tokens. */
 TEST_ROWS(resume_needs_the_vocabularies_of_the_model, 2) {
     static const char *const says[] = { "the source vocabulary has 12 entries and the model 13",
                                         "the target vocabulary has 12 entries and the model 13" };
@@ -307,7 +312,7 @@ TEST(threads_change_nothing) {
     ck_assert(same_files("1", "5"));
 }
 
-/* The largest difference between the parameters of two models, in parts of the largest
+/* The largest difference between the parameters of two models, relative to the largest
  * parameter. */
 static double parameters_apart(const char *a, const char *b) {
     wf_file *f = opened(a), *g = opened(b);
@@ -326,7 +331,8 @@ static double parameters_apart(const char *a, const char *b) {
     return apart / largest;
 }
 
-/* An update from all pairs, in one batch or several; without what is random. */
+/* An update from all pairs gives the same parameters with one batch as with several (--accum),
+ * without dropout. */
 TEST(accumulated_batches_are_the_large_one) {
     static const char *const cuts[] = { "--batch-size 24", "--batch-size 12 --accum 2",
                                         "--batch-size 5 --accum 5", "--batch-size 12" };
@@ -406,7 +412,7 @@ TEST(log_holds_the_metrics) {
     }
     ck_assert_int_eq((int)logged("log", "valid", "step", 0), 2);
     ck_assert_int_eq((int)logged("log", "valid", "step", 1), 4);
-    ck_assert(isnan(logged("log", "valid", "loss", 2))); /* the last is not made twice */
+    ck_assert(isnan(logged("log", "valid", "loss", 2))); /* no second validation at the end */
     ck_assert_double_eq_tol(logged("log", "step", "epoch", 0), 0.8, 1e-9);
 }
 
@@ -431,8 +437,9 @@ static double said_memory(const char *options) {
     return strtod(at + strlen("\"memory\":"), NULL);
 }
 
-/* Here a validation takes twenty times what a step does. A machine short of memory shows a lower
- * peak: that the figure is not too high can't be asked. */
+/* The memory that a dry run predicts is at least the peak of a run, in which a validation needs
+ * twenty times as much as a step. Whether it is too high cannot be tested: on a machine short of
+ * memory the measured peak is lower. */
 TEST(dry_run_says_what_a_run_takes) {
     const char *options =
         "--task copy --batch-size 1 --max-len 512 --valid-size 50 --d-model 64 "
