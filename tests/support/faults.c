@@ -39,7 +39,7 @@ static struct {
     long at, asked, left;
     const void *seat[SEATS];
 } faults = { .lock = PTHREAD_MUTEX_INITIALIZER };
-static const char gone; /* marks a seat (slot of the hash table) whose block was freed */
+static const char gone; /* marks a slot of the hash table whose block was freed */
 
 void faults_begin(long at, bool persistent) {
     for (int i = 0; i < SEATS; i++) faults.seat[i] = NULL;

@@ -4,7 +4,7 @@
 usage: mutants.py [--short | --long | --repeat NUMBER] [--first NUMBER] [--library N] [--programs N]
 
 Small files of every kind are made by the programs: models, checkpoints with moments and averages,
-with vocabularies of words, characters and parts of words, state_dicts in f32, bf16 and f16. Each
+with vocabularies of words, characters and parts of words, state_dicts in f32 and bf16. Each
 mutant is one of them with a few edits of what it says, its header or its bytes, its checksum mostly
 right again (tests/fuzz/mutator.h), so that it passes the door and is met by what is behind it.
 
