@@ -10,7 +10,7 @@
 typedef struct suite_entry {
     const char *name;
     Suite *(*make)(void);
-    /* thousands of small tests from a table, which share a process */
+    /* hundreds of small tests from a table, which share a process */
     bool rows;
 } suite_entry;
 

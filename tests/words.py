@@ -15,12 +15,12 @@ import re
 import sys
 
 LIMITS = {  # in the order of the counts below
-    'core': (0, 0, 0, 0, 30),
+    'core': (0, 0, 0, 0, 29),
     'ops': (0, 0, 0, 0, 22),
     'nn': (0, 0, 0, 0, 4),
     'models': (0, 0, 0, 0, 20),
-    'tools': (0, 0, 0, 0, 4),
-    'tests': (18, 3, 2, 652, 32),
+    'tools': (0, 0, 0, 0, 2),
+    'tests': (2, 3, 2, 651, 32),
 }
 NOUN_CLAUSE = re.compile(r'(?:[\w./]+ - )?(Of|What|Who|As|The same)\b')
 DIALECT = re.compile(r'\b(seats?|bells?|hearts?|what the model eats)\b', re.I)

@@ -6,8 +6,8 @@
 #include "models/decode.h"
 
 enum { USUAL_BEAM = 4, USUAL_PENALTY = WF_PENALTY_GNMT, USUAL_ROOM = 50 };
-/* Of a sure model the first `beam` outputs that end are mostly improbable ones: with few tokens to
- * choose from, WF_STOP_FULL would end the search before the best. */
+/* WF_STOP_FULL would end the search when `beam` outputs have ended. If the vocabulary is small and
+ * the model sure, most of these are improbable, and the best output is still open then. */
 enum { USUAL_STOP = WF_STOP_PRESENT };
 /* maximum length of an output that continues a prompt, in tokens */
 enum { USUAL_ROOM_OF_PROMPTS = 200 };
