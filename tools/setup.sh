@@ -77,7 +77,7 @@ root() {
     echo sudo
 }
 
-# need WHAT...: install each that is missing; exit with 2 if that fails.
+# need WHAT...: install each that is missing; exit with 2 if that fails. $fetched: lists of packages are fetched once.
 need() {
     missing=
     for what in "$@"; do is_there "$what" || missing="$missing $what"; done
@@ -110,6 +110,8 @@ install_missing() {
         echo "$command" >&2
         exit 2
     fi
+    if [ -n "${fetched:-}" ]; then command=${command#apt-get update && }; fi
+    fetched=yes
     say "installing$packages"
     $as env DEBIAN_FRONTEND=noninteractive sh -c "$command" >&2 || {
         say "that failed: $command"

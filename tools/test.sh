@@ -95,10 +95,11 @@ await_build() {
 }
 
 need compiler meson ninja pkg-config check zlib
-# A compiler and an emulator for the NEON kernels; without them, tests/systems.sh neon is skipped.
-[ -z "${CI:-}" ] || (need arm) || say "the NEON kernels are not tested here"
 # An MPI for ranks on several machines; without it, train-mpi is not built.
 [ -z "${CI:-}" ] || (need mpi) || say "train-mpi is not tested here"
+# A compiler and an emulator for the NEON kernels; without them, tests/systems.sh neon is skipped. Installed while weft compiles.
+installer=
+[ -z "${CI:-}" ] || { { (need arm) || say "the NEON kernels are not tested here"; } & installer=$!; }
 # A small quarantine: Check forks for every test, and a fork copies what its parent holds.
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=16
 export UBSAN_OPTIONS=print_stacktrace=1
@@ -109,6 +110,8 @@ sanitized='-Doptimization=1 -Ddebug=false -Db_ndebug=false -Db_lundef=false -Dte
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 
 build build -Dtests=enabled
+[ -z "$installer" ] || wait $installer
+targets=suites # the examples, the walls and the manual are built only as released
 build_behind build-asan $sanitized -Db_sanitize=address,undefined '-Dc_args=-g1 -fno-sanitize-recover=all'
 say "the house, the instruction sets, the installed library, the NEON kernels in an emulator, MPI where it is"
 # Meson's tests run the other instruction sets; the best kernels of this machine run with all suites, below.
