@@ -27,9 +27,9 @@ typedef struct wf_plan_options {
     /* values to read, and updates to perform */
     wf_tensor *const *fetch;
     int n_fetch;
-    /* values given by the program: those of inputs or of any computed tensor. One result of an op
-     * with several, such as layer_norm and attention, can be fed only if the plan needs none of its
-     * other results; a gradient that the plan computes may need them */
+    /* values given by the program: those of inputs or of any computed tensor. An op whose
+     * result 0 is fed does not run. If it has several results, such as layer_norm and attention,
+     * then each other one that the plan needs, as gradients may, must be fed, too */
     wf_tensor *const *feed;
     int n_feed;
     /* runs tasks on threads; NULL: on the calling thread only */

@@ -136,7 +136,8 @@ typedef struct wf_model {
     wf_tensor *alignment, *alignment_loss;
     /* []: sum of all that is trained: loss.loss, and alignment_loss times its weight */
     wf_tensor *objective;
-    /* [n_maps]. In a model that decodes, the queries of the last map are tokens of the output */
+    /* [n_maps]. In a model that decodes, the queries of the last map are the tokens of tgt: it is
+     * the cross-attention, or in a decoder-only model the self-attention */
     wf_attention_map maps[WF_MOST_MAPS];
     int n_maps;
     /* The names of a table that several modules share. The first is the parameter's own. */

@@ -151,7 +151,8 @@ wf_tensor *wf_recurrent_step(const struct wf_recurrent_cell *l, wf_tensor *x, wf
 
 /* ---- all steps ------------------------------------------------------------------------------- */
 
-/* Concatenates n steps part by part, so that no step is copied more often than log n times. */
+/* Concatenates n steps in groups of PART, then these groups in the same way: each step is copied
+ * about log n / log PART times. */
 static wf_tensor *join(wf_tensor **y, int64_t n) {
     enum { PART = 16 };
     while (n > 1) {

@@ -46,8 +46,9 @@ bool wf_source_read(wf_file *f, struct source *s, void *to,
 /* Allocate a block of `size` bytes, 64-byte aligned, because kernels are faster on aligned data. */
 bool wf_file_allocate(wf_file *f, char **block, uint64_t size);
 
-/* Returns the array with capacity for one more element. The capacity is the next power of two; a
- * header of 100 MB holds less than 2^25 elements. */
+/* Returns the array with capacity for one more element; NULL if out of memory, and then the old
+ * array stays valid. Capacities are powers of two. An int counts the elements: fewer than 2^25 fit
+ * into a header of 100 MB, or into a pickle of WF_PICKLE_MAX bytes. */
 void *wf_file_grow(wf_file *f, void *array, int count, size_t size);
 
 /* Checks that no name and no key occurs twice. Sorts the tensors by name, and the metadata by

@@ -57,7 +57,8 @@ static unsigned char asks_of(const wf_added_token *t) {
                            t->right_strip * ASKS_RIGHT);
 }
 
-/* Added tokens of one kind, normalized or not, for the tables; `all` is the OR of their demands. */
+/* The added tokens that are normalized, or those that are not, for the C tables: texts, ids, and
+ * the ASKS_ bits of each; `all` is the OR of these bits. */
 typedef struct added_list {
     const char **texts;
     int32_t *ids;

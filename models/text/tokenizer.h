@@ -54,7 +54,8 @@ struct wf_tokenizer {
     size_t about_capacity;
     wf_merges merges;
     wf_seen seen;
-    wf_merger merger; /* the following fields are for the current word */
+    /* work space of byte-pair encoding, used anew for each word */
+    wf_merger merger;
     int32_t *stack, *ids;
     size_t stack_capacity, ids_capacity;
 

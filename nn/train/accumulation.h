@@ -54,7 +54,7 @@ wf_gradients wf_gradients_of(wf_tensor *const *grads, wf_tensor *count,
 /* Record an update of every parameter of r. Returns the norm, NULL if unguarded. */
 wf_tensor *wf_record_updates(const wf_optimizer *r, const wf_gradients *of,
                              const wf_optimizer_options *o, wf_tensor **updates);
-/* Enters the scope of the optimizer's name with wf_scope_push. */
+/* Enters the scope of the optimizer's name with wf_scope_push. Returns the scope before. */
 const char *wf_optimizer_scope(wf_graph *g, const wf_optimizer_options *o);
 /* Like wf_optimizer_from_gradients, for only some of the parameters that the norm covers. squares:
  * the block sums of squares of all of them. */

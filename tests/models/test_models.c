@@ -113,8 +113,8 @@ TEST(one_graph_for_every_use) {
                scores = run_for(score, m, &b, m->token_log_probs);
         double sum = 0;
         for (int64_t i = 0; i < scores.count; i++) sum -= scores.data[i];
-        ck_assert_double_eq_tol(sum, loss.data[0],
-                                1e-3); /* no smoothing: the loss is the sum of the scores */
+        /* without label smoothing, the loss is minus the sum of the log-probabilities */
+        ck_assert_double_eq_tol(sum, loss.data[0], 1e-3);
         free_values(&loss, 1), free_values(&scores, 1);
     }
     ck_assert(wf_plan_ok(look));

@@ -187,8 +187,8 @@ TEST(first_states_of_another_graph_are_refused) {
     wf_graph_free(g), wf_graph_free(other);
 }
 
-/* A state with another number of rows is refused: one row would be broadcast to all, and more rows
- * would broadcast x. */
+/* States with another number of rows than x, or of units than the cell, are refused. Without the
+ * check, a state of one row or of one unit would be broadcast. */
 TEST_ROWS(a_cell_refuses_states_of_another_batch, 8) {
     static const int64_t shapes[][2] = { { 1, 3 }, { 5, 3 }, { 2, 1 }, { 2, 4 } };
     wf_graph *g = wf_graph_new(NULL);

@@ -106,10 +106,10 @@ void fixture_close(fixture *f);             /* fails the test if the graph faile
 bool fixture_differentiate(fixture *f);     /* records loss, grad[]; false: no gradient */
 bool refuses_gradients(const wf_tensor *y); /* wf_grad through y's op is an error */
 
-/* Computes fixture_outputs() arrays: the value of y, or of the leaf that an update has written, and
- * then the recorded gradients. */
+/* The number of arrays that fixture_evaluate computes. */
 enum { MAX_OUTPUTS = 1 + 2 * MAX_CASE_OPERANDS };
 int fixture_outputs(const fixture *f);
+/* Computes y and then its recorded gradients; or all leaves that an update writes. */
 void fixture_evaluate(fixture *f, int threads, values *out);
 
 int64_t operand_count(const operand *o);

@@ -97,7 +97,8 @@ static void make_texts(void) {
        "five\\tf\\n'; done > pairs; head -11 pairs > held; cut -f 1 pairs > text");
 }
 
-/* Removes times from events, so that they can be compared. */
+/* A command that removes from events what may differ between runs: times, memory, the numbers of
+ * threads and ranks, and the traffic between ranks. */
 #define WITHOUT_TIMES                                                                              \
     "sed -E 's/\"(seconds|tokens_per_second|memory|threads|ranks|exchange_share|bytes_sent)\":"    \
     "[^,}]*,?//g'"

@@ -1,8 +1,8 @@
-/* tools/bench/bench_limits.c - the name of this machine, and its limits: multiply-adds and memory
- * bandwidth, on one thread and on all.
+/* tools/bench/bench_limits.c - the name of the processor, and the limits of the machine: rate of
+ * multiply-adds and memory bandwidth, on one thread and on all.
  *
- * Threads are started for each burst of work. Each has its own clock, so that starting them does
- * not count. */
+ * Threads are started anew for each burst of work. Each measures its own time, so that the time of
+ * starting them does not count. */
 #include "bench.h"
 
 #include <pthread.h>
@@ -149,7 +149,7 @@ bandwidth measure_bandwidth(int64_t threads, bool trial) {
     return found;
 }
 
-/* ---- the machine's name ---------------------------------------------------------------------- */
+/* ---- the processor's name -------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 /* The processor's name from CPUID, in three parts of 16 bytes. */

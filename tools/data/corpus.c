@@ -48,7 +48,7 @@ void corpus_free(corpus *c) {
     *c = (corpus){ .tokens = { .file = -1 }, .index = { .file = -1 } };
 }
 
-/* Appends n ids to the store. The 16-bit ids overwrite the array of 32-bit ids, which is read ahead
+/* Appends n ids to the store. If it holds 16-bit ids, they overwrite the array, which is read ahead
  * of them. */
 static bool append_ids(corpus *c, int32_t *ids, int32_t n, char *message) {
     char *bytes = (char *)ids;

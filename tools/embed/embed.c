@@ -54,7 +54,7 @@ static option rows[] = {
     INPUT("search", told.search,
           "file of lines that are compared with each line of the input. In place of vectors the "
           "nearest are printed, best first, each on a line: the cosine of the two vectors, TAB, "
-          "its number in this file, TAB, the line"),
+          "the line's number in this file, from 1, TAB, the line"),
     COUNT("top", told.top, 1, 100000,
           "with --search: number of lines that are printed for each line of the input, or all if "
           "there are fewer"),

@@ -13,8 +13,8 @@
 #define ADAPTERS "*lora_*"
 enum { RANK = 4, TESTS = 200, DIALECT = 3 };
 
-/* Returns W [out, in] + B [out, RANK] A [RANK, in]. B begins as zeros, so that at first nothing
- * changes. */
+/* Returns W [out, in] + B [out, RANK] A [RANK, in], or W itself if it is an embedding or no matrix.
+ * B is zero at first, so that nothing changes. */
 static wf_tensor *adapt(void *user, wf_tensor *w) {
     (void)user;
     if (w->ndim != 2 || strstr(w->name, "embedding")) return w;

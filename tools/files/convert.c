@@ -58,11 +58,11 @@ static option rows[] = {
     NEW_MODEL(
         "output", told.output,
         "file to write; with --to hf a folder. It must be given. A file that is there is replaced "
-        "only if it is a model, and not FILE itself. See also --overwrite",
+        "only if it is a model, and not the input itself. See also --overwrite",
         .letter = 'o'),
     MODEL("adapter", told.adapter,
-          "file of adapters that train --lora or --from hf wrote for the model in FILE: write the "
-          "model with their products added to its weights"),
+          "file of adapters that train --lora or --from hf wrote for the model that is converted: "
+          "write the model with their products added to its weights"),
     MODEL("base", told.base,
           "with --from hf, for a folder of LoRA adapters as PEFT writes it: the model file that "
           "they belong to. The output is then a file of adapters. --to hf writes such a file as a "

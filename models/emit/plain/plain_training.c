@@ -1,8 +1,9 @@
 /* models/emit/plain/plain_training.c - an update in the C file of a training (emit_training.c):
  * what nn/train/ does in one process, to the bit. embed.sh makes text of this file.
  *
- * In the C file the plans, constants in capitals, the types model_batch, model_progress and shape,
- * the list `shapes`, and the functions that set inputs, rates and averages come before it. */
+ * In the C file these come before it: the plans, constants such as SHAPES and model_ARENA, the
+ * types model_batch, model_progress and shape, the list `shapes`, and the functions set_batch,
+ * set_rates, rate_of, norm_of, make_update and update_averages. */
 
 /* Micro-batches [from, to), whose summed gradients wait to be added to others. `waiting` is a stack
  * of these: nn/train/sum_tree.h. */

@@ -67,8 +67,8 @@ bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char
 
 /* ---- bert_weights.c -------------------------------------------------------------------------- */
 
-/* Sets which heads the folder's tensors have: a pooler, and perhaps one that predicts masked
- * tokens, or one of classes. */
+/* Finds the heads of the model by the folder's tensors, and sets them in c: classes with a pooler;
+ * or else the prediction of masked tokens, without a pooler; or else a pooler alone; or none. */
 void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_encoder_config *c);
 /* wf_hf_bert_load_weights loads all parameters but those of the layer after pooling, which
  * wf_hf_bert_load_dense loads from a file of their own. */

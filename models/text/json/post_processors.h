@@ -7,7 +7,7 @@
 
 typedef struct wf_line_token {
     int32_t id, type;
-    uint32_t from, to;    /* bytes of the text that it stands for */
+    uint32_t from, to;    /* the token stands for bytes [from, to) of its text */
     uint32_t lead, trail; /* characters of white space at its ends */
     bool second;          /* it is of the second text */
 } wf_line_token;

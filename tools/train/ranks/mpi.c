@@ -57,7 +57,8 @@ static void fail(wf_transport *t, int code, const char *why) {
     MPI_Abort(MPI_COMM_WORLD, code ? code : 1);
 }
 
-/* Reports an error of MPI, which only this rank knows. */
+/* True if an MPI call succeeded. Otherwise this rank prints the error, because the others may not
+ * have it, and ends all ranks. */
 static bool ok(wf_transport *t, int error) {
     int length = 0;
     char text[MPI_MAX_ERROR_STRING] = "";

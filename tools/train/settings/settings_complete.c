@@ -97,7 +97,8 @@ void settings_complete_steps(settings *set, int64_t updates) {
     if (pairs && !option_seen(p, "save-every")) set->run.save_every = updates;
     if (!set->run.max_steps)
         set->run.max_steps = set->run.resume && !set->run.epochs ? set->recipe.lr_steps : recipe;
-    /* a stored setting must not depend on where this training stops */
+    /* lr_steps is stored. If the schedule has no end, it comes from the default epochs, so that it
+     * does not depend on where this training stops */
     if (!set->recipe.lr_steps && !settings_has_horizon(set))
         set->recipe.lr_steps = recipe_steps(set, updates, recipe_epochs(set));
     if (!set->recipe.lr_steps)
