@@ -1,6 +1,6 @@
 /* weft/weft.h - includes all public headers. A program may instead include only those that it uses:
  * each of them includes what it needs itself. meson.build installs the headers that are included
- * here. */
+ * here, and weft.hpp. */
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 

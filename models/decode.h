@@ -29,8 +29,8 @@ WF_API void wf_decoder_free(wf_decoder *d);
 WF_API const char *wf_decoder_error(const wf_decoder *d);
 
 /* The length penalty, by which the total log-probability of an output of n tokens is divided: 1;
- * ((5 + n) / 6)^alpha (Wu et al. 2016, eq. 14); or n^alpha, where alpha 1 gives the mean. n
- * includes the end token. */
+ * ((5 + n) / 6)^alpha (Wu et al. 2016, eq. 14); or n^alpha, where alpha 1 gives the mean, and
+ * 1 if n is 0. n includes the end token, if there is one. */
 typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_penalty;
 
 /* When the beam search of a sentence ends at the latest. Each rule also ends it as soon as no live
@@ -94,7 +94,7 @@ typedef struct wf_decode_options {
     int nbest;
     wf_stop stop;
     /* maximum length of the output for a source of n tokens: max_len_a n + max_len_b, rounded down,
-     * but not above wf_model_room. If this is 0, the output is empty */
+     * but not above wf_model_room. If the maximum is 0, the output is empty */
     double max_len_a, max_len_b;
     wf_limit_rule at_limit;
     /* minimum length: no end before this many tokens, unless the maximum is lower */

@@ -47,8 +47,8 @@ typedef struct wf_trainer_options {
     wf_optimizer_options optimizer;
     /* schedule.peak must be set, because no rate suits every optimizer */
     wf_schedule schedule;
-    /* most micro-batches of an update. 0 or 1: an update has one micro-batch, and wf_trainer_add
-     * also makes the update */
+    /* most micro-batches of an update. 0 or 1: an update has one micro-batch, and in a single
+     * process wf_trainer_add also makes the update */
     int64_t micro_batches;
     /* n_params parameters to train; NULL: all of the graph. Others are frozen */
     wf_tensor *const *params;
@@ -110,7 +110,7 @@ WF_API bool wf_trainer_begin(wf_trainer *t, int64_t micro_batches, int64_t *from
 WF_API bool wf_trainer_add(wf_trainer *t, int64_t i);
 /* Collective. Make the update from all micro-batches, then update the averages. False if it failed,
  * for instance because a gradient is not finite: nothing is updated, and the same step can be tried
- * with other data. Without the option micro_batches it is wf_trainer_add that fails in this case.
+ * with other data. In a single process without micro_batches, wf_trainer_add fails in this case.
  * If only the averages fail, because memory is short, the update has been made and is counted. out
  * may be NULL. */
 WF_API bool wf_trainer_update(wf_trainer *t, wf_progress *out);

@@ -77,7 +77,7 @@ root() {
     echo sudo
 }
 
-# need WHAT...: install each that is missing; exit with 2 if that fails. $fetched: lists of packages are fetched once.
+# need WHAT...: install each that is missing; exit with 2 if that fails. $fetched: a shell fetches lists of packages once.
 need() {
     missing=
     for what in "$@"; do is_there "$what" || missing="$missing $what"; done

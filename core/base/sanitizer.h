@@ -16,4 +16,12 @@
 #define ASAN_UNPOISON_MEMORY_REGION(from, bytes) ((void)(from), (void)(bytes))
 #endif
 
+/* bytes that are forbidden behind the scratch memory of an op */
+enum { WF_GUARD_BYTES = WF_SANITIZED ? 256 : 0 };
+
+/* Bytes of scratch memory of each worker, for the largest request of an op. */
+static inline size_t wf_scratch_stride(size_t largest) {
+    return largest ? ((largest + 127) & ~(size_t)127) + WF_GUARD_BYTES : 0;
+}
+
 #endif

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "core/base/sanitizer.h"
 #include "core/lend.h"
 #include "pool.h"
 
@@ -185,17 +184,17 @@ typedef struct job {
  * because the bytes behind that are forbidden while its task runs. */
 static bool run_task(void *arg, int64_t index, int worker) {
     const job *j = arg;
-    size_t own = j->call->scratch_bytes, behind = j->stride - own < 256 ? j->stride - own : 256;
+    size_t own = j->call->scratch_bytes;
     char *scratch = j->stride ? j->scratch + (size_t)worker * j->stride : NULL;
     assert((uintptr_t)scratch % ALIGN == 0 && own <= j->stride);
-    if (behind) ASAN_POISON_MEMORY_REGION(scratch + own, behind);
+    if (scratch) ASAN_POISON_MEMORY_REGION(scratch + own, WF_GUARD_BYTES);
     bool ok = kernel_of(j->call->op)->eval(j->call, j->phase, index, scratch);
-    if (behind) ASAN_UNPOISON_MEMORY_REGION(scratch + own, behind);
+    if (scratch) ASAN_UNPOISON_MEMORY_REGION(scratch + own, WF_GUARD_BYTES);
     return ok;
 }
 
 static bool run_call(wf_plan *p, const wf_call *c) {
-    job j = { c, 0, p->scratch, (p->now->scratch + 127) & ~(size_t)127 };
+    job j = { c, 0, p->scratch, wf_scratch_stride(p->now->scratch) };
     const wf_kernel *run = kernel_of(c->op);
     if (!run->tasks) return run_task(&j, 0, 0);
     for (;; j.phase++) {

@@ -19,7 +19,7 @@
  * fewer, and in each step only as many continuations as there are places are looked at.
  *
  * Penalties (Wu et al. 2016, eq. 14, and the power of the length) grow with the length and are at
- * least 1. The length counts the end token, if there is one. */
+ * least 1, but for an empty output. The length counts the end token, if there is one. */
 #include "ops/base/scalars.h"
 #include "search.h"
 

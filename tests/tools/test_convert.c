@@ -300,7 +300,7 @@ TEST_ROWS(what_came_goes_back, COUNT_OF(cases)) {
     run("convert %s%s back -o again", cases[_i].flags, ""), expect(0);
     ck_assert_int_eq(system("cmp model again"), 0);
     /* and so does the command that was printed */
-    ok("convert --to torch model -o back 2>&1 | sed -n 's/^  convert/convert/p' | sed "
+    ok("convert --to torch model -o 'my back' 2>&1 | sed -n 's/^  convert/convert/p' | sed "
        "'s/MODEL$/printed/' > way; wc -l < way; . ./way");
     ck_assert_int_eq(atoi(result.out), 1);
     ck_assert_int_eq(system("cmp model printed"), 0);

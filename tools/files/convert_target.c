@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"
@@ -11,6 +12,7 @@
 #include "models/choices.h"
 #include "models/model_internal.h"
 #include "models/transformer.h"
+#include "tools/cli/options/command.h"
 #include "tools/cli/options/uses.h"
 
 /* Exits if the file has a training that can be resumed, or if that cannot be found out. */
@@ -47,5 +49,7 @@ void tell_way_back(FILE *to, const wf_model *m, const char *path) {
             wf_activation_name((int)c->activation), shortest(c->layer_norm_eps, eps));
     fprintf(to, " --pad-id %d --start-id %d --end-id %d", c->pad_id, m->start_id, m->end_id);
     if (counted) fprintf(to, " --max-len %" PRId64, m->max_len);
-    fprintf(to, " %s -o MODEL\n", path);
+    char *word = command_word(path);
+    fprintf(to, " %s -o MODEL\n", word ? word : path);
+    free(word);
 }

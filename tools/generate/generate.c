@@ -387,9 +387,12 @@ static void open_job(job *j, settings *set) {
     open_model(j, set);
     j->options = decode_options(set, &j->generation);
     j->options.shortlist = j->shortlist;
-    if (!set->prompt && !lines_open(&j->in, j->set->input))
-        fail(&self, "%s can't be read: %s%s", j->set->input, strerror(errno),
-             errno == ENOENT ? "; --prompt TEXT gives a text in place of a file" : "");
+    if (!set->prompt && !lines_open(&j->in, set->input)) {
+        bool text = errno == ENOENT && (strchr(set->input, ' ') || !strpbrk(set->input, "/."));
+        text = text && !set->score && !set->reference;
+        fail(&self, "%s can't be read: %s%s", set->input, strerror(errno),
+             text ? "; --prompt TEXT gives a text in place of a file" : "");
+    }
     open_window(j);
     open_references(j);
     open_outputs(j);

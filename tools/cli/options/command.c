@@ -64,6 +64,16 @@ static void put_command(writer *w, const program *p, const char *name, const cha
     put(w, "", 1);
 }
 
+char *command_word(const char *word) {
+    writer w = { 0 };
+    put_word(&w, word);
+    w = (writer){ malloc(w.n + 1), 0 };
+    if (!w.text) return NULL;
+    put_word(&w, word);
+    w.text[w.n] = '\0';
+    return w.text;
+}
+
 char *command_again(const program *p, const char *name, const char *more) {
     writer w = { 0 };
     put_command(&w, p, name, more);

@@ -8,5 +8,8 @@
  * except those that a checkpoint stores (`stored`) and those for new work alone (`of_new`). The
  * caller frees it. NULL: out of memory. */
 char *command_again(const program *p, const char *name, const char *more);
+/* The word as a shell reads it: in quotes if it has special characters. The caller frees it. NULL:
+ * out of memory. */
+char *command_word(const char *word);
 
 #endif
