@@ -1,4 +1,4 @@
-/* core/base/sanitizer.h - is this a build with AddressSanitizer? If it is, memory can be forbidden. */
+/* core/base/sanitizer.h - memory that AddressSanitizer forbids, in builds with it. */
 #ifndef WEFT_CORE_BASE_SANITIZER_H
 #define WEFT_CORE_BASE_SANITIZER_H
 
