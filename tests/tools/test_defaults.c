@@ -219,15 +219,53 @@ TEST(warmup_follows_the_steps_that_are_made) {
     assert_contains(result.err, " after 4 steps, then linear");
     assert_contains(result.err, early);
     assert_contains(result.err, ", and --max-steps 40 ends before: the warm-up is a part of these "
-                                "steps; --lr-steps 40 ends both\n");
+                                "steps, and a resume keeps it; --lr-steps 40 ends both\n");
     ok("train --train pairs " SMALL "--max-steps 40 --warmup 7 --dry-run");
     assert_contains(result.err, " after 7 steps, then linear");
     assert_contains(result.err, ", and --max-steps 40 ends before; --lr-steps 40 ends both\n");
     ok("train --train pairs " SMALL "--max-steps 40 --lr-steps 400 --dry-run");
     assert_contains(result.err, " after 40 steps, then linear");
     ck_assert_ptr_null(strstr(result.err, early));
-    ok("train --train pairs " SMALL "--max-steps 40 --lr-schedule constant --dry-run");
-    ck_assert_ptr_null(strstr(result.err, early));
+    /* a warm-up that --max-steps does not shorten is not said to follow it */
+    ok("train --train pairs " SMALL "--batch-size 1 --max-steps 9000 --dry-run");
+    assert_contains(result.err, " after 800 steps, then linear");
+    assert_contains(result.err, ", and --max-steps 9000 ends before; --lr-steps 9000 ends both\n");
+    /* schedules without an end have a warm-up, too */
+    static const char *const endless[] = { "constant", "inverse-sqrt", "noam" };
+    for (int i = 0; i < COUNT_OF(endless); i++) {
+        run("train --train pairs " SMALL "--max-steps 40 --lr-schedule %s --dry-run", endless[i]);
+        expect(0);
+        assert_contains(result.err, " after 4 steps, then ");
+        ck_assert_ptr_null(strstr(result.err, early));
+    }
+}
+
+/* Trainings that --max-steps ends early, the --warmup that was given, and the options that are said
+ * to end the schedule, too. */
+static const struct {
+    const char *options, *warmup, *both;
+} stops[] = {
+    { "--task copy --max-steps 30", "", "--lr-steps 30 --warmup 3" },
+    { "--task copy --max-steps 1", "", "--lr-steps 1 --warmup 0" },
+    { "--task copy --max-steps 201", "", "--lr-steps 201" },
+    { "--train pairs --max-steps 40", "", "--lr-steps 40" },
+    { "--train pairs --max-steps 40", "--warmup 39", "--lr-steps 40" },
+    { "--train pairs --max-steps 40", "--warmup 40", "--lr-steps 40 --warmup 4" },
+    { "--train pairs --max-steps 40", "--warmup 100", "--lr-steps 40 --warmup 4" },
+};
+
+TEST_ROWS(options_that_end_both_are_taken, COUNT_OF(stops)) {
+    char says[100];
+    bool other = strstr(stops[_i].both, "--warmup");
+    make_many();
+    run("train %s %s " SMALL "--dry-run", stops[_i].options, stops[_i].warmup);
+    expect(0);
+    snprintf(says, sizeof says, "; %s ends both\n", stops[_i].both);
+    assert_contains(result.err, says);
+    run("train %s %s %s " SMALL "--dry-run", stops[_i].options, other ? "" : stops[_i].warmup,
+        stops[_i].both);
+    expect(0);
+    ck_assert_ptr_null(strstr(result.err, "ends both"));
 }
 
 TEST(a_forgotten_validation_is_told) {

@@ -45,15 +45,23 @@ static void announce_stretch(session *s) {
         shortest(next, numbers[0]), shortest(s->set->recipe.lr, numbers[1]));
 }
 
-/* --max-steps ends a training, but not its schedule: a resume may go on. */
+/* --max-steps ends a training, but not its schedule: a resume may go on. The options that end both
+ * have a shorter warm-up if this one would not end within them. */
 static void announce_early_stop(session *s) {
     if (!settings_stops_early(s->set)) return;
-    bool follows = dataset_updates(&s->dataset) && !option_seen(&train_program, "warmup");
+    enum { SHARE = 10 };
+    char shorter[40] = "";
+    long long steps = (long long)s->set->run.max_steps;
+    if (!settings_warm_before(s->set, dataset_updates(&s->dataset), steps))
+        snprintf(shorter, sizeof shorter, " --warmup %lld", steps / SHARE);
     say(&s->report,
         "schedule the rate falls to 0 at step %lld, and --max-steps %lld ends before%s; --lr-steps "
-        "%lld ends both",
-        (long long)s->set->recipe.lr_steps, (long long)s->set->run.max_steps,
-        follows ? ": the warm-up is a part of these steps" : "", (long long)s->set->run.max_steps);
+        "%lld%s ends both",
+        (long long)s->set->recipe.lr_steps, steps,
+        s->set->recipe.warmup_follows
+            ? ": the warm-up is a part of these steps, and a resume keeps it"
+            : "",
+        steps, shorter);
 }
 
 /* Warns of a training with few steps, which changes next to nothing: few pairs make few steps in an

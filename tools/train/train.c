@@ -151,8 +151,7 @@ static bool shorter_schedule(const session *s, double steps, char text[80]) {
         snprintf(text, 80, "--epochs %lld", (long long)(n / updates));
     else
         snprintf(text, 80, "--max-steps %lld --lr-steps %lld", (long long)n, (long long)n);
-    /* by default the warm-up of pairs is a part of the schedule */
-    return n > (updates && !option_seen(&train_program, "warmup") ? 0 : s->set->recipe.warmup);
+    return settings_warm_before(s->set, updates, n);
 }
 
 /* Says that the training ended in the middle of its schedule, if it did: the model is weaker then

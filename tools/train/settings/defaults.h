@@ -35,8 +35,9 @@ int64_t defaults_ids(double bytes);
 /* Characters for single words and similarly short lines; words for sequences of few different
  * symbols, such as phonemes; byte-pair encoding for sentences. */
 wf_token_kind defaults_tokenizer(const survey_side *side, int64_t pairs);
-/* Steps of the warm-up: at most `recipe`, and a tenth of all steps. is_long: three tenths, because
- * with fewer a post-norm model learns little in a short training at a high rate. */
+/* Steps of the warm-up: at most `recipe`, and a tenth of `steps`, which are all steps, or those of
+ * --max-steps. is_long: three tenths, because with fewer a post-norm model learns little in a short
+ * training at a high rate. */
 int64_t defaults_warmup(int64_t recipe, int64_t steps, bool is_long);
 /* The peak rate for a width. Above 128 it falls in proportion. */
 double defaults_rate(double rate, double width);

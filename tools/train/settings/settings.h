@@ -54,6 +54,7 @@ typedef struct recipe_settings {
     /* no option: --lr-steps before a resume stretched the schedule; 0: it was not stretched */
     int64_t planned_steps;
     int64_t usual_epochs; /* no option: epochs of the recipe, which depend on the data's size */
+    bool warmup_follows;  /* no option: --max-steps has made the default warm-up shorter */
 } recipe_settings;
 
 /* The data: where they come from, and how they are tokenized, held out and cut into batches. */
@@ -124,6 +125,9 @@ bool settings_in_one_row(const settings *set);
 bool settings_has_horizon(const settings *set); /* true if the schedule ends at some step */
 /* true if --max-steps alone ends a new training before its schedule */
 bool settings_stops_early(const settings *set);
+/* True if the warm-up of a new training would end within a schedule of so many steps. updates: the
+ * steps of an epoch. */
+bool settings_warm_before(const settings *set, int64_t updates, int64_t steps);
 bool settings_validates(const settings *set); /* true if something is held out for validation */
 source_options settings_source(settings *set);
 wf_training_config settings_training(const settings *set);

@@ -74,16 +74,28 @@ static void stretch(settings *set) {
     if (set->recipe.planned_steps == set->recipe.lr_steps) set->recipe.planned_steps = 0;
 }
 
-bool settings_stops_early(const settings *set) {
-    return settings_has_horizon(set) && !set->run.resume &&
-           option_seen(&train_program, "max-steps") && !option_seen(&train_program, "lr-steps") &&
-           set->run.max_steps < set->recipe.lr_steps;
+/* True if --max-steps alone ends a new training before the steps of its recipe. */
+static bool makes_fewer(const settings *set) {
+    return !set->run.resume && option_seen(&train_program, "max-steps") &&
+           !option_seen(&train_program, "lr-steps") && set->run.max_steps < set->recipe.lr_steps;
 }
 
-/* The steps of which the default warm-up is a part: those that are made, if --max-steps ends the
- * training before its schedule. */
-static int64_t warmed_steps(const settings *set) {
-    return settings_stops_early(set) ? set->run.max_steps : set->recipe.lr_steps;
+bool settings_stops_early(const settings *set) {
+    return settings_has_horizon(set) && makes_fewer(set);
+}
+
+/* The default warm-up of a text is a part of the steps of the schedule, or of those that are made,
+ * if --max-steps ends the training before. */
+static void complete_warmup(settings *set, bool is_long) {
+    int64_t whole = defaults_warmup(set->recipe.warmup, set->recipe.lr_steps, is_long);
+    int64_t made = defaults_warmup(set->recipe.warmup, set->run.max_steps, is_long);
+    set->recipe.warmup_follows = makes_fewer(set) && made < whole;
+    set->recipe.warmup = set->recipe.warmup_follows ? made : whole;
+}
+
+bool settings_warm_before(const settings *set, int64_t updates, int64_t steps) {
+    bool is_part = updates && !option_seen(&train_program, "warmup");
+    return steps > (is_part ? 0 : set->recipe.warmup);
 }
 
 void settings_complete_steps(settings *set, int64_t updates) {
@@ -104,8 +116,7 @@ void settings_complete_steps(settings *set, int64_t updates) {
     if (!set->recipe.lr_steps)
         set->recipe.lr_steps = set->run.max_steps > recipe ? set->run.max_steps : recipe;
     if (set->run.resume) stretch(set);
-    if (updates && !set->run.resume && !option_seen(p, "warmup"))
-        set->recipe.warmup = defaults_warmup(set->recipe.warmup, warmed_steps(set), is_long);
+    if (updates && !set->run.resume && !option_seen(p, "warmup")) complete_warmup(set, is_long);
     if (settings_has_horizon(set) && set->run.max_steps > set->recipe.lr_steps)
         usage_error(p,
                     "--max-steps %lld is beyond --lr-steps %lld, where the rate ends at 0: raise "
