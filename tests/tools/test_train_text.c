@@ -372,6 +372,68 @@ TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
     ok("ls | cmp - .before && cksum pairs m.safetensors | cmp - .sums");
 }
 
+/* Files in which a side is missing, with the line ends of Windows, too, and what the command that
+ * is printed leaves of them. */
+static const struct {
+    const char *write, *options, *left;
+} lacking[] = {
+    { "printf 'a\\tb\\n\\nc\\t\\n\\td\\ne\\tf\\n' > f", "--train f", "a\tb\ne\tf\n" },
+    { "printf 'a\\tb\\r\\nc\\t\\r\\n\\r\\n\\td\\r\\ne\\tf\\r\\n' > f", "--train f",
+      "a\tb\ne\tf\n" },
+    { "printf 'a\\tb\\r\\n\\r\\nc\\t\\r\\n\\td\\r\\n' > f", "--arch language --train f",
+      "a\tb\n\td\n" },
+    { "printf 'a\\n\\nb\\ne\\n' > f; printf 'x\\ny\\n\\nz\\n' > g", "--train-src f --train-tgt g",
+      "a\tx\ne\tz\n" },
+    { "printf 'a\\r\\n\\r\\nb\\r\\n' > f; printf 'x\\r\\ny\\r\\nz\\r\\n' > g",
+      "--train-src f --train-tgt g", "a\tx\nb\tz\n" },
+    { "printf 'a\\r\\n\\r\\nb\\r\\n' > f; printf 'x\\r\\ny\\r\\n\\r\\n' > g",
+      "--arch language --train-src f --train-tgt g", "a\tx\n\ty\n" },
+};
+
+TEST_ROWS(the_printed_command_leaves_pairs, COUNT_OF(lacking)) {
+    static const char *const fit = "--tokenizer char " TINY "--valid-size 0 --max-steps 3";
+    char command[WF_MESSAGE];
+    run("%s; train %s %s", lacking[_i].write, lacking[_i].options, fit);
+    expect(1);
+    const char *at = strstr(result.err, "awk "), *end = at ? strstr(at, " leaves ") : NULL;
+    ck_assert_msg(end, "%s", result.err);
+    bool two = strstr(result.err, "paste SOURCES TARGETS | ");
+    snprintf(command, sizeof command, "%.*s", (int)(end - at), at);
+    run("%s | %s > left; cat left", two ? "paste f g" : "cat f", command);
+    expect(0);
+    ck_assert_str_eq(result.out, lacking[_i].left);
+    run("train --train left %s %s",
+        strstr(lacking[_i].options, "language") ? "--arch language" : "", fit);
+    expect(0);
+}
+
+/* Alignments lose the lines that the pairs lose. */
+TEST(alignments_lose_the_same_lines) {
+    ok("printf 'a\\r\\n\\r\\nb\\r\\n' > f; printf 'x\\r\\ny\\r\\nz\\r\\n' > g; printf "
+       "'0-0\\n\\n0-0\\n' > h");
+    run("train --train-src f --train-tgt g --alignments h");
+    expect(1);
+    const char *at = strstr(result.err, "awk "), *end = at ? strstr(at, " leaves ") : NULL;
+    ck_assert_msg(end, "%s", result.err);
+    assert_contains(end, "; take the same line out of ALIGNMENTS\n");
+    run("paste f g | %.*s > left && sed 2d h > links && train --train left --alignments links " TINY
+        "--tokenizer char --valid-size 0 --max-steps 3",
+        (int)(end - at), at);
+    expect(0);
+}
+
+/* A line without TAB has no empty side: the printed command keeps it, and it is refused. */
+TEST(the_printed_command_keeps_what_is_no_pair) {
+    ok("printf 'a\\tb\\nc d\\n\\te\\n' > f");
+    run("tac f | train --train -");
+    expect(1);
+    const char *at = strstr(result.err, "awk "), *end = at ? strstr(at, " leaves ") : NULL;
+    ck_assert_msg(end, "%s", result.err);
+    run("%.*s f > left; train --train left", (int)(end - at), at);
+    expect(1);
+    assert_contains(result.err, "line 2 of left has no TAB");
+}
+
 /* ---- what is said and kept ------------------------------------------------------------------- */
 
 SETUP(make_files, leave_folder)

@@ -84,19 +84,22 @@ static bool lacks_side(const pair_lines *p) {
 }
 
 /* Reports a line that lacks a side, the number of all such lines, and a command that leaves them
- * out. `why`: what is wrong with this one. */
+ * out, and the "\r" of Windows, which awk would take for text. A line without TAB stays, and is
+ * refused later. `why`: what is wrong with this one. */
 static bool refuse_side(pair_lines *p, int i, const char *why, char *message) {
     long long number = (long long)p->number;
     long long n = 1;
-    char rest[WF_MESSAGE], of[40] = "";
+    char rest[WF_MESSAGE], of[40] = "", links[48] = "";
     while (read_line(p, 0, rest) && (!p->path[1] || read_line(p, 1, rest))) n += lacks_side(p);
     if (n > 1) snprintf(of, sizeof of, ", the first of %lld", n);
-    static const char alone[] = "awk -F'\\t' '$NF != \"\"'";
-    static const char both[] = "awk -F'\\t' '$1 != \"\" && $2 != \"\"'";
-    const char *out = n > 1 ? "them" : "it";
-    return refuse(p, message, "line %lld of %.90s %s%s: %s%s leaves %s out", number, p->path[i],
-                  why, of, p->path[1] ? "paste SOURCES TARGETS | " : "", p->targets ? alone : both,
-                  out);
+    const char *keeps = p->targets ? "$NF != \"\"" : "NF == 1 || $1 != \"\" && $2 != \"\"";
+    if (p->aligned)
+        snprintf(links, sizeof links, "; take the same line%s out of ALIGNMENTS", n > 1 ? "s" : "");
+    return refuse(
+        p, message,
+        "line %lld of %.*s %s%s: %sawk -F'\\t' '{ gsub(/\\r/, \"\") } %s' leaves %s out%s", number,
+        p->aligned ? 60 : 90, p->path[i], why, of, p->path[1] ? "paste SOURCES TARGETS | " : "",
+        keeps, n > 1 ? "them" : "it", links);
 }
 
 /* True if a line is not empty and is UTF-8. */

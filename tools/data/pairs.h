@@ -39,6 +39,7 @@ typedef struct pair_lines {
     const void *filter;  /* its user */
     /* set by the caller: a source may be empty, and a line of one file may be only a target */
     bool targets;
+    bool aligned; /* set by the caller: each pair has a line of alignments, read now or later */
     bool failed;
 } pair_lines;
 

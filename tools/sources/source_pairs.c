@@ -101,6 +101,7 @@ static void start_pairs(stream_pairs *p, origin *from, task_stream stream) {
     else
         pairs_make(&p->lines, "the task", make_pair, p);
     p->lines.targets = o->targets;
+    p->lines.aligned = first && o->alignments;
     if (!from->held_below || !first) return;
     p->lines.wanted = train ? is_learned : is_validated;
     p->lines.filter = from;
