@@ -128,6 +128,9 @@ TEST(long_pairs_are_left_out) {
     pair_lines p = { .path = { "both" }, .text = { "a", "~" }, .bytes = { 1, 1 }, .number = 9 };
     ck_assert(!corpus_take(&c, &p, message));
     ck_assert_str_eq(message, "both: line 9: the target: no tokens in it: take the pair out");
+    c.limits.targets = true; /* targets alone are lines, not pairs */
+    ck_assert(!add_pair(&c, "", "~~", 7));
+    ck_assert_str_eq(message, "line 7: the target: no tokens in it: take the line out");
     ck_assert(!corpus_seal(&c, message));
     ck_assert_str_eq(message, "there are no pairs");
     corpus_free(&c);

@@ -656,6 +656,7 @@ TEST(time_limit_ends_the_training) {
         expect(0);
         warm = strstr(result.err, "a new training with");
     }
+    ck_assert(warm);
     assert_contains(result.err,
                     "the schedule of the learning rate ends at step 100000000; the rate is "
                     "0.00");

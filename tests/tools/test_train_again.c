@@ -75,6 +75,12 @@ TEST(a_resume_may_repeat_overwrite) {
     assert_contains(result.out, "first");
     ok("train --threads 1 --quiet --max-steps 9 -o plain --resume");
     ck_assert(same_files("m", "plain"));
+    /* nor does it replace a page of the user's own */
+    ok("echo mine > page; cp page kept");
+    run("train --threads 1 --quiet --max-steps 12 -o m --report page --resume --overwrite");
+    expect(1);
+    assert_contains(result.err, "or give --report another name");
+    ck_assert(same_files("page", "kept") && same_files("m", "plain"));
 }
 
 /* A training that is killed before its first save leaves no file. */

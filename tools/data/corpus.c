@@ -83,8 +83,11 @@ static int64_t encode(corpus *c, int side, const char *text, size_t bytes, int64
     const text_encoder *e = &c->encoder[side];
     int64_t n = e->encode(e->user, text, bytes, c->line[side], c->limits.tokens[side], why);
     if (n > 0 || (n == 0 && side == 0 && c->limits.targets)) return n;
+    if (n == 0)
+        snprintf(why, sizeof why, "no tokens in it: take the %s out",
+                 c->limits.targets ? "line" : "pair");
     snprintf(message, WF_MESSAGE, "line %lld: the %s: %.120s", (long long)line,
-             side ? "target" : "source", n < 0 ? why : "no tokens in it: take the pair out");
+             side ? "target" : "source", why);
     return -1;
 }
 

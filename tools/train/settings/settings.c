@@ -410,7 +410,7 @@ static option rows[] = {
          "must be named again. More --epochs or --max-steps than before stretch the schedule"),
     FLAG("overwrite", told.run.overwrite,
          "replace an existing --model file and the best weights beside it, and an existing --log "
-         "and --report",
+         "and --report. With --resume it has no effect",
          NEW),
     COUNT("save-every", told.run.save_every, 0, 1e12,
           "number of steps between saves of --model; 0: only at the end",
