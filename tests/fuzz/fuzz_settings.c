@@ -48,6 +48,8 @@ static void judge_sayings(bool refused) {
     ssize_t n = pread(kept, said, sizeof said - 1, 0);
     fuzz_must(n >= 0 && (n > 0 || !refused));
     said[n] = '\0';
+    for (char *c = said; *c; c++)
+        if (*c == '\t') *c = ' '; /* terminals show it */
     for (char *line = strtok(said, "\n"); line; line = strtok(NULL, "\n")) fuzz_must_say(line);
 }
 
