@@ -115,7 +115,8 @@ TEST(files_need_no_names_of_options) {
     ck_assert_str_eq(result.out, "A\nB\nA\nB\n");
     run("generate $SHORT in more");
     expect(2);
-    assert_contains(result.err, "'more' is not an option; a file follows the name of its option: "
+    assert_contains(result.err, "'more' is not an option; words with spaces need quotes, and a "
+                                "file follows the name of its option: "
                                 "--adapter FILE, --shortlist FILE, "
                                 "--reference FILE");
     run("cp $SHORT m; generate m in -o m");

@@ -119,7 +119,8 @@ static const struct {
       "t is no tokenizer.json, which begins with {: a text is named by --input" },
     { ": > t; tokenize --tokenizer t", 1, "t is no tokenizer.json, which begins with {" },
     { "tokenize t.json", 2,
-      "'t.json' is not an option; a file follows the name of its option: "
+      "'t.json' is not an option; words with spaces need quotes, and a file follows the name of "
+      "its option: "
       "--tokenizer FILE, --input FILE" },
     { "echo '{}' > t; tokenize --tokenizer t", 1, "t: the file has no model" },
     { "echo '{\"normalizer\":{\"type\":\"Odd\"}}' > t; tokenize --tokenizer t", 1,

@@ -164,7 +164,8 @@ static const struct refusal {
     { "train --task copy -onone/copy", 1, "none/copy can't be written" },
     { "train --$(printf %0600d 0)", 2, "there is no option --000000" },
     { "train --task copy extra", 2,
-      "'extra' is not an option; a file follows the name of its option: --init FILE, --text FILE, "
+      "'extra' is not an option; words with spaces need quotes, and a file follows the name of its "
+      "option: --init FILE, --text FILE, "
       "--text-eval FILE, --train FILE, --train-src FILE, --train-tgt FILE" },
     { "train --task copy --max-time 3m", 2, "--max-time: '3m' is not a number: SECONDS" },
     { "inspect .", 1, ". can't be read: it is a folder" },

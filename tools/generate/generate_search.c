@@ -24,7 +24,8 @@ void check_options(const program *p, settings *set) {
                 "no-repeat-ngram-size", "repetition-penalty", "suppress-tokens",
                 "begin-suppress-tokens", "length-decay", "length-decay-start", "explain",
                 "shortlist");
-    REFUSE_IDLE(set->prompt, "--prompt is all there is to read", "input", "reference");
+    REFUSE_IDLE(set->prompt, "--prompt is all there is to read; quote a prompt of several words",
+                "input", "reference");
     REFUSE_IDLE(set->json, "--json writes an object when it is whole", "stream");
     REFUSE_IDLE(set->json, "--json writes all text as it is", "raw");
     REFUSE_IDLE(set->stream, "--stream makes one output at a time", "nbest", "batch-size");

@@ -50,11 +50,12 @@ static void report_progress(session *s, bool line) {
         .elapsed = wf_seconds_now() - s->started,
         .remaining = per_step * (double)(s->set->run.max_steps - s->at.step),
     };
-    report_bar(&s->report, &p);
-    if (!line) return;
-    report_step(&s->report, &p);
-    telemetry_step(s, &p);
-    s->recent = (interval){ 0 };
+    if (line) {
+        report_step(&s->report, &p);
+        telemetry_step(s, &p);
+        s->recent = (interval){ 0 };
+    }
+    report_bar(&s->report, &p); /* after the line, which is not to be printed again */
 }
 
 /* ---- the training -------------------------------------------------------------------------- */

@@ -341,7 +341,8 @@ static _Noreturn void refuse_word(const program *p, const char *text) {
         n++;
     }
     usage_error(p, "'%.100s' is not an option%s%s", text,
-                n ? "; a file follows the name of its option: " : ", and no file is expected",
+                n ? "; words with spaces need quotes, and a file follows the name of its option: "
+                  : ", and no file is expected",
                 names);
 }
 
