@@ -144,8 +144,8 @@ WF_API const char *wf_scope_push(wf_graph *g, const char *name);
 WF_API bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads);
 
 /* Vector-Jacobian product: given cotangents dy[i] (NULL: none) of y[i], record those of x[i]. dx[i]
- * is NULL if no gradient flows to x[i]. The x are taken as independent: it does not matter if one
- * is computed from another. */
+ * is NULL if no gradient flows to x[i]. The derivatives are partial: if x[j] is computed from x[i],
+ * dx[i] has no part that flows through x[j], as it has with wf_grad. */
 WF_API bool wf_vjp(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf_tensor *const *x, int n_x,
                    wf_tensor **dx);
 

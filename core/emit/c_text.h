@@ -35,8 +35,8 @@ void wf_text_free(wf_text *t);
 /* Append the lines of `code`, each indented by its depth in braces. */
 void wf_text_indent(wf_text *t, const char *code);
 
-/* The number exactly, in decimal digits, as a constant of type float or double. C has no constants
- * for an infinity or a NaN, so these are written as quotients. Returns text. */
+/* The number as a constant of type float or double that reads back as the same number. C has no
+ * literal for an infinity or a NaN, so these are written as quotients. Returns text. */
 enum { WF_CONSTANT_TEXT = 40 };
 const char *wf_c_constant(double x, bool is_float, char text[WF_CONSTANT_TEXT]);
 

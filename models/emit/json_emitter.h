@@ -23,9 +23,9 @@ typedef struct json_emitter {
     double bytes, characters;
     bool has_form[2], has_lower, has_map; /* tables already written */
     int64_t n_classes, n_pairs;           /* rows of classes and compositions */
-    bool cuts;                            /* an earlier step may have cut the text */
-    /* Earlier steps may have made several characters of one of the line (expands), then cut the
-     * text (parts), or replaced text, so that it is unknown which word begins the line. */
+    bool cuts; /* an earlier step may have split the line into words, up to one for a character */
+    /* Earlier steps may have made several characters of one of the line (expands), then split the
+     * text into words (parts), or replaced text, so that it is unknown which word begins the line */
     bool expands, parts, loses_begin;
     char *message;
 } json_emitter;

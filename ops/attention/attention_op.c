@@ -218,8 +218,9 @@ static int64_t set_queries(const wf_call *c, wf_attention_head *h, int64_t piece
     return n;
 }
 
-/* Sets the head's next piece: one head, or the same head of several rows of the batch. Returns the
- * number of pieces used. */
+/* Sets h to the head of the piece, whose queries the caller picks. If rows of the batch share keys,
+ * h gets the queries of several pieces at once, which set_queries joins. Returns the number of
+ * pieces; 0: `piece` is at the end. */
 static int64_t set_piece(const wf_call *c, wf_attention_head *h, int64_t piece, int64_t end) {
     if (piece >= end) return 0;
     if (shares_keys(c)) return set_queries(c, h, piece, end);

@@ -83,7 +83,8 @@ static void remove_folders(void) {
     }
 }
 
-/* Makes the folders, with two sentencepiece models, which are the same for all inputs. */
+/* Makes both folders. The one to read from gets a SentencePiece model, the same for all inputs,
+ * under each of the names that families give it. */
 static void make_folders(void) {
     static bool told;
     if (owner == getpid()) return;

@@ -133,8 +133,8 @@ typedef struct net {
     wf_trainer *t;
 } net;
 
-/* A net in which each matrix is one block, exchanged in a round of its own, because its gradient is
- * computed at another time than the others. */
+/* A net in which each matrix is one block. With one block of each rank in flight, an update has
+ * several rounds of exchange. */
 static net new_net(wf_transport *transport) {
     net n = { .g = new_graph(WF_F32) };
     wf_trainer_options o = { .optimizer = wf_optimizer_defaults(WF_ADAM),

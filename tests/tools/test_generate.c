@@ -486,7 +486,7 @@ TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
     ck_assert_msg(result.status == r->status, "%s: exit code %d, not %d:\n%s", r->command,
                   result.status, r->status, result.err);
     assert_contains(result.err, r->says);
-    int lines = r->status == 2 ? 2 : 1; /* of a mistake in the options: where to read of them */
+    int lines = r->status == 2 ? 2 : 1; /* 2: the message, and where to read about options */
     ck_assert_msg(lines_of(result.err) == lines, "more than a sentence: %s", result.err);
     ck_assert_str_eq(result.out, "");
 }

@@ -271,7 +271,8 @@ static void check_files(settings *set) {
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* Opens the destinations of results, and the buffers in which lines are composed. */
+/* Opens the files for results, attention and the page. Results as JSON go to the first of these or
+ * to stdout, attention as JSON to the second. */
 static void open_outputs(job *j) {
     char message[WF_MESSAGE];
     if ((j->set->output && !output_open(&j->result, j->set->output, message)) ||

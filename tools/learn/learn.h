@@ -27,8 +27,8 @@ extern program learn_program;
 
 /* ---- files: learn_build.c -------------------------------------------------------------------- */
 
-/* The path of a file in a lesson's source folder, or of the folder. */
-void exercise_path(int number, const char *ending, char path[PATH_SIZE]);
+/* The path of a file in a lesson's source folder; file "": of the folder, with '/' at its end. */
+void exercise_path(int number, const char *file, char path[PATH_SIZE]);
 typedef enum {
     BUILD_FAILED, /* the compiler's messages were printed */
     BUILD_PLAIN,

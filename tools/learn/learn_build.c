@@ -15,9 +15,9 @@ static const char *const compiler[] = { LEARN_COMPILER };
 /* flags of weft's own build; libraries */
 static const char *const needed[] = { LEARN_FLAGS "-lm" };
 
-void exercise_path(int number, const char *ending, char path[PATH_SIZE]) {
+void exercise_path(int number, const char *file, char path[PATH_SIZE]) {
     snprintf(path, PATH_SIZE, "%s/tools/learn/%d_%s/%s", LEARN_SOURCE, number,
-             exercises[number].name, ending);
+             exercises[number].name, file);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
