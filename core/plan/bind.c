@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/sanitizer.h"
 #include "pool.h"
 
 enum { LEAST_ROWS = 16, LEAST_CHUNK = 1 << 15 };

@@ -10,7 +10,6 @@
 #ifndef WEFT_CORE_PLAN_PLAN_H
 #define WEFT_CORE_PLAN_PLAN_H
 
-#include "core/base/sanitizer.h"
 #include "core/record/record.h"
 
 enum { MAX_BINDINGS = 8 };

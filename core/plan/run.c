@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/sanitizer.h"
 #include "core/lend.h"
 #include "pool.h"
 

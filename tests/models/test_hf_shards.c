@@ -67,7 +67,7 @@ TEST_ROWS(a_broken_index_is_one_sentence, COUNT_OF(broken_shards)) {
     wf_hf_free(&hf);
 }
 
-/* As in transformers, a single file is preferred to an index, and safetensors to torch's files. */
+/* A single file is preferred to an index, and safetensors to torch's files, as in transformers. */
 TEST(one_file_comes_before_several) {
     char path[512];
     for (int i = 0; i < COUNT_OF(shard_files); i++)

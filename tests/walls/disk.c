@@ -96,7 +96,7 @@ static int changes_before(const disk *d, int name, int moment) {
 
 /* ---- contents ----------------------------------------------------------------------------- */
 
-/* Which of the operations that are not flushed survive the power cut. */
+/* The choice of the operations without fsync that survive the power cut. */
 typedef enum choice { ALL, NONE, FIRST, BUT, ONLY, TORN, DRAWN, DIRTY, CHOICES } choice;
 
 static bool taken(choice c, int i, int which) {

@@ -4,7 +4,7 @@
  * matches, and for text BLEU and other metrics, come from greedy decoding, where the model sees
  * only the source.
  *
- * Of R ranks, rank r evaluates batches r, r + R, r + 2 R, ... Every rank adds all real numbers in
+ * With R ranks, rank r evaluates batches r, r + R, r + 2 R, ... Every rank adds all real numbers in
  * the order of the batches, so that the bits are those of one process. */
 #ifndef WEFT_TOOLS_TRAIN_EVALUATE_H
 #define WEFT_TOOLS_TRAIN_EVALUATE_H

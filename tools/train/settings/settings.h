@@ -98,8 +98,7 @@ typedef struct settings {
 } settings;
 
 extern program train_program;
-/* The settings, with their defaults until options_parse changes them. There is one object, as there
- * is one command line. */
+/* The settings of the one command line, with their defaults until options_parse changes them. */
 settings *settings_new(void);
 
 /* Fill in settings that were not given, and report contradictions. `f`: the checkpoint of a resume,
@@ -125,8 +124,7 @@ bool settings_in_one_row(const settings *set);
 bool settings_has_horizon(const settings *set); /* true if the schedule ends at some step */
 /* true if --max-steps alone ends a new training before its schedule */
 bool settings_stops_early(const settings *set);
-/* True if the warm-up of a new training would end within a schedule of so many steps. updates: the
- * steps of an epoch. */
+/* true if a new training, with `updates` steps in an epoch, would warm up within so many steps */
 bool settings_warm_before(const settings *set, int64_t updates, int64_t steps);
 bool settings_validates(const settings *set); /* true if something is held out for validation */
 source_options settings_source(settings *set);
