@@ -77,7 +77,8 @@ static int wanted_suites(char *const *names, int n, const suite_entry **list) {
     return count;
 }
 
-/* The last set that runs here is the best, and the one that runs without WEFT_ISA. */
+/* Returns the name of the best instruction set of this machine. wf_f32_at lists the sets that run
+ * here, and the last of them is the one that is chosen without WEFT_ISA. */
 static const char *best_isa(void) {
     const char *best = wf_isa();
     for (int i = 0; wf_f32_at(i); i++) best = wf_f32_at(i)->isa;

@@ -1,7 +1,8 @@
-/* tests/own_names.c - a program whose functions have names that the library could want for itself.
+/* tests/own_names.c - a program whose functions have names without a prefix, such as fuse and run,
+ * which the library must leave to programs.
  *
- * It is linked with the whole of the static library: an external name without the prefix wf_ in
- * there and here is an error of the linker. */
+ * The program is linked with the whole static library. If the library had an external function of
+ * one of these names, without the prefix wf_, the linker would report two definitions. */
 #include <stdbool.h>
 #include <stdio.h>
 

@@ -84,8 +84,8 @@ static bool closing_line(const char *line, counts *c) {
                   &c->errors) == 3;
 }
 
-/* Prints the output of a suite: all of it, or only the failures, which follow Check's closing
- * line. */
+/* Prints the output of a suite, without Check's heading and closing line: all of it, or only the
+ * failures, which follow the closing line. */
 static void show(part *p, bool failures_only) {
     char line[LINE];
     counts ignored;

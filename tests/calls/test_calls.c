@@ -37,7 +37,8 @@ enum { ROWS = 8, CALLS = 24000, CALLS_OF_A_WORLD = 150, LARGEST = 1 << 21 };
 
 static int before[2], printed;
 
-/* Redirects stdout and stderr to a file without a name, whose size shows what was printed. */
+/* Redirects stdout and stderr to a file without a name, whose size shows whether something was
+ * printed; not with WEFT_CALLS_LOUD. */
 static void open_streams(void) {
     char name[] = "/tmp/weft-printed-XXXXXX";
     open_folder();

@@ -1,5 +1,6 @@
-/* tests/calls/world.c - the objects of test_calls.c, from their making to their end: see world.h.
- */
+/* tests/calls/world.c - makes, lends and frees the objects that test_calls.c passes to functions:
+ * see world.h.
+ *  */
 #define _XOPEN_SOURCE 700
 #include "world.h"
 #include "models/hf_internal.h"
@@ -335,7 +336,7 @@ void keep_file(world *w, wf_file *f) {
         wf_file_free(f);
 }
 
-/* Nobody reads it any more. */
+/* A file for wf_file_drop_loaded, which may free its bytes: no other call is given it. */
 wf_file *dropped_file(world *w, int place) {
     if (absent(w, place) || w->n_dropped == MOST_OBJECTS) return NULL;
     return w->dropped[w->n_dropped++] = made_file(w, -2);

@@ -2,8 +2,9 @@
  * files, models and the rest, valid and failed; numbers, texts and lists, ordinary and odd.
  *
  * Each draw_ function is told the number of the parameter, counted from 0 (`place`). If the test
- * wants NULL for that parameter, absent() returns true and the draw returns NULL. Place -1 stands
- * for a field of a struct; a draw for place -2 never returns NULL. */
+ * wants NULL for that parameter, absent() returns true and the draw returns NULL; among odd
+ * arguments NULL is also drawn at random. Place -1 stands for a field of a struct or an element of
+ * a list. For place -2, absent() is always false. */
 #ifndef WEFT_TESTS_CALLS_WORLD_H
 #define WEFT_TESTS_CALLS_WORLD_H
 
@@ -91,7 +92,7 @@ void check_text(world *w, const char *text, bool may_be_null);
 uint64_t dice(world *w, uint64_t n); /* below n */
 bool odd(world *w);
 bool absent(world *w, int place);
-/* n zeroed elements, freed after the call; if n is below 1, a block of no bytes */
+/* n zeroed elements, freed after the call; if n is below 1, a block of one byte */
 void *taken(world *w, size_t bytes, int64_t n);
 int64_t draw_size(world *w, int place);
 int64_t draw_int(world *w, int place);
@@ -118,8 +119,8 @@ char *draw_message(world *w, int place);
 const void *draw_nothing(world *w, int place);
 const int64_t *draw_offsets(world *w, int place);
 
-/* Lists, and arrays for a function to fill, of exactly n elements: a sanitizer sees one too
- * many. */
+/* Lists, and arrays for a function to fill, of exactly n elements (draw_data and draw_room: bytes),
+ * so that the address sanitizer reports an access behind them. */
 const void *draw_data(world *w, int place, int64_t bytes);
 void *draw_room(world *w, int place, int64_t bytes);
 const int64_t *draw_sizes(world *w, int place, int64_t n);
@@ -141,7 +142,7 @@ wf_json_token *draw_room_for_json_tokens(world *w, int place, int64_t n);
 wf_decoded *draw_room_for_decoded(world *w, int place, int64_t n);
 wf_decoded *draw_no_results(world *w, int place);
 
-/* Callbacks; or none of them. */
+/* Each of these returns a callback, or NULL. */
 void (*draw_told(world *w, int place))(void *user, const char *message);
 wf_tensor *(*draw_hook(world *w, int place))(void *user, wf_tensor *param);
 bool (*draw_keep(world *w, int place))(void *user, const wf_tensor *leaf);

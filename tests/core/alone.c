@@ -1,5 +1,5 @@
 /* tests/core/alone.c - a program of core without ops/: core links with five ops that this file
- * defines, and trains with them.
+ * defines, and computes a gradient with them.
  *
  * core names no ops but those of basis.h; the rest of it is the same for any set of ops. */
 #include <stdio.h>

@@ -16,7 +16,7 @@ double graph_hash(uint32_t key, uint32_t element) {
     return (double)((h ^ h >> 16) >> 20) / 4096;
 }
 
-/* Values of leaves of kind e: extreme numbers of f32 and f64, and kinks and zeros of functions. */
+/* Values of leaves of kind e: extreme numbers of f32, and kinks and zeros of functions. */
 static const double ends[] = {
     0.0,   -0.0,   1,     -1,     0.5,  -0.5,  2,        1e-3,      -1e-3, 1e-7,
     1e-20, -1e-20, 1e-30, -1e-30, 20,   -20,   80,       -80,       90,    -90,
@@ -152,7 +152,8 @@ static void add(graph_record *r, wf_tensor *t) {
     if (r->count < GRAPH_NODES) r->node[r->count++] = t;
 }
 
-/* Numbers up to '|' or the end of the line. */
+/* Reads at most `most` numbers, up to '|' or the end of the line. Returns their count; -1 if a word
+ * is no number. */
 static int reals(char **at, double *out, int most) {
     int n = 0;
     while (**at == ' ') (*at)++;

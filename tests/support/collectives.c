@@ -1,5 +1,5 @@
-/* tests/support/collectives.c - compares collectives with data that each rank computes by
- * itself. */
+/* tests/support/collectives.c - compares the results of collectives with data that each rank
+ * computes by itself. */
 #include "collectives.h"
 #include "core/transport_internal.h"
 
@@ -43,7 +43,8 @@ static const pattern patterns[] = {
 };
 enum { PATTERNS = sizeof patterns / sizeof *patterns };
 
-/* The four bytes with number `fourth` of the data from one rank to another: a hash. */
+/* Returns word number `fourth`, 4 bytes, of the data that rank `from` sends to rank `to`: a
+ * hash. */
 static uint32_t word(int round, int from, int to, int64_t fourth) {
     return hash((uint32_t)(round * 31 + from), (uint32_t)to, (uint32_t)fourth);
 }
@@ -134,7 +135,8 @@ static bool all_gather(wf_transport *t, const pattern *p, int round, int64_t mos
     return release(&b, ok && t->sent - sent == mine * (n - 1));
 }
 
-/* wf_allgather of equally many bytes of each rank, sent from a separate buffer and in place. */
+/* wf_allgather of equally many bytes of each rank: in even rounds they are sent from a separate
+ * buffer, in odd rounds in place. */
 static bool gather_equal(wf_transport *t, int round, size_t bytes) {
     int n = wf_transport_size(t), rank = wf_transport_rank(t);
     buffers b = { .receive_at = { 5 } };

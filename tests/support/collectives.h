@@ -7,7 +7,7 @@
 #include "core/transport.h"
 
 /* Sends ragged, empty and large pieces, in place and not, and many small ones in a row, and checks
- * the counted bytes. `user` points to the largest size of a piece, an int64_t. Returns 0, or a code
+ * the counted bytes. `user` points to the largest size of a piece, an int64_t. Returns 0, or 9
  * after wf_transport_fail. */
 int check_collectives(wf_transport *t, void *user);
 

@@ -1,7 +1,7 @@
 /* tests/support/commands.h - runs the programs by lines of shell, as people run them.
  *
  * A test works in an empty folder of its own, with the programs of the build folder that WEFT_TOOLS
- * names in front of the PATH. Commands are lines of shell. */
+ * names in front of the PATH. */
 #ifndef WEFT_TESTS_SUPPORT_COMMANDS_H
 #define WEFT_TESTS_SUPPORT_COMMANDS_H
 
@@ -19,7 +19,8 @@ extern outcome result; /* of the last run */
 void enter_folder(void);
 void leave_folder(void);
 /* A fixture of models that are trained once for all tests of a suite, in a folder of their own.
- * Commands name their files by variables of the environment: $WORDS is the file `words`. */
+ * Commands name their files by variables of the environment: $WORDS is the path of the file
+ * `words`. */
 extern char models_folder[64];
 void enter_models(void);
 void name_models(const char *const *names, int n);
@@ -29,7 +30,7 @@ __attribute__((format(printf, 1, 2))) const outcome *run(const char *format, ...
 void expect(int status);      /* of the last run */
 void ok(const char *command); /* run it; it must exit with 0 */
 
-/* The start of a file, as a string; empty if there is none. */
+/* Reads the first size - 1 bytes of a file into `text`, as a string: empty if there is no file. */
 void read_text(const char *path, char *text, size_t size);
 bool same_files(const char *a, const char *b);
 

@@ -18,7 +18,7 @@ bool compiles_row(int row);
 
 /* Is this compiler installed, and can it compile a small file? */
 bool compiles(const char *compiler);
-/* Flags that make every warning an error, and allow no use of a C library. */
+/* Flags for C11 without a hosted C library, in which a warning of these groups is an error. */
 #define STRICT_FLAGS                                                                               \
     "-std=c11 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -ffreestanding"
 
@@ -26,9 +26,10 @@ bool compiles(const char *compiler);
  * library. */
 void compile_alone(const char *compiler);
 
-/* Writes `text` to the file `model.c` of the test's folder, and compiles it by emitted_compiler(),
- * and by clang and tcc where they are installed: alone, and with the program `main`, which must
- * print the contents of the file `expected`. */
+/* Writes `text` to the file `model.c` of the test's folder, and compiles it with the program
+ * `main`, which must print the contents of the file `expected`: by emitted_compiler(), and in
+ * builds without sanitizers also by clang and tcc, where they are installed. Without sanitizers the
+ * first two also compile the file alone. */
 void try_emitted(const char *text, const char *main);
 
 #endif

@@ -31,7 +31,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 
 enum {
     SEATS = 1 << 16
-}; /* blocks that may live at once, a power of two, never more than half full */
+}; /* slots of the hash table of live blocks: a power of two, far more than a test allocates */
 
 static struct {
     pthread_mutex_t lock;

@@ -3,7 +3,8 @@
  *
  * The test program is linked with --wrap, so that every malloc, calloc, realloc, aligned_alloc,
  * posix_memalign, free, pthread_create and fork of the library and of the tests is a call of
- * faults.c. Before faults_begin, faults.c calls the real functions.
+ * faults.c, as are the system calls of disk_fault. Before faults_begin, faults_largest and
+ * faults_disk all of them call the real functions.
  *
  *     faults_begin(3, false);     the third request fails, the next succeed (true: fail too)
  *     ... what is tested; faults_pause(true) ... faults_pause(false) around what must not fail

@@ -11,7 +11,7 @@ enum { SHORTLIST_BYTES = 1 << 13 };
  * `per`. Returns its size in bytes. */
 size_t write_shortlist(uint8_t *to, uint64_t first, int words, int per, int vocab);
 int32_t shortlist_id(int w, int k, int vocab);
-/* Writes the checksum that belongs to the bytes. */
+/* Writes the checksum of the bytes from 16 on into bytes 8 to 15. */
 void seal_shortlist(uint8_t *bytes, size_t n);
 /* Writes a number of 64 bits, low byte first. */
 void put_u64(uint8_t *at, uint64_t value);

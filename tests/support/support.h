@@ -1,7 +1,8 @@
 /* tests/support/support.h - helpers of all suites: values of plans, comparisons, and the tally of
  * counts that main.c prints.
  *
- * Check runs every test in a process of its own; the tally is in memory that all of them share. */
+ * Check runs most tests in a process of their own, so the tally is in memory that all of these
+ * share. */
 #ifndef WEFT_TESTS_SUPPORT_SUPPORT_H
 #define WEFT_TESTS_SUPPORT_SUPPORT_H
 
@@ -48,7 +49,8 @@ void tally_print(void);
 wf_graph *new_graph(wf_dtype real);
 void end_graph(wf_graph *g);
 
-/* Leaves with values. The list is converted to the graph's type. */
+/* Leaves with values. param_of makes a parameter, whose list is converted to the graph's type;
+ * ids_of a buffer of int32. */
 wf_tensor *param_of(wf_graph *g, const char *name, int ndim, const int64_t *shape,
                     const double *values);
 wf_tensor *ids_of(wf_graph *g, const char *name, int ndim, const int64_t *shape,
@@ -72,7 +74,8 @@ void evaluate(wf_tensor *const *fetch, int n, int threads, bool training, values
 void free_values(values *v, int n);
 double evaluate_scalar(wf_tensor *t);
 
-/* max |a - b| / max |b|; NaN if a and b do not have NaN and infinities at the same places. */
+/* max |a - b| / max |b| over finite elements; NaN if a and b have other counts, or NaN and
+ * infinities at other places. */
 double distance(values a, values b);
 bool same_bits(values a, values b);
 

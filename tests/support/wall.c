@@ -57,7 +57,7 @@ static void assert_same_story(const wall_work *w, long at, bool whole) {
                       i);
 }
 
-/* Returns the requests in all. */
+/* Runs the work once, with request `at` failing. Returns the number of its requests. */
 static long run_once(const wall_work *w, long at, bool persistent, bool *ok) {
     long left;
     said.n = 0;

@@ -1,9 +1,9 @@
-/* tests/core/file/test_disk.c - system calls that fail or are interrupted, at every call of a save
- * and of a load: the old file or the new one is there, whole, and the message names the call that
- * failed.
+/* tests/core/file/test_disk.c - writes, flushes, reads and other system calls of a save and of a
+ * load that fail or are interrupted: the old file or the new one is there, whole, and the message
+ * says which step failed.
  *
- * The calls fail in faults.c. Disks that are really full are in test_file.c; processes that are
- * killed while they write, too. */
+ * The calls fail in faults.c. test_file.c has writes beyond a limit of the system, and processes
+ * that are killed while they write. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "core/file_internal.h"
 #include "tests/suites.h"
@@ -37,7 +37,7 @@ static bool save(float value, char *message) {
     return wf_file_save(path, &e, 1, &(wf_meta){ "k", "v" }, 1, message);
 }
 
-/* The number in the file, which is whole. */
+/* Returns the number in the file. Fails the test if the file is not whole. */
 static float saved(void) {
     float value;
     wf_file *f = wf_file_open(path);

@@ -1,6 +1,6 @@
 /* tests/core/file/test_drop.c - loads that free the bytes of a file as soon as they are copied: the
- * leaves get the same values as with a file that is kept, and the peak of memory is no more than
- * the file or the leaves take. */
+ * leaves get the same values as with a file that is kept, and the peak of memory is little more
+ * than the file or the leaves alone take. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "core/file_internal.h"
 #include "tests/suites.h"
@@ -22,8 +22,8 @@ static const char *const names[MATRICES] = { "a", "b", "c" };
 
 SETUP(enter_folder, leave_folder)
 
-/* A graph of products with MATRICES weights, each with a bias. Weight i has N + i rows, so some do
- * not fill their last panel of packed rows. */
+/* A graph of products with MATRICES weights, each with a bias. Weight i has N + i rows, so the
+ * weights differ in how full their last panel of packed rows is. */
 static wf_graph *new_model(wf_layout layout, wf_dtype real) {
     wf_graph *g = new_graph(real);
     wf_tensor *x = wf_input(g, "x", real, SHAPE(2, K));
@@ -165,7 +165,7 @@ TEST(only_the_files_own_bytes_are_given_back) {
 /* ---- leaves of several entries --------------------------------------------------------------- */
 
 /* Three parts of `rows` rows each become one leaf: the parts begin at a panel's first row (64), or
- * not (50). Their layout in the file, and the leaf's. */
+ * not (50). `stored` is their layout in the file, `loaded` that of the leaf. */
 static const struct {
     int64_t rows;
     wf_layout stored, loaded;
@@ -284,8 +284,8 @@ TEST(files_that_are_not_one_are_refused) {
     "ccollections\nOrderedDict\n)RtR"
 enum { ROWS = 4096, WIDTH = 1024 }; /* 16 MB */
 
-/* Writes a file of torch.save: "t" is a table, "u" the same tensor, "v" its upper half; all three
- * share one storage. */
+/* Writes a file of torch.save: "t" is a table, "u" the same tensor, "v" the first half of its rows;
+ * all three share one storage. */
 static void write_shared(void) {
     static const char pickles[] =
         "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\2M\xe9\3."
@@ -334,7 +334,7 @@ static long peak(void) { /* bytes */
     return use.ru_maxrss * 1024;
 }
 
-/* Runs work in a child process, whose peak of memory does not include that of earlier tests. */
+/* Runs work in a child process, so that its memory does not raise the peak of this process. */
 static void in_child(void (*work)(void)) {
     int status;
     pid_t child = fork();

@@ -1,8 +1,8 @@
 /* tests/core/file/test_file.c - safetensors files: what is accepted, what is refused and how, and
  * what a save leaves behind.
  *
- * Malformed files are rows of file_cases.h. The rest damages files that weft wrote, or takes the
- * disk away while it writes. */
+ * Malformed files are rows of file_cases.h. Other tests read back what weft saved, damage it, limit
+ * the size of files, or kill a process while it saves. */
 #define _XOPEN_SOURCE 700 /* mkdtemp, mkfifo */
 #include "core/file_internal.h"
 #include "tests/suites.h"
@@ -200,7 +200,8 @@ TEST(null_files_are_accepted) {
     wf_file_free(f);
 }
 
-/* A name from a file must not speak to the terminal. */
+/* A control character in a name from a file must not reach the terminal, so messages show "?" for
+ * it. */
 TEST(messages_hold_no_control_characters) {
     struct bytes b = assemble(PART("{\"\\u001b[2Jw\":" T("F33", "[1]", "[0,4]") "}"), 0, 4);
     wf_file *f = wf_file_parse(b.data, b.size);
@@ -214,7 +215,7 @@ TEST(messages_hold_no_control_characters) {
 static const float six[6] = { 1, -2, 3.5f, 0, INFINITY, 6 };
 static const int64_t two[2] = { -1, INT64_MAX };
 
-/* A small file of several types; its bytes. */
+/* Saves a small file with tensors of several types, and returns its bytes. */
 static struct bytes save_small(const char *path) {
     const wf_entry entries[] = {
         { "w", "F32", 2, { 2, 3 }, six, 24 },
@@ -357,7 +358,8 @@ TEST(many_tensors_are_found) {
 TEST(every_truncation_is_an_error) {
     struct bytes b = save_small(in_folder("a"));
     for (size_t size = 0; size <= b.size + 1; size++) {
-        /* A block of its own, so that the address sanitizer reports a read behind its end. */
+        /* A block of its own, so that the address sanitizer reports a read more than one byte
+         * behind the data. */
         unsigned char *copy = calloc(1, size + 1);
         memcpy(copy, b.data, size < b.size ? size : b.size);
         wf_file *f = wf_file_parse(copy, size);
@@ -503,7 +505,7 @@ TEST(bad_entries_are_refused) {
     }
 }
 
-/* Metadata of 100 MB, such as a huge vocabulary, would make a header that no reader accepts. */
+/* Metadata of 100 MB, such as a huge vocabulary, would make a header larger than readers accept. */
 TEST(what_could_not_be_read_is_not_written) {
     enum { MUCH = 100000000 };
     char message[MESSAGE] = "", *much = malloc(MUCH + 1);
@@ -522,7 +524,7 @@ static bool save_number(const char *path, float value, int n, char *message) {
                         message);
 }
 
-/* The value of every element, or NaN if the file is not whole. */
+/* Returns the first element, which all others equal; NaN if the file is not whole. */
 static float saved_number(const char *path) {
     wf_file *f = wf_file_open(path);
     const wf_entry *w = wf_file_find(f, "w");

@@ -88,8 +88,8 @@ TEST(a_file_says_what_it_is) {
        "--positions sinusoidal --scale-embedding s.safetensors -o c.safetensors");
     assert_meta("c.safetensors", "weft.kind", "model");
     ok("inspect m.best.safetensors | grep -E 'weft.kind +best$'");
-    /* Runs that differ only in steps, path, threads or output are the same training; runs with
-     * another seed, model, vocabulary, averaging or data are not. */
+    /* Runs that differ only in steps, validation, threads or output file are the same training;
+     * runs with another seed, model, vocabulary, averaging or data are not. */
     ok("mkdir there && " TRAIN "--d-model 16 --max-steps 7 --threads 2 -o there/x.safetensors");
     run_of("there/x.safetensors", runs[1]);
     ck_assert_str_eq(runs[0], runs[1]);
@@ -202,8 +202,8 @@ TEST(a_file_that_lacks_another_setting_is_refused) {
         }
 }
 
-/* The file of the best weights beside the checkpoint still belongs to the same training, now and in
- * later resumes. */
+/* The settings accum and ema came after these files. Without them, the file of the best weights
+ * beside the checkpoint still counts as of the same training, now and in later resumes. */
 TEST(recorded_files_resume_without_the_settings_of_later) {
     static const char *const later[] = { "train.accum", "train.ema" };
     char path[512], runs[2][20];
@@ -246,7 +246,7 @@ TEST(the_best_of_another_training_is_not_taken) {
 
 static const double ones[] = { 1, 2, 3 }, twos[] = { 4, 5, 6 };
 
-/* A tensor of one's own in a recorded Transformer. */
+/* Adds a parameter of three numbers to a recorded Transformer. */
 static wf_tensor *add(wf_model *m, const char *name, const double *three) {
     return param_of(m->graph, name, 1, (int64_t[]){ 3 }, three);
 }
@@ -303,7 +303,8 @@ TEST(added_parameters_of_another_shape_are_refused) {
     wf_file_free(f), close_model(m), close_model(n);
 }
 
-/* PyTorch's module has no such parameters: load_state_dict(strict=True) would refuse them. */
+/* A state dict leaves out added parameters: PyTorch's nn.Transformer has none, and
+ * load_state_dict(strict=True) would refuse them. */
 TEST(a_state_dict_is_of_the_transformer_alone) {
     char message[WF_MESSAGE] = "";
     wf_transformer_config c = small_config();

@@ -2,7 +2,8 @@
  * with a decimal comma a model is saved to the same bytes as without, and loaded.
  *
  * The locale is made here, by localedef from the C library, from two small texts, so that no
- * language has to be installed. Where there is no localedef, that is said. */
+ * language has to be installed. Without localedef, a line on stderr says that the locale is not
+ * tried. */
 #define _XOPEN_SOURCE 700 /* mkdtemp, setenv */
 #include "core/file_internal.h"
 #include "tests/suites.h"
@@ -42,7 +43,8 @@ static void write_text(const char *name, const char *text) {
     fclose(f);
 }
 
-/* From here on printf writes 1,5. */
+/* Sets a locale with a decimal comma, in which printf writes 1,5. Returns false if localedef is
+ * missing. */
 static bool take_comma(void) {
     char command[300], text[8];
     write_text("ascii", "<code_set_name> ASCII\n<comment_char> %\n<escape_char> /\n"

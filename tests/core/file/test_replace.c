@@ -1,5 +1,6 @@
-/* tests/core/file/test_replace.c - what a save does to what is in the folder already: permissions
- * are kept, what killed processes left is removed, and nothing else is. */
+/* tests/core/file/test_replace.c - a save and the files that are in its folder already: the
+ * permissions of the old file are kept, and temporary files that killed processes left are removed,
+ * but no other files. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "core/file_internal.h"
 #include "tests/suites.h"
@@ -79,7 +80,7 @@ static bool is_there(const char *name) {
     return access(in_folder(name), F_OK) == 0;
 }
 
-/* The number of a process that was and is no more. */
+/* Returns the id of a process that has ended. */
 static long dead(void) {
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
@@ -118,8 +119,8 @@ TEST(only_what_a_killed_save_left_is_removed) {
     }
 }
 
-/* wf_file_remove_left removes leftovers of the file at a path, with or without a folder in it; the
- * file itself need not exist, and is not written. */
+/* wf_file_remove_left removes temporary files that killed saves to a path left, with or without a
+ * folder in it; the file itself need not exist, and is not written. */
 TEST(what_is_left_is_removed_without_a_save) {
     char left[2][128], outside[] = "/tmp";
     for (int with_folder = 0; with_folder < 2; with_folder++) {

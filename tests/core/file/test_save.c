@@ -94,7 +94,7 @@ static void train(mlp *m, int from, int to) {
     }
 }
 
-/* All parameters and buffers, to be freed. */
+/* Returns the values of all parameters and buffers, which the caller frees. */
 static values leaves_of(const wf_graph *g) {
     values all = { 0, malloc(1 << 20) };
     for (int id = 0; id < wf_node_count(g); id++) {
@@ -339,7 +339,7 @@ static const tried trials[] = {
                   "large for f32" },
       .listed = { "3 model.bias: tensor 'model.bias': element 1 is 1.0000000000000001e+300, too "
                   "large for f32" } },
-    /* Several problems: the first, and how many more. */
+    /* The message names the first of several problems, and says how many more there are. */
     { .entries = { { "model.bias", "I32", 1, { 2 }, some, 8 }, { "a", "F32", 1, { 6 }, some, 24 } },
       .n = 2,
       .weight = 9,
@@ -417,7 +417,7 @@ TEST_ROWS(a_report_says_what_became_of_each, COUNT_OF(trials)) {
     end_graph(g);
 }
 
-/* Types of other programs' files, into both types of graphs. */
+/* BF16 and F16 entries, as in files of other programs, are converted to f32 and to f64. */
 TEST(stored_types_convert) {
     const wf_entry entries[] = {
         { "model.encoder.weight", "BF16", 2, { 2, 3 }, (uint16_t[]){ 0, 0x3FC0, 0, 0, 0, 0 }, 12 },
@@ -496,7 +496,7 @@ TEST(a_full_disk_leaves_the_old_file) {
     end_graph(g);
 }
 
-/* A file that was cut anywhere, or has a wrong bit, changes nothing. */
+/* A load from a file that was cut anywhere, or has a wrong bit, changes no leaf. */
 TEST(a_damaged_file_changes_no_leaf) {
     static unsigned char bytes[4096];
     wf_load_report report;

@@ -92,7 +92,7 @@ static const double wide[N] = { 1, 2, 3 };
 static const float not_finite[N * K] = { 1, 2, INFINITY };
 
 static const struct {
-    const char *name, *dtype; /* of the second tensor; NULL: there is none */
+    const char *name, *dtype; /* of the tensor of scales; NULL: there is none */
     const void *numbers, *scale;
     int64_t rows;
     const char *message;
@@ -132,7 +132,7 @@ TEST_ROWS(what_contradicts_is_refused, COUNT_OF(refused)) {
     end_graph(g), wf_file_free(f);
 }
 
-/* Scales without numbers are a tensor like others. */
+/* A tensor w_scale beside a w that is not int8 is a tensor like others. */
 TEST(a_scale_alone_is_unexpected) {
     static const float zeros[N * K] = { 0 };
     const wf_entry entries[] = { { "w", "F32", 2, { N, K }, zeros, sizeof zeros },
@@ -149,7 +149,8 @@ TEST(a_scale_alone_is_unexpected) {
     end_graph(g), wf_file_free(f);
 }
 
-/* Each byte of the file matters: cut at any place, or with one changed, it is refused. */
+/* A file that is cut at any place is refused, and one with a changed bit in any byte of its
+ * data. */
 TEST(a_damaged_file_is_refused) {
     char bytes[4096], damaged[4096];
     save_weights("file");

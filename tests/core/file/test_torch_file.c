@@ -48,7 +48,8 @@ static bytes read_recorded(const char *name) {
 }
 
 static wf_file *parse(bytes b) {
-    void *exact = malloc(b.size ? b.size : 1); /* so that a sanitizer sees a step beyond */
+    void *exact = malloc(b.size ? b.size : 1); /* so that the address sanitizer reports a read
+                                                * behind it */
     memcpy(exact, b.data, b.size);
     wf_file *f = wf_file_parse(exact, b.size);
     free(exact);
@@ -202,7 +203,7 @@ TEST_ROWS(what_no_state_dict_needs_is_refused_by_name, COUNT_OF(refused_pickles)
     free(b.data);
 }
 
-/* This archive is valid; each row above differs from it in one thing. */
+/* A valid state_dict, written by hand, and an empty one, in both containers. */
 TEST_ROWS(a_state_dict_by_hand_is_read, 2) {
     bytes b = _i ? in_archive(PICKLE(STATE)) : in_old_container(PICKLE(STATE));
     wf_file *f = parse(b);
@@ -231,7 +232,7 @@ static const struct {
       "CRC-32 of 'a/version'" },
     { { GOOD, { DATA, .method = 8 } }, 2, "'a/data/0' is compressed or encrypted" },
     { { GOOD, { DATA, .flags = 1 } }, 2, "'a/data/0' is compressed or encrypted" },
-    /* more than there is, or less (GHSA-63cw-57p8-fm3p) */
+    /* a size that is not that of the data (GHSA-63cw-57p8-fm3p) */
     { { GOOD, { DATA, .size64 = 23 } }, 2, "storage '0': 23 bytes in the archive, 24 declared" },
     { { GOOD, { DATA, .size64 = (uint64_t)1 << 40 } }, 2, "'a/data/0' is not between" },
     { { GOOD, { DATA, .size64 = UINT64_MAX } }, 2, "'a/data/0' is too large" },
@@ -265,7 +266,7 @@ TEST_ROWS(a_wrong_archive_is_refused, COUNT_OF(archives)) {
     free(b.data);
 }
 
-/* Before torch 0.1.10 it was a tar archive: reading one ran its pickle unchecked
+/* Files of torch before 0.1.10 are tar archives, whose pickles torch.load ran unchecked
  * (CVE-2025-32434). */
 TEST(a_tar_archive_is_refused) {
     static const char start[512] = "sys_info";
@@ -408,7 +409,7 @@ static const struct {
       3, 17 },
 };
 
-/* Reading a pickle of n bytes takes memory of at most a small multiple of n. */
+/* Reading a pickle of n bytes takes less than 24 n bytes of memory. */
 TEST_ROWS(a_hostile_pickle_takes_little_memory, COUNT_OF(greedy)) {
     enum { SIZE = 1 << 20 };
     struct rusage before, after;

@@ -1,7 +1,7 @@
 /* tests/core/file/torch_cases.h - pickles of test_torch_file.c: the parts of a valid state_dict,
  * and hostile pickles with opcodes or values that no state_dict needs.
  *
- * Written by hand: Python's pickletools.dis reads them. */
+ * Written by hand: Python's pickletools.dis shows what most of them hold. */
 #ifndef WEFT_TESTS_CORE_FILE_TORCH_CASES_H
 #define WEFT_TESTS_CORE_FILE_TORCH_CASES_H
 

@@ -22,7 +22,7 @@ static char *draw(wf_tensor *const *fetch, int n, const wf_dot_options *options)
     return text;
 }
 
-/* Lines that hold `part`, and of them those that also hold `other`. */
+/* Counts the lines that hold both `part` and `other`. */
 static int count_lines(const char *text, const char *part, const char *other) {
     int n = 0;
     for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
@@ -69,7 +69,7 @@ typedef struct net {
     int n;
 } net;
 
-/* Residual layers of a linear map, and a loss. */
+/* Records residual layers x + relu(linear(x)), and the sum of squares as a loss. */
 static net net_of(int layers) {
     net m = { .g = new_graph(WF_F32) };
     int64_t B = wf_extent(m.g, "B", 64);
@@ -296,7 +296,7 @@ TEST(a_plan_shows_what_rules_made) {
 
 /* ---- any name, any size, any mistake --------------------------------------------------------- */
 
-/* Characters that could end a label early, and bytes that are not UTF-8. */
+/* Makes a name of characters that could end a label early, and of bytes that are not UTF-8. */
 static void nasty_name(char *name, uint64_t key) {
     static const char letters[] = "\"\\{}|<>&;\n\t\x01\x7f '[]()#/*-=.,:%$a0\xc3\xa9\xff\xe2\x82";
     size_t n = 1 + (size_t)(12 * number(key, 0));
@@ -427,7 +427,7 @@ TEST(the_transformer_is_folded) {
     assert_contains(text, "encoder.layers.0-5  x6");
     assert_contains(text, "decoder.layers.0-5  x6");
     assert_contains(text, "multihead_attn");
-    assert_contains(text, ">4.22 k parameters"); /* thousands are in k, as larger numbers are */
+    assert_contains(text, ">4.22 k parameters"); /* of an attention: 4 (32 * 32 + 32) = 4,224 */
     ck_assert_int_le(count_nodes(text), 50);
     assert_graphviz(text);
     free(text), free(again);

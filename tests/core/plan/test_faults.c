@@ -250,8 +250,8 @@ static bool drawing_numbers(void) {
     return drawn;
 }
 
-/* An op of WF_MAX_RESULTS results. A plan with thousands of arrays has more than the planner places
- * in the order of size: it places the others in the order of time. */
+/* An op of WF_MAX_RESULTS results. A plan with more than 4096 arrays: the planner places the
+ * largest 4096 in the order of their size, and the others in the order of the schedule. */
 static bool shape_crowd(wf_call *c) {
     for (int k = 0; k < c->n_out; k++)
         wf_set_shape(&c->out[k], WF_F32, c->in[0].ndim, c->in[0].shape);
@@ -367,7 +367,8 @@ static bool files(void) {
     return !failed;
 }
 
-/* Two plans in one file: random bits, a value between them, weights that are updated. */
+/* Two plans in one emitted C file: dropout, a value that one plan hands to the other, and weights
+ * that are updated. */
 typedef struct emitting_work {
     wf_plan *plans[2];
     char message[256];

@@ -107,7 +107,7 @@ TEST(failing_task_stops_the_job) {
         ck_assert(wf_pool_run(pool, at, count_task, job));
         free(job);
     }
-    ck_assert_int_gt(skipped, MOST); /* most tasks after the failed one are not started */
+    ck_assert_int_gt(skipped, MOST); /* many tasks after the failed one are not started */
     wf_pool_free(pool);
 }
 
@@ -185,8 +185,7 @@ TEST(start_and_stop_200_times) {
     }
 }
 
-/* Pauses between jobs and within tasks are longer than workers spin: they fall asleep, and must be
- * woken. */
+/* A task that takes longer than workers spin: they fall asleep, and must be woken. */
 static bool slow_task(void *arg, int64_t index, int worker) {
     if (index % 2 == 0) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     return count_task(arg, index, worker);
@@ -215,8 +214,8 @@ static double seconds_per_job(int threads, struct job *job) {
     return ((double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec)) / 2000;
 }
 
-/* With four threads per processor, a job must not wait for threads that no processor runs. A
- * barrier that spins until all threads arrive would take a time slice of the system, some
+/* With more than four threads per processor, a job must not wait for threads that no processor
+ * runs. A barrier that spins until all threads arrive would take a time slice of the system, some
  * milliseconds. */
 TEST(too_many_threads_do_not_collapse) {
     struct job *job = new_job(NULL);

@@ -34,7 +34,7 @@ TEST(a_chain_needs_two_buffers) {
 
 typedef struct watched {
     const wf_tensor *node[4];
-    int at[4], n; /* at[i]: how many nodes had been computed with node[i]; n: how many so far */
+    int at[4], n; /* n: the count of nodes computed so far; at[i]: that count after node[i] */
 } watched;
 
 static void note_node(void *user, const wf_tensor *node) {
@@ -44,8 +44,8 @@ static void note_node(void *user, const wf_tensor *node) {
         if (node == w->node[i]) w->at[i] = w->n;
 }
 
-/* The callback of wf_plan_watch hears of every computed node. A gradient is added to its sum as
- * soon as it is computed, in the middle of the backward pass, which begins with the last
+/* The callback of wf_plan_watch is called for every computed node. A gradient is added to its sum
+ * as soon as it is computed, in the middle of the backward pass, which begins with the last
  * parameter. */
 TEST(a_run_tells_what_is_computed) {
     wf_graph *g = new_graph(WF_F32);

@@ -20,7 +20,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Each rank sends `bytes` to each other one. */
+/* Memory of a collective in which each rank sends `bytes` bytes to each other rank. */
 typedef struct subject {
     wf_transport *t;
     int64_t bytes, *at;

@@ -1,4 +1,5 @@
-/* tests/core/ranks/speed_main.c - build/tests/ranks-speed [RANKS]: the transport of processes. */
+/* tests/core/ranks/speed_main.c - build/tests/ranks-speed [RANKS]: prints the speed of collectives
+ * among processes of one machine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

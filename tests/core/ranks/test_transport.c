@@ -239,8 +239,8 @@ static void *wait_for_bytes(void *arg) {
 }
 
 /* A rank waits for bytes, and another fails at any moment: the waiting rank must not sleep on. It
- * is woken without a cause some times before, so that the failures of many trials hit each of its
- * instructions between two looks. */
+ * is woken without a cause up to 49 times before, so that in many trials the failure comes at each
+ * of the instructions between two of its checks. */
 TEST(a_failure_at_any_instruction_wakes_a_rank) {
     enum { TRIALS = SANITIZED ? 3000 : 30000 };
     for (int i = 0; i < TRIALS; i++) {
@@ -328,7 +328,7 @@ TEST(who_waits_for_one_that_ended_well_fails) {
     ck_assert_str_eq(cause.why, "another rank has ended before");
 }
 
-/* Data that a rank sent before it ended arrive. */
+/* Data arrive even if the rank that sent them has ended since. */
 static int one_is_early(wf_transport *t, void *user) {
     int64_t at[3] = { 0, 1 << 17, 1 << 17 };
     static char all[1 << 17];
@@ -363,7 +363,8 @@ static pid_t run_apart(int n, int (*body)(wf_transport *t, void *user)) {
     return pid;
 }
 
-/* One rank sleeps, one is stopped, one waits for the others. */
+/* When the caller is killed, its ranks end: rank 0 naps, rank 1 is stopped, rank 2 waits in a
+ * barrier. */
 TEST(ranks_end_with_their_caller) {
     int ends[2], status;
     char nothing;

@@ -1,6 +1,6 @@
 /* tests/core/record/test_constructors.c - every function that records, with a spoilt tensor at the
  * place of each of its operands: the graph fails, and the error begins with the function's name.
- * tests/house.sh finds a function of ops.h and loss.h without a row. */
+ * tests/house.sh finds a function of ops.h, loss.h or attention.h without a row. */
 #include <ctype.h>
 #include <stdio.h>
 

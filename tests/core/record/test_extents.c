@@ -54,7 +54,7 @@ static void feed_operand(const named *w, wf_plan *p, int which) {
     free(ids), free(data);
 }
 
-/* Runs the row with N bound to size. N is bound to another size first, so that a value that was not
+/* Runs the row with N bound to size. N is bound to another size first, so that a layout that is not
  * computed anew would show. */
 static void run_named(const named *w, int64_t size, values *out) {
     wf_plan *p = wf_plan_new(w->g, &(wf_plan_options){ .fetch = w->out,

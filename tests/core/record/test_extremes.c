@@ -1,7 +1,7 @@
-/* tests/core/record/test_extremes.c - every function of graph.h, op.h, ops.h and nn.h with extreme
- * arguments: the ends of every integer type, NaN and infinities, NULL. Each call returns an error
- * or a value and does not crash; sanitizers, if the tests are built with them, see nothing
- * undefined.
+/* tests/core/record/test_extremes.c - every function of the public headers of ops and nn, and of
+ * those of core for graphs, plans and ops, with extreme arguments: the ends of every integer type,
+ * NaN and infinities, NULL. Each call returns an error or a value and does not crash; sanitizers,
+ * if the tests are built with them, see nothing undefined.
  *
  * A row is one call with two integers or two reals, run on a graph of its own for every pair of
  * extremes. The length of a list is passed correctly or negative: the library cannot know it.
@@ -32,7 +32,7 @@ typedef struct env {
     int64_t B;
     wf_tensor *x, *v, *s, *ids, *big, *null; /* [2,3] [3] [] i32 [2]; [B,3] an input */
     wf_tensor *q;                            /* [2,2,3,4] */
-    wf_plan *p;                              /* a plan of sum(x big), made when a row asks for it */
+    wf_plan *p;                              /* a plan of sum(big v), made when a row asks for it */
     wf_state *state;
 } env;
 

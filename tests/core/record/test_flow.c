@@ -155,7 +155,8 @@ TEST_ROWS(no_gradient_is_zero_without_a_word, COUNT_OF(rows)) {
     wf_graph_free(g);
 }
 
-/* Where the mask does not depend on x, or is detached, the gradient is that of the formula. */
+/* Losses that wf_grad accepts have the gradient that finite differences give. straight_through is
+ * not among them: its gradient is not that of its value. */
 TEST_ROWS(what_passes_is_right, 7) {
     static wf_tensor *(*const losses[])(wf_tensor *, wf_tensor *) = {
         detached, chosen, largest, masked_softmax, accuracy_beside, counted_places, kinks
@@ -184,7 +185,7 @@ TEST(a_gradient_of_a_gradient_may_be_zero) {
     end_graph(g);
 }
 
-/* Every row of the table of ops whose op jumps. */
+/* Every row of the table of ops whose op passes no gradient, because its value jumps. */
 TEST(rows_that_jump_are_refused) {
     int refused = 0;
     for (int i = 0; i < op_case_count; i++) {
@@ -201,7 +202,7 @@ TEST(rows_that_jump_are_refused) {
     ck_assert_int_ge(refused, 6);
 }
 
-/* Gradient rules of a program behave like wf_vjp. */
+/* wf_vjp fails with the same message as wf_grad, unless no result has a cotangent. */
 TEST(cotangents_stop_with_a_word_too) {
     wf_graph *g = wf_graph_new(NULL);
     wf_tensor *x = wf_param(g, "x", SHAPE(4), wf_init_uniform(1)), *y = wf_less(x, zero(x));

@@ -403,7 +403,7 @@ TEST(vjp_stops_at_x) {
     end_graph(g);
 }
 
-/* An input of unknown size used through a broadcast: the gradient sums over whatever is bound. */
+/* The gradient of a bias that is broadcast over a batch sums over the batch size that is bound. */
 TEST(broadcasts_are_undone_at_the_bound_size) {
     wf_graph *g = new_graph(WF_F64);
     int64_t B = wf_extent(g, "B", 8);

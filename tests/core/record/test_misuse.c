@@ -516,8 +516,8 @@ TEST(lists_that_are_null_are_refused) {
     end_graph(g);
 }
 
-/* Functions of text.h without a tokenizer (NULL) return a failure, and a message if there is room
- * for one. */
+/* Functions of text.h without a tokenizer (NULL) return a failure or nothing, and a message if
+ * there is room for one. */
 TEST(no_tokenizer_answers) {
     char text[8] = "before", why[WF_MESSAGE] = "";
     int32_t ids[4] = { 0 };
@@ -690,8 +690,8 @@ TEST(options_of_a_generation_have_its_lists) {
     ck_assert(o.n_forced == 1 && o.begin_banned == g.begin_banned && o.n_begin_banned == 1);
 }
 
-/* Every size of a configuration is set to extreme values: the check refuses it with a message,
- * except for 0 layers. */
+/* Every size of a configuration is set to extreme values: the check refuses it, except for 0
+ * layers. */
 TEST(a_configuration_of_extremes_is_refused) {
     static const int64_t ends[] = { INT64_MIN, INT64_MIN + 1, -1, 0, INT64_MAX - 1, INT64_MAX };
     char why[WF_MESSAGE];

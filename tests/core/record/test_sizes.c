@@ -266,10 +266,10 @@ static const struct {
 #undef ROW
 };
 
-enum { LEAST_NOMINAL = 3000 }; /* no other size here is as large */
+enum { LEAST_NOMINAL = 3000 }; /* a lower bound of the nominal sizes */
 
-/* Every number of the message must be n, which the test passed to the call, or a small one; if n is
- * a tag, only small ones are allowed. */
+/* Every number of the message must be n, which the test passed to the call, or INT32_MAX, or a
+ * small one; if n is a tag, n itself is not allowed. */
 static void look_at(const char *what, const char *message, int64_t n, bool is_tag) {
     for (const char *p = message; *p;) {
         char *end = NULL;
