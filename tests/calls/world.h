@@ -208,7 +208,7 @@ void keep_optimizer(world *w, wf_optimizer o);
 void keep_op(world *w, const wf_op *op);
 void keep_kind(world *w, const wf_model_kind *kind);
 
-/* ---- structs: filled by their functions of defaults, or completely: begun.c ------------------ */
+/* ---- structs of options, filled with valid values, and layers: begun.c ----------------------- */
 
 #define BEGUN(ROW)                                                                                 \
     ROW(wf_pool_options)                                                                           \

@@ -43,7 +43,7 @@ static void fill(void *data, char kind, int64_t n, wf_dtype dtype, double low, d
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* random_graphs.py has the same list. */
+/* graph_torch.py has the same list. */
 static const char *const formulas[] = {
     "ij,jk->ik", "ij,kj->ik",    "bij,bjk->bik",   "ij->ji",  "ij->i",       "i,j->ij",
     "ii->i",     "bij,bkj->bik", "...i,...i->...", "ij,ij->", "abc,cd->abd", "ij,ik,il->jkl",

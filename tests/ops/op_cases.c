@@ -6,7 +6,7 @@
 #include "ops/ops_internal.h"
 #include "ops/update/sums.h"
 
-/* Lists that macros would take for several arguments. */
+/* Lists that a macro would otherwise take for several arguments. */
 #define SIZES(...)                                                                                 \
     (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), ((int64_t[]){ __VA_ARGS__ })
 #define ORDER(...) ((int[]){ __VA_ARGS__ })
@@ -84,7 +84,7 @@ static wf_tensor *onto(wf_tensor *sums, wf_tensor *value, double depth, double a
     return wf_accumulate(sums, value, wf_stack(at, 2, 0));
 }
 
-/* With a scale of 1: rows have six operands. */
+/* wf_rmsprop_step with a scale of 1, because a row has at most six operands. */
 static wf_tensor *rmsprop_step(wf_tensor *param, wf_tensor *squares, wf_tensor *average,
                                wf_tensor *buffer, wf_tensor *grad, wf_tensor *rates,
                                const wf_rmsprop_options *options) {
@@ -327,7 +327,7 @@ void fixture_close(fixture *f) {
     end_graph(f->g);
 }
 
-/* The weights of the loss: from 0.5 to 1.5 with either sign, exact in f32. */
+/* The weights of the loss: from 0.5 to 2 with either sign, exact in f32. */
 static wf_tensor *weight_for(fixture *f) {
     wf_tensor *w =
         wf_buffer(f->g, "weight", wf_real(f->g), f->y->ndim, f->y->shape, wf_init_zeros());

@@ -2,7 +2,7 @@
  *
  * Adding an op needs one row in one of the op_cases_*.inc files:
  *
- *     CASE(softmax_causal, wf_softmax(a, b, true), "[2,3,4]", ANY(2, 3, 4), MASK(3, 4))
+ *     CASE(softmax_causal, wf_masked_softmax(a, b, true), "[2,3,4]", ANY(2, 3, 4), MASK(3, 4))
  *
  * A row has a name, the op on its operands a, b, c, d, e, f, the shape of the result, and for each
  * operand the domain of its numbers and its shape. Suites test each row's shape, its first and

@@ -1,7 +1,7 @@
-/* tests/ops/test_bits.c - one arithmetic: every kernel of every table gives the bits of its
- * definition in plain C, for numbers of every kind. The definitions are in plain_sums.inc and
- * plain_attention.inc, the runs of kernels in kernel_bits.inc. These files are included twice, for
- * float and for double. */
+/* tests/ops/test_bits.c - one arithmetic: the kernels of every table give the bits of their
+ * definition in plain C or, if they have no sums, of the base table, for numbers of every kind. The
+ * definitions are in plain_sums.inc and plain_attention.inc, the runs of kernels in
+ * kernel_bits.inc. These files are included twice, for float and for double. */
 #include "tests/support/marks.h"
 #include <float.h>
 #include <math.h>
@@ -198,8 +198,8 @@ static void draw_integers(int8_t *q, float *scale, int32_t *shift, float *d) {
     }
 }
 
-/* A row that is rounded with a given scale is clamped at 127. A shift is added to its integer sums
- * before they are rounded to f32. */
+/* A row that is rounded with a given scale is clamped to -127..127. A shift is added to its integer
+ * sums before they are rounded to f32. */
 TEST(every_table_cuts_rows_and_shifts_sums_as_plain_c) {
     static int8_t q[MATRIX_ROWS * DEEP];
     static unsigned char panels[MATRIX_ROWS * (DEEP + 8)];
@@ -255,9 +255,8 @@ TEST(every_table_cuts_hostile_rows_to_the_same_bytes) {
     }
 }
 
-/* Bitwise ops on random integers. Half of them are small, so that shifts are inside and outside of
- * 0..31; a tenth are INT32_MIN or INT32_MAX. */
-
+/* x shifted by n bits. If n is not from 0 to 31, the result is 0, or -1 for an arithmetic right shift
+ * of a negative x. */
 static int32_t shifted(int op, int32_t x, int32_t n) {
     bool outside = n < 0 || n > 31;
     uint32_t bits = (uint32_t)x, ones = x < 0 && op == WF_BITS_bitwise_right_shift ? UINT32_MAX : 0;
@@ -273,6 +272,8 @@ static int32_t bits_in_c(int op, int32_t a, int32_t b) {
     return shifted(op, a, b);
 }
 
+/* Half of the integers are small, so that shifts are inside and outside of 0..31; a tenth are
+ * INT32_MIN or INT32_MAX. */
 static int32_t drawn_integer(void) {
     double kind = draw(0, 1);
     if (kind < 0.1) return kind < 0.05 ? INT32_MIN : INT32_MAX;

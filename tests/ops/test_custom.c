@@ -109,7 +109,8 @@ static wf_tensor *running_of(wf_tensor *x) {
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Operands [7,300] with strides and broadcasts, enough for several tasks. */
+/* A value of operands [7,columns] with strides and broadcasts. 9000 columns are enough for several
+ * tasks. */
 static wf_tensor *all_of(wf_graph *g, wf_tensor **x, wf_tensor **row, int64_t columns) {
     *x = wf_param(g, "x", SHAPE(columns, 7), wf_init_normal(2));
     *row = wf_param(g, "row", SHAPE(columns), wf_init_normal(1));

@@ -172,7 +172,7 @@ static dressing dressing_of(int index) {
                                                  : (dressing)(index / PARTS % (COMPUTED + 1));
 }
 
-/* A compiler takes seconds for the tables of a row of a million elements. */
+/* Is the row compiled and run? Rows of TOO_LARGE elements or more are not. */
 static bool is_tried(const op_case *row) {
     const char *only = getenv("WEFT_EMIT_ROW"); /* for a debugger: this row alone */
     return only ? strcmp(only, row->name) == 0 : elements_of(row) < TOO_LARGE;
@@ -280,7 +280,7 @@ TEST_ROWS(rows_as_c_have_the_same_bits, PARTS) {
 
 SETUP(NULL, NULL)
 
-/* Ops that have a kernel but cannot be written as C. */
+/* Ops that have a kernel but cannot be written as C: none. */
 static const char *const without_form[] = { NULL };
 
 TEST(every_op_has_a_form_in_c) {

@@ -277,8 +277,8 @@ TEST(a_run_chooses_the_size_of_an_extent) {
 /* ---- weights --------------------------------------------------------------------------------- */
 
 /* A table of 70 rows that only an embedding and products read, all or some of its rows, is stored
- * in panels of 32 rows. A table that is added to a tensor, or sliced otherwise, is stored row by
- * row. */
+ * in panels of 32 rows. A table that is added to a tensor, or sliced inside a panel, is stored row
+ * by row. */
 TEST(weights_that_products_read_lie_in_panels) {
     static const int64_t cuts[] = { 32, 33 };
     if (!has_emitted_compiler("emit_plans")) return;
@@ -376,7 +376,7 @@ TEST(names_that_cannot_be_are_refused) {
     end_graph(g);
 }
 
-/* Emitted files of a plan without steps, and of one without weights. */
+/* The emitted file of a plan that has neither steps nor weights. */
 TEST(an_input_alone_is_a_file) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(3));

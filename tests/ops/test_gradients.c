@@ -2,7 +2,8 @@
  * and wf_check_gradients itself. Kinks, where differences say nothing, are in test_numbers.c.
  *
  * Bounds of the error, in f64: 1e-8 for first order, 1e-7 for second. For small operands the
- * gradient of each element is checked, for large ones the slope along one random direction. */
+ * gradient of each element is checked; for large ones only first order, as the slope along one
+ * random direction. */
 #include <stdio.h>
 
 #include "op_cases.h"
@@ -33,7 +34,8 @@ static double loss_along(fixture *f, wf_plan *p, double *const *base, double *co
     return NAN;
 }
 
-/* The slope of the loss along one random direction of unit length, against gradient . direction. */
+/* Compares the slope of the loss along one random direction of length 3 with gradient . direction.
+ * Returns the relative error. */
 static double check_direction(fixture *f) {
     values grad[MAX_CASE_OPERANDS];
     double *base[MAX_CASE_OPERANDS], *way[MAX_CASE_OPERANDS], length = 0, a = 0, h = 1e-3;
@@ -220,8 +222,7 @@ static void silent(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t 
 static void not_a_number(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     change(y, dy, dx, need, NAN);
 }
-/* A wrong gradient: the right one plus a constant. A checker whose loss is the sum of the outputs
- * would accept it for softmax, because such a sum is always 1. */
+/* A wrong gradient: the right one plus 1e-6. */
 static void shifted(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     honest_shares(y, dy, dx, need);
     for (int i = 0; i < y->n_in; i++)
@@ -263,7 +264,8 @@ TEST_ROWS(wrong_gradients_are_found, COUNT_OF(mutated) * COUNT_OF(mutants)) {
 }
 
 /* Functions at large values x. softmax, logsumexp and sin change when x changes by 1, the square by
- * a large amount. The checker must find a wrong gradient of each. */
+ * a large amount. The checker must accept the right gradient of each and, where x is below 1e9,
+ * find a wrong one. */
 static wf_tensor *at_large(int which, wf_tensor *x, wf_tensor *weights) {
     wf_tensor *y = which == 0   ? wf_softmax(x, -1)
                    : which == 1 ? wf_logsumexp(x, WF_AXIS(1), false)
@@ -341,7 +343,8 @@ TEST(the_checker_leaves_no_trace) {
 
 /* ---- whole expressions ----------------------------------------------------------------------- */
 
-/* A small attention block with everything in it, to the second order. */
+/* The loss of a small block: layer norm, causal attention, GELU, a residual, a product and
+ * cross-entropy. */
 static wf_tensor *block(wf_graph *g, wf_tensor **p) {
     double data[12];
     for (int i = 0; i < 12; i++) data[i] = 2 * number(11, (uint64_t)i) - 1;

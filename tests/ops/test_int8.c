@@ -1,5 +1,5 @@
 /* tests/ops/test_int8.c - weights in int8: the values that are kept, and products with exact sums,
- * in every table of kernels, whatever rows are computed with a row. */
+ * in every table of kernels. The result of a row does not depend on the rows beside it. */
 #include "core/base/int8_row.h"
 #include "core/base/random.h"
 #include "ops/kernels/kernels.h"
@@ -8,7 +8,6 @@
 
 TESTS(int8)
 
-/* Plain C is built without contraction: each operation rounds. */
 
 static float draw(uint64_t stream, int64_t i) {
     return (float)(number(stream, (uint64_t)i) - 0.5);

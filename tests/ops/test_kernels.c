@@ -1,4 +1,4 @@
-/* tests/ops/test_kernels.c - every kernel of every table that this processor runs, against plain C.
+/* tests/ops/test_kernels.c - kernels of every table that this processor runs, against plain C.
  *
  * References are in long double. kernel_checks.inc, kernel_heads.inc and kernel_rows.inc hold the
  * tests; they are included twice, for float and for double. Errors are measured in units in the
@@ -111,7 +111,7 @@ typedef struct maths_row {
 } maths_row;
 
 #define INF ((double)INFINITY)
-#define TINY (-1.0) /* 64 times the smallest normal number: a factor may be subnormal before */
+#define TINY (-1.0) /* 64 times the smallest normal number: below it, a factor may be subnormal */
 static const maths_row MATHS[] = {
     { WF_UNARY_neg, true_neg, -INF, INF, 0, 0, 0 },
     { WF_UNARY_abs, fabsl, -INF, INF, 0, 0, 0 },

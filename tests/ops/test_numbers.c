@@ -76,7 +76,7 @@ static bool differentiate_sum(fixture *f) {
     return wf_grad(f->loss, f->wrt, f->n_wrt, f->grad);
 }
 
-/* Each row as it is, and with each of its sizes replaced by 0. */
+/* Each row as it is, and with each of its sizes up to 9 replaced by 0. */
 TEST_ROWS(row_writes_all_of_its_result, op_case_count) {
     const op_case *row = &op_cases[_i];
     if (row->update) return;
@@ -411,7 +411,7 @@ TEST(spectra_are_real_at_both_ends) {
         }
 }
 
-/* Four points are multiplied by 1, -1 and 0 alone. */
+/* The Fourier transform of four points multiplies them by 1, -1 and 0 alone. */
 TEST(spectra_of_four_whole_numbers_are_whole) {
     static const double want[2][3] = { { 15, -3, -5 }, { 0, 6, 0 } };
     wf_graph *g = new_graph(WF_F64);

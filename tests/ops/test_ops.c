@@ -404,8 +404,8 @@ static const struct {
     { "cosh", wf_cosh, cosh },
 };
 
-/* Functions of zeros, infinities, NaN, the largest and the smallest numbers are those of libm,
- * except that a denormal result may be 0. */
+/* Functions of zeros, infinities, NaN, large and small numbers are close to those of libm, except
+ * that a denormal result may be 0. */
 TEST_ROWS(functions_behave_at_the_edges, COUNT_OF(functions)) {
     double edge[] = { 0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-30, -1e-30, 1e4, -1e4,
                       88,  -88,  5,        -5,        1e8, -1e8,  1e17,   3e38 };

@@ -149,8 +149,7 @@ static wf_tensor *scan_of(int which, wf_tensor *x, int axis, bool reverse) {
                         : wf_linear_scan(x, wf_neg(x), axis, reverse);
 }
 
-/* A scan has the same bits alone and beside others, along rows or columns, and with any number of
- * threads. */
+/* A scan has the same bits alone and beside others, along rows or columns. */
 TEST_ROWS(scans_do_not_depend_on_their_neighbours, 6) {
     enum { N = 333, MANY = 1100 };
     for (wf_dtype real = WF_F32; real <= WF_F64; real++) {

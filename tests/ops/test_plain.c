@@ -120,7 +120,8 @@ static float of_word(uint32_t word) {
     return b.number;
 }
 
-/* A random bit pattern, a number around 1, an integer, a denormal, or a number of `ends`. */
+/* A random bit pattern, a number from -2 to 2 or from -100 to 100, an integer, a denormal, or a
+ * number of `ends`. */
 static float number_at(uint64_t key, int i) {
     static const uint32_t ends[] = { 0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000,
                                      1,          0x007fffff, 0x00800000, 0x7f7fffff, 0x3f800000,
@@ -225,7 +226,7 @@ TEST(sines_and_cosines_in_double_have_the_bits_of_the_kernel) {
     }
 }
 
-/* The powers of an optimizer's decays, of which Adam needs one for every step. */
+/* Powers of an optimizer's decays: Adam needs that of beta1 and of beta2 in every step. */
 TEST(powers_in_double_have_the_bits_of_the_kernel) {
     enum { POWERS = 60000 };
     static double bases[POWERS], exponents[POWERS], powers[POWERS];

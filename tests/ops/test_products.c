@@ -104,7 +104,7 @@ TEST(pieces_begin_with_an_addend) {
     end_graph(g);
 }
 
-/* Products with an addend: a bias, a matrix and a strided view. Rows at the borders of tasks must
+/* Products with an addend: a column, a strided view and a number. Rows at the borders of tasks must
  * begin with it, too. */
 TEST(addends_begin_every_row) {
     wf_graph *g = new_graph(WF_F32);

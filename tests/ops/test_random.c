@@ -219,8 +219,8 @@ TEST(shape_has_no_values) {
     wf_plan_free(p), end_graph(g);
 }
 
-/* The gradient of binary cross-entropy, max(x, 0) - x z + log(1 + exp(-|x|)), by the logit x at
- * 0. */
+/* The gradient of binary cross-entropy, max(x, 0) - x z + log(1 + exp(-|x|)), by the logit x, at 0
+ * and at large x. */
 TEST(softplus_has_the_slope_of_binary_cross_entropy) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = param_of(g, "x", SHAPE(3), (double[]){ 0, 800, -800 }), *dx;

@@ -10,7 +10,7 @@ TESTS(random_graphs)
 
 enum { PARTS = 16 };
 
-/* The recorded sums of a tensor's elements. */
+/* Compares the weighted sum of a tensor's elements with that of PyTorch. */
 static void compare_recorded(const graph_want *want, const double *have, int64_t count,
                              wf_dtype real, int graph) {
     double dot = 0, bound = 1e-11 * want->size + 1e-6 * want->error + 1e-12;

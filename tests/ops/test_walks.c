@@ -263,7 +263,7 @@ static bool is_same(double a, double b) {
     return isnan(a) ? isnan(b) : memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* Several elements may be scattered to one id. For a maximum, NaN is larger than any other number,
+/* Several elements may be scattered to one id. A maximum or minimum of elements with a NaN is NaN,
  * and of zeros with different signs the later one is taken. */
 TEST_ROWS(scattered_elements_are_those_of_a_loop, 40) {
     enum { LAST, MOST_OF, LEAST_OF, PRODUCT, WAYS };
@@ -402,8 +402,9 @@ TEST(a_part_of_a_flipped_axis_may_be_empty) {
     end_graph(g);
 }
 
-/* Slices of one tensor, each used once or twice: their gradients are added in place. Each slice has
- * more elements than a task. The sliced axis is not the last one. */
+/* Slices of one tensor, each recorded twice, by indices from the start and from the end: their
+ * gradients are added in place. Each slice has more elements than a task. The sliced axis is not
+ * the last one. */
 TEST_ROWS(gradients_of_slices_add_up, 2) {
     enum { STEPS = 3, ROWS = 9, COLUMNS = 5000 };
     wf_graph *g = new_graph(WF_F64);
