@@ -206,7 +206,7 @@ static const int64_t images[][4] = {
 };
 static const int64_t matrices[][2] = { { 1024, 1000 }, { 64, 32768 } };
 
-/* Measure and end the graph of y. */
+/* Measures a plan that computes y, and frees the graph. */
 static void measure_tensor(bench_settings *set, const char *name, wf_tensor *y, wf_graph *g,
                            wf_pool *pool) {
     if (!wf_ok(g)) fail(&bench_program, "%s", wf_error(g));

@@ -3,9 +3,10 @@
  * were written and read again. Weights have targets of their own; here only their index is read.
  *
  * The input has parts that end at '\0': config.json, generation_config.json, tokenizer_config.json,
- * vocab.json (for an encoder: vocab.txt), the index of weights, and a line to encode. For an empty
- * part the folder lacks that file, except that config.json and vocab.json then are those below.
- * Without the last four parts only the configurations are read. */
+ * vocab.json and target_vocab.json (the same text; for an encoder it is vocab.txt), the index of
+ * weights, and a line to encode. For an empty part the folder lacks that file, except that
+ * config.json and vocab.json then are those below. Without the last four parts only the
+ * configurations are read. */
 #define _XOPEN_SOURCE 700
 #include <sys/stat.h>
 #include <unistd.h>
@@ -142,7 +143,7 @@ static void judge_line(wf_tokenizer *t, part line) {
     free(ids);
 }
 
-/* Written, and read again. */
+/* Writes the tokenizers into a folder, and reads them again: they must be the same. */
 static void judge_written(wf_hf *hf, const hf_family *family, const hf_config *c) {
     char *folder = folders[1], message[WF_MESSAGE] = "";
     wf_hf again = { .model = NULL };
@@ -224,7 +225,7 @@ static void judge_vocabulary(const part *parts) {
     unlink(path);
 }
 
-/* So has an encoder. */
+/* An encoder has a configuration of its own, too. */
 static void judge_encoder(const hf_object *config, const part *parts) {
     char message[WF_MESSAGE] = "";
     const hf_bert_family *family;

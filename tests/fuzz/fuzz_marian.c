@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_marian.c - any bytes as a file of Marian: refused with a sentence, or a model
- * that is the same when it was written and read again. Bytes that are neither a ZIP archive nor a
- * binary file are settings: refused with a sentence, or the same when written and read again. */
+ * that can be written and read again. Bytes that are neither a ZIP archive nor a binary file are
+ * settings: refused with a sentence, or the same when written and read again. */
 #include "fuzz.h"
 #include "models/marian/marian_file.h"
 #include "models/marian_internal.h"

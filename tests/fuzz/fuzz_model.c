@@ -1,6 +1,7 @@
 /* tests/fuzz/fuzz_model.c - any bytes as a model's file: refused with a message, or a model that
- * decodes, and that is the same after it was saved and loaded again, with its moments and its
- * vocabularies. It is built with mutator.h, so most inputs of the fuzzer have a valid checksum. */
+ * decodes, and that is the same, with its moments, after it was saved and loaded again. Its
+ * vocabularies are refused with a message, or can be written as metadata. It is built with
+ * mutator.h, so most inputs of the fuzzer have a valid checksum. */
 #include "core/file_internal.h"
 #include "judge_model.h"
 #include "models/model_internal.h"
@@ -71,7 +72,8 @@ static wf_file *saved(const wf_model *m, wf_trainer *t) {
     return f;
 }
 
-static wf_trainer *trains; /* the model that is judged; NULL: its file has no moments */
+/* The trainer of the model that is judged; NULL: its file has no moments. */
+static wf_trainer *trains;
 
 /* Saves the model and loads it again. The checksum must be the same: it covers the configuration,
  * the weights and the moments. */

@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_safetensors.c - any bytes as a model's file: refused with a sentence, or every
  * entry is within the data, of the length that its shape says, and found again by its name. A load
- * into a graph changes all leaves, or none. */
+ * into a graph that is refused changes no leaf. */
 #include "core/file_internal.h"
 #include "core/save.h"
 #include "fuzz.h"

@@ -134,7 +134,7 @@ static void take(int argc, char **argv, const wf_file *f) {
     come_back(set, &at);
 }
 
-/* Parses the command line. Returns the exit code with which the program would end, or 0. */
+/* Parses the command line. Returns 0, or 1 + the exit code if the program would end. */
 static int status_of(int argc, char **argv, wf_file *f) {
     armed = true;
     int status = setjmp(ended);

@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_tokenizer.c - any bytes as a tokenizer.json: refused with a sentence, or a
- * tokenizer that gives the same tokens each time, within the text, and decodes them.
+ * tokenizer that gives the same tokens each time, and decodes them.
  *
  * A line to encode comes after the first '\0'; the file itself is another. */
 #include "fuzz.h"

@@ -1,8 +1,9 @@
 /* tests/fuzz/fuzz_torch_file.c - any bytes as a file of torch.save's: refused with a sentence, or
  * entries that are within the data.
  *
- * The first byte says what the rest is: a whole file; a pickle, which is put into a valid container
- * of either kind; or a pickle and the storages that follow it in the older container. */
+ * The first byte says what the rest is: a whole file; a pickle, which is put into a valid ZIP
+ * archive; or a state_dict's pickle and the storages behind it, which are put into the older
+ * container. */
 #include "core/file/crc32.h"
 #include "core/file_internal.h"
 #include "fuzz.h"
@@ -80,7 +81,7 @@ FUZZ_TARGET(torch_file) {
     default:
         t = in_old_container(data + 1, size - 1);
     }
-    t.data = realloc(t.data, t.size + 1); /* the sanitizer sees a step beyond */
+    t.data = realloc(t.data, t.size + !t.size); /* exactly: a sanitizer sees a step beyond */
     fuzz_must(t.data);
     wf_file *f = wf_file_parse(t.data, t.size);
     judge_file(f, t.size);

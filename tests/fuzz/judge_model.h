@@ -33,7 +33,7 @@ static inline bool same_bits(const wf_tensor *a, const wf_tensor *b) {
     return same;
 }
 
-/* Every parameter. */
+/* Every parameter has the same bits in both models. */
 static inline void judge_same(const wf_model *a, const wf_model *b) {
     fuzz_must(wf_parameters(a->graph, NULL, 0) == wf_parameters(b->graph, NULL, 0));
     for (int i = 0; i < a->own_nodes; i++) {
@@ -42,7 +42,7 @@ static inline void judge_same(const wf_model *a, const wf_model *b) {
     }
 }
 
-/* Moments and averages. */
+/* Moments and averages have the same bits in both optimizers. */
 static inline void judge_same_state(const wf_optimizer *o, const wf_optimizer *q) {
     fuzz_must(o->n_moments == q->n_moments && o->n == q->n && !o->averages == !q->averages);
     for (int i = 0; i < o->n; i++) {

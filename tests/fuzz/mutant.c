@@ -89,8 +89,8 @@ static size_t line_at(const char *text, size_t *at) {
     return n + (text[*at + n] == '\n');
 }
 
-/* Edits a text of lines, such as a vocabulary or codes: removes, repeats, swaps or lengthens
- * lines. */
+/* Edits a text of lines, such as a vocabulary or codes: removes, repeats, empties, replaces,
+ * lengthens, joins or inserts lines. */
 static const char *edit_lines(mutant *m, const char *text) {
     size_t n = strlen(text), at = (size_t)below(m, n ? n : 1), to = (size_t)below(m, n ? n : 1);
     size_t length = line_at(text, &at);

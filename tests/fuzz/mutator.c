@@ -68,7 +68,8 @@ typedef struct span {
     size_t at, n;
 } span;
 
-/* Splits the header into strings, numbers and single characters. Returns at most TOKENS of them. */
+/* Splits the header into at most TOKENS strings, numbers and single characters. Returns their
+ * number. */
 static int tokenize(const buffer *b, span *tokens) {
     int n = 0;
     for (size_t at = 0; at < b->n && n < TOKENS; n++) {

@@ -169,7 +169,8 @@ static void receive(void) {
     }
 }
 
-/* Those whose time has come. */
+/* Gives the verdict on up to BATCH packets that arrive by now, and moves those that left their
+ * sender. */
 static void let_go(void) {
     static char out[BATCH * sizeof(message)];
     size_t bytes = 0;

@@ -94,7 +94,8 @@ static void drop(subject *u) {
     free(u->params);
 }
 
-/* Only the exchange is timed. With any_thread false, set in main, nothing is sent earlier. */
+/* Times wf_trainer_update alone: the call, and its exchanges (*moving). With any_thread false, set
+ * in main, nothing is sent earlier. */
 static bool update(subject *u, int64_t micro_batches, double pause, wf_transport *t,
                    double *seconds, double *moving) {
     int64_t i, to;

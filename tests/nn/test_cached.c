@@ -1,6 +1,6 @@
 /* tests/nn/test_cached.c - decoders, encoders and masks built from the layers of nn: a cached
  * decoder gives step by step the logits of the whole sequence, and a sentence has the same logits
- * alone and in a batch. Both hold to the bit, in every combination of nn's options.
+ * alone and in a batch. Both hold to the bit, in every combination of the options in `build`.
  *
  * A plan with a state may also contain an encoder, as here: it is computed anew in every step, at
  * positions 0..S-1 whatever the position of the decoder is. */
@@ -178,7 +178,8 @@ static wf_plan *plan_of(net *m, bool with_state) {
     return p;
 }
 
-/* Feeds tokens [from, from + n) of `rows` sentences from `row` on; a single one is not padded. */
+/* Feeds tokens [from, from + n) of `rows` sentences from `row` on. The source of a single sentence
+ * is not padded. */
 static void feed_tokens(net *m, wf_plan *p, int row, int rows, int from, int n) {
     int32_t tgt[B * T], src[B * S];
     int width = rows == 1 ? src_lengths[row] : S;

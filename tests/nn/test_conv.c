@@ -19,8 +19,8 @@ static const struct {
     struct wf_conv_layer (*make)(wf_graph *, const char *, int64_t, int64_t, int64_t,
                                  const wf_conv_options *, bool);
     int axes;
-    /* for 8 channels to 12 in 2 groups, kernels of 5, on 11 elements: the weight's shape, its
-     * fan-in, the size of y */
+    /* for 8 channels to 12 in 2 groups, kernels of 5, stride and padding 2, on 11 elements: the
+     * weight's shape, its fan-in, the size of y (or, where 23 is given, that plus 2) */
     int64_t weight[4], fan, y;
 } layers[] = { { wf_conv1d_new, 1, { 12, 4, 5 }, 20, 6 },
                { wf_conv2d_new, 2, { 12, 4, 5, 5 }, 100, 6 },

@@ -8,7 +8,8 @@
 
 TESTS(loss)
 
-/* The loss of logits and targets, its gradient and the diagonal of its second derivative. */
+/* The loss of logits and targets, its gradient, and the sum of each row of its second
+ * derivatives. */
 typedef struct outcome {
     double loss[4], gradient[4], curvature[4];
 } outcome;
@@ -71,8 +72,7 @@ TEST(a_target_of_zero_has_no_divergence) {
     end_graph(g);
 }
 
-/* A row with an ignored label adds nothing to the loss and has no gradient, whatever its logits
- * are. */
+/* A row with an ignored label adds nothing to the loss, whatever its log-probabilities are. */
 TEST(ignored_rows_give_nothing) {
     wf_graph *g = new_graph(WF_F64);
     wf_tensor *log_p =

@@ -1,6 +1,6 @@
 /* tests/nn/test_nn.c - layers, initial values, and models that programs build from layers alone.
  *
- * Not here: optimizers (test_optim.c), values against PyTorch (test_torch.c). */
+ * Not here: optimizers (test_optim.c), values against PyTorch (test_nn_torch.c). */
 #include <stdio.h>
 
 #include "nn/nn.h"
@@ -48,9 +48,9 @@ TEST_ROWS(sinusoid_values, 2) {
     end_graph(g);
 }
 
-/* Sinusoids equal those of transformers: of MarianMT, whose width may be odd, and of fairseq and
- * M2M100, whose first position is 2; and those of tensor2tensor. A table and the op give the same
- * bits. */
+/* Sinusoids equal those of Hugging Face's transformers: of MarianMT, whose width may be odd, and of
+ * fairseq and M2M100, whose first position is 2; and those of tensor2tensor. A table and the op
+ * give the same bits. */
 TEST_ROWS(sinusoid_forms, 8) {
     wf_graph *g = new_graph(_i % 2 ? WF_F64 : WF_F32);
     bool exact = _i >= 4;
@@ -357,8 +357,9 @@ TEST(attention_returns_its_weights) {
     end_graph(g);
 }
 
-/* Rotary positions: wf_mha rotates queries, but the keys of a memory other than x must be rotated
- * by the caller, because the positions of the queries are not theirs. */
+/* Rotary positions: wf_mha rotates the queries and keys of self-attention. It refuses a memory
+ * other than x, whose positions are not those of the queries: its keys are rotated by the
+ * caller. */
 TEST(keys_of_a_memory_are_turned_beside) {
     wf_graph *g = new_graph(WF_F64);
     struct wf_mha_layer l = wf_mha_new(g, "mha", 8, 2, true, 0);
@@ -473,8 +474,8 @@ TEST(dropout_has_a_site_per_module) {
 
 /* ---- models built from layers ---------------------------------------------------------------- */
 
-/* The tutorial's layers: Dropout(LayerNorm(x + f(x))) after attention, LayerNorm(x + f(x)) after
- * the feed-forward. */
+/* The layers of a tutorial: Dropout(LayerNorm(x + f(x))) after self-attention, LayerNorm(x + f(x))
+ * after cross-attention and the feed-forward. */
 static wf_tensor *dropped_norm(const struct wf_norm_layer *norm, wf_tensor *x, wf_tensor *f,
                                const char *dropout) {
     return wf_drop(wf_norm(norm, wf_add(x, f)), 0.2, dropout);

@@ -52,7 +52,8 @@ static void same(const wf_file *f, const char *name, const char *part, wf_plan *
     }
 }
 
-/* y and the gradients of sum(w y) with respect to x and to all parameters of "net". */
+/* Compares y and the gradients of sum(w y), by x and by all parameters of "net", with the recorded
+ * ones. */
 static void compare(wf_graph *g, const wf_file *f, const char *name, wf_tensor *y) {
     wf_tensor *all[PARAMETERS], *grads[PARAMETERS], *fetch[PARAMETERS + 1];
     int n = wf_parameters(g, all, PARAMETERS);

@@ -1,6 +1,6 @@
 /* tests/nn/test_optim.c - optimizers and schedules: one step of each with known gradients.
  *
- * Ten steps of each on a Transformer against PyTorch are in test_torch.c. */
+ * Ten steps of each on a Transformer are compared with PyTorch in tests/models/test_torch.c. */
 #include "nn/nn.h"
 #include "nn/optimizer_internal.h"
 #include "nn/train/accumulation.h"
@@ -117,7 +117,7 @@ TEST_ROWS(first_steps_of_adam, 2) {
     close_little(&l);
 }
 
-/* Micro-batches: gradients and counts are fetched, summed by the caller, and fed to the plan
+/* Micro-batches: gradients are fetched, summed by the caller, and fed with the count to the plan
  * that updates. */
 TEST(accumulated_micro_batches_equal_one_batch) {
     wf_optimizer_options o = wf_optimizer_defaults(WF_ADAM);

@@ -1,7 +1,8 @@
 /* tests/nn/test_optimizers.c - every kind of optimizer against PyTorch, twenty steps each; groups
  * of parameters, frozen parameters, and gradients that the caller computes.
  *
- * Single steps, clipping, accumulation and averages are in test_optim.c. */
+ * Single steps, clipping and accumulation are tested in test_optim.c, averages in
+ * test_trainer.c. */
 #include "nn/nn.h"
 #include "nn/optimizer_internal.h"
 #include "tests/suites.h"

@@ -191,7 +191,7 @@ typedef struct seat {
 
 static const char saved[] = "/tmp/no/such/folder/a.safetensors";
 
-/* False: the training ends. */
+/* Makes the calls of the run's slip. Returns false if the training ends. */
 static bool slip_now(const run *r, wf_trainer *t) {
     size_t bytes;
     if (r->slip == CALLS_OTHERS) {

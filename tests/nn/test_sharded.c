@@ -83,7 +83,7 @@ static net net_of(const setting *s) {
     return n;
 }
 
-/* Makes the net and its trainer. transport NULL: one process. in_flight: blocks per round. */
+/* Makes the net's trainer. transport NULL: one process. in_flight: blocks per round. */
 static void open_net(net *n, const setting *s, int most, wf_transport *transport,
                      int64_t in_flight) {
     const wf_trainer_options o = { .optimizer = options_of(s),
@@ -200,8 +200,8 @@ static bool gather_all(wf_trainer *t) {
     return !t->way->gather || t->way->gather(t);
 }
 
-/* Swaps averages and parameters on all ranks, and back. Returns whether rank 0 had all averages,
- * and whether the parameters are the same as before. */
+/* Swaps averages and parameters on all ranks, and back. Returns true if rank 0 had all averages and
+ * the parameters are the same as before. */
 static bool swap_and_look(const net *n, int rank) {
     const wf_optimizer *o = wf_trainer_optimizer(n->t);
     values was = { wf_count(n->params[0]), leaf_values(n->params[0]) };
@@ -471,7 +471,8 @@ static void end_test(wf_transport *t, int code, const char *why) {
 
 static lone *paused; /* the transport for whose exchange the op below waits */
 
-/* An op that copies x. Its gradient waits for an exchange, up to a minute. */
+/* An op that copies x and waits for an exchange, up to a minute. It is recorded as the gradient of
+ * paused_op. */
 static bool eval_pause(const wf_call *c, int phase, int64_t task, void *scratch) {
     struct timespec late;
     (void)phase, (void)task, (void)scratch;

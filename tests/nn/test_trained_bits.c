@@ -32,7 +32,8 @@ static wf_tensor *convolving(wf_graph *g, wf_tensor *x) {
     return wf_linear(&last, wf_mean(wf_dropout(x, 0.1, NULL), WF_AXIS(2) | WF_AXIS(3), false));
 }
 
-/* h[i] = a[i] h[i-1] + b[i] with learned gates, and a running mean of it. */
+/* h[i] = a[i] h[i-1] + b[i] with learned gates; the mean of the tanh of its cumulative sums from
+ * the end. */
 static wf_tensor *scanning(wf_graph *g, wf_tensor *x) {
     struct wf_linear_layer gate = wf_linear_new(g, "gate", 16, WIDTH, true);
     struct wf_linear_layer in = wf_linear_new(g, "in", 16, WIDTH, true);
@@ -71,7 +72,7 @@ static const struct {
 
 enum { INPUTS = BATCH * IMAGE_SIDE * IMAGE_SIDE };
 
-/* One update. A label depends on a weighted sum of the inputs with fixed weights. */
+/* One update. A label depends on the sum of the first nine inputs of its row. */
 static bool step(wf_trainer *t, const wf_tensor *x, const wf_tensor *labels, int64_t at) {
     double wide[INPUTS];
     float narrow[INPUTS];

@@ -1,5 +1,6 @@
-/* tests/nn/test_trainer.c - wf_trainer as programs use it: a regression with dropout, micro-batches
- * and averages learns; stopped, saved and resumed, it has the same bits. */
+/* tests/nn/test_trainer.c - wf_trainer as programs use it: a regression with dropout learns;
+ * stopped, saved and resumed, with micro-batches or averages, it has the same bits; failures say
+ * why. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -203,7 +204,7 @@ TEST(sums_are_of_all_micro_batches) {
 static const char path[] = "trainer-test.safetensors";
 
 /* A training by one thread has the same bits as one that is stopped, saved, and resumed in another
- * graph by three threads: with dropout, micro-batches and averages. */
+ * graph by three threads: with dropout, and with micro-batches or averages. */
 TEST_ROWS(a_resumed_training_has_the_same_bits, 3) {
     wf_trainer_options o = usual();
     int parts = _i == 1 ? 2 : 1;

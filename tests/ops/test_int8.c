@@ -8,7 +8,6 @@
 
 TESTS(int8)
 
-
 static float draw(uint64_t stream, int64_t i) {
     return (float)(number(stream, (uint64_t)i) - 0.5);
 }

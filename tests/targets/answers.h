@@ -1,9 +1,10 @@
-/* tests/targets/answers.h - the lines of a model's emitted C file with the bits of their scores.
+/* tests/targets/answers.h - answers lines of text with a model's emitted C file, and gives the bits
+ * of their scores.
  *
  * A program of emit_targets.sh is compiled with the emitted file in front (-include model.c). It
  * provides the lines, and writes what answer() and answer_rest() give: "SCORE\tTEXT\n", where SCORE
  * is the 64 bits of the score in hexadecimal and TEXT has its line breaks escaped, as `generate`
- * escapes them. Lines of a file with ANSWERED_TOGETHER are collected until a batch is full. */
+ * escapes them. With ANSWERED_TOGETHER above 1, lines are collected until that many are there. */
 #ifndef WEFT_TESTS_TARGETS_ANSWERS_H
 #define WEFT_TESTS_TARGETS_ANSWERS_H
 
@@ -16,7 +17,7 @@ static _Alignas(64) unsigned char answer_memory[model_MEMORY];
 static char answer_line[MOST_ANSWER];
 static model answering;
 
-/* Write the bits of a score. Returns the next place. */
+/* Writes the bits of a score into answer_line. Returns the next place. */
 static int put_score(double score, int at) {
     union {
         double score;
@@ -28,7 +29,7 @@ static int put_score(double score, int at) {
     return at;
 }
 
-/* Write a character of the text at this place of the answer. Returns the next place. */
+/* Writes a character of the text at place `at` of answer_line. Returns the next place. */
 static int put_escaped(char c, int at) {
     if (c == '\n' || c == '\r') answer_line[at++] = '\\';
     if (c == '\n') c = 'n';
@@ -48,8 +49,8 @@ static int put_answer(double score, const char *text, int bytes, int at) {
 #if ANSWERED_TOGETHER == 1
 static char answer_text[model_TEXT];
 
-/* Answer a line of n bytes without its end. The result stands in answer_line. Returns its bytes;
- * below 0: the model's error. */
+/* Answers a line of n bytes without its '\n'. The answer is put into answer_line. Returns the
+ * number of its bytes; below 0: the model's error. */
 static int answer(const char *line, int n) {
     int bytes = model_translate(&answering, line, (size_t)n, answer_text, sizeof answer_text);
     return bytes < 0 ? bytes : put_answer(model_score(&answering), answer_text, bytes, 0);
@@ -63,7 +64,7 @@ static char collected[ANSWERED_TOGETHER][model_LINE], answer_texts[ANSWERED_TOGE
 static model_line collected_lines[ANSWERED_TOGETHER];
 static int n_collected;
 
-/* Answer the lines that are collected. Returns the bytes of all answers, or the first error. */
+/* Answers the lines that are collected. Returns the bytes of all answers, or the first error. */
 static int answer_rest(void) {
     int at = 0;
     model_translate_batch(&answering, collected_lines, n_collected);
@@ -76,7 +77,7 @@ static int answer_rest(void) {
     return at;
 }
 
-/* Collect a line. Returns 0, or what answer_rest returns if a batch is full. */
+/* Collects a line. Returns 0, or what answer_rest returns if a batch is full. */
 static int answer(const char *line, int n) {
     model_line *l = &collected_lines[n_collected];
     for (int i = 0; i < n && i < model_LINE; i++) collected[n_collected][i] = line[i];

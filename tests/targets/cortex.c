@@ -2,9 +2,9 @@
  * vectors, its start, and files of the host by semihosting. See answers.h.
  *
  * It reads the file `lines` and writes the file `got` in the emulator's working directory. It says
- * how many instructions it executed and how many bytes of stack it used. With -icount shift=0 the
- * emulator executes an instruction in a nanosecond of its clock, and SysTick counts once in TICK
- * instructions. These are no cycles of a real processor. */
+ * how many instructions a line took on average, and how many bytes of stack were used. With -icount
+ * shift=0 the emulator executes an instruction in a nanosecond of its clock, and SysTick counts
+ * once in TICK instructions. These are no cycles of a real processor. */
 #include "answers.h"
 
 enum { OPEN = 1, CLOSE = 2, SAY = 4, WRITE = 5, READ = 6, EXIT = 32, TO_READ = 1, TO_WRITE = 5 };

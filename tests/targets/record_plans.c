@@ -5,11 +5,12 @@
  * library, so that a trainer's runs are recorded, too. WEFT_RECORD is the beginning of the files'
  * names: with "mlp", plan number 1 is mlp_1.c. That file has the functions that answers.h calls: it
  * answers each line of mlp_1.lines with the checksums of the next run's results. mlp_1.expected has
- * the checksums of the library's results. Every plan is named on stdout, also one that wf_emit
- * cannot write in C.
+ * the checksums of the library's results. The first MOST_PLANS plans are named on stdout, also
+ * those that wf_emit cannot write in C; others are not recorded.
  *
- * A plan is recorded for RUNS runs, or until another plan of its graph runs, which may change its
- * weights. One with a state is recorded for its run at position 0. */
+ * A plan is recorded for RUNS runs, or until its extents change or another plan of its graph runs,
+ * which may change its weights. A plan with a state is recorded for its first run, at position
+ * 0. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,7 +217,7 @@ static FILE *open_file(int number, const char *ending) {
     return f;
 }
 
-/* Write the file of a plan whose recording has ended. */
+/* Writes the files of a plan whose recording has ended. */
 static void end_plan(recorded_plan *r) {
     int number = (int)(r - plans) + 1;
     r->is_open = false;
@@ -278,7 +279,7 @@ static recorded_plan *plan_of(wf_plan *p) {
     return n_plans < MOST_PLANS ? begin_plan(p) : NULL;
 }
 
-/* Record the inputs of a run of p. Returns the plan's record, or NULL if this run is not
+/* Records the inputs of a run of p. Returns the plan's record, or NULL if this run is not
  * recorded. */
 static recorded_plan *before_run(wf_plan *p) {
     recorded_plan *r = wf_plan_ok(p) && getenv("WEFT_RECORD") ? plan_of(p) : NULL;

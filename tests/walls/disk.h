@@ -5,13 +5,11 @@
  *
  *   MODEL_PREFIX   all, in order; the last write may be torn at any byte
  *   MODEL_ORDERED  as in ext4 with ordered data: changes of names and sizes up to a moment (an
- * fsync
- *                  of any file commits them all), and any pages of the data; a missing page holds
- *                  zeros or its old contents
+ *                  fsync of any file commits them all), and any pages of the data; a missing page
+ *                  holds zeros or its old contents
  *   MODEL_FREE     any: each name is old, new or between (after a rename both names may be there,
- * or
- *                  neither), each sector of each write is there or not, a file has any size that it
- *                  ever had, and a new sector holds zeros or old contents of the disk
+ *                  or neither), each sector of each write is there or not, a file has any size that
+ *                  it ever had, and a new sector holds zeros or old contents of the disk
  *
  * If there are too many states, the extreme ones (no write, all, all but one, one alone, a torn
  * one) are judged, and random others; the same seed gives the same ones. */
@@ -33,9 +31,9 @@ typedef struct state {
 
 typedef void judge(void *context, const state *s);
 
-/* Calls the judge with every chosen state, with some twice. `draws` is the number of random states
- * for each moment and disk model. Of the moments between writes only every `stride`-th is judged,
- * of those beside a rename, a removal or a flush each. */
+/* Calls the judge with every chosen state, with some twice. The number of random states of each
+ * moment grows with `draws`. Of the moments between writes only every `stride`-th is judged; each
+ * moment before or after a change of names or a flush is. */
 void cut_power(const recording *r, int draws, int stride, uint64_t seed, judge *j, void *context);
 
 /* The state after the first `ops` operations, all of them on the disk. The caller frees it. */

@@ -163,8 +163,7 @@ static const struct call {
     { SYS_kill, "kill", FORBIDDEN },
 };
 
-/* ---- counting
- * ------------------------------------------------------------------------------------ */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 enum mode { COUNT, AT, FROM, EACH };
 
@@ -398,8 +397,7 @@ static bool filter_calls(void) {
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* ---- the beginning
- * ------------------------------------------------------------------------------- */
+/* ---- the beginning --------------------------------------------------------------------------- */
 
 static int add_module(struct dl_phdr_info *m, size_t size, void *arg) {
     int *n = arg;

@@ -5,13 +5,12 @@
  * Each scene (scenes.h) is a command, which first runs undisturbed under ptrace. Then it runs again
  * and again:
  *
- *   * with SIGKILL before each call that changes a file, and in the middle of writes: the files
- * hold
- *     exactly what the calls before wrote, and keep their promises. The scene continues from there
- *     to the same files, byte for byte, and leaves no temporary file;
+ *   * with SIGKILL before calls that change a file (about a dozen; with --long all or most), and
+ *     in the middle of writes: the files hold exactly what the calls before wrote, and keep their
+ *     promises. The scene continues from there to the same files, byte for byte, and leaves no
+ *     temporary file;
  *   * with SIGTERM or SIGINT at such calls: a training finishes its step, saves and exits with 143
- * or
- *     130. A second signal ends it at once, with a file that can be resumed to the same end;
+ *     or 130. A second signal ends it at once, with a file that can be resumed to the same end;
  *   * with SIGKILL at random times, again and again for one training: its file is readable after
  *     each, and in the end equals that of as many steps undisturbed.
  *
@@ -195,8 +194,8 @@ static bool lines_apart(const char *folder, const char *name) {
     return apart;
 }
 
-/* Continues the scene, and compares its end with the undisturbed one. From a state that has been
- * continued before, only one in 16 is. */
+/* Continues the scene, and compares its end with the undisturbed one. A state that was continued
+ * before is continued again once in 16 times on average, and always after half a write. */
 static void go_on_and_compare(play *p, const blow *b) {
     uint64_t key = models_key(p);
     int i = 0;
@@ -213,8 +212,9 @@ static void go_on_and_compare(play *p, const blow *b) {
             tell(p, b, o->name, "has an event in the line of another");
 }
 
-/* A short scene is killed at every call. A long one is killed at every fourth call, and at each
- * call beside a rename, a removal or a flush. */
+/* With --long, a scene of fewer than 200 calls is killed at every call. A longer one is killed at
+ * every fourth call, and at each call that makes a name, renames, removes or flushes, and at its
+ * neighbours. */
 static bool worth_it(const play *p, int at) {
     if (p->r.calls < 200 || at % 4 == 0) return true;
     for (int i = 0; i < p->r.n; i++)

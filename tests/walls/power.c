@@ -6,8 +6,9 @@
  * a power cut (disk.h) is then judged in memory: each file keeps its promise (scenes.h), and after
  * a save has returned it holds that save or a later one. Of the states with the same models, one is
  * written to a folder, and the scene continues from it: to the same files as undisturbed, without a
- * temporary file left. First the judge itself is tested: it must find faults in recordings that are
- * changed as if a program had made mistakes. Exits with 77 where programs may not be traced. */
+ * temporary file left. The scene "convert" also tests the judge itself: it must find faults in its
+ * recording when that is changed as if the program had made mistakes. Exits with 77 where programs
+ * may not be traced. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,7 +205,7 @@ static int last_rename(const recording *r) {
     return i;
 }
 
-/* The last operation before `i` that made the inode's name, wrote into it or flushed it; or i. */
+/* The last operation of that kind before operation `i` on the same inode; if there is none, i. */
 static int last_before(const recording *r, int i, op_kind kind) {
     int k = i - 1;
     while (k >= 0 && (r->ops[k].kind != kind || r->ops[k].inode != r->ops[i].inode)) k--;

@@ -64,7 +64,8 @@ typedef struct shape {
         MAPS
     } does;                           /* by descriptor */
     int at, path, more_at, more_path; /* the second path of a rename or link */
-    int flags;                        /* of an open or a rename: which argument, -1: none */
+    /* the argument with the flags of an open or a rename, or with the offset of a write; -1: none */
+    int flags;
 } shape;
 
 static const shape shapes[] = {
@@ -145,7 +146,7 @@ static bool link_target(pid_t pid, int descriptor, char path[PATH_MAX]) {
     return n > 0;
 }
 
-/* The path relative to the folder, with symbolic links of folders resolved; NULL: it is
+/* The part of the path, whose symbolic links are resolved, below the folder; NULL: the path is
  * elsewhere. */
 static const char *below(const char *folder, char path[PATH_MAX]) {
     size_t n = strlen(folder);

@@ -3,7 +3,8 @@
  *
  * A recording is a list of operations on inodes and names. An inode is a file, whatever it is
  * called; a name is a path below the folder. Calls that change files in a way that is not modelled
- * here (a shared writable mapping, a new folder) make the recording fail: nothing is overlooked. */
+ * here (a shared writable mapping, a new folder) make the recording fail: nothing is overlooked.
+ * Changes of mode and owner are counted as calls, but are not recorded. */
 #ifndef WEFT_TESTS_WALLS_RECORDING_H
 #define WEFT_TESTS_WALLS_RECORDING_H
 
@@ -48,11 +49,12 @@ typedef struct recording {
     int n, capacity;
     int calls;         /* changing calls made, or about to be made */
     int status;        /* as of waitpid */
-    char trouble[256]; /* a call that is not modelled, or "" */
+    char trouble[256]; /* why the recording failed, or "" */
 } recording;
 
 /* Records the files in the folder, and then the changes by the program argv. Returns false if
- * programs may not be traced here, or if r->trouble names a call that is not modelled. */
+ * r->trouble says why that failed: a call is not modelled, or programs may not be traced here
+ * (r->status -1). */
 bool record(recording *r, const char *folder, char *const *argv, const char *said);
 void recording_free(recording *r);
 

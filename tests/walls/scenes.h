@@ -39,7 +39,8 @@ typedef struct line {
 } line;
 line *split(line *l, const char *text);
 
-/* A fresh folder, removed by remove_folder. */
+/* Makes a fresh folder with the scene's input files, and runs `prepare` in it. remove_folder
+ * removes it. */
 bool prepare_folder(const scene *s, char folder[64]);
 void remove_folder(const char *folder);
 
@@ -50,17 +51,18 @@ bool fill_folder(const char *folder, const recording *r, const int *names,
 bool read_file(const char *folder, const char *name, content *c); /* false: not there */
 
 /* Puts the folder WEFT_TOOLS first in PATH, and goes to the folder in which the scenes' folders are
- * made: TMPDIR or, as nothing here needs a real disk, /dev/shm. Returns false without
- * WEFT_TOOLS. */
+ * made: TMPDIR; else /dev/shm, because nothing here needs a real disk; else /tmp. Returns false
+ * without WEFT_TOOLS. */
 bool enter(void);
 
-/* Continues the scene to its end. Returns false if a program failed; its output is in the file
- * "said". */
+/* Continues the scene to its end. Returns false if the command failed; its output is in the file
+ * FOLDER.said. */
 bool go_on(const scene *s, const char *folder);
 
 int left_behind(const char *folder); /* temporary files in it */
 
-/* Are the files of the two folders the same, and is no temporary file left in the first? */
+/* Are the outputs in the two folders the same, except for logs, and is no temporary file left in
+ * the first folder? */
 bool same_end(const scene *s, const char *folder, const char *undisturbed);
 
 /* The versions of one file in a recording: the one before the program ran, and each that a save

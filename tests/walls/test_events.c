@@ -58,7 +58,7 @@ TEST_ROWS(json_escapes_what_a_terminal_obeys, 6) {
     json_free(&line);
 }
 
-/* Numbers that JSON lacks become null; 9 digits distinguish every f32. */
+/* Numbers that JSON lacks become null. Others have up to 9 digits, which distinguish every f32. */
 TEST(json_has_lists) {
     const double reals[] = { 0.1, NAN, -INFINITY };
     jsonl line = { 0 };
@@ -115,7 +115,7 @@ static void send_two(report *r) {
 }
 
 /* If the second line does not fit on the disk, its part is removed and the first line stays whole.
- * The failure is reported once. */
+ * The failure is reported. */
 TEST_ROWS(half_a_line_is_taken_back, 2) {
     report r;
     struct rlimit old, limit;

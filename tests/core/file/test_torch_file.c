@@ -48,8 +48,8 @@ static bytes read_recorded(const char *name) {
 }
 
 static wf_file *parse(bytes b) {
-    void *exact = malloc(b.size ? b.size : 1); /* so that the address sanitizer reports a read
-                                                * behind it */
+    /* A block of exactly this size: the address sanitizer reports a read behind it. */
+    void *exact = malloc(b.size ? b.size : 1);
     memcpy(exact, b.data, b.size);
     wf_file *f = wf_file_parse(exact, b.size);
     free(exact);
