@@ -255,8 +255,8 @@ TEST(every_table_cuts_hostile_rows_to_the_same_bytes) {
     }
 }
 
-/* x shifted by n bits. If n is not from 0 to 31, the result is 0, or -1 for an arithmetic right shift
- * of a negative x. */
+/* x shifted by n bits. If n is not from 0 to 31, the result is 0, or -1 for the right shift of a
+ * negative x. */
 static int32_t shifted(int op, int32_t x, int32_t n) {
     bool outside = n < 0 || n > 31;
     uint32_t bits = (uint32_t)x, ones = x < 0 && op == WF_BITS_bitwise_right_shift ? UINT32_MAX : 0;

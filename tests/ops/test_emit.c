@@ -225,7 +225,7 @@ static void write_main(const trial *trials, int n) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* Read what the program wrote for a row. */
+/* Reads what the program wrote for a row. */
 static void read_row(const trial *t, FILE *got) {
     int32_t failed;
     ck_assert_msg(fread(&failed, 4, 1, got) == 1, "%s: the program ended", t->row->name);

@@ -45,7 +45,7 @@ void copy_sentences(sentences *b, int B, int least, int most, int vocab, bool st
 
 void feed_sentences(wf_plan *p, const wf_model *m, const sentences *b);
 values fetched(wf_plan *p, const wf_tensor *t);
-/* Run p on b, and fetch t. */
+/* Runs p on b, and fetches t. */
 values run_for(wf_plan *p, const wf_model *m, const sentences *b, const wf_tensor *t);
 /* A plan of decoding steps over the encoded sources, bound to one target token a step. */
 wf_plan *steps_after_encoding(wf_model *m, const sentences *b);

@@ -5,10 +5,10 @@
  * Each scene (scenes.h) is a command, which first runs undisturbed under ptrace. Then it runs again
  * and again:
  *
- *   * with SIGKILL before calls that change a file (about a dozen; with --long all or most), and
- *     in the middle of writes: the files hold exactly what the calls before wrote, and keep their
- *     promises. The scene continues from there to the same files, byte for byte, and leaves no
- *     temporary file;
+ *   * with SIGKILL before calls that change a file (about a dozen; with --long all, of a long scene
+ *     at least a fourth), and in the middle of writes: the files hold exactly what the calls before
+ *     wrote, and keep their promises. The scene continues from there to the same files, byte for
+ *     byte, and leaves no temporary file;
  *   * with SIGTERM or SIGINT at such calls: a training finishes its step, saves and exits with 143
  *     or 130. A second signal ends it at once, with a file that can be resumed to the same end;
  *   * with SIGKILL at random times, again and again for one training: its file is readable after

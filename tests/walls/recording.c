@@ -64,7 +64,7 @@ typedef struct shape {
         MAPS
     } does;                           /* by descriptor */
     int at, path, more_at, more_path; /* the second path of a rename or link */
-    /* the argument with the flags of an open or a rename, or with the offset of a write; -1: none */
+    /* which argument holds the flags of an open or rename, or the offset of a write; -1: none */
     int flags;
 } shape;
 
