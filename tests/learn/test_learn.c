@@ -46,8 +46,8 @@ TEST_ROWS(solutions_are_right, EXERCISES) {
     ck_assert_msg(result.status == 0, "%s%s", result.out, result.err);
 }
 
-/* An exercise that is begun: learn copies its file, compiles it, and explains the first
- * function. */
+/* An exercise that is begun: learn copies its file, compiles it, and says that the first function
+ * is not written yet. */
 TEST_ROWS(exercises_say_what_to_do_first, EXERCISES) {
     static const char *const first[] = { "slopes",        "embed",       "softmax",
                                          "linear",        "layer_norm",  "encoder_layer",
