@@ -1,8 +1,8 @@
 /* tests/support/faults.h - makes chosen allocations, thread starts and system calls fail, and
  * counts blocks that are not freed.
  *
- * The test program is linked with --wrap, so that every malloc, calloc, realloc, aligned_alloc,
- * posix_memalign, free, pthread_create and fork of the library and of the tests is a call of
+ * The test program is linked with --wrap. Every malloc, calloc, realloc, aligned_alloc,
+ * posix_memalign, free, pthread_create and fork of the library and of the tests is then a call of
  * faults.c, as are the system calls of disk_fault. Before faults_begin, faults_largest and
  * faults_disk all of them call the real functions.
  *
