@@ -1,8 +1,8 @@
 /* tests/scale/graphs.h - graphs of any number of nodes, leaves or layers, to measure how time and
  * memory grow with it.
  *
- * Each recipe records a number of nodes that grows with n, without gradients; differentiate() adds
- * the gradients. */
+ * Each recipe records from n to about 4 n nodes, without gradients; differentiate() adds the
+ * gradients. */
 #ifndef WEFT_TESTS_SCALE_GRAPHS_H
 #define WEFT_TESTS_SCALE_GRAPHS_H
 

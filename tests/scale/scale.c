@@ -1,4 +1,5 @@
-/* tests/scale/scale.c - how long graphs of n nodes take to be recorded, differentiated, planned.
+/* tests/scale/scale.c - how long graphs of some size n (graphs.h) take to be recorded,
+ * differentiated, planned and run.
  *
  * usage: scale [NODES]... (10000 20000 100000)     CPU seconds, by the process's own clock
  *        scale --layers L                          a Transformer of L + L layers, to be trained
