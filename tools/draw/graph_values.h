@@ -1,5 +1,5 @@
 /* tools/draw/graph_values.h - shows a small graph with the numbers of its nodes: each value, the
- * gradient of the graph's scalar result, and the second derivative. The output is Graphviz text or
+ * gradient of the graph's loss (subject.h), and the second derivative. The output is Graphviz text or
  * a table. */
 #ifndef WEFT_TOOLS_DRAW_GRAPH_VALUES_H
 #define WEFT_TOOLS_DRAW_GRAPH_VALUES_H

@@ -175,7 +175,7 @@ static void put_row_labels(FILE *out, const struct svg_heat_map *map, const layo
     }
 }
 
-/* Writes one weight. One too small to see is left out, and one that is NaN is red. */
+/* Writes one weight. A weight too small to see is left out, and a NaN is red. */
 static void put_cell(FILE *out, const struct svg_heat_map *map, const layout *l, int64_t head,
                      int64_t row, int64_t column, double x, double y) {
     char buffer[2][24];
@@ -319,7 +319,8 @@ static double nice_step(double span, int wanted) {
     return (lead < 7.5 ? 5 : 10) * power;
 }
 
-/* Makes the range wider if it is too narrow, and includes zero for a loss. */
+/* Makes the range wider if it is too narrow. With from_zero, a linear range of positive values
+ * begins at 0 if the lowest is below 0.6 of the highest. */
 static void widen(axis *a, bool from_zero) {
     if (a->high - a->low < 1e-9 * fmax(fabs(a->low), fabs(a->high)) || a->high == a->low) {
         double half = a->log ? 0.5 : fmax(fabs(a->low) / 2, 0.5);
