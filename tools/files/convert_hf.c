@@ -326,9 +326,9 @@ static bool is_json(const wf_file *f) {
     return kind && strcmp(kind, wf_token_kind_name(WF_JSON_TEXT)) == 0;
 }
 
-/* What a warning or the message of a refusal depends on. search: the model has no settings of a
- * search, so the folder gets those that generate uses; tokenizer: the model's vocabulary has no
- * form in transformers, so the folder has none; text: the model has a vocabulary; json: it is a
+/* Facts on which a warning or the message of a refusal depends. search: the model has no settings
+ * of a search, so the folder gets those that generate uses; tokenizer: the model's vocabulary has
+ * no form in transformers, so the folder has none; text: the model has a vocabulary; json: it is a
  * tokenizer.json. */
 typedef struct unsaid {
     bool search, tokenizer, text, json;
