@@ -355,7 +355,8 @@ static void put_tick(FILE *out, const axis *a, double v, bool vertical, bool nam
 
 static void put_ticks(FILE *out, const axis *a, bool vertical) {
     double step = nice_step(a->high - a->low, vertical ? 6 : 8);
-    if (!a->log || a->high - a->low < 0.5) { /* also on a log scale that spans little */
+    /* equal steps of the value, for a linear scale and for a log scale that spans little */
+    if (!a->log || a->high - a->low < 0.5) {
         double low = a->log ? pow(10, a->low) : a->low, high = a->log ? pow(10, a->high) : a->high;
         if (a->log) step = nice_step(high - low, 6);
         for (double i = ceil(low / step); i * step <= high * (1 + 1e-12); i++)

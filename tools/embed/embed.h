@@ -30,7 +30,7 @@ typedef struct embedder {
     bool classes;               /* the output has log-probabilities of classes, not vectors */
     int64_t width;              /* numbers for a line: E of a vector, or C classes */
     char *labels;               /* of the classes, a line each; NULL: the file has none */
-    int64_t lines, tokens, cut; /* how many were embedded; lines that were cut */
+    int64_t lines, tokens, cut; /* lines and tokens that were embedded; lines that were cut */
     int32_t *ids;               /* [capacity]: of the current line */
     int64_t capacity;
     char *joined; /* [joined_size]: prompt and line */

@@ -28,7 +28,7 @@ typedef struct recipe {
     wf_trainer *trainer;
     wf_batch_shape shapes[MOST_SHAPES];
     int n_shapes;
-    char numbers[512]; /* of the task, as a text of C */
+    char numbers[512]; /* C declarations of a task on numbers and its sizes */
     const char **batches;
 } recipe;
 

@@ -397,7 +397,7 @@ static void close_files(session *s) {
 void session_open(session *s) {
     char message[WF_MESSAGE];
     if (!s->leads) be_silent(s->set);
-    if (!s->set->model.lora) /* whose base may take less memory than its file */
+    if (!s->set->model.lora) /* the model that --lora adapts may take less memory than its file */
         check_installed(file_bytes(s->from ? s->from : s->init), "this model needs",
                         "another machine, or --init with --lora and --base-weights int8");
     open_model(s, s->from, s->init);
