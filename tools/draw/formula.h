@@ -2,9 +2,9 @@
  *
  * A formula has numbers, names, + - * / @ ^ and parentheses. NAME(a, b...) is the library's op of
  * that name if it has no attributes, or one of the functions listed in formula.c, with usual
- * attributes. A name alone is a leaf. Its values are written "1 2 3; 4 5 6", with semicolons between
- * rows. A single number is a scalar; everything else is a matrix [rows, columns]. The graph computes
- * in f64. */
+ * attributes. A name alone is a leaf. Its values are written "1 2 3; 4 5 6", with semicolons
+ * between rows. A single number is a scalar; everything else is a matrix [rows, columns]. The graph
+ * computes in f64. */
 #ifndef WEFT_TOOLS_DRAW_FORMULA_H
 #define WEFT_TOOLS_DRAW_FORMULA_H
 
