@@ -445,8 +445,8 @@ static option rows[] = {
           "file for a picture (SVG) of the losses over the steps, which is drawn at the end"),
     DRAWN("report", told.run.page,
           "file for an HTML page with curves, outputs, attention, time by op, and memory. It is "
-          "written at each validation, and a resumed training continues it. --task pairs, mask, "
-          "classify and spans have none"),
+          "written at each validation, or without validations at each save, and a resumed training "
+          "continues it. --task pairs, mask, classify and spans have none"),
     FOLDER(
         "tensorboard", told.run.tensorboard,
         "folder for events of TensorBoard: loss, learning rate, gradient norm, speed and scores"),
