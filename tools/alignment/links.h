@@ -1,5 +1,5 @@
 /* tools/alignment/links.h - given alignments: which words of a target came from which words of its
- * source, and so for their tokens.
+ * source, and the same for their tokens.
  *
  * A line in Pharaoh's format has links "s-t", separated by spaces: the target's word t came from
  * the source's word s. Both count from 0. A line may be empty. Every `message` has room for 256

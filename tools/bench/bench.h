@@ -21,7 +21,7 @@ typedef struct bench_settings {
     const char *name_prefix; /* measure only products, or ops, whose names begin with this */
     int operands;
     bool unguarded, profile, json;
-    double bandwidth; /* bytes a second: the better one of reading and of a triad */
+    double bandwidth; /* of the memory, in bytes a second: the better of reading and of a triad */
     report report;    /* where results go */
 } bench_settings;
 

@@ -25,7 +25,7 @@ enum { LANES = VECTOR_BYTES / sizeof(float), STREAMS = 8 };
 
 typedef float vec __attribute__((vector_size(VECTOR_BYTES), may_alias));
 
-/* Arrays of vectors become registers only in an unrolled loop. */
+/* Unrolls a loop. Compilers keep an array of vectors in registers only if its loop is unrolled. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else

@@ -88,11 +88,12 @@ double activation_bytes(const workload *w) {
     const wf_transformer_config *c = &w->config;
     double B = (double)w->batch, n = B * (double)w->src, m = B * (double)w->tgt;
     double D = (double)c->d_model, F = (double)c->dim_feedforward, V = (double)c->tgt_vocab;
-    /* x, 3 for qkv, y, 2 for the norm, 1 for the second sublayer's norm */
+    /* 8 rows of width D: the input; q, k, v; the attention's result; two for its norm; one for the
+     * norm of the feed-forward layer */
     double encoder = n * (8 * D + F);
     double decoder = m * (12 * D + F) +
-                     /* x, 3 for qkv, y, 2 for the norm, q, y, 2 for the norm, 1 for the norm; keys
-                      * and values */
+                     /* 7 rows as above to the first norm; 4 for cross-attention: q, its result, two
+                      * for its norm; one for the last norm. And keys and values of the memory */
                      n * 2 * D;
     /* the inputs and results of the final norms; the logits */
     double ends = 2 * n * D + 2 * m * D + m * V;

@@ -3,7 +3,7 @@
  *
  * Results have the same bits everywhere (ops/kernels/README.md), so the number does not depend on
  * processor, compiler, C library or number of threads. The first 16 digits depend on the training
- * alone, the others on the decoding. */
+ * alone, the others also on the decoding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

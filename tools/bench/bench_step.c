@@ -2,8 +2,9 @@
  *
  * Models, sizes and settings are those of tests/models/torch_peer.py: dropout 0.1, Adam at a rate
  * of 1e-4, random ids. The limit of a training step is its roofline: its arithmetic at the measured
- * peak. Clipping and the check for NaN need all gradients before the first update. So with them
- * Adam's pass over the parameters, at the measured bandwidth, is added to the limit. */
+ * peak, and then Adam's pass over the parameters at the measured bandwidth. These do not overlap,
+ * because clipping and the check for NaN need all gradients before the first update; with
+ * --unguarded they could overlap, but the limit is the same sum. */
 #include "bench.h"
 
 #include <math.h>

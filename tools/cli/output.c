@@ -213,7 +213,7 @@ static struct {
     volatile sig_atomic_t there;
 } opened[MOST_OPEN];
 
-/* the process that owns them; a forked process owns none */
+/* the process that removes the temporary files; its forked children remove none */
 static pid_t owner;
 
 void output_discard_all(void) {

@@ -7,9 +7,10 @@
  *     if (!output_close(&o, message)) ...              the old file is unchanged
  *
  * A file is written under a temporary name in the same folder, flushed to the disk, and renamed. If
- * the program exits or is stopped by a signal before that, the old file is unchanged and the
- * temporary one is removed. A name may be a link, even to a file that does not exist yet: then the
- * target is written. "-" is stdout, which stays open. Every `message` has room for 256 bytes. */
+ * the program exits before that, or SIGINT, SIGTERM or SIGHUP ends it, the old file is unchanged
+ * and the temporary one is removed. A name may be a link, even to a file that does not exist yet:
+ * then the target is written. "-" is stdout, which stays open. Every `message` has room for 256
+ * bytes. */
 #ifndef WEFT_TOOLS_CLI_OUTPUT_H
 #define WEFT_TOOLS_CLI_OUTPUT_H
 

@@ -16,7 +16,7 @@ typedef struct so_far {
     /* seconds of work up to the last so_far_rest; time of the last so_far_work */
     double worked, since;
     const text_input *in; /* NULL: nothing is said */
-    off_t from;           /* offset of its first line; -1: its lines can't be counted */
+    off_t from;           /* offset in `in` of the first line; -1: lines can't be counted */
     int64_t total;        /* lines of the input; -1: unknown */
 } so_far;
 

@@ -14,8 +14,9 @@
 
 /* ---- the standard streams -------------------------------------------------------------------- */
 
-/* Opens the wrong end of a pipe as this descriptor. Reading or writing it fails with EBADF, as on a
- * closed descriptor, and no device file is needed. The lowest free number is `file` itself. */
+/* Occupies a closed descriptor by the wrong end of a pipe, so that reading stdin or writing stdout
+ * still fails with EBADF, and no device file is needed. pipe() takes the lowest free number, which
+ * is `file`. */
 static bool occupy(int file) {
     int ends[2];
     if (fcntl(file, F_GETFD) != -1 || errno != EBADF) return true;

@@ -48,8 +48,8 @@ void corpus_free(corpus *c) {
     *c = (corpus){ .tokens = { .file = -1 }, .index = { .file = -1 } };
 }
 
-/* Appends n ids to the store. If it holds 16-bit ids, they overwrite the array, which is read ahead
- * of them. */
+/* Appends n ids to the store. If the store has 16-bit ids, they are first packed at the front of
+ * the array `ids`. */
 static bool append_ids(corpus *c, int32_t *ids, int32_t n, char *message) {
     char *bytes = (char *)ids;
     for (int32_t i = 0; i < n && c->id_bytes == 2; i++) {

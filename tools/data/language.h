@@ -50,8 +50,8 @@ bool language_choose(language *l, const char *source, const char *target, int32_
                      char *message);
 
 /* Convert a line to ids, and write the first `capacity` of them. Returns how many there are, which
- * may be more. -1 with message[256]: the line is not UTF-8, or has something that is not an id. A
- * line without tokens gives no ids. */
+ * may be more. -1 with message[256]: the line is not UTF-8, or has something that is not an id. An
+ * empty line gives no ids but those that the tokenizer adds to every line. */
 int64_t language_read(language *l, int side, const char *line, size_t bytes, int32_t *ids,
                       int64_t capacity, char *message);
 

@@ -16,7 +16,8 @@ enum { LONGEST_LINE = 1 << 20 }; /* bytes */
 
 typedef struct lines {
     text_input file;
-    spool *from; /* used instead of the file unless it is NULL; it was read up to `at` */
+    /* a spool that is read instead of `file`, or NULL; `at`: offset of the next read */
+    spool *from;
     size_t at;
     char *buffer;
     size_t begin, end, capacity; /* data read and not yet returned: [begin, end) */

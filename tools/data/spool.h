@@ -18,7 +18,7 @@ typedef struct spool {
     bool keeps, complete;
     struct stat first; /* status of the file when it was opened */
     store kept;
-    char failure[256]; /* why spool_read failed, if the file was not the reason; else "" */
+    char failure[256]; /* why spool_read failed, if errno does not tell; else "" */
 } spool;
 
 bool spool_open(spool *s, const char *path); /* "-": stdin. False: errno */

@@ -29,7 +29,7 @@ bool survey_read(survey *s, pair_lines *p, uint64_t seed, char *message);
 void survey_free(survey *s);
 
 /* A limit for hashes: pairs with a hash below it are held out, at most n of them. 0: none are,
- * because too many hashes are equal. */
+ * because n is 0 or as large as the number of pairs, or because too many hashes are equal. */
 uint64_t survey_threshold(survey *s, int64_t n);
 uint64_t survey_hash(const pair_lines *p, uint64_t seed);
 

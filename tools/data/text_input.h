@@ -24,7 +24,7 @@ typedef struct text_input {
     char first[2];        /* these bytes, which are returned by the next read */
     char head[TEXT_HEAD]; /* the first bytes of the text, after unpacking */
     int n_head;
-    char failure[256]; /* why text_input_read failed, if the file was not the reason; else "" */
+    char failure[256]; /* why text_input_read failed, if errno does not tell; else "" */
     struct unpacker *unpacker;
 } text_input;
 

@@ -48,10 +48,8 @@ static settings told = { .of = SUBJECT_TRANSFORMER,
 
 static option rows[] = {
     GROUP("What is drawn"),
-    CHOICE(
-        "of", told.of, SUBJECT_WORDS,
-        "what to draw. transformer: the whole model. attention, encoder-layer, decoder-layer: this "
-        "part of it"),
+    CHOICE("of", told.of, SUBJECT_WORDS,
+           "what to draw. transformer: the whole model. The other words: this part of it"),
     CHOICE("level", told.level, "module|op",
            "what a box of the picture is: a module, such as a linear layer, or an operation",
            .fallback = "op with --of attention; else module"),
@@ -82,14 +80,14 @@ static option rows[] = {
          "with --values or --formula: also show second derivatives. For each node it is the "
          "derivative, with respect to the node, of the sum of its gradient"),
     FLAG("table", told.table,
-         "with --values or --formula: print the numbers as a table in place of Graphviz text",
-         .fallback = "a table on a terminal"),
+         "with --values or --formula: print the numbers as a table in place of Graphviz text. On a "
+         "terminal, without -o, a table is printed in any case"),
     FLAG("step", told.step,
-         "debug step by step: show the nodes for one example, in the order in which they are "
-         "computed, each with formula, operands and result. Keys: n next, p previous, g N goes to "
-         "node N, /WORD searches names and ops, f finds the first node that made a NaN or an "
-         "infinity of finite operands, z the next one with a row of zeros, v shows all numbers, q "
-         "quits. Without a terminal all nodes are written, and the exit code is 3 if f finds one"),
+         "debug step by step: show the nodes for one example, in the order of computation, each "
+         "with formula, operands and result. Keys: n next, p previous, g N goes to node N, /WORD "
+         "searches names and ops, f finds the first node with a NaN or an infinity that none of "
+         "its operands has, z the next one with a row of zeros, v shows all numbers, q quits. "
+         "Without a terminal all nodes are written, and the exit code is 3 if f finds one"),
     { .name = "commands",
       .kind = OPTION_STRING,
       .value = &told.commands,
@@ -101,14 +99,14 @@ static option rows[] = {
       .kind = OPTION_STRING,
       .value = &told.source,
       .argument = "LINE",
-      .help =
-          "with --values or --step of a model file: source of the example, a line as for generate",
+      .help = "with --values or --step of a whole model: source of the example, a line as for "
+              "generate; for a new model token ids",
       .fallback = "some tokens of its vocabulary" },
     { .name = "target",
       .kind = OPTION_STRING,
       .value = &told.target,
       .argument = "LINE",
-      .help = "with --source: target of the example, a line as generate writes it",
+      .help = "with --values or --step of a whole model: target of the example",
       .fallback = "the model's own output" },
 
     GROUP("Model"),
@@ -117,24 +115,26 @@ static option rows[] = {
           "file, the model is a new encoder-decoder Transformer with the sizes below",
           .letter = 'm'),
     COUNT("d-model", told.d_model, 1, 16384,
-          "width of the model: number of values in an embedding"),
+          "without --model: width of the model, the number of values in an embedding"),
     COUNT("heads", told.heads, 1, 1024,
-          "number of attention heads in each layer. It must divide --d-model"),
-    COUNT("d-ff", told.d_ff, 1, 65536, "inner width of the feed-forward layers"),
+          "without --model: number of attention heads in each layer. It must divide --d-model"),
+    COUNT("d-ff", told.d_ff, 1, 65536, "without --model: inner width of the feed-forward layers"),
     COUNT("layers", told.layers, 1, 256,
-          "number of layers in the encoder, and also in the decoder"),
+          "without --model: number of layers in the encoder, and also in the decoder"),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
-           "place of the LayerNorm: before each sublayer (pre-norm), or after it (post-norm)"),
+           "without --model: place of the LayerNorm, before (pre) or after (post) each sublayer"),
 
     GROUP("Plan"),
     FLAG("plan", told.plan,
-         "run the graph, and show in each operation its time, its number of parallel tasks and its "
-         "memory"),
+         "run the graph, and show the time, number of parallel tasks and memory of each operation"),
     COUNT("batch-size", told.batch_size, 1, 4096,
-          "number of sequences in the batch that is computed",
-          .fallback = "8; 1 with --values or --step"),
-    COUNT("length", told.length, 1, 4096, "number of tokens in each sequence of the batch",
-          .fallback = "32; 4 with --values or --step"),
+          "number of sequences in the batch of --plan and --html, or of --values and --step of a "
+          "layer; for --emit-c --train of text the maximum",
+          .fallback = "8; 1 with --values or --step; as train with --emit-c"),
+    COUNT("length", told.length, 1, 4096,
+          "number of tokens in each sequence of the batch that --batch-size describes; for "
+          "--emit-c --train of text the maximum, of a source and of a target, or of a window",
+          .fallback = "32; 4 with --values or --step; as train with --emit-c"),
     COUNT("runs", told.runs, 1, 1e6,
           "with --plan or --html: number of timed runs. The mean of their times is shown"),
     COUNT("threads", told.threads, 1, 256, "with --plan or --html: number of threads that compute"),
@@ -285,8 +285,7 @@ static bool modules(const settings *set) {
     return set->level == MODULES || (set->level < 0 && set->of != SUBJECT_ATTENTION);
 }
 
-/* The number of module levels that are drawn: down to attentions and linear layers, but not their
- * operations. */
+/* The number of module levels to draw: down to attentions and linear layers, as modules. */
 static int depth(const settings *set) {
     static const int enough[] = { [SUBJECT_ATTENTION] = 1,
                                   [SUBJECT_ENCODER_LAYER] = 2,

@@ -82,16 +82,6 @@ static const struct function {
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions, MOST_ARGUMENTS = 4 };
 
-const char *formula_functions(void) {
-    static char text[512];
-    size_t n = 0;
-    for (int i = 0; i < N_FUNCTIONS; i++) {
-        int wrote = snprintf(text + n, sizeof text - n, "%s%s", i ? " " : "", functions[i].name);
-        if (wrote > 0 && (size_t)wrote < sizeof text - n) n += (size_t)wrote;
-    }
-    return text;
-}
-
 /* ---- the parser ------------------------------------------------------------------------------ */
 
 typedef struct parser {

@@ -1,8 +1,8 @@
 /* tools/draw/formula.h - turns a formula from the command line into a graph: "softmax(x @ w)".
  *
  * A formula has numbers, names, + - * / @ ^ and parentheses. NAME(a, b...) is the library's op of
- * that name if it has no attributes, or one of the functions that formula_functions lists, with
- * usual attributes. A name alone is a leaf. Its values are written "1 2 3; 4 5 6", with semicolons
+ * that name if it has no attributes, or one of the functions listed in formula.c, with usual
+ * attributes. A name alone is a leaf. Its values are written "1 2 3; 4 5 6", with semicolons
  * between rows. A single number is a scalar; everything else is a matrix [rows, columns]. The graph
  * computes in f64. */
 #ifndef WEFT_TOOLS_DRAW_FORMULA_H
@@ -20,8 +20,5 @@ typedef struct leaf_text {
  * in which leaf. */
 bool formula_subject(subject *s, const char *formula, const leaf_text *leaves, int n, bool backward,
                      char *message);
-
-/* "softmax log_softmax ...", for the help. */
-const char *formula_functions(void);
 
 #endif

@@ -1,10 +1,10 @@
 /* tools/draw/graph_page.c - a graph as a page. See graph_page.h.
  *
  * The page's data are nodes, ops and steps:
- *     nodes   id, op or kind, path, name, dtype, shape, operands, the node whose gradient it is;
- *             and in the plan: the op that runs instead, or the node that computes it
+ *     nodes   id, op or kind, path, name, dtype, shape, operands, the node whose gradient rule made
+ *             it; and in the plan: the op that runs instead, or the node that computes it
  *     ops     formula, family, gradient rule
- *     steps   node, op, seconds, bytes, flops, tasks, place in the arena, last step that reads it */
+ *     steps   node, op, seconds, bytes, flops, tasks, place in the arena, last reader */
 #include "graph_page.h"
 #include "core/graph_internal.h"
 #include "core/run_internal.h"

@@ -1,6 +1,6 @@
 /* tools/draw/graph_values.h - shows a small graph with the numbers of its nodes: each value, the
- * gradient of the graph's scalar result, and the second derivative. The output is Graphviz text or
- * a table. */
+ * gradient of the graph's loss (subject.h), and the second derivative. The output is Graphviz text
+ * or a table. */
 #ifndef WEFT_TOOLS_DRAW_GRAPH_VALUES_H
 #define WEFT_TOOLS_DRAW_GRAPH_VALUES_H
 
@@ -37,8 +37,8 @@ void graph_values_free(graph_values *v);
 /* Graphviz text with these options, which the caller frees. NULL: message[256]. */
 char *graph_values_dot(const graph_values *v, const subject *s, wf_dot_options options,
                        char *message);
-/* A gradient with more than one share is followed by its shares, the largest first. False: out of
- * memory, and the table is not complete. */
+/* Write a table of the numbers. A gradient with more than one share is followed by its shares, the
+ * largest first. False: out of memory, and the table is not complete. */
 bool graph_values_table(graph_values *v, FILE *out);
 
 #endif

@@ -129,7 +129,7 @@ static void put_numbers(node_list *l, const wf_tensor *t, FILE *out) {
     free(text);
 }
 
-/* Without memory it ends early, perhaps within a line. */
+/* Prints node i. If memory runs out, the text ends early, perhaps within a line. */
 static void show(node_list *l, int i, bool all, FILE *out) {
     char attributes[ATTRIBUTES_TEXT];
     const wf_tensor *t = l->node[i];

@@ -18,7 +18,7 @@
 void step_interactively(node_list *l, FILE *in, FILE *out);
 /* Run all commands, which are separated by semicolons. False: one is unknown, or finds nothing. */
 bool step_commands(node_list *l, const char *commands, FILE *out);
-/* Print every node. True: all are finite, except for infinities that come from an operand. */
+/* Print every node. True: no node has a NaN or an infinity that none of its operands has. */
 bool step_all(node_list *l, FILE *out);
 
 #endif

@@ -175,7 +175,7 @@ static void put_row_labels(FILE *out, const struct svg_heat_map *map, const layo
     }
 }
 
-/* Writes one weight. One too small to see is left out, and one that is NaN is red. */
+/* Writes one weight. A weight too small to see is left out, and a NaN is red. */
 static void put_cell(FILE *out, const struct svg_heat_map *map, const layout *l, int64_t head,
                      int64_t row, int64_t column, double x, double y) {
     char buffer[2][24];
@@ -319,7 +319,8 @@ static double nice_step(double span, int wanted) {
     return (lead < 7.5 ? 5 : 10) * power;
 }
 
-/* Makes the range wider if it is too narrow, and includes zero for a loss. */
+/* Makes the range wider if it is too narrow. With from_zero, a linear range of positive values
+ * begins at 0 if the lowest is below 0.6 of the highest. */
 static void widen(axis *a, bool from_zero) {
     if (a->high - a->low < 1e-9 * fmax(fabs(a->low), fabs(a->high)) || a->high == a->low) {
         double half = a->log ? 0.5 : fmax(fabs(a->low) / 2, 0.5);
@@ -354,7 +355,8 @@ static void put_tick(FILE *out, const axis *a, double v, bool vertical, bool nam
 
 static void put_ticks(FILE *out, const axis *a, bool vertical) {
     double step = nice_step(a->high - a->low, vertical ? 6 : 8);
-    if (!a->log || a->high - a->low < 0.5) { /* also on a log scale that spans little */
+    /* equal steps of the value, for a linear scale and for a log scale that spans little */
+    if (!a->log || a->high - a->low < 0.5) {
         double low = a->log ? pow(10, a->low) : a->low, high = a->log ? pow(10, a->high) : a->high;
         if (a->log) step = nice_step(high - low, 6);
         for (double i = ceil(low / step); i * step <= high * (1 + 1e-12); i++)

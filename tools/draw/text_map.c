@@ -11,7 +11,7 @@
 #include "core/base/utf8.h"
 #include "tools/cli/terminal.h"
 
-/* LABEL: most characters of a label; MANY: columns from which on cells are narrow */
+/* LABEL: most characters of a label; MANY: with more columns, cells are narrow */
 enum { LABEL = 12, MANY = 36 };
 enum { ELLIPSIS = 0x2026 };
 

@@ -30,7 +30,7 @@ typedef struct embedder {
     bool classes;               /* the output has log-probabilities of classes, not vectors */
     int64_t width;              /* numbers for a line: E of a vector, or C classes */
     char *labels;               /* of the classes, a line each; NULL: the file has none */
-    int64_t lines, tokens, cut; /* how many were embedded; lines that were cut */
+    int64_t lines, tokens, cut; /* lines and tokens that were embedded; lines that were cut */
     int32_t *ids;               /* [capacity]: of the current line */
     int64_t capacity;
     char *joined; /* [joined_size]: prompt and line */
@@ -63,7 +63,7 @@ typedef struct collection {
 
 /* Adds vectors, which are divided by their lengths, and keeps the texts. False: out of memory. */
 bool collection_add(collection *c, int64_t n, const float *vectors, char *const *text);
-/* Makes the plan that compares. False with message[256]. */
+/* Makes the plan that computes the cosines of queries with all lines. False with message[256]. */
 bool collection_open(collection *c, wf_pool *pool, char *message);
 void collection_close(collection *c);
 /* Compares n vectors: writes for each the `top` nearest lines, and their cosines, best first. Among

@@ -27,15 +27,17 @@
               "with --emit-c: maximum length of a source and of an output in tokens, for less "    \
               "memory",                                                                            \
               .fallback = "the model's own"),                                                      \
-        COUNT("max-line", c.model.max_line, 1, 1000000, "with --emit-c: maximum bytes of a line",  \
+        COUNT("max-line", c.model.max_line, 1, 1000000,                                            \
+              "with --emit-c: maximum length of a line of input in bytes",                         \
               .fallback = "8 for each token of a source, at least 1024"),                          \
         COUNT("beam", c.model.beam, 1, 64,                                                         \
-              "with --emit-c: hypotheses of the beam search; 1 is greedy search",                  \
+              "with --emit-c: number of hypotheses of the beam search; 1 is greedy search",        \
               .fallback = "as generate"),                                                          \
         COUNT("batch", c.model.batch, 1, 1024,                                                     \
-              "with --emit-c: sources that are decoded at once, with the same outputs and "        \
-              "more memory, and with --beam 1 in less time: by model_generate_batch and "          \
-              "model_translate_batch. The program reads so many lines before it answers",          \
+              "with --emit-c: maximum number of sources that model_generate_batch and "            \
+              "model_translate_batch decode at once. Outputs are the same; more memory is "        \
+              "used, and with --beam 1 less time. The program reads so many lines before it "      \
+              "answers",                                                                           \
               .fallback = "1"),                                                                    \
         { .name = "ram",                                                                           \
           .kind = OPTION_STRING,                                                                   \
@@ -55,11 +57,11 @@
           .help = "with --emit-c: first part of the names that the file declares",                 \
           .fallback = "model" },                                                                   \
         FLAG("train", c.training,                                                                  \
-             "with --emit-c: write the training of the model instead of its search: each update, " \
-             "with optimizer, schedule and random numbers, is that of train, bit for bit. The "    \
-             "program trains and writes the model's file to stdout. It makes the sequences of "    \
-             "copy, reverse and sort; for text it reads batches of token ids, of at most "         \
-             "--batch-size rows and --length tokens"),                                             \
+             "with --emit-c: write the training of the model instead of its search: each "         \
+             "update, with optimizer, schedule and random numbers, is that of train, bit for "     \
+             "bit. The program trains and writes the model's file to stdout. It makes the "        \
+             "sequences of copy, reverse and sort; for text it reads batches of token ids, "       \
+             "whose sizes --batch-size and --length limit"),                                       \
         FLAG("from-start", c.from_start,                                                           \
              "with --train: begin with the first update and the initial weights, instead of "      \
              "going on from the step of the file"),                                                \

@@ -28,7 +28,7 @@ typedef struct recipe {
     wf_trainer *trainer;
     wf_batch_shape shapes[MOST_SHAPES];
     int n_shapes;
-    char numbers[512]; /* of the task, as a text of C */
+    char numbers[512]; /* C declarations of a task on numbers and its sizes */
     const char **batches;
 } recipe;
 
@@ -100,7 +100,8 @@ static int64_t longest_of(const task *t, int64_t step, int64_t rows) {
     return longest;
 }
 
-/* The sizes of the batches of all steps that are left, the largest first. */
+/* The sizes of the batches of the steps that are left, of which TRIED_STEPS are looked at, and that
+ * of --max-len; the largest first. */
 static void shapes_of_task(recipe *r) {
     bool met[TASK_MAX_LEN + 1] = { false };
     const settings *set = r->set;

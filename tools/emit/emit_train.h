@@ -6,11 +6,12 @@
 #include "emit_model.h"
 
 typedef struct emit_train_options {
-    const char *path;           /* of the file */
-    const char *prefix;         /* NULL: "model" */
-    const char *weights;        /* the path of a file of weights, or NULL */
-    int64_t batch_size, length; /* of a batch of text; 0: the most that the training has */
-    bool from_start;            /* begin with the first update, and the initial weights */
+    const char *path;    /* of the file */
+    const char *prefix;  /* NULL: "model" */
+    const char *weights; /* the path of a file of weights, or NULL */
+    int64_t batch_size,
+        length;      /* of a batch of text, in rows and tokens; 0: the training decides */
+    bool from_start; /* begin with the first update, and the initial weights */
 } emit_train_options;
 
 /* The caller frees the text and the bytes of weights. False with message[256]. Settings that cannot

@@ -54,7 +54,8 @@ static wf_trainer *trainer_new(wf_graph *g, const char *name, wf_tensor *loss, w
     return wf_trainer_new(g, loss, wf_constant(g, BATCH), &o);
 }
 
-/* The mean distance of the points from the ring; 2 if an eighth of the ring has no points. */
+/* The mean distance of the points from the ring; 2 if one of its sectors has less than a quarter of
+ * the points that an even spread gives it. */
 static double badness(float made[BATCH][2]) {
     double off = 0;
     int seen[SECTORS + 1] = { 0 };

@@ -89,14 +89,14 @@ static option rows[] = {
     CHOICE(
         "weights", told.weights, "f32|int8",
         "number format of the weight matrices in the file. int8, with a scale for each row, takes "
-        "a quarter of the bytes of f32. FILE may also be a model of weft, which is then written "
-        "in this format",
-        .fallback = "f32; a model of weft needs it"),
+        "a quarter of the bytes of f32. It must be given if FILE is a model of weft, which is then "
+        "written in this format",
+        .fallback = "f32"),
 
     GROUP("With --to weft: what names and shapes do not determine"),
     COUNT("heads", told.heads, 1, 65536,
           "number of attention heads in each layer (nhead). It must be given for a state_dict",
-          .fallback = "none"),
+          .fallback = ""),
     CHOICE("norm", told.norm, WF_NAMES(WF_NORM_NAMES),
            "place of the LayerNorm: before each sublayer (norm_first=True) or after it. It must be "
            "given for a state_dict"),

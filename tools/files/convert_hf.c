@@ -241,8 +241,8 @@ static bool is_one_of(const char *name, const char *const *names, int n) {
     return false;
 }
 
-/* Removes files of the previous model that this one lacks, because they would be read as part of
- * it. Files that no export of weft wrote are left to their owner. */
+/* Removes files that an interrupted export wrote and this model lacks, because they would be read
+ * as part of the model. Exits if there are such files from another program or another export. */
 static void clear_others(destination *to, const char *const *names, int n) {
     char path[PATH_SIZE];
     wf_hf_files files = files_of(to->p, to->folder);
@@ -326,8 +326,10 @@ static bool is_json(const wf_file *f) {
     return kind && strcmp(kind, wf_token_kind_name(WF_JSON_TEXT)) == 0;
 }
 
-/* The parts of a folder that did not come with the model: its search settings or tokenizer, for
- * which weft writes its own; text: the model has a vocabulary; json: which is a tokenizer.json. */
+/* Facts on which a warning or the message of a refusal depends. search: the model has no settings
+ * of a search, so the folder gets those that generate uses; tokenizer: the model's vocabulary has
+ * no form in transformers, so the folder has none; text: the model has a vocabulary; json: it is a
+ * tokenizer.json. */
 typedef struct unsaid {
     bool search, tokenizer, text, json;
 } unsaid;

@@ -50,8 +50,8 @@ static int64_t likeliest(const float *row, int64_t n) {
     return best;
 }
 
-/* Adds up the weights of words. w [heads, t, n]: the weights of tokens, for the heads that
- * count. */
+/* Computes the weights between words, and the likeliest source word of each word of the output. w
+ * [heads, t, n]: the weights between tokens, for the heads that count. */
 static bool add_up(alignment *l, const attention *a, const float *w, int64_t heads,
                    const token_words *src, const token_words *out) {
     int64_t *tokens = calloc((size_t)l->tgt + 1, sizeof *tokens);

@@ -36,8 +36,9 @@ typedef struct alignment {
 
 /* The number of heads in the last layer of cross-attention; 0: there is none. */
 int64_t align_heads(const wf_model *m);
-/* Call it after attention_run. head -1: the mean of all. out may have more tokens than the output,
- * such as an end, which are not read. False: out of memory. */
+/* Compute the alignment from the attention of the last attention_run. head -1: the mean of all
+ * heads. `out` may have more tokens than the output, such as an end, which are not read. False: out
+ * of memory. */
 bool alignment_new(alignment *l, attention *a, int head, const token_words *src,
                    const token_words *out);
 void alignment_free(alignment *l);

@@ -2,8 +2,8 @@
  * an SVG heat map (svg.h), and in block characters.
  *
  * A row of weights belongs to the query at one target position, where the model read the start or
- * an earlier token of the output. In pictures of cross-attention, the row's label is the token that
- * the model wrote there. So a row shows where the model looked when it wrote that token. */
+ * an earlier token of the output. In pictures, the row's label is the token that the model wrote
+ * there. So a row shows where the model looked when it wrote that token. */
 #ifndef WEFT_TOOLS_GENERATE_ATTENTION_MAPS_H
 #define WEFT_TOOLS_GENERATE_ATTENTION_MAPS_H
 

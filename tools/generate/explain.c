@@ -23,7 +23,8 @@ struct explanation {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* The callback of the search. Its user is the job, because --stream may need callbacks, too. */
+/* The callback after each step of the search, which records the step in the tree. Its user pointer
+ * is the job, as that of the callback for --stream. */
 static bool watch(void *listener, const wf_search_step *step) {
     job *j = listener;
     if (!tree_add(&j->explanation->tree, step)) fail(j->program, "out of memory for --explain");

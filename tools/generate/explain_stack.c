@@ -53,8 +53,7 @@ void stack_close(stack *s) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* True for a node whose numbers are those of its operand in another shape or order. The page shows
- * no numbers for it. */
+/* True for a node whose numbers are copied from its operand. The page shows no numbers for it. */
 static bool is_view(const wf_tensor *t) {
     return t->op->family && strcmp(t->op->family, "shape") == 0 && t->n_in == 1;
 }

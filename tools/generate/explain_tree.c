@@ -104,7 +104,8 @@ static double least_total(const tree *t, const wf_search_step *s) {
     return n < t->width ? -INFINITY : least;
 }
 
-/* Adds the banned tokens of a hypothesis that were likely enough to be kept. */
+/* Adds the banned tokens of a hypothesis that were likely enough to be kept: whose total is at
+ * least `least`. If there was room for all, only the likeliest token is added, if it is banned. */
 static bool add_banned(tree *t, int32_t live, double least) {
     const tree_row r = t->rows[t->nodes[live].row];
     for (int k = 0; k < r.n; k++) {
@@ -200,7 +201,8 @@ static size_t choose_nodes(tree *t) {
     return n;
 }
 
-/* Drops rows until there are few enough, beginning with those that are not on paths of outputs. */
+/* If there are more than MOST_ROWS rows, keeps only those on paths of outputs, and of these the
+ * first MOST_ROWS. */
 static size_t choose_rows(tree *t) {
     size_t n = 0;
     bool only_paths = t->n_rows > MOST_ROWS;

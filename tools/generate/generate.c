@@ -137,11 +137,12 @@ static option rows[] = {
           "follow. Without the option the best output is written without its score",
           .fallback = "1"),
     REAL("max-len-a", told.max_len_a, 0, 1000,
-         "maximum length of an output, by that of its source: for a source of n tokens "
-         "it is a * n + b tokens. This is a, and --max-len-b is b",
+         "maximum length of an output by that of its source: for a source of n tokens it is a * n "
+         "+ b tokens, but never more than the model has room for. This is a, and --max-len-b is b",
          OTHERWISE(FOR(GOES_ON, "0"))),
     REAL("max-len-b", told.max_len_b, 0, 100000,
-         "number of tokens that is added to the maximum length of an output: b in --max-len-a",
+         "constant part of the maximum length of an output, in tokens: b in a * n + b, see "
+         "--max-len-a",
          OTHERWISE(FOR(TOKEN_IDS, "10"), FOR(GOES_ON, "200"))),
     COUNT("max-new-tokens", told.max_new, 1, 100000,
           "maximum length of an output in tokens, whatever the length of its source",
@@ -152,8 +153,9 @@ static option rows[] = {
           "length, in tokens, of n-grams that may occur only once in the prompt and the output of "
           "the decoder together. 0: all may be repeated"),
     REAL("repetition-penalty", told.repetition_penalty, 0.001, 1000,
-         "factor by which the scores of tokens that have already occurred are made worse. Below 1 "
-         "they are made better; 1 changes nothing"),
+         "factor that makes a token less likely if it has occurred in the prompt or the output of "
+         "the decoder: its score is divided by the factor, or multiplied if the score is below 0. "
+         "A factor below 1 makes it likelier; 1 changes nothing"),
     { .name = "suppress-tokens",
       .kind = OPTION_STRING,
       .value = &told.suppress,
@@ -168,21 +170,19 @@ static option rows[] = {
       .help = "token ids, separated by commas, with which an output may not begin",
       .fallback = "set by the model's file" },
     REAL("length-decay", told.decay, 0.001, 1000,
-         "base of a power: n tokens after the first --length-decay-start ones, the absolute value "
-         "of the end token's score, times X^n - 1, is added to this score. Above 1 outputs become "
-         "shorter, below 1 longer; 1 changes nothing (exponential_decay_length_penalty of "
-         "transformers)"),
+         "factor that makes outputs shorter if it is above 1, and longer if below; 1 changes "
+         "nothing. At the n-th token after the first --length-decay-start ones, |s| (X^n - 1) is "
+         "added to the end token's score s (exponential_decay_length_penalty of transformers)"),
     COUNT("length-decay-start", told.decay_start, 0, 100000,
           "number of output tokens after which --length-decay begins"),
     CHOICE(
         "stop", told.stop, WF_NAMES(WF_STOP_NAMES),
-        "condition for the end of a line's beam search, which ends earlier if no open hypothesis "
-        "can become one of the --nbest. full: --beam hypotheses have ended; a better one may still "
-        "be open. present: --beam have ended, and no open one has a better score at its present "
-        "length. longest: --beam have ended, and no open one could have a better score at the "
-        "maximum length. shrink: --beam have ended, each of which made the beam narrower by one, "
-        "as "
-        "in Marian"),
+        "condition that ends a line's beam search. full: --beam hypotheses have ended "
+        "(early_stopping=True of transformers). present: --beam have ended, and no open one has at "
+        "its present length a better score than the worst of them (early_stopping=False). longest: "
+        "the same with the score at the maximum length (early_stopping=never). shrink: as full, "
+        "but each hypothesis that ends makes the beam narrower by one, as in Marian. With any rule "
+        "the search also ends when no open hypothesis can become one of the --nbest"),
     CHOICE("at-limit", told.at_limit, WF_NAMES(WF_LIMIT_NAMES),
            "end of an output that reaches the maximum length. end: the end token is appended, and "
            "its probability counts in the score. free-end: it is appended and does not count. "
@@ -232,9 +232,9 @@ static option rows[] = {
         .fallback = "f32, or int8 if the file has that"),
     CHOICE(
         "arithmetic", told.arithmetic, "weft|marian",
-        "how weights are multiplied. marian: as Firefox multiplies them, for a model that convert "
-        "made of an .intgemm.alphas.bin: int8 with one scale for each matrix, and activations "
-        "rounded by the scales in that file"),
+        "arithmetic of matrix products. weft: with weights in the format of --weights. marian: as "
+        "in Firefox, for a model that convert made of an .intgemm.alphas.bin: int8 with one scale "
+        "for each matrix, and activations rounded by the scales in that file"),
 };
 
 static program self = {

@@ -60,8 +60,9 @@ typedef struct sentence {
     bool skipped; /* it was too long, and --long-lines skip leaves it out */
     int32_t *ids; /* ids of the source, and then of the target if it is given */
     int64_t src_length, tgt_length;
-    char *source;             /* the line as it was read, for JSON and --explain; otherwise NULL */
-    wf_decoded decoded;       /* the outputs; there are none for an empty line */
+    char *source; /* the line as it was read, for JSON and --explain; otherwise NULL */
+    /* the outputs; none for an empty line, unless the model continues it */
+    wf_decoded decoded;
     double *log_probs, total; /* when scoring instead: log_probs [tgt_length + 1] and their sum */
     bool done;
     token_words src_words, tgt_words; /* with --alignment: words of the source; of a given target */

@@ -84,7 +84,7 @@ void open_references(job *j) {
 typedef struct batch_rows {
     int n, s, t; /* number of sentences; longest source and longest target */
     int32_t *src, *src_length, *tgt, *tgt_length;
-    /* for random draws: number of each sentence's line, from 0; different for the parts of a line */
+    /* for random draws: number of each sentence's line, from 0; unequal for parts of a line */
     int64_t *index;
 } batch_rows;
 

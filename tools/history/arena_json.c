@@ -6,12 +6,11 @@
 
 #include "core/op.h"
 
-/* By node id: the step that wrote the memory of its first result; -1: none. */
 typedef struct lifetimes {
     wf_plan *plan;
     int steps, nodes;
-    int *writer;
-    int *last; /* by step: the last step that reads its result */
+    int *writer; /* by node id: the step that wrote the memory of its first result; -1: none */
+    int *last;   /* by step: the last step that reads its result */
 } lifetimes;
 
 /* The step whose memory holds a tensor; -1: none, or one that the plan replaced. */

@@ -11,7 +11,8 @@
 #include "core/file_internal.h"
 #include "run_page.h"
 
-/* A page above this size is rejected. Real pages have at most 2 MB. */
+/* So much of a page is read; one whose data are not within it is rejected. Real pages have at most
+ * 2 MB. */
 enum { MOST_BYTES = 16 << 20 };
 
 /* ---- values ---------------------------------------------------------------------------------- */

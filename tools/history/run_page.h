@@ -1,9 +1,10 @@
 /* tools/history/run_page.h - a training as a stand-alone page: curves, outputs, attention, time,
  * memory.
  *
- * The whole page is written again at each validation, so reloading it shows the current state. A
- * resumed training reads the history back from the page and continues it. So the history is not in
- * the checkpoint, whose bytes are the same with and without a report. */
+ * The whole page is written again at each validation, or without validations at each save, so
+ * reloading it shows the state at that time. A resumed training reads the history back from the
+ * page and continues it. So the history is not in the checkpoint, whose bytes are the same with and
+ * without a report. */
 #ifndef WEFT_TOOLS_HISTORY_RUN_PAGE_H
 #define WEFT_TOOLS_HISTORY_RUN_PAGE_H
 
@@ -18,7 +19,7 @@ typedef struct run_fact {
 
 typedef struct run_page {
     const char *title;
-    const char *run; /* which training it is */
+    const char *run; /* identifies the training */
     const run_fact *facts;
     int n_facts;
     int64_t step, total;

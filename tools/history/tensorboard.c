@@ -136,8 +136,8 @@ static void name_file(const char *folder, char path[PATH_SIZE]) {
              (long long)time(NULL), machine, (long)getpid());
 }
 
-/* Writes two events. The first names the format; the second voids events of these steps in earlier
- * files. */
+/* Writes two events. The first names the format; after the second, TensorBoard drops the events of
+ * earlier files from step `first` on. */
 static bool begin(tensorboard *t, int64_t first) {
     static const char version[] = "brain.Event:2";
     wire named = event_at(0), restarted = event_at(first), session = { .n = 0 };

@@ -16,7 +16,7 @@ enum { REPORT_SIZE = 1 << 20 }; /* bytes of a report; a picture is the longest *
 typedef struct exercise {
     const char *name;  /* "attention": the files are attention_exercise.c, ... */
     const char *title; /* for people */
-    bool timed;        /* its speed is measured, too, after compiling it once more for speed */
+    bool timed;        /* its speed is measured, too, in a second program compiled for speed */
 } exercise;
 
 /* The exercises in the order of the course. A lesson's number is its index. */

@@ -25,7 +25,7 @@ enum { LESSON_ARRAYS = 40, LESSON_OUTPUTS = 4, LESSON_CASES = 8, LESSON_MISTAKES
 
 typedef enum {
     ARRAY_VALUES, /* from -1.5 to 1.5 */
-    /* such numbers, divided by the root of the last size, so that products stay in range */
+    /* from -1.5 to 1.5, divided by the root of the last size, so that products stay in range */
     ARRAY_WEIGHTS,
     ARRAY_NEAR_1, /* from 0.5 to 1.5 */
     /* 0 or 1, with at least one 1 in every row; in a case with the word "empty", one row is all

@@ -2,7 +2,7 @@
  * mistakes. Also their weights, as arrays of a task, as the learner's structs and as weft's layers.
  *
  * Exercises 3 and 4 ask for single blocks. Later exercises combine blocks, and use these without
- * mistakes. */
+ * mistakes, but for the last linear layer of exercise 7. */
 #ifndef WEFT_TOOLS_LEARN_LESSON_BLOCKS_H
 #define WEFT_TOOLS_LEARN_LESSON_BLOCKS_H
 

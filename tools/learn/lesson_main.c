@@ -3,9 +3,10 @@
  *
  * usage: lesson check|trial|mistakes|picture DESCRIPTOR      exits with 0 if all is right, else 1
  *
- * The report goes to the descriptor, where the learner's output cannot reach it. A line that
- * begins with '>' names the next call; the last such line of a crashed program tells where it
- * crashed. The line "<" ends the report: without it, the learner's code has ended the program. */
+ * The report goes to the descriptor, where the learner's output cannot reach it. A line that begins
+ * with '>' names the next call; the last such line of a crashed program tells where it crashed. The
+ * line "<" ends every report but that of a picture: without it, the learner's code has ended the
+ * program. */
 #include <stdlib.h>
 #include <string.h>
 

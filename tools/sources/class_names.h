@@ -1,5 +1,5 @@
 /* tools/sources/class_names.h - the labels of classes that lines belong to, and the number of each:
- * its place among the sorted labels.
+ * its place among the sorted labels, or in the text of a model's file.
  *
  * A model's file keeps them as a text with a label on each line. Every `message` has room for 256
  * bytes. */

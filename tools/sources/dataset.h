@@ -123,7 +123,7 @@ typedef struct dataset_options {
 typedef struct running_options {
     /* files of text to learn from and to validate with; eval NULL: the end of `text` is held out */
     const char *text, *eval;
-    int64_t eval_bytes;           /* size of this end: so many bytes, but at most a tenth */
+    int64_t eval_bytes;           /* bytes held out at the end of `text`; at most a tenth */
     const char *marker;           /* a line that ends a document */
     wf_tokenizer_options tokens;  /* options for learning a vocabulary */
     const char *json, *end_token; /* a tokenizer.json instead, and its token that ends a document */

@@ -1,6 +1,6 @@
 /* tools/sources/source.h - the kinds of training data, as rows: generated sequences, pairs, running
- * text, hidden tokens, spans, labels. dataset.c uses the rows; no other part of `train`
- * distinguishes the kinds.
+ * text, hidden tokens, spans, labels. dataset.c calls the functions of a row; other parts of
+ * `train` read its flags.
  *
  * To add a kind, write a file with its row, and add a line to SOURCES. */
 #ifndef WEFT_TOOLS_SOURCES_SOURCE_H

@@ -27,7 +27,8 @@ static bool out_of_memory(char *message) {
 
 /* Where pairs come from: files that are read several times, or a task on text. */
 typedef struct origin {
-    dataset_options *options; /* the source's own copy, whose settings may depend on the data */
+    /* a copy for this source, in which settings that depend on the data are changed */
+    dataset_options *options;
     spool train[2], valid[2], alignments;
     uint64_t held_below; /* training pairs with a hash below this are held out; 0: none */
 } origin;

@@ -17,7 +17,7 @@
 #include "tools/data/lines.h"
 #include "tools/data/refused.h"
 
-enum { LEAST_SHARE = 10 }; /* at most a tenth of the text is held out */
+enum { LEAST_SHARE = 10 }; /* at most 1 / LEAST_SHARE of the text is held out */
 enum { MOST_IDS = 2 * LONGEST_PART };
 
 /* The files of a running text, and the length of the part to learn from. */

@@ -61,10 +61,9 @@ static option rows[] = {
         "learn a tokenizer from the lines of --input, and write it to -o. bpe: byte-pair encoding "
         "of bytes, as GPT-2. unigram: the pieces that make the text most probable, as "
         "SentencePiece. wordpiece: as BERT"),
-    COUNT("vocab-size", learning.vocab_size, 0, INT32_MAX,
-          "number of ids that --learn gives, including those of special tokens. --learn fails "
-          "without this option",
-          .fallback = "none"),
+    COUNT("vocab-size", learning.vocab_size, 2, INT32_MAX,
+          "with --learn: number of ids, including those of special tokens. It must be given",
+          .fallback = ""),
     { .name = "special",
       .kind = OPTION_STRING,
       .value = &learning.special,

@@ -45,8 +45,9 @@ static void announce_stretch(session *s) {
         shortest(next, numbers[0]), shortest(s->set->recipe.lr, numbers[1]));
 }
 
-/* --max-steps ends a training, but not its schedule: a resume may go on. The options that end both
- * have a shorter warm-up if this one would not end within them. */
+/* Says that --max-steps ends a new training before its learning rate has fallen to 0, because a
+ * resume may continue it. Prints options with which both end at that step, with a shorter --warmup
+ * if the present one would not be over by then. */
 static void announce_early_stop(session *s) {
     if (!settings_stops_early(s->set)) return;
     enum { SHARE = 10 };

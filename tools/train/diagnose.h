@@ -5,9 +5,9 @@
 #include "models/model.h"
 #include "tools/data/batch.h"
 
-/* Repeat the step of this optimizer without its update, and name the first number that is not
- * finite: a parameter, the loss, or a gradient. False: everything is finite, and the step failed
- * for another reason. */
+/* Find what is not finite after a failed step. First come the parameters; then the loss, the
+ * gradients and their norm, which are computed again from batch b, without an update. b NULL: only
+ * the parameters. False: nothing was found, or memory ran out. */
 bool find_non_finite(wf_model *m, const wf_optimizer *o, const batch *b, uint64_t step,
                      char name[256]);
 

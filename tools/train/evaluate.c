@@ -51,8 +51,8 @@ static bool find_loss(evaluator *e, batch_loss *loss, evaluation *v, char *messa
     return ok;
 }
 
-/* Keeps the texts of a sample, which are freed here or with the evaluation. A text that is NULL
- * means that memory ran out; the result is then false. */
+/* Keeps the texts of a sample, which evaluation_free frees. A text that is NULL means that memory
+ * ran out; the result is then false. */
 static bool keep_sample(evaluation *v, int64_t number, char *source, char *reference,
                         char *output) {
     char *texts[SAMPLE_TEXTS] = { source, reference, output };
@@ -141,8 +141,9 @@ static void *gather(wf_transport *t, const void *mine, size_t bytes, char *messa
 }
 
 /* Adds the losses of all ranks in the order of the batches, which were dealt to the ranks one by
- * one. Vectors of pairs are compared in both directions, so a batch counts each of its targets
- * twice. */
+ * one. Vectors of pairs are compared in both directions, so `count` is twice the number of lines.
+ * If a vector were equally near to all candidates, the loss of each comparison would be the
+ * logarithm of that number. */
 static bool add_losses(wf_transport *t, const batch_loss *mine, int64_t n, bool vectors,
                        evaluation *v, char *message) {
     int64_t ranks = wf_transport_size(t), each = n / ranks + 1;

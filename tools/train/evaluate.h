@@ -28,7 +28,8 @@ typedef struct evaluation_counts {
 typedef struct evaluation {
     evaluation_counts counts;
     double nll, tokens, correct; /* sums over target tokens */
-    /* for pairs: the sum that nll has if a line is as near to all targets of its batch; else 0 */
+    /* for --task pairs: the value of nll if each vector is equally near to all candidates in its
+     * batch; else 0 */
     double chance;
     /* size in bytes of the running text that was evaluated; 0 for other data, and if the task is to
      * predict masked tokens */

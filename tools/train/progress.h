@@ -25,7 +25,7 @@ typedef struct progress {
     double elapsed, remaining; /* seconds */
     /* share of the time spent in exchanges with other ranks; negative: there are no other ranks */
     double exchange_share;
-    bool learned;       /* a validation has the pairs of the training */
+    bool learned;       /* the held-out pairs are equal to pairs of the training */
     int64_t bytes_sent; /* bytes sent to other ranks in the last update */
 } progress;
 

@@ -143,8 +143,9 @@ static const char *model_path(const session *s) {
     return s->set->run.resume ? s->set->run.model : s->set->model.init;
 }
 
-/* Takes the start and end ids of pairs from the model. Exits if a task on numbers, or running text,
- * has other ids than the model, or if the model does not begin running text with its start. */
+/* Takes the start and end ids of text from the model; those of running text only if the model
+ * begins an empty prompt with its start. Exits if other data, such as a task on numbers, have other
+ * ids than the model, or if the model does not begin running text with its start. */
 static void check_ids(session *s) {
     const wf_model *m = s->model;
     batch_ids *ids = &s->dataset.ids;
@@ -396,7 +397,7 @@ static void close_files(session *s) {
 void session_open(session *s) {
     char message[WF_MESSAGE];
     if (!s->leads) be_silent(s->set);
-    if (!s->set->model.lora) /* whose base may take less memory than its file */
+    if (!s->set->model.lora) /* the model that --lora adapts may take less memory than its file */
         check_installed(file_bytes(s->from ? s->from : s->init), "this model needs",
                         "another machine, or --init with --lora and --base-weights int8");
     open_model(s, s->from, s->init);

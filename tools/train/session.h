@@ -53,7 +53,8 @@ typedef struct session {
     double norm;
     interval recent;
     double started, trained_seconds; /* clock at the first step; seconds of steps alone */
-    double exchanged;                /* the part of these spent with other ranks */
+    /* the part of trained_seconds that exchanges with other ranks took */
+    double exchanged;
     int64_t first_step;
     char best_path[4096]; /* file of the weights with the lowest loss, or "" */
     double best_kept;     /* their loss; infinite: there are none */

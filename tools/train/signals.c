@@ -12,9 +12,9 @@
 #include "tools/cli/options/options.h"
 #include "tools/cli/output.h"
 
-/* Equal signals within so many milliseconds count as one: a terminal and a shell may send one each,
- * as GNU timeout does. For ranks, the process that started them does this (core/ranks/processes.c),
- * or mpirun. */
+/* Equal signals within so many milliseconds count as one: GNU timeout, for example, sends one to
+ * its child and one to the child's process group. For ranks, the process that started them does
+ * this (core/ranks/processes.c), or mpirun. */
 enum { REPEAT_WINDOW = 200 };
 
 /* Atomic, because a rank receives its signals in a thread of the transport. */

@@ -108,7 +108,8 @@ static void open_attention(session *s) {
                               .tokenizer = { m->tokenizer[0], m->tokenizer[1] },
                               .vocab = { m->vocab[0], m->vocab[1] },
                               .max_len = s->model->max_len };
-    if (m->kind->encoder || m->kind->masks) return; /* it has no outputs, or none to show */
+    /* an encoder has no outputs; those for spans or hidden tokens are not shown */
+    if (m->kind->encoder || m->kind->masks) return;
     if (most_tokens(s) > 0 && m->kind->running) take_window(s);
     if (most_tokens(s) > 0 && !m->kind->running) choose_example(s);
     if (!t->length) return;

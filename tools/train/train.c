@@ -55,7 +55,7 @@ static void report_progress(session *s, bool line) {
         telemetry_step(s, &p);
         s->recent = (interval){ 0 };
     }
-    report_bar(&s->report, &p); /* after the line, which is not to be printed again */
+    report_bar(&s->report, &p); /* last: it prints no line just after one */
 }
 
 /* ---- the training -------------------------------------------------------------------------- */
@@ -389,7 +389,8 @@ static int run_rank(session *s) {
     int status = (s->set->run.dry_run ? dry_run : train_to_the_end)(s);
     if (!session_close(s) && status == EXIT_DONE) status = EXIT_FAILED;
     if (s->leads) status = close_stdout(&train_program, status);
-    wf_barrier(s->transport); /* no rank's exit code may end another before it is done */
+    /* waits for all ranks, because the end of one process may end the others */
+    wf_barrier(s->transport);
     return status;
 }
 

@@ -7,8 +7,9 @@
 
 /* Validate after this step. Keeps the weights if their loss is the lowest. */
 void validate(session *s);
-/* Print the last lines of a training. On held-out files they repeat the last validation; for
- * generated tasks, they test a stream that neither training nor validation has used. */
+/* Print the last lines of a training. On held-out text they repeat the last validation, or make one
+ * if none followed the last step; for generated tasks, they test a stream that neither training nor
+ * validation has used. */
 void test(session *s);
 
 #endif

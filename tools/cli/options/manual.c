@@ -9,7 +9,7 @@
 #include "help.h"
 
 /* The date at the foot of the page: that of the last change that readers notice. */
-#define PAGE_DATE "November 24, 2026"
+#define PAGE_DATE "November 28, 2026"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 

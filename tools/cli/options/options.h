@@ -69,7 +69,7 @@ typedef struct option {
     bool of_model;      /* a setting that comes from a model's file, if training starts from one */
     bool of_new;        /* for new work only: refused if a checkpoint is resumed */
     const char *before; /* the value in checkpoints that are older than the setting */
-    bool seen;          /* the option was on the command line */
+    bool seen;          /* the option was on the command line or in the file of --config */
 } option;
 
 /* Macros that make rows. Arguments after the help set further fields, as designated
@@ -127,7 +127,7 @@ bool option_seen(const program *p, const char *name);
 bool option_among(const char *words, const char *word);
 /* The default in the case that this word names. NULL: the variable's default. */
 const char *option_default(const option *o, const char *word);
-/* Set all rows that were not on the command line to their default for this case. */
+/* Set all rows that were not given to their default for this case. */
 void options_take_defaults(program *p, const char *word);
 
 /* Set the row's variable from text; false with message[256] if it is no value of the row. */
@@ -160,8 +160,9 @@ bool nobody_reads(int descriptor);
 /* If `out` is stdout, and a pipe that nobody reads any more, end the program silently, with the
  * exit code of SIGPIPE. Call it after a write has failed. */
 void check_reader(FILE *out);
-/* Close stdout, where a full disk is noticed; the last call of every main. If stdout is a pipe that
- * nobody reads any more, the program ends silently, with the exit code of SIGPIPE. */
+/* Close stdout, where a full disk is noticed, and return the exit code: `status`; or 1 with a
+ * message if the output was not written; or that of SIGPIPE, silently, if stdout is a pipe that
+ * nobody reads any more. It is the last call of every main. */
 int close_stdout(const program *p, int status);
 
 /* The shortest decimal text that reads back as value; "null" if it is not finite. */

@@ -17,7 +17,7 @@ typedef struct used {
     used_file file;
     const char *dashes; /* of an option's name */
     bool standard;      /* a standard stream that the program was started with */
-    bool there, placed; /* the file exists; it does not, but its folder does */
+    bool there, placed; /* there: the file exists; placed: only its folder exists */
     struct stat s;      /* status of the file, or of its folder */
     /* the file's name within its folder, if the file does not exist; must be freed */
     char *name;

@@ -389,7 +389,7 @@ static const lesson_task attention_task = {
 
 /* ---- the picture ----------------------------------------------------------------------------- */
 
-/* Draws how twelve positions attend to each other by the waves of exercise 1: near ones are
+/* Draws how twelve positions attend to each other by waves like those of exercise 1: near ones are
  * similar. */
 static bool draw(picture *p) {
     enum { N = 12, WIDTH = 16 };

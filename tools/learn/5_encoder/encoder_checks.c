@@ -49,7 +49,7 @@ static void attend(const layer *l, const double *x, double *y) {
     free(mask);
 }
 
-/* y = norm(residual + f), correct or with mistakes; `to` may be f. */
+/* y = norm(residual + f), correct or with mistakes; y may be `residual`. */
 static void join(const layer *l, const struct norm_weights *norm, const double *residual,
                  const double *f, bool no_residual, bool no_norm, double *y) {
     int n = l->S * l->D;

@@ -63,8 +63,7 @@ static void self_attention(const layer *l, const double *x, double *f) {
     free(mask);
 }
 
-/* The right result of the exercise, or that of a known mistake. If queries and memory are exchanged,
- * T and S must be equal, as they are in the first cases. */
+/* The cross-attention of the exercise, or that of a known mistake. */
 static void cross_attention(const layer *l, const double *x, double *f) {
     int n = l->T * l->D, rows = l->S * l->D;
     float *mask = calloc((size_t)(l->T * l->S) + 1, sizeof *mask);
@@ -154,7 +153,7 @@ static void model_layer(const sample *s, uint64_t m, double *const *out) {
                 s->size['H'],
                 s->size['F'],
                 m };
-    /* Nobody writes them then. */
+    /* The weights stay NaN if a mistake leaves the cross-attention out. */
     for (int i = 0; i < l.H * l.T * l.S; i++) out[0][i] = NAN;
     model_layer_of(&l, out[1]);
     free(y), free(memory);
@@ -250,8 +249,7 @@ static const lesson_task layer_task = {
 
 /* ---- the picture ----------------------------------------------------------------------------- */
 
-/* Draws where each position looks, with random weights whose queries and keys compare waves of
- * positions. */
+/* Draws where each position looks, with random y, memory and weights. */
 static bool draw(picture *p) {
     sample s;
     if (!sample_make(&s, &layer_task, "T10 S12 D16 H4 F16")) return false;

@@ -6,7 +6,7 @@
 #include "embedding_task.h"
 
 struct transformer_weights {
-    /* layers: of the encoder, and as many of the decoder */
+    /* sizes of the model; layers: number in the encoder, and also in the decoder */
     int V, D, H, F, layers;
     const float *source_table, *target_table; /* [V, D] */
     const struct encoder_weights *encoder;    /* [layers] */

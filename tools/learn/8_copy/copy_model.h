@@ -11,7 +11,7 @@
 /* Make an untrained Transformer. False: message[256]. */
 bool copy_model_new(struct copier **c, char *message);
 void copy_model_free(struct copier *c);
-/* The mean loss of the first steps, and of the last steps. */
+/* The mean loss of the first 20 steps, and of the last 20. */
 void copy_model_losses(const struct copier *c, double *first, double *last);
 /* The last layer's cross-attention of a source copied by the learner: [H, rows, columns], to be
  * freed. */

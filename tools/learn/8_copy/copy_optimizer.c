@@ -1,4 +1,4 @@
-/* tools/learn/8_copy/copy_optimizer.c - the tasks of exercise 8 that move parameters: the rate, and adam. */
+/* tools/learn/8_copy/copy_optimizer.c - two tasks of exercise 8: the learning rate, and Adam. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

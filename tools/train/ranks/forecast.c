@@ -22,7 +22,7 @@ static struct {
     pthread_t trains;
     /* seconds by which simulated time is ahead of the clock: the training's waits so far */
     double behind;
-    double before; /* the part of these before this step */
+    double before; /* `behind` when this step began */
     double until;  /* simulated time at which the last exchange ends */
     double worked; /* processor time of the optimizer's thread at that point */
     pthread_mutex_t mutex;

@@ -88,8 +88,8 @@ static int piece(const side *s, int rank, int64_t number, char **at) {
     return left < PIECE ? (int)left : PIECE;
 }
 
-/* MPI waits by polling without pauses. A few such polls are enough here, because other threads
- * compute. */
+/* Waits for n requests. MPI_Waitall would poll without pauses, and so take time from threads that
+ * compute. Here there is a pause between calls after the first few. */
 static bool wait_for_all(wf_transport *t, int n) {
     for (int asked = 1, all = 0;; asked++) {
         if (!ok(t, MPI_Testall(n, mpi.requests, &all, mpi.statuses))) return false;
@@ -195,7 +195,7 @@ static void hung(int rank) {
     fail(&mpi.transport, WF_HUNG, why);
 }
 
-/* The watchdog thread. Time in which this rank itself was stopped does not count. */
+/* The watchdog thread. Time in which this rank itself was stopped counts as at most a second. */
 static void *watch(void *arg) {
     const wf_transport *t = arg;
     struct neighbours b = { .from = (t->rank + t->size - 1) % t->size,

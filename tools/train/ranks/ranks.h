@@ -13,7 +13,8 @@
 void ranks_join(session *s, wf_transport *t);
 /* joins ranks that this process simulates: a failure then ends only this process */
 void ranks_take(session *s, wf_transport *t);
-/* Exits unless all ranks have the same training at the same step, with the same kernels. */
+/* Exits unless all ranks have the same version of weft, settings and data, and are at the same
+ * step. */
 void ranks_compare(session *s);
 /* Gathers `bytes` bytes from each rank, in the order of ranks; the caller frees them. Exits if a
  * rank failed. */

@@ -47,15 +47,15 @@ static option rows[] = {
     GROUP("Task"),
     CHOICE(
         "task", told.data.task, LEARN_WORDS,
-        "what the model learns. copy, reverse and sort: sequences of the tokens 1..19, which are "
-        "generated. add and date: sums and dates as text, which are generated, too. text: to "
-        "turn a source line into its target line, from the pairs of --train. lm: to predict "
-        "each token of the running text of --text from those before it. pairs: to give a source "
-        "and its target of --train similar vectors by an encoder, so that the target is found "
-        "among those of a batch. mask: to predict hidden tokens of the running text of --text by "
-        "an encoder, as BERT. classify: to find the label of a line by an encoder; the pairs of "
-        "--train are lines and their labels. spans: to write the spans that are taken out of the "
-        "running text of --text, by an encoder and a decoder, as T5",
+        "what the model learns. copy, reverse, sort: to copy, reverse or sort sequences of the "
+        "tokens 1..19, which are generated. add, date: to add two numbers, or to write a date as "
+        "1998-03-03; these texts are generated, too. text: to turn a source line into its target "
+        "line, as a translator, from the pairs of --train. lm: a language model of --text. pairs: "
+        "an encoder that gives a source and its target in --train similar vectors, by a "
+        "contrastive loss over each batch. mask: an encoder that predicts hidden tokens of --text, "
+        "as BERT. classify: an encoder that finds the label of a line; the pairs of --train are "
+        "lines and their labels. spans: an encoder and a decoder that write the spans taken out of "
+        "--text, as T5",
         .fallback = "text with --train or --train-src; lm with --text; else it must be given",
         STORED),
     COUNT("min-len", told.data.min_len, 2, TASK_MAX_LEN,
@@ -65,15 +65,16 @@ static option rows[] = {
           "maximum length in tokens. With --task copy, reverse and sort: of a generated sequence, "
           "at most 512. With pairs of text: of a source and of a target, each; longer pairs are "
           "left out, and with --task classify longer lines are cut. With --task lm, mask and "
-          "spans: of a window of text, beyond which the model sees nothing",
+          "spans: of a window of text, beyond which the model sees nothing. With --init the "
+          "default for text is the longest that the model reads, in some cases at most 1024",
           OTHERWISE(FOR(OF_TEXT, "256")), STORED),
 
 #include "start_rows.inc"
 
     GROUP("Running text (--task lm, mask and spans)"),
     INPUT("text", told.data.text,
-          "file of running text to learn from, of any size, without the end that --text-eval-size "
-          "holds out. --task lm learns line breaks, too; mask and spans leave them out"),
+          "file of running text to learn from, of any size. Its end is held out, see "
+          "--text-eval-size. --task lm learns line breaks, too; mask and spans leave them out"),
     INPUT("text-eval", told.data.text_eval,
           "file of running text for validation. The model never learns from it",
           .fallback = "the end of --text"),
@@ -109,23 +110,24 @@ static option rows[] = {
     INPUT("valid-tgt", told.data.valid_tgt,
           "file of targets for validation. Line N is the target of line N of --valid-src"),
     INPUT("alignments", told.data.alignments,
-          "file that says from which source words the words of a target came, for guided "
-          "alignment: a line for each pair of --train. It has pairs SOURCE-TARGET of two numbers "
-          "of words, counted from 0, such as 0-0 2-1 (Pharaoh's format). The first head of the "
-          "last layer's "
-          "cross-attention learns them, and generate --alignment then shows them. A line may be "
-          "empty. A resumed training needs the file again",
+          "with --task text: file of word alignments for guided alignment, in Pharaoh's format, "
+          "with a line for each pair of --train: 0-0 2-1 means that the target's word 0 came from "
+          "the source's word 0, and its word 1 from the source's word 2. The first head of the "
+          "last layer's cross-attention learns them, and generate --alignment then shows them. A "
+          "line may be empty. A resumed training needs the file again",
           .fallback = "none"),
     REAL("alignment-weight", told.recipe.alignment_weight, 1e-6, 1000,
-         "with --alignments: their loss is multiplied by this, and added to that of the outputs",
+         "with --alignments: weight of the loss of the alignments, which is multiplied by it and "
+         "added to the loss of the outputs",
          STORED, BEFORE("0.1")),
     CHOICE(
         "tokenizer", told.data.tokenizer, WF_NAMES(WF_TOKEN_NAMES),
-        "kind of tokens into which text is cut. word: words between spaces. char: characters. "
-        "bpe: parts of words by byte-pair encoding. byte, text-char, byte-bpe: bytes, characters "
-        "and byte-pair encoding for running text, which keep its line breaks. sentencepiece: "
-        "the model of --spm-src. byte-level: byte-pair encoding of bytes in GPT-2's format. json: "
-        "that of --tokenizer-json, or of a model from Hugging Face, with --init",
+        "kind of tokens into which text is cut. word: words between spaces. char: characters. bpe: "
+        "parts of words by byte-pair encoding. byte, text-char, byte-bpe: bytes, characters and "
+        "byte-pair encoding for running text, which keep its line breaks. sentencepiece: the model "
+        "of --spm-src, which sets it. byte-level: byte-pair encoding of bytes in GPT-2's format. "
+        "json: the tokenizer of --tokenizer-json, which sets it, or of a model from Hugging Face, "
+        "with --init",
         .fallback = "",
         OTHERWISE(FOR("add|date", "char"),
                   BY_DATA("text|pairs", "bpe", "word, char or bpe, chosen from the lines,"),
@@ -137,18 +139,20 @@ static option rows[] = {
            "the value of --tokenizer, which is then for both",
            OF_MODEL, BEFORE("same")),
     INPUT("tokenizer-json", told.data.tokenizer_json,
-          "tokenizer.json of Hugging Face, or of tokenize --learn, that cuts text into tokens, of "
-          "pairs both sides. It sets --tokenizer json. --task lm also needs --end-token. For mask "
-          "and classify it must put tokens around each line, for mask also have [MASK] or <mask>, "
-          "and for spans and --like t5 <pad> and </s>, for spans also <extra_id_0>",
+          "tokenizer.json of Hugging Face, or of tokenize --learn, that cuts text from files into "
+          "tokens; of pairs, both sides. It sets --tokenizer json. --task lm also needs "
+          "--end-token. With --task mask and classify it must put special tokens around each line, "
+          "and with mask have [MASK] or <mask>. With --task spans and --like t5 it must have <pad> "
+          "and </s>, and with spans <extra_id_0>",
           NEW),
     { .name = "end-token",
       .kind = OPTION_STRING,
       .value = &told.data.end_token,
       .argument = "TOKEN",
-      .help = "token of --tokenizer-json that training puts at the end of each document, or of "
-              "each target, such as <|endoftext|> or </s>. --like t5 ends targets with </s>",
-      .fallback = "none; of targets </s>, [SEP] or <|endoftext|>",
+      .help = "with --tokenizer-json and --task lm or text: token of that file with which each "
+              "document or each target ends, such as <|endoftext|> or </s>. --task lm needs it. "
+              "--like t5 always has </s>",
+      .fallback = "with --task text the first that the file has of </s>, [SEP] and <|endoftext|>",
       NEW },
     INPUT("spm-src", told.data.spm_src,
           "SentencePiece model (.spm) that cuts sources into tokens. It sets --tokenizer "
@@ -170,9 +174,9 @@ static option rows[] = {
           "into the vocabulary, or that byte-pair encoding sees a pair of symbols to merge it",
           OTHERWISE(FOR("bpe|byte-bpe|byte-level", "2")), OF_MODEL, BEFORE("1")),
     FLAG("share-vocab", told.data.share_vocab,
-         "use one vocabulary, learned from both sides, for sources and targets. By default each "
-         "side has its own, but --task pairs, --arch language, --tokenizer byte-level, --like t5 "
-         "and --tie all or inputs share one",
+         "with --task add, date or text: learn one vocabulary from sources and targets together. "
+         "Without it each side has its own, but --arch language, --tokenizer byte-level or json, "
+         "--like t5, and --tie all or inputs always have one for both",
          NEW),
 
     GROUP("Model"),
@@ -184,12 +188,12 @@ static option rows[] = {
            "set of sizes: the defaults of --d-model, --d-ff, --heads and --layers",
            OTHERWISE(FOR("text|lm|pairs|mask|classify|spans", "small")), NEW),
     CHOICE("like", told.model.like, LIKE_WORDS,
-           "class of Hugging Face's transformers that the model fits, so that convert --to hf can "
-           "write it: MarianMT, BART or T5. It sets the defaults of --norm, --positions, "
-           "--activation, --embedding-norm and --tie. marian needs --spm-src; bart learns its "
-           "vocabulary. t5: the form of T5 1.1, with relative positions; with --spm-src convert "
-           "writes the vocabulary, too. firefox: a translator of Marian with the ids of --spm-src, "
-           "which convert --to marian writes. none: no such class",
+           "form of the model. marian, bart, t5: that of MarianMT, BART or T5 1.1 in Hugging "
+           "Face's transformers, so that convert --to hf can write it. firefox: that of Firefox's "
+           "translators, which convert --to marian writes. none: no such form. It sets the "
+           "defaults of --norm, --positions, --activation, --embedding-norm, --decoder and --tie. "
+           "marian and firefox need --spm-src for text; bart learns its vocabulary; of t5, convert "
+           "--to hf writes the vocabulary only if it came from --spm-src or --tokenizer-json",
            OTHERWISE(FOR("spans", "t5")), NEW),
     CHOICE("form", told.model.form, FORM_WORDS,
            "with --arch language: form of the layers, that of GPT-2 or of Llama. It sets the "
@@ -242,11 +246,12 @@ static option rows[] = {
            OTHERWISE(FOR("bart", "yes")), OF_MODEL, BEFORE("no")),
     CHOICE(
         "positions", told.model.positions, WF_NAMES(WF_POSITIONS_NAMES),
-        "kind of position encoding. sinusoidal: sines and cosines are added to embeddings; "
-        "sinusoidal-halves, sinusoidal-fairseq and sinusoidal-tensor2tensor order them as "
-        "MarianMT, fairseq, and tensor2tensor and Marian do. learned: a trained table is added. "
-        "rotary: attention rotates queries and keys. "
-        "sinusoidal-rotary: sinusoidal and rotary together",
+        "kind of position encoding. sinusoidal: sines and cosines are added to embeddings. "
+        "sinusoidal-halves, -fairseq, -tensor2tensor: these in another order of the columns, that "
+        "of MarianMT, of fairseq, or of tensor2tensor, which Marian shares. learned: a trained "
+        "table is added. rotary: attention rotates queries and keys (RoPE). sinusoidal-rotary: "
+        "sinusoidal and rotary together. none: nothing is added; with --like t5 the attention has "
+        "T5's relative positions",
         OTHERWISE(BY_DATA("text", "sinusoidal",
                           "sinusoidal, or sinusoidal-rotary if sources are cut into characters,"),
                   FOR("lm|bart", "learned"), FOR("llama", "rotary"),
@@ -292,11 +297,12 @@ static option rows[] = {
            "and cosine: it falls to 0 at --lr-steps. inverse-sqrt, and noam, which is the same: it "
            "is the peak times sqrt(--warmup / step)",
            OTHERWISE(FOR("lm|mask|spans", "cosine")), STORED),
-    COUNT("warmup", told.recipe.warmup, 0, 1e9,
-          "number of steps in which the learning rate rises linearly from 0 to its peak. With any "
-          "task on text the default is at most a tenth of --lr-steps, or of --max-steps if only "
-          "these are given, and for a new model of --task pairs or --like bart three tenths",
-          OTHERWISE(FOR("text|pairs|classify", "800"), FOR("init", "100")), STORED),
+    COUNT(
+        "warmup", told.recipe.warmup, 0, 1e9,
+        "number of steps in which the learning rate rises linearly from 0 to its peak. With any "
+        "task on text the default is at most a tenth of --lr-steps, or of --max-steps if only "
+        "that is given; for a new model of --task pairs or --like bart it is at most three tenths",
+        OTHERWISE(FOR("text|pairs|classify", "800"), FOR("init", "100")), STORED),
     COUNT("lr-steps", told.recipe.lr_steps, 1, 1e12,
           "with --lr-schedule linear or cosine: number of the step at which the learning rate "
           "reaches 0",
@@ -314,7 +320,8 @@ static option rows[] = {
          "which a step is divided",
          STORED),
     REAL("momentum", told.recipe.momentum, 0, 0.9999,
-         "with --optimizer sgd or rmsprop: share of the last step that is added to the next",
+         "with --optimizer sgd or rmsprop: momentum coefficient, the share of the last step that "
+         "is added to the next",
          STORED),
     REAL("weight-decay", told.recipe.weight_decay, 0, 1,
          "with --optimizer adamw or lion: decay of weights. Each step makes a matrix "
@@ -364,7 +371,7 @@ static option rows[] = {
           .fallback = "2000 with --task copy or reverse; 2500 with sort; else as --epochs says"),
     COUNT("epochs", told.run.epochs, 1, 1e6,
           "with any task on text, add and date included: number of passes over the data after "
-          "which the training ends. A resumed training counts on",
+          "which the training ends; --max-steps replaces it. A resumed training counts on",
           .fallback = "",
           OTHERWISE(FOR("add", "15"), FOR("date", "5"),
                     BY_DATA("text|pairs|classify", "26", "2..200, fewer for more pairs,"),
@@ -385,8 +392,8 @@ static option rows[] = {
     GROUP("Several processes"),
     COUNT("processes", told.run.processes, 1, 256,
           "number of processes on this machine that train one model together (data-parallel, "
-          "ZeRO-1). Each has --threads threads and computes some of the --accum batches of a step. "
-          "The result does not depend on it"),
+          "ZeRO-1). Each has --threads threads and computes some of the --accum batches of a step, "
+          "so more processes than batches are of no use. The result does not depend on it"),
 
     COUNT("ranks", told.run.simulated_ranks, 2, 65536,
           "with --dry-run: simulate one process of a training with this many, each on a machine "
@@ -438,7 +445,8 @@ static option rows[] = {
           "file for a picture (SVG) of the losses over the steps, which is drawn at the end"),
     DRAWN("report", told.run.page,
           "file for an HTML page with curves, outputs, attention, time by op, and memory. It is "
-          "written at each validation. A resumed training continues the page"),
+          "written at each validation, or without validations at each save, and a resumed training "
+          "continues it. --task pairs, mask, classify and spans have none"),
     FOLDER(
         "tensorboard", told.run.tensorboard,
         "folder for events of TensorBoard: loss, learning rate, gradient norm, speed and scores"),

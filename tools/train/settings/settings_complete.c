@@ -40,7 +40,7 @@ static void take_defaults_of(const char *choice) {
 }
 
 /* The epochs of the recipe: usual_epochs, which depends on the size of the data, or else the
- * default of --epochs for the task or for --init; 0: it has none. In trials they were enough. */
+ * default of --epochs for the task or for --init; 0: it has none. */
 static int64_t recipe_epochs(const settings *set) {
     char word[OPTION_TEXT_SIZE];
     option_text(option_find(&train_program, "task"), word);
@@ -62,8 +62,8 @@ bool settings_has_horizon(const settings *set) {
     return set->recipe.schedule == WF_LINEAR_DECAY || set->recipe.schedule == WF_COSINE;
 }
 
-/* Stretches the schedule over more steps than were planned, from the step that was reached. So the
- * rate may rise again, but stays below its peak. */
+/* Extends a schedule that has an end to --max-steps, if that is beyond it. So the rate may jump up
+ * at the resumed step, but it is at most its peak. */
 static void stretch(settings *set) {
     bool said = option_seen(&train_program, "lr-steps");
     if (!settings_has_horizon(set)) return;
@@ -84,8 +84,8 @@ bool settings_stops_early(const settings *set) {
     return settings_has_horizon(set) && makes_fewer(set);
 }
 
-/* The default warm-up of a text is a part of the steps of the schedule, or of those that are made,
- * if --max-steps ends the training before. */
+/* Limits the default warm-up for text to a part (defaults_warmup) of the schedule's steps; or of
+ * --max-steps, if that alone ends the training earlier. */
 static void complete_warmup(settings *set, bool is_long) {
     int64_t whole = defaults_warmup(set->recipe.warmup, set->recipe.lr_steps, is_long);
     int64_t made = defaults_warmup(set->recipe.warmup, set->run.max_steps, is_long);
@@ -267,8 +267,8 @@ static void complete_sentencepiece(settings *set) {
     if (!set->data.spm_tgt) set->data.spm_tgt = set->data.spm_src;
 }
 
-/* Takes the defaults of --task, --like, --tokenizer, --preset and --form for a new model, and those
- * of --init for one from a file. */
+/* Takes the defaults of --task; then for a new model those of --like, --tokenizer, --preset and
+ * --form, and for one from a file those of --init and --lora. */
 static void take_defaults(settings *set, const wf_file *init) {
     program *p = &train_program;
     take_defaults_of("task");
@@ -288,7 +288,8 @@ static void take_defaults(settings *set, const wf_file *init) {
     take_defaults_of("form");
 }
 
-/* Results, as text or events, have stdout to themselves: a picture cannot go there. */
+/* Results, as text or events, have stdout to themselves: a picture cannot go there. `--log -` means
+ * --json. */
 static void take_dashes(settings *set) {
     if (is_dash(set->run.curve))
         usage_error(&train_program, "--curve -: stdout gets the results: name a file");

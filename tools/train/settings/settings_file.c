@@ -39,8 +39,9 @@ static void add_meta(settings_meta *meta, const char *name, const char *value) {
     meta->n++;
 }
 
-/* Adds to the metadata: the model from which the training started, the number of pairs that it
- * holds out, and the prefixes of frozen parameters. */
+/* Adds to the metadata: the hash of the model from which the training started, the number of pairs
+ * that it holds out, whether --valid and --alignments were given, and the values of --base-weights
+ * and --freeze. */
 static void add_start(const settings *set, settings_meta *meta) {
     if (settings_started(set)) add_meta(meta, "init", set->model.init_hash);
     char number[OPTION_TEXT_SIZE];
@@ -125,7 +126,8 @@ void settings_check_data(const settings *set, const wf_file *f, const dataset *m
     check_valid_data(set, f, m);
 }
 
-/* True for the settings that a resume may change: how far the schedule goes. */
+/* True for --lr-steps on the command line, the one stored setting that a resume may change. Its
+ * stored value is then in planned_steps. */
 static bool changes_steps(settings *set, const option *o, const char *stored) {
     option row = *o;
     char message[256];

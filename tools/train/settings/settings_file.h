@@ -5,7 +5,7 @@
 
 #include "settings.h"
 
-/* The metadata of a checkpoint, as pairs of texts that it owns. */
+/* The metadata of a checkpoint, as pairs of texts. It owns all but the value of --freeze. */
 enum { SETTINGS_META = 64 };
 typedef struct settings_meta {
     wf_meta pairs[SETTINGS_META];

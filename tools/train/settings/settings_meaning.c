@@ -32,7 +32,8 @@ bool settings_one_table(const settings *set) {
     return set->model.tie == WF_TIE_ALL || set->model.tie == WF_TIE_INPUTS;
 }
 
-/* True if both sides share a vocabulary, as a folder of transformers with a vocab.json requires. */
+/* True if both sides share a vocabulary, because it was asked for, or because the model or its
+ * tokenizer has only one. */
 static bool settings_share_vocab(const settings *set) {
     bool byte_level = set->data.tokenizer == WF_BYTE_LEVEL && !set->data.tokenizer_tgt;
     bool t5 = set->model.like == LIKE_T5 && set->data.tokenizer != WF_SENTENCEPIECE;
