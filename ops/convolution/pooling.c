@@ -97,7 +97,7 @@ static bool places_fit(wf_call *c, int first, const wf_view *x) {
 
 typedef struct pool_run {
     conv_layout layout;
-    /* units of work; planes in a unit; elements of a unit's results */
+    /* units of work, and at most how many a task has; elements of a unit's results */
     int64_t units, together, results;
     size_t planes;
 } pool_run;
@@ -245,7 +245,7 @@ static bool plan_places(wf_call *c, void *plan) {
     return true;
 }
 
-/* The number of planes in a unit. x: the image that is scattered to or gathered from. */
+/* At most how many planes a task has. x: the image that is scattered to or gathered from. */
 static int64_t planes_together(const wf_view *x) {
     return together(x->shape[2] * x->shape[3]);
 }
@@ -403,7 +403,7 @@ static wf_tensor *sum_windows(wf_tensor *x, const pool *p, double weight) {
     return wf_conv2d(x, even_kernel(x->graph, p, weight), NULL, &o);
 }
 
-/* x with zeros after its padding, where rounded-up sizes need them. */
+/* x with zeros at its end, where rounded-up sizes need more than the padding. */
 static wf_tensor *extended(wf_tensor *x, const pool *p) {
     for (int i = 0; i < 2; i++) {
         int64_t more = p->after[i] - p->window.padding[i];

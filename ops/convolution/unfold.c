@@ -105,8 +105,8 @@ static bool shape_fold(wf_call *c) {
 }
 
 /* For n rows side by side, sum element i of the axis over all windows that contain it, in the order
- * of its place k in the window. y points to the windows of the first row; elements of the same
- * place are `inner` rows apart. */
+ * of its place k in the window. y points to the first window of the first row; the next window of a
+ * row is inner * size elements further. */
 #define SUM_WINDOWS(real)                                                                          \
     /* For steps and dilations of 1, where each place from `first` to `last` counts. */            \
     static void sum_neighbours_##real(const unfold *u, const real *y, int64_t windows,             \
