@@ -364,8 +364,8 @@ static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     dx[0] = wf_record(&wf_op_max_pool2d_scatter, 3, in, y->attrs);
 }
 
-/* Shapes: x [N, C, H, W], taps [N, C, H2, W2] -> [N, C, H2, W2].
- * Limits: A window without a maximum, whose tap is -1, gives 0. */
+/* Shapes: x [N, C, H, W], taps [N, C, H2, W2] -> [N, C, H2, W2]. Limits: A window whose tap is -1,
+ * because no element is above -inf, gives its first element that is in the image. */
 const wf_op wf_op_max_pool2d_gather = {
     .name = "max_pool2d_gather",
     .family = "index",

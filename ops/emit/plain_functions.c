@@ -176,7 +176,7 @@ static inline float cosh_of(float x) {
     return e + 0.25f / e;
 }
 
-/* log(1 + x), or log(2 x) where adding 1 makes no difference. */
+/* log(1 + x), or log(2 size) where adding 1 makes no difference. */
 static inline float log_of_sum(float x, float size) {
     int large = size > 8388608.0f;
     float u = large ? size : 1.0f + x, low = large ? LN2 : (x - (u - 1.0f)) / u;
