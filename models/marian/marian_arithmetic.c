@@ -26,7 +26,7 @@
 /* ---- the op ---------------------------------------------------------------------------------- */
 
 /* Operands: x [...,k]; for a matrix [n,k], its panels [n, (k + 3) / 4 + 1], 127 times the sum of
- * each row [n], the bias [n], and qA [1]. */
+ * each row [n], b - 127 u w' [n], and qA [1]. */
 enum { X, PANELS, SHIFT, BIAS, FACTOR, OPERANDS };
 /* LONGEST: the most columns, so that sums of products up to 254 * 127 fit in 32 bits. LEAST_*:
  * about the most elements of a task. */

@@ -108,7 +108,7 @@ static bool shape_fold(wf_call *c) {
  * of its place k in the window. y points to the first window of the first row; the next window of a
  * row is inner * size elements further. */
 #define SUM_WINDOWS(real)                                                                          \
-    /* For steps and dilations of 1, where each place from `first` to `last` counts. */            \
+    /* As sum_windows, for step 1 and dilation 1: every k from `first` to `last` is in the sum. */ \
     static void sum_neighbours_##real(const unfold *u, const real *y, int64_t windows,             \
                                       int64_t inner, int64_t i, int64_t n, real *x) {              \
         const int64_t size = u->size, step = inner * size;                                         \
