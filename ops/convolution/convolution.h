@@ -34,8 +34,8 @@ typedef struct conv_layout {
     int64_t images, groups, sources, targets; /* channels of a group */
     /* sources K_h K_w: no fewer than the terms of all phases */
     int64_t taps;
-    wf_planes planes;                         /* planes of one channel for one chunk of rows */
-    int64_t channel;                          /* elements of its planes */
+    wf_planes planes;      /* planes of one channel for one chunk of rows */
+    int64_t channel;       /* elements of its planes */
     int64_t chunk, chunks; /* rows of each phase in a chunk; number of chunks in an image */
     wf_dtype type;
 } conv_layout;

@@ -173,7 +173,7 @@ static int64_t tasks_resize(const wf_call *c, int phase) {
             for (int64_t j = 0; j < n; j++) y[j] = k ? y[j] + w * from[j] : w * from[j];           \
         }                                                                                          \
     }                                                                                              \
-    /* Computes elements [from, to) of y, if the axis is the last one. */    \
+    /* Computes elements [from, to) of y, if the axis is the last one. */                          \
     static inline __attribute__((always_inline)) void weigh_axis_##real(                           \
         int64_t from, int64_t to, int taps, const sides *s, const tap_list *list, const real *x,   \
         real *y) {                                                                                 \
