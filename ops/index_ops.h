@@ -39,8 +39,8 @@ WF_API wf_tensor *wf_arange(wf_tensor *like, int axis);
 /* ids [...] -> [...,D]: PE[p,2i] = sin(p / 10000^(2i/D)), PE[p,2i+1] = cos(same); sinusoid.c */
 WF_API wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim);
 WF_API wf_init wf_init_sinusoid(void); /* the same values as a table [L,D] */
-/* Other orders of columns and other wave lengths, with h = D/2. WF_SINUSOID_HALVES has the waves of
- * wf_sinusoid, but all sines before all cosines.
+/* Other orders of columns and other wave lengths, with h = D/2:
+ *   WF_SINUSOID_HALVES  the waves of wf_sinusoid, but all sines before all cosines
  *   WF_SINUSOID_FAIRSEQ  PE[p,i] = sin((p+2) / 10000^(i/(h-1))), PE[p,h+i] = cos(same): as fairseq,
  * whose rows 0 and 1 are for padding, and M2M100; D must be even, and 4 or more
  *   WF_SINUSOID_TENSOR2TENSOR  the same with p instead of p+2: as tensor2tensor and Marian */

@@ -97,7 +97,7 @@ static bool places_fit(wf_call *c, int first, const wf_view *x) {
 
 typedef struct pool_run {
     conv_layout layout;
-    /* units of work, and at most how many a task has; elements of a unit's results */
+    /* number of units of work; most units of a task; elements of a unit's results */
     int64_t units, together, results;
     size_t planes;
 } pool_run;
@@ -245,7 +245,7 @@ static bool plan_places(wf_call *c, void *plan) {
     return true;
 }
 
-/* At most how many planes a task has. x: the image that is scattered to or gathered from. */
+/* The most planes of a task. x: the image that is scattered to or gathered from. */
 static int64_t planes_together(const wf_view *x) {
     return together(x->shape[2] * x->shape[3]);
 }
@@ -364,8 +364,9 @@ static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     dx[0] = wf_record(&wf_op_max_pool2d_scatter, 3, in, y->attrs);
 }
 
-/* Shapes: x [N, C, H, W], taps [N, C, H2, W2] -> [N, C, H2, W2]. Limits: A window whose tap is -1,
- * because no element is above -inf, gives its first element that is in the image. */
+/* Shapes: x [N, C, H, W], taps [N, C, H2, W2] -> [N, C, H2, W2].
+ * Limits: A window whose tap is -1, because no element is above -inf, gives its first element that
+ * is in the image. */
 const wf_op wf_op_max_pool2d_gather = {
     .name = "max_pool2d_gather",
     .family = "index",

@@ -285,8 +285,8 @@ static void grad_leaky_relu(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, 
     dx[0] = wf_where(wf_relu(y->in[0]), dy[0], wf_scale(dy[0], a->slope));
 }
 
-/* Shapes: x real, of any shape -> y as x. Limits: Any slope is allowed. Above 1, y is the smaller
- * of x and slope x, not the larger. */
+/* Shapes: x real, of any shape -> y as x.
+ * Limits: Any slope is allowed. Above 1, y is the smaller of x and slope x, not the larger. */
 const wf_op wf_op_leaky_relu = {
     .name = "leaky_relu",
     .family = "elementwise",

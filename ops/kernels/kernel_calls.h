@@ -32,12 +32,13 @@ enum wf_bits {
 /* The matrix product. C[m,n] = A[m,k] B[k,n] + D[m,n]: element (i,j) of X lies at x[i * x_row + j *
  * x_col]; c_col and d_col are 1. D may be C; d_row 0: one row for all; d NULL: zeros. Each element
  * is one chain of fused multiply-adds over k, in order, which starts with D's element. So it does
- * not depend on m, n, strides and block. block: the rows of B that are multiplied at once
- * (blocks.h), a multiple of WF_BLOCK_UNIT. a_blocks: if not 0, A is `a_blocks` rows stored by such
- * blocks of its columns, one after another, each row-major without gaps; `a` is the first of these
- * blocks, of which m rows from a_first on are multiplied, and a_row, a_col are not used. a_packs: a
- * transposed A is first copied to scratch, which wf_gemm_scratch sizes for m rows. b_stays: rows of
- * B that are contiguous are read where they are, and not packed. */
+ * not depend on m, n, strides and block.
+ * block: the rows of B that are multiplied at once (blocks.h), a multiple of WF_BLOCK_UNIT.
+ * a_blocks: if not 0, A is `a_blocks` rows stored by such blocks of its columns, one after another,
+ * each row-major without gaps; `a` is the first of these blocks, of which m rows from a_first on
+ * are multiplied, and a_row, a_col are not used.
+ * a_packs: a transposed A is first copied to scratch, which wf_gemm_scratch sizes for m rows.
+ * b_stays: rows of B that are contiguous are read where they are, and not packed. */
 typedef struct wf_matrix_product {
     int64_t m, n, k;
     const void *a, *b, *d;

@@ -289,8 +289,8 @@ static void decompose_log_softmax(wf_tensor *y, wf_tensor **results) {
     results[0] = wf_sub(shifted, wf_log(wf_sum(wf_exp(shifted), WF_LAST_AXIS, true)));
 }
 
-/* Shapes: x [..., n] real -> y as x. Limits: No e^x overflows: the largest x is subtracted first. A
- * scalar has no last axis. */
+/* Shapes: x [..., n] real -> y as x.
+ * Limits: No e^x overflows: the largest x is subtracted first. A scalar has no last axis. */
 const wf_op wf_op_log_softmax = {
     .name = "log_softmax",
     .family = "norm",

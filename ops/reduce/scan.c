@@ -153,8 +153,8 @@ static void grad_cumsum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
     dx[0] = wf_cumsum(dy[0], s->axis, !s->reverse);
 }
 
-/* Shapes: x real -> y as x. Limits: The running sum is kept in double; each y[i] is it, rounded to
- * the type of x. */
+/* Shapes: x real -> y as x.
+ * Limits: The running sum is kept in double; each y[i] is it, rounded to the type of x. */
 const wf_op wf_op_cumsum = {
     .name = "cumsum",
     .family = "reduce",
@@ -326,9 +326,9 @@ static void grad_carried_scan(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx
     grad_linear_scan(y, dy, dx, need);
 }
 
-/* Shapes: a and b real, of one shape, the axis comes after the batch -> y as they are. Limits:
- * Every total is rounded to the type of a, in which a state carries it. A plan that computes
- * gradients has no state. */
+/* Shapes: a and b real, of one shape, the axis comes after the batch -> y as they are.
+ * Limits: Every total is rounded to the type of a, in which a state carries it. A plan that
+ * computes gradients has no state. */
 const wf_op wf_op_carried_scan = {
     .name = "carried_scan",
     .family = "reduce",

@@ -372,8 +372,8 @@ static void grad_backward(wf_tensor *dx, wf_tensor *const *ddx, wf_tensor **ddy,
     ddy[0] = wf_record(&wf_op_resize, 2, (wf_tensor *[]){ ddx[0], dx->in[0] }, &r);
 }
 
-/* Shapes: dy real, as resize gives it; like as the operand of resize -> as like. Limits: An image
- * belongs to one task, so its sums have one order. */
+/* Shapes: dy real, as resize gives it; like as the operand of resize -> as like.
+ * Limits: An image belongs to one task, so its sums have one order. */
 const wf_op wf_op_resize_backward = {
     .name = "resize_backward",
     .family = "shape",

@@ -407,8 +407,8 @@ static void grad_cast(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32
     dx[0] = dy[0];
 }
 
-/* Shapes: x of any type -> y of the same shape, of the given type. Limits: To i32 or to the real
- * type of the graph; a fraction is cut off. */
+/* Shapes: x of any type -> y of the same shape, of the given type.
+ * Limits: To i32 or to the real type of the graph; a fraction is cut off. */
 const wf_op wf_op_cast = {
     .name = "cast",
     .family = "shape",
