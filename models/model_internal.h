@@ -92,7 +92,8 @@ bool wf_class_name_ok(const char *line, size_t bytes);
 const char *wf_class_next(const char *text, const char *name);
 /* True if the text has `classes` labels, and each may be a label. False with message. */
 bool wf_class_names_fit(const char *text, int64_t classes, char *message);
-/* True if a model's file has as many labels as classes, or no labels. False with message. */
+/* True if a model's file has as many labels as classes, or no labels, or a model without classes.
+ * False with message. */
 bool wf_class_names_check(const wf_file *f, char *message);
 /* Load the encoder in a file as wf_model_load does, but without its head. It gets a new head of
  * `classes` classes, or no head if this is 0, and can then be trained for another objective. NULL

@@ -47,8 +47,8 @@ WF_API bool wf_model_read_adapters(const wf_file *f, wf_adapters *out, char *mes
  * none. */
 WF_API bool wf_model_load_adapters(wf_model *m, const wf_file *f, char *message);
 /* Add the products of a file's adapters to the weights of a model without adapters: W becomes W +
- * alpha / rank B A. It is a model in f32 whose matrices are not packed. If an adapter does not fit,
- * the model does not change. */
+ * alpha / rank B A. It is a model in f32 whose matrices are not kept as bf16 or int8. If an adapter
+ * does not fit, the model does not change. */
 WF_API bool wf_model_merge_adapters(wf_model *m, const wf_file *f, char *message);
 
 #ifdef __cplusplus

@@ -8,15 +8,15 @@
  *
  * The stencil has five points, f'(x) = (8 (f(x+h) - f(x-h)) - (f(x+2h) - f(x-2h))) / 12h + O(h^4)
  * (Abramowitz & Stegun 25.3.6). The step is h = 2^-10. From |x| = 8e4 on, larger steps are tried,
- * each eight times the one before, up to 2^-10 * 1e-4 |x|. They are used as long as the result
- * changes by no more than the rounding of the loss, 4 eps |loss| / h. A square at 1e7 needs such a
- * step because of its rounding. A softmax does not: it changes within a distance of 1 at any x.
- * Steps are powers of two, so that x + h is exact. The rounding of the loss is not counted as an
- * error of the gradient. If it is larger than the gradient, the check is impossible, and the result
- * is NaN.
+ * each eight times the one before, up to 2^-10 * 1e-4 |x|. A larger step is used as long as it
+ * changes the result by no more than the rounding of both results, 4 eps |loss| / h each. A square
+ * at 1e7 needs such a step because of its rounding. A softmax does not: it changes within a
+ * distance of 1 at any x. Steps are powers of two, so that x + h is exact. The rounding of the loss
+ * is not counted as an error of the gradient. If it is larger than the gradient and than 1e-3, the
+ * check is impossible, and the result is NaN.
  *
- * Plans are made for training, so that dropout is checked too: every run is step 0, as the run that
- * computes the gradients. */
+ * Plans are made for training, so that dropout is checked too: every run is step 0, as is the run
+ * that computes the gradients. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

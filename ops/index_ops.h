@@ -40,6 +40,7 @@ WF_API wf_tensor *wf_arange(wf_tensor *like, int axis);
 WF_API wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim);
 WF_API wf_init wf_init_sinusoid(void); /* the same values as a table [L,D] */
 /* Other orders of columns and other wave lengths, with h = D/2:
+ *   WF_SINUSOID_HALVES  the waves of wf_sinusoid, but all sines before all cosines
  *   WF_SINUSOID_FAIRSEQ  PE[p,i] = sin((p+2) / 10000^(i/(h-1))), PE[p,h+i] = cos(same): as fairseq,
  * whose rows 0 and 1 are for padding, and M2M100; D must be even, and 4 or more
  *   WF_SINUSOID_TENSOR2TENSOR  the same with p instead of p+2: as tensor2tensor and Marian */
@@ -57,8 +58,8 @@ WF_API wf_tensor *wf_position_ids(wf_tensor *like, int axis);
 /* Resize an axis as torch.nn.functional.interpolate does (resize.c): to a size, to the size of the
  * same axis of `like`, or by a scale. With aligned corners, the elements at the ends stay at the
  * ends. wf_interpolate resizes images axis after axis: x [N,C,...] with a size for each axis after
- * C, or WF_KEEP. WF_RESIZE_LINEAR is then bilinear or trilinear, CUBIC bicubic. There is no
- * smoothing before. */
+ * C, or WF_KEEP. WF_RESIZE_LINEAR is then bilinear or trilinear, CUBIC bicubic. Nothing is smoothed
+ * before it is made smaller. */
 typedef enum {
     WF_RESIZE_NEAREST,       /* takes the element at floor(i n / m), where n elements become m */
     WF_RESIZE_NEAREST_EXACT, /* floor((i + 1/2) n / m) */

@@ -21,8 +21,8 @@ WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int axis);
  * of `segments` */
 WF_API wf_tensor *wf_segment_softmax(wf_tensor *x, wf_tensor *ids, wf_tensor *segments);
 /* Over the last axis; weight and bias are [D] or NULL. Rows whose squares overflow are scaled
- * first, so that every row of finite numbers has a finite result. A NaN or an infinity makes its
- * whole row NaN. Both also hold for layer_norm_over and rms_norm. */
+ * first, so that with eps > 0 every row of finite numbers has a finite result. A NaN or an infinity
+ * makes its whole row NaN. Both also hold for layer_norm_over and rms_norm. */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps);
 /* over these axes together; weight and bias have the sizes of these axes, or are NULL */
 WF_API wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *weight,

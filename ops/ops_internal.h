@@ -11,7 +11,8 @@ const wf_op *wf_op_at(int i);
 
 /* wf_linear_scan(a, b, axis, false) for a decoder: in a plan with a state the total goes on from
  * one run to the next, as keys and values do by wf_cache, but in memory of a constant size. Every
- * total is rounded, so that steps give the bits of the whole. The axis comes after the batch. */
+ * total is rounded to the type of a, so that a run per position gives the bits of one run over all.
+ * The axis comes after the batch. */
 wf_tensor *wf_carried_scan(wf_tensor *a, wf_tensor *b, int axis);
 
 #endif

@@ -1,5 +1,5 @@
-/* ops/rewrite_rules.c - what core needs of the ops: four ops, and the rewrite rules of rules.inc.
- * Also a function that several rules share. */
+/* ops/rewrite_rules.c - what core needs of the ops: four ops, the rewrite rules of rules.inc, and
+ * the text of the plain C functions. Also a function that several rules share. */
 #include "core/basis.h"
 #include "ops/base/op_base.h"
 #include "rules.h"

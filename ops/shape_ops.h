@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* ---- shape: shape.c (views unless a layout forces a copy) ------------------------------------ */
+/* ---- shape: shape/ (reshape, permute, slice, expand and the like are views where possible) --- */
 #define WF_KEEP 0    /* copies the size of an axis of x, see wf_reshape */
 #define WF_REST (-1) /* inferred from the number of elements; at most once */
 /* WF_KEEPs at the beginning of dims copy x's first axes, those at the end its last axes. Between

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* ---- training: dropout.c, cross_entropy.c, update*.c ----------------------------------------- */
+/* ---- training: dropout.c, cross_entropy.c, update/ ------------------------------------------- */
 /* Inverted dropout; the identity outside training plans. The dropped elements depend on the step
  * (wf_random_step) and on the site. A site is the scope and the name `site`; if that is NULL, a
  * number counted in the scope. The same site in the same scope drops the same elements. */
@@ -55,8 +55,8 @@ typedef struct wf_adam_options {
 } wf_adam_options;
 WF_API wf_tensor *wf_adam_step(wf_tensor *param, wf_tensor *m, wf_tensor *v, wf_tensor *grad,
                                wf_tensor *scale, wf_tensor *rates, const wf_adam_options *options);
-/* average is needed for `centered`, and the buffer for a momentum; otherwise they may be NULL.
- * options NULL: alpha 0.99, eps 1e-8 */
+/* The average is needed for `centered`, and must be NULL without it. The buffer is needed for a
+ * momentum; otherwise it may be NULL. options NULL: alpha 0.99, eps 1e-8 */
 typedef struct wf_rmsprop_options {
     double alpha, eps, weight_decay, momentum;
     /* divide by the standard deviation of the gradients, not by their root mean square; a negative
@@ -75,7 +75,7 @@ WF_API wf_tensor *wf_lion_step(wf_tensor *param, wf_tensor *m, wf_tensor *grad, 
                                wf_tensor *rates, const wf_lion_options *options);
 
 /* ---- gradient check: check_gradients.c ------------------------------------------------------- */
-/* Compare the gradient of `loss` (a function of parameters only, in an f64 graph) with finite
+/* Compare the gradient of `loss` (which depends on no input, in an f64 graph) with finite
  * differences (a five-point stencil) for every element of the parameters wrt. Returns the largest
  * |a - n| / max(|a|, |n|, 1e-3), not counting the rounding of the loss. NaN with message[256]: a
  * value was not finite, a run failed, or the loss is too large for differences to show an error. */

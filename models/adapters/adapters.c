@@ -67,7 +67,8 @@ int wf_modules_of(const wf_model *m, const wf_tensor *weight,
     return WF_MODULE_PARTS + 1;
 }
 
-/* True if the target of n characters is the module's whole name, its end after a dot, or ALL. */
+/* True if the target of n characters is the module's whole name, its end after a dot, or ALL, which
+ * is every matrix of the layers, an in_proj by its parts. */
 static bool fits(const char *target, size_t n, const char *module) {
     size_t k = strlen(module);
     if (n == strlen(ALL) && memcmp(target, ALL, n) == 0)

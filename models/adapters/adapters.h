@@ -42,8 +42,8 @@ typedef struct wf_adapter_text {
 } wf_adapter_text;
 /* True if the file holds adapters without their model. */
 bool wf_has_adapters(const wf_file *f);
-/* Write the options of m's adapters to meta [WF_ADAPTER_META]. The values are stored in text, and
- * the targets in m. Returns how many pairs; 0: m has no adapters. */
+/* Write the options of m's adapters to meta [WF_ADAPTER_META]. The values point into text, and that
+ * of the targets into m. Returns how many pairs; 0: m has no adapters. */
 int wf_adapters_to_meta(const wf_model *m, wf_adapter_text *text, wf_meta *meta);
 
 #endif

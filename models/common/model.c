@@ -71,7 +71,8 @@ static bool feed_apart(const wf_model *m, wf_plan *p, const wf_batch *b) {
            (!b->labels || wf_feed(p, m->labels, b->labels, row * T));
 }
 
-/* The number of tokens of target i that are fed: up to its last counted label, but at least 1. */
+/* The number of tokens of target i that are fed: up to its last counted label, but at least 1.
+ * Without labels all T are fed. */
 static int64_t target_length(const wf_batch *b, int64_t i) {
     int64_t n = b->T;
     while (b->labels && n > 1 && b->labels[i * b->T + n - 1] == WF_IGNORE_LABEL) n--;

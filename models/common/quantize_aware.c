@@ -52,7 +52,7 @@ static int64_t tasks_rounded(const wf_call *c, int phase) {
 }
 
 /* The largest |x|. Without the sign, the bits of floats are ordered like the numbers, with infinity
- * and NaN above all others. So one of these is found as the largest. */
+ * and NaN above all others. So an infinity or a NaN is found as the largest. */
 static float largest_of(int64_t n, const float *x) {
     uint32_t largest = 0;
     float value;

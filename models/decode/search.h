@@ -8,7 +8,7 @@
 
 /* One token of a hypothesis, with a link to the token before it. */
 typedef struct trace {
-    /* before: the index of that token's trace; -1: it is the first one */
+    /* before: the index of the trace of the token before it; -1: it is the first token */
     int32_t token, before;
     double log_prob;
 } trace;

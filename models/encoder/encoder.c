@@ -1,9 +1,9 @@
 /* models/encoder/encoder.c - an encoder-only Transformer (Devlin et al. 2018) as one graph.
  *
- * Read it upwards from wf_encoder_new at the end. It records tokens, types and positions -> norm ->
- * layers of self-attention -> hidden; then the vector of a line (encoder_pool.c); and one
- * objective: logits of masked tokens or of classes, or similarities of pairs of lines. B batch, S
- * length, D model width, E width of vectors, V vocabulary, C classes. */
+ * Read it upwards from wf_encoder_new. It records tokens, types and positions -> norm -> layers of
+ * self-attention -> hidden; then the vector of a line (encoder_pool.c); and one objective: logits
+ * of masked tokens or of classes, or similarities of pairs of lines. B batch, S length, D model
+ * width, E width of vectors, V vocabulary, C classes. */
 #include "models/encoder.h"
 #include "models/model_internal.h"
 

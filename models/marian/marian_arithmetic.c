@@ -26,10 +26,10 @@
 /* ---- the op ---------------------------------------------------------------------------------- */
 
 /* Operands: x [...,k]; for a matrix [n,k], its panels [n, (k + 3) / 4 + 1], 127 times the sum of
- * each row [n], the bias [n], and qA [1]. */
+ * each row [n], b - 127 u w' [n], and qA [1]. */
 enum { X, PANELS, SHIFT, BIAS, FACTOR, OPERANDS };
-/* LONGEST: the most columns, so that sums of products up to 254 * 127 fit in 32 bits. LEAST_*: the
- * fewest elements of a task. */
+/* LONGEST: the most columns, so that sums of products up to 254 * 127 fit in 32 bits. LEAST_*:
+ * about the most elements of a task. */
 enum { LONGEST = 1 << 16, LEAST_ROUNDED = 1 << 14, LEAST_MULTIPLIED = 1 << 17 };
 
 typedef struct product_plan {

@@ -1,8 +1,8 @@
 /* models/marian/marian_settings.c - the settings in a file of Marian: flat YAML, "key: value" or a
  * list of "  - value" lines, as yaml-cpp writes it.
  *
- * Three tables say what a key is: a size, a key with only certain values, or a key that changes
- * nothing. The settings are written from the same tables. */
+ * Three tables have the sizes, the keys with only certain values, and the keys that change nothing;
+ * functions read the other keys. The settings are written from the same tables. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* models/transformer/transformer.c - "Attention Is All You Need" (Vaswani et al. 2017) as one
  * graph.
  *
- * Read it upwards from wf_transformer_new at the end. It records source -> encoder -> memory, then
- * target and memory -> decoder -> logits, then logits and labels -> loss (record_model.c, the same
- * for every model). All of it is recorded once. Plans decide which parts run, when, and with which
- * sizes (plans.c, decoder.c). B batch, S source length, T target length, H heads, D model width, V
+ * Read it upwards from wf_transformer_new. It records source -> encoder -> memory, then target and
+ * memory -> decoder -> logits, then logits and labels -> loss (record_model.c, the same for every
+ * model). All of it is recorded once. Plans decide which parts run, when, and with which sizes
+ * (plans.c, decoder.c). B batch, S source length, T target length, H heads, D model width, V
  * vocabulary. */
 #include <math.h>
 #include <stdio.h>

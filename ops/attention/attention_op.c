@@ -149,7 +149,7 @@ attention_place wf_attention_key_place(const wf_call *c, attention_place at) {
 attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t head) {
     int64_t H = c->in[IN_Q].shape[1];
     attention_place at = { head / H, head % H }, keys = wf_attention_key_place(c, at);
-    /* weight (b, h, t, s) is element ((b H + h) T + t) S + s, as in wf_dropout on the scores */
+    /* weight (b, h, t, s) is element ((b H + h) T + t) S + s, as in wf_dropout on the weights */
     h->element = (uint64_t)(head * h->queries * h->keys);
     h->q = wf_attention_matrix(&c->in[IN_Q], at);
     h->k = wf_attention_matrix(&c->in[IN_K], keys);
@@ -158,7 +158,8 @@ attention_place wf_attention_at(const wf_call *c, wf_attention_head *h, int64_t 
     return at;
 }
 
-/* TASK_WORK: multiply-adds of a task; PIECE_WORK: the overhead of a piece */
+/* TASK_WORK: about the multiply-adds of a task; PIECE_WORK: the overhead of a piece, in
+ * multiply-adds */
 enum { TASK_WORK = 1 << 17, PIECE_WORK = 1 << 11 };
 
 int64_t wf_attention_pieces(const wf_call *c, int64_t queries) {

@@ -83,7 +83,7 @@ static double length_of(const table_attrs *a, int64_t i, int64_t width) {
     return length / ((1 - kept) / a->factor + kept);
 }
 
-/* Computes wave lengths, angles, sines and cosines for the pairs of a row. */
+/* Scratch memory has wave lengths, angles, sines and cosines for the pairs of a row. */
 static bool plan_rotary_table(wf_call *c, void *plan) {
     (void)plan;
     return wf_shape_bytes(WF_F64, 2, (int64_t[]){ 4, width_of(c) / 2 }, &c->scratch_bytes) ||

@@ -1,8 +1,8 @@
 /* ops/base/check.c - check_finite: its result is its operand, and a NaN or an infinity in that
  * fails the run.
  *
- * It guards a loss or a gradient norm: a failed run performs no updates. It runs in place, so it
- * costs one pass of reading. */
+ * It guards a loss or a gradient norm: a failed run performs no updates. It can run in place, and
+ * then costs one pass of reading. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static void grad_check(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
 }
 
 /* Shapes: x real, of any shape -> y as x.
- * Limits: In place: it costs one pass of reading. A run that fails performs no updates. */
+ * Limits: A run that fails performs no updates. */
 const wf_op wf_op_check_finite = {
     .name = "check_finite",
     .family = "elementwise",

@@ -22,7 +22,7 @@ void wf_draw_single(uint64_t key, uint64_t stream, uint64_t first, float value[W
     for (int i = 0; i < WF_DRAWN; i++) value[i] = (float)(int32_t)(u[i] >> 40) * 0x1p-24f;
 }
 
-/* All elements of a block are computed, even if a tail needs few of them. */
+/* Always computes WF_DRAWN numbers, even if the caller needs fewer. */
 void wf_draw_normal(double std, uint64_t key, uint64_t stream, uint64_t first,
                     double value[WF_DRAWN]) {
     uint64_t u[WF_DRAWN], v[WF_DRAWN];

@@ -1,5 +1,5 @@
 /* ops/base/panels.c - weights packed in panels (wf_layout): which parameters may be packed, and the
- * conversions. The product that reads them is in matmul.c and kernels/panels.inc. */
+ * conversions. The products that read them are in matmul.c, kernels/panels.inc and int8.inc. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ static int64_t width_from(const wf_view *x, int64_t from) {
     return left < whole ? left : whole;
 }
 
-/* Packs a panel in int8: first the scales of the rows, then for every 4 columns a row of 4-byte
- * words, q + 128. */
+/* Packs a panel in int8: first the scales of the rows, then for every 4 columns one word of each
+ * row. A word has the 4 numbers q + 128 as bytes. */
 static void pack_int8(int64_t width, int64_t k, const float *rows, void *panel) {
     enum { BLOCK = 64 }; /* columns handled at a time: whole cache lines of each row */
     unsigned char *words = (unsigned char *)panel + width * 4;

@@ -1,6 +1,6 @@
-/* ops/base/scalars.h - exp, log, pow, sin and cos of single numbers, computed by the kernels for
- * double. Unlike libm's, they have the same bits on every processor and with every C library, so
- * all code that affects a result must use them. sqrt, fma, fmod, floor and the like are exact in
+/* ops/base/scalars.h - exp, log, log10, sin, cos and pow of single numbers, computed by the kernels
+ * for double. Unlike libm's, they have the same bits on every processor and with every C library,
+ * so all code that affects a result must use them. sqrt, fma, fmod, floor and the like are exact in
  * IEEE 754, so those of libm can be used. Not installed. */
 #ifndef WEFT_OPS_BASE_SCALARS_H
 #define WEFT_OPS_BASE_SCALARS_H

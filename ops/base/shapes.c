@@ -66,7 +66,7 @@ bool wf_is_last(int axis, const wf_tensor *x) {
     return axis == -1 || axis == wf_rank(x) - 1;
 }
 
-/* ---- sets of axes: bits 0..7, 24..31 for -8..-1, and the mark; bit 8 is an axis of no tensor - */
+/* ---- sets of axes: bits 0..7; 24..31 for -8..-1; WF_NO_AXES, the mark; 8: no tensor's axis --- */
 
 enum { FROM_END = 32 - WF_MAX_DIMS }; /* the bit of axis -8 */
 

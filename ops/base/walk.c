@@ -77,17 +77,17 @@ void wf_walk_skip(wf_walk *w, int64_t rows) {
 
 /* ---- copies of rows -------------------------------------------------------------------------- */
 
-/* FEW: up to this many columns are copied one column after another, if there are more rows. SHORT:
- * bytes below which a call of memcpy costs too much. REPEATED: of a row that repeats one element,
- * this many are written one by one; the rest is copied from these. */
+/* FEW: up to this many columns are copied one column after another, if there are more rows than
+ * columns. SHORT: bytes below which a call of memcpy costs too much. REPEATED: of a row that
+ * repeats one element, this many are written one by one; the rest is copied from these. */
 enum { FEW = 4, SHORT = 200, REPEATED = 1024 };
 
 static inline void copy_16(char *y, const char *x) {
     memcpy(y, x, 16);
 }
 
-/* Copies rows without gaps that are too short for calls of memcpy, of 16 bytes or more. The last 16
- * bytes may overlap those before them. Rows of 33 to 64 bytes have a loop of their own, without
+/* Copies rows of 16 to SHORT bytes without gaps, for which calls of memcpy cost too much. The last
+ * 16 bytes may overlap those before them. Rows of 33 to 64 bytes have a loop of their own, without
  * branches in it. */
 static void copy_short_rows(int64_t rows, int64_t bytes, const char *x, int64_t x_row, char *y,
                             int64_t y_row) {
@@ -155,7 +155,7 @@ typedef uint64_t __attribute__((may_alias)) word8;
 COPY_ROWS(word4)
 COPY_ROWS(word8)
 
-/* ---- transposes: rows that lie side by side in x --------------------------------------------- */
+/* ---- transposes: the elements of a column of y lie side by side in x ------------------------- */
 
 typedef uint32_t words __attribute__((vector_size(16)));
 enum { SIDE = 4 };
@@ -166,7 +166,7 @@ static inline words load_words(const word4 *x) {
     return v;
 }
 
-/* y [SIDE, SIDE] = the transpose of x; x_step and y_row: from one row of them to the next. */
+/* y [SIDE, SIDE] = the transpose of x; x_step and y_row are the distances between their rows. */
 static inline void transpose_square(const word4 *x, int64_t x_step, word4 *y, int64_t y_row) {
     words a = load_words(x), b = load_words(x + x_step), c = load_words(x + 2 * x_step),
           d = load_words(x + 3 * x_step);

@@ -16,9 +16,9 @@ enum { LEAST_TASK = 1 << 16, BIAS = 2 };
 typedef struct conv_run {
     conv_layout layout;
     int64_t tile, tiles; /* output channels in a tile; tiles in a group */
-    /* distance from one channel of a tile to the next, in elements of the result */
+    /* distance from one channel of a tile to the next in the scratch memory, in elements */
     int64_t results;
-    /* distance from one channel's weights to the next: in w, and packed */
+    /* distance in w from one source channel to the next, and from one target channel to the next */
     int64_t w_source, w_target;
     int64_t units, together; /* units of a task */
     size_t planes, packed;   /* bytes of a unit's planes; of the packed weights */

@@ -6,8 +6,8 @@
  * where x = 0 beyond its edges. With G groups, output channels of a group use only input channels
  * of the same group. It is a cross-correlation, as everywhere (Dumoulin and Visin 2016, "A guide to
  * convolution arithmetic"). The sum is linear in x and in w, and all gradients are sums of the same
- * form: convolution.h. conv_run.c runs them. Tests compare them with the decompositions, which use
- * windows and einsum. */
+ * form: convolution.h. conv_run.c and conv_weight_run.c run them. Tests compare them with the
+ * decompositions, which use windows and einsum. */
 #include "convolution.h"
 #include "core/compose.h"
 #include "core/op_internal.h"
@@ -144,7 +144,7 @@ static wf_tensor *padded(wf_tensor *x, const conv *a) {
     return x;
 }
 
-/* x [N,C,H,W] -> [N,C,i,W,u]: the windows along its rows. */
+/* x [N,C,H,W] -> [N,C,i,W,u]: the windows along H. */
 static wf_tensor *row_windows(wf_tensor *x, const conv *a, const wf_tensor *w) {
     return wf_unfold(padded(x, a), 2, w->shape[2], a->stride[0], a->dilation[0]);
 }

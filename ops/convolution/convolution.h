@@ -32,9 +32,10 @@ typedef struct conv_side { /* along one axis */
 typedef struct conv_layout {
     conv_side side[2];
     int64_t images, groups, sources, targets; /* channels of a group */
-    int64_t taps;                             /* most terms of all phases: sources K_h K_w */
-    wf_planes planes;                         /* planes of one channel for one chunk of rows */
-    int64_t channel;                          /* elements of its planes */
+    /* sources K_h K_w: no fewer than the terms of all phases */
+    int64_t taps;
+    wf_planes planes;      /* planes of one channel for one chunk of rows */
+    int64_t channel;       /* elements of its planes */
     int64_t chunk, chunks; /* rows of each phase in a chunk; number of chunks in an image */
     wf_dtype type;
 } conv_layout;
@@ -43,7 +44,8 @@ typedef struct conv_layout {
  * be too large. */
 bool wf_conv_lay_out(wf_call *c, conv_layout *l, const conv *a, bool transposed, const wf_view *x,
                      const wf_view *y, const wf_view *w);
-/* For each tap of each phase, the place in the planes of the first element that it multiplies. */
+/* For each tap of each phase, write to `offset` the place in the planes of the first element that
+ * it multiplies. */
 void wf_conv_offsets(const conv_layout *l, int64_t *offset);
 /* True if tap k belongs to phase r. *e becomes the e of this tap, minus the smallest e. */
 bool wf_conv_tap(const conv_side *side, int64_t r, int64_t k, int64_t *e);
@@ -64,8 +66,9 @@ static inline int64_t wf_given(const int64_t number[2], int i) {
 /* The number of results along axis 0 or 1. Fails the call if there are none. */
 bool wf_conv_count(wf_call *c, const conv *a, int axis, int64_t size, int64_t kernel, int64_t *n);
 
-/* Write "convolution c = { ... };" for the functions of ops/emit/plain_convolution.c, whose
- * channels are those of a group. False after wf_fail: a number is too large for int. */
+/* Write C that declares `convolution c` and sets its members, for the functions of
+ * ops/emit/plain_convolution.c. Its numbers of channels are those of a group. False after wf_fail:
+ * a number is too large for int. */
 bool wf_emit_convolution(wf_emitter *e, const wf_call *c, const conv *a, const wf_view *x,
                          const wf_view *y, const int64_t kernel[2], bool transposed);
 

@@ -97,7 +97,7 @@ static bool places_fit(wf_call *c, int first, const wf_view *x) {
 
 typedef struct pool_run {
     conv_layout layout;
-    /* units of work; planes in a unit; elements of a unit's results */
+    /* number of units of work; most units of a task; elements of a unit's results */
     int64_t units, together, results;
     size_t planes;
 } pool_run;
@@ -245,7 +245,7 @@ static bool plan_places(wf_call *c, void *plan) {
     return true;
 }
 
-/* The number of planes in a unit. x: the image that is scattered to or gathered from. */
+/* The most planes of a task. x: the image that is scattered to or gathered from. */
 static int64_t planes_together(const wf_view *x) {
     return together(x->shape[2] * x->shape[3]);
 }
@@ -365,7 +365,8 @@ static void grad_gather(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 }
 
 /* Shapes: x [N, C, H, W], taps [N, C, H2, W2] -> [N, C, H2, W2].
- * Limits: A window without a maximum, whose tap is -1, gives 0. */
+ * Limits: A window whose tap is -1, because no element is above -inf, gives its first element that
+ * is in the image. */
 const wf_op wf_op_max_pool2d_gather = {
     .name = "max_pool2d_gather",
     .family = "index",
@@ -403,7 +404,7 @@ static wf_tensor *sum_windows(wf_tensor *x, const pool *p, double weight) {
     return wf_conv2d(x, even_kernel(x->graph, p, weight), NULL, &o);
 }
 
-/* x with zeros after its padding, where rounded-up sizes need them. */
+/* x with zeros at its end, where rounded-up sizes need more than the padding. */
 static wf_tensor *extended(wf_tensor *x, const pool *p) {
     for (int i = 0; i < 2; i++) {
         int64_t more = p->after[i] - p->window.padding[i];

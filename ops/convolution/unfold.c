@@ -105,10 +105,10 @@ static bool shape_fold(wf_call *c) {
 }
 
 /* For n rows side by side, sum element i of the axis over all windows that contain it, in the order
- * of its place k in the window. y points to the windows of the first row; elements of the same
- * place are `inner` rows apart. */
+ * of its place k in the window. y points to the first window of the first row; the next window of a
+ * row is inner * size elements further. */
 #define SUM_WINDOWS(real)                                                                          \
-    /* For steps and dilations of 1, where each place from `first` to `last` counts. */            \
+    /* As sum_windows, for step 1 and dilation 1: every k from `first` to `last` is in the sum. */ \
     static void sum_neighbours_##real(const unfold *u, const real *y, int64_t windows,             \
                                       int64_t inner, int64_t i, int64_t n, real *x) {              \
         const int64_t size = u->size, step = inner * size;                                         \

@@ -13,15 +13,15 @@ static wf_tensor *constant_for(wf_tensor *x, double value) {
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
-/* Clevert et al. 2016. The minimum keeps the exponential finite where x > 0 and it is not used.
- * Otherwise its gradient would be 0 times infinity there. */
+/* Clevert et al. 2016. The minimum keeps the exponential finite where x > 0, where its value is not
+ * used. Otherwise its gradient would be 0 times infinity there. */
 wf_tensor *wf_elu(wf_tensor *x, double alpha) {
     WF_COMPOSE("elu", x);
     wf_tensor *left = wf_expm1(wf_minimum(x, wf_zero(x)));
     return wf_composed(wf_where(wf_relu(x), x, wf_scale(left, alpha)));
 }
 
-/* Klambauer et al. 2017: normal numbers keep their mean and variance. */
+/* Klambauer et al. 2017: normal numbers of mean 0 and variance 1 keep both. */
 wf_tensor *wf_selu(wf_tensor *x) {
     WF_COMPOSE("selu", x);
     return wf_composed(wf_scale(wf_elu(x, 1.6732632423543772), 1.0507009873554805));

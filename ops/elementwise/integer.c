@@ -23,8 +23,8 @@ static inline int32_t floor_divided(int32_t a, int32_t b) {
 typedef bool loop_of_two(const wf_runs *r);
 typedef void loop_of_one(int64_t n, const int32_t *xs, int32_t *y);
 
-/* Calls loop(n, a, step of a, b, step of b, y) with the steps of wf_runs, 0 and 1, as constants,
- * so that compilers can use vectors. */
+/* Calls loop(n, a, step of a, b, step of b, y). A run's steps are 0 or 1, and are passed as
+ * constants where a's is 1, so that compilers can use vectors. */
 #define BY_STEPS(loop, n, a, step_a, b, step_b, y)                                                 \
     ((step_a) && (step_b) ? loop(n, a, 1, b, 1, y)                                                 \
      : (step_a)           ? loop(n, a, 1, b, 0, y)                                                 \

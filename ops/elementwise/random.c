@@ -1,7 +1,7 @@
 /* ops/elementwise/random.c - random tensors: rand and randn, and bernoulli and categorical, which
- * are composed of them.
+ * are composed of rand and other ops.
  *
- * Element e is a pure function of (seed, step, micro-batch, site, e), as in dropout.c: So it does
+ * Element e is a pure function of (seed, step, micro-batch, site, e), as in dropout.c. So it does
  * not depend on the number of threads, and it repeats when the step is set again (wf_random_step).
  * Unlike dropout, these ops are active in every plan. */
 #include <string.h>
@@ -115,8 +115,9 @@ wf_tensor *wf_bernoulli(wf_tensor *p, const char *site) {
 
 /* The index of the largest logits + g is i with probability softmax(logits)[i], if the g are
  * independent Gumbel variables, -log(-log(u)) (Gumbel 1954; Maddison et al. 2014). The largest
- * logit is subtracted first, so that g is not lost beside large ones. The difference is not finite
- * if a row has a NaN or +inf, or only -inf. Such a row has no distribution, and the run fails. */
+ * logit is subtracted first, so that rounding does not lose g beside large logits. The largest
+ * logit is not finite if the row has a NaN or +inf, or only -inf. Such a row has no distribution,
+ * and the run fails. */
 wf_tensor *wf_categorical(wf_tensor *logits, const char *site) {
     WF_COMPOSE("categorical", logits);
     if (logits && wf_rank(logits) < 1)

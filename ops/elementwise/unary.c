@@ -286,7 +286,7 @@ static void grad_leaky_relu(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, 
 }
 
 /* Shapes: x real, of any shape -> y as x.
- * Limits: A slope above 1 or below 0 is allowed, and then y is not the larger of the two lines. */
+ * Limits: Any slope is allowed. Above 1, y is the smaller of x and slope x, not the larger. */
 const wf_op wf_op_leaky_relu = {
     .name = "leaky_relu",
     .family = "elementwise",

@@ -157,8 +157,8 @@ int64_t wf_emit_ranges(wf_emitter *e, const char *name, int64_t n, int64_t grain
 }
 
 void wf_emit_block_begin(wf_emitter *e, int64_t rows, int64_t grain, int64_t n, int sums) {
-    int first = sums == 1; /* a single sum is result 1, as dweight, because result 0, as dx, has all
-                            * rows */
+    /* a single sum is result 1, such as dweight; result 0, such as dx, has all rows */
+    int first = sums == 1;
     int64_t count = wf_emit_ranges(e, "block", rows, grain);
     wf_emit_scratch(e, sums * n);
     for (int k = 0; k < sums; k++)

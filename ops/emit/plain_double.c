@@ -243,7 +243,7 @@ static double polynomial_double(double x, const double *c, int n) {
     return y;
 }
 
-/* One of sine and cosine, with its sign, for these turns. */
+/* sin(r + turn pi/2) from the sine and the cosine of r. */
 static inline double sine_of_turn(double sine, double cosine, uint64_t turn) {
     double_bits y = { turn & 1 ? cosine : sine };
     y.word ^= turn << 62 & UINT64_C(0x8000000000000000);

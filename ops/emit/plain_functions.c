@@ -176,7 +176,7 @@ static inline float cosh_of(float x) {
     return e + 0.25f / e;
 }
 
-/* log(1 + x), or log(2 x) where adding 1 makes no difference. */
+/* log(1 + x), or log(2 size) where adding 1 makes no difference. */
 static inline float log_of_sum(float x, float size) {
     int large = size > 8388608.0f;
     float u = large ? size : 1.0f + x, low = large ? LN2 : (x - (u - 1.0f)) / u;
@@ -351,7 +351,7 @@ static inline int32_t shifted_right_logical(int32_t x, int32_t n) {
     return n >= 0 && n < 32 ? wf_wrap((uint32_t)x >> n) : 0;
 }
 
-/* With copies of the sign: ~x, which is not negative, is shifted. */
+/* x >> n, with copies of the sign. Of a negative x, ~x is shifted, which is not negative. */
 static inline int32_t shifted_right(int32_t x, int32_t n) {
     int32_t count = n >= 0 && n < 32 ? n : 31, sign = -(x < 0);
     return ((x ^ sign) >> count) ^ sign;

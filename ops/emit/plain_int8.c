@@ -1,7 +1,7 @@
 /* ops/emit/plain_int8.c - products with weights in int8 for emitted files. See plain_numbers.c. */
 
-/* Round n elements of x to integers from -127 to 127 with one scale, which is returned: 0 for a row
- * of zeros, NaN if an element is infinite or NaN. */
+/* Round n elements of x to integers from -127 to 127 with one scale, which is returned: 0 if all
+ * are below 2^-100, NaN if one is infinite or NaN. */
 static float round_row(int n, const float *x, int step, int16_t *to) {
     float_bits most, scale;
     most.word = 0;

@@ -2,7 +2,7 @@
  * ops/kernels/README.md for f32 in plain C11, one element after another. embed.sh makes text of
  * these files, in the order below; blank lines separate the blocks, each with one function, type or
  * macro that needs only those before it. Tests compile them, and compare them with the kernels to
- * the bit. No array is initialised: a compiler would call memset.
+ * the bit. No local array is initialised: a compiler would call memset.
  *
  * plain_numbers.c      single numbers: sums and products, roots, exponentials, logarithms
  * plain_double.c       a logarithm, sines and cosines in double
@@ -336,7 +336,7 @@ static inline float erf_of(float x) {
     return size < 1.0f ? small : with_sign(large, x);
 }
 
-/* The probability that a standard normal variable is below x. *density becomes that at x. */
+/* The probability that a standard normal variable is below x. *density becomes the density at x. */
 static inline float normal_below(float x, float *density) {
     float at = within(x, -TAIL_HIGHEST, TAIL_HIGHEST), e = exp_minus_square(at, 0.5f);
     float tail = e * scaled_tail(abs_of(at));

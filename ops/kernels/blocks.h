@@ -39,8 +39,8 @@ int64_t wf_even_block(int64_t k, int64_t most);
 /* The bytes of scratch for one panel of B and, if A is packed, `rows` rows of A. */
 size_t wf_gemm_scratch(wf_dtype type, int64_t block, int64_t rows);
 
-/* Elements from a row of packed A to the next: not a multiple of a page, as such rows share cache
- * sets. */
+/* Elements from a row of packed A to the next. Without the extra unit, rows of a block of 512
+ * doubles would be a page apart, and would share cache sets. */
 static inline int64_t wf_packed_row(int64_t block) {
     return block + WF_BLOCK_UNIT;
 }

@@ -4,8 +4,8 @@
 #include "kernels.h"
 #include "ops/base/op_base.h"
 
-/* LEAST_K, MOST_K: limits for the steps of k in a block. With fewer steps, the overhead at the
- * start and end of each tile matters; more bring no gain. */
+/* LEAST_K: fewest steps of k for which a panel is kept in the first-level cache, because with fewer
+ * the overhead at the start and end of each tile matters. MOST_K: more steps bring no gain. */
 enum { LEAST_K = 192, MOST_K = 512 };
 enum { LEAST_TILES = 4, MOST_ROWS = 512 };
 

@@ -106,7 +106,7 @@ static void copy_piece(const wf_view *x, int64_t channel, int64_t inner, int64_t
     }
 }
 
-/* The sum over a channel of x - shift, or of its square. */
+/* The mean over a channel of x, or if `squares` is set, of (x - shift)^2. */
 static double sum_channel(const wf_view *x, int64_t channel, double shift, bool squares,
                           void *piece) {
     int64_t inner = 1, count, n;
@@ -137,7 +137,7 @@ static bool eval_batch_statistics(const wf_call *c, int phase, int64_t task, voi
     return true;
 }
 
-/* Channel i is copied to scratch, in pieces. */
+/* Write C for the mean over channel i of a value. The channel is copied to scratch, in pieces. */
 static void emit_channel_sum(wf_emitter *e, const wf_view *x, const char *result,
                              const char *value) {
     int64_t inner = 1;

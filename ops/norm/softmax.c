@@ -290,7 +290,7 @@ static void decompose_log_softmax(wf_tensor *y, wf_tensor **results) {
 }
 
 /* Shapes: x [..., n] real -> y as x.
- * Limits: Finite for all finite x: the largest is subtracted first. A scalar has no last axis. */
+ * Limits: No e^x overflows: the largest x is subtracted first. A scalar has no last axis. */
 const wf_op wf_op_log_softmax = {
     .name = "log_softmax",
     .family = "norm",

@@ -10,8 +10,8 @@
 #define LEAST_TASK (1 << 18)
 #define SMALL_B (1 << 14)
 /* MOST_TASKS: tasks of a large product. If its columns give ENOUGH_TASKS, rows are divided only for
- * the cache; otherwise blocks have at least LEAST_ROWS rows. A block of several panels has at least
- * LEAST_STRIPE columns. */
+ * the cache; otherwise blocks have at least LEAST_ROWS rows. LEAST_STRIPE: about the fewest columns
+ * of a block. */
 enum { MOST_TASKS = 64, ENOUGH_TASKS = 8, LEAST_ROWS = 80, LEAST_STRIPE = 32 };
 /* PACKING_COLUMNS: fewest columns of b with which a transposed a is packed (packs_a), or rows of a
  * are copied (copies_rows). FEW_COLUMNS: fewest with which a transposed a is packed if each of its

@@ -7,7 +7,7 @@
 #include "ops/base/walk.h"
 #include "ops/product/int8.h"
 
-typedef struct wf_blocking { /* the blocks of a product; each is a task */
+typedef struct wf_blocking { /* the blocks into which one product is divided */
     int64_t rows, columns;   /* sizes of a block */
     int64_t row_blocks, column_blocks;
 } wf_blocking;
@@ -18,7 +18,7 @@ typedef struct wf_product {
     int64_t m, n, k, a_row, a_col, b_row, b_col;
     wf_blocking blocks;
     int64_t group;     /* number of products in a task, if they are small */
-    int64_t pieces;    /* pieces of k: each is a task, with its sums in the work memory */
+    int64_t pieces;    /* pieces of k: each is a task, with its product in the work memory */
     int64_t block;     /* size of blocks of k, chosen for the caches */
     bool packs_a;      /* each task packs its own rows of a transposed a */
     bool b_stays;      /* rows of b are read in place */
@@ -27,7 +27,7 @@ typedef struct wf_product {
 } wf_product;
 
 /* Set the blocks of k and of the result, how a and b are read (in place, packed or copied), and the
- * scratch and work memory of c. The fields from m to b_col, count and pieces must be set. */
+ * scratch and work memory of the call. The caller has set m to b_col, count and pieces. */
 void wf_block_product(wf_product *p, wf_call *c);
 
 /* Set blocks for a right operand that is stored in panels; a block is whole panels. If the left

@@ -235,7 +235,7 @@ static wf_tensor *arranged(const term *t, const char *letters) {
     return missing ? wf_unsqueeze(x, missing) : x;
 }
 
-/* Merges n axes from `first` on. */
+/* Merges n axes from `first` on into one; for n = 0, inserts an axis of size 1. */
 static wf_tensor *merged(wf_tensor *x, int first, int n) {
     int64_t dims[WF_MAX_DIMS] = { 0 };
     int ndim = x->ndim - n + 1;

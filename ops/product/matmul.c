@@ -107,8 +107,8 @@ static bool shape_matmul(wf_call *c) {
 
 /* ---- division into tasks --------------------------------------------------------------------- */
 
-/* If the whole batch has one b, and the rows of all a are contiguous, they become the rows of one
- * taller a. */
+/* If the whole batch has one b, and the rows of all a are evenly spaced, they become the rows of
+ * one taller a. */
 static void merge_rows(wf_product *p) {
     wf_walk *w = &p->batch;
     if (p->m == 1) p->a_row = w->step[1];
@@ -170,7 +170,8 @@ static int64_t copied_rows(const wf_product *p) {
 }
 
 /* The number of tasks. With pieces, phase 0 has the products and phase 1 their sums. With a copied
- * a, phase 0 has the copies and phase 1 the products. */
+ * a, phase 0 has the copies and phase 1 the products; with b in int8, phase 0 rounds the rows of
+ * a. */
 static int64_t tasks_matmul(const wf_call *c, int phase) {
     const wf_product *p = c->plan;
     if (phase > 1 || p->count == 0) return 0;
@@ -193,8 +194,8 @@ static int64_t addend_row(const wf_call *c, int64_t row) {
     return at;
 }
 
-/* The addend of a block of c, as gemm reads it. It is used in place if its rows are contiguous, or
- * if it has one row for all; otherwise it is copied to c. */
+/* The addend of a block of c, as gemm reads it. It is read where it is if it is row-major and has
+ * the shape of c, or if it is one row for all; otherwise it is copied to c. */
 typedef struct addend_block {
     const void *data; /* NULL: zeros */
     int64_t row;      /* elements from one row to the next */
@@ -393,8 +394,8 @@ static wf_tensor *record(wf_tensor *a, wf_tensor *b, wf_tensor *addend, const ge
     return wf_record(&wf_op_matmul, 3, (wf_tensor *[]){ a, b, addend }, attrs);
 }
 
-/* The operand of a copy, or b itself if it is no copy. The transpose of the operand may be
- * row-major in memory. */
+/* The operand of a copy, or b itself if it is no copy. The operand may be the transpose of a
+ * row-major matrix, which the product reads as it is. */
 static wf_tensor *source_of(wf_tensor *b) {
     return b->op == &wf_op_copy ? b->in[0] : b;
 }

@@ -3,7 +3,8 @@
 #include "ops/base/op_base.h"
 #include "ops/emit/loops.h"
 
-enum { ADDEND = 2, PANEL = 1024 }; /* floats of scratch that the function `product` uses */
+/* PANEL: floats of scratch that the emitted function `product` uses */
+enum { ADDEND = 2, PANEL = 1024 };
 
 /* The view without its last two axes. */
 static wf_view without_matrix(const wf_view *v) {
@@ -34,7 +35,8 @@ static void emit_one(wf_emitter *e, const wf_product *p, const wf_walk *w, adden
     static const char *const ends[] = { [WF_ROW_MAJOR] = ", %n, scratch);\n",
                                         [WF_PANELS] = ", %n);\n",
                                         [WF_PANELS_INT8] = ", %n, work);\n" };
-    /* the functions read an addend whose rows are dense, and whose row is not below 0 */
+    /* the functions read only an addend whose rows are dense and whose row stride is not
+     * negative */
     bool copies = d.given && ((d.column != 1 && p->n > 1) || d.row < 0);
     if (copies) {
         wf_emit_text(e, "for (int r = 0; r < %n; r++)\nfor (int s = 0; s < %n; s++)\nout[", p->m,

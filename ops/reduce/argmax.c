@@ -38,7 +38,7 @@ static bool shape_argmax(wf_call *c) {
 LARGEST(float, wf_f32)
 LARGEST(double, wf_f64)
 
-/* Like the function above, for elements with a stride. */
+/* Like largest_float and largest_double, for elements `step` apart. */
 static int32_t largest_strided(const wf_view *x, void *first, int64_t n, int64_t step) {
     wf_view row = *x;
     row.data = first;

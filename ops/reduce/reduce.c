@@ -315,7 +315,7 @@ const wf_kernel wf_sum_kernel = { .plan_bytes = sizeof(reduction),
                                   .strided = 1,
                                   .emit = emit_sum };
 
-/* Sets the operand's shape, with size 1 along `axes`. */
+/* Sets the result's shape: the operand's, with size 1 along `axes`. */
 static bool reduced_shape(wf_call *c, uint32_t axes) {
     const wf_view *x = &c->in[0];
     if (!wf_want_real(c, 0) || !wf_want_axes(c, axes, x->ndim)) return false;

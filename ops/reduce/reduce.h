@@ -4,7 +4,8 @@
 
 #include "core/op.h"
 
-/* Sums in[0] to out[0] over the axes where out[0], aligned on the right, has size 1: reduce.c. */
+/* Sums in[0] to out[0] over the axes that out[0], aligned on the right, lacks or has with size 1:
+ * reduce.c. */
 extern const wf_kernel wf_sum_kernel;
 
 /* wf_max with keepdim, which gives -inf for no elements. */

@@ -4,7 +4,7 @@
 
 /* ---- across: each result is folded over its own elements ------------------------------------- */
 
-/* Write C that makes `from` a pointer to the elements: in place, or copied to scratch. */
+/* Write C that makes `from` a pointer to the elements: to x itself, or to a copy in scratch. */
 static void emit_elements(wf_emitter *e, const reduction *r) {
     const wf_walk *w = &r->reduced;
     if (w->rows == 1 && w->step[0] == 1) {

@@ -8,9 +8,9 @@
 
 enum {
     BLOCK = 16384,         /* elements of one partial sum */
-    FOLDED = 2 * WF_GRAIN, /* elements of a task that folds rows, which are only read */
+    FOLDED = 2 * WF_GRAIN, /* elements that a task of "down" reads (reduce.c) */
     PACK = 4096,           /* elements gathered at a time: the block of the sum kernel */
-    STRIPE = 64,           /* fewest columns of a task that folds rows */
+    STRIPE = 64,           /* fewest columns of a task of "down" */
     MOST_STRIPES = 16,
     ROWS = 128 /* rows of a partial sum: keeps f32 sums accurate */
 };
@@ -18,9 +18,9 @@ enum {
 typedef enum fold_kind { FOLD_SUM, FOLD_MAX, FOLD_MIN } fold_kind;
 
 typedef struct reduction {
-    /* walks over the rows of the result, and over the rows of x along the same axes */
+    /* walks through the result, and through x along the axes that it shares with the result */
     wf_walk kept;
-    wf_walk reduced; /* x along the others */
+    wf_walk reduced; /* walks through x along the reduced axes */
     wf_dtype type;
     bool across;
     int64_t results, length; /* number of results; number of elements that each is made of */

@@ -3,7 +3,7 @@
  * of a decoder, whose total a state carries from one run to the next.
  *
  * The first three are y[i] = a[i] y[i-1] + b[i], computed in order and in double; cumsum has a = 1,
- * cumprod y[-1] = 1 and b = 0. Their gradients of any order are scans in the other direction. They
+ * cumprod y[-1] = 1 and b = 0. Their gradients are composed of scans in the other direction. They
  * contain no division, so they are right where x is 0. */
 #include <string.h>
 
@@ -66,8 +66,8 @@ static int64_t tasks_scan(const wf_call *c, int phase) {
     return wf_task_count(e.outer, slab_grain(&e)) * wf_task_count(e.inner, column_grain(&e));
 }
 
-/* Computes `chains` chains. The first element of the first one is at `at`; those of the others are
- * `chain` apart. */
+/* Computes the running totals of `chains` rows. Their first elements in memory are at `at`, at +
+ * chain, at + 2 chain... */
 static void scan_at(const wf_call *c, wf_scan kind, const extent *e, int64_t at, int64_t chains,
                     int64_t chain) {
     const scan_attrs *s = c->attrs;
@@ -154,7 +154,7 @@ static void grad_cumsum(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint
 }
 
 /* Shapes: x real -> y as x.
- * Limits: The sums are kept in double and rounded to the type of x at each step of the axis. */
+ * Limits: The running sum is kept in double; each y[i] is it, rounded to the type of x. */
 const wf_op wf_op_cumsum = {
     .name = "cumsum",
     .family = "reduce",
@@ -327,8 +327,8 @@ static void grad_carried_scan(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx
 }
 
 /* Shapes: a and b real, of one shape, the axis comes after the batch -> y as they are.
- * Limits: Every total is rounded to the type of a, in which a state carries it. A plan that records
- * gradients has no state. */
+ * Limits: Every total is rounded to the type of a, in which a state carries it. A plan that
+ * computes gradients has no state. */
 const wf_op wf_op_carried_scan = {
     .name = "carried_scan",
     .family = "reduce",

@@ -7,8 +7,8 @@
  * of the values, and below it the index. Items are sorted by their keys, digit by digit from the
  * lowest (LSD radix sort; Knuth, TAOCP 3, 5.2.5), which is stable. An f64 is sorted twice, by the
  * lower and then by the upper half of its key. For topk with a small k, the best values are kept in
- * a sorted list, into which better ones are inserted. For a larger k, candidates are selected by
- * their first digit and then sorted. */
+ * a sorted list, into which better ones are inserted. For a larger k, up to half of the axis,
+ * candidates are selected by their first digit and then sorted. */
 #include <math.h>
 #include <string.h>
 
@@ -66,8 +66,8 @@ static uint64_t key_at(const row *r, int64_t i) {
     return r->descending ? ~key : key;
 }
 
-/* Replaces the key of each item, which holds an index, by the upper or lower half of its full
- * key. */
+/* Sets the key of each item from the value at its index: the upper or lower half of an f64's key,
+ * or the whole key of an f32. */
 static void set_keys(const row *r, uint64_t *item, int64_t n, bool upper) {
     const float *narrow = r->x;
     const double *wide = r->x;
@@ -139,7 +139,7 @@ static uint64_t *sort_items(uint64_t *item, uint64_t *other, int64_t n) {
     return item;
 }
 
-/* Sorts items that hold indices, by value. */
+/* Sorts items by the values at their indices; their keys need not be set. */
 static uint64_t *sort_indices(const row *r, uint64_t *item, uint64_t *other, int64_t n) {
     uint64_t *sorted = item;
     if (r->type == WF_F64) {
@@ -152,8 +152,8 @@ static uint64_t *sort_indices(const row *r, uint64_t *item, uint64_t *other, int
 
 /* ---- the k best ------------------------------------------------------------------------------ */
 
-/* The index of the first element from i on that comes before `worst`, the last of the k best so
- * far. Of equal elements the earlier is better. */
+/* The index of the first element from i on that is better than element `worst`, the last of the k
+ * best so far; n if there is none. Of equal elements the earlier is better. */
 #define NEXT_BETTER(real)                                                                          \
     static int64_t next_better_##real(const row *r, int64_t i, int64_t worst) {                    \
         const real *x = r->x, t = x[worst];                                                        \
@@ -260,7 +260,8 @@ static bool plan_sort(wf_call *c, void *plan) {
     const sort_attrs *s = c->attrs;
     const wf_view *x = &c->in[0];
     sort_plan *p = plan;
-    /* checked when a size is bound, because while recording, larger numbers stand for extents */
+    /* checked when sizes are bound: while recording, extents have nominal sizes, which may be
+     * larger */
     if (x->shape[s->axis] > INT32_MAX)
         return wf_fail(c, "axis %d of %s is too long", s->axis, wf_show(c, x));
     *p = (sort_plan){ .outer = 1, .n = x->shape[s->axis], .inner = 1 };

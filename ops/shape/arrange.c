@@ -42,7 +42,8 @@ static void roll_part(const roll_run *t, int64_t from, int64_t to) {
     }
 }
 
-/* Copies whole rows, the first at element `from`: the ends of all, then their beginnings. */
+/* Writes whole rows of the result, the first at element `from`: the ends of all rows, then their
+ * beginnings. */
 static void roll_rows(const roll_run *t, int64_t from, int64_t rows) {
     int64_t row = t->row, shift = t->shift;
     wf_copy_rows(t->x->dtype, rows, row - shift, (wf_matrix){ wf_at(t->x, from), row, 1 },
@@ -172,7 +173,8 @@ wf_tensor *wf_flatten(wf_tensor *x, int from, int to) {
     return wf_composed(wf_reshape(x, ndim - (last - first), dims));
 }
 
-/* If there are more parts than one node can have, they are stacked in groups. */
+/* One node has few operands, so the parts are joined in groups. The result of a group is the first
+ * part of the next. */
 wf_tensor *wf_stack(wf_tensor *const *x, int n, int axis) {
     enum { GROUP = 16 };
     wf_tensor *part[GROUP + 1];

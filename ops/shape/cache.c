@@ -74,9 +74,9 @@ static void grad_cache(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint3
     dx[0] = dy[0];
 }
 
-/* Shapes: x of any type; the axis comes after the batch -> x, or with a state P + n rows along
- * the axis instead of n.
- * Limits: The state has a capacity, which a run may not exceed. A plan that records gradients has
+/* Shapes: x of any type; the axis comes after the batch -> x, or with a state P + n rows along the
+ * axis instead of n.
+ * Limits: The state has a capacity, which a run may not exceed. A plan that computes gradients has
  * no state. */
 const wf_op wf_op_cache = {
     .name = "cache",

@@ -1,9 +1,9 @@
 /* ops/shape/gather.c - picks elements by ids (i32) along any axis; index_select and one_hot are
  * composed of it. Its adjoint is scatter_add (scatter.c).
  *
- * ids broadcast along all other axes, so that ids [K] select the same steps everywhere. An id out
- * of range fails the run, with a message that states the id and its place. index.c picks rows of a
- * table. */
+ * Along the other axes, ids of size 1 broadcast: ids [1,K,1] select the same K steps everywhere. An
+ * id out of range fails the run, with a message that states the id and its place. index.c picks
+ * rows of a table. */
 #include <string.h>
 
 #include "core/compose.h"
@@ -34,7 +34,8 @@ void wf_ids_walk(wf_walk *w, const wf_view *picked, const wf_view *ids, const wf
     wf_walk_start(w, 3, (const wf_view *[]){ picked, ids, &start });
 }
 
-/* Rows of picks from an x whose steps along the axis are `step` elements apart. */
+/* Picks from x: `rows` rows with n elements each. Steps of x along the axis are `step` elements
+ * apart. */
 typedef struct picks {
     const int32_t *ids;
     const char *x;
@@ -95,8 +96,8 @@ static int64_t first_bad(const picks *p, int64_t below) {
     return rows * n;
 }
 
-/* Picks n elements, from column j of the walk's row on. `at` is the index of the first element
- * in the result. */
+/* Picks `rows` rows of n elements, from column j of the walk's row on. `at` is the index of the
+ * first element in the result. */
 static bool gather_rows(const wf_call *c, const wf_walk *w, int64_t at, int64_t j, int64_t rows,
                         int64_t n) {
     const int *axis = c->attrs;

@@ -135,7 +135,7 @@ wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids) {
 /* embedding_backward adds dy[i, :] to row ids[i] of the addend, or of zeros in the table's
  * shape. */
 
-enum { STRIPE = 64, EMBEDDING_ADDEND = 3 }; /* columns of a task */
+enum { STRIPE = 64, EMBEDDING_ADDEND = 3 }; /* STRIPE: columns of a task */
 
 static bool shape_embedding_backward(wf_call *c) {
     const wf_view *dy = &c->in[0], *ids = &c->in[1], *table = &c->in[2];

@@ -3,10 +3,10 @@
  * products.
  *
  * Element i lies at u = i (n - 1) / (m - 1) of the operand's axis if corners are aligned, else at
- * (i + 1/2) n / m - 1/2; n elements become m. Nearest: the element below i n / m, or the nearest
- * one. Linear: the two beside u, by distance. Cubic: four, by the convolution kernel of Keys (1981)
- * with a = -3/4. Beyond its ends, the axis continues with its last element. All of this is as in
- * torch.nn.functional.interpolate. */
+ * (i + 1/2) n / m - 1/2; n elements become m. Nearest: the element at floor(i n / m), or at
+ * floor((i + 1/2) n / m). Linear: the two beside u, by distance. Cubic: four, by the convolution
+ * kernel of Keys (1981) with a = -3/4. Beyond each end, the axis continues with the element at that
+ * end. All of this is as in torch.nn.functional.interpolate. */
 #include <math.h>
 #include <string.h>
 
@@ -173,7 +173,7 @@ static int64_t tasks_resize(const wf_call *c, int phase) {
             for (int64_t j = 0; j < n; j++) y[j] = k ? y[j] + w * from[j] : w * from[j];           \
         }                                                                                          \
     }                                                                                              \
-    /* Elements [from, to) of y, if the axis is the last one: a row of one element for each. */    \
+    /* Computes elements [from, to) of y, if the axis is the last one. */                          \
     static inline __attribute__((always_inline)) void weigh_axis_##real(                           \
         int64_t from, int64_t to, int taps, const sides *s, const tap_list *list, const real *x,   \
         real *y) {                                                                                 \
@@ -303,7 +303,7 @@ const wf_op wf_op_resize = {
                                .emit = emit_resize },
 };
 
-/* ---- resize_backward(dy, like x) -> dx: each image is one task, in the order of dy ----------- */
+/* ---- resize_backward(dy, like x) -> dx: an image belongs to one task, in the order of dy ----- */
 
 static bool plan_backward(wf_call *c, void *plan) {
     const resize *r = c->attrs;
@@ -373,7 +373,7 @@ static void grad_backward(wf_tensor *dx, wf_tensor *const *ddx, wf_tensor **ddy,
 }
 
 /* Shapes: dy real, as resize gives it; like as the operand of resize -> as like.
- * Limits: Each image is one task: its sums have one order. */
+ * Limits: An image belongs to one task, so its sums have one order. */
 const wf_op wf_op_resize_backward = {
     .name = "resize_backward",
     .family = "shape",

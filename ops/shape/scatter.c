@@ -129,8 +129,8 @@ typedef struct steps {
     int64_t src, id, y, along;
 } steps;
 
-/* A row of the walk: n elements of src from `first` on, their ids, of which each is below `below`,
- * and where id 0 lies in the result. */
+/* A row of the walk: n elements of src from `first` on, their ids, which must be below `below`, and
+ * where id 0 lies in the result. */
 typedef struct target {
     const wf_view *src;
     int64_t n, first, below;
@@ -336,9 +336,9 @@ wf_tensor *wf_scatter_min(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src
 /* ---- scatter_mul ----------------------------------------------------------------------------- */
 
 /* The derivative with respect to x is the product of the elements of src written there. With
- * respect to an element of src it is the product of x and the others. That is 0 if one of the
- * others is 0, and else P / src, where P is the product of all factors that are not 0. As in
- * PyTorch, the second derivative takes zeros for constants. */
+ * respect to an element of src it is the product of x and the others. That is 0 if one of the other
+ * elements of src is 0. Else it is P / src, or P where src is 0. P is x times all elements of src
+ * that are not 0. As in PyTorch, the second derivative takes zeros for constants. */
 static void grad_scatter_mul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const int *axis = y->attrs;
     wf_tensor *src = y->in[SRC], *ids = y->in[IDS], *x = y->in[ADDEND], *one = wf_fill(x, 1);

@@ -2,8 +2,8 @@
  * unsqueeze, cast, detach.
  *
  * All results are views, with two exceptions: casts between reals and i32, and a reshape whose
- * result cannot be expressed by strides. Slices, pads and concatenations are in slice.c, broadcasts
- * in chain.c. */
+ * result cannot be expressed by strides. Slices and pads are in slice.c, concatenations in
+ * concat.c, broadcasts in chain.c and strides.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -381,7 +381,7 @@ static int64_t view_cast(wf_call *c) {
     return 0;
 }
 
-/* Converts to ids: rounds towards 0, saturates at the ends of i32, and turns NaN into 0. */
+/* A cast to i32 rounds towards 0, saturates at the ends of i32, and turns NaN into 0. */
 static bool eval_cast(const wf_call *c, int phase, int64_t task, void *scratch) {
     wf_dtype from = c->in[0].dtype, to = c->out[0].dtype;
     wf_runs r;
@@ -399,14 +399,15 @@ static bool emit_cast(wf_emitter *e, const wf_call *c) {
     return wf_emit_choice(e, c, c->out[0].dtype == WF_I32 ? "id_of(x)" : "(float)x");
 }
 
-/* Between reals a cast is the identity. Ids have no gradient, so this is not called for them. */
+/* Between reals a cast is the identity. i32 has no gradient, so this rule is not called for other
+ * casts. */
 static void grad_cast(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y;
     (void)need;
     dx[0] = dy[0];
 }
 
-/* Shapes: x of any type -> y of the same shape, of the other type.
+/* Shapes: x of any type -> y of the same shape, of the given type.
  * Limits: To i32 or to the real type of the graph; a fraction is cut off. */
 const wf_op wf_op_cast = {
     .name = "cast",

@@ -2,9 +2,9 @@
  *
  *     PE[p, 2i] = sin(p / 10000^(2i/D))      PE[p, 2i+1] = cos(same)
  *
- * as initial values of a table, and as an op that needs no table; both give the same bits. Other
- * forms have D/2 waves, and all sines before all cosines. In the forms of fairseq and tensor2tensor
- * the factor of the longest wave is exactly 10000. */
+ * as initial values of a table, and as an op that needs no table; both give the same bits. The
+ * other forms have all sines before all cosines. In the forms of fairseq and tensor2tensor the
+ * factor of the longest wave is exactly 10000. */
 #include <math.h>
 
 #include "core/compose.h"

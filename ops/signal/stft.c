@@ -18,7 +18,7 @@
 enum { MOST_FFT = 4096 }; /* the matrix has N (N + 2) elements */
 
 /* sin(2 pi m / n), 0 <= m < n. The angle is reflected into the first quarter of a turn, so that
- * half turns have the sine 0: the nearest double to pi has 1.2e-16. */
+ * half turns have the sine 0. The sine of the nearest double to pi is 1.2e-16. */
 static double sine_of_turn(int64_t m, int64_t n) {
     bool below = 2 * m > n;
     int64_t twice = 2 * (below ? n - m : m), quarter = twice < n - twice ? twice : n - twice;

@@ -7,7 +7,7 @@
 #include "core/emit/emitter.h"
 #include "ops/base/op_base.h"
 
-/* Elements in a task: fewer than WF_GRAIN, because each is in four tensors. */
+/* Elements in a task: fewer than WF_GRAIN, because a step reads up to five tensors. */
 enum { WF_UPDATE_GRAIN = 4096 };
 
 extern const char wf_no_update_value[]; /* why an update has no gradient */
