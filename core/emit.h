@@ -15,18 +15,19 @@ typedef struct wf_emit_weights {
 } wf_emit_weights;
 
 typedef struct wf_emit_options {
-    /* an identifier of C: the prefix of everything that the file declares; NULL: "model" */
+    /* an identifier of C: the prefix of the names by which a program uses the file; NULL:
+     * "model" */
     const char *name;
-    /* the name of the function that runs each plan, without the prefix; NULL: "run", for a single
-     * plan */
+    /* for each plan, the name of the function that runs it, without the prefix; NULL: "run", for a
+     * single plan */
     const char *const *runs;
     /* the number of positions that the KV caches have room for, at least 4; 0: as many as the
      * extent "P" allows */
     int64_t positions;
     /* at most this many attention layers cache the int8 input of their key and value projection,
      * and compute keys and values from it in every run: less memory, more time. The others cache
-     * keys and values. It needs exactly one plan with a state, which runs one token at a time and
-     * computes keys and values in one int8 product */
+     * keys and values. Only attention that runs one token at a time, and computes keys and values
+     * in one int8 product, can do so; exactly one plan must have a state */
     int64_t recomputed;
     /* the name of an extent whose size each run of a plan without a state chooses; or NULL */
     const char *sized_by;
@@ -37,13 +38,14 @@ typedef struct wf_emit_options {
      * read what another one fetched */
     bool one_at_a_time;
     /* the plans run in this order, each as often as is wanted. A run destroys results and caches of
-     * later plans, because it uses their memory for values that it does not fetch.
-     * model_see_NAME(&m) returns the address of a row-major result, valid until the next run */
+     * later plans, because it uses their memory for its own temporary values. If a result is
+     * row-major and has the same address in every run, model_see_NAME(&m) returns this address,
+     * valid until the next run */
     bool in_order;
     /* with in_order: for how many runs of a plan without a state the results are kept.
-     * model_RUN_keep(&m, i) keeps those of its last run as number i, from 0. A later plan reads all
-     * of them: its batch is divided into kept_runs equal parts, and the rows of part i read number
-     * i. 0 or 1: it reads the results of the last run */
+     * model_RUN_keep(&m, i) keeps the results of its last run as number i, from 0. A later plan
+     * reads all kept results: its batch is divided into kept_runs equal parts, and the rows of part
+     * i read number i. 0 or 1: later plans read the results of the last run */
     int64_t kept_runs;
     /* receives the values of the leaves, which model_start then takes as an argument; NULL: the
      * text has them as an array */
@@ -52,7 +54,7 @@ typedef struct wf_emit_options {
 
 /* Plans of one graph, with the extents bound now, as the text of a C11 file that needs no library,
  * not even C's own, and allocates nothing. It holds one copy of the values that the leaves have
- * now. For a plan with the input `ids` and the fetch `logits` it declares `struct model`, with a
+ * now. For a plan with the input `ids` and the fetch `logits` it declares `model`, a struct with a
  * member `ids` for the program to set; model_ARENA, the bytes of memory that a run needs, aligned
  * to 64; model_start(&m, arena); model_run(&m), which returns 0, or 1 for bad data, such as an id
  * out of range; and model_get_logits(&m, to), which copies the result. A run computes what wf_run
@@ -61,11 +63,12 @@ typedef struct wf_emit_options {
  * run_step and run_micro_batch, as wf_random_step sets them; each run increments the step.
  *
  * A plan may be fed a node that an earlier plan fetches, as a decoder's steps are fed the encoder's
- * results: its value then stays in memory between the two, and its first axis may be 1 where
- * attention reads it for several rows. A fetch of several plans is copied by model_run_get_logits.
- * Plans with a state share its caches. Their functions have a parameter `position`, the caches'
- * rows so far, at most model_run_LAST; so has the one that copies a result which depends on it. If
- * the batch has several rows, model_run_copy(&m, from, to) copies a row of the caches.
+ * results. The value then stays in memory between the two plans, and its first axis may be 1 where
+ * attention reads it for several rows. If several plans fetch `logits`, each has its own function,
+ * model_run_get_logits. Plans with a state share the caches. Their functions have a parameter
+ * `position`, the number of rows in the caches, at most model_run_LAST; so have functions that copy
+ * a result which depends on the position. If the batch has several rows, model_run_copy(&m, from,
+ * to) copies one batch row of the caches to another.
  *
  * With `sized_by`, functions of plans without a state have a parameter `size`, the size of that
  * extent in this run. It is from 2 to model_run_MOST, the size that is bound, which must be at
@@ -73,16 +76,16 @@ typedef struct wf_emit_options {
  *
  * With `weights_file`, model_start(&m, arena, file, size) takes these bytes too, model_FILE of
  * them, which begin at a multiple of 4 and may be constant data, or mapped. It reads the bytes
- * once, and runs read them again, unless plans update leaves. It returns 0, or 1 if the size or a
- * checksum shows that they are not these bytes; each run then returns 1.
+ * once, and runs read them again, unless plans update leaves. It returns 0, or 1 if the address is
+ * not such a multiple, or the size or the checksum is wrong; each run then returns 1.
  *
  * An input whose name is a word of C, or of the file, is a member with '_' behind that name.
- * Weights in int8 (wf_pack_weights) that products and embedding read stay so: integers row by row,
- * and the scales of rows among the floats.
+ * Weights in int8 (wf_pack_weights) that products and embedding read stay in int8: integers row by
+ * row, and the scales of rows among the floats.
  *
- * malloc'ed. NULL with message[256]: an op that has no form in C, extents that are not bound, a
- * graph of f64, weights in int8 that other ops read, 2^31 elements; two inputs or fetches of one
- * name; fewer than 4 positions of the caches. */
+ * The text is malloc'ed. NULL with message[256], for instance for an op that has no form in C,
+ * extents that are not bound, a graph of f64, weights in int8 that other ops read, 2^31 elements or
+ * more, two inputs or fetches of one name, or fewer than 4 positions of the caches. */
 WF_API char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message);
 
 #ifdef __cplusplus

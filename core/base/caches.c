@@ -1,9 +1,10 @@
 /* core/base/caches.c - finds the processor's data caches; see caches.h.
  *
- * On x86-64 the source is CPUID, elsewhere Linux's sysfs. Both report what the hypervisor of a
- * virtual machine lets through, which may be wrong: sizes are limited to those of real processors.
- * Nothing is allocated, and nothing fails. If a processor has cores of several kinds, the caches
- * are those of the core that runs this code. */
+ * On x86-64 the source is CPUID; elsewhere, or if CPUID reports no first-level cache, it is Linux's
+ * sysfs. Both report what the hypervisor of a virtual machine lets through, which may be wrong:
+ * sizes that no real processor has are replaced. Nothing is allocated, and nothing fails. If a
+ * processor has cores of several kinds, CPUID describes the core that runs this code; sysfs is read
+ * for cpu0. */
 #include "core/base/caches.h"
 
 #include <fcntl.h>
@@ -23,7 +24,8 @@ static wf_cache_level *level_of(wf_caches *c, int64_t level) {
 
 /* ---- from text ------------------------------------------------------------------------------- */
 
-/* Reads digits without a sign, as a number up to `most`. Anything else gives -1. */
+/* Reads the digits at *text as a number, and moves *text behind them. Returns -1 if there is no
+ * digit, or if the number exceeds `most`. */
 static int64_t count_of(const char **text, int64_t most) {
     int64_t value = 0;
     if (**text < '0' || **text > '9') return -1;
@@ -46,7 +48,7 @@ static int64_t bytes_of(const char **text) {
 }
 
 /* For a cache of each level: the least and most bytes that a real processor has, and the cache that
- * is assumed if its size is unknown. */
+ * is assumed if the reported size is unknown or outside these bounds. */
 static const struct {
     int64_t least, most;
     wf_cache_level usual;
@@ -131,7 +133,8 @@ static void ask_processor(wf_caches *c) {
 
 enum { LINE = 256 };
 
-/* Reads the beginning of a small file. The text is empty if the file does not exist. */
+/* Reads the beginning of the file FOLDER/indexINDEX/NAME into `line`, which stays empty if there is
+ * no such file. */
 static const char *read_line(const char *folder, int index, const char *name, char line[LINE]) {
     char path[LINE];
     int length = snprintf(path, sizeof path, "%s/index%d/%s", folder, index, name);
@@ -149,7 +152,7 @@ static int64_t read_count(const char *folder, int index, const char *name) {
     return value > 0 ? value : 0;
 }
 
-/* The number of processors in a list such as 0-3,8. A malformed list gives 0. */
+/* The number of processors in a list such as 0-3,8; 0 if the list is malformed or too long. */
 static int count_list(const char *text) {
     int64_t n = 0;
     do {
@@ -183,9 +186,9 @@ static int between(int low, int value, int high) {
 }
 
 /* A virtual machine with two cores of a socket may report the socket's whole third level, although
- * other machines use that cache, too. So at most 8 MiB are counted for each processor of this
- * machine. If the level seems to belong to one thread alone, up to 8 processors are assumed to
- * share it. */
+ * other machines use that cache, too. So the size is limited to 8 MiB times the number of this
+ * machine's processors. If the level seems to belong to one thread alone, up to 8 processors are
+ * assumed to share it. */
 static void mend_shared(wf_cache_level *l3, int processors) {
     const int64_t most = (int64_t)8 << 20;
     const int usual_sharers = 8;
@@ -217,8 +220,8 @@ void wf_caches_mend(wf_caches *c, int processors) {
 static wf_caches here;
 static char here_text[CACHES_TEXT];
 
-/* A malformed WEFT_CACHES is ignored, as there is no way to report it here: programs that set it
- * compare it with wf_caches_text(). */
+/* A malformed WEFT_CACHES is ignored, because nothing can be reported here. Programs notice it:
+ * wf_caches_text() then differs from the variable. */
 static void find(void) {
     const char *wanted = getenv("WEFT_CACHES");
     long online = sysconf(_SC_NPROCESSORS_ONLN);

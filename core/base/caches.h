@@ -12,12 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All numbers are above 0. For a processor without a third-level cache, l3 is a copy of l2. No
- * level is smaller than the one before. */
+/* The data cache of one level. In wf_caches_here all numbers are above 0, and no level is smaller
+ * than the one before. For a processor without a third-level cache, l3 is a copy of l2. */
 typedef struct wf_cache_level {
     int64_t bytes;
     int ways;
-    int threads; /* processors that share it */
+    int threads; /* hardware threads that share the cache */
 } wf_cache_level;
 
 typedef struct wf_caches {
@@ -39,12 +39,12 @@ enum { CACHES_TEXT = 96 };
  * malformed or no processor has such caches. */
 bool wf_caches_parse(const char *text, int processors, wf_caches *c);
 
-/* Reads a folder such as /sys/devices/system/cpu/cpu0/cache; numbers without a file in it become
- * 0. */
+/* Reads the caches from a folder such as /sys/devices/system/cpu/cpu0/cache. A number whose file is
+ * missing becomes 0. */
 void wf_caches_read(const char *folder, wf_caches *c);
 
-/* Complete the numbers that were found on a machine with this many processors: missing ones (0) get
- * defaults, implausible ones are limited. */
+/* Complete the numbers that were found on a machine with this many processors: missing ones (0) and
+ * implausible sizes get defaults, and counts of threads are limited to `processors`. */
 void wf_caches_mend(wf_caches *c, int processors);
 
 void wf_caches_print(const wf_caches *c,

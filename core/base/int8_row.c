@@ -8,8 +8,8 @@
 
 #define LEAST 0x1p-118f
 
-/* The scale, rounded up to a significand of 17 bits. It is rounded down if 127 times the result
- * would be infinite. */
+/* The scale of a row: its largest |x| divided by 127, rounded up to a significand of 17 bits, or
+ * down if 127 times the result would be infinite. */
 static float scale_for(float largest) {
     enum { DROPPED = 127 };
     float scale = largest / WF_INT8_MOST, up;

@@ -8,17 +8,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sums of products of two int8 rows, up to 127 * 127 each, fit in 32 bits up to this length. */
+/* WF_INT8_LONGEST is a length of rows up to which the dot product of two int8 rows fits in 32 bits:
+ * each of its products is at most 127 * 127. */
 enum { WF_INT8_MOST = 127, WF_INT8_LONGEST = 1 << 17 };
 
-/* The scale of a row: its largest |x|, divided by 127 and rounded up to a float with a significand
- * of 17 bits. It is 0 if the largest |x| is below 2^-118. The values are q = x / scale, rounded to
- * nearest, ties to even, in [-127, 127]. Then q * scale is exact, so quantising it again gives the
- * same scale and q. x must be finite. */
+/* The scale of a row: its largest |x|, divided by 127 and rounded to a float with a significand of
+ * 17 bits. It is 0 if the largest |x| is below 2^-118. wf_int8_round computes q = x / scale,
+ * rounded to nearest, ties to even, in [-127, 127]. The product q * scale is exact in f32, so
+ * quantising it again gives the same scale and q. x must be finite. */
 float wf_int8_scale(int64_t n, const float *x);
 float wf_int8_scale_of(float largest); /* of a row with this largest |x| */
 void wf_int8_round(int64_t n, const float *x, float scale, int8_t *q);
-/* True if all values are finite; else *where is the index of one that is not. */
+/* True if all values are finite; else *where is the index of the first that is not. */
 bool wf_int8_holds(int64_t n, const float *x, int64_t *where);
 
 /* Rounds a float of magnitude below 2^22 to the nearest integer, ties to even. Adding and then

@@ -29,8 +29,9 @@ void *wf_memory_new(size_t bytes) {
     return p ? memset(p, 0, bytes) : NULL;
 }
 
-/* The C library may keep a freed block for later use. A large block is emptied first, so that
- * memory that grows step by step does not keep its earlier sizes resident. */
+/* The C library may keep a freed block for later use. The pages of a large block are therefore
+ * given back to the system first. Otherwise a buffer that grows step by step would keep its
+ * earlier, smaller blocks resident. */
 void wf_memory_free(void *p, size_t bytes) {
 #ifdef MADV_DONTNEED
     if (p && bytes >= 2 * HUGE_PAGE) madvise(p, bytes & ~((size_t)HUGE_PAGE - 1), MADV_DONTNEED);

@@ -9,8 +9,8 @@ enum { ALIGN = 64 };
 static inline size_t memory_aligned(size_t bytes) {
     return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
-/* Returns zeroed memory, 64-byte aligned, in huge pages if large. NULL: out of memory. Free it with
- * free or wf_memory_free. */
+/* Returns zeroed memory, 64-byte aligned. For 4 MiB or more it asks the system for huge pages.
+ * NULL: out of memory. Free it with free or wf_memory_free. */
 void *wf_memory_new(size_t bytes);
 /* Like wf_memory_new, but not zeroed: pages that are never touched take no memory. */
 void *wf_memory_raw(size_t bytes);
@@ -20,15 +20,15 @@ char *wf_memory_drop(char *from, char *to);
 /* Free a block of `bytes` bytes, and give the pages of a large one back to the system. */
 void wf_memory_free(void *p, size_t bytes);
 
-/* Make room for `need` elements in *array, a pointer to elements of `size` bytes; the capacity
- * doubles. False, with the array unchanged: out of memory. */
+/* Grow an array, by doubling its capacity, until it has room for `need` elements of `size` bytes.
+ * `array` is the address of the pointer to them. False, with the array unchanged: out of memory. */
 bool wf_grow(void *array, size_t *capacity, size_t need, size_t size);
 
 /* An arena: a list of blocks from which many pieces are allocated. The first block has `first`
- * bytes, each further one twice as many as the one before, up to a limit: a small graph takes
- * little memory, and the small pieces of a large one lie in huge pages. With first = 0 every piece
- * has its own block. wf_arena_release gives one piece back (data may be NULL); a block is freed
- * with its last piece. */
+ * bytes, and each further block twice as many as the one before, up to 32 MiB. So a small graph
+ * takes little memory, and the small pieces of a large graph share huge pages. With first = 0 every
+ * piece has its own block. wf_arena_release releases the piece at `data` (NULL: nothing); a block
+ * is freed when its last piece is released. */
 typedef struct wf_arena wf_arena;
 void *wf_arena_alloc(wf_arena **arenas, size_t bytes, size_t first); /* zeroed; NULL: no memory */
 void *wf_arena_raw(wf_arena **arenas, size_t bytes, size_t first);   /* not zeroed */

@@ -32,15 +32,16 @@ static inline double wf_unit_double(uint32_t hi, uint32_t lo) {
     return (double)(((uint64_t)hi << 32 | lo) >> 11) * 0x1.0p-53;
 }
 
-/* 64-bit FNV-1a, for fingerprints and not for security. h is the hash of the preceding bytes. */
+/* 64-bit FNV-1a of n bytes, for fingerprints and not for security. h is the hash of the bytes
+ * before them. */
 static inline uint64_t wf_fnv1a(uint64_t h, const void *data, uint64_t n) {
     const unsigned char *p = (const unsigned char *)data;
     for (uint64_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001B3u;
     return h;
 }
 
-/* One step of a fast hash over 8-byte words. It is a bijection of h for a given word, and a
- * bijection of the word for a given h. */
+/* One step of a fast hash over 8-byte words. For a given word the result is a bijection of h, and
+ * for a given h a bijection of the word. */
 static inline uint64_t wf_mix_word(uint64_t h, uint64_t word) {
     h = (h ^ word) * 0x9E3779B97F4A7C15u;
     return h ^ (h >> 32);

@@ -16,10 +16,11 @@
 #define ASAN_UNPOISON_MEMORY_REGION(from, bytes) ((void)(from), (void)(bytes))
 #endif
 
-/* bytes that are forbidden behind the scratch memory of an op */
+/* bytes behind the scratch memory of an op that AddressSanitizer forbids; 0 without it */
 enum { WF_GUARD_BYTES = WF_SANITIZED ? 256 : 0 };
 
-/* Bytes of scratch memory of each worker, for the largest request of an op. */
+/* The bytes of scratch memory that each worker thread gets, if no op of the plan asks for more than
+ * `largest` bytes. */
 static inline size_t wf_scratch_stride(size_t largest) {
     return largest ? ((largest + 127) & ~(size_t)127) + WF_GUARD_BYTES : 0;
 }

@@ -1,7 +1,7 @@
 /* core/base/size.c - checked sizes and the element types.
  *
- * The one place where sizes are multiplied. A product that overflows gives false, never a wrapped
- * number, whatever a program or a file declares. */
+ * Sizes that a program or a file declares are multiplied here. A product that overflows gives
+ * false, never a wrapped number. */
 #include "core/op_internal.h"
 #include "core/record/record.h"
 
@@ -11,8 +11,8 @@ bool wf_mul_size(int64_t a, int64_t b, int64_t *out) {
     return true;
 }
 
-/* The bytes of this shape; -1: overflow. An axis of size 0 counts as 1, because strides are
- * products of the other axes and must not overflow either. */
+/* The bytes of a tensor of this shape; -1: overflow, or no valid dtype or shape. An axis of size 0
+ * counts as 1, because strides are products of the other axes and must not overflow either. */
 static int64_t bytes_of(wf_dtype dtype, int ndim, const int64_t *shape) {
     int64_t bytes = (int64_t)wf_dtype_size(dtype);
     if (bytes == 0 || ndim < 0 || ndim > WF_MAX_DIMS) return -1;

@@ -19,16 +19,17 @@ static inline bool wf_utf8_continues(char c) {
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* The length that a first byte announces, but at most n > 0, the bytes that are left. The following
- * bytes are not checked. A byte that begins no code point counts as one. */
+/* The length of a code point according to its first byte, but at most n > 0, the number of bytes
+ * left. The bytes after the first are not checked. A byte that cannot begin a code point gives
+ * 1. */
 static inline size_t wf_utf8_announced(const char *text, size_t n) {
     unsigned char c = (unsigned char)*text;
     size_t length = c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
     return length < n ? length : n;
 }
 
-/* The number of bytes, at least one, with which the n > 0 bytes begin a code point. *whole is true
- * if the code point is complete. */
+/* Of n > 0 bytes, the number of leading bytes that can be the beginning of one code point; at least
+ * 1. *whole is true if they are a complete code point. */
 static inline size_t wf_utf8_beginning(const char *text, size_t n, bool *whole) {
     const unsigned char *c = (const unsigned char *)text;
     size_t length = c[0] < 0x80 ? 1 : c[0] < 0xC2 || c[0] > 0xF4 ? 0 : wf_utf8_announced(text, 4);
@@ -44,15 +45,16 @@ static inline size_t wf_utf8_beginning(const char *text, size_t n, bool *whole) 
     return i;
 }
 
-/* The length of the code point at the start of the n > 0 bytes. 0 if there is no valid one. */
+/* The length of the code point at the start of n > 0 bytes; 0 if they do not begin with a complete,
+ * valid one. */
 static inline size_t wf_utf8_length(const char *text, size_t n) {
     bool whole;
     size_t length = wf_utf8_beginning(text, n, &whole);
     return whole ? length : 0;
 }
 
-/* The code point that is encoded in these 1 to 4 bytes; `bytes` is what wf_utf8_length has
- * returned. */
+/* The code point that is encoded in 1 to 4 bytes of text; their number, `bytes`, is the result of
+ * wf_utf8_length. */
 static inline int32_t wf_utf8_code(const char *text, size_t bytes) {
     int32_t code = (unsigned char)*text & (bytes == 1 ? 0x7F : 0x7F >> bytes);
     for (size_t i = 1; i < bytes; i++) code = code << 6 | (text[i] & 0x3F);

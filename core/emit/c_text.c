@@ -138,9 +138,9 @@ static bool is_head(const char *line, size_t n) {
 
 enum { MOST_DEPTH = 16 };
 
-/* A closing brace is indented like the line that opened its block. If that line follows heads
- * without braces (`for`, `if`), the line after the closing brace is indented like the first of
- * these heads. */
+/* A closing brace is indented like the line that opened its block. If that line follows `for` or
+ * `if` lines without braces, the line after the closing brace is indented like the first of those
+ * lines. */
 void wf_text_indent(wf_text *t, const char *code) {
     int depth = 0, level = 0, base = 0, ends[MOST_DEPTH], after[MOST_DEPTH];
     while (*code) {

@@ -1,13 +1,14 @@
 /* core/emit/emit.c - plans as one C file: what emit.h promises.
  *
  * Every step of a schedule is a call of a C function, whose body the op's kernel writes
- * (emitter.h). Steps with the same body call the same function. The calls of one module path, in
- * the order of the schedule, are a function named after it. Memory lies where the plan puts it.
+ * (emitter.h). Steps with the same body call the same function. Consecutive calls of one module
+ * path, at most 40, are one function, which is named after the path. Values have the offsets in
+ * memory that the plan gave them.
  *
- * A plan with a state has a different schedule at every position; a plan whose runs choose a size,
- * at every size. Such a plan is written at several positions or sizes. The texts must be equal
- * except for numbers that grow evenly: these become a + b * position, or a + b * size. Memory is
- * laid out for the largest position or size. */
+ * In a plan with a state, shapes and strides depend on the position; in a plan whose runs choose a
+ * size, on that size. Such a plan is described at several positions or sizes. The texts must be
+ * equal except for numbers that grow evenly: these become a + b * position, or a + b * size. Memory
+ * is laid out for the largest position or size. */
 #include "core/emit.h"
 
 #include <stdio.h>
@@ -84,7 +85,7 @@ static bool describe_all(wf_emitter *e, int n_steps, pass *one) {
     return ok && (!e->now->sized || wf_describe_rest(e, &one->rest));
 }
 
-/* Bind the part's plan at a position, or with a size. */
+/* Bind the current plan at a position or, if its runs choose a size, with this size. */
 static bool move_to(wf_emitter *e, int64_t at) {
     wf_plan *p = e->now->plan;
     if (e->now->sized && !wf_bind(p, e->sized_by, at)) return wf_emitter_fail_plan(e);
@@ -92,8 +93,8 @@ static bool move_to(wf_emitter *e, int64_t at) {
     return true;
 }
 
-/* Describe the plan at each position or size. False: that fails, or two of them have different
- * schedules. */
+/* Describe the plan at each position or size of `all`. False: that fails, or the number of steps is
+ * not the same at all of them. */
 static bool describe(wf_emitter *e, passes *all) {
     wf_plan *p = e->now->plan;
     int n_storages = 0;
@@ -160,8 +161,8 @@ static bool write_part(wf_emitter *e) {
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Reserve this many rows in a plan's KV caches from the start, so that their layout is the same for
- * every position. */
+/* Make a plan with a state reserve this many rows in its KV caches when it is bound next, so that
+ * their layout is the same for every position. */
 static void reserve_rows(wf_plan *p, int64_t rows) {
     if (!p->with_state) return;
     for (int i = 0; i < MAX_BINDINGS; i++) {
@@ -195,8 +196,8 @@ static bool same_slots(const binding *a, const binding *b) {
     return same;
 }
 
-/* Give the KV caches of a plan with a state their place. Plans with a state share the caches of the
- * first such plan. *at: the first free float, which moves behind them. */
+/* Set the offset of a plan's KV caches. Plans with a state share the caches of the first such plan,
+ * which begin at float *at; *at then moves behind them. */
 static bool place_state(wf_emitter *e, part *q, int64_t *at) {
     if (!q->plan->with_state) return true;
     q->last = last_position(q->plan);
@@ -213,7 +214,8 @@ static bool place_state(wf_emitter *e, part *q, int64_t *at) {
     return true;
 }
 
-/* Remember where the storages of a plan lie at its largest size, which is bound now. */
+/* If runs of the plan choose a size: remember the offset and bytes of each storage at the largest
+ * size, which is bound now. */
 static bool keep_rooms(wf_emitter *e, part *q) {
     const wf_plan *p = q->plan;
     const binding *b = p->now;
@@ -233,7 +235,7 @@ static bool keep_rooms(wf_emitter *e, part *q) {
 
 /* ---- memory that later plans use again ------------------------------------------------------- */
 
-/* The first place at which n floats in a row are free. */
+/* The lowest offset at which n consecutive floats are free. */
 int64_t wf_free_floats(const wf_emitter *e, int64_t n) {
     int64_t at = 0;
     for (int k = 0; k < e->n_spans; k++) {
@@ -306,8 +308,8 @@ static bool bind_last(wf_emitter *e, wf_plan *p) {
     return last <= 0 || wf_plan_prepare(p, last) || wf_emitter_fail_plan(e);
 }
 
-/* Bind the plans. Place their arenas one after the other, or all at 0 if they run one at a time;
- * then place the KV caches. */
+/* Bind the plans. Place their arenas one after the other, or all at 0 if they run one at a time,
+ * and then the KV caches. Plans in order are placed by lay_out_in_order. */
 static bool lay_out(wf_emitter *e) {
     int64_t at = 0, rows = e->parts[0].plan->graph->extents[0].max + 1;
     if (e->positions && e->positions < rows) rows = e->positions;

@@ -29,7 +29,7 @@ static void write_struct(const wf_emitter *e, wf_text *t) {
     wf_text_print(t, "} %s;\n\n", e->prefix);
 }
 
-/* The file in a few lines for its reader. */
+/* Write the comment at the head of the file, which explains the file to its reader. */
 static void write_contents(const wf_emitter *e, wf_text *t) {
     const char *of = e->prefix;
     wf_text_print(t,
@@ -184,7 +184,8 @@ static void write_copies(const wf_emitter *e, wf_text *t) {
     }
 }
 
-/* Set the weights of the struct, or copy their first values to memory of the program. */
+/* Write the statements that set m->weights. If runs update leaves, they also copy the first values
+ * to the program's memory. */
 static void write_first_values(const wf_emitter *e, const char *from, wf_text *t) {
     if (!e->updates) {
         wf_text_print(t, "    m->weights = %s;\n", from);

@@ -61,7 +61,7 @@ static bool is_attention(const exec *x) {
            x[ATTENTION].in[2].storage == x[VALUES].out[0].storage && !c->training;
 }
 
-/* True if no other step reads the storage, and it is not fetched. */
+/* True if no step but `by` reads storage `at`, and no fetched value lies in it. */
 static bool is_read_once(const part *q, int at, const exec *by) {
     const binding *b = q->plan->now;
     for (int k = 0; k < b->n_execs; k++)
@@ -151,8 +151,8 @@ static bool describe_keeping(wf_emitter *e, const kept_cache *k, const exec *x, 
     return true;
 }
 
-/* Make v the view of one batch row's keys or values in rows of `columns` floats, in which both lie
- * side by side. */
+/* Make v the view of the keys or values of one batch row. They lie side by side in rows of
+ * `columns` floats, one for each position. */
 static void view_row(const exec *cache, int64_t columns, wf_view *v) {
     v->shape[0] = 1;
     v->stride[0] = 0;

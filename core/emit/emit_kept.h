@@ -8,12 +8,12 @@
 /* Choose the attentions whose caches keep inputs, at most as many as the caller of wf_emit allows.
  * The plans must be bound. */
 bool wf_choose_kept(wf_emitter *e);
-/* The cache to which this step of the current plan belongs, so that wf_describe_kept writes the
- * step; NULL: none. */
+/* If the step of the current plan belongs to a cache of inputs, that cache: wf_describe_kept then
+ * writes the step. NULL: it does not. */
 const kept_cache *wf_kept_at(const wf_emitter *e, int step);
 bool wf_describe_kept(wf_emitter *e, const kept_cache *k, int step, step_text *s);
-/* True if cache `index` of the plan is one of the two, of keys or of values, that one cache of
- * inputs replaces. */
+/* True if a cache of inputs replaces cache `index` of the plan, which is one of keys or of
+ * values. */
 bool wf_keeps_input(const wf_emitter *e, const part *of, int index);
 
 #endif

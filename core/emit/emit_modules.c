@@ -9,8 +9,8 @@
 /* The most calls in one function that is named after a module. */
 enum { MOST_CALLS = 40 };
 
-/* The function with this code. It is written to the file now, unless an earlier step had the same
- * code. NULL after a failure. */
+/* The function whose parameters and body are `code`. If no earlier step had the same code, the
+ * function is written to the file. NULL after a failure. */
 static const form *form_of(wf_emitter *e, const step_text *s, const char *name, const char *code) {
     for (size_t i = 0; i < e->n_forms; i++)
         if (strcmp(e->codes.at + e->forms[i].code, code) == 0) return &e->forms[i];
@@ -70,7 +70,7 @@ bool wf_end_module(wf_emitter *e) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* A step's texts, for all positions. */
+/* The texts of a step, merged for all positions or sizes. */
 typedef struct merged {
     wf_text name, code, arguments, results;
     bool moves; /* the code depends on the position or size */

@@ -1,5 +1,5 @@
-/* core/emit/emit_names.c - names in an emitted file. Names that the program uses follow from the
- * graph's names; the others are changed where they would be equal to one of those. */
+/* core/emit/emit_names.c - names in an emitted file. Names by which programs use the file follow
+ * from the graph's names. Any other name gets a number if it is already taken. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "emit_sections.h"
 
 /* Names that the emitter must not choose: keywords of C11, names of headers and compilers, names
- * that every emitted file declares, and names of parameters and locals in its functions. */
+ * that emitted files declare, and parameters of their functions. */
 static const char *const words[] = {
     "auto",     "break",     "case",        "char",          "const",    "continue",  "default",
     "do",       "double",    "else",        "enum",          "extern",   "float",     "for",
@@ -129,7 +129,8 @@ static bool is_own_member(const wf_emitter *e, const char *name) {
     return false;
 }
 
-/* True if no member may have this name. The names of parameters are allowed. */
+/* True if no member for an input may have this name. The names of parameters (m, position, size)
+ * are allowed. */
 static bool is_reserved(const wf_emitter *e, const char *name) {
     static const char *const parameters[] = { "m", "position", "size" };
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)

@@ -1,11 +1,11 @@
 /* core/emit/emit_numbers.c - merges the texts for several positions into one. Where a number
- * differs, it must grow evenly with the position. */
+ * differs, it must grow evenly with the position, or with the size that runs choose. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "emit_steps.h"
 
-/* The number after a mark; *at moves behind the mark at its end. */
+/* Reads the number between two marks. *at is at the first mark, and moves behind the second. */
 static int64_t read_number(const char **at) {
     char *end;
     int64_t n = strtoll(*at + 1, &end, 10);

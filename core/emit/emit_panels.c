@@ -1,8 +1,8 @@
 /* core/emit/emit_panels.c - weights in panels: each group of EMIT_PANEL rows of a matrix (the last
  * group may have fewer) is stored column by column. A product then reads them in order, and
- * computes as many columns at a time. A leaf is packed so if all steps that read it, in all plans,
- * can read panels (kernel.h), and one of them computes with it: a table that is only looked up
- * stays row-major. */
+ * computes as many columns at a time. A leaf is packed in panels if all steps that read it, in all
+ * plans, can read panels (kernel.h), one of them computes with it, and no plan fetches it. A table
+ * that is only looked up stays row-major. */
 #include <stdlib.h>
 
 #include "emit_sections.h"
@@ -22,7 +22,8 @@ static bool reads_panels(const exec *x, int i, const wf_tensor *t) {
            (n % EMIT_PANEL == 0 || first + n == t->shape[0]);
 }
 
-/* The leaf, if operand i of a step reads its data. */
+/* The f32 leaf whose data operand i of step x reads, or of which operand i is a view; NULL:
+ * none. */
 static const wf_tensor *leaf_read(const part *q, const exec *x, int i) {
     const binding *b = q->plan->now;
     int at = x->in[i].storage;
@@ -51,8 +52,8 @@ static void note_readers(const part *q, panel_use *uses) {
     }
 }
 
-/* Plans that run one at a time (`alone`) belong to a training. It saves leaves as they lie in
- * memory, so none of them is packed. */
+/* Plans that run one at a time (`alone`) are those of a training, whose program saves leaves as
+ * they lie in memory. So no leaf is packed. */
 void wf_choose_panels(wf_emitter *e) {
     if (e->alone) return;
     for (int i = 0; i < e->n_parts; i++) note_readers(&e->parts[i], e->panel_uses);

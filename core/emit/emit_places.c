@@ -10,7 +10,8 @@
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
 
-/* Give a leaf its place in the weights, if it has none yet, and write its name in C to `name`. */
+/* Add a leaf to the list of weights, if it is not in the list yet, and write its name in C to
+ * `name`. */
 static void place_leaf(wf_emitter *e, const wf_tensor *t, char name[MOST_NAME]) {
     wf_leaf_name(t, name);
     if (e->is_placed[t->id]) return;
@@ -79,8 +80,8 @@ const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part 
     return NULL;
 }
 
-/* A plan cannot read a value of another plan if the address of the value depends on the position.
- * In that case the emitter fails. */
+/* Fails if the current plan reads a value of another plan whose address depends on that plan's
+ * position: the current plan does not know it. */
 static bool link_rests(wf_emitter *e, const part *of, const wf_tensor *t) {
     int at = of->plan->index[t->id];
     if (!of->resting || !of->resting[at].moves) return true;

@@ -11,17 +11,19 @@ bool wf_add_place(wf_emitter *e, location at, wf_dtype dtype, bool written, int6
                   wf_text *t);
 /* Write the address of an int8 leaf as C and, if asked, a comma and the address of its scales. */
 bool wf_add_int8_place(wf_emitter *e, location at, bool with_scales, wf_text *t);
-/* The value that an earlier part fetches and this one is fed; *of: that part. NULL: none does. */
+/* The value of tensor t in an earlier part that fetches it, when the current part is fed with t;
+ * *of: that earlier part. NULL: no earlier part fetches t. */
 const bound_view *wf_linked(const wf_emitter *e, const wf_tensor *t, const part **of);
-/* Make v, a view of the fed tensor, a view of that value as an earlier plan left it. strided: the
- * op reads any strides; indexed: attention reads it, so batch rows may share one row. False: this
- * is not possible. */
+/* v is a view of a fed tensor. If an earlier plan fetches that tensor, make v a view of the value
+ * in the memory of the earlier plan. strided: the op reads any strides; indexed: attention reads v,
+ * so batch rows may share one row. False: this is not possible. */
 bool wf_link_view(wf_emitter *e, const wf_tensor *fed, int64_t offset, bool strided, bool indexed,
                   wf_view *v);
-/* For each fetch of the current plan: at the first position or size (`first`), note where it lies
- * in memory; later, note if it lies elsewhere. */
+/* For each fetch of the current plan: in the first pass (`first`), at the largest position or size,
+ * note where the value lies in memory; in later passes, note if it lies elsewhere. */
 bool wf_note_places(wf_emitter *e, bool first);
-/* Write the loops that set elements behind the bound size to zero where later plans read them. */
+/* Write the loops that set elements behind a run's size, up to the largest size, to zero where
+ * later plans read them. */
 bool wf_describe_rest(wf_emitter *e, wf_text *t);
 
 /* The storage of node i of a part, if a later part reads it in the part's memory; else -1. */

@@ -25,8 +25,8 @@ static void name_of_block(const char *block, char name[MOST_NAME]) {
     snprintf(name, MOST_NAME, "%.*s", (int)(end - at), at);
 }
 
-/* The emitter asks this for every name of a file, and each time all lines are searched. So lines
- * that cannot define the name are skipped by cheap tests: their first letter, and strstr. */
+/* The emitter calls this for every name of a file, and each call searches all lines. Lines that
+ * cannot define the name are therefore skipped by cheap tests: their first letter, and strstr. */
 bool wf_plain_defines(const char *name) {
     size_t n = strlen(name);
     for (const char *const *line = wf_basis.plain; line && *line; line++) {

@@ -10,8 +10,8 @@
 
 /* ---- fetches --------------------------------------------------------------------------------- */
 
-/* True if the program needs a function that returns result i of this part. It does not if a later
- * part of the same file is fed with the result. */
+/* True if the file gets a function that copies the value of node i of this part: the node is
+ * fetched, is no update, and no later part is fed with it. */
 bool wf_has_getter(const wf_emitter *e, const part *of, int i) {
     const planned *n = &of->plan->nodes[i];
     if (!n->fetched || (n->node->op && n->node->op->writes)) return false;
@@ -27,8 +27,8 @@ static void add_shape(wf_text *t, const wf_view *v) {
     wf_text_puts(t, "]");
 }
 
-/* The view of node i's value in memory. If an earlier plan of the file computes it, the view lies
- * in the memory of that plan. */
+/* Set *v to the view of node i's value in memory. If an earlier plan of the file computes the
+ * value, the view is one of that plan's memory. */
 static bool view_of(wf_emitter *e, int i, bound_view *v) {
     wf_plan *p = e->now->plan;
     *v = p->now->values[i];
@@ -53,7 +53,7 @@ bool wf_describe_getter(wf_emitter *e, int index, wf_text *t) {
     return !t->lacks || wf_emitter_lacks(e);
 }
 
-/* A function that copies a fetched value, row-major, to `to`. */
+/* Write the function that copies a fetched value, row-major, to its parameter `to`. */
 static bool add_getter(wf_emitter *e, const wf_tensor *t, bool moves, const wf_text *described) {
     wf_text body = { 0 };
     char name[2 * MOST_PREFIX + MOST_NAME + 8];

@@ -1,7 +1,7 @@
 /* core/emit/emit_rows.c - tables of which a file needs only the first rows, such as a table of
  * positions with more rows than a run has tokens. The ids that pick rows are known if they do not
- * depend on data: those of arange and position_ids are computed here, for the size or the position
- * of a pass. */
+ * depend on data. Ids of ops such as arange and position_ids are computed here, for the size or the
+ * position of a pass (emit.c). */
 #include <stdlib.h>
 
 #include "core/graph_internal.h"

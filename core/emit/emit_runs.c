@@ -8,12 +8,12 @@
 #include "emit_places.h"
 #include "emit_sections.h"
 
-/* The bytes of a storage, of a sized part those at its largest size. */
+/* The bytes of a storage. If runs of the part choose a size, they are those at the largest size. */
 static int64_t bytes_of(const part *q, int at) {
     return (int64_t)(q->rooms ? q->rooms[at].bytes : q->plan->now->storages[at].bytes);
 }
 
-/* The floats that one run of a storage takes in its block. */
+/* The floats that the results of one run take in the block of a storage. */
 static int64_t floats_of(const part *q, int at) {
     return (bytes_of(q, at) / 4 + LEAF_UNIT - 1) / LEAF_UNIT * LEAF_UNIT;
 }

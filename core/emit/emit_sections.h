@@ -10,8 +10,8 @@
 
 /* Choose the layout of each leaf from the steps that read it in all plans, which must be bound. */
 void wf_choose_panels(wf_emitter *e);
-/* Set the layout of operand i of a step of the part. False: it lies in panels that the step cannot
- * read. */
+/* Set v->layout, the layout of operand i of a step of the current plan. False: the operand is in
+ * panels, which the step cannot read. */
 bool wf_set_panels(wf_emitter *e, const exec *x, int i, wf_view *v);
 /* Reorder the values of a leaf in panels. False: out of memory. */
 bool wf_pack_panels(const wf_tensor *leaf, float *values);
@@ -29,14 +29,15 @@ int64_t wf_rows_of(const wf_emitter *e, const wf_tensor *t);
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* True if the name is a keyword of C, or a name that every emitted file uses itself. */
+/* True if the name is a keyword of C, or a name that emitted files use themselves. */
 bool wf_is_word_of_c(const char *name);
 /* The name of a leaf as an identifier. In the file it stands between the prefix at_ and the leaf's
  * id. */
 void wf_leaf_name(const wf_tensor *t, char name[MOST_NAME]);
-/* Claim a name at file scope: `wanted`, with a number behind it if something else has that name. */
+/* Claim a name at file scope: `wanted`, with a number behind it if that name is already taken. */
 bool wf_claim_name(wf_emitter *e, const char *wanted, char name[MOST_NAME]);
-/* Claim the names that the program uses, which must differ, and name the members for inputs. */
+/* wf_claim_public claims the names by which programs use the file, which must differ.
+ * wf_name_members names the members for inputs. */
 bool wf_claim_public(wf_emitter *e);
 bool wf_name_members(wf_emitter *e);
 const char *wf_member_of(const wf_emitter *e, const wf_tensor *input);
@@ -47,7 +48,8 @@ void wf_getter_name(const wf_emitter *e, const part *of, const char *verb, const
 
 /* ---- results and inputs ---------------------------------------------------------------------- */
 
-/* True if the program fetches node i of the part, and not only a later plan. */
+/* True if the file gets a function that copies node i of the part: the node is fetched, and no
+ * later plan is fed with it. */
 bool wf_has_getter(const wf_emitter *e, const part *of, int i);
 /* Write the shape of a fetch and the body of the function that copies it, for the position or size
  * bound now. */
@@ -60,10 +62,11 @@ bool wf_write_member(wf_emitter *e, int index, int n, const wf_text *const *text
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Read the values of all leaves, and write them as an array or as the bytes of a file. */
+/* Read the values of the leaves that steps read, and write them as arrays or as the bytes of a
+ * second file. */
 bool wf_write_weights(wf_emitter *e);
-/* The number of floats in that array or file. If runs update leaves, the program's weights are
- * copied from there, and weights beyond it begin as 0. */
+/* The number of floats in that array or second file. If runs update leaves, the program's weights
+ * are copied from there, and weights beyond it begin as 0. */
 int64_t wf_first_weights(const wf_emitter *e);
 /* The bytes of memory that a run needs. */
 int64_t wf_arena_bytes(const wf_emitter *e);

@@ -5,8 +5,8 @@
 
 #include "core/emit.h"
 
-/* Like wf_emit. *lacks is true if there is no text only because memory was lacking, so that the
- * options themselves may be right. */
+/* Like wf_emit. *lacks is true if the result is NULL because memory ran out, and not because of the
+ * plans or options. */
 char *wf_emit_or_lack(wf_plan *const *plans, int n, const wf_emit_options *options, char *message,
                       bool *lacks);
 

@@ -55,7 +55,8 @@ static bool is_given(const wf_emitter *e, const wf_call *c, int i) {
     return c->in[i].ndim >= 0 && !(c->op->shape_only >> i & 1) && uses(e, e->operand[i]);
 }
 
-/* Can an operand have this name beside the other parameters, and the operands before it? */
+/* Can operand i keep its name? It must be an identifier, and differ from the other parameters and
+ * from earlier operands. */
 static bool can_name_operand(wf_emitter *e, int i) {
     static const char *const others[] = {
         "out", "out1", "out2", "out3", "work", "scratch", "stream"
@@ -93,7 +94,7 @@ static void separate(wf_text *t, bool *any) {
     *any = true;
 }
 
-/* The next text of a list. */
+/* Append one more text to a list separated by commas. */
 static void add_next(wf_text *t, bool *any, const char *text) {
     separate(t, any);
     wf_text_puts(t, text);

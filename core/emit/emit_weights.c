@@ -67,8 +67,8 @@ static bool read_int8_leaf(wf_emitter *e, const wf_tensor *t, float *scales, sig
     return ok || wf_emitter_fail(e, "'%s' cannot be read", called(t));
 }
 
-/* Read all leaves, one behind the other. Zeros at the end, such as an optimizer's moments before
- * training, are not written to the file. */
+/* Read all leaves, one behind the other. Leaves of zeros at the end, such as an optimizer's moments
+ * before training, are not written to the file if runs update leaves: n_first ends before them. */
 static bool read_leaves(wf_emitter *e) {
     int64_t at = 0, byte = 0;
     for (int k = 0; k < e->n_leaves; k++) at += room_of(e, leaf_at(e, k));
@@ -93,8 +93,8 @@ static bool read_leaves(wf_emitter *e) {
     return true;
 }
 
-/* Another leaf that begins with all floats of leaf k, as a longer table of the same positions does;
- * of two equal leaves the first one. -1: there is none. */
+/* The index of another leaf whose first floats are those of leaf k, such as a longer table of the
+ * same positions; of two equal leaves, the first. -1: there is none. */
 static int leaf_with_values_of(const wf_emitter *e, int k) {
     int64_t n = floats_of(e, leaf_at(e, k));
     const float *values = e->values + e->places[k].at;
@@ -106,7 +106,7 @@ static int leaf_with_values_of(const wf_emitter *e, int k) {
     return -1;
 }
 
-/* Write floats that several leaves have in common to the file only once, unless runs update
+/* Give leaves with the same floats one place in the file. This is not called if runs update
  * leaves. */
 static bool share_values(wf_emitter *e) {
     int *with = malloc(((size_t)e->n_leaves + 1) * sizeof *with);

@@ -45,25 +45,25 @@ static inline const char *wf_c_type(wf_dtype dtype) {
     return dtype == WF_I32 ? "int32_t" : "float";
 }
 
-/* A function that computes one or several steps. */
+/* A C function that one or several steps call. */
 typedef struct form {
     size_t code; /* offset in `codes` of its parameters and body, which end with a 0 byte */
     char name[MOST_NAME];
 } form;
 
-/* Where a fetched value lies at the first position or size. */
+/* The location in memory of a fetched value at the largest position or size. */
 typedef struct resting {
     bound_view value;
     size_t offset; /* offset of the value's storage, in bytes */
-    bool moves;    /* at another position or size, place or strides differ */
+    bool moves;    /* at another position or size, the location or the strides differ */
 } resting;
 
-/* Where a storage of a part begins, and its size, both in bytes. */
+/* The offset and the size of a storage in the arena of its part, both in bytes. */
 typedef struct storage_room {
     size_t offset, bytes;
 } storage_room;
 
-/* The first float of a leaf, or of its scales. */
+/* The place of a leaf among the floats of the weights: its first float, or that of its scales. */
 typedef struct leaf_place {
     int64_t at;
     bool shared; /* another leaf has these values */
@@ -83,7 +83,8 @@ typedef struct part {
     int64_t last;        /* the last position that it may run at, or the largest size */
     bool sized;          /* a run chooses the size of an extent */
     storage_room *rooms; /* by storage: its place at the largest size; NULL unless sized */
-    int64_t *keeps;      /* by storage: the first float of the runs that are kept; -1: none are */
+    /* by storage: the first float of the results of runs that are kept; -1: none are */
+    int64_t *keeps;
     resting *resting;    /* by the plan's index of a node; NULL if the part has no parameter */
     wf_text run;         /* the body of the function */
     bool draws;          /* some of its steps draw random bits */
@@ -103,13 +104,15 @@ typedef struct member {
     char name[MOST_NAME];
 } member;
 
-/* The name of a parameter of a function; "" if the op gave none. */
+/* The name of a parameter of an emitted function. */
 typedef char parameter_name[32];
 
 struct wf_emitter {
     const char *prefix;
-    int64_t positions;    /* positions that the caller wants in the caches; 0: all */
-    int64_t recomputed;   /* most attentions that compute keys and values again */
+    /* positions that the caches shall have room for; 0: all that extent P allows */
+    int64_t positions;
+    /* at most so many attentions compute keys and values again in every run */
+    int64_t recomputed;
     const char *sized_by; /* the extent whose size a run chooses, or NULL */
     int64_t kept_runs;    /* number of runs whose results are kept; at least 1 */
     part parts[MOST_PARTS];
@@ -123,7 +126,7 @@ struct wf_emitter {
     int table, ids; /* rows of operand `table` are picked by operand `ids`; -1: none */
     /* of the whole file */
     wf_text codes, functions, modules, weights, int8_text, tables, names, getters, members;
-    wf_text taken; /* the names at file scope, each between two line ends */
+    wf_text taken; /* the names at file scope that are taken, one a line */
     member *inputs;
     int n_inputs;
     form *forms;
@@ -138,7 +141,8 @@ struct wf_emitter {
     int64_t n_weights, n_int8; /* floats; weights in int8 */
     float *values;             /* of all weights */
     signed char *int8;
-    int64_t n_first;       /* floats of the weights up to the last one that is not 0 at first */
+    /* floats of the weights up to the end of the last leaf that is not all zeros */
+    int64_t n_first;
     wf_emit_weights *file; /* receives the values as bytes; NULL: they are an array */
     int64_t file_bytes;
     uint64_t checksum; /* checksum of the file's bytes */
@@ -161,7 +165,7 @@ struct wf_emitter {
     bool lacks; /* the message says that memory is lacking */
 };
 
-/* The parameter of the functions of a part; "": they have none. */
+/* The name of the int parameter of a part's functions: "position", "size", or "" for none. */
 static inline const char *wf_variable(const part *q) {
     if (q->plan->with_state) return "position";
     return q->sized ? "size" : "";
