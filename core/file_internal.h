@@ -19,7 +19,8 @@ int wf_file_place(const wf_file *f, const wf_entry *entry);
 /* True if the file had a checksum, and it was right. */
 bool wf_file_checked(const wf_file *f);
 /* Remove the temporary files "name.tmp-weft-PID-N" that killed processes left while they saved
- * `path`. wf_file_save does this too; this is for programs that write such files themselves. */
+ * `path`. wf_file_save does this too; the function is for programs that write a file under such a
+ * name themselves. */
 void wf_file_remove_left(const char *path);
 /* An I8 matrix has its scales in a second tensor "name_scale", F32, one number for each row; a
  * value is the stored number times the scale of its row. The first function returns the scales of
@@ -51,7 +52,7 @@ void wf_file_drop_loaded(wf_file *f);
 bool wf_file_save_leaves(const char *path, wf_tensor *const *leaves, int n, const wf_meta *meta,
                          int n_meta, char *message);
 
-/* Real numbers as text in files: with a decimal point, in any locale. */
+/* The size of a buffer for a real number as text. The text has a decimal point in any locale. */
 enum { WF_REAL_TEXT = 32 };
 /* Like printf's %.*g in the C locale, with 1..17 digits; 17 digits read back as the same number. */
 char *wf_format_real(double value, int digits, char text[WF_REAL_TEXT]);

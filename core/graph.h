@@ -20,9 +20,9 @@
  *
  * Errors. The first mistake while recording is kept in the graph, with a message; every tensor
  * recorded after it is poison. It is enough to check once, with wf_ok(g). Plans, states and files
- * have their own messages and do not affect the graph. Every function accepts NULL and failed
- * objects. The library never aborts or prints. Shapes are written slowest axis first, row-major, as
- * in PyTorch.
+ * have their own messages and do not affect the graph. The functions of this header, tensor.h and
+ * run.h accept NULL and failed objects. The library never aborts or prints. Shapes are written
+ * slowest axis first, row-major, as in PyTorch.
  *
  * Order. If several arguments of a call are recording calls themselves, the compiler chooses which
  * of them is recorded first. Write each as a statement of its own if you want the same bits with
@@ -30,10 +30,11 @@
  *
  * Threads. One thread records a graph. After that any number of threads may make, bind, feed, run
  * and free plans of it, each thread its own: a plan or a state may be used by one thread at a time.
- * Several plans may share a pool; their runs take turns. While a leaf is updated or written (by a
- * plan that fetches an update, wf_write, wf_set_layout) no other thread may run a plan of the
- * graph. Results do not depend on the threads. While plans run, other threads may read leaves, find
- * names, print and draw; files and their entries may be read by any number of threads.
+ * Several plans may share a pool; its threads then work on one op at a time. While a leaf is
+ * updated or written (by a plan that fetches an update, wf_write, wf_set_layout) no other thread
+ * may run a plan of the graph. Results do not depend on the threads. While plans run, other threads
+ * may read leaves, find names, print and draw; files and their entries may be read by any number of
+ * threads.
  *
  * Limits. 8 axes; 15 extents besides "P"; 32 operands and 4 results of an op; 255 bytes of a scope
  * with a name. Beyond them the graph fails, with an error message. Only wf_input, wf_shape,
@@ -89,8 +90,8 @@ WF_API const char *wf_version(void);
 /* ---- leaves ---------------------------------------------------------------------------------- */
 
 /* Declare a named extent: a symbolic dimension of size 1..max (0..max for the reserved name "P",
- * the position). The returned value stands for it in shapes given to wf_input; tensor->shape has a
- * nominal size there. */
+ * the position). The returned value stands for the extent in shapes given to wf_input;
+ * tensor->shape has a nominal size there. For "P" it is 0, and not for use in shapes. */
 WF_API int64_t wf_extent(wf_graph *g, const char *name, int64_t max);
 
 /* The name is relative to the current scope; full names are unique in a graph. */
@@ -136,11 +137,11 @@ WF_API const char *wf_scope_push(wf_graph *g, const char *name);
 /* ---- gradients ------------------------------------------------------------------------------- */
 
 /* Record d loss / d wrt[i] for a scalar loss into grads[i], as ordinary nodes of the graph. wrt are
- * parameters, inputs or computed tensors, but not of i32. If the loss does not depend on one of
- * them, or only through wf_detach, that gradient is zeros. It is an error if the loss depends on a
- * wrt[i] through an op that has no gradient, such as argmax, comparisons and casts to i32. Their
- * results may be used as masks or ids (in wf_where, wf_embedding...), if the loss also depends on
- * that wrt[i] in another way. False if the graph has failed. */
+ * leaves or computed tensors of the graph's real type. If the loss does not depend on one of them,
+ * or only through wf_detach, that gradient is zeros. It is an error if the loss depends on a wrt[i]
+ * through an op that has no gradient, such as argmax, comparisons and casts to i32. Their results
+ * may be used as masks or ids (in wf_where, wf_embedding...), if the loss also depends on that
+ * wrt[i] in another way. False if the graph has failed. */
 WF_API bool wf_grad(wf_tensor *loss, wf_tensor *const *wrt, int n, wf_tensor **grads);
 
 /* Vector-Jacobian product: given cotangents dy[i] (NULL: none) of y[i], record those of x[i]. dx[i]

@@ -28,11 +28,12 @@ wf_layout wf_layout_of(const wf_tensor *t);
  * panels. */
 bool wf_write_part(wf_tensor *leaf, int64_t first, int64_t n, const void *data);
 bool wf_read_part(const wf_tensor *leaf, int64_t first, int64_t n, void *data);
-/* The values of a parameter or buffer where they are stored, row-major; valid as long as they are
- * neither written nor updated. NULL: it has no values yet, or is packed. */
+/* The address of a row-major parameter's or buffer's values, without a copy. They are unchanged as
+ * long as the leaf is neither written nor updated. NULL: the leaf has no values yet, or is
+ * packed. */
 const void *wf_leaf_lent(const wf_tensor *leaf);
-/* Free the values of a parameter or buffer, which gets its initial values again. Plans that have
- * run with it must not run again. */
+/* Free the values of a parameter or buffer, which gets its initial values at its next use. Plans
+ * made before that read or update it must not run again. */
 void wf_leaf_forget(wf_tensor *leaf);
 
 #endif

@@ -1,9 +1,9 @@
 /* weft/core/kernel.h - how an op runs. Its meaning is in op.h.
  *
- * A plan calls panels, plan and tasks, without data, for every set of bound sizes, and with a state
- * for every position. A run calls tasks and eval. A call must give the same bits for any number of
- * threads: divide work by shapes and attributes, and give every sum one fixed order that depends
- * only on the reduced length. */
+ * A plan calls panels and plan, without data, for every set of bound sizes, and with a state for
+ * every position. A run calls tasks and eval; wf_step_at calls tasks without data. An op must give
+ * the same bits for any number of threads: divide work by shapes and attributes, and give every sum
+ * one fixed order that depends only on the reduced length. */
 #ifndef WEFT_CORE_KERNEL_H
 #define WEFT_CORE_KERNEL_H
 
@@ -29,16 +29,17 @@ struct wf_kernel {
      * before the next phase begins. NULL: one phase with one task. */
     int64_t (*tasks)(const wf_call *c, int phase);
 
-    /* Run one task, on any thread. scratch: scratch_bytes of this worker, 64-byte aligned, or NULL.
-     * For bad data, such as a label out of range, call wf_fail and return false. */
+    /* Run one task, on any thread. scratch: scratch_bytes bytes of the worker's own memory, 64-byte
+     * aligned, or NULL. For bad data, such as a label out of range, call wf_fail and return
+     * false. */
     bool (*eval)(const wf_call *c, int phase, int64_t task, void *scratch);
 
     /* Floating-point operations of the call. NULL: one per element of out[0] */
     double (*flops)(const wf_call *c);
 
     /* bit i: for the bound shapes, operand i may be packed in panels (wf_layout). If the result is
-     * a view of it, the result is packed, too. The planner makes other operands row-major. NULL: no
-     * operand may be packed. */
+     * a view of it, the result is packed, too. The planner makes packed operands without their bit
+     * row-major. NULL: no operand may be packed. */
     uint32_t (*panels)(const wf_call *c);
 
     /* bit i: operand i may have any strides; otherwise the planner makes it row-major */

@@ -97,7 +97,8 @@ struct wf_op {
     /* Instead of grad and decompose: the reason why the gradient is zero or undefined. Recording a
      * gradient through this op is an error with this reason. */
     const char *no_grad;
-    /* with no_grad: the gradient is zero, and recording it is no error (wf_detach) */
+    /* with no_grad: the gradient is zero, and recording one through the op is no error
+     * (wf_detach) */
     bool detaches;
     /* bit i: operand i is not differentiable, such as a mask or ids. No gradient flows to it, and
      * that is not an error. */
@@ -136,11 +137,11 @@ WF_API bool wf_broadcast_shapes(wf_call *c, const wf_view *a, const wf_view *b, 
 /* the axis counted from 0; axis -1 is the last. Returns -1 if it is out of range */
 WF_API int wf_axis(int axis, int ndim);
 
-/* Divide [0, n) into nearly equal tasks of at most `grain`: 1, 2, 4, 8... of them, but at most n.
- * Powers of two, so that ops with different grains are divided at the same places, and the rows
- * that a worker wrote are read by the same worker. Tasks of 1024 and more begin at multiples of 16,
- * for which they may have up to WF_TASK_MORE more than `grain`: what a task keeps in its scratch
- * memory needs room for these, too. */
+/* Divide [0, n) into nearly equal tasks of at most `grain`. Their number is a power of two, but at
+ * most n. So ops with different grains are divided at the same places, and the rows that a worker
+ * wrote are read by the same worker. Tasks of 1024 and more begin at multiples of 16, and may then
+ * exceed `grain` by up to WF_TASK_MORE: scratch memory with something for each item needs room for
+ * these, too. */
 enum { WF_TASK_MORE = 15 };
 static inline int64_t wf_task_count(int64_t n, int64_t grain) {
     int64_t count = 1;

@@ -28,8 +28,8 @@ typedef struct wf_dot_options {
     wf_plan *valued;
 } wf_dot_options;
 
-/* Graphviz text of the n tensors and all they depend on. The same graph gives the same bytes.
- * malloc'ed; NULL on failure, with the reason in message[256] (message may be NULL). */
+/* Graphviz text of the n tensors and of all tensors that they depend on. The same graph gives the
+ * same bytes. malloc'ed; NULL on failure, with the reason in message[256] (message may be NULL). */
 WF_API char *wf_dot(wf_tensor *const *fetch, int n, const wf_dot_options *options, char *message);
 
 #ifdef __cplusplus

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Independent tables: the eight lookups of eight bytes do not wait for each other. */
+/* Fills eight tables. With them the lookups of eight bytes are independent, so they do not wait for
+ * each other. */
 void wf_crc32_fill(wf_crc32_table *table, uint32_t polynomial) {
     for (uint32_t b = 0; b < 256; b++) {
         uint32_t sum = b;
@@ -26,7 +27,7 @@ uint32_t wf_crc32(const wf_crc32_table *table, uint32_t sum, const void *data, s
     for (; n >= 8; n -= 8, p += 8) {
         uint32_t low, high;
         memcpy(&low, p, 4);
-        /* the bytes are in little-endian order: see wf_file_order */
+        /* memcpy reads words in the machine's byte order, which is little-endian: wf_file_order */
         memcpy(&high, p + 4, 4);
         low ^= sum;
         sum = t[7][low & 255] ^ t[6][low >> 8 & 255] ^ t[5][low >> 16 & 255] ^ t[4][low >> 24] ^

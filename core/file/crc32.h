@@ -19,7 +19,8 @@ typedef struct wf_crc32_table {
 #define WF_CRC32_C 0x82F63B78u /* Castagnoli's */
 void wf_crc32_fill(wf_crc32_table *table, uint32_t polynomial);
 
-/* Update a checksum with n more bytes. It begins as UINT32_MAX. */
+/* Update a checksum with n more bytes. `sum` is UINT32_MAX at first; the complement of the last
+ * result is the checksum. */
 uint32_t wf_crc32(const wf_crc32_table *table, uint32_t sum, const void *data, size_t n);
 
 #endif

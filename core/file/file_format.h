@@ -36,8 +36,8 @@ int wf_file_descriptor(int folder, const char *name, int flags, unsigned mode);
  * in place. */
 bool wf_file_check_header(char *header, size_t size, int64_t data_size, char *message);
 
-/* True if wf_file_open would accept the file just written to fd, and its checksum is this one.
- * Reads with pread, through a buffer of fixed size. */
+/* True if wf_file_open would accept the file just written to fd, and its checksum is this one. The
+ * data are read with pread, through a buffer of fixed size. */
 bool wf_file_check_written(int fd, const char checksum[17], char *message);
 
 /* The checksum of a file's contents, except the checksum itself: the tensors in the order of their
@@ -47,8 +47,8 @@ uint64_t wf_file_sum_entry(uint64_t h, const wf_entry *e);
 uint64_t wf_file_sum_part(uint64_t h, const void *data, size_t n);
 void wf_file_sum_text(uint64_t h, const wf_meta *meta, int n_meta, char text[17]);
 
-/* True if this entry may be loaded into this leaf: type, shape, every value. False with a
- * message. */
+/* True if this entry can be loaded into this leaf: its type, its shape and every value fit. False
+ * with a message. */
 bool wf_file_fits(const wf_entry *e, const wf_entry *scale, const wf_tensor *leaf, char *message);
 
 /* Write a sentence into message (256 bytes, or NULL); it may quote a file, so control characters

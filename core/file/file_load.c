@@ -106,7 +106,8 @@ double wf_entry_value(const wf_entry *e, const wf_entry *scale, int64_t i) {
     return from && (from->read != from_i8 || scale) ? value_at(e, scale, from, (size_t)i) : NAN;
 }
 
-/* I8 elements times their scales, one piece of a row at a time. Each product is rounded once. */
+/* Multiply I8 elements by the scales of their rows, a piece of a row at a time. Each product is
+ * rounded once. */
 static void widen(const wf_entry *e, const wf_entry *scale, wf_dtype into, size_t first, size_t n,
                   void *to) {
     const size_t k = (size_t)e->shape[1];
@@ -150,7 +151,7 @@ static bool always_fits(const wf_entry *e, const wf_entry *scale, const struct s
     return true;
 }
 
-/* -128 is refused: it has no positive counterpart, and weft never writes it. */
+/* Checks the scales of an I8 matrix and its numbers. -128 is refused: weft never writes it. */
 static bool check_scaled(const wf_entry *e, const wf_entry *scale, const struct stored *from,
                          char *message) {
     if (from->read != from_i8) return true;
@@ -261,8 +262,8 @@ typedef struct item {
     void **reserved;
 } item;
 
-/* Everything that must be allocated before the first write: values of leaves, a buffer for
- * converted values, and parts of leaves that are joined first. */
+/* The memory that is allocated before the first write: values of leaves, a buffer for converted
+ * values, and parts of leaves that are joined first. */
 typedef struct room {
     item *items;
     void **reserved;  /* [n] */
@@ -290,7 +291,7 @@ static int by_data(const void *a, const void *b) {
     return (x->entry->bytes > y->entry->bytes) - (x->entry->bytes < y->entry->bytes);
 }
 
-/* How many of the leaves, from the first on, are the same leaf. */
+/* The number of leaves at the start of the list that are the same leaf. */
 static int parts_of(wf_tensor *const *leaves, int n) {
     int k = 1;
     while (k < n && leaves[k] == leaves[0]) k++;
@@ -308,7 +309,7 @@ static bool all_fit(const wf_entry *const *entries, const wf_entry *const *scale
     return true;
 }
 
-/* Joins entries, one below the other, in new memory. NULL: out of memory. */
+/* Joins k entries, one below the other, in a new one with its own memory. NULL: out of memory. */
 static const wf_entry *join(room *r, const wf_entry *const *part, int k) {
     char *data = malloc((size_t)k * part[0]->bytes + 1);
     wf_entry *whole = &r->joined[r->n_joined];
@@ -408,8 +409,8 @@ static void drop_to(drop *d, const char *to) {
     if (d->on) d->from = wf_memory_drop(d->from, (char *)(uintptr_t)to);
 }
 
-/* The values in the leaf's own type: the file's own bytes if they fit, else converted into the
- * buffer. */
+/* True if the file's bytes can be written to the leaf as they are: they have its type and are
+ * aligned. */
 static bool as_it_is(const item *it, const struct stored *from) {
     return same_type(from, it->leaf->dtype) && (uintptr_t)it->entry->data % from->size == 0;
 }

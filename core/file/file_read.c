@@ -162,8 +162,8 @@ bool wf_file_check_header(char *header, size_t size, int64_t data_size, char *me
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-/* Reads the length of the header, the first 8 bytes, and checks it before anything else is read or
- * allocated. */
+/* Reads the length of the header, the first 8 bytes, and checks it before the header is read or
+ * memory is allocated for it. */
 static bool read_length(wf_file *f, struct source *s, uint64_t *size) {
     uint64_t left = (uint64_t)s->size - 8;
     if (s->size < 8)

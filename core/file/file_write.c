@@ -44,7 +44,8 @@ static int by_alignment(const void *a, const void *b) {
     return difference ? difference : strcmp(x->name, y->name);
 }
 
-/* A text that is written twice: first only measured (at NULL, capacity 0), then stored. */
+/* A text whose length is measured first (at NULL, capacity 0), and which is then written again to
+ * be stored. */
 struct text {
     char *at;
     size_t n, capacity;
@@ -195,8 +196,9 @@ static int create(int folder, const char *base, mode_t mode, char temporary[256]
     return fd;
 }
 
-/* Remove the temporary files of killed processes. A writer locks its temporary file: a process id
- * alone does not show that it lives, because it may belong to another container. */
+/* Remove the temporary files of killed processes. A writer locks its temporary file, because the
+ * process id in its name is not enough: a process that is unknown here may live in another
+ * container. */
 static void remove_left(int folder, const char *base) {
     int copy = wf_file_descriptor(folder, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR *names = copy >= 0 ? fdopendir(copy) : NULL;

@@ -24,7 +24,7 @@ bool wf_json_finish(struct wf_json *j);         /* false unless only white space
 bool wf_json_expect(struct wf_json *j, char c); /* take c, or fail */
 /* a U+0000 is an error, because it would end the C string */
 bool wf_json_string(struct wf_json *j, char **out);
-/* a string with its length, in which U+0000 may stand */
+/* a string with its length in bytes; U+0000 is allowed */
 bool wf_json_text(struct wf_json *j, char **out, size_t *bytes);
 bool wf_json_size(struct wf_json *j, int64_t *out); /* an integer from 0 to 2^63 - 1 */
 bool wf_json_skip(struct wf_json *j);               /* any value, checked */

@@ -55,8 +55,8 @@ static void note_unexpected(loading *l, const wf_entry *e) {
     note(l, WF_UNEXPECTED, NULL, e, reason);
 }
 
-/* True if an outcome is not allowed. The message has the first reason, and the number of further
- * ones. */
+/* True if an outcome is not allowed. The message then has the first reason, and the number of
+ * further items that are not allowed. */
 static bool refused(loading *l) {
     wf_load_report *r = l->report;
     const int counts[] = { 0, r->missing, r->unexpected, r->misfits };
@@ -85,7 +85,7 @@ static const wf_rename *row_of(const wf_load_options *o, const char *name) {
     return NULL;
 }
 
-/* The leaf whose name is that of this tensor after renaming, or NULL. */
+/* The leaf that has the name of this tensor of the file after renaming; NULL: there is none. */
 static const wf_tensor *namesake(loading *l, const wf_entry *e, const wf_rename *row) {
     char renamed[WF_MESSAGE];
     if (!row) return wf_find(l->g, e->name);

@@ -1,9 +1,9 @@
-/* core/file/loader.h - inside the library: the one way in which tensors of a file become the values
- * of leaves.
+/* core/file/loader.h - inside the library: helps readers of model files to find tensors by name and
+ * to load them into leaves of a graph.
  *
  * Each caller knows under which names its files store a leaf, and what else they may hold. The
- * common part is here: looking names up, marking the tensors found, comparing copies, finding
- * scales, and one load of all requested leaves. If that fails, no leaf changes.
+ * common part is here: looking names up, marking the tensors that were found, comparing copies,
+ * finding scales, and one load of all requested leaves. If the load fails, no leaf changes.
  *
  *     wf_loader l;
  *     bool ok = wf_loader_open(&l, file, "", pairs, message);
@@ -27,13 +27,14 @@ typedef struct wf_loader {
     char *message;
 } wf_loader;
 
-/* False with message: out of memory. Close it in either case. */
+/* Make a loader with room for `most` pairs. False with message: out of memory. Call wf_loader_close
+ * in either case. */
 bool wf_loader_open(wf_loader *l, const wf_file *f, const char *prefix, int most, char *message);
 void wf_loader_close(wf_loader *l);
 
 /* The tensor with this name after the prefix, which is marked. NULL: there is none. */
 const wf_entry *wf_loader_find(wf_loader *l, const char *name);
-/* Look for one table that a file may hold under several of n names. *found is NULL if it has none
+/* Look for one tensor that a file may hold under several of n names. *found is NULL if it has none
  * of them. False if two copies differ; the message then ends with `reason`, which says why they
  * must be equal. */
 bool wf_loader_find_tied(wf_loader *l, const char *const *names, int n, const char *reason,

@@ -297,8 +297,8 @@ static bool all_counts(const wf_pickle *p, value tuple) {
     return true;
 }
 
-/* The arguments are ("storage", type, key, location, elements); before torch 1.6 a sixth is None,
- * or a tuple for a view. */
+/* The arguments are ("storage", type, key, location, elements). Before torch 1.6 there is a sixth:
+ * None, or a tuple for a view, which is refused. */
 static bool make_storage(wf_pickle *p) {
     static const wf_pickle_kind kinds[] = { WF_PICKLE_STRING, WF_PICKLE_GLOBAL, WF_PICKLE_STRING,
                                             WF_PICKLE_STRING, WF_PICKLE_INT,    WF_PICKLE_NONE };
@@ -420,8 +420,8 @@ static bool step_containers(wf_pickle *p, int code) {
     }
 }
 
-/* Runs an opcode. This function has those that push a single value; step_containers has the
- * others. */
+/* Runs an opcode. This function has those that push a single value; step_containers and
+ * step_objects have the others. */
 static bool step(wf_pickle *p, int code) {
     switch (code) {
     case MARK:

@@ -62,7 +62,7 @@ bool wf_pickle_run(wf_pickle *p, wf_pickle_value *result);
 void wf_pickle_free(wf_pickle *p); /* frees the arrays */
 
 const char *wf_pickle_kind_name(wf_pickle_value v); /* "a dict" */
-/* the safetensors name of a dtype; NULL: unknown */
+/* the safetensors name of the element type that a storage type has; NULL: v is no storage type */
 const char *wf_pickle_dtype(wf_pickle_value storage_type);
 bool wf_pickle_is_text(const wf_pickle *p, wf_pickle_value v, const char *text);
 

@@ -130,7 +130,7 @@ const wf_entry *wf_file_find(const wf_file *f, const char *name) {
     return found ? &(*found)->entry : NULL;
 }
 
-/* A name in two parts, which needs no memory of its own. */
+/* A name in two parts, so that the joined name needs no memory. */
 typedef struct joined_name {
     const char *first, *rest;
     size_t length; /* of the first part */

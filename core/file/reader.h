@@ -43,7 +43,8 @@ enum { WF_FILE_PART = 1 << 20 };
 bool wf_source_read(wf_file *f, struct source *s, void *to,
                     size_t n); /* false if fewer than n bytes are left */
 
-/* Allocate a block of `size` bytes, 64-byte aligned, because kernels are faster on aligned data. */
+/* Allocate a block of `size` bytes, 64-byte aligned, because kernels are faster on aligned data.
+ * False: out of memory. */
 bool wf_file_allocate(wf_file *f, char **block, uint64_t size);
 
 /* Returns the array with capacity for one more element; NULL if out of memory, and then the old

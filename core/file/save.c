@@ -1,7 +1,7 @@
 /* core/file/save.c - saves the leaves of a graph to a file.
  *
- * Row-major values are written in place, without a copy; only packed ones are copied. A matrix in
- * int8 becomes two tensors: its numbers, and the scale of each row. */
+ * Row-major values are written straight from the memory of their leaf; packed ones are copied
+ * first. A matrix in int8 becomes two tensors: its numbers, and the scale of each row. */
 #include "core/save.h"
 #include "core/file_internal.h"
 

@@ -62,7 +62,8 @@ static bool refuse_item(struct reading *r, const wf_pickle_item *item) {
                         item->value.kind == WF_PICKLE_DICT ? "that state_dict" : "the state_dict");
 }
 
-/* The item of a dict with index i; NULL if there is none. */
+/* The item of a dict or list with number i, counted from 1; NULL for 0, which ends a list of
+ * items. */
 static const wf_pickle_item *item_at(const struct reading *r, size_t i) {
     return i ? &r->p.items[i - 1] : NULL;
 }
@@ -202,8 +203,9 @@ static int by_place(const void *a, const void *b) {
     return by_key(x, y);
 }
 
-/* Places the storages one behind the other, in the order of the file. Each is as long as its
- * record, and records do not overlap: so the sum is at most the file's length. */
+/* Places the storages one behind the other, in the order of the file. Each is as long as its bytes
+ * in the file, and these do not overlap. So without padding, the sum is at most the file's
+ * length. */
 static bool place_storages(struct reading *r) {
     int64_t at = 0;
     struct storage **order = calloc((size_t)r->count + 1, sizeof(struct storage *));
@@ -222,7 +224,8 @@ static bool place_storages(struct reading *r) {
 
 static const char data_name[] = "data.pkl";
 
-/* Finds data.pkl. All files of an archive are in one folder, which has the archive's name. */
+/* Finds NAME/data.pkl, and sets r->prefix to "NAME/". All files of an archive are in one folder,
+ * which has the archive's name. */
 static const wf_zip_record *find_pickle(struct reading *r) {
     const wf_zip_record *found = NULL;
     for (int i = 0; i < r->z.count; i++) {
@@ -239,7 +242,7 @@ static const wf_zip_record *find_pickle(struct reading *r) {
     return found;
 }
 
-/* The record whose name is folder + name; NULL if there is none. */
+/* The record whose name is r->prefix + folder + name; NULL if there is none. */
 static const wf_zip_record *find_record(const struct reading *r, const char *folder,
                                         const char *name) {
     char full[sizeof r->prefix + sizeof "data/" + MAX_KEY];

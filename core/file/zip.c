@@ -171,8 +171,8 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*(wf_zip_record *const *)a)->name, (*(wf_zip_record *const *)b)->name);
 }
 
-/* Checks that records follow each other without a gap from the first byte to the directory.
- * Otherwise a short file could declare more data than it has. */
+/* Checks that records follow each other from the first byte to the directory, without gaps longer
+ * than a copy of checksum and sizes. Otherwise a short file could declare more data than it has. */
 static bool check_places(wf_file *f, struct source *s, wf_zip *z, int64_t end) {
     int64_t at = 0;
     qsort(z->records, (size_t)z->count, sizeof *z->records, by_place);

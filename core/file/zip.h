@@ -24,7 +24,8 @@ typedef struct wf_zip {
 /* Read the list of records. No two may share a byte or a name, and none may be compressed. */
 bool wf_zip_open(wf_file *f, struct source *s, wf_zip *z);
 const wf_zip_record *wf_zip_find(const wf_zip *z, const char *name); /* NULL: not there */
-/* Read the bytes, or only check them if to is NULL. False if their CRC-32 does not match. */
+/* Read the bytes of a record, or only check them if `to` is NULL. False if their CRC-32 does not
+ * match. */
 bool wf_zip_read(wf_file *f, struct source *s, wf_zip *z, const wf_zip_record *r, char *to);
 void wf_zip_close(wf_zip *z);
 

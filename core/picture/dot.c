@@ -141,8 +141,8 @@ static bool is_number(const module *m) {
     return m->end > m->start;
 }
 
-/* Choose which module each module is drawn as. In the list, parents come before their children, and
- * earlier siblings before later ones. */
+/* Choose which module each module is drawn as: a repeated layer as the first of its kind. In
+ * p->modules, parents come before their children, and earlier siblings before later ones. */
 static void fold_layers(picture *p) {
     sign(p);
     for (int m = 1, before; m < p->n_modules; m++) {
@@ -182,8 +182,8 @@ static const wf_tensor *source_of(const picture *p, const wf_tensor *t) {
 }
 
 /* Fold views into the links that pass through them, except views that need a box of their own. A
- * view needs a box if it is fetched, named or drawn with numbers; or if another module reads it,
- * unless it is a view of a stored leaf. */
+ * view needs a box if it is fetched, named or drawn with numbers. In a picture of ops it also needs
+ * one if another module reads it, unless it is a view of a parameter, buffer or constant. */
 static void fold_views(picture *p) {
     for (int id = 0; id < p->n; id++) {
         const wf_tensor *t = wf_node(p->graph, id);
@@ -227,8 +227,8 @@ static void box_into_module(picture *p, int b) {
     m->boxes++;
 }
 
-/* The box of a module as a whole. The boxes of repeated layers are counted once, in the first
- * layer. */
+/* The box of a module as a whole. Repeated layers share the box of the first one, which counts the
+ * parameters of the first layer alone. */
 static int module_box(picture *p, const wf_tensor *t, int m) {
     int drawn = p->modules[m].drawn_as, *here = &p->modules[drawn].box[is_backward(t)];
     if (*here < 0) {
@@ -282,8 +282,8 @@ static int result_box(picture *p, const wf_tensor *t) {
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* True if the picture has such a link already. Between two boxes one link per shape is drawn, and
- * only one for all forward values that a gradient reads. */
+/* True if a picture of modules has such a link already. Between two boxes one link per shape is
+ * drawn, and only one for all forward values that a gradient reads. */
 static bool link_known(const picture *p, const link *l) {
     bool saved = p->boxes[l->to].backward && !p->boxes[l->from].backward;
     for (int i = p->links_into[l->to]; i >= 0; i = p->links[i].next)

@@ -16,7 +16,8 @@ typedef struct module {
     const char *path;
     size_t start, end; /* its own name is path[start, end), its full path path[0, end) */
     int level, parent, first_child, last_child, next; /* next: sibling; -1 ends lists */
-    /* index of the module itself, or of the first one of the repeated layers it belongs to */
+    /* the index of the module that is drawn for this one: itself, or the first of repeated
+     * layers */
     int drawn_as;
     int copies, last;        /* how many modules this one is drawn for; the last of them */
     uint64_t signature;      /* hash of the operations inside: equal in repeated layers */
@@ -42,7 +43,8 @@ typedef struct box {
     int64_t parameters;
     const wf_tensor *fused_into; /* the node into which the plan fused this one, or NULL */
     const wf_op *runs_as;        /* the op by which a rewrite rule replaced its op, or NULL */
-    /* number of steps of the plan that ran this box; the sums below are over these steps */
+    /* number of steps of the plan that compute this box; seconds and memory are sums over these
+     * steps */
     int steps;
     double seconds;
     int64_t tasks; /* tasks of the step with the most */

@@ -89,8 +89,8 @@ static void WF_PRINTF(2, 3) add(text *t, const char *format, ...) {
     va_end(args);
 }
 
-/* Escape any bytes for an HTML-like label or a quoted string. Graphviz accepts neither an empty
- * element nor one that is a bracket. */
+/* Escape any bytes for an HTML-like label or a quoted string. An empty text and a leading ']' are
+ * escaped, too, because Graphviz rejects them. */
 static void add_escaped(text *t, const char *s, size_t n) {
     if (!n) add(t, "&#160;");
     if (n && *s == ']') {
@@ -124,7 +124,8 @@ static void add_name(text *t, const char *s) {
 
 #define SMALL "<FONT POINT-SIZE=\"10\">"
 
-/* Writes the bound shape if there is a plan, else the recorded one with the names of extents. */
+/* Writes the bound shape if there is a plan with bound extents, else the recorded shape with the
+ * names of extents. */
 static void add_sizes(text *out, const picture *p, const wf_tensor *t) {
     char buffer[160];
     int64_t bound[WF_MAX_DIMS];
@@ -140,7 +141,8 @@ static void add_shape(text *out, const picture *p, const wf_tensor *t) {
     add(out, " %s", wf_dtype_name(t->dtype));
 }
 
-/* "512", "1.02 k", "12.3 k", "1.05 M". Printed from integers, so that the locale has no effect. */
+/* Writes a number as "512", "1.02 k", "12.3 k", "1.05 M". It is computed with integers, so that the
+ * locale has no effect. */
 static void add_count(text *out, int64_t n) {
     static const char *const units[] = { "", " k", " M", " G", " T", " P" };
     int u = 0;
@@ -172,7 +174,8 @@ static void add_module_name(text *out, const picture *p, int from, int m) {
     add(out, "  x%d", at->copies);
 }
 
-/* The distinct operations of a module, in their order: "matmul, add". Views are left out. */
+/* Writes the first five distinct operations of a module in their order, "matmul, add"; "..." for
+ * more. Views are left out. */
 static void add_operations(text *out, const picture *p, int b) {
     enum { SHOWN_OPS = 5 };
     const wf_op *seen[SHOWN_OPS];
@@ -207,8 +210,8 @@ static void add_module_label(text *out, const picture *p, int b) {
     add(out, " parameters</FONT>");
 }
 
-/* "weight" of "decoder.layers.0.weight" */
-/* The last part of a path that identifies a node: "weight"; for a numbered layer "layers.0". */
+/* The last part of a path: "weight" of "decoder.layers.0.weight", but "layers.0" if it ends in a
+ * number. */
 static const char *last_name(const char *full) {
     const char *dot = strrchr(full, '.');
     if (!dot || !dot[1]) return full;
@@ -372,8 +375,8 @@ static bool is_single(const picture *p, const module *m) {
     return b && b->as_module < 0 && !is_leaf(b->node);
 }
 
-/* A module that contains only one module is named together with it: the name begins with module
- * `from`. */
+/* A module that contains only one module is not drawn: the names of both become the name of the
+ * inner one, which begins with module `from`. */
 static void add_module(text *out, const picture *p, int m, int from, int *number) {
     const module *at = &p->modules[m];
     bool single = m > 0 && is_single(p, at);
@@ -414,7 +417,7 @@ static void add_link(text *out, const picture *p, const link *l) {
     add(out, ">]\n");
 }
 
-/* Put the first gradient of a node beside the node. */
+/* Put the first gradient box of a node or module beside the box of its forward values. */
 static void add_ranks(text *out, const picture *p) {
     for (int b = 0, last = -1; b < p->n_boxes; b++) {
         const box *at = &p->boxes[b];

@@ -2,7 +2,8 @@
  *
  * A binding belongs to one set of sizes; a plan keeps the bindings that were used last. With a
  * state, memory is planned for positions P up to a bound, which grows by a quarter at a time. For
- * each position up to that bound the schedule is built again, with the same memory offsets. */
+ * each position up to that bound the schedule is built again, with the same memory offsets if they
+ * fit. */
 #include "core/basis.h"
 #include "core/op_internal.h"
 #include "core/run_internal.h"
@@ -17,7 +18,7 @@
 
 enum { LEAST_ROWS = 16, LEAST_CHUNK = 1 << 15 };
 
-/* The header is padded, so that the memory after it is aligned. */
+/* The size of a chunk's header, padded so that the memory after it is aligned to 16 bytes. */
 enum { CHUNK_HEADER = (sizeof(chunk) + 15) & ~(size_t)15 };
 
 void wf_binding_free(binding *b) {
@@ -51,8 +52,8 @@ static bool add_view_storage(wf_plan *p, binding *b, const wf_view *v, location 
     return (at->storage = add_storage(p, b, place, index, bytes)) >= 0;
 }
 
-/* Memory that lives until the schedule is laid out again. NULL: out of memory, and the plan has
- * failed. */
+/* Take memory from the binding's chunks; it lives until the schedule is laid out again. NULL: out
+ * of memory, and the plan's error says so. */
 static void *take(wf_plan *p, binding *b, size_t bytes) {
     bytes = (bytes + 15) & ~(size_t)15;
     while (*b->chunk && (*b->chunk)->size - (*b->chunk)->used < bytes)
@@ -113,7 +114,7 @@ static bool bind_leaf(wf_plan *p, binding *b, int i) {
 
 /* ---- computed nodes -------------------------------------------------------------------------- */
 
-/* An exec for n_in operands and n_out results, all of them absent so far. */
+/* Make a step for n_in operands and n_out results, all of them absent so far. */
 static bool new_exec(wf_plan *p, binding *b, const wf_op *op, int n_in, int n_out, int count_at,
                      exec *e) {
     *e = (exec){ .work = -1, .counter = count_at };
@@ -187,7 +188,7 @@ static bool plan_call(wf_plan *p, binding *b, exec *e) {
     return (e->work = add_storage(p, b, IN_ARENA, 0, e->call.work_bytes)) >= 0;
 }
 
-/* Replace the view by a row-major copy. */
+/* Add a step that copies a view row-major, and make *view and *at those of the copy. */
 static bool push_copy(wf_plan *p, binding *b, int count_at, wf_view *view, location *at) {
     exec e;
     if (!new_exec(p, b, wf_basis.copy, 1, 1, count_at, &e)) return false;
@@ -216,8 +217,9 @@ static int growing_axis(wf_plan *p, const exec *e) {
     return -1;
 }
 
-/* The number of rows to reserve when n are needed: p->reserves if that is set, otherwise from
- * LEAST_ROWS on a quarter more at a time, so that memory that grows row by row is seldom moved. */
+/* The number of rows to reserve in a cache when n are needed: p->reserves if that is set, but at
+ * least n. Otherwise 16 (LEAST_ROWS), increased by a quarter until it suffices, but not beyond what
+ * P allows: a cache that grows row by row is then seldom moved. */
 static int64_t reserved(const wf_plan *p, int64_t n) {
     int64_t enough = LEAST_ROWS, most = p->graph->extents[0].max + 1;
     if (p->reserves) return p->reserves > n ? p->reserves : n;
@@ -225,16 +227,16 @@ static int64_t reserved(const wf_plan *p, int64_t n) {
     return enough < most ? enough : most;
 }
 
-/* The number of positions that a call computes. Result 1 is the state after the last position;
- * result 0 has the values of all positions. */
+/* The number of positions that a call of a recurrence computes. Result 1 is the state after the
+ * last position; result 0 has the values of all positions. */
 static int64_t positions_of(const wf_call *c) {
     int64_t carried = wf_view_count(&c->out[1]);
     return carried ? wf_view_count(&c->out[0]) / carried : 0;
 }
 
-/* Result k of e lives in the state. Rows: one more than can be used, so that a view of the rows so
- * far is never row-major, and the layout is the same for every position. In the run the state gets
- * the same number of rows. */
+/* Give result k of step e a slot in the state. A cache has one row more than can be used: a view of
+ * the used rows is then never contiguous, and the layout is the same at every position. Before a
+ * run the state gets the same number of rows. */
 static bool add_slot(wf_plan *p, binding *b, exec *e, int k) {
     wf_view *out = &e->call.out[k];
     bool first = b->n_slots == 0, known = b->n_slots < b->known_slots;
@@ -296,8 +298,8 @@ static bool give_memory(wf_plan *p, binding *b, exec *e) {
     return plan_call(p, b, e) && add_exec(p, b, e);
 }
 
-/* A fetched view of a leaf or feed is copied: it must not change when the leaf is updated, or when
- * a new value is fed. */
+/* A fetched view of a leaf, a feed or a state is copied: it must not change when the leaf is
+ * updated, or a new value is fed. */
 static bool keep_fetched(wf_plan *p, binding *b, int i) {
     bound_view *v = &b->values[i];
     if (!p->nodes[i].fetched || v->at.storage < 0 || p->nodes[i].node->kind != WF_COMPUTED)
@@ -309,9 +311,9 @@ static bool keep_fetched(wf_plan *p, binding *b, int i) {
     return true;
 }
 
-/* Ask the op for a view; *offset -1: there is none, and its kernel computes the result. An op
- * without eval is asked again with a row-major copy of its operand. It may still refuse if the view
- * has no elements, as for a flipped axis of size 0: such a view gets offset 0. */
+/* Ask the op for a view; *offset -1: there is none, and its kernel computes the result. If an op
+ * without eval refuses, a view without elements, such as a flipped axis of size 0, gets offset 0.
+ * For other views the op is asked again with a row-major copy of its operand. */
 static bool find_view(wf_plan *p, binding *b, exec *e, int64_t *offset) {
     const wf_op *op = e->call.op;
     *offset = op->view ? op->view(&e->call) : -1;
@@ -407,8 +409,8 @@ static bool plan_offsets(binding *b) {
     return true;
 }
 
-/* Offsets that were planned for a position are valid for every smaller one, if the schedule is the
- * same. */
+/* Use the offsets that were planned for a larger position. False: they are not valid, because there
+ * are other storages, or larger ones. */
 static bool reuse_offsets(binding *b) {
     if (b->n_storages != b->n_offsets) return false;
     for (int s = 0; s < b->n_storages; s++) {

@@ -3,10 +3,11 @@
  *
  * Greedy by size (Pisarchyk & Lee 2020, arXiv:2001.03288): the largest storage first, each at the
  * lowest offset that is free for its lifetime. This looks at all pairs, so it is used only for the
- * LARGEST storages, which decide how much memory a plan needs. The others get memory above them. It
- * is allocated and freed in the order of the schedule, as by malloc (bins of similar sizes, free
- * neighbours are merged at once: O(1) each). If there are more than LARGEST storages, the second
- * way is also tried for all of them, and the better result is used. */
+ * 4096 largest storages (LARGEST), which decide how much memory a plan needs. The others get memory
+ * above these. It is allocated and freed in the order of the schedule, as by malloc: free pieces
+ * are in bins of similar sizes, and free neighbours are merged at once, O(1) each. If there are
+ * more than LARGEST storages, the second method is also tried for all of them, and the better
+ * result is used. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 enum { LARGEST = 4096, STEPS = 8, BINS = 64 * STEPS, TRIED = 16, TAKEN = -1 };
 
-/* A piece of the arena, which is completely divided into pieces. */
+/* A free or taken piece of the arena. The pieces together cover the arena. */
 typedef struct piece {
     size_t offset, bytes;
     int below, above; /* adjacent pieces; -1: none */
@@ -35,8 +36,8 @@ static size_t end_of(const storage *s) {
     return s->offset + memory_aligned(s->bytes);
 }
 
-/* Set a storage's offset to the lowest free one. placed: storages sorted by offset. Returns the
- * storage's index in them. */
+/* Set a storage's offset to the lowest that is free for its lifetime. placed: indices of n
+ * storages, sorted by offset. Returns the position at which this storage belongs in `placed`. */
 static int lowest_gap(const binding *b, const int *placed, int n, storage *s) {
     size_t offset = 0, bytes = memory_aligned(s->bytes);
     for (int i = 0; i < n; i++) {
@@ -51,7 +52,8 @@ static int lowest_gap(const binding *b, const int *placed, int n, storage *s) {
     return at;
 }
 
-/* list: storages, the largest first. Returns the bytes that they need. */
+/* Set the offsets of the n storages in `list`, the largest first. Returns the bytes of arena that
+ * they need. */
 static size_t place_by_size(binding *b, const int *list, int n, int *placed) {
     size_t arena = 0;
     for (int i = 0; i < n; i++) {
@@ -66,7 +68,7 @@ static size_t place_by_size(binding *b, const int *list, int n, int *placed) {
 
 /* ---- the others: by time --------------------------------------------------------------------- */
 
-/* The sizes in a bin differ by at most an eighth. */
+/* The bin for pieces of this size. The sizes in a bin differ by at most an eighth. */
 static int bin_of(size_t bytes) {
     size_t units = bytes / ALIGN;
     int bin = 0;
@@ -131,7 +133,7 @@ static int allocate(heap *h, size_t bytes) {
     if (i < 0) return add_piece(h, h->top, bytes);
     remove_from_bin(h, i);
     size_t rest = h->pieces[i].bytes > bytes ? h->pieces[i].bytes - bytes : 0;
-    h->pieces[i].bytes = bytes; /* the top piece is free but too small, so it grows */
+    h->pieces[i].bytes = bytes; /* a top piece that is too small grows here */
     if (rest) add_to_bin(h, add_piece(h, i, rest));
     return i;
 }
@@ -171,7 +173,8 @@ static int by_time(const void *a, const void *b) {
     return x->storage - y->storage;
 }
 
-/* Offsets begin at `base`. Returns the end of the arena, or SIZE_MAX if out of memory. */
+/* Set the offsets of the storages in `list`, from `base` on, in the order of their lifetimes.
+ * Returns the end of the arena, or SIZE_MAX if out of memory. */
 static size_t place_by_time(binding *b, const int *list, int n, size_t base) {
     heap h = { .pieces = malloc(((size_t)n + 1) * sizeof *h.pieces), .top = -1 };
     event *events = malloc(((size_t)n + 1) * sizeof *events);

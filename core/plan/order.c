@@ -1,13 +1,13 @@
 /* core/plan/order.c - the order in which a plan computes its nodes.
  *
  * It is the order of recording, with two exceptions. A scalar comes directly after the last of its
- * operands, while that operand is in the cache; an update comes after all readers of the leaves it
- * writes. Nodes are therefore kept in a linked list, and inserted after other nodes. To find the
- * place, one must know which of two nodes is later in the list. For this the insertions are
- * recorded as trees: the parent of a node is the node after which it was inserted, and roots are in
- * the order of recording. Of two children of the same parent the newer is earlier in the list. The
- * common ancestor of two nodes is found in O(log n) with jump pointers (Myers 1983, "An applicative
- * random-access stack"). */
+ * operands, while that operand is in the cache; an update comes after all readers of the leaves
+ * that it writes, and after all values that are not gradients. Nodes are therefore kept in a linked
+ * list, and inserted after other nodes. To find the place, one must know which of two nodes is
+ * later in the list. For this the insertions are recorded as trees: the parent of a node is the
+ * node after which it was inserted, and roots are in the order of recording. Of two children of the
+ * same parent the newer is earlier in the list. The common ancestor of two nodes is found in O(log
+ * n) with jump pointers (Myers 1983, "An applicative random-access stack"). */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -18,7 +18,8 @@ typedef struct entry {
     int next;                /* in the list; 0: none */
     int root;                /* the root of its tree */
     int parent, jump, depth; /* its parent, an ancestor further up, and its depth in the tree */
-    int time;                /* the number of nodes that were inserted before this one */
+    /* the number of insertions up to this one, itself included; 0: the node was appended */
+    int time;
     int leaf;                /* index of the leaf of which it may be a view; -1: none */
     int after;               /* for an update: the last node in the list that must precede it, of
                               * those found so far */
@@ -82,7 +83,7 @@ static const wf_tensor *node_of(const order *o, int i) {
     return o->p->nodes[o->leaves + i - 1].node;
 }
 
-/* The index of the node's entry; 0 for a leaf. */
+/* The index of the node's entry; 0 for a leaf, or for NULL. */
 static int entry_of(const order *o, const wf_tensor *t) {
     int index = t ? o->p->index[t->id] : -1;
     return index < o->leaves ? 0 : index - o->leaves + 1;
@@ -171,7 +172,8 @@ static void count_predecessors(order *o, int first, int last_value) {
     }
 }
 
-/* Insert an update, and then every update that waited only for it. */
+/* Insert update i, and then every earlier update that waited only for it. Returns how many were
+ * inserted. */
 static int place_update(order *o, int i, int *last) {
     int n = 0, placed = 0;
     o->ready[n++] = i;

@@ -63,7 +63,8 @@ static bool need_operands(wf_plan *p, const wf_tensor *t, unsigned char *need, b
     return true;
 }
 
-/* Mark from the last node to the first. An op with several results is needed if one of them is. */
+/* Mark what is needed of each node, from the last node to the first. An op with several results is
+ * needed if one of them is. */
 static bool mark(wf_plan *p, unsigned char *need) {
     for (int id = p->n_index - 1; id >= 0; id--) {
         const wf_tensor *t = wf_plan_node(p, id);

@@ -16,13 +16,14 @@ enum { MAX_BINDINGS = 8 };
 
 typedef enum { IN_ARENA, IN_LEAF, IN_FEED, IN_STATE } storage_place;
 
-/* Memory that one or more values share. Lifetimes are those of storages, not of values. */
+/* Memory that one or more values share. Lifetimes are planned for storages, not for values. */
 typedef struct storage {
     storage_place place;
     /* index of the storage in its kind: node id of a leaf, place in feeds, or slot of a state */
     int index;
     size_t bytes, offset;
-    /* indices of two calls of the plan: the first that writes it, and the last that reads it */
+    /* indices of two steps of the schedule: the first that writes the storage, and the last that
+     * reads it */
     int first, last;
     bool pinned; /* fetched: the storage lives to the end of the run and is not overwritten */
 } storage;
@@ -33,7 +34,7 @@ typedef struct location {
     int64_t offset; /* elements from the storage's start */
 } location;
 
-/* A tensor with its bound shape. */
+/* The value of a node: its view with the bound shape, and its storage. */
 typedef struct bound_view {
     wf_view view;
     location at;
@@ -60,7 +61,8 @@ typedef struct slot {
     char *data;
     size_t bytes; /* bytes allocated for data; never shrinks */
     size_t outer, rows, inner;
-    size_t used; /* rows that the binding reads */
+    /* rows in use after the run; of a recurrent state, the positions that it has seen */
+    size_t used;
     /* the axis along which the tensor grows; 0: it is a recurrent state, which does not grow */
     int axis;
 } slot;
@@ -74,7 +76,7 @@ typedef struct binding {
     exec *execs;
     int n_execs;
     size_t cap_execs;
-    /* memory for the lists of execs; the first chunk that has free memory */
+    /* memory for the lists of execs; the address of the pointer to the chunk that is used now */
     chunk *chunks, **chunk;
     storage *storages;
     int n_storages;
@@ -124,9 +126,10 @@ struct wf_plan {
     wf_graph *graph;
     wf_pool *pool;
     bool ok, training, with_state, profile, ran, lacks; /* lacks: memory for a binding */
-    int64_t reserves; /* rows of a state that are reserved at once; 0: as they are needed */
+    int64_t reserves; /* rows that caches reserve at once; 0: a few more than are needed */
     char error[ERROR_SIZE];
-    planned *nodes; /* leaves first; then computed values and updates, in the order of their ids */
+    /* leaves first; then computed values and updates, in the order of the schedule (order.c) */
+    planned *nodes;
     int n_nodes;
     int32_t *index;              /* id -> index in nodes, or -1 */
     int32_t *fed;                /* id -> index in feeds, or -1 */
@@ -141,7 +144,7 @@ struct wf_plan {
     int n_counters;
     int64_t size[MAX_EXTENTS]; /* sizes bound now; 0: not bound (the size of P may be 0) */
     binding *bindings[MAX_BINDINGS];
-    binding *now; /* NULL: an extent changed */
+    binding *now; /* NULL: none yet, or an extent other than P changed */
     uint64_t clock;
     void *arena, *scratch;
     size_t arena_bytes, scratch_bytes;
@@ -159,7 +162,7 @@ int wf_feed_of(const wf_plan *p, const wf_tensor *t);                     /* ind
 static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) {   /* as it runs */
     return p->rewritten && p->rewritten[id] ? p->rewritten[id] : p->graph->nodes[id];
 }
-/* give p->now its shapes and its memory */
+/* bind the plan at this position: p->now has its shapes and memory */
 bool wf_plan_prepare(wf_plan *p, int64_t position);
 /* valid after that; NULL: t is not in the plan */
 bound_view *wf_plan_value(wf_plan *p, const wf_tensor *t);
@@ -193,8 +196,8 @@ struct wf_state {
     size_t spare_bytes;
 };
 
-/* Give every slot the number of rows that p->now needs, and keep its contents. False, with the
- * contents unchanged: out of memory. */
+/* Give every slot of the state the number of rows that p->now needs; cached rows are kept. False,
+ * with the cached rows unchanged: out of memory. */
 bool wf_state_follow(wf_plan *p, wf_state *s);
 
 #endif

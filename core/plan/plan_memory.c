@@ -1,7 +1,8 @@
 /* core/plan/plan_memory.c - the memory planner: from lifetimes to offsets.
  *
- * Lifetimes are those of storages, which several views share. An op that allows it overwrites an
- * operand that is read for the last time. The remaining storages get offsets in offsets.c. */
+ * Lifetimes are those of storages, which several views may share. If an op allows it, its result
+ * overwrites an operand that is read for the last time. The remaining storages get offsets in
+ * offsets.c. */
 #include "core/op_internal.h"
 #include "plan.h"
 
@@ -39,8 +40,8 @@ static void merge(binding *b, int *root, int out, int r) {
     b->storages[r].pinned = b->storages[out].pinned;
 }
 
-/* Equal byte counts are not enough: an f64 condition of 4 elements and an i32 result of 8 have the
- * same number of bytes, but no element of one is in the place of an element of the other. */
+/* True if the elements have the same size. Equal byte counts are not enough: 4 elements of f64 and
+ * 8 of i32 have the same number of bytes, but their elements do not lie at the same addresses. */
 static bool same_elements(const wf_view *a, const wf_view *b) {
     return wf_dtype_size(a->dtype) == wf_dtype_size(b->dtype);
 }

@@ -2,8 +2,7 @@
  *
  * Every worker begins with its own queue, which holds the same part of the tasks in every job. So
  * the data that it wrote in one job are in its cache when the next job reads them. A worker whose
- * queue is empty takes tasks from the other queues. The counter of a queue has a cache line of its
- * own.
+ * queue is empty takes tasks from the other queues. Each queue has cache lines of its own.
  *
  * `epoch` is the number of the newest job. To enter a job, a worker sets `active` in its queue and
  * then reads the epoch again: if it is unchanged, the job's fields do not change until the worker
@@ -185,8 +184,9 @@ static void cancel(struct job *job) {
         atomic_store(&job->queues[w].next, job->queues[w].end);
 }
 
-/* Take tasks from the own queue first, then from the others in turn. If the caller has only one
- * task, workers do not look for it: that would cost as much as a small task. */
+/* Take tasks from the worker's own queue first, then from the others in turn. If no queue has more
+ * than one task, workers do not look into the caller's queue: that would cost as much as a small
+ * task. */
 static void take_tasks(struct job *job, int worker) {
     int64_t index;
     for (int i = 0; i < job->n_queues; i++) {

@@ -1,4 +1,4 @@
-/* core/plan/pool.h - inside core: runs tasks on threads. Pools are made and freed in graph.h.
+/* core/plan/pool.h - inside core: runs tasks on threads. run.h has wf_pool_new and wf_pool_free.
  *
  *     bool task(void *arg, int64_t index, int worker) { ... }
  *     wf_pool_run(pool, 100, task, arg);
@@ -11,9 +11,9 @@
 #include "core/graph.h"
 
 /* Run tasks 0..n-1, each once, on the calling thread (worker 0) and the pool's (1..threads-1);
- * return when all are done. If a task returns false, so does this, and tasks that have not begun
- * are skipped. pool NULL: on the calling thread only, in order. Several callers take turns; a task
- * must not call this. */
+ * return when all are done. If a task returns false, so does wf_pool_run, and tasks that have not
+ * begun are skipped. pool NULL: on the calling thread only, in order. Several callers take turns; a
+ * task must not call wf_pool_run with the same pool. */
 bool wf_pool_run(wf_pool *pool, int64_t n, bool (*task)(void *arg, int64_t index, int worker),
                  void *arg);
 

@@ -2,9 +2,10 @@
  * here.
  *
  * A plan knows which nodes are needed, which nodes read them, and which are fetched. The rules are
- * tried on every node, from the first to the last. A replacement has the id of the node it
- * replaces, so that its readers and fetches find it. Nodes that are no longer needed are dropped
- * afterwards, when the plan marks the needed nodes again; until then they count as readers. */
+ * tried on every node that is computed, from the first to the last. A replacement has the id of the
+ * node it replaces, so that its readers and fetches find it. Nodes that are no longer needed are
+ * dropped afterwards, when the plan marks the needed nodes again; until then they count as
+ * readers. */
 #include "rewrite.h"
 #include "core/run_internal.h"
 
@@ -90,8 +91,8 @@ bool wf_read_once(const wf_rewrite *r, const wf_tensor *t) {
     return r->readers[t->id] == 1 && !(r->need[t->id] & FETCHED) && wf_feed_of(r->p, t) < 0;
 }
 
-/* Computed operands of the replaced node that its replacement does not read are marked as fused
- * into it. The mark of a node that is computed all the same is ignored. */
+/* Mark the computed operands of the replaced node that its replacement does not read as fused into
+ * it. The mark of a node that is computed all the same is ignored. */
 static void mark_fused(wf_rewrite *r, const wf_tensor *before, int n_in, wf_tensor *const *in) {
     for (int i = 0; i < before->n_in; i++) {
         const wf_tensor *x = before->in[i];

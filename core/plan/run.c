@@ -1,7 +1,7 @@
 /* core/plan/run.c - bind, feed, run, fetch; the profile.
  *
- * A run allocates no memory and computes no shapes, unless an extent or the position has
- * changed. */
+ * A run allocates no memory and computes no shapes, unless an extent or the position has changed or
+ * the memory was released. */
 #include "core/graph_internal.h"
 #include "core/op_internal.h"
 #include "core/run_internal.h"
@@ -54,7 +54,8 @@ static bool array_fits(wf_plan *p, const wf_tensor *t, const wf_view *v, const v
                         wf_shape_text(NULL, v->ndim, v->shape, shape, sizeof shape), *bytes, given);
 }
 
-/* Find the feed of t for data of this size. *f is NULL if no run needs it. */
+/* Find the feed of t, after checking the size of its data. *f is NULL if no run needs t, or on
+ * failure. */
 static bool find_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t given, feed **f) {
     *f = NULL;
     if (!wf_plan_ok(p)) return false;

@@ -1,9 +1,9 @@
 /* core/plan/state.c - states: the rows cached during a generation, with one slot per cached tensor.
  *
  * A state belongs to the caller. Any plan of the same graph with the same caches can run with it.
- * For each run its slots get the number of rows for which the plan was laid out. This number
- * depends only on the position (bind.c), so the strides of views of a state are known without the
- * state. */
+ * Before each run its slots get the number of rows for which the plan was laid out. This number
+ * depends only on the position and the run's number of new rows (bind.c), so the strides of views
+ * of a state are known without the state. */
 #include "core/op_internal.h"
 #include "core/run_internal.h"
 #include "plan.h"
@@ -110,8 +110,8 @@ bool wf_state_follow(wf_plan *p, wf_state *s) {
 
 /* ---- reordering ------------------------------------------------------------------------------ */
 
-/* Move the used part of rows that change: directly if their source does not change, else through
- * the spare memory. */
+/* Move the used part of batch rows that change: directly if their source row does not change, else
+ * through the spare memory. */
 static void reorder(const slot *s, char *spare, const int32_t *index, int n, size_t used) {
     size_t group = s->rows * s->inner, row = s->outer * group;
     if (used > s->rows) used = s->rows; /* a recurrent state has one row */
