@@ -13,9 +13,9 @@
 extern "C" {
 #endif
 
-/* *place becomes the address to which the caller writes the values of t, after this call and before
- * the run. The values stay fed until t is fed again. bytes: as in wf_feed. *place is NULL after a
- * failure, or if no run needs t. */
+/* A feed without a copy: *place becomes the address to which the caller writes the values of t,
+ * after this call and before the run. The values stay fed until t is fed again. bytes: as in
+ * wf_feed. *place is NULL after a failure, or if no run needs t. */
 WF_API bool wf_feed_place(wf_plan *p, const wf_tensor *t, size_t bytes, void **place);
 
 /* wf_feed without a copy: the 64-byte aligned data are read by each run, and must stay until t is

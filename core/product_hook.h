@@ -1,8 +1,8 @@
-/* core/product_hook.h - inside the library: a hook of the products with matrices that layers
- * record, beside wf_on_param (graph.h). Not installed.
+/* core/product_hook.h - inside the library: a hook that layers call for their products with
+ * matrices, beside wf_on_param (graph.h). Not installed.
  *
- * A hook of parameters replaces a matrix by one that is computed, and then no product can read it
- * packed. This hook leaves the matrix as it is and adds to the product. */
+ * A hook of wf_on_param replaces a matrix by one that is computed, which cannot be packed. This
+ * hook leaves the matrix as it is, and adds something to the product. */
 #ifndef WEFT_CORE_PRODUCT_HOOK_H
 #define WEFT_CORE_PRODUCT_HOOK_H
 
@@ -19,9 +19,9 @@ typedef struct wf_product_hook {
  * matrix; GRU and LSTM, which no model has, do not. Its call is NULL at first. */
 wf_product_hook *wf_product_hook_of(wf_graph *g);
 
-/* A hook for wf_on_param, whose `user` is a wf_product_hook. The first parameter makes that the
- * product hook of the graph, before any product is recorded. Models make their graphs themselves,
- * so their callers cannot set the product hook directly. */
+/* A hook for wf_on_param, whose `user` is a wf_product_hook. It is called for every parameter,
+ * first before any product is recorded, and makes `user` the product hook of the graph. Models make
+ * their graphs themselves, so their callers cannot set the product hook directly. */
 static inline wf_tensor *wf_set_product_hook(void *user, wf_tensor *param) {
     *wf_product_hook_of(param->graph) = *(const wf_product_hook *)user;
     return NULL;

@@ -16,7 +16,8 @@ typedef struct wf_pool wf_pool;
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* Make a pool of 1..256 threads; fewer if one cannot be started. NULL: out of memory. */
+/* Make a pool of 1..256 threads, the calling thread included; fewer if one cannot be started. NULL:
+ * out of memory. */
 WF_API wf_pool *wf_pool_new(int threads);
 /* Free the plans that use it before. */
 WF_API void wf_pool_free(wf_pool *pool);
@@ -51,17 +52,18 @@ WF_API void wf_plan_free(wf_plan *p);
 WF_API bool wf_plan_ok(const wf_plan *p);
 /* The last failure of this plan since a run that succeeded, or "". */
 WF_API const char *wf_plan_error(const wf_plan *p);
-/* Give an extent its size, 1..max, for the runs that follow. False: wf_plan_error. */
+/* Give an extent its size, 1..max ("P": 0..max), for the runs that follow. False: wf_plan_error. */
 WF_API bool wf_bind(wf_plan *p, const char *extent, int64_t size);
-/* Copy the data of t into the plan. Bind the extents before. bytes must be the exact size for the
- * bound extents: wf_bound_bytes. */
+/* Copy values for t, one of the plan's feeds, into the plan. Bind the extents before. bytes must be
+ * the exact size for the bound extents: wf_bound_bytes. */
 WF_API bool wf_feed(wf_plan *p, const wf_tensor *t, const void *data, size_t bytes);
 /* Compute the fetches, and perform the updates among them. False: wf_plan_error; no leaf has
  * changed. */
 WF_API bool wf_run(wf_plan *p);
 /* Run a plan that was made with_state. */
 WF_API bool wf_run_state(wf_plan *p, wf_state *s);
-/* Copy the value that the last run computed, row-major, to data. bytes as in wf_feed. */
+/* Copy the value of t, one of the plan's fetches, from the last run to data, row-major. bytes as in
+ * wf_feed. */
 WF_API bool wf_fetch(wf_plan *p, const wf_tensor *t, void *data, size_t bytes);
 /* Returns ndim, or -1 on error. */
 WF_API int wf_bound_shape(wf_plan *p, const wf_tensor *t, int64_t shape[WF_MAX_DIMS]);
@@ -75,9 +77,8 @@ WF_API size_t wf_bound_bytes(wf_plan *p, const wf_tensor *t);
  * it before every run if it needs the same bits again, or if several of its plans must draw
  * different bits. */
 WF_API void wf_random_step(wf_plan *p, uint64_t step, uint32_t micro_batch);
-/* Bytes of the plan's arena with the extents bound now. With a state they suffice for positions up
- * to a bound, which grows by a quarter at a time, or for the furthest position that was run. 0 on
- * error. */
+/* Bytes of the plan's arena with the extents bound now; 0 on error. With a state they suffice for
+ * positions up to a bound, which grows by a quarter at a time. */
 WF_API size_t wf_plan_memory(wf_plan *p);
 /* Write a tensor's values into buffer as nested brackets, with long axes shortened. p is the plan
  * that has run, or NULL for a leaf. A wf_shape prints its shape. Returns the length it needed, as
@@ -92,19 +93,21 @@ typedef struct wf_step {
      * the plan. NULL: the step is a copy that the planner inserted */
     const wf_tensor *node;
     const wf_op *op;
-    /* sum over all runs since profiling was switched on */
+    /* time and number of all runs since profiling was switched on */
     double seconds;
     int64_t runs;
-    /* for one run; bytes: those of the operands read and the results written */
+    /* floating-point operations of one run, and the bytes of operands and results that it reads and
+     * writes */
     double flops, bytes;
     /* number of tasks of the phase that has the most */
     int64_t tasks;
-    /* offset and size of its first result in the arena, in bytes; size 0: it is a view or a leaf */
+    /* offset and size of its first result in the arena, in bytes; size 0: the result is elsewhere,
+     * as in a state */
     size_t offset, size;
 } wf_step;
 /* Switch profiling on or off. It is off at first; switching it on sets the counters to 0. */
 WF_API void wf_profile(wf_plan *p, bool on);
-/* Steps of the schedule, as bound now; and step i, 0..count-1, with its counters. */
+/* The number of steps of the schedule, as bound now; and step i, 0..count-1, with its counters. */
 WF_API int wf_step_count(wf_plan *p);
 WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
 
@@ -116,7 +119,8 @@ WF_API bool wf_step_at(wf_plan *p, int i, wf_step *out);
 WF_API wf_state *wf_state_new(wf_plan *p);
 /* Free it before its plan. */
 WF_API void wf_state_free(wf_state *s);
-/* Row i of the batch becomes the old row index[i]. n must not exceed the rows at creation. */
+/* For i from 0 to n - 1, row i of the batch becomes the old row index[i]. n must not exceed the
+ * state's number of batch rows. */
 WF_API bool wf_state_reorder(wf_state *s, const int32_t *index, int n);
 
 #ifdef __cplusplus

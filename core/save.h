@@ -37,14 +37,15 @@ typedef struct wf_leaves {
 } wf_leaves;
 
 /* Write leaves to a file with these pairs of metadata. As with wf_file_save, the file is written
- * whole or the old one stays. what NULL: all leaves. A matrix kept as WF_PANELS_INT8 is stored as
- * I8, with its scales as "name_scale". No plan that updates a leaf may run meanwhile. False with
- * message[256]. */
+ * whole or the old one stays. what NULL: all parameters and buffers. A matrix kept as
+ * WF_PANELS_INT8 is stored as I8, with its scales as "name_scale". No plan that updates a leaf may
+ * run meanwhile. False with message[256]. */
 WF_API bool wf_save(const wf_graph *g, const char *path, const wf_leaves *what, const wf_meta *meta,
                     int n_meta, char *message);
 
-/* Renames a tensor of the file: in_file at the beginning of its name is replaced by in_graph, and
- * the leaf of that name is loaded. in_graph NULL: the tensor is skipped, which is no error. */
+/* Renames tensors of the file: where a name begins with in_file, this beginning is replaced by
+ * in_graph, and the leaf of the new name is loaded. in_graph NULL: the tensor is skipped, which is
+ * no error. */
 typedef struct wf_rename {
     const char *in_file, *in_graph;
 } wf_rename;
@@ -53,7 +54,7 @@ typedef enum {
     WF_LOADED,
     WF_MISSING,    /* a leaf that is not in the file: it keeps its values */
     WF_UNEXPECTED, /* a tensor of the file that matches no leaf */
-    WF_MISFIT      /* shape or type differ, or a value is too large for the leaf */
+    WF_MISFIT      /* shape or type differ, or the leaf cannot hold a value */
 } wf_load_outcome;
 enum { WF_ALLOW_MISSING = 1, WF_ALLOW_UNEXPECTED = 2, WF_ALLOW_MISFITS = 4 };
 

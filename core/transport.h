@@ -11,7 +11,7 @@
  * filling the struct with its functions.
  *
  * A transport belongs to one thread at a time, and so do the numbers in its struct. Only
- * wf_transport_fail may be called from another thread meanwhile. */
+ * wf_transport_fail may be called from another thread meanwhile, if any_thread is true. */
 #ifndef WEFT_CORE_TRANSPORT_H
 #define WEFT_CORE_TRANSPORT_H
 
@@ -51,8 +51,8 @@ struct wf_transport {
     double seconds;
 };
 
-/* Every rank receives `bytes` bytes of each rank: rank r's are at receive + r * bytes. If one rank
- * has no memory for the offsets, it fails on all ranks. */
+/* Every rank sends `bytes` bytes to all: those of rank r arrive at receive + r * bytes. False:
+ * another rank has failed. A rank without memory for the offsets fails all ranks. */
 WF_API bool wf_allgather(wf_transport *t, const void *send, void *receive, size_t bytes);
 /* Waits until all ranks have come here. False: the transport has failed. */
 WF_API bool wf_barrier(wf_transport *t);

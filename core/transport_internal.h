@@ -5,8 +5,8 @@
 
 #include "core/transport.h"
 
-/* Every rank sends the bytes from send_at[r] to send_at[r + 1] to rank r. Rank r receives these
- * parts in the order of ranks. Both arrays have size + 1 offsets. */
+/* Every rank sends the bytes from send_at[r] up to send_at[r + 1] to rank r, and receives rank r's
+ * part at receive_at[r]. Both arrays have size + 1 offsets. */
 bool wf_alltoallv(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
                   const int64_t *receive_at);
 /* Every rank receives what all ranks send: receive_at[r + 1] - receive_at[r] bytes of rank r. send

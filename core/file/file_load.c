@@ -409,8 +409,7 @@ static void drop_to(drop *d, const char *to) {
     if (d->on) d->from = wf_memory_drop(d->from, (char *)(uintptr_t)to);
 }
 
-/* True if the file's bytes can be written to the leaf as they are: they have its type and are
- * aligned. */
+/* True if the file's bytes have the leaf's type and are aligned: they need no conversion. */
 static bool as_it_is(const item *it, const struct stored *from) {
     return same_type(from, it->leaf->dtype) && (uintptr_t)it->entry->data % from->size == 0;
 }

@@ -22,8 +22,7 @@ typedef struct storage {
     /* index of the storage in its kind: node id of a leaf, place in feeds, or slot of a state */
     int index;
     size_t bytes, offset;
-    /* indices of two steps of the schedule: the first that writes the storage, and the last that
-     * reads it */
+    /* indices of steps: the first that writes the storage, and the last that reads it */
     int first, last;
     bool pinned; /* fetched: the storage lives to the end of the run and is not overwritten */
 } storage;
@@ -61,8 +60,7 @@ typedef struct slot {
     char *data;
     size_t bytes; /* bytes allocated for data; never shrinks */
     size_t outer, rows, inner;
-    /* rows in use after the run; of a recurrent state, the positions that it has seen */
-    size_t used;
+    size_t used; /* rows in use after the run; of a recurrent state, positions seen */
     /* the axis along which the tensor grows; 0: it is a recurrent state, which does not grow */
     int axis;
 } slot;
@@ -126,10 +124,9 @@ struct wf_plan {
     wf_graph *graph;
     wf_pool *pool;
     bool ok, training, with_state, profile, ran, lacks; /* lacks: memory for a binding */
-    int64_t reserves; /* rows that caches reserve at once; 0: a few more than are needed */
+    int64_t reserves; /* rows that caches reserve; 0: a few more than are needed */
     char error[ERROR_SIZE];
-    /* leaves first; then computed values and updates, in the order of the schedule (order.c) */
-    planned *nodes;
+    planned *nodes; /* leaves first; then values and updates, in the order of order.c */
     int n_nodes;
     int32_t *index;              /* id -> index in nodes, or -1 */
     int32_t *fed;                /* id -> index in feeds, or -1 */
@@ -144,7 +141,7 @@ struct wf_plan {
     int n_counters;
     int64_t size[MAX_EXTENTS]; /* sizes bound now; 0: not bound (the size of P may be 0) */
     binding *bindings[MAX_BINDINGS];
-    binding *now; /* NULL: none yet, or an extent other than P changed */
+    binding *now; /* NULL: none yet, or an extent changed */
     uint64_t clock;
     void *arena, *scratch;
     size_t arena_bytes, scratch_bytes;
@@ -196,8 +193,8 @@ struct wf_state {
     size_t spare_bytes;
 };
 
-/* Give every slot of the state the number of rows that p->now needs; cached rows are kept. False,
- * with the cached rows unchanged: out of memory. */
+/* Give every slot the number of rows that p->now needs. Cached rows are kept, also if memory runs
+ * out, which gives false. */
 bool wf_state_follow(wf_plan *p, wf_state *s);
 
 #endif

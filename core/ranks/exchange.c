@@ -9,7 +9,7 @@
 #include "core/plan/pool.h"
 #include "region.h"
 
-/* Spinning takes some 50 us; then the rank sleeps. */
+/* A waiting rank checks so many times, which takes some 50 us, before it sleeps. */
 enum { SPINS = 1500 };
 
 /* The bytes that one ring buffer has to move in this collective. */
@@ -28,7 +28,7 @@ static unsigned at_most(int64_t left, unsigned n) {
     return left < (int64_t)n ? (unsigned)left : n;
 }
 
-/* The length of the next contiguous piece, which ends at the end of the ring. A piece is at most a
+/* The length of the next contiguous piece, at most up to the end of the ring. A piece is at most a
  * quarter of the ring, so that the other side can start while more is copied. */
 static unsigned piece(const flow *f, unsigned there, unsigned from) {
     unsigned whole = f->ring.size - from % f->ring.size, part = f->ring.size / 4;
@@ -36,7 +36,7 @@ static unsigned piece(const flow *f, unsigned there, unsigned from) {
     return n < part ? n : part;
 }
 
-/* The bytes that the slowest reader has not read yet. */
+/* The bytes that the slowest reader has not read yet; f->peer becomes that reader. */
 static unsigned unread(flow *f, unsigned written, int self) {
     unsigned most = 0;
     for (int r = 0; r < f->ring.readers; r++) {
@@ -83,7 +83,8 @@ static bool take(wf_rank *me, flow *f) {
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Only collectives call this function, so the calling thread may read code and error. */
+/* True if a rank has failed; t->code and t->error then get the reason. Only collectives call this
+ * function, so its thread may write these fields. */
 static bool failed(wf_rank *me) {
     wf_transport *t = &me->transport;
     const wf_slot *cause = wf_region_failure(me->region);
@@ -150,7 +151,7 @@ static void keep_own(char *to, const char *from, int64_t bytes) {
     if (bytes && to != from) memmove(to, from, (size_t)bytes);
 }
 
-/* Each rank begins with its next neighbour, so that no two ranks write to the same one first. */
+/* Each rank begins with the rank after it, so that no two ranks send to the same rank first. */
 static bool alltoallv(wf_transport *t, const void *send, const int64_t *send_at, void *receive,
                       const int64_t *receive_at) {
     wf_rank *me = t->user;
@@ -205,8 +206,8 @@ static bool barrier(wf_transport *t) {
     }
 }
 
-/* Records a failure in the shared region, and nowhere else. Another thread of this rank may be in a
- * collective, which then finds the failure there. */
+/* Records a failure in the shared region, and not in the transport's fields. Another thread of this
+ * rank may be in a collective, which then finds the failure in the region. */
 static void fail(wf_transport *t, int code, const char *why) {
     const wf_rank *me = t->user;
     wf_processes_result result = { .rank = t->rank, .code = code };

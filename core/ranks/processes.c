@@ -1,13 +1,13 @@
 /* core/ranks/processes.c - ranks as child processes: starts them, watches over them, and ends all
  * of them when one has failed.
  *
- * The library never ends a program: a child leaves by the caller's function. Every rank runs a
- * watchdog thread. It sends heartbeats while the rank computes, notices when the parent has died,
- * and delivers signals.
+ * The library does not call exit: a child process ends by the function `leave` of the caller. Every
+ * rank runs a watchdog thread. It sends heartbeats while the rank computes, notices when the parent
+ * has died, and delivers signals.
  *
  * Signals are forwarded by the parent, because Ctrl-C in a terminal and killall reach every
  * process, and a rank would get them twice. SIGINT, SIGTERM and SIGHUP are blocked in the ranks;
- * the watchdog delivers one for each that the parent received. */
+ * the watchdog delivers one for each that the parent has forwarded. */
 #define _GNU_SOURCE /* sigtimedwait, on systems where it is no part of POSIX */
 #include <errno.h>
 #include <pthread.h>
@@ -56,8 +56,8 @@ static void deliver_signal(int number) {
     pthread_sigmask(SIG_BLOCK, &one, NULL);
 }
 
-/* Called when the parent has died: fail all collectives, and give code outside of collectives time
- * to leave. */
+/* Called when the parent has died: fail all collectives, give code outside of collectives 3 s
+ * (GRACE) to end, and then leave. */
 static void on_parent_death(struct watchdog *w) {
     wf_processes_result why = { w->rank, 128 + SIGKILL, 0,
                                 "the program that started the ranks is gone" };
@@ -203,7 +203,8 @@ static void forward_signal(struct run *r, int number, double time) {
     }
 }
 
-/* Time during which the parent itself was stopped, as by Ctrl-Z, does not count. */
+/* Watch the ranks until all have ended. A pass counts as at most 1 s, so that time during which the
+ * parent itself was stopped, as by Ctrl-Z, hardly counts. */
 static void watch(struct run *r) {
     for (double last = wf_seconds_now(), time; r->alive; last = time) {
         int number = sigtimedwait(&r->watched, NULL, &(struct timespec){ .tv_nsec = HEARTBEAT_NS });

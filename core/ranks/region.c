@@ -30,7 +30,7 @@
  * enough that other ranks need not wait for one that is preempted for a moment. */
 enum { COMMON = 1 << 19, RINGS = 1 << 20, LEAST_RING = 1 << 12 };
 
-/* Spin this often, then yield: the awaited rank may need this very processor. */
+/* After so many spins a waiting rank yields once: the awaited rank may need this very processor. */
 enum { BEFORE_YIELD = 64 };
 
 static size_t lines(size_t bytes) {
@@ -60,7 +60,7 @@ void wf_region_free(wf_region *g) {
 }
 
 /* Rank `from` has counters in this order: bytes written to each rank and to all; bytes that each
- * rank has read of its own ring; bytes that each has read of the ring for all. */
+ * rank has read from the ring to itself; bytes that each rank has read from the ring to all. */
 wf_ring wf_region_ring(wf_region *g, int from, int to) {
     size_t n = (size_t)g->ranks, one = to < 0 ? 0 : (size_t)to;
     wf_counter *of = g->counters + (size_t)from * (3 * n + 1);

@@ -17,8 +17,7 @@
 /* WF_FORWARDED: SIGINT, SIGTERM and SIGHUP, which the parent forwards to the ranks. */
 enum { WF_CACHE_LINE = 64, WF_FORWARDED = 3 };
 
-/* A counter that one rank changes and others read, such as bytes since the start modulo 2^32. It
- * has a cache line of its own. */
+/* A counter in a cache line of its own, such as a number of bytes modulo 2^32. */
 typedef struct wf_counter {
     _Alignas(WF_CACHE_LINE) atomic_uint n;
 } wf_counter;
@@ -44,7 +43,7 @@ typedef struct wf_region {
     unsigned ring, common;
     /* 1 + the slot of the first failure; 0: none */
     atomic_int cause;
-    /* how many SIGINTs, SIGTERMs and SIGHUPs the parent has received */
+    /* how many SIGINTs, SIGTERMs and SIGHUPs the parent has forwarded */
     atomic_uint interrupts[WF_FORWARDED];
     /* counters of ring buffers; those of rank r begin at r (3 ranks + 1), see wf_region_ring */
     wf_counter *counters;

@@ -1,5 +1,5 @@
-/* core/ranks/transport.c - the collectives as programs call them: traffic is counted, and a single
- * rank copies to itself. The transport's own functions move the bytes: exchange.c. */
+/* core/ranks/transport.c - the collectives as programs call them: they count the traffic, and a
+ * single rank copies to itself. The transport's own functions move the bytes: exchange.c. */
 #include "core/transport.h"
 #include "core/transport_internal.h"
 
@@ -12,7 +12,8 @@ static bool alone(const wf_transport *t) {
     return !t || t->size == 1;
 }
 
-/* True if there are bytes between these offsets but no memory for them. */
+/* True if the offsets are NULL, or if there are bytes between them but no memory for these
+ * bytes. */
 static bool missing(const wf_transport *t, const void *data, const int64_t *at) {
     return !at || (!data && at[wf_transport_size(t)] > at[0]);
 }

@@ -78,7 +78,8 @@ static void put_linear(text *t, int64_t a, const char *name, int64_t c) {
     put(t, c ? "%s%+" PRId64 : "%s", name, c);
 }
 
-/* Write a size that a program computed from tags, where the expression can be recovered. */
+/* Write a size that a program computed from tags as an expression. False: no expression was
+ * found. */
 static bool put_tag(text *t, const wf_graph *g, int64_t size) {
     int64_t times, code, rest;
     if (!read_tag(size, &times, &code, &rest)) return false;
@@ -102,8 +103,8 @@ static bool put_tag(text *t, const wf_graph *g, int64_t size) {
     return true;
 }
 
-/* Write a size of which only the value with nominal sizes is known: 512, B, B*T, B*4; or B+c for a
- * small c. */
+/* Write a size that was computed from nominal sizes: 512, B, B*T, B*4; or B+c if |c| is at most
+ * NEAR. */
 enum { NEAR = 16 };
 static void put_size(text *t, const wf_graph *g, int64_t size) {
     bool named = false;

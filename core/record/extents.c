@@ -1,5 +1,5 @@
-/* core/record/extents.c - named extents: the numbers that stand for them, and their names in
- * messages.
+/* core/record/extents.c - named extents (symbolic dimensions): the numbers that stand for them, and
+ * their names in messages.
  *
  * wf_extent returns a tag, a negative number that is no size. A recorded shape has the extent's
  * nominal size instead, a prime. Messages show neither: a tag is written as the expression that the

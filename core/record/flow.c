@@ -19,7 +19,8 @@ static bool operand_varies(const wf_tensor *t, int i, const unsigned char *marks
            (marks[t->in[i]->id] & VARIES);
 }
 
-/* Mark the nodes that depend on x, not counting dependence through a detach. */
+/* Mark the nodes that depend on one of x other than through wf_detach. through: also count
+ * dependence through another x. */
 static void mark_varying(const wf_graph *g, unsigned char *marks, bool through) {
     for (int id = 0; id < g->n_nodes; id++) {
         const wf_tensor *t = g->nodes[id];
@@ -40,7 +41,7 @@ static bool blocks_gradient(const wf_tensor *t, const unsigned char *marks) {
     return false;
 }
 
-/* Find one of the x that t depends on, for the message. */
+/* The first of x that is found on a path from t along its operands, for the message. */
 static const wf_tensor *find_wrt(const wf_tensor *t, const unsigned char *marks) {
     while (!(marks[t->id] & WRT)) {
         int i = 0;
@@ -78,7 +79,8 @@ static bool follow(wf_graph *g, unsigned char *marks, bool through, bool all) {
     return true;
 }
 
-/* If `grads` is given, check only those x that have no gradient. */
+/* Search from y for ops that block the gradient towards x. If `grads` is given, only towards those
+ * x that have no gradient in it. */
 static bool check(wf_graph *g, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
                   wf_tensor *const *x, int n_x, wf_tensor *const *grads, bool through, bool all) {
     unsigned char *marks = calloc((size_t)g->n_nodes + 1, 1);

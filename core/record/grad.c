@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-typedef struct entry { /* a node that y is computed from, or may be */
+typedef struct entry { /* a node of the pass: one of x or y, or one that y is computed from */
     wf_tensor *node;
     wf_tensor *cotangent; /* the sum of the contributions so far, or NULL */
     int outer;            /* the node's entry in the enclosing backward pass */
@@ -27,7 +27,7 @@ typedef struct backward {
     int n;
     size_t cap;
     bool through; /* go on from x to its operands, because one x may depend on another */
-    int first;    /* nodes recorded before this id are ignored, except x */
+    int first;    /* nodes with a smaller id are ignored, except x and y */
 } backward;
 
 /* ---- the ops that this file records: basis.h ------------------------------------------------- */
@@ -175,7 +175,7 @@ static int by_id(const void *a, const void *b) {
     return ((const entry *)a)->node->id - ((const entry *)b)->node->id;
 }
 
-/* Enter x, y and the nodes that y is computed from. */
+/* Make entries for x, y and the nodes that y is computed from, in the order of their ids. */
 static bool collect(backward *b, wf_tensor *const *y, wf_tensor *const *dy, int n_y,
                     wf_tensor *const *x, int n_x) {
     for (int i = 0; i < n_x; i++)
@@ -240,7 +240,7 @@ static bool differentiate(wf_tensor *const *y, wf_tensor *const *dy, int n_y, wf
     return !g->failed;
 }
 
-/* The id of the first node in x. No node before it depends on any of them. */
+/* The smallest id in x. No node with a smaller id depends on any of x. */
 static int first_of(wf_tensor *const *x, int n) {
     int first = INT32_MAX;
     for (int i = 0; i < n; i++)

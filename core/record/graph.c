@@ -146,7 +146,7 @@ bool wf_is_poison(const wf_tensor *t) {
     return t == &t->graph->poison;
 }
 
-/* True if the message begins with this name. */
+/* True if the message begins with this name and a colon, or if the name is NULL. */
 static bool named(const char *message, const char *name) {
     size_t n = name ? strlen(name) : 0;
     return !name || (strncmp(message, name, n) == 0 && message[n] == ':');

@@ -1,8 +1,8 @@
 /* core/record/leaf.c - leaves: parameters, buffers, inputs, constants, and the values of those that
  * persist.
  *
- * Recording a leaf allocates no data. The first use does, and computes its initial value, which is
- * a pure function of the graph's seed and the leaf's name. */
+ * Recording a parameter or buffer allocates no data. Its first use does, and computes its initial
+ * value, which is a pure function of the graph's seed and the leaf's name. */
 #include "core/basis.h"
 #include "core/graph_internal.h"
 #include "core/lend.h"
@@ -115,7 +115,7 @@ static wf_tensor *stored(wf_graph *g, wf_kind kind, const char *name, wf_dtype d
     return t;
 }
 
-/* The tensor that the graph's on_param hook returns for a parameter. */
+/* The tensor that the graph's on_param hook returns for a parameter, or the parameter for NULL. */
 static wf_tensor *hooked(wf_graph *g, wf_tensor *param) {
     const char *scope = g->scope;
     char have[96], want[96];
@@ -250,8 +250,8 @@ static bool holds(const wf_tensor *t, wf_layout layout, const void *rows) {
     return layout != WF_PANELS_INT8 || wf_int8_holds(wf_count(t), rows, &where);
 }
 
-/* A copy of the leaf's values in this layout, in new memory. The initial values are copied if it
- * has none yet. */
+/* A copy of the leaf's values in this layout, in new memory; of its initial values if it has none
+ * yet. NULL: out of memory, or the layout cannot hold the values. */
 static void *new_in_layout(const wf_tensor *t, wf_layout layout) {
     const leaf *l = leaf_of(t);
     void *data = memory_for(t, layout);
@@ -378,8 +378,8 @@ bool wf_read(const wf_tensor *t, void *data, size_t bytes) {
     return true;
 }
 
-/* A pointer to element `first` of a row-major leaf. NULL if the leaf does not have n elements from
- * there on. */
+/* A pointer to element `first` of a row-major leaf. NULL if the leaf is packed, or does not have n
+ * elements from there on. */
 static void *part_of(const wf_tensor *t, int64_t first, int64_t n, const void *data) {
     bool fits = has_bytes(t, data) && first >= 0 && n >= 0 && first <= wf_count(t) - n;
     if (!fits || leaf_of(t)->layout) return NULL;

@@ -1,7 +1,7 @@
 /* core/record/print.c - a tensor's values as text for people: nested brackets as NumPy prints them.
  *
- * Not a format to be read back (file.h has one). Numbers have at most five significant digits and
- * are aligned; an axis longer than ten shows its first and last three elements. */
+ * Not a format to be read back (file.h has one). Reals have at most five significant digits, and
+ * numbers are aligned; an axis longer than ten shows its first and last three elements. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +40,8 @@ static int number(const printer *p, int64_t i, char text[NUMBER]) {
     return (int)strlen(isnan(x) ? strcpy(text, "nan") : wf_format_real(x, 5, text));
 }
 
-/* Print one axis. With `measure`, only find the width of its widest number. at: the element index
- * so far. */
+/* Print an axis and those after it. With `measure`, only set p->width to that of the widest number.
+ * at: the row-major index of the elements so far. */
 static void walk(printer *p, int axis, int64_t at, bool measure) {
     char text[NUMBER];
     if (axis == p->ndim) {

@@ -9,8 +9,8 @@
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* The graph of the first operand whose graph was allocated, else the graph of any operand, or
- * NULL. */
+/* The graph of the first operand whose graph was allocated; else the failed graph, or NULL if all
+ * operands are NULL. */
 static wf_graph *graph_of(int n, wf_tensor *const *in) {
     wf_graph *g = NULL;
     for (int i = 0; i < n; i++)

@@ -24,7 +24,7 @@ enum { MAX_EXTENTS = 16, ERROR_SIZE = 512 };
 typedef struct extent {
     const char *name;
     int64_t max, nominal;
-    bool declared; /* P exists without being declared, with a maximum of 0 */
+    bool declared; /* false for a P that wf_extent has not declared: its maximum is 0 */
 } extent;
 
 typedef struct interned { /* a string that the graph stores once */
@@ -67,7 +67,7 @@ struct wf_graph {
 typedef struct leaf {
     wf_init init;            /* for a constant, init.a is the value */
     int extent[WF_MAX_DIMS]; /* for an input or a shape: index of each axis's extent, or -1 */
-    void *data;              /* values of a parameter or buffer, allocated at the first use */
+    void *data;              /* the values; NULL before the first use, and for inputs and shapes */
     size_t bytes;            /* row-major */
     wf_layout layout;
     bool from_hook;
@@ -75,8 +75,8 @@ typedef struct leaf {
     bool filling;   /* its initial value is being computed: it cannot be read yet */
 } leaf;
 
-/* wf_graph_alloc returns zeroed memory, and wf_graph_add this many consecutive nodes. If memory
- * runs out, both return NULL, and the graph fails. */
+/* wf_graph_alloc returns zeroed memory. wf_graph_add appends `results` consecutive nodes, and
+ * returns the first. If memory runs out, both return NULL, and the graph fails. */
 void *wf_graph_alloc(wf_graph *g, size_t bytes);
 wf_tensor *wf_graph_add(wf_graph *g, int results);
 /* the copy lives as long as g; NULL: out of memory */
@@ -91,7 +91,7 @@ void *wf_leaf_data(wf_tensor *t); /* allocate and initialise the values; NULL: o
 bool wf_leaf_reserve(const wf_tensor *t, void **data);
 void wf_leaf_settle(wf_tensor *t, void *data, bool keep);
 /* Write n elements, from element `first` on, to a leaf that has memory. In a packed leaf they are
- * whole rows, from a multiple of WF_PANEL_MOST on. */
+ * whole rows, and the first row is a multiple of WF_PANEL_MOST. */
 void wf_leaf_write_part(wf_tensor *t, int64_t first, int64_t n, const void *data);
 static inline leaf *leaf_of(const wf_tensor *t) {
     return (leaf *)(uintptr_t)t->attrs;
@@ -126,7 +126,7 @@ typedef struct wf_report {
     bool bound; /* sizes in shapes are shown as numbers, not as extents */
 } wf_report;
 
-/* size.c: true if the element count of a shape fits into 64 bits. It is checked while recording,
+/* size.c: true if the byte count of a shape fits into 63 bits. It is checked while recording,
  * before memory is needed. */
 bool wf_shape_counts(wf_dtype dtype, int ndim, const int64_t *shape);
 
@@ -149,8 +149,8 @@ int64_t wf_extent_tag(int i);
 int wf_extent_of(const wf_graph *g, int64_t size);
 /* Replace tags in a message by the names of their extents. */
 void wf_name_tags(const wf_graph *g, char *message, size_t size);
-/* Merges the messages of the two runs, unless they differ in words. Numbers that differ get
- * names. */
+/* Merges the messages of the two runs of a shape rule into `message`, unless they differ in words.
+ * A number that differs becomes an expression of extents' names. */
 void wf_name_numbers(const wf_graph *g, const char *first, const char *second,
                      char message[WF_MESSAGE]);
 
