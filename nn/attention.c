@@ -66,7 +66,7 @@ static struct wf_mha_layer mha_new(wf_graph *g, const char *name, const wf_block
         l.head_dim = wf_head_dim(o);
         width = heads_width(o->num_heads, l.head_dim);
     }
-    /* cannot overflow: there are at most num_heads groups, so it is at most 3 widths */
+    /* cannot overflow: there are at most num_heads groups, so the sum is at most 3 * width */
     if (width > 0) rows = width + 2 * o->num_kv_heads * l.head_dim;
     l.in_proj_weight = wf_param(g, "in_proj_weight", 2, (int64_t[]){ rows, o->d_model },
                                 initial(o, width > 0 ? width : 1, l.head_dim));
@@ -117,12 +117,14 @@ struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,
     return wf_mha_grouped_new(g, name, embed_dim, num_heads, num_heads, bias, dropout);
 }
 
-/* True if the layer was made: one of a failed graph may have no heads to divide by. */
+/* True if the layer was made. A layer of a failed graph may have 0 heads, by which nothing can be
+ * divided. */
 static bool made(const struct wf_mha_layer *l) {
     return l && l->in_proj_weight && l->out_proj.weight && wf_ok(l->in_proj_weight->graph);
 }
 
-/* Returns poison. If the options request attention weights, they become poison too. */
+/* Returns poison for the use of a layer that was not made. If the options request attention
+ * weights, they become poison, too. */
 static wf_tensor *no_attention(const wf_tensor *x, const wf_mha_options *o) {
     wf_tensor *poison = no_layer(x, "an attention");
     if (o->weights) *o->weights = poison;

@@ -19,13 +19,14 @@ struct wf_mha_layer {
     /* RMSNorms of each head of queries and of keys, before they are rotated; weight NULL: none */
     struct wf_norm_layer q_norm, k_norm;
     double dropout; /* dropout rate of the attention weights */
-    double scale;   /* scale of the scores if a use has none; 0: 1 / sqrt(d) */
+    double scale;   /* used where the options have scale 0; 0: 1 / sqrt(d) */
     const char *path;
 };
 typedef struct wf_mha_options {
-    /* 1 = may attend, real or i32; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
+    /* not 0: may attend. Real or i32; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
     wf_tensor *mask;
-    /* the mask is added to the scores, as position biases are; -inf excludes a key */
+    /* the mask is not a mask of keys but added to the scores, as position biases are; -inf excludes
+     * a key */
     bool additive;
     bool causal;    /* query i sees keys j <= i + (keys - queries) */
     int64_t window; /* query i sees only keys j > i + (keys - queries) - window; 0: no such limit */
@@ -36,7 +37,7 @@ typedef struct wf_mha_options {
     wf_tensor *rotary;
     bool interleaved;
     wf_tensor **weights; /* out: [B,H,T,S] from primitives, before dropout; NULL: not recorded */
-    /* factor of the scores before a mask is added; T5 uses 1. 0: the layer's scale */
+    /* factor of the products of queries and keys; T5 uses 1. 0: the layer's scale */
     double scale;
 } wf_mha_options;
 WF_API struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,

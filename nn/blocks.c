@@ -51,13 +51,14 @@ struct wf_norm_layer wf_block_norm_new(wf_graph *g, const char *name, const wf_b
     return wf_norm_new(g, name, o->d_model, o->layer_norm_eps, o->bias);
 }
 
-/* The input of a sublayer: x, after the norm if pre-norm. */
+/* The input of a sublayer: with pre-norm the norm of x, else x. */
 static wf_tensor *before(const wf_block_options *o, const struct wf_norm_layer *norm,
                          wf_tensor *x) {
     return o->norm_first ? wf_norm(norm, x) : x;
 }
 
-/* x plus the output of a sublayer; then the norm if post-norm. */
+/* The output of a residual connection: x plus the sublayer's output f after dropout; with post-norm
+ * the norm of this sum. */
 static wf_tensor *after(const wf_block_options *o, const struct wf_norm_layer *norm, wf_tensor *x,
                         wf_tensor *f, const char *dropout) {
     wf_tensor *y = wf_add(x, wf_drop(f, o->dropout, dropout));
@@ -112,15 +113,15 @@ static struct wf_average_layer average_new(wf_graph *g, const char *name,
     return l;
 }
 
-/* The mean of all positions up to each: m[t] = t / (t + 1) m[t-1] + x[t] / (t + 1). */
+/* For each position t the mean of x[0] to x[t]: m[t] = t / (t + 1) m[t-1] + x[t] / (t + 1). */
 static wf_tensor *running_mean(wf_tensor *x) {
     wf_tensor *before = wf_cast(wf_position_ids(x, 1), wf_real(x->graph)); /* [T] */
     wf_tensor *t = wf_unsqueeze(before, WF_LAST_AXIS), *n = wf_affine(t, 1, 1);
     return wf_carried_scan(wf_broadcast_to(wf_div(t, n), x), wf_div(x, n), 1);
 }
 
-/* x and its mean m [B,T,D] -> [B,T,D] (Zhang et al. 2018, "Accelerating neural Transformer via an
- * average attention network", eq. 1 to 3) */
+/* x and its running mean m, both [B,T,D] -> [B,T,D] (Zhang et al. 2018, "Accelerating neural
+ * Transformer via an average attention network", eq. 1 to 3) */
 static wf_tensor *average(const struct wf_average_layer *l, wf_tensor *x, wf_tensor *m) {
     const char *outer = enter(l->inner.weight, l->path);
     wf_tensor *y = wf_activate(l->activation, wf_linear(&l->inner, m)); /* [B,T,W] */

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* A row per activation: the enumerator, its name in options and files, the function. Old files hold
- * numbers instead of names, so add rows at the end. */
+ * the number of a row instead of its name, so new rows are added at the end. */
 /* clang-format off */
 #define WF_ACTIVATIONS(ROW)                                                                        \
     ROW(WF_RELU, "relu", wf_relu)                                                                  \
@@ -25,9 +25,9 @@ enum { WF_ACTIVATION_COUNT = WF_ACTIVATIONS(WF_ONE_MORE) };
 /* clang-format on */
 WF_API wf_tensor *wf_activate(wf_activation a, wf_tensor *x);
 
-/* A row per kind of a decoder layer's first sublayer: the enumerator, its name in options and
- * files. SSRU: the simpler simple recurrent unit (Kim et al. 2019); average: average attention
- * (Zhang et al. 2018). The states of these two have the same size at every position. */
+/* A row per kind of a decoder layer's first sublayer: the enumerator, and its name in options and
+ * files. SSRU is the simpler simple recurrent unit (Kim et al. 2019), average is average attention
+ * (Zhang et al. 2018). Unlike a KV cache, the states of these two do not grow with the position. */
 /* clang-format off */
 #define WF_DECODER_KINDS(ROW)                                                                      \
     ROW(WF_DECODER_ATTENTION, "attention")                                                         \
@@ -81,8 +81,8 @@ struct wf_feed_forward_layer {
     bool gated; /* false: there is no linear3 */
     double dropout;
 };
-/* The layers linear1, linear2 and, if gated, linear3, in the current scope and with the sizes of
- * the options. */
+/* Make the layers linear1, linear2 and, if gated, linear3, in the current scope and with the sizes
+ * of the options. */
 WF_API struct wf_feed_forward_layer wf_feed_forward_new(wf_graph *g, const wf_block_options *o);
 /* [..., D] */
 WF_API wf_tensor *wf_feed_forward(const struct wf_feed_forward_layer *l, wf_tensor *x);
@@ -120,12 +120,12 @@ struct wf_decoder_block {
     wf_block_options o;
     const char *path;
 };
-/* The parameters of a block, in the scope of this name. */
+/* Make a block, whose parameters are in the scope of this name. */
 WF_API struct wf_encoder_block wf_encoder_layer_new(wf_graph *g, const char *name,
                                                     const wf_block_options *o);
 WF_API struct wf_decoder_block wf_decoder_layer_new(wf_graph *g, const char *name,
                                                     const wf_block_options *o);
-/* [B,S,D] -> [B,S,D]. o->causal and o->cache make it a layer of a decoder-only stack. */
+/* [B,S,D] -> [B,S,D]. With o->causal and o->cache it is a layer of a decoder-only model. */
 WF_API wf_tensor *wf_encoder_layer(const struct wf_encoder_block *l, wf_tensor *x,
                                    const wf_mha_options *o);
 /* [B,T,D] -> [B,T,D]. cross_k and cross_v are the results of wf_mha_keys_values for multihead_attn

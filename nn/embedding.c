@@ -1,9 +1,10 @@
 /* nn/embedding.c - rows of a table for token ids, rows of a table for positions, and biases for
  * distances between positions.
  *
- * Scaled tables start as N(0, 1/sqrt(D)) and are multiplied by sqrt(D) where they are read
- * (Vaswani et al. 2017, 3.4): tokens and positions then have the same magnitude, and the same
- * table, unscaled, gives logits of magnitude 1 when it is tied to the output. */
+ * Scaled tables start as normal values with standard deviation 1/sqrt(D), and their rows are
+ * multiplied by sqrt(D) where they are read (Vaswani et al. 2017, 3.4): tokens and positions then
+ * have the same magnitude, and the same table, unscaled, gives logits of magnitude 1 when it is
+ * tied to the output. */
 #include "module.h"
 #include "nn/layers_internal.h"
 
@@ -30,8 +31,8 @@ wf_tensor *wf_embed(const struct wf_embedding_layer *l, wf_tensor *ids) {
 
 /* ---- positions ------------------------------------------------------------------------------- */
 
-/* The largest table of sinusoids that is stored, in elements: max_len can be far more than is ever
- * used. */
+/* The largest table of sinusoids that is stored as a buffer, in elements, because max_len can be
+ * far more than is ever used. */
 enum { LARGEST_TABLE = 1 << 22 };
 
 static bool sinusoidal(wf_positions kind) {
@@ -109,7 +110,8 @@ wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x, 
 
 /* ---- relative positions ---------------------------------------------------------------------- */
 
-/* LARGEST_DISTANCE: the table of distances is made when the layer is, so it may not be huge. */
+/* The largest `distance` of a layer of relative positions: each use of the layer records a constant
+ * with a bucket for every offset, which must not be huge. */
 enum { LARGEST_DISTANCE = 1 << 16 };
 
 bool wf_relative_fits(int64_t buckets, int64_t distance, bool both) {
@@ -118,9 +120,10 @@ bool wf_relative_fits(int64_t buckets, int64_t distance, bool both) {
            buckets <= 2 * LARGEST_DISTANCE;
 }
 
-/* Half of the buckets of one side hold one distance each. The others grow in proportion to the
- * distance, and the last one has no end (Raffel et al. 2020). Borders depend on the rounding of
- * f32, in which all models of this kind were trained. */
+/* The bucket of distance n, when one side has `side` buckets. Half of them hold one distance each.
+ * The ranges of the others grow in proportion to the distance, and the last has no end (Raffel et
+ * al. 2020). Borders depend on the rounding of f32, in which all models of this kind were
+ * trained. */
 static int64_t bucket_of(int64_t n, int64_t side, int64_t distance) {
     int64_t near = side / 2;
     if (n < near) return n;

@@ -28,8 +28,9 @@ WF_API struct wf_linear_layer wf_linear_new(wf_graph *g, const char *name, int64
 /* [..., out]: x W^T + b */
 WF_API wf_tensor *wf_linear(const struct wf_linear_layer *l, wf_tensor *x);
 
-/* Dropout in the scope `name` within the current scope. Every call there gets a site of the next
- * number, so every use of a layer drops other elements. With rate 0 it returns x. */
+/* Dropout in the scope `name` within the current scope. Each call in this scope gets its own
+ * number, on which the random bits depend, so every use of a layer drops other elements. With rate
+ * 0 it returns x. */
 WF_API wf_tensor *wf_drop(wf_tensor *x, double rate, const char *name);
 
 /* ---- Embedding and positions: embedding.c ---------------------------------------------------- */
@@ -59,8 +60,9 @@ typedef enum {
     WF_POSITIONS_TENSOR2TENSOR /* sinusoids in the order of WF_SINUSOID_TENSOR2TENSOR */
 } wf_positions;
 struct wf_position_layer {
-    /* [max_len, D]: a parameter if learned, a buffer if sinusoidal. NULL for sinusoids of more than
-     * 2^22 elements: each run computes the rows it needs */
+    /* [max_len, D]: a parameter if learned, a buffer if sinusoidal; NULL if the kind has no table.
+     * It is also NULL for sinusoids of more than 2^22 elements, and each run computes the rows it
+     * needs */
     wf_tensor *weight;
     wf_positions kind;
     int64_t dim;
@@ -131,12 +133,13 @@ WF_API struct wf_group_norm_layer wf_group_norm_new(wf_graph *g, const char *nam
 WF_API wf_tensor *wf_norm_groups(const struct wf_group_norm_layer *l, wf_tensor *x);
 
 /* Batch normalisation, as torch.nn.BatchNorm1d and 2d, whose usual eps is 1e-5 and momentum 0.1.
- * Plans that train use the statistics of the batch. Other plans use the running statistics, which
- * are buffers and are saved with the parameters. */
+ * Plans made with `training` use the statistics of the batch. Other plans use the running
+ * statistics, which are buffers and are saved with the parameters. */
 struct wf_batch_norm_layer {
     wf_tensor *weight, *bias;              /* [C], parameters */
     wf_tensor *running_mean, *running_var; /* [C] each: buffers that begin as zeros and ones */
-    /* momentum: the share of the new batch in the running statistics */
+    /* eps is added to the variance; momentum is the weight of a new batch in the running
+     * statistics */
     double eps, momentum;
     const char *path;
 };

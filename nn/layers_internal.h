@@ -7,7 +7,7 @@
 
 /* True if positions of this kind rotate queries and keys. */
 bool wf_rotates(wf_positions kind);
-/* A norm of the kind and width that a block has: blocks.c. */
+/* A norm of the kind, width and eps of the options of a block: blocks.c. */
 struct wf_norm_layer wf_block_norm_new(wf_graph *g, const char *name, const wf_block_options *o);
 /* A self-attention, and a cross-attention, with the options of a block: attention.c. */
 struct wf_mha_layer wf_self_attention_new(wf_graph *g, const char *name, const wf_block_options *o);
@@ -37,10 +37,12 @@ struct wf_relative_layer wf_relative_new(wf_graph *g, const char *name, int64_t 
  * In a decoder with a cache, queries are wf_position_ids(x, 1), and keys wf_arange(wf_cache(x, 1),
  * 1): each step needs the bias for all keys so far. */
 wf_tensor *wf_relative_bias(const struct wf_relative_layer *l, wf_tensor *queries, wf_tensor *keys);
-/* The bias where the mask [B,1,1,S] is not 0, and else -inf: [B,H,T,S]. mask NULL: the bias. */
+/* The bias [1,H,T,S] where the mask [B,1,1,S] is not 0, and -inf elsewhere: [B,H,T,S]. mask NULL:
+ * the bias itself. */
 wf_tensor *wf_relative_mask(wf_tensor *bias, wf_tensor *mask);
 
-/* The width of a head; 0 if the heads do not divide the model width. */
+/* The width of a head: the option head_dim, or else d_model / num_heads; 0 if the heads do not
+ * divide the width. */
 static inline int64_t wf_head_dim(const wf_block_options *o) {
     if (o->head_dim || o->num_heads < 1 || o->d_model % o->num_heads) return o->head_dim;
     return o->d_model / o->num_heads;

@@ -123,7 +123,8 @@ static bool classes_fit(wf_tensor *input, const wf_tensor *labels, const wf_tens
     return fit && weighted;
 }
 
-/* The rows that count: where a label is ignored, its weight [...] and its id are 0. */
+/* Rows of labels: counted [...] is 1 where a label counts, and 0 where it is ignored; there its id
+ * and weight are 0, too. */
 typedef struct counted_rows {
     wf_tensor *counted, *ids, *weight;
 } counted_rows;
@@ -148,8 +149,8 @@ static wf_tensor *nll_rows(wf_tensor *log_p, const counted_rows *c) {
     return wf_where(c->counted, each, number(log_p, 0));
 }
 
-/* Sum or mean of the rows. The mean divides by the sum of the counted weights, or by 1 if none
- * counts, so that it is 0. */
+/* Reduce the losses of rows. A mean divides by the sum of the counted weights, or by 1 if that is
+ * 0, so that it is 0 if no row counts. */
 static wf_tensor *reduce_counted(wf_tensor *rows, wf_tensor *weight, wf_reduction r) {
     if (r != WF_REDUCE_MEAN) return reduce(rows, r);
     wf_tensor *total = wf_sum(weight, WF_ALL_AXES, false);
@@ -191,7 +192,7 @@ static wf_tensor *of_labels(wf_tensor *input, wf_tensor *labels, wf_tensor *weig
     return reduce_counted(rows, c.weight, r);
 }
 
-/* Without class weights, the fused op wf_cross_entropy computes sums and means. */
+/* For labels without class weights, the fused op wf_cross_entropy computes the sum or mean. */
 wf_tensor *wf_cross_entropy_loss(wf_tensor *input, wf_tensor *target, wf_tensor *weight,
                                  double label_smoothing, int32_t ignore_index, wf_reduction r) {
     WF_COMPOSE("cross_entropy_loss", input, target, weight ? weight : input);

@@ -4,8 +4,8 @@
  *     wf_tensor *loss = wf_mse_loss(y, target, WF_REDUCE_MEAN);                    []
  *     wf_tensor *rows = wf_l1_loss(y, target, WF_REDUCE_NONE);                     y's shape
  *
- * Targets may need gradients, too, unless they are i32. input and target broadcast. An optimizer of
- * a mean loss gets wf_constant(g, 1) as its count. */
+ * Targets may need gradients, too, unless they are i32. Real targets and their inputs broadcast. A
+ * trainer or optimizer of a mean loss gets wf_constant(g, 1) as its count. */
 #ifndef WEFT_NN_LOSS_H
 #define WEFT_NN_LOSS_H
 
@@ -39,8 +39,8 @@ WF_API wf_tensor *wf_huber_loss(wf_tensor *input, wf_tensor *target, wf_reductio
  * too. Where target is 0 the loss is 0; but an infinite input makes it NaN, as in PyTorch. */
 WF_API wf_tensor *wf_kl_div(wf_tensor *input, wf_tensor *target, wf_reduction r, bool log_target);
 /* -(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))) w for logits x. weight w and pos_weight p
- * broadcast; NULL: 1. The loss is finite for any x. Without weights its gradient is sigmoid(x) - t.
- * The mean is over all elements. */
+ * broadcast; NULL: 1. The loss is finite for any finite x. Without weights its gradient is
+ * sigmoid(x) - t. The mean is over all elements. */
 WF_API wf_tensor *wf_binary_cross_entropy_with_logits(wf_tensor *input, wf_tensor *target,
                                                       wf_tensor *weight, wf_tensor *pos_weight,
                                                       wf_reduction r);
@@ -51,7 +51,8 @@ WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, dou
 
 /* -weight[label] input[label]: input [...,C] holds log-probabilities, labels [...] i32. Rows whose
  * label is ignore_index (PyTorch's is -100) give 0. weight [C], or NULL: ones. The mean divides by
- * the sum of the weights of the counted rows. If no row counts it is 0, where PyTorch has NaN. */
+ * the sum of the weights of the rows that are not ignored. If all are ignored it is 0, where
+ * PyTorch has NaN. */
 WF_API wf_tensor *wf_nll_loss(wf_tensor *input, wf_tensor *labels, wf_tensor *weight,
                               int32_t ignore_index, wf_reduction r);
 /* Cross-entropy of logits with label smoothing: the target gives a label 1 - smoothing, and every

@@ -9,12 +9,13 @@
 
 #include "nn.h"
 
-/* Returns poison, for the use of a layer that is NULL or was not made. */
+/* Fails the graph of x and returns its poison, for the use of a layer that is NULL or was not
+ * made. */
 static inline wf_tensor *no_layer(const wf_tensor *x, const char *what) {
     return wf_poison(x ? x->graph : NULL, "%s is NULL or has no parameters", what);
 }
 
-/* Returns poison, for making a layer with options that are NULL. */
+/* Fails the graph and returns its poison, for making a layer with options that are NULL. */
 static inline wf_tensor *no_options(wf_graph *g, const char *what) {
     return wf_poison(g, "%s has no options: they are NULL", what);
 }

@@ -73,8 +73,8 @@ struct wf_batch_norm_layer wf_batch_norm_new(wf_graph *g, const char *name, int6
     return l;
 }
 
-/* Assigns running + momentum (value - running) to running, in plans that train. No gradient passes
- * through it. */
+/* Records an update that assigns running + momentum (value - running) to running; in plans that do
+ * not train, running keeps its value. No gradient passes through it. */
 static wf_tensor *move(wf_tensor *running, wf_tensor *value, double momentum, const char *what) {
     wf_tensor *step = wf_scale(wf_sub(wf_detach(value), running), momentum);
     wf_tensor *trains = wf_is_training(running);

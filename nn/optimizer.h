@@ -35,8 +35,8 @@ typedef struct wf_optimizer_options {
     double beta1, beta2, eps;
     double weight_decay; /* AdamW and Lion decay matrices only, unless decay_all */
     double clip_norm;    /* limit for the norm of the mean loss's gradient; 0: no clipping */
-    /* no clipping and no check for NaN: each update runs as soon as its gradient is computed, which
-     * takes less memory. But a NaN then gets into the model */
+    /* no clipping and no check for NaN: each update can run as soon as its gradient is computed,
+     * which takes less memory. But a NaN then gets into the model */
     bool unguarded;
     /* also record a moving average of the weights with this decay, such as 0.999; 0: no average */
     double average_decay;
@@ -50,7 +50,7 @@ typedef struct wf_optimizer_options {
     int n_groups;
 } wf_optimizer_options;
 /* PyTorch's defaults: betas 0.9 and 0.999 (Lion 0.99), eps 1e-8 (Adagrad 1e-10), alpha 0.99.
- * Everything else is 0. */
+ * Everything else is 0, also AdamW's weight decay (PyTorch: 0.01). */
 WF_API wf_optimizer_options wf_optimizer_defaults(wf_optimizer_kind kind);
 enum { WF_MOST_MOMENTS = 3 };
 typedef struct wf_optimizer {
@@ -64,10 +64,11 @@ typedef struct wf_optimizer {
     wf_tensor **params;
     /* gradients of loss_sum, before clipping */
     wf_tensor **grads;
-    /* a plan that fetches all of them makes a step */
+    /* update nodes: a plan that fetches all of them makes a step */
     wf_tensor **updates;
     /* moments[i][k] for k < n_moments: buffers "<name>.<parameter>.m" (averages of gradients), ".v"
-     * (averages of their squares) and ".momentum", depending on the kind and its options */
+     * (averages, for Adagrad sums, of their squares) and ".momentum", depending on the kind and its
+     * options */
     wf_tensor *(*moments)[WF_MOST_MOMENTS];
     int n_moments;
     /* Exponential moving averages of the parameters; NULL if the option average_decay is 0. After

@@ -19,14 +19,15 @@
 
 /* The scope of an optimizer without a name. */
 #define WF_OPTIMIZER_SCOPE "optimizer"
-/* True if a moment, or another buffer, of an optimizer in this scope has this name in a
- * checkpoint. */
+/* True if this name in a checkpoint is that of a buffer of an optimizer in this scope, such as a
+ * moment. */
 static inline bool wf_is_moment(const char *name) {
     return strncmp(name, WF_OPTIMIZER_SCOPE ".", sizeof WF_OPTIMIZER_SCOPE) == 0;
 }
 
-/* Record the gradients of loss_sum / count and one update per parameter. Parameters that are not in
- * params are frozen. Free the arrays with wf_optimizer_free; the tensors are the graph's. */
+/* Record the gradients of loss_sum, and one update per parameter, which divides its gradient by
+ * count. Parameters that are not in params are frozen. Free the arrays with wf_optimizer_free; the
+ * tensors are the graph's. */
 wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                               wf_tensor *const *params, int n, const wf_optimizer_options *o);
 /* Record an optimizer for gradients that the caller has recorded, or feeds as inputs. grads[i] is
@@ -34,11 +35,12 @@ wf_optimizer wf_optimizer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count
 wf_optimizer wf_optimizer_from_gradients(wf_graph *g, wf_tensor *const *grads, wf_tensor *count,
                                          wf_tensor *const *params, int n,
                                          const wf_optimizer_options *o);
-/* Frees its memory; its nodes are the graph's. */
+/* Free the arrays of an optimizer; its nodes belong to the graph. */
 void wf_optimizer_free(wf_optimizer *o);
 /* Compute the values to feed as rates at this step, counted from 1 (0 and less count as 1). They
- * are the learning rate and Adam's two bias corrections. For SGD they tell if this is the first
- * step, which has no dampening. If one is not finite the run fails, and nothing is updated. */
+ * are the learning rate and Adam's two bias corrections. With SGD and dampening, the second is 0 at
+ * step 1, which has no dampening. Values that an optimizer does not use are 1. If one is not finite
+ * the run fails, and nothing is updated. */
 void wf_optimizer_rates(const wf_optimizer_options *o, double rate, int64_t step, double out[3]);
 /* The value to feed as average_rate for the k-th averaging, counted from 1: (1 - d) / (1 - d^k),
  * where d is the decay. It makes the average bias-corrected at every k. */

@@ -88,7 +88,8 @@ static wf_tensor *gates(const struct wf_recurrent_cell *l, wf_tensor *x, int fro
 }
 
 /* The transpose of U, [H,G H], as a copy that is made once, so that the product of each step need
- * not pack it. The gradient for h reads U itself, because it needs the rows of U. */
+ * not pack it. The gradient for h reads U itself instead of the copy (matmul.c), because it needs
+ * the rows of U. */
 static wf_tensor *turned(const struct wf_recurrent_cell *l) {
     wf_tensor *u = wf_transpose(l->weight_hh, 0, 1);
     return wf_record(&wf_op_copy, 1, &u, NULL);
@@ -196,7 +197,8 @@ static wf_tensor *state_of(wf_tensor *all, int i) {
     return all ? wf_slice(all, 0, i, i + 1) : NULL;
 }
 
-/* Runs all layers: x [T,B,I] -> [T,B,H or 2H]. *h and *c get the last states of each layer. */
+/* Runs all layers: x [T,B,I] -> [T,B,H or 2H]. *h and *c are the first states of all layers, or
+ * NULL, and become the last ones. */
 static wf_tensor *run_layers(const struct wf_recurrent_layer *l, wf_tensor *x, wf_tensor *open,
                              wf_tensor **h, wf_tensor **c, wf_tensor **y) {
     wf_tensor *hs[2 * WF_MAX_RECURRENT_LAYERS], *cs[2 * WF_MAX_RECURRENT_LAYERS];

@@ -86,11 +86,13 @@ typedef struct wf_trainer wf_trainer;
 WF_API wf_trainer *wf_trainer_new(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
                                   const wf_trainer_options *options);
 WF_API void wf_trainer_free(wf_trainer *t); /* before the graph */
-/* False if the trainer could not be made, or if its graph has failed. */
+/* False if the trainer could not be made. */
 WF_API bool wf_trainer_ok(const wf_trainer *t);
-/* The last failure of the trainer or of its plan since an update that succeeded, or "". */
+/* Why the last function of the trainer that failed returned false, or else the error of its plan,
+ * or "". */
 WF_API const char *wf_trainer_error(const wf_trainer *t);
-/* The plan of a micro-batch. Bind it, feed it, fetch from it and profile it, but do not run it. */
+/* The plan of a micro-batch. Bind it, feed it, fetch from it and profile it, but do not run it:
+ * wf_trainer_add does. */
 WF_API wf_plan *wf_trainer_plan(wf_trainer *t);
 /* the number of updates made so far, including those before a resume */
 WF_API int64_t wf_trainer_steps(const wf_trainer *t);
@@ -108,11 +110,11 @@ WF_API bool wf_trainer_begin(wf_trainer *t, int64_t micro_batches, int64_t *from
 /* Run the plan on the data that were fed, as micro-batch i. Each rank adds every one of its
  * micro-batches once, in order. If it returns false, begin the update anew. */
 WF_API bool wf_trainer_add(wf_trainer *t, int64_t i);
-/* Collective. Make the update from all micro-batches, then update the averages. False if it failed,
- * for instance because a gradient is not finite: nothing is updated, and the same step can be tried
- * with other data. In a single process without micro_batches, wf_trainer_add fails in this case.
- * If only the averages fail, because memory is short, the update has been made and is counted. out
- * may be NULL. */
+/* Collective. Make the update from all micro-batches, then update the averages. False if it failed.
+ * If the reason is a gradient that is not finite, nothing is updated, and the same step can be
+ * tried with other data. In a single process without micro_batches, wf_trainer_add fails in this
+ * case. If only the averages fail, because memory is short, the update has been made and is
+ * counted. out may be NULL. */
 WF_API bool wf_trainer_update(wf_trainer *t, wf_progress *out);
 /* Collective. Exchange averages and parameters, in order to evaluate or save the averages; the next
  * call exchanges them back. False if there are no averages, or out of memory. */
@@ -126,10 +128,10 @@ WF_API bool wf_trainer_swap_averages(wf_trainer *t);
 WF_API bool wf_trainer_save(wf_trainer *t, const char *path, const wf_meta *meta, int n_meta);
 /* Go on from such a file; every rank calls it. options are those of wf_load: NULL is strict. With
  * .allow = WF_ALLOW_MISSING, averages that the file lacks can be switched on, and begin with the
- * next update. On failure nothing has changed. */
+ * next update. A file that is refused changes nothing. */
 WF_API bool wf_trainer_load(wf_trainer *t, const char *path, const wf_load_options *options);
 /* Load moments and averages from such a file, written after so many steps; load the parameters
- * before. Kinds of moments that the file lacks are zeros, as before step 1. */
+ * before. Kinds of moments that the file lacks keep their values: zeros in a new trainer. */
 WF_API bool wf_trainer_resume(wf_trainer *t, const wf_file *f, int64_t steps);
 
 #ifdef __cplusplus

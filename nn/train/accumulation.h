@@ -41,7 +41,7 @@ bool wf_fetch_real(wf_plan *p, const wf_tensor *x, double *out);
 
 /* ---- optimizer.c ----------------------------------------------------------------------------- */
 
-/* Gradients of a sum of losses, and the numbers by which an update divides them. */
+/* Gradients of a sum of losses, and the numbers that scale them in an update. */
 typedef struct wf_gradients {
     wf_tensor *const *grads;
     wf_tensor *count; /* number of losses, at least 1 */
@@ -57,7 +57,7 @@ wf_tensor *wf_record_updates(const wf_optimizer *r, const wf_gradients *of,
 /* Enters the scope of the optimizer's name with wf_scope_push. Returns the scope before. */
 const char *wf_optimizer_scope(wf_graph *g, const wf_optimizer_options *o);
 /* Like wf_optimizer_from_gradients, for only some of the parameters that the norm covers. squares:
- * the block sums of squares of all of them. */
+ * wf_square_sums of the gradients of all of them. */
 wf_optimizer wf_optimizer_of_slice(wf_graph *g, wf_tensor *const *grads, wf_tensor *count,
                                    wf_tensor *squares, wf_tensor *const *params, int n,
                                    const wf_optimizer_options *o);

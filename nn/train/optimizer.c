@@ -76,7 +76,7 @@ static const wf_parameter_group *group_of(const wf_optimizer_options *o, const w
 }
 
 /* Makes the graph fail if a group has no parameters, as after a mistake in its names, or if its
- * numbers are invalid. */
+ * rate is not above 0 and finite. */
 static bool groups_ok(wf_graph *g, wf_tensor *const *params, int n, const wf_optimizer_options *o) {
     for (int i = 0; i < o->n_groups; i++) {
         const wf_parameter_group *group = &o->groups[i];
@@ -94,7 +94,8 @@ static bool groups_ok(wf_graph *g, wf_tensor *const *params, int n, const wf_opt
     return wf_ok(g);
 }
 
-/* The rates of a group: a factor is applied to the first one, which is the learning rate. */
+/* The rates of a group: the first, which is the learning rate, is multiplied by the group's
+ * factor. */
 static wf_tensor *group_rates(wf_tensor *rates, const wf_parameter_group *group) {
     if (!group || group->rate == 1) return rates;
     wf_tensor *parts[] = { wf_scale(wf_slice(rates, 0, 0, 1), group->rate),
@@ -152,7 +153,8 @@ static void record_moments(wf_optimizer *r, const wf_optimizer_options *o) {
         for (int k = 0; k < r->n_moments; k++) r->moments[i][k] = buffer_of(r->params[i], names[k]);
 }
 
-/* The weight decay of a parameter. Decoupled decay leaves biases and norm weights alone. */
+/* The weight decay of a parameter. Decoupled decay (AdamW, Lion) leaves biases and norm weights
+ * alone, unless decay_all is set. */
 static double decay_of(const wf_tensor *param, const wf_parameter_group *group,
                        const wf_optimizer_options *o) {
     bool decoupled = o->kind == WF_ADAMW || o->kind == WF_LION;
@@ -223,7 +225,8 @@ wf_tensor *wf_record_updates(const wf_optimizer *r, const wf_gradients *of,
     return norm;
 }
 
-/* The numbers that updates need. If the count is 0, they divide by 1, and the gradient is 0. */
+/* The gradients with the numbers that scale them. If the count is 0, updates divide by 1; the
+ * gradients are 0 then. */
 wf_gradients wf_gradients_of(wf_tensor *const *grads, wf_tensor *count,
                              const wf_optimizer_options *o) {
     wf_tensor *one = wf_constant(count->graph, 1);
@@ -246,7 +249,7 @@ static void record_averages(wf_optimizer *r) {
 }
 
 /* Records the optimizer. The count and, if unguarded, the scale are recorded before the gradients:
- * plans compute nodes in the order of recording, so these do not wait for the gradients. */
+ * plans compute nodes in the order of recording, so these two do not wait for the gradients. */
 static void record(wf_optimizer *r, wf_tensor *loss, wf_tensor *const *grads, wf_tensor *count,
                    wf_tensor *squares, const wf_optimizer_options *o) {
     wf_gradients of = wf_gradients_of(r->grads, count, o);

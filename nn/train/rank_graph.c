@@ -35,8 +35,8 @@ int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks) {
     return most;
 }
 
-/* A rank owns a slice of the parameters, and receives the partial sums of all ranks for their
- * gradients. Returns how many partial sums its stack holds at most. */
+/* The most partial sums on the stack of a rank that adds up the gradients of its slice: it receives
+ * the partial sums of all ranks for them. */
 static int owner_sums(int64_t micro_batches, int ranks) {
     int most = 1;
     for (int64_t of = 1; of <= micro_batches; of++) {
@@ -113,7 +113,8 @@ static void record_piece(wf_sharded *s, int i, int partial_sums) {
     free(name);
 }
 
-/* Translates the options' groups to the names of the pieces. */
+/* Makes a group for each piece of a parameter that is in a group of the options. Returns their
+ * number. */
 static int groups_of(const wf_sharded *s, const wf_optimizer_options *o, wf_parameter_group *out) {
     int n = 0;
     for (int i = 0; i < s->n_pieces; i++) {
@@ -168,8 +169,8 @@ static wf_plan *plan_of(wf_sharded *s, wf_tensor **fetch, int n_fetch, wf_tensor
                                                    .training = true });
 }
 
-/* Makes the plans of the rank's graph. list has room for all pieces and three more. Sums are added
- * without the pool, which is busy with the next gradients. */
+/* Makes the plans of the rank's graph. list has room for all pieces and three more. If the sender
+ * has a thread, that thread adds sums without the pool, which is busy with the next gradients. */
 static void make_plans(wf_sharded *s, wf_tensor **list, wf_pool *pool) {
     const wf_optimizer *o = &s->optimizer;
     int n = s->n_pieces;

@@ -18,7 +18,7 @@ struct wf_sender {
     bool failed, stop;
 };
 
-/* Called with the mutex held: runs rounds until none is ready. */
+/* Called with the mutex held: runs rounds until none is ready, one fails, or the sender stops. */
 static void make_rounds(wf_sender *c) {
     while (c->made < c->ready && !c->failed && !c->stop) {
         pthread_mutex_unlock(&c->mutex);

@@ -52,8 +52,8 @@ static bool told(wf_sharded *s, bool ok) {
     return told_why(s, ok, s->error);
 }
 
-/* From the last micro-batch to the end of the update, the sender's thread uses the transport and
- * the exchange buffers, so other calls are refused. */
+/* While the last micro-batch runs, and until the update has finished the exchange, the sender's
+ * thread uses the transport and the exchange buffers, so other calls are refused. */
 bool wf_sharded_in_update(wf_sharded *s) {
     if (!wf_sender_begun(s->sender)) return false;
     wf_shard_failed(s, "the last micro-batch of an update was added: wf_trainer_update");
@@ -155,7 +155,8 @@ static bool exchange_failed(wf_sharded *s, const char *why) {
     return false;
 }
 
-/* Adds a partial sum to the owner's stack: one of this rank (own), or one that was received. */
+/* Adds a partial sum to this rank's stack for its slice: one that was received (from), or, if
+ * `from` is NULL, its own number `own`. */
 static bool add_sum(wf_sharded *s, int round, const double at[2], int own, const char *from) {
     wf_plan *p = s->add[round];
     for (int i = s->first[round]; i < s->first[round + 1]; i++) {
@@ -240,7 +241,7 @@ static bool add_counts(wf_sharded *s, int64_t micro_batches, double *total) {
     return true;
 }
 
-/* Gathers the square sums of all blocks in s->send, in the order of the blocks. */
+/* Gathers the sums of squares of all blocks into s->send, in the order of the blocks. */
 static bool gather_squares(wf_sharded *s) {
     for (int r = 0; r < s->slices.ranks; r++)
         s->receive_at[r + 1] =
@@ -261,8 +262,8 @@ static bool gather_squares(wf_sharded *s) {
     return true;
 }
 
-/* Finds out if all ranks are well. Also gives all ranks the norm, from a rank that computed it, and
- * the `numbers` of each micro-batch, from the rank that ran it. */
+/* Finds out if all ranks are well. Also gives all ranks the norm that rank 0 computed, and the
+ * `numbers` of each micro-batch, from the rank that ran it. */
 static bool agree(wf_sharded *s, int64_t micro_batches, bool ok, double *norm, double *numbers) {
     double *mine = (double *)(void *)s->send, *all = (double *)(void *)s->receive;
     wf_range own = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
@@ -339,7 +340,7 @@ static bool spread(wf_sharded *s) {
     return true;
 }
 
-/* True if this rank has run all of its micro-batches. */
+/* True if all micro-batches of this rank were fed, for an update of so many. */
 static bool all_are_summed(wf_sharded *s, int64_t micro_batches) {
     wf_range range = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
     if (range.from == range.to) s->tree = wf_sum_tree_of(micro_batches);
@@ -347,7 +348,7 @@ static bool all_are_summed(wf_sharded *s, int64_t micro_batches) {
     return micro_batches <= s->most && s->tree.end == micro_batches && to == range.to;
 }
 
-/* Makes the update fail on all ranks, after ending an exchange that has begun. */
+/* Makes the update fail on all ranks, and ends an exchange that has begun. */
 static bool refuse(wf_sharded *s) {
     const char *why = "an update is not of the micro-batches that were summed";
     wf_transport_fail(s->t, 1, why);

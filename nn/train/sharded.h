@@ -52,7 +52,7 @@ typedef struct wf_sharded {
     size_t real;      /* bytes of an element */
     int64_t most;     /* most micro-batches of an update */
     int numbers;      /* doubles that each micro-batch gives */
-    wf_sum_tree tree; /* order in which this rank's micro-batches are added */
+    wf_sum_tree tree; /* the stack of sums of this rank's micro-batches */
     int64_t room;     /* bytes of each of: */
     char *send, *receive;
     int64_t *send_at, *receive_at; /* [ranks + 1] */
@@ -61,11 +61,12 @@ typedef struct wf_sharded {
      * their offsets and the plans `add`: no other thread may touch them */
     wf_sender *sender;
     int64_t micro_batches; /* micro-batches of the current update */
-    int *missing;          /* [rounds]: how many parameters have sums that are not computed yet */
+    /* [rounds]: number of parameters in the round whose sums are not computed yet */
+    int *missing;
     /* unsummed: parameters whose sums are not computed yet; ready: rounds that can be sent */
     int unsummed, ready;
     double exchanged; /* the transport's seconds before this exchange */
-    double hidden;    /* seconds of all exchanges so far that overlapped with computing */
+    double hidden;    /* seconds of all exchanges so far that certainly overlapped with computing */
     /* this rank's own graph; NULL if the rank owns nothing */
     wf_graph *own;
     wf_optimizer optimizer;
@@ -125,7 +126,8 @@ int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches);
 wf_sharded *wf_sharded_new(wf_graph *g, const wf_sharded_options *o, char *message);
 /* This rank's micro-batches [from, to) in an update of micro_batches; there may be none. */
 void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from, int64_t *to);
-/* True from the last micro-batch to the end of the update; then wf_sharded_error says so. */
+/* True while gradients may be sent: from the run of the last micro-batch until the update has
+ * finished the exchange. wf_sharded_error then says so. */
 bool wf_sharded_in_update(wf_sharded *s);
 /* Feed accumulation.at for micro-batch i; call it in order, beginning with *from of
  * wf_sharded_range. p must not run after s is freed. */
@@ -133,8 +135,8 @@ bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches
 /* Collective: send gradients to their owners, update with these rates, send parameters to all
  * ranks. norm: NaN if unguarded. numbers [micro_batches][s->numbers]: the caller fills the rows of
  * this rank's micro-batches, and gets those of all. False on all ranks if it failed on one, for
- * instance because a gradient is not finite. Parameters may have changed in part, and must not be
- * saved. */
+ * instance because a gradient is not finite. Other failures may leave some slices updated; nothing
+ * must be saved then. */
 bool wf_sharded_update(wf_sharded *s, int64_t micro_batches, const double rates[3], double *norm,
                        double *numbers);
 /* Update the averages of this rank's slice. rate: wf_optimizer_average_rate. */

@@ -27,8 +27,8 @@ static void add_inputs(wf_tensor_list *feed, wf_graph *g, const wf_tensor_list *
     }
 }
 
-/* Makes a plan of a micro-batch. It fetches the numbers, n further values, and the gradients or
- * sums that this way needs. The lists have room for every input and every node. NULL: out of
+/* Makes a plan of a micro-batch. It fetches the numbers, n further values, and what the way of
+ * making updates (way.h) adds. The lists have room for every input and every node. NULL: out of
  * memory. */
 static wf_plan *step_plan(wf_trainer *t, wf_tensor *const *more, int n) {
     size_t nodes = (size_t)wf_node_count(t->g), most = nodes + 2 + (size_t)n + (size_t)t->width;

@@ -89,7 +89,7 @@ static bool resumed(wf_trainer *t, int64_t steps, int64_t averaged_since) {
     return !t->way->scatter || t->way->scatter(t);
 }
 
-/* The number of steps in the metadata, or -1 if it is not a whole number. */
+/* The number of steps in the metadata, or -1 if it is missing or not a whole number. */
 static int64_t steps_in(const wf_file *f, const char *key) {
     const char *text = wf_file_meta(f, key);
     double value;
@@ -145,12 +145,12 @@ typedef struct state {
     const wf_entry **entries;
     wf_tensor **leaves;
     int n;
-    /* name of a moment or average that the file lacks, although it has the parameter's other
-     * ones */
+    /* name of a moment or average that the file lacks, although it has its parameter */
     const char *lacking;
 } state;
 
-/* Finds what a file keeps of a parameter. Returns how many tensors were found. */
+/* Looks in a file for the n tensors `kept` of a parameter, such as its moments. Returns how many
+ * were found. */
 static int look_up(state *s, const wf_file *f, const wf_tensor *param, wf_tensor *const *kept,
                    int n) {
     int found = 0;
@@ -165,8 +165,8 @@ static int look_up(state *s, const wf_file *f, const wf_tensor *param, wf_tensor
     return found;
 }
 
-/* False if the file has only some of the moments, or only some of the averages, of the parameters
- * that it holds. */
+/* False if `found` tensors of a kind (moments or averages) are in the file, but one is lacking for
+ * a parameter that the file holds. */
 static bool complete(wf_trainer *t, state *s, int found) {
     if (found && s->lacking) {
         snprintf(t->error, sizeof t->error, "'%.200s' is in the model but not in the file",

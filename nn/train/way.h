@@ -31,13 +31,14 @@ typedef struct wf_way {
     bool (*range)(wf_trainer *t);
     /* Run the plan on micro-batch i, which has been fed */
     bool (*add)(wf_trainer *t, int64_t i);
-    /* Called after the last micro-batch; sets t->norm, and in t->numbers the rows of other ranks */
+    /* Make the update, unless `add` has made it; sets t->norm, and in t->numbers the rows of other
+     * ranks */
     bool (*update)(wf_trainer *t);
     bool (*average)(wf_trainer *t, double rate);
     bool (*swap)(wf_trainer *t);
-    /* For several ranks; NULL in one process. gather: moments and averages go into rank 0's graph
-     * to be saved. release: they are freed again; returns rank 0's `yes`. scatter: they are taken
-     * from the graph after a load */
+    /* For several ranks; NULL in one process. gather: copy moments and averages into rank 0's
+     * graph, to be saved. release: free them there; returns rank 0's `yes`. scatter: take
+     * parameters, moments and averages from the graph after a load */
     bool (*gather)(wf_trainer *t);
     bool (*release)(wf_trainer *t, bool yes);
     bool (*scatter)(wf_trainer *t);
@@ -71,7 +72,8 @@ struct wf_trainer {
     double *totals;  /* [width] */
     wf_tensor **sums;
     int width;
-    double exchanging; /* the transport's counters when the update began */
+    /* the transport's counters when the update began; later, what the update took */
+    double exchanging;
     int64_t sent, received;
     char error[256];
 };
@@ -85,7 +87,8 @@ static inline bool wf_trainer_failed(wf_trainer *t, const char *why) {
 /* Make a plan of the trainer's graph. */
 wf_plan *wf_trainer_plan_of(wf_trainer *t, const wf_tensor_list *fetch, const wf_tensor_list *feed,
                             bool training);
-/* Make a plan that fetches these n tensors, and `more` unless it is NULL, and feeds one input. */
+/* Make a plan that fetches these updates, one per parameter, and `more` unless it is NULL, and
+ * feeds one input. */
 wf_plan *wf_trainer_plan_updates(wf_trainer *t, wf_tensor *const *updates, wf_tensor *more,
                                  wf_tensor *feed);
 /* Like wf_trainer_new; with several ranks, rounds have about in_flight blocks. */
