@@ -69,7 +69,7 @@ WF_API int wf_transport_size(const wf_transport *t);
 
 /* The first failure of a run, if any. */
 typedef struct wf_processes_result {
-    /* -1: no rank has failed, or the run itself has */
+    /* the rank that failed first; -1: none, or the run itself has failed */
     int rank;
     /* 0: all ranks ended well; 128 + signal: a rank was killed; WF_HUNG: no heartbeat for 10 s */
     int code;

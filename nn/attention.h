@@ -25,8 +25,8 @@ struct wf_mha_layer {
 typedef struct wf_mha_options {
     /* not 0: may attend. Real or i32; [T,S], [B,T,S], [B,1,1,S] or [B,H,T,S]; or NULL */
     wf_tensor *mask;
-    /* the mask is not a mask of keys but added to the scores, as position biases are; -inf excludes
-     * a key */
+    /* the mask holds numbers that are added to the scores, as position biases are; -inf excludes a
+     * key */
     bool additive;
     bool causal;    /* query i sees keys j <= i + (keys - queries) */
     int64_t window; /* query i sees only keys j > i + (keys - queries) - window; 0: no such limit */
@@ -36,7 +36,9 @@ typedef struct wf_mha_options {
      * cached after the rotation. Before wf_mha_attend, the caller rotates the keys by wf_rotate */
     wf_tensor *rotary;
     bool interleaved;
-    wf_tensor **weights; /* out: [B,H,T,S] from primitives, before dropout; NULL: not recorded */
+    /* receives the attention weights [B,H,T,S] before dropout, as a tensor that only a plan which
+     * fetches it computes; NULL: not recorded */
+    wf_tensor **weights;
     /* factor of the products of queries and keys; T5 uses 1. 0: the layer's scale */
     double scale;
 } wf_mha_options;

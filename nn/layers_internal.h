@@ -9,7 +9,7 @@
 bool wf_rotates(wf_positions kind);
 /* A norm of the kind, width and eps of the options of a block: blocks.c. */
 struct wf_norm_layer wf_block_norm_new(wf_graph *g, const char *name, const wf_block_options *o);
-/* A self-attention, and a cross-attention, with the options of a block: attention.c. */
+/* Make the self-attention, or the cross-attention, of a block with these options: attention.c. */
 struct wf_mha_layer wf_self_attention_new(wf_graph *g, const char *name, const wf_block_options *o);
 struct wf_mha_layer wf_cross_attention_new(wf_graph *g, const char *name,
                                            const wf_block_options *o);

@@ -30,8 +30,8 @@ typedef struct wf_optimizer_options {
      * need different names */
     const char *name;
     double momentum; /* SGD, RMSprop */
-    /* for Adam and AdamW; Lion has no eps, RMSprop and Adagrad no betas. Betas must be in [0, 1)
-     * and eps above 0, or the graph fails */
+    /* betas: Adam, AdamW and Lion, in [0, 1); eps: all but SGD and Lion, above 0. Otherwise the
+     * graph fails */
     double beta1, beta2, eps;
     double weight_decay; /* AdamW and Lion decay matrices only, unless decay_all */
     double clip_norm;    /* limit for the norm of the mean loss's gradient; 0: no clipping */

@@ -22,8 +22,8 @@ typedef struct wf_recurrent_options {
     double dropout; /* dropout of the output of every layer but the last */
 } wf_recurrent_options;
 
-/* A layer in one direction. Its rows are those of gates: reset, update, new (GRU); input, forget,
- * cell, output (LSTM). */
+/* A layer in one direction. Its parameters have H rows for each gate: reset, update, new (GRU);
+ * input, forget, cell, output (LSTM). */
 struct wf_recurrent_cell {
     wf_tensor *weight_ih, *weight_hh, *bias_ih, *bias_hh; /* [G H, I], [G H, H]; [G H] or NULL */
     wf_recurrent_kind kind;

@@ -198,8 +198,8 @@ static void write_first_values(const wf_emitter *e, const char *from, wf_text *t
                   e->n_first, from, e->n_first, e->prefix);
 }
 
-/* The checksum reads 4-byte words in the machine's byte order, so it also finds a file for the
- * other order. */
+/* Write the function that computes the checksum. It reads 4-byte words in the machine's byte order,
+ * so a big-endian machine gets another result, and refuses the file. */
 static void write_check(const wf_emitter *e, wf_text *t) {
     wf_text_print(t,
                   "/* The checksum of the file of weights. */\n"

@@ -8,8 +8,8 @@
 /* Choose the attentions whose caches keep inputs, at most as many as the caller of wf_emit allows.
  * The plans must be bound. */
 bool wf_choose_kept(wf_emitter *e);
-/* If the step of the current plan belongs to a cache of inputs, that cache: wf_describe_kept then
- * writes the step. NULL: it does not. */
+/* The cache of inputs to which this step of the current plan belongs; wf_describe_kept writes such
+ * a step. NULL: none. */
 const kept_cache *wf_kept_at(const wf_emitter *e, int step);
 bool wf_describe_kept(wf_emitter *e, const kept_cache *k, int step, step_text *s);
 /* True if a cache of inputs replaces cache `index` of the plan, which is one of keys or of

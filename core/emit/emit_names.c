@@ -116,8 +116,8 @@ bool wf_claim_public(wf_emitter *e) {
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* True if the emitted struct has a member of this name itself: "arena", "weights", "int8_weights",
- * "run_step", "run_micro_batch". */
+/* True if the emitted struct has a member of this name that is no input: "arena", "weights",
+ * "int8_weights", "run_step", "run_micro_batch". */
 static bool is_own_member(const wf_emitter *e, const char *name) {
     if (strcmp(name, "arena") == 0 || strcmp(name, "weights") == 0) return true;
     if (strcmp(name, "int8_weights") == 0) return true;

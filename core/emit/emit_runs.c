@@ -1,8 +1,8 @@
 /* core/emit/emit_runs.c - results of several runs of a plan, which later plans read together: an
  * encoder reads one sentence in a run, and the steps of a decoder all of them.
  *
- * A run leaves its results in the memory of its plan. A function then copies them to their own
- * place in a block that has room for each of the runs. */
+ * A run leaves its results in the memory of its plan. The emitted function model_RUN_keep then
+ * copies them into a block, which has room for the results of each run that is kept. */
 #include <stdlib.h>
 
 #include "emit_places.h"

@@ -13,7 +13,7 @@ void wf_choose_panels(wf_emitter *e);
 /* Set v->layout, the layout of operand i of a step of the current plan. False: the operand is in
  * panels, which the step cannot read. */
 bool wf_set_panels(wf_emitter *e, const exec *x, int i, wf_view *v);
-/* Reorder the values of a leaf in panels. False: out of memory. */
+/* Reorder the values of a leaf from row-major to panels. False: out of memory. */
 bool wf_pack_panels(const wf_tensor *leaf, float *values);
 
 /* ---- rows of tables -------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ const char *wf_emit_operand(const wf_emitter *e, int i);
 const char *wf_emit_result(wf_emitter *e, int k, const char *name);
 /* The body uses the parameter `scratch`: this many floats, whose values are undefined at first. */
 void wf_emit_scratch(wf_emitter *e, int64_t floats);
-/* The body uses the parameter `uint64_t stream`, the key of the random bits of this step and
+/* The body uses the parameter `uint64_t stream`, the number of the random stream of this step and
  * micro-batch. */
 void wf_emit_stream(wf_emitter *e);
 /* The body reads only those rows of operand `table` that operand `ids` picks. */

@@ -140,8 +140,8 @@ static bool convert(const wf_entry *e, const wf_entry *scale, wf_dtype into, siz
     return true;
 }
 
-/* True if every possible value fits: the type is the leaf's own, or has at most half its bits. For
- * I8 the largest value that a row could hold must fit. */
+/* True if every value that the entry could hold fits: its type is the leaf's own, or has at most
+ * half its bits. For I8, 128 times the scale of each row must be finite. */
 static bool always_fits(const wf_entry *e, const wf_entry *scale, const struct stored *from,
                         wf_dtype into) {
     if (from->read != from_i8) return same_type(from, into) || (from->real && from->size <= 4);
@@ -384,7 +384,7 @@ static void close_room(room *r) {
     free(r->items), free(r->reserved), free(r->joined), free(r->values);
 }
 
-/* A range of a file's data without gaps, which has been loaded so that its memory can be freed. */
+/* A contiguous range of a file's data that has been loaded, so that its memory can be freed. */
 typedef struct drop {
     const wf_file *file; /* the file; NULL if no memory is freed */
     bool on;
@@ -449,8 +449,8 @@ static int by_place(const void *a, const void *b) {
     return (p > q) - (p < q);
 }
 
-/* Entries that share bytes with loaded ones lose their data, too. Both lists are in the order of
- * the data. */
+/* Sets the data of loaded entries, and of those that share bytes with them, to NULL: their memory
+ * was freed. Both lists are in the order of the data. */
 static void forget(const wf_file *f, const room *r) {
     /* the highest end of a loaded entry, of those that begin before this tensor ends */
     const char *end = NULL;

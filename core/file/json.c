@@ -218,7 +218,8 @@ void wf_json_quote(wf_json_put *put, void *to, const char *text) {
         while (is_plain(text[plain])) plain++;
         if (plain) put(to, text, plain);
         text += plain;
-        if (*text == '\n') /* this form is shorter than \u000a, and a vocabulary has many */
+        /* \n is shorter than \u000a, and texts such as vocabularies have many newlines */
+        if (*text == '\n')
             put(to, "\\n", 2);
         else if (*text)
             put(to, escape, (size_t)wf_json_escape(*text, escape));

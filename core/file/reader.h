@@ -36,8 +36,8 @@ struct source {
     int64_t size, at;
 };
 
-/* Data are read and checked in parts of this size, so that a part is still in the cache when its
- * checksum is computed. */
+/* Data are read and checked in parts of this many bytes, so that a part is still in the cache when
+ * its checksum is computed. */
 enum { WF_FILE_PART = 1 << 20 };
 
 bool wf_source_read(wf_file *f, struct source *s, void *to,

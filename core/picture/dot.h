@@ -19,7 +19,8 @@ typedef struct module {
     /* the index of the module that is drawn for this one: itself, or the first of repeated
      * layers */
     int drawn_as;
-    int copies, last;        /* how many modules this one is drawn for; the last of them */
+    /* how many repeated layers this module stands for; the index of the last of them */
+    int copies, last;
     uint64_t signature;      /* hash of the operations inside: equal in repeated layers */
     int box[2];              /* index of the module's box, forward and backward; or -1 */
     int first_box, last_box; /* boxes in the module; -1: none */

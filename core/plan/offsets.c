@@ -160,8 +160,8 @@ static void release(heap *h, int i) {
     add_to_bin(h, i);
 }
 
-typedef struct event { /* the start of a storage's lifetime, or its end */
-    /* next: the next event in the list of those that end at the same time */
+typedef struct event { /* a storage; events are sorted by the step at which it is first used */
+    /* next: the next storage in the list of those that are used last in the same step */
     int storage, first, next;
     size_t bytes;
 } event;

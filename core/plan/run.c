@@ -39,8 +39,8 @@ bool wf_bind(wf_plan *p, const char *name, int64_t size) {
     return true;
 }
 
-/* Check the size of the program's array for t, `given`, against the plan's value, whose size is put
- * into *bytes. */
+/* True if `given`, the bytes of the program's array for t, is the size of the plan's value v, which
+ * is stored in *bytes. */
 static bool array_fits(wf_plan *p, const wf_tensor *t, const wf_view *v, const void *data,
                        size_t given, size_t *bytes) {
     char shape[96];

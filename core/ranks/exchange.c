@@ -124,7 +124,7 @@ static bool any_gone(wf_rank *me, const flow *f, int n, unsigned seen) {
 
 static bool move(wf_rank *me, flow *out, int n_out, flow *in, int n_in) {
     for (;;) {
-        /* before failed(): a failure after this line changes the event count */
+        /* read before failed(): a failure after this line changes the event count */
         unsigned seen = events(me);
         if (failed(me)) return false;
         bool moved = false;

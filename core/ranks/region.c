@@ -30,7 +30,8 @@
  * enough that other ranks need not wait for one that is preempted for a moment. */
 enum { COMMON = 1 << 19, RINGS = 1 << 20, LEAST_RING = 1 << 12 };
 
-/* After so many spins a waiting rank yields once: the awaited rank may need this very processor. */
+/* A waiting rank yields its processor each time it has spun this often: the awaited rank may need
+ * it. */
 enum { BEFORE_YIELD = 64 };
 
 static size_t lines(size_t bytes) {

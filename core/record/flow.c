@@ -70,7 +70,7 @@ static bool follow(wf_graph *g, unsigned char *marks, bool through, bool all) {
         if (!(marks[id] & FLOWS) || !(marks[id] & VARIES)) continue;
         if (blocks_gradient(t, marks)) return reject(g, t, marks);
         if ((marks[id] & WRT && !through) || t->kind != WF_COMPUTED || t->op->detaches) continue;
-        /* a mask or ids that a gradient rule recorded for itself */
+        /* true for a mask or ids that a gradient rule recorded for itself */
         bool internal = t->forward && (t->op->no_grad || t->dtype == WF_I32);
         for (int i = 0; i < t->n_in && !internal; i++)
             if (operand_varies(t, i, marks) && (all || !(t->op->nondiff >> i & 1)))

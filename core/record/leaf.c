@@ -364,7 +364,7 @@ bool wf_write(wf_tensor *t, const void *data, size_t bytes) {
     leaf *l = leaf_of(t);
     pthread_mutex_lock(&t->graph->lock);
     bool ready = holds(t, l->layout, data) &&
-                 !l->filling; /* otherwise the initial value would overwrite this one */
+                 !l->filling; /* while it is computed, the initial value would overwrite this one */
     if (ready && !l->data) l->data = memory_for(t, l->layout);
     pthread_mutex_unlock(&t->graph->lock);
     if (!ready || !l->data) return false;

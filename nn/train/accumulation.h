@@ -30,8 +30,8 @@ bool wf_accumulation_new(wf_accumulation *a, const wf_optimizer *o, wf_tensor *c
 void wf_accumulation_free(wf_accumulation *a);
 /* Bytes of all stacks. */
 size_t wf_accumulation_memory(const wf_accumulation *a);
-/* The most partial sums that exist at once while this many micro-batches are added. They grow with
- * the logarithm of the number. */
+/* The most partial sums that exist at once while this many micro-batches are added: log2 of their
+ * number, rounded down, but at least 1. */
 int wf_partial_sums(int64_t micro_batches);
 /* Feed `at` for micro-batch i, counted from 0, of an update of `of` micro-batches. They must run in
  * order. */

@@ -1,7 +1,7 @@
 /* nn/train/slices.h - which rank owns which elements of the parameters in a sharded optimizer.
  *
  * All elements of all parameters are one sequence of blocks, those of wf_square_sums: a parameter
- * begins with a block of its own. They are sent in rounds, from the last block to the first. The
+ * begins with a block of its own. Blocks are sent in rounds, from the last block to the first. The
  * backward pass finishes the last parameters first, so one round can be sent while the gradients of
  * the next are still being computed. If a round has N blocks, rank q of R owns those from ceil(q N
  * / R) up to ceil((q + 1) N / R). All blocks of a rank together are its slice. Not installed. */

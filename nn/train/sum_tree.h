@@ -33,8 +33,8 @@ wf_sum_tree wf_sum_tree_of(int64_t micro_batches);
 /* Put the sum of the node [from, to), which follows the last one, on the stack. Returns how many
  * sums from the top of the stack are added to it first. */
 int wf_sum_tree_push(wf_sum_tree *t, int64_t from, int64_t to);
-/* Make the stack that of pushing the micro-batches [from, to) one by one, in logarithmic time.
- * Returns the greatest height that it has meanwhile. */
+/* Push the micro-batches [from, to), as if one by one, but in logarithmic time. Returns the
+ * greatest height that the stack would have meanwhile. */
 int wf_sum_tree_add(wf_sum_tree *t, int64_t from, int64_t to);
 /* The greatest height of the stack while the micro-batches [from, to) of `end` are pushed. */
 int wf_sum_tree_height(int64_t from, int64_t to, int64_t end);

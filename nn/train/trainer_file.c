@@ -165,8 +165,8 @@ static int look_up(state *s, const wf_file *f, const wf_tensor *param, wf_tensor
     return found;
 }
 
-/* False if `found` tensors of a kind (moments or averages) are in the file, but one is lacking for
- * a parameter that the file holds. */
+/* False if the file has tensors of a kind (moments or averages), `found` in number, but lacks some
+ * for a parameter that it has. */
 static bool complete(wf_trainer *t, state *s, int found) {
     if (found && s->lacking) {
         snprintf(t->error, sizeof t->error, "'%.200s' is in the model but not in the file",
