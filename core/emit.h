@@ -83,9 +83,9 @@ typedef struct wf_emit_options {
  * Weights in int8 (wf_pack_weights) that products and embedding read stay in int8: integers row by
  * row, and the scales of rows among the floats.
  *
- * The text is malloc'ed. NULL with message[256], for instance for an op that has no form in C,
- * extents that are not bound, a graph of f64, weights in int8 that other ops read, 2^31 elements or
- * more, two inputs or fetches of one name, or fewer than 4 positions of the caches. */
+ * The text is malloc'ed. NULL with message[256]: for instance an op that has no form in C, extents
+ * that are not bound, a graph of f64, weights in int8 that other ops read; 2^31 elements or more,
+ * two inputs or fetches of one name, fewer than 4 positions of the caches. */
 WF_API char *wf_emit(wf_plan *const *plans, int n, const wf_emit_options *options, char *message);
 
 #ifdef __cplusplus

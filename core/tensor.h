@@ -21,13 +21,13 @@ typedef enum { WF_F32, WF_F64, WF_I32 } wf_dtype;
 /* The layout of a parameter in memory. A matrix [N, K] in panels is stored in groups of R rows,
  * each group column by column, so that a product with the transposed parameter reads it once, in
  * order. R depends on the kernels in use; no result and no file depends on it. In WF_PANELS,
- * element (n, k) is at n / R * R * K + k * w + n % R, where w is R, or N % R in a last panel with
- * fewer rows. bf16 halves the bytes: the upper 16 bits of an f32, rounded to nearest even. int8
- * quarters them: element (n, k) is scale[n] * q, with q from -127 to 127 rounded to nearest even.
- * scale[n] is the largest |x| of row n, divided by 127 and rounded to 17 bits so that scale[n] * q
- * is exact; a row whose largest |x| is below 2^-118 becomes zeros. A product quantises its other
- * operand's rows in the same way (to zeros below 2^-100) and sums exactly: no result depends on
- * other rows, on threads or on the instruction set. */
+ * element (n, k) is at n / R * R * K + k * w + n % R: w is R, or N % R in a last panel with fewer
+ * rows. bf16 halves the bytes: the upper 16 bits of an f32, rounded to nearest even. int8 quarters
+ * them: element (n, k) is scale[n] * q, with q from -127 to 127 rounded to nearest even. scale[n]
+ * is the largest |x| of row n, divided by 127 and rounded to 17 bits so that scale[n] * q is exact;
+ * a row whose largest |x| is below 2^-118 becomes zeros. A product quantises its other operand's
+ * rows in the same way (to zeros below 2^-100) and sums exactly: no result depends on other rows,
+ * on threads or on the instruction set. */
 typedef enum { WF_ROW_MAJOR, WF_PANELS, WF_PANELS_BF16, WF_PANELS_INT8 } wf_layout;
 /* A multiple of the panel height R of all kernels. */
 enum { WF_PANEL_MOST = 64 };

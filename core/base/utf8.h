@@ -28,8 +28,8 @@ static inline size_t wf_utf8_announced(const char *text, size_t n) {
     return length < n ? length : n;
 }
 
-/* Of n > 0 bytes, the number of leading bytes that can be the beginning of one code point; at least
- * 1. *whole is true if they are a complete code point. */
+/* The length of the longest beginning of a code point at the start of n > 0 bytes; at least 1.
+ * *whole is true if the code point is complete. */
 static inline size_t wf_utf8_beginning(const char *text, size_t n, bool *whole) {
     const unsigned char *c = (const unsigned char *)text;
     size_t length = c[0] < 0x80 ? 1 : c[0] < 0xC2 || c[0] > 0xF4 ? 0 : wf_utf8_announced(text, 4);
