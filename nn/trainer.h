@@ -14,8 +14,7 @@
  *         for (; ok && i < to; i++)
  *             ok = wf_bind(p, "B", 32) && wf_feed(p, x, ...) && wf_trainer_add(t, i);
  *         ok = ok && wf_trainer_update(t, &now);
- *         printf("step %lld: loss %g, norm %g\n", (long long)now.step, now.loss,
- *                now.norm);
+ *         if (ok) printf("step %lld: loss %g\n", (long long)now.step, now.loss);
  *     }
  *     wf_trainer_save(t, "m.safetensors", NULL, 0);
  *     wf_trainer_free(t);

@@ -157,7 +157,7 @@ static int successor(const order *o, int i, int k) {
     return writer == i ? 0 : writer;
 }
 
-/* Updates follow all values that are not gradients, because only those can fail on bad data: so a
+/* Updates follow all values that are not gradients. Only these values can fail on bad data, so a
  * run that fails has performed no update. */
 static void count_predecessors(order *o, int first, int last_value) {
     for (int i = first; i <= o->n; i++) {

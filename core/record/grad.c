@@ -5,7 +5,7 @@
  * that is used more than once, and sums over broadcast axes. An op without a gradient rule is
  * differentiated through its decomposition, in a backward pass inside the backward pass; for this
  * reason a pass holds only the nodes that y is computed from, not the whole graph. Gradients
- * through ops that have none are rejected before anything is recorded: flow.c. */
+ * through ops that have none are rejected before any gradient rule runs: flow.c. */
 #include "core/basis.h"
 #include "core/graph_internal.h"
 #include "record.h"

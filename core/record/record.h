@@ -48,7 +48,7 @@ struct wf_graph {
     const char *scope;
     const wf_tensor *forward; /* the node whose gradient is being recorded, or NULL */
     const char *function;     /* the outermost function that is recording several ops, or NULL */
-    int n_functions;          /* names of functions begun and not ended: see compose.h */
+    int n_functions;          /* number of composed functions begun and not ended: compose.h */
     bool failed;
     char error[ERROR_SIZE];
     void (*on_error)(void *user, const char *message);
