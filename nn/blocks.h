@@ -111,8 +111,8 @@ struct wf_average_layer {
     const char *path;
 };
 struct wf_decoder_block {
-    struct wf_mha_layer self_attn, multihead_attn; /* the options choose self_attn, ssru or
-                                                    * average */
+    /* the option `decoder` chooses one of self_attn, ssru and average */
+    struct wf_mha_layer self_attn, multihead_attn;
     struct wf_ssru_layer ssru;
     struct wf_average_layer average;
     struct wf_feed_forward_layer ff;

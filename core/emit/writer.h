@@ -85,9 +85,9 @@ typedef struct part {
     storage_room *rooms; /* by storage: its place at the largest size; NULL unless sized */
     /* by storage: the first float of the results of runs that are kept; -1: none are */
     int64_t *keeps;
-    resting *resting;    /* by the plan's index of a node; NULL if the part has no parameter */
-    wf_text run;         /* the body of the function */
-    bool draws;          /* some of its steps draw random bits */
+    resting *resting; /* by the plan's index of a node; NULL if the part has no parameter */
+    wf_text run;      /* the body of the function */
+    bool draws;       /* some of its steps draw random bits */
 } part;
 
 /* An attention whose keys and values are computed in every run from the int8 input of a product. */

@@ -20,10 +20,10 @@ typedef struct entry {
     int parent, jump, depth; /* its parent, an ancestor further up, and its depth in the tree */
     /* the number of insertions up to this one, itself included; 0: the node was appended */
     int time;
-    int leaf;                /* index of the leaf of which it may be a view; -1: none */
-    int after;               /* for an update: the last node in the list that must precede it, of
-                              * those found so far */
-    int missing;             /* for an update: how many updates must still precede it */
+    int leaf; /* index of the leaf of which it may be a view; -1: none */
+    /* for an update: the last node in the list that must precede it, of those found so far */
+    int after;
+    int missing; /* for an update: how many updates must still precede it */
 } entry;
 
 typedef struct leaf_use { /* how the plan uses a leaf */
