@@ -106,8 +106,9 @@ export UBSAN_OPTIONS=print_stacktrace=1
 # -g1: sanitizers print only line numbers. The variables of -g would cost two fifths of the compilers' time.
 # No suite runs a program of MPI.
 sanitized='-Doptimization=1 -Ddebug=false -Db_ndebug=false -Db_lundef=false -Dtests=enabled -Dmpi=disabled'
-# As many suites at a time as there are processors. Each works in a folder of its own.
-jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
+# One suite more at a time than there are processors, because some wait for clocks or for each other. Each works in a folder
+# of its own.
+jobs=$(($(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2) + 1))
 
 build build -Dtests=enabled
 [ -z "$installer" ] || wait $installer
@@ -115,7 +116,7 @@ targets=suites # the examples, the walls and the manual are built only as releas
 build_behind build-asan $sanitized -Db_sanitize=address,undefined '-Dc_args=-g1 -fno-sanitize-recover=all'
 say "the house, the instruction sets, the installed library, the NEON kernels in an emulator, MPI where it is"
 # Meson's tests run the other instruction sets; the best kernels of this machine run with all suites, below.
-WEFT_OTHER_ISA=1 meson test -C build --no-suite all --no-rebuild --print-errorlogs ||
+WEFT_OTHER_ISA=1 meson test -C build --num-processes "$jobs" --no-suite all --no-rebuild --print-errorlogs ||
     fails "$(meson_failures build/meson-logs/testlog.txt)"
 tests 'release' build weft-tests
 

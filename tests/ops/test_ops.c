@@ -194,16 +194,23 @@ static void compare_with_torch(const wf_file *file, const op_case *row, wf_dtype
     fixture_close(&f);
 }
 
+/* PyTorch's recorded results. The rows of this suite run in one process, so the file, whose header
+ * has thousands of entries, is read once. */
+static wf_file *recorded_results(void) {
+    static wf_file *file;
+    char path[512];
+    if (!file) file = wf_file_open(source_path("tests/data/ops.safetensors", path, sizeof path));
+    ck_assert_msg(wf_file_ok(file), "%s", wf_file_error(file));
+    return file;
+}
+
 TEST_ROWS(row_equals_pytorch, op_case_count) {
     const op_case *row = &op_cases[_i];
-    char path[512];
-    wf_file *file = wf_file_open(source_path("tests/data/ops.safetensors", path, sizeof path));
-    ck_assert_msg(wf_file_ok(file), "%s", wf_file_error(file));
+    wf_file *file = recorded_results();
     if (recorded(file, row, "x", 0)) {
         compare_with_torch(file, row, WF_F32);
         compare_with_torch(file, row, WF_F64);
     }
-    wf_file_free(file);
 }
 
 /* ---- the table is complete ------------------------------------------------------------------- */
