@@ -57,7 +57,8 @@ static void add_literal(wf_text *t, const char *text) {
     wf_text_puts(t, "\"");
 }
 
-/* Refuse a leaf that no plan reads, because the C file has no weights for it. */
+/* Write a leaf's row of the table. A leaf that no plan reads is refused, because the C file has no
+ * weights for it. */
 static bool write_tensor(training_emitter *e, const wf_tensor *x, char *message) {
     wf_text *t = &e->text;
     char name[MOST_NAME], place[MOST_NAME + 32];

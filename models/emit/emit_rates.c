@@ -48,8 +48,8 @@ static void write_types(training_emitter *e) {
         "    const int32_t *src, *src_length, *tgt, *labels;\n} %s_batch;\n\n",
         WF_IGNORE_LABEL, of, of);
     wf_text_print(&e->text,
-                  "/* An update: the loss for a label, the number of labels, the norm of the\n"
-                  " * gradient before clipping, and the learning rate. */\n"
+                  "/* An update: its number, the mean loss of a label, the number of labels, the\n"
+                  " * norm of the gradient before clipping, and the learning rate. */\n"
                   "typedef struct %s_progress {\n    int64_t step;\n"
                   "    double loss, count, norm, rate;\n} %s_progress;\n\n",
                   of, of);
@@ -90,7 +90,7 @@ static void write_shapes(training_emitter *e) {
     bool several = e->n_shapes > 1;
     for (int i = 0; i < e->n_shapes; i++) write_run(e, i);
     wf_text_print(t,
-                  "/* Sizes of batches, and what runs and copies for them. */\n"
+                  "/* Sizes of a batch, and functions that run its plan and copy results. */\n"
                   "typedef struct shape {\n    int B, S, T;\n"
                   "    int (*run)(%s *m, uint64_t step, uint32_t micro_batch);\n"
                   "    void (*loss)(const %s *m, float *to);\n"

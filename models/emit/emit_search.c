@@ -23,8 +23,8 @@ static const char *const stop_names[] = { "STOP_FULL", "STOP_PRESENT", "STOP_LON
                                           "STOP_SHRINK" };
 static const char *const stop_rules[] = {
     "BEAM outputs have ended",
-    "and none that goes on is better than the worst of them, at its length",
-    "and none can become better than that, at the length of the limit",
+    "the same, and none that goes on is better, at its length, than the worst of them",
+    "the same, and none can become better than the worst at the longest length",
     "BEAM outputs have ended, each of which keeps its place in the beam",
 };
 static const char *const limit_names[] = { "LIMIT_END", "LIMIT_FREE_END", "LIMIT_NO_END" };
@@ -52,8 +52,8 @@ static void write_rules(model_emitter *e) {
     const wf_decode_options *o = &e->search;
     int64_t source_vocabulary = m->src ? m->src_vocab : m->tgt_vocab;
     wf_text_print(t,
-                  "enum {\n    COPIED_LOGITS = %n, /* logits that do not lie where they can be "
-                  "read */\n",
+                  "enum {\n    COPIED_LOGITS = %n, /* logits that are copied before the search "
+                  "reads them */\n",
                   e->sees_logits ? 0 : e->batch * e->search.beam * m->tgt_vocab);
     wf_text_puts(t, "    DECODER_ONLY = ");
     wf_text_print(t, "%d, /* 1: a source and its output are one sequence */\n", !m->src);
@@ -100,7 +100,7 @@ static void write_penalty(model_emitter *e) {
         wf_text_print(t, i % 4 ? " %g," : "\n    %g,", wf_length_penalty_of(&e->search, i));
     if (!none) wf_text_puts(t, "\n};\n\n");
     wf_text_print(t,
-                  "/* By what the total of an output of so many tokens is divided. */\n"
+                  "/* The length penalty, which divides an output's total log-probability. */\n"
                   "static double penalty(int length) {\n%s}\n\n",
                   none ? "    (void)length;\n    return 1;\n" : "    return penalties[length];\n");
 }
@@ -125,7 +125,7 @@ static void write_keep(model_emitter *e) {
     wf_text *t = &e->text;
     wf_text_print(
         t,
-        "/* Steps read what the last run of encode_source gave as that of this source. */\n"
+        "/* Keep what the last encode_source computed: steps read it for source `number`. */\n"
         "static void keep_source(const %s *m, int number) {\n",
         e->name);
     if (e->model->src)
@@ -138,8 +138,8 @@ static void write_requests(model_emitter *e) {
     wf_text *t = &e->text;
     write_encode(e);
     wf_text_print(t,
-                  "/* Read the token of every row. Returns the logits of the next one, or a null "
-                  "pointer. */\n"
+                  "/* Read the token of every row. Returns the logits of the next tokens; a null "
+                  "pointer:\n * the step failed. */\n"
                   "static const float *run_step(%s *m, const int32_t *ids, int position, "
                   "float *copy) {\n"
                   "    m->tgt = ids;\n    if (%s_step(m, position)) return 0;\n",

@@ -44,7 +44,8 @@ static bool is_symbol(const wf_spm *m, size_t i) {
     return m->pieces[i].type == SPM_USER_DEFINED;
 }
 
-/* Is piece i found by its text? An earlier piece may have the same text. */
+/* Is piece i found by its text? An unknown, control or byte piece may have the text of a normal
+ * piece, and is found instead of it. */
 static bool is_found(const wf_spm *m, size_t i) {
     return wf_spm_id(m, m->pieces[i].text) == (int32_t)i;
 }

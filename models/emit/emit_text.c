@@ -31,7 +31,8 @@ static int64_t kept_tokens(const model_emitter *e) {
     return kept < e->source ? kept : e->source;
 }
 
-/* The n ids that the tokenizer puts behind every line. */
+/* The n ids that a tokenizer of SentencePiece or byte level puts behind every line. NULL and 0 for
+ * other kinds. */
 static const int32_t *ids_behind(const wf_tokenizer *t, int64_t *n) {
     wf_sentencepiece_options s;
     wf_byte_level_options b;

@@ -213,7 +213,7 @@ static void write_head(training_emitter *e) {
         t,
         " *\n * makes updates after number %n; %s_step returns 1, and updates nothing, if\n"
         " * the data are bad or the gradient is not finite. With -DMODEL_MAIN this file\n"
-        " * is a program, whose output is the file of the trained model. */\n",
+        " * is a program, whose output is the trained model's file if it saves one. */\n",
         e->parts.steps, of);
 }
 

@@ -1,8 +1,9 @@
 /* models/emit/model_emit.c - a model and its search as one C file: what model_emit.h promises.
  *
- * The file has two plans of a decoder (decode/decoder.c), then the search: encode for one source,
- * and step for `beam` rows of each of `batch` sources. The decoder sees sources padded to the most
- * tokens that one may have, since padding changes no bit. */
+ * The file has the plans of a decoder (decode/decoder.c), then the search. The plan `encode`, which
+ * a decoder-only model lacks, is for one source, and `step` for `beam` rows of each of `batch`
+ * sources. The decoder sees sources padded to the most tokens that one may have, since padding
+ * changes no bit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,8 +203,8 @@ static void write_head(model_emitter *e) {
     wf_text_print(
         t,
         " * %s_generate reads n ids, at most %s_SOURCE, and writes those of the best output, at\n"
-        " * most %s_OUTPUT. It returns their number, -1 if it cannot read the source;\n"
-        " * %s_score(&m) is the score of the output.\n",
+        " * most %s_OUTPUT. It returns their number, or -1 if it cannot read the source or the\n"
+        " * logits are not finite; %s_score(&m) is the score of the output.\n",
         of, of, of, of);
     wf_text_print(
         t,
@@ -224,7 +225,7 @@ static void write_head(model_emitter *e) {
     wf_text_print(
         t,
         " * The model stands first, then its search (%s_generate), the text\n"
-        " * (%s_translate), and at the end of the file the weights.\n *\n"
+        " * (%s_translate), and at the end the weights, unless they are a file of their own.\n *\n"
         " * Attention is in the modules with attn in their names, which count layers from 0:\n"
         " * self_attn is self-attention%s\n"
         " * attention_head computes one head, which the step that calls it chooses, and says\n"

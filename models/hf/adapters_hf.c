@@ -76,7 +76,7 @@ typedef struct saving {
     const wf_model *m;
     naming to;
     hf_tensors tensors;
-    hf_text modules; /* the JSON array of their modules' names, so far without its end */
+    hf_text modules; /* JSON array of the adapted modules' names, without its closing bracket */
     char *message;
 } saving;
 

@@ -9,11 +9,11 @@
 typedef struct hf_config {
     wf_transformer_config c;
     int64_t decoder_heads, decoder_ffn, pad, start, end; /* pad, start, end: -1 if it has none */
-    /* shared: encoder's and decoder's tables are one; tied: the output's and the decoder's are
-     * one */
+    /* shared: encoder and decoder share one table of token embeddings; tied: the output layer and
+     * the decoder share one */
     bool shared, tied;
-    bool scaled;       /* T5: the output's input is divided by sqrt(d_model) */
-    bool decoder_only; /* for reading a search: true if an output continues the source */
+    bool scaled;       /* T5: the input of the output layer is divided by sqrt(d_model) */
+    bool decoder_only; /* a language model, read or written: its output continues the prompt */
 } hf_config;
 
 /* A key of config.json that weft uses. */
@@ -24,8 +24,8 @@ typedef struct hf_key {
      * list of several ids, of which the first is read. HF_FEED_FORWARD is a text such as "relu" or
      * "gated-gelu", and also sets c.gated */
     enum { HF_COUNT, HF_ID, HF_FIRST_ID, HF_FLAG, HF_ACTIVATION, HF_REAL, HF_FEED_FORWARD } type;
-    size_t offset;      /* in an hf_config, or an hf_lm_config */
-    const char *absent; /* the value if the key is missing; NULL: it must be present */
+    size_t offset;      /* in an hf_config, hf_lm_config or hf_bert_config */
+    const char *absent; /* the JSON value if the key is missing; NULL: it must be present */
 } hf_key;
 
 /* A key that must have this value if it is present: JSON, or the value of another key, named in
@@ -57,7 +57,7 @@ typedef struct hf_family {
     bool norm_first, final_norms, embedding_norm, output_bias;
     bool may_separate; /* encoder and decoder may have vocabularies of their own */
     /* t5: a form of T5 with relative positions, RMSNorm and no biases. per_layer: each layer has
-     * its own relative biases. unscaled: the output's input is never divided by sqrt(d_model) */
+     * its own relative biases. unscaled: hf_config.scaled has no effect, as in mT5 */
     bool t5, per_layer, unscaled;
     int64_t pad; /* required value of pad_token_id; -1: any */
     const hf_key *keys;
@@ -75,8 +75,8 @@ const char *wf_hf_family_names(void);
 
 bool wf_hf_ignored_key(const char *name); /* true for a key of config.json that changes no result */
 
-/* A name of an activation. If several names in the table mean the same one, the first is
- * written. */
+/* A name of an activation in config.json. If several names mean the same activation, the first in
+ * the table is written. */
 typedef struct hf_activation {
     const char *name;
     wf_activation activation;
@@ -90,13 +90,14 @@ extern const int wf_hf_n_activations;
  * parameter has: 3 if the stem has an @ or &, else 1. 0: it is unknown. */
 int wf_hf_name_by(const hf_stem *stems, int n, const char *parameter, int part, char name[HF_NAME]);
 
-/* The name of part `part` of a parameter other than a token table. q, k and v are three parts of a
- * packed projection. Returns how many parts the parameter has; 0: it is unknown. */
+/* Writes the name of part `part` of a parameter other than a token table. q, k and v are three
+ * parts of a packed projection. Returns how many parts the parameter has; 0: it is unknown. */
 int wf_hf_tensor_name(const hf_family *family, bool gated, const char *parameter, int part,
                       char name[HF_NAME]);
 enum { HF_OUTPUT = 2, HF_SHARED }; /* indices in hf_family.tables */
 #define HF_OUTPUT_BIAS "final_logits_bias"
-/* True for a position table, which old files contain although the family computes positions. */
+/* True for the name of a position table. Old files contain one even if the family computes
+ * sinusoids. */
 bool wf_hf_is_positions(const char *tensor);
 bool wf_hf_ignored_tensor(const char *tensor);
 

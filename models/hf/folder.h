@@ -9,8 +9,8 @@
 #include "models/text_formats.h"
 #include "object.h"
 
-/* A bias of the output that rules a token out: its probability becomes 0. So log-probabilities over
- * the whole vocabulary equal those that renormalize_logits computes for the other tokens. */
+/* The output bias of a token that is ruled out, whose probability becomes 0. So log-probabilities
+ * of the other tokens over the whole vocabulary equal those that renormalize_logits computes. */
 #define HF_SHUT_OUT (-1e4f)
 
 typedef struct hf_search {
@@ -30,18 +30,18 @@ enum { HF_MOST_ENDS = 16 };
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
 bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
                           char *message);
-/* Refuses unknown keys of config.json. A key is known if it is one of `keys`, has the value that
- * `constants` gives, or is a setting of generation such as num_beams. Further known names are in
- * `ignored` and `own`, which may be NULL. */
+/* Refuses unknown keys of config.json, and keys of `constants` with another value. Known keys are
+ * those of these two tables, settings of generation such as num_beams, the names in `ignored` and
+ * `own` (each may be NULL), and keys that no family uses: wf_hf_ignored_key. */
 bool wf_hf_check_keys(const hf_object *o, const hf_key *keys, const hf_constant *constants,
                       const char *const *ignored, const char *const *own, char *message);
-/* Copies the value of model_type, without allocating memory. False: it is missing, or longer than
- * the name of any family. */
+/* Copies the value of model_type, without allocating memory. False: it is missing, is no string, or
+ * does not fit into `name`. */
 enum { HF_TYPE = 32 };
 bool wf_hf_model_type(const hf_object *o, char name[HF_TYPE]);
 bool wf_hf_read_config(const hf_object *o, const hf_family **family, hf_config *c, char *message);
-/* Finishes the configuration after the ids of generation_config.json were read: checks that this
- * family has such a Transformer. */
+/* Sets the fields that the family determines, and checks the Transformer's configuration. Call it
+ * after wf_hf_find_search, because generation_config.json may have the start id. */
 bool wf_hf_complete(const hf_family *family, hf_config *c, char *message);
 
 /* ---- lm/: language models -------------------------------------------------------------------- */
@@ -78,10 +78,11 @@ bool wf_hf_of_file(const char *name, bool ok, char *message);
 
 bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *notes, char *message);
 bool wf_hf_is_search_key(const char *name);
-/* True if a setting may be among the unsupported ones; sample: the search draws. */
+/* True if a setting may be in wf_generation.not_done. sample: the search draws its tokens. */
 bool wf_hf_may_be_not_done(const char *name, bool sample);
-/* hf_not_done.c: parses the settings in g that weft's search does not support, as pairs. Free o in
- * either case. False: this is no list of such settings, or out of memory. */
+/* hf_not_done.c: parses g->not_done, the settings that weft's search does not support, into the
+ * pairs of o. Free o in either case. False with message: it is no list of such settings, or out of
+ * memory. */
 bool wf_hf_not_done(hf_object *o, const wf_generation *g, char *message);
 
 /* ---- shards.c: the files of weights ---------------------------------------------------------- */
@@ -165,9 +166,9 @@ void wf_hf_put_text(hf_text *t, const char *part, size_t n);
 void wf_hf_put_string(hf_text *t, const char *s);                     /* in quotes */
 void wf_hf_put_token(hf_text *t, const char *key, const char *piece); /* a pair after another one */
 
-/* Formatted text of at most 255 bytes. */
+/* Appends formatted text, which must have at most 255 bytes. */
 WF_PRINTF(2, 3) void wf_hf_put_as(hf_text *t, const char *format, ...);
-/* Starts a pair of a JSON object: writes a comma, or the opening bracket before the first pair, and
+/* Starts a pair of a JSON object: writes a comma, or the opening brace before the first pair, and
  * the key. */
 void wf_hf_put_key(hf_text *t, const char *name);
 void wf_hf_put_int(hf_text *t, const char *name, int64_t value);

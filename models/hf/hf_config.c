@@ -210,7 +210,7 @@ static bool vocabularies(const hf_family *f, hf_config *c, char *message) {
     return true;
 }
 
-/* Sets the fields that are equal in all forms of T5. */
+/* Sets the fields of T5's forms that follow from the family and not from a key of config.json. */
 static void complete_t5(const hf_family *f, wf_transformer_config *c) {
     c->norm = WF_RMS_NORM;
     c->attention_scale = 1;

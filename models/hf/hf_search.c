@@ -12,10 +12,10 @@
 #include "folder.h"
 #include "models/message.h"
 
-/* DEFAULT_NEW: the most new tokens of an output if a file sets no limit. LONGEST: the largest limit
- * that a file may set. */
+/* DEFAULT_NEW: the most new tokens of an encoder-decoder's output if a file sets no limit. LONGEST:
+ * the largest limit that a file may set. */
 enum { DEFAULT_NEW = 20, LONGEST = 1000000000 };
-/* the most new tokens after a prompt if a file sets no limit, as in the program `generate` */
+/* the most new tokens after a prompt without max_new_tokens, as in the program `generate` */
 enum { NEW_OF_PROMPT = 200 };
 
 /* ---- what is known --------------------------------------------------------------------------- */
@@ -144,7 +144,8 @@ static bool flag(const hf_object *o, const char *key, bool *out, char *message) 
     return !v || wf_hf_bool(v, out) || wrong(o, v, "true or false", message);
 }
 
-/* Reads the id of a key, or of a list with one id; -1: the key is missing. */
+/* Reads the value of a key as an id, or as a list of one id. *out becomes -1 if the key is
+ * missing. */
 static bool one_id(const hf_object *o, const char *key, int64_t *out, char *message) {
     const hf_value *v = wf_hf_find(o, key);
     int32_t id;
@@ -167,8 +168,8 @@ static bool is_neutral(const hf_value *v, const char *value) {
     return v->bytes == strlen(value) && memcmp(v->text, value, v->bytes) == 0;
 }
 
-/* Appends to "name=value; name=value", where values are JSON without spaces. A pair that has no
- * room is left out. */
+/* Appends a pair to "name=value; name=value", where values are JSON without spaces outside of
+ * strings. A pair that has no room is left out. */
 static void keep(char *not_done, const char *name, const hf_value *v) {
     char value[WF_GENERATION_TEXT];
     size_t before = strlen(not_done), n = wf_hf_compact(v, value, sizeof value);
@@ -274,8 +275,9 @@ static bool read_penalty(const hf_object *o, wf_decode_options *d, char *message
            wrong(o, v, "between 0 and 10", message);
 }
 
-/* Reads the length limits of a language model. Limits that include the prompt are not supported:
- * they are reported, except for a max_length that the model cannot exceed anyway. */
+/* Reads the length limits of a language model. Limits that include the prompt are not supported,
+ * and are reported. A max_length is not reported if max_new_tokens replaces it, or if it is not
+ * below the model's own limit. */
 static bool read_own_lengths(const hf_object *o, const hf_config *c, wf_generation *g, char *notes,
                              char *message) {
     int64_t most = c->c.max_len, fresh = 0, least = 0;
@@ -439,8 +441,7 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
  * prompt. */
 static const char *const of_prompts[] = { "eos_token_id", "max_length", "min_length" };
 
-/* True if a setting may be among the unsupported ones. Settings that weft supports may not be,
- * because export.c writes them itself. */
+/* Other settings may not be in not_done, because export.c writes the supported ones itself. */
 bool wf_hf_may_be_not_done(const char *name, bool sample) {
     bool drawn = strcmp(name, "do_sample") == 0 || HF_LISTED(of_samples, name);
     return neutral_row(name) >= 0 || (drawn && !sample) || HF_LISTED(of_prompts, name);

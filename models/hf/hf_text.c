@@ -1,5 +1,5 @@
-/* models/hf/hf_text.c - texts that grow, which become files of a folder, and the notes of an
- * import. */
+/* models/hf/hf_text.c - texts that grow, which become files of a folder, and the notes of an import
+ * or export. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -38,9 +38,9 @@ static bool read_weights(const char *folder, const hf_family *family, hf_config 
 
 /* ---- search ---------------------------------------------------------------------------------- */
 
-/* Rules banned tokens out by the output's bias, so that scores are those of a model that cannot
- * produce them, in forced scoring, too. For a family without such a bias, the search
- * renormalises. */
+/* With renormalize_logits, rules banned tokens out by the output's bias. Then scores, also those of
+ * forced scoring, are those of a model that cannot produce these tokens. For a family without such
+ * a bias, only the search renormalises. */
 static bool shut_out(const hf_search *s, wf_hf *out, char *message) {
     wf_tensor *bias = wf_find(out->model->graph, "output.bias");
     const wf_decode_options *d = &s->g.options;

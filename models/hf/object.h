@@ -1,5 +1,5 @@
 /* models/hf/object.h - inside models/hf: a folder's files, and JSON objects. An object is a list of
- * pairs of a key and a value; the value stays text until it is read as a type.
+ * pairs of a key and a value, sorted by key. The value stays JSON text until it is read as a type.
  *
  *     hf_object o;
  *     if (!wf_hf_object_read(&o, folder, "config.json", message)) return false;
@@ -15,7 +15,7 @@
 
 typedef struct hf_value {
     const char *key;
-    const char *text; /* [bytes] the text in the file */
+    const char *text; /* [bytes] the value's JSON text in the file */
     size_t bytes;
 } hf_value;
 
@@ -23,7 +23,7 @@ typedef struct hf_object {
     const char *file; /* the file's name in the folder */
     hf_value *values;
     int n;
-    char *text, *keys; /* the file's text, and a copy that is decoded in place */
+    char *text, *keys; /* the file's text, and a copy in which the keys are decoded in place */
 } hf_object;
 
 /* The list of names in files.c. wf_hf_file_name returns name i, or NULL after the last.
@@ -64,8 +64,8 @@ size_t wf_hf_compact(const hf_value *v, char *out, size_t size);
 /* Write the beginning of that text, short enough for a message; returns out. */
 enum { HF_SHOWN = 64 };
 const char *wf_hf_show(const hf_value *v, char out[HF_SHOWN]);
-/* Read an array of ids, at most `most`; with depth 2 each id is in an array of its own. Returns how
- * many; -1: the value is no such array. */
+/* Read an array of at most `most` ids; with depth 2 each id is in an array of its own. Returns how
+ * many there are; -1: the value is no such array, or out of memory. */
 int wf_hf_ids(const hf_value *v, int depth, int32_t *ids, int most);
 /* True if the value is an array that contains this string. */
 bool wf_hf_lists(const hf_value *v, const char *string);

@@ -1,10 +1,10 @@
 /* models/hf/weights.c - loads the tensors of a folder into a Transformer's parameters, and writes
  * them.
  *
- * Each parameter is looked up under the names in family.c. Every other tensor of the file must be a
- * copy of one that was found, or follow from the configuration (sinusoids), or be known to have no
- * effect. All of this is checked before the first tensor is loaded and its memory freed, because
- * comparing copies needs both. */
+ * Each parameter is looked up under the names in family.c and t5_family.c. Every other tensor of
+ * the file must be another name of a tied table, or follow from the configuration (sinusoids), or
+ * be known to have no effect. All of this is checked before the first tensor is loaded, which frees
+ * its memory, because comparing copies needs both. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +38,8 @@ static const wf_entry *find_copies(loading *l, const int *names, int n) {
     return found;
 }
 
-/* Finds the tensor of one table in a model that ties none. The shared tensor replaces a missing
- * table of tokens, because older transformers left equal copies out of the file. */
+/* Finds the tensor of a table that is tied to no other. The shared tensor replaces a missing table
+ * of the encoder or decoder, because older transformers left equal copies out of the file. */
 static const wf_entry *find_own(loading *l, int i) {
     const wf_entry *shared = wf_loader_find(&l->load, l->family->tables[HF_SHARED]);
     const wf_entry *own = wf_loader_find(&l->load, l->family->tables[i]);
@@ -112,7 +112,7 @@ static bool find_leaf(loading *l, wf_tensor *leaf) {
     for (int i = 0; i < parts; i++) {
         wf_hf_tensor_name(l->family, gated, leaf->name, i, name);
         const wf_entry *e = wf_loader_find(&l->load, name);
-        if (!e) /* missing: zeros, as in transformers */
+        if (!e) /* a missing bias of the output is zeros, as in transformers */
             return strcmp(name, HF_OUTPUT_BIAS) == 0 ||
                    fail(l->load.message, "'%s' is missing", name);
         if (!choose(l, leaf, e)) return false;
@@ -120,7 +120,7 @@ static bool find_leaf(loading *l, wf_tensor *leaf) {
     return true;
 }
 
-/* ---- what no parameter asked for ------------------------------------------------------------- */
+/* ---- tensors without a parameter ------------------------------------------------------------- */
 
 /* True if a position table, which old files contain, has the sinusoids that weft computes. The
  * comparison is coarse, because f16 has three digits, and other tables differ by much more. */

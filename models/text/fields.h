@@ -18,7 +18,8 @@ typedef struct wf_pieces {
 /* Read pieces. Free p with wf_pieces_free in either case. */
 bool wf_pieces_read(wf_pieces *p, const char *json, char *message);
 void wf_pieces_free(wf_pieces *p);
-/* Read ids between commas: at most WF_MOST_AROUND, each at least -1. An empty text gives no ids. */
+/* Read ids between commas: at most WF_MOST_AROUND, each at least -1. text NULL gives no ids, and an
+ * empty text is an error. */
 bool wf_ids_read(const char *text, int32_t *ids, int *n, char *message);
 
 /* The value of a field; NULL: the field is missing. */

@@ -2,8 +2,8 @@
  * tokenizers that use it.
  *
  * Symbols form a chain. Of all neighbours that a rule can merge, those with the lowest key are
- * merged first, and of equal keys the leftmost, until none are left. Places are kept in a heap, so
- * n symbols take O(n log n) time, even for a megabyte without a space.
+ * merged first, and of equal keys the leftmost, until none are left. Possible merges are in a heap,
+ * so n symbols take O(n log n) time, even for a megabyte without a space.
  *
  *     for (...) wf_merger_add(g, symbol, bytes);
  *     wf_merge_all(g, &rule);
@@ -16,7 +16,7 @@
 typedef struct wf_link {
     int32_t symbol;        /* below 0: unknown, or a value with a meaning for the rule */
     int32_t before, after; /* indices in the chain; -1: none */
-    int32_t begin, bytes;  /* place in the text; 0 bytes: merged into the link before */
+    int32_t begin, bytes;  /* its bytes in the text; bytes 0: merged into a link before it */
     int32_t result;        /* result of merging it with the next link */
     int64_t key;           /* key of that merge; WF_NO_MERGE: there is none */
 } wf_link;
@@ -44,7 +44,7 @@ typedef struct wf_merge_rule {
 } wf_merge_rule;
 
 /* Append a symbol, which stands for the next `bytes` bytes of the text. False: out of memory, or
- * the text has 2^31 bytes. */
+ * the text has 2^31 - 1 bytes or more. */
 bool wf_merger_add(wf_merger *g, int32_t symbol, size_t bytes);
 bool wf_merge_all(wf_merger *g, const wf_merge_rule *rule); /* false: no memory */
 void wf_merger_free(wf_merger *g);

@@ -32,7 +32,7 @@ bool wf_pair_words_add(wf_pair_words *w, int32_t symbol);
 void wf_pair_words_free(wf_pair_words *w);
 
 typedef struct wf_pair_rule {
-    /* True if of two pairs that are equally frequent the first one merges first. */
+    /* True if pair a merges before pair b, which is equally frequent. */
     bool (*before)(const void *context, const int32_t a[2], const int32_t b[2]);
     bool (*allows)(const void *context, int32_t left, int32_t right);
     /* Adds a merge, and returns the symbol that it makes; -1: out of memory. */

@@ -1,10 +1,10 @@
 /* models/text/running.c - running text: every byte, including line breaks, is part of a token, so
  * decoding restores it.
  *
- * A vocabulary file has one piece per line, so no piece may contain a space or a line break. Such
- * characters are spelled by others. A byte is spelled as in GPT-2 (Radford et al. 2019): by itself
- * if it is printable, else by a letter from U+0100 on ("Ġ" is a space, "Ċ" a line break). In text
- * that is cut into characters, a control character is spelled by its picture (U+2400 on). */
+ * A vocabulary file has one piece per line, so a piece contains no line break. In kinds whose
+ * tokens are bytes, a byte is spelled as in GPT-2 (Radford et al. 2019): by itself if it is
+ * printable, else by a letter from U+0100 on ("Ġ" is a space, "Ċ" a line break). In text that is
+ * cut into characters, a control character is spelled by its picture (U+2400 on). */
 #include "tokenizer.h"
 
 #include "core/base/utf8.h"
@@ -92,7 +92,8 @@ static int class_of(char byte) {
     return c >= 0x80 || (upper >= 'A' && upper <= 'Z') ? LETTER : OTHER;
 }
 
-/* The end of the run that begins at `at`. A run of white space ends after a line break. */
+/* The end of the run that begins at `at`. A run of white space ends after a line break, and no run
+ * goes beyond LONGEST_CHUNK bytes from the start of the text. */
 static size_t run_end(wf_span text, size_t at) {
     int class = class_of(text.text[at]);
     size_t most = text.bytes < LONGEST_CHUNK ? text.bytes : LONGEST_CHUNK;

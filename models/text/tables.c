@@ -14,8 +14,8 @@ struct wf_string {
     uint64_t hash;
 };
 
-/* Hashes eight bytes at a time. A shorter text is two words that overlap, or its first, middle and
- * last byte. */
+/* Hashes eight bytes at a time. The last 4 to 8 bytes enter as two words of four, which may
+ * overlap; the last 1 to 3 as the first, the middle and the last of them. */
 static uint64_t hash_of(const char *text, size_t bytes) {
     uint64_t h = bytes, word;
     uint32_t low, high;

@@ -11,7 +11,7 @@ typedef struct model_task {
     const int32_t *source;
     int n;
     int32_t *output;
-    int length;   /* of the output; -1: the model cannot read the source */
+    int length;   /* of the output; -1: the source cannot be read, or the logits are not finite */
     double score; /* of the output */
 } model_task;
 

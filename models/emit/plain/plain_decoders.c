@@ -231,7 +231,8 @@ static void replace_by_matches(token_lists *t, const expression *e, const char *
     swap_lists(t);
 }
 
-/* Drop a character up to so many times at the start and at the end of each text. */
+/* Drop the character `what` up to `start` times at the start of each text, and up to `stop` times
+ * at its end. */
 static void strip_tokens(token_lists *t, const char *what, int64_t start, int64_t stop) {
     size_t bytes = length_of(what);
     for (int32_t i = 0; i < count_tokens(t); i++) {

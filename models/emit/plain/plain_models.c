@@ -32,8 +32,8 @@ typedef struct pair_model {
     merge_list list;
 } pair_model;
 
-/* A character as the vocabulary spells it: with the prefix unless it begins its word, and with the
- * suffix if it ends it. */
+/* The id of a character as the vocabulary spells it: with the prefix unless it begins its word, and
+ * with the suffix if it ends it. -1: the vocabulary lacks it. */
 static int32_t id_of_character(const pair_model *m, const char *text, size_t n, int is_first,
                                int is_last) {
     char spelled[LONGEST_AFFIX + WF_UTF8_MOST];

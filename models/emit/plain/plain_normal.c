@@ -40,7 +40,7 @@ static void put_lower_case(word_texts *t, const code_rows *lower) {
 
 /* ---- normal forms ---------------------------------------------------------------------------- */
 
-/* Rows of `classes`: a code point from which on the combining class is another, and it. Rows of
+/* Rows of `classes`: a code point where the combining class changes, and the new class. Rows of
  * `parts`: a code point times 32 plus the number of its parts, and where in `pool` they begin.
  * `pairs`: two code points and the one that they compose, in ascending order. */
 typedef struct normal_form {

@@ -21,8 +21,8 @@ enum { MPNET_BUCKETS = 32, MPNET_DISTANCE = 128, MPNET_PAD = 1 };
 /* A family of encoders. Each of its tables ends at the first row without a name. */
 typedef struct hf_bert_family {
     const char *name; /* model_type */
-    /* the classes of transformers that are read. The first has no head, the second one that
-     * predicts masked tokens, and the third one of classes */
+    /* the classes of transformers that are read: without a head, with one that predicts masked
+     * tokens, with one that classifies, and perhaps another, which is only read */
     const char *architectures[4];
     bool counted_positions;
     bool relative;            /* attention has MPNet's bias of distances, and the padding id is 1 */
@@ -45,7 +45,8 @@ const hf_bert_family *wf_hf_bert_family(const char *model_type); /* NULL: none *
 /* The family that has models of this form. NULL: none. */
 const hf_bert_family *wf_hf_bert_family_of(const wf_encoder_config *c);
 
-/* The name of part `part` of a parameter. Returns how many parts the parameter has; 0: unknown. */
+/* Writes the name of part `part` of a parameter. Returns how many parts the parameter has; 0: the
+ * parameter is unknown. */
 int wf_hf_bert_name(const hf_bert_family *family, const char *parameter, int part,
                     char name[HF_NAME]);
 
@@ -60,7 +61,7 @@ bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *m
 
 /* ---- bert_classes.c -------------------------------------------------------------------------- */
 
-/* Reads the labels of so many classes; 0: there are none. */
+/* Reads the labels of the head's classes into out->class_names. With 0 classes it does nothing. */
 bool wf_hf_bert_read_classes(const hf_object *o, int64_t classes, wf_hf *out, char *message);
 /* Adds the keys about classes to config.json. */
 bool wf_hf_bert_put_classes(hf_text *t, const char *names, int64_t classes, char *message);
@@ -80,7 +81,8 @@ bool wf_hf_bert_write_dense(const wf_model *m, wf_hf_put put, void *user, char *
 
 /* ---- sentence.c: the files of sentence-transformers ------------------------------------------ */
 
-/* Reads modules.json and the files that it names, if the folder has it. */
+/* If the folder has modules.json, reads it, the files of its modules, sentence_bert_config.json and
+ * config_sentence_transformers.json. */
 bool wf_hf_read_sentence(const char *folder, hf_bert_config *c, wf_hf *out, char *message);
 bool wf_hf_write_sentence(const wf_encoder_config *c, wf_hf_put put, void *user, char *message);
 /* Opens the weights of the layer after pooling. *name becomes the name of the file. NULL with
@@ -89,7 +91,8 @@ wf_file *wf_hf_open_dense(const char *folder, const char **name, char *message);
 
 /* ---- bert_tokenizer.c ------------------------------------------------------------------------ */
 
-/* Reads from tokenizer_config.json how many tokens a line may have. */
+/* Sets c->longest from tokenizer_config.json unless it is set, and then lowers c->c.max_len to
+ * it. */
 bool wf_hf_bert_read_longest(const char *folder, hf_bert_config *c, char *message);
 /* Reads tokenizer.json, or else vocab.txt, and finds the ids that it puts around a line. The
  * tokenizer truncates lines at c->c.max_len tokens, whatever the file says. */

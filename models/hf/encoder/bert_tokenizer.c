@@ -76,7 +76,8 @@ static bool put_json(hf_text *t, const hf_object *o, int64_t longest) {
     return !t->failed;
 }
 
-/* Finds the ids that stand around a line: those of a line without text. */
+/* Finds the ids that stand around a line, which are those of a line without text. If there are not
+ * exactly two, c keeps its ids. */
 static bool find_around(hf_bert_config *c, wf_tokenizer *t, char *message) {
     int32_t ids[2];
     int64_t n = wf_tokenizer_encode(t, "", 0, ids, 2, message);

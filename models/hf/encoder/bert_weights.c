@@ -66,9 +66,9 @@ void wf_hf_bert_find_heads(const wf_file *f, const hf_bert_family *family, wf_en
     c->pooler = c->classes || (!c->masked_lm && entry_of(f, family, "pooler.weight"));
 }
 
-/* A parameter's name in the file. Files have the output's bias under two names; as in transformers,
- * the one in bias_copy counts unless the tables are tied. In a model of classes the pooler may have
- * the name class_pooler. */
+/* Writes a parameter's name in the file, and returns its number of parts. The output's bias may
+ * have two names; as in transformers, the one in bias_copy counts unless the tables are tied. In a
+ * model of classes the pooler may have the name class_pooler. */
 static int name_of(const hf_bert_family *f, const wf_encoder_config *c, const wf_tensor *leaf,
                    int part, char name[HF_NAME]) {
     int parts = wf_hf_bert_name(f, leaf->name, part, name);

@@ -153,7 +153,7 @@ static bool read_dense_class(const hf_object *o, wf_encoder_config *c, char *mes
                 o->file, v ? wf_hf_show(v, text) : "missing");
 }
 
-/* P: the sum of the widths of all poolings. */
+/* P: the width of the vector in which all poolings are joined. */
 static bool read_dense(const hf_object *o, wf_encoder_config *c, int64_t P, char *message) {
     static const char *const read[] = { "in_features", "out_features", "bias",
                                         "activation_function", NULL };
@@ -278,7 +278,8 @@ static bool read_part(const char *folder, const module *m, hf_bert_config *c, ch
     return ok;
 }
 
-/* The modules in their order: Transformer, Pooling, perhaps Dense, perhaps Normalize. */
+/* Reads the n modules, which must be Transformer, Pooling, perhaps Dense, perhaps Normalize, in
+ * this order. */
 static bool read_chain(const char *folder, const module *m, int n, hf_bert_config *c,
                        char *message) {
     int i = 2;

@@ -1,9 +1,9 @@
 /* models/hf/lm/lm_export.c - a language model of weft as a folder that transformers opens:
  * config.json, generation_config.json and the weights. lm_tokenizer.c writes the tokenizer.
  *
- * A model of weft may have two features that transformers lacks; they are replaced by others with
- * the same results. Scaled embeddings, which only Gemma has in transformers, are written multiplied
- * by their scale, and the output gets a table of its own. Sinusoidal positions are written as a
+ * A model of weft may have two features that its family in transformers lacks; they are replaced by
+ * others with the same results. Scaled embeddings, which only Gemma has, are written multiplied by
+ * their scale, and a tied output gets a table of its own. Sinusoidal positions are written as a
  * table of learned positions with the same values. */
 #include <math.h>
 #include <stdlib.h>
@@ -213,8 +213,8 @@ static bool add_parts(saving *s, const wf_tensor *t, const float *values) {
     return ok;
 }
 
-/* Adds a parameter. A tied table of scaled embeddings is also added as the output's, without the
- * scale. */
+/* Adds a parameter. If the family does not scale embeddings but the model does, a tied table is
+ * also added as the output's, without the scale. */
 static bool add_leaf(saving *s, const wf_tensor *t) {
     char name[HF_NAME];
     float *values = malloc(wf_bytes(t) + 1);

@@ -12,7 +12,7 @@
 /* clang-format off */
 
 #define TANH "\"gelu_pytorch_tanh\""
-/* Keys that every family of the form of Llama has. */
+/* Keys that every family with rotary positions has. */
 #define LLAMA_SIZES(kv_absent, activation_absent, tied_absent) \
     { "vocab_size", HF_COUNT, AT(c.vocab), NULL }, \
     { "max_position_embeddings", HF_COUNT, AT(c.max_len), NULL }, \

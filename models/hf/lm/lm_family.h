@@ -43,7 +43,8 @@ const hf_lm_family *wf_hf_lm_family(const char *model_type); /* NULL: none */
 /* The family that has models of this form. NULL with message: there is none. */
 const hf_lm_family *wf_hf_lm_family_of(const wf_language_model_config *c, char *message);
 
-/* The name of part `part` of a parameter. Returns how many parts the parameter has; 0: unknown. */
+/* Writes the name of part `part` of a parameter. Returns how many parts the parameter has; 0: the
+ * parameter is unknown. */
 int wf_hf_lm_name(const hf_lm_family *family, const char *parameter, int part, char name[HF_NAME]);
 /* True if the folder's tensor is the transposed parameter. */
 bool wf_hf_lm_transposed(const hf_lm_family *family, const wf_tensor *parameter);

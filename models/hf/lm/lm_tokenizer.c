@@ -41,7 +41,7 @@ bool wf_hf_lm_read_tokenizer(const char *folder, const hf_lm_config *c, wf_hf *o
     " ?[" LETTER "]+| ?[0-9]+| ?[^" BLANK LETTER "0-9]+|[ \\t\\u000B\\f\\r]*\\n|"                  \
     "[ \\t\\u000B\\f\\r]+(?= [^" BLANK "])|[ \\t\\u000B\\f\\r]+"
 
-/* The start token stands before each text. */
+/* Writes the post-processor: it puts the start token before a text, or before a pair of texts. */
 static void put_template(hf_text *t, const char *start, int32_t id) {
     wf_hf_put_as(t, "  \"post_processor\": {\"type\": \"TemplateProcessing\",\n    \"single\": [");
     for (int part = 0; part < 2; part++) {

@@ -100,7 +100,8 @@ static bool choose(many *m, const char *folder, const char *family, char *messag
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* The pieces of the .spm file at fairseq's ids: fairseq replaces the first three by its own. */
+/* Puts the pieces of the .spm file at fairseq's ids. fairseq replaces the first three pieces by
+ * four of its own. */
 static bool fairseq_pieces(const wf_tokenizer *plain, const char **pieces, char *message) {
     if (wf_tokenizer_special(plain, WF_UNK_ID) != 0 ||
         wf_tokenizer_special(plain, WF_START_ID) != 1 ||

@@ -60,7 +60,7 @@ static void name_extra(char texts[][EXTRA_TEXT], int64_t extra, const char **pie
     }
 }
 
-/* One tokenizer for sources, which end with the end token, and one for outputs. */
+/* Makes a tokenizer for sources, which end with the end token, and one for outputs. */
 static bool make(const wf_tokenizer *own, const wf_sentencepiece_options *defaults, int64_t extra,
                  const hf_config *c, wf_hf *out, char *message) {
     char reason[WF_MESSAGE];
@@ -68,7 +68,7 @@ static bool make(const wf_tokenizer *own, const wf_sentencepiece_options *defaul
     if (n > rows)
         return fail(message, SPM " has %lld pieces, but the vocabulary in config.json is %lld",
                     (long long)n, (long long)rows);
-    /* without room for them they are pieces of the model already, or there are none */
+    /* if the vocabulary has no room for the tokens of masked spans, none are added */
     if (extra > rows - n) extra = 0;
     wf_sentencepiece_options o = *defaults;
     const char **pieces = calloc((size_t)rows, sizeof *pieces);

@@ -1,5 +1,6 @@
 /* models/hf/tokenizer/tokenizers.c - reads and writes Marian's tokenizers: two SentencePiece models
- * cut lines, and vocab.json has the ids of their pieces.
+ * cut lines, and vocab.json has the ids of their pieces. Separate vocabularies have those of the
+ * target in target_vocab.json.
  *
  * In tokenization_marian.py of transformers, a source ends with the end token, ">>fra<<" at its
  * beginning is one piece, and pieces that vocab.json lacks are unknown. */

@@ -56,7 +56,7 @@ bool wf_add_character(wf_tokenizer *t, wf_span character, bool last, int32_t *sy
 bool wf_can_merge(const wf_tokenizer *t, int32_t left, int32_t right) {
     char tail[2 * MARK + MORE]; /* the end of the result, which is enough to decide */
     wf_span l = text_of(t, left), r = text_of(t, right);
-    if (ends_word(l)) return false; /* read from a file: no symbol can follow the end of a word */
+    if (ends_word(l)) return false; /* in a wrong codes file: nothing follows the end of a word */
     bool last = ends_word(r);
     if (last) r.bytes -= MARK;
     size_t right_bytes = r.bytes < MARK ? r.bytes : MARK,
@@ -84,8 +84,8 @@ bool wf_add_merge(wf_tokenizer *t, int32_t left, int32_t right) {
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* The symbol "lo</w>" is the piece "lo", and "hel" is the piece "hel@@". For running text, symbol
- * and piece are written alike. */
+/* Adds the piece of a symbol: "lo" for the symbol "lo</w>", and "hel@@" for "hel". For running
+ * text, symbol and piece are written alike. */
 bool wf_symbol_piece(wf_tokenizer *t, int32_t symbol) {
     wf_span s = text_of(t, symbol);
     if (t->kind == WF_BYTE_BPE) return wf_strings_add(&t->pieces, s.text, s.bytes) >= 0;

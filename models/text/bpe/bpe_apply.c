@@ -30,7 +30,8 @@ static bool put_id(wf_tokenizer *t, int64_t *n, int32_t id) {
     return true;
 }
 
-/* Splits a symbol that is not in the vocabulary into its two halves, and those again. */
+/* Appends the ids of a symbol. If it is not in the vocabulary, it is split into the two symbols of
+ * the first merge that makes it, and those again; a single character becomes WF_UNK_ID. */
 static bool take_apart(wf_tokenizer *t, int32_t symbol, int64_t *n) {
     size_t depth = 0;
     if (!wf_grow(&t->stack, &t->stack_capacity, 1, sizeof *t->stack)) return false;

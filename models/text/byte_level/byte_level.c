@@ -100,7 +100,7 @@ static bool read_line(wf_byte_level *b, wf_span line, char *message) {
     return ok;
 }
 
-/* Reads a merges.txt: one merge on each line, except a line that begins with "#version". */
+/* Reads a merges.txt: one merge on each line. Lines that begin with "#version" are skipped. */
 static bool read_merges(wf_byte_level *b, char *message) {
     wf_span rest = { b->merges_text, b->o.merges_bytes }, line;
     char why[WF_MESSAGE];
@@ -207,7 +207,7 @@ static int64_t encode_chunks(wf_byte_level *b, wf_span text, int32_t *ids, int64
     return at;
 }
 
-/* Encodes a text, with a space before it if the vocabulary wants one. */
+/* Encodes a text. With prefix_space, a text that does not begin with a space gets one. */
 static int64_t encode_text(wf_byte_level *b, wf_span line, int32_t *ids, int64_t capacity,
                            int64_t at) {
     if (!b->o.prefix_space || !line.bytes || *line.text == ' ')

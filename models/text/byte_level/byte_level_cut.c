@@ -32,8 +32,8 @@ static size_t contraction(wf_span text) {
 }
 
 /* The length of the first alternative of 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+|
- * ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ that matches. If other text follows white space, the last blank
- * is left to that text. */
+ * ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ that matches. If other text follows a run of white space, the
+ * run's last character is left to that text, unless it is the only one. */
 size_t wf_byte_level_chunk(wf_span text) {
     size_t n = contraction(text), bytes, last;
     if (n) return n;

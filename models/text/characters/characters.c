@@ -198,10 +198,10 @@ enum {
 /* The state of a cluster after its last character. */
 typedef struct cluster {
     uint32_t last;    /* class of its last character */
-    uint32_t regions; /* regional indicators in a row */
-    bool picture;     /* a picture symbol, and only extending characters and joiners after it */
-    bool linked;      /* like consonant, with at least one linker */
-    bool consonant;   /* a consonant, and only linkers or extending characters after it */
+    uint32_t regions; /* how many regional indicators it ends with */
+    bool picture;     /* it ends in a pictograph, perhaps with extending characters and joiners */
+    bool linked;      /* `consonant` is true, and a linker follows the consonant */
+    bool consonant;   /* it ends in a consonant, perhaps with linkers and extending characters */
 } cluster;
 
 static bool joins_hangul(uint32_t a, uint32_t b) {

@@ -27,7 +27,8 @@ typedef enum {
     OP_TEXT,   /* the bytes [a, a + b) of `literals` */
     OP_SET,    /* a character of set a */
     OP_REPEAT, /* from `least` to `most` characters of set a; b is a wf_greed */
-    OP_SPLIT,  /* goes on at a, or if that fails at b; `first`: bytes with which a may begin */
+    OP_SPLIT,  /* goes on at a, or if that fails at b; `first`: bytes with which a may begin;
+                * `least` 1: a may also match at the end of the text */
     OP_JUMP,   /* to a */
     OP_AHEAD,  /* the operations up to OP_END must match, or must not if b; a: after OP_END */
     OP_BEHIND, /* the character before is in set a; if b: is not, or there is none */
@@ -36,7 +37,7 @@ typedef enum {
     OP_LINE_START,
     OP_LINE_END,
     OP_START,
-    OP_STOP,     /* the end of the text; if b: or before the line break that ends it */
+    OP_STOP,     /* the end of the text; if b: the end without a last line break */
     OP_WORD_EDGE /* a word begins or ends here; if b: none does; a: the set of word characters */
 } wf_op_kind;
 
@@ -107,11 +108,13 @@ bool wf_set_add(wf_code_set *s, uint32_t first, uint32_t last);
 bool wf_set_invert(wf_code_set *s);
 bool wf_set_join(wf_code_set *s, const wf_code_set *with);
 bool wf_set_meet(wf_code_set *s, const wf_code_set *with);
-/* Adds the other cases of the set's letters. */
+/* Adds the other cases of the set's ASCII letters. */
 bool wf_set_fold(wf_code_set *s);
-/* Adds a property: "L", "Lu", "Han", "^L"... False if it is unknown or out of memory. */
+/* Adds a property such as "L", "Lu" or "Han". False: the name is unknown (*known false), or out of
+ * memory. */
 bool wf_set_property(wf_code_set *s, wf_span name, bool *known);
-/* \w. Oniguruma counts six numbers of Latin-1, such as U+00BD, only outside of a class. */
+/* Adds \w. As in Oniguruma, six numbers of Latin-1 such as U+00BD belong to it only outside of a
+ * class. */
 bool wf_set_word(wf_code_set *s, bool in_class);
 bool wf_set_space(wf_code_set *s);
 

@@ -1,6 +1,6 @@
 /* models/text/expressions/expression_parse.c - reads a regular expression in Oniguruma's syntax;
- * see expression.h. Reading recurses once for each nested group and for each option such as (?i),
- * which holds to the end of its group: at most DEEPEST_GROUP deep. */
+ * see expression.h. Reading recurses for each nested group or class, and for each option such as
+ * (?i), which holds to the end of its group: at most DEEPEST_GROUP deep. */
 #include "expression_parse.h"
 
 #include <stdlib.h>

@@ -25,8 +25,8 @@ typedef struct wf_pieces_list {
 } wf_pieces_list;
 
 /* One character of the new text. change 0: it replaces the next character of the old text. 1: it is
- * inserted, and gets the place of the character before it. -n: as 0, but n more old characters are
- * removed. */
+ * inserted, and gets the place of the old character before it. -n: as 0, but n more old characters
+ * are removed. */
 typedef struct wf_change {
     uint32_t code;
     int32_t change;
@@ -62,11 +62,12 @@ void wf_pieces_swap(wf_aligned *a);
  * them. */
 void wf_change_begin(wf_aligned *a);
 bool wf_change_add(wf_aligned *a, uint32_t code, int32_t change);
-/* The first `dropped` characters of the old text have no character in the new text. */
+/* Makes the collected changes. The first `dropped` characters of the old text have none in the
+ * new. */
 bool wf_change_all(wf_aligned *a, wf_piece *p, size_t dropped);
-/* True if wf_change_all would change the whole piece. It may leave out bytes at the ends that stand
- * for no part of the original. If this is true, and no character would change, the piece can be
- * left as it is. */
+/* True if wf_change_all would change all bytes of the piece. Otherwise it leaves out bytes at the
+ * ends that stand for no part of the original. If true, a piece of which no character would change
+ * can be left as it is. */
 bool wf_piece_whole(const wf_aligned *a, const wf_piece *p);
 /* Puts text before a piece that is not empty. */
 bool wf_piece_prepend(wf_aligned *a, wf_piece *p, wf_span text);

@@ -33,8 +33,8 @@ static size_t count(wf_span s) {
     return n;
 }
 
-/* New characters stand for the old ones, one by one; further ones are new; if there are fewer, the
- * rest is dropped. */
+/* Replaces the characters of `old` by those of `by`, one by one. Further new characters are
+ * inserted; if there are fewer, the remaining old ones are removed. */
 static bool replace(wf_aligned *a, wf_span old, wf_span by) {
     size_t n_old = count(old), n_new = 0;
     for (size_t at = 0; at < by.bytes; n_new++) {

@@ -17,8 +17,8 @@ typedef struct wf_json_text {
 } wf_json_text;
 
 void wf_json_text_free(wf_json_text *j);
-/* special: true puts special tokens around the line, and cuts it as the file says; false does
- * neither. */
+/* special: true puts special tokens around the line, truncates and pads it as the file says; false
+ * does none of these. */
 int64_t wf_json_text_encode(wf_json_text *j, wf_span line, bool special, int32_t *ids,
                             int64_t capacity, char *message);
 int64_t wf_json_text_decode(const wf_json_text *j, const int32_t *ids, int64_t n, char *text,

@@ -70,8 +70,8 @@ typedef struct wf_post {
 bool wf_post_read(wf_post *p, const json_tree *tree, char *message);
 void wf_post_free(wf_post *p);
 /* Truncates the tokens t of one or two texts (one part each), adds special tokens if `special` is
- * true, and pads. Afterwards the parts of t have no meaning. texts: the two texts, in which offsets
- * are trimmed by characters of white space. */
+ * true, and pads. Afterwards the parts of t have no meaning. texts: the two texts, which give the
+ * bytes of the white space that a processor trims off the tokens' offsets. */
 bool wf_post_apply(wf_post *p, wf_line_tokens *t, const wf_span texts[2], bool special,
                    char *message);
 bool wf_line_token_add(wf_line_tokens *t, wf_line_token token, char *message);

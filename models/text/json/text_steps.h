@@ -102,18 +102,16 @@ bool wf_step_value(const wf_step_source *from, const char *key, size_t *out);
 uint32_t wf_byte_character(unsigned char byte);
 /* The byte that a character stands for; -1: none. */
 int wf_character_byte(uint32_t code);
-/* True for characters that BERT's normalizer drops, turns into a space, or puts between spaces;
- * that are stripped as accents or as marks; that Nmt drops, or turns into a space. */
-bool wf_bert_drops(uint32_t code);
-bool wf_other_space(uint32_t code);
-bool wf_is_chinese(uint32_t code);
-bool wf_is_accent(uint32_t code);
-bool wf_is_mark(uint32_t code);
-bool wf_nmt_drops(uint32_t code);
-bool wf_nmt_space(uint32_t code);
-/* A digit of Digits, and punctuation of BertPreTokenizer and Punctuation. */
-bool wf_is_digit(uint32_t code);
-bool wf_is_punctuation(uint32_t code);
+/* True for characters that a step treats in this way: */
+bool wf_bert_drops(uint32_t code);     /* BertNormalizer removes them */
+bool wf_other_space(uint32_t code);    /* BertNormalizer turns them into a space */
+bool wf_is_chinese(uint32_t code);     /* BertNormalizer puts a space on both sides of them */
+bool wf_is_accent(uint32_t code);      /* BertNormalizer strips them as accents */
+bool wf_is_mark(uint32_t code);        /* StripAccents removes them */
+bool wf_nmt_drops(uint32_t code);      /* Nmt removes them */
+bool wf_nmt_space(uint32_t code);      /* Nmt turns them into a space */
+bool wf_is_digit(uint32_t code);       /* Digits cuts at them */
+bool wf_is_punctuation(uint32_t code); /* BertPreTokenizer and Punctuation cut at them */
 /* Every byte becomes its character. */
 bool wf_piece_to_bytes(wf_aligned *a, wf_piece *p);
 /* Normal forms; normal_forms.c. */

@@ -8,7 +8,8 @@
 
 /* ---- texts and ids --------------------------------------------------------------------------- */
 
-/* Ids may have gaps, but not so large that a table of all ids would be mostly empty. */
+/* Ids may have gaps, but an id may not exceed eight times the number of texts so far by more than
+ * MOST_GAPS. This limits the table of all ids. */
 enum { MOST_GAPS = 1 << 20 };
 
 bool wf_ids_add(wf_ids_of_text *v, wf_span text, int64_t id, char *message) {
@@ -119,8 +120,9 @@ static bool too_many(const wf_word_model *m, wf_span word) {
     return n > m->most_characters;
 }
 
-/* The longest part of a word from `begin` on that is in the vocabulary: its end, and its id. A part
- * that does not begin the word has the prefix. */
+/* Finds the longest part of a word from `begin` on that is in the vocabulary. A part that does not
+ * begin the word has the prefix. Returns its end; `begin`: there is none; SIZE_MAX: out of
+ * memory. */
 static size_t longest_part(wf_word_model *m, wf_span word, size_t begin, int32_t *id) {
     size_t extra = begin ? m->prefix.bytes : 0, end = word.bytes;
     wf_span part = { word.text + begin, 0 };

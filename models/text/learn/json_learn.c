@@ -102,9 +102,9 @@ static void put_template_ids(wf_json_learner *l, int32_t id) {
     wf_learn_put(l, "]}");
 }
 
-/* The start token is before a text, and the end token after it. In a pair, the first text has two
- * end tokens and the second one, as in RoBERTa. In BERT both have one, and the second has type
- * 1. */
+/* Writes <s> A </s> for a text. A pair is <s> A </s> </s> B </s>, as in RoBERTa, or, for WordPiece,
+ * <s> A </s> B </s> with type 1 for B and the last token, as in BERT. Missing special tokens are
+ * left out, and without a start token a pair has only one end token between its texts. */
 static void put_template(wf_json_learner *l) {
     int32_t start = l->roles.start, end = l->roles.end;
     bool bert = l->o->kind == WF_LEARN_WORDPIECE;

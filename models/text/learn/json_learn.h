@@ -59,9 +59,9 @@ bool wf_learn_unigram(wf_json_learner *l);
 enum { WF_LONGEST_PIECE = 16, WF_MOST_SEEDS = 1000000 }; /* characters; pieces */
 
 /* Adds pieces to begin with, and their weights, to the tally: substrings of the words that occur at
- * least twice and have 2 to 16 characters. Of several with the same places, only the longest is
- * taken. If there are too many, those with the greatest count times length are taken. False: out of
- * memory. */
+ * least twice and have 2 to 16 characters. Of several that begin at the same places, only the
+ * longest is taken. If there are too many, those with the greatest count times length are taken.
+ * False: out of memory. */
 bool wf_unigram_seeds(wf_tally *seeds, const wf_tally *words);
 
 #endif

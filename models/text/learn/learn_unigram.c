@@ -21,7 +21,7 @@ enum { LONGEST_WORD = 64, EM_ROUNDS = 2, SCORE_DIGITS = 9 };
 #define FEWEST_EXPECTED 0.5
 
 typedef struct piece {
-    int32_t text; /* index of the tally of texts */
+    int32_t text; /* its index in the tally of texts */
     bool single;  /* one character, which stays */
     double score; /* logarithm of the probability */
     double p;     /* the probability */
@@ -40,7 +40,7 @@ typedef struct lattice {
     int32_t n, n_edges; /* n: characters of the word */
     edge edges[MOST_EDGES];
     double best[LONGEST_WORD + 1], before[LONGEST_WORD + 1], after[LONGEST_WORD + 1];
-    int32_t last[LONGEST_WORD + 1]; /* the last edge of the best way to a place; -1: none */
+    int32_t last[LONGEST_WORD + 1]; /* the last edge of the best way to a position; -1: none */
 } lattice;
 
 typedef struct unigram {
@@ -87,7 +87,8 @@ static bool take_texts(unigram *u) {
     return wf_unigram_seeds(&u->texts, &u->words);
 }
 
-/* Takes the seeds as pieces. Their first probabilities are in proportion to the seeds' weights. */
+/* Takes the characters and seeds as pieces. Their first probabilities are in proportion to the
+ * characters' counts and the seeds' weights. */
 static bool take_pieces(unigram *u) {
     const wf_strings *s = &u->texts.strings;
     size_t n = (size_t)s->n;
@@ -274,7 +275,7 @@ static double loss(unigram *u, size_t i, double words, double sum) {
     return x->count / words * (wf_log_of(x->count) - wf_log_of(sum) - others);
 }
 
-/* Drops pieces until `size` are left, or as many as the characters. False: out of memory. */
+/* Drops pieces until `size` are left, or only the characters. False: out of memory. */
 static bool prune(unigram *u, size_t size) {
     double words = count_best(u), sum = 0;
     candidate *c = malloc((u->n + 1) * sizeof *c);

@@ -207,8 +207,8 @@ int64_t wf_sentencepiece_encode(wf_sentencepiece *s, wf_span line, int32_t *ids,
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
-/* The number of bytes of white space, as in Python's str.strip, with which the text begins; or
- * 0. */
+/* The bytes of the white-space character, as in Python's str.strip, with which the text begins;
+ * 0: it begins with none. */
 static size_t white(wf_span s) {
     static const int32_t above[] = { 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000 };
     size_t at = 0;

@@ -138,8 +138,8 @@ void wf_spm_free(wf_spm *m);
 
 /* The id of a piece; the unknown id if there is no such piece. */
 int32_t wf_spm_id(const wf_spm *m, wf_span text);
-/* The id of a piece that encoding can give: no control symbol and no unused piece. Else the unknown
- * id. */
+/* The id of a piece into which text is cut: a normal piece or a symbol that the user defined. Else
+ * the unknown id. */
 int32_t wf_spm_encode_id(const wf_spm *m, wf_span text);
 
 bool wf_spm_add(wf_spm *m, wf_span text, int32_t id); /* appends a token; false: out of memory */
