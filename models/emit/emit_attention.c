@@ -10,8 +10,8 @@
 
 enum { VALUE_NAME = 96 };
 
-/* Give a value a label, because the emitted functions are named after labels. It stays in the
- * graph. */
+/* Give a value a label, because the emitted functions are named after labels. The label stays in
+ * the graph. */
 static wf_tensor *named(wf_tensor *t, const char *name) {
     return t->label ? t : wf_named(t, name);
 }
@@ -53,7 +53,7 @@ static bool see(const model_emitter *e, const wf_tensor *t, const char *plans,
 static void write_reading(model_emitter *e) {
     wf_text *t = &e->text;
     wf_text_print(t,
-                  "enum { %s_ATTENDED = %n }; /* tokens of a source and its output in a row */\n\n"
+                  "enum { %s_ATTENDED = %n }; /* tokens that the decoder reads at once */\n\n"
                   "static int read_attention(%s *m, const search *s, const int32_t *tokens) {\n"
                   "    m->tgt = tokens;\n",
                   e->name, e->attended, e->name);
@@ -82,7 +82,7 @@ bool wf_write_attention(model_emitter *e, const char *plans, char *message) {
     if (!see(e, m->log_probs, plans, name, message)) return false;
     wf_text_print(t,
                   "    return 0;\n}\n\n"
-                  "/* [tokens, ids]: log-probabilities of what follows each token. */\n"
+                  "/* [tokens, ids]: log-probabilities of the token after each one. */\n"
                   "const float *%s_log_probs(const %s *m) {\n    return %s(m);\n}\n\n",
                   e->name, e->name, name);
     wf_add_plain_file(t, wf_attention_text, e->name);

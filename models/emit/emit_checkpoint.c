@@ -84,7 +84,7 @@ static bool write_tensors(training_emitter *e, char *message) {
     wf_text_print(&e->text,
                   "\n/* ---- what a file holds ---- */\n\n"
                   "#define SAVED_TENSORS %d\n\n"
-                  "/* n floats of the weights, from `at` on. */\n"
+                  "/* A tensor: n floats of the weights, from index `at` on. */\n"
                   "typedef struct saved_tensor {\n    const char *name;\n    int at, n, ndim;\n"
                   "    int shape[%d];\n} saved_tensor;\n\n"
                   "static const saved_tensor saved_tensors[SAVED_TENSORS] = {\n",

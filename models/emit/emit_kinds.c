@@ -121,8 +121,8 @@ static void add_number(numbers *to, int32_t number) {
     if (!to->lacks) to->at[to->n++] = number;
 }
 
-/* Append the ids for a symbol that is not in the vocabulary: merges are undone until each part has
- * an id, or is a single character. Entries of `stack` above its present end are used. */
+/* Append the ids for a symbol that is not in the vocabulary, and -1: merges are undone until each
+ * part has an id, or is a single character. `stack` is work space after its present entries. */
 static void add_parts(const wf_tokenizer *t, int32_t symbol, numbers *stack, numbers *parts) {
     size_t bottom = stack->n;
     add_number(stack, symbol);

@@ -26,7 +26,7 @@ static void write_sizes(training_emitter *e) {
     wf_text_print(t, "    %s_MEMORY = %n, /* bytes of memory for %s_begin, aligned to 64 */\n",
                   e->name, e->memory, e->name);
     wf_text_print(t, "    WEIGHTS_AT = %n, /* bytes before the weights */\n", e->weights_at);
-    wf_text_print(t, "    HAS_SOURCE = %d, /* 0: a row has a source and its output */\n", !!m->src);
+    wf_text_print(t, "    HAS_SOURCE = %d, /* 0: a row is one sequence of tokens */\n", !!m->src);
     wf_text_print(t,
                   "    MOST_ROWS = %n,\n    MOST_SOURCE = %n,\n    MOST_TARGET = %n,\n"
                   "    MOST_BATCHES = %n, /* of an update */\n",

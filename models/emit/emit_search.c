@@ -70,7 +70,7 @@ static void write_rules(model_emitter *e) {
     wf_text_print(t,
                   "    START = %d, /* the id that stands before an output */\n"
                   "    END = %d, /* the id with which it ends */\n"
-                  "    BEAM = %d, /* outputs that are followed at a time, the likeliest so far */\n"
+                  "    BEAM = %d, /* hypotheses that are kept at every step */\n"
                   "    MIN_LENGTH = %n, /* fewest tokens of an output */\n",
                   (int)m->start_id, (int)m->end_id, o->beam, o->min_len);
     wf_text_print(t, "    BATCH = %n, /* sources that are decoded at once */\n", e->batch);

@@ -55,7 +55,8 @@ static void write_numbers(text_emitter *x, int64_t around) {
     int64_t kept = n < e->source ? n : e->source;
     wf_text_print(t, "enum {\n    KEEPS_END = %d, /* 1: of long lines the end is read */\n",
                   !e->model->src && e->model->start_first);
-    wf_text_print(t, "    KEPT = %n,   /* tokens of a line that is too long */\n", kept_tokens(e));
+    wf_text_print(t, "    KEPT = %n,   /* tokens kept of a line that has too many */\n",
+                  kept_tokens(e));
     wf_text_print(t, "    AROUND = %n, /* tokens of a line without text */\n", around);
     wf_text_print(t, "    BEHIND = %n, /* of these, tokens behind a line */\n", kept);
     wf_text_print(t, "    UNKNOWN = %d,\n    SPECIAL_IDS = %d,\n", WF_UNK_ID, WF_SPECIAL_IDS);
@@ -82,10 +83,10 @@ static void write_sizes(text_emitter *x) {
                   "    %s_TEXT = %n, /* bytes that an output takes at most, with its zero */\n",
                   of, x->e->line, of, x->e->output * x->longest + 1);
     wf_text_print(t,
-                  "    %s_BAD_LINE = -1,  /* it is no line, or no ids */\n"
-                  "    %s_LONG_LINE = -2, /* it has more bytes, also once it is normalised */\n"
-                  "    %s_NO_ROOM = -3,   /* the output has more bytes */\n"
-                  "    %s_NO_OUTPUT = -4  /* the logits are no numbers */\n};\n\n",
+                  "    %s_BAD_LINE = -1,  /* the line is not valid text, or not ids */\n"
+                  "    %s_LONG_LINE = -2, /* the line is too long, perhaps once normalised */\n"
+                  "    %s_NO_ROOM = -3,   /* the output needs more bytes than it may have */\n"
+                  "    %s_NO_OUTPUT = -4  /* the logits are not finite */\n};\n\n",
                   of, of, of, of);
 }
 

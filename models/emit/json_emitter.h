@@ -24,8 +24,9 @@ typedef struct json_emitter {
     bool has_form[2], has_lower, has_map; /* tables already written */
     int64_t n_classes, n_pairs;           /* rows of classes and compositions */
     bool cuts; /* an earlier step may have split the line into words, up to one for a character */
-    /* Earlier steps may have made several characters of one of the line (expands), then split the
-     * text into words (parts), or replaced text, so that it is unknown which word begins the line */
+    /* expands: an earlier step may have made several characters of one. parts: a later one may have
+     * split that text into words. loses_begin: a later one may have replaced that text, so that it
+     * is unknown which word begins the line */
     bool expands, parts, loses_begin;
     char *message;
 } json_emitter;

@@ -34,7 +34,7 @@ typedef struct model_emitter {
     int64_t recomputed;          /* layers that recompute keys and values */
     bool sized;                  /* the encoder takes the length of a source */
     bool sees_logits;            /* the search reads logits without a copy */
-    int64_t arena, memory;       /* bytes: of the plans; with search and text */
+    int64_t arena, memory;       /* bytes for the plans; bytes for plans, search and text */
     int64_t text_at;             /* offset of the text buffers in memory */
     int64_t weights, int8;       /* numbers of float and of int8 weights */
     wf_emit_weights *file;       /* receives the weights; NULL: the C file has them */
@@ -53,7 +53,7 @@ void wf_write_search_numbers(model_emitter *e);
  * out of memory. */
 wf_plan *wf_attention_values_plan(model_emitter *e);
 /* Append model_weights, model_log_probs and model_attend. `plans` is the C text of the plans, with
- * that one among them. False with message[256]. */
+ * the attention plan among them. False with message[256]. */
 bool wf_write_attention(model_emitter *e, const char *plans, char *message);
 
 /* The bytes of `plans` before the arrays of weights. The arrays are long, so they go to the end of

@@ -24,14 +24,14 @@ typedef struct text_emitter {
     wf_text tables, encode, decode; /* the bodies of encode_line and decode_line */
     int64_t links, room, raw;       /* sizes of arrays; 0: no such array */
     bool has_paths;
-    /* for a tokenizer.json: has_*: the file has word_texts, code_points, probable_path; sizes of
-     * the stack of an expression (CHOICES), of a prefix with a suffix, and of lists of texts
-     * (TOKENS) */
+    /* for a tokenizer.json. has_words, has_codes, has_best: the file has the types word_texts,
+     * code_points, probable_path. choices: entries of an expression's stack; affix: bytes of a
+     * prefix with a suffix; tokens: texts in a list */
     bool has_words, has_codes, has_best;
     int64_t choices, affix, tokens;
     int64_t bytes;   /* upper bound of sizeof(text_work) */
     int64_t longest; /* upper bound of an output token's bytes of text */
-    /* both sides share one tokenizer; its pieces are written already */
+    /* is_joint: both sides share one tokenizer; has_pieces: its pieces have been written */
     bool is_joint, has_pieces;
 } text_emitter;
 

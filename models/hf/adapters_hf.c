@@ -93,7 +93,8 @@ static bool add(saving *s, const char *name, const char *end, const wf_tensor *t
     return ok || fail(s->message, "out of memory");
 }
 
-/* Adds the adapter of `module`, if it has one, as that of `part`: A, and the part's rows of B. */
+/* Adds the LoRA adapter of `module`, if it has one, as an adapter of its part `part`: the whole of
+ * A, and the part's rows of B. */
 static bool add_adapter(saving *s, const char *name, const wf_module *module,
                         const wf_module *part) {
     wf_tensor *a, *b;

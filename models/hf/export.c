@@ -137,8 +137,8 @@ static void tell_what_is_lost(const wf_generation *g, char *notes) {
                    g->n_forced);
 }
 
-/* The max_length of an exported T5 whose search has no limit. Without one, an output that does not
- * end would grow until memory runs out. */
+/* The max_length of an exported T5 whose search has no limit. Without max_length, an output that
+ * does not end would grow until memory runs out. */
 enum { T5_LONGEST = 512 };
 
 static int64_t longest(const hf_config *c, const wf_decode_options *d) {
@@ -181,7 +181,7 @@ static void put_rules(hf_text *t, const wf_generation *g) {
     wf_hf_put_as(t, "]");
 }
 
-/* Writes settings that were imported although weft does not support them. */
+/* Writes back imported settings that weft does not support. */
 static bool put_not_done(hf_text *t, const wf_generation *g, char *message) {
     hf_object o;
     bool ok = wf_hf_not_done(&o, g, message);
@@ -311,7 +311,8 @@ static bool save_weights(const wf_hf *hf, const hf_family *family, int n_shut_ou
     return wf_hf_save_weights(hf->model, family, hf->generation.banned, n_shut_out, path, message);
 }
 
-/* Writes the folder. All files other than the weights are made before the first is written. */
+/* Writes the folder. All files other than the weights are made in memory before the first file is
+ * written. */
 static bool write_folder(wf_hf *hf, const char *folder, const hf_family *family, const hf_config *c,
                          int n_shut_out, const wf_hf_writer *to, char *message) {
     gathered files = { .names = { HF_WEIGHTS }, .n = 1 };

@@ -48,7 +48,8 @@ enum {
     HF_IGNORED = 24      /* most keys of config.json in a family's list of ignored keys */
 };
 
-/* Keys, constants, ignored and stems end at the first row without a name. */
+/* A family of encoder-decoders. Its arrays keys, constants, ignored and stems end at the first row
+ * without a name. */
 typedef struct hf_family {
     const char *name;         /* model_type */
     const char *architecture; /* the class of transformers that can generate */
@@ -111,7 +112,7 @@ extern const char *const wf_hf_t5_tables[4], *const wf_hf_t5_ignored[];
 /* Reads a form such as "relu" or "gated-gelu", which means the tanh approximation of gelu. False:
  * it is no such form. */
 bool wf_hf_t5_feed_forward(const char *text, bool *gated, wf_activation *activation);
-/* Writes the name of such a form. False: transformers has no name for it. */
+/* Writes the name of such a form, as config.json has it. False: transformers has no name for it. */
 bool wf_hf_t5_feed_forward_name(bool gated, wf_activation activation, char text[32]);
 /* True if the Transformer has a form of T5. */
 bool wf_hf_is_t5(const wf_transformer_config *c);

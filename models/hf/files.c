@@ -104,7 +104,7 @@ char *wf_hf_read(const char *folder, const char *name, size_t *bytes, char *mess
     struct stat s;
     if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
         return fail(message, "%s is not a file", name),
-               NULL; /* a pipe would have to be waited for */
+               NULL; /* reading a pipe could block */
     FILE *f = fopen(path, "rb");
     if (!f) return fail(message, "%s: %s", name, strerror(errno)), NULL;
     char *text = read_stream(f, name, bytes, message);

@@ -24,9 +24,9 @@ typedef bool (*wf_hf_put)(void *user, const char *name, const void *bytes, size_
 
 /* ---- hf_config.c: config.json ---------------------------------------------------------------- */
 
-/* The most end tokens in a list of them. */
+/* The most ids in a list of end tokens. */
 enum { HF_MOST_ENDS = 16 };
-/* Reads the key of a row into that row's field of c, an hf_config or the like. */
+/* Reads the key of a row into that row's field of c, which is an hf_config or another family's. */
 bool wf_hf_read_key(const hf_object *o, const hf_key *row, void *c, char *message);
 bool wf_hf_check_constant(const hf_object *o, const hf_value *v, const hf_constant *c,
                           char *message);
@@ -184,12 +184,12 @@ WF_PRINTF(2, 3) void wf_hf_note(char notes[WF_HF_NOTES], const char *format, ...
 
 /* ---- tokenizer/pieces.c: parts of tokenizers' files ---------------------------------------- */
 
-/* Writes the first n pieces and their ids as a file. */
+/* Writes the first n pieces and their ids as a file with a JSON object, such as vocab.json. */
 bool wf_hf_put_vocabulary(const wf_tokenizer *t, int64_t n, const char *name, wf_hf_put put,
                           void *user, char *message);
 bool wf_hf_same_pieces(const wf_tokenizer *a, const wf_tokenizer *b);
-/* Reads an object from pieces to ids that has each id from 0 on. Returns the pieces by id, in an
- * array to be freed; the texts belong to the object. NULL with message. */
+/* Reads an object that maps pieces to ids, which are 0 to n - 1, each once. Returns the pieces by
+ * id, in an array to be freed; the texts belong to the object. NULL with message. */
 const char **wf_hf_pieces(const hf_object *o, int64_t *n, char *message);
 /* Returns `rows` pieces by id, in an array to be freed. A piece is NULL for a row of the embeddings
  * without one. NULL with message. */

@@ -15,7 +15,7 @@
 /* DEFAULT_NEW: the most new tokens of an encoder-decoder's output if a file sets no limit. LONGEST:
  * the largest limit that a file may set. */
 enum { DEFAULT_NEW = 20, LONGEST = 1000000000 };
-/* the most new tokens after a prompt without max_new_tokens, as in the program `generate` */
+/* the most new tokens of a language model without max_new_tokens, as in the program `generate` */
 enum { NEW_OF_PROMPT = 200 };
 
 /* ---- what is known --------------------------------------------------------------------------- */
@@ -441,7 +441,8 @@ bool wf_hf_read_search(const hf_object *o, hf_config *c, hf_search *s, char *not
  * prompt. */
 static const char *const of_prompts[] = { "eos_token_id", "max_length", "min_length" };
 
-/* Other settings may not be in not_done, because export.c writes the supported ones itself. */
+/* True if a setting may be in wf_generation.not_done: one that weft lacks, or lacks for language
+ * models, or one of sampling that this search (sample false) does not use. */
 bool wf_hf_may_be_not_done(const char *name, bool sample) {
     bool drawn = strcmp(name, "do_sample") == 0 || HF_LISTED(of_samples, name);
     return neutral_row(name) >= 0 || (drawn && !sample) || HF_LISTED(of_prompts, name);

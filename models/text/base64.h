@@ -5,8 +5,8 @@
 #include "tokenizer.h"
 
 void wf_base64_put(wf_sink *to, const unsigned char *bytes, size_t n);
-/* Decodes groups of four characters; the last group may end in one or two '='. To be freed. NULL
- * with message, which calls the text `what`. */
+/* Decodes groups of four characters; the last group may end in one or two '='. The caller frees the
+ * bytes. NULL with message, which calls the text `what`. */
 char *wf_base64_decode(wf_span text, size_t *bytes, const char *what, char *message);
 
 #endif

@@ -147,7 +147,8 @@ static void offer_piece(probable_path *to, double score, size_t start, int32_t p
     to->piece = piece;
 }
 
-/* Try all pieces from byte `at` on. Returns 0 if nothing spells the character there, of n bytes. */
+/* Try all pieces from byte `at` on, where a character of n bytes stands. Returns 0 if no piece
+ * spells this character, and the model has no unknown token. */
 static int offer_all(const probable_model *m, probable_path *best, const char *word, size_t end,
                      size_t at, size_t n) {
     walk w = begin_walk(&m->pieces);

@@ -77,8 +77,8 @@ static void sort_marks(const normal_form *f, code_points *c, size_t from) {
     for (size_t i = from; i < c->n; i++) c->at[i] = c->spare[i];
 }
 
-/* Hangul syllables are computed (Unicode, section 3.12). Writes the parts of a code point, at most
- * 32, and returns their number. */
+/* Write the parts of a code point, at most 32, and return their number. Those of a Hangul syllable
+ * are computed (Unicode, section 3.12). */
 static size_t parts_of(const normal_form *f, uint32_t code, uint32_t parts[32]) {
     int32_t row = row_of(&f->parts, code << 5 | 31);
     uint32_t syllable = code - 0xAC00;
@@ -98,7 +98,7 @@ static size_t parts_of(const normal_form *f, uint32_t code, uint32_t parts[32]) 
 /* Returns 0 if there is no room. */
 static int decompose(const normal_form *f, code_points *c, const char *text, size_t n) {
     uint32_t parts[32];
-    size_t marks = 0; /* where those begin that follow the last character of class 0 */
+    size_t marks = 0; /* index of the first mark after the last character of class 0 */
     c->n = 0;
     for (size_t at = 0; at < n;) {
         size_t more = parts_of(f, (uint32_t)wf_utf8_next(text, n, &at), parts);

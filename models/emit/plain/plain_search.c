@@ -284,7 +284,7 @@ static int extend(const model *m, search *s, const float *logits, int position) 
     return 1;
 }
 
-/* Follow the trace of the best output backwards. Returns its length. */
+/* Write the tokens of the best output, from the last to the first. Returns their number. */
 static int write_best(const search *s, int32_t *output) {
     int32_t at = s->ended[0].last;
     for (int i = s->ended[0].length; i-- > 0; at = s->trace[at].before)

@@ -137,7 +137,7 @@ static void cut_word(word_texts *t, const added_tokens *a, const char *text, siz
         if (asks & STRIPS_LEFT) begin = spaces_before(a->spaces, text, begin);
         if ((asks & STRIPS_LEFT) && begin < last) begin = last;
         if (asks & STRIPS_RIGHT) end = spaces_after(a->spaces, text, end, n);
-        if (end < begin) end = begin; /* the token before has taken all of it */
+        if (end < begin) end = begin; /* the token before has already taken this text */
         if (last < begin) put_word_text(t, text + last, begin - last, last ? A_WORD : begins);
         put_word_text(t, text + begin, end - begin, a->ids[found] + 1);
         last = end;

@@ -32,7 +32,7 @@ static int read_batch(model_batch *b, int32_t *src, int32_t *src_length, int32_t
            read_numbers(tgt, B * T) && read_numbers(labels, B * T);
 }
 
-/* The batches of the next update. Returns their number; 0: there is none; -1: they cannot be
+/* Read the batches of the next update. Returns their number; 0: there is none; -1: they cannot be
  * read. */
 static int next_update(model_batch *batches, int64_t step) {
     static int32_t src[MOST_BATCHES][MOST_ROWS * MOST_SOURCE + 1];

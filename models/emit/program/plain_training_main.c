@@ -1,6 +1,6 @@
 /* models/emit/program/plain_training_main.c - the program in the C file of a training: makes
- * updates, up to the number that is its argument, and writes the file that is saved to stdout.
- * embed.sh makes text of this file. */
+ * updates, up to the number that is its argument, and writes the saved file to stdout. embed.sh
+ * makes text of this file. */
 
 #ifdef MODEL_MAIN
 #include <stdio.h>

@@ -34,7 +34,7 @@ static bool put_label(hf_text *t, const hf_object *o, const char *label, char *m
         return fail(message, "%s: 'id2label' has '%.60s' twice", o->file, label);
     if (t->n) wf_hf_put_text(t, "\n", 1);
     wf_hf_put_text(t, label, strlen(label) + 1);
-    t->n -= !t->failed; /* the next label is put in place of the '\0' */
+    t->n -= !t->failed; /* the next label overwrites the '\0' */
     return !t->failed || fail(message, "out of memory");
 }
 

@@ -10,7 +10,7 @@
 typedef struct hf_bert_config {
     wf_encoder_config c;
     int64_t pad, start, end; /* -1: it has none */
-    int64_t longest; /* most tokens of a line as the tokenizer's files say; 0: they do not */
+    int64_t longest; /* most tokens of a line by the tokenizer's files; 0: they set no limit */
 } hf_bert_config;
 
 enum { HF_BERT_KEYS = 16, HF_BERT_CONSTANTS = 8, HF_BERT_STEMS = 18 };
@@ -27,10 +27,10 @@ typedef struct hf_bert_family {
     bool counted_positions;
     bool relative;            /* attention has MPNet's bias of distances, and the padding id is 1 */
     bool relu_pooler;         /* the pooler's function is relu, not tanh */
-    const char *class_pooler; /* the pooler's name in a model of classes, if that is another */
+    const char *class_pooler; /* the pooler's name in a model that classifies, if it differs */
     bool head_gelu;           /* the head's activation is gelu, whatever that of the layers is */
-    double eps;               /* epsilon of norms, if there is no key for it */
-    const char *body;         /* beginning of tensor names that files without a head leave out */
+    double eps;               /* epsilon of norms, if config.json has no key for it; else 0 */
+    const char *body;         /* prefix of tensor names that files without a head leave out */
     hf_key keys[HF_BERT_KEYS];
     hf_constant constants[HF_BERT_CONSTANTS];
     const char *ignored[HF_IGNORED]; /* keys that change no result */
@@ -54,7 +54,7 @@ int wf_hf_bert_name(const hf_bert_family *family, const char *parameter, int par
 
 /* True if config.json names this class of transformers. */
 bool wf_hf_bert_names_class(const hf_object *o, const char *class);
-/* Reads config.json. Which heads the model has is seen from the tensors: wf_hf_bert_find_heads. */
+/* Reads config.json, except for the heads: wf_hf_bert_find_heads finds them by the tensors. */
 bool wf_hf_bert_read_config(const hf_object *o, const hf_bert_family **family, hf_bert_config *c,
                             char *message);
 bool wf_hf_bert_write_config(const wf_hf *hf, wf_hf_put put, void *user, char *message);

@@ -16,7 +16,8 @@
 #define MORE "@@"
 #define END "</w>"
 
-/* A piece as the model of the tokenizer.json has it. The caller frees it. NULL: out of memory. */
+/* The text of a piece in the tokenizer.json: in byte-pair encoding "lo" for the piece "lo@@", and
+ * "lo</w>" for "lo". The caller frees it. NULL: out of memory. */
 static char *symbol_of(wf_token_kind kind, const char *piece) {
     size_t n = strlen(piece), more = strlen(MORE);
     bool marked = kind == WF_BPE && n > more && strcmp(piece + n - more, MORE) == 0;

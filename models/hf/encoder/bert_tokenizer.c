@@ -21,7 +21,7 @@ bool wf_hf_bert_read_longest(const char *folder, hf_bert_config *c, char *messag
             wf_hf_object_free(&o);
             return false;
         }
-        /* where there is no limit it is about 1e30 */
+        /* a tokenizer without a limit has about 1e30 here */
         const hf_value *v = wf_hf_find(&o, "model_max_length");
         if (v && wf_hf_real(v, &most) && most >= 1 && most < 1e9) c->longest = (int64_t)most;
         wf_hf_object_free(&o);
@@ -45,8 +45,8 @@ static void put_cut(hf_text *t, int64_t longest) {
                  (long long)longest);
 }
 
-/* Copies the JSON text, but with truncation at `longest` tokens and without padding. If the text
- * lacks one of these keys, it is put first. */
+/* Copies the JSON text, but with truncation at `longest` tokens and without padding. A key for one
+ * of them that is missing is added at the start of the object. */
 static bool put_json(hf_text *t, const hf_object *o, int64_t longest) {
     const hf_value *cut = value_of(o, "truncation"), *pad = value_of(o, "padding");
     const char *at = strchr(o->text, '{') + 1, *end = o->text + strlen(o->text);

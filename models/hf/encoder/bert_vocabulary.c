@@ -1,5 +1,5 @@
-/* models/hf/encoder/bert_vocabulary.c - a vocab.txt of BERT and DistilBERT, which older folders
- * have in place of a tokenizer.json, as the text of one. See bert_family.h.
+/* models/hf/encoder/bert_vocabulary.c - makes the text of a tokenizer.json out of the vocab.txt of
+ * BERT or DistilBERT, which older folders have instead. See bert_family.h.
  *
  * Each line is a token, and its number from 0 is the id. tokenizer_config.json says how lines are
  * normalized; settings that it leaves out have the defaults of transformers' BertTokenizer. */
@@ -64,7 +64,7 @@ static bool find_settings(const char *folder, normalization *n, char *message) {
 
 /* ---- vocab.txt ------------------------------------------------------------------------------- */
 
-/* Writes the object of tokens and ids, and finds the special ones. */
+/* Writes the object of tokens and their ids, and finds the ids of the special tokens. */
 static void put_vocabulary(hf_text *t, char *text, int64_t id_of[SPECIALS]) {
     int64_t id = 0;
     wf_hf_put_as(t, "\"vocab\": {");

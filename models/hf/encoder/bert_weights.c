@@ -235,8 +235,8 @@ static bool add_leaf(saving *s, const wf_tensor *t) {
     return ok;
 }
 
-/* Adds a pooler of zeros for a model without one, because transformers' class has a pooler. No
- * vector of a line depends on it. */
+/* Adds a pooler of zeros for a model without one, because transformers' class has a pooler. The
+ * embedding of a line does not depend on it. */
 static bool add_no_pooler(saving *s) {
     char name[HF_NAME];
     const int64_t D = s->c->d_model;

@@ -77,7 +77,7 @@ static const pooling poolings[] = {
 };
 enum { POOLINGS = sizeof poolings / sizeof *poolings };
 
-/* Reads the list of names, or the one name. */
+/* Reads pooling_mode, which is a list of names, or one name. */
 static bool read_modes(const hf_object *o, const hf_value *v, wf_encoder_config *c, char *message) {
     char list[256], text[HF_SHOWN], *at = list;
     if (wf_hf_compact(v, list, sizeof list) >= sizeof list) *list = '\0';

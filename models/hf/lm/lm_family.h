@@ -65,7 +65,8 @@ bool wf_hf_lm_write_tokenizer(wf_hf *hf, wf_hf_put put, void *user, char *messag
 
 bool wf_hf_lm_read_config(const hf_object *o, const hf_lm_family **family, hf_lm_config *c,
                           char *message);
-/* Finishes the configuration after the ids of generation_config.json were read. */
+/* Sets the fields that the family determines, and checks the configuration. Call it after the ids
+ * of generation_config.json were read. */
 bool wf_hf_lm_complete(const hf_lm_family *family, hf_lm_config *c, char *message);
 
 /* ---- lm_weights.c ---------------------------------------------------------------------------- */

@@ -194,7 +194,8 @@ static bool read_added(many *m, char *message) {
            (!*j.error || fail(message, SETTINGS ": 'added_tokens_decoder' is no object of tokens"));
 }
 
-/* Adds the tokens that every folder of this tokenizer has. */
+/* Adds the language tokens that every folder of this tokenizer has, and with fairseq's ids a mask
+ * token after them. */
 static bool usual_added(many *m, char *message) {
     const hf_languages *l = m->languages;
     int64_t n = added_of(l);
@@ -370,7 +371,8 @@ static bool usual_pieces(const made *m, const hf_languages *l) {
     return id == m->s.added;
 }
 
-/* Chooses the row by the languages. If no row has these, the pieces' ids alone decide. */
+/* Chooses the row whose languages the tokenizer has. If there is none, chooses a row with fairseq's
+ * ids, if the pieces have these. */
 static const hf_languages *row_of(const made *m, const char *family) {
     bool behind = m->s.n_after == 2;
     const hf_languages *l = NULL;

@@ -42,7 +42,7 @@ static bool read_extra(const char *folder, int64_t *extra, char *message) {
     return ok;
 }
 
-/* The model's own pieces and special ids. NULL with message. */
+/* Makes a tokenizer with the pieces and special ids of the .spm file alone. NULL with message. */
 static wf_tokenizer *open_model(const void *model, size_t bytes, wf_sentencepiece_options *o,
                                 char *message) {
     char reason[WF_MESSAGE];

@@ -248,7 +248,7 @@ size_t wf_cluster(const char *text, size_t n) {
         if (at && !joins(&c, value & 15, value >> 4)) break;
         extend(&c, value & 15, value >> 4);
         at = next;
-        /* printable ASCII needs no table where the next character is ASCII too */
+        /* a printable ASCII character is a cluster of its own if the next one is ASCII, too */
         if (at < n && code >= 0x20 && code < 0x7F && (unsigned char)text[at] < 0x80) break;
     }
     return at;

@@ -64,8 +64,8 @@ typedef struct wf_character_table {
 
 /* wf_cuts: classes of scripts of the pre-tokenizer UnicodeScripts; 0: none. */
 extern const wf_character_table wf_categories, wf_flags, wf_scripts, wf_cuts;
-/* Classes of grapheme clusters in the order of characters.py, plus 16 times those of conjuncts, from
- * U+0020 on. */
+/* Grapheme cluster break classes in the order of characters.py, plus 16 times the Indic conjunct
+ * break class, from U+0020 on. */
 extern const wf_character_table wf_breaks;
 
 enum { CODE_BITS = 21, CODE_MASK = (1 << CODE_BITS) - 1 };

@@ -194,7 +194,7 @@ static bool parse_group(wf_expression_parser *p, uint32_t *out) {
     uint32_t body;
     if (++p->depth > DEEPEST_GROUP) return refuse(p, "groups nested deeper than 32");
     if (!group_head(p, &kind)) return false;
-    if (kind == OPTION) { /* it holds up to the end of the group that it stands in */
+    if (kind == OPTION) { /* an option holds up to the end of the group in which it stands */
         bool read = parse_or(p, out);
         p->depth--;
         return read;

@@ -22,7 +22,7 @@ typedef struct expression_node {
     expression_kind kind;
     uint32_t a, b, c, least, most;
     bool nullable;     /* it may match nothing */
-    uint32_t first[8]; /* bytes with which it may begin, unless it is nullable */
+    uint32_t first[8]; /* bytes with which a match may begin, unless the node is nullable */
 } expression_node;
 
 enum { MOST_NODES = 4096, DEEPEST_GROUP = 32 };

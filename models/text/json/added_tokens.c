@@ -207,7 +207,7 @@ static bool cut_piece(const wf_added_tokens *t, wf_aligned *a, const wf_piece *p
         if (token->left_strip) begin = spaces_before(s, begin);
         if (token->left_strip && begin < last) begin = last;
         if (token->right_strip) end = spaces_after(s, end);
-        if (end < begin) end = begin; /* the token before has taken all of it */
+        if (end < begin) end = begin; /* the token before has already taken this text */
         if (last < begin && !wf_piece_keep(a, wf_piece_cut(a, p, last, begin))) return false;
         wf_piece part = wf_piece_cut(a, p, begin, end);
         part.id = id;

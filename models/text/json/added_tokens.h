@@ -6,7 +6,8 @@
 #include "word_models.h"
 
 typedef struct wf_added_token {
-    /* normal: as the normalizer leaves it, if it is normalized; a '\0' follows both */
+    /* content: the token's text; normal: that text after the normalizer, if `normalized` is true,
+     * else the same; a '\0' follows both */
     wf_span content, normal;
     bool single_word, left_strip, right_strip, normalized, special;
     int32_t id;

@@ -18,7 +18,8 @@ static bool none(const wf_aligned *a, const wf_piece *p, bool (*touches)(uint32_
     return wf_piece_whole(a, p);
 }
 
-/* Removes characters. The character before them counts how many were removed after it. */
+/* Removes characters. In the list of changes, the character before them counts how many are removed
+ * after it. */
 static bool filter(wf_aligned *a, wf_piece *p, bool (*drops)(uint32_t)) {
     size_t dropped = 0, at_start = 0;
     bool any = false;

@@ -84,8 +84,8 @@ static uint32_t forward(wf_span s, uint32_t at, uint32_t n, uint32_t end) {
     return at < end ? at : end;
 }
 
-/* A token that ends less than n characters after the start of the text keeps its end, as in the
- * library. */
+/* Moves an end back by n characters, but not below `begin`. If the text has fewer characters before
+ * it, the end stays, as in the library. */
 static uint32_t backward(wf_span s, uint32_t end, uint32_t n, uint32_t begin) {
     uint32_t at = end;
     for (; n && at; n--) {
@@ -96,8 +96,8 @@ static uint32_t backward(wf_span s, uint32_t end, uint32_t n, uint32_t begin) {
     return at > begin ? at : begin;
 }
 
-/* The space that was put before the first word is not in the text, so nothing is taken off there.
- */
+/* Trims white space off the tokens' offsets. A space that was put before the first word is not in
+ * the text, so it is not trimmed. */
 static void trim(const wf_post_processor *p, wf_line_tokens *t, const wf_span texts[2]) {
     for (size_t part = 0; part < t->n_parts; part++)
         for (size_t i = part_begin(t, part); i < t->ends[part]; i++) {

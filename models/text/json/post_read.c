@@ -9,7 +9,7 @@ enum { MOST_PADDING = 1 << 24, MOST_PROCESSORS = 64, MOST_OPEN = 64 };
 
 /* ---- templates ------------------------------------------------------------------------------- */
 
-/* The ids of a special token that the template names. */
+/* Reads the ids of a special token that the template names. */
 static bool special_ids(wf_post_processor *k, wf_template_part *part, const wf_step_source *from,
                         wf_span name) {
     const json_tree *t = from->tree;

@@ -33,9 +33,10 @@ typedef struct wf_step_kind {
 
 typedef enum { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS } wf_behavior;
 
-/* Flags of the pre-tokenizer ByteLevel: a piece gets a space before it; it is cut as in GPT-2. */
+/* Flags of the pre-tokenizer ByteLevel. PREFIX_SPACE: a space is put before a piece. USE_REGEX:
+ * pieces are cut as in GPT-2. */
 enum { PREFIX_SPACE, USE_REGEX };
-/* The choice and the flag of the pre-tokenizer Metaspace. */
+/* The values of `choice`, and the flag, of the pre-tokenizer Metaspace. */
 enum { SCHEME_FIRST, SCHEME_NEVER, SCHEME_ALWAYS, SPLIT_SPACES = 0 };
 /* The flag of Split, and those of BertNormalizer. */
 enum { INVERT };
@@ -81,7 +82,8 @@ extern const wf_step_kind wf_normalizer_kinds[], wf_pre_tokenizer_kinds[], wf_de
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* Each is false with message where a field is missing or of another type. */
+/* The functions below read a field. They return false with message if the field is missing or of
+ * another type. */
 bool wf_step_text(const wf_step_source *from, const char *key, wf_span *out);
 bool wf_step_code(const wf_step_source *from, const char *key, uint32_t *out);
 bool wf_step_flag(const wf_step_source *from, const char *key, bool *out);

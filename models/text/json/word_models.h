@@ -24,7 +24,7 @@ void wf_ids_free(wf_ids_of_text *v);
 typedef struct wf_word_token {
     int32_t id;
     uint32_t begin, end; /* in the word */
-    bool unknown;        /* its text is that of the word, not of the vocabulary */
+    bool unknown;        /* the token's text is that of the word, not of the vocabulary */
 } wf_word_token;
 
 typedef struct wf_word_tokens {
@@ -52,7 +52,7 @@ struct wf_word_model {
     bool has_unknown, fuse_unknown, byte_fallback, ignore_merges;
     wf_span unknown; /* its text */
     int32_t unknown_id;
-    wf_span prefix, suffix;  /* of a part that does not begin its word, and of one that ends it */
+    wf_span prefix, suffix;  /* of parts that do not begin their word; of parts that end it */
     int32_t bytes[256];      /* ids of "<0x00>"...; -1: none */
     int64_t most_characters; /* WordPiece: of a word */
 

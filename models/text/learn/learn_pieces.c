@@ -50,7 +50,7 @@ static bool add_alphabet(pieces *p, const wf_tally *characters, const wf_tally *
     return ok;
 }
 
-/* The characters that do not begin their word. */
+/* Counts the characters that do not begin their word. */
 static bool count_inside(const wf_json_learner *l, wf_tally *inside) {
     for (int32_t i = 0; i < l->words.strings.n; i++) {
         wf_span word = { wf_strings_at(&l->words.strings, i),

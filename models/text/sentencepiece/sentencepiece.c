@@ -71,7 +71,7 @@ static bool check_id(const wf_sentencepiece *s, int32_t id, const char *of, char
            fail(message, "the id of %s is %d: from 0 to %lld", of, (int)id, (long long)s->n - 1);
 }
 
-/* Checks an id that encoded lines contain: its row of given pieces is not empty. */
+/* Checks an id that stands in encoded lines: if pieces were given, the id must have one. */
 static bool check_written(const wf_sentencepiece *s, int32_t id, const char *of, char *message) {
     if (!check_id(s, id, of, message)) return false;
     return !s->o.pieces || s->o.pieces[id] ||

@@ -103,7 +103,7 @@ typedef struct wf_spm {
     char *file;
     size_t file_bytes;
     wf_spm_kind kind;
-    bool byte_fallback, denormalizes, unused; /* unused: it has pieces that are marked as unused */
+    bool byte_fallback, denormalizes, unused; /* unused: some pieces have the type SPM_UNUSED */
     wf_span unknown_surface;                  /* the text that an unknown piece is decoded to */
     int32_t special[WF_SPECIAL_IDS];
     wf_spm_normalizer normalizer, denormalizer;

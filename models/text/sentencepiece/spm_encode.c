@@ -129,8 +129,8 @@ static void put_spaced(wf_spm_decoder *d, wf_span s) {
 }
 
 /* Writes a piece. Encoding puts a space before a line, so decoding removes the leading space of the
- * first piece. If the normaliser removes extra spaces, it is removed from all pieces up to the
- * first that has text. */
+ * first piece. If the normaliser removes extra spaces, the leading space of each piece is removed,
+ * up to the first piece that has text. */
 static void put_piece(wf_spm_decoder *d, wf_span s) {
     const wf_spm_normalizer *n = &d->m->normalizer;
     bool strips = !d->started && (n->dummy_prefix || n->remove_extra);
