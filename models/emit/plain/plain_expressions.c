@@ -64,7 +64,7 @@ typedef enum operation {
     OP_LINE_START,
     OP_LINE_END,
     OP_START,
-    OP_STOP,     /* the end of the text; if b: the end without a last line break */
+    OP_STOP,     /* the end of the text; if b: of the text without a last line break */
     OP_WORD_EDGE /* a word begins or ends here; if b: none does; a: the set of word characters */
 } operation;
 
