@@ -103,8 +103,7 @@ char *wf_hf_read(const char *folder, const char *name, size_t *bytes, char *mess
         return fail(message, "the folder's name is too long: %.60s...", folder), NULL;
     struct stat s;
     if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
-        return fail(message, "%s is not a file", name),
-               NULL; /* reading a pipe could block */
+        return fail(message, "%s is not a file", name), NULL; /* reading a pipe could block */
     FILE *f = fopen(path, "rb");
     if (!f) return fail(message, "%s: %s", name, strerror(errno)), NULL;
     char *text = read_stream(f, name, bytes, message);
