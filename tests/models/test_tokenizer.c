@@ -250,6 +250,17 @@ TEST(a_text_may_be_refused) {
     wf_json_tokenizer_free(t);
 }
 
+TEST(a_tokenizer_json_has_no_vocabulary_file_and_no_codes) {
+    char message[WF_MESSAGE] = "", text[32] = "";
+    const char json[] = "{" MODEL "}";
+    const wf_json_text_options o = { json, strlen(json), 0, { -1, -1, -1, -1 } };
+    wf_tokenizer *t = wf_tokenizer_from_json(&o, message);
+    ck_assert_msg(t != NULL, "%s", message);
+    ck_assert_uint_eq(wf_tokenizer_vocabulary(t, text, sizeof text), 0);
+    ck_assert_uint_eq(wf_tokenizer_codes(t, text, sizeof text), 0);
+    wf_tokenizer_free(t);
+}
+
 /* Two added tokens, of which the second would strip spaces that the first one has taken: the
  * library tokenizers panics here. */
 TEST(a_token_whose_spaces_are_taken_is_none) {

@@ -69,7 +69,7 @@ bool wf_read_codes(wf_tokenizer *t, const char *codes, size_t bytes, int64_t mos
 
 size_t wf_tokenizer_codes(const wf_tokenizer *t, char *text, size_t size) {
     wf_sink s = sink(text, size);
-    if (!t || t->sentencepiece || t->byte_level) return 0;
+    if (!t || t->sentencepiece || t->byte_level || t->json) return 0;
     put(&s, HEADER "\n", strlen(HEADER "\n"));
     for (size_t i = 0; i < t->merges.n; i++) {
         const wf_merge *m = &t->merges.at[i];
