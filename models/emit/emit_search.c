@@ -23,8 +23,8 @@ static const char *const stop_names[] = { "STOP_FULL", "STOP_PRESENT", "STOP_LON
                                           "STOP_SHRINK" };
 static const char *const stop_rules[] = {
     "BEAM outputs have ended",
-    "the same, and none that goes on is better, at its length, than the worst of them",
-    "the same, and none can become better than the worst at the longest length",
+    "the same, and none that goes on beats the worst, at its own length",
+    "the same, and none could beat the worst at the longest length",
     "BEAM outputs have ended, each of which keeps its place in the beam",
 };
 static const char *const limit_names[] = { "LIMIT_END", "LIMIT_FREE_END", "LIMIT_NO_END" };
