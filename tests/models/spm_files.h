@@ -1,5 +1,4 @@
-/* tests/models/spm_files.h - what record_spm.py recorded, for the suite
- * spm. */
+/* tests/models/spm_files.h - what record_spm.py recorded, for the suites spm and emit_text. */
 #ifndef WEFT_TESTS_MODELS_SPM_FILES_H
 #define WEFT_TESTS_MODELS_SPM_FILES_H
 

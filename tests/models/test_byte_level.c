@@ -94,8 +94,8 @@ static wf_tokenizer *open_with(const char *merges) {
     return t;
 }
 
-/* Asserts that the line has these pieces, written with spaces between, between its first and last
- * id. */
+/* Asserts that the line has these pieces, written with spaces between, between the ids that begin
+ * and end every line. */
 static void assert_pieces(wf_tokenizer *t, const char *line, const char *want) {
     char message[WF_MESSAGE] = "", text[256] = "";
     int32_t ids[64];
@@ -127,7 +127,7 @@ TEST(merges_apply_in_their_order) {
     wf_tokenizer_free(t);
 }
 
-/* A space in front is part of the first word. */
+/* With prefix_space, a line that begins without a space gets one. */
 TEST(a_line_may_get_a_space) {
     wf_byte_level_options o = options("a b\n");
     o.prefix_space = true;

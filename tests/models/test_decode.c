@@ -276,7 +276,7 @@ static wf_decode_options setting(int i) {
         sample_options(2, 0, 0.8, 1.5),
         sample_options(4, 6, 0.7, 1),
     };
-    o[i].max_len_a = 1.5, o[i].max_len_b = 1; /* sentences leave at all kinds of times */
+    o[i].max_len_a = 1.5, o[i].max_len_b = 1; /* outputs end at many different steps */
     return o[i];
 }
 

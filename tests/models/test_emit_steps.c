@@ -24,7 +24,7 @@ static int32_t token_at(int step, int row) {
     return (step * 5 + row * 3 + 1) % VOCABULARY;
 }
 
-/* The logits of STEPS steps as the library computes them, in the file `expected`. */
+/* Writes the logits of STEPS steps, as the library computes them, to the file `expected`. */
 static void run_steps(wf_model *m, wf_plan *encode, wf_plan *step, int rows) {
     float logits[ROWS * VOCABULARY];
     FILE *file = fopen("expected", "wb");
@@ -56,8 +56,8 @@ static void run_steps(wf_model *m, wf_plan *encode, wf_plan *step, int rows) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* A program that does the same with the emitted file, and copies a row of the caches to another
- * place and back, which changes nothing. */
+/* A program that does the same with the emitted file, and copies a row of the caches onto itself,
+ * which changes nothing. */
 static void try_program(const char *text, bool encodes, int rows) {
     char program[2048];
     int n = snprintf(

@@ -17,7 +17,7 @@
 
 TESTS(emit_text)
 
-/* -O0, because the files have thousands of lines of tables; some are compiled with -O2 below. */
+/* -O0, because the files have thousands of lines of tables. */
 #define STRICT STRICT_FLAGS " -O0"
 
 enum { LINES = 1100, OUTPUTS = 300, MOST_BYTES = 500, MOST_IDS = 12, MANY_IDS = 4000 };
@@ -190,7 +190,8 @@ static FILE *create(const char *path) {
     return file;
 }
 
-/* Lines, and what the tokenizer makes of them. */
+/* Writes lines to `in`, and their ids by the tokenizer to `out`. Returns how many lines have
+ * ids. */
 static int write_lines(wf_tokenizer *t, FILE *in, FILE *out) {
     static int32_t ids[MANY_IDS];
     char line[MOST_BYTES + 1], message[WF_MESSAGE];

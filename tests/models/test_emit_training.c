@@ -115,7 +115,7 @@ static void print_ids(FILE *file, const int32_t *ids, int64_t n) {
     for (int64_t i = 0; i < n; i++) fprintf(file, "%d%s", (int)ids[i], i + 1 < n ? " " : "\n");
 }
 
-/* The input of the program for these updates. */
+/* Writes the program's input for the updates from + 1 to `to`. */
 static void write_updates(const recipe *r, const wf_model *m, int64_t from, int64_t to) {
     FILE *file = fopen("updates", "w");
     ck_assert(file);

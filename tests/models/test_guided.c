@@ -24,7 +24,7 @@ static wf_model *guided_model(double factor) {
     return m;
 }
 
-/* Some targets have one link, some two, some none. */
+/* Some targets have no link, some one, some several. */
 static void draw_links(void) {
     uint32_t random = 7;
     for (int i = 0; i < CELLS; i++) {

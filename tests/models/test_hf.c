@@ -277,7 +277,7 @@ TEST_ROWS(a_broken_folder_is_one_sentence, COUNT_OF(broken)) {
     wf_hf_free(&hf);
 }
 
-/* A pipe or a folder in place of a file is refused, and the import does not wait for the pipe. */
+/* A pipe in place of a file is refused, and the import does not wait for the pipe. */
 TEST(what_is_no_file_is_told) {
     char message[WF_MESSAGE], path[512];
     wf_hf hf;

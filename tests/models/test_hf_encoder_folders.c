@@ -148,7 +148,7 @@ TEST_ROWS(a_vocabulary_without_steps_is_read, 2) {
     ck_assert_int_gt(encode_lines(&hf, path, f, ids, length), 3);
     wf_file_free(f);
     wf_hf_free(&hf);
-    /* case counts where tokenizer_config.json says so: there are no such tokens */
+    /* with do_lower_case false the letters stay capitals, which no token has */
     copy_changed_of(in[_i], "tokenizer_config.json", CLASS, "\"do_lower_case\": false");
     hf = import(folder);
     ck_assert_int_eq(wf_tokenizer_encode(hf.src, "THE", 3, ids, 64, message), 3);

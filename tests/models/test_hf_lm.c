@@ -213,7 +213,7 @@ static wf_hf made(const wf_language_model_config *c) {
     return hf;
 }
 
-/* Scores of a row; weft's own model begins it with its start token, as a prompt. */
+/* Scores of a row without a prompt. The start token comes before it, in imported models, too. */
 static void scores_of(const wf_hf *hf, double p[5]) {
     const int32_t row[] = { 3, 9, 1, 7 }, n = 4, none = 0;
     wf_decoder *d = wf_decoder_new(hf->model, NULL, NULL);
@@ -240,7 +240,7 @@ TEST_ROWS(what_is_made_here_computes_the_same_there, 8) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* The families that differ from GPT-2 and Llama. */
+/* Changes that make a model of another family than GPT-2 or Llama. */
 static void starcoder2(wf_language_model_config *c) {
     c->positions = WF_POSITIONS_ROTARY;
     c->num_kv_heads = 1;
@@ -420,8 +420,7 @@ TEST_ROWS(a_changed_folder_is_refused_in_a_sentence, COUNT_OF(changed)) {
     assert_changed(&changed[_i], files, COUNT_OF(files));
 }
 
-/* Further end tokens, of which weft has only one, are named in the notes and kept in the model's
- * file. */
+/* weft has one end token. Further ones are named in the notes and kept in the model's file. */
 TEST(more_than_one_end_is_told) {
     for (int i = 0; i < COUNT_OF(files); i++) {
         bool search = i == 1;

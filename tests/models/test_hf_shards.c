@@ -97,8 +97,7 @@ TEST(one_file_comes_before_several) {
     wf_file_free(all), wf_hf_free(&first), wf_hf_free(&one);
 }
 
-/* The tensors of pytorch_model.bin are in several files with an index, and there are no other
- * weights. */
+/* An index may name files of torch. Here it names one, a.bin, and there are no other weights. */
 TEST(files_of_torch_may_be_several) {
     char path[512], source[512], text[1 << 13] = "{\"weight_map\": {", message[WF_MESSAGE];
     wf_hf whole = import(recorded("marian_separate", source)), hf;
@@ -122,7 +121,8 @@ TEST(files_of_torch_may_be_several) {
 
 /* ---- weights that are refused ---------------------------------------------------------------- */
 
-/* marian's weights with a tensor more or in place of another, its first value changed. */
+/* Writes marian's weights. A copy of the tensor `of`, with another first value, is added under
+ * `name`; if that is the same name, it replaces the tensor. */
 static void change_weights(const char *of, const char *name, float first) {
     char path[512], source[512], message[WF_MESSAGE];
     wf_entry entries[128], *e = NULL;

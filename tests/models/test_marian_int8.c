@@ -125,8 +125,8 @@ TEST_ROWS(products_have_the_bits_of_the_formula, COUNT_OF(products)) {
     free(model);
 }
 
-/* Marian's int8 products are refused for a model from an f32 file, and for one that was trained
- * after the import. */
+/* Marian's int8 products are refused for a model from an f32 file, for one that was trained after
+ * the import, and for one with a negative scale. */
 TEST(other_models_have_no_integers) {
     static const char *const why[] = { "has no scales of activations",
                                        "'encoder_l1_ffn_W1' has other values",
@@ -204,7 +204,7 @@ static void read_pairs(pairs *p, char *text, int32_t start) {
     p->batch = (wf_batch){ PAIRS, S, T, p->src, p->src_length, p->tgt, NULL };
 }
 
-/* The scales that a text gives are those of Marian's rule, in numpy. */
+/* Asserts that the file has the scales that numpy computed from the text by Marian's rule. */
 static void assert_scales(marian_file *f, const char *text) {
     char name[MARIAN_NAME], with_end[MARIAN_NAME + 16];
     int n = 0, length;

@@ -38,8 +38,7 @@ static wf_model *transformer(form f, int vocab) {
     return open_model(&c, NULL, WF_F32, 3);
 }
 
-/* A random model whose output weights are multiplied by a factor, so that its probabilities
- * differ. */
+/* A random model. Its matrices are multiplied by 1.7, so that its probabilities differ. */
 static wf_model *model_of(form f, int vocab) {
     wf_model *m = f < GPT ? transformer(f, vocab) : open_language_model(f != GPT, NULL, vocab, 30);
     m->start_first = m->start_if_empty = f == PROMPTED;
@@ -186,7 +185,8 @@ static void write_sources(void) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* With the strict flags; `fast`: as fast as it can be. */
+/* Compiles the program with the strict flags (`fast`: and those for speed), and compares its output
+ * with the library's. */
 static void compare(bool fast) {
     const char *level = fast ? "-O3 -march=native" : "-O1";
     run("%s " STRICT_FLAGS " %s program.c -o program && ./program < sources > got && "

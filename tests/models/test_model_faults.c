@@ -40,7 +40,7 @@ static bool recorded(const wf_model *m) {
     return m && wf_ok(m->graph);
 }
 
-/* A model and whatever else must not fail. */
+/* Records a model while no allocation fails. */
 static wf_model *record_safely(bool trains) {
     bool was = faults_pause(true);
     wf_model *m = record(trains);
@@ -190,7 +190,7 @@ static bool packing(void) {
     int mark = wall_mark();
     wf_decoder *d = wf_decoder_new(m, NULL, NULL);
     must(d && decode(d), "a model is not usable after packing");
-    if (!ok) wall_take_back(mark); /* results of weights of which not all are bf16 */
+    if (!ok) wall_take_back(mark); /* if only some weights are bf16, the results are others */
     wf_decoder_free(d), wf_model_free(m);
     faults_pause(was);
     return ok;

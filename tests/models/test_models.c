@@ -209,7 +209,7 @@ TEST(greedy_decoding_does_not_depend_on_the_batch) {
     wf_decoder *d = wf_decoder_new(m, NULL, message);
     random_sentences(&b, &c, 16, 9, 1, 5);
     for (int end = 0; end < 17;
-         end++) { /* every token as the end: sentences leave at all kinds of times */
+         end++) { /* every token as the end token: outputs end at many different steps */
         m->end_id = end;
         ck_assert(wf_decode_greedy(d, 16, 9, b.src, b.src_length, LONGEST, together, length));
         for (int i = 0; i < 16; i++) {
@@ -446,7 +446,7 @@ TEST(bad_requests_to_decode_are_told) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* Infinite weights give logits of NaN: decoding and training fail with a message. */
+/* A NaN in the output bias gives logits of NaN: decoding and training fail with a message. */
 TEST(numbers_that_are_none_are_told) {
     static sentences b;
     char message[WF_MESSAGE];

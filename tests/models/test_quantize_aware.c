@@ -129,8 +129,8 @@ TEST_ROWS(a_model_has_the_loss_of_its_file_in_int8, COUNT_OF(rows)) {
 
 /* ---- as Marian rounds ------------------------------------------------------------------------ */
 
-/* Recorded f32 files of Marian: one tied table, one table and an output matrix, two tables, average
- * attention. */
+/* Recorded f32 files of Marian: one table for all; two tables; one table and an output matrix;
+ * average attention. */
 static const int in_f32[] = { 0, 2, 4, 7 };
 
 /* The bytes of a file in int8, with scales of activations from these pairs. */
@@ -291,7 +291,7 @@ TEST_ROWS(impossible_rounding_is_refused, COUNT_OF(impossible)) {
     wf_model_free(m);
 }
 
-/* A weight of NaN or infinity gives a loss of NaN: rounding does not hide it. */
+/* A weight that is NaN or infinite gives a loss that is not finite: rounding does not hide it. */
 TEST_ROWS(what_is_not_finite_stays, 4) {
     static sentences b;
     size_t bytes;

@@ -44,7 +44,7 @@ TEST_ROWS(all_of_a_text_comes_back, 3) {
     wf_tokenizer_free(t);
 }
 
-/* A text that is encoded in two parts, cut at the end of any line, has the same ids. */
+/* A text that is encoded line by line has the same ids as in one piece. */
 TEST_ROWS(lines_are_read_apart, 3) {
     int32_t ids[512], parts[512];
     wf_tokenizer *t = learn_running(_i, PROSE);
@@ -116,7 +116,8 @@ TEST(chunks_are_what_merges_stay_within) {
     wf_tokenizer_free(t);
 }
 
-/* Round trips through a vocabulary file and a model's file. */
+/* A round trip through files of the vocabulary and of the merges; and the kind in the metadata of a
+ * model's file. */
 TEST_ROWS(files_hold_it, 3) {
     wf_tokenizer *t = learn_running(_i, PROSE "\x01\x7f");
     char *v = text_of(t, wf_tokenizer_vocabulary), *c = text_of(t, wf_tokenizer_codes);

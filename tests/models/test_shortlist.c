@@ -83,7 +83,7 @@ TEST(damaged_lists_are_refused) {
     }
     for (size_t bit = 0; bit < 8 * n; bit++) {
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        /* an odd number of ids ends with one that the checksum leaves out */
+        /* the ids are even in number: of an odd number the checksum leaves out the last */
         wf_shortlist *l = read_list(n, false);
         ck_assert_msg(!l, "bit %zu is another and is taken", bit);
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);

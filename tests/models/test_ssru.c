@@ -63,7 +63,7 @@ TEST_ROWS(steps_have_the_bits_of_the_whole, 2 * FORMS) {
 }
 
 /* The state has D values for each layer and row, at every position. It cannot return to an earlier
- * position. */
+ * position but 0. */
 TEST_ROWS(the_state_has_one_size, 2) {
     static sentences b;
     wf_transformer_config c = form(_i ? 6 : 0);
@@ -114,7 +114,7 @@ TEST_ROWS(the_start_token_is_not_read, 2) {
     wf_plan_free(p), close_model(m);
 }
 
-/* Keys without a norm are another model than textbook pre-norm, in both stacks. */
+/* Keys that no norm precedes (raw_keys) make another model than textbook pre-norm. */
 TEST(raw_keys_are_another_model) {
     static sentences b;
     values logits[3];

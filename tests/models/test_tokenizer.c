@@ -292,8 +292,7 @@ TEST(what_is_unknown_without_a_token_is_dropped) {
 
 /* ---- hostile files --------------------------------------------------------------------------- */
 
-/* A regular expression with exponential backtracking is stopped, within a millisecond per
- * kilobyte. */
+/* A regular expression with exponential backtracking is stopped after a limited number of steps. */
 TEST(a_hostile_expression_ends) {
     enum { LINE = 4096 };
     static char line[LINE];

@@ -3,8 +3,8 @@
  *
  * The models load from state_dicts as PyTorch users save them: packed and separate q, k, v; tied
  * tables under all their names and under one; with and without biases and final norms. Logits,
- * losses and every gradient are compared in f32 and f64; then the losses of ten steps of each
- * optimizer. */
+ * losses and every gradient are compared in f32 and f64; then the losses of ten steps of Adam,
+ * AdamW and SGD. */
 #include <stdio.h>
 
 #include "tests/suites.h"

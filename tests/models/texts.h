@@ -1,4 +1,4 @@
-/* tests/models/texts.h - tokenizers from strings and files, for the suites text, bpe and fuzz. */
+/* tests/models/texts.h - tokenizers from strings and files, for several suites. */
 #ifndef WEFT_TESTS_MODELS_TEXTS_H
 #define WEFT_TESTS_MODELS_TEXTS_H
 

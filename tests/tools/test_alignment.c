@@ -63,7 +63,7 @@ static int64_t encode(void *user, const char *line, size_t bytes, int32_t *ids, 
     return wf_tokenizer_encode(user, line, bytes, ids, capacity, message);
 }
 
-/* Finds the w-th word of a line. Returns its length; 0: the line has fewer words. */
+/* Finds word w of a line, counted from 0. Returns its length; 0: the line has fewer words. */
 static size_t word_of(const char *line, int64_t w, const char **word) {
     for (const char *at = line;; w--) {
         at += strspn(at, " \t");
@@ -187,8 +187,8 @@ TEST(links_stand_beside_outputs) {
     ck_assert_str_eq(result.out, "b3 b2 b1 |||\n");
 }
 
-/* --alignment soft writes a row of weights for each output word, without the weight of the end
- * token. */
+/* --alignment soft writes a row of weights for each output word: one weight for each source word,
+ * and none for the end token of the source. */
 TEST(weights_are_shares) {
     double w[9];
     ok("echo a1 a2 a3 | generate $GUIDED --alignment soft --quiet");
@@ -218,7 +218,7 @@ TEST(given_targets_are_aligned) {
 }
 
 /* Models of token ids are aligned by id. A model without a head for alignment uses the mean of all
- * heads. */
+ * heads of the last layer. */
 TEST(any_translator_aligns) {
     ok("train --task copy " SIZE "--max-steps 20 --valid-size 10 -o ids > /dev/null");
     ok("echo 4 5 6 | generate ids --alignment hard --quiet");

@@ -1,5 +1,6 @@
-/* tests/tools/test_arithmetic.c - the same bits on every processor, tested with the programs: the
- * hash of `bench signature`, and a training that is resumed with another instruction set. */
+/* tests/tools/test_arithmetic.c - the same bits on every processor: the hash of `bench signature`,
+ * a training that is resumed with another instruction set, stored weights, and ranks with different
+ * instruction sets. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -58,8 +59,9 @@ TEST(a_training_goes_on_with_another_instruction_set) {
     ck_assert(same_files("one", "parts"));
 }
 
-/* Weights of widths that are no multiple of a panel's width, which differs between sets: every set
- * must store the same weights in bf16 or int8, or decoding would give other bits. */
+/* Matrices whose widths are multiples of the panels' width with some instruction sets, or with
+ * none. Every set must store the same weights in bf16 or int8, or decoding would give other
+ * bits. */
 TEST_ROWS(weights_are_kept_the_same_with_every_instruction_set, 4) {
     static const int widths[] = { 24, 32, 48, 96 };
     run("train --task copy --quiet --threads 1 --valid-size 20 --max-steps 30 --d-model %d --heads "
@@ -95,8 +97,9 @@ static bool update(wf_trainer *t, const wf_tensor *x) {
     return ok && wf_trainer_update(t, NULL);
 }
 
-/* Each rank trains with an instruction set of its own. WEFT_ISA is set before anything else,
- * because the first use of a kernel reads it. */
+/* Ranks train with different instruction sets; in place of a set that this processor lacks, with
+ * the best one. WEFT_ISA is set before anything else, because the first use of a kernel reads
+ * it. */
 static int train_rank(wf_transport *ranks, void *path) {
     static const char *const sets[] = { "base", "avx2", "neon", "" };
     if (ranks) setenv("WEFT_ISA", sets[wf_transport_rank(ranks) % 4], 1);

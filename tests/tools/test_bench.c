@@ -16,7 +16,7 @@ TESTS(bench)
 
 #define QUICK " --threads 1 --seconds 0"
 
-static char text[1 << 17]; /* what the last run printed on both streams, or on stdout alone */
+static char text[1 << 17]; /* the output of the last run: stdout, or what its arguments redirect */
 
 /* Runs tools/bench, or tests/bench if the arguments begin with one of its parts. Returns the exit
  * code. */

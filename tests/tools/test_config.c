@@ -214,7 +214,7 @@ static void train_with(int row, const char *value, const char *losses) {
     expect(0);
 }
 
-/* An option that is accepted and changes nothing would be a lie. */
+/* Each number of an optimizer must change the losses: an option without effect would mislead. */
 TEST_ROWS(a_number_of_an_optimizer_changes_the_training, COUNT_OF(optimizer_numbers)) {
     train_with(_i, optimizer_numbers[_i].one, "one");
     train_with(_i, optimizer_numbers[_i].other, "other");

@@ -299,7 +299,7 @@ TEST_ROWS(what_came_goes_back, COUNT_OF(cases)) {
     ck_assert_int_eq(wf_file_count(back), wf_parameters(a->graph, NULL, 0) + aliases);
     run("convert %s%s back -o again", cases[_i].flags, ""), expect(0);
     ck_assert_int_eq(system("cmp model again"), 0);
-    /* and so does the command that was printed */
+    /* the command that convert printed converts the state_dict back, too */
     ok("convert --to torch model -o 'my back' 2>&1 | sed -n 's/^  convert/convert/p' | sed "
        "'s/MODEL$/printed/' > way; wc -l < way; . ./way");
     ck_assert_int_eq(atoi(result.out), 1);

@@ -143,7 +143,8 @@ TEST(an_export_that_fails_leaves_nothing) {
 
 /* ---- pointers of Git LFS --------------------------------------------------------------------- */
 
-/* The small text file that a clone without git-lfs has in place of a large file. */
+/* A Git LFS pointer is the small text file that a clone without git-lfs has in place of a large
+ * file. */
 TEST(a_pointer_of_git_lfs_is_called_so) {
     static const char *const files[] = { "model.safetensors", "source.spm", "vocab.json" };
     copy_of("marian", "folder");
@@ -391,7 +392,7 @@ TEST(an_imported_language_model_is_trained_on) {
     ok("train --resume --task lm --text text --threads 1 --max-steps 62 --quiet -o tuned");
     ok("convert --to hf tuned -o out && cmp out/tokenizer.json folder/tokenizer.json");
     ok("train --init m --train pairs --threads 1 --max-steps 1 --quiet -o of-pairs");
-    /* a target has no start token of its own */
+    /* the scored tokens of a target do not begin with <s> */
     ok("printf 'the\\t house\\n' | generate -m m --score --json --quiet");
     ck_assert_ptr_null(strstr(result.out, "<s>"));
 }

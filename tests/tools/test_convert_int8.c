@@ -52,7 +52,7 @@ static const char *part_name(const char *name, int part, char *text) {
     return text;
 }
 
-/* Writes the file `from` with separate matrices of q, k and v. */
+/* Copies the model's file `from` to `to`, with separate matrices of q, k and v. */
 static void separate(const char *from, const char *to) {
     static wf_entry entries[MOST];
     static char names[MOST][NAME];
@@ -108,7 +108,8 @@ TEST_ROWS(int8_is_the_same_from_every_side, COUNT_OF(models)) {
     wf_file_free(f), wf_file_free(torch);
 }
 
-/* Writes the file "model" with one matrix in int8, taken from the file "small". */
+/* Writes the file "mixed": the tensors of the file "model", but the matrix of this name in int8,
+ * from the file "small". */
 static void mix(const char *name) {
     wf_entry entries[MOST];
     wf_meta meta[META];

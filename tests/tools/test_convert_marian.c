@@ -17,7 +17,7 @@ static const char *recorded(const char *name) {
     return source_path(relative, path, sizeof path);
 }
 
-/* A command with a name in it, which must exit with 0. */
+/* Runs a command, with a name in place of its %s, and asserts that it exits with 0. */
 static void with(const char *command, const char *name) {
     run(command, name);
     expect(0);
@@ -89,8 +89,8 @@ TEST(a_model_translates_text) {
     ok("cmp a.bin b.bin");
 }
 
-/* Trainings of new models, with either decoder and tie, and of imported ones: their weights are
- * exported and imported with the same bits. */
+/* Trainings of new models, with each kind of decoder, and of an imported model. Their weights are
+ * exported, imported and exported again with the same bits. */
 static const char *const trainings[] = {
     "--like firefox --preset tiny --tie all",
     "--like firefox --preset tiny --tie decoder --decoder attention --activation silu",

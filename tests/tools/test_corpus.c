@@ -1,5 +1,5 @@
 /* tests/tools/test_corpus.c - lines encoded to ids and put into batches: pairs that are kept and
- * pairs that are too long, and the order of the batches, which is always the same.
+ * pairs that are too long, and the order of the batches, which depends on seed and epoch alone.
  *
  * The encoder of these tests gives a byte its value as an id, and leaves out '~', so that a line
  * may have no tokens. */
@@ -175,7 +175,8 @@ static bool append(store *s, size_t n) {
     return store_append(s, bytes, n, message);
 }
 
-/* Pieces of any size, across the limit and beyond the buffer. */
+/* The pieces are smaller and larger than the buffer, which has at most 6,000 bytes; what does not
+ * fit goes into a temporary file. */
 TEST_ROWS(a_store_holds_what_it_is_given, 3) {
     static const size_t sizes[] = { 1, 4095, 1, 5000, 0, 100000, 3, 4096, 8192, 7 };
     store s;
@@ -389,7 +390,7 @@ TEST(order_is_a_function_of_seed_and_epoch) {
 }
 
 /* Without shuffling, batches are in the order of their lengths. With it they are not, and pairs of
- * the same length are in other batches in each epoch. */
+ * the same lengths change places. */
 TEST(shuffled_or_not) {
     corpus c;
     batches b;

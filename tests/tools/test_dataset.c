@@ -70,7 +70,7 @@ TEST(nothing_held_back_closes_nothing) {
     remove_folder();
 }
 
-/* A batch has 1 where a target token is linked to a source token, padded as the rest. */
+/* The alignment of a batch is 1 where a target token is linked to a source token, and else 0. */
 TEST(links_are_cells_of_a_batch) {
     dataset m;
     batch b = { 0 };
@@ -149,7 +149,8 @@ TEST_ROWS(every_failure_of_a_look_is_survived, 2) {
     remove_folder();
 }
 
-/* Each word of --task has a row in the table of tasks, in the same order. */
+/* Each word of --task belongs to a kind of data (source_kind). Words and kinds have the same
+ * order. */
 TEST(every_word_has_a_row) {
     const source_kind *last = NULL;
     int words = 1, rows = 0;

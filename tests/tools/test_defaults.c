@@ -91,8 +91,8 @@ TEST(the_recipe_of_letters_to_sounds_stays) {
 
 /* ---- by the lines ---------------------------------------------------------------------------- */
 
-/* Shell commands that write lines, and the tokenizers that a training on them chooses by
- * default. */
+/* Shell commands that write lines, and the tokenizers and positions that a training on them chooses
+ * by default. */
 static const struct {
     const char *lines, *tokenizer, *targets, *positions;
 } kinds[] = {
@@ -138,8 +138,9 @@ TEST_ROWS(lines_say_what_a_token_is, COUNT_OF(kinds)) {
     }
 }
 
-/* Rotary positions, the default, are not chosen for heads of an odd width, nor for a --like whose
- * class in transformers has other positions. */
+/* A translator of characters has rotary positions, too, by default; but not with heads of an odd
+ * width, nor with a --like, whose class in transformers has other positions. A decoder-only model
+ * has none. */
 TEST(positions_fit_the_model) {
     run("%s > pairs", kinds[0].lines);
     ok("train --train pairs --d-model 12 --heads 4 --layers 1 --d-ff 8 --positions sinusoidal "
@@ -200,8 +201,8 @@ TEST(some_pairs_are_held_back) {
        "--valid-size 0 --dry-run 2>&1 | grep -q 'training 1,000 pairs'");
 }
 
-/* Pairs with equal sources are all held out or all trained on. If all sources are equal, none is
- * held out. */
+/* Pairs with equal sources are all held out or all trained on. If all sources are equal, or if
+ * there are fewer than 100 pairs, none is held out. */
 TEST(few_or_equal_pairs_are_all_learned) {
     ok("yes 'a b\tb a' | head -n 900 > pairs; train --train pairs " SMALL "--dry-run");
     assert_contains(result.err, "training 900 pairs");

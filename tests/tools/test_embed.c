@@ -146,7 +146,8 @@ TEST(pairs_are_found_when_they_are_learned) {
     ck_assert_int_ge(atoi(result.out), 30);
 }
 
-/* If the rate is so high that all vectors become alike, the validations report a loss of chance. */
+/* A loss that is no better than chance is reported: here at a rate of 1e-9, at which nothing is
+ * learned. */
 TEST(a_loss_of_chance_is_told) {
     make_pairs();
     ok("train --task pairs --train pairs --valid pairs --tokenizer word --d-model 32 --heads 2 "

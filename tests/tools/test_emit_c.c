@@ -33,7 +33,8 @@ static void write_lines(int n, int low, int vocab, int most) {
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* The file is written in any case; see compiles_row. */
+/* Emits the model m as C, and compares the output of its program with that of generate. Sanitized
+ * suites compile only some rows: see compiles_row. */
 static void compare(int row, const char *options, const char *search) {
     run("graph --emit-c m %s -o m.c", options);
     ck_assert_msg(result.status == 0, "%s: %s", options, result.err);
@@ -230,7 +231,8 @@ TEST(a_program_ends_at_a_line_that_is_no_text) {
     ck_assert_str_eq(result.err, "line 2: it is too long\n");
 }
 
-/* Translates two lines at once, of which the first has no tokens, then the other one alone. */
+/* A program that translates two lines at once, of which the first has no tokens, and then the
+ * second line alone. It fails if the scores differ. */
 static const char two_lines[] =
     "#include <stdio.h>\n#include \"m.c\"\n"
     "int main(void) {\n"
@@ -286,7 +288,8 @@ static const text_row pages[] = {
     { "--task lm --text pairs.tsv " JSON "--max-len 24", "", "" },
 };
 
-/* A page shows bytes that are no UTF-8 as U+FFFD. */
+/* A page shows bytes that are no UTF-8 as U+FFFD. The output of generate is decoded alike, by
+ * node. */
 TEST_ROWS(a_page_computes_the_lines_of_generate, COUNT_OF(pages)) {
     const text_row *r = &pages[_i];
     char script[512];

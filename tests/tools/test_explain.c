@@ -56,7 +56,7 @@ static const char *behind(const char *text, const char *key) {
     return at + strlen(quoted);
 }
 
-/* The numbers of the list that begins at text; NULL as NAN. Returns the place behind it. */
+/* The numbers of the list that begins at text; null becomes NAN. Returns the place behind it. */
 static const char *numbers(const char *text, double *list, int most, int *n) {
     char *at;
     ck_assert_int_eq(*text, '[');
@@ -107,7 +107,7 @@ static void read_tree(const char *data) {
     ck_assert_int_gt(tree.n, 1);
 }
 
-/* The tokens from the beginning to a node, without an end. */
+/* The tokens from the beginning to a node, without an end token. */
 static int path_of(int node, int32_t *tokens) {
     int n = 0, at = node;
     if (tree.nodes[node][FATE] == ENDED) at = (int)tree.nodes[node][PARENT];
@@ -209,8 +209,8 @@ static wf_model *open_model_file(const char *name) {
     return m;
 }
 
-/* The logits [T,V] of the first output, from one run over the whole sequence. The caller frees
- * them. */
+/* The logits [T,V] of the first output, from one run over the whole sequence. *begin becomes the
+ * row that predicts its first token. The caller frees them. */
 static float *logits_of(wf_model *m, const char *data, int *begin) {
     double list[MOST_PATH];
     int32_t src[MOST_PATH], tgt[MOST_PATH] = { m->start_id };
@@ -240,7 +240,7 @@ static double share(const float *logits, int64_t vocab, int token, double temper
     return 1 / sum;
 }
 
-/* The row of the page's tokens after a node, in text. */
+/* The JSON object in the page's `rows` for the tokens that may follow a node. */
 static const char *row_text(const char *data, int node) {
     const char *at = behind(data, "rows");
     for (int k = 0; k < (int)tree.nodes[node][ROW]; k++) at = behind(at + 1, "node");
@@ -297,7 +297,7 @@ static int digit(char c) {
     return (int)(at - digits);
 }
 
-/* Weights of 16 bits each in base64. Returns their number. */
+/* Decodes base64 into weights of 16 bits each, from 0 to 1. Returns their number. */
 static int weights(const char *text, double *list) {
     unsigned char bytes[3 * MOST_LIST];
     int n = 0;
@@ -467,7 +467,8 @@ TEST(a_line_may_hold_markup) {
 
 /* ---- a browser ------------------------------------------------------------------------------- */
 
-/* The page as the browser has drawn it, at a step and a temperature, in `page`. */
+/* Draws page.html in the browser `with` at a step and a temperature, and reads the drawn page into
+ * `page`. */
 static void draw(const char *with, int step, double temperature) {
     char name[100];
     snprintf(name, sizeof name, "page.html#step=%d&temperature=%g&node=5", step, temperature);
@@ -475,7 +476,7 @@ static void draw(const char *with, int step, double temperature) {
     read_text("drawn.html", page, sizeof page);
 }
 
-/* Probabilities of the tokens that the browser shows, beside those of the model. */
+/* Compares the probabilities of the tokens that the browser shows with those of the model. */
 static void check_drawn(const float *logits, int64_t vocab, double temperature) {
     int n = 0;
     for (const char *at = page; (at = strstr(at, "data-p=\"")) != NULL; at++) {

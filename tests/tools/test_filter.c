@@ -34,7 +34,7 @@ static void train_models(void) {
     name_models(names, COUNT_OF(names));
 }
 
-/* The number of lines in the last run's output, whatever its bytes. */
+/* The number of lines of a file, whatever its bytes. */
 static int lines_of(const char *path) {
     run("wc -l < %s", path);
     return atoi(result.out);
@@ -264,7 +264,7 @@ TEST_ROWS(a_sentence_says_how_far_it_is, COUNT_OF(amounts)) {
     ck_assert_str_eq(so_far_text(a->done, a->total, a->seconds, text), a->text);
 }
 
-/* A message is not written behind a bar. */
+/* A message first removes the progress bar from its line. */
 TEST(a_message_removes_the_bar) {
     const program p = { .name = "p" };
     int before = dup(STDERR_FILENO), file = open("bar", O_WRONLY | O_CREAT | O_TRUNC, 0600);

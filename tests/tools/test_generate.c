@@ -106,7 +106,7 @@ TEST(figures_of_speed_unless_quiet) {
 TEST(warns_outside_the_trained_lengths) {
     ok("printf '1 2 3\\n1 2\\n\\n1 2 3 4 5 6 7 8 9 10 11 12 13\\n' | generate --model $IDS");
     assert_contains(result.err, "2 of 4 lines have another number of tokens than the 3..12");
-    ok("echo ein hund | generate --model $WORDS --quiet"); /* where nothing of the kind is known */
+    ok("echo ein hund | generate --model $WORDS --quiet"); /* no trained lengths are known */
     ck_assert_str_eq(result.err, "");
 }
 

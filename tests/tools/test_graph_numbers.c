@@ -25,7 +25,7 @@ SETUP(enter_folder, leave_folder)
 
 static const leaf_text two[] = { { "x", "1 2 3" }, { "w", "0.5 -1; 2 0.25; -3 1" } };
 
-/* The value of a formula with these leaves, as wf_print has it. */
+/* Writes the value of a formula, whose leaves are in `two`, as wf_print does. */
 static void value_of(const char *formula, char *text, size_t size) {
     char message[WF_MESSAGE];
     subject s;
@@ -89,8 +89,8 @@ TEST_ROWS(a_formula_is_what_the_ops_compute, COUNT_OF(formulas)) {
     wf_graph_free(g);
 }
 
-/* x = 3 is an operand of x * y with y = 5, and twice of x * x. The page lists the contributions to
- * x's gradient, 2 * 3 and 5, the larger one first, and their sum. */
+/* x = 3 is an operand of x * y with y = 5, and twice of x * x. The table lists the contributions to
+ * x's gradient, 2 * 3 and -5, the larger one first, and their sum. */
 TEST(a_gradient_has_the_shares_of_its_consumers) {
     ok("graph --formula 'x*x - x*y' --x 3 --y 5 --table > table; cat table");
     assert_contains(result.out, "gradient           1\n");

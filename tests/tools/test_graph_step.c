@@ -20,7 +20,7 @@ SETUP(enter_folder, leave_folder)
 /* ---- the walk -------------------------------------------------------------------------------- */
 
 /* Checks the output of a whole walk in the file `all`: stops are numbered, and the operands of a
- * node are at earlier stops. */
+ * node are at earlier stops. Returns the number of stops. */
 static int assert_walk(void) {
     int n = 0, of = 0, at, total, operand;
     char line[512];
@@ -128,7 +128,8 @@ TEST(commands_go_on_after_a_miss) {
     assert_contains(result.out, "recorded by the gradient rule of 4 mul\n");
 }
 
-/* On a terminal, commands are read line by line. Passes where no program makes a terminal. */
+/* On a terminal, commands are read line by line. Passes without the program `script`, which makes a
+ * terminal. */
 TEST(a_terminal_is_asked_for_keys) {
     if (run("command -v script")->status) return;
     ok("printf 'n\\n/exp\\nwrong\\nq\\n' | script -qec \"graph --formula 'exp(a) * b' --a 0 --b 3 "

@@ -59,8 +59,8 @@ static int no_line(void *from, const char **line, size_t *bytes) {
     return 0;
 }
 
-/* Do two tokenizers have the same pieces? Then tokens of the source may be candidates of a
- * shortlist. */
+/* same_pieces compares the pieces of two tokenizers, and not what they put around a line. If it is
+ * true, a shortlist also offers the tokens of the source. */
 TEST(pieces_are_the_same_whatever_stands_around_a_line) {
     language l = both();
     const wf_tokenizer_options bytes = wf_tokenizer_defaults(WF_BYTES);
@@ -108,8 +108,8 @@ TEST(an_id_without_a_piece_is_a_number) {
     language_close(&l);
 }
 
-/* Added tokens behind the pieces of text, as imported models have them: codes of languages and a
- * mask, without the mark of a word's start. */
+/* Added tokens behind the pieces of text, as imported models have them: codes of languages, without
+ * the mark of a word's start. */
 enum { ADDED = 2, XX = 4 };
 static const char *const added_pieces[] = { "</s>", "<unk>", "en_XX", "de", "xx" };
 

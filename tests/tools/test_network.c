@@ -23,7 +23,8 @@ TEST(networks_have_a_rate_and_a_delay) {
         ck_assert_msg(!network_read(none[i], &n), "%s", none[i]);
 }
 
-/* 1 Gbit/s and 1 ms: 125 bytes in a microsecond. */
+/* The milliseconds of exchanges at 1 Gbit/s, which is 125 bytes in a microsecond, with a delay of 1
+ * ms. */
 static double ms(const traffic *t) {
     network n;
     ck_assert(network_read("1Gb,1ms", &n));

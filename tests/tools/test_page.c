@@ -24,7 +24,7 @@ static int times(const char *text, const char *part) {
     return n;
 }
 
-/* A page whose data has one more field, written by `fields`. */
+/* The text of a page. `fields` writes further fields of its data; NULL: there are none. */
 static char *page_text(const char *title, void (*fields)(jsonl *data)) {
     page p;
     FILE *f = tmpfile();
@@ -67,7 +67,7 @@ TEST(assets_are_the_files_to_the_byte) {
             at += strlen(*line);
         }
         ck_assert_msg(*at == '\0', "%s has more: %.40s", assets[i].file, at);
-        /* These texts in the data would end the page's script element or begin a comment. */
+        /* These texts would end the page's <script> or <style>, or begin a comment. */
         ck_assert(!strstr(whole, "</s") && !strstr(whole, "<!--"));
         free(whole);
     }

@@ -251,8 +251,8 @@ static int sentences(void) {
     return n;
 }
 
-/* The last run must have printed the message once, and ended with the code. If `logged`, the
- * message is the last event of the log, too. */
+/* The last run must have printed the message once (none if it is empty), and ended with the code.
+ * If `logged`, the last event of the log has the code, too. */
 static void expect_an_end(int code, const char *sentence, bool logged) {
     char text[40], line[300];
     snprintf(text, sizeof text, "%d\n", code);
@@ -318,7 +318,8 @@ TEST(ranks_do_not_outlive_their_program) {
     expect_to_go_on(3);
 }
 
-/* The second save meets a full disk. The message is that of one process, printed once. */
+/* The disk is full when the resumed training saves. Three processes print the messages of one
+ * process, and each once. */
 TEST_ROWS(a_full_disk_is_told_once, 2) {
     ok(ANY_LENGTH "--max-steps 2 -o m");
     run("(ulimit -f 8; exec train --resume -o m --train pairs --threads 1 --max-steps 4 "
@@ -350,7 +351,7 @@ TEST_ROWS(a_dry_run_says_what_is_not_finite, 4) {
     assert_contains(result.err, "is not finite; lower --lr or --clip-norm");
 }
 
-/* Commands that every rank refuses by itself: the message is printed once. */
+/* Commands that are refused. With several processes, too, the message is printed once. */
 static const struct {
     const char *command;
     int status;
@@ -393,8 +394,8 @@ static double number_in(const char *event, const char *key) {
 }
 
 /* The bytes that a dry run predicts for ranks are those that real ranks send. With a power of two
- * of micro-batches, each of two ranks sends its sum of the gradients and its slice of the
- * parameters. */
+ * of micro-batches, each of two ranks sends half of its sum of the gradients and half of the
+ * parameters: 4 bytes for each parameter. */
 TEST_ROWS(bytes_are_as_foretold, 5) {
     static const int parts[] = { 4, 1, 3, 7, 8 };
     for (int ranks = 2; ranks < 6; ranks++) {
@@ -412,7 +413,8 @@ TEST_ROWS(bytes_are_as_foretold, 5) {
     }
 }
 
-/* Predicted times on networks with only a delay or only a rate. A dry run writes no file. */
+/* Predicted times on a network with a long delay, and on one with a low rate. A dry run writes no
+ * file. */
 TEST(a_network_takes_its_time) {
     run(TEXT "--accum 4 --dry-run --quiet --json --ranks 4 --network 1000Gb,2s -o m");
     expect(0);
@@ -421,7 +423,7 @@ TEST(a_network_takes_its_time) {
     expect(0);
     double bytes = fmax(number_in("ranks", "sent"), number_in("ranks", "received"));
     double seconds = number_in("network", "exchanging");
-    /* of each exchange the busier direction, of all of them the busier rank's */
+    /* an exchange takes the time of its larger direction, which may be another one each time */
     ck_assert_msg(seconds >= bytes / 125 && seconds < 2 * bytes / 125, "%g s for %g bytes", seconds,
                   bytes);
     ck_assert_double_gt(number_in("network", "seconds"), seconds);

@@ -152,7 +152,7 @@ TEST(a_language_model_shows_what_it_writes) {
     ck_assert_int_eq(times(page, "\"weights\":\""), 2);
 }
 
-/* In a browser, where there is one: every part is drawn, and no script complains. */
+/* In a browser, where one is installed, every part is drawn. Sanitized suites leave this out. */
 TEST(a_report_is_drawn) {
     static const char *const titles[] = {
         "Loss",   "Learning rate", "Outputs for held-out data",
@@ -229,7 +229,7 @@ TEST(a_page_that_does_not_fit_is_told_and_the_training_goes_on) {
     ck_assert(!strstr(result.out, "r.html"));
 }
 
-/* Reading a damaged page never crashes: it is refused, or its history can be written again. */
+/* Reading a damaged page never crashes: it is refused, or read. */
 TEST(a_damaged_page_is_refused_or_read) {
     enum { TRIES = 3000 };
     ok(COPY WATCHED "--max-steps 20 --lr-steps 100 -o m --report run.html");
@@ -350,7 +350,7 @@ typedef struct scalar {
 
 static scalar scalars[1000];
 static int n_scalars;
-static int64_t started_at; /* the step of the last start event, which voids later steps before it */
+static int64_t started_at; /* step of the last start event: earlier records from it on are void */
 
 static void read_value(const unsigned char *at, const unsigned char *end, int64_t step) {
     scalar *s = &scalars[n_scalars++];
@@ -378,7 +378,7 @@ static void read_event(const unsigned char *at, const unsigned char *end, int pl
     ck_assert(timed && named == (place == 0));
 }
 
-/* All records of the file of events in a folder, which has one. */
+/* Reads all records of the only file of events in a folder, and checks their checksums. */
 static void read_events(const char *folder) {
     static unsigned char bytes[1 << 20];
     char path[600] = "";

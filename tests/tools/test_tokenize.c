@@ -24,7 +24,7 @@ TEST(ids_come_back_as_the_lines) {
     ck_assert_str_eq(result.err, "");
 }
 
-/* Id 199 of the file is a line break, and 202 is a carriage return. */
+/* Id 199 of gpt2.json is a line break, and 202 is a carriage return. */
 TEST(a_line_of_ids_is_a_line_of_text) {
     ok("printf '%s\\n' \"$(seq 0 255)\" > ids; " GPT2 "--decode < ids | wc -l; " GPT2
        "--decode --raw < ids | wc -l; " GPT2 "--decode < ids | grep -an '^.[nr]$'");
@@ -66,7 +66,7 @@ TEST(special_tokens_go_around_a_line_or_two) {
     ck_assert_str_eq(result.out, "[CLS] a [SEP]\na\n");
 }
 
-/* A line of a megabyte has more tokens than the initial buffer holds. */
+/* A line of 90,000 bytes has more tokens than the initial buffer holds. */
 TEST(a_long_line_is_one_line) {
     ok("yes '7 x' | head -n 30000 | tr -d '\\n' > text; " GPT2 "--counts < text");
     ck_assert_int_gt(atoi(result.out), 50000);

@@ -333,8 +333,8 @@ TEST(dashes_and_underscores_are_alike) {
 /* ---- training ------------------------------------------------------------------------------ */
 
 /* int8 weights that are rounded when the file is read, or were stored rounded, give the same
- * log-probabilities to the last digit, with any batch and threads. Stored, the file has a quarter
- * of the bytes. */
+ * log-probabilities to the last digit, with any batch and threads. The file with stored int8
+ * weights has less than half of the bytes. */
 static void int8_stays_the_same(void) {
     static const char *const ways[] = { "small", "m.safetensors --weights int8",
                                         "small --batch-size 1", "small --batch-size 7 --threads 2",
@@ -504,7 +504,8 @@ TEST_ROWS(endless_schedules_resume_to_the_same_file, 2) {
     "train --train pairs.tsv --tokenizer char --d-model 8 --heads 1 --layers 1 --d-ff 8 "          \
     "--warmup 1 --threads 1 --quiet "
 
-/* The result of the last validation is in the file, so that a resume continues from it. */
+/* The file has the lowest loss of a validation, and how many validations were made since, so that a
+ * resume continues from there. */
 TEST(the_file_tells_of_the_last_validation) {
     ok(PAIRS);
     ok(LETTERS "--valid pairs.tsv --max-steps 3 --lr-steps 9 -o m.safetensors --log log.jsonl");
@@ -720,9 +721,8 @@ TEST(dry_run_says_how_long_all_will_take) {
     ck_assert_ptr_null(strstr(result.err, "--max-time"));
 }
 
-/* Tasks whose losses count tokens, pairs of lines, or masked tokens: in each case the dry run
- * predicts the time of all steps. A step must take some time, because tenths of a second are
- * printed. */
+/* Tasks whose losses count tokens, pairs, lines or masked tokens: in each case the dry run predicts
+ * the time of all steps. A step must take some time, because tenths of a second are printed. */
 static const char *const forecast_tasks[] = {
     "text --train pairs --valid-size 0 --tokenizer word --batch-size 16",
     "pairs --train pairs --valid-size 0 --tokenizer word --batch-size 16",
@@ -796,8 +796,8 @@ TEST(failed_save_keeps_the_file_and_the_training) {
 
 /* ---- inspecting ------------------------------------------------------------- */
 
-/* Models without encoder or decoder layers: pictures of their attention are refused, and lists of
- * it are empty. */
+/* Without decoder layers, --attention is refused. Without encoder layers, the encoder's list of
+ * attention is empty. */
 TEST(attention_of_stacks_without_layers) {
     char message[WF_MESSAGE];
     for (int side = 0; side < 2; side++) {

@@ -35,8 +35,8 @@ static double meta_number(const char *path, const char *key) {
 
 /* ---- replacing ------------------------------------------------------------------------------- */
 
-/* Without --resume or --overwrite an existing file is not replaced: not a model of another task,
- * not a file of another program, and not a .best file. */
+/* Without --resume or --overwrite an existing file is not replaced: neither a model of another task
+ * nor a .best file. */
 TEST(a_model_is_replaced_only_if_asked) {
     static const char *const says = "is there already: --resume goes on with a training, "
                                     "--overwrite replaces it";
@@ -324,8 +324,8 @@ TEST(advice_of_a_signal_is_a_command) {
     assert_contains(result.err, "go on with: train --resume");
 }
 
-/* Two equal signals at the same time, as from a terminal and a shell, count as one. A second signal
- * that comes later ends the program at once. */
+/* Two equal signals at the same time, as from a terminal and a shell, count as one. Of two
+ * different signals, one gives the exit code, and the file is whole. */
 TEST(a_signal_that_comes_twice_at_once_saves) {
     signal(SIGHUP, SIG_DFL); /* the tests may have been started by nohup */
     run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --log log "

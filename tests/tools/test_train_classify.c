@@ -11,7 +11,7 @@
 
 TESTS(train_classify)
 
-/* Lines with one word that says the label, among nine others. */
+/* Lines of 3 to 8 words, of which one says the label. */
 static void make_lines(void) {
     enter_folder();
     ok("awk 'BEGIN { split(\"good great fine bad poor sad tree house dog\", w); split(\"positive "

@@ -111,7 +111,7 @@ TEST_ROWS(a_training_starts_from_the_model, COUNT_OF(models)) {
     ck_assert_int_eq(atoi(result.out), 24);
 }
 
-/* A checkpoint, the best weights, a final file, an int8 file: the weights are read from each. */
+/* The weights are read from a .best file, from an int8 file, and from that one converted to f32. */
 TEST(any_file_of_a_model_will_do) {
     static const char *const files[] = { "base.best", "int8", "f32" };
     ok(NEW "--tokenizer word --max-steps 9 -o base --valid both");
@@ -239,8 +239,8 @@ TEST(freezing_takes_less_memory) {
     ck_assert_int_eq(atoi(result.out), 4); /* nothing was written */
 }
 
-/* If a number is not finite, the message names the gradient of a trained parameter, not of a frozen
- * one. */
+/* A number that is not finite is found while parameters are frozen. It is named if it is in a
+ * frozen parameter. */
 TEST(a_bad_number_is_found_beside_frozen_ones) {
     ok(NEW "--tokenizer word --max-steps 3 -o base");
     change_values("base", "transformer.decoder", 1e30f);
@@ -315,7 +315,7 @@ TEST(another_model_is_another_training) {
     assert_contains(result.err, "--d-model would have no effect: a resume takes it from the file");
 }
 
-/* A model that learned one half learns the other half faster. */
+/* A model that learned one half begins the other half with a lower loss. */
 TEST(tuning_begins_where_the_model_is) {
     static const char *const how[] = { "--tokenizer word " SIZE, "--init base" };
     double loss[2];

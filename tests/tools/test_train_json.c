@@ -43,7 +43,7 @@ TEST_ROWS(a_translator_reads_and_writes_by_it, COUNT_OF(kinds)) {
     assert_contains(result.out, kinds[_i].special);
     ok("head -n 3 src | generate -m m --max-len-b 9 --quiet | wc -l");
     ck_assert_str_eq(result.out, "3\n");
-    /* its start and its end never get into a text */
+    /* special tokens never get into an output */
     ok("generate -m m --max-len-b 9 --quiet < src | grep -c '<s>\\|</s>\\|SEP\\|endoftext' || test "
        "$? = 1");
     ok("train --train-src src --train-tgt tgt --resume -o m --epochs 3 --quiet && train "

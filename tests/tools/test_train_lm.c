@@ -20,7 +20,7 @@ static void make_text(void) {
 
 SETUP(make_text, leave_folder)
 
-/* The rules of an artificial language are learned. Bits per byte are counted over all bytes. */
+/* The rules of an artificial language are learned, to less than 0.5 bits per byte of the text. */
 TEST_ROWS(text_is_learned_byte_by_byte, 4) {
     static const char *const tokens[] = { "byte", "text-char", "byte-bpe --vocab-size 270",
                                           "byte --form llama --kv-heads 1" };
@@ -93,7 +93,7 @@ TEST(zeros_are_written_too) {
 }
 
 /* A training in parts, which end within an epoch and have other numbers of threads, gives the file
- * of one training. It is validated in between. */
+ * of one training. In the last row it is validated in between. */
 TEST_ROWS(parts_of_a_training_are_the_whole, 4) {
     static const char *const settings[] = { "", "--form llama --kv-heads 1 --ema 0.5",
                                             "--accum 2 --ema 0.5 --dropout 0.1",
@@ -174,7 +174,7 @@ TEST_ROWS(mistakes_are_refused, COUNT_OF(refusals)) {
     assert_contains(result.err, refusals[_i].says);
 }
 
-/* Options that belong to the task's default optimizer, AdamW, are accepted and have an effect. */
+/* Options that belong to the task's default optimizer, AdamW, are accepted. */
 TEST(the_options_of_default_choices_are_taken) {
     ok(LM "--weight-decay 0.3 --max-steps 1");
     run(LM "--optimizer adam --weight-decay 0.3 --max-steps 1");

@@ -170,7 +170,7 @@ TEST(a_token_before_a_line_stays_there) {
     "train --task spans --text text --tokenizer-json words --max-len 34 --d-model 32 --heads 2 "   \
     "--layers 1 --d-ff 64 --batch-size 16 --lr 0.003 --warmup 20 --dropout 0 --quiet "
 
-/* The file of events has the accuracy of the test. */
+/* The accuracy of the last validation in the log. */
 static double accuracy(void) {
     ok("grep '\"valid\"' log | tail -n 1 | sed 's/.*\"accuracy\":\\([0-9.e-]*\\).*/\\1/'");
     return atof(result.out);

@@ -178,8 +178,7 @@ TEST(plain_text_is_learned_without_sources) {
     assert_contains(result.err, "line 1 of plain has no TAB");
 }
 
-/* With few pairs the training is shorter than the usual 500 steps of warm-up: the default is
- * less. */
+/* With few pairs the training is short, and the default warm-up is shorter still. */
 TEST(few_pairs_need_no_options) {
     ok("head -3 pairs > few");
     ok("train --train few --tokenizer word " SIZE "--threads 1 --quiet -o m");
@@ -499,9 +498,9 @@ static double said_memory(const char *options) {
     return strtod(at + strlen("\"memory\":"), NULL);
 }
 
-/* The memory that a dry run predicts is at least the peak of a run, in which a validation needs
- * twenty times as much as a step. Whether it is too high cannot be tested: on a machine short of
- * memory the measured peak is lower. */
+/* A dry run predicts the memory that a run reports, and a run takes at most 1.2 times as much. The
+ * validation of this run needs more than a step. Whether the prediction is too high cannot be
+ * tested: on a machine short of memory the measured peak is lower. */
 TEST(dry_run_says_what_a_run_takes) {
     const char *options =
         "--task copy --batch-size 1 --max-len 512 --valid-size 50 --d-model 64 "
