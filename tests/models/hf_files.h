@@ -23,7 +23,7 @@ static inline void place(char path[512], const char *in, const char *name) {
     ck_assert_int_lt(snprintf(path, 512, "%s/%s", in, name), 512);
 }
 
-/* Removes a folder in the folder, with its files. */
+/* Removes a folder within the test's folder, with its files. */
 static inline void remove_files(const char *within) {
     char path[512];
     DIR *d = opendir(within);
@@ -32,7 +32,7 @@ static inline void remove_files(const char *within) {
     rmdir(within);
 }
 
-/* Makes the folder of a file, which may be one in the folder of the test. */
+/* Makes the folder of the file `path`, if it is not there. */
 static inline void make_folder_of(const char *path) {
     char within[512];
     const char *slash = strrchr(path, '/');
@@ -169,7 +169,8 @@ typedef struct changed_folder {
     const char *in, *file, *from, *to, *sentence;
 } changed_folder;
 
-/* Copies those of n files that the folder has, with the change, and reads them. */
+/* Copies those of the n files that the recorded folder has, with the change, and imports the
+ * copy. */
 static inline void assert_changed(const changed_folder *c, const char *const *files, int n) {
     char message[WF_MESSAGE] = "", path[512], file[512];
     wf_hf hf;

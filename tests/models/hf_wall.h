@@ -64,7 +64,7 @@ static inline void survive_failures(const char *name, int way) {
     recorded(name, imported);
     wf_hf whole = import(imported);
     exported = &whole;
-    /* once before, so that each leaf has its memory */
+    /* a first export, after which each leaf has its memory */
     ck_assert_msg(wf_hf_export(&whole, folder, &whole_files, message), "%s", message);
     wall_fail_each(&in_or_out, persistent);
     wf_hf_free(&whole);

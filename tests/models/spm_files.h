@@ -6,7 +6,7 @@
 
 #include "models/text/sentencepiece/spm.h"
 
-typedef struct recorded { /* tests/data/spm.bin or marian.bin, and where it is read */
+typedef struct recorded { /* tests/data/spm.bin or marian.bin, and the part not read yet */
     char *text;
     wf_span rest;
 } recorded;

@@ -254,7 +254,7 @@ static void merge(const wf_model *m) {
     for (int id = 0; id < wf_node_count(m->graph); id++) {
         wf_tensor *b = wf_node(m->graph, id);
         if (b->kind != WF_PARAM || !ends_with(b->name, "lora_B")) continue;
-        for (int next = id + 1;; next++) { /* the product, and what it is added to */
+        for (int next = id + 1;; next++) { /* finds the sum of the weight and the product */
             wf_tensor *sum = wf_node(m->graph, next);
             if (sum->kind != WF_COMPUTED || sum->in[0]->kind != WF_PARAM || sum->ndim != 2 ||
                 sum->in[0] == b)
@@ -307,7 +307,8 @@ TEST_ROWS(gradients_reach_the_adapters, 2) {
     wf_model *m = record(_i, &with_lora, WF_F64);
     stir(m);
     const double h = 1e-6;
-    /* A step of rate 1 subtracts the gradient of the mean loss: compared with differences. */
+    /* A step of SGD at rate 1 subtracts the gradient of the mean loss, which is compared with
+     * differences of the loss. */
     wf_trainer *t = new_trainer(m, LORA, &sgd, 1);
     assert_trainer(t, wf_trainer_ok(t));
     wf_tensor *a = wf_trainer_optimizer(t)->params[0];

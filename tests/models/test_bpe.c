@@ -131,7 +131,7 @@ static char *next_line(char **rest) {
     return line;
 }
 
-/* subword-nmt leaves text that it cannot split as it is; here it is unknown. */
+/* Text that subword-nmt cannot split stays as it is there; weft has the unknown token for it. */
 static void assert_same_pieces(const wf_tokenizer *t, const char *have, char *want) {
     char *have_copy = strdup(have), *h = NULL, *w = NULL;
     const char *p = strtok_r(have_copy, " ", &h), *q = strtok_r(want, " ", &w);
@@ -217,7 +217,7 @@ TEST(what_is_remembered_is_bounded) {
     wf_tokenizer *t = learn(&o, "0123456789 01 01 23 23 45 45\n");
     char line[256], text[256];
     int32_t ids[256];
-    for (int i = 0; i < 300000; i++) { /* a new word, and one from half as long ago */
+    for (int i = 0; i < 300000; i++) { /* a new word and an older one in turn */
         int n = snprintf(line, sizeof line, "%0200d", i % 2 ? i / 2 : i);
         int64_t k = wf_tokenizer_encode(t, line, (size_t)n, ids, 256, NULL);
         ck_assert_int_eq(wf_tokenizer_decode(t, ids, k, text, sizeof text), n);

@@ -52,7 +52,7 @@ static void draw_copies(wf_decoder *d, wf_decode_options o, wf_decoded *results)
     assert_decoder(d, wf_decode(d, COPIES, 2, src, length, index, &o, results));
 }
 
-/* p of the first token 0 (the end)..4 */
+/* The probabilities of 0 (the end) to 4 as the first token. */
 static void first_token(wf_decoder *d, double p[5]) {
     for (int32_t token = 0; token < 5; token++) {
         const int32_t src[] = { 1, 2 }, length = 2, n = token > 0;
@@ -119,7 +119,7 @@ TEST(draws_of_two_steps_are_independent) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* Are all draws of two runs the same? */
+/* Are all draws the same with two sets of options? */
 static bool same_draws(wf_decoder *d, const sentences *b, const wf_decode_options *o,
                        const wf_decode_options *other) {
     wf_decoded x[16], y[16];

@@ -132,7 +132,8 @@ static const char *const odd[] = { " ",
                                    "snake_case",
                                    "http://a.b/c?d=e" };
 
-/* Code points of a group, an odd part several times, or a part of the story. */
+/* Writes code points of a group, one odd part several times, or a part of the story. Returns the
+ * number of bytes. */
 static size_t draw_part(uint64_t key, char *to) {
     size_t n = 0, times = 1 + (size_t)(number(10, key) * 5);
     int kind = (int)(number(11, key) * 3);
@@ -163,7 +164,8 @@ static size_t draw_parts(uint64_t key, char line[MOST_BYTES]) {
     return n;
 }
 
-/* A hostile line; any bytes; words of the story; a part of it with bytes changed; odd parts. */
+/* Draws a line: a hostile one, odd parts, any bytes, or a part of the story, as it is or with bytes
+ * changed. Returns the number of bytes. */
 static size_t draw_line(int i, char line[MOST_BYTES]) {
     uint64_t key = (uint64_t)i * 1000;
     size_t n = 1 + (size_t)(number(3, key) * (i % 50 ? 60 : MOST_BYTES - 1));
@@ -356,7 +358,8 @@ TEST(a_limited_vocabulary_splits_pieces_again) {
 
 /* ---- tokenizer.json -------------------------------------------------------------------------- */
 
-/* A tokenizer.json that is learned, with a text in it replaced. */
+/* A tokenizer.json that is learned with these special tokens, and in which the text `what` is then
+ * replaced. */
 typedef struct json_row {
     const char *special, *what, *by;
 } json_row;

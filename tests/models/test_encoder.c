@@ -45,7 +45,7 @@ static void vectors_of(wf_model *m, double *out) {
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
-/* The vectors of all tokens of the three lines, from a model without pooling. */
+/* Computes the vectors of all tokens of the three lines, with a model without pooling. */
 static void hidden_of(const wf_model *m, double x[B][S][D]) {
     wf_tensor *hidden = m->hidden, *const inputs[] = { m->src, m->src_length };
     wf_plan *p = wf_plan_new(
@@ -57,7 +57,7 @@ static void hidden_of(const wf_model *m, double x[B][S][D]) {
     wf_plan_free(p);
 }
 
-/* One element of the vector of a line of n tokens, in each pooling. */
+/* Computes element k of the vector of a line of n tokens, with each of the six poolings. */
 static void pool(double x[S][D], int n, int k, double out[6]) {
     double sum = 0, weighted = 0, most = x[0][k];
     for (int i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
-/* tests/models/test_guided.c - the loss of guided alignment: its value follows the formula of
- * model.h, its gradients are right, and without links it changes nothing. */
+/* tests/models/test_guided.c - the loss of guided alignment: its value is that of a formula in
+ * plain C, its gradients are right, and without links it changes nothing. */
 #include <math.h>
 
 #include "core/compose.h"

@@ -383,7 +383,7 @@ TEST(a_beam_that_shrinks_goes_out_as_a_full_one) {
     wf_hf_free(&again);
 }
 
-/* Supported rules are read, and come back from a folder. */
+/* Rules of a search that weft supports are imported, and exported again. */
 TEST(rules_of_a_search_are_read_and_written) {
     char message[WF_MESSAGE] = "";
     wf_hf hf = import_search("\"no_repeat_ngram_size\": 3, \"repetition_penalty\": 1.25, "
@@ -423,7 +423,8 @@ TEST(samples_are_read_and_written) {
     wf_hf_free(&hf), wf_hf_free(&again);
 }
 
-/* An older setting, force_bos_token_to_be_generated, forces the first token to be bos_token_id. */
+/* An older setting, force_bos_token_to_be_generated, forces the first token to be bos_token_id, or
+ * forced_bos_token_id if there is one. */
 TEST(an_older_name_forces_the_first_token) {
     wf_hf hf = import_search("\"force_bos_token_to_be_generated\": true, "
                              "\"forced_bos_token_id\": 3");

@@ -2,7 +2,7 @@
  * record_encoder.py recorded compute what transformers and sentence-transformers computed, and are
  * exported and imported again. Folders that are refused: test_hf_encoder_folders.c.
  *
- * Vectors of 1,000 hostile lines by 20 larger models are compared by encoder_peer.py, which needs
+ * Vectors of 1,000 hostile lines by larger models are compared by encoder_peer.py, which needs
  * these libraries. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "hf_encoder_files.h"

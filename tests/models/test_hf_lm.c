@@ -2,7 +2,7 @@
  * record_hf_lm.py recorded compute what transformers computed; invalid folders are refused, each
  * with its message.
  *
- * Continuations of 1,000 prompts by 24 larger models are compared by hf_lm_peer.py, which needs
+ * Continuations of 1,000 prompts by larger models are compared by hf_lm_peer.py, which needs
  * transformers. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "hf_files.h"
@@ -153,7 +153,7 @@ TEST_ROWS(a_file_has_all_of_it, COUNT_OF(names)) {
     wf_tokenizer_free(t), wf_model_free(again), wf_file_free(f), wf_hf_free(&hf);
 }
 
-/* A prompt without tokens is the start token, in any batch. */
+/* A prompt without tokens gives the output of the start token alone, in any batch. */
 TEST(no_prompt_is_the_start_alone) {
     char path[512], message[WF_MESSAGE];
     wf_hf hf = import(recorded("lm_llama", path));

@@ -69,7 +69,7 @@ static void language_sentences(sentences *b, int vocab, int B, int S, int T) {
 
 enum { ROWS = 3, LONG = 9 };
 
-/* Tokens [from, from + n) of every row through a plan with a state. */
+/* Runs the tokens [from, from + n) of every row through a plan with a state. */
 static void run_some(wf_plan *p, wf_state *s, const wf_model *m, const int32_t *ids, int from,
                      int n) {
     int32_t some[ROWS * LONG];
@@ -116,7 +116,8 @@ TEST_ROWS(cached_logits_are_those_of_the_whole, 12) {
 
 /* ---- scores ---------------------------------------------------------------------------------- */
 
-/* Checks one row by the logits of its sequence: source, start, output, or the start first. */
+/* Compares the log-probabilities of an output with those of one run over the whole sequence:
+ * source, start token, output; or the start token first. */
 static void assert_by_hand(wf_plan *p, const wf_model *m, const sentences *b, int row,
                            const wf_hypothesis *h) {
     int32_t ids[MAX_WORDS], labels[MAX_WORDS];

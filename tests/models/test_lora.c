@@ -173,7 +173,8 @@ TEST_ROWS(adapters_alone_are_trained, COUNT_OF(rows)) {
     wf_model_free(was);
 }
 
-/* A step of rate 1 subtracts the gradient of the mean loss: compared with differences. */
+/* A step of SGD at rate 1 subtracts the gradient of the mean loss, which is compared with
+ * differences of the loss. */
 TEST_ROWS(gradients_are_those_of_the_loss, COUNT_OF(rows)) {
     const wf_training_config training = adapted(_i);
     const double h = 1e-6;
@@ -207,7 +208,7 @@ TEST_ROWS(gradients_are_those_of_the_loss, COUNT_OF(rows)) {
     wf_model_free(m);
 }
 
-/* With base weights in bf16 or int8, these are rounded once and stay, and the adapters are not
+/* Base weights in bf16 or int8 are rounded once and not trained. The adapters beside them are not
  * rounded. */
 TEST_ROWS(adapters_train_beside_rounded_weights, 2 * COUNT_OF(rows)) {
     const wf_layout layout = _i % 2 ? WF_PANELS_INT8 : WF_PANELS_BF16;

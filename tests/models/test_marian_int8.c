@@ -40,7 +40,8 @@ TEST_ROWS(integers_give_the_recorded_ids, COUNT_OF(in_int8)) {
     free(text);
 }
 
-/* The buffers of some products of shared.bin, and their matrices and biases there. */
+/* Some products of shared.bin: the buffers of their panels, and the names of their matrices and
+ * biases in the file. */
 static const struct {
     const char *panels, *matrix, *bias;
 } products[] = {
@@ -64,7 +65,7 @@ static wf_tensor *product_of(const wf_model *m, const char *panels) {
     return NULL;
 }
 
-/* The published formula: sums of integers, then f32. */
+/* One value of a product by the published formula: sums of integers, then f32. */
 static float formula(const marian_item *w, int64_t row, int64_t k, const float *x, float qa,
                      float bias) {
     int32_t sum = 0, of_row = 0;

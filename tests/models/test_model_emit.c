@@ -107,7 +107,7 @@ static int decode_all(wf_model *m, const wf_decode_options *o, int64_t most_outp
 
 /* ---- the emitted file ------------------------------------------------------------------------ */
 
-/* A main that decodes sources one by one. */
+/* Writes a main function that decodes the sources one by one. */
 static void write_main(FILE *file, const char *name) {
     fprintf(file,
             "    struct { int32_t n, tokens[%d]; double score; } a;\n"
@@ -125,7 +125,8 @@ static void write_main(FILE *file, const char *name) {
             MOST_OUTPUT, MOST_SOURCE, name, MOST_SOURCE, MOST_SOURCE, name, name);
 }
 
-/* A main that decodes all sources in one call, between two that cannot be read. */
+/* Writes a main function that decodes all sources in one call, between two of impossible lengths,
+ * and then every 50th source alone. */
 static void write_batch_main(FILE *file, const char *name) {
     fprintf(file,
             "    static struct { int32_t n, source[%d]; } in[%d];\n"

@@ -298,7 +298,7 @@ static bool state_dicts(void) {
     return ok;
 }
 
-/* A line of text in, lines of text out: tokenizers around a beam and a sample. */
+/* Encodes a line, decodes it with a beam and as a sample, and writes the outputs as text. */
 static bool translate(const wf_hf *hf, wf_decoder *d) {
     const char *line = "eins 3 und eins";
     char text[256];

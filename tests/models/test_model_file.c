@@ -2,7 +2,8 @@
  * training resumes bit for bit, and files that do not fit are refused with a message and leave the
  * model as it was.
  *
- * Files made by PyTorch are loaded in test_torch.c; damaged bytes are the matter of test_file.c. */
+ * Files made by PyTorch are loaded in test_torch.c; damaged bytes are tested in test_file.c and
+ * test_damage.c. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <stdio.h>
 #include <unistd.h>
@@ -238,7 +239,8 @@ static void assert_same_file(const wf_model *a, wf_trainer *of_a, const wf_model
     free(first), free(second);
 }
 
-/* 100 steps, saved, loaded, 100 more with other threads: the file of 200 steps in one go. */
+/* 100 steps, a save, a load, and 100 more steps with other threads give the file of 200 steps in
+ * one run. */
 TEST_ROWS(a_checkpoint_resumes_bit_for_bit, 3) {
     wf_transformer_config c = small_config();
     wf_training_config training = with_dropout(0.1);
@@ -267,7 +269,7 @@ TEST(weights_alone_start_a_training) {
     wf_transformer_config c = small_config();
     wf_model *m = open_model(&c, NULL, WF_F64, 3);
     save(m, NULL);
-    wf_model *n = load(NULL, WF_F32); /* f64 in the file, f32 in the model; no moments: zeros */
+    wf_model *n = load(NULL, WF_F32); /* f64 becomes f32; missing moments are zeros */
     wf_trainer *t = open_trainer(n, NULL, 1e-3, NULL);
     resume(t, 0);
     double *v = leaf_values(wf_trainer_optimizer(t)->moments[0][0]);

@@ -52,7 +52,7 @@ static void copy_parameters(const wf_model *from, const wf_model *to) {
     }
 }
 
-/* A model in f32 of the weights that m would have in a file of int8. */
+/* A model in f32 with the values that the weights of m have after rounding to int8. */
 static wf_model *rounded(int row, const wf_model *m) {
     char message[WF_MESSAGE] = "";
     wf_model *packed = record(row, NULL), *plain = record(row, NULL);
@@ -133,7 +133,7 @@ TEST_ROWS(a_model_has_the_loss_of_its_file_in_int8, COUNT_OF(rows)) {
  * average attention. */
 static const int in_f32[] = { 0, 2, 4, 7 };
 
-/* The bytes of a file in int8, with scales of activations from these pairs. */
+/* Exports an int8 file of Marian, with scales of activations from these pairs. */
 static void *int8_file(wf_model *m, const sentences *b, size_t *bytes) {
     char message[WF_MESSAGE] = "";
     int32_t length[MAX_SENTENCES];

@@ -196,7 +196,8 @@ static void assert_search(wf_decoder *d, wf_decode_options o, int32_t i, int nar
     wf_decoded_free(&result, 1);
 }
 
-/* Every rule of stopping, of the longest outputs, of forced beginnings, four beams, two alphas. */
+/* The rows have every rule of when a search stops and of how outputs at the length limit end, and 0
+ * to 2 forced tokens. Each row has four widths of the beam and two alphas. */
 TEST_ROWS(others_rules_are_kept, 4 * 3 * 3) {
     wf_model *m = open_spread(VOCAB, WF_F64, 2);
     wf_decoder *d = open_decoder(m, NULL);
@@ -208,7 +209,8 @@ TEST_ROWS(others_rules_are_kept, 4 * 3 * 3) {
     wf_decoder_free(d), close_model(m);
 }
 
-/* An average over no token would be 0 divided by 0. */
+/* The score of an output without tokens is 0, although an average over no token is 0 divided by
+ * 0. */
 TEST_ROWS(an_empty_output_has_a_score, 3) {
     const int32_t src[] = { 1, 2, 3 }, n = 3;
     wf_model *m = open_spread(VOCAB, WF_F64, 2);

@@ -64,7 +64,7 @@ TEST_ROWS(candidates_are_those_of_the_source, 2) {
     wf_shortlist_free(NULL);
 }
 
-/* The offsets of a file end at the last token that has ids. */
+/* A file has offsets up to the last token that has a list. Tokens behind it have none. */
 TEST(tokens_behind_the_last_list_have_none) {
     int32_t ids[VOCAB];
     wf_shortlist *l = read_list(write_shortlist(bytes, 8, 2, PER, VOCAB), false);
@@ -83,7 +83,7 @@ TEST(damaged_lists_are_refused) {
     }
     for (size_t bit = 0; bit < 8 * n; bit++) {
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        /* the ids are even in number: of an odd number the checksum leaves out the last */
+        /* the file has an even number of ids; of an odd number, the checksum omits the last */
         wf_shortlist *l = read_list(n, false);
         ck_assert_msg(!l, "bit %zu is another and is taken", bit);
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);

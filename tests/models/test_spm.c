@@ -479,7 +479,7 @@ static void survive(const wf_sentencepiece_options *o, const wf_file *f, bool pe
 
 SETUP(make_path, remove_path)
 
-/* Each recorded model, and one with pieces of its own. */
+/* Allocations fail for each recorded model, and for one with pieces of its own. */
 TEST_ROWS(every_failure_is_survived, 2) {
     recorded r = open_recorded("spm.bin");
     marian m = open_marian();

@@ -37,7 +37,8 @@ static values step(wf_plan *p, wf_state *s, const wf_model *m, const sentences *
     return fetched(p, m->logits);
 }
 
-/* One token at a time, then three at a time, with the same state. */
+/* Steps of one token, and then of three, with the same state have the bits of the whole
+ * sequence. */
 TEST_ROWS(steps_have_the_bits_of_the_whole, 2 * FORMS) {
     static sentences b;
     wf_transformer_config c = form(_i / 2);

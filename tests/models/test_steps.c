@@ -262,7 +262,7 @@ TEST(micro_batches_drop_other_elements) {
 
 enum { AVERAGED = 6 };
 
-/* The average of the first parameter after each step, by its definition. */
+/* The average of the first two weights after `steps` steps, by its definition. */
 static void expect_average(double history[AVERAGED][2], int steps, double d, double *out) {
     double weights = 0;
     out[0] = out[1] = 0;

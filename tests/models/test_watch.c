@@ -160,7 +160,8 @@ static void open_watcher(watcher *w, wf_decode_options *o) {
     o->listener = w;
 }
 
-/* Beams and draws, every rule of stopping and of limits, bans, forced beginnings. */
+/* The rows have beams and draws, every rule of stopping and of length limits, banned tokens and
+ * forced beginnings. */
 TEST_ROWS(steps_tell_how_the_results_came_about, 60) {
     static sentences b;
     static watcher w;

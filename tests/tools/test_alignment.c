@@ -232,7 +232,8 @@ TEST(any_translator_aligns) {
 
 /* ---- what train learns ----------------------------------------------------------------------- */
 
-/* The share of the links in a file that the model's alignment of the pairs has, too. */
+/* The share of a file's links (pairs of a source word and a target word) that the model's alignment
+ * has, too. */
 static double agreement(const char *model, const char *links) {
     run("generate %s -i $DATA/pairs --score --alignment hard --quiet | sed 's/.*||| *//' > found; "
         "paste -d '|' found $DATA/%s | awk -F '|' '{ split($1, f, \" \"); delete in_f; "
@@ -266,7 +267,7 @@ TEST(a_model_learns_given_alignments) {
 #define FEW "train --train $DATA/pairs --tokenizer bpe --valid-size 30 " SIZE
 #define GUIDED_FEW FEW "--alignments $DATA/links --accum 3 --batch-size 8 "
 
-/* Threads, processes and a resume change no byte. */
+/* Numbers of threads and processes and a resume change no byte of the trained file. */
 TEST(guided_training_is_the_same_on_any_machine) {
     ok(GUIDED_FEW "--max-steps 12 --lr-steps 12 -o a > /dev/null");
     ok(GUIDED_FEW "--max-steps 12 --lr-steps 12 --threads 2 -o b > /dev/null");

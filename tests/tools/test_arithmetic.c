@@ -23,8 +23,9 @@ SETUP(enter_folder, leave_folder)
 
 enum { MOST_SETS = 4 };
 
-/* Every instruction set that runs here: the best on one thread, the others on two. With sanitizers
- * only the best, because builds without them compare the bits. */
+/* The hash is computed with every instruction set that runs here: with the best on one thread, with
+ * the others on two. With sanitizers only the best, because builds without them compare the
+ * bits. */
 TEST_ROWS(the_signature_is_the_published_one, MOST_SETS) {
     const wf_kernels_f32 *t = wf_f32_at(_i);
     if (!t || (SANITIZED && t != wf_f32())) return;

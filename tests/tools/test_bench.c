@@ -89,7 +89,7 @@ TEST(help_and_version) {
 /* ---- JSON lines ------------------------------------------------------------------------------ */
 
 typedef struct member {
-    char *key, *value; /* a number's text, or a string behind its quote */
+    char *key, *value; /* value: behind the quote of a string */
 } member;
 
 typedef struct object {
@@ -164,7 +164,8 @@ TEST_ROWS(json_lines_can_be_read, COUNT_OF(runs)) {
     ck_assert_int_eq(results, runs[_i].results);
 }
 
-/* Backward counts five products and forward two: the run of backward does not include forward. */
+/* The benchmark of attention counts two matrix products for forward and five for backward, which is
+ * measured without forward. */
 TEST(backward_attention_runs_alone) {
     ck_assert_int_eq(bench("attention --size 24 --json" QUICK " 2> /dev/null"), 0);
     double operations[4];

@@ -517,7 +517,7 @@ TEST_ROWS(a_strange_state_dict_is_told, COUNT_OF(oddities)) {
     wf_file_free(f);
 }
 
-/* A state_dict is of f32, whatever the model computes in. */
+/* A state_dict has weights in f32, also if the model computes in f64. */
 TEST(f64_is_narrowed) {
     char message[WF_MESSAGE];
     wf_transformer_config c = small_config();

@@ -176,8 +176,8 @@ TEST(a_language_is_found_by_its_beginning) {
 /* ---- the search ------------------------------------------------------------------------------ */
 
 /* If the model's file has no settings of a search, the exported folder has the defaults of
- * `generate`. For a greedy search it has no settings of beams, because transformers would warn of
- * them. */
+ * `generate`. For a greedy search it has num_beams 1 and no other settings of beams, because
+ * transformers would warn of them. */
 TEST(a_folder_searches_as_generate_does) {
     ok("printf 'a b\\tb a\\nb a\\ta b\\n' > pairs");
     ok("train --train pairs --tokenizer word --norm post --positions sinusoidal-halves "
@@ -453,7 +453,7 @@ TEST(what_has_no_way_out_is_told_the_flag) {
        "convert --to hf m3 -o d3 && test -f d3/vocab.json && test -f d3/merges.txt");
 }
 
-/* Flags beside --like bart, and what is said of them. */
+/* Options that do not fit --like bart, and the message that refuses them. */
 static const struct {
     const char *flags, *says;
 } unlike[] = {
@@ -467,7 +467,7 @@ static const struct {
     { "--arch language", "--like bart: it has an encoder and a decoder" },
 };
 
-/* Flags beside --like t5, and what is said of them. */
+/* Options that do not fit --like t5, and the message that refuses them. */
 static const struct {
     const char *flags, *says;
 } unlike_t5[] = {

@@ -30,7 +30,7 @@ static int64_t encode_bytes(void *user, const char *line, size_t bytes, int32_t 
     return n;
 }
 
-/* An offset of ids: with it an id takes four bytes, without it two. */
+/* An offset that is added to ids: with it an id takes four bytes, without it two. */
 enum { FAR = 100000 };
 static int32_t no_shift = 0, far_shift = FAR;
 
@@ -40,7 +40,7 @@ static void new_corpus(corpus *c, int32_t *shift, int64_t most, size_t in_memory
     ck_assert_msg(corpus_new(c, (text_encoder[]){ e, e }, &limits, message), "%s", message);
 }
 
-/* Pair i of a made-up corpus: lines of 1..20 letters. */
+/* Makes pair i of a corpus: two lines of 1 to 20 letters. */
 static void make_pair(int64_t i, char text[2][32], size_t bytes[2]) {
     for (int side = 0; side < 2; side++) {
         bytes[side] = 1 + (size_t)(number(11, (uint64_t)(2 * i + side)) * 20);

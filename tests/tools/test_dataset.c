@@ -33,8 +33,8 @@ static void make_files(void) {
     write_file(1, TEXT("ein haus\ta house\nso viel mehr als vier\tfar too long\nein\ta\n"));
 }
 
-/* Held-out pairs keep their lines: those of a file that are not too long; of a task, as many as
- * were asked for. */
+/* Held-out pairs keep the text of their lines. From a file, all pairs are held out that are not too
+ * long; from a task, as many as were asked for. */
 TEST(held_pairs_keep_their_lines) {
     dataset m;
     make_files();
@@ -96,7 +96,7 @@ TEST(links_are_cells_of_a_batch) {
     remove_folder();
 }
 
-/* All memory is freed after a failure. The last two rows have alignments. */
+/* After a failed allocation all memory is freed. The last two rows have alignments. */
 TEST_ROWS(every_failure_is_survived, 4) {
     make_files();
     dataset_options o = of_files();

@@ -138,9 +138,9 @@ TEST_ROWS(lines_say_what_a_token_is, COUNT_OF(kinds)) {
     }
 }
 
-/* A translator of characters has rotary positions, too, by default; but not with heads of an odd
- * width, nor with a --like, whose class in transformers has other positions. A decoder-only model
- * has none. */
+/* If sources are characters, rotary positions are added by default. They are not added if heads
+ * have an odd width, with --like, whose classes in transformers have other positions, or in a
+ * decoder-only model. */
 TEST(positions_fit_the_model) {
     run("%s > pairs", kinds[0].lines);
     ok("train --train pairs --d-model 12 --heads 4 --layers 1 --d-ff 8 --positions sinusoidal "
@@ -190,7 +190,7 @@ TEST(some_pairs_are_held_back) {
     run("train --resume --train pairs -o parts --max-steps 9 --valid-size 3");
     expect(2);
     assert_contains(result.err, "was trained with --valid-size 1000, not 3");
-    /* other pairs to validate with, or none: what was held back is still not learned */
+    /* validating with other pairs, or with none, does not make held-out pairs training data */
     ok("head -5 pairs > other; train --resume --train pairs --valid other -o parts --max-steps 8 "
        "--quiet");
     ok("train --resume --train pairs -o whole --valid-size 0 --max-steps 7 --quiet");
@@ -227,7 +227,7 @@ TEST(warmup_follows_the_steps_that_are_made) {
     ok("train --train pairs " SMALL "--max-steps 40 --lr-steps 400 --dry-run");
     assert_contains(result.err, " after 40 steps, then linear");
     ck_assert_ptr_null(strstr(result.err, early));
-    /* a warm-up that --max-steps does not shorten is not said to follow it */
+    /* if --max-steps does not shorten the warm-up, the message does not say so */
     ok("train --train pairs " SMALL "--batch-size 1 --max-steps 9000 --dry-run");
     assert_contains(result.err, " after 800 steps, then linear");
     assert_contains(result.err, ", and --max-steps 9000 ends before; --lr-steps 9000 ends both\n");

@@ -47,7 +47,7 @@ static const char *data_of(const char *path) {
     return data + strlen("id=\"data\">");
 }
 
-/* The text after the first `"key":` at or after text. */
+/* Finds the first `"key":` in `text`, and returns the text behind it. */
 static const char *behind(const char *text, const char *key) {
     char quoted[60];
     snprintf(quoted, sizeof quoted, "\"%s\":", key);
@@ -56,7 +56,8 @@ static const char *behind(const char *text, const char *key) {
     return at + strlen(quoted);
 }
 
-/* The numbers of the list that begins at text; null becomes NAN. Returns the place behind it. */
+/* Reads the list of numbers that begins at `text`; null becomes NAN. Returns the place behind
+ * it. */
 static const char *numbers(const char *text, double *list, int most, int *n) {
     char *at;
     ck_assert_int_eq(*text, '[');
@@ -107,7 +108,8 @@ static void read_tree(const char *data) {
     ck_assert_int_gt(tree.n, 1);
 }
 
-/* The tokens from the beginning to a node, without an end token. */
+/* Writes the tokens on the path from the root of the tree to a node, without an end token. Returns
+ * how many. */
 static int path_of(int node, int32_t *tokens) {
     int n = 0, at = node;
     if (tree.nodes[node][FATE] == ENDED) at = (int)tree.nodes[node][PARENT];
@@ -314,7 +316,7 @@ static int weights(const char *text, double *list) {
     return n / 2;
 }
 
-/* All weights of a map of --attention FILE, in order: numbers among brackets. */
+/* Reads all weights of one map in a file of --attention, in order. Returns their number. */
 static int plain_weights(const char *text, double *list) {
     int n = 0;
     for (int depth = 0; *text;) {

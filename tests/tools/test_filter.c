@@ -107,7 +107,7 @@ TEST(a_reader_that_goes_ends_it_without_a_word) {
 TEST(files_need_no_names_of_options) {
     ok("printf 'a\\nb\\n' > in; generate $SHORT in --quiet");
     ck_assert_str_eq(result.out, "A\nB\n");
-    ok("generate in -m $SHORT --quiet"); /* with -m given, the word is the input file */
+    ok("generate in -m $SHORT --quiet"); /* beside -m, a single word is the input file */
     ck_assert_str_eq(result.out, "A\nB\n");
     ok("generate -m $SHORT -i - -o - --quiet < in");
     ck_assert_str_eq(result.out, "A\nB\n");
@@ -325,7 +325,7 @@ TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
 
 /* ---- what the model's file says -------------------------------------------------------------- */
 
-/* Each setting in the file does what its option does. */
+/* A setting in the model's file has the effect of the option of generate. */
 static const struct rule {
     const char *key, *value, *options;
 } rules[] = {

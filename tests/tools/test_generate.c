@@ -27,7 +27,7 @@ static void train_models(void) {
     name_models(names, COUNT_OF(names));
 }
 
-/* The number behind the first `"key":` at or after text. */
+/* The number behind the first `"key":` in `text`. */
 static double json_value(const char *text, const char *key) {
     char quoted[40];
     snprintf(quoted, sizeof quoted, "\"%s\":", key);
@@ -184,7 +184,7 @@ TEST(fewer_outputs_than_asked_for_are_filled_up) {
     ck_assert_int_eq(result.out[strlen(result.out) - 2], '\n');
 }
 
-/* score = total / what the help says */
+/* score = total / length penalty, by the formulas in the help */
 TEST_ROWS(scores_are_totals_and_penalties, 6) {
     static const struct {
         const char *options;

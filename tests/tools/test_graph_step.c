@@ -60,7 +60,7 @@ TEST(without_a_terminal_all_nodes_are_written) {
     ck_assert_int_gt(nodes, forward + backward / 2);
 }
 
-/* The log-probabilities of the walk are those of generate. */
+/* graph --step shows the log-probabilities that generate --score computes. */
 TEST(the_walk_has_the_log_probabilities_of_generate) {
     double p[4];
     char expected[64];

@@ -1,6 +1,6 @@
 /* tests/tools/test_gzip.c - text compressed by gzip, wherever a program reads text. Damaged files
- * are refused, and never read as a shorter text. Refused are also text in UTF-16, a model, a
- * pointer of Git LFS and other compressions. */
+ * are refused, and never read as a shorter text. Other files are refused, too: text in UTF-16, a
+ * model, a pointer of Git LFS and other compressions. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -163,7 +163,7 @@ TEST_ROWS(a_damaged_gzip_file_is_refused, COUNT_OF(damaged)) {
     ck_assert_int_ne(access("x", F_OK), 0);
 }
 
-/* The number of lines; -1: a failure with a reason. */
+/* The number of lines in a file; -1: reading failed, with a message about the gzip file. */
 static int64_t lines_in(const char *path) {
     lines l;
     char *line;

@@ -1,6 +1,6 @@
-/* tests/tools/test_manual.c - manual pages and completions contain every option of the table, and
- * no other text. install.sh tests their installation, pages.sh runs the examples, and completion.py
- * tests the completions in shells. */
+/* tests/tools/test_manual.c - manual pages and completions contain every option of a program's
+ * help. install.sh tests their installation, pages.sh runs the examples, and completion.py tests
+ * the completions in shells. */
 #include <stdio.h>
 #include <string.h>
 

@@ -284,7 +284,7 @@ TEST(a_stopped_rank_ends_all) {
  * sent to a single rank has no effect. */
 TEST_ROWS(a_signal_stops_all_after_the_same_step, 2) {
     static const char *const names[] = { "TERM", "HUP" };
-    signal(SIGHUP, SIG_DFL); /* the tests may have been started by nohup */
+    signal(SIGHUP, SIG_DFL); /* ignored if nohup started the tests */
     run(THREE "kill -%s $(rank 2); kill -%s $first; wait $first; echo $?", names[_i], names[_i]);
     expect_an_end(_i ? 129 : 143, "", true);
     int step = saved_step();
@@ -423,7 +423,7 @@ TEST(a_network_takes_its_time) {
     expect(0);
     double bytes = fmax(number_in("ranks", "sent"), number_in("ranks", "received"));
     double seconds = number_in("network", "exchanging");
-    /* an exchange takes the time of its larger direction, which may be another one each time */
+    /* each exchange takes the time of the direction with more bytes, so the sum may take longer */
     ck_assert_msg(seconds >= bytes / 125 && seconds < 2 * bytes / 125, "%g s for %g bytes", seconds,
                   bytes);
     ck_assert_double_gt(number_in("network", "seconds"), seconds);

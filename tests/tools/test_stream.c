@@ -47,7 +47,7 @@ TEST_ROWS(a_long_line_comes_in_pieces, 4) {
     static char text[N + 1];
     static const char *const characters[] = { "a", "ß", "日", "😀" };
     size_t width = strlen(characters[_i]), n = 1, pieces = 0;
-    text[0] = 'x'; /* so that none ends where the buffer does */
+    text[0] = 'x'; /* so that no character ends where the buffer ends */
     while (n + width <= N) memcpy(text + n, characters[_i], width), n += width;
     make_folder();
     write_file(0, text, n);
@@ -68,8 +68,8 @@ TEST_ROWS(a_long_line_comes_in_pieces, 4) {
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-/* Fills a stream with the tokens 0, 1, ..., n-1 in documents of `length`, each after an end token
- * 9. */
+/* Fills a stream with the tokens 0, 1, ..., n-1 in documents of `length`, with the end token 9
+ * before each and at the end. */
 static void fill_stream(token_stream *s, int64_t vocab, int n, int length) {
     ck_assert(stream_new(s, vocab, 9, 1, message));
     for (int32_t i = 0; i < n; i++) {
@@ -108,7 +108,7 @@ static void count_places(const windows *w, batch *b, int *count) {
         ck_assert_int_eq(b->S, 0);
         for (int64_t row = 0; row < b->B; row++) {
             const int32_t *tgt = b->tgt + row * b->T, *labels = b->labels + row * b->T;
-            int64_t at = 0; /* the ids are all different, but for the ends */
+            int64_t at = 0; /* all ids but the end tokens are different */
             while (memcmp(all + at, tgt, 3 * sizeof *all) != 0) at++;
             for (int64_t t = 0; t < b->T; t++) {
                 ck_assert(labels[t] == WF_IGNORE_LABEL ||

@@ -95,7 +95,7 @@ TEST(a_resume_goes_on_with_the_page_that_is_there) {
     ok("train --resume " WATCHED "--valid-size 20 --threads 1 --quiet --max-steps 40 -o parts "
        "--report parts.html");
     ok(SAME_HISTORY("whole.html", "parts.html") " || exit 0; exit 1"); /* it stops at 40 */
-    ok("cp saved parts"); /* as if what followed step 20 was never saved */
+    ok("cp saved parts"); /* as if the steps after 20 had never been saved */
     ok("train --resume " WATCHED "--valid-size 20 --threads 1 --quiet --max-steps 60 -o parts "
        "--report parts.html");
     ck_assert(same_files("whole", "parts"));

@@ -1,6 +1,6 @@
 /* tests/tools/test_text_tasks.c - the tasks of sums and dates, whose lines are generated: they are
  * right, differ between the streams of training and evaluation, and are the same everywhere. */
-#include "tools/sources/text_tasks.c" /* looked at from inside: how each way writes a day */
+#include "tools/sources/text_tasks.c" /* tested from inside: how each way writes a day */
 
 #include <time.h>
 
@@ -102,7 +102,7 @@ TEST(calendar_is_the_c_librarys) {
     for (int64_t day = -25567; d.year < FIRST_YEAR + YEARS; day++) {
         time_t seconds = (time_t)(day * 86400);
         struct tm tm;
-        if (seconds == day * 86400) { /* not where time is from 1901 to 2038 */
+        if (seconds == day * 86400) { /* a time_t of 32 bits is from 1901 to 2038 */
             ck_assert_ptr_nonnull(gmtime_r(&seconds, &tm));
             ck_assert(tm.tm_year + 1900 == d.year && tm.tm_mon + 1 == d.month);
             ck_assert(tm.tm_mday == d.day && weekday(d) == tm.tm_wday);

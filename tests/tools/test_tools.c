@@ -9,7 +9,7 @@
 #include "tests/support/commands.h"
 #include "tests/support/models.h"
 #include "tests/support/support.h"
-#include "tools/sources/tasks.c" /* the one part of the tools that is looked at from inside */
+#include "tools/sources/tasks.c" /* included to test its functions directly */
 
 TESTS(tools)
 
@@ -590,7 +590,7 @@ TEST_ROWS(signal_saves_and_resumes, 2) {
         const char *name;
         int status;
     } signals[] = { { "HUP", 129 }, { "TERM", 143 } };
-    signal(SIGHUP, SIG_DFL); /* the tests may have been started by nohup */
+    signal(SIGHUP, SIG_DFL); /* ignored if nohup started the tests */
     run("train " SMALL
         "--threads 1 --max-steps 1000 --log log -o m.safetensors --log-every 1 & pid=$!\n"
         "until grep -q '\"step\":7,' log 2> /dev/null; do sleep 0.01; done\n"
@@ -919,7 +919,7 @@ TEST_ROWS(tasks_ask_what_they_say, 3) {
     }
 }
 
-/* Hashes of the first n sequences of a stream. */
+/* Hashes of the first n sequences of a stream; the caller frees them. */
 static uint64_t *names_of(const task *t, task_stream stream, int64_t n) {
     int32_t src[TASK_MAX_LEN], tgt[TASK_MAX_LEN];
     uint64_t *names = calloc((size_t)n, sizeof *names);

@@ -75,7 +75,7 @@ TEST(a_resume_may_repeat_overwrite) {
     assert_contains(result.out, "first");
     ok("train --threads 1 --quiet --max-steps 9 -o plain --resume");
     ck_assert(same_files("m", "plain"));
-    /* nor does it replace a page of the user's own */
+    /* a resume does not replace a page of the user's own, either */
     ok("echo mine > page; cp page kept");
     run("train --threads 1 --quiet --max-steps 12 -o m --report page --resume --overwrite");
     expect(1);
@@ -83,7 +83,7 @@ TEST(a_resume_may_repeat_overwrite) {
     ck_assert(same_files("page", "kept") && same_files("m", "plain"));
 }
 
-/* A training that is killed before its first save leaves no file. */
+/* A training that is killed before its first save leaves no file. Its resume says to start anew. */
 TEST(a_resume_of_nothing_says_to_start_anew) {
     run("train --resume -o m");
     expect(1);
@@ -100,7 +100,7 @@ static const char *const repeated[] = {
     "--tokenizer char --arch language --form llama --preset tiny --layers 1",
 };
 
-/* A command that is repeated with --resume has the bits of one without these options. */
+/* Repeating these options in a resume changes no bit of the trained file. */
 TEST_ROWS(a_resume_may_repeat_what_the_file_has, COUNT_OF(repeated)) {
     const char *rest = "--threads 1 --quiet --warmup 2 --lr-steps 9";
     make_pairs();
@@ -141,7 +141,7 @@ TEST_ROWS(more_epochs_stretch_the_schedule, COUNT_OF(schedules)) {
     ck_assert(meta_number("m", "train.step") == 2 * before);
     ok("grep -o '\"rate\":[^,]*' log | cut -d: -f2 | awk '$1 > 0.01 || (NR > 1 && $1 >= last) "
        "{ exit 1 } { last = $1 } END { exit !(last == 0 && NR > 3) }'");
-    /* in two parts, the first of which stretches: the same bits */
+    /* stopped and resumed once more, the longer training has the same bits */
     run("train --resume --train pairs -o stretched --quiet --threads 1 --lr-steps %d --max-steps "
         "%d",
         (int)(2 * before), (int)before + 3);
@@ -310,7 +310,7 @@ TEST(few_steps_are_told) {
  * printed. */
 TEST(advice_of_a_signal_is_a_command) {
     make_pairs();
-    signal(SIGINT, SIG_DFL); /* the tests may have been started in the background */
+    signal(SIGINT, SIG_DFL); /* ignored in a background job */
     ok("mv pairs \"it's\"");
     run("(until grep -q '\"step\":7,' 'a log' 2> /dev/null; do sleep 0.01; done\n"
         "kill -INT $(cat pid)) & sh -c 'echo $$ > pid; exec \"$@\"' sh train --train \"it's\" "
@@ -327,7 +327,7 @@ TEST(advice_of_a_signal_is_a_command) {
 /* Two equal signals at the same time, as from a terminal and a shell, count as one. Of two
  * different signals, one gives the exit code, and the file is whole. */
 TEST(a_signal_that_comes_twice_at_once_saves) {
-    signal(SIGHUP, SIG_DFL); /* the tests may have been started by nohup */
+    signal(SIGHUP, SIG_DFL); /* ignored if nohup started the tests */
     run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --log log "
         "--log-every 1 -o m --max-steps 99999 2> err & pid=$!\n"
         "until grep -q '\"step\":3,' log 2> /dev/null; do sleep 0.01; done\n"
@@ -359,7 +359,7 @@ TEST(a_signal_in_a_validation_is_answered) {
 /* A closed terminal sends SIGHUP, perhaps more than once: the training saves and ends. Under nohup
  * it continues. */
 TEST_ROWS(a_closed_terminal_saves, 2) {
-    signal(SIGHUP, SIG_DFL); /* the tests may have been started by nohup */
+    signal(SIGHUP, SIG_DFL); /* ignored if nohup started the tests */
     run("train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 %s --log log "
         "--log-every 1 -o m --max-steps 99999 > out 2> err & pid=$!\n"
         "until grep -q '\"step\":3,' log 2> /dev/null; do sleep 0.01; done\n"
@@ -375,7 +375,8 @@ TEST_ROWS(a_closed_terminal_saves, 2) {
     expect(143);
 }
 
-/* A script's & ignores SIGINT for its program, and a trap may ignore the others. */
+/* Signals that are ignored at the start stay ignored: a shell ignores SIGINT for a background job,
+ * and a trap may ignore other signals. */
 TEST(ignored_signals_stay_ignored) {
     run("trap '' INT HUP TERM; train --task copy --d-model 16 --heads 2 --layers 1 --d-ff 16 "
         "--threads 1 --log log --log-every 1 -o m --max-time 0.01 2> err & pid=$!\n"
@@ -387,7 +388,7 @@ TEST(ignored_signals_stay_ignored) {
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-/* A command, its exit code, and the sentence. */
+/* A command, its exit code, and the sentence that it prints. */
 static const struct {
     const char *command;
     int status;

@@ -54,8 +54,9 @@ TEST(labels_are_numbered_in_their_order) {
     dataset_free(&m);
 }
 
-/* Numbers are ordered by value and come before other labels, which are ordered by bytes. A single
- * comparison could not: "9" < "10" by value, but "10" < "1a" < "9" by bytes. */
+/* Labels that are numbers come first, ordered by value; other labels follow, ordered by bytes.
+ * Without these two groups the order would contradict itself: "9" < "10" by value, but "10" < "1a"
+ * < "9" by bytes. */
 TEST(numbers_come_before_other_labels) {
     static const char *const names[] = { "9", "10", "1a", "2b" };
     for (int k = 0; k < 256; k++) {
@@ -116,7 +117,7 @@ TEST(labels_are_found) {
     ck_assert_int_ge(atoi(result.out), 95);
     ok("cut -f 2 found | awk '$1 <= 1 / 3 || $1 > 1' | wc -l");
     ck_assert_int_eq(atoi(result.out), 0);
-    /* vectors where they are wanted, the same in any batch */
+    /* with --format f32 embed writes vectors, the same in any batch */
     ok("embed m text --format f32 --quiet > vectors && embed m text --format f32 --batch-size 1 "
        "--quiet | cmp - vectors && wc -c < vectors");
     ck_assert_int_eq(atoi(result.out), 600 * 16 * 4);
@@ -158,7 +159,7 @@ TEST(parts_are_the_whole) {
                 "--processes 2 --threads 1 -o two && cmp whole two");
 }
 
-/* Two files with lines and labels are one with TABs. */
+/* A file of lines and a file of labels train the same model as one file with TABs. */
 TEST(two_files_are_one) {
     ok("cut -f 1 lines > a; cut -f 2 lines > b; " CLASSIFY "--max-steps 3 --threads 1 -o one && "
        "train --task classify --train-src a --train-tgt b --valid held --tokenizer-json words "

@@ -13,7 +13,7 @@ TESTS(train_json)
 #define TINY "--d-model 16 --heads 2 --layers 1 --d-ff 16 --threads 1 --quiet --warmup 2 "
 #define PAIRS "train --train-src src --train-tgt tgt " TINY
 
-/* Sources and targets of 1 to 5 words, and the three kinds of tokenizers. */
+/* Writes sources and targets of 1 to 5 words, and learns three kinds of tokenizers from them. */
 static void make_pairs(void) {
     enter_folder();
     ok("awk 'BEGIN { split(\"haus hund katze baum\", s); split(\"house dog cat tree\", t); for (i "

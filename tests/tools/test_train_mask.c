@@ -116,7 +116,7 @@ TEST(hidden_words_are_found) {
     int found = 0, all = 0;
     ck_assert_int_eq(sscanf(result.out, "hidden tokens found: %d/%d", &found, &all), 2);
     ck_assert_msg(5 * found > 4 * all, "%s", result.out);
-    /* its vectors, and the folder of BertForMaskedLM there and back */
+    /* exported to a folder of BertForMaskedLM and imported, the model gives the same vectors */
     ok("cut -d ' ' -f 1-9 text > few; convert --to hf m -o folder && grep -q BertForMaskedLM "
        "folder/config.json && convert --from hf folder -o back && embed m few --format f32 -o a "
        "--quiet && embed back few --format f32 -o b --quiet && cmp a b");

@@ -180,7 +180,7 @@ TEST(spans_are_written) {
     ok(SPANS_OF "--max-steps 350 --threads 1 -o m --log log");
     double learned = accuracy();
     ck_assert_msg(learned > 0.8, "%g", learned);
-    /* the folder of T5 there and back, which goes on */
+    /* exported to a folder of T5 and imported, the model keeps its accuracy */
     ok("convert --to hf m -o folder 2> said && ! grep pad_token_id said && "
        "grep -q T5ForConditionalGeneration "
        "folder/config.json && convert --from hf folder -o back && train --task spans --init back "

@@ -1,7 +1,7 @@
 /* tests/tools/test_train_text.c - the program train on text: files, vocabularies, resuming,
  * refusals, and the files that it leaves.
  *
- * Every test trains a very small model on two dozen pairs of short sentences. walls/kills.c tests
+ * Most tests train a very small model on two dozen pairs of short sentences. walls/kills.c tests
  * that a training survives kill -9; refusals are rows of train_refusals.inc. */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ TESTS(train_text)
 
 #define SIZE "--d-model 16 --heads 2 --layers 1 --d-ff 16 "
 #define TINY SIZE "--threads 1 --quiet --warmup 2 "
-/* Updates have 4 to 7 pairs, and an epoch has 5 updates, so that trainings end within an epoch. */
+/* Updates have at most 5 of the 24 pairs, so that trainings can end within an epoch. */
 #define WORDS "train --train pairs --tokenizer word " TINY "--batch-size 5 --lr-steps 40 "
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -134,7 +134,7 @@ TEST_ROWS(text_is_learned_and_the_file_says_it, COUNT_OF(ways)) {
     ck_assert_int_eq(count_of(result.out, "\n"), 2);
 }
 
-/* Two files or one with TABs: the same pairs, the same model. */
+/* Two files, and one file with TABs, give the same pairs and the same model. */
 TEST(one_file_or_two_are_the_same) {
     ok(WORDS "--max-steps 4 -o one");
     ok("train --train-src src --train-tgt tgt --tokenizer word " TINY
@@ -371,8 +371,8 @@ TEST_ROWS(refusal_says_what_to_do, COUNT_OF(refusals)) {
     ok("ls | cmp - .before && cksum pairs m.safetensors | cmp - .sums");
 }
 
-/* Files in which a side is missing, with the line ends of Windows, too, and what the command that
- * is printed leaves of them. */
+/* Files with pairs of which a side is missing, some with the line ends of Windows. `left` is what
+ * the printed command leaves of them. */
 static const struct {
     const char *write, *options, *left;
 } lacking[] = {
@@ -406,7 +406,7 @@ TEST_ROWS(the_printed_command_leaves_pairs, COUNT_OF(lacking)) {
     expect(0);
 }
 
-/* Alignments lose the lines that the pairs lose. */
+/* If a line is taken out of the pairs, the same line must be taken out of the alignments. */
 TEST(alignments_lose_the_same_lines) {
     ok("printf 'a\\r\\n\\r\\nb\\r\\n' > f; printf 'x\\r\\ny\\r\\nz\\r\\n' > g; printf "
        "'0-0\\n\\n0-0\\n' > h");
