@@ -175,7 +175,7 @@ static size_t draw_line(int i, char line[MOST_BYTES]) {
         size_t from = (size_t)(number(4, key) * (double)(sizeof story - 1));
         line[k] = story[(from + k) % (sizeof story - 1)];
         if (i % 4 == 0) line[k] = (char)(int)(number(5, key + k) * 256);
-        if (i % 4 == 1 && number(6, key + k) < 0.1) line[k] = (char)(int)(number(5, key + k) * 256);
+        if (i % 8 == 2 && number(6, key + k) < 0.1) line[k] = (char)(int)(number(5, key + k) * 256);
         if (i % 4 && (line[k] == '\n' || line[k] == '\r')) line[k] = ' ';
     }
     return n;

@@ -431,4 +431,9 @@ TEST(an_older_name_forces_the_first_token) {
     ck_assert_ptr_null(strstr(hf.notes, "does not do"));
     ck_assert(hf.generation.n_forced == 1 && hf.generation.forced[0] == 3);
     wf_hf_free(&hf);
+    copy_changed_of("marian", "generation_config.json", "\"bos_token_id\": 0",
+                    "\"bos_token_id\": 5, \"force_bos_token_to_be_generated\": true");
+    hf = import(folder);
+    ck_assert(hf.generation.n_forced == 1 && hf.generation.forced[0] == 5);
+    wf_hf_free(&hf);
 }
