@@ -5,8 +5,9 @@
 #                                     0: no limit, until a target fails or you stop it
 #        SECONDS_EACH=20 run.sh 0     so many seconds of each target
 #        MAX_LEN=256 run.sh           inputs no longer than that (default 65536): many more a second
-#        QUICK=1 run.sh               without tracing comparisons, inputs up to 2048 bytes: twice as
-#                                     many a second, guided by coverage alone; in build-fuzz-quick
+#        QUICK=1 run.sh               without tracing comparisons, inputs up to 2048 bytes or the
+#                                     largest seed: twice as many a second, guided by coverage
+#                                     alone; in build-fuzz-quick
 #        run.sh --merge [TARGET ...]  what was found goes into corpus/, in place of what did before: of
 #                                     the inputs that reach the same code the smallest, none above
 #                                     8 kB, at most 140 files and 140 kB a target
@@ -104,7 +105,11 @@ run_target() {
     limit=$runs
     [ "$runs" != 0 ] || limit=-1
     longest=65536 more=
-    [ -z "${QUICK:-}" ] || { longest=2048 more="-entropic=0 -use_cmp=0"; }
+    if [ -n "${QUICK:-}" ]; then
+        # A shorter limit would cut the largest seed, which may be the only one that reads well.
+        longest=$(find "$here/corpus/$1" -type f -exec wc -c {} + | awk '$2 != "total" && $1 > most { most = $1 }
+            END { print most > 2048 ? most : 2048 }') more="-entropic=0 -use_cmp=0"
+    fi
     echo "== $1"
     "$out/fuzz_$1" -runs="$limit" -max_total_time="${SECONDS_EACH:-0}" -max_len="${MAX_LEN:-$longest}" $more \
         -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=256 -print_final_stats=1 -artifact_prefix="$out/$1-" \
