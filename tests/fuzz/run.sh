@@ -108,7 +108,7 @@ run_target() {
     if [ -n "${QUICK:-}" ]; then
         # A shorter limit would cut the largest seed, which may be the only one that reads well.
         longest=$(find "$here/corpus/$1" -type f -exec wc -c {} + | awk '$2 != "total" && $1 > most { most = $1 }
-            END { print most > 2048 ? most : 2048 }') more="-entropic=0 -use_cmp=0"
+            END { print (most > 2048 ? most : 2048) }') more="-entropic=0 -use_cmp=0"
     fi
     echo "== $1"
     "$out/fuzz_$1" -runs="$limit" -max_total_time="${SECONDS_EACH:-0}" -max_len="${MAX_LEN:-$longest}" $more \
