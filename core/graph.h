@@ -101,11 +101,10 @@ WF_API wf_tensor *wf_param(wf_graph *g, const char *name, int ndim, const int64_
                            wf_init init);
 WF_API wf_tensor *wf_buffer(wf_graph *g, const char *name, wf_dtype dtype, int ndim,
                             const int64_t *shape, wf_init init);
-/* Scalar constants of shape []: a real one, and an i32. */
+/* A real constant of shape []. */
 WF_API wf_tensor *wf_constant(wf_graph *g, double value);
-WF_API wf_tensor *wf_constant_i32(wf_graph *g, int32_t value);
 /* A constant with a copy of these values. dtype is WF_I32 or the graph's real type, and data has
- * that type. */
+ * that type. wf_constant_array(g, WF_I32, 0, NULL, &(int32_t){ 7 }) is an i32 of shape []. */
 WF_API wf_tensor *wf_constant_array(wf_graph *g, wf_dtype dtype, int ndim, const int64_t *shape,
                                     const void *data);
 /* A shape without values, whose axes may be extents. It is the operand `like` of wf_fill, wf_rand,

@@ -46,7 +46,7 @@ typedef struct wf_language_model_config {
     bool qkv_bias, out_bias; /* biases of attention without other biases: wf_block_options */
     bool qk_norm;            /* norms of queries and keys: wf_block_options */
     int64_t window;          /* a token sees the last `window` tokens, itself among them; 0: all */
-    /* of rotary positions: see wf_rotary_table_scaled. rotary_base 0: 10000 */
+    /* of rotary positions: see wf_rotary_table. rotary_base 0: 10000 */
     double rotary_base;
     wf_rotary_scaling rotary_scaling;
 } wf_language_model_config;

@@ -62,7 +62,7 @@ static wf_tensor *position_table(wf_graph *g, wf_positions kind, int64_t max_len
         return wf_poison(g, "sinusoidal positions need an even width%s, not %lld",
                          exact ? " of 4 or more" : "", (long long)dim);
     if (dim > 0 && max_len > LARGEST_TABLE / dim) return NULL;
-    return wf_buffer(g, "weight", wf_real(g), 2, shape, wf_init_sinusoid_as(form_of(kind)));
+    return wf_buffer(g, "weight", wf_real(g), 2, shape, wf_init_sinusoid(form_of(kind)));
 }
 
 struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
@@ -83,7 +83,7 @@ wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x, 
     if (!x || !has_positions(l)) return no_layer(x, "a table of positions");
     const char *outer = wf_scope(x->graph, l->path);
     wf_tensor *rows =
-        l->weight ? wf_embedding(l->weight, ids) : wf_sinusoid_as(ids, l->dim, form_of(l->kind));
+        l->weight ? wf_embedding(l->weight, ids) : wf_sinusoid(ids, l->dim, form_of(l->kind));
     return leave(outer, wf_add(x, rows)); /* [B,T,D] + [T,D] or [B,T,D] */
 }
 
@@ -99,8 +99,8 @@ wf_tensor *wf_rotary_positions_at(const struct wf_position_layer *l, wf_tensor *
     if (!wf_rotates(l->kind)) return NULL;
     if (!ids) return wf_poison(NULL, "rotary positions of NULL");
     const char *outer = wf_scope(ids->graph, l->path);
-    return leave(outer, wf_rotary_table_scaled(ids, head_dim, l->base, l->interleaved,
-                                               &l->scaling)); /* [T,2,d] */
+    return leave(
+        outer, wf_rotary_table(ids, head_dim, l->base, l->interleaved, &l->scaling)); /* [T,2,d] */
 }
 
 wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x, int64_t head_dim) {

@@ -66,7 +66,7 @@ struct wf_position_layer {
     wf_tensor *weight;
     wf_positions kind;
     int64_t dim;
-    /* for rotary positions, see wf_rotary_table_scaled: base is initially 10000, interleaved false.
+    /* for rotary positions, see wf_rotary_table: base is initially 10000, interleaved false.
      * They and `scaling` may be changed before the layer is used */
     double base;
     bool interleaved;

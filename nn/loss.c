@@ -4,6 +4,7 @@
 #include "core/compose.h"
 
 #include "ops/base/shapes.h"
+#include "ops/ops_internal.h"
 
 static wf_tensor *number(const wf_tensor *like, double value) {
     return wf_constant(like ? like->graph : NULL, value);
@@ -18,7 +19,7 @@ static wf_tensor *reduce(wf_tensor *each, wf_reduction r) {
     case WF_REDUCE_SUM:
         return wf_sum(each, WF_ALL_AXES, false);
     case WF_REDUCE_BATCH_MEAN:
-        return wf_mul(wf_sum(each, WF_ALL_AXES, false), wf_inverse_count(each, WF_AXIS(0)));
+        return wf_mul(wf_sum(each, WF_ALL_AXES, false), wf_inverse_count(each, WF_AXIS(0), 0));
     }
     return wf_poison(each->graph, "there is no reduction %d", (int)r);
 }
@@ -174,7 +175,7 @@ static wf_tensor *over_classes(wf_tensor *log_p, wf_tensor *target, wf_tensor *w
 
 static wf_tensor *of_probabilities(wf_tensor *input, wf_tensor *target, wf_tensor *weight,
                                    double smoothing, wf_reduction r) {
-    wf_tensor *spread = wf_scale(wf_inverse_count(input, WF_LAST_AXIS), smoothing);
+    wf_tensor *spread = wf_scale(wf_inverse_count(input, WF_LAST_AXIS, 0), smoothing);
     if (smoothing != 0) target = wf_add(wf_scale(target, 1 - smoothing), spread);
     return reduce(over_classes(wf_log_softmax(input, -1), target, weight), r);
 }
@@ -185,7 +186,7 @@ static wf_tensor *of_labels(wf_tensor *input, wf_tensor *labels, wf_tensor *weig
     wf_tensor *log_p = wf_log_softmax(input, -1), *rows = nll_rows(log_p, &c);
     if (smoothing != 0) {
         wf_tensor *all =
-            wf_mul(over_classes(log_p, NULL, weight), wf_inverse_count(input, WF_LAST_AXIS));
+            wf_mul(over_classes(log_p, NULL, weight), wf_inverse_count(input, WF_LAST_AXIS, 0));
         all = wf_where(c.counted, all, number(input, 0));
         rows = wf_add(wf_scale(rows, 1 - smoothing), wf_scale(all, smoothing));
     }

@@ -25,8 +25,9 @@ struct wf_norm_layer wf_rms_norm_new(wf_graph *g, const char *name, int64_t dim,
 wf_tensor *wf_norm(const struct wf_norm_layer *l, wf_tensor *x) {
     if (!l || !l->weight) return no_layer(x, "a norm");
     const char *outer = enter(l->weight, l->path);
-    return leave(outer, l->kind == WF_RMS_NORM ? wf_rms_norm(x, l->weight, l->eps)
-                                               : wf_layer_norm(x, l->weight, l->bias, l->eps));
+    return leave(outer, l->kind == WF_RMS_NORM
+                            ? wf_rms_norm(x, l->weight, l->eps)
+                            : wf_layer_norm(x, WF_LAST_AXIS, l->weight, l->bias, l->eps));
 }
 
 /* ---- by channels ----------------------------------------------------------------------------- */

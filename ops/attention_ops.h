@@ -10,21 +10,6 @@ extern "C" {
 #endif
 
 /* ---- rotary positions: rotary.c -------------------------------------------------------------- */
-/* x [...,T,d] with pairs of its elements rotated by the angle id / base^(2i/d) (Su et al. 2021). A
- * pair is elements i and i + d/2, as in Hugging Face's Llama, or if interleaved 2i and 2i + 1, as
- * in the paper. ids [T], or any shape that broadcasts to [...,T]; [B,T] gets a head axis for x
- * [B,H,T,d]. */
-WF_API wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool interleaved);
-/* wf_rotary in two steps, so that layers share the sines: ids [...] -> [...,2,dim], computed in
- * double. The second function rotates x by such a table, [T,2,d] or any that broadcasts to
- * [...,T,2,d]; [B,T,2,d] gets a head axis. Row 0 holds the cosines c, row 1 the sines s with their
- * signs:
- *     y[i] = x[i] c[i] + x[p] s[i]     p: the other element of i's pair
- * For an angle t of elements i < p this means c[i] = c[p] = cos t, s[i] = -sin t, s[p] = sin t. The
- * table may be any tensor, such as learned angles, and has its gradient. */
-WF_API wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved);
-WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);
-
 /* How the angles of rotary positions are made smaller, so that a model reads longer texts than in
  * its first training. WF_ROTARY_LINEAR divides all angles by `factor` (Chen et al. 2023).
  * WF_ROTARY_LLAMA3 is Llama 3.1's: angles that turn more than `high` times in `original` positions
@@ -36,9 +21,23 @@ typedef struct wf_rotary_scaling {
     double factor;              /* 1 or more; unused for WF_ROTARY_PLAIN */
     double low, high, original; /* only for WF_ROTARY_LLAMA3: 0 < low < high, original > 0 */
 } wf_rotary_scaling;
-/* Like wf_rotary_table with smaller angles. scaling NULL: as they are. */
-WF_API wf_tensor *wf_rotary_table_scaled(wf_tensor *ids, int64_t dim, double base, bool interleaved,
-                                         const wf_rotary_scaling *scaling);
+
+/* x [...,T,d] with pairs of its elements rotated by the angle id / base^(2i/d) (Su et al. 2021). A
+ * pair is elements i and i + d/2, as in Hugging Face's Llama, or if interleaved 2i and 2i + 1, as
+ * in the paper. ids [T], or any shape that broadcasts to [...,T]; [B,T] gets a head axis for x
+ * [B,H,T,d]. */
+WF_API wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool interleaved);
+/* wf_rotary in two steps, so that layers share the sines: ids [...] -> [...,2,dim], computed in
+ * double. The second function rotates x by such a table, [T,2,d] or any that broadcasts to
+ * [...,T,2,d]; [B,T,2,d] gets a head axis. Row 0 holds the cosines c, row 1 the sines s with their
+ * signs:
+ *     y[i] = x[i] c[i] + x[p] s[i]     p: the other element of i's pair
+ * For an angle t of elements i < p this means c[i] = c[p] = cos t, s[i] = -sin t, s[p] = sin t. The
+ * table may be any tensor, such as learned angles, and has its gradient. scaling NULL: angles as they
+ * are. */
+WF_API wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved,
+                                  const wf_rotary_scaling *scaling);
+WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);
 
 /* ---- attention: attention_op.c --------------------------------------------------------------- */
 typedef struct wf_attention_options {

@@ -18,14 +18,15 @@ WF_API wf_tensor *wf_embedding(wf_tensor *table, wf_tensor *ids);
 WF_API wf_tensor *wf_gather(wf_tensor *x, int axis, wf_tensor *ids);
 /* x with src[i,k,j] added to its element [i,ids[i,k,j],j]; src has the shape of gather's result */
 WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
-/* Other ways to combine elements of src with the element of x that they point to. max and min:
- * equal elements get equal parts of the gradient. mul: the gradient is right where factors are 0,
- * but the gradient of the gradient only where none is 0. scatter: the last one in the order of k
- * replaces it; x may be real or i32. scatter.c */
-WF_API wf_tensor *wf_scatter_max(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
-WF_API wf_tensor *wf_scatter_min(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
-WF_API wf_tensor *wf_scatter_mul(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
+/* The element of x becomes the last one of src that points to it, in the order of k; x may be real
+ * or i32. scatter.c */
 WF_API wf_tensor *wf_scatter(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
+/* The element of x becomes the maximum, minimum or product of itself and all of src that point to
+ * it. For max and min, equal elements get equal parts of the gradient. The gradient of a product is
+ * right where factors are 0, but the gradient of the gradient only where none is 0. */
+typedef enum { WF_SCATTER_MAX, WF_SCATTER_MIN, WF_SCATTER_MUL } wf_scatter_reduction;
+WF_API wf_tensor *wf_scatter_reduce(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src,
+                                    wf_scatter_reduction how);
 /* ids [K] pick the same indices of this axis for all indices of the other axes */
 WF_API wf_tensor *wf_index_select(wf_tensor *x, int axis, wf_tensor *ids);
 WF_API wf_tensor *wf_index_add(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src);
@@ -36,11 +37,9 @@ WF_API wf_tensor *wf_one_hot(wf_tensor *ids, int64_t classes);
 /* i32 [n]: 0, 1, ... n-1, where n is the bound size of this axis of `like`. For masks, one-hot
  * rows, keys in a cache */
 WF_API wf_tensor *wf_arange(wf_tensor *like, int axis);
-/* ids [...] -> [...,D]: PE[p,2i] = sin(p / 10000^(2i/D)), PE[p,2i+1] = cos(same); sinusoid.c */
-WF_API wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim);
-WF_API wf_init wf_init_sinusoid(void); /* the same values as a table [L,D] */
-/* Other orders of columns and other wave lengths, with h = D/2:
- *   WF_SINUSOID_HALVES  the waves of wf_sinusoid, but all sines before all cosines
+/* Orders of columns and wave lengths of sinusoidal positions, with h = D/2; sinusoid.c:
+ *   WF_SINUSOID_PAIRS   PE[p,2i] = sin(p / 10000^(2i/D)), PE[p,2i+1] = cos(same): the paper's
+ *   WF_SINUSOID_HALVES  the same sines and cosines, all sines before all cosines
  *   WF_SINUSOID_FAIRSEQ  PE[p,i] = sin((p+2) / 10000^(i/(h-1))), PE[p,h+i] = cos(same): as fairseq,
  * whose rows 0 and 1 are for padding, and M2M100; D must be even, and 4 or more
  *   WF_SINUSOID_TENSOR2TENSOR  the same with p instead of p+2: as tensor2tensor and Marian */
@@ -50,28 +49,30 @@ typedef enum {
     WF_SINUSOID_FAIRSEQ,
     WF_SINUSOID_TENSOR2TENSOR
 } wf_sinusoid_form;
-WF_API wf_tensor *wf_sinusoid_as(wf_tensor *ids, int64_t dim, wf_sinusoid_form form);
-WF_API wf_init wf_init_sinusoid_as(wf_sinusoid_form form);
+WF_API wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim, wf_sinusoid_form form); /* [...,D] */
+WF_API wf_init wf_init_sinusoid(wf_sinusoid_form form); /* the same values as a table [L,D] */
 /* P, P+1, ... P+n-1, where P is the position: for queries and position embeddings */
 WF_API wf_tensor *wf_position_ids(wf_tensor *like, int axis);
 
-/* Resize an axis as torch.nn.functional.interpolate does (resize.c): to a size, to the size of the
- * same axis of `like`, or by a scale. With aligned corners, the elements at the ends stay at the
- * ends. wf_interpolate resizes images axis after axis: x [N,C,...] with a size for each axis after
- * C, or WF_KEEP. WF_RESIZE_LINEAR is then bilinear or trilinear, CUBIC bicubic. Nothing is smoothed
- * before it is made smaller. */
+/* Resize an axis as torch.nn.functional.interpolate does (resize.c). Nothing is smoothed before
+ * it is made smaller. wf_interpolate resizes images axis after axis: x [N,C,...] with a size for each axis after C, or
+ * WF_KEEP. WF_RESIZE_LINEAR is then bilinear or trilinear, CUBIC bicubic. */
 typedef enum {
     WF_RESIZE_NEAREST,       /* takes the element at floor(i n / m), where n elements become m */
     WF_RESIZE_NEAREST_EXACT, /* floor((i + 1/2) n / m) */
     WF_RESIZE_LINEAR,
     WF_RESIZE_CUBIC
 } wf_resize_mode;
-WF_API wf_tensor *wf_resize(wf_tensor *x, int axis, int64_t size, wf_resize_mode mode,
-                            bool align_corners);
-WF_API wf_tensor *wf_resize_like(wf_tensor *x, int axis, wf_tensor *like, wf_resize_mode mode,
-                                 bool align_corners);
-WF_API wf_tensor *wf_resize_by(wf_tensor *x, int axis, double scale, wf_resize_mode mode,
-                               bool align_corners);
+typedef struct wf_resize_options {
+    /* the new size is one of three: a number; that of the same axis of `like`, which may be an
+     * extent; or the old size times the scale, rounded down */
+    int64_t size;
+    wf_tensor *like;
+    double scale;
+    wf_resize_mode mode;
+    bool align_corners; /* the elements at the ends stay at the ends */
+} wf_resize_options;
+WF_API wf_tensor *wf_resize(wf_tensor *x, int axis, const wf_resize_options *options);
 WF_API wf_tensor *wf_interpolate(wf_tensor *x, const int64_t *sizes, wf_resize_mode mode,
                                  bool align_corners);
 

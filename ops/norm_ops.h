@@ -20,13 +20,12 @@ WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int axis);
 /* softmax over the rows with the same id. x [E,...], ids [E] in 0..N-1, where N is the first size
  * of `segments` */
 WF_API wf_tensor *wf_segment_softmax(wf_tensor *x, wf_tensor *ids, wf_tensor *segments);
-/* Over the last axis; weight and bias are [D] or NULL. Rows whose squares overflow are scaled
+/* (x - mean) / sqrt(variance + eps) * weight + bias over these axes together, usually WF_LAST_AXIS.
+ * weight and bias have the sizes of these axes, or are NULL. Rows whose squares overflow are scaled
  * first, so that with eps > 0 every row of finite numbers has a finite result. A NaN or an infinity
- * makes its whole row NaN. Both also hold for layer_norm_over and rms_norm. */
-WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps);
-/* over these axes together; weight and bias have the sizes of these axes, or are NULL */
-WF_API wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *weight,
-                                     wf_tensor *bias, double eps);
+ * makes its whole row NaN. Both also hold for rms_norm. */
+WF_API wf_tensor *wf_layer_norm(wf_tensor *x, uint32_t axes, wf_tensor *weight, wf_tensor *bias,
+                                double eps);
 /* x / sqrt(mean(x^2) + eps) * weight over the last axis; weight is [D] or NULL */
 WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps);
 

@@ -15,4 +15,7 @@ const wf_op *wf_op_at(int i);
  * The axis comes after the batch. */
 wf_tensor *wf_carried_scan(wf_tensor *a, wf_tensor *b, int axis);
 
+/* 1 / max(number of elements along these axes - correction, 0), with the bound sizes; shape []. */
+wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes, double correction);
+
 #endif

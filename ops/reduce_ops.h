@@ -45,8 +45,6 @@ WF_API wf_tensor *wf_square_sum(wf_tensor *x);
 /* i32, without that axis: the index of the largest, the first of equal ones; not differentiable */
 WF_API wf_tensor *wf_argmax(wf_tensor *x, int axis);
 WF_API wf_tensor *wf_argmin(wf_tensor *x, int axis);
-/* 1 / (product of the bound sizes of these axes), shape [] */
-WF_API wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes);
 /* the bound size of an axis, i32 []; the product of the bound sizes of several axes, real []:
  * shape/size_of_axis.c */
 WF_API wf_tensor *wf_size_of(wf_tensor *like, int axis);

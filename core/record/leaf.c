@@ -213,10 +213,6 @@ wf_tensor *wf_constant_array(wf_graph *g, wf_dtype dtype, int ndim, const int64_
     return t;
 }
 
-wf_tensor *wf_constant_i32(wf_graph *g, int32_t value) {
-    return wf_constant_array(g, WF_I32, 0, NULL, &value);
-}
-
 /* A constant that never has values, because only its shape is read. */
 wf_tensor *wf_shape(wf_graph *g, int ndim, const int64_t *shape) {
     return extended(g, WF_CONSTANT, "shape", wf_real(g), ndim, shape);

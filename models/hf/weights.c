@@ -132,8 +132,8 @@ static bool same_sinusoids(const loading *l, const wf_entry *e) {
     wf_graph *g = wf_graph_new(&(wf_graph_options){ .real = WF_F32 });
     wf_sinusoid_form form = fairseq ? WF_SINUSOID_FAIRSEQ : WF_SINUSOID_HALVES;
     wf_tensor *is = wf_buffer(g, "is", WF_F32, 2, e->shape, wf_init_zeros());
-    wf_tensor *want = wf_buffer(g, "want", WF_F32, 2, (int64_t[]){ rows, e->shape[1] },
-                                wf_init_sinusoid_as(form));
+    wf_tensor *want =
+        wf_buffer(g, "want", WF_F32, 2, (int64_t[]){ rows, e->shape[1] }, wf_init_sinusoid(form));
     float *x = malloc(wf_bytes(is) + 1), *y = malloc(wf_bytes(want) + 1);
     ok = x && y && wf_ok(g) && wf_file_load(e, is, NULL) && wf_read(is, x, wf_bytes(is)) &&
          wf_read(want, y, wf_bytes(want));

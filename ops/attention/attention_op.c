@@ -16,6 +16,7 @@
 #include "ops/base/walk.h"
 #include "ops/elementwise/dropout.h"
 #include "ops/norm/rows.h"
+#include "ops/ops_internal.h"
 
 /* ---- shapes: q [B,H,T,dk], k [B,G,S,dk], v [B,G,S,dv], mask -> y [B,H,T,dv] ------------------ */
 
@@ -299,8 +300,8 @@ static wf_tensor *window_mask(wf_tensor *q, wf_tensor *k, int64_t window) {
     wf_dtype real = wf_real(q->graph);
     wf_tensor *i = wf_unsqueeze(wf_cast(wf_arange(q, -2), real), WF_AXIS(1)); /* [T, 1] */
     wf_tensor *j = wf_cast(wf_arange(k, -2), real);                           /* [S] */
-    wf_tensor *T = wf_reciprocal(wf_inverse_count(q, WF_AXIS(-2)));
-    wf_tensor *S = wf_reciprocal(wf_inverse_count(k, WF_AXIS(-2)));
+    wf_tensor *T = wf_reciprocal(wf_inverse_count(q, WF_AXIS(-2), 0));
+    wf_tensor *S = wf_reciprocal(wf_inverse_count(k, WF_AXIS(-2), 0));
     wf_tensor *begin = wf_affine(wf_add(i, wf_sub(S, T)), 1, 0.5 - (double)window);
     return wf_greater(j, begin);
 }
@@ -310,7 +311,7 @@ static wf_tensor *weights_from_primitives(wf_tensor *q, wf_tensor *k, wf_tensor 
     wf_tensor *scores = by_heads(q, wf_transpose(k, -2, -1)); /* [B, H, T, S] */
     scores = a->scale != 0
                  ? wf_scale(scores, a->scale)
-                 : wf_mul(scores, wf_sqrt(wf_inverse_count(q, WF_LAST_AXIS))); /* / sqrt(d_k) */
+                 : wf_mul(scores, wf_sqrt(wf_inverse_count(q, WF_LAST_AXIS, 0))); /* / sqrt(d_k) */
     wf_tensor *near = q && k && a->window > 0 ? window_mask(q, k, a->window) : NULL;
     if (mask && a->additive) {
         scores = wf_add(scores, mask);

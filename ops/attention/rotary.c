@@ -147,8 +147,8 @@ static bool emit_rotary_table(wf_emitter *e, const wf_call *c) {
 }
 
 /* Shapes: ids [...] i32, like [..., d] for its width, or absent -> real [..., 2, d].
- * Limits: d is even, and the base is above 0. Angles are computed in double, and those of
- * wf_rotary_table_scaled are smaller. */
+ * Limits: d is even, and the base is above 0. Angles are computed in double. A scaling
+ * makes them smaller. */
 const wf_op wf_op_rotary_table = {
     .name = "rotary_table",
     .family = "constant",
@@ -169,8 +169,9 @@ const wf_op wf_op_rotary_table = {
                                .strided = 1 << 1 },
 };
 
-static wf_tensor *record_table(wf_tensor *ids, int64_t dim, double base, bool interleaved,
-                               wf_rotary_scaling s) {
+wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved,
+                           const wf_rotary_scaling *scaling) {
+    const wf_rotary_scaling s = scaling ? *scaling : (wf_rotary_scaling){ .kind = WF_ROTARY_PLAIN };
     const table_attrs a = { .dim = dim,
                             .base = base,
                             .interleaved = interleaved,
@@ -180,18 +181,6 @@ static wf_tensor *record_table(wf_tensor *ids, int64_t dim, double base, bool in
                             .high = s.high,
                             .original = s.original };
     return wf_record(&wf_op_rotary_table, 2, (wf_tensor *[]){ ids, NULL }, &a);
-}
-
-wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved) {
-    return record_table(ids, dim, base, interleaved,
-                        (wf_rotary_scaling){ .kind = WF_ROTARY_PLAIN });
-}
-
-wf_tensor *wf_rotary_table_scaled(wf_tensor *ids, int64_t dim, double base, bool interleaved,
-                                  const wf_rotary_scaling *scaling) {
-    WF_COMPOSE("rotary_table_scaled", ids);
-    const wf_rotary_scaling s = scaling ? *scaling : (wf_rotary_scaling){ .kind = WF_ROTARY_PLAIN };
-    return wf_composed(record_table(ids, dim, base, interleaved, s));
 }
 
 /* ---- rotate: x [..., T, d], table [..., T, 2, d] -> x rotated -------------------------------- */

@@ -27,6 +27,9 @@ static inline wf_tensor *wf_result(wf_tensor *y, int k) {
 static inline wf_tensor *wf_alias(wf_tensor *x) {
     return wf_record(&wf_op_reshape_like, 2, (wf_tensor *[]){ x, x }, NULL);
 }
+static inline wf_tensor *wf_constant_i32(wf_graph *g, int32_t value) {
+    return wf_constant_array(g, WF_I32, 0, NULL, &value);
+}
 /* A zero of shape []. wf_zero gives a real one, wf_zero_like one of x's type. */
 wf_tensor *wf_zero(wf_tensor *x);
 wf_tensor *wf_zero_like(wf_tensor *x);

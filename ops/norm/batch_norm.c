@@ -13,6 +13,7 @@
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
 #include "ops/emit/loops.h"
+#include "ops/ops_internal.h"
 
 /* ---- is_training: real [], 1 in a plan that trains, else 0 ----------------------------------- */
 
@@ -194,7 +195,7 @@ static void grad_batch_statistics(wf_tensor *y, wf_tensor *const *dy, wf_tensor 
                                   uint32_t need) {
     wf_tensor *x = y->in[X], *batch = y->in[RUNNING_MEAN] ? wf_is_training(x) : NULL;
     if (need & 1) {
-        wf_tensor *share = wf_inverse_count(x, axes_of_batch(x));
+        wf_tensor *share = wf_inverse_count(x, axes_of_batch(x), 0);
         if (batch) share = wf_mul(share, batch);
         if (dy[0]) dx[X] = by_channel(wf_mul(dy[0], share), x);
         if (dy[1]) {
@@ -287,6 +288,6 @@ wf_tensor *wf_group_norm(wf_tensor *x, int64_t groups, wf_tensor *weight, wf_ten
         return wf_poison(x->graph, "group_norm: %lld channels do not divide into %lld groups",
                          (long long)channels, (long long)groups);
     wf_tensor *rows = wf_reshape(x, 3, (int64_t[]){ WF_KEEP, groups, WF_REST });
-    wf_tensor *y = wf_reshape_like(wf_layer_norm(rows, NULL, NULL, eps), x);
+    wf_tensor *y = wf_reshape_like(wf_layer_norm(rows, WF_LAST_AXIS, NULL, NULL, eps), x);
     return wf_composed(scale_and_shift(y, weight, bias));
 }

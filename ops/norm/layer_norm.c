@@ -109,24 +109,25 @@ const wf_op wf_op_layer_norm = {
                                .emit = emit_layer_norm },
 };
 
-wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps) {
+static wf_tensor *over_rows(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, double eps) {
     return wf_record(&wf_op_layer_norm, 3, (wf_tensor *[]){ x, weight, bias },
                      &(layer_norm_attrs){ eps });
 }
 
-/* Merges the axes into one last axis, and undoes it afterwards. */
-wf_tensor *wf_layer_norm_over(wf_tensor *x, uint32_t axes, wf_tensor *weight, wf_tensor *bias,
-                              double eps) {
-    WF_COMPOSE("layer_norm_over", x, weight ? weight : x, bias ? bias : x);
+/* Other axes than the last are merged into one last axis, and this is undone afterwards. */
+wf_tensor *wf_layer_norm(wf_tensor *x, uint32_t axes, wf_tensor *weight, wf_tensor *bias,
+                         double eps) {
     int ndim = wf_rank(x), kept = 0, order[WF_MAX_DIMS], inverse[WF_MAX_DIMS];
     axes = wf_axes(axes, ndim);
-    wf_tensor *merged = wf_merge_last("layer_norm_over", x, axes, &kept, order);
+    if (axes == wf_axes(WF_LAST_AXIS, ndim)) return over_rows(x, weight, bias, eps);
+    WF_COMPOSE("layer_norm", x, weight ? weight : x, bias ? bias : x);
+    wf_tensor *merged = wf_merge_last("layer_norm", x, axes, &kept, order);
     if (!x || !wf_ok(x->graph)) return wf_composed(merged);
-    if (kept == ndim) return wf_poison(x->graph, "layer_norm_over: over no axis");
+    if (kept == ndim) return wf_poison(x->graph, "layer_norm: over no axis");
     if (weight) weight = wf_flatten(weight, 0, -1);
     if (bias) bias = wf_flatten(bias, 0, -1);
     for (int i = 0; i < ndim; i++) inverse[order[i]] = i;
-    wf_tensor *y = wf_layer_norm(merged, weight, bias, eps);
+    wf_tensor *y = over_rows(merged, weight, bias, eps);
     return wf_composed(wf_permute(wf_reshape_like(y, wf_permute(x, order)), inverse));
 }
 

@@ -29,7 +29,8 @@ wf_tensor *wf_segment_softmax(wf_tensor *x, wf_tensor *ids, wf_tensor *segments)
     if (ids->ndim == 1 && ids->shape[0] != x->shape[0])
         return wf_poison(g, "segment_softmax: there is not one id for each row");
     wf_tensor *at = wf_ids_of_axis("segment_softmax", x, 0, ids); /* [E,1,...] */
-    wf_tensor *top = wf_scatter_max(filled(x, segments, -INFINITY), 0, at, wf_detach(x));
+    wf_tensor *top =
+        wf_scatter_reduce(filled(x, segments, -INFINITY), 0, at, wf_detach(x), WF_SCATTER_MAX);
     top = wf_clamp(wf_detach(top), -FLT_MAX, FLT_MAX);
     wf_tensor *e = wf_exp(wf_sub(x, wf_gather(top, 0, at)));
     wf_tensor *sum = wf_gather(wf_scatter_add(filled(x, segments, 0), 0, at, e), 0, at);

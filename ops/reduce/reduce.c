@@ -12,6 +12,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/base/walk.h"
+#include "ops/ops_internal.h"
 #include "reduce.h"
 #include "reduction.h"
 
@@ -358,7 +359,7 @@ wf_tensor *wf_sum(wf_tensor *x, uint32_t axes, bool keepdim) {
 
 wf_tensor *wf_mean(wf_tensor *x, uint32_t axes, bool keepdim) {
     WF_COMPOSE("mean", x);
-    return wf_composed(wf_mul(wf_sum(x, axes, keepdim), wf_inverse_count(x, axes)));
+    return wf_composed(wf_mul(wf_sum(x, axes, keepdim), wf_inverse_count(x, axes, 0)));
 }
 
 /* ---- max, min -------------------------------------------------------------------------------- */

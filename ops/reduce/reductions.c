@@ -7,6 +7,7 @@
 #include "core/graph_internal.h"
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
+#include "ops/ops_internal.h"
 #include "reduce.h"
 
 wf_tensor *wf_argmin(wf_tensor *x, int axis) {
@@ -57,7 +58,7 @@ wf_tensor *wf_var(wf_tensor *x, uint32_t axes, double correction, bool keepdim) 
     WF_COMPOSE("var", x);
     wf_tensor *centred = wf_sub(x, wf_mean(x, axes, true));
     wf_tensor *squares = wf_sum(wf_square(centred), axes, keepdim);
-    return wf_composed(wf_mul(squares, wf_inverse_freedom(x, axes, correction)));
+    return wf_composed(wf_mul(squares, wf_inverse_count(x, axes, correction)));
 }
 
 wf_tensor *wf_std(wf_tensor *x, uint32_t axes, double correction, bool keepdim) {

@@ -393,38 +393,23 @@ const wf_op wf_op_resize_backward = {
 
 /* ---- constructors ---------------------------------------------------------------------------- */
 
-static wf_tensor *record(wf_tensor *x, int axis, int64_t size, wf_tensor *like, double scale,
-                         wf_resize_mode mode, bool align_corners) {
+wf_tensor *wf_resize(wf_tensor *x, int axis, const wf_resize_options *o) {
+    wf_graph *g = x ? x->graph : NULL;
     resize r;
+    if (!o) return wf_poison(g, "resize: the options are NULL");
+    if ((o->size != 0) + (o->like != NULL) + (o->scale != 0) > 1)
+        return wf_poison(g, "resize: the options have more than one of size, like and scale");
+    if (wf_bound_later(o->size))
+        return wf_poison(g, "resize: to a size that is bound later; the option `like` has one");
+    if (!(o->scale >= 0 && o->scale <= INT32_MAX))
+        return wf_poison(g, "resize: a scale of %g, not above 0 and below 2^31", o->scale);
     memset(&r, 0, sizeof r);
     r.axis = wf_pick_axis(axis, wf_rank(x));
-    r.size = size;
-    r.scale = scale;
-    r.mode = mode;
-    r.align_corners = align_corners;
-    return wf_record(&wf_op_resize, 2, (wf_tensor *[]){ x, like }, &r);
-}
-
-wf_tensor *wf_resize(wf_tensor *x, int axis, int64_t size, wf_resize_mode mode,
-                     bool align_corners) {
-    if (x && wf_bound_later(size))
-        return wf_poison(x->graph, "resize: to a size that is bound later; wf_resize_like has one");
-    return record(x, axis, size, NULL, 0, mode, align_corners);
-}
-
-wf_tensor *wf_resize_like(wf_tensor *x, int axis, wf_tensor *like, wf_resize_mode mode,
-                          bool align_corners) {
-    WF_COMPOSE("resize_like", x, like);
-    if (!like) return wf_poison(x ? x->graph : NULL, "resize_like: like is NULL");
-    return wf_composed(record(x, axis, 0, like, 0, mode, align_corners));
-}
-
-wf_tensor *wf_resize_by(wf_tensor *x, int axis, double scale, wf_resize_mode mode,
-                        bool align_corners) {
-    WF_COMPOSE("resize_by", x);
-    if (x && !(scale > 0 && scale <= INT32_MAX))
-        return wf_poison(x->graph, "resize_by: a scale of %g, not above 0 and below 2^31", scale);
-    return wf_composed(record(x, axis, 0, NULL, scale, mode, align_corners));
+    r.size = o->size;
+    r.scale = o->scale;
+    r.mode = o->mode;
+    r.align_corners = o->align_corners;
+    return wf_record(&wf_op_resize, 2, (wf_tensor *[]){ x, o->like }, &r);
 }
 
 wf_tensor *wf_interpolate(wf_tensor *x, const int64_t *sizes, wf_resize_mode mode,
@@ -437,7 +422,10 @@ wf_tensor *wf_interpolate(wf_tensor *x, const int64_t *sizes, wf_resize_mode mod
                          "after the second",
                          ndim, sizes ? "some" : "no");
     wf_tensor *y = x;
-    for (int i = 2; i < ndim; i++)
-        if (sizes[i - 2] != WF_KEEP) y = wf_resize(y, i, sizes[i - 2], mode, align_corners);
+    wf_resize_options o = { .mode = mode, .align_corners = align_corners };
+    for (int i = 2; i < ndim; i++) {
+        o.size = sizes[i - 2];
+        if (o.size != WF_KEEP) y = wf_resize(y, i, &o);
+    }
     return wf_composed(y == x ? wf_alias(x) : y);
 }

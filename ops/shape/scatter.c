@@ -323,16 +323,6 @@ const wf_op wf_op_scatter_max = {
                                .in_place = 1 << ADDEND },
 };
 
-wf_tensor *wf_scatter_max(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
-    return onto(&wf_op_scatter_max, x, axis, ids, src);
-}
-
-wf_tensor *wf_scatter_min(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
-    WF_COMPOSE("scatter_min", x, ids, src);
-    wf_tensor *negative = wf_neg(src);
-    return wf_composed(wf_neg(wf_scatter_max(wf_neg(x), axis, ids, negative)));
-}
-
 /* ---- scatter_mul ----------------------------------------------------------------------------- */
 
 /* The derivative with respect to x is the product of the elements of src written there. With
@@ -342,11 +332,12 @@ wf_tensor *wf_scatter_min(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src
 static void grad_scatter_mul(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     const int *axis = y->attrs;
     wf_tensor *src = y->in[SRC], *ids = y->in[IDS], *x = y->in[ADDEND], *one = wf_fill(x, 1);
-    if (need >> ADDEND & 1) dx[ADDEND] = wf_mul(dy[0], wf_scatter_mul(one, *axis, ids, src));
+    if (need >> ADDEND & 1)
+        dx[ADDEND] = wf_mul(dy[0], onto(&wf_op_scatter_mul, one, *axis, ids, src));
     if (need >> SRC & 1) {
         wf_tensor *zero = wf_equal(src, wf_zero(src));
         wf_tensor *safe = wf_where(zero, wf_fill(src, 1), src);
-        wf_tensor *product = wf_mul(dy[0], wf_scatter_mul(x, *axis, ids, safe));
+        wf_tensor *product = wf_mul(dy[0], onto(&wf_op_scatter_mul, x, *axis, ids, safe));
         wf_tensor *zeros = wf_gather(wf_scatter_like(x, *axis, ids, zero), *axis, ids);
         wf_tensor *others = wf_sub(zeros, zero); /* how many of the other factors are 0 */
         dx[SRC] = wf_where(others, wf_zero(src), wf_div(wf_gather(product, *axis, ids), safe));
@@ -377,8 +368,21 @@ const wf_op wf_op_scatter_mul = {
                                .in_place = 1 << ADDEND },
 };
 
-wf_tensor *wf_scatter_mul(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src) {
-    return onto(&wf_op_scatter_mul, x, axis, ids, src);
+wf_tensor *wf_scatter_reduce(wf_tensor *x, int axis, wf_tensor *ids, wf_tensor *src,
+                             wf_scatter_reduction how) {
+    WF_COMPOSE("scatter_reduce", x, ids, src);
+    switch (how) {
+    case WF_SCATTER_MAX:
+        return wf_composed(onto(&wf_op_scatter_max, x, axis, ids, src));
+    case WF_SCATTER_MUL:
+        return wf_composed(onto(&wf_op_scatter_mul, x, axis, ids, src));
+    case WF_SCATTER_MIN: {
+        wf_tensor *negative = wf_neg(src);
+        return wf_composed(wf_neg(onto(&wf_op_scatter_max, wf_neg(x), axis, ids, negative)));
+    }
+    }
+    return wf_poison(x ? x->graph : NULL, "scatter_reduce: there is no reduction number %d",
+                     (int)how);
 }
 
 /* ---- scatter --------------------------------------------------------------------------------- */

@@ -7,7 +7,6 @@
  * factor of the longest wave is exactly 10000. */
 #include <math.h>
 
-#include "core/compose.h"
 #include "ops/base/op_base.h"
 #include "ops/base/scalars.h"
 #include "ops/base/shapes.h"
@@ -60,12 +59,8 @@ static void fill_sinusoid(const wf_init *init, uint64_t key, wf_dtype dtype, int
     }
 }
 
-wf_init wf_init_sinusoid_as(wf_sinusoid_form form) {
+wf_init wf_init_sinusoid(wf_sinusoid_form form) {
     return (wf_init){ .fill = fill_sinusoid, .a = form };
-}
-
-wf_init wf_init_sinusoid(void) {
-    return wf_init_sinusoid_as(WF_SINUSOID_PAIRS);
 }
 
 /* ---- y[..., column] of ids [...] ------------------------------------------------------------- */
@@ -147,11 +142,6 @@ const wf_op wf_op_sinusoid = {
         &(const wf_kernel){ .tasks = tasks_sinusoid, .eval = eval_sinusoid, .emit = emit_sinusoid },
 };
 
-wf_tensor *wf_sinusoid_as(wf_tensor *ids, int64_t dim, wf_sinusoid_form form) {
-    WF_COMPOSE("sinusoid_as", ids);
-    return wf_composed(wf_record(&wf_op_sinusoid, 1, &ids, &(sinusoid_attrs){ dim, form }));
-}
-
-wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim) {
-    return wf_record(&wf_op_sinusoid, 1, &ids, &(sinusoid_attrs){ dim, WF_SINUSOID_PAIRS });
+wf_tensor *wf_sinusoid(wf_tensor *ids, int64_t dim, wf_sinusoid_form form) {
+    return wf_record(&wf_op_sinusoid, 1, &ids, &(sinusoid_attrs){ dim, form });
 }

@@ -6,7 +6,7 @@
 #include "ops/base/op_base.h"
 #include "ops/base/shapes.h"
 #include "ops/emit/loops.h"
-#include "ops/reduce/reduce.h"
+#include "ops/ops_internal.h"
 
 /* ---- size_of: i32 [] ------------------------------------------------------------------------- */
 
@@ -158,14 +158,10 @@ const wf_op wf_op_inverse_count = {
         &(const wf_kernel){ .eval = eval_inverse_count, .strided = 1, .emit = emit_inverse_count },
 };
 
-wf_tensor *wf_inverse_freedom(wf_tensor *like, uint32_t axes, double correction) {
+wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes, double correction) {
     count_attrs a;
     memset(&a, 0, sizeof a);
     a.axes = wf_axes(axes, wf_rank(like));
     a.correction = correction;
     return wf_record(&wf_op_inverse_count, 1, &like, &a);
-}
-
-wf_tensor *wf_inverse_count(wf_tensor *like, uint32_t axes) {
-    return wf_inverse_freedom(like, axes, 0);
 }

@@ -122,7 +122,7 @@ wf_init draw_init(world *w, int place) {
     case 2:
         return wf_init_normal(draw_real(w, place));
     case 3:
-        return odd(w) ? (wf_init){ 0 } : wf_init_sinusoid();
+        return odd(w) ? (wf_init){ 0 } : wf_init_sinusoid(WF_SINUSOID_PAIRS);
     default:
         return wf_init_zeros();
     }

@@ -35,7 +35,7 @@ static int64_t parameter_count(const wf_graph *g) {
 /* PE[p, 2i] = sin(p / 10000^(2i/D)), PE[p, 2i+1] = cos(same). */
 TEST_ROWS(sinusoid_values, 2) {
     wf_graph *g = new_graph(_i ? WF_F64 : WF_F32);
-    wf_tensor *t = wf_buffer(g, "t", wf_real(g), SHAPE(50, 4), wf_init_sinusoid());
+    wf_tensor *t = wf_buffer(g, "t", wf_real(g), SHAPE(50, 4), wf_init_sinusoid(WF_SINUSOID_PAIRS));
     double *pe = leaf_values(t);
     const double want[2][4] = { { 0, 1, 0, 1 }, { 0.841471, 0.540302, 0.010000, 0.999950 } };
     for (int i = 0; i < 8; i++) ck_assert_double_eq_tol(pe[i], want[i / 4][i % 4], 5e-7);
@@ -59,10 +59,10 @@ TEST_ROWS(sinusoid_forms, 8) {
     static const wf_sinusoid_form forms[] = { WF_SINUSOID_HALVES, WF_SINUSOID_HALVES,
                                               WF_SINUSOID_FAIRSEQ, WF_SINUSOID_TENSOR2TENSOR };
     wf_sinusoid_form form = forms[_i / 2];
-    wf_tensor *t = wf_buffer(g, "t", wf_real(g), SHAPE(50, D), wf_init_sinusoid_as(form));
+    wf_tensor *t = wf_buffer(g, "t", wf_real(g), SHAPE(50, D), wf_init_sinusoid(form));
     wf_tensor *like = wf_shape(g, SHAPE(50));
-    wf_tensor *difference = wf_sum(
-        wf_square(wf_sub(t, wf_sinusoid_as(wf_arange(like, 0), D, form))), WF_ALL_AXES, false);
+    wf_tensor *difference =
+        wf_sum(wf_square(wf_sub(t, wf_sinusoid(wf_arange(like, 0), D, form))), WF_ALL_AXES, false);
     double *pe = leaf_values(t);
     for (int i = 0; i < 50 * D; i++) {
         int p = i / D, column = i % D, wave = column < h ? column : column - h;
@@ -388,7 +388,7 @@ TEST(attention_takes_a_scale_and_a_mask_of_integers) {
     struct wf_mha_layer l = wf_mha_new(g, "mha", 6, 2, false, 0);
     wf_tensor *x = noise(g, "x", SHAPE(2, 3, 6)), *weights[4], *y[4];
     wf_tensor *ids = ids_of(g, "mask", SHAPE(2, 1, 1, 3), (int32_t[]){ 1, 0, 1, 1, 2, 0 });
-    wf_tensor *mask = wf_not_equal(ids, wf_constant_i32(g, 0));
+    wf_tensor *mask = wf_not_equal(ids, wf_constant_array(g, WF_I32, 0, NULL, &(int32_t){ 0 }));
     wf_mha_options o[4] = { { .mask = mask, .scale = 1 },
                             { .mask = ids, .scale = 1 },
                             { .mask = mask, .scale = 1 / sqrt(3) },

@@ -1,6 +1,7 @@
 /* tests/ops/graph_text.c - reads programs and records them. */
 #include "graph_text.h"
 
+#include "ops/ops_internal.h"
 #include "ops/update/sums.h"
 
 #include <math.h>

@@ -20,6 +20,7 @@
     (wf_mel_options) {                                                                             \
         .sample_rate = rate, .n_fft = points, .n_mels = filters, __VA_ARGS__                       \
     }
+#define RESIZE(...) (&(wf_resize_options){ __VA_ARGS__ })
 #define POOL(...) (&(wf_pool_options){ __VA_ARGS__ })
 #define ADAM(...) (&(wf_adam_options){ __VA_ARGS__ })
 #define SGD(...) (&(wf_sgd_options){ __VA_ARGS__ })
@@ -44,7 +45,7 @@ static wf_tensor *mels_of(wf_tensor *power, wf_mel_options o) {
 }
 
 static wf_tensor *id_minus(wf_tensor *ids, int32_t less) {
-    return wf_sub(ids, wf_constant_i32(ids->graph, less));
+    return wf_sub(ids, wf_constant_array(ids->graph, WF_I32, 0, NULL, &(int32_t){ less }));
 }
 
 /* a b + (a c) * a. a's gradient has three terms, whose order is that of recording: so the calls are
@@ -63,7 +64,7 @@ static wf_tensor *own_mask(wf_tensor *x) {
     return wf_masked_softmax(x, x, false);
 }
 static wf_tensor *own_gain(wf_tensor *x) {
-    return wf_layer_norm(x, x, x, 1e-5);
+    return wf_layer_norm(x, WF_LAST_AXIS, x, x, 1e-5);
 }
 static wf_tensor *own_rms_gain(wf_tensor *x) {
     return wf_rms_norm(x, x, 1e-5);

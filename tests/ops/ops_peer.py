@@ -64,18 +64,17 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 NOT_TIMED = {
     "zeros ones constant": "full",
-    "square_sums inverse_count arange is_training position_ids count_of size_of":
+    "arange is_training position_ids count_of size_of":
         "a few numbers for the engine",
     "matrix reshape_like squeeze unsqueeze flatten detach cache split chunk": "views",
-    "segment_softmax linear_scan sinusoid sinusoid_as rotary rotary_table rotate attention_weights":
+    "segment_softmax linear_scan sinusoid rotary rotary_table rotate attention_weights":
         "not in PyTorch",
-    "bitwise_right_shift_logical rotary_table_scaled": "not in PyTorch",
+    "bitwise_right_shift_logical": "not in PyTorch",
     "dropout": "the identity outside training; bench step has it",
     "assign accumulate sgd_step adam_step rmsprop_step lion_step check_finite": "bench step has it",
     "conv2d conv_transpose2d conv_transpose1d fold": "rows of bench_ops.c, and their gradients",
     "max_pool2d avg_pool2d cross_entropy_over": "rows of bench_ops.c; cross_entropy",
     "min_rows argmin": "max_rows",
-    "resize_like resize_by": "resize",
     "stft log_mel_spectrogram": "power_spectrum",
     "mel_filters": "a constant",
 }

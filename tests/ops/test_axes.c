@@ -5,7 +5,7 @@
 
 #include "nn/attention.h"
 #include "nn/loss.h"
-#include "ops/ops.h"
+#include "ops/ops_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
@@ -33,7 +33,7 @@ typedef struct set_row {
 } set_row;
 
 static wf_tensor *no_weight(wf_tensor *x, uint32_t axes) {
-    return wf_layer_norm_over(x, axes, NULL, NULL, 1e-5);
+    return wf_layer_norm(x, axes, NULL, NULL, 1e-5);
 }
 
 #define SETS                                                                                       \
@@ -49,12 +49,12 @@ static wf_tensor *no_weight(wf_tensor *x, uint32_t axes) {
     SET(logsumexp, wf_logsumexp(e->x, axes, false))                                                \
     SET(any, wf_any(e->x, axes, false))                                                            \
     SET(all, wf_all(e->x, axes, true))                                                             \
-    SET(inverse_count, wf_inverse_count(e->x, axes))                                               \
+    SET(inverse_count, wf_inverse_count(e->x, axes, 0))                                            \
     SET(count_of, wf_count_of(e->x, axes))                                                         \
     SET(squeeze, wf_squeeze(e->one, axes))                                                         \
     SET(unsqueeze, wf_unsqueeze(e->x, axes))                                                       \
     SET(flip, wf_flip(e->x, axes))                                                                 \
-    SET(layer_norm_over, no_weight(e->x, axes))
+    SET(layer_norm, no_weight(e->x, axes))
 
 #define SET(NAME, CALL)                                                                            \
     static wf_tensor *s_##NAME(env *e, uint32_t axes) {                                            \
@@ -130,14 +130,14 @@ typedef struct axis_row {
     AXIS(roll, wf_roll(e->x, 1, axis))                                                             \
     AXIS(gather, wf_gather(e->x, axis, e->ids))                                                    \
     AXIS(scatter_add, wf_scatter_add(e->x, axis, e->ids, e->x))                                    \
-    AXIS(scatter_max, wf_scatter_max(e->x, axis, e->ids, e->x))                                    \
-    AXIS(scatter_min, wf_scatter_min(e->x, axis, e->ids, e->x))                                    \
-    AXIS(scatter_mul, wf_scatter_mul(e->x, axis, e->ids, e->x))                                    \
+    AXIS(scatter_max, wf_scatter_reduce(e->x, axis, e->ids, e->x, WF_SCATTER_MAX))                 \
+    AXIS(scatter_min, wf_scatter_reduce(e->x, axis, e->ids, e->x, WF_SCATTER_MIN))                 \
+    AXIS(scatter_mul, wf_scatter_reduce(e->x, axis, e->ids, e->x, WF_SCATTER_MUL))                 \
     AXIS(scatter, wf_scatter(e->x, axis, e->ids, e->x))                                            \
     AXIS(index_copy, wf_index_copy(e->x, axis, wf_arange(e->x, 1), e->x))                          \
-    AXIS(resize, wf_resize(e->x, axis, 5, WF_RESIZE_LINEAR, false))                                \
-    AXIS(resize_like, wf_resize_like(e->x, axis, e->x, WF_RESIZE_LINEAR, false))                   \
-    AXIS(resize_by, wf_resize_by(e->x, axis, 2, WF_RESIZE_LINEAR, false))                          \
+    AXIS(resize, wf_resize(e->x, axis, &(wf_resize_options){ .size = 5 }))                         \
+    AXIS(resize_like, wf_resize(e->x, axis, &(wf_resize_options){ .like = e->x }))                 \
+    AXIS(resize_by, wf_resize(e->x, axis, &(wf_resize_options){ .scale = 2 }))                     \
     AXIS(pad_reflect, wf_pad_reflect(e->x, axis, 1, 0))                                            \
     AXIS(index_select, wf_index_select(e->x, axis, wf_arange(e->x, 0)))                            \
     AXIS(index_add, wf_index_add(e->x, axis, wf_arange(e->x, 1), e->x))                            \

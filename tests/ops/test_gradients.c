@@ -350,7 +350,7 @@ static wf_tensor *block(wf_graph *g, wf_tensor **p) {
     for (int i = 0; i < 12; i++) data[i] = 2 * number(11, (uint64_t)i) - 1;
     p[0] = param_of(g, "x", SHAPE(1, 3, 4), data), p[1] = param_of(g, "w", SHAPE(4, 3), data);
     p[2] = param_of(g, "gain", SHAPE(4), data + 3);
-    wf_tensor *n = wf_layer_norm(p[0], p[2], NULL, 1e-5); /* [1, 3, 4] */
+    wf_tensor *n = wf_layer_norm(p[0], WF_LAST_AXIS, p[2], NULL, 1e-5); /* [1, 3, 4] */
     wf_tensor *a = wf_attention(n, n, p[0], NULL, &(wf_attention_options){ .causal = true });
     wf_tensor *logits = wf_matmul(wf_add(p[0], wf_gelu(a)), p[1]); /* [1, 3, 3] */
     wf_tensor *labels = ids_of(g, "labels", SHAPE(1, 3), (int32_t[]){ 2, 0, 1 });

@@ -212,7 +212,7 @@ TEST(equal_logits_have_equal_probabilities) {
 /* ---- norms: rows whose squares overflow ------------------------------------------------------ */
 
 static wf_tensor *layer_norm(wf_tensor *x) {
-    return wf_layer_norm(x, NULL, NULL, 1e-5);
+    return wf_layer_norm(x, WF_LAST_AXIS, NULL, NULL, 1e-5);
 }
 static wf_tensor *rms_norm(wf_tensor *x) {
     return wf_rms_norm(x, NULL, 1e-5);
@@ -325,16 +325,16 @@ static wf_tensor *first_of(wf_tensor *x) {
     return wf_cast(wf_fill(x, 0), WF_I32);
 }
 static wf_tensor *scatter_max_to_five(wf_tensor *x) {
-    return wf_scatter_max(wf_fill(wf_slice(x, 0, 0, 2), 5), 0, first_of(x), x);
+    return wf_scatter_reduce(wf_fill(wf_slice(x, 0, 0, 2), 5), 0, first_of(x), x, WF_SCATTER_MAX);
 }
 static wf_tensor *scatter_max_with_itself(wf_tensor *x) {
-    return wf_scatter_max(x, 0, wf_arange(x, 0), wf_detach(x));
+    return wf_scatter_reduce(x, 0, wf_arange(x, 0), wf_detach(x), WF_SCATTER_MAX);
 }
 static wf_tensor *scatter_min_of_all(wf_tensor *x) {
-    return wf_scatter_min(wf_fill(x, INFINITY), 0, first_of(x), x);
+    return wf_scatter_reduce(wf_fill(x, INFINITY), 0, first_of(x), x, WF_SCATTER_MIN);
 }
 static wf_tensor *scatter_mul_of_all(wf_tensor *x) {
-    return wf_slice(wf_scatter_mul(wf_fill(x, 1), 0, first_of(x), x), 0, 0, 1);
+    return wf_slice(wf_scatter_reduce(wf_fill(x, 1), 0, first_of(x), x, WF_SCATTER_MUL), 0, 0, 1);
 }
 
 /* exp(1000 relu(x) + 1000): infinite, and so is its slope. */

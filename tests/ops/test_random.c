@@ -170,7 +170,8 @@ TEST(integers_are_exact_and_wrap) {
 
 TEST(division_of_integers_by_0_fails_the_run) {
     wf_graph *g = new_graph(WF_F32);
-    wf_tensor *x = wf_full(g, WF_I32, SHAPE(300), 5), *zero = wf_constant_i32(g, 0);
+    wf_tensor *x = wf_full(g, WF_I32, SHAPE(300), 5),
+              *zero = wf_constant_array(g, WF_I32, 0, NULL, &(int32_t){ 0 });
     wf_tensor *y[] = { wf_floor_divide(x, zero), wf_remainder(x, zero), wf_fmod(x, zero) };
     for (int i = 0; i < COUNT_OF(y); i++) {
         wf_plan *p = plan_for(y[i], false);

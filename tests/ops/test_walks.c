@@ -286,9 +286,9 @@ TEST_ROWS(scattered_elements_are_those_of_a_loop, 40) {
               *from = param_of(g, "src", AXES, many, src);
     wf_tensor *where = ids_of(g, "ids", AXES, many, ids);
     wf_tensor *y[WAYS] = { wf_scatter(onto, axis, where, from),
-                           wf_scatter_max(onto, axis, where, from),
-                           wf_scatter_min(onto, axis, where, from),
-                           wf_scatter_mul(onto, axis, where, from) };
+                           wf_scatter_reduce(onto, axis, where, from, WF_SCATTER_MAX),
+                           wf_scatter_reduce(onto, axis, where, from, WF_SCATTER_MIN),
+                           wf_scatter_reduce(onto, axis, where, from, WF_SCATTER_MUL) };
     values got[WAYS];
     evaluate(y, WAYS, 1 + _i % 2, false, got);
     for (int64_t e = 0; e < picks; e++) {
@@ -319,14 +319,15 @@ TEST_ROWS(resized_rows_are_resized_columns, 10) {
     static const wf_resize_mode modes[] = { WF_RESIZE_NEAREST, WF_RESIZE_NEAREST_EXACT,
                                             WF_RESIZE_LINEAR, WF_RESIZE_LINEAR, WF_RESIZE_CUBIC };
     enum { ROWS = 9001, COLUMNS = 5, SIZE = 7 };
-    wf_resize_mode mode = modes[_i / 2];
-    bool corners = _i / 2 == 3;
+    const wf_resize_options o = { .size = SIZE,
+                                  .mode = modes[_i / 2],
+                                  .align_corners = _i / 2 == 3 };
     wf_graph *g = new_graph(_i & 1 ? WF_F64 : WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(ROWS, COLUMNS), wf_init_normal(1));
     wf_tensor *columns = wf_affine(wf_permute(x, (int[]){ 1, 0 }), 1, 0);
     wf_tensor *y[] = {
-        wf_resize(x, 1, SIZE, mode, corners),
-        wf_affine(wf_permute(wf_resize(columns, 0, SIZE, mode, corners), (int[]){ 1, 0 }), 1, 0)
+        wf_resize(x, 1, &o),
+        wf_affine(wf_permute(wf_resize(columns, 0, &o), (int[]){ 1, 0 }), 1, 0),
     };
     values got[2];
     evaluate(y, 2, 1 + _i % 3, false, got);

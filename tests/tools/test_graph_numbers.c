@@ -49,7 +49,7 @@ static wf_tensor *as_signs(wf_tensor *x, wf_tensor *w) {
                   wf_constant(x->graph, 1.5));
 }
 static wf_tensor *as_norm(wf_tensor *x, wf_tensor *w) {
-    return wf_div(wf_layer_norm(x, NULL, NULL, 1e-5),
+    return wf_div(wf_layer_norm(x, WF_LAST_AXIS, NULL, NULL, 1e-5),
                   wf_add(wf_exp(wf_transpose(w, -1, -2)), wf_constant(x->graph, 1)));
 }
 static wf_tensor *as_powers(wf_tensor *x, wf_tensor *w) {
@@ -242,7 +242,7 @@ TEST(attributes_and_gradient_rules_are_those_of_the_nodes) {
     assert_attributes(wf_slice(a, 1, 1, WF_END), "axis = 1, from = 1, to = end");
     assert_attributes(wf_sum(a, WF_AXIS(0) | WF_AXIS(1), true), "axes = 0 1");
     assert_attributes(wf_masked_softmax(a, NULL, true), "causal");
-    assert_attributes(wf_layer_norm(a, NULL, NULL, 1e-5), "eps = 1e-05");
+    assert_attributes(wf_layer_norm(a, WF_LAST_AXIS, NULL, NULL, 1e-5), "eps = 1e-05");
     assert_rule(wf_mul(a, b), "da = dy * b\ndb = dy * a");
     assert_rule(wf_tanh(a), "dx = dy * affine(square(y); scale = -1, shift = 1)");
     assert_rule(wf_softmax(a, -1), "dx = softmax_backward(y, dy)");

@@ -49,7 +49,7 @@ static wf_tensor *transpose(wf_tensor *const *x) {
     return wf_transpose(x[0], -1, -2);
 }
 static wf_tensor *layer_norm(wf_tensor *const *x) {
-    return wf_layer_norm(x[0], NULL, NULL, 1e-5);
+    return wf_layer_norm(x[0], WF_LAST_AXIS, NULL, NULL, 1e-5);
 }
 static wf_tensor *rms_norm(wf_tensor *const *x) {
     return wf_rms_norm(x[0], NULL, 1e-5);

@@ -47,7 +47,7 @@ static void record(model *m, wf_dtype real) {
     m->params[1] = wf_param(g, "gain", SHAPE(D), wf_init_constant(1));
     m->params[2] = wf_param(g, "out", SHAPE(D, V), wf_init_normal(1));
     wf_tensor *h = wf_matmul(wf_dropout(m->x, 0.1, NULL), m->params[0]); /* [B, T, D] */
-    h = wf_layer_norm(wf_gelu(h), m->params[1], NULL, 1e-5);
+    h = wf_layer_norm(wf_gelu(h), WF_LAST_AXIS, m->params[1], NULL, 1e-5);
     wf_tensor *k = wf_cache(h, 1), *v = wf_cache(wf_scale(h, 0.5), 1);
     h = wf_add(h, wf_attention(h, k, v, NULL, &(wf_attention_options){ .causal = true }));
     m->logits = wf_einsum("btd,dv->btv", (wf_tensor *[]){ h, m->params[2] }, 2); /* [B, T, V] */

@@ -55,7 +55,7 @@ TEST(a_constant_can_be_fed) {
 TEST(result_0_of_several_can_be_fed) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(2, 3), wf_init_uniform(1)), *dx;
-    wf_tensor *n = wf_layer_norm(x, NULL, NULL, 1e-5), *y = wf_scale(n, 2);
+    wf_tensor *n = wf_layer_norm(x, WF_LAST_AXIS, NULL, NULL, 1e-5), *y = wf_scale(n, 2);
     const float in[] = { 1, 2, 3, 4, 5, 6 };
     float out[6];
     wf_plan *p = plan_of(g, &y, 1, &n, 1, false);
@@ -786,7 +786,7 @@ TEST(a_share_that_was_passed_on_is_not_computed_again) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(3, 4), wf_init_uniform(1)),
               *w = wf_param(g, "w", SHAPE(4, 5), wf_init_uniform(1));
-    wf_tensor *h = wf_tanh(x), *y = wf_add(h, wf_layer_norm(h, NULL, NULL, 1e-5)),
+    wf_tensor *h = wf_tanh(x), *y = wf_add(h, wf_layer_norm(h, WF_LAST_AXIS, NULL, NULL, 1e-5)),
               *wrt[] = { x, w }, *grads[2];
     ck_assert(wf_grad(wf_sum(wf_square(wf_matmul(y, w)), WF_ALL_AXES, false), wrt, 2, grads));
     wf_plan *p = plan_of(g, grads, 2, NULL, 0, false);

@@ -7,6 +7,7 @@
 
 #include "core/graph_internal.h"
 #include "nn/nn.h"
+#include "ops/ops_internal.h"
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
@@ -349,7 +350,7 @@ TEST(axes_that_no_tensor_has_are_refused) {
             else if (which == 2)
                 wf_squeeze(x, axes);
             else if (which == 1)
-                wf_inverse_count(x, axes);
+                wf_inverse_count(x, axes, 0);
             else
                 wf_sum(x, axes, false);
             ck_assert_msg(!wf_ok(g), "axis %d, %d", cases[i].axis, which);

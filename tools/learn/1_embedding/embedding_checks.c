@@ -129,7 +129,7 @@ static void run_positions(const sample *s, float *const *out) {
 
 static wf_tensor *record_positions(const sample *s, wf_graph *g) {
     int64_t shape[] = { s->size['T'] };
-    return wf_sinusoid(wf_arange(wf_shape(g, 1, shape), 0), s->size['D']);
+    return wf_sinusoid(wf_arange(wf_shape(g, 1, shape), 0), s->size['D'], WF_SINUSOID_PAIRS);
 }
 
 static void weft_positions(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {

@@ -18,7 +18,7 @@ static void run_norm(const sample *s, float *const *out) {
 static void weft_norm(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
     (void)s;
     (void)g;
-    out[0] = wf_layer_norm(in[X], in[NORM], in[NORM + 1], EPS);
+    out[0] = wf_layer_norm(in[X], WF_LAST_AXIS, in[NORM], in[NORM + 1], EPS);
 }
 
 static void model_norm(const sample *s, uint64_t m, double *const *out) {
@@ -167,13 +167,15 @@ static void run_pre(const sample *s, float *const *out) {
 static void weft_post(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
     (void)s;
     (void)g;
-    out[0] = wf_layer_norm(wf_add(in[X], record_ff(in[X], in)), in[NORM], in[NORM + 1], EPS);
+    out[0] = wf_layer_norm(wf_add(in[X], record_ff(in[X], in)), WF_LAST_AXIS, in[NORM],
+                           in[NORM + 1], EPS);
 }
 
 static void weft_pre(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
     (void)s;
     (void)g;
-    out[0] = wf_add(in[X], record_ff(wf_layer_norm(in[X], in[NORM], in[NORM + 1], EPS), in));
+    out[0] = wf_add(in[X],
+                    record_ff(wf_layer_norm(in[X], WF_LAST_AXIS, in[NORM], in[NORM + 1], EPS), in));
 }
 
 typedef struct block {

@@ -66,7 +66,8 @@ static void run_model(const sample *s, float *const *out) {
 static wf_tensor *record_input(const sample *s, wf_graph *g, wf_tensor *table, wf_tensor *ids) {
     int D = s->size['D'];
     wf_tensor *rows = wf_mul(wf_embedding(table, ids), wf_constant(g, sqrt(D)));
-    return wf_unsqueeze(wf_add(rows, wf_sinusoid(wf_arange(ids, 0), D)), WF_AXIS(0));
+    return wf_unsqueeze(wf_add(rows, wf_sinusoid(wf_arange(ids, 0), D, WF_SINUSOID_PAIRS)),
+                        WF_AXIS(0));
 }
 
 static void weft_model(const sample *s, wf_graph *g, wf_tensor *const *in, wf_tensor **out) {
