@@ -73,20 +73,19 @@ static struct wf_mha_layer mha_new(wf_graph *g, const char *name, const wf_block
     if (o->bias || o->qkv_bias)
         l.in_proj_bias = wf_param(g, "in_proj_bias", 1, &rows, wf_init_zeros());
     if (o->qk_norm) {
-        l.q_norm = wf_rms_norm_new(g, "q_norm", l.head_dim, o->layer_norm_eps);
-        l.k_norm = wf_rms_norm_new(g, "k_norm", l.head_dim, o->layer_norm_eps);
+        l.q_norm = wf_norm_new(g, "q_norm", WF_RMS_NORM, l.head_dim, o->layer_norm_eps, false);
+        l.k_norm = wf_norm_new(g, "k_norm", WF_RMS_NORM, l.head_dim, o->layer_norm_eps, false);
     }
     l.out_proj = wf_linear_new(g, "out_proj", width, o->d_model, o->bias || o->out_bias);
     l.path = wf_scope(g, outer);
     return l;
 }
 
-struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t embed_dim,
-                                       int64_t num_heads, int64_t num_kv_heads, bool bias,
-                                       double dropout) {
+struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64_t num_heads,
+                               int64_t num_kv_heads, bool bias, double dropout) {
     const wf_block_options o = { .d_model = embed_dim,
                                  .num_heads = num_heads,
-                                 .num_kv_heads = num_kv_heads,
+                                 .num_kv_heads = num_kv_heads ? num_kv_heads : num_heads,
                                  .bias = bias,
                                  .attention_dropout = dropout };
     return mha_new(g, name, &o);
@@ -110,11 +109,6 @@ struct wf_mha_layer wf_cross_attention_new(wf_graph *g, const char *name,
                                      .attention_scale = o->attention_scale,
                                      .attention_dropout = o->attention_dropout };
     return mha_new(g, name, &cross);
-}
-
-struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim, int64_t num_heads,
-                               bool bias, double dropout) {
-    return wf_mha_grouped_new(g, name, embed_dim, num_heads, num_heads, bias, dropout);
 }
 
 /* True if the layer was made. A layer of a failed graph may have 0 heads, by which nothing can be

@@ -42,14 +42,11 @@ typedef struct wf_mha_options {
     /* factor of the products of queries and keys; T5 uses 1. 0: the layer's scale */
     double scale;
 } wf_mha_options;
+/* num_kv_heads: the heads of keys and values; 0: num_heads. Fewer make grouped-query attention
+ * (Ainslie et al. 2023): num_heads / num_kv_heads consecutive heads of queries share one. */
 WF_API struct wf_mha_layer wf_mha_new(wf_graph *g, const char *name, int64_t embed_dim,
-                                      int64_t num_heads, bool bias, double dropout);
-/* Grouped-query attention (Ainslie et al. 2023): there are num_kv_heads heads of keys and values,
- * each shared by num_heads / num_kv_heads consecutive heads of queries. In a layer of wf_mha_new,
- * num_kv_heads equals num_heads. */
-WF_API struct wf_mha_layer wf_mha_grouped_new(wf_graph *g, const char *name, int64_t embed_dim,
-                                              int64_t num_heads, int64_t num_kv_heads, bool bias,
-                                              double dropout);
+                                      int64_t num_heads, int64_t num_kv_heads, bool bias,
+                                      double dropout);
 /* [B,T,D], [B,S,D] -> [B,T,D]; key_value == query is self-attention. Options may be NULL. */
 WF_API wf_tensor *wf_mha(const struct wf_mha_layer *l, wf_tensor *query, wf_tensor *key_value,
                          const wf_mha_options *o);

@@ -46,9 +46,7 @@ struct wf_norm_layer wf_block_norm_new(wf_graph *g, const char *name, const wf_b
         no_options(g, "a norm");
         return (struct wf_norm_layer){ 0 };
     }
-    if (o->norm == WF_RMS_NORM) return wf_rms_norm_new(g, name, o->d_model, o->layer_norm_eps);
-    if (o->norm != WF_LAYER_NORM) wf_poison(g, "there is no norm number %d", (int)o->norm);
-    return wf_norm_new(g, name, o->d_model, o->layer_norm_eps, o->bias);
+    return wf_norm_new(g, name, o->norm, o->d_model, o->layer_norm_eps, o->bias);
 }
 
 /* The input of a sublayer: with pre-norm the norm of x, else x. */

@@ -49,7 +49,7 @@ typedef struct wf_block_options {
      * WF_SILU, GeGLU with WF_GELU, ReGLU with WF_RELU. linear1 and linear3 are [F, D]: linearN is
      * wN of Llama; in Hugging Face's names gate_proj, down_proj, up_proj */
     bool gated;
-    /* heads of keys and values in self-attention, see wf_mha_grouped_new; 0: num_heads */
+    /* heads of keys and values in self-attention, see wf_mha_new; 0: num_heads */
     int64_t num_kv_heads;
     /* width of a head; 0: d_model / num_heads */
     int64_t head_dim;

@@ -78,34 +78,25 @@ static bool has_positions(const struct wf_position_layer *l) {
     return l && (l->weight || (sinusoidal(l->kind) && l->dim > 0));
 }
 
-wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x, wf_tensor *ids) {
+wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x, wf_tensor *ids) {
     if (l && (l->kind == WF_POSITIONS_NONE || l->kind == WF_POSITIONS_ROTARY) && x) return x;
     if (!x || !has_positions(l)) return no_layer(x, "a table of positions");
     const char *outer = wf_scope(x->graph, l->path);
+    if (!ids) ids = wf_position_ids(x, 1);
     wf_tensor *rows =
         l->weight ? wf_embedding(l->weight, ids) : wf_sinusoid(ids, l->dim, form_of(l->kind));
     return leave(outer, wf_add(x, rows)); /* [B,T,D] + [T,D] or [B,T,D] */
 }
 
-wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x) {
-    if (!x || !has_positions(l)) return wf_add_positions_at(l, x, NULL);
-    const char *outer = wf_scope(x->graph, l->path);
-    return leave(outer, wf_add_positions_at(l, x, wf_position_ids(x, 1)));
-}
-
-wf_tensor *wf_rotary_positions_at(const struct wf_position_layer *l, wf_tensor *ids,
-                                  int64_t head_dim) {
-    if (!l) return no_layer(ids, "a table of positions");
+wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x, wf_tensor *ids,
+                               int64_t head_dim) {
+    if (!l) return no_layer(ids ? ids : x, "a table of positions");
     if (!wf_rotates(l->kind)) return NULL;
-    if (!ids) return wf_poison(NULL, "rotary positions of NULL");
+    if (!ids && !x) return wf_poison(NULL, "rotary positions of NULL");
+    if (!ids) ids = wf_position_ids(x, 1);
     const char *outer = wf_scope(ids->graph, l->path);
     return leave(
         outer, wf_rotary_table(ids, head_dim, l->base, l->interleaved, &l->scaling)); /* [T,2,d] */
-}
-
-wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x, int64_t head_dim) {
-    if (!l || !x || !wf_rotates(l->kind)) return wf_rotary_positions_at(l, x, head_dim);
-    return wf_rotary_positions_at(l, wf_position_ids(x, 1), head_dim);
 }
 
 /* ---- relative positions ---------------------------------------------------------------------- */

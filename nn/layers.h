@@ -76,20 +76,15 @@ struct wf_position_layer {
 /* Make the layer, with a table of positions 0..max_len-1 if this kind of positions has one. */
 WF_API struct wf_position_layer wf_position_new(wf_graph *g, const char *name, wf_positions kind,
                                                 int64_t max_len, int64_t dim);
-/* Add rows P..P+T-1 to x [B,T,D], where P is the position. This is for the input of a decoder. */
-WF_API wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x);
-/* Add the rows of the given ids, [T] or [B,T], to x [B,T,D]. For the input of an encoder use ids =
- * wf_arange(x, 1): its positions are 0..T-1, also in a plan with a state at a position P. */
-WF_API wf_tensor *wf_add_positions_at(const struct wf_position_layer *l, wf_tensor *x,
-                                      wf_tensor *ids);
+/* Add the rows of the positions ids, [T] or [B,T], to x [B,T,D]. ids NULL: P..P+T-1, where P is the
+ * position, as for the input of a decoder. For that of an encoder use ids = wf_arange(x, 1): its
+ * positions are 0..T-1, also in a plan with a state at a position P. */
+WF_API wf_tensor *wf_add_positions(const struct wf_position_layer *l, wf_tensor *x, wf_tensor *ids);
 
-/* The table for wf_mha_options.rotary, for heads of width head_dim. It has rows P..P+T-1 for x
- * [B,T,...], or the rows of the given positions. All layers can share it. NULL unless the layer is
- * rotary. */
+/* The table for wf_mha_options.rotary, with rows for the same positions and heads of width
+ * head_dim. All layers can share it. NULL unless the layer is rotary. */
 WF_API wf_tensor *wf_rotary_positions(const struct wf_position_layer *l, wf_tensor *x,
-                                      int64_t head_dim);
-WF_API wf_tensor *wf_rotary_positions_at(const struct wf_position_layer *l, wf_tensor *ids,
-                                         int64_t head_dim);
+                                      wf_tensor *ids, int64_t head_dim);
 
 /* ---- LayerNorm and RMSNorm: norm.c ----------------------------------------------------------- */
 
@@ -109,12 +104,11 @@ struct wf_norm_layer {
     wf_norm_kind kind;
     const char *path;
 };
-/* The initial weight is ones, the bias zeros. The variance is the biased one, and eps is added
- * inside the root. */
-WF_API struct wf_norm_layer wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps,
-                                        bool bias);
-/* x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019). */
-WF_API struct wf_norm_layer wf_rms_norm_new(wf_graph *g, const char *name, int64_t dim, double eps);
+/* The initial weight is ones, the bias zeros. LayerNorm: the variance is the biased one, and eps is
+ * added inside the root. RMSNorm is x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019), and
+ * has no bias. */
+WF_API struct wf_norm_layer wf_norm_new(wf_graph *g, const char *name, wf_norm_kind kind,
+                                        int64_t dim, double eps, bool bias);
 /* Apply a LayerNorm or an RMSNorm. */
 WF_API wf_tensor *wf_norm(const struct wf_norm_layer *l, wf_tensor *x);
 

@@ -3,23 +3,16 @@
  * (Ioffe & Szegedy 2015) and GroupNorm (Wu & He 2018), over channels. */
 #include "module.h"
 
-static struct wf_norm_layer norm_new(wf_graph *g, const char *name, wf_norm_kind kind, int64_t dim,
-                                     double eps, bool bias) {
+struct wf_norm_layer wf_norm_new(wf_graph *g, const char *name, wf_norm_kind kind, int64_t dim,
+                                 double eps, bool bias) {
     struct wf_norm_layer l = { .eps = eps, .kind = kind };
+    if (kind != WF_LAYER_NORM && kind != WF_RMS_NORM)
+        wf_poison(g, "there is no norm number %d", (int)kind);
     const char *outer = wf_scope_push(g, name);
     l.weight = wf_param(g, "weight", 1, &dim, wf_init_constant(1));
-    if (bias) l.bias = wf_param(g, "bias", 1, &dim, wf_init_zeros());
+    if (bias && kind == WF_LAYER_NORM) l.bias = wf_param(g, "bias", 1, &dim, wf_init_zeros());
     l.path = wf_scope(g, outer);
     return l;
-}
-
-struct wf_norm_layer wf_norm_new(wf_graph *g, const char *name, int64_t dim, double eps,
-                                 bool bias) {
-    return norm_new(g, name, WF_LAYER_NORM, dim, eps, bias);
-}
-
-struct wf_norm_layer wf_rms_norm_new(wf_graph *g, const char *name, int64_t dim, double eps) {
-    return norm_new(g, name, WF_RMS_NORM, dim, eps, false);
 }
 
 wf_tensor *wf_norm(const struct wf_norm_layer *l, wf_tensor *x) {

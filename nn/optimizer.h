@@ -84,12 +84,10 @@ typedef struct wf_optimizer {
 
 /* Feed n doubles to a real tensor with n elements, converted to its type. False on failure. */
 WF_API bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n);
-/* Write the first `capacity` parameters of the graph, in recording order, to out (may be NULL).
- * Returns the number of all parameters. */
-WF_API int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity);
-/* Like wf_parameters, but only parameters whose names fit a pattern as in wf_parameter_group.names:
- * "head.*" to train a head alone, "!encoder.*" to freeze an encoder. */
-WF_API int wf_parameters_named(const wf_graph *g, const char *names, wf_tensor **out, int capacity);
+/* Write the parameters of the graph whose names fit a pattern as in wf_parameter_group.names: NULL
+ * for all, "head.*" to train a head alone, "!encoder.*" to freeze an encoder. The first `capacity`
+ * of them, in recording order, are written to out (may be NULL). Returns how many there are. */
+WF_API int wf_parameters(const wf_graph *g, const char *names, wf_tensor **out, int capacity);
 /* True if the name fits the pattern: * stands for any characters, and a leading ! negates the
  * answer. */
 WF_API bool wf_name_fits(const char *names, const char *name);

@@ -29,19 +29,15 @@ bool wf_name_fits(const char *names, const char *name) {
     return *names == '!' ? !fits(names + 1, name) : fits(names, name);
 }
 
-int wf_parameters_named(const wf_graph *g, const char *names, wf_tensor **out, int capacity) {
+int wf_parameters(const wf_graph *g, const char *names, wf_tensor **out, int capacity) {
     int n = 0;
     for (int id = 0; id < wf_node_count(g); id++) {
         wf_tensor *t = wf_node(g, id);
-        if (t->kind != WF_PARAM || !wf_name_fits(names, t->name)) continue;
+        if (t->kind != WF_PARAM || (names && !wf_name_fits(names, t->name))) continue;
         if (out && n < capacity) out[n] = t;
         n++;
     }
     return n;
-}
-
-int wf_parameters(const wf_graph *g, wf_tensor **out, int capacity) {
-    return wf_parameters_named(g, "*", out, capacity);
 }
 
 bool wf_feed_reals(wf_plan *p, const wf_tensor *t, const double *values, int n) {

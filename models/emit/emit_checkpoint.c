@@ -25,12 +25,12 @@ static int by_name(const void *a, const void *b) {
 static wf_tensor **list_leaves(const training_emitter *e, int *n) {
     const wf_optimizer *o = wf_trainer_optimizer(e->trainer);
     wf_graph *g = e->model->graph;
-    int all = wf_parameters(g, NULL, 0);
+    int all = wf_parameters(g, NULL, NULL, 0);
     size_t most = (size_t)all + (size_t)o->n * (WF_MOST_MOMENTS + 1);
     wf_tensor **leaves = calloc(most + 1, sizeof *leaves);
     *n = 0;
     if (!leaves) return NULL;
-    wf_parameters(g, leaves, all);
+    wf_parameters(g, NULL, leaves, all);
     for (int i = 0; i < all; i++)
         if (wf_is_saved(e->model, leaves[i])) leaves[(*n)++] = leaves[i];
     for (int i = 0; i < o->n; i++) {

@@ -61,7 +61,7 @@ static bool stack_new(stack *s, const wf_encoder *e, char *message) {
     s->tokens = wf_token_table(g, "embedding", c->vocab, c->d_model, false, true);
     s->places = wf_token_table(g, "position", places, c->d_model, false, true);
     if (c->types) s->types = wf_token_table(g, "type", c->types, c->d_model, false, true);
-    s->norm = wf_norm_new(g, "embedding_norm", c->d_model, c->layer_norm_eps, true);
+    s->norm = wf_norm_new(g, "embedding_norm", WF_LAYER_NORM, c->d_model, c->layer_norm_eps, true);
     const char *outer = wf_scope_push(g, "encoder");
     for (int64_t i = 0; i < c->layers; i++)
         s->blocks[i] = wf_encoder_layer_new(g, wf_layer_name(i, name), &o);
@@ -102,7 +102,7 @@ static void predict(wf_encoder *e, const stack *s) {
     wf_model *m = &e->model;
     struct wf_linear_layer turn = wf_linear_new(m->graph, "head", c->d_model, c->d_model, true);
     struct wf_norm_layer norm =
-        wf_norm_new(m->graph, "head_norm", c->d_model, c->layer_norm_eps, true);
+        wf_norm_new(m->graph, "head_norm", WF_LAYER_NORM, c->d_model, c->layer_norm_eps, true);
     wf_tensor *hidden = m->hidden;
     m->hidden = wf_norm(&norm, wf_activate(c->head_activation, wf_linear(&turn, hidden)));
     wf_model_output(m, c->tied ? &s->tokens : NULL, true);

@@ -43,10 +43,10 @@ static void close_writing(writing *w) {
 
 /* Lists the parameters to save: all of them, or in a model with adapters the adapters alone. */
 static bool list_leaves(writing *w, const wf_model *m) {
-    int all = wf_parameters(m->graph, NULL, 0);
+    int all = wf_parameters(m->graph, NULL, NULL, 0);
     w->leaves = calloc((size_t)all + 1, sizeof(wf_tensor *));
     if (!w->leaves) return false;
-    wf_parameters(m->graph, w->leaves, all);
+    wf_parameters(m->graph, NULL, w->leaves, all);
     for (int i = 0; i < all; i++)
         if (wf_is_saved(m, w->leaves[i])) w->leaves[w->n++] = w->leaves[i];
     return true;

@@ -17,7 +17,7 @@ static const char *const tied_names[] = { "embedding.weight", "output.weight" };
 /* [B,T] -> [B,T,D] */
 static wf_tensor *embed(const wf_language_model *l, const struct wf_embedding_layer *table,
                         const struct wf_position_layer *places) {
-    wf_tensor *x = wf_add_positions(places, wf_embed(table, l->model.tgt));
+    wf_tensor *x = wf_add_positions(places, wf_embed(table, l->model.tgt), NULL);
     return wf_drop(x, l->model.training.dropout, "position");
 }
 
@@ -27,7 +27,7 @@ static wf_tensor *layers(const wf_language_model *l, const struct wf_position_la
     const wf_language_model_config *c = &l->config;
     wf_graph *g = l->model.graph;
     const wf_block_options o = wf_model_block(&l->model);
-    wf_tensor *turns = wf_rotary_positions(places, x, wf_head_dim(&o));
+    wf_tensor *turns = wf_rotary_positions(places, x, NULL, wf_head_dim(&o));
     const char *outer = wf_scope_push(g, "transformer");
     char name[32];
     for (int64_t i = 0; i < c->layers; i++) {

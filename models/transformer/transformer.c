@@ -52,8 +52,7 @@ static wf_tensor *embed(const wf_transformer *m, const struct wf_embedding_layer
                         const struct wf_position_layer *places, const char *norm, wf_tensor *ids) {
     wf_tensor *x = wf_embed(tokens, ids);
     if (m->config.zero_start && ids == m->model.tgt) x = without_start(x);
-    x = ids == m->model.src ? wf_add_positions_at(places, x, wf_arange(x, 1))
-                            : wf_add_positions(places, x);
+    x = wf_add_positions(places, x, ids == m->model.src ? wf_arange(x, 1) : NULL);
     x = normed(m, m->config.embedding_norm, norm, x);
     return wf_drop(x, m->model.training.dropout, places->path); /* 5.4 */
 }
@@ -66,8 +65,7 @@ static wf_tensor *rotations(const wf_transformer *m, const struct wf_position_la
     const wf_block_options o = wf_model_block(&m->model);
     int64_t head = wf_head_dim(&o);
     if (!wf_rotates(places->kind)) return NULL;
-    return source ? wf_rotary_positions_at(places, wf_arange(x, 1), head)
-                  : wf_rotary_positions(places, x, head);
+    return wf_rotary_positions(places, x, source ? wf_arange(x, 1) : NULL, head);
 }
 
 /* The mask of layer i's self-attention: the padding mask, or with relative positions (Raffel et al.

@@ -59,10 +59,10 @@ static bool make_step_plan(wf_trainer *t, const wf_trainer_options *o) {
 /* ---- made and freed -------------------------------------------------------------------------- */
 
 static bool record_optimizer(wf_trainer *t, const wf_trainer_options *o) {
-    int n = o->params ? o->n_params : wf_parameters(t->g, NULL, 0);
+    int n = o->params ? o->n_params : wf_parameters(t->g, NULL, NULL, 0);
     wf_tensor **all = calloc((size_t)(n > 0 ? n : 0) + 1, sizeof *all);
     if (!all) return wf_trainer_failed(t, "out of memory");
-    if (!o->params) wf_parameters(t->g, all, n);
+    if (!o->params) wf_parameters(t->g, NULL, all, n);
     t->optimizer =
         wf_optimizer_new(t->g, t->loss, t->count, o->params ? o->params : all, n, &t->options);
     free(all);

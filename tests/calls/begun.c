@@ -175,11 +175,11 @@ void begin_wf_lion_options(world *w, wf_lion_options *o) {
 LAYER(wf_linear_layer, wf_linear_new(g, path, 3, 2, true))
 LAYER(wf_embedding_layer, wf_embedding_new(g, path, 5, 4, false))
 LAYER(wf_position_layer, wf_position_new(g, path, (wf_positions)dice(w, 6), 4, 4))
-LAYER(wf_norm_layer, wf_norm_new(g, path, 3, 1e-5, true))
+LAYER(wf_norm_layer, wf_norm_new(g, path, WF_LAYER_NORM, 3, 1e-5, true))
 LAYER(wf_group_norm_layer, wf_group_norm_new(g, path, 1, 3, 1e-5))
 LAYER(wf_batch_norm_layer, wf_batch_norm_new(g, path, 3, 1e-5, 0.1))
-LAYER(wf_mha_layer, wf_mha_new(g, path, 4, 2, true, 0))
-LAYER(wf_conv_layer, wf_conv2d_new(g, path, 2, 3, 2, NULL, true))
+LAYER(wf_mha_layer, wf_mha_new(g, path, 4, 2, 0, true, 0))
+LAYER(wf_conv_layer, wf_conv_new(g, path, WF_CONV2D, 2, 3, 2, NULL, true))
 
 static wf_block_options block(world *w) {
     wf_block_options o;

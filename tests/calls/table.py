@@ -117,7 +117,7 @@ ALWAYS = {'pool', 'user', 'listener', 'put'}  # fields that options are of no us
 CALLBACKS = {'on_error': 'told', 'hook': 'hook', 'keep': 'keep', 'each': 'each', 'trains': 'keep', 'on_param': 'hook',
              'heard': 'heard', 'watched': 'watched', 'begin': 'begin_folder', 'put': 'put_file', 'next': 'next_line', 'fill': None}
 MAY_BE_NULL = set('''wf_find wf_class_next wf_node wf_computed_in wf_file_meta wf_tokenizer_piece wf_json_tokenizer_piece wf_named wf_scope wf_scope_push
-    wf_rotary_positions wf_rotary_positions_at wf_format_real'''.split())
+    wf_rotary_positions wf_format_real'''.split())
 
 
 def parts(text):

@@ -35,7 +35,7 @@ static inline bool same_bits(const wf_tensor *a, const wf_tensor *b) {
 
 /* Every parameter has the same bits in both models. */
 static inline void judge_same(const wf_model *a, const wf_model *b) {
-    fuzz_must(wf_parameters(a->graph, NULL, 0) == wf_parameters(b->graph, NULL, 0));
+    fuzz_must(wf_parameters(a->graph, NULL, NULL, 0) == wf_parameters(b->graph, NULL, NULL, 0));
     for (int i = 0; i < a->own_nodes; i++) {
         const wf_tensor *t = wf_node(a->graph, i);
         if (t->kind == WF_PARAM) fuzz_must(same_bits(t, wf_node(b->graph, i)));

@@ -77,9 +77,9 @@ int main(int argc, char **argv) {
     need(m && wf_model_load_adapters(m, adapters, message), message);
     need(!layout || wf_pack_weights(m->graph, (wf_layout)layout, message), message);
 
-    int count = wf_parameters_named(m->graph, "*.lora_*", NULL, 0);
+    int count = wf_parameters(m->graph, "*.lora_*", NULL, 0);
     wf_tensor **params = calloc((size_t)count + 1, sizeof *params);
-    wf_parameters_named(m->graph, "*.lora_*", params, count);
+    wf_parameters(m->graph, "*.lora_*", params, count);
     wf_trainer_options o = { .optimizer = wf_optimizer_defaults(WF_ADAMW),
                              .schedule = { WF_CONSTANT_RATE, atof(argv[8]), 0, 0, 0 },
                              .params = params,

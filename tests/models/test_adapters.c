@@ -108,7 +108,7 @@ enum { MOST_PARAMETERS = 256 };
 static wf_trainer *new_trainer(const wf_model *m, const char *names, const wf_optimizer_options *o,
                                double rate) {
     wf_tensor *params[MOST_PARAMETERS];
-    int n = wf_parameters_named(m->graph, names, params, MOST_PARAMETERS);
+    int n = wf_parameters(m->graph, names, params, MOST_PARAMETERS);
     return wf_trainer_new(m->graph, m->loss.loss, m->loss.count,
                           &(wf_trainer_options){ .optimizer = o ? *o : adam_options(),
                                                  .schedule = { .peak = rate },

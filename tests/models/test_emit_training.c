@@ -47,7 +47,7 @@ static wf_model *model_of(const recipe *r) {
 /* A trainer of all parameters, or, of a model with adapters, of the adapters alone. */
 static wf_trainer *trainer_of(const recipe *r, wf_model *m) {
     wf_tensor *const sums[] = { m->loss.nll, m->correct }, *adapters[MOST_ADAPTERS];
-    int n = wf_parameters_named(m->graph, "*.lora_*", adapters, MOST_ADAPTERS);
+    int n = wf_parameters(m->graph, "*.lora_*", adapters, MOST_ADAPTERS);
     wf_trainer_options o = { .optimizer = r->optimizer,
                              .schedule = r->schedule,
                              .micro_batches = r->micro_batches,

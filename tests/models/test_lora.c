@@ -97,7 +97,7 @@ static double loss_of(wf_model *m) {
 
 static wf_trainer *trainer_of(const wf_model *m, wf_optimizer_options optimizer, double rate) {
     wf_tensor *params[MOST];
-    int n = wf_parameters_named(m->graph, LORA, params, MOST);
+    int n = wf_parameters(m->graph, LORA, params, MOST);
     wf_trainer *t = wf_trainer_new(m->graph, m->loss.loss, m->loss.count,
                                    &(wf_trainer_options){ .optimizer = optimizer,
                                                           .schedule = { .peak = rate },

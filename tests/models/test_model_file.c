@@ -118,7 +118,7 @@ TEST_ROWS(what_goes_in_comes_out, 8) {
     wf_file *f = open_file(path);
     ck_assert(wf_file_checked(f));
     ck_assert_str_eq(wf_file_meta(f, "task"), "copy");
-    ck_assert_int_eq(wf_file_count(f), wf_parameters(m->graph, NULL, 0));
+    ck_assert_int_eq(wf_file_count(f), wf_parameters(m->graph, NULL, NULL, 0));
     wf_file_free(f), close_model(n), close_model(m);
 }
 

@@ -42,7 +42,7 @@ static wf_model *record(int row, const wf_training_config *training) {
  * numbers that they represent. */
 static void copy_parameters(const wf_model *from, const wf_model *to) {
     wf_tensor *params[MOST];
-    int n = wf_parameters(to->graph, params, MOST);
+    int n = wf_parameters(to->graph, NULL, params, MOST);
     for (int i = 0; i < n; i++) {
         wf_tensor *same = wf_find(from->graph, params[i]->name);
         ck_assert_msg(same, "%s", params[i]->name);
@@ -75,7 +75,7 @@ static measured measure(wf_model *m, const sentences *b, int threads) {
     wf_tensor *params[MOST], *fetch[MOST + 1],
         *feed[] = { m->tgt, m->labels, m->src, m->src_length };
     const wf_batch pairs = { b->B, b->S, b->T, b->src, b->src_length, b->tgt, b->labels };
-    measured out = { .n = 1 + wf_parameters(m->graph, params, MOST) };
+    measured out = { .n = 1 + wf_parameters(m->graph, NULL, params, MOST) };
     fetch[0] = m->loss.loss;
     ck_assert_msg(wf_grad(m->loss.loss, params, out.n - 1, fetch + 1), "%s", wf_error(m->graph));
     wf_pool *pool = wf_pool_new(threads);

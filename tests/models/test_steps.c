@@ -69,7 +69,7 @@ static double compare_leaves(const pupil *a, const pupil *b, bool *same) {
     double worst = 0;
     *same = true;
     ck_assert_int_eq(count_leaves(a), count_leaves(b));
-    ck_assert_int_eq(wf_trainer_optimizer(a->t)->n, wf_parameters(a->m->graph, NULL, 0));
+    ck_assert_int_eq(wf_trainer_optimizer(a->t)->n, wf_parameters(a->m->graph, NULL, NULL, 0));
     for (int i = 0; i < count_leaves(a); i++) {
         wf_tensor *x = leaf_at(a, i), *y = leaf_at(b, i);
         ck_assert_str_eq(x->name, y->name);

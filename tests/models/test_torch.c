@@ -108,7 +108,7 @@ static void compare_case(const char *name, wf_dtype real) {
     wf_training_config training = { .label_smoothing = recorded_scalar(f, "smoothing") };
     wf_model *m = load(name, &training, real);
     wf_tensor *params[MOST_PARAMETERS], *grads[MOST_PARAMETERS];
-    int n = wf_parameters(m->graph, params, MOST_PARAMETERS);
+    int n = wf_parameters(m->graph, NULL, params, MOST_PARAMETERS);
     ck_assert_int_le(n, MOST_PARAMETERS);
     ck_assert(wf_grad(m->loss.loss, params, n, grads));
     wf_plan *p = gradient_plan(m, grads, n);

@@ -86,8 +86,8 @@ static void record_encoder(net *m) {
     struct wf_encoder_block layer = wf_encoder_layer_new(m->g, "encoder", &o);
     wf_tensor *ids = wf_arange(m->src, 1), *x = wf_embed(&m->table, m->src);
     wf_tensor *mask = m->cross_mask ? m->cross_mask : wf_key_mask(m->src_length, m->src, 1);
-    x = wf_add_positions_at(&at, x, ids);
-    wf_tensor *rotary = wf_rotary_positions_at(&at, ids, 2);
+    x = wf_add_positions(&at, x, ids);
+    wf_tensor *rotary = wf_rotary_positions(&at, x, ids, 2);
     if (m->how.relative) {
         struct wf_relative_layer far = wf_relative_new(m->g, "src_relative", 2, 8, 4, true);
         mask = wf_relative_mask(wf_relative_bias(&far, ids, ids), mask);
@@ -99,8 +99,8 @@ static void record_encoder(net *m) {
 
 static void record_target(net *m) {
     struct wf_position_layer at = wf_position_new(m->g, "tgt_position", m->how.positions, T, D);
-    m->x = wf_add_positions(&at, wf_embed(&m->table, m->tgt));
-    m->rotary = wf_rotary_positions(&at, m->x, 2);
+    m->x = wf_add_positions(&at, wf_embed(&m->table, m->tgt), NULL);
+    m->rotary = wf_rotary_positions(&at, m->x, NULL, 2);
 }
 
 /* The mask of self-attention: [B,1,1,K] of padding, [T,K] of the window, or their product. `keys`

@@ -16,21 +16,20 @@ static wf_tensor *noise(wf_graph *g, const char *name, int ndim, const int64_t *
 /* ---- layers ---------------------------------------------------------------------------------- */
 
 static const struct {
-    struct wf_conv_layer (*make)(wf_graph *, const char *, int64_t, int64_t, int64_t,
-                                 const wf_conv_options *, bool);
+    wf_conv_kind kind;
     int axes;
     /* for 8 channels to 12 in 2 groups, kernels of 5, stride and padding 2, on 11 elements: the
      * weight's shape, its fan-in, the size of y (or, where 23 is given, that plus 2) */
     int64_t weight[4], fan, y;
-} layers[] = { { wf_conv1d_new, 1, { 12, 4, 5 }, 20, 6 },
-               { wf_conv2d_new, 2, { 12, 4, 5, 5 }, 100, 6 },
-               { wf_conv_transpose1d_new, 1, { 8, 6, 5 }, 30, 23 },
-               { wf_conv_transpose2d_new, 2, { 8, 6, 5, 5 }, 150, 23 } };
+} layers[] = { { WF_CONV1D, 1, { 12, 4, 5 }, 20, 6 },
+               { WF_CONV2D, 2, { 12, 4, 5, 5 }, 100, 6 },
+               { WF_CONV_TRANSPOSE1D, 1, { 8, 6, 5 }, 30, 23 },
+               { WF_CONV_TRANSPOSE2D, 2, { 8, 6, 5, 5 }, 150, 23 } };
 
 TEST_ROWS(layers_have_their_weights, COUNT_OF(layers)) {
     const wf_conv_options o = { .stride = { 2, 2 }, .padding = { 2, 2 }, .groups = 2 };
     wf_graph *g = new_graph(WF_F32);
-    struct wf_conv_layer l = layers[_i].make(g, "features.0", 8, 12, 5, &o, true);
+    struct wf_conv_layer l = wf_conv_new(g, "features.0", layers[_i].kind, 8, 12, 5, &o, true);
     ck_assert_ptr_eq(wf_find(g, "features.0.weight"), l.weight);
     ck_assert_ptr_eq(wf_find(g, "features.0.bias"), l.bias);
     ck_assert_mem_eq(l.weight->shape, layers[_i].weight, (size_t)l.weight->ndim * sizeof(int64_t));
@@ -54,10 +53,10 @@ TEST_ROWS(layers_have_their_weights, COUNT_OF(layers)) {
 
 TEST(a_layer_without_bias_or_options) {
     wf_graph *g = new_graph(WF_F32);
-    struct wf_conv_layer l = wf_conv2d_new(g, "plain", 3, 4, 3, NULL, false);
+    struct wf_conv_layer l = wf_conv_new(g, "plain", WF_CONV2D, 3, 4, 3, NULL, false);
     wf_tensor *y = wf_convolve(&l, noise(g, "x", SHAPE(1, 3, 5, 5)));
     ck_assert(!l.bias && y->shape[1] == 4 && y->shape[2] == 3 && y->shape[3] == 3);
-    ck_assert_int_eq(wf_parameters(g, NULL, 0), 2);
+    ck_assert_int_eq(wf_parameters(g, NULL, NULL, 0), 2);
     end_graph(g);
 }
 
@@ -73,8 +72,8 @@ static const struct {
 TEST_ROWS(layers_that_cannot_be, COUNT_OF(refused)) {
     wf_graph *g = wf_graph_new(NULL);
     const wf_conv_options o = { .groups = refused[_i].groups };
-    struct wf_conv_layer l =
-        wf_conv2d_new(g, "bad", refused[_i].in, refused[_i].out, refused[_i].kernel, &o, true);
+    struct wf_conv_layer l = wf_conv_new(g, "bad", WF_CONV2D, refused[_i].in, refused[_i].out,
+                                         refused[_i].kernel, &o, true);
     wf_convolve(&l, NULL);
     assert_contains(wf_error(g), "bad");
     assert_contains(wf_error(g), refused[_i].says);
@@ -83,7 +82,7 @@ TEST_ROWS(layers_that_cannot_be, COUNT_OF(refused)) {
 
 TEST(a_layer_says_its_name_and_what_did_not_fit) {
     wf_graph *g = wf_graph_new(NULL);
-    struct wf_conv_layer l = wf_conv2d_new(g, "first", 3, 4, 3, NULL, true);
+    struct wf_conv_layer l = wf_conv_new(g, "first", WF_CONV2D, 3, 4, 3, NULL, true);
     wf_convolve(&l, wf_input(g, "x", WF_F32, SHAPE(wf_extent(g, "N", 9), 1, 28, 28)));
     assert_contains(wf_error(g), "first: conv2d: a weight of [4,3,3,3] does not fit 4 and 1");
     wf_graph_free(g);
@@ -100,7 +99,7 @@ TEST_ROWS(an_image_is_the_same_alone_and_among_others, 4) {
     wf_graph *g = new_graph(real);
     int64_t N = wf_extent(g, "N", 100), H = wf_extent(g, "H", 100), W = wf_extent(g, "W", 100);
     wf_tensor *x = wf_input(g, "x", real, SHAPE(N, 5, H, W)), *dx;
-    struct wf_conv_layer l = wf_conv2d_new(g, "l", 5, 19, 3, &o, true);
+    struct wf_conv_layer l = wf_conv_new(g, "l", WF_CONV2D, 5, 19, 3, &o, true);
     wf_tensor *y =
         wf_add(wf_max_pool2d(wf_convolve(&l, x), &two), wf_avg_pool2d(wf_convolve(&l, x), &two));
     wf_grad(wf_sum(wf_square(y), WF_ALL_AXES, false), &x, 1, &dx);
@@ -137,7 +136,7 @@ TEST_ROWS(an_image_is_the_same_alone_and_among_others, 4) {
 TEST(a_kernel_too_large_for_what_is_bound) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(1, 1, wf_extent(g, "H", 9), 9));
-    struct wf_conv_layer l = wf_conv2d_new(g, "l", 1, 1, 3, NULL, true);
+    struct wf_conv_layer l = wf_conv_new(g, "l", WF_CONV2D, 1, 1, 3, NULL, true);
     wf_tensor *y = wf_convolve(&l, x);
     wf_plan *p =
         wf_plan_new(g, &(wf_plan_options){ .fetch = &y, .n_fetch = 1, .feed = &x, .n_feed = 1 });
@@ -196,8 +195,8 @@ static void draw_bars(uint64_t key, float *images, int32_t *labels) {
 
 static wf_tensor *network(wf_graph *g, wf_tensor *x) {
     const wf_conv_options same = { .padding = { 1, 1 } };
-    struct wf_conv_layer first = wf_conv2d_new(g, "conv1", 1, 8, 3, &same, true),
-                         second = wf_conv2d_new(g, "conv2", 8, 16, 3, &same, true);
+    struct wf_conv_layer first = wf_conv_new(g, "conv1", WF_CONV2D, 1, 8, 3, &same, true),
+                         second = wf_conv_new(g, "conv2", WF_CONV2D, 8, 16, 3, &same, true);
     struct wf_linear_layer last = wf_linear_new(g, "fc", 16, KINDS, true);
     x = wf_max_pool2d(wf_relu(wf_convolve(&first, x)), &(wf_pool_options){ .kernel = { 2, 2 } });
     x = wf_relu(wf_convolve(&second, x));                               /* [N,16,5,5] */
@@ -214,8 +213,8 @@ TEST(a_small_network_learns) {
     wf_tensor *logits = network(g, x), *best = wf_argmax(logits, -1);
     wf_cross_entropy_result loss = wf_cross_entropy(logits, t, 0, -1);
     wf_optimizer_options adam = wf_optimizer_defaults(WF_ADAM);
-    wf_optimizer o =
-        wf_optimizer_new(g, loss.loss, loss.count, params, wf_parameters(g, params, 16), &adam);
+    wf_optimizer o = wf_optimizer_new(g, loss.loss, loss.count, params,
+                                      wf_parameters(g, NULL, params, 16), &adam);
     wf_plan *train = wf_plan_new(g, &(wf_plan_options){ .fetch = o.updates,
                                                         .n_fetch = o.n,
                                                         .feed = (wf_tensor *[]){ x, t, o.rates },

@@ -156,7 +156,7 @@ enum { HEADS = 2, LENGTH = 8, WIDTH = 16 };
 static void attentions(bool with_weights, float *out) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *x = wf_param(g, "x", SHAPE(1, LENGTH, WIDTH), wf_init_normal(1)), *seen;
-    struct wf_mha_layer l = wf_mha_new(g, "mha", WIDTH, HEADS, true, 0.5);
+    struct wf_mha_layer l = wf_mha_new(g, "mha", WIDTH, HEADS, 0, true, 0.5);
     wf_mha_options o = { .weights = with_weights ? &seen : NULL };
     wf_tensor *y[] = { wf_mha(&l, x, x, &o), wf_mha(&l, x, x, &o) };
     wf_plan *p = training_plan(y, 2, NULL);

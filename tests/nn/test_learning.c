@@ -89,7 +89,7 @@ static values trained(int threads, wf_model **out) {
     wf_trainer_free(t), wf_pool_free(pool);
     values all = { 0, malloc((size_t)wf_model_parameter_count(m) * sizeof(double)) };
     wf_tensor *params[256];
-    for (int i = 0, n = wf_parameters(m->graph, params, 256); i < n; i++) {
+    for (int i = 0, n = wf_parameters(m->graph, NULL, params, 256); i < n; i++) {
         double *data = leaf_values(params[i]);
         memcpy(all.data + all.count, data, (size_t)wf_count(params[i]) * sizeof *data);
         all.count += wf_count(params[i]);

@@ -24,7 +24,7 @@ static void assert_tensor(const wf_tensor *t, int ndim, const int64_t *shape) {
 static int64_t parameter_count(const wf_graph *g) {
     wf_tensor *params[512];
     int64_t sum = 0;
-    int n = wf_parameters(g, params, 512);
+    int n = wf_parameters(g, NULL, params, 512);
     ck_assert_int_le(n, 512);
     for (int i = 0; i < n; i++) sum += wf_count(params[i]);
     return sum;
@@ -88,10 +88,10 @@ static void spread(const wf_tensor *t, double *largest, double *std) {
 TEST(initial_values) {
     wf_graph *g = new_graph(WF_F32);
     struct wf_linear_layer linear = wf_linear_new(g, "linear", 100, 300, true);
-    struct wf_mha_layer mha = wf_mha_new(g, "mha", 64, 4, true, 0);
+    struct wf_mha_layer mha = wf_mha_new(g, "mha", 64, 4, 0, true, 0);
     struct wf_embedding_layer scaled = wf_embedding_new(g, "scaled", 500, 64, true);
     struct wf_embedding_layer plain = wf_embedding_new(g, "plain", 500, 64, false);
-    struct wf_norm_layer norm = wf_norm_new(g, "norm", 10, 1e-5, true);
+    struct wf_norm_layer norm = wf_norm_new(g, "norm", WF_LAYER_NORM, 10, 1e-5, true);
     wf_tensor *normal = wf_param(g, "normal", SHAPE(200, 200), wf_init_xavier_normal(200, 200));
     wf_tensor *kaiming = wf_param(g, "kaiming", SHAPE(200, 200), wf_init_kaiming_uniform(200));
     const struct {
@@ -156,7 +156,7 @@ TEST(names_follow_modules) {
         snprintf(full, sizeof full, "decoder.layers.0.%s", names[i]);
         ck_assert_msg(wf_find(g, full) != NULL, "%s", full);
     }
-    ck_assert_int_eq(wf_parameters(g, NULL, 0), COUNT_OF(names));
+    ck_assert_int_eq(wf_parameters(g, NULL, NULL, 0), COUNT_OF(names));
     wf_tensor *x = noise(g, "x", SHAPE(2, 3, 8)), *k, *v;
     wf_mha_keys_values(&layer.multihead_attn, x, &k, &v);
     wf_tensor *y = wf_decoder_layer(&layer, x, k, v, &(wf_mha_options){ .causal = true }, NULL);
@@ -197,7 +197,7 @@ static wf_tensor *use(int kind, bool null, wf_tensor *x, wf_tensor *ids) {
     case 2:
         return wf_embed(null ? NULL : &table, ids);
     case 3:
-        return wf_add_positions(null ? NULL : &places, x);
+        return wf_add_positions(null ? NULL : &places, x, NULL);
     case 4:
         return wf_mha(null ? NULL : &mha, x, x, &o), weights;
     case 5:
@@ -236,7 +236,7 @@ TEST(layers_without_what_they_need_give_poison) {
         wf_graph_free(g);
     }
     wf_graph *g = new_graph(WF_F32);
-    struct wf_mha_layer l = wf_mha_new(g, "mha", 4, 2, true, 0);
+    struct wf_mha_layer l = wf_mha_new(g, "mha", 4, 2, 0, true, 0);
     wf_mha_keys_values(&l, noise(g, "x", SHAPE(2, 3, 4)), NULL, NULL);
     struct wf_linear_layer of_none = wf_linear_new(NULL, "linear", 2, 2, true);
     ck_assert(wf_linear(&of_none, NULL) && wf_drop(NULL, 0.5, "drop") && wf_drop(NULL, 0, "drop"));
@@ -281,7 +281,7 @@ TEST(shapes_in_and_out_agree) {
 
 TEST(widths_that_do_not_divide_are_refused) {
     wf_graph *g = new_graph(WF_F32);
-    wf_mha_new(g, "attention", 10, 3, true, 0);
+    wf_mha_new(g, "attention", 10, 3, 0, true, 0);
     assert_contains(wf_error(g), "attention: a width of 10 does not divide into 3 heads");
     wf_graph_free(g);
     g = new_graph(WF_F32);
@@ -301,7 +301,7 @@ TEST(key_masks) {
     wf_tensor *lengths = ids_of(g, "lengths", SHAPE(3), (int32_t[]){ 3, 1, 0 }),
               *x = noise(g, "x", SHAPE(3, 4, 8));
     wf_tensor *mask = wf_key_mask(lengths, x, 1), *weights;
-    struct wf_mha_layer l = wf_mha_new(g, "mha", 8, 2, true, 0);
+    struct wf_mha_layer l = wf_mha_new(g, "mha", 8, 2, 0, true, 0);
     wf_tensor *y = wf_mha(&l, x, x, &(wf_mha_options){ .mask = mask, .weights = &weights });
     assert_tensor(mask, SHAPE(3, 1, 1, 4));
     wf_tensor *fetch[] = { mask, weights, y };
@@ -327,8 +327,7 @@ TEST(attention_without_heads_is_poison) {
     for (int i = 0; i < COUNT_OF(heads); i++) {
         wf_graph *g = wf_graph_new(NULL);
         wf_tensor *x = wf_input(g, "x", WF_F32, SHAPE(2, 3, 64)), *weights = NULL, *k, *v;
-        struct wf_mha_layer l =
-            wf_mha_grouped_new(g, "a", heads[i][0], heads[i][1], heads[i][2], true, 0);
+        struct wf_mha_layer l = wf_mha_new(g, "a", heads[i][0], heads[i][1], heads[i][2], true, 0);
         wf_mha_options o = { .weights = &weights };
         ck_assert_ptr_nonnull(wf_mha(&l, x, x, &o));
         ck_assert_ptr_nonnull(weights);
@@ -342,7 +341,7 @@ TEST(attention_without_heads_is_poison) {
 /* The attention weights that a layer returns fit its output: output = W_O concat(weights V). */
 TEST(attention_returns_its_weights) {
     wf_graph *g = new_graph(WF_F64);
-    struct wf_mha_layer l = wf_mha_new(g, "mha", 6, 2, true, 0.3);
+    struct wf_mha_layer l = wf_mha_new(g, "mha", 6, 2, 0, true, 0.3);
     wf_tensor *x = noise(g, "x", SHAPE(2, 3, 6)), *memory = noise(g, "memory", SHAPE(2, 5, 6)),
               *weights, *k, *v;
     wf_tensor *y = wf_mha(&l, x, memory, &(wf_mha_options){ .weights = &weights });
@@ -362,10 +361,10 @@ TEST(attention_returns_its_weights) {
  * caller. */
 TEST(keys_of_a_memory_are_turned_beside) {
     wf_graph *g = new_graph(WF_F64);
-    struct wf_mha_layer l = wf_mha_new(g, "mha", 8, 2, true, 0);
+    struct wf_mha_layer l = wf_mha_new(g, "mha", 8, 2, 0, true, 0);
     struct wf_position_layer at = wf_position_new(g, "at", WF_POSITIONS_ROTARY, 9, 8);
     wf_tensor *x = noise(g, "x", SHAPE(2, 5, 8)), *memory = noise(g, "memory", SHAPE(2, 3, 8));
-    wf_mha_options o = { .rotary = wf_rotary_positions(&at, x, 4) };
+    wf_mha_options o = { .rotary = wf_rotary_positions(&at, x, NULL, 4) };
     wf_tensor *k, *v;
     wf_mha_keys_values(&l, x, &k, &v);
     wf_tensor *turned = wf_rotate(k, o.rotary, false);
@@ -385,7 +384,7 @@ TEST(keys_of_a_memory_are_turned_beside) {
 /* Attention takes a scale of 1, as in T5, and an integer mask, which acts as a real one. */
 TEST(attention_takes_a_scale_and_a_mask_of_integers) {
     wf_graph *g = new_graph(WF_F64);
-    struct wf_mha_layer l = wf_mha_new(g, "mha", 6, 2, false, 0);
+    struct wf_mha_layer l = wf_mha_new(g, "mha", 6, 2, 0, false, 0);
     wf_tensor *x = noise(g, "x", SHAPE(2, 3, 6)), *weights[4], *y[4];
     wf_tensor *ids = ids_of(g, "mask", SHAPE(2, 1, 1, 3), (int32_t[]){ 1, 0, 1, 1, 2, 0 });
     wf_tensor *mask = wf_not_equal(ids, wf_constant_array(g, WF_I32, 0, NULL, &(int32_t){ 0 }));
@@ -435,7 +434,7 @@ TEST_ROWS(gradients_of_layers, 8) {
     struct wf_position_layer places = wf_position_new(g, "places", WF_POSITIONS_LEARNED, 4, 8);
     wf_tensor *lengths = ids_of(g, "lengths", SHAPE(2), (int32_t[]){ 3, 2 }), *k, *v;
     wf_tensor *src = ids_of(g, "src", SHAPE(2, 3), (int32_t[]){ 1, 2, 3, 4, 0, 1 });
-    wf_tensor *x = wf_add_positions(&places, wf_embed(&table, src)),
+    wf_tensor *x = wf_add_positions(&places, wf_embed(&table, src), NULL),
               *mask = wf_key_mask(lengths, x, 1);
     wf_tensor *memory = wf_encoder_layer(&encoder, x, &(wf_mha_options){ .mask = mask });
     wf_mha_keys_values(&decoder.multihead_attn, memory, &k, &v);
@@ -443,7 +442,7 @@ TEST_ROWS(gradients_of_layers, 8) {
         wf_decoder_layer(&decoder, wf_embed(&table, src), k, v, &(wf_mha_options){ .causal = true },
                          &(wf_mha_options){ .mask = mask });
     wf_tensor *params[64], *cotangent = wf_detach(noise(g, "cotangent", SHAPE(2, 3, 8)));
-    int n = wf_parameters(g, params, 64) - 1; /* the last is the cotangent */
+    int n = wf_parameters(g, NULL, params, 64) - 1; /* the last is the cotangent */
     double error =
         wf_check_gradients(g, wf_sum(wf_mul(y, cotangent), WF_ALL_AXES, false), params, n, message);
     tally_note(TALLY_FIRST_ORDER, error);
@@ -487,7 +486,7 @@ static wf_tensor *tutorial_side(wf_graph *g, const char *side, wf_tensor *ids) {
     struct wf_embedding_layer tokens = wf_embedding_new(g, name, 8, 512, false);
     snprintf(name, sizeof name, "%s_position", side);
     struct wf_position_layer places = wf_position_new(g, name, WF_POSITIONS_LEARNED, 10, 512);
-    return wf_add_positions(&places, wf_embed(&tokens, ids));
+    return wf_add_positions(&places, wf_embed(&tokens, ids), NULL);
 }
 
 static wf_tensor *not_padding(wf_tensor *ids) { /* [B,S] -> [B,1,1,S] */
@@ -583,7 +582,7 @@ TEST(a_decoder_only_stack) {
     wf_tensor *ids = wf_input(g, "ids", WF_I32, SHAPE(B, length));
     struct wf_embedding_layer tokens = wf_embedding_new(g, "tokens", V, D, true);
     struct wf_position_layer places = wf_position_new(g, "places", WF_POSITIONS_SINUSOIDAL, T, D);
-    wf_tensor *x = wf_add_positions(&places, wf_embed(&tokens, ids));
+    wf_tensor *x = wf_add_positions(&places, wf_embed(&tokens, ids), NULL);
     for (int i = 0; i < 2; i++) {
         char name[16];
         struct wf_encoder_block l =

@@ -56,7 +56,7 @@ static void same(const wf_file *f, const char *name, const char *part, wf_plan *
  * ones. */
 static void compare(wf_graph *g, const wf_file *f, const char *name, wf_tensor *y) {
     wf_tensor *all[PARAMETERS], *grads[PARAMETERS], *fetch[PARAMETERS + 1];
-    int n = wf_parameters(g, all, PARAMETERS);
+    int n = wf_parameters(g, NULL, all, PARAMETERS);
     ck_assert_int_le(n, PARAMETERS);
     for (int i = 0; i < n; i++) {
         char part[64];
@@ -235,7 +235,9 @@ TEST_ROWS(a_block_of_llama_is_that_of_pytorch, 2) {
     struct wf_encoder_block l = wf_encoder_layer_new(g, "net", &o);
     struct wf_position_layer at = wf_position_new(g, "at", WF_POSITIONS_ROTARY, T, 12);
     wf_tensor *x = leaf(g, f, "llama", "x", true);
-    wf_mha_options mha = { .causal = true, .window = 3, .rotary = wf_rotary_positions(&at, x, 2) };
-    compare(g, f, "llama", wf_encoder_layer(&l, wf_add_positions(&at, x), &mha));
+    wf_mha_options mha = { .causal = true,
+                           .window = 3,
+                           .rotary = wf_rotary_positions(&at, x, NULL, 2) };
+    compare(g, f, "llama", wf_encoder_layer(&l, wf_add_positions(&at, x, NULL), &mha));
     wf_file_free(f);
 }

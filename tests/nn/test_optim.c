@@ -382,8 +382,9 @@ TEST(lists_that_are_null_are_empty) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *out[2] = { NULL, NULL };
     wf_param(g, "w", SHAPE(2), wf_init_zeros());
-    ck_assert_int_eq(wf_parameters(NULL, out, 2), 0);
-    ck_assert_int_eq(wf_parameters(g, NULL, 2), 1); /* the number of parameters; none is written */
+    ck_assert_int_eq(wf_parameters(NULL, NULL, out, 2), 0);
+    ck_assert_int_eq(wf_parameters(g, NULL, NULL, 2),
+                     1); /* the number of parameters; none is written */
     ck_assert(wf_schedule_rate(NULL, 3) == 0);
     end_graph(g);
 }

@@ -212,9 +212,9 @@ TEST(parameters_left_out_are_frozen) {
     regression r;
     open_regression(&r, WF_F64);
     wf_tensor *params[4];
-    ck_assert_int_eq(wf_parameters_named(r.g, "layer.*", NULL, 0), 2);
-    ck_assert_int_eq(wf_parameters_named(r.g, "!layer.*", params, 4), 2); /* x and y */
-    ck_assert_int_eq(wf_parameters_named(r.g, "*.bias", params, 4), 1);
+    ck_assert_int_eq(wf_parameters(r.g, "layer.*", NULL, 0), 2);
+    ck_assert_int_eq(wf_parameters(r.g, "!layer.*", params, 4), 2); /* x and y */
+    ck_assert_int_eq(wf_parameters(r.g, "*.bias", params, 4), 1);
     ck_assert_ptr_eq(params[0], r.b);
     r.o = wf_optimizer_new(r.g, r.loss, wf_constant(r.g, 1), params, 1, &o);
     r.p = wf_plan_new(

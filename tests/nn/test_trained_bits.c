@@ -22,9 +22,9 @@ static wf_tensor *convolving(wf_graph *g, wf_tensor *x) {
     const wf_conv_options wide = { .padding = { 1, 1 } },
                           apart = { .stride = { 2, 2 }, .groups = 2 };
     const wf_pool_options two = { .kernel = { 2, 2 } };
-    struct wf_conv_layer first = wf_conv2d_new(g, "first", 1, 10, 3, &wide, true);
-    struct wf_conv_layer second = wf_conv2d_new(g, "second", 10, 12, 3, &apart, true);
-    struct wf_conv_layer up = wf_conv_transpose2d_new(g, "up", 12, 6, 3, NULL, true);
+    struct wf_conv_layer first = wf_conv_new(g, "first", WF_CONV2D, 1, 10, 3, &wide, true);
+    struct wf_conv_layer second = wf_conv_new(g, "second", WF_CONV2D, 10, 12, 3, &apart, true);
+    struct wf_conv_layer up = wf_conv_new(g, "up", WF_CONV_TRANSPOSE2D, 12, 6, 3, NULL, true);
     struct wf_linear_layer last = wf_linear_new(g, "last", 6, CLASSES, true);
     x = wf_reshape(x, 4, (int64_t[]){ BATCH, 1, IMAGE_SIDE, IMAGE_SIDE });
     x = wf_max_pool2d(wf_gelu(wf_convolve(&first, x)), &two);

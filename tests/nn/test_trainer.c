@@ -87,7 +87,7 @@ static wf_trainer_options usual(void) {
 /* Returns the values of all parameters. */
 static values all_values(const learner *l) {
     wf_tensor *params[8];
-    int n = wf_parameters(l->g, params, 8);
+    int n = wf_parameters(l->g, NULL, params, 8);
     values v = { 0, calloc(1024, sizeof(double)) };
     for (int i = 0; i < n; i++) {
         double *own = leaf_values(params[i]);

@@ -77,7 +77,7 @@ static void layers(scaled *s, int n) {
         snprintf(name, sizeof name, "layers.%d", i);
         const char *outer = wf_scope_push(g, name);
         struct wf_linear_layer l = wf_linear_new(g, "linear", WIDTH, WIDTH, true);
-        struct wf_norm_layer norm = wf_norm_new(g, "norm", WIDTH, 1, true);
+        struct wf_norm_layer norm = wf_norm_new(g, "norm", WF_LAYER_NORM, WIDTH, 1, true);
         x = wf_scale(wf_add(x, wf_gelu(wf_linear(&l, wf_norm(&norm, x)))), 0.5);
         wf_scope(g, outer);
     }
@@ -93,11 +93,11 @@ const int n_recipes = sizeof recipes / sizeof *recipes;
 bool record_scaled(scaled *s, const recipe *r, int n) {
     *s = (scaled){ .g = wf_graph_new(NULL) };
     r->record(s, n);
-    s->n_params = wf_parameters(s->g, NULL, 0);
+    s->n_params = wf_parameters(s->g, NULL, NULL, 0);
     s->params = calloc((size_t)s->n_params + 1, sizeof *s->params);
     s->wanted = calloc((size_t)s->n_params + 2, sizeof *s->wanted);
     if (!s->params || !s->wanted || !wf_ok(s->g) || !s->loss) return false;
-    wf_parameters(s->g, s->params, s->n_params);
+    wf_parameters(s->g, NULL, s->params, s->n_params);
     s->wanted[s->n_wanted++] = s->loss;
     return true;
 }

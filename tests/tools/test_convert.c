@@ -296,7 +296,7 @@ TEST_ROWS(what_came_goes_back, COUNT_OF(cases)) {
     int aliases = wf_transformer_of(a)->config.tie == WF_TIE_ALL
                       ? 2
                       : wf_transformer_of(a)->config.tie == WF_TIE_DECODER;
-    ck_assert_int_eq(wf_file_count(back), wf_parameters(a->graph, NULL, 0) + aliases);
+    ck_assert_int_eq(wf_file_count(back), wf_parameters(a->graph, NULL, NULL, 0) + aliases);
     run("convert %s%s back -o again", cases[_i].flags, ""), expect(0);
     ck_assert_int_eq(system("cmp model again"), 0);
     /* the command that convert printed converts the state_dict back, too */

@@ -192,7 +192,7 @@ static bool save(void) {
 static void add_parameters(const wf_model *m) {
     float values[VOCABULARY * 16];
     wf_tensor *parameters[PARAMETERS];
-    int n = wf_parameters(m->graph, parameters, PARAMETERS);
+    int n = wf_parameters(m->graph, NULL, parameters, PARAMETERS);
     for (int i = 0; i < n; i++)
         if (wf_read(parameters[i], values, wf_bytes(parameters[i])))
             add(values, wf_bytes(parameters[i]));

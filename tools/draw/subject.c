@@ -40,7 +40,7 @@ static wf_tensor *rotations(wf_graph *g, const layer_form *f, wf_tensor *x) {
     if (!f->rotary) return NULL;
     struct wf_position_layer l =
         wf_position_new(g, "positions", WF_POSITIONS_ROTARY, 4096, c->d_model);
-    return wf_rotary_positions(&l, x, c->d_model / c->num_heads);
+    return wf_rotary_positions(&l, x, NULL, c->d_model / c->num_heads);
 }
 
 /* Grouped queries: each head of keys or values serves several heads of queries. */
@@ -166,14 +166,14 @@ wf_tensor *subject_loss(const subject *s) {
 }
 
 bool subject_fetch(subject *s, wf_tensor *result, bool backward, char *message) {
-    int n = backward ? wf_parameters(s->graph, NULL, 0) : 0;
+    int n = backward ? wf_parameters(s->graph, NULL, NULL, 0) : 0;
     wf_tensor **params = calloc((size_t)n + 1, sizeof *params);
     s->fetch = calloc((size_t)n + 1, sizeof *s->fetch);
     s->n = n + 1;
     s->result = result;
     bool room = params && s->fetch;
     if (room) {
-        wf_parameters(s->graph, params, n);
+        wf_parameters(s->graph, NULL, params, n);
         s->fetch[0] = backward ? subject_loss(s) : result;
         if (backward) wf_grad(s->fetch[0], params, n, s->fetch + 1);
     }

@@ -30,14 +30,14 @@ static wf_tensor *gpt(wf_graph *g, wf_tensor *ids) {
     struct wf_embedding_layer table = wf_embedding_new(g, "table", VOCABULARY, WIDTH, true);
     struct wf_position_layer position =
         wf_position_new(g, "position", WF_POSITIONS_LEARNED, LONGEST, WIDTH);
-    wf_tensor *x = wf_add_positions(&position, wf_embed(&table, ids)); /* [B, T, WIDTH] */
+    wf_tensor *x = wf_add_positions(&position, wf_embed(&table, ids), NULL); /* [B, T, WIDTH] */
     for (int i = 0; i < LAYERS; i++) {
         char name[32];
         snprintf(name, sizeof name, "layers.%d", i);
         struct wf_encoder_block layer = wf_encoder_layer_new(g, name, &block);
         x = wf_encoder_layer(&layer, x, &look_back);
     }
-    struct wf_norm_layer norm = wf_norm_new(g, "norm", WIDTH, 1e-5, true);
+    struct wf_norm_layer norm = wf_norm_new(g, "norm", WF_LAYER_NORM, WIDTH, 1e-5, true);
     struct wf_linear_layer output = wf_linear_new(g, "output", WIDTH, VOCABULARY, true);
     return wf_linear(&output, wf_norm(&norm, x));
 }

@@ -18,9 +18,9 @@ int main(void) {
     const wf_conv_options same = { .padding = { 1, 1 } },
                           half = { .stride = { 2, 2 }, .padding = { 1, 1 } };
     const wf_pool_options two = { .kernel = { 2, 2 } };
-    struct wf_conv_layer conv1 = wf_conv2d_new(g, "conv1", 1, 8, 3, &same, true);
-    struct wf_conv_layer conv2 = wf_conv2d_new(g, "conv2", 8, 16, 3, &half, true);
-    struct wf_conv_layer conv3 = wf_conv2d_new(g, "conv3", 16, 32, 3, &same, true);
+    struct wf_conv_layer conv1 = wf_conv_new(g, "conv1", WF_CONV2D, 1, 8, 3, &same, true);
+    struct wf_conv_layer conv2 = wf_conv_new(g, "conv2", WF_CONV2D, 8, 16, 3, &half, true);
+    struct wf_conv_layer conv3 = wf_conv_new(g, "conv3", WF_CONV2D, 16, 32, 3, &same, true);
     struct wf_linear_layer output = wf_linear_new(g, "output", 32, 10, true);
     wf_tensor *x = wf_max_pool2d(wf_relu(wf_convolve(&conv1, images)), &two); /* [N, 8, 8, 8] */
     x = wf_relu(wf_convolve(&conv2, x));                                      /* [N, 16, 4, 4] */

@@ -77,7 +77,7 @@ int main(void) {
     struct layers generator = layers_new(g, "generator", NOISE, 2);
     struct layers critic = layers_new(g, "critic", 2, 1);
     wf_tensor *params[2 * PARAMS]; /* parameters in the order in which they were made */
-    wf_parameters(g, params, 2 * PARAMS);
+    wf_parameters(g, NULL, params, 2 * PARAMS);
 
     wf_tensor *angle = wf_scale(noise(g, "angle", 1), 2 * pi);
     wf_tensor *point[] = { wf_cos(angle), wf_sin(angle) }, *real = wf_concat(point, 2, 1);

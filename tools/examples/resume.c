@@ -56,8 +56,8 @@ static bool train_until(struct session *s, int64_t last) {
 static bool same_weights(const struct session *a, const struct session *b) {
     static float x[HIDDEN * PIXELS], y[HIDDEN * PIXELS];
     wf_tensor *of_a[PARAMS], *of_b[PARAMS];
-    wf_parameters(a->graph, of_a, PARAMS);
-    wf_parameters(b->graph, of_b, PARAMS);
+    wf_parameters(a->graph, NULL, of_a, PARAMS);
+    wf_parameters(b->graph, NULL, of_b, PARAMS);
     bool same = true;
     for (int i = 0; i < PARAMS; i++) {
         size_t bytes = wf_bytes(of_a[i]);

@@ -54,7 +54,7 @@ static inline bool train_translator(wf_model *m, const char *names, int steps, d
     wf_trainer_options o = { .optimizer = wf_optimizer_defaults(WF_ADAM),
                              .schedule = { .kind = WF_CONSTANT_RATE, .peak = rate },
                              .params = params };
-    o.n_params = wf_parameters_named(m->graph, names, params, MOST_PARAMETERS);
+    o.n_params = wf_parameters(m->graph, names, params, MOST_PARAMETERS);
     wf_trainer *t = wf_trainer_new(m->graph, m->loss.loss, m->loss.count, &o);
     bool ok = wf_trainer_ok(t);
     for (int step = 1; ok && step <= steps; step++) {

@@ -288,7 +288,7 @@ static void write_ff(const struct wf_feed_forward_layer *l, const sample *s, int
 }
 
 struct wf_mha_layer weft_heads(const sample *s, wf_graph *g, const char *name, int at) {
-    struct wf_mha_layer l = wf_mha_new(g, name, s->size['D'], s->size['H'], true, 0);
+    struct wf_mha_layer l = wf_mha_new(g, name, s->size['D'], s->size['H'], 0, true, 0);
     write_heads(&l, s, at, 0);
     return l;
 }

@@ -52,14 +52,14 @@ static bool gradient_not_finite(wf_plan *p, wf_tensor *const *fetch, const wf_op
 
 bool find_non_finite(wf_model *m, const wf_optimizer *o, const batch *b, uint64_t step,
                      char name[256]) {
-    int all = wf_parameters(m->graph, NULL, 0), n = o->n;
+    int all = wf_parameters(m->graph, NULL, NULL, 0), n = o->n;
     wf_tensor **params = calloc((size_t)all, sizeof *params);
     wf_tensor **fetch = calloc((size_t)n + 1, sizeof *fetch);
     float *buffer = NULL;
     wf_plan *p = NULL;
     bool found = false;
     if (params && fetch) {
-        wf_parameters(m->graph, params, all);
+        wf_parameters(m->graph, NULL, params, all);
         buffer = parameter_buffer(params, all);
         fetch[0] = m->objective;
         for (int i = 0; i < n; i++) fetch[i + 1] = o->grads[i];

@@ -57,7 +57,7 @@ static void open_mlp(mlp *m, wf_optimizer_kind kind, int threads) {
     wf_tensor *error = wf_sub(wf_linear(&second, h), m->y);
     m->loss = wf_sum(wf_square(error), WF_ALL_AXES, false);
     wf_tensor *params[8];
-    int n = wf_parameters(g, params, 8);
+    int n = wf_parameters(g, NULL, params, 8);
     m->o.momentum = kind == WF_SGD ? 0.9 : 0;
     m->optimizer = wf_optimizer_new(g, m->loss, wf_constant(g, BATCH), params, n, &m->o);
     wf_tensor *fetch[9] = { m->loss }, *feed[] = { m->x, m->y, m->optimizer.rates };

@@ -81,7 +81,7 @@ static void say_fixed(env *e) {
     wf_add(wf_pad(rows(e->x), 0, 4, 0, 0), fixed);
 }
 static void say_heads(env *e) {
-    wf_mha_new(e->g, "z", e->b, 2, true, 0);
+    wf_mha_new(e->g, "z", e->b, 2, 0, true, 0);
 }
 static void say_gradient(env *e) {
     wf_tensor *grad;
@@ -244,9 +244,9 @@ SWEEP(table_rows, wf_embedding_new(e->g, "z", n, 2, true))
 SWEEP(table_width, wf_embedding_new(e->g, "z", 2, n, true))
 SWEEP(places_rows, wf_position_new(e->g, "z", WF_POSITIONS_LEARNED, n, 2))
 SWEEP(places_width, wf_position_new(e->g, "z", WF_POSITIONS_SINUSOIDAL, 2, n))
-SWEEP(norm, wf_norm_new(e->g, "z", n, 1e-5, true))
-SWEEP(attention_width, wf_mha_new(e->g, "z", n, 1, true, 0))
-SWEEP(attention_heads, wf_mha_new(e->g, "z", 8, n, true, 0))
+SWEEP(norm, wf_norm_new(e->g, "z", WF_LAYER_NORM, n, 1e-5, true))
+SWEEP(attention_width, wf_mha_new(e->g, "z", n, 1, 0, true, 0))
+SWEEP(attention_heads, wf_mha_new(e->g, "z", 8, n, 0, true, 0))
 SWEEP(block_width, wf_block_options o = { n, 2, 4, .bias = true };
       wf_encoder_layer_new(e->g, "z", &o))
 SWEEP(block_heads, wf_block_options o = { 8, n, 4, .bias = true };

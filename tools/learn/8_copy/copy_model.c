@@ -42,7 +42,7 @@ static void check(bool ok, const char *message) {
 /* ---- making it ------------------------------------------------------------------------------- */
 
 static bool make_arrays(machine *k) {
-    int n = wf_parameters(k->model->graph, k->leaf, MOST_ARRAYS);
+    int n = wf_parameters(k->model->graph, NULL, k->leaf, MOST_ARRAYS);
     bool ok = n <= MOST_ARRAYS;
     for (int i = 0; ok && i < n; i++) {
         k->size[i] = (int)wf_count(k->leaf[i]);

@@ -34,11 +34,11 @@ static bool is_frozen(const settings *set, const wf_tensor *param) {
 }
 
 wf_tensor **settings_trained(const settings *set, const wf_model *m, int *n) {
-    int all = wf_parameters(m->graph, NULL, 0);
+    int all = wf_parameters(m->graph, NULL, NULL, 0);
     wf_tensor **params = calloc((size_t)all + 1, sizeof(wf_tensor *));
     *n = 0;
     if (!params) return NULL;
-    wf_parameters(m->graph, params, all);
+    wf_parameters(m->graph, NULL, params, all);
     for (int i = 0; i < all; i++)
         if (!is_frozen(set, params[i])) params[(*n)++] = params[i];
     return params;
