@@ -97,7 +97,7 @@ WF_API wf_encoder_config wf_encoder_defaults(void);
 typedef struct wf_encoder {
     wf_model model;
     wf_encoder_config config;
-    wf_tensor *vectors; /* [B,E] of src */
+    wf_tensor *vectors; /* [B,E] of src; E is vectors->shape[1] */
     wf_tensor *pooled;  /* [B,D]: the pooler's output; NULL: there is no pooler */
 } wf_encoder;
 
@@ -107,8 +107,6 @@ WF_API wf_model *wf_encoder_new(const wf_encoder_config *c, const wf_training_co
                                 wf_dtype real, uint64_t seed, char *message);
 /* The wf_encoder that m belongs to. NULL: m is of another kind, or NULL. */
 WF_API const wf_encoder *wf_encoder_of(const wf_model *m);
-/* The width E of the vectors of lines. 0: m is no encoder. */
-WF_API int64_t wf_encoder_width(const wf_model *m);
 
 /* A plan that makes vectors of lines. It fails if m is no encoder. */
 WF_API wf_plan *wf_encoder_plan(wf_model *m, wf_pool *pool);

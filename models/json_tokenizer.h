@@ -6,7 +6,8 @@
  * that is not known here is refused by its name.
  *
  *     wf_json_tokenizer *t = wf_json_tokenizer_load(json, bytes, message);
- *     int64_t n = wf_json_tokenizer_encode(t, "a line", 6, true, tokens, 100, message);
+ *     int64_t n = wf_json_tokenizer_encode(t, "a line", 6, NULL, 0, true, tokens, 100,
+ *                                          message);
  *     int32_t id = tokens[0].id;
  *     wf_json_tokenizer_decode(t, &id, 1, true, text, sizeof text, message);
  *
@@ -48,19 +49,14 @@ WF_API int64_t wf_json_tokenizer_size(const wf_json_tokenizer *t);
  * no such id. */
 WF_API const char *wf_json_tokenizer_piece(const wf_json_tokenizer *t, int32_t id);
 
-/* Convert a text to tokens. special: put special tokens around it, as the file says. The first
- * `capacity` tokens are written; returns how many there are. -1 with message: the text is not
- * UTF-8, a character is unknown and the file has no token for that, an expression of the file takes
- * too long for this text, or out of memory. */
+/* Convert a text to tokens, or two, such as a question and an answer; second NULL: there is one.
+ * Offsets of tokens are those in their own text. special: put special tokens around them, as the
+ * file says. The first `capacity` tokens are written; returns how many there are. -1 with message:
+ * a text is not UTF-8, a character is unknown and the file has no token for that, an expression of
+ * the file takes too long for a text, or out of memory. */
 WF_API int64_t wf_json_tokenizer_encode(wf_json_tokenizer *t, const char *line, size_t bytes,
-                                        bool special, wf_json_token *tokens, int64_t capacity,
-                                        char *message);
-/* Convert two texts, such as a question and an answer. Offsets of tokens are those in their own
- * text. */
-WF_API int64_t wf_json_tokenizer_encode_pair(wf_json_tokenizer *t, const char *line, size_t bytes,
-                                             const char *second, size_t second_bytes, bool special,
-                                             wf_json_token *tokens, int64_t capacity,
-                                             char *message);
+                                        const char *second, size_t second_bytes, bool special,
+                                        wf_json_token *tokens, int64_t capacity, char *message);
 
 /* Convert n ids to text. Ids that do not exist give no text, and with skip_special neither do
  * special tokens. Like snprintf it returns the length needed, and writes at most size - 1 bytes and

@@ -51,12 +51,14 @@ typedef struct wf_language_model_config {
     wf_rotary_scaling rotary_scaling;
 } wf_language_model_config;
 
-/* D 512, 8 heads, 6 layers, F 2048, gelu-tanh, learned positions up to 1024, pre-norm with a final
- * norm, tied. Set the vocabulary, and the ids of start and end if they are not 0. */
-WF_API wf_language_model_config wf_language_model_defaults(void);
-/* Llama's architecture: RMSNorm, rotary positions, SwiGLU, no biases, not tied; F 1376, 2 heads of
- * keys and values. */
-WF_API wf_language_model_config wf_language_model_llama(void);
+/* The configuration of a form. Both have D 512, 8 heads, 6 layers, up to 1024 tokens, and pre-norm
+ * with a final norm. Set the vocabulary, and the ids of start and end if they are not 0. */
+typedef enum {
+    WF_GPT2, /* F 2048, gelu-tanh, learned positions, LayerNorm, biases, tied */
+    /* F 1376, SwiGLU, rotary positions, RMSNorm, no biases, not tied; 2 heads of keys and values */
+    WF_LLAMA
+} wf_language_model_form;
+WF_API wf_language_model_config wf_language_model_defaults(wf_language_model_form form);
 
 typedef struct wf_language_model {
     wf_model model;

@@ -184,12 +184,13 @@ WF_API int64_t wf_model_room(const wf_model *m, int64_t n);
 
 /* ---- plans over the one graph: plans.c ------------------------------------------------------- */
 
-/* Evaluates pairs: feeds them, and fetches loss.* and correct. */
-WF_API wf_plan *wf_model_eval_plan(wf_model *m, wf_pool *pool);
-/* Scores pairs: feeds the same as for evaluation; fetches token_log_probs and logits. */
-WF_API wf_plan *wf_model_score_plan(wf_model *m, wf_pool *pool);
-/* Attention weights of pairs: feeds them without labels; fetches the weights of all maps. */
-WF_API wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool);
+typedef enum {
+    WF_PLAN_EVALUATE, /* feeds pairs; fetches loss.* and correct */
+    WF_PLAN_SCORE,    /* feeds pairs; fetches token_log_probs and logits */
+    WF_PLAN_ATTENTION /* feeds pairs without labels; fetches the weights of all maps */
+} wf_model_use;
+/* A plan for pairs, which wf_model_feed feeds. pool NULL: one thread. */
+WF_API wf_plan *wf_model_plan(wf_model *m, wf_model_use use, wf_pool *pool);
 
 #ifdef __cplusplus
 }

@@ -125,6 +125,16 @@ wf_plan *wf_model_prompt_plan(wf_model *m, wf_pool *pool);
  * tokens. 0: see wf_decoder_error. */
 size_t wf_decoder_memory(wf_decoder *d, int b, int s, int64_t n);
 
+/* ---- shortlists: decode/shortlist.c ---------------------------------------------------------- */
+
+/* The candidates for a source of n tokens, in ascending order: the most frequent tokens, the tokens
+ * that the list has for each source token, and with a shared vocabulary the source tokens
+ * themselves. As in Marian, further frequent tokens make their number a multiple of eight. The
+ * first `capacity` are written to ids; returns how many there are. -1: out of memory, or there is
+ * no list, or a source token is not in the vocabulary. */
+int64_t wf_shortlist_candidates(const wf_shortlist *l, const int32_t *src, int64_t n, int32_t *ids,
+                                int64_t capacity);
+
 /* ---- values of lines: encoder/encoder.c ------------------------------------------------------ */
 
 /* Like wf_encoder_plan and wf_encoder_run. With `classes` they compute the log-probabilities

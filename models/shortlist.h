@@ -3,10 +3,12 @@
  *
  * A search that is given one (wf_decode_options.shortlist) chooses among few tokens instead of the
  * whole vocabulary. The file is Marian's binary form, lex.s2t.bin, as Firefox's translators have
- * it. It needs no model and no graph:
+ * it. Reading it needs no model:
  *
  *     wf_shortlist *l = wf_shortlist_read(bytes, n, 32000, 32000, true, message);
- *     int64_t count = wf_shortlist_candidates(l, source, 12, ids, 32000);
+ *     wf_decode_options o = wf_decode_defaults();
+ *     o.shortlist = l;
+ *     bool ok = wf_decode(d, 1, 12, source, &length, NULL, &o, &result);
  *     wf_shortlist_free(l);
  *
  * Files are not handled here: the caller reads the bytes. */
@@ -29,14 +31,6 @@ WF_API wf_shortlist *wf_shortlist_read(const void *data, size_t bytes, int64_t s
                                        int64_t tgt_vocab, bool shared, char *message);
 /* NULL is allowed. */
 WF_API void wf_shortlist_free(wf_shortlist *l);
-
-/* The candidates for a source of n tokens, in ascending order: the most frequent tokens, the tokens
- * that the list has for each source token, and with a shared vocabulary the source tokens
- * themselves. As in Marian, further frequent tokens make their number a multiple of eight. The
- * first `capacity` are written to ids; returns how many there are. -1: out of memory, or there is
- * no list, or a source token is not in the vocabulary. */
-WF_API int64_t wf_shortlist_candidates(const wf_shortlist *l, const int32_t *src, int64_t n,
-                                       int32_t *ids, int64_t capacity);
 
 #ifdef __cplusplus
 }

@@ -63,23 +63,20 @@ static void add_loss(list *l, const wf_model *m) {
     add(l, m->correct);
 }
 
-wf_plan *wf_model_eval_plan(wf_model *m, wf_pool *pool) {
-    if (!m) return wf_plan_new(NULL, NULL);
+static wf_plan *evaluate(wf_model *m, wf_pool *pool) {
     list fetch = list_new(4);
     add_loss(&fetch, m);
     return plan(m, pool, fetch, pair(m), false);
 }
 
-wf_plan *wf_model_score_plan(wf_model *m, wf_pool *pool) {
-    if (!m) return wf_plan_new(NULL, NULL);
+static wf_plan *score(wf_model *m, wf_pool *pool) {
     list fetch = list_new(2);
     add(&fetch, m->token_log_probs);
     add(&fetch, m->logits);
     return plan(m, pool, fetch, pair(m), false);
 }
 
-wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
-    if (!m) return wf_plan_new(NULL, NULL);
+static wf_plan *attention(wf_model *m, wf_pool *pool) {
     int64_t layers = 0;
     for (int i = 0; i < m->n_maps; i++) layers += m->maps[i].layers;
     list fetch = list_new((int)layers + 1), feed = list_new(3);
@@ -87,6 +84,13 @@ wf_plan *wf_model_attention_plan(wf_model *m, wf_pool *pool) {
     add_sources(&feed, m);
     if (m->tgt) add(&feed, m->tgt);
     return plan(m, pool, fetch, feed, false);
+}
+
+wf_plan *wf_model_plan(wf_model *m, wf_model_use use, wf_pool *pool) {
+    if (m && use == WF_PLAN_EVALUATE) return evaluate(m, pool);
+    if (m && use == WF_PLAN_SCORE) return score(m, pool);
+    if (m && use == WF_PLAN_ATTENTION) return attention(m, pool);
+    return wf_plan_new(NULL, NULL);
 }
 
 /* A decoder-only model has no encoder outputs, so its plan has nothing to fetch, and fails:

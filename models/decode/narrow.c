@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "models/model_internal.h"
 
 /* The candidates of sentence i are ids[ends[i - 1]] to ids[ends[i] - 1]; those of sentence 0 begin
  * at ids[0]. */

@@ -49,7 +49,7 @@ static bool targets_ok(wf_decoder *d, int b, const int32_t *src_length, int t, c
 static bool run(wf_decoder *d, const wf_batch *pairs) {
     if (!wf_plan_ok(d->score)) {
         wf_plan_free(d->score);
-        d->score = wf_model_score_plan(d->model, d->pool);
+        d->score = wf_model_plan(d->model, WF_PLAN_SCORE, d->pool);
     }
     bool ok = wf_model_feed(d->model, d->score, pairs) && wf_run(d->score);
     return ok || wf_decoder_fail_plan(d, d->score);

@@ -288,12 +288,6 @@ wf_model *wf_encoder_with_head(const wf_file *f, int64_t classes,
 
 /* ---- vectors of lines ------------------------------------------------------------------------ */
 
-int64_t wf_encoder_width(const wf_model *m) {
-    const wf_encoder *e = wf_encoder_of(m);
-    if (!e) return 0;
-    return e->config.dense ? e->config.dense : wf_encoder_pooled_width(&e->config);
-}
-
 /* The node with the vectors of lines or, if `classes`, with the log-probabilities of their classes.
  * NULL: m is no encoder, or has no classes. */
 static wf_tensor *values_of(const wf_model *m, bool classes) {

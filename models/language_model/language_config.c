@@ -8,9 +8,9 @@
 #include "models/message.h"
 #include "models/model_internal.h"
 
-wf_language_model_config wf_language_model_defaults(void) {
+wf_language_model_config wf_language_model_defaults(wf_language_model_form form) {
     /* clang-format off */
-    return (wf_language_model_config){
+    wf_language_model_config c = {
         .max_len = 1024, /* the vocabulary stays 0: it has no default */
         .d_model = 512, .num_heads = 8, .dim_feedforward = 2048, .layers = 6,
         .activation = WF_GELU_TANH, .positions = WF_POSITIONS_LEARNED,
@@ -18,10 +18,7 @@ wf_language_model_config wf_language_model_defaults(void) {
         .layer_norm_eps = 1e-5, .rotary_base = 10000,
     };
     /* clang-format on */
-}
-
-wf_language_model_config wf_language_model_llama(void) {
-    wf_language_model_config c = wf_language_model_defaults();
+    if (form != WF_LLAMA) return c;
     c.activation = WF_SILU;
     c.gated = true;
     c.dim_feedforward = 1376; /* 2/3 of 2048, rounded up to a multiple of 32 */
@@ -118,7 +115,7 @@ WF_FIELDS_FIT(CONFIG_OF, fields);
 static void configure(void *config, const wf_model_sizes *s) {
     wf_language_model_config *c = config;
     int64_t pair = 2 * s->longest + 1;
-    *c = wf_language_model_defaults();
+    *c = wf_language_model_defaults(WF_GPT2);
     c->vocab = s->tgt_vocab;
     c->max_len = s->row ? s->row : pair < 128 ? 128 : pair;
     c->d_model = s->d_model;

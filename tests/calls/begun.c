@@ -75,7 +75,7 @@ void begin_wf_transformer_config(world *w, wf_transformer_config *o) {
 }
 
 void begin_wf_language_model_config(world *w, wf_language_model_config *o) {
-    *o = dice(w, 2) ? wf_language_model_llama() : wf_language_model_defaults();
+    *o = wf_language_model_defaults(dice(w, 2) ? WF_LLAMA : WF_GPT2);
     o->vocab = 9;
     o->max_len = 8;
     o->d_model = 4;

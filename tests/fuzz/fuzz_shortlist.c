@@ -4,7 +4,7 @@
  * The first byte chooses the vocabularies, and whether the checksum is made right; the second says
  * how many source tokens follow, a byte each; the rest is the file. */
 #include "fuzz.h"
-#include "models/shortlist.h"
+#include "models/model_internal.h"
 #include "tests/support/shortlists.h"
 
 FUZZ_TARGET(shortlist) {

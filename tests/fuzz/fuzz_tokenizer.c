@@ -11,12 +11,12 @@ static void line_holds(wf_json_tokenizer *t, const char *line, size_t bytes) {
     static wf_json_token tokens[MOST], again[MOST];
     static int32_t ids[MOST];
     char message[256] = "", text[64];
-    int64_t n = wf_json_tokenizer_encode(t, line, bytes, true, tokens, MOST, message);
+    int64_t n = wf_json_tokenizer_encode(t, line, bytes, NULL, 0, true, tokens, MOST, message);
     if (n < 0) {
         fuzz_must_say(message);
         return;
     }
-    fuzz_must(wf_json_tokenizer_encode(t, line, bytes, true, again, MOST, message) == n);
+    fuzz_must(wf_json_tokenizer_encode(t, line, bytes, NULL, 0, true, again, MOST, message) == n);
     if (n > MOST) return;
     fuzz_must(!n || memcmp(tokens, again, (size_t)n * sizeof *tokens) == 0);
     for (int64_t i = 0; i < n; i++) ids[i] = tokens[i].id;
@@ -24,8 +24,7 @@ static void line_holds(wf_json_tokenizer *t, const char *line, size_t bytes) {
     if (length < 0) fuzz_must_say(message);
     fuzz_must(length < 0 || memchr(text, '\0', sizeof text));
     fuzz_must(wf_json_tokenizer_decode(t, ids, n, true, NULL, 0, message) >= -1);
-    fuzz_must(wf_json_tokenizer_encode_pair(t, line, bytes, line, bytes, false, NULL, 0, message) >=
-              -1);
+    fuzz_must(wf_json_tokenizer_encode(t, line, bytes, line, bytes, false, NULL, 0, message) >= -1);
 }
 
 FUZZ_TARGET(tokenizer) {

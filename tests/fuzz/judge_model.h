@@ -55,7 +55,7 @@ static inline void judge_same_state(const wf_optimizer *o, const wf_optimizer *q
 /* An encoder has vectors of lines in place of outputs. */
 static inline void judge_vectors(wf_model *m) {
     const int32_t last = (int32_t)m->src_vocab - 1, src[] = { 0, last }, length[] = { 1, 0 };
-    float *vectors = calloc(2, (size_t)wf_encoder_width(m) * sizeof(double));
+    float *vectors = calloc(2, (size_t)wf_encoder_of(m)->vectors->shape[1] * sizeof(double));
     wf_plan *p = wf_encoder_plan(m, NULL);
     fuzz_must(vectors && wf_encoder_run(m, p, 2, 1, src, length, vectors));
     wf_plan_free(p);

@@ -57,7 +57,7 @@ static const wf_training_config with_lora = { .on_param = lora };
 /* A Transformer, or a language model. */
 static wf_model *record(bool in_one_row, const wf_training_config *training, wf_dtype real) {
     wf_transformer_config c = small_config();
-    wf_language_model_config l = wf_language_model_defaults();
+    wf_language_model_config l = wf_language_model_defaults(WF_GPT2);
     l.vocab = 17, l.max_len = 64, l.d_model = 16, l.num_heads = 2, l.dim_feedforward = 32;
     l.layers = 2;
     wf_model *m = in_one_row ? wf_language_model_new(&l, training, real, 3, message)
@@ -143,7 +143,7 @@ static void resume(wf_trainer *t, const char *from, int64_t steps) {
 }
 
 static double loss_of(wf_model *m) {
-    wf_plan *p = wf_model_eval_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_EVALUATE, NULL);
     feed(p, m, 1);
     assert_plan(p, wf_run(p));
     double loss = number_of(p, m->loss.loss) / number_of(p, m->loss.count);

@@ -75,7 +75,7 @@ static wf_batch good_batch(void) {
 TEST_ROWS(batches_that_cannot_be_are_refused, KINDS) {
     static const int32_t negative[] = { 2, -1 }, large[] = { 2, 1 << 30 };
     wf_model *m = open_any(_i, NULL);
-    wf_plan *p = wf_model_eval_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_EVALUATE, NULL);
     for (int how = 0; how < 9; how++) {
         wf_batch b = good_batch();
         if (how == 1) b.src = NULL;
@@ -102,7 +102,7 @@ TEST_ROWS(batches_that_cannot_be_are_refused, KINDS) {
 /* Feeding a second batch of the same size allocates no memory. */
 TEST_ROWS(feeding_a_batch_allocates_nothing, KINDS) {
     wf_model *m = open_any(_i, NULL);
-    wf_plan *p = wf_model_eval_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_EVALUATE, NULL);
     const wf_batch b = good_batch();
     long left;
     ck_assert(wf_model_feed(m, p, &b) && wf_run(p));

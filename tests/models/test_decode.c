@@ -125,7 +125,7 @@ TEST(beam_one_takes_the_likeliest_token) {
     wf_decoded results[16];
     wf_model *m = open_spread(17, WF_F64, 4);
     wf_decoder *d = open_decoder(m, NULL);
-    wf_plan *p = wf_model_score_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_SCORE, NULL);
     random_sentences(&b, &wf_transformer_of(m)->config, 16, 7, 1, 5);
     wf_decode_options o = beam_options(1, 1, WF_PENALTY_AVERAGE, 1);
     o.max_len_a = 0, o.max_len_b = MOST;

@@ -78,7 +78,7 @@ TEST(a_line_is_pooled_as_said) {
     wf_encoder_config c = small();
     c.pooling = (WF_POOLING_LAST << 1) - 1;
     wf_model *m = made(&c);
-    ck_assert_int_eq(wf_encoder_width(m), 6 * D);
+    ck_assert_int_eq(wf_encoder_of(m)->vectors->shape[1], 6 * D);
     hidden_of(m, x);
     vectors_of(m, &got[0][0][0]);
     for (int b = 0; b < B; b++)
@@ -193,7 +193,7 @@ TEST(pairs_are_compared_by_their_vectors) {
     }
     for (int i = 0; i < B; i++)
         want -= log_softmax(similar + i * B, 1, i) + log_softmax(similar + i, B, i);
-    p = wf_model_eval_plan(m, NULL);
+    p = wf_model_plan(m, WF_PLAN_EVALUATE, NULL);
     const wf_batch pairs = { B, S, T, src, length, tgt, labels };
     ck_assert_msg(wf_model_feed(m, p, &pairs) && wf_run(p), "%s", wf_plan_error(p));
     ck_assert(wf_fetch(p, m->loss.loss, &loss, sizeof loss));
@@ -238,13 +238,13 @@ TEST(masked_tokens_are_scored_at_their_places) {
     c.masked_lm = true;
     wf_model *m = made(&c);
     for (int i = 0; i < B * S; i++) labels[i] = i % 4 == 1 && i % S < length[i / S] ? i % V : -1;
-    wf_plan *p = wf_model_eval_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_EVALUATE, NULL);
     const wf_batch rows = { B, S, S, src, length, src, labels };
     ck_assert_msg(!wf_plan_ok(p) || wf_model_feed(m, p, &rows), "%s", wf_plan_error(p));
     ck_assert_msg(wf_plan_ok(p) && wf_run(p), "%s", wf_plan_error(p));
     ck_assert(wf_fetch(p, m->loss.loss, &loss, sizeof loss));
     wf_plan_free(p);
-    p = wf_model_score_plan(m, NULL);
+    p = wf_model_plan(m, WF_PLAN_SCORE, NULL);
     ck_assert(wf_model_feed(m, p, &rows) && wf_run(p));
     ck_assert(wf_fetch(p, m->token_log_probs, logs, sizeof logs));
     double sum = 0;
@@ -313,7 +313,6 @@ TEST(an_encoder_decodes_nothing) {
     ck_assert(!wf_encoder_run(m, p, 1, LONGEST + 1, src, length, out));
     ck_assert(wf_encoder_run(m, p, B, S, src, length, out));
     wf_plan_free(p), wf_model_free(m);
-    ck_assert_int_eq(wf_encoder_width(NULL), 0);
     p = wf_encoder_plan(NULL, NULL);
     ck_assert(!wf_plan_ok(p) && !wf_encoder_run(NULL, p, 1, 1, src, length, out));
     wf_plan_free(p);

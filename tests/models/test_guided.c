@@ -165,7 +165,7 @@ TEST_ROWS(a_weight_outside_of_its_range_is_refused, 4) {
 
 TEST(a_model_without_cross_attention_is_refused) {
     const wf_training_config training = { .alignment_weight = weight };
-    wf_language_model_config c = wf_language_model_defaults();
+    wf_language_model_config c = wf_language_model_defaults(WF_GPT2);
     c.vocab = 17;
     wf_model *m = wf_language_model_new(&c, &training, WF_F32, 1, NULL);
     ck_assert(m && !wf_ok(m->graph));

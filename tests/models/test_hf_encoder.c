@@ -90,7 +90,7 @@ static int longest(const int32_t *length, int n) {
 /* The vectors of n rows of 64 ids, of which S columns are used, `batch` rows at a time. */
 static float *vectors_of(wf_model *m, wf_pool *pool, int n, int S, const int32_t *ids,
                          const int32_t *length, int batch) {
-    const int64_t E = wf_encoder_width(m);
+    const int64_t E = wf_encoder_of(m)->vectors->shape[1];
     int32_t *src = calloc((size_t)(batch * S), sizeof *src);
     float *out = calloc((size_t)(n * E), sizeof *out);
     wf_plan *p = wf_encoder_plan(m, pool);
@@ -113,7 +113,7 @@ TEST_ROWS(lines_have_the_vectors_of_sentence_transformers, COUNT_OF(names)) {
     ck_assert_str_eq(hf.notes, "");
     int n = encode_lines(&hf, path, f, ids, length);
     const wf_entry *want = entry(f, "vectors");
-    ck_assert_int_eq(want->shape[1], wf_encoder_width(hf.model));
+    ck_assert_int_eq(want->shape[1], wf_encoder_of(hf.model)->vectors->shape[1]);
     const int S = longest(length, n), most = (int)hf.model->max_len;
     float *ours = vectors_of(hf.model, NULL, n, S, ids, length, n);
     for (int64_t i = 0; i < n * want->shape[1]; i++)
@@ -159,7 +159,8 @@ TEST_ROWS(a_file_has_all_of_it, COUNT_OF(names)) {
     const int S = longest(length, lines);
     float *x = vectors_of(hf.model, NULL, lines, S, ids, length, lines);
     float *y = vectors_of(again, NULL, lines, S, ids, length, lines);
-    ck_assert(memcmp(x, y, (size_t)(lines * wf_encoder_width(again)) * sizeof *x) == 0);
+    ck_assert(memcmp(x, y, (size_t)(lines * wf_encoder_of(again)->vectors->shape[1]) * sizeof *x) ==
+              0);
     wf_tokenizer *t = wf_tokenizer_from_meta(f, "tokenizer", message);
     ck_assert_msg(t != NULL, "%s", message);
     assert_same_tokenizer(hf.src, t);
@@ -280,12 +281,14 @@ TEST_ROWS(what_is_made_here_computes_the_same_there, 9) {
     wf_hf again = import(folder);
     float *x = vectors_of(hf.model, NULL, 2, 5, ids, length, 2);
     float *y = vectors_of(again.model, NULL, 2, 5, ids, length, 2);
-    ck_assert_int_eq(wf_encoder_width(hf.model), wf_encoder_width(again.model));
+    ck_assert_int_eq(wf_encoder_of(hf.model)->vectors->shape[1],
+                     wf_encoder_of(again.model)->vectors->shape[1]);
     ck_assert_int_eq(wf_encoder_of(again.model)->config.classes,
                      wf_encoder_of(hf.model)->config.classes);
     if (wf_encoder_of(hf.model)->config.classes)
         ck_assert_str_eq(again.class_names, "LABEL_0\nLABEL_1\nLABEL_2\nLABEL_3");
-    ck_assert(memcmp(x, y, (size_t)(2 * wf_encoder_width(hf.model)) * sizeof *x) == 0);
+    ck_assert(memcmp(x, y, (size_t)(2 * wf_encoder_of(hf.model)->vectors->shape[1]) * sizeof *x) ==
+              0);
     free(x), free(y);
     wf_hf_free(&hf), wf_hf_free(&again);
 }

@@ -193,7 +193,7 @@ TEST_ROWS(every_failure_is_survived, 4 * 4) {
 
 /* Models that weft makes, small ones. */
 static wf_language_model_config tiny(bool llama) {
-    wf_language_model_config c = llama ? wf_language_model_llama() : wf_language_model_defaults();
+    wf_language_model_config c = wf_language_model_defaults(llama ? WF_LLAMA : WF_GPT2);
     c.vocab = 11;
     c.d_model = 12;
     c.num_heads = 2;

@@ -65,7 +65,7 @@ static const char *shown(wf_json_tokenizer *t, const char *line) {
     static char text[512];
     wf_json_token tokens[64];
     size_t used = 0;
-    int64_t n = wf_json_tokenizer_encode(t, line, strlen(line), true, tokens, 64, NULL);
+    int64_t n = wf_json_tokenizer_encode(t, line, strlen(line), NULL, 0, true, tokens, 64, NULL);
     for (int64_t i = 0; i < n; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, i ? " %s" : "%s",
                                  wf_json_tokenizer_piece(t, tokens[i].id));

@@ -14,7 +14,7 @@
 TESTS(language_model)
 
 static wf_language_model_config small_language(int64_t vocab) {
-    wf_language_model_config c = wf_language_model_defaults();
+    wf_language_model_config c = wf_language_model_defaults(WF_GPT2);
     c.vocab = vocab, c.max_len = 32;
     c.d_model = 16, c.num_heads = 2, c.dim_feedforward = 24, c.layers = 2;
     c.tied = false;
@@ -32,7 +32,7 @@ static wf_model *open_language(const wf_language_model_config *c, const wf_train
 
 /* A small Llama, with four heads that share two heads of keys and values. */
 static wf_language_model_config small_llama(int64_t vocab) {
-    wf_language_model_config c = small_language(vocab), l = wf_language_model_llama();
+    wf_language_model_config c = small_language(vocab), l = wf_language_model_defaults(WF_LLAMA);
     c.num_heads = 4, c.num_kv_heads = 2, c.gated = l.gated, c.activation = l.activation;
     c.positions = l.positions, c.norm = l.norm, c.bias = l.bias;
     return c;
@@ -88,7 +88,7 @@ TEST_ROWS(cached_logits_are_those_of_the_whole, 12) {
     if (_i != 6) c.positions = kinds[_i % 3];
     c.norm_first = c.final_norm = _i % 6 >= 3 || _i == 6;
     wf_model *m = open_language(&c, NULL, WF_F32);
-    wf_plan *whole = wf_model_score_plan(m, NULL), *prompt = wf_model_prompt_plan(m, NULL),
+    wf_plan *whole = wf_model_plan(m, WF_PLAN_SCORE, NULL), *prompt = wf_model_prompt_plan(m, NULL),
             *step = wf_model_step_plan(m, NULL);
     language_sentences(&b, 17, ROWS, 1, LONG);
     assert_plan(whole, wf_bind(whole, "B", ROWS) && wf_bind(whole, "T", LONG));
@@ -172,7 +172,7 @@ TEST_ROWS(outputs_have_the_scores_that_forcing_gives, 6) {
     wf_decoded results[8];
     wf_model *m = open_spread_first(17, WF_F32, _i >= 3);
     wf_decoder *d = open_decoder(m, NULL);
-    wf_plan *p = wf_model_score_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_SCORE, NULL);
     language_sentences(&b, 17, 8, 9, 1);
     b.src_length[3] = 0; /* from nothing */
     int nodes = wf_node_count(m->graph);

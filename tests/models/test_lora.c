@@ -58,7 +58,7 @@ static wf_training_config adapted(int row) {
 
 static wf_model *record(int row, const wf_training_config *training, wf_dtype real) {
     wf_transformer_config c = small_config();
-    wf_language_model_config l = wf_language_model_defaults();
+    wf_language_model_config l = wf_language_model_defaults(WF_GPT2);
     l.vocab = 17;
     l.max_len = 64;
     l.d_model = 16;
@@ -84,7 +84,7 @@ static void feed(wf_plan *p, const wf_model *m, int key) {
 }
 
 static double loss_of(wf_model *m) {
-    wf_plan *p = wf_model_eval_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_EVALUATE, NULL);
     feed(p, m, 1);
     assert_plan(p, wf_run(p));
     double *loss = plan_values(p, m->loss.loss, NULL), *count = plan_values(p, m->loss.count, NULL);
@@ -294,7 +294,7 @@ static const struct {
 };
 
 TEST_ROWS(impossible_adapters_are_refused, COUNT_OF(impossible)) {
-    wf_language_model_config l = wf_language_model_defaults();
+    wf_language_model_config l = wf_language_model_defaults(WF_GPT2);
     l.vocab = 17;
     l.max_len = 64;
     l.d_model = 16;

@@ -24,7 +24,7 @@ static char message[WF_MESSAGE], path[] = "/tmp/weft-model-faults-XXXXXX";
 static bool in_one_row; /* record() makes a decoder-only model */
 
 static wf_model *record(bool trains) {
-    wf_language_model_config l = wf_language_model_defaults();
+    wf_language_model_config l = wf_language_model_defaults(WF_GPT2);
     l.vocab = 17, l.max_len = 32, l.d_model = 8, l.num_heads = 2, l.dim_feedforward = 24;
     l.layers = 1;
     message[0] = '\0';
@@ -181,7 +181,7 @@ static bool choosing(void) {
 static bool packing(void) {
     wf_model *m = record_safely(false);
     bool was = faults_pause(true);
-    wf_plan_free(wf_model_eval_plan(m, NULL)); /* every weight has its values */
+    wf_plan_free(wf_model_plan(m, WF_PLAN_EVALUATE, NULL)); /* every weight has its values */
     faults_pause(was);
     message[0] = '\0';
     bool ok = wf_pack_weights(m->graph, WF_PANELS_BF16, message);

@@ -51,7 +51,7 @@ TEST(textbook_runs) {
     wf_transformer_config c = textbook_config(false);
     wf_model *m = open_model(&c, NULL, WF_F32, 1);
     wf_pool *pool = wf_pool_new(2);
-    wf_plan *p = wf_model_score_plan(m, pool);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_SCORE, pool);
     random_sentences(&b, &c, 2, 100, 120, 5);
     values logits = run_for(p, m, &b, m->logits);
     assert_shape(p, m->logits, SHAPE(2, 120, 12000));
@@ -67,7 +67,7 @@ TEST(attention_rows_sum_to_one) {
     static sentences b;
     wf_transformer_config c = small_config();
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    wf_plan *p = wf_model_attention_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_ATTENTION, NULL);
     random_sentences(&b, &c, 3, 7, 5, 8);
     assert_plan(p, wf_bind(p, "B", 3) && wf_bind(p, "S", 7) && wf_bind(p, "T", 5));
     assert_plan(p, wf_feed(p, m->src, b.src, wf_bound_bytes(p, m->src)) &&
@@ -104,8 +104,9 @@ TEST(one_graph_for_every_use) {
     wf_model *m = open_model(&c, &training, WF_F32, 3);
     wf_trainer *train = open_trainer(m, NULL, 1e-3, NULL);
     int nodes = wf_node_count(m->graph);
-    wf_plan *eval = wf_model_eval_plan(m, NULL), *score = wf_model_score_plan(m, NULL),
-            *look = wf_model_attention_plan(m, NULL);
+    wf_plan *eval = wf_model_plan(m, WF_PLAN_EVALUATE, NULL),
+            *score = wf_model_plan(m, WF_PLAN_SCORE, NULL),
+            *look = wf_model_plan(m, WF_PLAN_ATTENTION, NULL);
     for (int step = 1; step <= 3; step++) {
         copy_sentences(&b, 4, 2, 3 + step, 17, true, (uint64_t)step);
         train_step(train, m, &b);
@@ -151,7 +152,7 @@ TEST_ROWS(cached_logits_equal_the_full_recomputation, WF_POSITIONS_TENSOR2TENSOR
     c.norm_first = _i != 1, c.embedding_norm = _i > 1;
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
     random_sentences(&b, &c, 4, 6, 12, 5);
-    wf_plan *full = wf_model_score_plan(m, NULL), *p = steps_after_encoding(m, &b);
+    wf_plan *full = wf_model_plan(m, WF_PLAN_SCORE, NULL), *p = steps_after_encoding(m, &b);
     values whole = run_for(full, m, &b, m->logits);
     assert_plan(p, wf_bind(p, "P", 0));
     wf_state *s = wf_state_new(p);
@@ -184,7 +185,7 @@ TEST_ROWS(a_sentence_alone_equals_itself_in_a_batch, 4) {
     c.norm_first = _i / 2;
     wf_model *m = open_model(&c, NULL, real, 3);
     wf_pool *pool = wf_pool_new(2);
-    wf_plan *p = wf_model_score_plan(m, pool);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_SCORE, pool);
     random_sentences(&b, &c, 37, 23, 19, 5);
     values batch = run_for(p, m, &b, m->logits);
     for (int row = 0; row < b.B; row++) {
@@ -227,7 +228,7 @@ TEST(the_future_changes_nothing) {
     static sentences b;
     wf_transformer_config c = small_config();
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    wf_plan *p = wf_model_score_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_SCORE, NULL);
     random_sentences(&b, &c, 2, 5, 8, 5);
     values before = run_for(p, m, &b, m->logits);
     for (int t = 0; t + 1 < b.T; t++) {
@@ -311,7 +312,7 @@ TEST_ROWS(padding_is_not_seen, 2) {
     wf_transformer_config c = small_config();
     c.pad_id = 3, c.start_id = c.end_id = _i == 0 ? 0 : 3;
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    wf_plan *p = wf_model_score_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_SCORE, NULL);
     random_sentences(&b, &c, 1, 6, 4, 5);
     b.src[5] = 3, b.src_length[0] = 6;
     other = b;
@@ -377,7 +378,7 @@ TEST(bad_batches_are_told) {
     static sentences b;
     wf_transformer_config c = small_config();
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    wf_plan *p = wf_model_eval_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_EVALUATE, NULL);
     random_sentences(&b, &c, 2, 5, 4, 5);
     b.src[3] = 17;
     feed_sentences(p, m, &b);

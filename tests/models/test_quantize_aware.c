@@ -90,7 +90,7 @@ static measured measure(wf_model *m, const sentences *b, int threads) {
 }
 
 static double loss_of(wf_model *m, const sentences *b) {
-    wf_plan *p = wf_model_eval_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_EVALUATE, NULL);
     const wf_batch pairs = { b->B, b->S, b->T, b->src, b->src_length, b->tgt, b->labels };
     assert_plan(p, wf_plan_ok(p) && wf_model_feed(m, p, &pairs) && wf_run(p));
     double *loss = plan_values(p, m->loss.loss, NULL), *count = plan_values(p, m->loss.count, NULL);
@@ -275,7 +275,7 @@ static const struct {
 
 TEST_ROWS(impossible_rounding_is_refused, COUNT_OF(impossible)) {
     char message[WF_MESSAGE] = "";
-    wf_language_model_config l = wf_language_model_defaults();
+    wf_language_model_config l = wf_language_model_defaults(WF_GPT2);
     l.vocab = 17;
     l.max_len = 64;
     l.d_model = 16;

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "models/decode/decoder.h"
-#include "models/shortlist.h"
+#include "models/model_internal.h"
 #include "tests/suites.h"
 #include "tests/support/models.h"
 #include "tests/support/shortlists.h"

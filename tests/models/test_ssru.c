@@ -44,7 +44,7 @@ TEST_ROWS(steps_have_the_bits_of_the_whole, 2 * FORMS) {
     wf_transformer_config c = form(_i / 2);
     wf_model *m = open_model(&c, NULL, _i % 2 ? WF_F64 : WF_F32, 3);
     random_sentences(&b, &c, 4, 6, 12, 5);
-    wf_plan *full = wf_model_score_plan(m, NULL), *p = steps_after_encoding(m, &b);
+    wf_plan *full = wf_model_plan(m, WF_PLAN_SCORE, NULL), *p = steps_after_encoding(m, &b);
     values whole = run_for(full, m, &b, m->logits);
     assert_plan(p, wf_bind(p, "P", 0));
     wf_state *s = wf_state_new(p);
@@ -105,7 +105,7 @@ TEST_ROWS(the_start_token_is_not_read, 2) {
     wf_transformer_config c = form(0);
     c.zero_start = _i;
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    wf_plan *p = wf_model_score_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_SCORE, NULL);
     random_sentences(&b, &c, 2, 5, 4, 5);
     values before = run_for(p, m, &b, m->logits);
     b.tgt[0] = (b.tgt[0] + 1) % 17;
@@ -124,7 +124,7 @@ TEST(raw_keys_are_another_model) {
         c.raw_keys = i > 0;
         if (i == 2) c.encoder_layers = 1;
         wf_model *m = open_model(&c, NULL, WF_F32, 3);
-        wf_plan *p = wf_model_score_plan(m, NULL);
+        wf_plan *p = wf_model_plan(m, WF_PLAN_SCORE, NULL);
         random_sentences(&b, &c, 2, 5, 4, 5);
         logits[i] = run_for(p, m, &b, m->logits);
         wf_plan_free(p), close_model(m);

@@ -72,13 +72,11 @@ static int64_t encode(wf_json_tokenizer *t, text *from, char *message) {
     int32_t n = number(from);
     bool special = n != -2;
     if (n == -2) n = number(from);
-    if (n >= 0) {
-        text a = next_text(from, n);
-        return wf_json_tokenizer_encode(t, a.at, a.bytes, special, tokens, MOST, message);
-    }
-    text a = next_text(from, number(from)), b = next_text(from, number(from));
-    return wf_json_tokenizer_encode_pair(t, a.at, a.bytes, b.at, b.bytes, special, tokens, MOST,
-                                         message);
+    bool pair = n < 0;
+    text a = next_text(from, pair ? number(from) : n), b = { NULL, 0 };
+    if (pair) b = next_text(from, number(from));
+    return wf_json_tokenizer_encode(t, a.at, a.bytes, b.at, b.bytes, special, tokens, MOST,
+                                    message);
 }
 
 static void answer(wf_json_tokenizer *t, text *from) {

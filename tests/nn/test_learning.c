@@ -11,7 +11,7 @@ TEST_ROWS(the_first_loss_is_about_log_v, 16) {
     c.norm_first = _i & 1, c.tie = (wf_tie)(_i >> 1 & 3) % 3, c.scale_embedding = _i >> 3;
     c.src_vocab = c.tgt_vocab = 200;
     wf_model *m = open_model(&c, NULL, WF_F32, 3);
-    wf_plan *p = wf_model_eval_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_EVALUATE, NULL);
     random_sentences(&b, &c, 40, 12, 30, 5);
     values nll = run_for(p, m, &b, m->loss.nll);
     double mean = nll.data[0] / (40 * 30), least = log(200);

@@ -262,7 +262,7 @@ static values logits_of(wf_tie tie, wf_layout layout) {
     wf_model *m = open_model(&c, NULL, WF_F32, 5);
     ck_assert(wf_pack_weights(m->graph, layout, NULL));
     random_sentences(&b, &c, 3, 7, 6, 9);
-    wf_plan *p = wf_model_score_plan(m, NULL);
+    wf_plan *p = wf_model_plan(m, WF_PLAN_SCORE, NULL);
     values v = run_for(p, m, &b, m->logits);
     wf_plan_free(p);
     close_model(m);

@@ -43,7 +43,7 @@ wf_model *open_model(const wf_transformer_config *c, const wf_training_config *t
 
 wf_model *open_language_model(bool llama, const wf_training_config *training, int vocab,
                               int max_len) {
-    wf_language_model_config c = llama ? wf_language_model_llama() : wf_language_model_defaults();
+    wf_language_model_config c = wf_language_model_defaults(llama ? WF_LLAMA : WF_GPT2);
     c.vocab = vocab;
     c.max_len = max_len;
     c.d_model = 16;

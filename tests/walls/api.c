@@ -224,7 +224,7 @@ static bool convert(void) {
 }
 
 static bool attend(void) {
-    wf_plan *p = wf_model_attention_plan(w.loaded, w.pool);
+    wf_plan *p = wf_model_plan(w.loaded, WF_PLAN_ATTENTION, w.pool);
     float weights[SENTENCES * 2 * WORDS * WORDS];
     bool ok = wf_plan_ok(p) && feed(p, w.loaded, SENTENCES) && wf_run(p) &&
               wf_fetch(p, w.loaded->maps[2].weights[0], weights, sizeof weights);

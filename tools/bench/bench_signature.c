@@ -126,7 +126,7 @@ static const wf_training_config noise = { .dropout = 0.1, .attention_dropout = 0
 
 static void train_text(signature *s) {
     char message[WF_MESSAGE] = "";
-    wf_language_model_config c = wf_language_model_llama();
+    wf_language_model_config c = wf_language_model_defaults(WF_LLAMA);
     c.vocab = 96;
     c.d_model = 48;
     c.num_heads = 4;

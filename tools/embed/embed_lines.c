@@ -57,7 +57,7 @@ static void load(embedder *e) {
 static void open_plan(embedder *e, bool classes) {
     wf_model *m = e->model;
     e->classes = classes;
-    e->width = classes ? wf_encoder_of(m)->config.classes : wf_encoder_width(m);
+    e->width = classes ? wf_encoder_of(m)->config.classes : wf_encoder_of(m)->vectors->shape[1];
     e->plan = wf_encoder_plan_for(m, classes, e->pool);
     if (!wf_plan_ok(e->plan)) fail(e->program, "%s", wf_plan_error(e->plan));
 }

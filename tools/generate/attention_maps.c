@@ -16,7 +16,7 @@ static const wf_attention_map *pictured(const attention *a) {
 }
 
 bool attention_new(attention *a, wf_model *m, const language *l, wf_pool *pool, char *message) {
-    *a = (attention){ m, l, wf_model_attention_plan(m, pool), .tgt = NULL };
+    *a = (attention){ m, l, wf_model_plan(m, WF_PLAN_ATTENTION, pool), .tgt = NULL };
     a->tgt = calloc((size_t)m->max_len + 1, sizeof *a->tgt);
     if (m->n_maps == 0 || pictured(a)->layers == 0) {
         snprintf(message, 256, "it has no layers, so no attention to show");

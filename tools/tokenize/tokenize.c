@@ -144,12 +144,10 @@ static void grow(job *j, int64_t n) {
 
 static int64_t encode_once(job *j, const char *line, char *message) {
     const char *tab = pairs ? memchr(line, '\t', j->in.length) : NULL;
-    if (!tab)
-        return wf_json_tokenizer_encode(j->t, line, j->in.length, !no_special, j->tokens,
-                                        j->capacity, message);
-    size_t first = (size_t)(tab - line);
-    return wf_json_tokenizer_encode_pair(j->t, line, first, tab + 1, j->in.length - first - 1,
-                                         !no_special, j->tokens, j->capacity, message);
+    size_t first = tab ? (size_t)(tab - line) : j->in.length;
+    return wf_json_tokenizer_encode(j->t, line, first, tab ? tab + 1 : NULL,
+                                    tab ? j->in.length - first - 1 : 0, !no_special, j->tokens,
+                                    j->capacity, message);
 }
 
 static void encode(job *j, const char *line) {

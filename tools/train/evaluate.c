@@ -20,7 +20,7 @@ bool evaluator_new(evaluator *e, wf_model *m, wf_pool *pool, dataset *what, wf_t
         e->decoder = wf_decoder_new(m, pool, message);
         if (!e->decoder) return false;
     }
-    e->plan = wf_model_eval_plan(m, pool);
+    e->plan = wf_model_plan(m, WF_PLAN_EVALUATE, pool);
     if (wf_plan_ok(e->plan)) return true;
     snprintf(message, WF_MESSAGE, "%s", wf_plan_error(e->plan));
     return false;

@@ -161,7 +161,7 @@ static bool read_window(const hf_object *o, hf_lm_config *c, char *message) {
 
 bool wf_hf_lm_read_config(const hf_object *o, const hf_lm_family **family, hf_lm_config *c,
                           char *message) {
-    *c = (hf_lm_config){ .c = wf_language_model_defaults(), .window_from = -1 };
+    *c = (hf_lm_config){ .c = wf_language_model_defaults(WF_GPT2), .window_from = -1 };
     if (!find_family(o, family, message)) return false;
     const hf_lm_family *f = *family;
     if (!wf_hf_check_keys(o, f->keys, f->constants, f->ignored, is_rotary(f) ? own_keys : NULL,

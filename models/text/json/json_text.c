@@ -74,8 +74,8 @@ static int64_t encode(wf_json_text *j, wf_span line, bool special, int64_t most,
     if (!line.text) line.text = "";
     if (!special)
         return wf_json_tokenizer_encode_text(j->tokenizer, line, j->tokens, most, message);
-    return wf_json_tokenizer_encode(j->tokenizer, line.text, line.bytes, true, j->tokens, most,
-                                    message);
+    return wf_json_tokenizer_encode(j->tokenizer, line.text, line.bytes, NULL, 0, true, j->tokens,
+                                    most, message);
 }
 
 int64_t wf_json_text_encode(wf_json_text *j, wf_span line, bool special, int32_t *ids,

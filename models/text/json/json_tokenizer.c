@@ -214,23 +214,18 @@ static int64_t encode(wf_json_tokenizer *t, const wf_span texts[2], int n, endin
     return (int64_t)t->tokens.n;
 }
 
-int64_t wf_json_tokenizer_encode(wf_json_tokenizer *t, const char *line, size_t bytes, bool special,
+int64_t wf_json_tokenizer_encode(wf_json_tokenizer *t, const char *line, size_t bytes,
+                                 const char *second, size_t second_bytes, bool special,
                                  wf_json_token *tokens, int64_t capacity, char *message) {
-    wf_span texts[2] = { { line, bytes }, { "", 0 } };
-    return encode(t, texts, 1, special ? CUT_WITH_SPECIAL : CUT, tokens, capacity, message);
+    wf_span texts[2] = { { line, bytes }, { second, second_bytes } };
+    int n = second || second_bytes ? 2 : 1;
+    return encode(t, texts, n, special ? CUT_WITH_SPECIAL : CUT, tokens, capacity, message);
 }
 
 int64_t wf_json_tokenizer_encode_text(wf_json_tokenizer *t, wf_span line, wf_json_token *tokens,
                                       int64_t capacity, char *message) {
     wf_span texts[2] = { line, { "", 0 } };
     return encode(t, texts, 1, TEXT_ALONE, tokens, capacity, message);
-}
-
-int64_t wf_json_tokenizer_encode_pair(wf_json_tokenizer *t, const char *line, size_t bytes,
-                                      const char *second, size_t second_bytes, bool special,
-                                      wf_json_token *tokens, int64_t capacity, char *message) {
-    wf_span texts[2] = { { line, bytes }, { second, second_bytes } };
-    return encode(t, texts, 2, special ? CUT_WITH_SPECIAL : CUT, tokens, capacity, message);
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */

@@ -587,8 +587,9 @@ TEST(a_tokenizer_accepts_null_and_kinds_that_are_none) {
 TEST(no_model_and_no_decoder_answer) {
     typedef wf_plan *(*plan_of_model)(wf_model *, wf_pool *);
     static const plan_of_model plans[] = {
-        wf_model_eval_plan,   wf_model_score_plan, wf_model_attention_plan,
-        wf_model_encode_plan, wf_model_step_plan,  wf_model_prompt_plan,
+        wf_model_encode_plan,
+        wf_model_step_plan,
+        wf_model_prompt_plan,
     };
     char why[WF_MESSAGE] = "";
     wf_transformer_config c = wf_transformer_defaults();
@@ -596,8 +597,8 @@ TEST(no_model_and_no_decoder_answer) {
     wf_decoded results[1];
     int32_t one[1] = { 1 };
     double total[1];
-    for (int i = 0; i < COUNT_OF(plans); i++) {
-        wf_plan *p = plans[i](NULL, NULL);
+    for (int i = 0; i < COUNT_OF(plans) + 4; i++) {
+        wf_plan *p = i < 4 ? wf_model_plan(NULL, (wf_model_use)i, NULL) : plans[i - 4](NULL, NULL);
         ck_assert(!wf_plan_ok(p) && *wf_plan_error(p));
         wf_plan_free(p);
     }

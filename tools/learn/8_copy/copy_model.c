@@ -85,7 +85,7 @@ bool copy_model_new(struct copier **c, char *message) {
     k->model = wf_transformer_new(&o, NULL, WF_F32, 1, message);
     bool ok = k->model && make_arrays(k);
     if (ok) k->gradients = plan_gradients(k);
-    if (ok) k->scores = wf_model_score_plan(k->model, NULL);
+    if (ok) k->scores = wf_model_plan(k->model, WF_PLAN_SCORE, NULL);
     ok = ok && wf_plan_ok(k->gradients) && wf_plan_ok(k->scores);
     if (!ok && k->gradients) snprintf(message, 256, "%s", wf_plan_error(k->gradients));
     *c = &k->copier;
@@ -180,7 +180,7 @@ float *copy_model_attention(struct copier *c, const int *source, int *heads, int
     for (int i = 0; i <= LENGTH; i++) tokens[i] = -1;
     shift(source, LENGTH, tokens, labels);
     wf_batch batch = { 1, LENGTH, LENGTH + 1, source, &length, tokens, NULL };
-    wf_plan *p = wf_model_attention_plan(k->model, NULL);
+    wf_plan *p = wf_model_plan(k->model, WF_PLAN_ATTENTION, NULL);
     write_parameters(k);
     bool ok = wf_model_feed(k->model, p, &batch) && wf_run(p);
     size_t bytes = wf_bound_bytes(p, w);
