@@ -40,11 +40,6 @@ bool wf_alone_memory(wf_trainer *t, size_t *bytes) {
 
 /* ---- at once --------------------------------------------------------------------------------- */
 
-static bool record(wf_trainer *t) {
-    (void)t;
-    return true;
-}
-
 static void list(const wf_trainer *t, wf_tensor_list *fetch, wf_tensor_list *feed) {
     wf_list_add(fetch, t->optimizer.norm);
     wf_list_add_all(fetch, t->optimizer.updates, t->optimizer.n);
@@ -59,17 +54,10 @@ static bool add(wf_trainer *t, int64_t i) {
            wf_trainer_failed(t, wf_plan_error(t->step));
 }
 
-static bool update(wf_trainer *t) {
-    (void)t;
-    return true;
-}
-
 const wf_way wf_at_once = {
-    .record = record,
     .list = list,
     .open = wf_alone_open,
     .add = add,
-    .update = update,
     .average = wf_alone_average,
     .swap = wf_alone_swap,
     .memory = wf_alone_memory,

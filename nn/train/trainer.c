@@ -14,6 +14,27 @@
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
+static wf_plan *plan_of(wf_trainer *t, const wf_tensor_list *fetch, const wf_tensor_list *feed,
+                        bool training) {
+    return wf_plan_new(t->g, &(wf_plan_options){ .fetch = fetch->data,
+                                                 .n_fetch = fetch->n,
+                                                 .feed = feed->data,
+                                                 .n_feed = feed->n,
+                                                 .pool = t->pool,
+                                                 .training = training });
+}
+
+wf_plan *wf_trainer_plan_updates(wf_trainer *t, wf_tensor *const *updates, wf_tensor *more,
+                                 wf_tensor *feed) {
+    wf_tensor_list fetch = { calloc((size_t)t->optimizer.n + 1, sizeof(wf_tensor *)), 0 };
+    if (!fetch.data) return wf_plan_new(NULL, NULL);
+    wf_list_add(&fetch, more);
+    wf_list_add_all(&fetch, updates, t->optimizer.n);
+    wf_plan *p = plan_of(t, &fetch, &(wf_tensor_list){ &feed, 1 }, false);
+    free(fetch.data);
+    return p;
+}
+
 /* The inputs that the listed tensors are computed from. Operands come before results, so one pass
  * from the last node to the first finds all of them. seen has an entry per node. */
 static void add_inputs(wf_tensor_list *feed, wf_graph *g, const wf_tensor_list *of, bool *seen) {
@@ -43,7 +64,7 @@ static wf_plan *step_plan(wf_trainer *t, wf_tensor *const *more, int n) {
         wf_list_add_all(&fetch, t->sums, t->width - 2);
         add_inputs(&feed, t->g, &fetch, seen);
         t->way->list(t, &fetch, &feed);
-        p = wf_trainer_plan_of(t, &fetch, &feed, true);
+        p = plan_of(t, &fetch, &feed, true);
     }
     free(room);
     free(seen);
@@ -126,8 +147,8 @@ static bool open_trainer(wf_trainer *t, const wf_trainer_options *o, int64_t in_
     t->most = o->micro_batches > 1 ? o->micro_batches : 1;
     t->way = t->transport ? &wf_in_shards : t->most > 1 ? &wf_in_parts : &wf_at_once;
     assert(!t->way->gather == !t->way->release && !t->way->gather == !t->way->scatter);
-    return allocate(t, o) && record_optimizer(t, o) && t->way->record(t) && make_step_plan(t, o) &&
-           t->way->open(t, in_flight);
+    return allocate(t, o) && record_optimizer(t, o) && (!t->way->record || t->way->record(t)) &&
+           make_step_plan(t, o) && t->way->open(t, in_flight);
 }
 
 wf_trainer *wf_trainer_open(wf_graph *g, wf_tensor *loss_sum, wf_tensor *count,
@@ -299,7 +320,7 @@ bool wf_trainer_update(wf_trainer *t, wf_progress *out) {
     if (!t->micro_batches || (!t->transport && t->next < t->to))
         return wf_trainer_failed(t, "an update lacks micro-batches: wf_trainer_begin, then "
                                     "wf_trainer_add of each");
-    bool ok = t->way->update(t);
+    bool ok = !t->way->update || t->way->update(t);
     if (ok) add_numbers(t);
     t->micro_batches = 0;
     if (!ok) return false;

@@ -16,11 +16,16 @@ typedef struct wf_tensor_list {
     wf_tensor **data;
     int n;
 } wf_tensor_list;
-void wf_list_add(wf_tensor_list *l, wf_tensor *t); /* NULL: nothing */
-void wf_list_add_all(wf_tensor_list *l, wf_tensor *const *t, int n);
+static inline void wf_list_add(wf_tensor_list *l, wf_tensor *t) { /* NULL: nothing */
+    if (t) l->data[l->n++] = t;
+}
+static inline void wf_list_add_all(wf_tensor_list *l, wf_tensor *const *t, int n) {
+    for (int i = 0; i < n; i++) wf_list_add(l, t[i]);
+}
 
 typedef struct wf_way {
-    /* Record what the way needs besides the optimizer. False after wf_trainer_failed */
+    /* Record what the way needs besides the optimizer; NULL: nothing. False after
+     * wf_trainer_failed */
     bool (*record)(wf_trainer *t);
     /* Add the way's own fetches and feeds to the plan of a micro-batch */
     void (*list)(const wf_trainer *t, wf_tensor_list *fetch, wf_tensor_list *feed);
@@ -31,8 +36,8 @@ typedef struct wf_way {
     bool (*range)(wf_trainer *t);
     /* Run the plan on micro-batch i, which has been fed */
     bool (*add)(wf_trainer *t, int64_t i);
-    /* Make the update, unless `add` has made it; sets t->norm, and in t->numbers the rows of other
-     * ranks */
+    /* Make the update; sets t->norm, and in t->numbers the rows of other ranks. NULL: `add` has made
+     * it */
     bool (*update)(wf_trainer *t);
     bool (*average)(wf_trainer *t, double rate);
     bool (*swap)(wf_trainer *t);
@@ -84,9 +89,8 @@ static inline bool wf_trainer_failed(wf_trainer *t, const char *why) {
     return false;
 }
 
-/* Make a plan of the trainer's graph. */
-wf_plan *wf_trainer_plan_of(wf_trainer *t, const wf_tensor_list *fetch, const wf_tensor_list *feed,
-                            bool training);
+/* ---- trainer.c ------------------------------------------------------------------------------- */
+
 /* Make a plan that fetches these updates, one per parameter, and `more` unless it is NULL, and
  * feeds one input. */
 wf_plan *wf_trainer_plan_updates(wf_trainer *t, wf_tensor *const *updates, wf_tensor *more,
