@@ -17,10 +17,6 @@ static bool no_memory(wf_sharded *s) {
     return wf_shard_failed(s, "out of memory");
 }
 
-static int rank_of(const wf_sharded *s) {
-    return wf_transport_rank(s->t);
-}
-
 /* ---- micro-batches --------------------------------------------------------------------------- */
 
 int wf_sharded_partial_sums(int64_t micro_batches, int rank, int ranks) {
@@ -59,7 +55,7 @@ static bool find_pieces(wf_sharded *s) {
     int n = 0;
     for (int pass = 0; pass < 2; pass++, n = 0) {
         for (int round = 0; round < s->slices.rounds; round++) {
-            wf_blocks b = wf_slice_in_round(&s->slices, rank_of(s), round);
+            wf_blocks b = wf_slice_in_round(&s->slices, s->t->rank, round);
             wf_piece piece;
             if (pass) s->first[round] = n;
             while (wf_next_piece(&s->slices, &b, &piece)) {
@@ -307,7 +303,7 @@ size_t wf_sharded_memory(const wf_sharded *s) {
 
 int64_t wf_sharded_traffic(const wf_sharded *s, int64_t micro_batches) {
     if (micro_batches < 1) return 0;
-    int ranks = s->slices.ranks, rank = rank_of(s);
+    int ranks = s->slices.ranks, rank = s->t->rank;
     wf_blocks all = { 0, s->slices.first_block[s->slices.n] };
     wf_slice_sizes own = wf_slice_size(&s->slices, rank);
     int sums = wf_shard_nodes(micro_batches, rank, ranks).depth;

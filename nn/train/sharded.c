@@ -37,10 +37,6 @@ static bool cut_off(wf_sharded *s) {
     return wf_shard_failed(s, cut_off_by(s));
 }
 
-static int rank_of(const wf_sharded *s) {
-    return wf_transport_rank(s->t);
-}
-
 /* If ok is false on this rank alone, fails the transport, because the other ranks wait for this
  * one. Called by the thread that currently uses the transport. */
 static bool told_why(wf_sharded *s, bool ok, const char *why) {
@@ -63,7 +59,7 @@ bool wf_sharded_in_update(wf_sharded *s) {
 /* ---- micro-batches --------------------------------------------------------------------------- */
 
 void wf_sharded_range(const wf_sharded *s, int64_t micro_batches, int64_t *from, int64_t *to) {
-    wf_range range = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
+    wf_range range = wf_rank_range(micro_batches, s->t->rank, s->slices.ranks);
     *from = range.from;
     *to = range.to;
 }
@@ -111,7 +107,7 @@ static int64_t next_of(const wf_sharded *s, int64_t from) {
 
 bool wf_sharded_feed(wf_sharded *s, wf_plan *p, int64_t i, int64_t micro_batches) {
     if (micro_batches < 1) return false;
-    wf_range range = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
+    wf_range range = wf_rank_range(micro_batches, s->t->rank, s->slices.ranks);
     if (i < range.from || i >= range.to) return wf_shard_failed(s, "a micro-batch of another rank");
     if (wf_sharded_in_update(s)) return false;
     if (i == range.from) s->tree = wf_sum_tree_of(micro_batches);
@@ -138,7 +134,7 @@ static const char *sum_of(const wf_sharded *s, const wf_piece *piece, int k) {
  * the packed data. */
 static char *pack_sums(const wf_sharded *s, int owner, int round, char *to) {
     wf_piece piece;
-    for (int k = 0; owner != rank_of(s) && k < s->tree.depth; k++) {
+    for (int k = 0; owner != s->t->rank && k < s->tree.depth; k++) {
         wf_blocks b = wf_slice_in_round(&s->slices, owner, round);
         while (wf_next_piece(&s->slices, &b, &piece)) {
             memcpy(to, sum_of(s, &piece, k), (size_t)piece.n * s->real);
@@ -172,7 +168,7 @@ static bool add_sums(wf_sharded *s, int round, int64_t micro_batches, int64_t el
     wf_sum_tree all = wf_sum_tree_of(micro_batches);
     const char *from = s->receive;
     for (int r = 0; r < s->slices.ranks; r++) {
-        bool own = r == rank_of(s);
+        bool own = r == s->t->rank;
         wf_sum_tree t = wf_shard_nodes(micro_batches, r, s->slices.ranks);
         for (int k = 0; k < t.depth; k++) {
             double at[] = { all.depth, wf_sum_tree_push(&all, t.node[k].from, t.node[k].to) };
@@ -185,11 +181,11 @@ static bool add_sums(wf_sharded *s, int round, int64_t micro_batches, int64_t el
 
 static bool exchange_round(wf_sharded *s, int round) {
     int ranks = s->slices.ranks;
-    wf_blocks own = wf_slice_in_round(&s->slices, rank_of(s), round);
+    wf_blocks own = wf_slice_in_round(&s->slices, s->t->rank, round);
     int64_t elements = wf_slice_elements(&s->slices, own), micro_batches = s->micro_batches;
     char *to = s->send;
     for (int r = 0; r < ranks; r++) {
-        int sums = r == rank_of(s) ? 0 : wf_shard_nodes(micro_batches, r, ranks).depth;
+        int sums = r == s->t->rank ? 0 : wf_shard_nodes(micro_batches, r, ranks).depth;
         to = pack_sums(s, r, round, to);
         s->send_at[r + 1] = to - s->send;
         s->receive_at[r + 1] = s->receive_at[r] + sums * elements * (int64_t)s->real;
@@ -246,8 +242,8 @@ static bool gather_squares(wf_sharded *s) {
     for (int r = 0; r < s->slices.ranks; r++)
         s->receive_at[r + 1] =
             s->receive_at[r] + wf_slice_size(&s->slices, r).blocks * (int64_t)s->real;
-    char *own = s->receive + s->receive_at[rank_of(s)];
-    size_t bytes = (size_t)(s->receive_at[rank_of(s) + 1] - s->receive_at[rank_of(s)]);
+    char *own = s->receive + s->receive_at[s->t->rank];
+    size_t bytes = (size_t)(s->receive_at[s->t->rank + 1] - s->receive_at[s->t->rank]);
     if (s->own && !(wf_run(s->norm) && wf_fetch(s->norm, s->squares, own, bytes)))
         return wf_shard_failed(s, wf_plan_error(s->norm));
     if (!wf_allgatherv(s->t, own, s->receive, s->receive_at)) return cut_off(s);
@@ -266,7 +262,7 @@ static bool gather_squares(wf_sharded *s) {
  * `numbers` of each micro-batch, from the rank that ran it. */
 static bool agree(wf_sharded *s, int64_t micro_batches, bool ok, double *norm, double *numbers) {
     double *mine = (double *)(void *)s->send, *all = (double *)(void *)s->receive;
-    wf_range own = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
+    wf_range own = wf_rank_range(micro_batches, s->t->rank, s->slices.ranks);
     const size_t row = (size_t)s->numbers * sizeof(double);
     mine[0] = ok;
     mine[1] = s->own && s->optimizer.norm ? *norm : NAN;
@@ -316,7 +312,7 @@ static bool spread_round(wf_sharded *s, int round) {
         s->receive_at[r + 1] =
             s->receive_at[r] + wf_slice_elements(&s->slices, b) * (int64_t)s->real;
     }
-    char *own = s->receive + s->receive_at[rank_of(s)], *to = own;
+    char *own = s->receive + s->receive_at[s->t->rank], *to = own;
     bool ok = true;
     for (int i = s->first[round]; i < s->first[round + 1]; i++) {
         ok &= wf_read_part(s->leaves[i], 0, s->pieces[i].n, to);
@@ -342,7 +338,7 @@ static bool spread(wf_sharded *s) {
 
 /* True if all micro-batches of this rank were fed, for an update of so many. */
 static bool all_are_summed(wf_sharded *s, int64_t micro_batches) {
-    wf_range range = wf_rank_range(micro_batches, rank_of(s), s->slices.ranks);
+    wf_range range = wf_rank_range(micro_batches, s->t->rank, s->slices.ranks);
     if (range.from == range.to) s->tree = wf_sum_tree_of(micro_batches);
     int64_t to = next_of(s, range.from);
     return micro_batches <= s->most && s->tree.end == micro_batches && to == range.to;
@@ -414,11 +410,11 @@ static bool gather_round(wf_sharded *s, int round) {
         wf_blocks b = wf_slice_in_round(&s->slices, r, round);
         int64_t bytes = all * wf_slice_elements(&s->slices, b) * (int64_t)s->real;
         s->send_at[r + 1] = to - s->send;
-        s->receive_at[r + 1] = s->receive_at[r] + (rank_of(s) == 0 ? bytes : 0);
+        s->receive_at[r + 1] = s->receive_at[r] + (s->t->rank == 0 ? bytes : 0);
     }
     if (!wf_alltoallv(s->t, s->send, s->send_at, s->receive, s->receive_at)) return cut_off(s);
     const char *from = s->receive;
-    for (int r = 0; r < s->slices.ranks && rank_of(s) == 0; r++) {
+    for (int r = 0; r < s->slices.ranks && s->t->rank == 0; r++) {
         wf_blocks b = wf_slice_in_round(&s->slices, r, round);
         while (wf_next_piece(&s->slices, &b, &piece))
             for (int k = 0; k < all; k++, from += (size_t)piece.n * s->real)
