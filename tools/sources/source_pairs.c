@@ -354,7 +354,7 @@ bool open_pairs(dataset *m, const source_options *o, const wf_file *f, char *mes
     if (ok && own.text_task < 0 && own.valid[0]) m->valid_hash = hash_of(&m->valid.corpus);
     m->same = ok && m->valid.corpus.pairs && hash_of(&m->valid.corpus) == m->hash;
     m->one_file = own.train[0] && own.train[1] && strcmp(own.train[0], own.train[1]) == 0;
-    if (ok && own.text_task < 0 && !dataset_holds(m))
+    if (ok && own.text_task < 0 && !m->valid.order.n)
         m->unheld = "--valid FILE gives pairs to validate with; without them no best weights "
                     "are kept";
     m->accum = own.batches.accum;

@@ -119,6 +119,8 @@ bool settings_classifies(const settings *set);
 bool settings_spans(const settings *set);      /* spans of hidden tokens, for an encoder-decoder */
 bool settings_from_files(const settings *set); /* pairs from files */
 bool settings_one_table(const settings *set);  /* both sides share embeddings */
+/* The architecture of the model. */
+const wf_model_kind *settings_kind(const settings *set);
 /* true if the model is decoder-only, so that a source and its output share one sequence */
 bool settings_in_one_row(const settings *set);
 bool settings_has_horizon(const settings *set); /* true if the schedule ends at some step */
@@ -134,8 +136,6 @@ wf_optimizer_options settings_optimizer(const settings *set);
 wf_model *settings_model(const settings *set, const dataset *m, char *message);
 /* True if the model can be made. False with message[256]: options contradict each other. */
 bool settings_model_ok(const settings *set, const dataset *m, char *message);
-/* The architecture of the model. */
-const wf_model_kind *settings_kind(const settings *set);
 wf_schedule settings_schedule(const settings *set);
 /* The trainer of a model; NULL: out of memory, otherwise see wf_trainer_error. pool and transport
  * are those of wf_trainer_options. */

@@ -10,6 +10,10 @@
 #include "models/model_internal.h"
 #include "settings_file.h"
 
+const wf_model_kind *settings_kind(const settings *set) {
+    return settings_encoder(set) ? &wf_encoder_kind : wf_model_kind_at(set->model.arch);
+}
+
 bool settings_in_one_row(const settings *set) {
     return wf_model_kind_decoder_only(settings_kind(set));
 }

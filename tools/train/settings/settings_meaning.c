@@ -139,10 +139,6 @@ static wf_model_sizes sizes_of(const settings *set, const dataset *m) {
                              .start_if_empty = set->data.tokenizer == WF_JSON_TEXT };
 }
 
-const wf_model_kind *settings_kind(const settings *set) {
-    return settings_encoder(set) ? &wf_encoder_kind : wf_model_kind_at(set->model.arch);
-}
-
 bool settings_model_ok(const settings *set, const dataset *m, char *message) {
     const wf_model_sizes sizes = sizes_of(set, m);
     return wf_model_sizes_ok(settings_kind(set), &sizes, message);
