@@ -155,8 +155,11 @@ struct wf_plan {
 bool wf_plan_fail(wf_plan *p, const char *format, ...) WF_PRINTF(2, 3);
 bool wf_plan_lacks(wf_plan *p);                                           /* "out of memory" */
 bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op); /* the report's message */
-int wf_feed_of(const wf_plan *p, const wf_tensor *t);                     /* index, or -1 */
-static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) {   /* as it runs */
+static inline int wf_feed_of(const wf_plan *p, const wf_tensor *t) {      /* index, or -1 */
+    bool own = t && t->graph == p->graph && t->id >= 0 && t->id < p->n_index;
+    return own ? p->fed[t->id] : -1;
+}
+static inline const wf_tensor *wf_plan_node(const wf_plan *p, int id) { /* as it runs */
     return p->rewritten && p->rewritten[id] ? p->rewritten[id] : p->graph->nodes[id];
 }
 /* bind the plan at this position: p->now has its shapes and memory */

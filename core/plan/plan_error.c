@@ -1,5 +1,4 @@
-/* core/plan/plan_error.c - functions for all files of core/plan: how a plan fails, and which feed a
- * tensor has. */
+/* core/plan/plan_error.c - how a plan fails, for all files of core/plan. */
 #include "plan.h"
 
 #include <stdio.h>
@@ -30,9 +29,4 @@ bool wf_plan_fail_at(wf_plan *p, const wf_tensor *node, const wf_op *op) {
 
 bool wf_plan_ok(const wf_plan *p) {
     return p && p->ok;
-}
-
-int wf_feed_of(const wf_plan *p, const wf_tensor *t) {
-    bool own = t && t->graph == p->graph && t->id >= 0 && t->id < p->n_index;
-    return own ? p->fed[t->id] : -1;
 }
