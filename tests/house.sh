@@ -83,8 +83,8 @@ if [ -d .git ] || [ -f .git ]; then
     [ -z "$found" ] || fail "a file that a build left is in the repository: $found"
 fi
 
-# A file's name is used once. (ops/kernels/blocks.h: another name compiles all kernels again.)
-found=$(echo "$library $programs" | tr ' ' '\n' | grep '\.[ch]$' | grep -vx 'ops/kernels/blocks\.h' | sed 's|.*/||' | sort | uniq -d)
+# A file's name is used once.
+found=$(find core ops nn models tools tests -name '*.[ch]' | sed 's|.*/||' | sort | uniq -d)
 [ -z "$found" ] || fail "two files have one name: $found"
 
 # The examples are what anyone could have written: nothing of the source tree but the installed headers.

@@ -7,7 +7,7 @@
  *                                              SETUP(NULL, NULL) ends that
  *     SETUP_ONCE(train, forget)                before the first and after the last of them
  *
- * main.c runs all suites, or those named on the command line. */
+ * test_main.c runs all suites, or those named on the command line. */
 #ifndef WEFT_TESTS_SUITES_H
 #define WEFT_TESTS_SUITES_H
 

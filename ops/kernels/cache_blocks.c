@@ -1,5 +1,5 @@
 /* ops/kernels/cache_blocks.c - the blocks of matrix products, from the caches. */
-#include "blocks.h"
+#include "cache_blocks.h"
 
 #include "kernels.h"
 #include "ops/base/op_base.h"

@@ -3,7 +3,7 @@
 #include "blocking.h"
 
 #include "ops/base/op_base.h"
-#include "ops/kernels/blocks.h"
+#include "ops/kernels/cache_blocks.h"
 
 /* LEAST_TASK: fewest multiply-adds of a task. SMALL_B: elements of a b that is cheap to pack again
  * for every block of rows. */

@@ -4,7 +4,7 @@
 #include "tests/suites.h"
 #include "tests/support/support.h"
 
-#include "ops/kernels/blocks.h"
+#include "ops/kernels/cache_blocks.h"
 
 TESTS(blocks)
 

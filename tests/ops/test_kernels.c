@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/base/random.h"
-#include "ops/kernels/blocks.h"
+#include "ops/kernels/cache_blocks.h"
 #include "ops/kernels/kernels.h"
 #include "ops/ops.h"
 #include "tests/suites.h"

@@ -1,5 +1,5 @@
 /* tests/support/support.h - helpers of all suites: values of plans, comparisons, and the tally of
- * counts that main.c prints.
+ * counts that test_main.c prints.
  *
  * Check runs most tests in a process of their own, so the tally is in memory that all of these
  * share. */

@@ -201,7 +201,7 @@ class Tests:
         if suite != "bits":  # which compares all sets; the others look at the one in use
             environment["WEFT_ISA"] = self.kernels
         if self.emulator:
-            # The tests of another machine are run by systems/check.c, which prints a failure as it happens.
+            # The tests of another machine are run by systems/plain_check.c, which prints a failure as it happens.
             environment["CK_FORK"] = "no"
             command, output, failure = [self.emulator, self.program, suite], writable, r".*:\d+:F:[^:]*:(\w+):\d+: (.*)"
         else:

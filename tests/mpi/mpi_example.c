@@ -1,4 +1,4 @@
-/* tests/mpi/example.c - the example data_parallel over MPI. This file includes the example's source
+/* tests/mpi/mpi_example.c - the example data_parallel over MPI. This file includes the example's source
  * and replaces wf_processes_run, which would start processes, by a function that uses the ranks
  * that mpirun has started. */
 #define wf_processes_run run_over_mpi

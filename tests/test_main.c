@@ -1,4 +1,4 @@
-/* tests/main.c - the test program: all suites, or those named on the command line.
+/* tests/test_main.c - the test program: all suites, or those named on the command line.
  *
  *     weft-tests                     everything
  *     weft-tests gradients ops       those suites

@@ -1,4 +1,4 @@
-/* ops/kernels/blocks.h - the blocks of matrix products, from the caches.
+/* ops/kernels/cache_blocks.h - the blocks of matrix products, from the caches.
  *
  * `k` rows of one panel of B are multiplied at a time with at most `rows` rows of A, tile by tile
  * (gemm.inc). The panel is read again for every tile of rows and belongs in the first-level cache,
@@ -6,8 +6,8 @@
  * the second-level cache (Goto & van de Geijn 2008, "Anatomy of high-performance matrix
  * multiplication"; Low et al. 2016, "Analytical modeling is enough for high-performance BLIS").
  * Blocks affect only the time: no bit of a result depends on them. */
-#ifndef WEFT_OPS_KERNELS_BLOCKS_H
-#define WEFT_OPS_KERNELS_BLOCKS_H
+#ifndef WEFT_OPS_KERNELS_CACHE_BLOCKS_H
+#define WEFT_OPS_KERNELS_CACHE_BLOCKS_H
 
 #include "core/base/caches.h"
 #include "core/basis.h"

@@ -1,4 +1,4 @@
-/* tests/network/update.c - measures an update of a data-parallel training among ranks on a network,
+/* tests/network/network_update.c - measures an update of a data-parallel training among ranks on a network,
  * beside its forecast time. The model computes next to nothing, so the time is that of the
  * exchanges. Run by hosts.py.
  *

@@ -1,4 +1,4 @@
-/* tests/mpi/collectives.c - the transport over MPI without a training: its collectives, and the end
+/* tests/mpi/mpi_collectives.c - the transport over MPI without a training: its collectives, and the end
  * of all ranks when one fails. Run by mpi.sh.
  *
  *     mpirun -n 3 mpi-collectives [fail|kill|stop|code|speed|which] */

@@ -1,4 +1,4 @@
-/* tests/systems/check.c - runs the tests of suites, each in a process of its own. See check.h. */
+/* tests/systems/plain_check.c - runs the tests of suites, each in a process of its own. See check.h. */
 #include "check.h"
 
 #include <setjmp.h>
