@@ -122,8 +122,8 @@ typedef struct wf_decode_options {
     /* 1e-3..1e3. The score of a token that has occurred is multiplied by this if it is below 0, and
      * else divided by it; 1: no such rule */
     double repetition_penalty;
-    /* n tokens after the first decay_start ones, |x| (decay^n - 1) is added to the end token's
-     * score x: exponential_decay_length_penalty */
+    /* When an output has n tokens more than decay_start, |x| (decay^n - 1) is added to the end
+     * token's score x: exponential_decay_length_penalty */
     int64_t decay_start;
     /* 1e-3..1e3; 1: none */
     double decay;

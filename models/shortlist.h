@@ -3,7 +3,7 @@
  *
  * A search that is given one (wf_decode_options.shortlist) chooses among few tokens instead of the
  * whole vocabulary. The file is Marian's binary form, lex.s2t.bin, as Firefox's translators have
- * it. It needs no model and no graph:
+ * it. It needs no model and no graph. Here both sides have one vocabulary of 32,000 tokens:
  *
  *     wf_shortlist *l = wf_shortlist_read(bytes, n, 32000, 32000, true, message);
  *     int64_t count = wf_shortlist_candidates(l, source, 12, ids, 32000);

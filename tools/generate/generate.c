@@ -60,8 +60,9 @@ static option rows[] = {
       .kind = OPTION_STRING,
       .value = &told.prompt,
       .argument = "TEXT",
-      .help = "use this text as the only source, in place of lines of input. A language model "
-              "continues it, and its output begins with it" },
+      .help = "text to use as the only source, in place of lines of input. A model of running text "
+              "(of train --task lm, or GPT-2 and the like that convert imported) continues it, and "
+              "the output begins with it; with --json the output is the continuation alone" },
     INPUT(
         "shortlist", told.shortlist,
         "lexical shortlist in Marian's binary form (lex.s2t.bin): each output has only tokens that "
@@ -171,10 +172,11 @@ static option rows[] = {
       .fallback = "set by the model's file" },
     REAL("length-decay", told.decay, 0.001, 1000,
          "factor that makes outputs shorter if it is above 1, and longer if below; 1 changes "
-         "nothing. At the n-th token after the first --length-decay-start ones, |s| (X^n - 1) is "
-         "added to the end token's score s (exponential_decay_length_penalty of transformers)"),
+         "nothing. When the output already has n tokens more than --length-decay-start, |s| (X^n - "
+         "1) is added to the end token's score s (exponential_decay_length_penalty of "
+         "transformers)"),
     COUNT("length-decay-start", told.decay_start, 0, 100000,
-          "number of output tokens after which --length-decay begins"),
+          "number of tokens in an output up to which --length-decay changes nothing"),
     CHOICE(
         "stop", told.stop, WF_NAMES(WF_STOP_NAMES),
         "condition that ends a line's beam search. full: --beam hypotheses have ended "

@@ -55,7 +55,8 @@ static void report_progress(session *s, bool line) {
         telemetry_step(s, &p);
         s->recent = (interval){ 0 };
     }
-    report_bar(&s->report, &p); /* last: it prints no line just after one */
+    /* after report_step: without a bar it prints a line only if none was printed for 30 s */
+    report_bar(&s->report, &p);
 }
 
 /* ---- the training -------------------------------------------------------------------------- */

@@ -37,7 +37,8 @@ typedef enum {
     OP_LINE_START,
     OP_LINE_END,
     OP_START,
-    OP_STOP,     /* the end of the text; if b: of the text without a last line break */
+    OP_STOP,     /* \z: the end of the text. If b, \Z: only the place before the line break that
+                  * ends the text, or the end if no line break is there */
     OP_WORD_EDGE /* a word begins or ends here; if b: none does; a: the set of word characters */
 } wf_op_kind;
 

@@ -382,8 +382,9 @@ static option rows[] = {
           "it never ends so"),
     ROW("max-time", OPTION_REAL, told.run.max_time, "SECONDS",
         "number of seconds after which this run ends and saves, counted from its first step. A "
-        "step that has begun is finished. The learning rate follows the schedule of --epochs, so "
-        "lower that, too, for a short training. --resume continues, and counts from 0 again",
+        "step that has begun is finished. The schedule of --lr-schedule linear and cosine does not "
+        "become shorter: for a short training lower --epochs, too, or with --task copy, reverse "
+        "and sort --max-steps and --lr-steps. --resume continues, and counts from 0 again",
         .min = 0.001, .max = 1e9, .fallback = "no limit"),
     COUNT("threads", told.run.threads, 1, 256,
           "number of threads in each process. The result does not depend on it",
