@@ -266,6 +266,7 @@ static void refuse_idle_runs(const settings *set) {
     option_no_effect(&self, "table", !set->values, "only --values is a table");
     option_no_effect(&self, "commands", !set->step, "only --step takes commands");
     option_no_effect(&self, "output", set->step || set->html, "no Graphviz text is written");
+    option_no_effect(&self, "output", set->table, "a table is printed on stdout");
 }
 
 static void refuse_idle_options(const settings *set) {
