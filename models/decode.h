@@ -34,7 +34,8 @@ WF_API const char *wf_decoder_error(const wf_decoder *d);
 typedef enum { WF_PENALTY_NONE, WF_PENALTY_GNMT, WF_PENALTY_AVERAGE } wf_length_penalty;
 
 /* When the beam search of a sentence ends at the latest. Each rule also ends it as soon as no live
- * hypothesis can become one of the nbest at any length, which changes no output.
+ * hypothesis can become one of the nbest at any length, which changes no output; but not with
+ * decay or a repetition_penalty below 1, which may raise a total.
  *   WF_STOP_FULL     when `beam` hypotheses have ended, even if a live one may become better, as in
  *                    fairseq; Hugging Face: early_stopping=True
  *   WF_STOP_PRESENT  when `beam` have ended, and no live one at its present length scores more than
@@ -122,8 +123,8 @@ typedef struct wf_decode_options {
     /* 1e-3..1e3. The score of a token that has occurred is multiplied by this if it is below 0, and
      * else divided by it; 1: no such rule */
     double repetition_penalty;
-    /* n tokens after the first decay_start ones, |x| (decay^n - 1) is added to the end token's
-     * score x: exponential_decay_length_penalty */
+    /* When an output has n tokens more than decay_start, |x| (decay^n - 1) is added to the end
+     * token's score x: exponential_decay_length_penalty */
     int64_t decay_start;
     /* 1e-3..1e3; 1: none */
     double decay;
@@ -159,7 +160,7 @@ typedef struct wf_hypothesis {
     int64_t length;
     /* sum of the log-probabilities; that sum divided by the length penalty */
     double total, score;
-    /* true if the maximum length ended it, where another token was likelier than the end */
+    /* true if the end was forced, by the maximum length or by rules, and was not the likeliest */
     bool cut;
 } wf_hypothesis;
 

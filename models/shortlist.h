@@ -3,7 +3,7 @@
  *
  * A search that is given one (wf_decode_options.shortlist) chooses among few tokens instead of the
  * whole vocabulary. The file is Marian's binary form, lex.s2t.bin, as Firefox's translators have
- * it. Reading it needs no model:
+ * it. Reading it needs no model. Here both sides share a vocabulary of 32,000 tokens:
  *
  *     wf_shortlist *l = wf_shortlist_read(bytes, n, 32000, 32000, true, message);
  *     wf_decode_options o = wf_decode_defaults();

@@ -55,9 +55,10 @@ WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, int axis, dou
  * PyTorch has NaN. */
 WF_API wf_tensor *wf_nll_loss(wf_tensor *input, wf_tensor *labels, wf_tensor *weight,
                               int32_t ignore_index, wf_reduction r);
-/* Cross-entropy of logits with label smoothing: the target gives a label 1 - smoothing, and every
- * class smoothing / C. A target of labels is i32. A real target [...,C] holds probabilities, and
- * each of its rows counts once. */
+/* Cross-entropy of logits. A target of labels is i32: each label has the probability 1. A real
+ * target [...,C] holds probabilities. Label smoothing multiplies them by 1 - smoothing, and adds
+ * smoothing / C for every class. The mean is that of wf_nll_loss for labels; for a real target it
+ * divides by the number of rows, whatever the weights. */
 WF_API wf_tensor *wf_cross_entropy_loss(wf_tensor *input, wf_tensor *target, wf_tensor *weight,
                                         double label_smoothing, int32_t ignore_index,
                                         wf_reduction r);

@@ -163,7 +163,8 @@ static void fold_layers(picture *p) {
     }
 }
 
-/* True if a link between these modules would connect a layer with its own repetition. */
+/* True if a link between these modules goes from a layer to another copy of it. Copies are drawn as
+ * one box, so it would link the box to itself. */
 static bool between_copies(const picture *p, int a, int b) {
     while (p->modules[a].level > p->modules[b].level) a = p->modules[a].parent;
     while (p->modules[b].level > p->modules[a].level) b = p->modules[b].parent;

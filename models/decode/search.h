@@ -134,7 +134,8 @@ double wf_end_penalty(const search *q, const sentence *s);
 
 bool wf_watch_open(search *q); /* false: out of memory */
 void wf_watch_close(search *q);
-bool wf_watch_wants(const search *q); /* true: there is a listener, and room for a continuation */
+/* True if there is a listener, and its report of this step has room for one more continuation. */
+bool wf_watch_wants(const search *q);
 void wf_watch_note(const search *q, const sentence *s, int parent, const candidate *c,
                    wf_fate fate);
 /* Reports the step of a sentence, of which n hypotheses go on. False: the listener wants to

@@ -198,7 +198,7 @@ static void put_lengths(hf_text *t, const hf_config *c, const wf_generation *g) 
     const wf_decode_options *d = &g->options;
     if (c->decoder_only) {
         wf_hf_put_int(t, "bos_token_id", c->start);
-        /* put_not_done writes eos_token_id if it was a list of several end tokens */
+        /* put_not_done writes eos_token_id if the imported folder had a list of end tokens */
         if (!strstr(g->not_done, "eos_token_id=")) wf_hf_put_int(t, "eos_token_id", c->end);
         wf_hf_put_int(t, "num_beams", d->sample ? 1 : d->beam);
         wf_hf_put_int(t, "max_new_tokens",

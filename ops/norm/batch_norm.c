@@ -3,9 +3,9 @@
  *
  * batch_norm: y = (x - mean) / sqrt(variance + eps) * weight + bias, for each channel. In a plan
  * that trains, mean and variance are those of the batch. In other plans they are the running ones,
- * which nn/norm.c updates. The op batch_statistics chooses between them, so that a plan computes
- * only what it uses. group_norm computes the same over the channels of a group of one image, in any
- * plan. */
+ * which nn/norm.c updates, or those of the batch if there are no running ones. The op
+ * batch_statistics chooses between them, so that a plan computes only what it uses. group_norm
+ * computes the same over the channels of a group of one image, in any plan. */
 #include <string.h>
 
 #include "core/compose.h"
@@ -189,8 +189,8 @@ static uint32_t axes_of_batch(const wf_tensor *x) {
 
 /* A channel with n elements has dmean/dx = 1 / n and dvariance/dx = 2 (x - mean) / n. In dvariance
  * the terms through the mean cancel, because deviations sum to 0 (Ioffe & Szegedy 2015, section 3).
- * In a plan that does not train, the results are the running statistics: these get dy, and the
- * gradient of x is 0. */
+ * With running statistics, a plan that does not train returns these: they get dy then, and the
+ * gradient of x is 0. Without them, every plan returns the statistics of the batch. */
 static void grad_batch_statistics(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx,
                                   uint32_t need) {
     wf_tensor *x = y->in[X], *batch = y->in[RUNNING_MEAN] ? wf_is_training(x) : NULL;
@@ -221,7 +221,8 @@ const wf_op wf_op_batch_statistics = {
     .name = "batch_statistics",
     .family = "reduce",
     .formula = "batch_statistics(x, running_mean, running_variance): mean and variance of each "
-               "channel: of the batch in a plan that trains, else the running ones",
+               "channel: of the batch in a plan that trains or if there are no running ones, "
+               "else the running ones",
     .arity = 3,
     .results = 2,
     .shape = shape_batch_statistics,

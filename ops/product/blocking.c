@@ -49,10 +49,13 @@ static wf_blocking block_packed_a(int64_t m, int64_t n, int64_t most_rows, wf_dt
     return all;
 }
 
-/* If b is small, the rows of a are divided by 2, 4, 8... The same processor then tends to compute
- * the same rows in one op after another. Otherwise columns are divided first: every block packs its
- * columns of b once. If rows are divided, too, the columns are packed again for every block of
- * rows. Rows are divided so that a block of a stays in the cache. */
+/* If b is cheap to pack again (SMALL_B), or is one panel as it lies, the rows of a are divided by
+ * 2, 4, 8...: then the same processor tends to compute the same rows in one op after another.
+ *
+ * Otherwise, or if there are too few rows for that, columns are divided first, because each block
+ * packs its columns of b once. Rows are divided, too, if a block of a would not stay in the cache,
+ * or if the columns give fewer than ENOUGH_TASKS tasks. Each block of rows packs the columns
+ * again. */
 static void block_product(wf_product *p, int64_t most_rows, wf_dtype type) {
     int64_t row_tile = WF_KERNEL(type, gemm_rows), column_tile = WF_KERNEL(type, gemm_columns);
     double cost = (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);

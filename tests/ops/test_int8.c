@@ -172,7 +172,8 @@ TEST(a_sum_of_zero_is_zero_whatever_the_scales) {
     free_operands(&o);
 }
 
-/* All products are 127 x 127 or its negative, as many as a sum of 32 bits can hold. */
+/* The products are all 127 x 127, or all -127 x 127, in rows of up to WF_INT8_LONGEST elements: the
+ * largest sums that may occur. They fit in 32 bits. */
 TEST(sums_neither_saturate_nor_overflow) {
     static const int64_t lengths[] = { 4096, WF_INT8_LONGEST };
     for (int l = 0; l < COUNT_OF(lengths); l++)

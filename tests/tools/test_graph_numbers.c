@@ -164,6 +164,7 @@ static const struct {
     { "--source 1", 2, "only --values and --step have an example" },
     { "--of attention --step --source 1", 2, "only a whole model reads lines" },
     { "--step -o a.dot", 2, "no Graphviz text is written" },
+    { "--formula 'exp(x)' --x 1 --table -o a.dot", 2, "a table is printed on stdout" },
     { "--html a.html --level op", 2, "no picture is drawn" },
     { "--x 1", 2, "there is no option --x" },
 };

@@ -142,12 +142,12 @@ static option rows[] = {
     EMIT_OPTIONS(told.c),
 
     GROUP("Output"),
-    DRAWN(
-        "output", told.output,
-        "file for the Graphviz text or C; - is stdout. An existing file is replaced if weft wrote "
-        "it. The program dot of the package graphviz draws the text; --html needs no other "
-        "program",
-        .letter = 'o', .fallback = "stdout"),
+    DRAWN("output", told.output,
+          "file for the Graphviz text, the C or the page of --emit-html; - is stdout. An existing "
+          "file is replaced if weft wrote "
+          "it. The program dot of the package graphviz draws the text; --html needs no other "
+          "program",
+          .letter = 'o', .fallback = "stdout"),
     DRAWN(
         "html", told.html,
         "file for an HTML page in place of Graphviz text. Its modules can be folded, and each node "
@@ -266,6 +266,7 @@ static void refuse_idle_runs(const settings *set) {
     option_no_effect(&self, "table", !set->values, "only --values is a table");
     option_no_effect(&self, "commands", !set->step, "only --step takes commands");
     option_no_effect(&self, "output", set->step || set->html, "no Graphviz text is written");
+    option_no_effect(&self, "output", set->table, "a table is printed on stdout");
 }
 
 static void refuse_idle_options(const settings *set) {

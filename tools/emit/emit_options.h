@@ -12,8 +12,9 @@
              "Graphviz text. It reads and writes lines, or token ids, and its outputs are those "  \
              "of generate. Compiled with -DMODEL_MAIN it is a program for lines"),                 \
         FLAG("emit-html", c.page,                                                                  \
-             "write a page that runs the model in a browser, as WebAssembly of what --emit-c "     \
-             "writes, with its options. clang and lld compile it, so they must be installed"),     \
+             "write a page that runs the model in a browser, as WebAssembly of the C that "        \
+             "--emit-c writes. It has the options of --emit-c but --train, --batch, --prefix and " \
+             "--weights-file. clang and lld compile it, so they must be installed"),               \
         RAW_OUTPUT("weights-file", c.model.weights_file,                                           \
                    "with --emit-c: write the weights to this file instead of an array in the C "   \
                    "file, which compiles faster then. Its functions take these bytes as an "       \

@@ -89,8 +89,8 @@ static option rows[] = {
     CHOICE(
         "weights", told.weights, "f32|int8",
         "number format of the weight matrices in the file. int8, with a scale for each row, takes "
-        "a quarter of the bytes of f32. It must be given if FILE is a model of weft, which is then "
-        "written in this format",
+        "a quarter of the bytes of f32. If FILE is a model of weft and there is no --adapter, it "
+        "must be given, and FILE is written in this format",
         .fallback = "f32"),
 
     GROUP("With --to weft: what names and shapes do not determine"),

@@ -10,8 +10,8 @@
 void check_source(program *p, const char *folder, bool adapters);
 /* Reads the folder, and prints its differences from transformers. Exits if it cannot be read. */
 void import_folder(const program *p, const char *folder, wf_hf *hf);
-/* Writes the model, its tokenizers and its search settings to one file. head: the number of the
- * head that was trained to align; NULL: none is known. */
+/* Writes the model, its tokenizers and its search settings to one file. head: the number, as text,
+ * of the cross-attention head that was trained to align; NULL: none is known. */
 bool save_imported(const wf_hf *hf, const char *head, const char *target, char *message);
 
 /* Exits if the model's file would be replaced, or if the folder contains a model. Files of an

@@ -12,7 +12,8 @@ void import_marian(const program *p, const char *path, const char *src, const ch
                    wf_hf *out);
 /* How a file of Marian is written. By default it is a model.npz. like: it gets the form and scales
  * of this file, from which the model was converted before a further training. calibrate: it is in
- * int8, with scales found by running the lines of this file. */
+ * int8, with scales found by running the lines of this file; `like` is not used then. model: the
+ * path of the model, for messages. */
 typedef struct marian_form {
     const char *model, *like, *calibrate;
     /* result: a line about the lines that were run, and those that were empty or too long for the

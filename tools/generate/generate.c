@@ -60,8 +60,9 @@ static option rows[] = {
       .kind = OPTION_STRING,
       .value = &told.prompt,
       .argument = "TEXT",
-      .help = "use this text as the only source, in place of lines of input. A language model "
-              "continues it, and its output begins with it" },
+      .help = "text to use as the only source, in place of lines of input. A model of running text "
+              "(of train --task lm, or GPT-2 and the like that convert imported) continues it, and "
+              "the output begins with it; with --json the output is the continuation alone" },
     INPUT(
         "shortlist", told.shortlist,
         "lexical shortlist in Marian's binary form (lex.s2t.bin): each output has only tokens that "
@@ -77,8 +78,8 @@ static option rows[] = {
     FLAG("json", told.json,
          "write a JSON object for each line of input: its source, and for each output the text, "
          "tokens, log_probs (natural logarithms of their probabilities, the end token's last), "
-         "total (their sum), score (with the length penalty), and cut (true if it reached the "
-         "maximum length)"),
+         "total (their sum), score (with the length penalty), and cut (true if the maximum length "
+         "ended it, and not the model)"),
     INPUT(
         "reference", told.reference,
         "file of right outputs. Line N belongs to line N of the input. BLEU, chrF, error rates of "
@@ -125,7 +126,8 @@ static option rows[] = {
           OTHERWISE(FOR(TOKEN_IDS, "1"), FOR(GOES_ON, "1"))),
     CHOICE("length-penalty-type", told.penalty, WF_NAMES(WF_PENALTY_NAMES),
            "score by which outputs of different lengths are compared: the log-probability of an "
-           "output of n tokens, divided by 1 (none), by ((5 + n) / 6)^alpha (gnmt), or by n^alpha "
+           "output of n tokens, its end token included, divided by 1 (none), by ((5 + n) / "
+           "6)^alpha (gnmt), or by n^alpha "
            "(avg). --length-penalty is alpha"),
     REAL("length-penalty", told.length_penalty, 0, 10,
          "alpha of the length penalty, see --length-penalty-type. Larger values favour longer "
@@ -161,7 +163,9 @@ static option rows[] = {
       .value = &told.suppress,
       .argument = "IDS",
       .help = "token ids, separated by commas, that an output may not contain, such as that of "
-              "unknown words. Those of the model's file, padding and start are added",
+              "unknown words. Those of the model's file are added or, if it has no list of them "
+              "and the "
+              "model has a vocabulary, padding and start",
       .fallback = "set by the model's file" },
     { .name = "begin-suppress-tokens",
       .kind = OPTION_STRING,
@@ -171,10 +175,11 @@ static option rows[] = {
       .fallback = "set by the model's file" },
     REAL("length-decay", told.decay, 0.001, 1000,
          "factor that makes outputs shorter if it is above 1, and longer if below; 1 changes "
-         "nothing. At the n-th token after the first --length-decay-start ones, |s| (X^n - 1) is "
-         "added to the end token's score s (exponential_decay_length_penalty of transformers)"),
+         "nothing. When the output already has n tokens more than --length-decay-start, |s| (X^n - "
+         "1) is added to the end token's score s (exponential_decay_length_penalty of "
+         "transformers)"),
     COUNT("length-decay-start", told.decay_start, 0, 100000,
-          "number of output tokens after which --length-decay begins"),
+          "number of tokens in an output up to which --length-decay changes nothing"),
     CHOICE(
         "stop", told.stop, WF_NAMES(WF_STOP_NAMES),
         "condition that ends a line's beam search. full: --beam hypotheses have ended "
@@ -182,7 +187,8 @@ static option rows[] = {
         "its present length a better score than the worst of them (early_stopping=False). longest: "
         "the same with the score at the maximum length (early_stopping=never). shrink: as full, "
         "but each hypothesis that ends makes the beam narrower by one, as in Marian. With any rule "
-        "the search also ends when no open hypothesis can become one of the --nbest"),
+        "the search also ends when no open hypothesis can become one of the --nbest, unless "
+        "--length-decay or a --repetition-penalty below 1 may raise scores"),
     CHOICE("at-limit", told.at_limit, WF_NAMES(WF_LIMIT_NAMES),
            "end of an output that reaches the maximum length. end: the end token is appended, and "
            "its probability counts in the score. free-end: it is appended and does not count. "

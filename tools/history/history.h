@@ -15,7 +15,7 @@ typedef struct series {
 } series;
 
 /* Add a point. If there is no memory it is left out, since a missing point should not end a
- * training. */
+ * training, and s->incomplete is set. */
 void series_add(series *s, double x, double y);
 void series_free(series *s);
 

@@ -27,7 +27,9 @@ typedef struct evaluation_counts {
 
 typedef struct evaluation {
     evaluation_counts counts;
-    double nll, tokens, correct; /* sums over target tokens */
+    /* sums over target tokens; with --task classify over lines, and with pairs over the lines of
+     * both sides */
+    double nll, tokens, correct;
     /* for --task pairs: the value of nll if each vector is equally near to all candidates in its
      * batch; else 0 */
     double chance;

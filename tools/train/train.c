@@ -55,7 +55,8 @@ static void report_progress(session *s, bool line) {
         telemetry_step(s, &p);
         s->recent = (interval){ 0 };
     }
-    report_bar(&s->report, &p); /* last: it prints no line just after one */
+    /* after report_step: without a bar it prints a line only if none was printed for 30 s */
+    report_bar(&s->report, &p);
 }
 
 /* ---- the training -------------------------------------------------------------------------- */
@@ -208,7 +209,8 @@ static void save_and_show(session *s) {
     if (!session_evaluates(s)) telemetry_write(s, false);
 }
 
-/* Makes steps until the last one, the end of the time, or a signal. */
+/* Makes steps until the last one, the end of the time, a signal, a step that fails, or --patience
+ * validations without a lower loss. */
 static int train(session *s) {
     s->started = wf_seconds_now();
     while (s->at.step < s->set->run.max_steps && !stop_signal(s)) {

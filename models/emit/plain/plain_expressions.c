@@ -64,7 +64,8 @@ typedef enum operation {
     OP_LINE_START,
     OP_LINE_END,
     OP_START,
-    OP_STOP,     /* the end of the text; if b: of the text without a last line break */
+    OP_STOP,     /* the end of the text. If b: only the place before the line break that ends the
+                  * text, or the end if no line break is there */
     OP_WORD_EDGE /* a word begins or ends here; if b: none does; a: the set of word characters */
 } operation;
 

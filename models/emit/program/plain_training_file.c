@@ -1,6 +1,6 @@
 /* models/emit/program/plain_training_file.c - the end of the program in the C file of a training
- * whose weights are a file: its second argument, or FILE_NAME in the program's folder. embed.sh
- * makes text of this file. */
+ * whose weights are a file. The program's second argument names this file; without it, it is
+ * FILE_NAME in the program's folder. embed.sh makes text of this file. */
 
 int main(int argc, char **argv) {
     static _Alignas(64) unsigned char memory[model_MEMORY], file[model_FILE + 1];

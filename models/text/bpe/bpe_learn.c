@@ -1,7 +1,7 @@
 /* models/text/bpe/bpe_learn.c - learns the merges of byte-pair encoding of words and of bytes.
  *
- * The order is that of subword-nmt: the most frequent pair first; of several, the greatest by left,
- * then right, as bytes. See pair_learner.h. */
+ * The order is that of subword-nmt: the most frequent pair first; of equally frequent ones, the
+ * greatest by its left symbol, then by its right one, as bytes. See pair_learner.h. */
 #include "models/text/pair_learner.h"
 #include "models/text/tokenizer.h"
 

@@ -5,8 +5,8 @@
  * \p{..} of general categories and some scripts. It knows groups, (?i:..), alternatives in their
  * order, greedy, lazy and possessive repeats, atomic groups, look-ahead, look-behind of one
  * character, and ^ $ \A \z \Z \b \B. Anything else is refused by name when the expression is
- * compiled: captures that are used again, recursion, absent operators, repeats of what may be
- * empty.
+ * compiled: captures that are used again, recursion, absent operators, endless repeats of what
+ * may be empty.
  *
  * Matching backtracks, with a stack of its own: it never recurses. Its steps are limited by the
  * length of the text, so a hostile expression ends in an error. */
@@ -37,7 +37,8 @@ typedef enum {
     OP_LINE_START,
     OP_LINE_END,
     OP_START,
-    OP_STOP,     /* the end of the text; if b: of the text without a last line break */
+    OP_STOP,     /* \z: the end of the text. If b, \Z: only the place before the line break that
+                  * ends the text, or the end if no line break is there */
     OP_WORD_EDGE /* a word begins or ends here; if b: none does; a: the set of word characters */
 } wf_op_kind;
 

@@ -110,7 +110,8 @@ static option rows[] = {
     INPUT("valid-tgt", told.data.valid_tgt,
           "file of targets for validation. Line N is the target of line N of --valid-src"),
     INPUT("alignments", told.data.alignments,
-          "with --task text: file of word alignments for guided alignment, in Pharaoh's format, "
+          "with --task text and --arch transformer: file of word alignments for guided alignment, "
+          "in Pharaoh's format, "
           "with a line for each pair of --train: 0-0 2-1 means that the target's word 0 came from "
           "the source's word 0, and its word 1 from the source's word 2. The first head of the "
           "last layer's cross-attention learns them, and generate --alignment then shows them. A "
@@ -175,8 +176,9 @@ static option rows[] = {
           OTHERWISE(FOR("bpe|byte-bpe|byte-level", "2")), OF_MODEL, BEFORE("1")),
     FLAG("share-vocab", told.data.share_vocab,
          "with --task add, date or text: learn one vocabulary from sources and targets together. "
-         "Without it each side has its own, but --arch language, --tokenizer byte-level or json, "
-         "--like t5, and --tie all or inputs always have one for both",
+         "Without it each side has its own, but --arch language, --tokenizer byte-level without "
+         "--tokenizer-tgt, --tokenizer json, --like t5, and --tie all or inputs always have one "
+         "for both",
          NEW),
 
     GROUP("Model"),
@@ -191,8 +193,9 @@ static option rows[] = {
            "form of the model. marian, bart, t5: that of MarianMT, BART or T5 1.1 in Hugging "
            "Face's transformers, so that convert --to hf can write it. firefox: that of Firefox's "
            "translators, which convert --to marian writes. none: no such form. It sets the "
-           "defaults of --norm, --positions, --activation, --embedding-norm, --decoder and --tie. "
-           "marian and firefox need --spm-src for text; bart learns its vocabulary; of t5, convert "
+           "defaults of --norm, --positions, --activation, --embedding-norm, --decoder and --tie, "
+           "and bart also those of --tokenizer and --lr. marian and firefox need --spm-src for "
+           "text; bart learns its vocabulary; of t5, convert "
            "--to hf writes the vocabulary only if it came from --spm-src or --tokenizer-json",
            OTHERWISE(FOR("spans", "t5")), NEW),
     CHOICE("form", told.model.form, FORM_WORDS,
@@ -328,7 +331,8 @@ static option rows[] = {
          "smaller by this times the learning rate times the matrix, but not biases and norms",
          STORED),
     REAL("label-smoothing", told.recipe.label_smoothing, 0, 0.9,
-         "share of the target's probability that the loss spreads evenly over all tokens",
+         "share of the target's probability that the loss spreads evenly over all tokens, with "
+         "--task classify over all labels, and with pairs over the lines of a batch",
          OTHERWISE(FOR("text", "0.1"), FOR("init", "0")), STORED),
     REAL("ema", told.recipe.ema, 0, 0.99999,
          "decay of an exponential moving average of the weights. Validation uses the average, and "
@@ -382,8 +386,9 @@ static option rows[] = {
           "it never ends so"),
     ROW("max-time", OPTION_REAL, told.run.max_time, "SECONDS",
         "number of seconds after which this run ends and saves, counted from its first step. A "
-        "step that has begun is finished. The learning rate follows the schedule of --epochs, so "
-        "lower that, too, for a short training. --resume continues, and counts from 0 again",
+        "step that has begun is finished. The schedule of --lr-schedule linear and cosine does not "
+        "become shorter: for a short training lower --epochs, too, or with --task copy, reverse "
+        "and sort --max-steps and --lr-steps. --resume continues, and counts from 0 again",
         .min = 0.001, .max = 1e9, .fallback = "no limit"),
     COUNT("threads", told.run.threads, 1, 256,
           "number of threads in each process. The result does not depend on it",
@@ -414,7 +419,8 @@ static option rows[] = {
               .letter = 'o'),
     FLAG("resume", told.run.resume,
          "continue the training in the --model file, with the settings stored there. Files of text "
-         "must be named again. More --epochs or --max-steps than before stretch the schedule"),
+         "must be named again, and for adapters of --lora the model of --init. More --epochs or "
+         "--max-steps than before stretch the schedule"),
     FLAG("overwrite", told.run.overwrite,
          "replace an existing --model file and the best weights beside it, and an existing --log "
          "and --report. With --resume it has no effect",

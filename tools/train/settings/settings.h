@@ -194,7 +194,7 @@ bool settings_pack_base(const settings *set, wf_model *m, const wf_file *init, c
 void settings_refuse_unlike(const settings *set);
 /* Exit if an option was given that would have no effect. */
 void settings_refuse_idle(const settings *set);
-/* Exit if the settings are not possible for running text. */
+/* Exit if the settings are not possible for running text, or for labels. */
 void settings_refuse_running(const settings *set);
 
 #endif

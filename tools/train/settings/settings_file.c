@@ -237,8 +237,9 @@ static void refuse_layers(const settings *set, const wf_file *f, const option *o
                 set->run.model, enc, dec, option_text(o, given));
 }
 
-/* Options of a new training may be repeated where they change nothing, and are then forgotten. So
- * may --overwrite: a resume keeps the files that it would have replaced. */
+/* Refuses options of a new training (`of_new`). Some are ignored instead: --overwrite, because a
+ * resume replaces no other training's files; and, if the training did not start with --init,
+ * --layers, --share-vocab, --preset, --like and --form that agree with the checkpoint. */
 static void refuse_new(const settings *set, const wf_file *f) {
     for (option *o = train_program.options; o < train_program.options + train_program.n; o++) {
         if (!o->of_new || !o->seen) continue;
