@@ -83,8 +83,8 @@ typedef union wf_any_config {
     char bytes[WF_MOST_CONFIG];
     max_align_t aligned;
 } wf_any_config;
-/* Put this below a kind's table of fields: it checks that there is room for the configuration and
- * for its text. */
+/* Put this below a kind's table of fields. It checks, when compiled, that the configuration has at
+ * most WF_MOST_CONFIG bytes and WF_MOST_FIELDS fields. */
 #define WF_FIELDS_FIT(config, fields)                                                              \
     _Static_assert(sizeof(config) <= WF_MOST_CONFIG &&                                             \
                        sizeof(fields) / sizeof *(fields) <= WF_MOST_FIELDS,                        \

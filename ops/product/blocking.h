@@ -17,8 +17,10 @@ typedef struct wf_product {
     int64_t count; /* products */
     int64_t m, n, k, a_row, a_col, b_row, b_col;
     wf_blocking blocks;
-    int64_t group;     /* number of products in a task, if they are small */
-    int64_t pieces;    /* pieces of k: each is a task, with its product in the work memory */
+    int64_t group; /* number of products in a task, if they are small */
+    /* number of pieces of k. 1: k is not divided. Above 1: each piece is a task, and its product is
+     * kept in the work memory until the products are summed */
+    int64_t pieces;
     int64_t block;     /* size of blocks of k, chosen for the caches */
     bool packs_a;      /* each task packs its own rows of a transposed a */
     bool b_stays;      /* rows of b are read in place */

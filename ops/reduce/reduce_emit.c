@@ -66,7 +66,9 @@ static void emit_operand(wf_emitter *e, const reduction *r) {
     wf_emit_text(e, " + k * %n]", r->reduced.step[0]);
 }
 
-/* A sum has partial sums of ROWS rows, in scratch. */
+/* Writes C for a reduction over rows, a row at a time. A sum adds up to ROWS rows in scratch, and
+ * then adds scratch to the results, which keeps f32 sums accurate. Maxima and minima need no
+ * scratch. */
 static void emit_down(wf_emitter *e, const reduction *r, fold_kind kind) {
     static const char *const starts[] = { [FOLD_SUM] = " = 0;",
                                           [FOLD_MAX] = " = -infinity.number;",

@@ -408,7 +408,8 @@ TEST(a_file_that_does_not_fit_changes_nothing) {
     wf_file_free(f), close_model(m), close_model(same), close_model(n);
 }
 
-/* Replaces the packed matrix of q, k and v by three matrices. */
+/* Copies the file `path` to `other`, with q, k and v of the first encoder layer as three matrices
+ * of zeros, of these types, in place of the packed matrix. */
 static void unpack(const char *types[3]) {
     static const char *const names[] = { ENCODER "self_attn.q_proj_weight",
                                          ENCODER "self_attn.k_proj_weight",

@@ -120,8 +120,8 @@ static int with_gradient(const wf_tensor *y, wf_tensor **x) {
     return n;
 }
 
-/* Records the gradient dx of y with respect to each operand x, for a cotangent dy. Returns the
- * number of operands. */
+/* Records gradients of y. x receives the operands that have a gradient, each once; dy a cotangent
+ * with the values 1, 2, 3...; dx the gradient for each x. Returns the number of x, perhaps 0. */
 static int differentiate(wf_tensor *y, wf_tensor **x, wf_tensor **dy, wf_tensor **dx) {
     if (y->op->no_grad || y->op->writes || y->dtype == WF_I32) return 0;
     int n = with_gradient(y, x);

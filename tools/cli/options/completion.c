@@ -59,8 +59,8 @@ static void put_quoted(FILE *out, const char *text, int n, const char *escape) {
 
 /* ---- bash ------------------------------------------------------------------------------------ */
 
-/* Writes a line of `case`: the words that may follow an option. Without such a line, files are
- * completed. */
+/* Writes the branch of `case` for an option with a value that is no file: the words of a choice, or
+ * no words. Options of files share a branch (bash_file_case), and flags have none. */
 static void bash_case(const program *p, const option *o, FILE *out) {
     (void)p;
     if (o->kind == OPTION_FLAG || takes_file(o)) return;

@@ -253,7 +253,8 @@ static void scores_of(const sample *s, uint64_t m, double *score) {
     }
 }
 
-/* The softmax of n scores that are `step` apart. */
+/* The softmax of n scores, in w. `step` is the stride of both arrays: 1 for a row, or the length of
+ * a row for a column. */
 static void normalise(const double *score, int n, int step, uint64_t m, double *w) {
     double most = -INFINITY, sum = 0;
     for (int j = 0; j < n; j++) most = fmax(most, score[j * step]);
