@@ -189,7 +189,8 @@ typedef enum {
     WF_PLAN_SCORE,    /* feeds pairs; fetches token_log_probs and logits */
     WF_PLAN_ATTENTION /* feeds pairs without labels; fetches the weights of all maps */
 } wf_model_use;
-/* A plan for pairs, which wf_model_feed feeds. pool NULL: one thread. */
+/* A plan for pairs, which wf_model_feed feeds. pool NULL: one thread. It fails if there is no such
+ * use. */
 WF_API wf_plan *wf_model_plan(wf_model *m, wf_model_use use, wf_pool *pool);
 
 #ifdef __cplusplus

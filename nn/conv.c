@@ -26,7 +26,7 @@ struct wf_conv_layer wf_conv_new(wf_graph *g, const char *name, wf_conv_kind kin
     const char *outer = wf_scope_push(g, name);
     if (options) l.options = *options;
     int64_t groups = l.options.groups ? l.options.groups : 1;
-    if ((unsigned)kind > WF_CONV_TRANSPOSE2D) {
+    if (kind < WF_CONV1D || kind > WF_CONV_TRANSPOSE2D) {
         wf_poison(g, "there is no convolution number %d", (int)kind);
     } else if (in < 1 || out < 1 || kernel < 1 || kernel > INT32_MAX || groups < 1 ||
                in % groups != 0 || out % groups != 0) {
@@ -49,7 +49,7 @@ struct wf_conv_layer wf_conv_new(wf_graph *g, const char *name, wf_conv_kind kin
 }
 
 wf_tensor *wf_convolve(const struct wf_conv_layer *l, wf_tensor *x) {
-    if (!l || !l->weight || (unsigned)l->kind > WF_CONV_TRANSPOSE2D)
+    if (!l || !l->weight || l->kind < WF_CONV1D || l->kind > WF_CONV_TRANSPOSE2D)
         return no_layer(x, "a convolution");
     const char *outer = enter(l->weight, l->path);
     return leave(outer, kinds[l->kind].op(x, l->weight, l->bias, &l->options));

@@ -33,8 +33,8 @@ WF_API wf_tensor *wf_rotary(wf_tensor *x, wf_tensor *ids, double base, bool inte
  * signs:
  *     y[i] = x[i] c[i] + x[p] s[i]     p: the other element of i's pair
  * For an angle t of elements i < p this means c[i] = c[p] = cos t, s[i] = -sin t, s[p] = sin t. The
- * table may be any tensor, such as learned angles, and has its gradient. scaling NULL: angles as they
- * are. */
+ * table may be any tensor, such as learned angles, and has its gradient. scaling NULL: angles as
+ * they are. */
 WF_API wf_tensor *wf_rotary_table(wf_tensor *ids, int64_t dim, double base, bool interleaved,
                                   const wf_rotary_scaling *scaling);
 WF_API wf_tensor *wf_rotate(wf_tensor *x, wf_tensor *table, bool interleaved);

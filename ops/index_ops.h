@@ -54,9 +54,9 @@ WF_API wf_init wf_init_sinusoid(wf_sinusoid_form form); /* the same values as a 
 /* P, P+1, ... P+n-1, where P is the position: for queries and position embeddings */
 WF_API wf_tensor *wf_position_ids(wf_tensor *like, int axis);
 
-/* Resize an axis as torch.nn.functional.interpolate does (resize.c). Nothing is smoothed before
- * it is made smaller. wf_interpolate resizes images axis after axis: x [N,C,...] with a size for each axis after C, or
- * WF_KEEP. WF_RESIZE_LINEAR is then bilinear or trilinear, CUBIC bicubic. */
+/* Resize an axis as torch.nn.functional.interpolate does (resize.c). Nothing is smoothed before it
+ * is made smaller. wf_interpolate resizes images axis after axis: x [N,C,...] with a size for each
+ * axis after C, or WF_KEEP. WF_RESIZE_LINEAR is then bilinear or trilinear, CUBIC bicubic. */
 typedef enum {
     WF_RESIZE_NEAREST,       /* takes the element at floor(i n / m), where n elements become m */
     WF_RESIZE_NEAREST_EXACT, /* floor((i + 1/2) n / m) */
@@ -64,8 +64,8 @@ typedef enum {
     WF_RESIZE_CUBIC
 } wf_resize_mode;
 typedef struct wf_resize_options {
-    /* the new size is one of three: a number; that of the same axis of `like`, which may be an
-     * extent; or the old size times the scale, rounded down */
+    /* exactly one of three, the others 0: a number; `like`, whose same axis has the size, perhaps an
+     * extent; or a scale: the old size times it, rounded down */
     int64_t size;
     wf_tensor *like;
     double scale;

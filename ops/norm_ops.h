@@ -29,8 +29,8 @@ WF_API wf_tensor *wf_layer_norm(wf_tensor *x, uint32_t axes, wf_tensor *weight, 
 /* x / sqrt(mean(x^2) + eps) * weight over the last axis; weight is [D] or NULL */
 WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *weight, double eps);
 
-/* group_norm and batch_norm (batch_norm.c) take x [N,C,...], N images of C channels; weight and bias
- * are [C] or NULL. group_norm divides the channels into `groups` groups. Mean and variance are
+/* group_norm and batch_norm (batch_norm.c) take x [N,C,...], N images of C channels; weight and
+ * bias are [C] or NULL. group_norm divides the channels into `groups` groups. Mean and variance are
  * taken over all elements of one group of one image. */
 WF_API wf_tensor *wf_group_norm(wf_tensor *x, int64_t groups, wf_tensor *weight, wf_tensor *bias,
                                 double eps);

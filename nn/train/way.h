@@ -36,7 +36,7 @@ typedef struct wf_way {
     bool (*range)(wf_trainer *t);
     /* Run the plan on micro-batch i, which has been fed */
     bool (*add)(wf_trainer *t, int64_t i);
-    /* Make the update; sets t->norm, and in t->numbers the rows of other ranks. NULL: `add` has made
+    /* Make the update; sets t->norm, and in t->numbers the rows of other ranks. NULL: `add` made
      * it */
     bool (*update)(wf_trainer *t);
     bool (*average)(wf_trainer *t, double rate);

@@ -399,6 +399,8 @@ wf_tensor *wf_resize(wf_tensor *x, int axis, const wf_resize_options *o) {
     if (!o) return wf_poison(g, "resize: the options are NULL");
     if ((o->size != 0) + (o->like != NULL) + (o->scale != 0) > 1)
         return wf_poison(g, "resize: the options have more than one of size, like and scale");
+    if (!o->size && !o->like && o->scale == 0)
+        return wf_poison(g, "resize: the options have no size, no like and no scale, or one of 0");
     if (wf_bound_later(o->size))
         return wf_poison(g, "resize: to a size that is bound later; the option `like` has one");
     if (!(o->scale >= 0 && o->scale <= INT32_MAX))

@@ -18,6 +18,10 @@ void begin_wf_stft_options(world *w, wf_stft_options *o) {
     *o = (wf_stft_options){ .n_fft = 2 };
 }
 
+void begin_wf_resize_options(world *w, wf_resize_options *o) {
+    *o = (wf_resize_options){ .size = 3, .mode = (wf_resize_mode)dice(w, 4) };
+}
+
 void begin_wf_mel_options(world *w, wf_mel_options *o) {
     (void)w;
     *o = (wf_mel_options){ .sample_rate = 8000, .n_fft = 8, .n_mels = 2 };

@@ -112,7 +112,7 @@ BEGUN = set('''wf_pool_options wf_stft_options wf_mel_options wf_block_options w
     wf_recurrent_options wf_model_sizes wf_transformer_config wf_language_model_config
     wf_encoder_config wf_decode_options
     wf_tokenizer_options wf_json_learn_options wf_entry wf_meta wf_rename wf_sentencepiece_options wf_byte_level_options
-    wf_adam_options wf_rmsprop_options wf_lion_options wf_conv_options wf_trainer_options'''.split())
+    wf_adam_options wf_rmsprop_options wf_lion_options wf_conv_options wf_resize_options wf_trainer_options'''.split())
 ALWAYS = {'pool', 'user', 'listener', 'put'}  # fields that options are of no use without
 CALLBACKS = {'on_error': 'told', 'hook': 'hook', 'keep': 'keep', 'each': 'each', 'trains': 'keep', 'on_param': 'hook',
              'heard': 'heard', 'watched': 'watched', 'begin': 'begin_folder', 'put': 'put_file', 'next': 'next_line', 'fill': None}

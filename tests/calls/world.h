@@ -213,6 +213,7 @@ void keep_kind(world *w, const wf_model_kind *kind);
 #define BEGUN(ROW)                                                                                 \
     ROW(wf_pool_options)                                                                           \
     ROW(wf_stft_options)                                                                           \
+    ROW(wf_resize_options)                                                                         \
     ROW(wf_mel_options)                                                                            \
     ROW(wf_block_options)                                                                          \
     ROW(wf_optimizer_options)                                                                      \

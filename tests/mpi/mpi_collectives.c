@@ -1,5 +1,5 @@
-/* tests/mpi/mpi_collectives.c - the transport over MPI without a training: its collectives, and the end
- * of all ranks when one fails. Run by mpi.sh.
+/* tests/mpi/mpi_collectives.c - the transport over MPI without a training: its collectives, and
+ * the end of all ranks when one fails. Run by mpi.sh.
  *
  *     mpirun -n 3 mpi-collectives [fail|kill|stop|code|speed|which] */
 #include <mpi.h>

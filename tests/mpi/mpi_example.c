@@ -1,6 +1,6 @@
-/* tests/mpi/mpi_example.c - the example data_parallel over MPI. This file includes the example's source
- * and replaces wf_processes_run, which would start processes, by a function that uses the ranks
- * that mpirun has started. */
+/* tests/mpi/mpi_example.c - the example data_parallel over MPI. This file includes the example's
+ * source and replaces wf_processes_run, which would start processes, by a function that uses the
+ * ranks that mpirun has started. */
 #define wf_processes_run run_over_mpi
 #include "tools/examples/data_parallel.c"
 

@@ -1,4 +1,5 @@
-/* tests/systems/plain_check.c - runs the tests of suites, each in a process of its own. See check.h. */
+/* tests/systems/plain_check.c - see check.h. It runs the tests of suites, each in a process of its
+ * own. */
 #include "check.h"
 
 #include <setjmp.h>

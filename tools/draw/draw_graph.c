@@ -144,9 +144,8 @@ static option rows[] = {
     GROUP("Output"),
     DRAWN("output", told.output,
           "file for the Graphviz text, the C or the page of --emit-html; - is stdout. An existing "
-          "file is replaced if weft wrote "
-          "it. The program dot of the package graphviz draws the text; --html needs no other "
-          "program",
+          "file is replaced if weft wrote it. The program dot of the package graphviz draws the "
+          "text; --html needs no other program",
           .letter = 'o', .fallback = "stdout"),
     DRAWN(
         "html", told.html,

@@ -127,8 +127,7 @@ static option rows[] = {
     CHOICE("length-penalty-type", told.penalty, WF_NAMES(WF_PENALTY_NAMES),
            "score by which outputs of different lengths are compared: the log-probability of an "
            "output of n tokens, its end token included, divided by 1 (none), by ((5 + n) / "
-           "6)^alpha (gnmt), or by n^alpha "
-           "(avg). --length-penalty is alpha"),
+           "6)^alpha (gnmt), or by n^alpha (avg). --length-penalty is alpha"),
     REAL("length-penalty", told.length_penalty, 0, 10,
          "alpha of the length penalty, see --length-penalty-type. Larger values favour longer "
          "outputs",
@@ -164,8 +163,7 @@ static option rows[] = {
       .argument = "IDS",
       .help = "token ids, separated by commas, that an output may not contain, such as that of "
               "unknown words. Those of the model's file are added or, if it has no list of them "
-              "and the "
-              "model has a vocabulary, padding and start",
+              "and the model has a vocabulary, padding and start",
       .fallback = "set by the model's file" },
     { .name = "begin-suppress-tokens",
       .kind = OPTION_STRING,

@@ -111,11 +111,11 @@ static option rows[] = {
           "file of targets for validation. Line N is the target of line N of --valid-src"),
     INPUT("alignments", told.data.alignments,
           "with --task text and --arch transformer: file of word alignments for guided alignment, "
-          "in Pharaoh's format, "
-          "with a line for each pair of --train: 0-0 2-1 means that the target's word 0 came from "
-          "the source's word 0, and its word 1 from the source's word 2. The first head of the "
-          "last layer's cross-attention learns them, and generate --alignment then shows them. A "
-          "line may be empty. A resumed training needs the file again",
+          "in Pharaoh's format, with a line for each pair of --train: 0-0 2-1 means that the "
+          "target's word 0 came from the source's word 0, and its word 1 from the source's word "
+          "2. The first head of the last layer's cross-attention learns them, and generate "
+          "--alignment then shows them. A line may be empty. A resumed training needs the file "
+          "again",
           .fallback = "none"),
     REAL("alignment-weight", told.recipe.alignment_weight, 1e-6, 1000,
          "with --alignments: weight of the loss of the alignments, which is multiplied by it and "
@@ -195,8 +195,8 @@ static option rows[] = {
            "translators, which convert --to marian writes. none: no such form. It sets the "
            "defaults of --norm, --positions, --activation, --embedding-norm, --decoder and --tie, "
            "and bart also those of --tokenizer and --lr. marian and firefox need --spm-src for "
-           "text; bart learns its vocabulary; of t5, convert "
-           "--to hf writes the vocabulary only if it came from --spm-src or --tokenizer-json",
+           "text; bart learns its vocabulary; of t5, convert --to hf writes the vocabulary only "
+           "if it came from --spm-src or --tokenizer-json",
            OTHERWISE(FOR("spans", "t5")), NEW),
     CHOICE("form", told.model.form, FORM_WORDS,
            "with --arch language: form of the layers, that of GPT-2 or of Llama. It sets the "
