@@ -18,7 +18,9 @@
 # `train` writes then. Plans are those of the programs in tools/examples and of a GRU, with the first runs of each
 # (targets/record_plans.c): the bits of all results must be those of the library. Plans in f64 and ops of one's own have no form
 # in C. For the Cortex-M the sizes of the copy model's program in int8 are told, and the instructions of a line: the emulator
-# knows no time. They answer the first lines, and the M3, which has no floating point, has no large plans.
+# knows no time. copy8 has the sizes that `train` chooses; small8, with --d-ff 96, must fit into 200 KB of flash and 64 KB of
+# memory with its stack. Both are compiled for size. They answer the first lines, and the M3, which has no floating point, has no
+# large plans.
 #
 # The programs are those of build/tools (WEFT_TOOLS: another folder). Work is kept in build-targets/ (WEFT_TARGETS: another
 # folder), logs too: build-targets/WAY.log. On Debian all of it needs: gcc g++ clang tcc lld nodejs gcc-i686-linux-gnu
@@ -32,7 +34,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 here=$root/tests/targets
 all_ways='gcc clang tcc i386 aarch64 riscv64 cortex-m3 cortex-m4f cortex-m7 cortex-m33 wasm sanitizers analyze'
-models='copy copy8 date translator translator8 kept8 translator_batch gpt gpt_batch llama training'
+models='copy copy8 small8 date translator translator8 kept8 translator_batch gpt gpt_batch llama training'
 examples='char_lm custom_op data_parallel digits_cnn digits_mlp digits_vae gan lora resume server'
 small_plans='custom_op_7 gan_3 gru_2 lora_2 lora_3 resume_1 server_2 server_3'
 plans="$small_plans char_lm_1 char_lm_2 data_parallel_1 data_parallel_2 digits_cnn_1 digits_cnn_2 digits_mlp_1 digits_mlp_2
@@ -70,6 +72,7 @@ write_lines() {
     { awk -F '\t' '{ print $1 }' pairs.tsv | tac; echo 'Der unbekannte Käfer 日本 ?'; echo; } > translator.lines
     { echo; echo 'é'; awk 'NF > 4 { print $1, $2, $3 }' "$root/LICENSE"; } > gpt.lines
     cp copy.lines copy8.lines
+    cp copy.lines small8.lines
     cp translator.lines translator8.lines
     cp translator.lines kept8.lines
     cp translator.lines translator_batch.lines
@@ -88,14 +91,12 @@ emit_model() {
 }
 
 # emit_batch NAME N ALONE FILE WEIGHTS OPTIONS...: such a file for N lines at once. First it answers them one by one, then N at
-# once; the scores of lines with text are those of the file ALONE.
+# once, both with the scores of the file ALONE.
 emit_batch() {
     name=$1 n=$2 alone=$3
     shift 3
     emit_model "$name" "$@" --batch "$n" && cmp "$name.answers" "$alone.answers" &&
-        echo "#define ANSWERED_TOGETHER $n" >> "$name.c" && answer_here "$name" || return 1
-    for file in "$name" "$alone"; do awk -F '\t' '$2 != ""' "$file.answers" > "$file.scored"; done
-    cmp "$name.scored" "$alone.scored"
+        echo "#define ANSWERED_TOGETHER $n" >> "$name.c" && answer_here "$name" && cmp "$name.answers" "$alone.answers"
 }
 
 memory_of() { sed 's/ bytes of memory.*//; s/.*: //' "$out/$1.sizes"; }
@@ -152,6 +153,8 @@ make_models() {
     # The sizes of a model of the copy task as train chooses them.
     train_model copy --task copy --max-steps 300 --valid-size 0 &&
         emit_model copy copy f32 --max-length 20 && emit_model copy8 copy int8 --max-length 20 &&
+        train_model small --task copy --d-ff 96 --valid-size 0 && emit_model small8 small int8 --max-length 20 &&
+        [ "$(cut -f 2 small8.answers | awk 'NF > 2')" = "$(awk 'NF > 2' small8.lines)" ] &&
         train_model date --task date $text --valid-size 0 && emit_model date date f32 &&
         train_model translator --train pairs.tsv --tokenizer bpe --share-vocab --vocab-size 200 $text --valid-size 20 &&
         emit_model translator translator f32 --beam 4 &&
@@ -222,15 +225,31 @@ i386_way() {
         ran="$ran, x87 refused"
 }
 
+# Flags by which unused functions are left out, and code is small.
+for_size='-Os -ffunction-sections -fdata-sections -Wl,--gc-sections'
+
+# told NAME: the sizes of this model's program, and what it said
+told() {
+    flash=$(arm-none-eabi-size "$folder/$1.elf" | awk 'NR == 2 { print $1 + $2 }')
+    sizes="$sizes; $1: $flash bytes of flash, $(memory_of "$1") of memory, $(cat "$folder/said")"
+    [ "$1" = copy8 ] || [ "$board" = mps2-an385 ] && return
+    stack=$(sed 's/.*, \([0-9]*\) bytes of stack/\1/' "$folder/said")
+    [ "$flash" -le $((200 * 1024)) ] && [ $(($(memory_of "$1") + stack)) -le $((64 * 1024)) ] ||
+        { ran="$ran$sizes: TOO LARGE"; return 1; }
+}
+
 # cortex BOARD FLASH RAM MORE TICK FLAGS...
 cortex() {
+    sizes=
     board=$1 flash=$2 ram=$3 more=$4 tick=$5
     most=40
     shift 5
     need arm-none-eabi-gcc qemu-system-arm || return 77
     alone '__aeabi_.*' arm-none-eabi-nm arm-none-eabi-gcc "$@" || return 1
     for name in $models $plans; do
-        arm-none-eabi-gcc -std=c11 -O2 -Werror "$@" -ffreestanding -nostdlib -nostartfiles -DTICK="$tick" -include "$out/$name.c" \
+        case $name in *8) level=$for_size ;; *) level=-O2 ;; esac
+        # shellcheck disable=SC2086 # words
+        arm-none-eabi-gcc -std=c11 $level -Werror "$@" -ffreestanding -nostdlib -nostartfiles -DTICK="$tick" -include "$out/$name.c" \
             "$here/cortex.c" -T "$here/cortex.ld" -Wl,--defsym=FLASH="$flash",--defsym=RAM="$ram",--defsym=MORE="$more" -lgcc \
             -o "$folder/$name.elf" || return 1
         head -n "$most" "$out/$name.lines" > "$folder/lines"
@@ -239,10 +258,9 @@ cortex() {
             { cat "$folder/said"; return 1; }
         echo "$name: $(cat "$folder/said")"
         answers "$name" || return 1
-        [ $name != copy8 ] || sizes=$(arm-none-eabi-size "$folder/copy8.elf" | awk 'NR == 2 { print $1 + $2 }')
-        [ $name != copy8 ] || said=$(cat "$folder/said")
+        case $name in copy8 | small8) told $name || return 1 ;; esac
     done
-    ran="$ran, $board; copy8: $sizes bytes of flash, $(memory_of copy8) of memory, $said"
+    ran="$ran, $board$sizes"
 }
 
 wasm_way() {

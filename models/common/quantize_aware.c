@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/int8_row.h"
+#include "core/emit/emitter.h"
 #include "core/graph_internal.h"
 #include "core/record/record.h"
 #include "models/kind.h"
@@ -108,6 +109,16 @@ static bool eval_rounded(const wf_call *c, int phase, int64_t task, void *scratc
     return true;
 }
 
+static bool emit_rounded(wf_emitter *e, const wf_call *c) {
+    const rounding *r = c->attrs;
+    int64_t rows = r->rows_of_scale ? r->rows_of_scale : 1, n = rows * c->in[0].shape[1];
+    wf_emit_text(e, "for (int i = 0; i < %n; i++)\n", c->in[0].shape[0] / rows);
+    wf_emit_text(e, "%s(%n, %s + i * %n, %s + i * %n);\n",
+                 r->rows_of_scale ? "round_weights_as_marian" : "round_weights", n,
+                 wf_emit_operand(e, 0), n, wf_emit_result(e, 0, NULL), n);
+    return true;
+}
+
 static void grad_rounded(wf_tensor *y, wf_tensor *const *dy, wf_tensor **dx, uint32_t need) {
     (void)y;
     (void)need;
@@ -123,7 +134,10 @@ static const wf_op fake_quantize = {
     .attributes = "int64_t rows_of_scale",
     .shape = shape_rounded,
     .grad = grad_rounded,
-    .run = &(const wf_kernel){ .plan = plan_rounded, .tasks = tasks_rounded, .eval = eval_rounded },
+    .run = &(const wf_kernel){ .plan = plan_rounded,
+                               .tasks = tasks_rounded,
+                               .eval = eval_rounded,
+                               .emit = emit_rounded },
 };
 
 /* ---- in the place of the model's matrices ---------------------------------------------------- */

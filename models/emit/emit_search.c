@@ -24,7 +24,7 @@ static const char *const stop_names[] = { "STOP_FULL", "STOP_PRESENT", "STOP_LON
 static const char *const stop_rules[] = {
     "BEAM outputs have ended",
     "the same, and none that goes on beats the worst, at its own length",
-    "the same, and none could beat the worst at the longest length",
+    "no other can become better than the best one that has ended, as with every rule",
     "BEAM outputs have ended, each of which keeps its place in the beam",
 };
 static const char *const limit_names[] = { "LIMIT_END", "LIMIT_FREE_END", "LIMIT_NO_END" };

@@ -70,8 +70,6 @@ static bool open_emitter(training_emitter *e, char *message) {
     if (!m) return fail(message, "there is no model");
     if (!wf_ok(m->graph)) return fail(message, "%s", wf_error(m->graph));
     if (wf_encoder_of(m)) return fail(message, "an encoder has no form in C yet");
-    if (m->start_if_empty)
-        return fail(message, "a model whose rows begin with their prompts has no form in C");
     if (!wf_trainer_ok(e->trainer)) return fail(message, "%s", wf_trainer_error(e->trainer));
     if (!wf_trainer_parts_of(e->trainer, &e->parts))
         return fail(message, "a training of several ranks has no form in C");

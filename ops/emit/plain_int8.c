@@ -32,10 +32,19 @@ static int before_blocks(int n) {
 #endif
 }
 
+/* WIDE is for a loop that clang shall compute in vectors of 32 elements, from which it makes
+ * several: of its own it takes vectors of 128 bits for most processors. */
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#define WIDE _Pragma("clang loop vectorize_width(32)")
+#else
+#define WIDE
+#endif
+
 /* The sum of the products of a block of integers with weights. */
 static int32_t sum_of_block(const int16_t *a, const signed char *w) {
     int32_t sum = 0;
-    for (int k = 0; k < BLOCK; k++) sum += a[k] * w[k];
+    WIDE for (int k = 0; k < BLOCK; k++) sum += a[k] * w[k];
     return sum;
 }
 
@@ -137,4 +146,43 @@ static void product_of_kept(int m, int n, int p, const float *kept, int room, co
         rounded_rows(rows, n, p, work, kept + room * (p / 4) + i, w, scales,
                      d_row < 0 ? d : d + i * d_row, d_row, y + i * n, n);
     }
+}
+
+/* The largest |x| of n numbers; infinity and NaN are above all others. */
+static float largest_size(int n, const float *x) {
+    float_bits most;
+    most.word = 0;
+    for (int i = 0; i < n; i++) {
+        float_bits b = { x[i] };
+        b.word &= UINT32_C(0x7fffffff);
+        most.word = b.word > most.word ? b.word : most.word;
+    }
+    return most.number;
+}
+
+/* The scale of a row of weights in int8, whose largest |x| this is: core/base/int8_row.c. */
+static float scale_of_weights(float largest) {
+    float_bits scale = { largest / 127.0f }, up = scale;
+    up.word = (up.word + 127) & ~UINT32_C(127);
+    scale.word &= ~UINT32_C(127);
+    if (largest < 0x1p-118f) return 0;
+    return up.number <= 0x1.fffffep127f / 127.0f ? up.number : scale.number;
+}
+
+/* Round a row of n weights to int8 and back. If one is not finite, the row stays as it is. */
+static void round_weights(int n, const float *x, float *y) {
+    float largest = largest_size(n, x), scale = scale_of_weights(largest);
+    int is_finite = largest - largest == 0;
+    for (int i = 0; i < n; i++) {
+        float rounded = scale > 0 ? (x[i] / scale + ROUND - ROUND) * scale : 0;
+        y[i] = is_finite ? rounded : x[i];
+    }
+}
+
+/* Round all n weights of a matrix by Marian's rule, with one scale. */
+static void round_weights_as_marian(int n, const float *x, float *y) {
+    float largest = largest_size(n, x);
+    float by = largest > 127.0f / 0x1.fffffep127f ? 127.0f / largest : 1.0f;
+    int is_finite = largest - largest == 0;
+    for (int i = 0; i < n; i++) y[i] = is_finite ? (x[i] * by + ROUND - ROUND) / by : x[i];
 }

@@ -108,32 +108,61 @@ static float extreme(int n, const float *x, float sign) {
 
 /* ---- products ----------------------------------------------------------------------------- */
 
-/* The body of product_rows and product_row: y[i, j] = d[i, j] + the sum over k of a[i, k] b[k, j],
- * for 32 columns. Each element is one chain of multiply-adds over k. d_row below 0: there is no d,
- * and zeros stand for it; d may be y. The number of rows is a constant, at most 4: compilers then
- * keep all sums in registers. */
-#define PRODUCT_TILE(rows)                                                                         \
-    float sum[rows][32];                                                                           \
+/* The body of product_rows and product_row: y[i, j] = d[i, j] + the sum over k of a[i, k] b[k, j].
+ * Each element is one chain of multiply-adds over k. d_row below 0: there is no d, and zeros stand
+ * for it; d may be y. The numbers of rows and columns are constants: compilers then keep all sums
+ * in registers. */
+#define PRODUCT_TILE(rows, columns)                                                                \
+    float sum[rows][columns];                                                                      \
     for (int i = 0; i < rows; i++)                                                                 \
-        for (int j = 0; j < 32; j++) sum[i][j] = d_row < 0 ? 0.0f : d[i * d_row + j];              \
+        for (int j = 0; j < columns; j++) sum[i][j] = d_row < 0 ? 0.0f : d[i * d_row + j];         \
     for (int k = 0; k < n; k++)                                                                    \
         for (int i = 0; i < rows; i++)                                                             \
-            for (int j = 0; j < 32; j++)                                                           \
+            for (int j = 0; j < columns; j++)                                                      \
                 sum[i][j] =                                                                        \
                     multiply_add(a[i * a_row + k * a_column], b[k * b_row + j], sum[i][j]);        \
     for (int i = 0; i < rows; i++)                                                                 \
-        for (int j = 0; j < 32; j++) y[i * y_row + j] = sum[i][j];
+        for (int j = 0; j < columns; j++) y[i * y_row + j] = sum[i][j];
 
-/* Four rows. */
+/* The columns of four rows that are computed at a time. Sums of 32 do not fit in 16 registers of
+ * eight floats, for which clang stores them at every step. gcc computes 32 in two halves, but would
+ * compute 16 one by one. */
+#if defined __clang__ && defined __AVX__ && !defined __AVX512F__
+#define TILE_COLUMNS 16
+#else
+#define TILE_COLUMNS 32
+#endif
+
+static void product_tile(int n, const float *a, int a_row, int a_column, const float *b, int b_row,
+                         const float *d, int d_row, float *y, int y_row) {
+    PRODUCT_TILE(4, TILE_COLUMNS)
+}
+
+/* Four rows of 32 columns. */
 static void product_rows(int n, const float *a, int a_row, int a_column, const float *b, int b_row,
                          const float *d, int d_row, float *y, int y_row) {
-    PRODUCT_TILE(4)
+    for (int j = 0; j < 32; j += TILE_COLUMNS)
+        product_tile(n, a, a_row, a_column, b + j, b_row, d_row < 0 ? d : d + j, d_row, y + j,
+                     y_row);
+}
+
+/* The most rows that are computed at a time: eight where 32 registers of 16 floats hold them. */
+#if defined __AVX512F__
+#define TILE_ROWS 8
+#else
+#define TILE_ROWS 4
+#endif
+
+/* Eight rows of 32 columns. */
+static void product_eight(int n, const float *a, int a_row, int a_column, const float *b, int b_row,
+                          const float *d, int d_row, float *y, int y_row) {
+    PRODUCT_TILE(8, 32)
 }
 
 /* One row. */
 static void product_row(int n, const float *a, int a_row, int a_column, const float *b, int b_row,
                         const float *d, int d_row, float *y, int y_row) {
-    PRODUCT_TILE(1)
+    PRODUCT_TILE(1, 32)
 }
 
 /* One row of fewer columns. */
@@ -154,8 +183,11 @@ static void product_columns(int m, int columns, int n, const float *a, int a_row
     for (int i = 0, rows; i < m; i += rows) {
         const float *from = a + i * a_row, *start = d_row < 0 ? d : d + i * d_row;
         float *to = y + i * y_row;
-        rows = columns == 32 && m - i >= 4 ? 4 : 1;
-        if (rows == 4)
+        rows = m - i < TILE_ROWS ? 4 : TILE_ROWS;
+        if (columns < 32 || m - i < 4) rows = 1;
+        if (TILE_ROWS == 8 && rows == 8)
+            product_eight(n, from, a_row, a_column, b, b_row, start, d_row, to, y_row);
+        else if (rows == 4)
             product_rows(n, from, a_row, a_column, b, b_row, start, d_row, to, y_row);
         else if (columns == 32)
             product_row(n, from, a_row, a_column, b, b_row, start, d_row, to, y_row);

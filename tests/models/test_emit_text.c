@@ -32,6 +32,8 @@ static const char story[] =
     "日本語の文 と français, naïve café \xF0\x9F\x98\x80 !\n"
     "the lower the slower , the newest low , the widest and newest shows\n";
 
+#define BLANKS "                                                  "
+
 static const char *const hostile[] = {
     "",
     " ",
@@ -65,6 +67,7 @@ static const char *const hostile[] = {
     "?"
     "?/ \\ \" %d",
     "......!!!!!",
+    "a blue" BLANKS BLANKS BLANKS "\t \tblue" BLANKS "\t",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
     "aaa",
 };
@@ -373,6 +376,14 @@ static const json_row jsons[] = {
       "\"rstrip\":false,\"normalized\":false,\"special\":false},"
       "{\"id\":302,\"content\":\"ß\",\"single_word\":false,\"lstrip\":false,"
       "\"rstrip\":false,\"normalized\":false,\"special\":true}," },
+    /* tokens of white space that lie in what another one strips */
+    { "<s>,</s>", "\"added_tokens\":[",
+      "\"added_tokens\":[{\"id\":300,\"content\":\"blue\",\"single_word\":false,\"lstrip\":true,"
+      "\"rstrip\":true,\"normalized\":false,\"special\":false},"
+      "{\"id\":301,\"content\":\"  \",\"single_word\":false,\"lstrip\":false,"
+      "\"rstrip\":true,\"normalized\":false,\"special\":false},"
+      "{\"id\":302,\"content\":\"\\t\",\"single_word\":false,\"lstrip\":true,"
+      "\"rstrip\":false,\"normalized\":false,\"special\":false}," },
 };
 
 static wf_tokenizer *json_tokenizer(const char *json) {

@@ -18,7 +18,9 @@ TESTS(emit_training)
 
 enum { VOCABULARY = 17, STEPS = 24, MOST_BATCHES = 5, MOST_ADAPTERS = 64 };
 
-typedef enum form { TRANSFORMER, GPT, LLAMA } form;
+/* MARIAN: with settings of Marian, so that its rule may round the matrices. PROMPTED: a language
+ * model whose rows begin with the prompt, as those of Hugging Face. */
+typedef enum form { TRANSFORMER, MARIAN, GPT, LLAMA, PROMPTED } form;
 
 typedef struct recipe {
     form form;
@@ -37,10 +39,19 @@ static const wf_batch_shape shapes[] = { { 5, 7, 8 }, { 5, 4, 6 }, { 3, 7, 5 } }
 
 static wf_model *model_of(const recipe *r) {
     wf_transformer_config c = small_config();
-    if (r->form != TRANSFORMER)
-        return open_language_model(r->form == LLAMA, &r->training, VOCABULARY, 12);
+    if (r->form >= GPT) {
+        wf_model *m = open_language_model(r->form != GPT, &r->training, VOCABULARY, 12);
+        m->start_first = m->start_if_empty = r->form == PROMPTED;
+        return m;
+    }
     c.src_vocab = c.tgt_vocab = VOCABULARY;
     c.max_len = 12;
+    if (r->form == MARIAN) {
+        c.positions = WF_POSITIONS_TENSOR2TENSOR;
+        c.zero_start = c.raw_keys = true;
+        c.encoder_norm = c.decoder_norm = false;
+        c.layer_norm_eps = 1e-6;
+    }
     return open_model(&c, &r->training, WF_F32, 3);
 }
 
@@ -240,6 +251,20 @@ static const recipe recipes[] = {
     { .form = GPT,
       .before = 2,
       .training = { .dropout = 0.1, .adapters = { 2, 3, "all-linear" } },
+      .optimizer = { CLIPPED, .kind = WF_ADAMW, .weight_decay = 0.01 },
+      .schedule = { WF_CONSTANT_RATE, 1e-2, 0, 0, 0 } },
+    { .form = TRANSFORMER,
+      .training = { .dropout = 0.1, .quantize_aware = WF_QUANTIZE_INT8 },
+      .optimizer = { CLIPPED, .kind = WF_ADAM },
+      .schedule = { WF_CONSTANT_RATE, 1e-2, 0, 0, 0 } },
+    { .form = MARIAN,
+      .before = 2,
+      .training = { .label_smoothing = 0.1, .quantize_aware = WF_QUANTIZE_MARIAN },
+      .optimizer = { CLIPPED, .kind = WF_ADAM },
+      .schedule = { WF_CONSTANT_RATE, 3e-3, 0, 0, 0 } },
+    { .form = PROMPTED,
+      .before = 4,
+      .training = { DROPPED(0.1, 0.1, 0), .quantize_aware = WF_QUANTIZE_INT8 },
       .optimizer = { CLIPPED, .kind = WF_ADAMW, .weight_decay = 0.01 },
       .schedule = { WF_CONSTANT_RATE, 1e-2, 0, 0, 0 } },
 };

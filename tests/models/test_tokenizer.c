@@ -276,6 +276,31 @@ TEST(a_token_whose_spaces_are_taken_is_none) {
     wf_json_tokenizer_free(t);
 }
 
+/* Tokens of white space that strip white space: in a run of spaces every one of them would read all
+ * the others. */
+TEST(a_run_of_spaces_is_read_once) {
+    enum { SPACES = 100000 };
+    static const char *const strips[] = { "\"lstrip\":true,\"rstrip\":false",
+                                          "\"lstrip\":false,\"rstrip\":true",
+                                          "\"lstrip\":true,\"rstrip\":true" };
+    char json[1024], *line = malloc(SPACES);
+    memset(line, ' ', SPACES);
+    for (int i = 0; i < COUNT_OF(strips); i++) {
+        snprintf(json, sizeof json,
+                 "{\"added_tokens\":[{\"id\":3,\"content\":\" \",%s,\"single_word\":false,"
+                 "\"normalized\":false,\"special\":false}]," MODEL "}",
+                 strips[i]);
+        wf_json_tokenizer *t = loaded(json);
+        clock_t start = clock();
+        int64_t n = wf_json_tokenizer_encode(t, line, SPACES, NULL, 0, true, NULL, 0, NULL);
+        double took = (double)(clock() - start) / CLOCKS_PER_SEC;
+        ck_assert_int_eq(n, i == 2 ? 1 : SPACES);
+        ck_assert_msg(took < 5, "%s: %g s", strips[i], took); /* 22 s if it is quadratic */
+        wf_json_tokenizer_free(t);
+    }
+    free(line);
+}
+
 TEST(what_is_unknown_without_a_token_is_dropped) {
     wf_json_tokenizer *t = loaded("{" MODEL "}");
     wf_json_token tokens[8];

@@ -231,8 +231,8 @@ TEST(a_program_ends_at_a_line_that_is_no_text) {
     ck_assert_str_eq(result.err, "line 2: it is too long\n");
 }
 
-/* A program that translates two lines at once, of which the first has no tokens, and then the
- * second line alone. It fails if the scores differ. */
+/* A program that translates two lines at once, of which the first has no tokens, then the other one
+ * alone, then lines without a search, whose score is 0. */
 static const char two_lines[] =
     "#include <stdio.h>\n#include \"m.c\"\n"
     "int main(void) {\n"
@@ -244,7 +244,12 @@ static const char two_lines[] =
     "    model_start(&m, memory);\n"
     "    model_translate_batch(&m, both, 2);\n"
     "    model_translate(&m, both[1].line, 8, text[1], model_TEXT);\n"
-    "    return both[0].score < 0 || both[0].score > 0 || both[1].score != model_score(&m);\n"
+    "    if (both[0].score != 0 || both[1].score == 0 || both[1].score != model_score(&m)) "
+    "return 1;\n"
+    "    if (model_translate(&m, \"\", 0, text[0], model_TEXT) || model_score(&m) != 0) return 2;\n"
+    "    model_translate(&m, both[1].line, 8, text[1], model_TEXT);\n"
+    "    if (model_translate(&m, \"\\377\", 1, text[0], model_TEXT) >= 0) return 3;\n"
+    "    return model_score(&m) != 0 ? 4 : 0;\n"
     "}\n";
 
 TEST(lines_of_a_batch_have_the_scores_of_single_ones) {
@@ -256,7 +261,54 @@ TEST(lines_of_a_batch_have_the_scores_of_single_ones) {
     ck_assert(file && fputs(two_lines, file) >= 0);
     ck_assert_int_eq(fclose(file), 0);
     run("%s -std=c11 -O1 two.c -o two && ./two", emitted_compiler());
-    ck_assert_msg(result.status == 0, "%s", result.err);
+    ck_assert_msg(result.status == 0, "%d %s", result.status, result.err);
+}
+
+/* Translates three lines at once; then again with each of their sources as one that the encoder
+ * refuses. The other lines keep their outputs and scores. */
+static const char three_lines[] =
+    "#include <stdio.h>\n#include <string.h>\n"
+    "static int encoded, refused = -1;\n#include \"failing.c\"\n"
+    "static const char *const sources[] = { \"ein Mann\", \"Frau im x\", \"ein\" };\n"
+    "static char text[2][3][model_TEXT];\n"
+    "static model_line lines[2][3];\n"
+    "int main(void) {\n"
+    "    static _Alignas(64) unsigned char memory[model_MEMORY];\n"
+    "    static model m;\n"
+    "    for (int k = 0; k < 6; k++) {\n"
+    "        model_line *l = &lines[k / 3][k % 3];\n"
+    "        *l = (model_line){ sources[k % 3], strlen(sources[k % 3]), text[k / 3][k % 3], "
+    "model_TEXT, 0, 1 };\n"
+    "    }\n"
+    "    model_start(&m, memory);\n"
+    "    model_translate_batch(&m, lines[0], 3);\n"
+    "    for (refused = 0; refused < 3; refused++) {\n"
+    "        memset(memory, 0xff, sizeof memory);\n"
+    "        encoded = 0;\n"
+    "        model_translate_batch(&m, lines[1], 3);\n"
+    "        for (int i = 0; i < 3; i++) {\n"
+    "            const model_line *a = &lines[0][i], *b = &lines[1][i];\n"
+    "            int same = a->result == b->result && a->score == b->score && "
+    "strcmp(a->out, b->out) == 0;\n"
+    "            int none = b->result == model_NO_OUTPUT && b->score == 0;\n"
+    "            if (a->result < 1 || !(i == refused ? none : same)) return 1 + i;\n"
+    "        }\n"
+    "    }\n"
+    "    return 0;\n"
+    "}\n";
+
+TEST(a_source_that_fails_in_a_batch_changes_no_other) {
+    if (!has_emitted_compiler("emit_c")) return;
+    write_pairs();
+    ok("train --train pairs.tsv --tokenizer word " SMALL "--max-steps 20 -o m > /dev/null");
+    ok("graph --emit-c m --batch 3 -o m.c");
+    ok("sed 's/if (encode_source(\\(.*\\))) {/if (encode_source(\\1) || encoded++ == refused) {/' "
+       "m.c > failing.c && grep 'encoded++ == refused' failing.c");
+    FILE *file = fopen("three.c", "w");
+    ck_assert(file && fputs(three_lines, file) >= 0);
+    ck_assert_int_eq(fclose(file), 0);
+    run("%s -std=c11 -O1 three.c -o three && ./three", emitted_compiler());
+    ck_assert_msg(result.status == 0, "%d %s", result.status, result.err);
 }
 
 /* With these flags a compiler would compute other bits, so the file stops the compilation
@@ -412,6 +464,7 @@ static const trained trainings[] = {
     { "--task sort --arch language --form llama --optimizer lion --lr 1e-4 --ema 0.9 "
       "--label-smoothing 0.1 --max-len 4 --seed 5",
       "--max-steps 7", "" },
+    { "--task copy --max-len 4 --quantize-aware int8", "--max-steps 2", "" },
 };
 
 TEST_ROWS(a_training_writes_the_file_of_train, COUNT_OF(trainings)) {
@@ -448,6 +501,26 @@ TEST(a_training_on_text_reads_batches) {
     run("echo '1 2 3  5 6 7 8 9 10  6 7 8 9 10 -1' | ./program > more && inspect more");
     expect(0);
     ck_assert_msg(strstr(result.out, "train.step                       2"), "%s", result.out);
+}
+
+/* A language model with a tokenizer.json has rows without a start token, as those of Hugging Face.
+ * The text is one row of 22 tokens: 0 stands around it, and 199 is its line break. */
+TEST(a_training_of_a_model_without_a_start_writes_the_file_of_train) {
+    static const char *const options =
+        "--task lm --text text " JSON "--form llama --max-len 22 --batch-size 1 --lr-steps 30 "
+        "--warmup 5 --text-eval-size 0 " PLAIN;
+    if (!has_emitted_compiler("emit_c")) return;
+    ok("echo 'the lower the slower, the newest' > text && "
+       "tokenize --tokenizer " WEFT_TEST_DATA "/tokenizer/gpt2.json < text > ids");
+    run("train %s --max-steps 1 -o m > /dev/null && train %s --max-steps 4 -o expected > /dev/null",
+        options, options);
+    ck_assert_msg(result.status == 0, "%s", result.err);
+    run("graph --emit-c m --train -o m.c && %s " STRICT_FLAGS " -O1 -DMODEL_MAIN m.c -o program",
+        emitted_compiler());
+    ck_assert_msg(result.status == 0, "%s", result.err);
+    run("for i in 1 2 3; do echo \"1 1 22 0 $(cat ids) 199 $(cat ids) 199 0\"; done | ./program > "
+        "got && cmp got expected");
+    ck_assert_msg(result.status == 0, "%s%s", result.out, result.err);
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */

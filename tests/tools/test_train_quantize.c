@@ -92,7 +92,6 @@ static const struct {
     { "train --task copy --quantize-aware int4 -o n", "none|int8|marian", 2 },
     { "train --resume --train pairs --quantize-aware none -o m",
       "m was trained with --quantize-aware int8", 2 },
-    { "graph --emit-c m --train -o m.c", "fake_quantize", 1 },
 };
 
 /* The help says that --like marian sets a default, and not --quantize-aware, which has the word

@@ -28,7 +28,6 @@ int page_line_size(void) {
 /* Translate n bytes of the line. Returns the bytes of the output, or an error below 0. */
 EXPORT("translate") int page_translate(int n);
 int page_translate(int n) {
-    searches_of(&page_model)->at[0].n_ended = 0;
     return model_translate(&page_model, page_line, (size_t)n, page_text, sizeof page_text);
 }
 

@@ -41,6 +41,7 @@ static int write_line(text_work *w, int n, char *out, size_t size) {
 int model_translate(model *m, const char *line, size_t bytes, char *out, size_t size) {
     text_work *w = text_of(m);
     int n = read_line(w, line, bytes);
+    searches_of(m)->at[0].n_ended = 0; /* without a search the score is 0 */
     if (n < 0) return n;
     if (!DECODER_ONLY && n == AROUND) return write_line(w, 0, out, size);
     n = model_generate(m, w->source, n, w->output);

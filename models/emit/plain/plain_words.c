@@ -3,8 +3,8 @@
  * models/text/json/ does with lists of pieces is done here from one text into another. It consists
  * of blocks, as plain_text.c does. */
 
-/* begins[i] says what starts at byte i of a text: 0: nothing; id + 1: the added token `id`; A_WORD:
- * a word; FIRST_WORD: a word at the start of the line. */
+/* begins[i] says what starts at byte i of a text: 0: nothing; id + 1: the added token `id`, which is
+ * this byte; A_WORD: a word; FIRST_WORD: a word at the start of the line. */
 #define A_WORD (-1)
 
 #define FIRST_WORD (-2)
@@ -110,8 +110,9 @@ static int32_t added_at(const added_tokens *a, const char *text, size_t n, size_
     return longest;
 }
 
-static size_t spaces_before(const code_set *s, const char *text, size_t at) {
-    while (is_before(s, text, at)) at = character_before(text, at);
+/* Where the spaces before `at` begin, but not before `least`. */
+static size_t spaces_before(const code_set *s, const char *text, size_t at, size_t least) {
+    while (at > least && is_before(s, text, at)) at = character_before(text, at);
     return at;
 }
 
@@ -120,10 +121,26 @@ static size_t spaces_after(const code_set *s, const char *text, size_t at, size_
     return at;
 }
 
+/* Spaces from `begin` to `end` that were found last, so that a run of them is read once. */
+typedef struct space_run {
+    size_t begin, end;
+} space_run;
+
+static size_t end_of_spaces(space_run *r, const code_set *s, const char *text, size_t at,
+                            size_t n) {
+    if (at < r->begin || at > r->end) {
+        r->begin = at;
+        r->end = spaces_after(s, text, at, n);
+    }
+    return r->end;
+}
+
 /* Cut the tokens out of one word. Where the longest token does not meet its demands, there is none:
- * shorter ones are not tried. */
+ * shorter ones are not tried. Only a token's id is read later, so it stands in the next text as one
+ * byte: tokens of white space may overlap, which would lengthen the text. */
 static void cut_word(word_texts *t, const added_tokens *a, const char *text, size_t n,
                      int32_t begins) {
+    space_run run = { 0, 0 };
     size_t last = 0;
     for (size_t at = 0, bytes = 0; at < n;) {
         int32_t found = added_at(a, text + at, n - at, &bytes);
@@ -134,12 +151,12 @@ static void cut_word(word_texts *t, const added_tokens *a, const char *text, siz
         if ((asks & SINGLE_WORD) &&
             (is_before(a->words, text, begin) || character_of(a->words, text, end, n)))
             continue;
-        if (asks & STRIPS_LEFT) begin = spaces_before(a->spaces, text, begin);
-        if ((asks & STRIPS_LEFT) && begin < last) begin = last;
-        if (asks & STRIPS_RIGHT) end = spaces_after(a->spaces, text, end, n);
+        if (asks & STRIPS_LEFT)
+            begin = begin < last ? last : spaces_before(a->spaces, text, begin, last);
+        if (asks & STRIPS_RIGHT) end = end_of_spaces(&run, a->spaces, text, end, n);
         if (end < begin) end = begin; /* the token before has already taken this text */
         if (last < begin) put_word_text(t, text + last, begin - last, last ? A_WORD : begins);
-        put_word_text(t, text + begin, end - begin, a->ids[found] + 1);
+        if (begin < end) put_word_text(t, text + begin, 1, a->ids[found] + 1);
         last = end;
     }
     if (last < n) put_word_text(t, text + last, n - last, last ? A_WORD : begins);

@@ -175,9 +175,10 @@ static bool touches_word(wf_span s, size_t begin, size_t end) {
     return wf_has_flag((uint32_t)wf_utf8_next(s.text, s.bytes, &end), IS_WORD);
 }
 
-static size_t spaces_before(wf_span s, size_t at) {
+/* Where the spaces before `at` begin, but not before `least`. */
+static size_t spaces_before(wf_span s, size_t at, size_t least) {
     uint32_t code;
-    while (at) {
+    while (at > least) {
         size_t from = character_before(s, at, &code);
         if (!wf_is_space(code)) break;
         at = from;
@@ -191,9 +192,21 @@ static size_t spaces_after(wf_span s, size_t at) {
     return at;
 }
 
+/* Spaces from `begin` to `end` that were found last. A run of them is read once: tokens of white
+ * space in it, which strip spaces too, would read it again and again. */
+typedef struct space_run {
+    size_t begin, end;
+} space_run;
+
+static size_t end_of_spaces(space_run *r, wf_span s, size_t at) {
+    if (at < r->begin || at > r->end) *r = (space_run){ at, spaces_after(s, at) };
+    return r->end;
+}
+
 static bool cut_piece(const wf_added_tokens *t, wf_aligned *a, const wf_piece *p, bool normal) {
     const wf_trie *trie = normal ? &t->normal : &t->raw;
     wf_span s = piece_text(a, p);
+    space_run run = { 0, 0 };
     size_t last = 0, bytes = 0;
     for (size_t at = 0; trie->nodes && at < s.bytes;) {
         unsigned char byte = (unsigned char)s.text[at];
@@ -204,9 +217,8 @@ static bool cut_piece(const wf_added_tokens *t, wf_aligned *a, const wf_piece *p
         at += id < 0 ? 1 : bytes;
         const wf_added_token *token = id < 0 ? NULL : wf_added_find(t, id);
         if (!token || (token->single_word && touches_word(s, begin, end))) continue;
-        if (token->left_strip) begin = spaces_before(s, begin);
-        if (token->left_strip && begin < last) begin = last;
-        if (token->right_strip) end = spaces_after(s, end);
+        if (token->left_strip) begin = begin < last ? last : spaces_before(s, begin, last);
+        if (token->right_strip) end = end_of_spaces(&run, s, end);
         if (end < begin) end = begin; /* the token before has already taken this text */
         if (last < begin && !wf_piece_keep(a, wf_piece_cut(a, p, last, begin))) return false;
         wf_piece part = wf_piece_cut(a, p, begin, end);
