@@ -448,7 +448,7 @@ def main():
     p.add_argument("--layers", type=int)
     p.add_argument("--make", action="store_true", help="make the models, and run nothing")
     p.add_argument("--serve", type=json.loads, help=argparse.SUPPRESS)
-    a = p.parse_args()
+    a = p.parse_intermixed_args()
     if a.serve:
         serve(a.serve)
         return
