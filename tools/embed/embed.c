@@ -66,7 +66,8 @@ static option rows[] = {
            "text that is put before each line of --search, as \"passage: \""),
     GROUP("Work"),
     COUNT("batch-size", told.batch_size, 1, 4096,
-          "number of lines that are computed together. The vectors do not depend on it"),
+          "maximum number of lines that are computed together; of long lines there are fewer. The "
+          "vectors do not depend on it"),
     COUNT("threads", told.threads, 1, 256, "number of threads. The vectors do not depend on it",
           .fallback = DEFAULT_THREADS),
     CHOICE("weights", told.weights, WF_NAMES(WF_WEIGHT_FORMAT_NAMES),

@@ -24,6 +24,7 @@ typedef struct embedder {
     const program *program;
     const settings *set;
     wf_pool *pool;
+    int64_t threads; /* of the pool */
     wf_model *model;
     language language;
     wf_plan *plan;

@@ -12,6 +12,7 @@
 #include "models/model_internal.h"
 
 enum { WINDOW = 64 }; /* batches */
+enum { TOKENS_OF_THREAD = 512 };
 
 typedef struct line {
     int32_t *ids; /* [n] */
@@ -64,7 +65,8 @@ static void open_plan(embedder *e, bool classes) {
 
 void embedder_open(embedder *e, const program *p, const settings *set) {
     *e = (embedder){ .program = p, .set = set };
-    e->pool = wf_pool_new((int)(set->threads ? set->threads : default_threads(1)));
+    e->threads = set->threads ? set->threads : default_threads(1);
+    e->pool = wf_pool_new((int)e->threads);
     if (!e->pool) fail(p, "out of memory: --threads lowers the need");
     load(e);
     bool has = wf_encoder_of(e->model)->config.classes > 0;
@@ -143,13 +145,24 @@ static void run(embedder *e, window *w, const line *batch, int64_t n, float *vec
                (size_t)e->width * sizeof *vectors);
 }
 
+/* Number of lines, of at most S tokens each, that are computed together. Batches of more than some
+ * hundred tokens a thread are no faster, and leave the caches: tests/measured.md. */
+static int64_t lines_of_batch(const embedder *e, int64_t S) {
+    int64_t fit = TOKENS_OF_THREAD * e->threads / (S ? S : 1);
+    if (fit < 1) fit = 1;
+    return fit < e->set->batch_size ? fit : e->set->batch_size;
+}
+
 static void run_window(embedder *e, window *w, bool keep, take_vectors take, void *user) {
     const int64_t most = e->set->batch_size;
     float *vectors = memory(e, malloc((size_t)(most * e->width) * sizeof *vectors + 1));
     for (int64_t i = 0; i < w->n; i++) w->text[i] = w->lines[i].text;
     qsort(w->lines, (size_t)w->n, sizeof *w->lines, from_long_to_short);
-    for (int64_t i = 0; i < w->n; i += most)
-        run(e, w, w->lines + i, w->n - i < most ? w->n - i : most, vectors);
+    for (int64_t i = 0, n; i < w->n; i += n) {
+        n = lines_of_batch(e, w->lines[i].n);
+        if (n > w->n - i) n = w->n - i;
+        run(e, w, w->lines + i, n, vectors);
+    }
     take(user, w->n, w->vectors, keep ? w->text : NULL);
     for (int64_t i = 0; i < w->n; i++) {
         free(w->lines[i].ids), free(w->lines[i].text);
