@@ -5,7 +5,6 @@
 #include "embed.h"
 #include "core/file_internal.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,13 +160,6 @@ static void put_npy(results *r) {
     if (r->n) fwrite(r->kept, sizeof *r->kept * (size_t)r->e->width, (size_t)r->n, r->out);
 }
 
-static void check_written(results *r) {
-    if (fflush(r->out) == 0) return;
-    check_reader(r->out);
-    fail(&self, "%s could not be written: %s", told.output ? told.output : "stdout",
-         strerror(errno));
-}
-
 static void take(void *user, int64_t n, const float *vectors, char *const *text) {
     results *r = user;
     const int64_t width = r->e->width;
@@ -182,7 +174,7 @@ static void take(void *user, int64_t n, const float *vectors, char *const *text)
         put_text(r->out, vectors + i * width, width);
     if (told.format == FORMAT_F32)
         fwrite(vectors, sizeof *vectors * (size_t)width, (size_t)n, r->out);
-    check_written(r);
+    flush_or_fail(&self, r->out, told.output);
 }
 
 /* ---- search ---------------------------------------------------------------------------------- */
@@ -216,7 +208,7 @@ static void take_queries(void *user, int64_t n, const float *vectors, char *cons
             fprintf(r->out, "%s\t%" PRId64 "\t%s\n", wf_format_real(r->cosines[k], 6, number),
                     r->nearest[k] + 1, r->lines.text[r->nearest[k]]);
     }
-    check_written(r);
+    flush_or_fail(&self, r->out, told.output);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */

@@ -193,11 +193,8 @@ static void write_ready(job *j) {
         if (j->metrics) compare_answer(j, s);
         free_sentence(s);
     }
-    bool failed = fflush(j->out) != 0 || j->line.failed;
-    check_reader(j->out);
-    if (failed)
-        fail(j->program, "%s could not be written: %s", j->set->output ? j->set->output : "stdout",
-             strerror(errno));
+    if (j->line.failed && !ferror(j->out)) fail(j->program, "out of memory");
+    flush_or_fail(j->program, j->out, j->set->output);
 }
 
 /* Shows how many lines have results, also those that wait for an earlier one. */

@@ -21,7 +21,7 @@ static void write_new(job *j, const char *text, size_t n) {
     if (n <= s->written) return;
     write_text(j, text + s->written, n - s->written);
     s->written = n;
-    fflush(j->out);
+    flush_or_fail(j->program, j->out, j->set->output);
 }
 
 static bool hear(void *listener, int place, int32_t token) {
@@ -34,8 +34,7 @@ static bool hear(void *listener, int place, int32_t token) {
     if (!text) fail(j->program, "out of memory");
     write_new(j, text, complete(text, bytes));
     free(text);
-    check_reader(j->out);
-    return !ferror(j->out);
+    return true;
 }
 
 void open_stream(job *j) {

@@ -257,8 +257,8 @@ static void all_lines(job *j) {
             fail(&self, "%s can't be read: %s", input_name(), lines_failure(&j->in));
         if (status == LINE_READ)
             one_line(j, line);
-        else if (fflush(stdout) != 0)
-            break;
+        else
+            flush_or_fail(&self, stdout, NULL);
         if (status == LINE_WAIT && (status = lines_next(&j->in, true, &line)) == LINE_READ)
             one_line(j, line);
         if (status == LINE_END || ferror(stdout) || out.failed) break;

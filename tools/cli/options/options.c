@@ -96,12 +96,29 @@ void check_reader(FILE *out) {
         exit(EXIT_SIGNAL + SIGPIPE);
 }
 
+/* Says that a stream was not written. errno is the reason only if the last call failed: an earlier
+ * write that failed left its mark on the stream, but its errno is lost. */
+static void say_unwritten(const program *p, const char *name, bool reason_known) {
+    warn(p, "%s could not be written%s%s", name, reason_known ? ": " : "",
+         reason_known ? strerror(errno) : "");
+}
+
+void flush_or_fail(const program *p, FILE *out, const char *name) {
+    bool flushed = fflush(out) == 0;
+    if (flushed && !ferror(out)) return;
+    int reason = errno;
+    check_reader(out);
+    errno = reason;
+    say_unwritten(p, name ? name : "stdout", !flushed);
+    exit(EXIT_FAILED);
+}
+
 int close_stdout(const program *p, int status) {
     bool alone = nobody_reads(STDOUT_FILENO);
     bool failed = ferror(stdout), closed = fclose(stdout) == 0;
     if (closed && !failed) return status;
     if (alone) return status <= EXIT_FAILED ? EXIT_SIGNAL + SIGPIPE : status;
-    warn(p, "stdout could not be written%s%s", closed ? "" : ": ", closed ? "" : strerror(errno));
+    say_unwritten(p, "stdout", !closed);
     return status == EXIT_DONE ? EXIT_FAILED : status;
 }
 

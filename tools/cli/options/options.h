@@ -160,6 +160,9 @@ bool nobody_reads(int descriptor);
 /* If `out` is stdout, and a pipe that nobody reads any more, end the program silently, with the
  * exit code of SIGPIPE. Call it after a write has failed. */
 void check_reader(FILE *out);
+/* Flush `out`, so that its reader has all lines so far. If they can't be written, end the program:
+ * as check_reader does, or with exit code 1 and a message that names the file, "stdout" if NULL. */
+void flush_or_fail(const program *p, FILE *out, const char *name);
 /* Close stdout, where a full disk is noticed, and return the exit code: `status`; or 1 with a
  * message if the output was not written; or that of SIGPIPE, silently, if stdout is a pipe that
  * nobody reads any more. It is the last call of every main. */
