@@ -26,19 +26,31 @@ $1
 # Drops the sanitizers' warnings of failed allocations: tests ask thousands of times for more memory than there is.
 without_warnings() { grep --line-buffered -v '^==[0-9]*==WARNING: [A-Za-z]*Sanitizer failed to allocate 0x' || true; }
 
-# tests NAME FOLDER PROGRAM [SUITE...]: run its suites, or all, with their output visible, and keep Check's closing line.
-tests() {
-    name=$1 folder=$2 program=$3
+# run_suites NAME FOLDER PROGRAM [SUITE...]: its suites, or all, with their output visible. Leaves a log and a status.
+run_suites() {
+    log=$2/$(log_name "$1") folder=$2 program=$3
     shift 3
-    log=$folder/tests${1:+-$1}.log
-    { WEFT_TOOLS=$PWD/$folder/tools "$folder/tests/$program" --jobs "$jobs" "$@" && echo 0 > "$folder/status" ||
-        echo 1 > "$folder/status"; } 2>&1 | without_warnings | tee "$log"
+    { WEFT_TOOLS=$PWD/$folder/tools "$folder/tests/$program" --jobs "$jobs" "$@" && echo 0 > "$log.status" ||
+        echo 1 > "$log.status"; } 2>&1 | without_warnings | tee "$log"
+}
+
+log_name() { echo "tests $1.log" | tr -d , | tr ' ' -; }
+
+# keep_closing_line NAME FOLDER: Check's closing line of these suites, and their failures
+keep_closing_line() {
+    log=$2/$(log_name "$1")
     closing=$(grep '%: Checks:' "$log" | tail -n 1)
     closing=${closing:-did not finish}
-    results="$results$(printf '%-28s' "$name")$closing
+    results="$results$(printf '%-28s' "$1")$closing
 "
-    [ "$(cat "$folder/status")" = 0 ] || fails "$name: $closing
+    [ "$(cat "$log.status")" = 0 ] || fails "$1: $closing
 $(check_failures "$log")"
+}
+
+# tests NAME FOLDER PROGRAM [SUITE...]: both
+tests() {
+    run_suites "$@"
+    keep_closing_line "$1" "$2"
 }
 
 # check_failures LOG: print the failed tests and the leaks, which follow Check's closing line in the log, without the
@@ -122,17 +134,22 @@ tests 'release' build weft-tests
 
 await_build
 # The threaded suites run no programs, and only the best kernels of this machine.
-best=$(sed -n 's/^Instruction set \([a-z0-9]*\)$/\1/p' build/tests.log | tail -n 1)
+best=$(sed -n 's/^Instruction set \([a-z0-9]*\)$/\1/p' build/tests-release.log | tail -n 1)
 kernels=base
 [ "${best:-base}" = base ] || kernels=base,$best
 targets=thread-tests
 build_behind build-tsan $sanitized -Db_sanitize=thread -Dc_args=-g1 -Dkernels=$kernels
 tests 'address and undefined' build-asan weft-tests
-# meson.build gives the base kernels more sanitizer checks than those with wide vectors, so the suites of ops also run with base.
-WEFT_ISA=base tests 'address and undefined, base' build-asan weft-tests ops products table_bits
-
 await_build
+# meson.build gives the base kernels more sanitizer checks than those with wide vectors, so the suites of ops also run with base:
+# beside the threaded suites, which wait for each other half of the time.
+base='address and undefined, base'
+(WEFT_ISA=base run_suites "$base" build-asan weft-tests ops products table_bits > build-asan/base.log) &
+runner=$!
 tests 'thread' build-tsan thread-tests
+wait $runner
+cat build-asan/base.log
+keep_closing_line "$base" build-asan
 
 [ $failed = 0 ] || printf '\nFailures:\n%s' "$failures"
 printf '\n%s' "$results"

@@ -179,7 +179,8 @@ static void turns_of(uint64_t m, int e, uint32_t product[6]) {
     }
 }
 
-/* Splits x > 0 into the nearest number of quarters and a rest, high + low, in quarters. */
+/* Divides x > 0 by pi / 2, a quarter of a turn, and rounds to the nearest whole number n. Returns
+ * n modulo 4, where 4 may stand for 0. high + low is x / (pi / 2) - n, from -1/2 to 1/2. */
 static uint64_t far_quarters(double x, double *high, double *low) {
     double_bits b = { x };
     uint32_t product[6];

@@ -78,7 +78,8 @@ void open_world(world *w, uint64_t seed, int odds);
 /* Checks that the plan which was made first still computes its numbers, and frees everything. */
 void close_world(world *w);
 wf_graph *current(world *w);
-/* Makes a new graph with leaves the current one. Returns false if MOST_GRAPHS have been made. */
+/* Makes a new graph, gives it leaves, and makes it the current one. Returns false if MOST_GRAPHS
+ * have been made. */
 bool next_graph(world *w);
 
 void begin_call(world *w, const char *function);

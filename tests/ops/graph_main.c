@@ -5,8 +5,9 @@
  * bound later; the number of arrays; each array as a count and doubles. The message is "", or says
  * what was refused or is wrong. The arrays are: each node in f64, from a plan that fetches all
  * nodes; each shown node in f64 from a plan with fused ops, and in f32. This program itself checks
- * that the bits are the same with one and two threads, with memory filled with two different bytes,
- * and with sizes bound later. */
+ * that the values keep their bits when two threads compute them, in memory filled with another
+ * byte; and when sizes are bound later. If a graph with sizes bound later broadcasts along more
+ * axes, its sums have another order, and its values need only agree to 1e-9. */
 #include <malloc.h>
 #include <math.h>
 #include <stdlib.h>

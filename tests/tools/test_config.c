@@ -84,6 +84,7 @@ static const struct {
     { "bacth-size = 1\n", 2, "there is no option 'bacth-size'; the nearest is --batch-size" },
     { "config = other\n", 2, "there is no option 'config'" },
     { "= 3\n", 2, "there is no option ''" },
+    { "--seed = 3\n", 2, "a name has no dashes before it: name = value" },
 };
 
 TEST_ROWS(a_bad_file_is_refused_with_its_line, COUNT_OF(refusals)) {

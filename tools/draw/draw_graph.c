@@ -63,7 +63,8 @@ static option rows[] = {
       .help =
           "draw this formula with its numbers, in place of a model. It may have + - * / @ (matrix "
           "product) ^ (power), parentheses, functions and variables. An option with the name "
-          "of a variable sets its values: --x \"1 2 3; 4 5 6\" is a matrix of two rows" },
+          "of a variable sets its values: --x \"1 2 3; 4 5 6\" is a matrix of two rows. A "
+          "--config file can't set variables" },
     FLAG("backward", told.backward,
          "also draw the operations that compute the gradients of the loss with respect to all "
          "parameters, with dashed lines, or show them with --step and --html. --values has the "

@@ -152,5 +152,7 @@ size_t part_that_fits(job *j, char *line, size_t bytes) {
     if (j->last_long != j->in.number) keep_long(j, SIDE_SRC, tokens_of(j, line, bytes), most);
     size_t cut = best_cut(line, fits);
     if (cut > 0 && tokens_of(j, line, cut) <= most) return cut;
-    return fits; /* 0 if not even one character fits; then the line is cropped */
+    /* If even the first character has more tokens than a source may have, this is 0: the line is
+     * not split, and its tokens are cropped. */
+    return fits;
 }

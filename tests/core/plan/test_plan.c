@@ -103,7 +103,8 @@ TEST_ROWS(bad_options_are_told, COUNT_OF(bad_options)) {
     wf_graph_free(g), wf_graph_free(h);
 }
 
-/* Inputs, leaves, constants, fed tensors and views may be fetched, each as it is. */
+/* A plan may fetch any tensor, not only computed ones: inputs that are fed, leaves, constants and
+ * views. Each fetch returns the tensor's own value, a view's in the shape of the view. */
 TEST(anything_can_be_fetched) {
     wf_graph *g = new_graph(WF_F32);
     wf_tensor *w = wf_param(g, "w", SHAPE(2, 3), wf_init_constant(2)),

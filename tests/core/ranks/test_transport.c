@@ -475,8 +475,10 @@ TEST(numbers_of_ranks) {
     ck_assert_int_eq(run_ranks(64, nothing_to_do), 0);
 }
 
-/* The start of a rank takes a fork, and then a thread in the new process. The third request, the
- * thread of rank 1, fails. */
+/* A rank starts with a fork, and then with a thread in the new process. Each process goes on
+ * counting from the number that it inherits at its fork. In rank 1's process the forks of ranks 0
+ * and 1 are requests 1 and 2, so its thread is request 3, which fails. In rank 0's process the
+ * thread is request 2, and succeeds. */
 TEST(no_thread_for_a_rank) {
     long left;
     faults_begin(3, true);

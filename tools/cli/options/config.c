@@ -92,6 +92,8 @@ static void take_line(program *p, const char *path, int line, char *text, bool *
     size_t length = (size_t)(equals - name);
     while (length > 0 && strchr(" \t", name[length - 1])) length--;
     option *o = option_named(p, name, length);
+    if (*name == '-')
+        usage_error(p, "%.100s, line %d: a name has no dashes before it: name = value", path, line);
     if (!o) {
         option_hint(p, name, length, hint, sizeof hint);
         usage_error(p, "%.100s, line %d: there is no option '%.*s'%s", path, line,

@@ -14,7 +14,7 @@ typedef struct used_file {
     const char *name; /* for people */
     const char *path; /* its path; NULL: the file open as `descriptor` */
     int descriptor;
-    file_use use; /* USE_NONE: it is not used after all */
+    file_use use; /* USE_NONE: not used this time, so check_uses skips the entry */
 } used_file;
 
 /* Check all uses of files. Exits with 2 if two contradict each other, and with 1 if an output

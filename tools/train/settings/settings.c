@@ -419,8 +419,9 @@ static option rows[] = {
               .letter = 'o'),
     FLAG("resume", told.run.resume,
          "continue the training in the --model file, with the settings stored there. Files of text "
-         "must be named again, and for adapters of --lora the model of --init. More --epochs or "
-         "--max-steps than before stretch the schedule"),
+         "must be named again, and for adapters of --lora the model of --init. If more --epochs or "
+         "--max-steps go beyond the end of a linear or cosine schedule, --lr-steps, the schedule "
+         "ends at the new last step"),
     FLAG("overwrite", told.run.overwrite,
          "replace an existing --model file and the best weights beside it, and an existing --log "
          "and --report. With --resume it has no effect",
